@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Macros every header shares. TMAP_HOST_DEVICE marks functions that run on both sides when nvcc
+// compiles them; TMAP_API marks what the shared library exports (everything else is hidden).
+
+#if defined(__CUDACC__)
+#define TMAP_HOST_DEVICE __host__ __device__
+#else
+#define TMAP_HOST_DEVICE
+#endif
+
+#define TMAP_API __attribute__((visibility("default")))

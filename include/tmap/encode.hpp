@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+#include <tmap/device_limits.hpp>
+#include <tmap/error.hpp>
+#include <tmap/tensor_map.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cstdint>
+
+namespace tmap {
+
+// Encoding through the CUDA driver, whose functions are found at run time: the library starts on a machine without a
+// driver and answers there with `status::no_driver`. Every function here is thread-safe and synchronous, touches no
+// device memory and enqueues nothing. Each validates first; a broken rule is answered without asking the driver.
+// Source: CUDA driver API, "Tensor Map Object Management".
+
+/// A tiled map (cuTensorMapEncodeTiled). Fails with `rule_broken`, `driver_refused`, `no_context`,
+/// `earlier_asynchronous_error`, or a reason why the driver cannot be asked.
+TMAP_API result<tensor_map> encode(const tensor_spec& spec);
+
+/// An im2col map (cuTensorMapEncodeIm2col). Fails as the tiled form does.
+TMAP_API result<tensor_map> encode(const im2col_spec& spec);
+
+/// An im2col-wide map (cuTensorMapEncodeIm2colWide; driver 12.8, compute capability 10). Fails as the tiled form does.
+TMAP_API result<tensor_map> encode(const im2col_wide_spec& spec);
+
+/// The same map at another address, which must be aligned as the map demands (cuTensorMapReplaceAddress).
+/// Works for maps of every kind, on the host only.
+TMAP_API result<tensor_map> replace_address(const tensor_map& map, std::uint64_t global_address);
+
+/// Limits of the calling thread's current device. Fails with `no_driver` or `no_device`.
+TMAP_API result<device_limits> query_device_limits();
+
+}  // namespace tmap

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tmap {
+
+/// What one map of a batch changes in its template. Only the fields named by the template's `patch_fields` are read.
+/// Same words and units as in `tensor_spec`. 112 bytes: seven 16-byte loads.
+struct alignas(16) map_patch {
+  std::uint64_t global_address;
+  std::uint64_t global_stride_bytes[max_rank - 1];
+  std::uint64_t global_dim[max_rank];
+  std::uint32_t box_dim[max_rank];
+  std::uint16_t element_stride[max_rank];
+};
+static_assert(sizeof(map_patch) == 112);
+
+/// A patch source: one `map_patch` for each map, in device memory.
+struct patch_array {
+  const map_patch* patches;
+};
+
+/// A patch source: separate arrays in device memory, one element for each map; an array whose field the template does
+/// not change may be null.
+struct patch_columns {
+  const std::uint64_t* global_address;
+  const std::uint64_t* global_dim[max_rank];
+  const std::uint64_t* global_stride_bytes[max_rank - 1];
+};
+
+/// How a ragged batch says where each tensor begins, in rows.
+enum class offset_format : std::uint32_t {
+  ends,    ///< n values: tensor i ends before ends[i] and begins at ends[i - 1] (0 for the first)
+  prefix,  ///< n + 1 values: tensor i is [prefix[i], prefix[i + 1]); prefix[0] is 0
+  sizes,   ///< n values: tensor i has sizes[i] rows, after those of all before it
+};
+
+/// A patch source: tensors packed one after another along their outermost dimension in one buffer. The template brings
+/// the inner dims and all strides; map i gets the address of its first row and its number of rows as outermost dim.
+/// `Offset` is `std::int32_t` or `std::int64_t`. `offset_format::sizes` needs a running sum first, which uses
+/// `workspace` (device memory, owned by the caller, `ragged_workspace_bytes` of it, busy until the encode has run).
+template <class Offset>
+struct ragged_rows {
+  std::uint64_t base_address;     ///< address of row 0
+  std::uint64_t row_pitch_bytes;  ///< from one row (a slice of the outermost dimension) to the next
+  const Offset* offsets;          ///< device memory, in rows, as `format` says
+  offset_format format;
+  void* workspace;  ///< null unless `format` is `sizes`
+  std::uint64_t workspace_bytes;
+};
+
+}  // namespace tmap

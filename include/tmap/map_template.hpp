@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+#include <tmap/error.hpp>
+#include <tmap/tensor_map.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cstdint>
+
+namespace tmap {
+
+/// The fields a batch may change, as a bit set: `patch_address | patch_dim(0) | patch_stride(0)`.
+using patch_fields = std::uint32_t;
+
+inline constexpr patch_fields patch_address = 1;
+TMAP_HOST_DEVICE constexpr patch_fields patch_dim(std::uint32_t axis) {
+  return 1u << (1 + axis);
+}
+TMAP_HOST_DEVICE constexpr patch_fields patch_stride(std::uint32_t index) {
+  return 1u << (6 + index);
+}
+TMAP_HOST_DEVICE constexpr patch_fields patch_box(std::uint32_t axis) {
+  return 1u << (10 + axis);
+}
+TMAP_HOST_DEVICE constexpr patch_fields patch_element_stride(std::uint32_t axis) {
+  return 1u << (15 + axis);
+}
+
+/// Address, every dim and every stride of a tensor of this rank: what a ragged batch changes.
+TMAP_HOST_DEVICE constexpr patch_fields patch_extents(std::uint32_t rank) {
+  patch_fields fields = patch_address;
+  for (std::uint32_t axis = 0; axis < rank; ++axis) {
+    fields |= patch_dim(axis);
+    if (axis + 1 < rank) fields |= patch_stride(axis);
+  }
+  return fields;
+}
+
+/// `patch_extents` and also every box dim and element stride.
+TMAP_HOST_DEVICE constexpr patch_fields patch_everything(std::uint32_t rank) {
+  patch_fields fields = patch_extents(rank);
+  for (std::uint32_t axis = 0; axis < rank; ++axis) fields |= patch_box(axis) | patch_element_stride(axis);
+  return fields;
+}
+
+/// What the maps of one batch share: an encoded map, the spec it was made from, and the fields each map may change.
+/// A plain value, trivially copyable, passed to kernels by value. The element type, interleave, swizzle, L2 promotion
+/// and fill of a template hold for every map made from it: tensormap.replace cannot change L2 promotion, nor clear a
+/// TF32 bit, and its other modes are immediates.
+struct map_template {
+  tensor_map map;
+  tensor_spec spec;
+  patch_fields fields{};
+};
+
+/// A template through the driver. Fields named in `fields` come from each map's patch, so their value in `spec` is
+/// ignored (address, dims and strides are encoded as the smallest legal ones, box and element strides as given); all
+/// others hold for every map. Fails as `encode` does.
+TMAP_API result<map_template> make_template(const tensor_spec& spec, patch_fields fields);
+
+/// A template without a driver: 128 zero bytes, every field of which the encoder then writes (CUDA programming guide,
+/// "Encoding a tensor map on device", sm_90a). Such maps keep L2 promotion `none` and lack words 8 and 9, the
+/// driver's notes. Fails with `rule_broken`.
+TMAP_API result<map_template> make_zeroed_template(const tensor_spec& spec, patch_fields fields);
+
+}  // namespace tmap

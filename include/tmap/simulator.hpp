@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+#include <tmap/error.hpp>
+#include <tmap/tensor_map.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cuda/std/span>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tmap::simulator {
+
+/// A piece of simulated global memory: `data` stands at device address `base`.
+struct memory_window {
+  std::uint64_t base{};
+  cuda::std::span<std::byte> data;
+};
+
+/// What a copy does to the bytes in global memory (cp.reduce.async.bulk.tensor).
+enum class reduction : std::uint32_t { add, min, max, inc, dec, bit_and, bit_or, bit_xor };
+
+/// The copy engine on the CPU, for tiled maps. It reads the 128 bytes of a map as the hardware does and moves a tile
+/// between the given windows of memory and a buffer that stands for shared memory, at shared address
+/// `shared_address` (the swizzle pattern depends on it; 0 is right for an aligned tile).
+///
+/// What would kill a CUDA context comes back as an error with the rule it breaks: `illegal_instruction`,
+/// `illegal_memory_access` (a byte outside every window). Owns nothing; the windows must outlive it. Thread-safe as far
+/// as the windows' bytes are: two stores to the same bytes race, as they do on the GPU.
+class copy_engine {
+ public:
+  TMAP_API explicit copy_engine(cuda::std::span<const memory_window> windows) : windows_{windows} {}
+
+  /// Fills `tile` (`tile_bytes` of it); answers with the bytes the barrier receives.
+  TMAP_API result<std::uint64_t> load(const tensor_map& map, cuda::std::span<const std::int32_t> coordinates,
+                                      cuda::std::span<std::byte> tile, std::uint32_t shared_address = 0) const;
+
+  /// Writes the part of `tile` that lies inside the tensor. A failing store may have written some bytes.
+  TMAP_API result<void> store(const tensor_map& map, cuda::std::span<const std::int32_t> coordinates,
+                              cuda::std::span<const std::byte> tile, std::uint32_t shared_address = 0) const;
+
+  /// Combines the part of `tile` that lies inside the tensor with memory. Fails with U06 for a type without the
+  /// operation.
+  TMAP_API result<void> reduce(reduction operation, const tensor_map& map,
+                               cuda::std::span<const std::int32_t> coordinates, cuda::std::span<const std::byte> tile,
+                               std::uint32_t shared_address = 0) const;
+
+ private:
+  cuda::std::span<const memory_window> windows_;
+};
+
+enum class fidelity : std::uint32_t { documented_only, verified_on_hardware };
+
+/// How far one feature may be trusted: `cases` tiles agreed with the hardware byte for byte.
+struct feature_fidelity {
+  const char* feature;
+  simulator::fidelity fidelity;
+  std::uint64_t cases;
+};
+
+/// One row for each feature of the model.
+TMAP_API cuda::std::span<const feature_fidelity> fidelity_table();
+
+}  // namespace tmap::simulator

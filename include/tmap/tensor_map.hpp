@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace tmap {
+
+/// A tensor map: the 128-byte object that drives the copy engine. The same bytes as `CUtensorMap`
+/// with an alignment that does not change between toolkits. Opaque: only decode.hpp knows its bits.
+///
+/// A value on the host; pass it to a kernel as `const __grid_constant__ tmap::tensor_map`, or keep it
+/// in a *slot*, a 128-byte aligned place in device memory.
+struct alignas(128) tensor_map {
+  std::uint64_t words[16];
+
+  friend constexpr bool operator==(const tensor_map& a, const tensor_map& b) {
+    for (int i = 0; i < 16; ++i) {
+      if (a.words[i] != b.words[i]) return false;
+    }
+    return true;
+  }
+  friend constexpr bool operator!=(const tensor_map& a, const tensor_map& b) { return !(a == b); }
+};
+
+inline constexpr std::uint32_t tensor_map_bytes = 128;
+
+static_assert(sizeof(tensor_map) == 128 && alignof(tensor_map) == 128);
+static_assert(std::is_trivially_copyable_v<tensor_map> && std::is_standard_layout_v<tensor_map>);
+
+}  // namespace tmap

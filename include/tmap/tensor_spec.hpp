@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+#include <tmap/element_type.hpp>
+
+#include <cuda/std/span>
+
+#include <cstdint>
+
+namespace tmap {
+
+inline constexpr std::uint32_t max_rank = 5;
+
+/// Channel-interleaved layouts (NC/8HWC8 and NC/16HWC16). Values equal `CUtensorMapInterleave`.
+enum class interleave : std::uint32_t { none = 0, bytes_16 = 1, bytes_32 = 2 };
+
+/// How the bytes of a tile are permuted in shared memory. Values equal `CUtensorMapSwizzle`; those
+/// from `bytes_128_atom_32` on need compute capability 10.
+enum class swizzle : std::uint32_t {
+  none = 0,
+  bytes_32 = 1,
+  bytes_64 = 2,
+  bytes_128 = 3,
+  bytes_128_atom_32 = 4,
+  bytes_128_atom_32_flip_8 = 5,
+  bytes_128_atom_64 = 6,
+};
+
+/// How much L2 fetches around a miss. Values equal `CUtensorMapL2promotion`.
+enum class l2_promotion : std::uint32_t { none = 0, bytes_64 = 1, bytes_128 = 2, bytes_256 = 3 };
+
+/// What an element outside the tensor reads as. Values equal `CUtensorMapFloatOOBfill`.
+enum class oob_fill : std::uint32_t { zero = 0, nan = 1 };
+
+/// What a tiled tensor map says: where a tensor lies in global memory, how it is laid out, and the
+/// box one copy moves. A plain value with no invariant: `validate` says whether it is legal.
+///
+/// Dimensions are innermost first: `global_dim[0]` is the contiguous one. Only the first `rank`
+/// dimensions (`rank - 1` strides) count; the rest are ignored. See the CUDA driver API,
+/// cuTensorMapEncodeTiled, and PTX ISA 5.5 "Tensors".
+struct tensor_spec {
+  std::uint64_t global_address{};                         ///< device address of element 0, in bytes
+  element_type type{};                                    ///< type of one element
+  std::uint32_t rank{};                                   ///< 1 to 5
+  std::uint64_t global_dim[max_rank]{};                   ///< tensor extent, in elements, 1 to 2^32
+  std::uint64_t global_stride_bytes[max_rank - 1]{};      ///< [i] is the step of dimension i + 1
+  std::uint32_t box_dim[max_rank]{};                      ///< box extent, in elements, 1 to 256
+  std::uint32_t element_stride[max_rank]{1, 1, 1, 1, 1};  ///< step inside the box, 1 to 8
+  tmap::interleave interleave{};
+  tmap::swizzle swizzle{};
+  tmap::l2_promotion l2_promotion{};
+  tmap::oob_fill oob_fill{};
+};
+
+/// What an im2col tensor map says. `tensor.box_dim` is ignored: the bounding box is
+/// [lower_corner, dim + upper_corner) over the rank - 2 spatial dimensions, innermost (W) first.
+/// See cuTensorMapEncodeIm2col and PTX ISA 5.5.4.
+struct im2col_spec {
+  tensor_spec tensor;
+  std::int32_t lower_corner[3]{};
+  std::int32_t upper_corner[3]{};
+  std::uint32_t channels_per_pixel{};
+  std::uint32_t pixels_per_column{};
+};
+
+/// `CUtensorMapIm2ColWideMode`.
+enum class im2col_wide_mode : std::uint32_t { w = 0, w128 = 1 };
+
+/// What an im2col-wide tensor map says (compute capability 10): corners along W only.
+/// See cuTensorMapEncodeIm2colWide.
+struct im2col_wide_spec {
+  tensor_spec tensor;
+  std::int32_t lower_corner_w{};
+  std::int32_t upper_corner_w{};
+  std::uint32_t channels_per_pixel{};
+  std::uint32_t pixels_per_column{};
+  im2col_wide_mode mode{};
+};
+
+/// The spec of a tensor whose rows follow each other without gaps. `dims` and `box` are innermost
+/// first and of the same length (1 to 5); of longer spans only the first five are read. Strides come
+/// out as the products of the dims, so `validate` refuses a row that is no multiple of 16 bytes.
+TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(element_type type, std::uint64_t global_address,
+                                                   cuda::std::span<const std::uint64_t> dims,
+                                                   cuda::std::span<const std::uint32_t> box) {
+  tensor_spec spec;
+  spec.global_address = global_address;
+  spec.type = type;
+  spec.rank = static_cast<std::uint32_t>(dims.size());
+  std::uint64_t stride = element_bytes(type);
+  for (std::uint32_t axis = 0; axis < max_rank && axis < dims.size(); ++axis) {
+    spec.global_dim[axis] = dims[axis];
+    if (axis < box.size()) spec.box_dim[axis] = box[axis];
+    stride *= dims[axis];
+    if (axis + 1 < max_rank && axis + 1 < dims.size()) spec.global_stride_bytes[axis] = stride;
+  }
+  return spec;
+}
+
+/// Elements of one tile along `axis`: ceil(box / element stride). The element stride of dimension 0
+/// is ignored when there is no interleave.
+TMAP_HOST_DEVICE constexpr std::uint32_t tile_dim(const tensor_spec& spec, std::uint32_t axis) {
+  const std::uint32_t step = axis == 0 && spec.interleave == interleave::none ? 1 : spec.element_stride[axis];
+  return step == 0 ? 0 : (spec.box_dim[axis] + step - 1) / step;
+}
+
+/// Bytes one tile takes in shared memory, which a barrier must expect for one load.
+/// At most 256^5 * 8 for a spec in range, so the product cannot wrap.
+TMAP_HOST_DEVICE constexpr std::uint64_t tile_bytes(const tensor_spec& spec) {
+  std::uint64_t elements = 1;
+  for (std::uint32_t axis = 0; axis < spec.rank && axis < max_rank; ++axis) {
+    elements *= tile_dim(spec, axis);
+  }
+  return element_bytes(spec.type, elements);
+}
+
+/// Bytes of one swizzle row; 0 without swizzle.
+TMAP_HOST_DEVICE constexpr std::uint32_t swizzle_span_bytes(swizzle mode) {
+  switch (mode) {
+    case swizzle::none: return 0;
+    case swizzle::bytes_32: return 32;
+    case swizzle::bytes_64: return 64;
+    default: return 128;
+  }
+}
+
+/// Alignment a tile needs in shared memory for its swizzle pattern to begin at its first byte:
+/// 128 without swizzle, else 256, 512 or 1024 (one repeat of the pattern).
+TMAP_HOST_DEVICE constexpr std::uint32_t shared_alignment(swizzle mode) {
+  return mode == swizzle::none ? 128 : 8 * swizzle_span_bytes(mode);
+}
+
+}  // namespace tmap

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+#include <tmap/detail/spec_rules.hpp>
+#include <tmap/device_limits.hpp>
+#include <tmap/rule.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace tmap {
+
+/// One broken rule: which, on which axis (-1: none), the value found and the bound or multiple it missed.
+struct violation {
+  rule id{};
+  std::int32_t axis{-1};
+  std::uint64_t found{};
+  std::uint64_t allowed{};
+};
+
+/// Every rule a spec breaks, in the order of the table's checks. A plain value without allocation.
+class violations {
+ public:
+  static constexpr std::uint32_t capacity = 64;
+
+  TMAP_HOST_DEVICE constexpr void add(const violation& v) {
+    rules_.insert(v.id);
+    if (size_ < capacity) items_[size_++] = v;
+  }
+  TMAP_HOST_DEVICE constexpr std::uint32_t size() const { return size_; }
+  TMAP_HOST_DEVICE constexpr bool empty() const { return size_ == 0; }
+  TMAP_HOST_DEVICE constexpr const violation& operator[](std::uint32_t i) const { return items_[i]; }
+  TMAP_HOST_DEVICE constexpr const violation* begin() const { return items_; }
+  TMAP_HOST_DEVICE constexpr const violation* end() const { return items_ + size_; }
+  TMAP_HOST_DEVICE constexpr rule_set rules() const { return rules_; }
+
+ private:
+  violation items_[capacity]{};
+  std::uint32_t size_{};
+  rule_set rules_{};
+};
+
+/// Lists every rule `spec` breaks, errors and warnings. Pure: no GPU, no driver, no allocation; same code on host and
+/// device. Never fails: any bits are a legal argument.
+TMAP_HOST_DEVICE constexpr violations validate(const tensor_spec& spec, const device_limits& limits = hopper_limits()) {
+  violations found;
+  detail::check_tiled(spec, limits, [&](rule id, std::int32_t axis, std::uint64_t value, std::uint64_t allowed) {
+    found.add({id, axis, value, allowed});
+  });
+  return found;
+}
+
+TMAP_HOST_DEVICE constexpr violations validate(const im2col_spec& spec, const device_limits& limits = hopper_limits()) {
+  violations found;
+  detail::check_im2col(spec, limits, [&](rule id, std::int32_t axis, std::uint64_t value, std::uint64_t allowed) {
+    found.add({id, axis, value, allowed});
+  });
+  return found;
+}
+
+TMAP_HOST_DEVICE constexpr violations validate(const im2col_wide_spec& spec,
+                                               const device_limits& limits = hopper_limits()) {
+  violations found;
+  detail::check_im2col_wide(spec, limits, [&](rule id, std::int32_t axis, std::uint64_t value, std::uint64_t allowed) {
+    found.add({id, axis, value, allowed});
+  });
+  return found;
+}
+
+/// The rules of severity `error` that a spec breaks, as a bit set: `validate` without the list, small enough for a
+/// kernel's registers. Empty means the spec may be encoded.
+template <class Spec>
+TMAP_HOST_DEVICE constexpr rule_set broken_rules(const Spec& spec, const device_limits& limits = hopper_limits()) {
+  rule_set broken;
+  detail::check(spec, limits, [&](rule id, std::int32_t, std::uint64_t, std::uint64_t) {
+    if (!detail::is_warning(id)) broken.insert(id);
+  });
+  return broken;
+}
+
+/// Use-time rules, which no encode call can check. Each answers with an empty set or the one rule broken.
+
+/// U01: a tile's shared address must be a multiple of 128, or one swizzle repeat when there is a swizzle.
+TMAP_HOST_DEVICE constexpr rule_set check_shared_address(const tensor_spec& spec, std::uint64_t shared_address);
+
+/// U09: the innermost coordinate must be a multiple of 16 bytes (an illegal instruction otherwise).
+TMAP_HOST_DEVICE constexpr rule_set check_load_corner(const tensor_spec& spec, const std::int32_t* coordinates);
+
+/// U09 and U03: as for a load, and no coordinate of a store or reduction may be negative.
+TMAP_HOST_DEVICE constexpr rule_set check_store_corner(const tensor_spec& spec, const std::int32_t* coordinates);
+
+/// One sentence: what is wrong, where, what was found and what is allowed.
+TMAP_API std::string to_string(const violation& v);
+
+/// One line for each violation; "no rule broken" when there is none.
+TMAP_API std::string to_string(const violations& v);
+
+}  // namespace tmap
