@@ -29,6 +29,7 @@ enum class status : std::uint8_t {
   not_a_tensor_map,            ///< the 128 bytes are no map this codec knows
   illegal_instruction,         ///< simulator: the copy engine would raise this
   illegal_memory_access,       ///< simulator: the copy engine would raise this
+  misaligned_address,          ///< simulator: the copy engine would raise this
   unsupported,                 ///< a combination that is documented but not modelled
 };
 

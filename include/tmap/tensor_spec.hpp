@@ -43,7 +43,7 @@ struct tensor_spec {
   std::uint64_t global_address{};                         ///< device address of element 0, in bytes
   element_type type{};                                    ///< type of one element
   std::uint32_t rank{};                                   ///< 1 to 5
-  std::uint64_t global_dim[max_rank]{};                   ///< tensor extent, in elements, 1 to 2^32
+  std::uint64_t global_dim[max_rank]{};                   ///< tensor extent, 1 to 2^31 (the driver takes 2^32, the copy engine does not)
   std::uint64_t global_stride_bytes[max_rank - 1]{};      ///< [i] is the step of dimension i + 1
   std::uint32_t box_dim[max_rank]{};                      ///< box extent, in elements, 1 to 256
   std::uint32_t element_stride[max_rank]{1, 1, 1, 1, 1};  ///< step inside the box, 1 to 8
@@ -98,21 +98,31 @@ TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(element_type type, std::uint6
   return spec;
 }
 
-/// Elements of one tile along `axis`: ceil(box / element stride). The element stride of dimension 0
-/// is ignored when there is no interleave.
+/// Elements of one tile along `axis`: ceil(box / element stride). The element stride of dimension 0 is ignored when
+/// there is no interleave. An interleaved tile counts whole units of 16 or 32 bytes along dimension 0 and holds one
+/// channel slice (dimension rank - 2), whatever the box says (docs/measurements/copy_engine_semantics.md, section 5).
 TMAP_HOST_DEVICE constexpr std::uint32_t tile_dim(const tensor_spec& spec, std::uint32_t axis) {
-  const std::uint32_t step = axis == 0 && spec.interleave == interleave::none ? 1 : spec.element_stride[axis];
+  const bool interleaved = spec.interleave != interleave::none;
+  if (interleaved && axis + 2 == spec.rank) return 1;
+  const std::uint32_t step = axis == 0 && !interleaved ? 1 : spec.element_stride[axis];
   return step == 0 ? 0 : (spec.box_dim[axis] + step - 1) / step;
 }
 
-/// Bytes one tile takes in shared memory, which a barrier must expect for one load.
-/// At most 256^5 * 8 for a spec in range, so the product cannot wrap.
+/// Bytes of one row of a tile: its elements along dimension 0, or its 16- or 32-byte units with an interleave.
+TMAP_HOST_DEVICE constexpr std::uint64_t tile_row_bytes(const tensor_spec& spec) {
+  const std::uint32_t count = tile_dim(spec, 0);
+  if (spec.interleave == interleave::none) return element_bytes(spec.type, count);
+  return std::uint64_t{count} * (spec.interleave == interleave::bytes_16 ? 16 : 32);
+}
+
+/// Bytes one load brings, which a barrier must expect. At most 256^5 * 32 for a spec in range, so the product cannot
+/// wrap. The shared memory a tile takes may be more: `tile_footprint_bytes`.
 TMAP_HOST_DEVICE constexpr std::uint64_t tile_bytes(const tensor_spec& spec) {
-  std::uint64_t elements = 1;
-  for (std::uint32_t axis = 0; axis < spec.rank && axis < max_rank; ++axis) {
-    elements *= tile_dim(spec, axis);
+  std::uint64_t bytes = tile_row_bytes(spec);
+  for (std::uint32_t axis = 1; axis < spec.rank && axis < max_rank; ++axis) {
+    bytes *= tile_dim(spec, axis);
   }
-  return element_bytes(spec.type, elements);
+  return bytes;
 }
 
 /// Bytes of one swizzle row; 0 without swizzle.
@@ -123,6 +133,23 @@ TMAP_HOST_DEVICE constexpr std::uint32_t swizzle_span_bytes(swizzle mode) {
     case swizzle::bytes_64: return 64;
     default: return 128;
   }
+}
+
+/// Bytes from one row of a tile to the next in shared memory: with a swizzle a row takes a whole span, however narrow
+/// the box is. Interleaved rows follow each other without gaps.
+TMAP_HOST_DEVICE constexpr std::uint64_t tile_row_pitch_bytes(const tensor_spec& spec) {
+  const bool spans = spec.swizzle != swizzle::none && spec.interleave == interleave::none;
+  return spans ? swizzle_span_bytes(spec.swizzle) : tile_row_bytes(spec);
+}
+
+/// Shared memory one tile takes: rows times their pitch, up to whole swizzle spans.
+TMAP_HOST_DEVICE constexpr std::uint64_t tile_footprint_bytes(const tensor_spec& spec) {
+  std::uint64_t bytes = tile_row_pitch_bytes(spec);
+  for (std::uint32_t axis = 1; axis < spec.rank && axis < max_rank; ++axis) {
+    bytes *= tile_dim(spec, axis);
+  }
+  const std::uint64_t span = swizzle_span_bytes(spec.swizzle);
+  return span == 0 ? bytes : (bytes + span - 1) / span * span;
 }
 
 /// Alignment a tile needs in shared memory for its swizzle pattern to begin at its first byte:
