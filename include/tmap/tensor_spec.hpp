@@ -33,6 +33,47 @@ enum class l2_promotion : std::uint32_t { none = 0, bytes_64 = 1, bytes_128 = 2,
 /// What an element outside the tensor reads as. Values equal `CUtensorMapFloatOOBfill`.
 enum class oob_fill : std::uint32_t { zero = 0, nan = 1 };
 
+/// The words of the modes in texts, files and on command lines; "invalid" for a value that is no enumerator.
+TMAP_HOST_DEVICE constexpr const char* name(interleave mode) {
+  switch (mode) {
+    case interleave::none: return "none";
+    case interleave::bytes_16: return "16B";
+    case interleave::bytes_32: return "32B";
+  }
+  return "invalid";
+}
+
+TMAP_HOST_DEVICE constexpr const char* name(swizzle mode) {
+  switch (mode) {
+    case swizzle::none: return "none";
+    case swizzle::bytes_32: return "32B";
+    case swizzle::bytes_64: return "64B";
+    case swizzle::bytes_128: return "128B";
+    case swizzle::bytes_128_atom_32: return "128B_atom_32B";
+    case swizzle::bytes_128_atom_32_flip_8: return "128B_atom_32B_flip_8B";
+    case swizzle::bytes_128_atom_64: return "128B_atom_64B";
+  }
+  return "invalid";
+}
+
+TMAP_HOST_DEVICE constexpr const char* name(l2_promotion mode) {
+  switch (mode) {
+    case l2_promotion::none: return "none";
+    case l2_promotion::bytes_64: return "64B";
+    case l2_promotion::bytes_128: return "128B";
+    case l2_promotion::bytes_256: return "256B";
+  }
+  return "invalid";
+}
+
+TMAP_HOST_DEVICE constexpr const char* name(oob_fill mode) {
+  switch (mode) {
+    case oob_fill::zero: return "zero";
+    case oob_fill::nan: return "nan";
+  }
+  return "invalid";
+}
+
 /// What a tiled tensor map says: where a tensor lies in global memory, how it is laid out, and the
 /// box one copy moves. A plain value with no invariant: `validate` says whether it is legal.
 ///
