@@ -45,6 +45,8 @@ enum class rule : std::uint8_t {
   t33_address_range,
   t34_extent_range,
   t35_tile_fits_shared_memory,
+  t36_global_dim_copied,
+  t37_box_bytes,
   i01_rank,
   i02_lower_corner_range,
   i03_upper_corner_range,

@@ -3,6 +3,7 @@
 
 #include <tmap/config.hpp>
 #include <tmap/error.hpp>
+#include <tmap/reduction.hpp>
 #include <tmap/tensor_map.hpp>
 #include <tmap/tensor_spec.hpp>
 
@@ -19,8 +20,7 @@ struct memory_window {
   cuda::std::span<std::byte> data;
 };
 
-/// What a copy does to the bytes in global memory (cp.reduce.async.bulk.tensor).
-enum class reduction : std::uint32_t { add, min, max, inc, dec, bit_and, bit_or, bit_xor };
+using tmap::reduction;
 
 /// The copy engine on the CPU, for tiled maps. It reads the 128 bytes of a map as the hardware does and moves a tile
 /// between the given windows of memory and a buffer that stands for shared memory, at shared address

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <tmap/config.hpp>
+#include <tmap/detail/im2col_rules.hpp>
 #include <tmap/detail/spec_rules.hpp>
 #include <tmap/device_limits.hpp>
+#include <tmap/reduction.hpp>
 #include <tmap/rule.hpp>
 #include <tmap/tensor_spec.hpp>
 
@@ -80,16 +82,49 @@ TMAP_HOST_DEVICE constexpr rule_set broken_rules(const Spec& spec, const device_
   return broken;
 }
 
-/// Use-time rules, which no encode call can check. Each answers with an empty set or the one rule broken.
+// Use-time rules, which no encode call can check. Each answers with the rules broken; empty means the instruction may
+// be issued. Any bits are a legal argument.
 
-/// U01: a tile's shared address must be a multiple of 128, or one swizzle repeat when there is a swizzle.
-TMAP_HOST_DEVICE constexpr rule_set check_shared_address(const tensor_spec& spec, std::uint64_t shared_address);
+/// U01: a tile's shared address must be a multiple of 128 (a fault otherwise), and of one swizzle repeat when there is
+/// a swizzle (the pattern would begin in its middle otherwise).
+TMAP_HOST_DEVICE constexpr rule_set check_shared_address(const tensor_spec& spec, std::uint64_t shared_address) {
+  rule_set broken;
+  if (shared_address % shared_alignment(spec.swizzle) != 0) broken.insert(rule::u01_shared_alignment);
+  return broken;
+}
 
-/// U09: the innermost coordinate must be a multiple of 16 bytes (an illegal instruction otherwise).
-TMAP_HOST_DEVICE constexpr rule_set check_load_corner(const tensor_spec& spec, const std::int32_t* coordinates);
+/// U09: without interleave the innermost coordinate must be a multiple of 16 bytes (an illegal instruction otherwise).
+/// `coordinates` has `spec.rank` values.
+TMAP_HOST_DEVICE constexpr rule_set check_load_corner(const tensor_spec& spec, const std::int32_t* coordinates) {
+  rule_set broken;
+  const auto unit = static_cast<std::int32_t>(detail::elements_per_16_bytes(spec.type));
+  if (spec.rank == 0 || unit == 0 || spec.interleave != interleave::none) return broken;
+  if (coordinates[0] % unit != 0) broken.insert(rule::u09_innermost_coordinate);
+  return broken;
+}
 
 /// U09 and U03: as for a load, and no coordinate of a store or reduction may be negative.
-TMAP_HOST_DEVICE constexpr rule_set check_store_corner(const tensor_spec& spec, const std::int32_t* coordinates);
+TMAP_HOST_DEVICE constexpr rule_set check_store_corner(const tensor_spec& spec, const std::int32_t* coordinates) {
+  rule_set broken = check_load_corner(spec, coordinates);
+  for (std::uint32_t axis = 0; axis < detail::readable_rank(spec); ++axis) {
+    if (coordinates[axis] < 0) broken.insert(rule::u03_store_corner);
+  }
+  return broken;
+}
+
+/// U06: the copy engine has only some reductions for each element type (`reductions_of`).
+TMAP_HOST_DEVICE constexpr rule_set check_reduction(const tensor_spec& spec, reduction operation) {
+  rule_set broken;
+  if ((reductions_of(spec.type) & operation_bit(operation)) == 0) broken.insert(rule::u06_reduction_type);
+  return broken;
+}
+
+/// U07: the instruction's dimension (`.1d` to `.5d`) must be the map's rank.
+TMAP_HOST_DEVICE constexpr rule_set check_instruction_rank(const tensor_spec& spec, std::uint32_t instruction_rank) {
+  rule_set broken;
+  if (spec.rank != instruction_rank) broken.insert(rule::u07_instruction_rank);
+  return broken;
+}
 
 /// One sentence: what is wrong, where, what was found and what is allowed.
 TMAP_API std::string to_string(const violation& v);
