@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lib/codec/layout.hpp"
+
+namespace tmap::codec {
+
+/// A field's value as a person reads it: "f16", "4096", "0x7f0000000000", "invalid (15)".
+std::string text_of(const field& f, std::uint64_t value);
+
+/// Whether a field says something about this map: it exists in the map's layout, and its dimension is one of the
+/// map's or holds bits all the same.
+bool is_worth_showing(const field& f, const tensor_map& map);
+
+/// "word N, unknown bits", and the bits of that word which belong to no field of these layouts.
+std::string unknown_bits_name(std::uint32_t word);
+std::uint64_t unknown_bits(const tensor_map& map, std::uint32_t word, std::uint32_t layouts);
+
+std::string hexadecimal(std::uint64_t value);
+
+}  // namespace tmap::codec
