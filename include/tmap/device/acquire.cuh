@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How a kernel gets a tensor map it may use. The copy engine reads maps through a cache of its own, which neither a
+// kernel boundary nor a barrier refreshes: a map in global memory has to be acquired by every thread block that uses
+// it (PTX ISA 8.9.5 "Causality order", CUDA programming guide "Encoding a tensor map on device").
+
+#include <tmap/device/ptx.cuh>
+#include <tmap/tensor_map.hpp>
+
+#include <cuda/ptx>
+
+#include <cassert>
+#include <cstdint>
+
+namespace tmap::device {
+
+/// Who wrote the map: a kernel on this GPU, or anyone (the host by a copy, another GPU).
+enum class map_scope : std::uint32_t { gpu, sys };
+
+/// A tensor map that this thread block may use: the only type the tile functions accept. Trivially copyable. Another
+/// thread of the same block may use a copy once a barrier orders it after the acquire; another block must acquire.
+class acquired_map {
+ public:
+  __device__ const tensor_map* get() const { return map_; }
+
+ private:
+  explicit __device__ acquired_map(const tensor_map* map) : map_(map) {}
+  friend __device__ acquired_map acquire(const tensor_map* slot, map_scope scope);
+  friend __device__ acquired_map parameter_map(const tensor_map& map);
+  friend __device__ acquired_map constant_map(const tensor_map& map);
+
+  const tensor_map* map_;
+};
+
+/// Acquires the map in `slot` (global memory, 128-byte aligned), which must have been published before, in an order
+/// this thread observes (an earlier kernel, or a flag it waited for). Needed once per block and map, and again after
+/// the slot was rewritten. Call it from one thread: lanes with different slots take turns. It also waits until this
+/// thread's earlier bulk stores have read their shared memory, so a thread that stores had better not acquire.
+/// About 10 cycles, and the next copy through the map takes some 200 more; 1,000 for a map never used on this SM.
+__device__ inline acquired_map acquire(const tensor_map* slot, map_scope scope = map_scope::gpu) {
+  namespace ptx = cuda::ptx;
+  if (scope == map_scope::gpu) {
+    ptx::fence_proxy_tensormap_generic(ptx::sem_acquire, ptx::scope_gpu, slot, ptx::n32_t<tensor_map_bytes>{});
+  } else {
+    ptx::fence_proxy_tensormap_generic(ptx::sem_acquire, ptx::scope_sys, slot, ptx::n32_t<tensor_map_bytes>{});
+  }
+  // ptxas 13.0 emits only the invalidation for the fence, nothing that waits for it, so that a copy right behind it
+  // could still read the old map. An empty bulk group that is waited for makes it emit the missing flush.
+  ptx::cp_async_bulk_commit_group();
+  ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
+  return acquired_map(slot);
+}
+
+/// A map that is a `const __grid_constant__` kernel parameter. Needs no fence.
+__device__ inline acquired_map parameter_map(const tensor_map& map) {
+  assert(__isGridConstant(&map));
+  return acquired_map(&map);
+}
+
+/// A map in `__constant__` memory. Needs no fence.
+__device__ inline acquired_map constant_map(const tensor_map& map) {
+  assert(__isConstant(&map));
+  return acquired_map(&map);
+}
+
+/// Brings the map into the copy engine's cache ahead of its first use.
+__device__ inline void prefetch(acquired_map map) {
+  ptx::prefetch_tensormap(map.get());
+}
+
+}  // namespace tmap::device

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Encoding by one warp: up to 32 maps at a time, one lane a map, composed in shared memory and published to slots in
+// global memory. The library's own kernel calls just this; a kernel that computes the shapes may call it in its
+// epilogue. Needs an architecture-specific target such as sm_90a (tensormap.replace, PTX ISA 9.7.9.28).
+
+#include <tmap/map_patch.hpp>
+#include <tmap/map_template.hpp>
+#include <tmap/tensor_map.hpp>
+
+#include <cuda/ptx>
+#include <cuda/std/utility>
+
+#include <cstdint>
+
+namespace tmap::device {
+
+inline constexpr std::uint32_t warp_lanes = 32;
+
+/// Shared memory in which one warp composes its maps, `StrideBytes` apart.
+template <std::uint32_t StrideBytes>
+struct alignas(128) basic_warp_stage {
+  static_assert(StrideBytes >= tensor_map_bytes && StrideBytes % sizeof(uint4) == 0);
+  static constexpr std::uint32_t stride_bytes = StrideBytes;
+  unsigned char bytes[warp_lanes * StrideBytes];
+
+  __device__ tensor_map* map(std::uint32_t i) { return reinterpret_cast<tensor_map*>(bytes + i * StrideBytes); }
+  /// The 16-byte piece `at` of the maps, of which each has eight.
+  __device__ uint4& chunk(std::uint32_t at) {
+    constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
+    return *reinterpret_cast<uint4*>(bytes + at / chunks * StrideBytes + at % chunks * sizeof(uint4));
+  }
+};
+
+using warp_stage = basic_warp_stage<tensor_map_bytes>;
+
+namespace detail {
+
+__device__ inline std::uint32_t lane_index() {
+  return threadIdx.x % warp_lanes;
+}
+
+/// Calls `use(n32_t<value>)`: the modes of a map are immediates of their instructions.
+template <int... Values, class Use>
+__device__ inline void with_immediate(std::uint32_t value, cuda::std::integer_sequence<int, Values...>,
+                                      const Use& use) {
+  ((value == Values ? use(cuda::ptx::n32_t<Values>{}) : void()), ...);
+}
+
+/// The number tensormap.replace has for an element type (PTX ISA 9.7.9.28); three differ from the driver's.
+__device__ constexpr std::uint32_t replace_elemtype(element_type type) {
+  switch (type) {
+    case element_type::f64: return 9;
+    case element_type::bf16: return 10;
+    case element_type::f32_ftz: return 8;
+    default: return static_cast<std::uint32_t>(type);
+  }
+}
+
+template <int Axis>
+__device__ inline void patch_axis(tensor_map* map, const map_patch& patch, patch_fields fields) {
+  namespace ptx = cuda::ptx;
+  constexpr ptx::n32_t<Axis> axis{};
+  // A dim of 2^32 is passed as 0: the instruction stores dim - 1, which wraps to the 0xffffffff it must be.
+  if (fields & patch_dim(Axis)) {
+    const auto dim = static_cast<std::uint32_t>(patch.global_dim[Axis]);
+    ptx::tensormap_replace_global_dim(ptx::space_shared, map, axis, dim);
+  }
+  // There are four strides; the instruction would accept a fifth and overwrite the others' high bits.
+  if constexpr (Axis + 1 < static_cast<int>(max_rank)) {
+    if (fields & patch_stride(Axis)) {
+      ptx::tensormap_replace_global_stride(ptx::space_shared, map, axis, patch.global_stride_bytes[Axis]);
+    }
+  }
+  if (fields & patch_box(Axis)) {
+    ptx::tensormap_replace_box_dim(ptx::space_shared, map, axis, patch.box_dim[Axis]);
+  }
+  if (fields & patch_element_stride(Axis)) {
+    const std::uint32_t step = patch.element_stride[Axis];
+    ptx::tensormap_replace_element_stride(ptx::space_shared, map, axis, step);
+  }
+}
+
+}  // namespace detail
+
+/// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `patch`. One thread.
+__device__ inline void apply_patch(tensor_map* map, const map_patch& patch, patch_fields fields) {
+  namespace ptx = cuda::ptx;
+  if (fields & patch_address) {
+    ptx::tensormap_replace_global_address(ptx::space_shared, map, patch.global_address);
+  }
+  detail::patch_axis<0>(map, patch, fields);
+  detail::patch_axis<1>(map, patch, fields);
+  detail::patch_axis<2>(map, patch, fields);
+  detail::patch_axis<3>(map, patch, fields);
+  detail::patch_axis<4>(map, patch, fields);
+}
+
+/// Writes every field of `spec` but L2 promotion, which tensormap.replace cannot write, into the zeroed map at `map`
+/// (shared memory). Words 8 and 9 stay zero too. One thread. Types and swizzles of compute capability 9.
+__device__ inline void write_zeroed_map(tensor_map* map, const tensor_spec& spec) {
+  namespace ptx = cuda::ptx;
+  ptx::tensormap_replace_rank(ptx::space_shared, map, spec.rank - 1);
+  detail::with_immediate(detail::replace_elemtype(spec.type), cuda::std::make_integer_sequence<int, 13>{},
+                         [&](auto type) { ptx::tensormap_replace_elemtype(ptx::space_shared, map, type); });
+  detail::with_immediate(static_cast<std::uint32_t>(spec.interleave), cuda::std::make_integer_sequence<int, 3>{},
+                         [&](auto mode) { ptx::tensormap_replace_interleave_layout(ptx::space_shared, map, mode); });
+  detail::with_immediate(static_cast<std::uint32_t>(spec.swizzle), cuda::std::make_integer_sequence<int, 4>{},
+                         [&](auto mode) { ptx::tensormap_replace_swizzle_mode(ptx::space_shared, map, mode); });
+  detail::with_immediate(static_cast<std::uint32_t>(spec.oob_fill), cuda::std::make_integer_sequence<int, 2>{},
+                         [&](auto mode) { ptx::tensormap_replace_fill_mode(ptx::space_shared, map, mode); });
+  map_patch all;
+  all.global_address = spec.global_address;
+#pragma unroll
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    all.global_dim[axis] = spec.global_dim[axis];
+    if (axis + 1 < max_rank) all.global_stride_bytes[axis] = spec.global_stride_bytes[axis];
+    all.box_dim[axis] = spec.box_dim[axis];
+    all.element_stride[axis] = static_cast<std::uint16_t>(spec.element_stride[axis]);
+  }
+  apply_patch(map, all, patch_everything(spec.rank));
+}
+
+/// One warp's encoder: a template and a stage. All 32 lanes must call each function together, converged; the warp must
+/// be a full one of a block whose x extent is a multiple of 32.
+template <class Stage = warp_stage>
+class warp_encoder {
+ public:
+  /// `stage` is shared memory of this warp alone.
+  __device__ warp_encoder(const map_template& base, Stage& stage) : stage_(stage), fields_(base.fields) {
+    const std::uint32_t lane = detail::lane_index();
+    chunk_ = reinterpret_cast<const uint4*>(&base.map)[lane % chunks];
+    if (__any_sync(~0u, (chunk_.x | chunk_.y | chunk_.z | chunk_.w) != 0)) return;
+    stage_.chunk(lane % chunks) = chunk_;
+    __syncwarp();
+    if (lane == 0) write_zeroed_map(stage_.map(0), base.spec);
+    __syncwarp();
+    chunk_ = stage_.chunk(lane % chunks);
+    __syncwarp();
+  }
+
+  /// Composes `count` maps (at most 32) in the stage: the template with the fields of `source(first + lane)`.
+  /// `source` is a device callable `std::uint64_t -> map_patch`; only the template's fields of it are used.
+  template <class Source>
+  __device__ void compose(const Source& source, std::uint64_t first, std::uint32_t count) {
+    const std::uint32_t lane = detail::lane_index();
+    map_patch patch;
+    if (lane < count) patch = source(first + lane);
+    for (std::uint32_t at = lane; at < count * chunks; at += warp_lanes) stage_.chunk(at) = chunk_;
+    __syncwarp();
+    if (lane < count) apply_patch(stage_.map(lane), patch, fields_);
+    __syncwarp();
+  }
+
+  /// Publishes the composed maps one by one (tensormap.cp_fenceproxy, PTX ISA 9.7.13.16). After it the stage is free.
+  __device__ void copy_and_release(tensor_map* slots, std::uint32_t count) {
+    static_assert(Stage::stride_bytes == tensor_map_bytes, "cp_fenceproxy reads maps that are 128-byte aligned");
+    namespace ptx = cuda::ptx;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      ptx::tensormap_cp_fenceproxy(ptx::sem_release, ptx::scope_gpu, &slots[i], stage_.map(i),
+                                   ptx::n32_t<tensor_map_bytes>{});
+    }
+    __syncwarp();
+  }
+
+  /// Stores the composed maps with coalesced 16-byte stores. After it the stage is free, but the maps are published
+  /// only by `release`, which may follow many stores.
+  __device__ void store(tensor_map* slots, std::uint32_t count) {
+    uint4* const target = reinterpret_cast<uint4*>(slots);
+    for (std::uint32_t at = detail::lane_index(); at < count * chunks; at += warp_lanes) target[at] = stage_.chunk(at);
+    __syncwarp();
+  }
+
+  /// Publishes what the calling thread stored: every lane must call it.
+  static __device__ void release() {
+    namespace ptx = cuda::ptx;
+    ptx::fence_proxy_tensormap_generic(ptx::sem_release, ptx::scope_gpu);
+  }
+
+ private:
+  static constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
+
+  Stage& stage_;
+  patch_fields fields_;
+  uint4 chunk_;  // this lane's sixteen bytes of the template
+};
+
+/// Encodes and publishes maps `first` to `first + count` (at most 32 of them) into `slots[first...]`: what a kernel
+/// that is no encoder calls. All 32 lanes together, converged.
+template <class Source>
+__device__ void encode_warp(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t first,
+                            std::uint32_t count, warp_stage& stage) {
+  warp_encoder encoder(base, stage);
+  encoder.compose(source, first, count);
+  encoder.copy_and_release(slots + first, count);
+}
+
+}  // namespace tmap::device

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Patch sources as the encoder reads them: device callables `i -> map_patch` that load the template's fields of map i
+// and leave the others undefined. Any callable of this shape may stand in their place.
+
+#include <tmap/map_patch.hpp>
+#include <tmap/map_template.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tmap::device {
+
+/// `patch_array`: sixteen bytes at a time, only those that hold a field of the template.
+class patch_array_reader {
+ public:
+  __host__ __device__ patch_array_reader(const patch_array& source, patch_fields fields)
+      : patches_(source.patches), chunks_(chunks_of(fields)) {}
+
+  __device__ map_patch operator()(std::uint64_t i) const {
+    constexpr std::uint32_t chunk_count = sizeof(map_patch) / sizeof(uint4);
+    map_patch patch;
+    const uint4* const from = reinterpret_cast<const uint4*>(patches_ + i);
+    uint4* const to = reinterpret_cast<uint4*>(&patch);
+#pragma unroll
+    for (std::uint32_t chunk = 0; chunk < chunk_count; ++chunk) {
+      if (chunks_ >> chunk & 1) to[chunk] = from[chunk];
+    }
+    return patch;
+  }
+
+ private:
+  static constexpr std::uint32_t chunk_bit(std::size_t offset) {
+    return 1u << (offset / sizeof(uint4));
+  }
+
+  static constexpr std::uint32_t chunks_of(patch_fields fields) {
+    std::uint32_t chunks = fields & patch_address ? chunk_bit(offsetof(map_patch, global_address)) : 0;
+    for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+      if (fields & patch_dim(axis)) chunks |= chunk_bit(offsetof(map_patch, global_dim) + 8 * axis);
+      if (axis + 1 < max_rank && fields & patch_stride(axis)) {
+        chunks |= chunk_bit(offsetof(map_patch, global_stride_bytes) + 8 * axis);
+      }
+      if (fields & patch_box(axis)) chunks |= chunk_bit(offsetof(map_patch, box_dim) + 4 * axis);
+      if (fields & patch_element_stride(axis)) chunks |= chunk_bit(offsetof(map_patch, element_stride) + 2 * axis);
+    }
+    return chunks;
+  }
+
+  const map_patch* patches_;
+  std::uint32_t chunks_;
+};
+
+/// `patch_columns`.
+class patch_columns_reader {
+ public:
+  __host__ __device__ patch_columns_reader(const patch_columns& source, patch_fields fields)
+      : columns_(source), fields_(fields) {}
+
+  __device__ map_patch operator()(std::uint64_t i) const {
+    map_patch patch;
+    if (fields_ & patch_address) patch.global_address = columns_.global_address[i];
+#pragma unroll
+    for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+      if (fields_ & patch_dim(axis)) patch.global_dim[axis] = columns_.global_dim[axis][i];
+      if (axis + 1 < max_rank && fields_ & patch_stride(axis)) {
+        patch.global_stride_bytes[axis] = columns_.global_stride_bytes[axis][i];
+      }
+    }
+    return patch;
+  }
+
+ private:
+  patch_columns columns_;
+  patch_fields fields_;
+};
+
+/// `ragged_rows`. With `offset_format::sizes`, `begins[i]` is the number of rows before tensor i, a running sum.
+template <class Offset>
+class ragged_rows_reader {
+ public:
+  __host__ __device__ explicit ragged_rows_reader(const ragged_rows<Offset>& source,
+                                                  const std::int64_t* begins = nullptr)
+      : source_(source), begins_(begins) {}
+
+  __device__ map_patch operator()(std::uint64_t i) const {
+    const std::int64_t begin = first_row(i);
+    const std::int64_t rows = row_count(i, begin);
+    map_patch patch;
+    patch.global_address = source_.base_address + static_cast<std::uint64_t>(begin) * source_.row_pitch_bytes;
+    // Only the outermost dim is a field of the template; writing all of them keeps the index a constant.
+#pragma unroll
+    for (std::uint32_t axis = 0; axis < max_rank; ++axis) patch.global_dim[axis] = static_cast<std::uint64_t>(rows);
+    return patch;
+  }
+
+ private:
+  __device__ std::int64_t first_row(std::uint64_t i) const {
+    switch (source_.format) {
+      case offset_format::ends: return i == 0 ? 0 : source_.offsets[i - 1];
+      case offset_format::prefix: return source_.offsets[i];
+      default: return begins_[i];
+    }
+  }
+
+  __device__ std::int64_t row_count(std::uint64_t i, std::int64_t begin) const {
+    switch (source_.format) {
+      case offset_format::ends: return source_.offsets[i] - begin;
+      case offset_format::prefix: return source_.offsets[i + 1] - begin;
+      default: return source_.offsets[i];
+    }
+  }
+
+  ragged_rows<Offset> source_;
+  const std::int64_t* begins_;
+};
+
+}  // namespace tmap::device

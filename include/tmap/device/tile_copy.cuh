@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Copies of one tile between shared and global memory through a tensor map, and the barrier a load completes on.
+// Coordinates are in elements, innermost first; the innermost one must be a multiple of 16 bytes, and none of a store
+// may be negative (both are illegal instructions). Shared addresses obey `shared_alignment` of the map's swizzle.
+// Each function is called by one thread. `Rank` must be the map's rank: the hardware traps on another.
+
+#include <tmap/device/acquire.cuh>
+
+#include <cuda/ptx>
+
+#include <cstdint>
+
+namespace tmap::device {
+
+/// A barrier in shared memory (mbarrier) that counts arrivals and bytes; its phases alternate parity, the first is 0.
+class tile_barrier {
+ public:
+  /// Once, by one thread; afterwards `fence_barrier_init` and a block barrier make it usable by all.
+  __device__ void init(std::uint32_t arrivals) { cuda::ptx::mbarrier_init(&word_, arrivals); }
+
+  /// Arrives and announces the bytes of loads that will complete on this phase.
+  __device__ void arrive_expect(std::uint32_t bytes) {
+    namespace ptx = cuda::ptx;
+    ptx::mbarrier_arrive_expect_tx(ptx::sem_release, ptx::scope_cta, ptx::space_shared, &word_, bytes);
+  }
+
+  __device__ void arrive() { cuda::ptx::mbarrier_arrive(&word_); }
+
+  /// Waits until the phase of this parity has completed. Any number of threads.
+  __device__ void wait(std::uint32_t parity) {
+    while (!cuda::ptx::mbarrier_try_wait_parity(&word_, parity)) {
+    }
+  }
+
+  __device__ std::uint64_t* word() { return &word_; }
+
+ private:
+  std::uint64_t word_;
+};
+
+/// Shows initialised barriers to the copy engine. By the thread that initialised them.
+__device__ inline void fence_barrier_init() {
+  cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
+}
+
+/// Orders this thread's ordinary accesses to shared memory before its later copies of it. Each writing thread calls it
+/// before the block barrier that precedes a store.
+__device__ inline void fence_shared_writes() {
+  cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
+}
+
+/// Starts loading the tile at `coordinates` into `shared`. Its bytes, always those of a whole tile, complete on
+/// `barrier`, which must have been told to expect them. Elements outside the tensor become the map's fill.
+template <std::uint32_t Rank>
+__device__ void load_tile(void* shared, acquired_map map, const std::int32_t (&coordinates)[Rank],
+                          tile_barrier& barrier) {
+  static_assert(1 <= Rank && Rank <= 5);
+  namespace ptx = cuda::ptx;
+  ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, shared, map.get(), coordinates, barrier.word());
+}
+
+/// Starts storing the tile in `shared` at `coordinates`. Elements outside the tensor are dropped. It belongs to this
+/// thread's open group of stores.
+template <std::uint32_t Rank>
+__device__ void store_tile(acquired_map map, const std::int32_t (&coordinates)[Rank], const void* shared) {
+  static_assert(1 <= Rank && Rank <= 5);
+  namespace ptx = cuda::ptx;
+  ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, map.get(), coordinates, shared);
+}
+
+/// Closes this thread's group of stores.
+__device__ inline void commit_stores() {
+  cuda::ptx::cp_async_bulk_commit_group();
+}
+
+/// Waits until all but the newest `Pending` groups have read their shared memory, which may then be overwritten.
+template <int Pending>
+__device__ void wait_stores_read() {
+  cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<Pending>{});
+}
+
+/// Waits until all this thread's stores have been written.
+__device__ inline void wait_stores_written() {
+  cuda::ptx::cp_async_bulk_wait_group(cuda::ptx::n32_t<0>{});
+}
+
+}  // namespace tmap::device

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/launch.hpp"
+
+#include <tmap/device/encode_warp.cuh>
+#include <tmap/device/patch_source.cuh>
+
+#include <algorithm>
+
+namespace tmap::kernels {
+namespace {
+
+constexpr std::uint32_t block_warps = 4;
+constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
+
+template <publish_path Path, class Source>
+__global__ void __launch_bounds__(block_threads)
+    encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source, tensor_map* slots,
+                  std::uint64_t count, std::uint32_t maps_per_warp) {
+  __shared__ device::warp_stage stages[block_warps];
+  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
+  const std::uint64_t step = std::uint64_t{gridDim.x} * block_warps * maps_per_warp;
+  std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
+  if (first >= count) return;
+  device::warp_encoder encoder(base, stages[warp]);
+  for (; first < count; first += step) {
+    const std::uint64_t left = count - first;
+    const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
+    encoder.compose(source, first, maps);
+    if constexpr (Path == publish_path::copy_fence) {
+      encoder.copy_and_release(slots + first, maps);
+    } else {
+      encoder.store(slots + first, maps);
+    }
+  }
+  if constexpr (Path == publish_path::store_fence) encoder.release();
+}
+
+template <class Source>
+cudaError_t launch(const encode_plan& plan, const map_template& base, const Source& source, tensor_map* slots,
+                   std::uint64_t count, cudaStream_t stream) {
+  if (plan.path == publish_path::copy_fence) {
+    encode_kernel<publish_path::copy_fence>
+        <<<plan.blocks, block_threads, 0, stream>>>(base, source, slots, count, plan.maps_per_warp);
+  } else {
+    encode_kernel<publish_path::store_fence>
+        <<<plan.blocks, block_threads, 0, stream>>>(base, source, slots, count, plan.maps_per_warp);
+  }
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors) {
+  constexpr std::uint64_t warps_per_multiprocessor = 8;
+  constexpr std::uint64_t blocks_per_multiprocessor = 12;
+  const std::uint64_t warps = multiprocessors * warps_per_multiprocessor;
+  const std::uint64_t maps_per_warp = std::clamp<std::uint64_t>((count + warps - 1) / warps, 1, device::warp_lanes);
+  const std::uint64_t block_maps = maps_per_warp * block_warps;
+  const std::uint64_t blocks =
+      std::min((count + block_maps - 1) / block_maps, multiprocessors * blocks_per_multiprocessor);
+  const publish_path path = maps_per_warp <= 2 ? publish_path::copy_fence : publish_path::store_fence;
+  return {path, static_cast<std::uint32_t>(maps_per_warp), static_cast<std::uint32_t>(blocks)};
+}
+
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream) {
+  return launch(plan, base, device::patch_array_reader(source, base.fields), slots, count, stream);
+}
+
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream) {
+  return launch(plan, base, device::patch_columns_reader(source, base.fields), slots, count, stream);
+}
+
+template <class Offset>
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
+                          const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream) {
+  return launch(plan, base, device::ragged_rows_reader<Offset>(source, begins), slots, count, stream);
+}
+
+template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int32_t>&,
+                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t);
+template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int64_t>&,
+                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t);
+
+}  // namespace tmap::kernels

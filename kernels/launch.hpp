@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The only way from lib to the kernels: plain functions that enqueue work and return what the CUDA runtime said.
+// Arguments have been checked by the caller; `count` is at least 1.
+
+#include <tmap/map_patch.hpp>
+#include <tmap/map_template.hpp>
+#include <tmap/tensor_map.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tmap::kernels {
+
+/// How the encoder publishes maps: one copy with a fence each, or plain stores and one fence per warp.
+enum class publish_path : std::uint32_t { copy_fence, store_fence };
+
+/// How many maps each warp composes at once, and how many blocks share the batch.
+struct encode_plan {
+  publish_path path;
+  std::uint32_t maps_per_warp;  ///< 1 to 32
+  std::uint32_t blocks;
+};
+
+/// The plan that measured fastest at this size (docs/measurements/encode_batch.md).
+encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors);
+
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream);
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream);
+
+/// `begins` is the running sum of the sizes, unused (null) for the other offset formats.
+template <class Offset>
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
+                          const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream);
+
+/// Device memory that `launch_running_sum` needs as `scratch`.
+template <class Offset>
+cudaError_t running_sum_scratch(std::uint64_t count, std::size_t* bytes);
+
+/// begins[i] = sizes[0] + ... + sizes[i - 1], in 64 bits.
+template <class Offset>
+cudaError_t launch_running_sum(const Offset* sizes, std::int64_t* begins, std::uint64_t count, void* scratch,
+                               std::size_t scratch_bytes, cudaStream_t stream);
+
+/// What one tile of a copy looks like.
+struct tile_shape {
+  std::uint32_t rank;
+  std::uint32_t box_dim[max_rank];
+  std::uint32_t bytes;
+};
+
+/// Device memory that `launch_tile_count` needs as `scratch`.
+cudaError_t tile_count_scratch(std::uint64_t count, std::size_t* bytes);
+
+/// tile_ends[i] = tiles of tensors 0 to i, where a tensor has product of ceil(dim / box) tiles.
+cudaError_t launch_tile_count(const map_patch* extents, const tile_shape& shape, std::uint64_t* tile_ends,
+                              std::uint64_t count, void* scratch, std::size_t scratch_bytes, cudaStream_t stream);
+
+/// The device arrays of one tile copy; `tile_ends` as `launch_tile_count` left it.
+struct tile_copy_arguments {
+  const tensor_map* sources;
+  const tensor_map* destinations;
+  const map_patch* extents;
+  const std::uint64_t* tile_ends;
+  std::uint64_t count;
+};
+
+/// Most stages of a block's ring, and the shared memory it takes beside its stages.
+inline constexpr std::uint32_t max_copy_stages = 8;
+inline constexpr std::uint32_t copy_stage_alignment = 1024;
+inline constexpr std::uint32_t copy_fixed_shared_bytes = 2048;
+
+struct tile_copy_plan {
+  std::uint32_t stages;       ///< 2 to max_copy_stages
+  std::uint32_t stage_bytes;  ///< a tile's bytes, rounded up to the alignment of its swizzle
+  std::uint32_t blocks;
+};
+
+cudaError_t launch_copy_tiles(const tile_copy_plan& plan, const tile_shape& shape, const tile_copy_arguments& arguments,
+                              cudaStream_t stream);
+
+}  // namespace tmap::kernels
