@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/error.hpp>
+#include <tmap/reduction.hpp>
+#include <tmap/tensor_map.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cuda/std/span>
+
+#include <cstdint>
+
+// What the copy engine refuses, in the order in which it refuses: illegal instruction, then misaligned address
+// (docs/measurements/copy_engine_semantics.md, section 4). Memory that is not there comes up during the copy.
+
+namespace tmap::simulator {
+
+/// One copy as the instruction states it. `operation` is null for plain loads and stores.
+struct copy_request {
+  const tensor_map& map;
+  cuda::std::span<const std::int32_t> coordinates;
+  std::uint64_t tile_size;
+  std::uint32_t shared_address;
+  bool is_store;
+  const reduction* operation;
+};
+
+/// The spec the engine would work with, or the first thing it would raise.
+result<tensor_spec> accept(const copy_request& request);
+
+}  // namespace tmap::simulator
