@@ -46,10 +46,14 @@ void write_extents(tensor_map& map, const tensor_spec& spec) {
   }
 }
 
-/// The driver's note rounds down where the copy engine rounds up (docs/measurements).
+/// The driver's note rounds down where the copy engine rounds up (docs/measurements). Dimension 0 may have an element
+/// stride of 0 where it means nothing.
 std::uint64_t noted_box_bytes(const tensor_spec& spec) {
   std::uint64_t bytes = element_bytes(spec.type);
-  for (std::uint32_t axis = 0; axis < spec.rank; ++axis) bytes *= spec.box_dim[axis] / spec.element_stride[axis];
+  for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {
+    const std::uint32_t step = spec.element_stride[axis];
+    bytes *= spec.box_dim[axis] / (step == 0 ? 1 : step);
+  }
   return bytes;
 }
 

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Writes tests/golden/driver_maps.txt to standard output: the maps this machine's driver makes of the structured specs.
+// A spec the driver refuses is left out and named on standard error; exit code 1 when there was one, 2 without a
+// driver.
+
+#include <cuda_runtime_api.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <tmap/encode.hpp>
+
+#include <cstdio>
+#include <ctime>
+
+#include "support/golden_file.hpp"
+#include "support/structured_specs.hpp"
+
+namespace {
+
+using namespace tmap;
+
+std::string gpu_name() {
+  cudaDeviceProp properties{};
+  return cudaGetDeviceProperties(&properties, 0) == cudaSuccess ? properties.name : "unknown";
+}
+
+/// The kernel module's own line names the driver's version; the runtime knows only the CUDA version it offers.
+std::string driver_version() {
+  std::ifstream file{"/proc/driver/nvidia/version"};
+  std::string line;
+  std::getline(file, line);
+  int cuda_version = 0;
+  cudaDriverGetVersion(&cuda_version);
+  return fmt::format("CUDA {}.{}, {}", cuda_version / 1000, cuda_version % 1000 / 10, line);
+}
+
+void print_header() {
+  fmt::print("# GPU: {}\n# driver: {}\n# date: {:%Y-%m-%d}\n", gpu_name(), driver_version(),
+             fmt::gmtime(std::time(nullptr)));
+  fmt::print("# kind {} {} word[16]\n", testing::spec_columns, testing::im2col_columns);
+}
+
+/// How many specs the driver refused.
+template <class Spec>
+int record(map_kind kind, const std::vector<Spec>& specs) {
+  int refused = 0;
+  for (const Spec& spec : specs) {
+    testing::golden_map golden{.kind = kind};
+    if constexpr (std::is_same_v<Spec, im2col_spec>) {
+      golden.spec = spec;
+    } else {
+      golden.spec.tensor = spec;
+    }
+    if (const auto map = encode(spec)) {
+      golden.map = *map;
+      fmt::print("{}\n", testing::to_line(golden));
+    } else {
+      ++refused;
+      fmt::print(stderr, "{}: {}\n", to_string(map.error()), testing::to_text(spec));
+    }
+  }
+  return refused;
+}
+
+}  // namespace
+
+int main() {
+  if (const auto limits = query_device_limits(); !limits) {
+    fmt::print(stderr, "record_driver_maps: {}\n", to_string(limits.error()));
+    return 2;
+  }
+  print_header();
+  const testing::structured_specs specs;
+  const int refused = record(map_kind::tiled, specs.tiled()) + record(map_kind::im2col, specs.im2col());
+  return refused == 0 ? 0 : 1;
+}

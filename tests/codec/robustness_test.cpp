@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any 128 bytes decode to a value or are refused, and what decodes can be encoded again.
+
+#include <gtest/gtest.h>
+#include <tmap/decode.hpp>
+#include <tmap/validate.hpp>
+
+#include "lib/codec/layout.hpp"
+#include "support/random_spec.hpp"
+#include "support/spec_text.hpp"
+
+namespace tmap {
+namespace {
+
+using testing::random_source;
+using testing::random_spec_source;
+
+tensor_map random_bytes(random_source& random) {
+  tensor_map map;
+  for (std::uint64_t& word : map.words) word = random.bits();
+  return map;
+}
+
+tensor_map map_of_words(std::uint64_t word) {
+  tensor_map map;
+  for (std::uint64_t& each : map.words) each = word;
+  return map;
+}
+
+void expect_refused(const tensor_map& map) {
+  const auto decoded = decode(map);
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().code, status::not_a_tensor_map);
+}
+
+TEST(codec_robustness, constant_bytes_are_no_map) {
+  expect_refused(map_of_words(0));
+  expect_refused(map_of_words(~std::uint64_t{0}));
+}
+
+TEST(codec_robustness, random_bytes_are_no_map) {
+  random_source random{11};
+  for (int i = 0; i < 200'000; ++i) {
+    const auto decoded = decode(random_bytes(random));
+    ASSERT_FALSE(decoded);
+    ASSERT_EQ(decoded.error().code, status::not_a_tensor_map);
+  }
+}
+
+TEST(codec_robustness, random_bits_in_known_fields_only_are_read_to_the_end) {
+  random_source random{15};
+  for (int i = 0; i < 1'000'000; ++i) {
+    const std::uint32_t layout = 1u << random.below(4);
+    tensor_map map = random_bytes(random);
+    for (std::uint32_t word = 0; word < 16; ++word) map.words[word] &= codec::known_bits(word, layout);
+    map.words[0] &= ~std::uint64_t{0} >> 7 & ~std::uint64_t{15};
+    map.words[1] &= ~std::uint64_t{14};
+    const auto decoded = decode(map);
+    ASSERT_TRUE(decoded || decoded.error().code == status::not_a_tensor_map);
+    if (decoded) ASSERT_LE(decoded->spec.rank, max_rank);
+  }
+}
+
+TEST(codec_robustness, random_bytes_can_be_described_and_compared) {
+  random_source random{12};
+  for (int i = 0; i < 5'000; ++i) {
+    const tensor_map map = random_bytes(random);
+    ASSERT_NE(describe(map).find("refused"), std::string::npos);
+    ASSERT_NE(describe_json(map).find("\"valid\":false"), std::string::npos);
+    ASSERT_FALSE(diff(map, random_bytes(random)).empty());
+    ASSERT_TRUE(diff(map, map).empty());
+  }
+}
+
+/// Fields of a decoded map that lie in bits: encoding the spec again must give them back.
+void expect_same_spec_bits(const tensor_map& map, const decoded_map& decoded) {
+  const auto again = encode_bits(decoded.spec);
+  if (!again) return;  // a map for a later GPU, or one only the copy engine refuses
+  const auto second = decode(*again);
+  ASSERT_TRUE(second);
+  ASSERT_EQ(testing::to_text(second->spec), testing::to_text(decoded.spec)) << describe(map);
+}
+
+TEST(codec_robustness, maps_with_flipped_bits_are_refused_or_decode_consistently) {
+  random_spec_source source{13};
+  int accepted = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    tensor_map map = *encode_bits(source.legal());
+    const std::uint64_t bit = source.random().below(1024);
+    map.words[bit / 64] ^= std::uint64_t{1} << (bit % 64);
+    const auto decoded = decode(map);
+    if (!decoded) {
+      ASSERT_EQ(decoded.error().code, status::not_a_tensor_map);
+    } else if (decoded->kind == map_kind::tiled) {
+      ++accepted;
+      expect_same_spec_bits(map, *decoded);
+    }
+  }
+  EXPECT_GT(accepted, 10'000);
+}
+
+TEST(codec_robustness, unused_axes_left_by_a_device_encoder_are_ignored) {
+  random_spec_source source{14};
+  for (int i = 0; i < 20'000; ++i) {
+    const tensor_spec spec = source.legal();
+    if (spec.rank > 3) continue;
+    tensor_map map = *encode_bits(spec);
+    const tensor_spec expected = decode(map)->spec;
+    map.words[5] |= source.random().bits() << 32;
+    map.words[6] |= source.random().bits() & 0xffffffff;
+    const auto decoded = decode(map);
+    ASSERT_TRUE(decoded);
+    ASSERT_EQ(testing::to_text(decoded->spec), testing::to_text(expected));
+  }
+}
+
+}  // namespace
+}  // namespace tmap
