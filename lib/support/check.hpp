@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/error.hpp>
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+namespace tmap::support {
+
+/// True for the errors by which a kernel that ran earlier broke its context; any later call may answer with them.
+bool is_earlier_asynchronous_error(int code);
+
+/// What a failed call means. The runtime and the driver number their shared errors alike.
+status status_of(int code);
+
+/// The error of a failed runtime call. Takes it out of the runtime's "last error", where a caller's own check would
+/// find it.
+error runtime_error(cudaError_t code);
+
+/// The error of a failed driver call.
+error driver_error(CUresult code);
+
+}  // namespace tmap::support
+
+/// Every CUDA call of a function that answers with a `result` passes one of these two.
+#define TMAP_TRY_CUDA(call)                                               \
+  do {                                                                    \
+    if (const cudaError_t tmap_code = (call); tmap_code != cudaSuccess) { \
+      return ::tmap::failure{::tmap::support::runtime_error(tmap_code)};  \
+    }                                                                     \
+  } while (false)
+
+#define TMAP_TRY_DRIVER(call)                                           \
+  do {                                                                  \
+    if (const CUresult tmap_code = (call); tmap_code != CUDA_SUCCESS) { \
+      return ::tmap::failure{::tmap::support::driver_error(tmap_code)}; \
+    }                                                                   \
+  } while (false)
