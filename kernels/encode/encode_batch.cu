@@ -38,14 +38,13 @@ __global__ void __launch_bounds__(block_threads)
 template <class Source>
 cudaError_t launch(const encode_plan& plan, const map_template& base, const Source& source, tensor_map* slots,
                    std::uint64_t count, cudaStream_t stream) {
-  if (plan.path == publish_path::copy_fence) {
-    encode_kernel<publish_path::copy_fence>
-        <<<plan.blocks, block_threads, 0, stream>>>(base, source, slots, count, plan.maps_per_warp);
-  } else {
-    encode_kernel<publish_path::store_fence>
-        <<<plan.blocks, block_threads, 0, stream>>>(base, source, slots, count, plan.maps_per_warp);
-  }
-  return cudaGetLastError();
+  cudaLaunchConfig_t config{};
+  config.gridDim = plan.blocks;
+  config.blockDim = block_threads;
+  config.stream = stream;
+  const auto kernel = plan.path == publish_path::copy_fence ? encode_kernel<publish_path::copy_fence, Source>
+                                                            : encode_kernel<publish_path::store_fence, Source>;
+  return cudaLaunchKernelEx(&config, kernel, base, source, slots, count, plan.maps_per_warp);
 }
 
 }  // namespace

@@ -113,8 +113,12 @@ cudaError_t launch(const tile_copy_plan& plan, const tile_shape& shape, const ti
   const cudaError_t raised = cudaFuncSetAttribute(copy_tiles_kernel<Rank>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                   static_cast<int>(shared_bytes));
   if (raised != cudaSuccess) return raised;
-  copy_tiles_kernel<Rank><<<plan.blocks, block_threads, shared_bytes, stream>>>(plan, shape, arguments);
-  return cudaGetLastError();
+  cudaLaunchConfig_t config{};
+  config.gridDim = plan.blocks;
+  config.blockDim = block_threads;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, copy_tiles_kernel<Rank>, plan, shape, arguments);
 }
 
 }  // namespace

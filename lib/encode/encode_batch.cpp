@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/encode_batch.hpp>
+
+#include "kernels/launch.hpp"
+#include "lib/encode/device.hpp"
+#include "lib/support/check.hpp"
+
+namespace tmap {
+namespace {
+
+constexpr std::uint64_t begin_bytes = sizeof(std::int64_t);
+
+/// Where the parts of a ragged workspace lie: the running sums, then CUB's scratch.
+struct ragged_workspace {
+  std::uint64_t sum_bytes;
+  std::size_t scratch_bytes;
+  std::uint64_t bytes() const { return sum_bytes + scratch_bytes; }
+};
+
+template <class Offset>
+result<ragged_workspace> lay_out_workspace(std::uint64_t count) {
+  ragged_workspace layout{round_up(count * begin_bytes, workspace_alignment), 0};
+  TMAP_TRY_CUDA(kernels::running_sum_scratch<Offset>(count, &layout.scratch_bytes));
+  return layout;
+}
+
+result<void> check_batch(const map_template& base, const tensor_map* slots, std::uint64_t count) {
+  if (count > max_batch) return invalid_argument(count, max_batch);
+  if (base.spec.rank < 1 || base.spec.rank > max_rank) return invalid_argument(base.spec.rank, max_rank);
+  const patch_fields known = patch_everything(base.spec.rank);
+  if ((base.fields & ~known) != 0) return invalid_argument(base.fields, known);
+  return check_device_array(slots, alignof(tensor_map));
+}
+
+result<void> check_source(const map_template& base, const patch_array& source) {
+  return base.fields == 0 ? result<void>{} : check_device_array(source.patches, alignof(map_patch));
+}
+
+result<void> check_source(const map_template& base, const patch_columns& source) {
+  const patch_fields known = patch_extents(base.spec.rank);
+  if ((base.fields & ~known) != 0) return invalid_argument(base.fields, known);
+  result<void> checked;
+  const auto check_column = [&](patch_fields field, const std::uint64_t* column) {
+    if (checked && (base.fields & field) != 0) checked = check_device_array(column, alignof(std::uint64_t));
+  };
+  check_column(patch_address, source.global_address);
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    check_column(patch_dim(axis), source.global_dim[axis]);
+    if (axis + 1 < max_rank) check_column(patch_stride(axis), source.global_stride_bytes[axis]);
+  }
+  return checked;
+}
+
+template <class Offset>
+result<void> check_source(const map_template& base, const ragged_rows<Offset>& source) {
+  const patch_fields wanted = patch_address | patch_dim(base.spec.rank - 1);
+  if (base.fields != wanted) return invalid_argument(base.fields, wanted);
+  if (source.format > offset_format::sizes) {
+    return invalid_argument(static_cast<std::uint64_t>(source.format),
+                            static_cast<std::uint64_t>(offset_format::sizes));
+  }
+  return check_device_array(source.offsets, alignof(Offset));
+}
+
+/// Enqueues the running sum that `sizes` need; the other formats need none and get a null pointer.
+template <class Offset>
+result<const std::int64_t*> enqueue_begins(const ragged_rows<Offset>& source, std::uint64_t count,
+                                           cudaStream_t stream) {
+  if (source.format != offset_format::sizes) return nullptr;
+  const result<ragged_workspace> layout = lay_out_workspace<Offset>(count);
+  if (!layout) return failure(layout.error());
+  const result<void> checked = check_workspace(source.workspace, source.workspace_bytes, layout->bytes());
+  if (!checked) return failure(checked.error());
+  auto* const begins = static_cast<std::int64_t*>(source.workspace);
+  void* const scratch = static_cast<unsigned char*>(source.workspace) + layout->sum_bytes;
+  TMAP_TRY_CUDA(kernels::launch_running_sum(source.offsets, begins, count, scratch, layout->scratch_bytes, stream));
+  return begins;
+}
+
+/// Checks, plans, and calls `launch(plan)`.
+template <class Source, class Launch>
+result<void> encode_checked(const map_template& base, const Source& source, const tensor_map* slots,
+                            std::uint64_t count, const Launch& launch) {
+  if (count == 0) return {};
+  if (const result<void> checked = check_batch(base, slots, count); !checked) return checked;
+  if (const result<void> checked = check_source(base, source); !checked) return checked;
+  const result<device_properties> device = current_device();
+  if (!device) return failure(device.error());
+  return launch(kernels::plan_encode(count, device->multiprocessors));
+}
+
+template <class Source>
+result<void> encode_fields(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
+                           cudaStream_t stream) {
+  return encode_checked(base, source, slots, count, [&](const kernels::encode_plan& plan) -> result<void> {
+    TMAP_TRY_CUDA(kernels::launch_encode(plan, base, source, slots, count, stream));
+    return {};
+  });
+}
+
+template <class Offset>
+result<void> encode_ragged(const map_template& base, const ragged_rows<Offset>& source, tensor_map* slots,
+                           std::uint64_t count, cudaStream_t stream) {
+  return encode_checked(base, source, slots, count, [&](const kernels::encode_plan& plan) -> result<void> {
+    const result<const std::int64_t*> begins = enqueue_begins(source, count, stream);
+    if (!begins) return failure(begins.error());
+    TMAP_TRY_CUDA(kernels::launch_encode(plan, base, source, *begins, slots, count, stream));
+    return {};
+  });
+}
+
+}  // namespace
+
+result<void> encode_batch_async(const map_template& base, const patch_array& source, tensor_map* slots,
+                                std::uint64_t count, cuda::stream_ref stream) {
+  return encode_fields(base, source, slots, count, stream.get());
+}
+
+result<void> encode_batch_async(const map_template& base, const patch_columns& source, tensor_map* slots,
+                                std::uint64_t count, cuda::stream_ref stream) {
+  return encode_fields(base, source, slots, count, stream.get());
+}
+
+result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int32_t>& source, tensor_map* slots,
+                                std::uint64_t count, cuda::stream_ref stream) {
+  return encode_ragged(base, source, slots, count, stream.get());
+}
+
+result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int64_t>& source, tensor_map* slots,
+                                std::uint64_t count, cuda::stream_ref stream) {
+  return encode_ragged(base, source, slots, count, stream.get());
+}
+
+result<std::uint64_t> ragged_workspace_bytes(std::uint64_t count, std::uint32_t offset_bytes) {
+  if (count > max_batch) return invalid_argument(count, max_batch);
+  if (offset_bytes != 4 && offset_bytes != 8) return invalid_argument(offset_bytes, 8);
+  if (count == 0) return 0;
+  const result<ragged_workspace> layout =
+      offset_bytes == 4 ? lay_out_workspace<std::int32_t>(count) : lay_out_workspace<std::int64_t>(count);
+  if (!layout) return failure(layout.error());
+  return layout->bytes();
+}
+
+}  // namespace tmap
