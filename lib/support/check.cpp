@@ -40,8 +40,12 @@ status status_of(int code) {
   }
 }
 
-error runtime_error(cudaError_t code) {
+void clear_last_error() {
   static_cast<void>(cudaGetLastError());
+}
+
+error runtime_error(cudaError_t code) {
+  clear_last_error();
   error e{.code = status_of(code), .cuda_code = code};
   if (code == cudaErrorInsufficientDriver) {
     // The runtime gives one code for two cases. Without a driver the version comes out as 0.

@@ -14,8 +14,10 @@ bool is_earlier_asynchronous_error(int code);
 /// What a failed call means. The runtime and the driver number their shared errors alike.
 status status_of(int code);
 
-/// The error of a failed runtime call. Takes it out of the runtime's "last error", where a caller's own check would
-/// find it.
+/// Takes a failed call out of the runtime's "last error", where a caller's own check would find it.
+void clear_last_error();
+
+/// The error of a failed runtime call. Clears the last error.
 error runtime_error(cudaError_t code);
 
 /// The error of a failed driver call.

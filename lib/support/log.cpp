@@ -59,12 +59,12 @@ log_level log_threshold(const char* setting) {
   return log_level::warning;
 }
 
-void log(log_level level, const std::string& text) noexcept {
+void log(log_level level, const char* text) noexcept {
   try {
     destination& place = current_destination();
     const std::lock_guard lock{place.mutex};
     if (place.callback != nullptr) {
-      place.callback(level, text.c_str(), place.user);
+      place.callback(level, text, place.user);
     } else {
       default_logger().log(spdlog_level(level), text);
     }

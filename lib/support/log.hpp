@@ -3,12 +3,10 @@
 
 #include <tmap/log.hpp>
 
-#include <string>
-
 namespace tmap::support {
 
 /// One line to the user's callback or the default sink. A line that cannot be written is lost.
-void log(log_level level, const std::string& text) noexcept;
+void log(log_level level, const char* text) noexcept;
 
 /// The lowest level that TMAP_LOG lets through; a value above `error` is silence.
 log_level log_threshold(const char* setting);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/device_limits.hpp>
+#include <tmap/error.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "lib/driver/runtime_calls.hpp"
+
+namespace tmap::driver {
+
+/// The limits of the calling thread's current device, read once for each device. Thread-safe.
+class device_query {
+ public:
+  explicit device_query(const runtime_calls& calls) : calls_{calls} {}
+
+  result<device_limits> current();
+
+ private:
+  result<int> current_device() const;
+  result<device_limits> read(int device) const;
+  result<device_limits> read_and_keep(int device);
+
+  /// Devices from this number on are read at each call.
+  static constexpr int kept_devices = 64;
+
+  const runtime_calls& calls_;
+  /// compute_capability << 32 | shared_memory_bytes; 0 until read.
+  std::array<std::atomic<std::uint64_t>, kept_devices> kept_{};
+};
+
+}  // namespace tmap::driver

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/driver/map_driver.hpp"
+
+#include <tmap/validate.hpp>
+
+#include <cstdio>
+
+#include "lib/driver/raw_calls.hpp"
+#include "lib/spec/rule_error.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/log.hpp"
+
+namespace tmap::driver {
+namespace {
+
+constexpr std::uint32_t first_compute_capability = 90;
+/// Where there is no GPU to ask, only rules that hold on every GPU are judged.
+constexpr device_limits limits_of_any_gpu{~std::uint32_t{0}, ~std::uint32_t{0}};
+
+/// INVALID_VALUE after our own validation means that the driver knows a rule that we do not.
+error refusal(CUresult code, const violations& warnings) {
+  if (code != CUDA_ERROR_INVALID_VALUE) return support::driver_error(code);
+  char text[96];
+  std::snprintf(text, sizeof text, "the driver refused a spec that breaks no rule tmap knows (CUDA code %d)", code);
+  support::log(log_level::warning, text);
+  error e = detail::error_of(status::driver_refused, warnings);
+  e.cuda_code = code;
+  return e;
+}
+
+}  // namespace
+
+result<device_limits> map_driver::usable_limits() {
+  result<device_limits> limits = devices_.current();
+  if (limits && limits->compute_capability < first_compute_capability) {
+    return failure{{.code = status::compute_capability_too_low,
+                    .found = limits->compute_capability,
+                    .allowed = first_compute_capability}};
+  }
+  return limits;
+}
+
+/// The driver wants a current context. Users of the runtime expect theirs to appear at the first call, so make it once.
+/// cudaSetDevice does it without a synchronisation and is allowed while another thread captures a graph.
+template <class Call>
+CUresult map_driver::call_with_context(const Call& call) const {
+  const CUresult code = call();
+  if (code != CUDA_ERROR_INVALID_CONTEXT && code != CUDA_ERROR_NOT_INITIALIZED) return code;
+  int device = -1;
+  if (calls_.current_device(&device) != cudaSuccess || device < 0) return code;
+  if (const cudaError_t made = calls_.set_device(device); made != cudaSuccess) {
+    support::clear_last_error();
+    return code;
+  }
+  support::log(log_level::debug, "made the device's primary context current for an encode call");
+  return call();
+}
+
+template <class Spec, class Function>
+result<tensor_map> map_driver::encode_with(const Spec& spec, result<Function> (entry_points::*find)()) {
+  const result<device_limits> limits = usable_limits();
+  if (!broken_rules(spec, limits.value_or(limits_of_any_gpu)).empty()) {
+    return failure{detail::error_of(status::rule_broken, validate(spec, limits.value_or(limits_of_any_gpu)))};
+  }
+  if (!limits) return failure{limits.error()};
+  const result<Function> function = (entry_points_.*find)();
+  if (!function) return failure{function.error()};
+  tensor_map map;
+  const CUresult code = call_with_context([&] { return raw_encode(*function, spec, map); });
+  if (code != CUDA_SUCCESS) return failure{refusal(code, validate(spec, *limits))};
+  return map;
+}
+
+result<tensor_map> map_driver::encode(const tensor_spec& spec) {
+  return encode_with(spec, &entry_points::encode_tiled);
+}
+
+result<tensor_map> map_driver::encode(const im2col_spec& spec) {
+  return encode_with(spec, &entry_points::encode_im2col);
+}
+
+result<tensor_map> map_driver::encode(const im2col_wide_spec& spec) {
+  return encode_with(spec, &entry_points::encode_im2col_wide);
+}
+
+result<tensor_map> map_driver::replace_address(const tensor_map& map, std::uint64_t global_address) {
+  violations found;
+  const auto report = [&](rule id, std::int32_t axis, std::uint64_t value, std::uint64_t allowed) {
+    found.add({id, axis, value, allowed});
+  };
+  detail::check_address({.global_address = global_address}, report);
+  if (!found.empty()) return failure{detail::error_of(status::rule_broken, found)};
+  if (const result<device_limits> limits = usable_limits(); !limits) return failure{limits.error()};
+  const result<replace_address_function> function = entry_points_.replace_address();
+  if (!function) return failure{function.error()};
+  tensor_map moved = map;
+  const CUresult code = call_with_context([&] { return raw_replace_address(*function, moved, global_address); });
+  if (code != CUDA_SUCCESS) return failure{refusal(code, {})};
+  return moved;
+}
+
+}  // namespace tmap::driver
