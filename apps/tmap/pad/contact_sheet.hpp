@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "apps/picture/picture.hpp"
+#include "apps/tmap/pad/plan.hpp"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace tmap::tool {
+
+/// Most pictures one sheet shows.
+inline constexpr std::size_t most_sheet_pictures = 1024;
+
+/// The pictures of a batch [B, H, W, channels] as they stand in it, one cell each: pixels from the batch's bytes,
+/// padding hatched. Draws the members that are pictures.
+drawing::picture draw_contact_sheet(const batch_plan& plan, const std::vector<tensor>& tensors,
+                                    std::span<const std::byte> batch);
+
+}  // namespace tmap::tool

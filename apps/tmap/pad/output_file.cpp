@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/tmap/pad/output_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace tmap::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path beside(const fs::path& path) {
+  return path.parent_path() / fmt::format(".{}.{}.partial", path.filename().string(), getpid());
+}
+
+/// Zero, or what the system's error number says.
+int write_all(int file, std::span<const std::byte> piece) {
+  constexpr std::size_t most = std::size_t{1} << 30;  // one call writes at most 2 GiB
+  while (!piece.empty()) {
+    const ssize_t written = write(file, piece.data(), std::min(piece.size(), most));
+    if (written < 0 && errno != EINTR) return errno;
+    if (written > 0) piece = piece.subspan(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+outcome<void> write_file(const fs::path& path, const std::vector<std::span<const std::byte>>& pieces) {
+  const fs::path partial = beside(path);
+  const int file = open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return refuse("{}: it cannot be made ({})", path.string(), std::strerror(errno));
+  int fault = 0;
+  for (const auto piece : pieces) {
+    if (fault == 0) fault = write_all(file, piece);
+  }
+  if (close(file) != 0 && fault == 0) fault = errno;
+  if (fault == 0 && std::rename(partial.c_str(), path.c_str()) != 0) fault = errno;
+  if (fault == 0) return {};
+  unlink(partial.c_str());
+  return refuse("{}: it cannot be written ({})", path.string(), std::strerror(fault));
+}
+
+outcome<void> prepare_folder(const fs::path& folder) {
+  std::error_code fault;
+  fs::create_directories(folder, fault);
+  if (!fault && !fs::is_directory(folder, fault)) return refuse("{}: it is no folder", folder.string());
+  if (fault) return refuse("{}: the folder cannot be made ({})", folder.string(), fault.message());
+  if (access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return refuse("{}: the folder cannot be written to ({})", folder.string(), std::strerror(errno));
+}
+
+}  // namespace tmap::tool

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "apps/tmap/pad/outcome.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <vector>
+
+namespace tmap::tool {
+
+/// Writes the pieces one after the other under another name beside `path`, then renames: `path` is whole or as it was.
+/// Fails with a sentence that names the file.
+outcome<void> write_file(const std::filesystem::path& path, const std::vector<std::span<const std::byte>>& pieces);
+
+/// Makes the folder and those above it, and proves that files can be made in it.
+outcome<void> prepare_folder(const std::filesystem::path& folder);
+
+}  // namespace tmap::tool

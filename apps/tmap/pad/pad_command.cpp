@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/tmap/commands.hpp"
+#include "apps/tmap/pad/pad_job.hpp"
+
+#include <csignal>
+#include <map>
+#include <memory>
+
+namespace tmap::tool {
+namespace {
+
+constexpr std::uint64_t default_most_bytes = std::uint64_t{8} << 30;
+
+const std::map<std::string, engine_request> engines{
+    {"auto", engine_request::automatic}, {"gpu", engine_request::gpu}, {"simulator", engine_request::simulator}};
+const std::map<std::string, swizzle> swizzles{
+    {"none", swizzle::none}, {"32", swizzle::bytes_32}, {"64", swizzle::bytes_64}, {"128", swizzle::bytes_128}};
+
+/// "min", or sizes separated by commas.
+std::string parse_crop(const std::string& text, plan_options& options) {
+  options.crop_to_smallest = text == "min";
+  options.crop.clear();
+  if (options.crop_to_smallest) return {};
+  for (const std::string& word : CLI::detail::split(text, ',')) {
+    std::uint64_t size = 0;
+    if (!CLI::detail::lexical_cast(word, size) || size == 0) return "a shape like 224,224,3 or min is needed";
+    options.crop.push_back(size);
+  }
+  return {};
+}
+
+void add_options(CLI::App& pad, pad_request& request) {
+  pad.add_option("inputs", request.inputs, "Pictures (.png, .jpg), .npy arrays, .safetensors files, or folders of them")
+      ->required();
+  pad.add_option("--out", request.out, "Folder for the results")->required();
+  pad.add_option("--box", request.plan.box, "Extents of a tile, innermost first, in elements; missing ones are 1")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  pad.add_option("--swizzle", request.plan.swizzle, "How tiles lie in shared memory: none, 32, 64 or 128 (bytes)")
+      ->transform(CLI::CheckedTransformer(swizzles));
+  pad.add_option("--engine", request.engine, "gpu, simulator, or auto: the GPU where there is one")
+      ->transform(CLI::CheckedTransformer(engines));
+  pad.add_option_function<std::string>(
+         "--crop", [&request](const std::string& text) { parse_crop(text, request.plan); },
+         "Cut instead of padding to the largest: a shape like 224,224,3 (outermost first), or min for the smallest")
+      ->check([&request](const std::string& text) { return parse_crop(text, request.plan); });
+  pad.add_option("--max-bytes", request.plan.most_bytes, "Largest batch, and largest input, in bytes (8G: 8 GiB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_val(default_most_bytes);
+  pad.add_flag("--keep-going", request.keep_going, "Go on with the other inputs after one has failed");
+  pad.add_flag("--quiet", request.quiet, "Say nothing but failures");
+}
+
+}  // namespace
+
+void add_pad_command(CLI::App& app, int& exit_code) {
+  CLI::App* pad = app.add_subcommand("pad", "Copy tensors of any mix of sizes into dense zero-padded batches");
+  const auto request = std::make_shared<pad_request>();
+  add_options(*pad, *request);
+  pad->callback([request, &exit_code] {
+    // A limit on file sizes is a failed write with its own sentence, not the end of the program.
+    std::signal(SIGXFSZ, SIG_IGN);
+    exit_code = run_pad(*request);
+  });
+}
+
+}  // namespace tmap::tool

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/tmap/pad/pad_job.hpp"
+
+#include "apps/tmap/pad/batch_bytes.hpp"
+#include "apps/tmap/pad/contact_sheet.hpp"
+#include "apps/tmap/pad/inputs.hpp"
+#include "apps/tmap/pad/output_file.hpp"
+#include "apps/tmap/pad/report.hpp"
+#include "apps/tmap/pad/stopwatch.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace tmap::tool {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+/// One run. Each step records its failures; a step after a failure runs only when the user said --keep-going.
+class pad_run {
+ public:
+  explicit pad_run(const pad_request& request) : request_{request} {}
+
+  int run() {
+    if (!start()) return 1;
+    read();
+    std::vector<batch_plan> plans = may_go_on() ? plan() : std::vector<batch_plan>{};
+    for (batch_plan& plan : plans) {
+      if (may_go_on()) finish(std::move(plan));
+    }
+    if (may_go_on() && !record_.batches.empty()) write_report();
+    return record_.failures.empty() ? 0 : 1;
+  }
+
+ private:
+  bool may_go_on() const { return record_.failures.empty() || request_.keep_going; }
+
+  template <class... Args>
+  void say(fmt::format_string<Args...> text, Args&&... args) const {
+    if (!request_.quiet) fmt::print(text, std::forward<Args>(args)...);
+  }
+
+  void fail(const std::string& sentence) {
+    fmt::print(stderr, "tmap pad: {}\n", sentence);
+    record_.failures.push_back(sentence);
+  }
+
+  bool start() {
+    const auto chosen = choose_engine(request_.engine);
+    if (!chosen) {
+      fail(chosen.error());
+      return false;
+    }
+    record_.chosen = *chosen;
+    say("engine: {}{}{} ({})\n", chosen->name, chosen->device.empty() ? "" : ", ", chosen->device, chosen->reason);
+    const auto folder = prepare_folder(request_.out);
+    if (!folder) fail(folder.error());
+    return folder.has_value();
+  }
+
+  void read() {
+    stopwatch watch;
+    loaded_inputs loaded = read_inputs(request_.inputs, request_.plan.most_bytes, request_.keep_going);
+    record_.read_seconds = watch.lap();
+    record_.tensors = std::move(loaded.tensors);
+    for (const std::string& sentence : loaded.failures) fail(sentence);
+    if (may_go_on()) say("read {} tensors in {:.2f} s\n", record_.tensors.size(), record_.read_seconds);
+  }
+
+  std::vector<batch_plan> plan() {
+    std::vector<batch_plan> plans;
+    for (const std::vector<std::size_t>& members : group(record_.tensors)) {
+      auto planned = plan_batch(record_.tensors, members, request_.plan);
+      if (planned) plans.push_back(std::move(*planned));
+      if (!planned) fail(planned.error());
+    }
+    const std::size_t rank = request_.plan.crop.size();
+    const bool used = std::any_of(plans.begin(), plans.end(), [&](const auto& p) { return p.shape.size() == rank; });
+    if (rank > 0 && !used) fail(fmt::format("--crop names {} dimensions, which no batch has", rank));
+    return plans;
+  }
+
+  void finish(batch_plan&& plan) try {
+    const std::string name = plan.name;
+    if (const auto done = copy_and_write(std::move(plan)); !done) fail(done.error());
+  } catch (const std::bad_alloc&) {
+    fail(fmt::format("{}: there is not enough memory for it", plan.name));
+  }
+
+  outcome<void> copy_and_write(batch_plan&& plan) {
+    finished_batch batch{std::move(plan), "", {}, 0};
+    std::vector<std::byte> pitched(batch.plan.destination_bytes);
+    {
+      const std::vector<std::byte> sources = pack_sources(batch.plan, record_.tensors);
+      const auto times = record_.chosen.run({batch.plan, sources, pitched});
+      if (!times) return refuse("{}: {}", batch.plan.name, times.error());
+      batch.times = *times;
+    }
+    const std::vector<std::byte> dense = pack_batch(batch.plan, std::move(pitched));
+    stopwatch watch;
+    if (const auto same = check_batch(batch.plan, record_.tensors, dense); !same) return same;
+    batch.check_seconds = watch.lap();
+
+    batch.file = batch.plan.name + ".npy";
+    shape_t shape{batch.plan.members.size()};
+    shape.insert(shape.end(), batch.plan.shape.begin(), batch.plan.shape.end());
+    const std::string header = npy_header(batch.plan.type, shape);
+    if (const auto done = write_file(request_.out / batch.file, {bytes_of(header), dense}); !done) return done;
+    describe(batch, shape);
+    record_.batches.push_back(std::move(batch));
+    return draw(record_.batches.back().plan, dense);
+  }
+
+  void describe(const finished_batch& batch, const shape_t& shape) const {
+    say("{}: {} {}, {:.1f} % filled, {} tiles of {}, copied in {:.3f} ms ({:.3g} GB/s), every byte checked\n",
+        (request_.out / batch.file).string(), info(batch.plan.type).name, to_string(shape), 100 * batch.fill(),
+        batch.tiles(), box_text(batch.plan.tile), 1000 * batch.times.copy, batch.gigabytes_per_second());
+  }
+
+  outcome<void> draw(const batch_plan& plan, std::span<const std::byte> dense) {
+    const auto is_picture = [&](std::size_t member) { return record_.tensors[member].picture; };
+    if (std::none_of(plan.members.begin(), plan.members.end(), is_picture)) return {};
+    const std::vector<std::byte> png = draw_contact_sheet(plan, record_.tensors, dense).png();
+    const std::filesystem::path path = request_.out / "contact_sheet.png";
+    if (png.empty()) return refuse("{}: there is not enough memory for it", path.string());
+    if (const auto written = write_file(path, {png}); !written) return written;
+    record_.contact_sheet = path.filename().string();
+    return {};
+  }
+
+  void write_report() {
+    const std::filesystem::path path = request_.out / "report.json";
+    const auto written = write_file(path, {bytes_of(report_json(record_))});
+    if (!written) return fail(written.error());
+    say("{}\n", path.string());
+    if (!record_.contact_sheet.empty()) say("{}\n", (request_.out / record_.contact_sheet).string());
+  }
+
+  const pad_request& request_;
+  run_record record_;
+};
+
+}  // namespace
+
+int run_pad(const pad_request& request) {
+  return pad_run{request}.run();
+}
+
+}  // namespace tmap::tool

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/tmap/pad/plan.hpp"
+
+#include <tmap/validate.hpp>
+
+#include <algorithm>
+#include <limits>
+
+namespace tmap::tool {
+namespace {
+
+std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+shape_t ranked(const tensor& t) {
+  return t.shape.empty() ? shape_t{1} : t.shape;
+}
+
+/// Where one tensor lies in a buffer that holds many: pitched rows, beginning at a multiple of 128 bytes.
+tensor_spec lay_out(const tensor_spec& tile, const shape_t& extents, std::uint64_t& buffer_bytes) {
+  tensor_spec spec = tile;
+  spec.global_address = buffer_bytes;
+  std::uint64_t stride = round_up(element_bytes(tile.type, extents[0]), 16);
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    spec.global_dim[axis] = extents[axis];
+    if (axis > 0) stride *= extents[axis];
+    if (axis + 1 < extents.size()) spec.global_stride_bytes[axis] = stride;
+  }
+  buffer_bytes += round_up(stride, 128);
+  return spec;
+}
+
+tensor_spec make_tile(const shape_t& extents, dtype type, const plan_options& options) {
+  tensor_spec tile;
+  tile.type = info(type).moved_as;
+  tile.rank = static_cast<std::uint32_t>(extents.size());
+  tile.swizzle = options.swizzle;
+  const std::vector<std::uint32_t> box = options.box.empty() ? choose_box(extents, type, options.swizzle) : options.box;
+  for (std::uint32_t axis = 0; axis < tile.rank; ++axis) tile.box_dim[axis] = axis < box.size() ? box[axis] : 1;
+  return tile;
+}
+
+/// A copy keeps at least two tiles in the shared memory of one block.
+outcome<void> check_tile(const tensor_spec& tile) {
+  constexpr std::uint64_t most = 96 * 1024;
+  if (tile_bytes(tile) <= most) return {};
+  return refuse("a box of {} bytes is too large for shared memory (at most {})", tile_bytes(tile), most);
+}
+
+outcome<void> check_specs(const std::vector<tensor_spec>& specs) {
+  for (tensor_spec spec : specs) {
+    spec.global_address += 4096;  // offsets begin at 0, which no allocation does
+    if (broken_rules(spec).empty()) continue;
+    for (const violation& broken : validate(spec)) {
+      if (!detail::is_warning(broken.id)) return refuse("{}", to_string(broken));
+    }
+  }
+  return {};
+}
+
+outcome<void> check_size(const batch_plan& plan, const plan_options& options, std::size_t count) {
+  const auto slice = dense_bytes(plan.shape, plan.type);
+  const std::uint64_t most = std::numeric_limits<std::int64_t>::max() / 64;  // room for pitches and for sums
+  if (!slice || *slice > most / count) {
+    return refuse("the padded shape {} is larger than any memory; --crop makes it smaller", to_string(plan.shape));
+  }
+  if (*slice * count <= options.most_bytes) return {};
+  return refuse("the padded batch of {} tensors {} needs {} bytes, --max-bytes allows {}", count, to_string(plan.shape),
+                *slice * count, options.most_bytes);
+}
+
+/// Short rows grow to 16 bytes each, so what is really allocated can be far more than the batch.
+outcome<void> check_buffers(const batch_plan& plan, const plan_options& options) {
+  const std::uint64_t largest = std::max(plan.source_bytes, plan.destination_bytes);
+  if (largest <= options.most_bytes) return {};
+  return refuse("with rows of whole 16-byte units it needs a buffer of {} bytes, --max-bytes allows {}", largest,
+                options.most_bytes);
+}
+
+std::uint64_t valid_bytes(const shape_t& shape, const batch_plan& plan) {
+  shape_t common = shape;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) common[axis] = std::min(shape[axis], plan.shape[axis]);
+  return *dense_bytes(common, plan.type);
+}
+
+void lay_out_all(batch_plan& plan, const std::vector<shape_t>& shapes) {
+  const shape_t extents = innermost_first(plan.shape, plan.folding);
+  for (const shape_t& shape : shapes) {
+    plan.sources.push_back(lay_out(plan.tile, innermost_first(shape, plan.folding), plan.source_bytes));
+    plan.destinations.push_back(lay_out(plan.tile, extents, plan.destination_bytes));
+    plan.valid_bytes += valid_bytes(shape, plan);
+  }
+  plan.dense_bytes = *dense_bytes(plan.shape, plan.type) * shapes.size();
+  plan.tiles_per_tensor = 1;
+  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
+    plan.tiles_per_tensor *= (extents[axis] + plan.tile.box_dim[axis] - 1) / plan.tile.box_dim[axis];
+  }
+}
+
+}  // namespace
+
+bool batch_plan::repitched(std::size_t member) const {
+  const tensor_spec& spec = sources[member];
+  return spec.rank > 1 && spec.global_stride_bytes[0] != element_bytes(spec.type, spec.global_dim[0]);
+}
+
+outcome<batch_plan> plan_batch(const std::vector<tensor>& tensors, const std::vector<std::size_t>& members,
+                               const plan_options& options) {
+  batch_plan plan;
+  plan.type = tensors[members.front()].type;
+  plan.members = members;
+  std::vector<shape_t> shapes;
+  for (const std::size_t member : members) shapes.push_back(ranked(tensors[member]));
+  plan.name = fmt::format("batch_{}_rank{}", info(plan.type).name, shapes.front().size());
+  plan.shape = batch_shape(shapes, options);
+  const auto named = [&](const std::string& cause) { return refuse("{}: {}", plan.name, cause); };
+  if (const auto size = check_size(plan, options, members.size()); !size) return named(size.error());
+
+  plan.folding = fold(shapes, plan.shape);
+  if (plan.folding.size() > max_rank) {
+    return named(
+        fmt::format("{} of its dimensions differ, a tensor map has at most {}", plan.folding.size(), max_rank));
+  }
+  plan.tile = make_tile(innermost_first(plan.shape, plan.folding), plan.type, options);
+  if (const auto tile = check_tile(plan.tile); !tile) return named(tile.error());
+  lay_out_all(plan, shapes);
+  if (const auto fits = check_buffers(plan, options); !fits) return named(fits.error());
+  if (const auto legal = check_specs(plan.sources); !legal) return named(legal.error());
+  if (const auto legal = check_specs(plan.destinations); !legal) return named(legal.error());
+  return plan;
+}
+
+}  // namespace tmap::tool

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/tensor_spec.hpp>
+
+#include "apps/tmap/pad/tensor.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tmap::tool {
+
+/// What the user may say about the batches.
+struct plan_options {
+  std::vector<std::uint32_t> box;  ///< innermost first, of the folded tensor; empty: chosen
+  tmap::swizzle swizzle{};
+  bool crop_to_smallest{};
+  shape_t crop;  ///< as files write shapes; empty: none. Concerns batches of this rank only
+  std::uint64_t most_bytes{};
+};
+
+/// How the axes of a batch fold into those of a tensor map (at most five): axes [first, last] become one. An axis that
+/// is equal in every tensor folds into the axis outside it, since padding never comes between the two.
+struct axis_run {
+  std::uint32_t first;
+  std::uint32_t last;
+  friend bool operator==(axis_run a, axis_run b) { return a.first == b.first && a.last == b.last; }
+};
+
+/// Everything about one batch that can be known before a byte moves. The addresses in the specs are offsets into the
+/// buffer of all sources and into that of all destinations; both have pitches a tensor map may have.
+struct batch_plan {
+  std::string name;  ///< "batch_u8_rank3"
+  dtype type{};
+  std::vector<std::size_t> members;  ///< places in the list of all tensors
+  shape_t shape;                     ///< of one padded tensor, outermost first
+  std::vector<axis_run> folding;     ///< outermost first
+  tensor_spec tile;                  ///< what all maps share: type, rank, box, swizzle
+  std::vector<tensor_spec> sources;
+  std::vector<tensor_spec> destinations;
+  std::uint64_t source_bytes{};
+  std::uint64_t destination_bytes{};
+  std::uint64_t dense_bytes{};  ///< of the batch file's data
+  std::uint64_t valid_bytes{};  ///< of these, bytes that come from a tensor
+  std::uint64_t tiles_per_tensor{};
+
+  /// Whether the rows of tensor `member` had to be moved apart to reach a multiple of 16 bytes.
+  bool repitched(std::size_t member) const;
+};
+
+/// The tensors of equal type and rank, in order of first appearance. A scalar counts as one element of rank 1.
+std::vector<std::vector<std::size_t>> group(const std::vector<tensor>& tensors);
+
+/// The common shape: the largest size of each dimension, or what the options crop to.
+shape_t batch_shape(const std::vector<shape_t>& shapes, const plan_options& options);
+
+/// The coarsest folding of these shapes (all of one rank, `batch` among them).
+std::vector<axis_run> fold(const std::vector<shape_t>& shapes, const shape_t& batch);
+
+/// Extents of the folded tensor, innermost first: the one place where the order of dimensions turns round.
+shape_t innermost_first(const shape_t& shape, const std::vector<axis_run>& folding);
+
+/// A box of about 16 KiB for a tensor with these (folded, innermost first) extents.
+std::vector<std::uint32_t> choose_box(const shape_t& extents, dtype type, tmap::swizzle mode);
+
+/// Fails when the batch is larger than allowed, needs more than five dimensions, or the box breaks a rule.
+outcome<batch_plan> plan_batch(const std::vector<tensor>& tensors, const std::vector<std::size_t>& members,
+                               const plan_options& options);
+
+}  // namespace tmap::tool

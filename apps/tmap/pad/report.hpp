@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "apps/tmap/pad/engine.hpp"
+
+#include <string>
+#include <vector>
+
+namespace tmap::tool {
+
+/// One batch that was copied, checked and written.
+struct finished_batch {
+  batch_plan plan;
+  std::string file;
+  copy_times times;
+  double check_seconds{};
+
+  /// Billions of bytes read and written by the tile copy in one second.
+  double gigabytes_per_second() const;
+  double fill() const { return static_cast<double>(plan.valid_bytes) / static_cast<double>(plan.dense_bytes); }
+  std::uint64_t tiles() const { return plan.tiles_per_tensor * plan.members.size(); }
+};
+
+/// All of one run that the report tells.
+struct run_record {
+  engine chosen;
+  std::vector<tensor> tensors;
+  std::vector<finished_batch> batches;
+  std::vector<std::string> failures;
+  std::string contact_sheet;  ///< its file, or empty
+  double read_seconds{};
+};
+
+/// "256 x 64", innermost first.
+std::string box_text(const tensor_spec& tile);
+
+std::string swizzle_text(tmap::swizzle mode);
+
+/// The report as JSON text (docs: README, "tmap pad").
+std::string report_json(const run_record& record);
+
+}  // namespace tmap::tool

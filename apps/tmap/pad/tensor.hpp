@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "apps/tmap/pad/dtype.hpp"
+#include "apps/tmap/pad/outcome.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tmap::tool {
+
+using shape_t = std::vector<std::uint64_t>;  ///< as files write it: outermost dimension first
+using byte_storage = std::shared_ptr<const std::vector<std::byte>>;
+
+/// One dense tensor read from a file. Shares the file's bytes with the file's other tensors; read only.
+struct tensor {
+  std::string name;
+  dtype type{};
+  shape_t shape;
+  byte_storage storage;
+  std::span<const std::byte> bytes;  ///< inside `storage`
+  bool picture{};
+  std::string note;  ///< what reading it changed ("16 bits reduced to 8"), or empty
+};
+
+/// "[480, 640, 3]".
+std::string to_string(const shape_t& shape);
+
+/// Whether a tensor of this shape can be padded at all and fills exactly `file_bytes`; else the cause.
+outcome<std::uint64_t> check_shape(const shape_t& shape, dtype type, std::uint64_t file_bytes);
+
+// The readers: whole files in memory in, tensors out. Any bytes are a legal argument: each reader compares what a
+// header promises with what is there before it allocates, and answers with the cause (without the file's name).
+
+/// `most_bytes` bounds the memory of one decoded picture.
+outcome<tensor> read_png(std::span<const std::byte> file, std::uint64_t most_bytes);
+outcome<tensor> read_jpeg(std::span<const std::byte> file, std::uint64_t most_bytes);
+
+/// Versions 1 to 3 of the format, little endian, C order.
+outcome<tensor> read_npy(byte_storage file);
+
+/// One entry for each tensor of the file: the tensor, or why it cannot be used. Names are those of the header.
+outcome<std::vector<outcome<tensor>>> read_safetensors(byte_storage file);
+
+/// The header numpy reads (version 1, padded to 64 bytes); the data follow.
+std::string npy_header(dtype type, const shape_t& shape);
+
+}  // namespace tmap::tool
