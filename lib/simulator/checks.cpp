@@ -5,6 +5,8 @@
 #include <tmap/rule.hpp>
 #include <tmap/validate.hpp>
 
+#include "lib/codec/layout.hpp"
+
 namespace tmap::simulator {
 namespace {
 
@@ -17,43 +19,39 @@ error raised(status code, rule broken, std::int32_t axis, std::uint64_t found, s
   return e;
 }
 
-/// Rules an encoder keeps and the engine does not mind, or notices only when it reaches for the memory.
-rule_set harmless_rules() {
-  rule_set harmless;
-  harmless.insert(rule::t25_interleave_32_swizzle);
-  harmless.insert(rule::t37_box_bytes);
-  return harmless;
-}
-
-rule_set alignment_rules() {
-  rule_set alignment;
-  alignment.insert(rule::t06_address_multiple_of_16);
-  alignment.insert(rule::t07_address_interleave_32);
-  return alignment;
-}
-
-/// Words 8 to 15 have no effect on the engine, whatever they hold.
-tensor_map without_notes(const tensor_map& map) {
-  tensor_map read = map;
-  for (int word = 8; word < 16; ++word) read.words[word] = 0;
+/// Bits without effect on a tiled copy: words 8 to 15, bits of no field, and the fields that newer GPUs read. The address
+/// is judged after everything else, so it is left out, too.
+tensor_map without_idle_bits(const tensor_map& map) {
+  tensor_map read{};
+  for (std::uint32_t word = 0; word < 8; ++word) read.words[word] = map.words[word] & codec::known_bits(word, codec::tiled);
+  for (const codec::bit_range idle : {codec::row("version").low, codec::row("swizzle").high, codec::row("large_tensor").low,
+                                      codec::row("global_address").low}) {
+    read.words[idle.word] &= ~idle.mask();
+  }
   return read;
 }
 
-error refused_map(error e) {
-  const std::uint64_t severe = e.rules.bits & ~harmless_rules().bits;
-  const bool only_misaligned = severe != 0 && (severe & ~alignment_rules().bits) == 0;
-  e.code = only_misaligned ? status::misaligned_address : status::illegal_instruction;
-  return e;
+status raised_for(rule broken) {
+  switch (broken) {
+    case rule::t25_interleave_32_swizzle: return status::unsupported;  // runs, but nobody measured as what
+    case rule::t37_box_bytes: return status::illegal_memory_access;    // no shared memory holds the tile
+    default: return status::illegal_instruction;
+  }
 }
 
 result<tensor_spec> read_map(const tensor_map& map) {
-  const auto decoded = decode(without_notes(map));
-  if (!decoded) return failure{refused_map(decoded.error())};
-  const tensor_spec& spec = decoded->spec;
-  if (decoded->kind != map_kind::tiled) return failure{error{.code = status::unsupported}};
-  const auto last_mode = static_cast<std::uint32_t>(swizzle::bytes_128);
-  if (is_packed(spec.type) || static_cast<std::uint32_t>(spec.swizzle) > last_mode) {
-    return failure{error{.code = status::unsupported}};
+  if (codec::read(map, codec::row("kind")) != 0) return failure{error{.code = status::illegal_instruction}};
+  const auto decoded = decode(without_idle_bits(map));
+  if (!decoded) {
+    error e = decoded.error();
+    e.code = e.rules.empty() ? status::illegal_instruction : raised_for(e.first);
+    return failure{e};
+  }
+  tensor_spec spec = decoded->spec;
+  spec.global_address = codec::read(map, codec::row("global_address"));
+  if (is_packed(spec.type)) {
+    return failure{raised(status::illegal_instruction, rule::t02_element_type, -1, static_cast<std::uint32_t>(spec.type),
+                          hopper_element_type_count - 1)};
   }
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {
     if (spec.global_dim[axis] > largest_dim) {
@@ -92,20 +90,26 @@ result<void> check_instruction(const tensor_spec& spec, const copy_request& requ
   return check_corner(spec, request);
 }
 
+result<void> check_alignment(const tensor_spec& spec, std::uint32_t shared_address) {
+  if (shared_address % tile_alignment != 0) {
+    return failure{raised(status::misaligned_address, rule::u01_shared_alignment, -1, shared_address, tile_alignment)};
+  }
+  if (spec.global_address % 16 != 0) {
+    return failure{raised(status::misaligned_address, rule::t06_address_multiple_of_16, -1, spec.global_address, 16)};
+  }
+  if (spec.interleave == interleave::bytes_32 && spec.global_address % 32 != 0) {
+    return failure{raised(status::misaligned_address, rule::t07_address_interleave_32, -1, spec.global_address, 32)};
+  }
+  return {};
+}
+
 }  // namespace
 
 result<tensor_spec> accept(const copy_request& request) {
   const auto spec = read_map(request.map);
-  const bool misaligned_base = !spec && spec.error().code == status::misaligned_address;
-  if (!spec && !misaligned_base) return spec;
-  if (spec) {
-    if (const auto allowed = check_instruction(*spec, request); !allowed) return failure{allowed.error()};
-  }
-  if (request.shared_address % tile_alignment != 0) {
-    return failure{raised(status::misaligned_address, rule::u01_shared_alignment, -1, request.shared_address,
-                          tile_alignment)};
-  }
-  if (misaligned_base) return spec;
+  if (!spec) return spec;
+  if (const auto allowed = check_instruction(*spec, request); !allowed) return failure{allowed.error()};
+  if (const auto aligned = check_alignment(*spec, request.shared_address); !aligned) return failure{aligned.error()};
   const std::uint64_t needed = tile_footprint_bytes(*spec);
   if (request.tile_size < needed) {
     return failure{error{.code = status::invalid_argument, .found = request.tile_size, .allowed = needed}};
