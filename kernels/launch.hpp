@@ -81,6 +81,11 @@ struct tile_copy_plan {
   std::uint32_t blocks;
 };
 
+/// Whether the current device can load the kernels behind the launches above: `cudaErrorNoKernelImageForDevice` when
+/// they were built for other GPUs. Launches nothing.
+cudaError_t encode_kernel_image();
+cudaError_t copy_kernel_image();
+
 cudaError_t launch_copy_tiles(const tile_copy_plan& plan, const tile_shape& shape, const tile_copy_arguments& arguments,
                               cudaStream_t stream);
 

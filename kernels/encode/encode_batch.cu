@@ -71,6 +71,11 @@ cudaError_t launch_encode(const encode_plan& plan, const map_template& base, con
   return launch(plan, base, device::patch_columns_reader(source, base.fields), slots, count, stream);
 }
 
+cudaError_t encode_kernel_image() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, encode_kernel<publish_path::copy_fence, device::patch_array_reader>);
+}
+
 template <class Offset>
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
                           const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream) {

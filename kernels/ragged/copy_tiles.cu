@@ -123,6 +123,11 @@ cudaError_t launch(const tile_copy_plan& plan, const tile_shape& shape, const ti
 
 }  // namespace
 
+cudaError_t copy_kernel_image() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, copy_tiles_kernel<2>);
+}
+
 cudaError_t launch_copy_tiles(const tile_copy_plan& plan, const tile_shape& shape, const tile_copy_arguments& arguments,
                               cudaStream_t stream) {
   switch (shape.rank) {
