@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door: `make demo` and `make test` install what is missing, configure, build and run.
+PRESET ?= release
+BUILD := build/$(PRESET)
+JOBS ?= $(shell nproc)
+DEMO := build/demo
+
+.PHONY: all demo test bench format packages configure clean
+
+all: configure
+	cmake --build --preset $(PRESET) --parallel $(JOBS)
+
+demo: configure
+	cmake --build --preset $(PRESET) --parallel $(JOBS) --target tmap_tool tmap_demo_pictures
+	$(BUILD)/apps/demo_pictures/tmap_demo_pictures $(DEMO)/pictures
+	$(BUILD)/apps/tmap/tmap pad $(DEMO)/pictures --out $(DEMO)/out
+	@echo "open $(CURDIR)/$(DEMO)/out/contact_sheet.png"
+
+test: all
+	bash tests/run.sh $(BUILD)
+
+bench: configure
+	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench
+	$(BUILD)/apps/bench/encode_bench
+
+format:
+	git ls-files '*.hpp' '*.cpp' '*.cuh' '*.cu' '*.h' | xargs clang-format -i
+
+packages:
+	bash cmake/install_packages.sh
+
+configure: packages
+	cmake --preset $(PRESET) $(CMAKE_FLAGS)
+	@ln -sf $(BUILD)/compile_commands.json compile_commands.json
+
+clean:
+	rm -rf build compile_commands.json

