@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a shape in device memory to a tile: the program of README.md. Two matrices of different sizes; the tile at
+// row 4, column 8 of each goes to shared memory, and what lies outside a matrix arrives as zero.
+
+#include <tmap/device/acquire.cuh>
+#include <tmap/device/tile_copy.cuh>
+#include <tmap/encode_batch.hpp>
+#include <tmap/map_template.hpp>
+
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+// [readme]
+constexpr std::uint32_t box_columns = 8, box_rows = 8;
+
+__global__ void sum_tile(const tmap::tensor_map* maps, float* sums) {
+  using namespace tmap::device;
+  alignas(128) __shared__ float tile[box_rows * box_columns];
+  __shared__ tile_barrier barrier;
+  if (threadIdx.x != 0) return;
+
+  barrier.init(1);
+  fence_barrier_init();
+  const acquired_map map = acquire(&maps[blockIdx.x]);  // the only way to a map that load_tile takes
+  barrier.arrive_expect(sizeof(tile));
+  load_tile<2>(tile, map, {8, 4}, barrier);  // column 8, row 4: innermost first
+  barrier.wait(0);
+
+  float sum = 0;
+  for (float value : tile) sum += value;
+  sums[blockIdx.x] = sum;
+}
+
+tmap::result<void> sum_tiles(const tmap::map_patch* shapes_on_the_gpu, int count, tmap::tensor_map* slots, float* sums,
+                             cudaStream_t stream) {
+  tmap::tensor_spec spec;
+  spec.type = tmap::element_type::f32;
+  spec.rank = 2;
+  spec.box_dim[0] = box_columns;
+  spec.box_dim[1] = box_rows;
+  const auto base = tmap::make_template(spec, tmap::patch_extents(spec.rank));
+  if (!base) return tmap::failure(base.error());
+  const auto encoded = tmap::encode_batch_async(*base, tmap::patch_array{shapes_on_the_gpu}, slots, count, stream);
+  if (encoded) sum_tile<<<count, 32, 0, stream>>>(slots, sums);
+  return encoded;
+}
+// [readme]
+
+tmap::map_patch matrix(const float* data, std::uint64_t rows, std::uint64_t columns, std::uint64_t pitch_bytes) {
+  tmap::map_patch patch{};
+  patch.global_address = reinterpret_cast<std::uint64_t>(data);
+  patch.global_dim[0] = columns;
+  patch.global_dim[1] = rows;
+  patch.global_stride_bytes[0] = pitch_bytes;
+  return patch;
+}
+
+}  // namespace
+
+int main() {
+  constexpr std::uint64_t pitch = 16, rows = 12;
+  float* data = nullptr;
+  tmap::map_patch* shapes = nullptr;
+  tmap::tensor_map* slots = nullptr;
+  float* sums = nullptr;
+  if (cudaMalloc(&data, rows * pitch * sizeof(float)) != cudaSuccess) {
+    std::puts("first_tile: needs a Hopper GPU");
+    return 1;
+  }
+  cudaMalloc(&shapes, 2 * sizeof(tmap::map_patch));
+  cudaMalloc(&slots, 2 * sizeof(tmap::tensor_map));
+  cudaMalloc(&sums, 2 * sizeof(float));
+
+  const std::vector<float> ones(rows * pitch, 1.0f);
+  const tmap::map_patch on_the_host[] = {
+      matrix(data, 12, 16, pitch * sizeof(float)),  // holds the whole tile
+      matrix(data, 6, 11, pitch * sizeof(float)),   // 2 rows and 3 columns of it are inside
+  };
+  cudaMemcpy(data, ones.data(), ones.size() * sizeof(float), cudaMemcpyDefault);
+  cudaMemcpy(shapes, on_the_host, sizeof(on_the_host), cudaMemcpyDefault);
+
+  const auto enqueued = sum_tiles(shapes, 2, slots, sums, nullptr);
+  if (!enqueued) {
+    std::printf("first_tile: %s\n", to_string(enqueued.error()).c_str());
+    return 1;
+  }
+  float found[2] = {};
+  if (cudaMemcpy(found, sums, sizeof(found), cudaMemcpyDefault) != cudaSuccess) {
+    std::puts("first_tile: the kernel failed");
+    return 1;
+  }
+  std::printf("sums of the two tiles: %g and %g\n", found[0], found[1]);
+  for (void* memory :
+       {static_cast<void*>(data), static_cast<void*>(shapes), static_cast<void*>(slots), static_cast<void*>(sums)}) {
+    cudaFree(memory);
+  }
+  return found[0] == 64 && found[1] == 6 ? 0 : 1;
+}
