@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batches of every size, by every publish path, write their own slots and no others.
+#include <tmap/encode_batch.hpp>
+
+#include "device/gpu_fixture.hpp"
+#include "kernels/launch.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using kernels::encode_plan;
+using kernels::publish_path;
+
+constexpr std::uint64_t guard = 33;  // slots before and after the batch
+constexpr std::uint64_t base_address = 1 << 20;
+
+map_template sized_template() {
+  const std::uint64_t dims[] = {64, 5};
+  const std::uint32_t box[] = {16, 4};
+  const result<map_template> base =
+      make_template(packed_spec(element_type::f32, base_address, dims, box), patch_extents(2));
+  EXPECT_TRUE(base.has_value()) << to_string(base.error());
+  return base ? *base : map_template{};
+}
+
+std::vector<map_patch> distinct_patches(std::uint64_t count) {
+  std::vector<map_patch> patches(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    patches[i].global_address = base_address + 16 * i;
+    patches[i].global_dim[0] = 1 + i % 1000;
+    patches[i].global_dim[1] = 1 + i / 1000;
+    patches[i].global_stride_bytes[0] = 4096 + 16 * (i % 777);
+  }
+  return patches;
+}
+
+/// The template's words with these four fields in their places (encode_bytes_test proves the places by the driver).
+tensor_map expected_map(const map_template& base, const map_patch& patch) {
+  tensor_map map = base.map;
+  map.words[0] = patch.global_address;
+  map.words[1] = (map.words[1] & 0xffffffff) | patch.global_stride_bytes[0] >> 4 << 32;
+  map.words[4] = (patch.global_dim[0] - 1) | (patch.global_dim[1] - 1) << 32;
+  return map;
+}
+
+void expect_slots(const std::vector<tensor_map>& slots, const map_template& base,
+                  const std::vector<map_patch>& patches) {
+  ASSERT_EQ(slots.size(), patches.size() + 2 * guard);
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < patches.size(); ++i) {
+    wrong += slots[guard + i] != expected_map(base, patches[i]) ? 1 : 0;
+  }
+  EXPECT_EQ(wrong, 0u) << "of " << patches.size();
+  for (std::uint64_t i = 0; i < guard; ++i) {
+    EXPECT_TRUE(is_poison(slots[i])) << i - guard;
+    EXPECT_TRUE(is_poison(slots[guard + patches.size() + i])) << patches.size() + i;
+  }
+}
+
+constexpr std::uint64_t small_counts[] = {1,   2,   31,  32,  33,  63,   64,   65,   127,
+                                          128, 129, 255, 256, 257, 4095, 4097, 65537};
+
+using encode_sizes = gpu_test;
+
+TEST_F(encode_sizes, no_maps_touch_nothing) {
+  const device_array<tensor_map> slots(2 * guard);
+  TMAP_ASSERT_OK(encode_batch_async(sized_template(), patch_array{nullptr}, slots.data() + guard, 0,
+                                    cuda::stream_ref{cudaStream_t{}}));
+  expect_slots(slots.download(), map_template{}, {});
+}
+
+TEST_F(encode_sizes, chosen_plan) {
+  const map_template base = sized_template();
+  for (const std::uint64_t count : small_counts) {
+    const std::vector<map_patch> patches = distinct_patches(count);
+    const device_array<map_patch> source(patches);
+    const device_array<tensor_map> slots(count + 2 * guard);
+    TMAP_ASSERT_OK(encode_batch_async(base, patch_array{source.data()}, slots.data() + guard, count,
+                                      cuda::stream_ref{cudaStream_t{}}));
+    expect_slots(slots.download(), base, patches);
+  }
+}
+
+TEST_F(encode_sizes, both_publish_paths_write_the_same_bytes) {
+  const map_template base = sized_template();
+  for (const std::uint64_t count : small_counts) {
+    const std::vector<map_patch> patches = distinct_patches(count);
+    const device_array<map_patch> source(patches);
+    for (const publish_path path : {publish_path::copy_fence, publish_path::store_fence}) {
+      for (const std::uint32_t maps_per_warp : {1u, 3u, 32u}) {
+        for (const std::uint32_t blocks : {1u, 7u, 264u}) {
+          const device_array<tensor_map> slots(count + 2 * guard);
+          TMAP_ASSERT_CUDA(kernels::launch_encode(encode_plan{path, maps_per_warp, blocks}, base,
+                                                  patch_array{source.data()}, slots.data() + guard, count, nullptr));
+          expect_slots(slots.download(), base, patches);
+        }
+      }
+    }
+  }
+}
+
+TEST_F(encode_sizes, one_million_maps) {
+  const map_template base = sized_template();
+  const std::vector<map_patch> patches = distinct_patches(scaled(1 << 20));
+  const device_array<map_patch> source(patches);
+  const device_array<tensor_map> slots(patches.size() + 2 * guard);
+  TMAP_ASSERT_OK(encode_batch_async(base, patch_array{source.data()}, slots.data() + guard, patches.size(),
+                                    cuda::stream_ref{cudaStream_t{}}));
+  expect_slots(slots.download(), base, patches);
+}
+
+TEST_F(encode_sizes, most_maps_of_one_batch) {
+  const std::uint64_t count = scaled(max_batch);
+  const map_template base = sized_template();
+  const std::vector<map_patch> patches = distinct_patches(count);
+  const device_array<map_patch> source(patches);
+  const device_array<tensor_map> slots(count + 2 * guard);
+  TMAP_ASSERT_OK(encode_batch_async(base, patch_array{source.data()}, slots.data() + guard, count,
+                                    cuda::stream_ref{cudaStream_t{}}));
+  expect_slots(slots.download(), base, patches);
+}
+
+TEST(encode_plan_test, covers_every_count) {
+  for (const std::uint32_t multiprocessors : {1u, 78u, 132u}) {
+    for (const std::uint64_t count : {1ull, 31ull, 33ull, 255ull, 65537ull, 1ull << 20, 1ull << 24}) {
+      const encode_plan plan = kernels::plan_encode(count, multiprocessors);
+      EXPECT_GE(plan.maps_per_warp, 1u);
+      EXPECT_LE(plan.maps_per_warp, 32u);
+      EXPECT_GE(plan.blocks, 1u);
+      EXPECT_LE(plan.blocks, count);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing

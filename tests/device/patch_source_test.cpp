@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every patch source and offset format makes the maps that a host loop over the same numbers describes.
+#include <tmap/encode_batch.hpp>
+
+#include <memory>
+
+#include "device/gpu_fixture.hpp"
+#include "support/random_spec.hpp"
+
+namespace tmap::testing {
+namespace {
+
+const cuda::stream_ref default_stream{cudaStream_t{}};
+
+/// A spec of `rank` whose inner dims and strides are ordinary and whose outermost dim is 1.
+tensor_spec slice_spec(std::uint32_t rank) {
+  const std::uint64_t dims[] = {64, 6, 5, 4, 3};
+  const std::uint32_t box[] = {16, 2, 2, 2, 2};
+  tensor_spec spec = packed_spec(element_type::f16, 1 << 20, {dims, rank}, {box, rank});
+  spec.global_dim[rank - 1] = 1;
+  return spec;
+}
+
+tensor_map expected_map(const map_template& base, std::uint64_t address, std::uint64_t outer_dim) {
+  tensor_map map = base.map;
+  map.words[0] = address;
+  const std::uint32_t axis = base.spec.rank - 1;
+  const auto stored = static_cast<std::uint32_t>(outer_dim - 1);
+  std::memcpy(reinterpret_cast<unsigned char*>(map.words) + 32 + 4 * axis, &stored, sizeof(stored));
+  return map;
+}
+
+/// Rows of each tensor: many are 0, some large, as batches of experts or sequences are.
+template <class Offset>
+std::vector<Offset> random_sizes(std::uint64_t count, random_source& random) {
+  std::vector<Offset> sizes(count);
+  for (Offset& size : sizes) size = random.one_in(3) ? 0 : static_cast<Offset>(random.of_random_length(9));
+  return sizes;
+}
+
+template <class Offset>
+std::vector<Offset> offsets_of(const std::vector<Offset>& sizes, offset_format format) {
+  std::vector<Offset> offsets;
+  Offset sum = 0;
+  if (format == offset_format::prefix) offsets.push_back(0);
+  for (const Offset size : sizes) {
+    sum = static_cast<Offset>(sum + size);
+    offsets.push_back(format == offset_format::sizes ? size : sum);
+  }
+  return offsets;
+}
+
+template <class Offset>
+void check_ragged(std::uint64_t count, std::uint32_t rank, offset_format format, random_source& random) {
+  const std::vector<Offset> sizes = random_sizes<Offset>(count, random);
+  const device_array<Offset> offsets(offsets_of(sizes, format));
+  const result<std::uint64_t> workspace_bytes = ragged_workspace_bytes(count, sizeof(Offset));
+  TMAP_ASSERT_OK(workspace_bytes);
+  const device_array<unsigned char> workspace(*workspace_bytes);
+  const result<map_template> base = make_template(slice_spec(rank), patch_address | patch_dim(rank - 1));
+  TMAP_ASSERT_OK(base);
+  const ragged_rows<Offset> source{1 << 20, 4096, offsets.data(), format, workspace.data(), workspace.bytes()};
+  const device_array<tensor_map> slots(count);
+  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), count, default_stream));
+  const std::vector<tensor_map> maps = slots.download();
+  std::uint64_t row = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto rows = static_cast<std::uint64_t>(sizes[i]);
+    ASSERT_EQ(maps[i], expected_map(*base, (1 << 20) + row * 4096, rows)) << i << " of " << count;
+    row += rows;
+  }
+}
+
+using patch_source = gpu_test;
+
+TEST_F(patch_source, ragged_rows_of_every_format_rank_and_offset_type) {
+  random_source random(3);
+  for (const offset_format format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
+    for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
+      for (const std::uint64_t count : {1ull, 31ull, 32ull, 33ull, 255ull, 5000ull}) {
+        check_ragged<std::int32_t>(count, rank, format, random);
+        check_ragged<std::int64_t>(count, rank, format, random);
+      }
+    }
+  }
+}
+
+// A tensor of no rows gets the right address, and as its outermost dim what was asked for: 0, which the hardware reads
+// as 2^32 rows. Whoever copies must not use such a map; the tile copy walks no tile of it.
+TEST_F(patch_source, no_rows_are_stored_as_asked) {
+  const device_array<std::int32_t> offsets(std::vector<std::int32_t>{0, 4, 4});
+  const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
+  TMAP_ASSERT_OK(base);
+  const device_array<tensor_map> slots(3);
+  const ragged_rows<std::int32_t> source{1 << 20, 4096, offsets.data(), offset_format::ends, nullptr, 0};
+  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), 3, default_stream));
+  const std::vector<tensor_map> maps = slots.download();
+  EXPECT_EQ(maps[0].words[0], std::uint64_t{1 << 20});
+  EXPECT_EQ(maps[0].words[4] >> 32, 0xffffffffu);
+  EXPECT_EQ(maps[2].words[0], std::uint64_t{(1 << 20) + 4 * 4096});
+  EXPECT_EQ(maps[2].words[4] >> 32, 0xffffffffu);
+}
+
+// 2^20 sizes of 2^16 rows sum to 2^36: more than the offset type holds.
+TEST_F(patch_source, sums_of_32_bit_sizes_are_64_bits_wide) {
+  const std::uint64_t count = scaled(1 << 20);
+  const device_array<std::int32_t> sizes(std::vector<std::int32_t>(count, 1 << 16));
+  const device_array<unsigned char> workspace(*ragged_workspace_bytes(count, 4));
+  const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
+  TMAP_ASSERT_OK(base);
+  const ragged_rows<std::int32_t> source{1 << 20,          16, sizes.data(), offset_format::sizes, workspace.data(),
+                                         workspace.bytes()};
+  const device_array<tensor_map> slots(count);
+  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), count, default_stream));
+  const std::vector<tensor_map> maps = slots.download();
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    wrong += maps[i] != expected_map(*base, (1 << 20) + (i << 16) * 16, 1 << 16) ? 1 : 0;
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
+/// One array for each field, made from specs; `columns` points into them.
+struct column_arrays {
+  std::vector<std::unique_ptr<device_array<std::uint64_t>>> arrays;
+  patch_columns columns{};
+
+  const std::uint64_t* add(const std::vector<tensor_spec>& specs, std::uint64_t (*field)(const tensor_spec&, int),
+                           int index) {
+    std::vector<std::uint64_t> values;
+    for (const tensor_spec& spec : specs) values.push_back(field(spec, index));
+    arrays.push_back(std::make_unique<device_array<std::uint64_t>>(values));
+    return arrays.back()->data();
+  }
+};
+
+column_arrays columns_of(const std::vector<tensor_spec>& specs, std::uint32_t rank) {
+  column_arrays made;
+  made.columns.global_address = made.add(
+      specs, [](const tensor_spec& spec, int) { return spec.global_address; }, 0);
+  for (std::uint32_t axis = 0; axis < rank; ++axis) {
+    const auto index = static_cast<int>(axis);
+    made.columns.global_dim[axis] = made.add(
+        specs, [](const tensor_spec& spec, int at) { return spec.global_dim[at]; }, index);
+    if (axis + 1 == rank) break;
+    made.columns.global_stride_bytes[axis] = made.add(
+        specs, [](const tensor_spec& spec, int at) { return spec.global_stride_bytes[at]; }, index);
+  }
+  return made;
+}
+
+TEST_F(patch_source, columns_of_every_rank_equal_an_array_of_patches) {
+  random_source random(9);
+  for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
+    std::vector<tensor_spec> specs(1000, slice_spec(rank));
+    std::vector<map_patch> patches(specs.size());
+    for (std::uint64_t i = 0; i < specs.size(); ++i) {
+      specs[i].global_address = patches[i].global_address = 16 * random.of_random_length(40);
+      for (std::uint32_t axis = 0; axis < rank; ++axis) {
+        specs[i].global_dim[axis] = patches[i].global_dim[axis] = 1 + random.of_random_length(31);
+        if (axis + 1 == rank) break;
+        specs[i].global_stride_bytes[axis] = patches[i].global_stride_bytes[axis] = 16 * random.of_random_length(36);
+      }
+    }
+    const result<map_template> base = make_template(slice_spec(rank), patch_extents(rank));
+    TMAP_ASSERT_OK(base);
+    const column_arrays columns = columns_of(specs, rank);
+    const device_array<map_patch> array(patches);
+    const device_array<tensor_map> by_columns(specs.size());
+    const device_array<tensor_map> by_array(specs.size());
+    TMAP_ASSERT_OK(encode_batch_async(*base, columns.columns, by_columns.data(), specs.size(), default_stream));
+    TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, by_array.data(), specs.size(), default_stream));
+    EXPECT_TRUE(by_columns.download() == by_array.download()) << "rank " << rank;
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// A seeded fault: consumers that leave out the acquire after a slot was rewritten must be seen reading through the old
+// map, or the tests that pass with the acquire would prove nothing.
+#include <tmap/device/acquire.cuh>
+#include <tmap/device/encode_warp.cuh>
+#include <tmap/device/patch_source.cuh>
+#include <tmap/device/tile_copy.cuh>
+#include <tmap/encode_batch.hpp>
+
+#include "device/gpu_fixture.hpp"
+
+namespace tmap::testing {
+namespace {
+
+constexpr std::uint32_t box = 32;
+constexpr int old_value = 1;
+constexpr int new_value = 2;
+
+/// Loads one tile through the map as it stands, by the instruction that `load_tile` guards, and returns its first
+/// element. One thread.
+__device__ int load_unguarded(const tensor_map* slot, device::tile_barrier& barrier, std::uint32_t parity, int* tile) {
+  namespace ptx = cuda::ptx;
+  const std::int32_t at[] = {0};
+  barrier.arrive_expect(box * sizeof(int));
+  ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, tile, slot, at, barrier.word());
+  barrier.wait(parity);
+  return *static_cast<volatile int*>(tile);
+}
+
+__global__ void read_through_slot(const tensor_map* slot, bool acquires, int* seen) {
+  __shared__ alignas(128) int tile[box];
+  __shared__ device::tile_barrier barrier;
+  barrier.init(1);
+  device::fence_barrier_init();
+  if (acquires) device::acquire(slot);
+  seen[blockIdx.x] = load_unguarded(slot, barrier, 0, tile);
+}
+
+/// One warp: encodes the slot for the old buffer and uses it, encodes it for the new one and uses it again.
+__global__ void rewrite_in_one_block(const __grid_constant__ map_template base, const map_patch* patches,
+                                     tensor_map* slots, bool acquires, int* seen) {
+  __shared__ device::warp_stage stage;
+  __shared__ alignas(128) int tile[box];
+  __shared__ device::tile_barrier barrier;
+  tensor_map* const slot = slots + blockIdx.x;
+  const device::patch_array_reader source({patches}, base.fields);
+  if (threadIdx.x == 0) barrier.init(1), device::fence_barrier_init();
+  __syncwarp();
+  for (std::uint32_t turn = 0; turn < 2; ++turn) {
+    device::encode_warp(
+        base, [&](std::uint64_t) { return source(turn); }, slot, 0, 1, stage);
+    if (threadIdx.x == 0) {
+      if (acquires || turn == 0) device::acquire(slot);
+      seen[blockIdx.x] = load_unguarded(slot, barrier, turn, tile);
+    }
+    __syncwarp();
+  }
+}
+
+class stale_map : public gpu_test {
+ protected:
+  static constexpr std::uint32_t blocks = 528;  // four for each multiprocessor of an H200
+
+  static std::uint64_t count(const std::vector<int>& seen, int value) {
+    return static_cast<std::uint64_t>(std::count(seen.begin(), seen.end(), value));
+  }
+};
+
+result<map_template> line_template() {
+  const std::uint64_t dims[] = {box};
+  const std::uint32_t boxes[] = {box};
+  return make_template(packed_spec(element_type::i32, 1 << 20, dims, boxes), patch_address);
+}
+
+std::vector<map_patch> patches_of(const device_array<int>& before, const device_array<int>& after) {
+  std::vector<map_patch> patches(2);
+  patches[0].global_address = before.address();
+  patches[1].global_address = after.address();
+  return patches;
+}
+
+TEST_F(stale_map, a_later_kernel_that_does_not_acquire_is_seen_reading_the_old_buffer) {
+  const device_array<int> before(std::vector<int>(box, old_value));
+  const device_array<int> after(std::vector<int>(box, new_value));
+  const device_array<map_patch> patches(patches_of(before, after));
+  const result<map_template> base = line_template();
+  TMAP_ASSERT_OK(base);
+  const device_array<tensor_map> slot(1);
+  const device_array<int> seen(blocks);
+  const cuda::stream_ref stream{cudaStream_t{}};
+  std::uint64_t stale[2] = {};
+  for (int trial = 0; trial < 100; ++trial) {
+    for (const bool acquires : {false, true}) {
+      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data()}, slot.data(), 1, stream));
+      read_through_slot<<<blocks, 1>>>(slot.data(), true, seen.data());
+      ASSERT_EQ(count(seen.download(), old_value), blocks);
+      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data() + 1}, slot.data(), 1, stream));
+      read_through_slot<<<blocks, 1>>>(slot.data(), acquires, seen.data());
+      const std::vector<int> values = seen.download();
+      ASSERT_EQ(count(values, old_value) + count(values, new_value), blocks);
+      stale[acquires] += count(values, old_value);
+    }
+  }
+  RecordProperty("stale_without_acquire", std::to_string(stale[false]));
+  EXPECT_GT(stale[false], 0u) << "this GPU did not show the fault";
+  EXPECT_EQ(stale[true], 0u);
+}
+
+TEST_F(stale_map, a_block_that_does_not_acquire_again_is_seen_reading_the_old_buffer) {
+  const device_array<int> before(std::vector<int>(box, old_value));
+  const device_array<int> after(std::vector<int>(box, new_value));
+  const device_array<map_patch> patches(patches_of(before, after));
+  const result<map_template> base = line_template();
+  TMAP_ASSERT_OK(base);
+  const device_array<tensor_map> slots(blocks);
+  const device_array<int> seen(blocks);
+  std::uint64_t stale[2] = {};
+  for (const bool acquires : {false, true}) {
+    rewrite_in_one_block<<<blocks, 32>>>(*base, patches.data(), slots.data(), acquires, seen.data());
+    TMAP_ASSERT_CUDA(cudaGetLastError());
+    const std::vector<int> values = seen.download();
+    ASSERT_EQ(count(values, old_value) + count(values, new_value), blocks);
+    stale[acquires] = count(values, old_value);
+  }
+  RecordProperty("stale_without_acquire", std::to_string(stale[false]));
+  EXPECT_GT(stale[false], 0u) << "this GPU did not show the fault";
+  EXPECT_EQ(stale[true], 0u);
+}
+
+}  // namespace
+}  // namespace tmap::testing

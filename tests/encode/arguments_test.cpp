@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments outside the contract are answered before any CUDA call, so these cases need no GPU.
+#include <tmap/copy_tiles.hpp>
+#include <tmap/encode_batch.hpp>
+
+#include <gtest/gtest.h>
+
+namespace tmap::testing {
+namespace {
+
+const cuda::stream_ref default_stream{cudaStream_t{}};
+
+// Addresses that are checked, never read.
+template <class T>
+T* at(std::uintptr_t address) {
+  return reinterpret_cast<T*>(address);
+}
+tensor_map* const slots = at<tensor_map>(0x10000);
+const patch_array patches{at<const map_patch>(0x20000)};
+
+map_template rank_2(patch_fields fields) {
+  map_template base{};
+  base.spec.rank = 2;
+  base.fields = fields;
+  return base;
+}
+
+void expect_invalid(const result<void>& answer) {
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code, status::invalid_argument) << to_string(answer.error());
+}
+
+TEST(encode_arguments, no_maps_are_no_error) {
+  EXPECT_TRUE(encode_batch_async(rank_2(patch_address), patch_array{}, nullptr, 0, default_stream).has_value());
+}
+
+TEST(encode_arguments, slots_and_count) {
+  const map_template base = rank_2(patch_address);
+  expect_invalid(encode_batch_async(base, patches, nullptr, 1, default_stream));
+  expect_invalid(encode_batch_async(base, patches, at<tensor_map>(0x10040), 1, default_stream));
+  expect_invalid(encode_batch_async(base, patches, slots, max_batch + 1, default_stream));
+}
+
+TEST(encode_arguments, templates) {
+  map_template no_rank = rank_2(patch_address);
+  no_rank.spec.rank = 0;
+  expect_invalid(encode_batch_async(no_rank, patches, slots, 1, default_stream));
+  expect_invalid(encode_batch_async(rank_2(patch_dim(2)), patches, slots, 1, default_stream));
+  expect_invalid(encode_batch_async(rank_2(patch_stride(1)), patches, slots, 1, default_stream));
+}
+
+TEST(encode_arguments, patch_array) {
+  expect_invalid(encode_batch_async(rank_2(patch_address), patch_array{nullptr}, slots, 1, default_stream));
+  const patch_array misaligned{at<const map_patch>(0x20008)};
+  expect_invalid(encode_batch_async(rank_2(patch_address), misaligned, slots, 1, default_stream));
+}
+
+TEST(encode_arguments, patch_columns_need_every_changed_field) {
+  patch_columns columns{};
+  expect_invalid(encode_batch_async(rank_2(patch_address), columns, slots, 1, default_stream));
+  columns.global_address = at<const std::uint64_t>(0x20000);
+  expect_invalid(encode_batch_async(rank_2(patch_address | patch_dim(1)), columns, slots, 1, default_stream));
+  expect_invalid(encode_batch_async(rank_2(patch_address | patch_stride(0)), columns, slots, 1, default_stream));
+  expect_invalid(encode_batch_async(rank_2(patch_address | patch_box(0)), columns, slots, 1, default_stream));
+}
+
+TEST(encode_arguments, ragged_rows) {
+  const map_template base = rank_2(patch_address | patch_dim(1));
+  ragged_rows<std::int32_t> source{0x1000, 16, at<const std::int32_t>(0x20000), offset_format::ends, nullptr, 0};
+  expect_invalid(encode_batch_async(rank_2(patch_address), source, slots, 1, default_stream));
+  source.offsets = nullptr;
+  expect_invalid(encode_batch_async(base, source, slots, 1, default_stream));
+  source.offsets = at<const std::int32_t>(0x20002);
+  expect_invalid(encode_batch_async(base, source, slots, 1, default_stream));
+  source.offsets = at<const std::int32_t>(0x20000);
+  source.format = offset_format{3};
+  expect_invalid(encode_batch_async(base, source, slots, 1, default_stream));
+}
+
+TEST(encode_arguments, workspace_sizes) {
+  EXPECT_EQ(ragged_workspace_bytes(0, 4).value(), 0u);
+  EXPECT_EQ(ragged_workspace_bytes(max_batch + 1, 4).error().code, status::invalid_argument);
+  EXPECT_EQ(ragged_workspace_bytes(1, 2).error().code, status::invalid_argument);
+  EXPECT_EQ(copy_tiles_workspace_bytes(0).value(), 0u);
+  EXPECT_EQ(copy_tiles_workspace_bytes(max_batch + 1).error().code, status::invalid_argument);
+}
+
+tile_copy_batch one_copy() {
+  tile_copy_batch batch{};
+  batch.tile.type = element_type::f32;
+  batch.tile.rank = 2;
+  batch.tile.box_dim[0] = 16;
+  batch.tile.box_dim[1] = 8;
+  batch.sources = slots;
+  batch.destinations = slots;
+  batch.extents = patches.patches;
+  batch.count = 1;
+  return batch;
+}
+
+TEST(copy_arguments, rank_arrays_and_count) {
+  tile_copy_batch batch = one_copy();
+  batch.tile.rank = 6;
+  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
+  batch = one_copy();
+  batch.sources = nullptr;
+  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
+  batch = one_copy();
+  batch.destinations = at<const tensor_map>(0x10010);
+  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
+  batch = one_copy();
+  batch.extents = nullptr;
+  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
+  batch = one_copy();
+  batch.count = max_batch + 1;
+  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
+}
+
+TEST(copy_arguments, a_tile_that_breaks_a_rule_names_it) {
+  tile_copy_batch batch = one_copy();
+  batch.tile.box_dim[0] = 3;
+  const result<void> answer = copy_tiles_async(batch, nullptr, 0, default_stream);
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().code, status::rule_broken);
+  EXPECT_EQ(answer.error().first, rule::t18_inner_box_multiple_of_16);
+}
+
+TEST(copy_arguments, no_tensors_are_no_error) {
+  tile_copy_batch batch = one_copy();
+  batch.count = 0;
+  EXPECT_TRUE(copy_tiles_async(batch, nullptr, 0, default_stream).has_value());
+}
+
+}  // namespace
+}  // namespace tmap::testing
