@@ -5,25 +5,15 @@
 #include "lib/codec/axis_fields.hpp"
 #include "lib/codec/codes.hpp"
 #include "lib/codec/layout.hpp"
+#include "lib/spec/rule_error.hpp"
 
 namespace tmap {
 namespace {
 
 template <class Spec>
 result<void> require_legal(const Spec& spec) {
-  const rule_set broken = broken_rules(spec);
-  if (broken.empty()) return {};
-  for (const violation& v : validate(spec)) {
-    if (broken.contains(v.id)) {
-      return failure{error{.code = status::rule_broken,
-                           .rules = broken,
-                           .first = v.id,
-                           .axis = v.axis,
-                           .found = v.found,
-                           .allowed = v.allowed}};
-    }
-  }
-  return failure{error{.code = status::rule_broken, .rules = broken}};
+  if (broken_rules(spec).empty()) return {};
+  return failure{detail::error_of(status::rule_broken, validate(spec))};
 }
 
 void write_modes(tensor_map& map, const tensor_spec& spec) {

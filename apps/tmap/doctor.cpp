@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <tmap/decode.hpp>
+#include <tmap/environment.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/tmap/commands.hpp"
+#include "apps/tmap/exit_code.hpp"
+
+namespace tmap::tool {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+const char* mark_of(const environment_item& item) {
+  if (item.state) return "yes";
+  return item.is_required ? "NO" : "no";
+}
+
+std::string remark_on(const environment_item& item) {
+  return item.state ? item.detail : fmt::format("{}; needed for {}", to_string(item.state.error()), item.used_for);
+}
+
+void print_text(const std::vector<environment_item>& items, bool has_all) {
+  fmt::print("tmap {}, built with CUDA {}, kernels for {}\n", TMAP_VERSION, TMAP_CUDA_VERSION, TMAP_CUDA_ARCHITECTURES);
+  for (const environment_item& item : items) fmt::print("{:<4}{:<29}{}\n", mark_of(item), item.name, remark_on(item));
+  fmt::print("{:<4}{:<29}{}\n", "yes", "rules, codec, simulator", "run on any machine");
+  fmt::print("{}\n", has_all
+                         ? "Everything works here."
+                         : "Here inspect, explain, diff and pad --engine simulator work; what needs a GPU does not.");
+}
+
+void print_json(const std::vector<environment_item>& items, bool has_all) {
+  json list = json::array();
+  for (const environment_item& item : items) {
+    json entry{{"name", item.name}, {"works", item.state.has_value()}, {"required", item.is_required}};
+    if (!item.detail.empty()) entry["detail"] = item.detail;
+    if (!item.state) {
+      entry["status"] = name(item.state.error().code);
+      entry["why"] = to_string(item.state.error());
+    }
+    list.push_back(std::move(entry));
+  }
+  fmt::print("{}\n", json{{"version", TMAP_VERSION}, {"everything_works", has_all}, {"items", list}}.dump());
+}
+
+int examine(bool as_json) {
+  const auto items = query_environment();
+  const bool has_all =
+      std::all_of(items.begin(), items.end(), [](const auto& item) { return item.state || !item.is_required; });
+  as_json ? print_json(items, has_all) : print_text(items, has_all);
+  return has_all ? exit_success : exit_no;
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, int& exit_code) {
+  const auto as_json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("doctor", "Say what works on this machine and what does not");
+  command->add_flag("--json", *as_json, "One JSON object");
+  command->footer("Exit code 0 when everything works, 1 when something needed for the GPU is missing.");
+  command->callback([as_json, &exit_code] { exit_code = examine(*as_json); });
+}
+
+}  // namespace tmap::tool

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/tmap/spec_input.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+
+namespace tmap::tool {
+namespace {
+
+constexpr std::uint64_t assumed_address = 0x100000;
+
+/// Finds the enumerator whose name is `word`, or whose name is `word` and a B: "128" is "128B".
+template <class Enum>
+outcome<Enum> find_mode(const char* what, const std::string& word, std::uint32_t count) {
+  std::string known;
+  for (std::uint32_t value = 0; value < count; ++value) {
+    const auto mode = static_cast<Enum>(value);
+    if (word == name(mode) || word + "B" == name(mode)) return mode;
+    known += fmt::format("{}{}", value == 0 ? "" : ", ", name(mode));
+  }
+  return refuse("{}: '{}' is none of {}", what, word, known);
+}
+
+outcome<void> read_modes(const spec_words& words, tensor_spec& spec) {
+  const auto type = find_mode<element_type>("type", words.type, element_type_count);
+  if (!type) return refusal{type.error()};
+  const auto layout = find_mode<interleave>("interleave", words.interleave, 3);
+  if (!layout) return refusal{layout.error()};
+  const auto pattern = find_mode<swizzle>("swizzle", words.swizzle, 7);
+  if (!pattern) return refusal{pattern.error()};
+  const auto promotion = find_mode<l2_promotion>("l2", words.l2, 4);
+  if (!promotion) return refusal{promotion.error()};
+  const auto fill = find_mode<oob_fill>("fill", words.fill, 2);
+  if (!fill) return refusal{fill.error()};
+  spec.type = *type;
+  spec.interleave = *layout;
+  spec.swizzle = *pattern;
+  spec.l2_promotion = *promotion;
+  spec.oob_fill = *fill;
+  return {};
+}
+
+outcome<std::uint64_t> read_number(const char* what, const std::string& word) {
+  const bool is_hex = word.starts_with("0x") || word.starts_with("0X");
+  std::uint64_t value = 0;
+  const char* end = word.data() + word.size();
+  const auto read = std::from_chars(word.data() + (is_hex ? 2 : 0), end, value, is_hex ? 16 : 10);
+  if (read.ec != std::errc{} || read.ptr != end) return refuse("{}: '{}' is no number of 64 bits", what, word);
+  return value;
+}
+
+/// The bytes of a row without gaps. Saturates: a product past 64 bits must not wrap into a legal stride.
+std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+  std::uint64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::uint64_t>::max() : product;
+}
+
+std::uint64_t packed_row_bytes(const tensor_spec& spec) {
+  switch (spec.interleave) {
+    case interleave::bytes_16: return times(16, spec.global_dim[0]);
+    case interleave::bytes_32: return times(32, spec.global_dim[0]);
+    default: break;
+  }
+  const std::uint64_t bits = times(element_bits(spec.type), spec.global_dim[0]);
+  return bits / 8 + (bits % 8 != 0 ? 1 : 0);
+}
+
+void derive_strides(spec_answer& answer) {
+  tensor_spec& spec = answer.spec;
+  std::vector<std::uint64_t> strides;
+  for (std::uint32_t axis = 0; axis + 1 < spec.rank && axis + 1 < max_rank; ++axis) {
+    const std::uint64_t below =
+        axis == 0 ? packed_row_bytes(spec) : times(spec.global_stride_bytes[axis - 1], spec.global_dim[axis]);
+    spec.global_stride_bytes[axis] = below;
+    strides.push_back(below);
+  }
+  if (!strides.empty()) answer.notes.push_back(fmt::format("packed strides of {} bytes", fmt::join(strides, ", ")));
+}
+
+outcome<void> check_count(const char* what, std::size_t count, std::size_t wanted) {
+  if (count == wanted) return {};
+  return refuse("{}: has {} numbers where a spec of rank {} wants {}", what, count,
+                what == std::string_view{"strides"} ? wanted + 1 : wanted, wanted);
+}
+
+template <class From, class To>
+void copy_some(const std::vector<From>& from, To& to) {
+  std::copy_n(from.begin(), std::min(from.size(), std::size(to)), std::begin(to));
+}
+
+outcome<void> read_extents(const spec_words& words, spec_answer& answer) {
+  const std::size_t rank = words.dims.size();
+  if (rank == 0) return refuse("dims: must be given, innermost first");
+  if (words.box.empty()) return refuse("box: must be given, innermost first");
+  if (auto ok = check_count("box", words.box.size(), rank); !ok) return ok;
+  answer.spec.rank = static_cast<std::uint32_t>(rank);
+  copy_some(words.dims, answer.spec.global_dim);
+  copy_some(words.box, answer.spec.box_dim);
+  if (!words.element_strides.empty()) {
+    if (auto ok = check_count("element_strides", words.element_strides.size(), rank); !ok) return ok;
+    copy_some(words.element_strides, answer.spec.element_stride);
+  }
+  if (words.strides.empty()) {
+    derive_strides(answer);
+    return {};
+  }
+  if (auto ok = check_count("strides", words.strides.size(), rank - 1); !ok) return ok;
+  copy_some(words.strides, answer.spec.global_stride_bytes);
+  return {};
+}
+
+outcome<void> read_address(const spec_words& words, spec_answer& answer) {
+  if (words.address.empty()) {
+    answer.spec.global_address = assumed_address;
+    answer.notes.push_back(fmt::format("address {:#x}", assumed_address));
+    return {};
+  }
+  const auto address = read_number("address", words.address);
+  if (!address) return refusal{address.error()};
+  answer.spec.global_address = *address;
+  return {};
+}
+
+}  // namespace
+
+outcome<spec_answer> understand(const spec_words& words) {
+  if (words.type.empty()) return refuse("type: must be given");
+  spec_answer answer;
+  if (auto ok = read_modes(words, answer.spec); !ok) return refusal{ok.error()};
+  if (auto ok = read_address(words, answer); !ok) return refusal{ok.error()};
+  if (auto ok = read_extents(words, answer); !ok) return refusal{ok.error()};
+  return answer;
+}
+
+outcome<device_limits> read_compute_capability(const std::string& text) {
+  const std::size_t dot = text.find('.');
+  const auto major = read_number("compute-capability", text.substr(0, dot));
+  if (!major) return refusal{major.error()};
+  std::uint64_t capability = *major;
+  if (dot != std::string::npos) {
+    const auto minor = read_number("compute-capability", text.substr(dot + 1));
+    if (!minor || *minor > 9) return refuse("compute-capability: '{}' is no version such as 9.0", text);
+    capability = times(10, *major) + *minor;
+  }
+  if (capability < 90) return refuse("compute-capability: {} has no tensor maps, 9.0 is the first with them", text);
+  if (capability > 999) return refuse("compute-capability: '{}' is no version such as 9.0", text);
+  device_limits limits = hopper_limits();
+  limits.compute_capability = static_cast<std::uint32_t>(capability);
+  return limits;
+}
+
+}  // namespace tmap::tool

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <tmap/encode.hpp>
+#include <tmap/environment.hpp>
+
+#include "kernels/launch.hpp"
+#include "lib/driver/map_driver.hpp"
+#include "lib/support/check.hpp"
+
+namespace tmap {
+namespace {
+
+constexpr const char* on_gpu = "everything that runs on a GPU";
+
+std::string cuda_version(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+result<void> as_result(cudaError_t code) {
+  TMAP_TRY_CUDA(code);
+  return {};
+}
+
+template <class T>
+result<void> without_value(const result<T>& answer) {
+  if (answer) return {};
+  return failure{answer.error()};
+}
+
+environment_item runtime_item() {
+  int version = 0;
+  const result<void> state = as_result(cudaRuntimeGetVersion(&version));
+  return {"CUDA runtime", cuda_version(version), on_gpu, true, state};
+}
+
+/// Without a driver the call succeeds and answers 0.
+environment_item driver_item() {
+  int version = 0;
+  result<void> state = as_result(cudaDriverGetVersion(&version));
+  if (state && version == 0) state = failure{error{.code = status::no_driver}};
+  return {"CUDA driver", state ? "for CUDA " + cuda_version(version) : "", on_gpu, true, state};
+}
+
+std::string gpu_detail() {
+  int device = 0;
+  cudaDeviceProp properties{};
+  if (cudaGetDevice(&device) != cudaSuccess || cudaGetDeviceProperties(&properties, device) != cudaSuccess) return {};
+  return fmt::format("{}, compute capability {}.{}", properties.name, properties.major, properties.minor);
+}
+
+environment_item gpu_item() {
+  const auto limits = query_device_limits();
+  result<void> state = without_value(limits);
+  if (limits && limits->compute_capability < 90) {
+    state =
+        failure{error{.code = status::compute_capability_too_low, .found = limits->compute_capability, .allowed = 90}};
+  }
+  return {"GPU", limits ? gpu_detail() : "", on_gpu, true, state};
+}
+
+/// Looking up a function succeeds without a driver, so the driver is asked first.
+template <class Function>
+environment_item entry_point(const char* name, const char* used_for, const result<void>& has_driver,
+                             const result<Function>& function) {
+  return {name, "", used_for, true, has_driver ? without_value(function) : has_driver};
+}
+
+void add_entry_points(std::vector<environment_item>& items, const result<void>& has_driver) {
+  driver::entry_points& functions = driver::process_driver().functions();
+  items.push_back(
+      entry_point("cuTensorMapEncodeTiled", "tiled maps and templates", has_driver, functions.encode_tiled()));
+  items.push_back(entry_point("cuTensorMapEncodeIm2col", "im2col maps", has_driver, functions.encode_im2col()));
+  items.push_back(
+      entry_point("cuTensorMapReplaceAddress", "moving a map on the host", has_driver, functions.replace_address()));
+  items.push_back(entry_point("cuTensorMapEncodeIm2colWide", "im2col-wide maps (compute capability 10)", has_driver,
+                              functions.encode_im2col_wide()));
+  items.back().is_required = false;
+}
+
+void add_kernels(std::vector<environment_item>& items) {
+  items.push_back({"encode kernel", "", "maps made on the GPU", true, as_result(kernels::encode_kernel_image())});
+  items.push_back({"tile copy kernel", "", "tiles copied through maps", true, as_result(kernels::copy_kernel_image())});
+}
+
+}  // namespace
+
+std::vector<environment_item> query_environment() {
+  const environment_item driver = driver_item();
+  std::vector<environment_item> items{runtime_item(), driver, gpu_item()};
+  add_entry_points(items, driver.state);
+  add_kernels(items);
+  return items;
+}
+
+}  // namespace tmap
