@@ -3,8 +3,6 @@
 
 #include <tmap/validate.hpp>
 
-#include <cstdio>
-
 #include "lib/driver/raw_calls.hpp"
 #include "lib/spec/rule_error.hpp"
 #include "lib/support/check.hpp"
@@ -19,12 +17,18 @@ constexpr device_limits limits_of_any_gpu{~std::uint32_t{0}, ~std::uint32_t{0}};
 
 /// INVALID_VALUE after our own validation means that the driver knows a rule that we do not.
 error refusal(CUresult code, const violations& warnings) {
-  if (code != CUDA_ERROR_INVALID_VALUE) return support::driver_error(code);
-  char text[96];
-  std::snprintf(text, sizeof text, "the driver refused a spec that breaks no rule tmap knows (CUDA code %d)", code);
-  support::log(log_level::warning, text);
-  error e = detail::error_of(status::driver_refused, warnings);
-  e.cuda_code = code;
+  if (code == CUDA_ERROR_INVALID_VALUE) {
+    support::log(log_level::warning, "the driver refused a spec that breaks no rule tmap knows");
+    error e = detail::error_of(status::driver_refused, warnings);
+    e.cuda_code = code;
+    return e;
+  }
+  error e = support::driver_error(code);
+  const bool lacks_context = e.code == status::no_context;
+  if (lacks_context || e.code == status::earlier_asynchronous_error) {
+    e.first = lacks_context ? rule::t31_context_present : rule::t32_no_earlier_error;
+    e.rules.insert(e.first);
+  }
   return e;
 }
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spec/rule_page.hpp"
+
+#include <tmap/element_type.hpp>
+#include <tmap/reduction.hpp>
+#include <tmap/rule.hpp>
+
+#include <fmt/format.h>
+
+namespace tmap::testing {
+namespace {
+
+struct field_words {
+  const char* ours;
+  const char* driver;
+  const char* ptx;
+  const char* libcudacxx;
+  const char* meaning;
+};
+
+constexpr const char* nothing = "-";
+
+constexpr field_words fields[] = {
+    {"global_address", "globalAddress", ".global_address", "tensormap_replace_global_address",
+     "bytes; a multiple of 16 (32 with the 32-byte interleave), below 2^57"},
+    {"type", "tensorDataType", ".elemtype (other numbers from 8 to 10)", "tensormap_replace_elemtype",
+     "0 to 12; to 15 from compute capability 10.0 on"},
+    {"rank", "tensorRank", ".rank (rank - 1)", "tensormap_replace_rank", "1 to 5"},
+    {"global_dim[i]", "globalDim[i]", ".global_dim, ord i", "tensormap_replace_global_dim",
+     "elements (units of 16 or 32 bytes along dimension 0 of an interleaved map); 1 to 2^31"},
+    {"global_stride_bytes[i]", "globalStrides[i]", ".global_stride, ord i", "tensormap_replace_global_stride",
+     "bytes from one index of dimension i + 1 to the next; a multiple of 16, 0 to 2^40 - 16"},
+    {"box_dim[i]", "boxDim[i]", ".box_dim, ord i", "tensormap_replace_box_dim", "elements (units); 1 to 256"},
+    {"element_stride[i]", "elementStrides[i]", ".element_stride, ord i", "tensormap_replace_element_stride",
+     "elements (units); 1 to 8"},
+    {"interleave", "interleave", ".interleave_layout", "tensormap_replace_interleave_layout", "0 to 2"},
+    {"swizzle", "swizzle", ".swizzle_mode (and .swizzle_atomicity)", "tensormap_replace_swizzle_mode",
+     "0 to 3; to 6 from compute capability 10.0 on"},
+    {"l2_promotion", "l2Promotion", nothing, nothing, "0 to 3; cannot be replaced on the device"},
+    {"oob_fill", "oobFill", ".fill_mode", "tensormap_replace_fill_mode", "0, or 1 for floating-point types"},
+    {"lower_corner[i]", "pixelBoxLowerCorner[i]", nothing, nothing, "elements, W first; im2col only"},
+    {"upper_corner[i]", "pixelBoxUpperCorner[i]", nothing, nothing, "elements, W first; im2col only"},
+    {"lower_corner_w", "pixelBoxLowerCornerWidth", nothing, nothing, "elements; im2col-wide only"},
+    {"upper_corner_w", "pixelBoxUpperCornerWidth", nothing, nothing, "elements; im2col-wide only"},
+    {"channels_per_pixel", "channelsPerPixel", nothing, nothing, "elements; 1 to 256; im2col and im2col-wide"},
+    {"pixels_per_column", "pixelsPerColumn", nothing, nothing, "elements; 1 to 1024; im2col and im2col-wide"},
+    {"mode", "mode", nothing, nothing, "0 or 1; im2col-wide only"},
+};
+
+const char* stage_words(rule_stage stage) {
+  switch (stage) {
+    case rule_stage::spec: return "`validate`";
+    case rule_stage::type: return "the type";
+    case rule_stage::encode_call: return "the encode call";
+    case rule_stage::use: return "each use";
+  }
+  return "?";
+}
+
+std::string code(const char* text) {
+  return text == nothing ? std::string{text} : fmt::format("`{}`", text);
+}
+
+std::string field_table() {
+  std::string text =
+      "| tmap | driver parameter | `tensormap.replace` field | libcu++ (`cuda::ptx`) | units and range |\n"
+      "|---|---|---|---|---|\n";
+  for (const field_words& f : fields) {
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", code(f.ours), code(f.driver), code(f.ptx), code(f.libcudacxx),
+                        f.meaning);
+  }
+  return text;
+}
+
+std::string reductions_text(element_type type) {
+  constexpr const char* names[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor"};
+  std::string text;
+  for (std::uint32_t op = 0; op < 8; ++op) {
+    if ((reductions_of(type) >> op & 1) != 0) text += fmt::format("{}{}", text.empty() ? "" : " ", names[op]);
+  }
+  return text.empty() ? nothing : text;
+}
+
+std::string type_table() {
+  std::string text = "| number | type | bits | may fill with NaN | reductions |\n|---|---|---|---|---|\n";
+  for (std::uint32_t i = 0; i < element_type_count; ++i) {
+    const auto type = static_cast<element_type>(i);
+    text += fmt::format("| {} | `{}` | {} | {} | {} |\n", i, name(type), element_bits(type),
+                        is_floating_point(type) ? "yes" : "no", reductions_text(type));
+  }
+  return text;
+}
+
+std::string rule_rows() {
+  std::string text =
+      "| rule | what must hold | breaking it is | kept by | the driver refuses it | source |\n"
+      "|---|---|---|---|---|---|\n";
+  for (std::uint32_t i = 0; i < rule_count; ++i) {
+    const rule_info& row = info(static_cast<rule>(i));
+    const char* refuses = row.stage == rule_stage::use ? nothing : row.driver_refuses ? "yes" : "no";
+    text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", row.name, row.sentence,
+                        row.level == severity::error ? "an error" : "a warning", stage_words(row.stage), refuses,
+                        row.source);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string rule_page() {
+  return "# Fields and rules of a tensor map\n\n"
+         "Made from the rule table (`lib/spec/rule_table.hpp`) by `tests/spec/rule_page.cpp`. Do not edit: change the "
+         "table, then run\nthe test `RulePage.*` with `TMAP_WRITE_DOCS=1`.\n\n"
+         "## Fields\n\nDimensions are innermost first. The driver's `CUtensorMap...` enumerators have the same numbers "
+         "as ours.\n\n" +
+         field_table() +
+         "\n## Element types\n\nThere is no signed 8- or 16-bit type, no 8-bit float and no bool: use the unsigned "
+         "type "
+         "of the same width.\n\n" +
+         type_table() +
+         "\n## Rules\n\nT: every tiled map, and im2col maps where it applies. I: im2col. W: im2col-wide. U: the "
+         "instruction that uses the map.\n\"The driver refuses it\" tells what `cuTensorMapEncode...` does with a spec "
+         "that breaks this rule alone: a *no* beside an error is a\nmap that encodes and then fails when it is "
+         "used.\n\n" +
+         rule_rows();
+}
+
+}  // namespace tmap::testing

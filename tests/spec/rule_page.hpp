@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace tmap::testing {
+
+/// The text of docs/fields_and_rules.md, made from the rule table and the headers.
+std::string rule_page();
+
+}  // namespace tmap::testing

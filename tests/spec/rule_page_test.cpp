@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "spec/rule_page.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+namespace tmap::testing {
+namespace {
+
+constexpr const char* page_path = TMAP_TEST_DATA "/../../docs/fields_and_rules.md";
+
+std::string checked_in_page() {
+  std::ifstream file{page_path, std::ios::binary};
+  return {std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{}};
+}
+
+TEST(RulePage, EqualsTheCheckedInPage) {
+  if (const char* write = std::getenv("TMAP_WRITE_DOCS"); write != nullptr && std::string{write} == "1") {
+    std::ofstream{page_path, std::ios::binary} << rule_page();
+  }
+  EXPECT_EQ(checked_in_page(), rule_page())
+      << "docs/fields_and_rules.md differs from the rule table. To write it anew: TMAP_WRITE_DOCS=1 ctest -R RulePage";
+}
+
+TEST(RulePage, EveryCellStaysInItsRow) {
+  const std::string page = rule_page();
+  std::size_t columns = 0;
+  for (std::size_t begin = 0; begin < page.size();) {
+    const std::size_t end = page.find('\n', begin);
+    const std::string line = page.substr(begin, end - begin);
+    const auto bars = static_cast<std::size_t>(std::count(line.begin(), line.end(), '|'));
+    if (line.empty() || line[0] != '|') columns = 0;
+    if (columns == 0) columns = bars;
+    EXPECT_EQ(bars, columns) << line;
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <tmap/error.hpp>
+
+#include <set>
+
+#include "lib/spec/rule_error.hpp"
+#include "support/rule_cases.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+TEST(Text, SaysWhereWhatAndHowMuch) {
+  tensor_spec spec = plain_spec();
+  spec.global_stride_bytes[1] = 9000;
+  spec.box_dim[2] = 0;
+  EXPECT_EQ(to_string(validate(spec)),
+            "T13 global_stride_bytes[1] is 9000, must be a multiple of 16\n"
+            "T17 box_dim[2] is 0, must be from 1 to 256");
+}
+
+TEST(Text, AddressesAreHexadecimalAndCornersSigned) {
+  EXPECT_EQ(to_string(violation{rule::t06_address_multiple_of_16, -1, 0x10008, 16}),
+            "T06 global_address is 0x10008, must be a multiple of 16");
+  EXPECT_EQ(to_string(violation{rule::i02_lower_corner_range, 1, static_cast<std::uint64_t>(-129), 128}),
+            "I02 lower_corner[1] is -129, must be at least -128 and below 128");
+}
+
+TEST(Text, EveryMessageFormats) {
+  for (std::uint32_t i = 0; i < rule_count; ++i) {
+    const auto id = static_cast<rule>(i);
+    const std::string text = to_string(violation{id, 3, 77, 88});
+    EXPECT_THAT(text, StartsWith(std::string{info(id).name} + " "));
+    EXPECT_THAT(text, Not(HasSubstr("{"))) << "a place was not filled";
+  }
+}
+
+TEST(Text, NothingBroken) {
+  EXPECT_EQ(to_string(violations{}), "no rule broken");
+}
+
+TEST(Text, AnErrorLeadsWithTheFirstErrorAndNamesTheOthers) {
+  tensor_spec spec = plain_spec();
+  spec.global_stride_bytes[0] = 0;
+  spec.box_dim[0] = 3;
+  spec.box_dim[1] = 0;
+  const error e = detail::error_of(status::rule_broken, validate(spec));
+  EXPECT_EQ(to_string(e),
+            "the spec breaks a rule: T18 the inner box is 3 elements, must be a multiple of 4 (16 bytes) (also broken: "
+            "T16, T17)");
+}
+
+TEST(Text, EveryStatusHasItsOwnNameAndSentence) {
+  std::set<std::string> names;
+  std::set<std::string> sentences;
+  const int last = static_cast<int>(status::unsupported);
+  for (int code = 1; code <= last; ++code) {
+    names.insert(name(static_cast<status>(code)));
+    sentences.insert(to_string(error{.code = static_cast<status>(code)}));
+  }
+  EXPECT_EQ(names.size(), static_cast<std::size_t>(last));
+  EXPECT_EQ(sentences.size(), static_cast<std::size_t>(last));
+  EXPECT_EQ(names.count("unknown"), 0u);
+}
+
+TEST(Text, AnyBitsMakeText) {
+  EXPECT_THAT(to_string(violation{rule{255}, -9, ~0ull, ~0ull}), StartsWith("? "));
+  EXPECT_STREQ(name(status{200}), "unknown");
+  EXPECT_THAT(to_string(error{.code = status{200}, .rules = {~0ull}, .first = rule{255}}), HasSubstr("unknown"));
+}
+
+}  // namespace
+}  // namespace tmap::testing

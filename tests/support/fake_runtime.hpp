@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "lib/driver/runtime_calls.hpp"
+
+// A CUDA runtime and driver that do what a test says. One for the process, as the real ones; make a `fake_cuda` at the
+// start of each test to begin from a healthy H200.
+
+namespace tmap::testing {
+
+/// How one entry point is found.
+struct fake_symbol {
+  cudaError_t code{cudaSuccess};
+  cudaDriverEntryPointQueryResult found{cudaDriverEntryPointSuccess};
+  bool has_pointer{true};
+  bool touches_outputs{true};
+};
+
+/// What one driver call was given, as far as a test asks.
+struct fake_call {
+  std::string function;
+  std::uint64_t address{};
+  bool strides_present{};
+  bool map_aligned_to_64{};
+};
+
+struct fake_cuda {
+  fake_cuda();
+  ~fake_cuda();
+  fake_cuda(const fake_cuda&) = delete;
+  fake_cuda& operator=(const fake_cuda&) = delete;
+
+  int version{13000};
+  cudaError_t version_code{cudaSuccess};
+  int devices{1};
+  cudaError_t devices_code{cudaSuccess};
+  cudaError_t current_device_code{cudaSuccess};
+  cudaError_t set_device_code{cudaSuccess};
+  int major{9};
+  int minor{0};
+  fake_symbol symbol;
+
+  /// What the driver's calls answer, in order; success when none is left.
+  std::deque<CUresult> answers;
+
+  std::vector<fake_call> calls;
+  std::vector<std::string> lookups;
+  int set_device_calls{};
+};
+
+const driver::runtime_calls& fake_runtime();
+
+/// The runtime as it behaves without libcuda: version 0 with success, an error and no touched output elsewhere.
+void remove_driver(fake_cuda& cuda);
+
+}  // namespace tmap::testing

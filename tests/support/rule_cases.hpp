@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/device_limits.hpp>
+#include <tmap/rule.hpp>
+#include <tmap/tensor_spec.hpp>
+#include <tmap/validate.hpp>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+// One spec for each rule kept by `validate`, and for each side of a rule that has two: it breaks that rule and no
+// other. The host tests ask `validate`, the device tests the driver.
+
+namespace tmap::testing {
+
+using any_spec = std::variant<tensor_spec, im2col_spec, im2col_wide_spec>;
+
+struct rule_case {
+  rule id;
+  std::string what;
+  any_spec spec;
+  device_limits limits;
+};
+
+inline violations validate_any(const any_spec& spec, const device_limits& limits) {
+  return std::visit([&](const auto& each) { return validate(each, limits); }, spec);
+}
+
+/// Specs that break no rule, to change from.
+tensor_spec plain_spec();
+tensor_spec interleaved_spec(interleave layout);
+tensor_spec packed_type_spec(element_type type);
+im2col_spec plain_im2col_spec();
+im2col_wide_spec plain_im2col_wide_spec();
+
+/// A GPU with every type and swizzle.
+inline constexpr device_limits blackwell_limits{100, 232448};
+
+std::vector<rule_case> all_rule_cases();
+
+}  // namespace tmap::testing
