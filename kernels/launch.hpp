@@ -18,11 +18,9 @@ namespace tmap::kernels {
 /// How the encoder publishes maps: one copy with a fence each, or plain stores and one fence per warp.
 enum class publish_path : std::uint32_t { copy_fence, store_fence };
 
-/// How many maps each warp composes at once, and how many blocks share the batch.
 struct encode_plan {
   publish_path path;
   std::uint32_t maps_per_warp;  ///< 1 to 32
-  std::uint32_t blocks;
 };
 
 /// The plan that measured fastest at this size (docs/measurements/encode_batch.md).

@@ -54,20 +54,17 @@ __global__ void __launch_bounds__(block_threads)
     variant_kernel(const __grid_constant__ map_template base, const __grid_constant__ device::patch_array_reader source,
                    tensor_map* slots, std::uint64_t count, std::uint32_t maps_per_warp) {
   __shared__ Stage stages[block_warps];
-  const std::uint64_t step = std::uint64_t{gridDim.x} * block_warps * maps_per_warp;
-  std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + threadIdx.x / 32) * maps_per_warp;
+  const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + threadIdx.x / 32) * maps_per_warp;
   if (first >= count) return;
+  const auto maps = static_cast<std::uint32_t>(std::min<std::uint64_t>(count - first, maps_per_warp));
   device::warp_encoder<Stage> encoder(base, stages[threadIdx.x / 32]);
-  for (; first < count; first += step) {
-    const auto maps = static_cast<std::uint32_t>(std::min<std::uint64_t>(count - first, maps_per_warp));
-    encoder.compose(source, first, maps);
-    if constexpr (Stores) {
-      encoder.store(slots + first, maps);
-    } else {
-      encoder.copy_and_release(slots + first, maps);
-    }
+  encoder.compose(source, first, maps);
+  if constexpr (Stores) {
+    encoder.store(slots + first, maps);
+    encoder.release();
+  } else {
+    encoder.copy_and_release(slots + first, maps);
   }
-  if constexpr (Stores) encoder.release();
 }
 
 /// As the CUDA programming guide does it: one warp, one map, one lane that edits.
@@ -120,9 +117,8 @@ std::uint32_t blocks_for(std::uint64_t count, std::uint64_t maps_per_block) {
 }
 
 template <bool Stores, class Stage>
-double measure_variant(const batch& b, std::uint32_t maps_per_warp, std::uint32_t blocks_per_multiprocessor) {
-  const std::uint32_t most = blocks_per_multiprocessor * multiprocessors();
-  const std::uint32_t blocks = std::min(blocks_for(b.count, std::uint64_t{block_warps} * maps_per_warp), most);
+double measure_variant(const batch& b, std::uint32_t maps_per_warp) {
+  const std::uint32_t blocks = blocks_for(b.count, std::uint64_t{block_warps} * maps_per_warp);
   const device::patch_array_reader reader(b.source, b.base.fields);
   return median_microseconds([&] {
     variant_kernel<Stores, Stage><<<blocks, block_threads>>>(b.base, reader, b.slots, b.count, maps_per_warp);
@@ -222,18 +218,15 @@ const std::vector<column> main_columns = {
 };
 
 std::vector<column> sweep_columns() {
+  using device::warp_stage;
   using padded = device::basic_warp_stage<144>;
   std::vector<column> columns;
   for (const std::uint32_t maps : {1u, 2u, 4u, 8u, 16u, 32u}) {
     const std::string label = std::to_string(maps);
-    columns.push_back(
-        {"copy " + label, [=](const batch& b) { return measure_variant<false, device::warp_stage>(b, maps, 12); }});
-    columns.push_back(
-        {"store " + label, [=](const batch& b) { return measure_variant<true, device::warp_stage>(b, maps, 12); }});
-    columns.push_back({"padded " + label, [=](const batch& b) { return measure_variant<true, padded>(b, maps, 12); }});
+    columns.push_back({"copy " + label, [=](const batch& b) { return measure_variant<false, warp_stage>(b, maps); }});
+    columns.push_back({"store " + label, [=](const batch& b) { return measure_variant<true, warp_stage>(b, maps); }});
+    columns.push_back({"padded " + label, [=](const batch& b) { return measure_variant<true, padded>(b, maps); }});
   }
-  columns.push_back(
-      {"padded 32, no loop", [](const batch& b) { return measure_variant<true, padded>(b, 32, ~0u / 256); }});
   return columns;
 }
 

@@ -56,7 +56,9 @@ struct map_template {
 
 /// A template through the driver. Fields named in `fields` come from each map's patch, so their value in `spec` is
 /// ignored (address, dims and strides are encoded as the smallest legal ones, box and element strides as given); all
-/// others hold for every map. Fails as `encode` does.
+/// others hold for every map. Maps made from it equal the driver's in all 128 bytes, but where a patch changes a box or
+/// element stride: word 8, the driver's note of the box's bytes, which no copy reads, then stays the template's. Fails
+/// as `encode` does.
 TMAP_API result<map_template> make_template(const tensor_spec& spec, patch_fields fields);
 
 /// A template without a driver: 128 zero bytes, every field of which the encoder then writes (CUDA programming guide,

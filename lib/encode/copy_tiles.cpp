@@ -69,16 +69,20 @@ result<void> check_arrays(const tile_copy_batch& batch) {
 }
 
 /// As many stages as fit, and as many blocks as their stages leave room for: bytes in flight hide the latency.
-result<kernels::tile_copy_plan> plan_copy(const tensor_spec& tile, const device_properties& device) {
+result<kernels::tile_copy_plan> plan_copy(const tensor_spec& tile) {
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  if (!multiprocessors) return failure(multiprocessors.error());
+  const result<shared_memory_limits> shared_memory = query_shared_memory();
+  if (!shared_memory) return failure(shared_memory.error());
   const std::uint64_t stage_bytes = round_up(tile_footprint_bytes(tile), shared_alignment(tile.swizzle));
-  const std::uint64_t room = device.shared_memory_per_block - kernels::copy_fixed_shared_bytes;
+  const std::uint64_t room = shared_memory->per_block - kernels::copy_fixed_shared_bytes;
   if (2 * stage_bytes > room) return invalid_argument(stage_bytes, room / 2);
   const std::uint64_t stages = std::min<std::uint64_t>(room / stage_bytes, kernels::max_copy_stages);
   const std::uint64_t block_bytes = stages * stage_bytes + kernels::copy_fixed_shared_bytes + reserved_shared_bytes;
-  const std::uint64_t blocks = std::clamp<std::uint64_t>(device.shared_memory_per_multiprocessor / block_bytes, 1,
-                                                         max_blocks_per_multiprocessor);
+  const std::uint64_t blocks =
+      std::clamp<std::uint64_t>(shared_memory->per_multiprocessor / block_bytes, 1, max_blocks_per_multiprocessor);
   return kernels::tile_copy_plan{static_cast<std::uint32_t>(stages), static_cast<std::uint32_t>(stage_bytes),
-                                 static_cast<std::uint32_t>(blocks * device.multiprocessors)};
+                                 static_cast<std::uint32_t>(blocks * *multiprocessors)};
 }
 
 result<void> enqueue(const tile_copy_batch& batch, const kernels::tile_copy_plan& plan, const tensor_spec& tile,
@@ -111,9 +115,7 @@ result<void> copy_tiles_async(const tile_copy_batch& batch, void* workspace, std
   const tensor_spec tile = plain_tile(batch.tile);
   if (const result<void> checked = check_tile(tile); !checked) return checked;
   if (const result<void> checked = check_arrays(batch); !checked) return checked;
-  const result<device_properties> device = current_device();
-  if (!device) return failure(device.error());
-  const result<kernels::tile_copy_plan> plan = plan_copy(tile, *device);
+  const result<kernels::tile_copy_plan> plan = plan_copy(tile);
   if (!plan) return failure(plan.error());
   const result<copy_workspace> layout = lay_out_workspace(batch.count);
   if (!layout) return failure(layout.error());

@@ -7,17 +7,22 @@
 
 namespace tmap {
 
-result<device_properties> current_device() {
+result<std::uint32_t> multiprocessor_count() {
   int device = 0;
-  int multiprocessors = 0;
+  int count = 0;
+  TMAP_TRY_CUDA(cudaGetDevice(&device));
+  TMAP_TRY_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  return static_cast<std::uint32_t>(count);
+}
+
+result<shared_memory_limits> query_shared_memory() {
+  int device = 0;
   int per_block = 0;
   int per_multiprocessor = 0;
   TMAP_TRY_CUDA(cudaGetDevice(&device));
-  TMAP_TRY_CUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   TMAP_TRY_CUDA(cudaDeviceGetAttribute(&per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   TMAP_TRY_CUDA(cudaDeviceGetAttribute(&per_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
-  return device_properties{static_cast<std::uint32_t>(multiprocessors), static_cast<std::uint32_t>(per_block),
-                           static_cast<std::uint32_t>(per_multiprocessor)};
+  return shared_memory_limits{static_cast<std::uint32_t>(per_block), static_cast<std::uint32_t>(per_multiprocessor)};
 }
 
 }  // namespace tmap

@@ -35,13 +35,14 @@ inline result<void> check_workspace(const void* workspace, std::uint64_t bytes, 
   return check_device_array(workspace, workspace_alignment);
 }
 
-struct device_properties {
-  std::uint32_t multiprocessors;
-  std::uint32_t shared_memory_per_block;           ///< the most a block can opt in to
-  std::uint32_t shared_memory_per_multiprocessor;  ///< all its blocks together
-};
+// Of the calling thread's current device. Both fail with `no_driver`, `no_device` or `cuda_failure`.
 
-/// The calling thread's current device. Fails with `no_driver`, `no_device` or `cuda_failure`.
-result<device_properties> current_device();
+result<std::uint32_t> multiprocessor_count();
+
+struct shared_memory_limits {
+  std::uint32_t per_block;           ///< the most a block can opt in to
+  std::uint32_t per_multiprocessor;  ///< all its blocks together
+};
+result<shared_memory_limits> query_shared_memory();
 
 }  // namespace tmap

@@ -84,9 +84,9 @@ result<void> encode_checked(const map_template& base, const Source& source, cons
   if (count == 0) return {};
   if (const result<void> checked = check_batch(base, slots, count); !checked) return checked;
   if (const result<void> checked = check_source(base, source); !checked) return checked;
-  const result<device_properties> device = current_device();
-  if (!device) return failure(device.error());
-  return launch(kernels::plan_encode(count, device->multiprocessors));
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  if (!multiprocessors) return failure(multiprocessors.error());
+  return launch(kernels::plan_encode(count, *multiprocessors));
 }
 
 template <class Source>

@@ -88,12 +88,10 @@ TEST_F(encode_sizes, both_publish_paths_write_the_same_bytes) {
     const device_array<map_patch> source(patches);
     for (const publish_path path : {publish_path::copy_fence, publish_path::store_fence}) {
       for (const std::uint32_t maps_per_warp : {1u, 3u, 32u}) {
-        for (const std::uint32_t blocks : {1u, 7u, 264u}) {
-          const device_array<tensor_map> slots(count + 2 * guard);
-          TMAP_ASSERT_CUDA(kernels::launch_encode(encode_plan{path, maps_per_warp, blocks}, base,
-                                                  patch_array{source.data()}, slots.data() + guard, count, nullptr));
-          expect_slots(slots.download(), base, patches);
-        }
+        const device_array<tensor_map> slots(count + 2 * guard);
+        TMAP_ASSERT_CUDA(kernels::launch_encode(encode_plan{path, maps_per_warp}, base, patch_array{source.data()},
+                                                slots.data() + guard, count, nullptr));
+        expect_slots(slots.download(), base, patches);
       }
     }
   }
@@ -120,14 +118,12 @@ TEST_F(encode_sizes, most_maps_of_one_batch) {
   expect_slots(slots.download(), base, patches);
 }
 
-TEST(encode_plan_test, covers_every_count) {
+TEST(encode_plan_test, composes_1_to_32_maps_in_a_warp) {
   for (const std::uint32_t multiprocessors : {1u, 78u, 132u}) {
     for (const std::uint64_t count : {1ull, 31ull, 33ull, 255ull, 65537ull, 1ull << 20, 1ull << 24}) {
       const encode_plan plan = kernels::plan_encode(count, multiprocessors);
       EXPECT_GE(plan.maps_per_warp, 1u);
       EXPECT_LE(plan.maps_per_warp, 32u);
-      EXPECT_GE(plan.blocks, 1u);
-      EXPECT_LE(plan.blocks, count);
     }
   }
 }

@@ -7,6 +7,8 @@
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/encode_batch.hpp>
 
+#include <cuda/atomic>
+
 #include "device/gpu_fixture.hpp"
 
 namespace tmap::testing {
@@ -57,6 +59,50 @@ __global__ void rewrite_in_one_block(const __grid_constant__ map_template base, 
   }
 }
 
+/// How often the two blocks of a pair have handed the slot over.
+struct handshake {
+  std::uint32_t published;
+  std::uint32_t used;
+};
+
+__device__ void await(std::uint32_t& flag, std::uint32_t value) {
+  const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device> shared(flag);
+  while (shared.load(cuda::memory_order_acquire) < value) {
+  }
+}
+
+__device__ void signal(std::uint32_t& flag, std::uint32_t value) {
+  const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device> shared(flag);
+  shared.store(value, cuda::memory_order_release);
+}
+
+/// Blocks work in pairs on one slot: the odd one encodes it for the old and then for the new buffer, and the even one
+/// uses it after each.
+__global__ void rewrite_in_another_block(const __grid_constant__ map_template base, const map_patch* patches,
+                                         tensor_map* slots, handshake* handshakes, bool acquires, int* seen) {
+  __shared__ device::warp_stage stage;
+  __shared__ alignas(128) int tile[box];
+  __shared__ device::tile_barrier barrier;
+  const std::uint32_t pair = blockIdx.x / 2;
+  const bool encodes = blockIdx.x % 2 == 1;
+  const device::patch_array_reader source({patches}, base.fields);
+  if (threadIdx.x == 0) barrier.init(1), device::fence_barrier_init();
+  for (std::uint32_t turn = 0; turn < 2; ++turn) {
+    await(encodes ? handshakes[pair].used : handshakes[pair].published, encodes ? turn : turn + 1);
+    __syncwarp();
+    if (encodes) {
+      device::encode_warp(
+          base, [&](std::uint64_t) { return source(turn); }, &slots[pair], 0, 1, stage);
+      if (threadIdx.x == 0) signal(handshakes[pair].published, turn + 1);
+    } else if (threadIdx.x == 0) {
+      if (acquires || turn == 0) device::acquire(&slots[pair]);
+      seen[pair] = load_unguarded(&slots[pair], barrier, turn, tile);
+      signal(handshakes[pair].used, turn + 1);
+    }
+    __syncwarp();
+  }
+}
+
 class stale_map : public gpu_test {
  protected:
   static constexpr std::uint32_t blocks = 528;  // four for each multiprocessor of an H200
@@ -79,7 +125,9 @@ std::vector<map_patch> patches_of(const device_array<int>& before, const device_
   return patches;
 }
 
-TEST_F(stale_map, a_later_kernel_that_does_not_acquire_is_seen_reading_the_old_buffer) {
+// Whether a kernel's start refreshes the cache is the hardware's affair (an H200 was not seen to fail here without the
+// acquire), so only the acquired use is asserted.
+TEST_F(stale_map, a_later_kernel_that_acquires_never_reads_the_old_buffer) {
   const device_array<int> before(std::vector<int>(box, old_value));
   const device_array<int> after(std::vector<int>(box, new_value));
   const device_array<map_patch> patches(patches_of(before, after));
@@ -102,7 +150,6 @@ TEST_F(stale_map, a_later_kernel_that_does_not_acquire_is_seen_reading_the_old_b
     }
   }
   RecordProperty("stale_without_acquire", std::to_string(stale[false]));
-  EXPECT_GT(stale[false], 0u) << "this GPU did not show the fault";
   EXPECT_EQ(stale[true], 0u);
 }
 
@@ -121,6 +168,32 @@ TEST_F(stale_map, a_block_that_does_not_acquire_again_is_seen_reading_the_old_bu
     const std::vector<int> values = seen.download();
     ASSERT_EQ(count(values, old_value) + count(values, new_value), blocks);
     stale[acquires] = count(values, old_value);
+  }
+  RecordProperty("stale_without_acquire", std::to_string(stale[false]));
+  EXPECT_GT(stale[false], 0u) << "this GPU did not show the fault";
+  EXPECT_EQ(stale[true], 0u);
+}
+
+TEST_F(stale_map, a_map_rewritten_by_another_block_is_seen_stale_without_an_acquire) {
+  constexpr std::uint32_t pairs = 32;  // all blocks run at once
+  const device_array<int> before(std::vector<int>(box, old_value));
+  const device_array<int> after(std::vector<int>(box, new_value));
+  const device_array<map_patch> patches(patches_of(before, after));
+  const result<map_template> base = line_template();
+  TMAP_ASSERT_OK(base);
+  const device_array<tensor_map> slots(pairs);
+  const device_array<int> seen(pairs);
+  std::uint64_t stale[2] = {};
+  for (const bool acquires : {false, true}) {
+    for (int trial = 0; trial < 20; ++trial) {
+      const device_array<handshake> handshakes(std::vector<handshake>(pairs, handshake{0, 0}));
+      rewrite_in_another_block<<<2 * pairs, 32>>>(*base, patches.data(), slots.data(), handshakes.data(), acquires,
+                                                  seen.data());
+      TMAP_ASSERT_CUDA(cudaGetLastError());
+      const std::vector<int> values = seen.download();
+      ASSERT_EQ(count(values, old_value) + count(values, new_value), pairs);
+      stale[acquires] += count(values, old_value);
+    }
   }
   RecordProperty("stale_without_acquire", std::to_string(stale[false]));
   EXPECT_GT(stale[false], 0u) << "this GPU did not show the fault";
