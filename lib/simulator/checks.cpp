@@ -19,13 +19,14 @@ error raised(status code, rule broken, std::int32_t axis, std::uint64_t found, s
   return e;
 }
 
-/// Bits without effect on a tiled copy: words 8 to 15, bits of no field, and the fields that newer GPUs read. The address
-/// is judged after everything else, so it is left out, too.
+/// Bits without effect on a tiled copy: words 8 to 15, bits of no field, and the fields that newer GPUs read. The
+/// address is judged after everything else, so it is left out, too.
 tensor_map without_idle_bits(const tensor_map& map) {
   tensor_map read{};
-  for (std::uint32_t word = 0; word < 8; ++word) read.words[word] = map.words[word] & codec::known_bits(word, codec::tiled);
-  for (const codec::bit_range idle : {codec::row("version").low, codec::row("swizzle").high, codec::row("large_tensor").low,
-                                      codec::row("global_address").low}) {
+  for (std::uint32_t word = 0; word < 8; ++word)
+    read.words[word] = map.words[word] & codec::known_bits(word, codec::tiled);
+  for (const codec::bit_range idle : {codec::row("version").low, codec::row("swizzle").high,
+                                      codec::row("large_tensor").low, codec::row("global_address").low}) {
     read.words[idle.word] &= ~idle.mask();
   }
   return read;
@@ -50,8 +51,8 @@ result<tensor_spec> read_map(const tensor_map& map) {
   tensor_spec spec = decoded->spec;
   spec.global_address = codec::read(map, codec::row("global_address"));
   if (is_packed(spec.type)) {
-    return failure{raised(status::illegal_instruction, rule::t02_element_type, -1, static_cast<std::uint32_t>(spec.type),
-                          hopper_element_type_count - 1)};
+    return failure{raised(status::illegal_instruction, rule::t02_element_type, -1,
+                          static_cast<std::uint32_t>(spec.type), hopper_element_type_count - 1)};
   }
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {
     if (spec.global_dim[axis] > largest_dim) {
@@ -80,8 +81,8 @@ result<void> check_corner(const tensor_spec& spec, const copy_request& request) 
 
 result<void> check_instruction(const tensor_spec& spec, const copy_request& request) {
   if (request.coordinates.size() != spec.rank) {
-    return failure{raised(status::illegal_instruction, rule::u07_instruction_rank, -1, request.coordinates.size(),
-                          spec.rank)};
+    return failure{
+        raised(status::illegal_instruction, rule::u07_instruction_rank, -1, request.coordinates.size(), spec.rank)};
   }
   if (const reduction* op = request.operation; op != nullptr && !check_reduction(spec, *op).empty()) {
     return failure{raised(status::illegal_instruction, rule::u06_reduction_type, -1, static_cast<std::uint32_t>(*op),

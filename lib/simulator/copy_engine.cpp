@@ -59,7 +59,8 @@ class loader {
   result<void> copy_units(std::uint64_t address, inside_range inside, std::byte* row) const {
     const std::uint64_t unit = box_.unit_bytes();
     if (box_.unit_step() == 1) {
-      return memory_.read(address + inside.first * unit, row + inside.first * unit, (inside.last - inside.first) * unit);
+      return memory_.read(address + inside.first * unit, row + inside.first * unit,
+                          (inside.last - inside.first) * unit);
     }
     for (std::uint32_t k = inside.first; k < inside.last; ++k) {
       if (auto read = memory_.read(address + k * box_.unit_step() * unit, row + k * unit, unit); !read) return read;

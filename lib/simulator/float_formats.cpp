@@ -8,7 +8,7 @@ namespace tmap::simulator {
 namespace {
 
 constexpr std::uint32_t infinity_32 = 0x7f800000;
-constexpr std::uint32_t first_normal_f16 = 0x38800000;   // 2^-14
+constexpr std::uint32_t first_normal_f16 = 0x38800000;    // 2^-14
 constexpr std::uint32_t rounds_to_infinity = 0x477ff000;  // 65520
 constexpr std::uint32_t exponent_gap = (127u - 15u) << 23;
 

@@ -16,7 +16,8 @@ void for_each_layout(Visit&& visit) {
         for (const auto mode : {swizzle::none, swizzle::bytes_32, swizzle::bytes_64, swizzle::bytes_128}) {
           if (layout != interleave::none && rank < 3) continue;
           if (layout == interleave::bytes_32 && mode != swizzle::bytes_32) continue;
-          visit(case_class{.type = static_cast<element_type>(type), .rank = rank, .swizzle = mode, .interleave = layout});
+          visit(
+              case_class{.type = static_cast<element_type>(type), .rank = rank, .swizzle = mode, .interleave = layout});
         }
       }
     }
@@ -28,8 +29,7 @@ void add_loads(case_class wanted, case_source& source, std::vector<tile_case>& c
   for (const auto fill : {oob_fill::zero, oob_fill::nan}) {
     if (fill == oob_fill::nan && !is_floating_point(wanted.type)) continue;
     wanted.fill = fill;
-    for (const auto where :
-         {place::inside, place::low, place::high, place::outside, place::far, place::anywhere}) {
+    for (const auto where : {place::inside, place::low, place::high, place::outside, place::far, place::anywhere}) {
       wanted.where = where;
       cases.push_back(source.draw(wanted));
     }

@@ -22,8 +22,19 @@ corners float_corners(std::uint32_t bits, std::uint32_t mantissa_bits) {
   const std::uint64_t normal = std::uint64_t{1} << mantissa_bits;
   const std::uint64_t infinity = (sign - 1) & ~(normal - 1);
   const std::uint64_t one = (infinity >> 1) & ~(normal - 1);
-  corners values = {0,        1,          normal - 1,          normal,          normal + 1,       one, one + 1, one + normal,
-                    one >> 1, infinity,   infinity - 1,        infinity + 1,    infinity | (normal >> 1)};
+  corners values = {0,
+                    1,
+                    normal - 1,
+                    normal,
+                    normal + 1,
+                    one,
+                    one + 1,
+                    one + normal,
+                    one >> 1,
+                    infinity,
+                    infinity - 1,
+                    infinity + 1,
+                    infinity | (normal >> 1)};
   const std::size_t positive = values.size();
   for (std::size_t i = 0; i < positive; ++i) values.push_back(values[i] | sign);
   values.push_back(sign - 1);

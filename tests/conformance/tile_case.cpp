@@ -20,9 +20,11 @@ const char* name(place where) {
 
 std::string to_text(const tile_case& tile) {
   std::ostringstream text;
-  text << (tile.kind == copy_kind::load ? "load" : tile.kind == copy_kind::store ? "store" : name(tile.operation))
-       << ' ' << name(tile.where) << " of " << tmap::name(tile.spec.type) << ", swizzle " << tmap::name(tile.spec.swizzle)
-       << ", interleave " << tmap::name(tile.spec.interleave) << ", at";
+  text << (tile.kind == copy_kind::load    ? "load"
+           : tile.kind == copy_kind::store ? "store"
+                                           : name(tile.operation))
+       << ' ' << name(tile.where) << " of " << tmap::name(tile.spec.type) << ", swizzle "
+       << tmap::name(tile.spec.swizzle) << ", interleave " << tmap::name(tile.spec.interleave) << ", at";
   for (std::uint32_t axis = 0; axis < tile.spec.rank; ++axis) text << ' ' << tile.coordinates[axis];
   text << ", shared offset " << tile.shared_offset << "; " << testing::spec_columns << ": "
        << testing::to_text(tile.spec);

@@ -17,7 +17,7 @@ namespace tmap::conformance {
 /// Everything one case left behind.
 struct outcome {
   result<void> finished{};
-  std::uint64_t barrier_bytes{};            ///< of a load
+  std::uint64_t barrier_bytes{};              ///< of a load
   cuda::std::span<const std::byte> arena{};   ///< arena_bytes of global memory
   cuda::std::span<const std::byte> shared{};  ///< shared_bytes, the tile among them
 };

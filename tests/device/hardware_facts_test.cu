@@ -85,7 +85,7 @@ std::vector<std::size_t> all_indices() {
 }
 
 INSTANTIATE_TEST_SUITE_P(hardware, fatal_copy, ::testing::ValuesIn(all_indices()),
-                         [](const auto& info) { return fatal_cases()[info.param].name; });
+                         [](const auto& each) { return fatal_cases()[each.param].name; });
 
 }  // namespace
 }  // namespace tmap::conformance
