@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace tmap::tool {
 namespace {
@@ -33,70 +34,84 @@ void copy_rows(std::byte* to, std::uint64_t to_pitch, const std::byte* from, std
   }
 }
 
-/// Counts through the outer dimensions of a batch, all but the innermost, as an odometer does.
-class outer_index {
+/// One tensor beside its slice of the batch, both dense.
+class slice_check {
  public:
-  explicit outer_index(const shape_t& shape) : limits_{shape.begin(), shape.end() - 1}, at_(limits_.size()) {}
-
-  const shape_t& at() const { return at_; }
-
-  bool advance() {
-    for (std::size_t axis = limits_.size(); axis-- > 0;) {
-      if (++at_[axis] < limits_[axis]) return true;
-      at_[axis] = 0;
+  slice_check(const shape_t& source, const shape_t& batch, std::uint64_t item)
+      : source_{source}, batch_{batch}, source_step_(source.size(), item), batch_step_(batch.size(), item) {
+    for (std::size_t axis = source.size(); --axis > 0;) {
+      source_step_[axis - 1] = source_step_[axis] * source[axis];
+      batch_step_[axis - 1] = batch_step_[axis] * batch[axis];
     }
-    return false;
+  }
+
+  /// The first byte of the batch that is not what the loops over both shapes say, or null.
+  const std::byte* find(std::size_t axis, const std::byte* source, const std::byte* batch) const {
+    const std::uint64_t common = std::min(source_[axis], batch_[axis]);
+    if (std::equal(source_.begin() + static_cast<std::ptrdiff_t>(axis) + 1, source_.end(),
+                   batch_.begin() + static_cast<std::ptrdiff_t>(axis) + 1)) {
+      const std::uint64_t run = common * source_step_[axis];
+      if (std::memcmp(source, batch, run) != 0) return std::mismatch(batch, batch + run, source).first;
+    } else {
+      for (std::uint64_t i = 0; i < common; ++i) {
+        const std::byte* wrong = find(axis + 1, source + i * source_step_[axis], batch + i * batch_step_[axis]);
+        if (wrong != nullptr) return wrong;
+      }
+    }
+    return find_non_zero(batch + common * batch_step_[axis], (batch_[axis] - common) * batch_step_[axis]);
+  }
+
+  shape_t index_of(std::uint64_t offset) const {
+    shape_t index;
+    for (std::size_t axis = 0; axis < batch_.size(); ++axis) {
+      index.push_back(offset / batch_step_[axis]);
+      offset %= batch_step_[axis];
+    }
+    return index;
+  }
+
+  /// Where the source keeps this element; empty where the batch has padding.
+  std::optional<std::uint64_t> source_offset(const shape_t& index) const {
+    std::uint64_t offset = 0;
+    for (std::size_t axis = 0; axis < index.size(); ++axis) {
+      if (index[axis] >= source_[axis]) return std::nullopt;
+      offset += index[axis] * source_step_[axis];
+    }
+    return offset;
   }
 
  private:
-  shape_t limits_;
-  shape_t at_;
-};
-
-/// The elements of a tensor's row at these outer indices; none when the row lies outside the tensor.
-std::span<const std::byte> row_of(const tensor& t, const shape_t& outer) {
-  const std::uint64_t row_bytes = (t.shape.empty() ? 1 : t.shape.back()) * bytes(t.type);
-  std::uint64_t row = 0;
-  for (std::size_t axis = 0; axis < outer.size(); ++axis) {
-    if (outer[axis] >= t.shape[axis]) return {};
-    row = row * t.shape[axis] + outer[axis];
+  static const std::byte* find_non_zero(const std::byte* first, std::uint64_t size) {
+    // Bytes that equal their neighbours are all zero when one is: memcmp is much faster than a loop over bytes.
+    if (size == 0 || (*first == std::byte{0} && std::memcmp(first, first + 1, size - 1) == 0)) return nullptr;
+    return std::find_if(first, first + size, [](std::byte b) { return b != std::byte{0}; });
   }
-  return t.bytes.subspan(row * row_bytes, row_bytes);
-}
+
+  shape_t source_;
+  shape_t batch_;
+  shape_t source_step_;
+  shape_t batch_step_;
+};
 
 std::string hex(std::span<const std::byte> element) {
   std::string text = "0x";
-  for (auto byte = element.rbegin(); byte != element.rend(); ++byte)
+  for (auto byte = element.rbegin(); byte != element.rend(); ++byte) {
     text += fmt::format("{:02x}", std::to_integer<int>(*byte));
+  }
   return text;
 }
 
-std::string difference(const tensor& t, const shape_t& outer, std::uint64_t at, std::span<const std::byte> found,
-                       std::span<const std::byte> expected) {
-  const std::uint64_t size = bytes(t.type);
-  const std::uint64_t element = at / size;
-  shape_t index = outer;
-  index.push_back(element);
-  return fmt::format("{}: element {} is {}, the plain loop says {}", t.name, to_string(index),
-                     hex(found.subspan(element * size, size)), hex(expected.subspan(element * size, size)));
-}
-
 outcome<void> check_tensor(const batch_plan& plan, const tensor& t, const std::byte* slice) {
-  const std::uint64_t row_bytes = plan.shape.back() * bytes(t.type);
-  std::vector<std::byte> expected(row_bytes);
-  outer_index outer{plan.shape};
-  do {
-    const auto source = row_of(t, outer.at());
-    const std::uint64_t valid = std::min<std::uint64_t>(source.size(), row_bytes);
-    const auto padding = std::copy_n(source.begin(), valid, expected.begin());
-    std::fill(padding, expected.end(), std::byte{0});
-    if (std::memcmp(slice, expected.data(), row_bytes) != 0) {
-      const auto first = std::mismatch(expected.begin(), expected.end(), slice).first - expected.begin();
-      return refusal{difference(t, outer.at(), static_cast<std::uint64_t>(first), {slice, row_bytes}, expected)};
-    }
-    slice += row_bytes;
-  } while (outer.advance());
-  return {};
+  const std::uint64_t item = bytes(t.type);
+  const slice_check check{t.shape.empty() ? shape_t{1} : t.shape, plan.shape, item};
+  const std::byte* wrong = check.find(0, t.bytes.data(), slice);
+  if (wrong == nullptr) return {};
+  const auto offset = static_cast<std::uint64_t>(wrong - slice) / item * item;
+  const shape_t index = check.index_of(offset);
+  const auto source = check.source_offset(index);
+  const std::vector<std::byte> zero(item);
+  return refuse("{}: element {} of the batch is {}, the plain loop says {}", t.name, to_string(index),
+                hex({slice + offset, item}), hex(source ? t.bytes.subspan(*source, item) : std::span{zero}));
 }
 
 }  // namespace

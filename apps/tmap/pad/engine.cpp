@@ -7,8 +7,8 @@ outcome<engine> choose_engine(engine_request request) {
   if (request == engine_request::simulator) return engine{"simulator", "", "as asked", copy_on_simulator};
   const auto gpu = usable_gpu();
   if (gpu) return engine{"gpu", *gpu, request == engine_request::gpu ? "as asked" : "found", copy_on_gpu};
-  if (request == engine_request::gpu) return refuse("the GPU cannot be used: {}", gpu.error());
-  return engine{"simulator", "", fmt::format("since the GPU cannot be used: {}", gpu.error()), copy_on_simulator};
+  if (request == engine_request::gpu) return refuse("no usable GPU: {}", gpu.error());
+  return engine{"simulator", "", fmt::format("no usable GPU: {}", gpu.error()), copy_on_simulator};
 }
 
 }  // namespace tmap::tool

@@ -78,7 +78,7 @@ outcome<copy_times> copy_on_simulator(const copy_job& job) {
       {{source_base, {readable, job.sources.size()}},
        {destination_base, {job.destinations.data(), job.destinations.size()}}}};
   const simulator::copy_engine copier{{windows.data(), windows.size()}};
-  std::vector<std::byte> tile(tile_bytes(plan.tile));
+  std::vector<std::byte> tile(tile_footprint_bytes(plan.tile));
   progress bar{"copying", plan.sources.size()};
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
     const auto copied =

@@ -42,8 +42,11 @@ std::vector<std::vector<std::size_t>> group(const std::vector<tensor>& tensors) 
       const tensor& first = tensors[members.front()];
       return first.type == tensors[i].type && rank(first) == rank(tensors[i]);
     });
-    if (same == groups.end()) groups.push_back({i});
-    if (same != groups.end()) same->push_back(i);
+    if (same == groups.end()) {
+      groups.push_back({i});
+    } else {
+      same->push_back(i);
+    }
   }
   return groups;
 }
@@ -88,7 +91,7 @@ std::vector<std::uint32_t> choose_box(const shape_t& extents, dtype type, tmap::
     const std::uint64_t wanted = axis == 0 ? round_to_unit(extents[0], unit) : extents[axis];
     const std::uint64_t size = std::min({wanted, axis == 0 ? widest : most_box, room});
     box.push_back(static_cast<std::uint32_t>(std::max<std::uint64_t>(size, 1)));
-    room /= box.back();
+    room /= axis == 0 && span != 0 ? widest : box.back();  // a swizzled row takes a whole span
   }
   return box;
 }

@@ -29,21 +29,28 @@ std::string parse_crop(const std::string& text, plan_options& options) {
   return {};
 }
 
+/// An option that takes one of a few words.
+template <class T>
+void add_choice(CLI::App& pad, const char* option, T& value, const std::map<std::string, T>& words, const char* help) {
+  const auto choose = [&value, &words](const std::string& word) { value = words.at(word); };
+  pad.add_option_function<std::string>(option, choose, help)->check(CLI::IsMember(words));
+}
+
 void add_options(CLI::App& pad, pad_request& request) {
   pad.add_option("inputs", request.inputs, "Pictures (.png, .jpg), .npy arrays, .safetensors files, or folders of them")
       ->required();
   pad.add_option("--out", request.out, "Folder for the results")->required();
   pad.add_option("--box", request.plan.box, "Extents of a tile, innermost first, in elements; missing ones are 1")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
-  pad.add_option("--swizzle", request.plan.swizzle, "How tiles lie in shared memory: none, 32, 64 or 128 (bytes)")
-      ->transform(CLI::CheckedTransformer(swizzles));
-  pad.add_option("--engine", request.engine, "gpu, simulator, or auto: the GPU where there is one")
-      ->transform(CLI::CheckedTransformer(engines));
+      ->type_name("N,N,...")
+      ->check(CLI::Range(1, 256));
+  add_choice(pad, "--swizzle", request.plan.swizzle, swizzles, "How tiles lie in shared memory (bytes)");
+  add_choice(pad, "--engine", request.engine, engines, "What copies the tiles; auto: the GPU where there is one");
   pad.add_option_function<std::string>(
          "--crop", [&request](const std::string& text) { parse_crop(text, request.plan); },
          "Cut instead of padding to the largest: a shape like 224,224,3 (outermost first), or min for the smallest")
-      ->check([&request](const std::string& text) { return parse_crop(text, request.plan); });
+      ->check([&request](const std::string& text) { return parse_crop(text, request.plan); })
+      ->type_name("SHAPE");
   pad.add_option("--max-bytes", request.plan.most_bytes, "Largest batch, and largest input, in bytes (8G: 8 GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->default_val(default_most_bytes);
@@ -55,6 +62,7 @@ void add_options(CLI::App& pad, pad_request& request) {
 
 void add_pad_command(CLI::App& app, int& exit_code) {
   CLI::App* pad = app.add_subcommand("pad", "Copy tensors of any mix of sizes into dense zero-padded batches");
+  pad->footer("Exit codes: 0 all is well; 1 an input or a step failed; 2 the command line is wrong.");
   const auto request = std::make_shared<pad_request>();
   add_options(*pad, *request);
   pad->callback([request, &exit_code] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/pad/pad_job.hpp"
 
+#include "apps/tmap/exit_code.hpp"
 #include "apps/tmap/pad/batch_bytes.hpp"
 #include "apps/tmap/pad/contact_sheet.hpp"
 #include "apps/tmap/pad/inputs.hpp"
@@ -9,6 +10,7 @@
 #include "apps/tmap/pad/stopwatch.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <new>
 
 namespace tmap::tool {
@@ -24,14 +26,14 @@ class pad_run {
   explicit pad_run(const pad_request& request) : request_{request} {}
 
   int run() {
-    if (!start()) return 1;
+    if (!start()) return exit_no;
     read();
     std::vector<batch_plan> plans = may_go_on() ? plan() : std::vector<batch_plan>{};
     for (batch_plan& plan : plans) {
       if (may_go_on()) finish(std::move(plan));
     }
     if (may_go_on() && !record_.batches.empty()) write_report();
-    return record_.failures.empty() ? 0 : 1;
+    return record_.failures.empty() ? exit_success : exit_no;
   }
 
  private:
@@ -39,7 +41,9 @@ class pad_run {
 
   template <class... Args>
   void say(fmt::format_string<Args...> text, Args&&... args) const {
-    if (!request_.quiet) fmt::print(text, std::forward<Args>(args)...);
+    if (request_.quiet) return;
+    fmt::print(text, std::forward<Args>(args)...);
+    std::fflush(stdout);  // before the sentences on standard error, and before long work
   }
 
   void fail(const std::string& sentence) {

@@ -44,8 +44,9 @@ tensor_spec make_tile(const shape_t& extents, dtype type, const plan_options& op
 /// A copy keeps at least two tiles in the shared memory of one block.
 outcome<void> check_tile(const tensor_spec& tile) {
   constexpr std::uint64_t most = 96 * 1024;
-  if (tile_bytes(tile) <= most) return {};
-  return refuse("a box of {} bytes is too large for shared memory (at most {})", tile_bytes(tile), most);
+  const std::uint64_t size = tile_footprint_bytes(tile);
+  if (size <= most) return {};
+  return refuse("a box that takes {} bytes of shared memory is too large (at most {})", size, most);
 }
 
 outcome<void> check_specs(const std::vector<tensor_spec>& specs) {
