@@ -122,7 +122,7 @@ inline constexpr rule_info rule_table[] = {
     {rule::t34_extent_range, "T34", fatal, in_spec, false,
      "The last byte of the tensor (address, plus the steps along every dimension, plus a row) lies within the address "
      "range.",
-     "the tensor ends at {found:#x}, must end at most at {allowed:#x}", measured},
+     "the tensor ends at {found:#x}, must end at most at {allowed:#x}", "follows from T33"},
     {rule::t35_tile_fits_shared_memory, "T35", unusual, in_spec, false,
      "One tile fits the shared memory that a block can have.",
      "one tile takes {found} bytes of shared memory, a block has at most {allowed}", "CUDA programming guide"},

@@ -120,7 +120,7 @@ std::string rule_page() {
          type_table() +
          "\n## Rules\n\nT: every tiled map, and im2col maps where it applies. I: im2col. W: im2col-wide. U: the "
          "instruction that uses the map.\n\"The driver refuses it\" tells what `cuTensorMapEncode...` does with a spec "
-         "that breaks this rule alone: a *no* beside an error is a\nmap that encodes and then fails when it is "
+         "that breaks this rule alone: a *no* beside an error is a\nmap that encodes and may fail when it is "
          "used.\n\n" +
          rule_rows();
 }

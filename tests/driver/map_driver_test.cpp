@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <tmap/encode.hpp>
+
+#include <functional>
+
+#include "lib/driver/map_driver.hpp"
+#include "support/fake_runtime.hpp"
+#include "support/rule_cases.hpp"
+
+namespace tmap::testing {
+namespace {
+
+class MapDriver : public ::testing::Test {
+ protected:
+  fake_cuda cuda;
+  driver::map_driver driver{fake_runtime()};
+
+  error error_of_encode() {
+    const auto map = driver.encode(plain_spec());
+    EXPECT_FALSE(map.has_value());
+    return map ? error{} : map.error();
+  }
+};
+
+TEST_F(MapDriver, EachKindReachesItsFunction) {
+  ASSERT_TRUE(driver.encode(plain_spec()));
+  ASSERT_TRUE(driver.encode(plain_im2col_spec()));
+  cuda.major = 10;
+  driver::map_driver blackwell{fake_runtime()};
+  ASSERT_TRUE(blackwell.encode(plain_im2col_wide_spec()));
+  ASSERT_TRUE(driver.replace_address(tensor_map{}, 4096));
+  std::vector<std::string> functions;
+  for (const fake_call& call : cuda.calls) functions.push_back(call.function);
+  EXPECT_EQ(functions, (std::vector<std::string>{"cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col",
+                                                 "cuTensorMapEncodeIm2colWide", "cuTensorMapReplaceAddress"}));
+}
+
+TEST_F(MapDriver, TheMapIsWhatTheDriverWroteOverZeroes) {
+  const auto map = driver.encode(plain_spec());
+  ASSERT_TRUE(map);
+  tensor_map expected{};
+  expected.words[0] = plain_spec().global_address;
+  EXPECT_EQ(*map, expected);
+}
+
+TEST_F(MapDriver, ReplaceAddressKeepsTheRest) {
+  tensor_map map{};
+  for (std::uint64_t word = 0; word < 16; ++word) map.words[word] = 1000 + word;
+  const auto moved = driver.replace_address(map, 0x4000);
+  ASSERT_TRUE(moved);
+  map.words[0] = 0x4000;
+  EXPECT_EQ(*moved, map);
+}
+
+TEST_F(MapDriver, ReplaceAddressKeepsTheAddressRules) {
+  for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{8}, std::uint64_t{1} << 57}) {
+    const auto moved = driver.replace_address(tensor_map{}, address);
+    ASSERT_FALSE(moved);
+    EXPECT_EQ(moved.error().code, status::rule_broken);
+  }
+  EXPECT_TRUE(cuda.calls.empty());
+}
+
+TEST_F(MapDriver, ABrokenRuleNeverReachesTheDriver) {
+  tensor_spec spec = plain_spec();
+  spec.box_dim[1] = 300;
+  const auto map = driver.encode(spec);
+  ASSERT_FALSE(map);
+  EXPECT_EQ(map.error().code, status::rule_broken);
+  EXPECT_EQ(map.error().first, rule::t17_box_dim_range);
+  EXPECT_EQ(map.error().axis, 1);
+  EXPECT_EQ(map.error().found, 300u);
+  EXPECT_EQ(map.error().allowed, 256u);
+  EXPECT_TRUE(cuda.calls.empty());
+}
+
+TEST_F(MapDriver, AWarningDoesReachIt) {
+  tensor_spec spec = plain_spec();
+  spec.global_stride_bytes[0] = 0;
+  EXPECT_TRUE(driver.encode(spec));
+}
+
+TEST_F(MapDriver, NoDriver) {
+  remove_driver(cuda);
+  EXPECT_EQ(error_of_encode().code, status::no_driver);
+  EXPECT_EQ(driver.query_limits().error().code, status::no_driver);
+  EXPECT_EQ(driver.replace_address(tensor_map{}, 4096).error().code, status::no_driver);
+  EXPECT_TRUE(cuda.lookups.empty());
+}
+
+TEST_F(MapDriver, NoDriverThatAnswersSuccessEverywhere) {
+  cuda.version = 0;
+  cuda.devices = 0;
+  EXPECT_EQ(error_of_encode().code, status::no_driver);
+}
+
+TEST_F(MapDriver, ADriverOlderThanTheRuntime) {
+  cuda.version = 11080;
+  cuda.devices_code = cudaErrorInsufficientDriver;
+  cuda.current_device_code = cudaErrorInsufficientDriver;
+  EXPECT_EQ(error_of_encode().code, status::driver_too_old);
+}
+
+TEST_F(MapDriver, NoDevice) {
+  cuda.devices = 0;
+  cuda.current_device_code = cudaErrorNoDevice;
+  EXPECT_EQ(error_of_encode().code, status::no_device);
+}
+
+TEST_F(MapDriver, NoDeviceByCode) {
+  cuda.devices_code = cudaErrorNoDevice;
+  EXPECT_EQ(error_of_encode().code, status::no_device);
+}
+
+TEST_F(MapDriver, ComputeCapabilityTooLow) {
+  cuda.major = 8;
+  cuda.minor = 9;
+  const error e = error_of_encode();
+  EXPECT_EQ(e.code, status::compute_capability_too_low);
+  EXPECT_EQ(e.found, 89u);
+  EXPECT_EQ(e.allowed, 90u);
+  EXPECT_TRUE(cuda.calls.empty());
+}
+
+TEST_F(MapDriver, FunctionNewerThanTheDriver) {
+  cuda.version = 12040;
+  cuda.major = 10;
+  EXPECT_TRUE(driver.encode(plain_spec())) << "12.0 is enough for the tiled form";
+  EXPECT_EQ(driver.encode(plain_im2col_wide_spec()).error().code, status::driver_too_old);
+}
+
+TEST_F(MapDriver, SuccessWithVersionNotSufficient) {
+  cuda.symbol = {cudaSuccess, cudaDriverEntryPointVersionNotSufficent, false, true};
+  EXPECT_EQ(error_of_encode().code, status::driver_too_old);
+}
+
+TEST_F(MapDriver, SuccessWithSymbolNotFound) {
+  cuda.symbol = {cudaSuccess, cudaDriverEntryPointSymbolNotFound, false, true};
+  EXPECT_EQ(error_of_encode().code, status::symbol_missing);
+}
+
+TEST_F(MapDriver, SuccessWithANullPointer) {
+  cuda.symbol = {cudaSuccess, cudaDriverEntryPointSuccess, false, true};
+  EXPECT_EQ(error_of_encode().code, status::symbol_missing);
+}
+
+TEST_F(MapDriver, SuccessWithoutTouchingTheOutputs) {
+  cuda.symbol = {cudaSuccess, cudaDriverEntryPointSuccess, true, false};
+  EXPECT_EQ(error_of_encode().code, status::symbol_missing);
+}
+
+TEST_F(MapDriver, AFailedLookUpIsTriedAgain) {
+  cuda.symbol = {cudaErrorUnknown, cudaDriverEntryPointSuccess, false, false};
+  EXPECT_EQ(error_of_encode().code, status::cuda_failure);
+  cuda.symbol = {};
+  EXPECT_TRUE(driver.encode(plain_spec()));
+}
+
+TEST_F(MapDriver, ASuccessfulLookUpIsKept) {
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(driver.encode(plain_spec()));
+  EXPECT_EQ(cuda.lookups.size(), 1u);
+}
+
+TEST_F(MapDriver, RefusalKeepsTheCodeAndOurWarnings) {
+  tensor_spec spec = plain_spec();
+  spec.global_stride_bytes[0] = 0;
+  cuda.answers = {CUDA_ERROR_INVALID_VALUE};
+  const auto map = driver.encode(spec);
+  ASSERT_FALSE(map);
+  EXPECT_EQ(map.error().code, status::driver_refused);
+  EXPECT_EQ(map.error().cuda_code, CUDA_ERROR_INVALID_VALUE);
+  EXPECT_TRUE(map.error().rules.contains(rule::t16_stride_overlap));
+}
+
+TEST_F(MapDriver, AMissingContextIsMadeOnce) {
+  cuda.answers = {CUDA_ERROR_INVALID_CONTEXT, CUDA_SUCCESS};
+  EXPECT_TRUE(driver.encode(plain_spec()));
+  EXPECT_EQ(cuda.set_device_calls, 1);
+}
+
+TEST_F(MapDriver, NoContextAfterOneAttempt) {
+  for (const CUresult code : {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_INITIALIZED}) {
+    cuda.answers = {code, code};
+    cuda.set_device_calls = 0;
+    EXPECT_EQ(error_of_encode().code, status::no_context);
+    EXPECT_EQ(cuda.set_device_calls, 1);
+  }
+}
+
+TEST_F(MapDriver, NoContextWhenNoneCanBeMade) {
+  cuda.answers = {CUDA_ERROR_INVALID_CONTEXT};
+  cuda.set_device_code = cudaErrorDevicesUnavailable;
+  EXPECT_EQ(error_of_encode().code, status::no_context);
+  EXPECT_EQ(cuda.calls.size(), 1u);
+}
+
+TEST_F(MapDriver, EarlierAsynchronousErrors) {
+  for (const int code : {214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719}) {
+    cuda.answers = {static_cast<CUresult>(code)};
+    const error e = error_of_encode();
+    EXPECT_EQ(e.code, status::earlier_asynchronous_error) << code;
+    EXPECT_EQ(e.cuda_code, code);
+  }
+}
+
+TEST_F(MapDriver, AnyOtherCode) {
+  cuda.answers = {CUDA_ERROR_DEINITIALIZED};
+  const error e = error_of_encode();
+  EXPECT_EQ(e.code, status::cuda_failure);
+  EXPECT_EQ(e.cuda_code, CUDA_ERROR_DEINITIALIZED);
+}
+
+/// The process-wide driver on this machine, whatever it is: a map, or the reason why there is none.
+TEST(ThisMachine, EncodesOrSaysWhy) {
+  int version = 0;
+  cudaDriverGetVersion(&version);
+  int devices = 0;
+  const bool has_gpu = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
+  const auto map = encode(plain_spec());
+  if (version == 0) {
+    ASSERT_FALSE(map);
+    EXPECT_EQ(map.error().code, status::no_driver);
+    EXPECT_EQ(query_device_limits().error().code, status::no_driver);
+    EXPECT_EQ(encode(plain_im2col_wide_spec()).error().code, status::no_driver);
+  } else if (has_gpu && query_device_limits()->compute_capability >= 90) {
+    ASSERT_TRUE(map) << to_string(map.error());
+    EXPECT_EQ(map->words[0], plain_spec().global_address);
+  } else {
+    EXPECT_FALSE(map);
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <tmap/encode.hpp>
+#include <tmap/map_template.hpp>
+#include <tmap/validate.hpp>
+
+#include "support/rule_cases.hpp"
+
+namespace tmap::testing {
+namespace {
+
+/// A spec whose patched fields hold what no map may have.
+tensor_spec with_rubbish_extents() {
+  tensor_spec spec = plain_spec();
+  spec.global_address = 3;
+  for (auto& dim : spec.global_dim) dim = 0;
+  for (auto& stride : spec.global_stride_bytes) stride = 7;
+  return spec;
+}
+
+TEST(ZeroedTemplate, IgnoresPatchedFields) {
+  const auto made = make_zeroed_template(with_rubbish_extents(), patch_extents(3));
+  ASSERT_TRUE(made) << to_string(made.error());
+  EXPECT_EQ(made->map, tensor_map{});
+  EXPECT_EQ(made->fields, patch_extents(3));
+  EXPECT_TRUE(validate(made->spec).empty()) << to_string(validate(made->spec));
+  EXPECT_EQ(made->spec.box_dim[1], plain_spec().box_dim[1]);
+}
+
+TEST(ZeroedTemplate, KeepsFieldsThatAreNotPatched) {
+  const auto made = make_zeroed_template(plain_spec(), patch_address | patch_dim(2));
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->spec.global_dim[0], plain_spec().global_dim[0]);
+  EXPECT_EQ(made->spec.global_dim[1], plain_spec().global_dim[1]);
+  EXPECT_EQ(made->spec.global_dim[2], 1u);
+  EXPECT_EQ(made->spec.global_stride_bytes[1], plain_spec().global_stride_bytes[1]);
+}
+
+TEST(ZeroedTemplate, HasNoL2Promotion) {
+  tensor_spec spec = plain_spec();
+  spec.l2_promotion = l2_promotion::bytes_256;
+  const auto made = make_zeroed_template(spec, patch_extents(3));
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->spec.l2_promotion, l2_promotion::none);
+}
+
+TEST(ZeroedTemplate, RefusesWhatEveryMapWouldBreak) {
+  tensor_spec spec = with_rubbish_extents();
+  spec.box_dim[0] = 3;
+  const auto made = make_zeroed_template(spec, patch_extents(3));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code, status::rule_broken);
+  EXPECT_EQ(made.error().first, rule::t18_inner_box_multiple_of_16);
+}
+
+TEST(ZeroedTemplate, RefusesFieldsThatAreNotPatchedAndBroken) {
+  const auto made = make_zeroed_template(with_rubbish_extents(), patch_address);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().first, rule::t09_global_dim_range);
+}
+
+TEST(ZeroedTemplate, PlaceholdersAreLegalForEveryLayout) {
+  for (const auto layout : {interleave::bytes_16, interleave::bytes_32}) {
+    EXPECT_TRUE(make_zeroed_template(interleaved_spec(layout), patch_everything(3)));
+  }
+}
+
+TEST(ZeroedTemplate, RefusesFieldsOfOtherAxes) {
+  for (const patch_fields fields : {patch_dim(3), patch_stride(2), patch_box(4), patch_fields{1u << 20}}) {
+    const auto made = make_zeroed_template(plain_spec(), fields);
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, status::invalid_argument);
+  }
+}
+
+TEST(ZeroedTemplate, ABrokenRankIsABrokenRule) {
+  for (const std::uint32_t rank : {0u, 6u, ~0u}) {
+    tensor_spec spec = plain_spec();
+    spec.rank = rank;
+    const auto made = make_zeroed_template(spec, ~patch_fields{0});
+    ASSERT_FALSE(made);
+    EXPECT_EQ(made.error().code, status::rule_broken) << rank;
+    EXPECT_TRUE(made.error().rules.contains(rule::t03_rank));
+  }
+}
+
+TEST(Template, HoldsTheDriversBytesOrSaysWhyNot) {
+  const auto made = make_template(with_rubbish_extents(), patch_extents(3));
+  const auto map = encode(plain_spec());
+  ASSERT_EQ(made.has_value(), map.has_value());
+  if (!made) {
+    EXPECT_EQ(made.error().code, map.error().code);
+  } else {
+    EXPECT_EQ(made->map, encode(made->spec).value());
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing
