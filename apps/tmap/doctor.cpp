@@ -20,13 +20,21 @@ const char* mark_of(const environment_item& item) {
   return item.is_required ? "NO" : "no";
 }
 
-std::string remark_on(const environment_item& item) {
-  return item.state ? item.detail : fmt::format("{}; needed for {}", to_string(item.state.error()), item.used_for);
+/// The same cause is told once: without a driver every later item lacks for it.
+std::string remark_on(const environment_item& item, std::string& last_cause) {
+  if (item.state) return item.detail;
+  const std::string cause = name(item.state.error().code);
+  const std::string why = cause == last_cause ? "for the same reason" : to_string(item.state.error());
+  last_cause = cause;
+  return fmt::format("{}; needed for {}", why, item.used_for);
 }
 
 void print_text(const std::vector<environment_item>& items, bool has_all) {
   fmt::print("tmap {}, built with CUDA {}, kernels for {}\n", TMAP_VERSION, TMAP_CUDA_VERSION, TMAP_CUDA_ARCHITECTURES);
-  for (const environment_item& item : items) fmt::print("{:<4}{:<29}{}\n", mark_of(item), item.name, remark_on(item));
+  std::string last_cause;
+  for (const environment_item& item : items) {
+    fmt::print("{:<4}{:<29}{}\n", mark_of(item), item.name, remark_on(item, last_cause));
+  }
   fmt::print("{:<4}{:<29}{}\n", "yes", "rules, codec, simulator", "run on any machine");
   fmt::print("{}\n", has_all
                          ? "Everything works here."

@@ -3,6 +3,8 @@
 #include <tmap/decode.hpp>
 #include <tmap/validate.hpp>
 
+#include <charconv>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +21,7 @@ using json = nlohmann::ordered_json;
 struct explain_options {
   std::string file;
   spec_words words;
+  std::vector<CLI::Option*> flags;  ///< those that fill `words`
   std::string compute_capability{"9.0"};
   bool json{};
 };
@@ -92,6 +95,9 @@ void print_json(const explanation& e) {
 
 outcome<spec_words> words_of(const explain_options& options) {
   if (options.file.empty()) return options.words;
+  for (const CLI::Option* flag : options.flags) {
+    if (flag->count() > 0) return refuse("{}: goes with no spec file ({})", flag->get_name(), shown_path(options.file));
+  }
   const auto text = read_text(options.file);
   if (!text) return refusal{text.error()};
   return read_spec_json(*text, shown_path(options.file));
@@ -113,20 +119,37 @@ outcome<int> explain(const explain_options& options) {
   return e.is_legal ? exit_success : exit_no;
 }
 
-void add_spec_flags(CLI::App& command, spec_words& words, CLI::Option* file) {
-  const auto add = [&](const char* flag, auto& value, const char* help) {
-    return command.add_option(flag, value, help)->excludes(file);
+/// CLI11 by itself would read -1 as a huge number.
+template <class Number>
+std::string why_no_number(const std::string& word) {
+  Number value{};
+  const char* end = word.data() + word.size();
+  const auto read = std::from_chars(word.data(), end, value);
+  if (read.ec == std::errc{} && read.ptr == end) return {};
+  return fmt::format("'{}' is no whole number from 0 to {}", word, std::numeric_limits<Number>::max());
+}
+
+template <class Number>
+CLI::Option* add_numbers(CLI::App& command, const char* flag, std::vector<Number>& numbers, const char* help) {
+  return command.add_option(flag, numbers, help)->delimiter(',')->type_name("N,N")->check(why_no_number<Number>);
+}
+
+std::vector<CLI::Option*> add_spec_flags(CLI::App& command, spec_words& words) {
+  const auto add_word = [&](const char* flag, std::string& word, const char* help) {
+    return command.add_option(flag, word, help)->type_name("WORD");
   };
-  add("--type", words.type, "Element type: u8, u16, u32, i32, u64, i64, f16, f32, f64, bf16, f32_ftz, tf32, tf32_ftz");
-  add("--dims", words.dims, "Tensor dimensions, innermost first: 4096,128")->delimiter(',');
-  add("--strides", words.strides, "Bytes from row to row, and so on; packed when left out")->delimiter(',');
-  add("--box", words.box, "Box dimensions, innermost first: 64,32")->delimiter(',');
-  add("--element-strides", words.element_strides, "Steps inside the box; 1 when left out")->delimiter(',');
-  add("--interleave", words.interleave, "none, 16B or 32B");
-  add("--swizzle", words.swizzle, "none, 32B, 64B or 128B");
-  add("--l2", words.l2, "L2 promotion: none, 64B, 128B or 256B");
-  add("--fill", words.fill, "What lies outside the tensor reads as: zero or nan");
-  add("--address", words.address, "Device address, decimal or 0x hexadecimal");
+  return {
+      add_word("--type", words.type, "Element type: u8, u16, u32, i32, u64, i64, f16, f32, f64, bf16, tf32, ..."),
+      add_numbers(command, "--dims", words.dims, "Tensor dimensions, innermost first: 4096,128"),
+      add_numbers(command, "--strides", words.strides, "Bytes from row to row, and so on; packed when left out"),
+      add_numbers(command, "--box", words.box, "Box dimensions, innermost first: 64,32"),
+      add_numbers(command, "--element-strides", words.element_strides, "Steps inside the box; 1 when left out"),
+      add_word("--interleave", words.interleave, "none, 16B or 32B"),
+      add_word("--swizzle", words.swizzle, "none, 32B, 64B or 128B"),
+      add_word("--l2", words.l2, "L2 promotion: none, 64B, 128B or 256B"),
+      add_word("--fill", words.fill, "What lies outside the tensor reads as: zero or nan"),
+      add_word("--address", words.address, "Device address, decimal or 0x hexadecimal"),
+  };
 }
 
 }  // namespace
@@ -134,9 +157,9 @@ void add_spec_flags(CLI::App& command, spec_words& words, CLI::Option* file) {
 void add_explain_command(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<explain_options>();
   CLI::App* command = app.add_subcommand("explain", "Name every rule a spec breaks, or show the map it makes");
-  CLI::Option* file = command->add_option(
-      "spec", options->file, "A JSON file with the names of `inspect --json`, or - for standard input; else use flags");
-  add_spec_flags(*command, options->words, file);
+  command->add_option("spec", options->file,
+                      "A JSON file with the names of `inspect --json`, or - for standard input; else use flags");
+  options->flags = add_spec_flags(*command, options->words);
   command->add_option("--compute-capability", options->compute_capability, "Of the GPU asked about")
       ->capture_default_str();
   command->add_flag("--json", options->json, "One JSON object");

@@ -23,7 +23,7 @@ int answer_to(const CLI::App& app, const CLI::ParseError& e) {
 int run(int argc, char** argv) {
   CLI::App app{"tmap: CUDA tensor maps, made on the GPU, checked, read and compared anywhere", "tmap"};
   app.set_version_flag("--version", "tmap " TMAP_VERSION, "Show the version and leave");
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.footer(
       "Exit codes: 0 all is well; 1 the answer is no (a rule is broken, maps differ, something does not work);\n"
       "2 the question could not be asked (unknown flag, unreadable or wrong input).");
@@ -37,6 +37,10 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return answer_to(app, e);
+  }
+  if (app.get_subcommands().empty()) {
+    fmt::print(stderr, "tmap: say what to do: inspect, explain, diff, doctor or pad (tmap --help tells more)\n");
+    return exit_trouble;
   }
   if (std::fflush(stdout) != 0) throw std::runtime_error{"standard output cannot be written"};
   return exit_code;

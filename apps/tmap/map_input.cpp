@@ -35,9 +35,18 @@ bool has_prefix(std::string_view word) {
   return word.size() > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'X') && is_hex(word.substr(2));
 }
 
-/// A debugger's dump names the address of each line: "0x7f00:" or "0x7f00 <map+16>:".
-bool is_label(std::string_view word) {
-  return word.back() == ':' || word.front() == '<';
+/// A debugger's dump names the address of each line: "0x7f00 <map+16>:".
+std::string without_labels(std::string_view text) {
+  std::string bare;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    const std::size_t colon = line.rfind(':');
+    bare += line.substr(colon == std::string_view::npos ? 0 : colon + 1);
+    bare += '\n';
+    begin = end + 1;
+  }
+  return bare;
 }
 
 template <class Number>
@@ -51,8 +60,8 @@ Number from_hex(std::string_view digits) {
 /// is a string of bytes, too.
 std::optional<std::string> bytes_of_hex(std::string_view text) {
   std::string bytes;
-  for (std::string_view word : split(text)) {
-    if (is_label(word)) continue;
+  const std::string bare = without_labels(text);
+  for (std::string_view word : split(bare)) {
     if (has_prefix(word) && word.size() <= 18) {
       const auto value = from_hex<std::uint64_t>(word.substr(2));
       bytes.append(reinterpret_cast<const char*>(&value), sizeof value);

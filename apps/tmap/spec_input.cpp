@@ -80,10 +80,9 @@ void derive_strides(spec_answer& answer) {
   if (!strides.empty()) answer.notes.push_back(fmt::format("packed strides of {} bytes", fmt::join(strides, ", ")));
 }
 
-outcome<void> check_count(const char* what, std::size_t count, std::size_t wanted) {
+outcome<void> check_count(const char* what, std::size_t count, std::size_t wanted, std::size_t rank) {
   if (count == wanted) return {};
-  return refuse("{}: has {} numbers where a spec of rank {} wants {}", what, count,
-                what == std::string_view{"strides"} ? wanted + 1 : wanted, wanted);
+  return refuse("{}: {} given where rank {} wants {}", what, count, rank, wanted);
 }
 
 template <class From, class To>
@@ -95,19 +94,19 @@ outcome<void> read_extents(const spec_words& words, spec_answer& answer) {
   const std::size_t rank = words.dims.size();
   if (rank == 0) return refuse("dims: must be given, innermost first");
   if (words.box.empty()) return refuse("box: must be given, innermost first");
-  if (auto ok = check_count("box", words.box.size(), rank); !ok) return ok;
+  if (auto ok = check_count("box", words.box.size(), rank, rank); !ok) return ok;
   answer.spec.rank = static_cast<std::uint32_t>(rank);
   copy_some(words.dims, answer.spec.global_dim);
   copy_some(words.box, answer.spec.box_dim);
   if (!words.element_strides.empty()) {
-    if (auto ok = check_count("element_strides", words.element_strides.size(), rank); !ok) return ok;
+    if (auto ok = check_count("element_strides", words.element_strides.size(), rank, rank); !ok) return ok;
     copy_some(words.element_strides, answer.spec.element_stride);
   }
   if (words.strides.empty()) {
     derive_strides(answer);
     return {};
   }
-  if (auto ok = check_count("strides", words.strides.size(), rank - 1); !ok) return ok;
+  if (auto ok = check_count("strides", words.strides.size(), rank - 1, rank); !ok) return ok;
   copy_some(words.strides, answer.spec.global_stride_bytes);
   return {};
 }

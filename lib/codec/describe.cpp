@@ -7,6 +7,7 @@
 
 #include "lib/codec/field_text.hpp"
 #include "lib/codec/layout.hpp"
+#include "lib/support/without_throwing.hpp"
 
 namespace tmap {
 namespace {
@@ -42,9 +43,7 @@ void add_to_json(json& object, const codec::field& f, json value) {
   }
 }
 
-}  // namespace
-
-std::string describe(const tensor_map& map) {
+std::string text_of_map(const tensor_map& map) {
   std::string text;
   for (const codec::field& f : codec::table) {
     if (codec::is_worth_showing(f, map)) text += line(f.name, codec::text_of(f, codec::read(map, f)));
@@ -57,7 +56,7 @@ std::string describe(const tensor_map& map) {
   return text;
 }
 
-std::string describe_json(const tensor_map& map) {
+std::string json_of_map(const tensor_map& map) {
   json object;
   const std::string reason = refusal(map);
   object["valid"] = reason.empty();
@@ -70,6 +69,16 @@ std::string describe_json(const tensor_map& map) {
     if (bits != 0) object["unknown_bits"][fmt::format("word {}", word)] = codec::hexadecimal(bits);
   }
   return object.dump();
+}
+
+}  // namespace
+
+std::string describe(const tensor_map& map) {
+  return support::without_throwing([&] { return text_of_map(map); });
+}
+
+std::string describe_json(const tensor_map& map) {
+  return support::without_throwing([&] { return json_of_map(map); });
 }
 
 }  // namespace tmap

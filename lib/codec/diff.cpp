@@ -3,6 +3,7 @@
 
 #include "lib/codec/field_text.hpp"
 #include "lib/codec/layout.hpp"
+#include "lib/support/without_throwing.hpp"
 
 namespace tmap {
 namespace {
@@ -15,9 +16,7 @@ void add_if_different(std::vector<field_difference>& found, std::string name, st
   if (first != second) found.push_back({std::move(name), std::move(first), std::move(second)});
 }
 
-}  // namespace
-
-std::vector<field_difference> diff(const tensor_map& first, const tensor_map& second) {
+std::vector<field_difference> differences(const tensor_map& first, const tensor_map& second) {
   const std::uint32_t layouts = codec::layout_of(first) | codec::layout_of(second);
   std::vector<field_difference> found;
   for (const codec::field& f : codec::table) {
@@ -29,6 +28,12 @@ std::vector<field_difference> diff(const tensor_map& first, const tensor_map& se
                      codec::hexadecimal(codec::unknown_bits(second, word, layouts)));
   }
   return found;
+}
+
+}  // namespace
+
+std::vector<field_difference> diff(const tensor_map& first, const tensor_map& second) {
+  return support::without_throwing([&] { return differences(first, second); });
 }
 
 }  // namespace tmap

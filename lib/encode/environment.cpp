@@ -7,6 +7,7 @@
 #include "kernels/launch.hpp"
 #include "lib/driver/map_driver.hpp"
 #include "lib/support/check.hpp"
+#include "lib/support/without_throwing.hpp"
 
 namespace tmap {
 namespace {
@@ -83,14 +84,18 @@ void add_kernels(std::vector<environment_item>& items) {
   items.push_back({"tile copy kernel", "", "tiles copied through maps", true, as_result(kernels::copy_kernel_image())});
 }
 
-}  // namespace
-
-std::vector<environment_item> query_environment() {
+std::vector<environment_item> all_items() {
   const environment_item driver = driver_item();
   std::vector<environment_item> items{runtime_item(), driver, gpu_item()};
   add_entry_points(items, driver.state);
   add_kernels(items);
   return items;
+}
+
+}  // namespace
+
+std::vector<environment_item> query_environment() {
+  return support::without_throwing(all_items);
 }
 
 }  // namespace tmap

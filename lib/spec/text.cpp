@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <exception>
+#include "lib/support/without_throwing.hpp"
 
 namespace tmap {
 namespace {
@@ -75,24 +75,14 @@ std::string sentence_of(const error& e) {
   return text;
 }
 
-/// Text is the last thing a failing program asks for: out of memory it gets none, but no exception either.
-template <class Make>
-std::string without_throwing(const Make& make) noexcept {
-  try {
-    return make();
-  } catch (const std::exception&) {
-    return {};
-  }
-}
-
 }  // namespace
 
 std::string to_string(const violation& v) {
-  return without_throwing([&] { return sentence_of(v); });
+  return support::without_throwing([&] { return sentence_of(v); });
 }
 
 std::string to_string(const violations& v) {
-  return without_throwing([&] {
+  return support::without_throwing([&] {
     if (v.empty()) return std::string{"no rule broken"};
     std::string lines;
     for (const violation& each : v) lines += fmt::format("{}{}", lines.empty() ? "" : "\n", sentence_of(each));
@@ -101,7 +91,7 @@ std::string to_string(const violations& v) {
 }
 
 std::string to_string(const error& e) {
-  return without_throwing([&] { return sentence_of(e); });
+  return support::without_throwing([&] { return sentence_of(e); });
 }
 
 const char* name(status code) {

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "apps/run_tool.hpp"
+#include "apps/sample_maps.hpp"
+
+namespace tmap {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+using namespace testing;
+
+TEST(tool_explain, derives_packed_strides_and_shows_the_map) {
+  const tool_result run = run_tmap({"explain", "--type", "f16", "--dims", "64,100", "--box", "64,8", "--swizzle", "128",
+                                    "--address", "0x7f0000001000"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("packed strides of 128 bytes\n"));
+  EXPECT_THAT(run.out, HasSubstr("legal on compute capability 9.0\n" + describe(sample_map())));
+  EXPECT_THAT(run.out, HasSubstr("bytes per load          1024\n"));
+}
+
+TEST(tool_explain, what_inspect_writes_explain_reads) {
+  const temporary_folder folder;
+  const tool_result inspected = run_tmap({"inspect", "--json", hex_of(sample_map())});
+  for (const tool_result& run : {run_tmap({"explain", "--json", "-"}, inspected.out),
+                                 run_tmap({"explain", "--json", folder.file("spec.json", inspected.out)})}) {
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    const auto answer = nlohmann::json::parse(run.out, nullptr, false);
+    EXPECT_EQ(answer["legal"], true);
+    EXPECT_EQ(answer["assumed"].size(), 0u);
+    EXPECT_EQ(answer["map"], nlohmann::json::parse(describe_json(sample_map())));
+    EXPECT_EQ(answer["words"].size(), 16u);
+    EXPECT_EQ(answer["words"][1], fmt::format("{:#018x}", sample_map().words[1]));
+    EXPECT_EQ(answer["tile_bytes"], 1024);
+  }
+}
+
+TEST(tool_explain, names_every_broken_rule_at_once) {
+  const tool_result run = run_tmap({"explain", "--type", "u32", "--dims", "0,8", "--box", "3,257", "--strides", "24"});
+  EXPECT_EQ(run.exit_code, 1);
+  for (const char* id : {"T09", "T13", "T17", "T18"}) EXPECT_THAT(run.out, HasSubstr(std::string{"error   "} + id));
+  EXPECT_THAT(run.out, HasSubstr("not legal"));
+  EXPECT_THAT(run.out, Not(HasSubstr("global_dim[0]           ")));
+  EXPECT_EQ(run.err, "");
+}
+
+TEST(tool_explain, json_lists_rule_axis_found_and_allowed) {
+  const tool_result run =
+      run_tmap({"explain", "--json", "--type", "u8", "--dims", "16,8", "--box", "16,8", "--strides", "24"});
+  EXPECT_EQ(run.exit_code, 1);
+  const auto answer = nlohmann::json::parse(run.out, nullptr, false);
+  ASSERT_EQ(answer["violations"].size(), 1u);
+  EXPECT_EQ(answer["legal"], false);
+  EXPECT_EQ(answer["violations"][0]["rule"], "T13");
+  EXPECT_EQ(answer["violations"][0]["severity"], "error");
+  EXPECT_EQ(answer["violations"][0]["axis"], 0);
+  EXPECT_EQ(answer["violations"][0]["found"], 24);
+  EXPECT_EQ(answer["violations"][0]["allowed"], 16);
+}
+
+TEST(tool_explain, a_warning_alone_is_legal) {
+  const tool_result run = run_tmap({"explain", "--type", "u8", "--dims", "64,8", "--box", "16,8", "--strides", "16"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, HasSubstr("warning T16"));
+}
+
+TEST(tool_explain, knows_later_gpus) {
+  const std::vector<std::string> spec = {"explain", "--type", "f16", "--dims", "64,8", "--box", "64,8", "--swizzle"};
+  auto on_hopper = spec;
+  on_hopper.insert(on_hopper.end(), {"128B_atom_32B"});
+  EXPECT_EQ(run_tmap(on_hopper).exit_code, 1);
+  auto later = on_hopper;
+  later.insert(later.end(), {"--compute-capability", "10.0"});
+  const tool_result run = run_tmap(later);
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, HasSubstr("legal on compute capability 10.0\n"));
+}
+
+TEST(tool_explain, packed_strides_that_overflow_break_a_rule) {
+  const std::string most = "4294967296";
+  const tool_result run =
+      run_tmap({"explain", "--type", "u64", "--dims", most + "," + most + "," + most, "--box", "2,1,1"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("T14 global_stride_bytes[1] is 18446744073709551615"));
+}
+
+void expect_trouble(const std::vector<std::string>& arguments, const std::string& what, const std::string& in = {}) {
+  std::vector<std::string> all{"explain"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  const tool_result run = run_tmap(all, in);
+  EXPECT_EQ(run.exit_code, 2) << what;
+  EXPECT_EQ(run.out, "");
+  EXPECT_TRUE(is_one_sentence_about(run.err, what)) << run.err;
+}
+
+TEST(tool_explain, says_in_one_sentence_which_flag_is_wrong) {
+  expect_trouble({}, "--type: must be given");
+  expect_trouble({"--type", "f17", "--dims", "8", "--box", "8"}, "--type: 'f17' is none of u8,");
+  expect_trouble({"--type", "f16", "--box", "8"}, "--dims: must be given");
+  expect_trouble({"--type", "f16", "--dims", "8"}, "--box: must be given");
+  expect_trouble({"--type", "f16", "--dims", "8,8", "--box", "8"}, "--box: 1 given where rank 2 wants 2");
+  expect_trouble({"--type", "f16", "--dims", "8,8", "--box", "8,8", "--strides", "1,2"}, "--strides: 2 given");
+  expect_trouble({"--type", "f16", "--dims", "8,-8", "--box", "8,8"}, "--dims: '-8' is no whole number");
+  expect_trouble({"--type", "f16", "--dims", "8", "--box", "4294967296"}, "--box: '4294967296' is no whole number");
+  expect_trouble({"--type", "f16", "--dims", "8", "--box", "8", "--swizzle", "96"}, "--swizzle: '96' is none of");
+  expect_trouble({"--type", "f16", "--dims", "8", "--box", "8", "--address", "0xzz"}, "--address: '0xzz'");
+  expect_trouble({"--type", "f16", "--dims", "8", "--box", "8", "--compute-capability", "8.6"}, "no tensor maps");
+  expect_trouble({"--type", "f16", "--frobnicate"}, "--frobnicate");
+}
+
+TEST(tool_explain, says_in_one_sentence_what_is_wrong_with_a_file) {
+  expect_trouble({"absent.json"}, "absent.json: No such file");
+  expect_trouble({"-"}, "standard input: is no JSON", "{\"element_type\": ");
+  expect_trouble({"-"}, "standard input: must hold one JSON object", "[1]");
+  expect_trouble({"-"}, "standard input: \"global_dim\" -1 is no whole number", R"({"global_dim": [-1]})");
+  expect_trouble({"-"}, "standard input: \"colour\" is no field", R"({"colour": 1})");
+  expect_trouble({"-"}, "standard input: \"swizzle\" must be a string", R"({"swizzle": 128})");
+  expect_trouble({"-"}, "standard input: type: must be given", "{}");
+  expect_trouble({"-", "--type", "f16"}, "--type: goes with no spec file", "{}");
+}
+
+}  // namespace
+}  // namespace tmap

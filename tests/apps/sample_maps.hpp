@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <tmap/decode.hpp>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+// Maps for the tests of the tool, and the forms in which a person may hand them over.
+
+namespace tmap::testing {
+
+inline tensor_map sample_map(std::uint64_t rows = 100) {
+  tensor_spec spec;
+  spec.global_address = 0x7f0000001000;
+  spec.type = element_type::f16;
+  spec.rank = 2;
+  spec.global_dim[0] = 64;
+  spec.global_dim[1] = rows;
+  spec.global_stride_bytes[0] = 128;
+  spec.box_dim[0] = 64;
+  spec.box_dim[1] = 8;
+  spec.swizzle = swizzle::bytes_128;
+  return *encode_bits(spec);
+}
+
+inline std::string bytes_of(const tensor_map& map) {
+  return {reinterpret_cast<const char*>(&map), sizeof map};
+}
+
+/// 256 digits, bytes in memory order.
+inline std::string hex_of(const tensor_map& map) {
+  std::string text;
+  for (const char byte : bytes_of(map)) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+inline std::string words_of(const tensor_map& map) {
+  std::string text;
+  for (const std::uint64_t word : map.words) text += fmt::format("{:#x}, ", word);
+  return text;
+}
+
+/// A folder of its own for each test, gone with it.
+class temporary_folder {
+ public:
+  temporary_folder() {
+    char name[] = "/tmp/tmap-test-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  temporary_folder(const temporary_folder&) = delete;
+  temporary_folder& operator=(const temporary_folder&) = delete;
+  ~temporary_folder() { std::filesystem::remove_all(path_); }
+
+  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string file(const std::string& name, const std::string& content) const {
+    std::ofstream{path_ / name, std::ios::binary} << content;
+    return file(name);
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Text on standard error: one line that names the program and then, somewhere, `what`.
+inline bool is_one_sentence_about(const std::string& text, const std::string& what) {
+  const bool one_line = !text.empty() && text.find('\n') == text.size() - 1;
+  return one_line && text.starts_with("tmap: ") && text.find(what) != std::string::npos;
+}
+
+}  // namespace tmap::testing
