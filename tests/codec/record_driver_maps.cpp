@@ -44,7 +44,8 @@ template <class Spec>
 int record(map_kind kind, const std::vector<Spec>& specs) {
   int refused = 0;
   for (const Spec& spec : specs) {
-    testing::golden_map golden{.kind = kind};
+    testing::golden_map golden;
+    golden.kind = kind;
     if constexpr (std::is_same_v<Spec, im2col_spec>) {
       golden.spec = spec;
     } else {
