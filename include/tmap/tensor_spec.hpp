@@ -84,7 +84,7 @@ struct tensor_spec {
   std::uint64_t global_address{};                         ///< device address of element 0, in bytes
   element_type type{};                                    ///< type of one element
   std::uint32_t rank{};                                   ///< 1 to 5
-  std::uint64_t global_dim[max_rank]{};                   ///< tensor extent, 1 to 2^31 (the driver takes 2^32, the copy engine does not)
+  std::uint64_t global_dim[max_rank]{};                   ///< tensor extent, 1 to 2^31 (T09, T36)
   std::uint64_t global_stride_bytes[max_rank - 1]{};      ///< [i] is the step of dimension i + 1
   std::uint32_t box_dim[max_rank]{};                      ///< box extent, in elements, 1 to 256
   std::uint32_t element_stride[max_rank]{1, 1, 1, 1, 1};  ///< step inside the box, 1 to 8

@@ -115,5 +115,32 @@ TEST(codec_robustness, unused_axes_left_by_a_device_encoder_are_ignored) {
   }
 }
 
+TEST(codec_robustness, what_a_driver_writes_decodes_even_where_the_copy_engine_would_fault) {
+  random_spec_source source{16};
+  tensor_map map = *encode_bits(source.legal());
+  map.words[0] = 0;
+  map.words[4] |= 0xffffffff;
+  const auto decoded = decode(map);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->spec.global_address, 0u);
+  EXPECT_EQ(decoded->spec.global_dim[0], std::uint64_t{1} << 32);
+}
+
+TEST(codec_robustness, what_no_driver_writes_is_refused_with_its_rule) {
+  tensor_spec spec;
+  spec.global_address = 0x1000;
+  spec.type = element_type::u8;
+  spec.rank = 1;
+  spec.global_dim[0] = 64;
+  spec.box_dim[0] = 32;
+  tensor_map map = *encode_bits(spec);
+  map.words[6] -= std::uint64_t{1} << 56;
+  const auto decoded = decode(map);
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().code, status::not_a_tensor_map);
+  EXPECT_EQ(decoded.error().first, rule::t18_inner_box_multiple_of_16);
+  EXPECT_EQ(decoded.error().found, 31u);
+}
+
 }  // namespace
 }  // namespace tmap

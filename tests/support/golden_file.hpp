@@ -7,6 +7,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/spec_text.hpp"
@@ -27,7 +28,8 @@ struct golden_map {
 inline std::string to_line(const golden_map& golden) {
   std::ostringstream line;
   line << static_cast<std::uint32_t>(golden.kind) << ' ' << to_text(golden.spec) << std::hex;
-  for (const std::uint64_t word : golden.map.words) line << "0x" << word << ' ';
+  const char* separator = "";
+  for (const std::uint64_t word : golden.map.words) line << std::exchange(separator, " ") << "0x" << word;
   return line.str();
 }
 
