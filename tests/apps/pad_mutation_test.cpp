@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Damaged files: every byte changed, every length cut, and random damage. The readers may refuse or read, but neither
+// crash nor read outside their memory (the sanitizers watch), nor give a tensor whose bytes do not match its shape.
+#include "apps/tmap/pad/inputs.hpp"
+#include "tests/apps/pad_files.hpp"
+#include "tests/apps/sample_jpeg.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace tmap::tool {
+namespace {
+
+using namespace tmap::testing;
+
+constexpr std::uint64_t plenty = 1 << 22;
+
+struct sample {
+  const char* name;
+  bytes_t file;
+};
+
+void PrintTo(const sample& s, std::ostream* out) {
+  *out << s.name;
+}
+
+void expect_sound(const loaded_inputs& loaded) {
+  EXPECT_GT(loaded.tensors.size() + loaded.failures.size(), 0u);
+  for (const tensor& t : loaded.tensors) {
+    ASSERT_EQ(dense_bytes(t.shape, t.type), t.bytes.size());
+    ASSERT_LE(t.bytes.size(), t.storage->size());
+    volatile std::byte last = t.bytes.back();
+    static_cast<void>(last);
+  }
+}
+
+class Damage : public ::testing::TestWithParam<sample> {
+ protected:
+  loaded_inputs read(bytes_t file) const { return read_tensors(GetParam().name, std::move(file), plenty); }
+};
+
+TEST_P(Damage, TheFileIsSoundBefore) {
+  const loaded_inputs loaded = read(GetParam().file);
+  EXPECT_TRUE(loaded.failures.empty()) << loaded.failures.front();
+  EXPECT_FALSE(loaded.tensors.empty());
+  expect_sound(loaded);
+}
+
+TEST_P(Damage, AnyByteChanged) {
+  for (std::size_t i = 0; i < GetParam().file.size(); ++i) {
+    for (const unsigned change : {0x01u, 0x80u, 0xffu}) {
+      bytes_t file = GetParam().file;
+      file[i] ^= static_cast<std::byte>(change);
+      expect_sound(read(std::move(file)));
+    }
+  }
+}
+
+TEST_P(Damage, CutShortIsRefused) {
+  constexpr std::size_t closing_marks = 16;  // all pixels stand before the end marks of PNG and JPEG
+  const bytes_t& whole = GetParam().file;
+  for (std::size_t length = 0; length < whole.size(); ++length) {
+    const auto end = whole.begin() + static_cast<std::ptrdiff_t>(length);
+    const loaded_inputs loaded = read({whole.begin(), end});
+    expect_sound(loaded);
+    EXPECT_TRUE(!loaded.failures.empty() || length + closing_marks >= whole.size()) << "at " << length;
+  }
+}
+
+TEST_P(Damage, ManyBytesChanged) {
+  std::mt19937 random{42};
+  for (int round = 0; round < 3000; ++round) {
+    bytes_t file = GetParam().file;
+    for (std::uint32_t n = 1 + random() % 8; n > 0; --n)
+      file[random() % file.size()] = static_cast<std::byte>(random());
+    if (random() % 4 == 0) file.resize(random() % file.size());
+    expect_sound(read(std::move(file)));
+  }
+}
+
+/// Checksums are heeded: no changed byte goes unnoticed and gives other pixels.
+TEST(PngDamage, IsRefusedOrHarmless) {
+  const bytes_t whole = sample_png(24, 17);
+  const loaded_inputs before = read_tensors("a.png", whole, plenty);
+  std::size_t refused = 0;
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    bytes_t file = whole;
+    file[i] ^= std::byte{4};
+    const loaded_inputs after = read_tensors("a.png", file, plenty);
+    refused += after.failures.size();
+    for (const tensor& t : after.tensors) EXPECT_TRUE(std::ranges::equal(t.bytes, before.tensors[0].bytes)) << i;
+  }
+  EXPECT_GT(refused, whole.size() * 3 / 4);
+}
+
+std::vector<sample> samples() {
+  safetensors_writer tensors;
+  tensors.add("a", "F32", {3, 5}, 4);
+  tensors.add("b", "U8", {7}, 1);
+  return {{"a.png", sample_png(24, 17)},
+          {"a.jpg", sample_jpeg(24, 17, {30, 200, 90})},
+          {"a.npy", to_bytes(npy_of("<f4", "(3, 5)", counting_bytes(60)))},
+          {"a.safetensors", to_bytes(tensors.file())}};
+}
+
+std::string kind(const ::testing::TestParamInfo<sample>& info) {
+  return std::filesystem::path{info.param.name}.extension().string().substr(1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Damage, ::testing::ValuesIn(samples()), kind);
+
+}  // namespace
+}  // namespace tmap::tool

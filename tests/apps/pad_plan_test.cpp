@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of a batch, against numbers worked out by hand.
+#include "apps/tmap/pad/plan.hpp"
+
+#include <gmock/gmock.h>
+
+namespace tmap::tool {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t plenty = std::uint64_t{1} << 33;
+
+tensor shaped(dtype type, shape_t shape) {
+  tensor made;
+  made.type = type;
+  made.shape = std::move(shape);
+  return made;
+}
+
+outcome<batch_plan> plan_all(dtype type, const std::vector<shape_t>& shapes, plan_options options = {}) {
+  std::vector<tensor> tensors;
+  std::vector<std::size_t> members;
+  for (const shape_t& shape : shapes) {
+    members.push_back(tensors.size());
+    tensors.push_back(shaped(type, shape));
+  }
+  if (options.most_bytes == 0) options.most_bytes = plenty;
+  return plan_batch(tensors, members, options);
+}
+
+std::vector<std::uint64_t> dims(const tensor_spec& spec) {
+  return {spec.global_dim, spec.global_dim + spec.rank};
+}
+
+std::vector<std::uint64_t> strides(const tensor_spec& spec) {
+  return {spec.global_stride_bytes, spec.global_stride_bytes + spec.rank - 1};
+}
+
+TEST(Group, EqualTypeAndRankInOrderOfAppearance) {
+  const std::vector<tensor> tensors{shaped(dtype::f32, {2, 3}), shaped(dtype::f16, {2, 3}), shaped(dtype::f32, {9}),
+                                    shaped(dtype::f32, {5, 1}), shaped(dtype::f32, {})};
+  EXPECT_THAT(group(tensors), ElementsAre(ElementsAre(0, 3), ElementsAre(1), ElementsAre(2, 4)));
+}
+
+TEST(BatchShape, LargestSmallestOrAsked) {
+  const std::vector<shape_t> shapes{{4, 9, 3}, {7, 2, 3}};
+  plan_options options;
+  EXPECT_THAT(batch_shape(shapes, options), ElementsAre(7, 9, 3));
+  options.crop = {5, 5};
+  EXPECT_THAT(batch_shape(shapes, options), ElementsAre(7, 9, 3)) << "a crop of another rank does not concern it";
+  options.crop = {8, 1, 3};
+  EXPECT_THAT(batch_shape(shapes, options), ElementsAre(8, 1, 3));
+  options.crop = {};
+  options.crop_to_smallest = true;
+  EXPECT_THAT(batch_shape(shapes, options), ElementsAre(4, 2, 3));
+}
+
+TEST(Fold, EqualAxesJoinTheAxisOutside) {
+  EXPECT_THAT(fold({{4, 9, 3}, {7, 2, 3}}, {7, 9, 3}), ElementsAre(axis_run{0, 0}, axis_run{1, 2}));
+  EXPECT_THAT(fold({{4, 9, 3}, {4, 9, 3}}, {4, 9, 3}), ElementsAre(axis_run{0, 2}));
+  EXPECT_THAT(fold({{4, 9, 3}, {4, 9, 3}}, {4, 9, 4}), ElementsAre(axis_run{0, 1}, axis_run{2, 2})) << "padded alone";
+  EXPECT_THAT(fold({{2, 5, 6, 8}, {3, 5, 7, 8}}, {3, 5, 7, 8}), ElementsAre(axis_run{0, 1}, axis_run{2, 3}));
+  EXPECT_THAT(fold({{5}}, {5}), ElementsAre(axis_run{0, 0}));
+}
+
+TEST(Fold, KeepsEachExtentWithinACoordinate) {
+  const std::uint64_t wide = std::uint64_t{1} << 30;
+  EXPECT_THAT(fold({{wide, 1}}, {wide, 1}), ElementsAre(axis_run{0, 1}));
+  EXPECT_THAT(fold({{wide, 2}}, {wide, 2}), ElementsAre(axis_run{0, 0}, axis_run{1, 1}));
+}
+
+TEST(Fold, TurnsTheOrderRound) {
+  EXPECT_THAT(innermost_first({7, 9, 3}, {{0, 0}, {1, 2}}), ElementsAre(27, 7));
+  EXPECT_THAT(innermost_first({2, 3, 4}, {{0, 0}, {1, 1}, {2, 2}}), ElementsAre(4, 3, 2));
+}
+
+TEST(ChooseBox, AboutSixteenKibibytes) {
+  EXPECT_THAT(choose_box({1920, 1080}, dtype::u8, swizzle::none), ElementsAre(256, 64));
+  EXPECT_THAT(choose_box({1920, 1080}, dtype::f32, swizzle::none), ElementsAre(256, 16));
+  EXPECT_THAT(choose_box({5, 3}, dtype::f32, swizzle::none), ElementsAre(8, 3)) << "whole 16-byte units";
+  EXPECT_THAT(choose_box({1000, 1000}, dtype::f32, swizzle::bytes_128), ElementsAre(32, 128));
+  EXPECT_THAT(choose_box({5, 1000}, dtype::u8, swizzle::bytes_64), ElementsAre(16, 256)) << "rows take whole spans";
+  EXPECT_THAT(choose_box({1, 1, 1, 1, 1}, dtype::f64, swizzle::none), ElementsAre(2, 1, 1, 1, 1));
+}
+
+TEST(Plan, TwoPictures) {
+  const auto plan = plan_all(dtype::u8, {{4, 9, 3}, {7, 16, 3}});
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_EQ(plan->name, "batch_u8_rank3");
+  EXPECT_THAT(plan->shape, ElementsAre(7, 16, 3));
+  EXPECT_EQ(plan->tile.rank, 2u);
+  EXPECT_THAT(dims(plan->sources[0]), ElementsAre(27, 4));
+  EXPECT_THAT(strides(plan->sources[0]), ElementsAre(32));
+  EXPECT_TRUE(plan->repitched(0));
+  EXPECT_FALSE(plan->repitched(1));
+  EXPECT_EQ(plan->sources[1].global_address, 128u);
+  EXPECT_EQ(plan->source_bytes, 128u + 384u) << "7 rows of 48 bytes, to a multiple of 128";
+  EXPECT_THAT(dims(plan->destinations[0]), ElementsAre(48, 7));
+  EXPECT_EQ(plan->dense_bytes, 2u * 7 * 16 * 3);
+  EXPECT_EQ(plan->valid_bytes, 4u * 9 * 3 + 7 * 16 * 3);
+  EXPECT_EQ(plan->tiles_per_tensor, 1u);
+}
+
+TEST(Plan, RankFiveAndMore) {
+  const auto five = plan_all(dtype::f16, {{2, 3, 4, 5, 6}, {3, 4, 5, 6, 7}});
+  ASSERT_TRUE(five) << five.error();
+  EXPECT_THAT(dims(five->destinations[0]), ElementsAre(7, 6, 5, 4, 3));
+  EXPECT_THAT(strides(five->destinations[0]), ElementsAre(16, 96, 480, 1920));
+  const auto seven = plan_all(dtype::f32, {{2, 9, 3, 4, 2, 5, 2}, {2, 9, 3, 6, 2, 8, 2}});
+  ASSERT_TRUE(seven) << seven.error();
+  EXPECT_THAT(dims(seven->sources[0]), ElementsAre(10, 8, 54)) << "5*2, 4*2, 2*9*3";
+  const auto six = plan_all(dtype::f32, {{1, 2, 3, 4, 5, 6}, {2, 3, 4, 5, 6, 7}});
+  ASSERT_FALSE(six);
+  EXPECT_THAT(six.error(), HasSubstr("6 of its dimensions differ"));
+}
+
+TEST(Plan, CropCutsAndPads) {
+  plan_options options;
+  options.crop = {5, 20};
+  const auto plan = plan_all(dtype::u8, {{4, 9}, {7, 30}}, options);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_EQ(plan->dense_bytes, 200u);
+  EXPECT_EQ(plan->valid_bytes, 4u * 9 + 5 * 20);
+}
+
+TEST(Plan, RefusesWithTheNumbers) {
+  plan_options small;
+  small.most_bytes = 1000;
+  EXPECT_THAT(plan_all(dtype::f32, {{10, 20}, {20, 10}}, small).error(),
+              HasSubstr("needs 3200 bytes, --max-bytes allows 1000"));
+  EXPECT_THAT(plan_all(dtype::u8, {{300, 1}, {1, 3}}, small).error(), HasSubstr("--max-bytes allows 1000"));
+  const std::uint64_t huge = std::uint64_t{1} << 40;
+  EXPECT_THAT(plan_all(dtype::u8, {{huge, 1}, {1, huge}}).error(), HasSubstr("larger than any memory"));
+  plan_options odd;
+  odd.box = {5, 3};
+  EXPECT_THAT(plan_all(dtype::u8, {{9, 9}, {8, 8}}, odd).error(), HasSubstr("T18"));
+  odd.box = {256, 256, 256};
+  EXPECT_THAT(plan_all(dtype::u8, {{9, 9, 9}, {8, 8, 8}}, odd).error(), HasSubstr("shared memory"));
+}
+
+}  // namespace
+}  // namespace tmap::tool

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// The readers of `tmap pad`: what each format brings, and that no bytes at all can hurt them.
+#include "apps/tmap/pad/inputs.hpp"
+#include "apps/tmap/pad/tensor.hpp"
+#include "tests/apps/pad_files.hpp"
+#include "tests/apps/sample_jpeg.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstring>
+
+namespace tmap::tool {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using namespace tmap::testing;
+
+outcome<tensor> npy(const std::string& file) {
+  return read_npy(stored(to_bytes(file)));
+}
+
+std::string text_of(const tensor& t) {
+  return {reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size()};
+}
+
+TEST(Npy, ReadsEveryVersionOfTheHeader) {
+  const std::string data = counting_bytes(24);
+  for (int version = 1; version <= 3; ++version) {
+    const auto read = npy(npy_file(version, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", data));
+    ASSERT_TRUE(read) << read.error();
+    EXPECT_EQ(read->type, dtype::f32);
+    EXPECT_THAT(read->shape, ElementsAre(2, 3));
+    EXPECT_EQ(text_of(*read), data);
+  }
+}
+
+TEST(Npy, ReadsEveryTypeItWrites) {
+  for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(dtype::c64); ++i) {
+    const auto type = static_cast<dtype>(i);
+    const std::string file = npy_header(type, {3}) + counting_bytes(3 * bytes(type));
+    const auto read = npy(file);
+    ASSERT_TRUE(read) << info(type).name << ": " << read.error();
+    EXPECT_EQ(bytes(read->type), bytes(type));
+    EXPECT_EQ(read->type == type, !info(type).npy_is_bits) << info(type).name;
+    EXPECT_EQ(text_of(*read), counting_bytes(3 * bytes(type)));
+  }
+}
+
+TEST(Npy, ScalarsAndOneDimension) {
+  EXPECT_THAT(npy(npy_of("<i2", "()", "ab"))->shape, ElementsAre());
+  EXPECT_THAT(npy(npy_of("<i2", "(1,)", "ab"))->shape, ElementsAre(1));
+  EXPECT_THAT(npy(npy_file(1, "{\"shape\":(2,),\"fortran_order\":True,\"descr\":\"|u1\"}", "ab"))->shape,
+              ElementsAre(2));
+}
+
+TEST(Npy, TheHeaderIsNumpysOwn) {
+  const std::string header = npy_header(dtype::u8, {2, 3});
+  EXPECT_EQ(header.size() % 64, 0u);
+  EXPECT_EQ(header.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
+  EXPECT_EQ(header.substr(10, 56), "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3)");
+  EXPECT_EQ(header.back(), '\n');
+}
+
+struct refused_npy {
+  const char* cause;
+  std::string file;
+};
+
+TEST(Npy, RefusesWithTheCause) {
+  const std::string dims = ", 'fortran_order': False, 'shape': (2, 2)}";
+  const refused_npy cases[] = {
+      {"signature is missing", "NUMPY, but not quite"},
+      {"truncated inside", std::string("\x93NUMPY\x01\x00", 8)},
+      {"truncated inside", npy_file(1, "{}", "").substr(0, 12)},
+      {"version 4", npy_file(4, "{}", "")},
+      {"header is corrupt", npy_file(1, "{'descr': '<f4'}", "")},
+      {"header is corrupt", npy_file(1, "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,)}", "")},
+      {"header is corrupt", npy_of("<f4", "(2, x)", "")},
+      {"header is corrupt", npy_of("<f4", "(-2,)", "")},
+      {"header is corrupt", npy_of("<f4", "(2", "")},
+      {"structured", npy_file(1, "{'descr': [('a', '<i4')]" + dims, "")},
+      {"Fortran order", npy_file(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 2)}", counting_bytes(16))},
+      {"big-endian data ('>f4')", npy_of(">f4", "(2,)", counting_bytes(8))},
+      {"dtype '<c16' is not supported", npy_of("<c16", "(1,)", counting_bytes(16))},
+      {"dtype '|O' is not supported", npy_of("|O", "(1,)", counting_bytes(8))},
+      {"zero size", npy_of("<f4", "(0, 3)", "")},
+      {"truncated: 7 of 8 bytes", npy_of("<f4", "(2,)", counting_bytes(7))},
+      {"9 bytes of data, its shape needs 8", npy_of("<f4", "(2,)", counting_bytes(9))},
+      {"larger than any memory", npy_of("<f4", "(4294967296, 4294967296)", "")},
+      {"header is corrupt", npy_of("<f4", "(99999999999999999999,)", "")},
+  };
+  for (const refused_npy& c : cases) {
+    const auto read = npy(c.file);
+    ASSERT_FALSE(read) << c.cause;
+    EXPECT_THAT(read.error(), HasSubstr(c.cause));
+  }
+}
+
+TEST(Safetensors, ReadsTensorsAndRefusesTheBrokenOnesAlone) {
+  const std::string header =
+      R"({"__metadata__":{"a":"b"},"bad":{"dtype":"F4","shape":[2],"data_offsets":[0,1]},)"
+      R"("cut":{"dtype":"U8","shape":[9],"data_offsets":[0,9]},"good":{"dtype":"BF16","shape":[2,1],"data_offsets":[2,6]},)"
+      R"("none":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"odd":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]},)"
+      R"("over":{"dtype":"F64","shape":[1],"data_offsets":[4,2]}})";
+  const auto read = read_safetensors(stored(to_bytes(safetensors_file(header, "abCDEFgh"))));
+  ASSERT_TRUE(read) << read.error();
+  ASSERT_EQ(read->size(), 6u);
+  EXPECT_THAT((*read)[0].error(), HasSubstr("tensor 'bad': dtype F4 is not supported"));
+  EXPECT_THAT((*read)[1].error(), HasSubstr("ends at byte 9 of 8"));
+  ASSERT_TRUE((*read)[2]);
+  EXPECT_EQ((*read)[2]->name, "good");
+  EXPECT_EQ(text_of(*(*read)[2]), "CDEF");
+  EXPECT_THAT((*read)[3].error(), HasSubstr("zero size"));
+  EXPECT_THAT((*read)[4].error(), HasSubstr("corrupt"));
+  EXPECT_THAT((*read)[5].error(), HasSubstr("offsets [4, 2] are corrupt"));
+}
+
+TEST(Safetensors, RefusesACorruptHeader) {
+  const std::pair<const char*, std::string> cases[] = {
+      {"truncated", "abc"},
+      {"truncated", safetensors_file("{}", "").substr(0, 9)},
+      {"corrupt: a length of", std::string(16, '\xff')},
+      {"no JSON object", safetensors_file("[1,2]", "")},
+      {"no JSON object", safetensors_file("{\"a\":", "")},
+      {"holds no tensor", safetensors_file("{}", "")},
+      {"no JSON object", safetensors_file(std::string(100000, '['), "")},
+  };
+  for (const auto& [cause, file] : cases) {
+    const auto read = read_safetensors(stored(to_bytes(file)));
+    ASSERT_FALSE(read) << cause;
+    EXPECT_THAT(read.error(), HasSubstr(cause));
+  }
+}
+
+constexpr std::uint64_t plenty = 1 << 26;
+
+TEST(Png, GivesThePixelsThatWereDrawn) {
+  const auto read = read_png(sample_png(9, 4, 3), plenty);
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_THAT(read->shape, ElementsAre(4, 9, 3));
+  const auto* pixel = reinterpret_cast<const std::uint8_t*>(read->bytes.data()) + (2 * 9 + 5) * 3;
+  EXPECT_THAT(std::vector(pixel, pixel + 3), ElementsAre(28, 7, 10));
+  EXPECT_TRUE(read->picture);
+}
+
+TEST(Png, RefusesAHeaderThatPromisesTooMuch) {
+  auto file = sample_png(9, 4);
+  EXPECT_THAT(read_png(file, 30).error(), HasSubstr("--max-bytes"));
+  file[18] = file[22] = std::byte{0x7f};  // 32,521 x 32,516: the checksum is wrong too, which libpng says first
+  EXPECT_FALSE(read_png(file, plenty));
+}
+
+TEST(Jpeg, GivesPixelsNearTheOnesThatWereDrawn) {
+  const auto read = read_jpeg(sample_jpeg(16, 8, {200, 100, 50}), plenty);
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_THAT(read->shape, ElementsAre(8, 16, 3));
+  for (std::size_t i = 0; i < read->bytes.size(); ++i) {
+    const int drawn[] = {200, 100, 50};
+    EXPECT_NEAR(std::to_integer<int>(read->bytes[i]), drawn[i % 3], 3);
+  }
+}
+
+TEST(Jpeg, RefusesAHeaderThatPromisesTooMuch) {
+  auto file = sample_jpeg(16, 8, {1, 2, 3});
+  EXPECT_THAT(read_jpeg(file, 100).error(), HasSubstr("--max-bytes"));
+  const auto frame = std::search(file.begin(), file.end(), std::begin(jpeg_frame), std::end(jpeg_frame));
+  ASSERT_NE(frame, file.end());
+  frame[5] = frame[7] = std::byte{0xf0};
+  EXPECT_THAT(read_jpeg(file, ~std::uint64_t{0}).error(), HasSubstr("far more than the file holds"));
+}
+
+}  // namespace
+}  // namespace tmap::tool
