@@ -15,6 +15,8 @@ namespace tmap {
 
 /// A batch of tensor pairs to copy tile by tile. All maps of both sides share `tile`'s type, rank, box and swizzle
 /// (element strides 1, no interleave); pointers are device memory, owned by the caller, unchanged until the copy ran.
+/// Extents are at most 2^31, as coordinates are signed; a tensor with an extent of 0 has no tile and its maps are never
+/// used. At most `max_batch` tensors.
 struct tile_copy_batch {
   tensor_spec tile;                ///< type, rank, box_dim, swizzle; the rest is ignored
   const tensor_map* sources;       ///< `count` published maps, loaded from
@@ -28,11 +30,14 @@ TMAP_API result<std::uint64_t> copy_tiles_workspace_bytes(std::uint64_t count);
 
 /// Walks the box grid of every tensor's extents with one persistent grid and copies each tile from source to
 /// destination at the same coordinates. What lies outside the source reads as its fill; what lies outside the
-/// destination is dropped: a destination larger than its source comes out padded, a smaller one cropped.
+/// destination is dropped: a destination larger than its source comes out padded, a smaller one cropped. The copy
+/// engine ends a stored row at the next multiple of 16 bytes, so up to 15 bytes behind a destination's row are
+/// overwritten.
 ///
-/// `workspace` is device memory of the caller, busy until the copy has run in stream order. Returns when enqueued.
-/// Thread-safe; capturable. Fails with `invalid_argument` (no rank 1-5, a tile too large for two stages of shared
-/// memory, a workspace too small), `rule_broken`, `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`.
+/// `workspace` is device memory of the caller, aligned to 256 bytes, busy until the copy has run in stream order.
+/// Returns when enqueued. Thread-safe; capturable. Fails with `invalid_argument` (no rank 1-5, a tile too large for two
+/// stages of shared memory, a workspace too small), `rule_broken`, `no_driver`, `no_device`, `no_kernel_image`,
+/// `cuda_failure`.
 TMAP_API result<void> copy_tiles_async(const tile_copy_batch& batch, void* workspace, std::uint64_t workspace_bytes,
                                        cuda::stream_ref stream);
 

@@ -120,6 +120,25 @@ TEST_F(patch_source, sums_of_32_bit_sizes_are_64_bits_wide) {
   EXPECT_EQ(wrong, 0u);
 }
 
+TEST_F(patch_source, sizes_need_their_workspace) {
+  const device_array<std::int32_t> sizes(std::vector<std::int32_t>(100, 1));
+  const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
+  TMAP_ASSERT_OK(base);
+  const device_array<tensor_map> slots(100);
+  const std::uint64_t bytes = ragged_workspace_bytes(100, 4).value_or(0);
+  const device_array<unsigned char> workspace(bytes);
+  ragged_rows<std::int32_t> source{1 << 20, 16, sizes.data(), offset_format::sizes, workspace.data(), bytes - 1};
+  const result<void> small = encode_batch_async(*base, source, slots.data(), 100, default_stream);
+  ASSERT_FALSE(small.has_value());
+  EXPECT_EQ(small.error().code, status::invalid_argument);
+  EXPECT_EQ(small.error().allowed, bytes);
+  source.workspace_bytes = bytes;
+  source.workspace = nullptr;
+  EXPECT_EQ(encode_batch_async(*base, source, slots.data(), 100, default_stream).error().code,
+            status::invalid_argument);
+  for (const tensor_map& map : slots.download()) EXPECT_TRUE(is_poison(map));
+}
+
 /// One array for each field, made from specs; `columns` points into them.
 struct column_arrays {
   std::vector<std::unique_ptr<device_array<std::uint64_t>>> arrays;

@@ -5,6 +5,10 @@
 // global memory. The library's own kernel calls just this; a kernel that computes the shapes may call it in its
 // epilogue. Needs an architecture-specific target such as sm_90a (tensormap.replace, PTX ISA 9.7.9.28).
 
+#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FAMILY_SPECIFIC__)
+#error "tmap/device/encode_warp.cuh uses tensormap.replace: compile it for an architecture-specific target like sm_90a"
+#endif
+
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>
