@@ -13,8 +13,10 @@ namespace tmap {
 
 // Encoding through the CUDA driver, whose functions are found at run time: the library starts on a machine without a
 // driver and answers there with `status::no_driver`. Every function here is thread-safe and synchronous, touches no
-// device memory and enqueues nothing. Each validates first; a broken rule is answered without asking the driver.
-// Source: CUDA driver API, "Tensor Map Object Management".
+// device memory and enqueues nothing. Each validates first, by the limits of the calling thread's current device
+// (without a GPU, by the rules that hold on every GPU); a broken rule is answered without asking the driver. A thread
+// without a CUDA context gets its device's primary context, as at a first call of the CUDA runtime. Source: CUDA driver
+// API, "Tensor Map Object Management".
 
 /// A tiled map (cuTensorMapEncodeTiled). Fails with `rule_broken`, `driver_refused`, `no_context`,
 /// `earlier_asynchronous_error`, or a reason why the driver cannot be asked.

@@ -62,8 +62,9 @@ struct map_template {
 TMAP_API result<map_template> make_template(const tensor_spec& spec, patch_fields fields);
 
 /// A template without a driver: 128 zero bytes, every field of which the encoder then writes (CUDA programming guide,
-/// "Encoding a tensor map on device", sm_90a). Such maps keep L2 promotion `none` and lack words 8 and 9, the
-/// driver's notes. Fails with `rule_broken`.
+/// "Encoding a tensor map on device", sm_90a). Such maps have L2 promotion `none`, whatever `spec` says, and lack words
+/// 8 and 9, the driver's notes. Fails with `rule_broken`, or with `invalid_argument` when `fields` names an axis beyond
+/// the rank.
 TMAP_API result<map_template> make_zeroed_template(const tensor_spec& spec, patch_fields fields);
 
 }  // namespace tmap

@@ -75,7 +75,7 @@ enum class severity : std::uint8_t { error, warning };
 enum class rule_stage : std::uint8_t { spec, type, encode_call, use };
 
 /// One row of the rule table. `sentence` states what must hold; `message` says what was found, with
-/// {axis}, {found} and {allowed} in the places of a violation's values. `driver_refuses` tells whether
+/// {axis}, {found}, {signed_found} and {allowed} in the places of a violation's values. `driver_refuses` tells whether
 /// the driver refuses a spec that breaks only this rule (measured, docs/measurements).
 struct rule_info {
   rule id;
