@@ -10,6 +10,9 @@
 namespace tmap::tool {
 namespace {
 
+/// More is no list of maps but a mistake, such as /dev/zero.
+constexpr std::size_t max_bytes = std::size_t{1} << 30;
+
 using file_handle = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 int leave_open(std::FILE*) {
@@ -34,7 +37,10 @@ outcome<std::string> read_text(const std::string& path) {
   if (!file) return refuse("{}: {}", path, std::strerror(errno));
   std::string content;
   char buffer[1 << 16];
-  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, file.get())) content.append(buffer, count);
+  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, file.get())) {
+    content.append(buffer, count);
+    if (content.size() > max_bytes) return refuse("{}: is larger than 1 GiB", shown_path(path));
+  }
   if (std::ferror(file.get()) != 0) return refuse("{}: {}", shown_path(path), std::strerror(errno));
   return content;
 }

@@ -3,9 +3,9 @@
 
 #include <tmap/tensor_map.hpp>
 
-#include <cstddef>
+#include <array>
 #include <cstdint>
-#include <iterator>
+#include <utility>
 
 // Where each field of a tensor map lies. The only place that knows bit positions: decode, encode_bits, describe and
 // diff read this table. Tiled rows are as measured against driver 580 on compute capability 9.0; the rows of im2col
@@ -174,15 +174,30 @@ constexpr bool exists_in(const field& f, std::uint32_t layout) {
   return f.layouts == always || (f.layouts & layout) != 0;
 }
 
-/// Bits of one word that belong to a field of any of these layouts.
-constexpr std::uint64_t known_bits(std::uint32_t word, std::uint32_t layouts) {
-  std::uint64_t known = 0;
+struct word_masks {
+  std::uint64_t words[16];
+};
+
+consteval word_masks masks_of(std::uint32_t layouts) {
+  word_masks known{};
   for (const field& f : table) {
     if (!exists_in(f, layouts)) continue;
-    if (f.low.word == word) known |= f.low.mask();
-    if (f.high.width != 0 && f.high.word == word) known |= f.high.mask();
+    known.words[f.low.word] |= f.low.mask();
+    if (f.high.width != 0) known.words[f.high.word] |= f.high.mask();
   }
   return known;
+}
+
+/// One entry for each set of layouts.
+template <std::uint32_t... Layouts>
+consteval std::array<word_masks, sizeof...(Layouts)> all_masks(std::integer_sequence<std::uint32_t, Layouts...>) {
+  return {masks_of(Layouts)...};
+}
+inline constexpr auto known_masks = all_masks(std::make_integer_sequence<std::uint32_t, 16>{});
+
+/// Bits of one word that belong to a field of any of these layouts.
+constexpr std::uint64_t known_bits(std::uint32_t word, std::uint32_t layouts) {
+  return known_masks[layouts].words[word];
 }
 
 }  // namespace tmap::codec
