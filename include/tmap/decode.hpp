@@ -14,7 +14,8 @@ namespace tmap {
 
 // The bits of a tensor map. For inspection, tests and the simulator: maps that a GPU will use come from the driver
 // (encode.hpp) and from `tensormap.replace` (encode_batch.hpp). Layout as the driver 580 writes it for compute
-// capability 9.0 (docs/measurements). Pure functions, thread-safe.
+// capability 9.0 (docs/measurements); where im2col maps keep their corners, channels and pixels, and what only compute
+// capability 10 has, is taken from documents. Pure functions, thread-safe.
 
 enum class map_kind : std::uint32_t { tiled = 0, im2col = 1 };
 
@@ -31,10 +32,13 @@ struct decoded_map {
   bool large_tensor{};                     ///< word 1, bit 21 (compute capability 10)
 };
 
-/// Reads every field. Fails with `not_a_tensor_map` when a field holds a value no encoder writes (128 zero bytes, say).
+/// Reads every field; unused axes come out blank, whatever a device encoder left in their bits. Fails with
+/// `not_a_tensor_map` when a field holds a value no encoder writes (128 zero bytes, say): an unknown number or bit, or
+/// a spec that breaks a rule the driver enforces, which the error then names. Legal for the driver is enough: a null
+/// address decodes, though a copy through it would fault.
 TMAP_API result<decoded_map> decode(const tensor_map& map);
 
-/// The 128 bytes the driver would write for a legal spec. Fails with `rule_broken`.
+/// The 128 bytes the driver would write on a Hopper GPU (`hopper_limits`). Fails with `rule_broken`.
 TMAP_API result<tensor_map> encode_bits(const tensor_spec& spec);
 TMAP_API result<tensor_map> encode_bits(const im2col_spec& spec);
 
