@@ -40,7 +40,7 @@ status raised_for(rule broken) {
   }
 }
 
-result<tensor_spec> read_map(const tensor_map& map) {
+result<tensor_spec> decode_map(const tensor_map& map) {
   if (codec::read(map, codec::row("kind")) != 0) return failure{error{.code = status::illegal_instruction}};
   const auto decoded = decode(without_idle_bits(map));
   if (!decoded) {
@@ -60,6 +60,20 @@ result<tensor_spec> read_map(const tensor_map& map) {
                             spec.global_dim[axis], largest_dim)};
     }
   }
+  return spec;
+}
+
+/// Decoding takes longer than copying a small tile, and a walk over a tensor uses one map thousands of times: each
+/// thread remembers the last map it read.
+result<tensor_spec> read_map(const tensor_map& map) {
+  struct remembered {
+    tensor_map map;
+    tensor_spec spec;
+  };
+  thread_local remembered last{};
+  if (last.spec.rank != 0 && last.map == map) return last.spec;
+  const auto spec = decode_map(map);
+  if (spec) last = {map, *spec};
   return spec;
 }
 

@@ -34,38 +34,38 @@ bool rounds_loads(element_type type) {
   return type == element_type::tf32 || type == element_type::tf32_ftz;
 }
 
-/// One load: builds each row in order, then lays it into the tile.
+/// One load: builds each row in order, then lays it into the tile. False when memory is missing.
 class loader {
  public:
   loader(const tensor_spec& spec, const box_geometry& box, memory_view& memory)
       : spec_{spec}, box_{box}, memory_{memory}, rounds_{rounds_loads(spec.type)} {}
 
-  /// `address` is null for a row that is wholly outside.
-  result<void> build(const std::uint64_t* address, std::byte* row) const {
-    const inside_range inside = address == nullptr ? inside_range{0, 0} : box_.inside_units();
+  bool build(bool row_is_inside, std::uint64_t address, std::byte* row) const {
+    const inside_range inside = row_is_inside ? box_.inside_units() : inside_range{0, 0};
     const std::uint64_t unit = box_.unit_bytes();
     if (inside.empty()) {
       fill(row, box_.row_bytes(), spec_.oob_fill);
-      return {};
+      return true;
     }
-    fill(row, inside.first * unit, spec_.oob_fill);
-    fill(row + inside.last * unit, (box_.units() - inside.last) * unit, spec_.oob_fill);
-    const auto read = copy_units(*address, inside, row);
-    if (read && rounds_) round_row_to_tf32(row + inside.first * unit, (inside.last - inside.first) * unit);
+    if (inside.first != 0) fill(row, inside.first * unit, spec_.oob_fill);
+    if (inside.last != box_.units())
+      fill(row + inside.last * unit, (box_.units() - inside.last) * unit, spec_.oob_fill);
+    const bool read = copy_units(address, inside, row);
+    if (rounds_) round_row_to_tf32(row + inside.first * unit, (inside.last - inside.first) * unit);
     return read;
   }
 
  private:
-  result<void> copy_units(std::uint64_t address, inside_range inside, std::byte* row) const {
+  bool copy_units(std::uint64_t address, inside_range inside, std::byte* row) const {
     const std::uint64_t unit = box_.unit_bytes();
     if (box_.unit_step() == 1) {
       return memory_.read(address + inside.first * unit, row + inside.first * unit,
                           (inside.last - inside.first) * unit);
     }
     for (std::uint32_t k = inside.first; k < inside.last; ++k) {
-      if (auto read = memory_.read(address + k * box_.unit_step() * unit, row + k * unit, unit); !read) return read;
+      if (!memory_.read(address + k * box_.unit_step() * unit, row + k * unit, unit)) return false;
     }
-    return {};
+    return true;
   }
 
   const tensor_spec& spec_;
@@ -77,28 +77,29 @@ class loader {
 /// Hands the part of one row that a store writes to `write(address, bytes, count)`. Stores clip dimension 0 at the next
 /// multiple of 16 bytes, not at the tensor's edge (docs/measurements/copy_engine_semantics.md).
 template <class Write>
-result<void> write_row(const box_geometry& box, std::uint64_t address, const std::byte* row, Write&& write) {
+bool write_row(const box_geometry& box, std::uint64_t address, const std::byte* row, Write&& write) {
   const inside_range inside = box.inside_units();
   const std::uint64_t unit = box.unit_bytes();
-  if (inside.empty()) return {};
+  if (inside.empty()) return true;
   if (box.unit_step() == 1) {
     const std::uint64_t reach = (inside.last * unit + chunk_bytes - 1) / chunk_bytes * chunk_bytes;
     return write(address, row, std::min<std::uint64_t>(reach, box.row_bytes()));
   }
   for (std::uint32_t k = inside.first; k < inside.last; ++k) {
-    if (auto written = write(address + k * box.unit_step() * unit, row + k * unit, unit); !written) return written;
+    if (!write(address + k * box.unit_step() * unit, row + k * unit, unit)) return false;
   }
-  return {};
+  return true;
 }
 
-/// Walks the rows of a tile that goes to memory.
+/// Walks the rows of a tile that goes to memory. `write` answers false when memory is missing.
 template <class Write>
-result<void> write_tile(const tensor_spec& spec, const box_geometry& box, const std::byte* tile,
-                        std::uint32_t shared_address, Write&& write) {
+result<void> write_tile(const tensor_spec& spec, cuda::std::span<const std::int32_t> coordinates, const std::byte* tile,
+                        std::uint32_t shared_address, const memory_view& memory, Write&& write) {
   row_buffer buffer;
+  const box_geometry box{spec, coordinates};
   const std::uint64_t pitch = tile_row_pitch_bytes(spec);
   const std::uint64_t mask = swizzle_mask(spec.swizzle);
-  result<void> outcome;
+  bool mapped = true;
   box.for_each_row([&](std::uint64_t index, bool inside, std::uint64_t address) {
     if (!inside) return true;
     const std::byte* row = tile + index * pitch;
@@ -106,23 +107,9 @@ result<void> write_tile(const tensor_spec& spec, const box_geometry& box, const 
       gather_row(tile, index * pitch, buffer.data(), box.row_bytes(), shared_address, mask);
       row = buffer.data();
     }
-    outcome = write_row(box, address, row, write);
-    return outcome.has_value();
+    return mapped = write_row(box, address, row, write);
   });
-  return outcome;
-}
-
-result<void> reduce_bytes(memory_view& memory, reduction_kernel kernel, std::uint64_t address, const std::byte* row,
-                          std::uint64_t count) {
-  while (count != 0) {
-    const auto piece = memory.at(address, count);
-    const std::uint64_t whole = piece.size() / chunk_bytes * chunk_bytes;
-    if (whole == 0) return failure{unmapped(address)};
-    kernel(piece.data(), row, whole);
-    address += whole;
-    row += whole;
-    count -= whole;
-  }
+  if (!mapped) return failure{unmapped(memory.missing())};
   return {};
 }
 
@@ -140,15 +127,15 @@ result<std::uint64_t> copy_engine::load(const tensor_map& map, cuda::std::span<c
   const loader rows{*spec, box, memory};
   const std::uint64_t pitch = tile_row_pitch_bytes(*spec);
   const std::uint64_t mask = swizzle_mask(spec->swizzle);
-  row_buffer buffer;
-  result<void> outcome;
+  row_buffer buffer;  // not initialised: every row is written before it is read
+  bool mapped = true;
   box.for_each_row([&](std::uint64_t index, bool inside, std::uint64_t address) {
     std::byte* row = mask == 0 ? tile.data() + index * pitch : buffer.data();
-    outcome = rows.build(inside ? &address : nullptr, row);
+    mapped = rows.build(inside, address, row);
     if (mask != 0) scatter_row(row, box.row_bytes(), tile.data(), index * pitch, shared_address, mask);
-    return outcome.has_value();
+    return mapped;
   });
-  if (!outcome) return failure{outcome.error()};
+  if (!mapped) return failure{unmapped(memory.missing())};
   return tile_bytes(*spec);
 }
 
@@ -156,9 +143,8 @@ result<void> copy_engine::store(const tensor_map& map, cuda::std::span<const std
                                 cuda::std::span<const std::byte> tile, std::uint32_t shared_address) const {
   const auto spec = accept({map, coordinates, tile.size(), shared_address, true, nullptr});
   if (!spec) return failure{spec.error()};
-  const box_geometry box{*spec, coordinates};
   memory_view memory{windows_};
-  return write_tile(*spec, box, tile.data(), shared_address,
+  return write_tile(*spec, coordinates, tile.data(), shared_address, memory,
                     [&](std::uint64_t address, const std::byte* row, std::uint64_t count) {
                       return memory.write(address, row, count);
                     });
@@ -169,12 +155,14 @@ result<void> copy_engine::reduce(reduction operation, const tensor_map& map,
                                  std::uint32_t shared_address) const {
   const auto spec = accept({map, coordinates, tile.size(), shared_address, true, &operation});
   if (!spec) return failure{spec.error()};
-  const box_geometry box{*spec, coordinates};
   const reduction_kernel kernel = kernel_for(operation, spec->type);
   memory_view memory{windows_};
-  return write_tile(*spec, box, tile.data(), shared_address,
+  return write_tile(*spec, coordinates, tile.data(), shared_address, memory,
                     [&](std::uint64_t address, const std::byte* row, std::uint64_t count) {
-                      return reduce_bytes(memory, kernel, address, row, count);
+                      return memory.for_each_piece(address, count, chunk_bytes,
+                                                   [&](std::byte* piece, std::uint64_t done, std::uint64_t bytes) {
+                                                     kernel(piece, row + done, bytes);
+                                                   });
                     });
 }
 

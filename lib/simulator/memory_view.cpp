@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/simulator/memory_view.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace tmap::simulator {
@@ -10,38 +9,20 @@ error unmapped(std::uint64_t address) {
   return {.code = status::illegal_memory_access, .found = address};
 }
 
-cuda::std::span<std::byte> memory_view::at(std::uint64_t address, std::uint64_t wanted) {
-  if (last_ >= windows_.size() || !holds(windows_[last_], address)) {
-    for (last_ = 0; last_ < windows_.size() && !holds(windows_[last_], address);) ++last_;
-    if (last_ == windows_.size()) return {};
-  }
-  const memory_window& window = windows_[last_];
-  const std::uint64_t offset = address - window.base;
-  return window.data.subspan(offset, std::min<std::uint64_t>(wanted, window.data.size() - offset));
+void memory_view::find(std::uint64_t address) {
+  for (last_ = 0; last_ < windows_.size() && !holds(windows_[last_], address);) ++last_;
 }
 
-result<void> memory_view::read(std::uint64_t address, std::byte* to, std::uint64_t count) {
-  while (count != 0) {
-    const auto piece = at(address, count);
-    if (piece.empty()) return failure{unmapped(address)};
-    std::memcpy(to, piece.data(), piece.size());
-    address += piece.size();
-    to += piece.size();
-    count -= piece.size();
-  }
-  return {};
+bool memory_view::read(std::uint64_t address, std::byte* to, std::uint64_t count) {
+  return for_each_piece(address, count, 1, [to](const std::byte* memory, std::uint64_t offset, std::uint64_t bytes) {
+    std::memcpy(to + offset, memory, bytes);
+  });
 }
 
-result<void> memory_view::write(std::uint64_t address, const std::byte* from, std::uint64_t count) {
-  while (count != 0) {
-    const auto piece = at(address, count);
-    if (piece.empty()) return failure{unmapped(address)};
-    std::memcpy(piece.data(), from, piece.size());
-    address += piece.size();
-    from += piece.size();
-    count -= piece.size();
-  }
-  return {};
+bool memory_view::write(std::uint64_t address, const std::byte* from, std::uint64_t count) {
+  return for_each_piece(address, count, 1, [from](std::byte* memory, std::uint64_t offset, std::uint64_t bytes) {
+    std::memcpy(memory, from + offset, bytes);
+  });
 }
 
 }  // namespace tmap::simulator

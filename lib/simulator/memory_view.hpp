@@ -18,19 +18,46 @@ class memory_view {
   explicit memory_view(cuda::std::span<const memory_window> windows) : windows_{windows} {}
 
   /// The mapped bytes from `address` on, at most `wanted` of them; empty when nothing is mapped there.
-  cuda::std::span<std::byte> at(std::uint64_t address, std::uint64_t wanted);
+  cuda::std::span<std::byte> at(std::uint64_t address, std::uint64_t wanted) {
+    if (last_ >= windows_.size() || !holds(windows_[last_], address)) find(address);
+    if (last_ == windows_.size()) return {};
+    const memory_window& window = windows_[last_];
+    const std::uint64_t offset = address - window.base;
+    const std::uint64_t room = window.data.size() - offset;
+    return {window.data.data() + offset, wanted < room ? wanted : room};
+  }
 
-  /// `illegal_memory_access` with the first address missing.
-  result<void> read(std::uint64_t address, std::byte* to, std::uint64_t count);
-  result<void> write(std::uint64_t address, const std::byte* from, std::uint64_t count);
+  /// False when a byte is not mapped; `missing` is its address then.
+  bool read(std::uint64_t address, std::byte* to, std::uint64_t count);
+  bool write(std::uint64_t address, const std::byte* from, std::uint64_t count);
+
+  /// The same for any use of the pieces: use(memory, offset, bytes). Pieces are whole multiples of `grain` bytes.
+  template <class Use>
+  bool for_each_piece(std::uint64_t address, std::uint64_t count, std::uint64_t grain, Use&& use) {
+    for (std::uint64_t done = 0; done < count;) {
+      const auto piece = at(address + done, count - done);
+      const std::uint64_t whole = piece.size() / grain * grain;
+      if (whole == 0) {
+        missing_ = address + done;
+        return false;
+      }
+      use(piece.data(), done, whole);
+      done += whole;
+    }
+    return true;
+  }
+
+  std::uint64_t missing() const { return missing_; }
 
  private:
-  bool holds(const memory_window& window, std::uint64_t address) const {
+  static bool holds(const memory_window& window, std::uint64_t address) {
     return address >= window.base && address - window.base < window.data.size();
   }
+  void find(std::uint64_t address);
 
   cuda::std::span<const memory_window> windows_;
   std::size_t last_{};
+  std::uint64_t missing_{};
 };
 
 error unmapped(std::uint64_t address);

@@ -6,8 +6,6 @@
 namespace tmap::simulator {
 namespace {
 
-__extension__ typedef __int128 int128;
-
 /// 0 <= corner + k * step < dim, solved for k in [0, count).
 inside_range solve(std::int64_t corner, std::uint32_t step, std::uint32_t count, std::uint64_t dim) {
   const std::int64_t first = corner >= 0 ? 0 : (-corner + step - 1) / step;
@@ -44,17 +42,6 @@ bool box_geometry::leaves_tensor() const {
     if (inside_[axis].first != 0 || inside_[axis].last != count_[axis]) return true;
   }
   return false;
-}
-
-/// Extents reach 2^73, further than addresses: what lies beyond reads as the last address, which is never mapped.
-std::uint64_t box_geometry::address_of(const std::uint32_t (&index)[max_rank]) const {
-  int128 address = static_cast<int128>(base_) + corner_[0] * static_cast<int128>(stride_[0]);
-  for (std::uint32_t axis = 1; axis < max_rank; ++axis) {
-    const std::int64_t coordinate = corner_[axis] + std::int64_t{index[axis]} * step_[axis];
-    address += static_cast<int128>(coordinate) * static_cast<int128>(stride_[axis]);
-  }
-  const auto top = static_cast<int128>(~std::uint64_t{0});
-  return address > top ? ~std::uint64_t{0} : static_cast<std::uint64_t>(address);
 }
 
 }  // namespace tmap::simulator

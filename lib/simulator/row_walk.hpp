@@ -39,10 +39,19 @@ class box_geometry {
   void for_each_row(Visit&& visit) const;
 
  private:
+  __extension__ typedef __int128 int128;
+
   bool is_inside(std::uint32_t axis, std::uint32_t k) const {
     return k >= inside_[axis].first && k < inside_[axis].last;
   }
-  std::uint64_t address_of(const std::uint32_t (&index)[max_rank]) const;
+  int128 offset(std::uint32_t axis, std::uint32_t k) const {
+    return static_cast<int128>(corner_[axis] + std::int64_t{k} * step_[axis]) * static_cast<int128>(stride_[axis]);
+  }
+  /// Extents reach 2^73, further than addresses: what lies beyond reads as the last address, which is never mapped.
+  static std::uint64_t as_address(int128 sum) {
+    constexpr auto top = static_cast<int128>(~std::uint64_t{0});
+    return sum > top ? ~std::uint64_t{0} : static_cast<std::uint64_t>(sum);
+  }
 
   std::uint64_t base_;
   std::uint32_t unit_bytes_;
@@ -55,14 +64,22 @@ class box_geometry {
 
 template <class Visit>
 void box_geometry::for_each_row(Visit&& visit) const {
+  const int128 first_unit = static_cast<int128>(base_) + offset(0, 0);
+  const int128 row_step = static_cast<int128>(step_[1]) * static_cast<int128>(stride_[1]);
   std::uint32_t index[max_rank]{};
-  const std::uint64_t total = rows();
-  for (std::uint64_t row = 0; row < total; ++row) {
+  std::uint64_t row = 0;
+  do {
     bool inside = true;
-    for (std::uint32_t axis = 1; axis < max_rank; ++axis) inside &= is_inside(axis, index[axis]);
-    if (!visit(row, inside, inside ? address_of(index) : 0)) return;
-    for (std::uint32_t axis = 1; axis < max_rank && ++index[axis] == count_[axis]; ++axis) index[axis] = 0;
-  }
+    int128 address = first_unit + offset(1, 0);
+    for (std::uint32_t axis = 2; axis < max_rank; ++axis) {
+      inside &= is_inside(axis, index[axis]);
+      address += offset(axis, index[axis]);
+    }
+    for (std::uint32_t k = 0; k < count_[1]; ++k, ++row, address += row_step) {
+      if (!visit(row, inside && is_inside(1, k), as_address(address))) return;
+    }
+    for (std::uint32_t axis = 2; axis < max_rank && ++index[axis] == count_[axis]; ++axis) index[axis] = 0;
+  } while (row < rows());
 }
 
 }  // namespace tmap::simulator

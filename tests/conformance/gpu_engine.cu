@@ -21,6 +21,15 @@ error timed_out() {
   return {.code = status::cuda_failure, .cuda_code = cudaErrorLaunchTimeout};
 }
 
+/// Made at the first run: the engine itself must exist without a GPU, to say so.
+struct batch_memory {
+  testing::device_array<std::byte> arenas{batch_tiles * arena_bytes};
+  testing::device_array<std::byte> images{batch_tiles * shared_bytes};
+  testing::device_array<tensor_map> maps{batch_tiles};
+  testing::device_array<tile_job> jobs{batch_tiles};
+  testing::device_array<std::uint8_t> in_time{batch_tiles};
+};
+
 class gpu_engine final : public tile_engine {
  public:
   std::string unavailable() const override {
@@ -31,7 +40,8 @@ class gpu_engine final : public tile_engine {
 
   void run(cuda::std::span<const tile_case> cases,
            const std::function<void(std::size_t, const outcome&)>& report) override {
-    load_contents();
+    if (arena_contents_.empty()) load_contents();
+    if (device_ == nullptr) device_ = std::make_unique<batch_memory>();
     const int shared = static_cast<int>(shared_bytes);
     cudaFuncSetAttribute(run_tiles, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     for (std::size_t first = 0; first < cases.size(); first += batch_tiles) {
@@ -59,7 +69,7 @@ class gpu_engine final : public tile_engine {
       std::copy(tile_contents_[type].begin(), tile_contents_[type].end(), image);
     }
     tensor_spec spec = tile.spec;
-    spec.global_address += reinterpret_cast<std::uint64_t>(device_arenas_.data() + i * arena_bytes);
+    spec.global_address += reinterpret_cast<std::uint64_t>(device_->arenas.data() + i * arena_bytes);
     const auto map = encode(spec);
     encoded_[i] = map ? result<void>{} : failure{map.error()};
     maps_[i] = map ? *map : tensor_map{};
@@ -73,17 +83,17 @@ class gpu_engine final : public tile_engine {
 
   void run_batch(cuda::std::span<const tile_case> batch) {
     for (std::size_t i = 0; i < batch.size(); ++i) prepare(batch[i], i);
-    device_arenas_.upload(arenas_);
-    device_images_.upload(images_);
-    device_jobs_.upload(jobs_);
-    device_maps_.upload(maps_);
+    device_->arenas.upload(arenas_);
+    device_->images.upload(images_);
+    device_->jobs.upload(jobs_);
+    device_->maps.upload(maps_);
     const auto blocks = static_cast<unsigned>(batch.size());
-    run_tiles<<<blocks, threads_of_tile_block, shared_bytes>>>(device_jobs_.data(), device_maps_.data(),
-                                                               device_images_.data(), device_in_time_.data());
+    run_tiles<<<blocks, threads_of_tile_block, shared_bytes>>>(device_->jobs.data(), device_->maps.data(),
+                                                               device_->images.data(), device_->in_time.data());
     failed_ = cudaDeviceSynchronize();
-    arenas_ = device_arenas_.download();
-    images_ = device_images_.download();
-    in_time_ = device_in_time_.download();
+    arenas_ = device_->arenas.download();
+    images_ = device_->images.download();
+    in_time_ = device_->in_time.download();
   }
 
   outcome outcome_of(const tile_case& tile, std::size_t i) const {
@@ -110,11 +120,7 @@ class gpu_engine final : public tile_engine {
   std::vector<result<void>> encoded_ = std::vector<result<void>>(batch_tiles);
   std::vector<std::uint8_t> in_time_ = std::vector<std::uint8_t>(batch_tiles);
   cudaError_t failed_{cudaSuccess};
-  testing::device_array<std::byte> device_arenas_{batch_tiles * arena_bytes};
-  testing::device_array<std::byte> device_images_{batch_tiles * shared_bytes};
-  testing::device_array<tensor_map> device_maps_{batch_tiles};
-  testing::device_array<tile_job> device_jobs_{batch_tiles};
-  testing::device_array<std::uint8_t> device_in_time_{batch_tiles};
+  std::unique_ptr<batch_memory> device_;
 };
 
 }  // namespace
