@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// The main job on both engines: the GPU and the simulator give identical bytes.
+#include "tests/apps/pad_files.hpp"
+#include "tests/apps/run_tool.hpp"
+#include "tests/device/gpu_fixture.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tmap::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class PadOnBothEngines : public gpu_test {
+ protected:
+  /// Runs the job on both engines and compares every file but the report; answers with the number of tensors.
+  std::size_t compare(const std::string& input, std::vector<std::string> options = {}) const {
+    for (const char* engine : {"gpu", "simulator"}) {
+      std::vector<std::string> arguments{"pad", input, "--engine", engine, "--out", folder_ / engine};
+      arguments.insert(arguments.end(), options.begin(), options.end());
+      const tool_result result = run_tmap(arguments);
+      EXPECT_EQ(result.exit_code, 0) << result.err;
+      EXPECT_THAT(result.out, StartsWith(std::string{"engine: "} + engine));
+    }
+    const std::vector<std::string> names = folder_.names("gpu");
+    EXPECT_THAT(names, ::testing::UnorderedElementsAreArray(folder_.names("simulator")));
+    for (const std::string& name : names) {
+      if (name == "report.json") continue;
+      EXPECT_TRUE(read_text_file(folder_ / ("gpu/" + name)) == read_text_file(folder_ / ("simulator/" + name))) << name;
+    }
+    std::size_t tensors = 0;
+    const auto report = nlohmann::json::parse(read_text_file(folder_ / "gpu/report.json"));
+    for (const auto& batch : report["batches"]) tensors += batch["tensors"].size();
+    EXPECT_THAT(report["gpu"].get<std::string>(), HasSubstr("NVIDIA"));
+    return tensors;
+  }
+
+  temporary_folder folder_;
+};
+
+TEST_F(PadOnBothEngines, TwentyFourPictures) {
+  std::filesystem::create_directory(folder_ / "in");
+  for (std::uint32_t i = 0; i < 24; ++i) {
+    folder_.write("in/picture" + std::to_string(i) + ".png", sample_png(30 + i * 71 % 500, 20 + i * 37 % 400, i));
+  }
+  EXPECT_EQ(compare(folder_ / "in"), 24u);
+  EXPECT_EQ(compare(folder_ / "in", {"--crop", "min"}), 24u);
+  EXPECT_EQ(compare(folder_ / "in", {"--crop", "224,224,3", "--box", "48,7", "--swizzle", "128"}), 24u);
+}
+
+TEST_F(PadOnBothEngines, FiftyFiveTensorsOfMixedTypes) {
+  const std::string file = folder_.write("model.safetensors", mixed_safetensors());
+  EXPECT_EQ(compare(file), 55u);
+  for (const char* swizzle : {"32", "64", "128"}) EXPECT_EQ(compare(file, {"--swizzle", swizzle}), 55u);
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// `tmap pad` as a person runs it: files in, files out, exit codes and sentences.
+#include "apps/tmap/pad/tensor.hpp"
+#include "tests/apps/pad_files.hpp"
+#include "tests/apps/run_tool.hpp"
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+namespace tmap::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
+
+class Pad : public ::testing::Test {
+ protected:
+  /// Every case but those about engines runs on the simulator, so that it says the same on every machine.
+  tool_result pad(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"pad", "--out", folder_ / "out", "--engine", "simulator"});
+    return run_tmap(arguments);
+  }
+
+  nlohmann::json report() const { return nlohmann::json::parse(read_text_file(folder_ / "out/report.json")); }
+
+  temporary_folder folder_;
+};
+
+/// A failure: its exit code, a sentence on standard error alone, and nothing left in the folder.
+void expect_failure(const tool_result& result, const std::string& sentence) {
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(StartsWith("tmap pad: "), HasSubstr(sentence)));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+}
+
+TEST_F(Pad, TwentyFourPicturesOfEverySize) {
+  std::filesystem::create_directory(folder_ / "in");
+  for (std::uint32_t i = 0; i < 24; ++i) {
+    folder_.write("in/picture" + std::to_string(i) + ".png", sample_png(20 + i * 7 % 50, 15 + i * 11 % 60, i));
+  }
+  folder_.write("in/notes.txt", "not a picture");
+  const tool_result result = pad({folder_ / "in"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, StartsWith("engine: simulator (as asked)\nread 24 tensors"));
+  EXPECT_THAT(result.out, ::testing::EndsWith("out/contact_sheet.png\n"));
+  EXPECT_THAT(result.err, IsEmpty());
+  EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_u8_rank3.npy", "contact_sheet.png", "report.json"));
+  const auto batch = report()["batches"][0];
+  EXPECT_EQ(batch["shape"], (std::vector<int>{24, 71, 69, 3}));
+  EXPECT_EQ(batch["tensors"].size(), 24u);
+  EXPECT_EQ(batch["tensors"][0]["route"], "tensor map");
+  EXPECT_GT(batch["repitched_tensors"], 0);
+  EXPECT_EQ(read_text_file(folder_ / "out/batch_u8_rank3.npy").size(), 128 + 24u * 71 * 69 * 3);
+}
+
+TEST_F(Pad, FiftyFiveTensorsOfMixedTypes) {
+  const std::string file = folder_.write("model.safetensors", mixed_safetensors());
+  const tool_result result = pad({file, "--quiet"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, IsEmpty());
+  std::size_t tensors = 0;
+  const nlohmann::json batches = report()["batches"];
+  for (const auto& batch : batches) tensors += batch["tensors"].size();
+  EXPECT_EQ(tensors, 55u);
+  EXPECT_EQ(batches.size(), 44u) << "ranks 0 and 1 share a batch";
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "out/contact_sheet.png"));
+}
+
+TEST_F(Pad, TheBatchHoldsThePaddedArrays) {
+  const std::string a = folder_.write("a.npy", npy_of("|u1", "(2, 3)", "abcdef"));
+  const std::string b = folder_.write("b.npy", npy_of("|u1", "(3, 2)", "ghijkl"));
+  ASSERT_EQ(pad({a, b}).exit_code, 0);
+  const std::string header = tool::npy_header(tool::dtype::u8, {2, 3, 3});
+  EXPECT_EQ(read_text_file(folder_ / "out/batch_u8_rank2.npy"), header + std::string("abcdef\0\0\0gh\0ij\0kl\0", 18));
+  ASSERT_EQ(pad({a, b, "--crop", "min"}).exit_code, 0);
+  EXPECT_EQ(read_text_file(folder_ / "out/batch_u8_rank2.npy"),
+            tool::npy_header(tool::dtype::u8, {2, 2, 2}) + "abdeghij");
+  ASSERT_EQ(pad({a, b, "--crop", "1,4"}).exit_code, 0);
+  EXPECT_EQ(read_text_file(folder_ / "out/batch_u8_rank2.npy"),
+            tool::npy_header(tool::dtype::u8, {2, 1, 4}) + std::string("abc\0gh\0\0", 8));
+}
+
+TEST_F(Pad, BoxAndSwizzleDoNotChangeTheBytes) {
+  const std::string a = folder_.write("a.npy", npy_of("<f4", "(41, 70)", counting_bytes(41 * 70 * 4)));
+  const std::string b = folder_.write("b.npy", npy_of("<f4", "(70, 33)", counting_bytes(70 * 33 * 4, 9)));
+  ASSERT_EQ(pad({a, b}).exit_code, 0);
+  const std::string batch = read_text_file(folder_ / "out/batch_f32_rank2.npy");
+  for (const char* swizzle : {"32", "64", "128"}) {
+    ASSERT_EQ(pad({a, b, "--swizzle", swizzle, "--box", "8,5"}).exit_code, 0);
+    EXPECT_EQ(read_text_file(folder_ / "out/batch_f32_rank2.npy"), batch) << swizzle;
+    EXPECT_EQ(report()["batches"][0]["box_innermost_first"], (std::vector<int>{8, 5}));
+  }
+}
+
+TEST_F(Pad, KeepGoingWritesTheRest) {
+  const std::string good = folder_.write("good.npy", npy_of("<f4", "(2,)", "abcdefgh"));
+  const std::string bad = folder_.write("bad.png", "no picture");
+  const std::string cut = folder_.write("cut.npy", npy_of("<f4", "(3,)", "abcdefgh"));
+  expect_failure(pad({good, bad, cut}), "bad.png: it is no readable PNG");
+  EXPECT_THAT(folder_.names("out"), IsEmpty());
+
+  const tool_result result = pad({bad, good, cut, "--keep-going"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("bad.png: it is no readable PNG"), HasSubstr("cut.npy: it is truncated")));
+  EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_f32_rank1.npy", "report.json"));
+  EXPECT_EQ(report()["failures"].size(), 2u);
+}
+
+TEST_F(Pad, OneSentenceForEachBadInput) {
+  const std::string good = folder_.write("good.npy", npy_of("<f4", "(2,)", "abcdefgh"));
+  std::filesystem::create_directory(folder_ / "empty");
+  const std::pair<std::string, const char*> cases[] = {
+      {folder_ / "none.npy", "none.npy: there is no such file"},
+      {folder_ / "empty", "empty: the folder holds no"},
+      {"/dev/null", "/dev/null: it is no regular file"},
+      {folder_.write("a.txt", "text"), "a.txt: it is no kind of file this tool reads"},
+      {folder_.write("a.png", ""), "a.png: it is empty"},
+      {folder_.write("a.jpg", "\xff\xd8\xff\xe0"), "a.jpg: it is no readable JPEG"},
+      {folder_.write("zero.npy", npy_of("<f4", "(0, 2)", "")), "zero.npy: shape [0, 2] has a dimension of zero size"},
+      {folder_.write("a.safetensors", safetensors_file("{]", "")), "a.safetensors: its safetensors header is no JSON"},
+  };
+  for (const auto& [input, sentence] : cases) {
+    expect_failure(pad({good, input}), sentence);
+    EXPECT_THAT(folder_.names("out"), IsEmpty());
+  }
+  expect_failure(pad({good, "--max-bytes", "100"}), "--max-bytes allows");
+  expect_failure(pad({good, "--crop", "1,2,3"}), "--crop names 3 dimensions");
+  expect_failure(pad({good, "--box", "3"}), "batch_f32_rank1: T18");
+}
+
+TEST_F(Pad, NoSpaceLeavesNoPartialFile) {
+  const std::string file = folder_.write("a.npy", npy_of("|u1", "(100000,)", counting_bytes(100000)));
+  const tool_result result =
+      run_program({"/bin/sh", "-c",
+                   "ulimit -f 16; exec " TMAP_TOOL " pad " + file + " --engine simulator --out " + folder_ / "out"});
+  expect_failure(result, "out/batch_u8_rank1.npy: it cannot be written (File too large)");
+  EXPECT_THAT(folder_.names("out"), IsEmpty());
+}
+
+TEST_F(Pad, TheFolderMustBeOne) {
+  const std::string file = folder_.write("a.npy", npy_of("|u1", "(1,)", "a"));
+  folder_.write("out", "a file");
+  expect_failure(pad({file}), "out: ");
+}
+
+TEST_F(Pad, AWrongCommandLineIsTwo) {
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{{"--nonsense"},
+                                                                                     {"--swizzle", "48"},
+                                                                                     {"--crop", "3,x"},
+                                                                                     {"--crop", "0"},
+                                                                                     {"--box", "0"},
+                                                                                     {"--engine", "cpu"}}) {
+    std::vector<std::string> arguments{"a.npy"};
+    arguments.insert(arguments.end(), wrong.begin(), wrong.end());
+    const tool_result result = pad(arguments);
+    EXPECT_EQ(result.exit_code, 2) << wrong[0] << wrong.back();
+    EXPECT_THAT(result.err, StartsWith("tmap: "));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out"));
+  }
+}
+
+TEST_F(Pad, WithoutAGpuItSaysSoFirst) {
+  const std::string file = folder_.write("a.npy", npy_of("|u1", "(1,)", "a"));
+  const tool_result asked = run_tmap({"pad", file, "--out", folder_ / "out", "--engine", "gpu"});
+  const tool_result chosen = run_tmap({"pad", file, "--out", folder_ / "out"});
+  EXPECT_EQ(chosen.exit_code, 0);
+  if (asked.exit_code == 0) {
+    EXPECT_THAT(chosen.out, AllOf(StartsWith("engine: gpu, "), HasSubstr("(found)")));
+  } else {
+    EXPECT_THAT(asked.err, StartsWith("tmap pad: no usable GPU: "));
+    EXPECT_THAT(chosen.out, StartsWith("engine: simulator (no usable GPU: "));
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing
