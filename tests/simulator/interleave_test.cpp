@@ -48,8 +48,11 @@ TEST(interleave, of_32_bytes_swaps_chunks_in_every_other_line) {
   auto m = image(interleave::bytes_32);
   ASSERT_EQ(m.load({0, 1, 0}), 2u * 128);
   EXPECT_EQ(m.tile[0], 32u + 1);
+  EXPECT_EQ(m.tile[31], 32u + 31 + 1) << "four units of 32 bytes";
   EXPECT_EQ(m.tile[32 + 4], 96u + 32 + 1) << "image 1, its chunk 0 in place 1";
   EXPECT_EQ(m.tile[32], 96u + 32 + 4 + 1);
+  ASSERT_EQ(m.load({1, 1, 0}), 2u * 128);
+  EXPECT_EQ(m.tile[0], 32u + 8 + 1) << "unit 1 begins after eight words";
 }
 
 TEST(interleave, lays_rows_without_gaps_under_a_swizzle) {

@@ -54,6 +54,8 @@ TEST(reduction, add_keeps_denormals_unless_the_type_flushes) {
   EXPECT_EQ(reduced<u32>(reduction::add, element_type::f32, 1, 1), 2u);
   EXPECT_EQ(reduced<u32>(reduction::add, element_type::f32_ftz, 1, 0x3f800000), 0x3f800000u);
   EXPECT_EQ(reduced<u32>(reduction::add, element_type::f32_ftz, 0x80000001, 0x80000001), 0x80000000u);
+  EXPECT_EQ(reduced<u32>(reduction::add, element_type::f32, 0x00400000, 0x00400000), 0x00800000u);
+  EXPECT_EQ(reduced<u32>(reduction::add, element_type::f32_ftz, 0x00400000, 0x00400000), 0u) << "before they add up";
   EXPECT_EQ(reduced<u32>(reduction::add, element_type::tf32_ftz, 0x00800001, 0x80800000), 0u) << "the sum is denormal";
   EXPECT_EQ(reduced<u32>(reduction::add, element_type::tf32, 0x3f800001, 0), 0x3f800001u) << "not rounded to TF32";
   EXPECT_EQ(reduced<u16>(reduction::add, element_type::f16, 1, 0x8002), 0x8001u);
