@@ -38,10 +38,11 @@ std::vector<std::uint64_t> strides(const tensor_spec& spec) {
   return {spec.global_stride_bytes, spec.global_stride_bytes + spec.rank - 1};
 }
 
-TEST(Group, EqualTypeAndRankInOrderOfAppearance) {
-  const std::vector<tensor> tensors{shaped(dtype::f32, {2, 3}), shaped(dtype::f16, {2, 3}), shaped(dtype::f32, {9}),
-                                    shaped(dtype::f32, {5, 1}), shaped(dtype::f32, {})};
-  EXPECT_THAT(group(tensors), ElementsAre(ElementsAre(0, 3), ElementsAre(1), ElementsAre(2, 4)));
+TEST(Group, EqualTypeAndRankAndPicturesApart) {
+  std::vector<tensor> tensors{shaped(dtype::f32, {2, 3}), shaped(dtype::f16, {2, 3}), shaped(dtype::f32, {9}),
+                              shaped(dtype::f32, {5, 1}), shaped(dtype::f32, {}),     shaped(dtype::f32, {8, 8})};
+  tensors.back().picture = true;
+  EXPECT_THAT(group(tensors), ElementsAre(ElementsAre(0, 3), ElementsAre(1), ElementsAre(2, 4), ElementsAre(5)));
 }
 
 TEST(BatchShape, LargestSmallestOrAsked) {

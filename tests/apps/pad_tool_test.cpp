@@ -49,13 +49,13 @@ TEST_F(Pad, TwentyFourPicturesOfEverySize) {
   EXPECT_THAT(result.out, StartsWith("engine: simulator (as asked)\nread 24 tensors"));
   EXPECT_THAT(result.out, ::testing::EndsWith("out/contact_sheet.png\n"));
   EXPECT_THAT(result.err, IsEmpty());
-  EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_u8_rank3.npy", "contact_sheet.png", "report.json"));
+  EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_pictures.npy", "contact_sheet.png", "report.json"));
   const auto batch = report()["batches"][0];
   EXPECT_EQ(batch["shape"], (std::vector<int>{24, 71, 69, 3}));
   EXPECT_EQ(batch["tensors"].size(), 24u);
   EXPECT_EQ(batch["tensors"][0]["route"], "tensor map");
   EXPECT_GT(batch["repitched_tensors"], 0);
-  EXPECT_EQ(read_text_file(folder_ / "out/batch_u8_rank3.npy").size(), 128 + 24u * 71 * 69 * 3);
+  EXPECT_EQ(read_text_file(folder_ / "out/batch_pictures.npy").size(), 128 + 24u * 71 * 69 * 3);
 }
 
 TEST_F(Pad, FiftyFiveTensorsOfMixedTypes) {

@@ -100,7 +100,6 @@ std::vector<batch_picture> find_pictures(const batch_plan& plan, const std::vect
   std::vector<batch_picture> pictures;
   for (std::size_t i = 0; i < plan.members.size() && pictures.size() < most_sheet_pictures; ++i) {
     const tensor& t = tensors[plan.members[i]];
-    if (!t.picture) continue;
     pictures.push_back({reinterpret_cast<const std::uint8_t*>(batch.data()) + i * slice,
                         std::min(t.shape[1], plan.shape[1]), std::min(t.shape[0], plan.shape[0])});
   }

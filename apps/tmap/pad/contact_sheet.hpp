@@ -14,7 +14,7 @@ namespace tmap::tool {
 inline constexpr std::size_t most_sheet_pictures = 1024;
 
 /// The pictures of a batch [B, H, W, channels] as they stand in it, one cell each: pixels from the batch's bytes,
-/// padding hatched. Draws the members that are pictures.
+/// padding hatched.
 drawing::picture draw_contact_sheet(const batch_plan& plan, const std::vector<tensor>& tensors,
                                     std::span<const std::byte> batch);
 

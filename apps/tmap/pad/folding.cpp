@@ -40,7 +40,7 @@ std::vector<std::vector<std::size_t>> group(const std::vector<tensor>& tensors) 
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<std::size_t>& members) {
       const tensor& first = tensors[members.front()];
-      return first.type == tensors[i].type && rank(first) == rank(tensors[i]);
+      return first.type == tensors[i].type && first.picture == tensors[i].picture && rank(first) == rank(tensors[i]);
     });
     if (same == groups.end()) {
       groups.push_back({i});

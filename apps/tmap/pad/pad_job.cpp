@@ -124,8 +124,7 @@ class pad_run {
   }
 
   outcome<void> draw(const batch_plan& plan, std::span<const std::byte> dense) {
-    const auto is_picture = [&](std::size_t member) { return record_.tensors[member].picture; };
-    if (std::none_of(plan.members.begin(), plan.members.end(), is_picture)) return {};
+    if (!record_.tensors[plan.members.front()].picture) return {};
     const std::vector<std::byte> png = draw_contact_sheet(plan, record_.tensors, dense).png();
     const std::filesystem::path path = request_.out / "contact_sheet.png";
     if (png.empty()) return refuse("{}: there is not enough memory for it", path.string());

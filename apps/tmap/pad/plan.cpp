@@ -113,7 +113,9 @@ outcome<batch_plan> plan_batch(const std::vector<tensor>& tensors, const std::ve
   plan.members = members;
   std::vector<shape_t> shapes;
   for (const std::size_t member : members) shapes.push_back(ranked(tensors[member]));
-  plan.name = fmt::format("batch_{}_rank{}", info(plan.type).name, shapes.front().size());
+  plan.name = tensors[members.front()].picture
+                  ? "batch_pictures"
+                  : fmt::format("batch_{}_rank{}", info(plan.type).name, shapes.front().size());
   plan.shape = batch_shape(shapes, options);
   const auto named = [&](const std::string& cause) { return refuse("{}: {}", plan.name, cause); };
   if (const auto size = check_size(plan, options, members.size()); !size) return named(size.error());

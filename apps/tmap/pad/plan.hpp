@@ -31,7 +31,7 @@ struct axis_run {
 /// Everything about one batch that can be known before a byte moves. The addresses in the specs are offsets into the
 /// buffer of all sources and into that of all destinations; both have pitches a tensor map may have.
 struct batch_plan {
-  std::string name;  ///< "batch_u8_rank3"
+  std::string name;  ///< "batch_f32_rank2" or "batch_pictures"
   dtype type{};
   std::vector<std::size_t> members;  ///< places in the list of all tensors
   shape_t shape;                     ///< of one padded tensor, outermost first
@@ -49,7 +49,8 @@ struct batch_plan {
   bool repitched(std::size_t member) const;
 };
 
-/// The tensors of equal type and rank, in order of first appearance. A scalar counts as one element of rank 1.
+/// The tensors of equal type and rank, in order of first appearance. A scalar counts as one element of rank 1; pictures
+/// are among themselves, so that an array of many channels does not widen them.
 std::vector<std::vector<std::size_t>> group(const std::vector<tensor>& tensors);
 
 /// The common shape: the largest size of each dimension, or what the options crop to.
