@@ -61,9 +61,9 @@ __device__ void load_tile(void* shared, acquired_map map, const std::int32_t (&c
   ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, shared, map.get(), coordinates, barrier.word());
 }
 
-/// Starts storing the tile in `shared` at `coordinates`. What lies outside the tensor is dropped, along dimension 0 only
-/// from the next multiple of 16 bytes on (docs/measurements/copy_engine_semantics.md). It belongs to this
-/// thread's open group of stores.
+/// Starts storing the tile in `shared` at `coordinates`. What lies outside the tensor is dropped, along dimension 0
+/// only from the next multiple of 16 bytes on (docs/measurements/copy_engine_semantics.md). It belongs to this thread's
+/// open group of stores.
 template <std::uint32_t Rank>
 __device__ void store_tile(acquired_map map, const std::int32_t (&coordinates)[Rank], const void* shared) {
   static_assert(1 <= Rank && Rank <= 5);
