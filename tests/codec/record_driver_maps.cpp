@@ -4,38 +4,21 @@
 // driver.
 
 #include <cuda_runtime_api.h>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <tmap/encode.hpp>
 
 #include <cstdio>
-#include <ctime>
 
 #include "support/golden_file.hpp"
+#include "support/gpu_origin.hpp"
 #include "support/structured_specs.hpp"
 
 namespace {
 
 using namespace tmap;
 
-std::string gpu_name() {
-  cudaDeviceProp properties{};
-  return cudaGetDeviceProperties(&properties, 0) == cudaSuccess ? properties.name : "unknown";
-}
-
-/// The kernel module's own line names the driver's version; the runtime knows only the CUDA version it offers.
-std::string driver_version() {
-  std::ifstream file{"/proc/driver/nvidia/version"};
-  std::string line;
-  std::getline(file, line);
-  int cuda_version = 0;
-  cudaDriverGetVersion(&cuda_version);
-  return fmt::format("CUDA {}.{}, {}", cuda_version / 1000, cuda_version % 1000 / 10, line);
-}
-
 void print_header() {
-  fmt::print("# GPU: {}\n# driver: {}\n# date: {:%Y-%m-%d}\n", gpu_name(), driver_version(),
-             fmt::gmtime(std::time(nullptr)));
+  fmt::print("{}", testing::gpu_origin());
   fmt::print("# kind {} {} word[16]\n", testing::spec_columns, testing::im2col_columns);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "conformance/case_source.hpp"
 #include "conformance/golden_record.hpp"
-#include "conformance/gpu_origin.hpp"
 #include "conformance/tile_contract.hpp"
+#include "support/gpu_origin.hpp"
 
 #include <cstdlib>
 #include <iostream>
@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::size_t stretch = 512;
 constexpr int most_messages = 5;
+constexpr const char* heading =
+    "# What the copy engine left behind for each case of tests/conformance: a digest a case, in order.\n";
 
 /// An outcome whose bytes outlive the engine's call.
 struct kept_outcome {
@@ -56,7 +58,7 @@ std::vector<std::uint32_t> compare_engines(cuda::std::span<const tile_case> case
 void record(cuda::std::span<const tile_case> cases, std::vector<std::uint32_t> digests) {
   const char* folder = std::getenv("TMAP_RECORD_DIR");
   if (folder == nullptr || ::testing::Test::HasFailure()) return;
-  const golden_record record{gpu_origin(), digest_of_cases(cases), std::move(digests)};
+  const golden_record record{heading + testing::gpu_origin(), digest_of_cases(cases), std::move(digests)};
   EXPECT_TRUE(write_record(std::string{folder} + "/tile_digests.txt", record));
   EXPECT_TRUE(write_fidelity_counts(std::string{folder} + "/fidelity_counts.inc", count_features(cases)));
 }

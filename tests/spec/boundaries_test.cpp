@@ -108,8 +108,19 @@ TEST(Boundaries, ElementStride) {
   EXPECT_EQ(step(1, 1), "legal");
   EXPECT_EQ(step(1, 8), "legal");
   EXPECT_EQ(step(1, 9), "T20");
-  EXPECT_EQ(step(0, 0), "legal") << "ignored without an interleave";
-  EXPECT_EQ(step(0, 99), "legal") << "ignored without an interleave";
+  EXPECT_EQ(step(0, 8), "legal");
+  EXPECT_EQ(step(0, 0), "T20") << "of no effect without an interleave, but the driver refuses it";
+}
+
+TEST(Boundaries, ColumnBytes) {
+  const auto column = [](std::uint32_t channels, std::uint32_t pixels) {
+    im2col_spec spec = testing::plain_im2col_spec();
+    spec.channels_per_pixel = channels;
+    spec.pixels_per_column = pixels;
+    return broken_rules(spec).contains(rule::t37_box_bytes);
+  };
+  EXPECT_FALSE(column(64, 912)) << "233,472 bytes of f32";
+  EXPECT_TRUE(column(64, 913));
 }
 
 TEST(Boundaries, LastByteAndLastAddress) {

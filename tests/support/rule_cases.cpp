@@ -103,6 +103,7 @@ void add_box(case_list& cases) {
   cases.packed(rule::t19_inner_box_packed_type, "64", element_type::u4_align16, [](auto& s) { s.box_dim[0] = 64; });
   cases.tiled(rule::t20_element_stride_range, "step 0", [](auto& s) { s.element_stride[1] = 0; });
   cases.tiled(rule::t20_element_stride_range, "step 9", [](auto& s) { s.element_stride[1] = 9; });
+  cases.tiled(rule::t20_element_stride_range, "inner step 0", [](auto& s) { s.element_stride[0] = 0; });
   cases.interleaved(rule::t20_element_stride_range, "inner step 9, interleaved", interleave::bytes_16,
                     [](auto& s) { s.element_stride[0] = 9; });
   cases.tiled(rule::t35_tile_fits_shared_memory, "228 KiB", [](auto& s) {
@@ -154,6 +155,11 @@ void add_im2col(case_list& cases) {
   cases.im2col(rule::i02_lower_corner_range, "-129", [](auto& s) { s.lower_corner[1] = -129; });
   cases.im2col(rule::i03_upper_corner_range, "128", [](auto& s) { s.upper_corner[0] = 128; });
   cases.im2col(rule::i04_box_area, "nothing between the corners", [](auto& s) { s.lower_corner[0] = 31; });
+  cases.im2col(rule::i04_box_area, "nothing between the corners, interleaved", [](auto& s) {
+    s.tensor.interleave = interleave::bytes_16;
+    s.tensor.global_dim[0] = 4;
+    s.lower_corner[0] = 4;
+  });
   cases.im2col(rule::i05_channels_range, "0", [](auto& s) { s.channels_per_pixel = 0; });
   cases.im2col(rule::i05_channels_range, "260", [](auto& s) { s.channels_per_pixel = 260; });
   cases.im2col(rule::i06_pixels_range, "0", [](auto& s) { s.pixels_per_column = 0; });

@@ -99,8 +99,7 @@ class structured_specs {
     for (const std::uint32_t extent : {1u, 16u, 255u, 256u}) {
       keep_changed(spec, [&](tensor_spec& s) { s.box_dim[axis] = extent; });
     }
-    // Dimension 0's element stride means nothing here: the values out of range show what the driver writes for them.
-    for (const std::uint32_t step : {0u, 2u, 3u, 5u, 8u, 9u}) {
+    for (const std::uint32_t step : {2u, 3u, 5u, 8u}) {
       keep_changed(spec, [&](tensor_spec& s) { s.element_stride[axis] = step; });
     }
     if (axis + 1 >= spec.rank) return;

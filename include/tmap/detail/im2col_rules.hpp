@@ -31,12 +31,19 @@ TMAP_HOST_DEVICE constexpr void check_im2col_rank(const tensor_spec& spec, Repor
   if (spec.rank < min_im2col_rank || spec.rank > max_rank) report(rule::i01_rank, -1, spec.rank, max_rank);
 }
 
-/// I04, along one spatial axis (0 is W). `found` is the signed extent.
+/// The dimension of the tensor that a spatial axis (0 is W) is: behind the channels, or, with an interleave, whose
+/// channels lie inside a unit of dimension 0, from dimension 0 on.
+TMAP_HOST_DEVICE constexpr std::uint32_t spatial_dimension(const tensor_spec& spec, std::uint32_t axis) {
+  return spec.interleave == interleave::none ? axis + 1 : axis;
+}
+
+/// I04, along one spatial axis. `found` is the signed extent, in the 32 bits in which the driver computes it.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_box_extent(const tensor_spec& spec, std::uint32_t axis, std::int64_t lower,
                                                  std::int64_t upper, Report& report) {
-  const auto dim = static_cast<std::int64_t>(clamp_above(spec.global_dim[axis + 1], max_global_dim));
-  const std::int64_t extent = dim + upper - lower;
+  const std::uint64_t dim = spec.global_dim[spatial_dimension(spec, axis)];
+  const auto wrapped = static_cast<std::uint32_t>(dim + static_cast<std::uint64_t>(upper - lower));
+  const auto extent = static_cast<std::int64_t>(static_cast<std::int32_t>(wrapped));
   if (extent < 1) report(rule::i04_box_area, static_cast<std::int32_t>(axis), static_cast<std::uint64_t>(extent), 1);
 }
 
@@ -82,6 +89,13 @@ TMAP_HOST_DEVICE constexpr std::uint64_t column_bytes(element_type type, std::ui
                        clamp_above(channels, max_channels_per_pixel) * clamp_above(pixels, max_pixels_per_column));
 }
 
+/// T37 and T35, for one column.
+template <class Report>
+TMAP_HOST_DEVICE constexpr void check_column_size(std::uint64_t bytes, const device_limits& limits, Report& report) {
+  if (bytes > max_box_bytes) report(rule::t37_box_bytes, -1, bytes, max_box_bytes);
+  check_tile_size(bytes, limits, report);
+}
+
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_im2col(const im2col_spec& spec, const device_limits& limits, Report&& report) {
   check_tensor(spec.tensor, spec.channels_per_pixel, limits, report);
@@ -89,7 +103,7 @@ TMAP_HOST_DEVICE constexpr void check_im2col(const im2col_spec& spec, const devi
   check_corners(spec, report);
   check_channels(spec.channels_per_pixel, report);
   check_pixels(spec.pixels_per_column, report);
-  check_tile_size(column_bytes(spec.tensor.type, spec.channels_per_pixel, spec.pixels_per_column), limits, report);
+  check_column_size(column_bytes(spec.tensor.type, spec.channels_per_pixel, spec.pixels_per_column), limits, report);
 }
 
 /// W02, and I04 along W
@@ -135,7 +149,7 @@ TMAP_HOST_DEVICE constexpr void check_im2col_wide(const im2col_wide_spec& spec, 
   check_wide_modes(spec, limits, report);
   check_wide_corners(spec, report);
   const std::uint32_t pixels = whole_128 ? 128 : spec.pixels_per_column;
-  check_tile_size(column_bytes(spec.tensor.type, spec.channels_per_pixel, pixels), limits, report);
+  check_column_size(column_bytes(spec.tensor.type, spec.channels_per_pixel, pixels), limits, report);
 }
 
 /// One name for the three kinds of spec.

@@ -133,11 +133,10 @@ TMAP_HOST_DEVICE constexpr void check_inner_box(const tensor_spec& spec, std::ui
   }
 }
 
-/// T20. The element stride of dimension 0 counts only in an interleaved layout.
+/// T20. The driver judges dimension 0 too, whose element stride has no effect without an interleave.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_element_strides(const tensor_spec& spec, Report& report) {
-  const std::uint32_t first = spec.interleave == interleave::none ? 1 : 0;
-  for (std::uint32_t axis = first; axis < readable_rank(spec); ++axis) {
+  for (std::uint32_t axis = 0; axis < readable_rank(spec); ++axis) {
     const std::uint32_t step = spec.element_stride[axis];
     if (step < 1 || step > max_element_stride) {
       report(rule::t20_element_stride_range, static_cast<std::int32_t>(axis), step, max_element_stride);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "conformance/gpu_origin.hpp"
+#include "support/gpu_origin.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace tmap::conformance {
+namespace tmap::testing {
 namespace {
 
 /// "580.159.04", from the kernel module; the CUDA version the driver speaks where that is hidden.
@@ -30,9 +30,8 @@ std::string gpu_origin() {
   const std::time_t now = std::time(nullptr);
   std::strftime(day, sizeof day, "%Y-%m-%d", std::gmtime(&now));
   std::ostringstream text;
-  text << "# What the copy engine left behind for each case of tests/conformance: a digest a case, in order.\n"
-       << "# GPU: " << device.name << "\n# driver: " << driver_version() << "\n# date: " << day << '\n';
+  text << "# GPU: " << device.name << "\n# driver: " << driver_version() << "\n# date: " << day << '\n';
   return text.str();
 }
 
-}  // namespace tmap::conformance
+}  // namespace tmap::testing
