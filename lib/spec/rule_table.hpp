@@ -142,7 +142,8 @@ inline constexpr rule_info rule_table[] = {
      "im2col: every `upper_corner` fits 16 bits (rank 3), 8 bits (rank 4) or 5 bits (rank 5), signed.",
      "upper_corner[{axis}] is {signed_found}, must be at least -{allowed} and below {allowed}", im2col_page},
     {rule::i04_box_area, "I04", fatal, in_spec, true,
-     "im2col: the bounding box [lower_corner, dim + upper_corner) is not empty along any spatial axis, in 32-bit arithmetic.",
+     "im2col: the bounding box [lower_corner, dim + upper_corner) is not empty along any spatial axis; the sum wraps "
+     "at 32 bits.",
      "the bounding box has extent {signed_found} along spatial axis {axis}, must be at least {allowed}", im2col_page},
     {rule::i05_channels_range, "I05", fatal, in_spec, true, "im2col: `channels_per_pixel` is from 1 to 256.",
      "channels_per_pixel is {found}, must be from 1 to {allowed}", im2col_page},

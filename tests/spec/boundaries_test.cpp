@@ -123,6 +123,28 @@ TEST(Boundaries, ColumnBytes) {
   EXPECT_TRUE(column(64, 913));
 }
 
+/// What the driver answered (docs/measurements/copy_engine_semantics.md, section 9).
+TEST(Boundaries, BoundingBoxOfIm2col) {
+  const auto empty = [](std::uint64_t w, std::int32_t lower, std::int32_t upper) {
+    im2col_spec spec = testing::plain_im2col_spec();
+    spec.tensor.rank = 3;
+    spec.tensor.global_dim[1] = w;
+    spec.lower_corner[0] = lower;
+    spec.upper_corner[0] = upper;
+    return broken_rules(spec).contains(rule::i04_box_area);
+  };
+  constexpr std::uint64_t two_31 = std::uint64_t{1} << 31;
+  EXPECT_FALSE(empty(64, 0, -63));
+  EXPECT_TRUE(empty(64, 0, -64));
+  EXPECT_TRUE(empty(64, 64, 0));
+  EXPECT_FALSE(empty(two_31 - 1, 100, -100));
+  EXPECT_TRUE(empty(two_31 - 1, -100, 100));
+  EXPECT_TRUE(empty(two_31, 0, 0));
+  EXPECT_FALSE(empty(two_31, 100, -100));
+  EXPECT_TRUE(empty(2 * two_31, 0, 0));
+  EXPECT_FALSE(empty(2 * two_31, -100, 100));
+}
+
 TEST(Boundaries, LastByteAndLastAddress) {
   constexpr std::uint64_t end = std::uint64_t{1} << 57;
   constexpr std::uint64_t bytes = 64 * 32 * 16 * 4;

@@ -37,13 +37,14 @@ TMAP_HOST_DEVICE constexpr std::uint32_t spatial_dimension(const tensor_spec& sp
   return spec.interleave == interleave::none ? axis + 1 : axis;
 }
 
-/// I04, along one spatial axis. `found` is the signed extent, in the 32 bits in which the driver computes it.
+/// I04, along one spatial axis. `found` is the signed extent; as in the driver, dim + upper corner
+/// wraps at 32 bits.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_box_extent(const tensor_spec& spec, std::uint32_t axis, std::int64_t lower,
                                                  std::int64_t upper, Report& report) {
   const std::uint64_t dim = spec.global_dim[spatial_dimension(spec, axis)];
-  const auto wrapped = static_cast<std::uint32_t>(dim + static_cast<std::uint64_t>(upper - lower));
-  const auto extent = static_cast<std::int64_t>(static_cast<std::int32_t>(wrapped));
+  const auto end = static_cast<std::int32_t>(static_cast<std::uint32_t>(dim + static_cast<std::uint64_t>(upper)));
+  const std::int64_t extent = end - lower;
   if (extent < 1) report(rule::i04_box_area, static_cast<std::int32_t>(axis), static_cast<std::uint64_t>(extent), 1);
 }
 
