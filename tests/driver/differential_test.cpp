@@ -75,6 +75,19 @@ TEST_F(DriverVerdict, TheSpecsThatBreakNothingAreAccepted) {
   EXPECT_FALSE(refused(plain_im2col_spec()));
 }
 
+TEST_F(DriverVerdict, UnusualSpecsAreAccepted) {
+  const auto accepts = [](auto change) {
+    tensor_spec spec = plain_spec();
+    change(spec);
+    return !refused(spec);
+  };
+  EXPECT_TRUE(accepts([](auto& s) { s.global_dim[1] = std::uint64_t{1} << 32; })) << "a dim no copy may use";
+  EXPECT_TRUE(accepts([](auto& s) { s.global_stride_bytes[0] = 0; })) << "every row the same";
+  EXPECT_TRUE(accepts([](auto& s) { s.global_stride_bytes[0] = 16; })) << "rows that overlap";
+  EXPECT_TRUE(accepts([](auto& s) { s.global_address = 0; })) << "a null base";
+  EXPECT_TRUE(accepts([](auto& s) { s.global_dim[0] = s.global_dim[1] = 1; })) << "a box larger than the tensor";
+}
+
 /// Mismatches by the rules we found, so that one failure does not bury the others.
 class mismatches {
  public:
