@@ -20,8 +20,9 @@ test: all
 	bash tests/run.sh $(BUILD)
 
 bench: configure
-	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench
+	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench use_bench
 	$(BUILD)/apps/bench/encode_bench
+	$(BUILD)/apps/bench/use_bench
 
 format:
 	git ls-files '*.hpp' '*.cpp' '*.cuh' '*.cu' '*.h' | xargs clang-format -i

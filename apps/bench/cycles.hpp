@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Cycle counts that the threads of a kernel write down, and the host's medians and table rows of them.
+
+#include <tmap/config.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "bench/timing.hpp"
+
+namespace tmap::bench {
+
+/// Where a kernel puts its cycles: for each figure, for each block, so many samples. Device memory.
+struct cycle_log {
+  static constexpr std::uint32_t unwritten = ~0u;
+
+  std::uint32_t* cycles;
+  std::uint32_t blocks;
+  std::uint32_t samples;
+
+#if defined(__CUDACC__)
+  __device__ void put(std::uint32_t figure, std::uint32_t sample, std::uint32_t value) const {
+    put_at(blockIdx.x, figure, sample, value);
+  }
+  __device__ void put_at(std::uint32_t block, std::uint32_t figure, std::uint32_t sample, std::uint32_t value) const {
+    cycles[(figure * blocks + block) * samples + sample] = value;
+  }
+#endif
+};
+
+/// The samples of one figure.
+class cycle_counts {
+ public:
+  void add(const std::uint32_t* first, const std::uint32_t* last) { values_.insert(values_.end(), first, last); }
+
+  /// "median (tenth to ninetieth percentile)", divided by `per`; all were written.
+  std::string text(double per = 1) const {
+    std::vector<std::uint32_t> sorted = values_;
+    std::sort(sorted.begin(), sorted.end());
+    require(!sorted.empty() && sorted.back() != cycle_log::unwritten);
+    const auto at = [&](std::size_t percent) { return sorted[(sorted.size() - 1) * percent / 100] / per; };
+    char buffer[64];
+    std::snprintf(buffer, sizeof(buffer), per == 1 ? "%.0f (%.0f to %.0f)" : "%.1f (%.1f to %.1f)", at(50), at(10),
+                  at(90));
+    return buffer;
+  }
+
+ private:
+  std::vector<std::uint32_t> values_;
+};
+
+inline void print_row(const std::string& name, const std::vector<std::string>& cells) {
+  std::printf("| %s |", name.c_str());
+  for (const std::string& cell : cells) std::printf(" %s |", cell.c_str());
+  std::printf("\n");
+}
+
+inline void print_head(const char* title, const char* name, const std::vector<std::string>& columns) {
+  std::printf("\n%s\n\n", title);
+  print_row(name, columns);
+  std::printf("|---|");
+  for (std::size_t i = 0; i < columns.size(); ++i) std::printf("---|");
+  std::printf("\n");
+}
+
+}  // namespace tmap::bench

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The kernels of use_bench: each logs what a thread or warp that uses tensor maps waits for. Every load moves one 1 KiB
+// tile and is timed by the thread that issues it, from the instruction to the end of the wait on its barrier. Its data
+// is warm: the same thread has just loaded the same bytes through another map.
+#include <tmap/device/encode_warp.cuh>
+#include <tmap/device/patch_source.cuh>
+#include <tmap/device/tile_copy.cuh>
+
+#include <cuda/atomic>
+#include <cuda/ptx>
+
+#include "bench/cycles.hpp"
+
+namespace tmap::bench {
+namespace {
+
+constexpr std::uint32_t tile_columns = 32;
+constexpr std::uint32_t tile_rows = 8;
+constexpr std::uint32_t tile_words = tile_columns * tile_rows;
+constexpr std::uint32_t tile_bytes = tile_words * sizeof(std::uint32_t);
+constexpr std::uint32_t tiles = 512;           // each block has as many slots: its slot s holds a map of tile s
+constexpr std::uint32_t prefetch_lead = 3000;  // cycles between an early prefetch and the load
+constexpr std::uint32_t located_maps = 16;
+
+struct map_set {
+  tensor_map maps[located_maps];
+};
+__constant__ map_set constant_maps;
+
+/// What every kernel is given.
+struct inputs {
+  tensor_map all_tiles;     // every tile, by its row
+  const tensor_map* slots;  // those of block 0, of block 1, ...
+  std::uint32_t first;      // the first tile of this launch: each launch uses slots that no earlier one has
+  cycle_log log;
+
+  __device__ std::uint32_t tile(std::uint32_t i) const { return first + i; }
+  __device__ const tensor_map* slot(std::uint32_t i) const { return slots + blockIdx.x * tiles + tile(i); }
+};
+
+struct workspace {
+  alignas(128) std::uint32_t tile[tile_words];
+  device::tile_barrier barrier;
+};
+
+struct nothing {
+  __device__ void operator()() const {}
+};
+
+template <class Work>
+__device__ std::uint32_t timed(const Work& work) {
+  const long long start = clock64();
+  work();
+  return static_cast<std::uint32_t>(clock64() - start);
+}
+
+__device__ void pause(std::uint32_t cycles) {
+  const long long start = clock64();
+  while (clock64() - start < cycles) {
+  }
+}
+
+/// One thread's loads, one at a time.
+class timed_loads {
+ public:
+  __device__ timed_loads(const tensor_map& all_tiles, workspace& shared) : all_tiles_(all_tiles), shared_(shared) {
+    shared_.barrier.init(1);
+    device::fence_barrier_init();
+  }
+
+  /// Loads a tile through the map of it alone, after `before`: the cycles of both. It issues the instruction behind
+  /// `load_tile` itself, because some figures are about maps that this block has not acquired.
+  template <class Before = nothing>
+  __device__ std::uint32_t load(const tensor_map* map, std::uint32_t tile, const Before& before = {}) {
+    return load_rows(map, 0, tile, before);
+  }
+
+  /// Makes the tile's data warm without touching its own map.
+  __device__ void warm(std::uint32_t tile) {
+    load_rows(device::parameter_map(all_tiles_).get(), static_cast<std::int32_t>(tile * tile_rows), tile, nothing{});
+  }
+
+ private:
+  template <class Before>
+  __device__ std::uint32_t load_rows(const tensor_map* map, std::int32_t row, std::uint32_t tile,
+                                     const Before& before) {
+    namespace ptx = cuda::ptx;
+    const std::int32_t at[] = {0, row};
+    shared_.barrier.arrive_expect(tile_bytes);
+    const std::uint32_t cycles = timed([&] {
+      before();
+      ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, shared_.tile, map, at, shared_.barrier.word());
+      shared_.barrier.wait(parity_);
+    });
+    parity_ ^= 1;
+    if (*static_cast<volatile std::uint32_t*>(shared_.tile) != tile) __trap();
+    return cycles;
+  }
+
+  const tensor_map& all_tiles_;
+  workspace& shared_;
+  std::uint32_t parity_{0};
+};
+
+/// The first copies of a block's life: nothing is warm but the level-2 cache. Figures: the acquire, the load, the load
+/// of another new map and tile, and the load of a third one whose data this block has just loaded.
+__global__ void cold_start(const __grid_constant__ inputs in) {
+  __shared__ workspace shared;
+  timed_loads loads(in.all_tiles, shared);
+  in.log.put(0, 0, timed([&] { device::acquire(in.slot(0)); }));
+  in.log.put(1, 0, loads.load(in.slot(0), in.tile(0)));
+  device::acquire(in.slot(1));
+  in.log.put(2, 0, loads.load(in.slot(1), in.tile(1)));
+  loads.warm(in.tile(2));
+  device::acquire(in.slot(2));
+  in.log.put(3, 0, loads.load(in.slot(2), in.tile(2)));
+}
+
+/// Maps never used on this multiprocessor, four for each sample.
+__global__ void first_touches(const __grid_constant__ inputs in) {
+  __shared__ workspace shared;
+  timed_loads loads(in.all_tiles, shared);
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) {
+    const auto fresh = [&](std::uint32_t which) {
+      loads.warm(in.tile(4 * i + which));
+      return in.slot(4 * i + which);
+    };
+    const std::uint32_t tile = in.tile(4 * i);
+    in.log.put(0, i, loads.load(fresh(0), tile));
+    const tensor_map* slot = fresh(1);
+    in.log.put(1, i, timed([&] { device::acquire(slot); }));
+    in.log.put(2, i, loads.load(slot, tile + 1));
+    const device::acquired_map early = device::acquire(fresh(2));
+    device::prefetch(early);
+    pause(prefetch_lead);
+    in.log.put(3, i, loads.load(early.get(), tile + 2));
+    const device::acquired_map late = device::acquire(fresh(3));
+    in.log.put(4, i, loads.load(late.get(), tile + 3, [&] { device::prefetch(late); }));
+  }
+}
+
+/// A map this thread has used before.
+__global__ void touches_again(const __grid_constant__ inputs in) {
+  __shared__ workspace shared;
+  timed_loads loads(in.all_tiles, shared);
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) {
+    const tensor_map* const slot = in.slot(i);
+    const std::uint32_t tile = in.tile(i);
+    const device::acquired_map map = device::acquire(slot);
+    const auto prefetch_early = [&] { device::prefetch(map), pause(prefetch_lead); };
+    const auto prefetch_late = [&] { device::prefetch(map); };
+    loads.load(slot, tile);
+    in.log.put(0, i, loads.load(slot, tile));
+    prefetch_early();
+    in.log.put(1, i, loads.load(slot, tile));
+    in.log.put(2, i, loads.load(slot, tile, prefetch_late));
+    in.log.put(3, i, timed([&] { device::acquire(slot); }));
+    in.log.put(4, i, loads.load(slot, tile));
+    device::acquire(slot);
+    prefetch_early();
+    in.log.put(5, i, loads.load(slot, tile));
+    device::acquire(slot);
+    in.log.put(6, i, loads.load(slot, tile, prefetch_late));
+    device::acquire(slot + 1);
+    in.log.put(7, i, loads.load(slot, tile));
+    in.log.put(8, i, timed([&] { device::acquire(slot, device::map_scope::sys); }));
+    in.log.put(9, i, loads.load(slot, tile));
+    in.log.put(10, i, timed(prefetch_late));
+  }
+}
+
+enum class map_place { parameter, constant, slot };
+
+/// The same maps in another kind of memory. Figures: first touch, touched again, first touch after an early prefetch.
+__global__ void touches_by_place(const __grid_constant__ inputs in, const __grid_constant__ map_set parameters,
+                                 map_place place) {
+  __shared__ workspace shared;
+  timed_loads loads(in.all_tiles, shared);
+  const auto map = [&](std::uint32_t i) {
+    if (place == map_place::parameter) return device::parameter_map(parameters.maps[i]);
+    if (place == map_place::constant) return device::constant_map(constant_maps.maps[i]);
+    return device::acquire(in.slots + i);
+  };
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) {
+    loads.warm(i);
+    const device::acquired_map plain = map(i);
+    in.log.put(0, i, loads.load(plain.get(), i));
+    in.log.put(1, i, loads.load(plain.get(), i));
+    const std::uint32_t other = in.log.samples + i;
+    loads.warm(other);
+    const device::acquired_map prefetched = map(other);
+    device::prefetch(prefetched);
+    pause(prefetch_lead);
+    in.log.put(2, i, loads.load(prefetched.get(), other));
+  }
+}
+
+/// `count` maps in turn, acquired and loaded once before.
+__global__ void round_robin(const __grid_constant__ inputs in, std::uint32_t count, bool shares_maps) {
+  __shared__ workspace shared;
+  timed_loads loads(in.all_tiles, shared);
+  const tensor_map* const maps = shares_maps ? in.slots : in.slot(0);
+  for (std::uint32_t i = 0; i < count; ++i) device::acquire(maps + i);
+  for (std::uint32_t i = 0; i < count; ++i) loads.load(maps + i, i);
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) in.log.put(0, i, loads.load(maps + i % count, i % count));
+}
+
+/// Lets the two blocks of a multiprocessor act in turn.
+class turns {
+ public:
+  __device__ explicit turns(std::uint32_t& turn) : turn_(turn) {}
+
+  __device__ void await(std::uint32_t turn) {
+    const long long start = clock64();
+    while (turn_.load(cuda::memory_order_acquire) != turn) {
+      if (clock64() - start > 1'000'000'000) __trap();
+      __nanosleep(100);
+    }
+  }
+  __device__ void pass() { turn_.fetch_add(1, cuda::memory_order_release); }
+
+ private:
+  cuda::atomic_ref<std::uint32_t, cuda::thread_scope_device> turn_;
+};
+
+constexpr std::uint32_t pair_steps = 8;
+
+/// What the block of this step does with the map. Even steps are the first block's, odd ones the second's.
+__device__ void act(std::uint32_t step, timed_loads& loads, const tensor_map* slot, std::uint32_t tile,
+                    const cycle_log& log, std::uint32_t sample) {
+  const auto log_load = [&](std::uint32_t figure) {
+    log.put_at(cuda::ptx::get_sreg_smid(), figure, sample, loads.load(slot, tile));
+  };
+  switch (step) {
+    case 0: loads.warm(tile), device::acquire(slot), log_load(0); break;
+    case 1: loads.warm(tile), log_load(1); break;
+    case 2: log_load(2); break;
+    case 3: device::acquire(slot); break;
+    case 4: log_load(3); break;
+    case 5: device::acquire(slot), log_load(4); break;
+    case 6: log_load(5); break;
+    default: break;
+  }
+}
+
+/// Two blocks on each multiprocessor. `counters`: for each, its blocks so far and the turn; zero before and after.
+__global__ void pair_of_blocks(const __grid_constant__ inputs in, uint2* counters) {
+  __shared__ workspace shared;
+  timed_loads loads(in.all_tiles, shared);
+  const std::uint32_t here = cuda::ptx::get_sreg_smid();
+  const std::uint32_t role = atomicAdd(&counters[here].x, 1);
+  if (role > 1) __trap();
+  turns turn(counters[here].y);
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) {
+    const tensor_map* const slot = in.slots + here * tiles + in.tile(i);
+    for (std::uint32_t step = role; step < pair_steps; step += 2) {
+      turn.await(i * pair_steps + step);
+      act(step, loads, slot, in.tile(i), in.log, i);
+      turn.pass();
+    }
+  }
+  if (role == 1) counters[here] = {};
+}
+
+/// One warp and 32 maps. Figures: one lane acquires one map; one lane all; each lane one; then 32 loads at once; and
+/// again without acquiring.
+__global__ void acquires_of_a_warp(const __grid_constant__ inputs in) {
+  constexpr std::uint32_t maps = device::warp_lanes;
+  __shared__ alignas(128) std::uint32_t landed[maps][tile_words];
+  __shared__ device::tile_barrier barrier;
+  const tensor_map* const slots = in.slot(0);
+  const bool leads = threadIdx.x == 0;
+  if (leads) barrier.init(1), device::fence_barrier_init();
+  const auto load_all = [&](std::uint32_t parity) {
+    const std::int32_t at[] = {0, 0};
+    namespace ptx = cuda::ptx;
+    barrier.arrive_expect(sizeof(landed));
+    return timed([&] {
+      for (std::uint32_t m = 0; m < maps; ++m) {
+        ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, landed[m], slots + m, at, barrier.word());
+      }
+      barrier.wait(parity);
+    });
+  };
+  const auto put = [&](std::uint32_t figure, std::uint32_t sample, std::uint32_t cycles) {
+    if (leads) in.log.put(figure, sample, cycles);
+  };
+  if (leads) load_all(0), load_all(1);
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) {
+    __syncwarp();
+    if (leads) {
+      put(0, i, timed([&] { device::acquire(slots); }));
+      put(1, i, timed([&] {
+            for (std::uint32_t m = 0; m < maps; ++m) device::acquire(slots + m);
+          }));
+    }
+    __syncwarp();
+    put(2, i, timed([&] {
+          device::acquire(slots + threadIdx.x);
+          __syncwarp();
+        }));
+    if (leads) put(3, i, load_all(0)), put(4, i, load_all(1));
+  }
+}
+
+/// What a warp pays for a map of its own. Figures: encoding it (nothing where `encodes` is false and an earlier launch
+/// has done it), acquiring it, loading through it, and all three.
+__global__ void own_map(const __grid_constant__ inputs in, const __grid_constant__ map_template base,
+                        const __grid_constant__ device::patch_array_reader source, tensor_map* slots, bool encodes) {
+  __shared__ workspace shared;
+  __shared__ device::warp_stage stage;
+  timed_loads loads(in.all_tiles, shared);
+  const bool leads = threadIdx.x == 0;
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) {
+    const std::uint32_t slot = blockIdx.x * tiles + in.tile(i);
+    if (leads) loads.warm(in.tile(i));
+    __syncwarp();
+    const std::uint32_t encoding = timed([&] {
+      if (encodes) device::encode_warp(base, source, slots, slot, 1, stage);
+    });
+    if (leads) {
+      const std::uint32_t acquiring = timed([&] { device::acquire(slots + slot); });
+      const std::uint32_t loading = loads.load(slots + slot, in.tile(i));
+      in.log.put(0, i, encoding), in.log.put(1, i, acquiring), in.log.put(2, i, loading);
+      in.log.put(3, i, encoding + acquiring + loading);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tmap::bench
