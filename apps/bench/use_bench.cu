@@ -150,12 +150,16 @@ void print_places(const bench& b) {
 }
 
 void print_capacity(const bench& b) {
-  print_head("3. Distinct maps used in turn, cycles a load.", "maps", {"all blocks the same", "each block its own"});
-  for (const std::uint32_t count : {1,  2,  4,  8,  12, 16, 20,  24,  28,  30,  31,  32,  33,  34,  36, 40,
-                                    48, 56, 64, 72, 80, 96, 112, 128, 160, 192, 256, 320, 384, 448, 512}) {
-    const std::vector<cycle_counts> same = measure(b, one_thread, {1, tiles, 1}, round_robin, count, true);
-    const std::vector<cycle_counts> own = measure(b, one_thread, {1, tiles, 1}, round_robin, count, false);
-    print_row(std::to_string(count), {same[0].text(), own[0].text()});
+  print_head(
+      "3. Distinct maps used in turn, cycles a load.", "maps",
+      {"all blocks the same", "one block alone", "each block its own, packed", "each block its own, 64 KiB apart"});
+  for (const std::uint32_t count :
+       {1, 2, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512}) {
+    const auto cell = [&](map_share share) {
+      return measure(b, one_thread, {1, tiles, 1}, round_robin, count, share)[0].text();
+    };
+    print_row(std::to_string(count), {cell(map_share::all_the_same), cell(map_share::alone),
+                                      cell(map_share::own_packed), cell(map_share::own_spread)});
   }
 }
 
@@ -173,25 +177,34 @@ void print_pairs(const bench& b) {
 }
 
 void print_warp(const bench& b) {
-  const std::vector<cycle_counts> counts = measure(b, one_warp, {5, 32, 4}, acquires_of_a_warp);
-  print_head("5. One warp, many maps.", "what", {"cycles", "per map"});
-  print_row("one lane acquires one map", {counts[0].text(), counts[0].text()});
-  print_row("one lane acquires 32 maps", {counts[1].text(), counts[1].text(32)});
-  print_row("32 lanes acquire a map each", {counts[2].text(), counts[2].text(32)});
-  print_row("32 loads at once, maps acquired just before", {counts[3].text(), counts[3].text(32)});
-  print_row("32 loads at once, touched again", {counts[4].text(), counts[4].text(32)});
+  const std::vector<cycle_counts> acquires = measure(b, one_warp, {3, 32, 4}, acquires_of_a_warp);
+  print_head("5. Many maps. The fence:", "what", {"cycles", "per map"});
+  print_row("one lane acquires one map", {acquires[0].text(), acquires[0].text()});
+  print_row("one lane acquires 32 maps", {acquires[1].text(), acquires[1].text(32)});
+  print_row("32 lanes acquire a map each", {acquires[2].text(), acquires[2].text(32)});
+  print_head("32 loads in flight, cycles a load, through so many maps in turn:", "maps",
+             {"touched again", "behind an acquire of each"});
+  for (const std::uint32_t distinct : {1, 2, 4, 8, 12, 16, 32}) {
+    const std::vector<cycle_counts> loads = measure(b, one_thread, {2, 32, 4}, loads_at_once, distinct);
+    print_row(std::to_string(distinct), {loads[0].text(32), loads[1].text(32)});
+  }
+  const std::vector<cycle_counts> waits = measure(b, one_warp, {2, 32, 4}, waits_of_a_warp);
+  print_head("One load by lane 0 of a full warp, touched again:", "who waits", {"cycles"});
+  print_row("lane 0 for the barrier, the others for lane 0", {waits[0].text()});
+  print_row("all lanes for the barrier", {waits[1].text()});
 }
 
 void print_fused(const bench& b) {
   print_head("6. A warp that needs one map: encoded by itself or by an earlier launch.", "map",
-             {"encode", "acquire", "load", "together"});
+             {"encode", "acquire", "load", "together", "load again"});
   const auto row = [&](const char* name, repeats r, bool encodes) {
     const device::patch_array_reader reader(b.source, b.base.fields);
     const std::vector<cycle_counts> counts = measure(b, one_warp, r, own_map, b.base, reader, b.slots, encodes);
-    print_row(name, {encodes ? counts[0].text() : "-", counts[1].text(), counts[2].text(), counts[3].text()});
+    print_row(name, {encodes ? counts[0].text() : "-", counts[1].text(), counts[2].text(), counts[3].text(),
+                     counts[4].text()});
   };
-  constexpr repeats once{4, 1, 128};
-  constexpr repeats often{4, 32, 4};
+  constexpr repeats once{5, 1, 128};
+  constexpr repeats often{5, 32, 4};
   row("by itself, once at the start of the block", once, true);
   row("by an earlier launch, once at the start of the block", once, false);
   row("by itself, in a loop", often, true);

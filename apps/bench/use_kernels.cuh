@@ -49,11 +49,14 @@ struct nothing {
   __device__ void operator()() const {}
 };
 
+/// All 64 bits of the difference matter here: for the low half alone ptxas may read the clock by S2UR, which takes tens
+/// of cycles itself.
 template <class Work>
 __device__ std::uint32_t timed(const Work& work) {
   const long long start = clock64();
   work();
-  return static_cast<std::uint32_t>(clock64() - start);
+  const long long cycles = clock64() - start;
+  return cycles < cycle_log::unwritten ? static_cast<std::uint32_t>(cycles) : cycle_log::unwritten - 1;
 }
 
 __device__ void pause(std::uint32_t cycles) {
@@ -197,14 +200,23 @@ __global__ void touches_by_place(const __grid_constant__ inputs in, const __grid
   }
 }
 
-/// `count` maps in turn, acquired and loaded once before.
-__global__ void round_robin(const __grid_constant__ inputs in, std::uint32_t count, bool shares_maps) {
+enum class map_share { all_the_same, own_spread, own_packed, alone };
+
+/// `count` maps in turn, acquired and loaded once before. Own maps lie 64 KiB from the next block's or right before it;
+/// `alone`, only block 0 works.
+__global__ void round_robin(const __grid_constant__ inputs in, std::uint32_t count, map_share share) {
   __shared__ workspace shared;
+  if (share == map_share::alone && blockIdx.x != 0) return;
   timed_loads loads(in.all_tiles, shared);
-  const tensor_map* const maps = shares_maps ? in.slots : in.slot(0);
-  for (std::uint32_t i = 0; i < count; ++i) device::acquire(maps + i);
-  for (std::uint32_t i = 0; i < count; ++i) loads.load(maps + i, i);
-  for (std::uint32_t i = 0; i < in.log.samples; ++i) in.log.put(0, i, loads.load(maps + i % count, i % count));
+  const std::uint32_t first = share == map_share::own_spread   ? blockIdx.x * tiles
+                              : share == map_share::own_packed ? blockIdx.x * count
+                                                               : 0;
+  for (std::uint32_t i = 0; i < count; ++i) device::acquire(in.slots + first + i);
+  for (std::uint32_t i = 0; i < count; ++i) loads.load(in.slots + first + i, (first + i) % tiles);
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) {
+    const std::uint32_t slot = first + i % count;
+    in.log.put(0, i, loads.load(in.slots + slot, slot % tiles));
+  }
 }
 
 /// Lets the two blocks of a multiprocessor act in turn.
@@ -264,49 +276,89 @@ __global__ void pair_of_blocks(const __grid_constant__ inputs in, uint2* counter
   if (role == 1) counters[here] = {};
 }
 
-/// One warp and 32 maps. Figures: one lane acquires one map; one lane all; each lane one; then 32 loads at once; and
-/// again without acquiring.
+/// One warp and 32 maps. Figures: one lane acquires one map; one lane all; each lane one.
 __global__ void acquires_of_a_warp(const __grid_constant__ inputs in) {
-  constexpr std::uint32_t maps = device::warp_lanes;
-  __shared__ alignas(128) std::uint32_t landed[maps][tile_words];
-  __shared__ device::tile_barrier barrier;
   const tensor_map* const slots = in.slot(0);
   const bool leads = threadIdx.x == 0;
-  if (leads) barrier.init(1), device::fence_barrier_init();
-  const auto load_all = [&](std::uint32_t parity) {
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) {
+    if (leads) {
+      in.log.put(0, i, timed([&] { device::acquire(slots); }));
+      in.log.put(1, i, timed([&] {
+                   for (std::uint32_t m = 0; m < device::warp_lanes; ++m) device::acquire(slots + m);
+                 }));
+    }
+    __syncwarp();
+    const std::uint32_t cycles = timed([&] {
+      device::acquire(slots + threadIdx.x);
+      __syncwarp();
+    });
+    if (leads) in.log.put(2, i, cycles);
+  }
+}
+
+/// 32 loads in flight through `distinct` maps in turn. Figures: touched again; behind an acquire of each.
+__global__ void loads_at_once(const __grid_constant__ inputs in, std::uint32_t distinct) {
+  namespace ptx = cuda::ptx;
+  constexpr std::uint32_t count = 32;
+  __shared__ alignas(128) std::uint32_t landed[count][tile_words];
+  __shared__ device::tile_barrier barrier;
+  const tensor_map* const slots = in.slot(0);
+  std::uint32_t parity = 0;
+  const auto load_all = [&] {
     const std::int32_t at[] = {0, 0};
-    namespace ptx = cuda::ptx;
     barrier.arrive_expect(sizeof(landed));
-    return timed([&] {
-      for (std::uint32_t m = 0; m < maps; ++m) {
-        ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, landed[m], slots + m, at, barrier.word());
+    const std::uint32_t cycles = timed([&] {
+      for (std::uint32_t m = 0; m < count; ++m) {
+        const tensor_map* const map = slots + m % distinct;
+        ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, landed[m], map, at, barrier.word());
       }
       barrier.wait(parity);
     });
+    parity ^= 1;
+    return cycles;
   };
-  const auto put = [&](std::uint32_t figure, std::uint32_t sample, std::uint32_t cycles) {
-    if (leads) in.log.put(figure, sample, cycles);
-  };
-  if (leads) load_all(0), load_all(1);
+  barrier.init(1);
+  device::fence_barrier_init();
   for (std::uint32_t i = 0; i < in.log.samples; ++i) {
-    __syncwarp();
+    load_all();
+    in.log.put(0, i, load_all());
+    for (std::uint32_t m = 0; m < distinct; ++m) device::acquire(slots + m);
+    in.log.put(1, i, load_all());
+  }
+}
+
+/// A load by lane 0 of a warp, through a map touched before. Figures: the other lanes wait for lane 0; all lanes wait
+/// for the barrier.
+__global__ void waits_of_a_warp(const __grid_constant__ inputs in) {
+  namespace ptx = cuda::ptx;
+  __shared__ workspace shared;
+  const tensor_map* const slot = in.slot(0);
+  const bool leads = threadIdx.x == 0;
+  const std::int32_t at[] = {0, 0};
+  const auto issue = [&] {
+    ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, shared.tile, slot, at, shared.barrier.word());
+  };
+  if (leads) shared.barrier.init(1), device::fence_barrier_init(), device::acquire(slot);
+  __syncwarp();
+  for (std::uint32_t i = 0; i < in.log.samples; ++i) {
     if (leads) {
-      put(0, i, timed([&] { device::acquire(slots); }));
-      put(1, i, timed([&] {
-            for (std::uint32_t m = 0; m < maps; ++m) device::acquire(slots + m);
-          }));
+      shared.barrier.arrive_expect(tile_bytes);
+      in.log.put(0, i, timed([&] { issue(), shared.barrier.wait(0); }));
+      shared.barrier.arrive_expect(tile_bytes);
     }
     __syncwarp();
-    put(2, i, timed([&] {
-          device::acquire(slots + threadIdx.x);
-          __syncwarp();
-        }));
-    if (leads) put(3, i, load_all(0)), put(4, i, load_all(1));
+    const std::uint32_t cycles = timed([&] {
+      if (leads) issue();
+      __syncwarp();
+      shared.barrier.wait(1);
+    });
+    if (leads) in.log.put(1, i, cycles);
+    __syncwarp();
   }
 }
 
 /// What a warp pays for a map of its own. Figures: encoding it (nothing where `encodes` is false and an earlier launch
-/// has done it), acquiring it, loading through it, and all three.
+/// has done it), acquiring it, loading through it, all three, and loading again.
 __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant__ map_template base,
                         const __grid_constant__ device::patch_array_reader source, tensor_map* slots, bool encodes) {
   __shared__ workspace shared;
@@ -325,6 +377,7 @@ __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant
       const std::uint32_t loading = loads.load(slots + slot, in.tile(i));
       in.log.put(0, i, encoding), in.log.put(1, i, acquiring), in.log.put(2, i, loading);
       in.log.put(3, i, encoding + acquiring + loading);
+      in.log.put(4, i, loads.load(slots + slot, in.tile(i)));
     }
   }
 }
