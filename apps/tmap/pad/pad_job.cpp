@@ -20,6 +20,10 @@ std::span<const std::byte> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
+std::string counted(std::uint64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 /// One run. Each step records its failures; a step after a failure runs only when the user said --keep-going.
 class pad_run {
  public:
@@ -70,7 +74,7 @@ class pad_run {
     record_.read_seconds = watch.lap();
     record_.tensors = std::move(loaded.tensors);
     for (const std::string& sentence : loaded.failures) fail(sentence);
-    if (may_go_on()) say("read {} tensors in {:.2f} s\n", record_.tensors.size(), record_.read_seconds);
+    if (may_go_on()) say("read {} in {:.2f} s\n", counted(record_.tensors.size(), "tensor"), record_.read_seconds);
   }
 
   std::vector<batch_plan> plan() {
@@ -86,11 +90,13 @@ class pad_run {
     return plans;
   }
 
-  void finish(batch_plan&& plan) try {
+  void finish(batch_plan&& plan) {
     const std::string name = plan.name;
-    if (const auto done = copy_and_write(std::move(plan)); !done) fail(done.error());
-  } catch (const std::bad_alloc&) {
-    fail(fmt::format("{}: there is not enough memory for it", plan.name));
+    try {
+      if (const auto done = copy_and_write(std::move(plan)); !done) fail(done.error());
+    } catch (const std::bad_alloc&) {
+      fail(fmt::format("{}: there is not enough memory for it", name));
+    }
   }
 
   outcome<void> copy_and_write(batch_plan&& plan) {
@@ -118,9 +124,9 @@ class pad_run {
   }
 
   void describe(const finished_batch& batch, const shape_t& shape) const {
-    say("{}: {} {}, {:.1f} % filled, {} tiles of {}, copied in {:.3f} ms ({:.3g} GB/s), every byte checked\n",
+    say("{}: {} {}, {:.1f} % filled, {} of {}, copied in {:.3f} ms ({:.1f} GB/s), every byte checked\n",
         (request_.out / batch.file).string(), info(batch.plan.type).name, to_string(shape), 100 * batch.fill(),
-        batch.tiles(), box_text(batch.plan.tile), 1000 * batch.times.copy, batch.gigabytes_per_second());
+        counted(batch.tiles(), "tile"), box_text(batch.plan.tile), 1000 * batch.times.copy, batch.gigabytes_per_second());
   }
 
   outcome<void> draw(const batch_plan& plan, std::span<const std::byte> dense) {
