@@ -3,8 +3,6 @@
 
 // Cycle counts that the threads of a kernel write down, and the host's medians and table rows of them.
 
-#include <tmap/config.hpp>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -37,7 +37,8 @@ class acquired_map {
 /// this thread observes (an earlier kernel, or a flag it waited for). Needed once per block and map, and again after
 /// the slot was rewritten. Call it from one thread: lanes with different slots take turns. It also waits until this
 /// thread's earlier bulk stores have read their shared memory, so a thread that stores had better not acquire.
-/// About 10 cycles, and the next copy through the map takes some 200 more; 1,000 for a map never used on this SM.
+/// Some 45 cycles, and the next load through the map takes 250 more, on every block of this multiprocessor, as at a
+/// first touch; `prefetch` in time hides them (docs/measurements/using_maps.md).
 __device__ inline acquired_map acquire(const tensor_map* slot, map_scope scope = map_scope::gpu) {
   namespace ptx = cuda::ptx;
   if (scope == map_scope::gpu) {
@@ -64,7 +65,8 @@ __device__ inline acquired_map constant_map(const tensor_map& map) {
   return acquired_map(&map);
 }
 
-/// Brings the map into the copy engine's cache ahead of its first use.
+/// Brings the map into the copy engine's cache ahead of its first use: right after the acquire, not right before the
+/// copy. A multiprocessor holds eight maps.
 __device__ inline void prefetch(acquired_map map) {
   ptx::prefetch_tensormap(map.get());
 }
