@@ -4,6 +4,7 @@ PRESET ?= release
 BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
 DEMO := build/demo
+MAKEFLAGS += --no-print-directory
 
 .PHONY: all demo test bench format packages configure clean
 

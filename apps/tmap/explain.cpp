@@ -50,6 +50,7 @@ void print_map(const explanation& e) {
     fmt::print("The bits of such a map are known for compute capability 9.0 only.\n");
     return;
   }
+  if (e.limits.compute_capability != 90) fmt::print("Shown as compute capability 9.0 has it, the one measured.\n");
   fmt::print("{}", describe(*e.map));
   fmt::print("{:<24}{}\n", "bytes per load", tile_bytes(e.given.spec));
   fmt::print("{:<24}{}, aligned to {}\n", "shared memory", tile_footprint_bytes(e.given.spec),

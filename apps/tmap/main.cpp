@@ -26,7 +26,8 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   app.footer(
       "Exit codes: 0 all is well; 1 the answer is no (a rule is broken, maps differ, something does not work);\n"
-      "2 the question could not be asked (unknown flag, unreadable or wrong input).");
+      "2 the question could not be asked (unknown flag, unreadable or wrong input). For pad, a bad input is a 1: the\n"
+      "command line was right, and with --keep-going the other inputs have their results.");
   int exit_code = exit_success;
   add_inspect_command(app, exit_code);
   add_explain_command(app, exit_code);
@@ -42,7 +43,10 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "tmap: say what to do: inspect, explain, diff, doctor or pad (tmap --help tells more)\n");
     return exit_trouble;
   }
-  if (std::fflush(stdout) != 0) throw std::runtime_error{"standard output cannot be written"};
+  // A flush in the middle may have failed already, and left nothing for this one to do.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    throw std::runtime_error{"standard output cannot be written"};
+  }
   return exit_code;
 }
 

@@ -76,6 +76,12 @@ std::optional<std::string> bytes_of_hex(std::string_view text) {
   return bytes;
 }
 
+/// Text, which raw maps never are: theirs always hold zeroes.
+bool is_text(std::string_view content) {
+  const auto is_written = [](unsigned char c) { return c >= ' ' || c == '\n' || c == '\r' || c == '\t'; };
+  return !content.empty() && std::all_of(content.begin(), content.end(), is_written);
+}
+
 outcome<std::vector<tensor_map>> maps_of_bytes(const std::string& bytes, const std::string& name) {
   if (bytes.empty()) return refuse("{}: holds no tensor map, it is empty", name);
   if (bytes.size() % tensor_map_bytes != 0) {
@@ -97,7 +103,10 @@ outcome<std::vector<tensor_map>> read_maps(const std::string& argument) {
   }
   auto content = read_text(argument);
   if (!content) return refusal{content.error()};
-  return maps_of_bytes(bytes_of_hex(*content).value_or(*content), shown_path(argument));
+  const auto bytes = bytes_of_hex(*content);
+  if (!bytes && is_text(*content))
+    return refuse("{}: is text, and not the hex digits of tensor maps", shown_path(argument));
+  return maps_of_bytes(bytes.value_or(*content), shown_path(argument));
 }
 
 outcome<tensor_map> read_one_map(const std::string& argument) {

@@ -8,11 +8,8 @@
 
 namespace tmap::tool {
 
-progress::progress(std::string label, std::uint64_t total)
-    : label_{std::move(label)},
-      total_{total},
-      terminal_{isatty(STDERR_FILENO) == 1},
-      next_{clock::now() + std::chrono::seconds{2}} {}
+progress::progress(std::string label, std::uint64_t total, std::chrono::milliseconds patience)
+    : label_{std::move(label)}, total_{total}, terminal_{isatty(STDERR_FILENO) == 1}, next_{clock::now() + patience} {}
 
 progress::~progress() {
   if (drawn_) fmt::print(stderr, "\r\x1b[K");

@@ -7,11 +7,11 @@
 
 namespace tmap::tool {
 
-/// A bar on standard error for work that lasts longer than two seconds; nothing at all when that is no terminal.
+/// A bar on standard error for work that lasts longer than `patience`; nothing at all when that is no terminal.
 /// Removes itself when it goes. Not thread-safe.
 class progress {
  public:
-  progress(std::string label, std::uint64_t total);
+  progress(std::string label, std::uint64_t total, std::chrono::milliseconds patience = std::chrono::seconds{2});
   ~progress();
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;

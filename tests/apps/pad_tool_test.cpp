@@ -142,6 +142,23 @@ TEST_F(Pad, NoSpaceLeavesNoPartialFile) {
   EXPECT_THAT(folder_.names("out"), IsEmpty());
 }
 
+#ifndef __SANITIZE_ADDRESS__  // its allocator ends the program instead of throwing
+TEST_F(Pad, NoMemoryNamesTheBatch) {
+  const std::string file = folder_.write("a.npy", npy_of("|u1", "(1, 1)", "a"));
+  const tool_result result = pad({file, "--crop", "1048576,2147483647", "--max-bytes", "1E"});
+  expect_failure(result, "tmap pad: batch_u8_rank2: there is not enough memory for it");
+  EXPECT_THAT(folder_.names("out"), IsEmpty());
+}
+#endif
+
+TEST_F(Pad, SaysWhenItsOutputCannotBeWritten) {
+  const std::string file = folder_.write("a.npy", npy_of("|u1", "(1,)", "a"));
+  const tool_result result =
+      run_program({"/bin/sh", "-c", "exec " TMAP_TOOL " pad " + file + " --out " + folder_ / "out" + " > /dev/full"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("standard output cannot be written"));
+}
+
 TEST_F(Pad, TheFolderMustBeOne) {
   const std::string file = folder_.write("a.npy", npy_of("|u1", "(1,)", "a"));
   folder_.write("out", "a file");

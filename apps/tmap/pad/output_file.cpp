@@ -6,12 +6,43 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
+#include <iterator>
 
 namespace tmap::tool {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Removes the unfinished file when a signal ends the program meanwhile (Ctrl-C, a closed terminal, kill).
+class removal_at_signal {
+ public:
+  explicit removal_at_signal(const fs::path& path) {
+    unfinished = path.c_str();
+    struct sigaction action {};
+    action.sa_handler = remove_and_die;
+    action.sa_flags = SA_RESETHAND;
+    for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &action, &before_[i]);
+  }
+  ~removal_at_signal() {
+    for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &before_[i], nullptr);
+  }
+  removal_at_signal(const removal_at_signal&) = delete;
+  removal_at_signal& operator=(const removal_at_signal&) = delete;
+
+ private:
+  static constexpr int signals[]{SIGHUP, SIGINT, SIGTERM};
+
+  /// The second time the signal does what it does without a handler.
+  static void remove_and_die(int signal) {
+    unlink(unfinished);
+    raise(signal);
+  }
+
+  static inline const char* unfinished{};
+  struct sigaction before_[std::size(signals)]{};
+};
 
 fs::path beside(const fs::path& path) {
   return path.parent_path() / fmt::format(".{}.{}.partial", path.filename().string(), getpid());
@@ -19,7 +50,7 @@ fs::path beside(const fs::path& path) {
 
 /// Zero, or what the system's error number says.
 int write_all(int file, std::span<const std::byte> piece) {
-  constexpr std::size_t most = std::size_t{1} << 30;  // one call writes at most 2 GiB
+  constexpr std::size_t most = std::size_t{1} << 24;  // a signal waits for the end of a call
   while (!piece.empty()) {
     const ssize_t written = write(file, piece.data(), std::min(piece.size(), most));
     if (written < 0 && errno != EINTR) return errno;
@@ -32,6 +63,7 @@ int write_all(int file, std::span<const std::byte> piece) {
 
 outcome<void> write_file(const fs::path& path, const std::vector<std::span<const std::byte>>& pieces) {
   const fs::path partial = beside(path);
+  const removal_at_signal guard{partial};
   const int file = open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return refuse("{}: it cannot be made ({})", path.string(), std::strerror(errno));
   int fault = 0;

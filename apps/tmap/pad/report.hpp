@@ -36,7 +36,7 @@ std::string box_text(const tensor_spec& tile);
 
 std::string swizzle_text(tmap::swizzle mode);
 
-/// The report as JSON text (docs: README, "tmap pad").
+/// The report as JSON text.
 std::string report_json(const run_record& record);
 
 }  // namespace tmap::tool

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// What stands in the folder after a write that did not end well.
+#include "apps/tmap/pad/output_file.hpp"
+#include "tests/apps/pad_files.hpp"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
+
+namespace tmap::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+/// Zeroes without memory behind them: a write that takes longer than any test.
+std::span<const std::byte> endless_bytes() {
+  constexpr std::size_t size = std::size_t{1} << 40;
+  void* bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  EXPECT_NE(bytes, MAP_FAILED);
+  return {static_cast<const std::byte*>(bytes), size};
+}
+
+bool waits_for_a_file(const temporary_folder& folder) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{30};
+  while (std::chrono::steady_clock::now() < deadline) {
+    if (!folder.names("").empty()) return true;
+    std::this_thread::sleep_for(std::chrono::microseconds{200});
+  }
+  return false;
+}
+
+TEST(OutputFile, ASignalWhileWritingLeavesNothing) {
+  for (const int ending : {SIGINT, SIGTERM, SIGHUP}) {
+    const temporary_folder folder;
+    const auto bytes = endless_bytes();
+    const pid_t child = fork();
+    if (child == 0) {
+      const auto written = tool::write_file(folder / "a.npy", {bytes});
+      _exit(written ? 0 : 1);
+    }
+    EXPECT_TRUE(waits_for_a_file(folder));
+    kill(child, ending);
+    int state = 0;
+    ASSERT_EQ(waitpid(child, &state, 0), child);
+    munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
+    EXPECT_TRUE(WIFSIGNALED(state));
+    EXPECT_EQ(WTERMSIG(state), ending);
+    EXPECT_THAT(folder.names(""), IsEmpty());
+  }
+}
+
+TEST(OutputFile, AFailedRenameLeavesNothingBeside) {
+  const temporary_folder folder;
+  std::filesystem::create_directory(folder / "a.npy");  // nothing can be renamed over a folder
+  EXPECT_FALSE(tool::write_file(folder / "a.npy", {}));
+  EXPECT_THAT(folder.names(""), ElementsAre("a.npy"));
+}
+
+TEST(OutputFile, HandlersAreAsBeforeAfterwards) {
+  const temporary_folder folder;
+  ASSERT_TRUE(tool::write_file(folder / "a.npy", {}));
+  struct sigaction now {};
+  sigaction(SIGINT, nullptr, &now);
+  EXPECT_EQ(now.sa_handler, SIG_DFL);
+}
+
+}  // namespace
+}  // namespace tmap::testing

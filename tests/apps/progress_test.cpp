@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/tmap/progress.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+
+namespace tmap::testing {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+/// What `work` writes to standard error while that is the file `there`; it is read back from `here`.
+std::string read_error_of(const std::function<void()>& work, int there, int here) {
+  std::fflush(stderr);
+  const int before = dup(STDERR_FILENO);
+  dup2(there, STDERR_FILENO);
+  work();
+  std::fflush(stderr);
+  dup2(before, STDERR_FILENO);
+  close(before);
+  std::array<char, 4096> buffer{};
+  fcntl(here, F_SETFL, O_NONBLOCK);
+  const ssize_t count = read(here, buffer.data(), buffer.size());
+  return count > 0 ? std::string{buffer.data(), static_cast<std::size_t>(count)} : std::string{};
+}
+
+std::string on_terminal(const std::function<void()>& work) {
+  const int here = posix_openpt(O_RDWR | O_NOCTTY);
+  EXPECT_EQ(grantpt(here), 0);
+  EXPECT_EQ(unlockpt(here), 0);
+  const int there = open(ptsname(here), O_RDWR | O_NOCTTY);
+  const std::string text = read_error_of(work, there, here);
+  close(there);
+  close(here);
+  return text;
+}
+
+std::string in_pipe(const std::function<void()>& work) {
+  int ends[2];
+  EXPECT_EQ(pipe(ends), 0);
+  const std::string text = read_error_of(work, ends[1], ends[0]);
+  close(ends[0]);
+  close(ends[1]);
+  return text;
+}
+
+void half_of_long_work() {
+  tool::progress bar{"reading", 4, std::chrono::milliseconds{0}};
+  bar.advance(2);
+}
+
+TEST(Progress, ATerminalSeesABarThatGoesAway) {
+  const std::string text = on_terminal(half_of_long_work);
+  EXPECT_THAT(text, HasSubstr("\rreading    [####################....................]  50%"));
+  EXPECT_THAT(text, EndsWith("\r\x1b[K"));
+}
+
+TEST(Progress, APipeSeesNothing) {
+  EXPECT_EQ(in_pipe(half_of_long_work), "");
+}
+
+TEST(Progress, ShortWorkHasNoBar) {
+  const auto work = [] {
+    tool::progress bar{"reading", 4};
+    bar.advance(4);
+  };
+  EXPECT_EQ(on_terminal(work), "");
+}
+
+}  // namespace
+}  // namespace tmap::testing
