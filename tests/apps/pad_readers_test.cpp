@@ -6,6 +6,7 @@
 #include "tests/apps/sample_jpeg.hpp"
 
 #include <gmock/gmock.h>
+#include <png.h>
 
 #include <cstring>
 
@@ -144,6 +145,35 @@ TEST(Png, GivesThePixelsThatWereDrawn) {
   EXPECT_TRUE(read->picture);
 }
 
+/// A PNG of one row in one of libpng's formats.
+bytes_t png_row(png_uint_32 format, std::uint32_t width, const std::vector<std::uint8_t>& samples) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  image.width = width;
+  image.height = 1;
+  image.format = format;
+  png_alloc_size_t size = 4096;
+  bytes_t file(size);
+  EXPECT_NE(png_image_write_to_memory(&image, file.data(), &size, 0, samples.data(), 0, nullptr), 0) << image.message;
+  file.resize(size);
+  return file;
+}
+
+TEST(Png, EveryKindBecomesRgbAndTheNoteSaysHow) {
+  const auto grey = read_png(png_row(PNG_FORMAT_GRAY, 3, {1, 128, 255}), plenty);
+  ASSERT_TRUE(grey) << grey.error();
+  EXPECT_EQ(text_of(*grey), "\x01\x01\x01\x80\x80\x80\xff\xff\xff");
+  EXPECT_EQ(grey->note, "grey expanded to RGB");
+  const auto transparent = read_png(png_row(PNG_FORMAT_RGBA, 2, {10, 20, 30, 255, 40, 50, 60, 0}), plenty);
+  ASSERT_TRUE(transparent) << transparent.error();
+  EXPECT_EQ(text_of(*transparent), "\x0a\x14\x1e\x28\x32\x3c");
+  EXPECT_EQ(transparent->note, "transparency dropped");
+  const auto deep = read_png(png_row(PNG_FORMAT_LINEAR_RGB, 1, {0, 0, 255, 255, 255, 255}), plenty);
+  ASSERT_TRUE(deep) << deep.error();
+  EXPECT_EQ(text_of(*deep), std::string("\0\xff\xff", 3));
+  EXPECT_EQ(deep->note, "16 bits reduced to 8");
+}
+
 TEST(Png, RefusesAHeaderThatPromisesTooMuch) {
   auto file = sample_png(9, 4);
   EXPECT_THAT(read_png(file, 30).error(), HasSubstr("--max-bytes"));
@@ -159,6 +189,16 @@ TEST(Jpeg, GivesPixelsNearTheOnesThatWereDrawn) {
     const int drawn[] = {200, 100, 50};
     EXPECT_NEAR(std::to_integer<int>(read->bytes[i]), drawn[i % 3], 3);
   }
+}
+
+TEST(Jpeg, GreyBecomesRgbAndCmykIsRefused) {
+  const auto grey = read_jpeg(sample_jpeg(8, 8, {128}, JCS_GRAYSCALE), plenty);
+  ASSERT_TRUE(grey) << grey.error();
+  EXPECT_EQ(text_of(*grey), std::string(8 * 8 * 3, '\x80'));
+  EXPECT_EQ(grey->note, "grey expanded to RGB");
+  const auto cmyk = read_jpeg(sample_jpeg(8, 8, {1, 2, 3, 4}, JCS_CMYK), plenty);
+  ASSERT_FALSE(cmyk);
+  EXPECT_THAT(cmyk.error(), HasSubstr("CMYK"));
 }
 
 TEST(Jpeg, RefusesAHeaderThatPromisesTooMuch) {

@@ -116,7 +116,7 @@ TEST_F(Pad, OneSentenceForEachBadInput) {
   std::filesystem::create_directory(folder_ / "empty");
   const std::pair<std::string, const char*> cases[] = {
       {folder_ / "none.npy", "none.npy: there is no such file"},
-      {folder_ / "empty", "empty: the folder holds no"},
+      {folder_ / "empty", "empty: the folder itself holds no"},
       {"/dev/null", "/dev/null: it is no regular file"},
       {folder_.write("a.txt", "text"), "a.txt: it is no kind of file this tool reads"},
       {folder_.write("a.png", ""), "a.png: it is empty"},

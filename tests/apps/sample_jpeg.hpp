@@ -15,8 +15,9 @@ namespace tmap::testing {
 /// How the frame header of a baseline JPEG begins: marker, length, 8 bits; height and width follow.
 inline constexpr std::byte jpeg_frame[] = {std::byte{0xff}, std::byte{0xc0}, std::byte{0}, std::byte{17}, std::byte{8}};
 
-/// A JPEG picture of one colour.
-inline std::vector<std::byte> sample_jpeg(std::uint32_t width, std::uint32_t height, std::vector<std::uint8_t> rgb) {
+/// A JPEG picture of one colour, which `space` has so many components for.
+inline std::vector<std::byte> sample_jpeg(std::uint32_t width, std::uint32_t height, std::vector<std::uint8_t> colour,
+                                          J_COLOR_SPACE space = JCS_RGB) {
   jpeg_error_mgr errors;
   jpeg_compress_struct encoder;
   encoder.err = jpeg_std_error(&errors);
@@ -26,12 +27,12 @@ inline std::vector<std::byte> sample_jpeg(std::uint32_t width, std::uint32_t hei
   jpeg_mem_dest(&encoder, &memory, &size);
   encoder.image_width = width;
   encoder.image_height = height;
-  encoder.input_components = 3;
-  encoder.in_color_space = JCS_RGB;
+  encoder.input_components = static_cast<int>(colour.size());
+  encoder.in_color_space = space;
   jpeg_set_defaults(&encoder);
   jpeg_start_compress(&encoder, TRUE);
   std::vector<std::uint8_t> row;
-  for (std::uint32_t x = 0; x < width; ++x) row.insert(row.end(), rgb.begin(), rgb.end());
+  for (std::uint32_t x = 0; x < width; ++x) row.insert(row.end(), colour.begin(), colour.end());
   JSAMPROW rows[] = {row.data()};
   for (std::uint32_t y = 0; y < height; ++y) jpeg_write_scanlines(&encoder, rows, 1);
   jpeg_finish_compress(&encoder);

@@ -88,7 +88,8 @@ outcome<std::vector<fs::path>> expand(const fs::path& input) {
     if (kind_of_name(entry->path()) != file_kind::none && !entry->is_directory(ignored)) files.push_back(entry->path());
   }
   if (fault) return refuse("the folder cannot be read ({})", fault.message());
-  if (files.empty()) return refuse("the folder holds no .png, .jpg, .npy or .safetensors file");
+  if (files.empty())
+    return refuse("the folder itself holds no .png, .jpg, .npy or .safetensors file (folders inside it are not read)");
   std::sort(files.begin(), files.end());
   return files;
 }

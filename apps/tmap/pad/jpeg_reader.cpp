@@ -80,6 +80,9 @@ outcome<tensor> read_jpeg(std::span<const std::byte> file, std::uint64_t most_by
   if (width * height > most_bytes / 3) {
     return refuse("its {} x {} pixels take more memory than --max-bytes allows", width, height);
   }
+  const J_COLOR_SPACE colours = session.decoder.jpeg_color_space;
+  if (colours == JCS_CMYK || colours == JCS_YCCK)
+    return refuse("it has the four colours of print (CMYK); save it as RGB");
   const bool grey = session.decoder.num_components == 1;
   std::vector<std::byte> samples(width * height * 3);
   if (!decode(session, samples.data())) return refuse("it is a truncated or corrupt JPEG ({})", session.message);

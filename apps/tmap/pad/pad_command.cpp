@@ -37,7 +37,9 @@ void add_choice(CLI::App& pad, const char* option, T& value, const std::map<std:
 }
 
 void add_options(CLI::App& pad, pad_request& request) {
-  pad.add_option("inputs", request.inputs, "Pictures (.png, .jpg), .npy arrays, .safetensors files, or folders of them")
+  pad.add_option(
+         "inputs", request.inputs,
+         "Pictures (.png, .jpg), .npy arrays, .safetensors files, or folders of them (not folders inside those)")
       ->required();
   pad.add_option("--out", request.out, "Folder for the results")->required();
   pad.add_option("--box", request.plan.box, "Extents of a tile, innermost first, in elements; missing ones are 1")
