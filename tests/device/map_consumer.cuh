@@ -9,29 +9,16 @@
 
 #include <cstdint>
 
+#include "support/tile_corners.hpp"
+
 namespace tmap::testing {
 
 inline constexpr unsigned char canary = 0xa5;
-inline constexpr std::uint32_t store_corners = 4;
-inline constexpr std::uint32_t load_corners = 6;
-
 struct consumed {
   unsigned long long maps;      ///< whose copies all completed
   unsigned long long too_wide;  ///< whose tile does not fit the shared memory
   unsigned long long canaries;  ///< bytes read from where no map may reach
 };
-
-/// Coordinate of corner `kind` along `axis`: 0, the last tile, past the end, the largest; for loads also before the
-/// beginning, the smallest. The innermost one is a multiple of 16 bytes.
-__device__ inline std::int32_t corner_coordinate(const tensor_spec& spec, std::uint32_t axis, std::uint32_t kind) {
-  const auto elements = static_cast<std::int32_t>(detail::elements_per_16_bytes(spec.type));
-  const std::int32_t unit = axis == 0 ? elements : 1;
-  const auto dim = static_cast<std::int64_t>(spec.global_dim[axis]);
-  const auto box = static_cast<std::int64_t>(spec.box_dim[axis]);
-  const std::int64_t corners[load_corners] = {0, dim - 1, dim + 1000, INT32_MAX, -box, INT32_MIN};
-  const std::int64_t wanted = corners[kind] > INT32_MAX ? INT32_MAX : corners[kind];
-  return static_cast<std::int32_t>(wanted) & ~(unit - 1);
-}
 
 template <std::uint32_t Rank>
 class corner_user {
@@ -67,11 +54,8 @@ class corner_user {
   }
 
  private:
-  /// The same corner on every axis, then a mixture.
   __device__ void place(std::int32_t (&at)[Rank], std::uint32_t turn, std::uint32_t corners) const {
-    for (std::uint32_t axis = 0; axis < Rank; ++axis) {
-      at[axis] = corner_coordinate(spec_, axis, turn < corners ? turn : (turn + axis) % corners);
-    }
+    for (std::uint32_t axis = 0; axis < Rank; ++axis) at[axis] = corner_coordinate(spec_, axis, turn, corners);
   }
 
   __device__ void count_canaries(consumed* totals) const {
