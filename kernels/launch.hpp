@@ -4,6 +4,7 @@
 // The only way from lib to the kernels: plain functions that enqueue work and return what the CUDA runtime said.
 // Arguments have been checked by the caller; `count` is at least 1.
 
+#include <tmap/encode_status.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>
@@ -27,14 +28,18 @@ struct encode_plan {
 encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors);
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream);
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options);
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream);
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options);
 
 /// `begins` is the running sum of the sizes, unused (null) for the other offset formats.
 template <class Offset>
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
-                          const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream);
+                          const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
+                          const encode_options& options);
+
+/// Makes the header that of a batch without bad or empty maps, which the encode after it counts up.
+cudaError_t launch_header_reset(batch_header* header, cudaStream_t stream);
 
 /// Device memory that `launch_running_sum` needs as `scratch`.
 template <class Offset>

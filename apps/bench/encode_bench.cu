@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(block_threads)
   if (first >= count) return;
   const auto maps = static_cast<std::uint32_t>(std::min<std::uint64_t>(count - first, maps_per_warp));
   device::warp_encoder<Stage> encoder(base, stages[threadIdx.x / 32]);
-  encoder.compose(source, first, maps);
+  encoder.compose(source, first, maps, device::trusted_patches{});
   if constexpr (Stores) {
     encoder.store(slots + first, maps);
     encoder.release();
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(block_threads)
 __global__ void guide_kernel(const __grid_constant__ map_template base,
                              const __grid_constant__ device::patch_array_reader source, tensor_map* slots) {
   __shared__ device::warp_stage stage;
-  device::encode_warp(base, source, slots, blockIdx.x, 1, stage);
+  device::encode_warp(base, source, slots, blockIdx.x, 1, stage, device::trusted_patches{});
 }
 
 template <int Axis>
@@ -146,9 +146,10 @@ double measure_replace_in_global(const batch& b) {
   });
 }
 
-double measure_tmap(const batch& b) {
+double measure_tmap(const batch& b, const encode_options& options) {
   return median_microseconds([&] {
-    require(encode_batch_async(b.base, b.source, b.slots, b.count, cuda::stream_ref{cudaStream_t{}}).has_value());
+    const cuda::stream_ref stream{cudaStream_t{}};
+    require(encode_batch_async(b.base, b.source, b.slots, b.count, stream, options).has_value());
   });
 }
 
@@ -209,7 +210,8 @@ void release(const batch& b) {
 using column = std::pair<std::string, std::function<double(const batch&)>>;
 
 const std::vector<column> main_columns = {
-    {"**tmap**", measure_tmap},
+    {"**tmap**", [](const batch& b) { return measure_tmap(b, {}); }},
+    {"tmap, trusted", [](const batch& b) { return measure_tmap(b, {.trusted = true}); }},
     {"floor", measure_floor},
     {"empty kernel", [](const batch&) { return median_microseconds([] { empty_kernel<<<1, 32>>>(); }); }},
     {"one warp, one map (guide)", measure_guide},

@@ -34,6 +34,11 @@ TMAP_API result<std::uint64_t> copy_tiles_workspace_bytes(std::uint64_t count);
 /// engine ends a stored row at the next multiple of 16 bytes, so up to 15 bytes behind a destination's row are
 /// overwritten.
 ///
+/// The walk follows `extents`, whatever became of the maps. With legal extents a refused map (`encode_batch_async`)
+/// does no harm: a refused source reads as its fill but for element 0, which is the guard page's, and through a refused
+/// destination only the guard page is written. Extents above 2^31 are not checked: coordinates would wrap, and a
+/// negative one of a store is an illegal instruction. An extent of 0 leaves the tensor out.
+///
 /// `workspace` is device memory of the caller, aligned to 256 bytes, busy until the copy has run in stream order.
 /// Returns when enqueued. Thread-safe; capturable. Fails with `invalid_argument` (no rank 1-5, a tile too large for two
 /// stages of shared memory, a workspace too small), `rule_broken`, `no_driver`, `no_device`, `no_kernel_image`,

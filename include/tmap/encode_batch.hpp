@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tmap/config.hpp>
+#include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
@@ -20,21 +21,39 @@ inline constexpr std::uint64_t max_batch = std::uint64_t{1} << 24;
 // caller), made by one kernel on `stream` and published: after it, in stream order, any kernel may `acquire` them
 // (device/acquire.cuh). Returns as soon as the work is enqueued; the sources' arrays must stay valid and unchanged
 // until it has run. A slot must not be rewritten while a kernel may still copy through it. Thread-safe; may be captured
-// in a graph. `count` 0 does nothing. Fails with `invalid_argument` (null or misaligned slots, count > 2^24, a source
-// array that is null though the template changes its field), `no_driver`, `no_device`, `no_kernel_image`,
+// in a graph. `count` 0 does nothing.
+//
+// Every patch is validated on the device, by the rules of `validate` (patch_rules.hpp); warnings do not count. A patch
+// that breaks a rule, or has a dim of 0, never becomes a wild map but the *safe empty map* (`empty_spec`): one element
+// at a zeroed page of the library, everything else outside the tensor, with the template's box, element strides and
+// modes. Loads through it bring a whole box of fill, so barriers complete; at coordinate 0 they read the page. Stores
+// write nothing but the page, and only at coordinate 0: up to 32 bytes, which a later load through another safe map
+// may then see in its element 0. Rules of use (U01 to U09) hold for it as for any map. `options` says where the kernel
+// reports what became of each map and of the batch, and which addresses maps may reach.
+//
+// What validation cannot know: whether memory behind an address is mapped (give address windows), and whether a box
+// that a patch changes fits the shared memory that its consumer has.
+//
+// Fails with `invalid_argument` (null or misaligned slots or options, count > 2^24, a source array that is null though
+// the template changes its field, `trusted` beside another option), `no_driver`, `no_device`, `no_kernel_image`,
 // `cuda_failure`.
 
 TMAP_API result<void> encode_batch_async(const map_template& base, const patch_array& source, tensor_map* slots,
-                                         std::uint64_t count, cuda::stream_ref stream);
+                                         std::uint64_t count, cuda::stream_ref stream,
+                                         const encode_options& options = {});
 
 TMAP_API result<void> encode_batch_async(const map_template& base, const patch_columns& source, tensor_map* slots,
-                                         std::uint64_t count, cuda::stream_ref stream);
+                                         std::uint64_t count, cuda::stream_ref stream,
+                                         const encode_options& options = {});
 
-/// Changes the address and the outermost dim: `base.fields` must name just these two.
+/// Changes the address and the outermost dim: `base.fields` must name just these two. Negative sizes and ends that
+/// decrease make huge dims, which are refused; rows before the base or behind the buffer are what windows are for.
 TMAP_API result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int32_t>& source,
-                                         tensor_map* slots, std::uint64_t count, cuda::stream_ref stream);
+                                         tensor_map* slots, std::uint64_t count, cuda::stream_ref stream,
+                                         const encode_options& options = {});
 TMAP_API result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int64_t>& source,
-                                         tensor_map* slots, std::uint64_t count, cuda::stream_ref stream);
+                                         tensor_map* slots, std::uint64_t count, cuda::stream_ref stream,
+                                         const encode_options& options = {});
 
 /// Device memory that `offset_format::sizes` of `count` offsets of `offset_bytes` (4 or 8) needs. Same failures.
 TMAP_API result<std::uint64_t> ragged_workspace_bytes(std::uint64_t count, std::uint32_t offset_bytes);

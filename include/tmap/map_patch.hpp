@@ -44,8 +44,7 @@ enum class offset_format : std::uint32_t {
 /// the inner dims and all strides; map i gets the address of its first row and its number of rows as outermost dim.
 /// `Offset` is `std::int32_t` or `std::int64_t`. `offset_format::sizes` needs a running sum first, which uses
 /// `workspace` (device memory, owned by the caller, `ragged_workspace_bytes` of it, aligned to 256 bytes, busy until
-/// the encode has run). A tensor of no rows gets the address where it would begin and the outermost dim asked for, 0,
-/// which the hardware reads as 2^32 rows: do not copy through its map.
+/// the encode has run). A tensor of no rows gets the safe empty map and the status `empty`.
 template <class Offset>
 struct ragged_rows {
   std::uint64_t base_address;     ///< address of row 0

@@ -47,6 +47,7 @@ enum class rule : std::uint8_t {
   t35_tile_fits_shared_memory,
   t36_global_dim_copied,
   t37_box_bytes,
+  t38_address_window,
   i01_rank,
   i02_lower_corner_range,
   i03_upper_corner_range,
@@ -66,7 +67,7 @@ enum class rule : std::uint8_t {
 };
 
 inline constexpr std::uint32_t rule_count = static_cast<std::uint32_t>(rule::u09_innermost_coordinate) + 1;
-static_assert(rule_count <= 64, "a rule_set has 64 bits");
+static_assert(rule_count <= 63, "a rule_set has 64 bits, of which a map_status needs one");
 
 /// Whether breaking a rule makes a spec unusable, or only unusual.
 enum class severity : std::uint8_t { error, warning };
@@ -91,7 +92,7 @@ struct rule_info {
 /// The row of one rule. The table is the only place that words it: text, documentation and tests read it.
 TMAP_API const rule_info& info(rule id);
 
-/// A set of rules, one bit each. Trivially copyable: the device encoder writes it as a status word.
+/// A set of rules, one bit each. Trivially copyable: the device encoder writes one as a map's status.
 struct rule_set {
   std::uint64_t bits{};
 

@@ -21,10 +21,23 @@ using padded_stage = device::basic_warp_stage<tensor_map_bytes + 16>;
 template <publish_path Path>
 using stage_for = std::conditional_t<Path == publish_path::copy_fence, device::warp_stage, padded_stage>;
 
-template <publish_path Path, class Source>
+// Where the safe empty maps of this library point to, on each device: zeroed when the module is loaded.
+__device__ device::guard_page library_page;
+
+__device__ device::map_guard guard_of(const encode_options& options) {
+  return {&library_page, options.statuses, options.header, options.windows, options.window_count};
+}
+
+__device__ device::trusted_patches guard_of(device::trusted_patches trusted) {
+  return trusted;
+}
+
+/// `Options` are `encode_options`, or `device::trusted_patches`.
+template <publish_path Path, class Source, class Options>
 __global__ void __launch_bounds__(block_threads)
-    encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source, tensor_map* slots,
-                  std::uint64_t count, std::uint32_t maps_per_warp) {
+    encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
+                  const __grid_constant__ Options options, tensor_map* slots, std::uint64_t count,
+                  std::uint32_t maps_per_warp) {
   __shared__ stage_for<Path> stages[block_warps];
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
@@ -32,7 +45,7 @@ __global__ void __launch_bounds__(block_threads)
   const std::uint64_t left = count - first;
   const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
   device::warp_encoder encoder(base, stages[warp]);
-  encoder.compose(source, first, maps);
+  encoder.compose(source, first, maps, guard_of(options));
   if constexpr (Path == publish_path::copy_fence) {
     encoder.copy_and_release(slots + first, maps);
   } else {
@@ -41,17 +54,28 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
-template <class Source>
-cudaError_t launch(const encode_plan& plan, const map_template& base, const Source& source, tensor_map* slots,
-                   std::uint64_t count, cudaStream_t stream) {
+__global__ void reset_header_kernel(batch_header* header) {
+  *header = batch_header{};
+}
+
+template <class Source, class Options>
+cudaError_t launch(const encode_plan& plan, const map_template& base, const Source& source, const Options& options,
+                   tensor_map* slots, std::uint64_t count, cudaStream_t stream) {
   cudaLaunchConfig_t config{};
   const std::uint64_t block_maps = std::uint64_t{block_warps} * plan.maps_per_warp;
   config.gridDim = static_cast<std::uint32_t>((count + block_maps - 1) / block_maps);
   config.blockDim = block_threads;
   config.stream = stream;
-  const auto kernel = plan.path == publish_path::copy_fence ? encode_kernel<publish_path::copy_fence, Source>
-                                                            : encode_kernel<publish_path::store_fence, Source>;
-  return cudaLaunchKernelEx(&config, kernel, base, source, slots, count, plan.maps_per_warp);
+  const auto kernel = plan.path == publish_path::copy_fence ? encode_kernel<publish_path::copy_fence, Source, Options>
+                                                            : encode_kernel<publish_path::store_fence, Source, Options>;
+  return cudaLaunchKernelEx(&config, kernel, base, source, options, slots, count, plan.maps_per_warp);
+}
+
+template <class Source>
+cudaError_t launch_guarded(const encode_plan& plan, const map_template& base, const Source& source, tensor_map* slots,
+                           std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+  if (options.trusted) return launch(plan, base, source, device::trusted_patches{}, slots, count, stream);
+  return launch(plan, base, source, options, slots, count, stream);
 }
 
 }  // namespace
@@ -65,29 +89,38 @@ encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors) {
 }
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream) {
-  return launch(plan, base, device::patch_array_reader(source, base.fields), slots, count, stream);
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+  return launch_guarded(plan, base, device::patch_array_reader(source, base.fields), slots, count, stream, options);
 }
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream) {
-  return launch(plan, base, device::patch_columns_reader(source, base.fields), slots, count, stream);
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+  return launch_guarded(plan, base, device::patch_columns_reader(source, base.fields), slots, count, stream, options);
+}
+
+cudaError_t launch_header_reset(batch_header* header, cudaStream_t stream) {
+  reset_header_kernel<<<1, 1, 0, stream>>>(header);
+  return cudaGetLastError();
 }
 
 cudaError_t encode_kernel_image() {
   cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, encode_kernel<publish_path::copy_fence, device::patch_array_reader>);
+  return cudaFuncGetAttributes(&attributes,
+                               encode_kernel<publish_path::copy_fence, device::patch_array_reader, encode_options>);
 }
 
 template <class Offset>
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
-                          const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream) {
-  return launch(plan, base, device::ragged_rows_reader<Offset>(source, begins), slots, count, stream);
+                          const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
+                          const encode_options& options) {
+  return launch_guarded(plan, base, device::ragged_rows_reader<Offset>(source, begins), slots, count, stream, options);
 }
 
 template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int32_t>&,
-                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t);
+                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t,
+                                   const encode_options&);
 template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int64_t>&,
-                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t);
+                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t,
+                                   const encode_options&);
 
 }  // namespace tmap::kernels

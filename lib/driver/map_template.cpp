@@ -10,22 +10,15 @@ namespace {
 
 /// Aligned for every element type and interleave. No map with this address is ever used: each map's patch has its own.
 constexpr std::uint64_t placeholder_address = 4096;
-/// A multiple of what every stride must be a multiple of.
-constexpr std::uint64_t placeholder_stride = 32;
-
-std::uint64_t smallest_inner_dim(element_type type) {
-  if (detail::needs_32_byte_alignment(type)) return 128;
-  return type == element_type::u4_align8 ? 2 : 1;
-}
 
 /// The spec with the smallest legal value in each extent that the maps bring themselves.
 tensor_spec with_placeholders(tensor_spec spec, patch_fields fields) {
   if ((fields & patch_address) != 0) spec.global_address = placeholder_address;
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    if ((fields & patch_dim(axis)) != 0) spec.global_dim[axis] = axis == 0 ? smallest_inner_dim(spec.type) : 1;
+    if ((fields & patch_dim(axis)) != 0) spec.global_dim[axis] = axis == 0 ? detail::smallest_inner_dim(spec.type) : 1;
   }
   for (std::uint32_t index = 0; index + 1 < max_rank; ++index) {
-    if ((fields & patch_stride(index)) != 0) spec.global_stride_bytes[index] = placeholder_stride;
+    if ((fields & patch_stride(index)) != 0) spec.global_stride_bytes[index] = detail::smallest_stride;
   }
   return spec;
 }

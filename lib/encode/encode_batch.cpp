@@ -51,6 +51,21 @@ result<void> check_source(const map_template& base, const patch_columns& source)
   return checked;
 }
 
+/// Null is legal: it asks for nothing.
+result<void> check_optional_array(const void* array, std::uint64_t alignment) {
+  return array == nullptr ? result<void>{} : check_device_array(array, alignment);
+}
+
+result<void> check_options(const encode_options& options) {
+  const bool asks = options.statuses != nullptr || options.header != nullptr || options.window_count != 0;
+  if (options.trusted && asks) return invalid_argument(1, 0);
+  if (options.window_count != 0) {
+    if (const auto checked = check_device_array(options.windows, alignof(address_window)); !checked) return checked;
+  }
+  if (const auto checked = check_optional_array(options.statuses, alignof(map_status)); !checked) return checked;
+  return check_optional_array(options.header, alignof(batch_header));
+}
+
 template <class Offset>
 result<void> check_source(const map_template& base, const ragged_rows<Offset>& source) {
   const patch_fields wanted = patch_address | patch_dim(base.spec.rank - 1);
@@ -77,34 +92,46 @@ result<const std::int64_t*> enqueue_begins(const ragged_rows<Offset>& source, st
   return begins;
 }
 
+/// Where a batch goes and what is asked beside it.
+struct encode_target {
+  tensor_map* slots;
+  std::uint64_t count;
+  cudaStream_t stream;
+  encode_options options;
+};
+
 /// Checks, plans, and calls `launch(plan)`.
 template <class Source, class Launch>
-result<void> encode_checked(const map_template& base, const Source& source, const tensor_map* slots,
-                            std::uint64_t count, const Launch& launch) {
-  if (count == 0) return {};
-  if (const result<void> checked = check_batch(base, slots, count); !checked) return checked;
+result<void> encode_checked(const map_template& base, const Source& source, const encode_target& target,
+                            const Launch& launch) {
+  if (target.count == 0) return {};
+  if (const result<void> checked = check_batch(base, target.slots, target.count); !checked) return checked;
   if (const result<void> checked = check_source(base, source); !checked) return checked;
+  if (const result<void> checked = check_options(target.options); !checked) return checked;
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure(multiprocessors.error());
-  return launch(kernels::plan_encode(count, *multiprocessors));
+  if (target.options.header != nullptr) {
+    TMAP_TRY_CUDA(kernels::launch_header_reset(target.options.header, target.stream));
+  }
+  return launch(kernels::plan_encode(target.count, *multiprocessors));
 }
 
 template <class Source>
-result<void> encode_fields(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
-                           cudaStream_t stream) {
-  return encode_checked(base, source, slots, count, [&](const kernels::encode_plan& plan) -> result<void> {
-    TMAP_TRY_CUDA(kernels::launch_encode(plan, base, source, slots, count, stream));
+result<void> encode_fields(const map_template& base, const Source& source, const encode_target& target) {
+  return encode_checked(base, source, target, [&](const kernels::encode_plan& plan) -> result<void> {
+    TMAP_TRY_CUDA(
+        kernels::launch_encode(plan, base, source, target.slots, target.count, target.stream, target.options));
     return {};
   });
 }
 
 template <class Offset>
-result<void> encode_ragged(const map_template& base, const ragged_rows<Offset>& source, tensor_map* slots,
-                           std::uint64_t count, cudaStream_t stream) {
-  return encode_checked(base, source, slots, count, [&](const kernels::encode_plan& plan) -> result<void> {
-    const result<const std::int64_t*> begins = enqueue_begins(source, count, stream);
+result<void> encode_ragged(const map_template& base, const ragged_rows<Offset>& source, const encode_target& target) {
+  return encode_checked(base, source, target, [&](const kernels::encode_plan& plan) -> result<void> {
+    const result<const std::int64_t*> begins = enqueue_begins(source, target.count, target.stream);
     if (!begins) return failure(begins.error());
-    TMAP_TRY_CUDA(kernels::launch_encode(plan, base, source, *begins, slots, count, stream));
+    TMAP_TRY_CUDA(
+        kernels::launch_encode(plan, base, source, *begins, target.slots, target.count, target.stream, target.options));
     return {};
   });
 }
@@ -112,23 +139,23 @@ result<void> encode_ragged(const map_template& base, const ragged_rows<Offset>& 
 }  // namespace
 
 result<void> encode_batch_async(const map_template& base, const patch_array& source, tensor_map* slots,
-                                std::uint64_t count, cuda::stream_ref stream) {
-  return encode_fields(base, source, slots, count, stream.get());
+                                std::uint64_t count, cuda::stream_ref stream, const encode_options& options) {
+  return encode_fields(base, source, {slots, count, stream.get(), options});
 }
 
 result<void> encode_batch_async(const map_template& base, const patch_columns& source, tensor_map* slots,
-                                std::uint64_t count, cuda::stream_ref stream) {
-  return encode_fields(base, source, slots, count, stream.get());
+                                std::uint64_t count, cuda::stream_ref stream, const encode_options& options) {
+  return encode_fields(base, source, {slots, count, stream.get(), options});
 }
 
 result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int32_t>& source, tensor_map* slots,
-                                std::uint64_t count, cuda::stream_ref stream) {
-  return encode_ragged(base, source, slots, count, stream.get());
+                                std::uint64_t count, cuda::stream_ref stream, const encode_options& options) {
+  return encode_ragged(base, source, {slots, count, stream.get(), options});
 }
 
 result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int64_t>& source, tensor_map* slots,
-                                std::uint64_t count, cuda::stream_ref stream) {
-  return encode_ragged(base, source, slots, count, stream.get());
+                                std::uint64_t count, cuda::stream_ref stream, const encode_options& options) {
+  return encode_ragged(base, source, {slots, count, stream.get(), options});
 }
 
 result<std::uint64_t> ragged_workspace_bytes(std::uint64_t count, std::uint32_t offset_bytes) {

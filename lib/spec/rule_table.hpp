@@ -133,6 +133,10 @@ inline constexpr rule_info rule_table[] = {
      "The bytes of one box as the driver counts them (the product of box_dim / element_stride, each rounded down, "
      "times the element size) are at most 228 KiB.",
      "one box counts {found} bytes, must be at most {allowed}", measured},
+    {rule::t38_address_window, "T38", fatal, in_call, false,
+     "Where the caller named address windows, every byte that a copy may touch (the tensor, its rows rounded up to 16 "
+     "bytes) lies inside one of them.",
+     "the bytes from {found:#x} on lie in none of the {allowed} address windows", "`encode_options`"},
     {rule::i01_rank, "I01", fatal, in_spec, true, "im2col: `rank` is from 3 to 5.",
      "rank is {found}, must be from 3 to {allowed} for im2col", im2col_page},
     {rule::i02_lower_corner_range, "I02", fatal, in_spec, true,

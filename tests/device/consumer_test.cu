@@ -84,12 +84,15 @@ __global__ void through_slots(const tensor_map* slots, device::map_scope scope) 
   increment_my_tile(source, destination);
 }
 
+__device__ device::guard_page safe_page;
+
 // A routing kernel's own epilogue: encodes with the warp's function, then uses the maps in the same block.
 __global__ void encode_and_use(const __grid_constant__ map_template base, const map_patch* patches, tensor_map* slots) {
   __shared__ device::warp_stage stage;
   tensor_map* const mine = slots + 2 * (blockIdx.y * gridDim.x + blockIdx.x);
   if (threadIdx.x < device::warp_lanes) {
-    device::encode_warp(base, device::patch_array_reader({patches}, base.fields), mine, 0, 2, stage);
+    device::encode_warp(base, device::patch_array_reader({patches}, base.fields), mine, 0, 2, stage,
+                        device::map_guard{&safe_page});
   }
   __syncthreads();
   increment_my_tile(device::acquire(&mine[0]), device::acquire(&mine[1]));

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "device/gpu_fixture.hpp"
+#include "device/safe_map.hpp"
 #include "support/random_spec.hpp"
 
 namespace tmap::testing {
@@ -63,10 +64,12 @@ void check_ragged(std::uint64_t count, std::uint32_t rank, offset_format format,
   const device_array<tensor_map> slots(count);
   TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), count, default_stream));
   const std::vector<tensor_map> maps = slots.download();
+  const tensor_map empty = safe_map(*base);
   std::uint64_t row = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
     const auto rows = static_cast<std::uint64_t>(sizes[i]);
-    ASSERT_EQ(maps[i], expected_map(*base, (1 << 20) + row * 4096, rows)) << i << " of " << count;
+    const tensor_map expected = rows == 0 ? empty : expected_map(*base, (1 << 20) + row * 4096, rows);
+    ASSERT_EQ(maps[i], expected) << i << " of " << count;
     row += rows;
   }
 }
@@ -85,20 +88,51 @@ TEST_F(patch_source, ragged_rows_of_every_format_rank_and_offset_type) {
   }
 }
 
-// A tensor of no rows gets the right address, and as its outermost dim what was asked for: 0, which the hardware reads
-// as 2^32 rows. Whoever copies must not use such a map; the tile copy walks no tile of it.
-TEST_F(patch_source, no_rows_are_stored_as_asked) {
+// A trusted batch stores what it is asked to: a dim of 0, which the hardware reads as 2^32 rows.
+TEST_F(patch_source, no_rows_are_the_empty_map_unless_trusted) {
   const device_array<std::int32_t> offsets(std::vector<std::int32_t>{0, 4, 4});
   const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
   TMAP_ASSERT_OK(base);
   const device_array<tensor_map> slots(3);
   const ragged_rows<std::int32_t> source{1 << 20, 4096, offsets.data(), offset_format::ends, nullptr, 0};
   TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), 3, default_stream));
-  const std::vector<tensor_map> maps = slots.download();
-  EXPECT_EQ(maps[0].words[0], std::uint64_t{1 << 20});
-  EXPECT_EQ(maps[0].words[4] >> 32, 0xffffffffu);
-  EXPECT_EQ(maps[2].words[0], std::uint64_t{(1 << 20) + 4 * 4096});
-  EXPECT_EQ(maps[2].words[4] >> 32, 0xffffffffu);
+  std::vector<tensor_map> maps = slots.download();
+  EXPECT_EQ(maps[0], safe_map(*base));
+  EXPECT_EQ(maps[1], expected_map(*base, 1 << 20, 4));
+  EXPECT_EQ(maps[2], safe_map(*base));
+  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), 3, default_stream, {.trusted = true}));
+  maps = slots.download();
+  EXPECT_EQ(maps[0], expected_map(*base, 1 << 20, 0));
+  EXPECT_EQ(maps[2], expected_map(*base, (1 << 20) + 4 * 4096, 0));
+}
+
+template <class Offset>
+void expect_refused(offset_format format, const std::vector<Offset>& values, std::uint32_t bad_index) {
+  const device_array<Offset> offsets(values);
+  const std::uint64_t count = values.size() - (format == offset_format::prefix ? 1 : 0);
+  const device_array<unsigned char> workspace(ragged_workspace_bytes(count, sizeof(Offset)).value_or(0));
+  const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
+  TMAP_ASSERT_OK(base);
+  const ragged_rows<Offset> source{1 << 20, 4096, offsets.data(), format, workspace.data(), workspace.bytes()};
+  const device_array<tensor_map> slots(count);
+  const device_array<map_status> statuses(count);
+  const device_array<batch_header> header(1);
+  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), count, default_stream,
+                                    {.statuses = statuses.data(), .header = header.data()}));
+  EXPECT_EQ(slots.download()[bad_index], safe_map(*base));
+  EXPECT_TRUE(statuses.download()[bad_index].rules().contains(rule::t09_global_dim_range));
+  EXPECT_EQ(header.download()[0].bad_count, 1u);
+  EXPECT_EQ(header.download()[0].first_bad, bad_index);
+}
+
+TEST_F(patch_source, negative_sizes_and_decreasing_ends_are_refused) {
+  expect_refused<std::int32_t>(offset_format::ends, {9, 12, 7, 20}, 2);
+  expect_refused<std::int64_t>(offset_format::ends, {9, 12, 7, 20}, 2);
+  expect_refused<std::int32_t>(offset_format::ends, {-1, 12, 20}, 0);
+  expect_refused<std::int32_t>(offset_format::prefix, {0, 12, 7, 20}, 1);
+  expect_refused<std::int64_t>(offset_format::prefix, {0, 12, INT64_MIN, INT64_MIN + 4}, 1);
+  expect_refused<std::int32_t>(offset_format::sizes, {9, -2, 20}, 1);
+  expect_refused<std::int64_t>(offset_format::sizes, {9, INT64_MIN, 4}, 1);
 }
 
 // 2^20 sizes of 2^16 rows sum to 2^36: more than the offset type holds.
@@ -185,11 +219,16 @@ TEST_F(patch_source, columns_of_every_rank_equal_an_array_of_patches) {
     TMAP_ASSERT_OK(base);
     const column_arrays columns = columns_of(specs, rank);
     const device_array<map_patch> array(patches);
-    const device_array<tensor_map> by_columns(specs.size());
-    const device_array<tensor_map> by_array(specs.size());
-    TMAP_ASSERT_OK(encode_batch_async(*base, columns.columns, by_columns.data(), specs.size(), default_stream));
-    TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, by_array.data(), specs.size(), default_stream));
-    EXPECT_TRUE(by_columns.download() == by_array.download()) << "rank " << rank;
+    for (const bool trusted : {false, true}) {
+      const device_array<tensor_map> by_columns(specs.size());
+      const device_array<tensor_map> by_array(specs.size());
+      const encode_options options{.trusted = trusted};
+      TMAP_ASSERT_OK(
+          encode_batch_async(*base, columns.columns, by_columns.data(), specs.size(), default_stream, options));
+      TMAP_ASSERT_OK(
+          encode_batch_async(*base, patch_array{array.data()}, by_array.data(), specs.size(), default_stream, options));
+      EXPECT_TRUE(by_columns.download() == by_array.download()) << "rank " << rank;
+    }
   }
 }
 

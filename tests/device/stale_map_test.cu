@@ -18,6 +18,8 @@ constexpr std::uint32_t box = 32;
 constexpr int old_value = 1;
 constexpr int new_value = 2;
 
+__device__ device::guard_page safe_page;
+
 /// Loads one tile through the map as it stands, by the instruction that `load_tile` guards, and returns its first
 /// element. One thread.
 __device__ int load_unguarded(const tensor_map* slot, device::tile_barrier& barrier, std::uint32_t parity, int* tile) {
@@ -50,7 +52,7 @@ __global__ void rewrite_in_one_block(const __grid_constant__ map_template base, 
   __syncwarp();
   for (std::uint32_t turn = 0; turn < 2; ++turn) {
     device::encode_warp(
-        base, [&](std::uint64_t) { return source(turn); }, slot, 0, 1, stage);
+        base, [&](std::uint64_t) { return source(turn); }, slot, 0, 1, stage, device::map_guard{&safe_page});
     if (threadIdx.x == 0) {
       if (acquires || turn == 0) device::acquire(slot);
       seen[blockIdx.x] = load_unguarded(slot, barrier, turn, tile);
@@ -92,7 +94,7 @@ __global__ void rewrite_in_another_block(const __grid_constant__ map_template ba
     __syncwarp();
     if (encodes) {
       device::encode_warp(
-          base, [&](std::uint64_t) { return source(turn); }, &slots[pair], 0, 1, stage);
+          base, [&](std::uint64_t) { return source(turn); }, &slots[pair], 0, 1, stage, device::map_guard{&safe_page});
       if (threadIdx.x == 0) signal(handshakes[pair].published, turn + 1);
     } else if (threadIdx.x == 0) {
       if (acquires || turn == 0) device::acquire(&slots[pair]);

@@ -64,6 +64,19 @@ TEST(encode_arguments, patch_columns_need_every_changed_field) {
   expect_invalid(encode_batch_async(rank_2(patch_address | patch_box(0)), columns, slots, 1, default_stream));
 }
 
+TEST(encode_arguments, options) {
+  const auto encode_with = [](const encode_options& options) {
+    return encode_batch_async(rank_2(patch_address), patches, slots, 1, default_stream, options);
+  };
+  expect_invalid(encode_with({.statuses = at<map_status>(0x30004)}));
+  expect_invalid(encode_with({.header = at<batch_header>(0x30008)}));
+  expect_invalid(encode_with({.window_count = 1}));
+  expect_invalid(encode_with({.windows = at<const address_window>(0x30008), .window_count = 1}));
+  expect_invalid(encode_with({.statuses = at<map_status>(0x30000), .trusted = true}));
+  expect_invalid(encode_with({.header = at<batch_header>(0x30000), .trusted = true}));
+  expect_invalid(encode_with({.windows = at<const address_window>(0x30000), .window_count = 1, .trusted = true}));
+}
+
 TEST(encode_arguments, ragged_rows) {
   const map_template base = rank_2(patch_address | patch_dim(1));
   ragged_rows<std::int32_t> source{0x1000, 16, at<const std::int32_t>(0x20000), offset_format::ends, nullptr, 0};

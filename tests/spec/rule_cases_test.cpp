@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tmap/patch_rules.hpp>
+
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -43,6 +45,11 @@ TEST(RuleCases, TheSpecsTheyChangeBreakNothing) {
   }
 }
 
+rule_set outside_its_window() {
+  const address_window window{plain_spec().global_address, plain_spec().global_address + 64};
+  return check_address_windows(plain_spec(), &window, 1);
+}
+
 rule_set encode_on_fake_driver(CUresult answer) {
   fake_cuda cuda;
   cuda.answers = {answer, answer};
@@ -58,6 +65,7 @@ const std::map<rule, std::function<rule_set()>>& cases_beside_specs() {
   static const std::map<rule, std::function<rule_set()>> cases{
       {rule::t31_context_present, [] { return encode_on_fake_driver(CUDA_ERROR_INVALID_CONTEXT); }},
       {rule::t32_no_earlier_error, [] { return encode_on_fake_driver(CUDA_ERROR_ILLEGAL_ADDRESS); }},
+      {rule::t38_address_window, outside_its_window},
       {rule::u01_shared_alignment, [] { return check_shared_address(plain_spec(), 64); }},
       {rule::u03_store_corner, [] { return check_store_corner(plain_spec(), negative); }},
       {rule::u06_reduction_type, [] { return check_reduction(plain_spec(), reduction::min); }},

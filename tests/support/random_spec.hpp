@@ -81,6 +81,13 @@ class random_spec_source {
     return spec;
   }
 
+  /// A spec with these modes, type and rank, and numbers that mostly break no rule.
+  tensor_spec with_modes_of(tensor_spec spec) {
+    choose_extents(spec, spec.interleave == interleave::bytes_32 ? 32 : 16);
+    choose_box(spec);
+    return spec;
+  }
+
   random_source& random() { return random_; }
 
  private:

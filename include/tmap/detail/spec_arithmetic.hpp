@@ -69,11 +69,20 @@ TMAP_HOST_DEVICE constexpr std::uint64_t row_bytes(const tensor_spec& spec, std:
 TMAP_HOST_DEVICE constexpr uint128 reach_bytes(const tensor_spec& spec, std::uint32_t axes) {
   const std::uint64_t row = clamp_above(spec.global_dim[0], max_global_dim);
   uint128 reach = row_bytes(spec, row);
-  for (std::uint32_t axis = 1; axis < axes; ++axis) {
+  for (std::uint32_t axis = 1; axis < max_rank; ++axis) {
     const std::uint64_t dim = clamp_above(spec.global_dim[axis], max_global_dim);
-    if (dim > 1) reach += uint128{dim - 1} * clamp_above(spec.global_stride_bytes[axis - 1], global_stride_limit);
+    if (axis >= axes || dim <= 1) continue;
+    const auto steps = static_cast<std::uint32_t>(dim - 1);  // 32 bits save a GPU half of the wide product
+    reach += uint128{steps} * clamp_above(spec.global_stride_bytes[axis - 1], global_stride_limit);
   }
   return reach;
 }
+
+/// The smallest legal inner dim, and a stride that is legal for every type and interleave.
+TMAP_HOST_DEVICE constexpr std::uint64_t smallest_inner_dim(element_type type) {
+  if (needs_32_byte_alignment(type)) return 128;
+  return type == element_type::u4_align8 ? 2 : 1;
+}
+inline constexpr std::uint64_t smallest_stride = 32;
 
 }  // namespace tmap::detail

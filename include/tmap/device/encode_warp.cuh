@@ -9,6 +9,7 @@
 #error "tmap/device/encode_warp.cuh uses tensormap.replace: compile it for an architecture-specific target like sm_90a"
 #endif
 
+#include <tmap/device/map_guard.cuh>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>
@@ -62,43 +63,45 @@ __device__ constexpr std::uint32_t replace_elemtype(element_type type) {
   }
 }
 
-template <int Axis>
-__device__ inline void patch_axis(tensor_map* map, const map_patch& patch, patch_fields fields) {
+template <int Axis, class Values>
+__device__ inline void patch_axis(tensor_map* map, const Values& values, patch_fields fields) {
   namespace ptx = cuda::ptx;
   constexpr ptx::n32_t<Axis> axis{};
   // A dim of 2^32 is passed as 0: the instruction stores dim - 1, which wraps to the 0xffffffff it must be.
   if (fields & patch_dim(Axis)) {
-    const auto dim = static_cast<std::uint32_t>(patch.global_dim[Axis]);
+    const auto dim = static_cast<std::uint32_t>(values.global_dim[Axis]);
     ptx::tensormap_replace_global_dim(ptx::space_shared, map, axis, dim);
   }
   // There are four strides; the instruction would accept a fifth and overwrite the others' high bits.
   if constexpr (Axis + 1 < static_cast<int>(max_rank)) {
     if (fields & patch_stride(Axis)) {
-      ptx::tensormap_replace_global_stride(ptx::space_shared, map, axis, patch.global_stride_bytes[Axis]);
+      ptx::tensormap_replace_global_stride(ptx::space_shared, map, axis, values.global_stride_bytes[Axis]);
     }
   }
   if (fields & patch_box(Axis)) {
-    ptx::tensormap_replace_box_dim(ptx::space_shared, map, axis, patch.box_dim[Axis]);
+    ptx::tensormap_replace_box_dim(ptx::space_shared, map, axis, values.box_dim[Axis]);
   }
   if (fields & patch_element_stride(Axis)) {
-    const std::uint32_t step = patch.element_stride[Axis];
+    const std::uint32_t step = values.element_stride[Axis];
     ptx::tensormap_replace_element_stride(ptx::space_shared, map, axis, step);
   }
 }
 
 }  // namespace detail
 
-/// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `patch`. One thread.
-__device__ inline void apply_patch(tensor_map* map, const map_patch& patch, patch_fields fields) {
+/// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `values`, a `map_patch` or
+/// `tensor_spec`. One thread.
+template <class Values>
+__device__ inline void apply_patch(tensor_map* map, const Values& values, patch_fields fields) {
   namespace ptx = cuda::ptx;
   if (fields & patch_address) {
-    ptx::tensormap_replace_global_address(ptx::space_shared, map, patch.global_address);
+    ptx::tensormap_replace_global_address(ptx::space_shared, map, values.global_address);
   }
-  detail::patch_axis<0>(map, patch, fields);
-  detail::patch_axis<1>(map, patch, fields);
-  detail::patch_axis<2>(map, patch, fields);
-  detail::patch_axis<3>(map, patch, fields);
-  detail::patch_axis<4>(map, patch, fields);
+  detail::patch_axis<0>(map, values, fields);
+  detail::patch_axis<1>(map, values, fields);
+  detail::patch_axis<2>(map, values, fields);
+  detail::patch_axis<3>(map, values, fields);
+  detail::patch_axis<4>(map, values, fields);
 }
 
 /// Writes every field of `spec` but L2 promotion, which tensormap.replace cannot write, into the zeroed map at `map`
@@ -114,16 +117,7 @@ __device__ inline void write_zeroed_map(tensor_map* map, const tensor_spec& spec
                          [&](auto mode) { ptx::tensormap_replace_swizzle_mode(ptx::space_shared, map, mode); });
   detail::with_immediate(static_cast<std::uint32_t>(spec.oob_fill), cuda::std::make_integer_sequence<int, 2>{},
                          [&](auto mode) { ptx::tensormap_replace_fill_mode(ptx::space_shared, map, mode); });
-  map_patch all;
-  all.global_address = spec.global_address;
-#pragma unroll
-  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    all.global_dim[axis] = spec.global_dim[axis];
-    if (axis + 1 < max_rank) all.global_stride_bytes[axis] = spec.global_stride_bytes[axis];
-    all.box_dim[axis] = spec.box_dim[axis];
-    all.element_stride[axis] = static_cast<std::uint16_t>(spec.element_stride[axis]);
-  }
-  apply_patch(map, all, patch_everything(spec.rank));
+  apply_patch(map, spec, patch_everything(spec.rank));
 }
 
 /// One warp's encoder: a template and a stage. All 32 lanes must call each function together, converged; the warp must
@@ -132,7 +126,7 @@ template <class Stage = warp_stage>
 class warp_encoder {
  public:
   /// `stage` is shared memory of this warp alone.
-  __device__ warp_encoder(const map_template& base, Stage& stage) : stage_(stage), fields_(base.fields) {
+  __device__ warp_encoder(const map_template& base, Stage& stage) : base_(base), stage_(stage) {
     const std::uint32_t lane = detail::lane_index();
     chunk_ = reinterpret_cast<const uint4*>(&base.map)[lane % chunks];
     if (__any_sync(~0u, (chunk_.x | chunk_.y | chunk_.z | chunk_.w) != 0)) return;
@@ -144,16 +138,20 @@ class warp_encoder {
     __syncwarp();
   }
 
-  /// Composes `count` maps (at most 32) in the stage: the template with the fields of `source(first + lane)`.
-  /// `source` is a device callable `std::uint64_t -> map_patch`; only the template's fields of it are used.
-  template <class Source>
-  __device__ void compose(const Source& source, std::uint64_t first, std::uint32_t count) {
+  /// Composes `count` maps (at most 32) in the stage: the template with the fields of `source(first + lane)`, or the
+  /// safe empty map where `guard` (a `map_guard` or `trusted_patches`) refuses these. `source` is a device callable
+  /// `std::uint64_t -> map_patch`; only the template's fields of it are used.
+  template <class Source, class Guard>
+  __device__ void compose(const Source& source, std::uint64_t first, std::uint32_t count, const Guard& guard) {
     const std::uint32_t lane = detail::lane_index();
-    map_patch patch;
-    if (lane < count) patch = source(first + lane);
+    typename Guard::values values;
+    map_status status;
+    if (lane < count) values = guard.values_of(base_, source(first + lane));
     for (std::uint32_t at = lane; at < count * chunks; at += warp_lanes) stage_.chunk(at) = chunk_;
+    if (lane < count) status = guard.judge(values, base_.fields);
     __syncwarp();
-    if (lane < count) apply_patch(stage_.map(lane), patch, fields_);
+    if (lane < count) write_map(stage_.map(lane), values, status, guard.page);
+    guard.report(first + lane, lane < count, status);
     __syncwarp();
   }
 
@@ -185,18 +183,28 @@ class warp_encoder {
  private:
   static constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
 
+  template <class Values>
+  __device__ void write_map(tensor_map* map, const Values& values, map_status status, const guard_page* page) const {
+    if (status.is_good()) {
+      apply_patch(map, values, base_.fields);
+    } else {
+      apply_patch(map, empty_spec(base_.spec, reinterpret_cast<std::uint64_t>(page)), patch_extents(base_.spec.rank));
+    }
+  }
+
+  const map_template& base_;
   Stage& stage_;
-  patch_fields fields_;
   uint4 chunk_;  // this lane's sixteen bytes of the template
 };
 
 /// Encodes and publishes maps `first` to `first + count` (at most 32 of them) into `slots[first...]`: what a kernel
-/// that is no encoder calls. All 32 lanes together, converged.
-template <class Source>
+/// that is no encoder calls, with `map_guard{&page}` and a `__device__ guard_page page` of its own. All 32 lanes
+/// together, converged.
+template <class Source, class Guard>
 __device__ void encode_warp(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t first,
-                            std::uint32_t count, warp_stage& stage) {
+                            std::uint32_t count, warp_stage& stage, const Guard& guard) {
   warp_encoder encoder(base, stage);
-  encoder.compose(source, first, count);
+  encoder.compose(source, first, count, guard);
   encoder.copy_and_release(slots + first, count);
 }
 

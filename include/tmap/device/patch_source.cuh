@@ -86,12 +86,12 @@ class ragged_rows_reader {
 
   __device__ map_patch operator()(std::uint64_t i) const {
     const std::int64_t begin = first_row(i);
-    const std::int64_t rows = row_count(i, begin);
+    const std::uint64_t rows = row_count(i, static_cast<std::uint64_t>(begin));
     map_patch patch;
     patch.global_address = source_.base_address + static_cast<std::uint64_t>(begin) * source_.row_pitch_bytes;
     // Only the outermost dim is a field of the template; writing all of them keeps the index a constant.
 #pragma unroll
-    for (std::uint32_t axis = 0; axis < max_rank; ++axis) patch.global_dim[axis] = static_cast<std::uint64_t>(rows);
+    for (std::uint32_t axis = 0; axis < max_rank; ++axis) patch.global_dim[axis] = rows;
     return patch;
   }
 
@@ -104,11 +104,12 @@ class ragged_rows_reader {
     }
   }
 
-  __device__ std::int64_t row_count(std::uint64_t i, std::int64_t begin) const {
+  /// Modulo 2^64: a negative number of rows becomes a dim that no rule lets through.
+  __device__ std::uint64_t row_count(std::uint64_t i, std::uint64_t begin) const {
     switch (source_.format) {
-      case offset_format::ends: return source_.offsets[i] - begin;
-      case offset_format::prefix: return source_.offsets[i + 1] - begin;
-      default: return source_.offsets[i];
+      case offset_format::ends: return static_cast<std::uint64_t>(source_.offsets[i]) - begin;
+      case offset_format::prefix: return static_cast<std::uint64_t>(source_.offsets[i + 1]) - begin;
+      default: return static_cast<std::uint64_t>(source_.offsets[i]);
     }
   }
 

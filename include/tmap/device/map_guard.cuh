@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What stands between a patch in device memory and a map that copies would follow. A warp encoder takes one of these.
+
+#include <tmap/encode_status.hpp>
+#include <tmap/map_patch.hpp>
+#include <tmap/map_template.hpp>
+#include <tmap/patch_rules.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cstdint>
+
+namespace tmap::device {
+
+/// Device memory that safe empty maps point to: zero-initialised where it is defined, as `__device__ guard_page page;`.
+/// It must outlive every map. A load of element 0 through a safe map reads its first bytes, a store there writes them.
+struct alignas(128) guard_page {
+  unsigned char bytes[128];
+};
+
+/// Judges each patch, turns bad and empty ones into the safe empty map, and reports, if asked to. `statuses` and
+/// `header` as in `encode_options`, but that the caller sets the header to `batch_header{}` before the kernel.
+struct map_guard {
+  const guard_page* page;
+  map_status* statuses{};
+  batch_header* header{};
+  const address_window* windows{};
+  std::uint32_t window_count{};
+
+  /// The form in which a map's values are judged and then written: judging what is not written would prove nothing.
+  using values = tensor_spec;
+  static __device__ values values_of(const map_template& base, const map_patch& patch) {
+    return patched_spec(base, patch);
+  }
+
+  __device__ map_status judge(const values& patched, patch_fields fields) const {
+    return judge_patched(patched, fields, windows, window_count);
+  }
+
+  /// Reports map `index` of each lane; lanes without a map pass a good status and `has_map` false. All 32 lanes.
+  __device__ void report(std::uint64_t index, bool has_map, map_status status) const {
+    if (statuses != nullptr && has_map) statuses[index] = status;
+    if (header == nullptr) return;
+    const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
+    const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
+    if (threadIdx.x % warpSize != 0) return;
+    if (empty != 0) atomicAdd(&header->empty_count, static_cast<std::uint32_t>(__popc(empty)));
+    if (bad == 0) return;
+    atomicAdd(&header->bad_count, static_cast<std::uint32_t>(__popc(bad)));
+    atomicMin(&header->first_bad, static_cast<std::uint32_t>(index) + __ffs(static_cast<int>(bad)) - 1);
+  }
+};
+
+/// Takes every patch as it is: a wild one becomes a wild map. For patches that were validated before.
+struct trusted_patches {
+  static constexpr const guard_page* page = nullptr;
+
+  using values = map_patch;
+  static __device__ const values& values_of(const map_template&, const map_patch& patch) { return patch; }
+  __device__ map_status judge(const values&, patch_fields) const { return {}; }
+  __device__ void report(std::uint64_t, bool, map_status) const {}
+};
+
+}  // namespace tmap::device

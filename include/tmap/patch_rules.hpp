@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The rules that a patch can break. Same code on host and device; any bits are a legal patch. The template is trusted:
+// `make_template` validated what it fixes.
+
+#include <tmap/config.hpp>
+#include <tmap/detail/spec_rules.hpp>
+#include <tmap/encode_status.hpp>
+#include <tmap/map_patch.hpp>
+#include <tmap/map_template.hpp>
+#include <tmap/rule.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cstdint>
+
+namespace tmap {
+
+/// What the map of this patch says: the template's spec with the patch's values in the template's fields.
+TMAP_HOST_DEVICE constexpr tensor_spec patched_spec(const map_template& base, const map_patch& patch) {
+  tensor_spec spec = base.spec;
+  const patch_fields fields = base.fields;
+  if (fields & patch_address) spec.global_address = patch.global_address;
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    if (fields & patch_dim(axis)) spec.global_dim[axis] = patch.global_dim[axis];
+    if (axis + 1 < max_rank && fields & patch_stride(axis)) {
+      spec.global_stride_bytes[axis] = patch.global_stride_bytes[axis];
+    }
+    if (fields & patch_box(axis)) spec.box_dim[axis] = patch.box_dim[axis];
+    if (fields & patch_element_stride(axis)) spec.element_stride[axis] = patch.element_stride[axis];
+  }
+  return spec;
+}
+
+/// The safe empty map of a template's spec: one element (or unit) at `page`, everything else outside the tensor, the
+/// template's box, element strides and modes.
+TMAP_HOST_DEVICE constexpr tensor_spec empty_spec(tensor_spec spec, std::uint64_t page) {
+  spec.global_address = page;
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    spec.global_dim[axis] = axis == 0 ? detail::smallest_inner_dim(spec.type) : 1;
+    if (axis + 1 < max_rank) spec.global_stride_bytes[axis] = detail::smallest_stride;
+  }
+  return spec;
+}
+
+namespace detail {
+
+inline constexpr patch_fields any_dim = 0x1fu << 1;
+inline constexpr patch_fields any_stride = 0xfu << 6;
+inline constexpr patch_fields any_box = 0x1fu << 10;
+inline constexpr patch_fields any_element_stride = 0x1fu << 15;
+
+/// The checks of `check_tiled` whose values are among `fields`. On a GPU these branches are uniform.
+template <class Report>
+TMAP_HOST_DEVICE constexpr void check_patched(const tensor_spec& spec, patch_fields fields, Report&& report) {
+  if (fields & patch_address) check_address(spec, report);
+  if (fields & any_dim) check_global_dims(spec, report);
+  if (fields & any_stride) check_global_strides(spec, report);
+  if (fields & (patch_address | any_dim | any_stride)) check_extent(spec, report);
+  if (fields & patch_box(0)) check_inner_box(spec, spec.box_dim[0], report);
+  if (fields & any_box) check_box_dims(spec, report);
+  if (fields & any_element_stride) check_element_strides(spec, report);
+  if (fields & (any_box | any_element_stride)) check_box_bytes(spec, report);
+}
+
+TMAP_HOST_DEVICE constexpr bool has_no_elements(const tensor_spec& spec) {
+  bool none = false;
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) none |= axis < spec.rank && spec.global_dim[axis] == 0;
+  return none;
+}
+
+}  // namespace detail
+
+/// The rules of severity `error` that a patched spec breaks: `broken_rules` of it, looking only at what a patch of
+/// `fields` can change.
+TMAP_HOST_DEVICE constexpr rule_set broken_patch_rules(const tensor_spec& patched, patch_fields fields) {
+  rule_set broken;
+  detail::check_patched(patched, fields,
+                        [&](rule id, std::int32_t, std::uint64_t, std::uint64_t) { broken.insert(id); });
+  return broken;
+}
+
+/// T38: every byte a copy may touch, from the address to the tensor's end, rounded up to 16 bytes as stores do, lies
+/// inside one window. Nothing to ask without windows.
+TMAP_HOST_DEVICE constexpr rule_set check_address_windows(const tensor_spec& spec, const address_window* windows,
+                                                          std::uint32_t window_count) {
+  rule_set broken;
+  if (window_count == 0) return broken;
+  const detail::uint128 reach = (detail::reach_bytes(spec, detail::readable_rank(spec)) + 15) / 16 * 16;
+  const std::uint64_t end = detail::saturate(spec.global_address + reach);
+  for (std::uint32_t i = 0; i < window_count; ++i) {
+    if (windows[i].begin <= spec.global_address && end <= windows[i].end) return broken;
+  }
+  broken.insert(rule::t38_address_window);
+  return broken;
+}
+
+/// What the encoder decides about a patched spec.
+TMAP_HOST_DEVICE constexpr map_status judge_patched(const tensor_spec& patched, patch_fields fields,
+                                                    const address_window* windows, std::uint32_t window_count) {
+  if (detail::has_no_elements(patched)) return {map_status::empty_bit};
+  const rule_set broken = broken_patch_rules(patched, fields);
+  return {broken.bits | check_address_windows(patched, windows, window_count).bits};
+}
+
+}  // namespace tmap

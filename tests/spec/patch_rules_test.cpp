@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the device encoder decides about patches, asked on the host.
+#include <tmap/patch_rules.hpp>
+#include <tmap/validate.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "support/patch_cases.hpp"
+#include "support/spec_text.hpp"
+
+namespace tmap::testing {
+namespace {
+
+/// The spec a map will say, put together field by field from what the names of the fields mean.
+tensor_spec asked(const map_template& base, const map_patch& patch) {
+  const auto names = [&](patch_fields field) { return (base.fields & field) != 0; };
+  tensor_spec spec = base.spec;
+  if (names(patch_address)) spec.global_address = patch.global_address;
+  for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {
+    if (names(patch_dim(axis))) spec.global_dim[axis] = patch.global_dim[axis];
+    if (names(patch_box(axis))) spec.box_dim[axis] = patch.box_dim[axis];
+    if (names(patch_element_stride(axis))) spec.element_stride[axis] = patch.element_stride[axis];
+  }
+  for (std::uint32_t index = 0; index + 1 < spec.rank; ++index) {
+    if (names(patch_stride(index))) spec.global_stride_bytes[index] = patch.global_stride_bytes[index];
+  }
+  return spec;
+}
+
+map_status judge(const map_template& base, const map_patch& patch) {
+  return judge_patched(patched_spec(base, patch), base.fields, nullptr, 0);
+}
+
+TEST(PatchRules, VerdictEqualsBrokenRulesOfThePatchedSpec) {
+  random_patch_source source{11};
+  std::uint64_t broken = 0;
+  constexpr std::uint64_t count = 2'000'000;
+  map_template base;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (i % 16 == 0) base = source.base();
+    const map_patch patch = source.any(base);
+    const tensor_spec spec = asked(base, patch);
+    const rule_set expected = broken_rules(spec);
+    ASSERT_EQ(broken_patch_rules(patched_spec(base, patch), base.fields), expected) << to_text(spec);
+    broken += !expected.empty();
+  }
+  EXPECT_GT(broken, count / 4);
+  EXPECT_LT(broken, count * 3 / 4);
+}
+
+TEST(PatchRules, EachBrokenAlone) {
+  std::vector<rule> seen;
+  for (const patch_case& each : all_patch_cases()) {
+    const map_template base = make_zeroed_template(each.base, patch_everything(each.base.rank)).value();
+    rule_set expected;
+    expected.insert(each.id);
+    const bool is_empty = each.what == "dim 0";
+    EXPECT_TRUE(judge(base, each.good).is_good()) << info(each.id).name << ": " << each.what;
+    EXPECT_EQ(judge(base, each.bad).is_empty(), is_empty) << info(each.id).name << ": " << each.what;
+    EXPECT_EQ(broken_patch_rules(patched_spec(base, each.bad), base.fields), expected) << each.what;
+    seen.push_back(each.id);
+  }
+  std::sort(seen.begin(), seen.end());
+  seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
+  EXPECT_TRUE(std::equal(seen.begin(), seen.end(), std::begin(patchable_rules), std::end(patchable_rules)));
+}
+
+TEST(PatchRules, FieldsTheTemplateDoesNotNameAreNotLookedAt) {
+  map_patch garbage{};
+  std::fill(std::begin(garbage.global_dim), std::end(garbage.global_dim), ~0ull);
+  std::fill(std::begin(garbage.box_dim), std::end(garbage.box_dim), ~0u);
+  const map_template base = make_zeroed_template(plain_spec(), patch_address).value();
+  garbage.global_address = 4096;
+  EXPECT_TRUE(judge(base, garbage).is_good());
+  garbage.global_address = 4097;
+  EXPECT_TRUE(judge(base, garbage).rules().contains(rule::t06_address_multiple_of_16));
+}
+
+TEST(PatchRules, EmptyWinsOverEveryRule) {
+  const map_template base = make_zeroed_template(plain_spec(), patch_everything(3)).value();
+  map_patch patch{};
+  patch.global_address = 3;
+  for (std::uint32_t axis = 0; axis < 3; ++axis) {
+    std::fill(std::begin(patch.global_dim), std::end(patch.global_dim), ~0ull);
+    patch.global_dim[axis] = 0;
+    EXPECT_TRUE(judge(base, patch).is_empty()) << axis;
+    EXPECT_FALSE(judge(base, patch).is_bad()) << axis;
+  }
+}
+
+TEST(PatchRules, WarningsNeverRefuse) {
+  const map_template base = make_zeroed_template(plain_spec(), patch_everything(3)).value();
+  map_patch patch = patch_of(plain_spec());
+  patch.global_stride_bytes[0] = 0;
+  ASSERT_TRUE(validate(patched_spec(base, patch)).rules().contains(rule::t16_stride_overlap));
+  EXPECT_TRUE(judge(base, patch).is_good());
+}
+
+TEST(PatchRules, TheEmptyMapIsLegalForEveryTemplateAndFitsOnePage) {
+  constexpr address_window page{0x7f0000000080, 0x7f0000000100};
+  random_patch_source source{5};
+  for (int i = 0; i < 100'000; ++i) {
+    const map_template base = source.base();
+    const tensor_spec spec = empty_spec(base.spec, page.begin);
+    ASSERT_TRUE(broken_rules(spec).empty()) << to_text(spec);
+    ASSERT_TRUE(check_address_windows(spec, &page, 1).empty());
+  }
+}
+
+class AddressWindows : public ::testing::Test {
+ protected:
+  /// 3 rows of 13 floats, 64 bytes apart, from 4096: 180 bytes, of which stores may touch 192.
+  AddressWindows() {
+    spec_.global_address = 4096;
+    spec_.type = element_type::f32;
+    spec_.rank = 2;
+    spec_.global_dim[0] = 13;
+    spec_.global_dim[1] = 3;
+    spec_.global_stride_bytes[0] = 64;
+  }
+  bool inside(std::vector<address_window> windows) const {
+    const rule_set broken = check_address_windows(spec_, windows.data(), static_cast<std::uint32_t>(windows.size()));
+    EXPECT_TRUE(broken.empty() || broken.contains(rule::t38_address_window));
+    return broken.empty();
+  }
+  tensor_spec spec_;
+};
+
+TEST_F(AddressWindows, HoldEveryByteAStoreMayTouch) {
+  EXPECT_TRUE(inside({}));
+  EXPECT_TRUE(inside({{4096, 4096 + 192}}));
+  EXPECT_FALSE(inside({{4096, 4096 + 191}}));
+  EXPECT_FALSE(inside({{4097, 8192}}));
+  EXPECT_FALSE(inside({{0, 4096}}));
+}
+
+TEST_F(AddressWindows, OneOfThemHoldsTheWholeTensor) {
+  EXPECT_TRUE(inside({{0, 16}, {1 << 20, 1 << 21}, {4000, 5000}}));
+  EXPECT_FALSE(inside({{4096, 4160}, {4160, 8192}}));
+  EXPECT_FALSE(inside({{8192, 4096}}));
+}
+
+TEST_F(AddressWindows, SumsDoNotWrap) {
+  spec_.global_dim[1] = 1ull << 31;
+  spec_.global_stride_bytes[0] = (1ull << 40) - 16;
+  EXPECT_FALSE(inside({{0, 1ull << 57}}));
+  spec_.global_address = ~0ull - 15;
+  spec_.global_dim[1] = 1;
+  EXPECT_FALSE(inside({{0, 1ull << 57}}));
+}
+
+}  // namespace
+}  // namespace tmap::testing
