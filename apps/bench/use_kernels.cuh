@@ -358,7 +358,7 @@ __global__ void waits_of_a_warp(const __grid_constant__ inputs in) {
 }
 
 /// What a warp pays for a map of its own. Figures: encoding it (nothing where `encodes` is false and an earlier launch
-/// has done it), acquiring it, loading through it, all three, and loading again.
+/// has done it; its patch is trusted), acquiring it, loading through it, all three, and loading again.
 __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant__ map_template base,
                         const __grid_constant__ device::patch_array_reader source, tensor_map* slots, bool encodes) {
   __shared__ workspace shared;
@@ -370,7 +370,7 @@ __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant
     if (leads) loads.warm(in.tile(i));
     __syncwarp();
     const std::uint32_t encoding = timed([&] {
-      if (encodes) device::encode_warp(base, source, slots, slot, 1, stage);
+      if (encodes) device::encode_warp(base, source, slots, slot, 1, stage, device::trusted_patches{});
     });
     if (leads) {
       const std::uint32_t acquiring = timed([&] { device::acquire(slots + slot); });

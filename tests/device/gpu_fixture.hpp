@@ -35,6 +35,8 @@ class gpu_test : public ::testing::Test {
   void SetUp() override {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";
+    // Makes the context, without which the first encode would fail once, retry, and trouble a sanitizer.
+    TMAP_ASSERT_CUDA(cudaSetDevice(0));
   }
   void TearDown() override {
     if (IsSkipped()) return;
