@@ -35,7 +35,7 @@ status_text text_of(status code) {
   switch (code) {
     case status::rule_broken: return {"rule_broken", "the spec breaks a rule"};
     case status::invalid_argument: return {"invalid_argument", "an argument lies outside the function's contract"};
-    case status::no_driver: return {"no_driver", "this machine has no CUDA driver: install one, or use the simulator"};
+    case status::no_driver: return {"no_driver", "this machine has no CUDA driver"};
     case status::no_device: return {"no_device", "the CUDA driver sees no GPU"};
     case status::compute_capability_too_low:
       return {"compute_capability_too_low", "the GPU has no copy engine: compute capability 9.0 or higher is needed"};
