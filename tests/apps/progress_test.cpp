@@ -18,39 +18,37 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// What `work` writes to standard error while that is the file `there`; it is read back from `here`.
+/// What `work` writes to standard error while that is the file `there`; it is read back from `here`. Closes both. With
+/// no writer left, reading goes on to the end: a terminal hands its text over in pieces.
 std::string read_error_of(const std::function<void()>& work, int there, int here) {
   std::fflush(stderr);
   const int before = dup(STDERR_FILENO);
   dup2(there, STDERR_FILENO);
+  close(there);
   work();
   std::fflush(stderr);
   dup2(before, STDERR_FILENO);
   close(before);
+  std::string text;
   std::array<char, 4096> buffer{};
-  fcntl(here, F_SETFL, O_NONBLOCK);
-  const ssize_t count = read(here, buffer.data(), buffer.size());
-  return count > 0 ? std::string{buffer.data(), static_cast<std::size_t>(count)} : std::string{};
+  for (ssize_t count; (count = read(here, buffer.data(), buffer.size())) > 0;) {
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  close(here);
+  return text;
 }
 
 std::string on_terminal(const std::function<void()>& work) {
   const int here = posix_openpt(O_RDWR | O_NOCTTY);
   EXPECT_EQ(grantpt(here), 0);
   EXPECT_EQ(unlockpt(here), 0);
-  const int there = open(ptsname(here), O_RDWR | O_NOCTTY);
-  const std::string text = read_error_of(work, there, here);
-  close(there);
-  close(here);
-  return text;
+  return read_error_of(work, open(ptsname(here), O_RDWR | O_NOCTTY), here);
 }
 
 std::string in_pipe(const std::function<void()>& work) {
   int ends[2];
   EXPECT_EQ(pipe(ends), 0);
-  const std::string text = read_error_of(work, ends[1], ends[0]);
-  close(ends[0]);
-  close(ends[1]);
-  return text;
+  return read_error_of(work, ends[1], ends[0]);
 }
 
 void half_of_long_work() {
