@@ -37,6 +37,13 @@ struct alignas(16) batch_header {
   std::uint32_t reserved{};
 };
 
+/// Sums over many batches, which tmap only ever adds to. Device memory, or pinned host memory that the host reads while
+/// kernels run.
+struct alignas(16) batch_totals {
+  std::uint64_t bad_maps{};
+  std::uint64_t empty_maps{};
+};
+
 /// A range of device addresses that a map may reach, from `begin` up to but not including `end`: an allocation, say.
 struct alignas(16) address_window {
   std::uint64_t begin;
@@ -48,6 +55,7 @@ struct alignas(16) address_window {
 struct encode_options {
   map_status* statuses{};           ///< one for each map
   batch_header* header{};           ///< needs no initial value
+  batch_totals* totals{};           ///< what this batch adds to
   const address_window* windows{};  ///< with any, a map that reaches outside each of them is bad (T38)
   std::uint32_t window_count{};     ///< every map looks through them in turn: meant for a few
   /// Leaves validation out: any patch becomes the map it asks for, wild ones too. For patches validated before. Goes

@@ -3,6 +3,7 @@
 
 #include <tmap/config.hpp>
 #include <tmap/rule.hpp>
+#include <tmap/slot_counts.hpp>
 
 #include <cuda/std/expected>
 
@@ -31,6 +32,11 @@ enum class status : std::uint8_t {
   illegal_memory_access,       ///< simulator: the copy engine would raise this
   misaligned_address,          ///< simulator: the copy engine would raise this
   unsupported,                 ///< a combination that is documented but not modelled
+  pool_exhausted,              ///< not enough free slots: `found` were asked for, `slots` says where all are
+  service_dead,                ///< the context was lost or broken: make a new service in a new context
+  forked,            ///< the service was made before this process was forked off: CUDA works in the parent only
+  wrong_context,     ///< another context is current than the one the service was made in
+  self_test_failed,  ///< a map made by the kernel differs from the driver's: `found` is the case
 };
 
 /// One failure, as plain data; the text is made on demand.
@@ -42,6 +48,7 @@ struct error {
   std::uint64_t found{};     ///< the value found
   std::uint64_t allowed{};   ///< the bound, multiple or count allowed
   std::int32_t cuda_code{};  ///< CUresult or cudaError_t behind the failure, 0 when there is none
+  slot_counts slots{};       ///< of the pool, with `pool_exhausted`
 };
 
 template <class T>

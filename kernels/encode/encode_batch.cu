@@ -25,7 +25,7 @@ using stage_for = std::conditional_t<Path == publish_path::copy_fence, device::w
 __device__ device::guard_page library_page;
 
 __device__ device::map_guard guard_of(const encode_options& options) {
-  return {&library_page, options.statuses, options.header, options.windows, options.window_count};
+  return {&library_page, options.statuses, options.header, options.totals, options.windows, options.window_count};
 }
 
 __device__ device::trusted_patches guard_of(device::trusted_patches trusted) {

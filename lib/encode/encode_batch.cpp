@@ -57,12 +57,14 @@ result<void> check_optional_array(const void* array, std::uint64_t alignment) {
 }
 
 result<void> check_options(const encode_options& options) {
-  const bool asks = options.statuses != nullptr || options.header != nullptr || options.window_count != 0;
+  const bool asks = options.statuses != nullptr || options.header != nullptr || options.totals != nullptr ||
+                    options.window_count != 0;
   if (options.trusted && asks) return invalid_argument(1, 0);
   if (options.window_count != 0) {
     if (const auto checked = check_device_array(options.windows, alignof(address_window)); !checked) return checked;
   }
   if (const auto checked = check_optional_array(options.statuses, alignof(map_status)); !checked) return checked;
+  if (const auto checked = check_optional_array(options.totals, alignof(batch_totals)); !checked) return checked;
   return check_optional_array(options.header, alignof(batch_header));
 }
 

@@ -57,6 +57,15 @@ status_text text_of(status code) {
     case status::illegal_memory_access:
       return {"illegal_memory_access", "the copy engine would raise an illegal memory access"};
     case status::unsupported: return {"unsupported", "the combination is documented but not supported here"};
+    case status::pool_exhausted: return {"pool_exhausted", "the service has too few free slots in one piece"};
+    case status::service_dead:
+      return {"service_dead", "the CUDA context was lost or broken: make a new service in a new context"};
+    case status::forked:
+      return {"forked", "the service was made before this process was forked off: CUDA works in the parent only"};
+    case status::wrong_context:
+      return {"wrong_context", "another CUDA context is current than the one the service was made in"};
+    case status::self_test_failed:
+      return {"self_test_failed", "a map made on this GPU differs from the driver's: nothing can be encoded here"};
   }
   return {"unknown", "an unknown status"};
 }
@@ -64,12 +73,17 @@ status_text text_of(status code) {
 std::string sentence_of(const error& e) {
   std::string text = text_of(e.code).sentence;
   if (e.found != 0 || e.allowed != 0) {
-    if (e.rules.empty()) text += fmt::format(" (found {}, allowed {})", e.found, e.allowed);
+    if (e.rules.empty() && e.code != status::pool_exhausted)
+      text += fmt::format(" (found {}, allowed {})", e.found, e.allowed);
   }
   if (!e.rules.empty()) {
     text += fmt::format(": {}", sentence_of(violation{e.first, e.axis, e.found, e.allowed}));
     const std::string others = names_except(e.rules, e.first);
     if (!others.empty()) text += fmt::format(" (also broken: {})", others);
+  }
+  if (e.code == status::pool_exhausted) {
+    text += fmt::format(": {} asked for; of {} slots {} are free, {} leased, {} pending, {} captured", e.found,
+                        e.slots.capacity, e.slots.free, e.slots.leased, e.slots.pending, e.slots.captured);
   }
   if (e.cuda_code != 0) text += fmt::format(" [CUDA code {}]", e.cuda_code);
   return text;

@@ -9,6 +9,8 @@
 #include <tmap/patch_rules.hpp>
 #include <tmap/tensor_spec.hpp>
 
+#include <cuda/atomic>
+
 #include <cstdint>
 
 namespace tmap::device {
@@ -19,12 +21,13 @@ struct alignas(128) guard_page {
   unsigned char bytes[128];
 };
 
-/// Judges each patch, turns bad and empty ones into the safe empty map, and reports, if asked to. `statuses` and
-/// `header` as in `encode_options`, but that the caller sets the header to `batch_header{}` before the kernel.
+/// Judges each patch, turns bad and empty ones into the safe empty map, and reports, if asked to. `statuses`, `header`
+/// and `totals` as in `encode_options`, but that the caller sets the header to `batch_header{}` before the kernel.
 struct map_guard {
   const guard_page* page;
   map_status* statuses{};
   batch_header* header{};
+  batch_totals* totals{};
   const address_window* windows{};
   std::uint32_t window_count{};
 
@@ -41,14 +44,29 @@ struct map_guard {
   /// Reports map `index` of each lane; lanes without a map pass a good status and `has_map` false. All 32 lanes.
   __device__ void report(std::uint64_t index, bool has_map, map_status status) const {
     if (statuses != nullptr && has_map) statuses[index] = status;
-    if (header == nullptr) return;
+    if (__all_sync(~0u, status.is_good())) return;
     const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
     const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
-    if (threadIdx.x % warpSize != 0) return;
-    if (empty != 0) atomicAdd(&header->empty_count, static_cast<std::uint32_t>(__popc(empty)));
+    if (threadIdx.x % warpSize == 0) count(index, bad, empty);
+  }
+
+ private:
+  __device__ void count(std::uint64_t first, std::uint32_t bad, std::uint32_t empty) const {
+    const auto bad_count = static_cast<std::uint32_t>(__popc(bad));
+    const auto empty_count = static_cast<std::uint32_t>(__popc(empty));
+    if (totals != nullptr) {
+      if (bad != 0) add(totals->bad_maps, bad_count);
+      if (empty != 0) add(totals->empty_maps, empty_count);
+    }
+    if (header == nullptr) return;
+    if (empty != 0) atomicAdd(&header->empty_count, empty_count);
     if (bad == 0) return;
-    atomicAdd(&header->bad_count, static_cast<std::uint32_t>(__popc(bad)));
-    atomicMin(&header->first_bad, static_cast<std::uint32_t>(index) + __ffs(static_cast<int>(bad)) - 1);
+    atomicAdd(&header->bad_count, bad_count);
+    atomicMin(&header->first_bad, static_cast<std::uint32_t>(first) + __ffs(static_cast<int>(bad)) - 1);
+  }
+
+  static __device__ void add(std::uint64_t& total, std::uint32_t count) {
+    cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(total).fetch_add(count, cuda::memory_order_relaxed);
   }
 };
 

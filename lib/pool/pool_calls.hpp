@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tmap::pool {
+
+/// The CUDA calls behind this room, as pointers, so that tests can play any order of completion and any failure.
+struct pool_calls {
+  cudaError_t (*allocate)(void** data, std::size_t bytes);  ///< zeroed device memory
+  cudaError_t (*free)(void* data);
+  cudaError_t (*create_event)(cudaEvent_t* event);  ///< without timing
+  cudaError_t (*destroy_event)(cudaEvent_t event);
+  cudaError_t (*record_event)(cudaEvent_t event, cudaStream_t stream);
+  cudaError_t (*query_event)(cudaEvent_t event);
+  cudaError_t (*wait_event)(cudaStream_t stream, cudaEvent_t event);
+  cudaError_t (*stream_id)(cudaStream_t stream, unsigned long long* id);
+  /// `graph` is the graph being captured, null when the stream is not captured.
+  cudaError_t (*captured_graph)(cudaStream_t stream, cudaGraph_t* graph);
+  /// Calls `drop(object)` once, when `graph` and all its executables are gone, on a thread where CUDA may not be
+  /// called. Where it fails, `drop` is never called.
+  cudaError_t (*retain_in_graph)(cudaGraph_t graph, void* object, void (*drop)(void* object));
+  cudaError_t (*exchange_capture_mode)(cudaStreamCaptureMode* mode);
+};
+
+const pool_calls& real_pool_calls();
+
+}  // namespace tmap::pool
