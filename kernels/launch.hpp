@@ -7,6 +7,7 @@
 #include <tmap/encode_status.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
+#include <tmap/slot_record.hpp>
 #include <tmap/tensor_map.hpp>
 
 #include <cuda_runtime_api.h>
@@ -40,6 +41,16 @@ cudaError_t launch_encode(const encode_plan& plan, const map_template& base, con
 
 /// Makes the header that of a batch without bad or empty maps, which the encode after it counts up.
 cudaError_t launch_header_reset(batch_header* header, cudaStream_t stream);
+
+/// Marks the slots of these records, all that a lease has, as lent and not yet published, before anything is encoded
+/// into them. With generation 0 as nobody's: once for the zeroed records of each new slab, so that a use of a slot that
+/// was never lent has a log to go to.
+cudaError_t launch_open_slots(slot_record* records, std::uint64_t count, std::uint32_t generation, hazard_log* log,
+                              cudaStream_t stream);
+
+/// Marks them as published, after the kernel that encoded them. Records of another generation stay as they are.
+cudaError_t launch_publish_slots(slot_record* records, std::uint64_t count, std::uint32_t generation,
+                                 cudaStream_t stream);
 
 /// Device memory that `launch_running_sum` needs as `scratch`.
 template <class Offset>
