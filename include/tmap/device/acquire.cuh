@@ -5,7 +5,9 @@
 // kernel boundary nor a barrier refreshes: a map in global memory has to be acquired by every thread block that uses
 // it (PTX ISA 8.9.5 "Causality order", CUDA programming guide "Encoding a tensor map on device").
 
+#include <tmap/device/hazards.cuh>
 #include <tmap/device/ptx.cuh>
+#include <tmap/map_batch.hpp>
 #include <tmap/tensor_map.hpp>
 
 #include <cuda/ptx>
@@ -20,18 +22,26 @@ enum class map_scope : std::uint32_t { gpu, sys };
 
 /// A tensor map that this thread block may use: the only type the tile functions accept. Trivially copyable. Another
 /// thread of the same block may use a copy once a barrier orders it after the acquire; another block must acquire.
-class acquired_map {
+class acquired_map : detail::slot_watch {
  public:
-  __device__ const tensor_map* get() const { return map_; }
+  /// To be called again for each use: with TMAP_CHECK_HAZARDS it checks that the slot was not written since the
+  /// acquire.
+  __device__ const tensor_map* get() const {
+    check();
+    return map_;
+  }
 
  private:
-  explicit __device__ acquired_map(const tensor_map* map) : map_(map) {}
+  explicit __device__ acquired_map(const tensor_map* map, const slot_watch& watch = {})
+      : slot_watch(watch), map_(map) {}
   friend __device__ acquired_map acquire(const tensor_map* slot, map_scope scope);
+  friend __device__ acquired_map acquire(const map_batch_ref& ref, std::uint32_t i, map_scope scope);
   friend __device__ acquired_map parameter_map(const tensor_map& map);
   friend __device__ acquired_map constant_map(const tensor_map& map);
 
   const tensor_map* map_;
 };
+static_assert(checks_hazards || sizeof(acquired_map) == sizeof(const tensor_map*), "checks cost nothing when off");
 
 /// Acquires the map in `slot` (global memory, 128-byte aligned), which must have been published before, in an order
 /// this thread observes (an earlier kernel, or a flag it waited for). Needed once per block and map, and again after
@@ -51,6 +61,17 @@ __device__ inline acquired_map acquire(const tensor_map* slot, map_scope scope =
   ptx::cp_async_bulk_commit_group();
   ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
   return acquired_map(slot);
+}
+
+/// Acquires map `i` of a batch, as above. An `i` beyond the batch, and so any `i` of an empty one, is a failed
+/// assertion in a debug build and a trap in any other: it never reaches a slot.
+__device__ inline acquired_map acquire(const map_batch_ref& ref, std::uint32_t i, map_scope scope = map_scope::gpu) {
+  const detail::slot_watch watch(ref, i);
+  assert(i < ref.count);
+  if (i >= ref.count) __trap();
+  const tensor_map* const slot = ref.slot(i);
+  acquire(slot, scope);
+  return acquired_map(slot, watch);
 }
 
 /// A map that is a `const __grid_constant__` kernel parameter. Needs no fence.
