@@ -4,22 +4,26 @@
 #include <tmap/error.hpp>
 #include <tmap/slot_counts.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
 
 #include "lib/pool/pool_calls.hpp"
+#include "lib/pool/slot_ledger.hpp"
 
 namespace tmap::pool {
 
 /// How a pool is made. All counts in slots.
 struct pool_options {
   std::uint64_t capacity{};
-  std::uint64_t max_capacity{};    ///< 0: never grows
-  std::uint64_t bytes_per_slot{};  ///< of a slab: its slots and what lies beside them (slab_layout.hpp)
-  void* memory{};                  ///< the first slab's, of the caller, zeroed; null: allocated
+  std::uint64_t max_capacity{};  ///< 0: never grows
+  void* memory{};                ///< the first slab's (`slab_bytes(capacity)`), of the caller, zeroed; null: allocated
 };
 
-/// Where a lease lies: `count` slots from `first` on in the slab of `slab_capacity` slots at `slab`.
+/// Where a lease lies: `count` slots from `first` on in the slab of `slab_capacity` slots at `slab` (slab_layout.hpp).
 struct slot_range {
   void* slab;
   std::uint64_t slab_capacity;
@@ -27,43 +31,114 @@ struct slot_range {
   std::uint32_t count;
 };
 
-class map_pool;
-
-/// Slots that nobody else gets. Shared by the batches that use them and by the graphs that captured them; ends with the
-/// last of them.
+/// Slots that nobody else gets. Each copy of the pointer is one hold of a batch, and ends by `map_pool::release`: move
+/// the pointer in. Slots of a lease whose last hold just goes are never lent again. Holds its pool.
 class lease;
 using lease_ptr = std::shared_ptr<lease>;
 
-/// Lends contiguous slots and takes them back in stream order: bookkeeping on the host, events on the device, never a
-/// wait of the host. Thread-safe.
+/// Lends contiguous slots and takes them back in stream order: bookkeeping on the host, events on the device. Only
+/// growth and the end may wait for the device, since they allocate and free. Thread-safe.
 ///
-/// A returned range is lent again, in this order of preference: (1) free; (2) returned on the very stream that asks and
-/// used by no other; (3) after all its events have completed; (4) by making the asking stream wait for its events.
-/// While the asking stream is captured: (1) only, without asking an event.
+/// A range is lent again, in this order of preference: (1) free, the smallest that fits; (2) with slots returned on the
+/// very stream that asks and used by no other; (3) with slots whose events have all completed; then another slab is
+/// added while that keeps to `max_capacity`; (4) with the slots returned first, by making the asking stream wait for
+/// their events. While the asking stream is captured: (1) only, without asking an event.
+///
+/// A lease has the streams it was taken or used on, and the captures in which it was. When its last hold ends, an event
+/// marks each of these streams, save one that is still in the very capture that brought it here. A stream that is in
+/// another capture then (or is the per-thread stream of another thread) is marked by a later call, and must live until
+/// then. The slots are lent again after all these events, and after every graph with the lease is gone.
 class map_pool : public std::enable_shared_from_this<map_pool> {
  public:
   static result<std::shared_ptr<map_pool>> create(const pool_options& options, const pool_calls& calls);
+
+  /// Frees what it allocated, which waits for the device; memory of the caller must be unused by then. Leaks it after
+  /// `abandon`, and where the last graph with a lease outlived all else: a graph ends where CUDA may not be called.
   ~map_pool();
 
-  /// A lease used on `stream`; captured by its graph if it is being captured. Fails with `pool_exhausted`, or as a
-  /// call.
+  /// A lease used on `stream`; captured by its graph if it is being captured. On failure nothing has changed. Fails
+  /// with `pool_exhausted`, `invalid_argument` (no slots asked for), or as a call.
   result<lease_ptr> take(std::uint64_t count, cudaStream_t stream);
 
-  /// From now on the lease is used on `stream` too, which waits for what `home` has enqueued so far; nothing happens
-  /// where it is in use there already. A captured `stream` makes the lease its graph's.
+  /// From now on the lease is used on `stream` too, which waits for what `home`, a stream of the lease, has enqueued so
+  /// far; nothing happens where it is in use there already. A captured `stream` makes the lease its graph's, and waits
+  /// only if the lease came to `home` in the same capture: a graph cannot wait for what ran before it, so whoever
+  /// launches it does. A `stream` that waits for a captured `home` joins that capture, as CUDA has it. Fails with
+  /// `invalid_argument` (`home` is no stream of the lease), or as a call: `cudaErrorStreamCaptureIsolation` for a
+  /// stream that would have to wait for a `home` which is in a capture that the lease is not from.
   result<void> use_on(const lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
 
-  /// Gives up one hold on the lease. The last one records an event on each of its streams, and the slots are pending. A
-  /// stream that is being captured now is asked again by later calls. On failure the slots are never lent again.
+  /// Gives up one hold on the lease; the last one ends it. On failure its slots are never lent again, and count as
+  /// pending.
   result<void> release(lease_ptr lease);
 
-  /// Forgets everything without calling CUDA: the context is lost, the process forked or exiting.
+  /// To be called when nobody will take from the pool again: warns if graphs hold slots, whose memory may leak.
+  void disown();
+
+  /// Forgets everything without calling CUDA or waiting for another thread: the context is lost, the process forked or
+  /// exiting. `take` and `use_on` fail with `service_dead` from then on, `release` does nothing, all counts are 0.
   void abandon() noexcept;
 
-  slot_counts counts() const;
-  std::uint64_t peak_in_use() const;
-  std::uint64_t cross_stream_reuses() const;
+  slot_counts counts() const;                 ///< asks the events first, so that `pending` is what is pending now
+  std::uint64_t peak_in_use() const;          ///< most slots that were leased or captured at once
+  std::uint64_t cross_stream_reuses() const;  ///< takes that (3) or (4) served
   std::uint64_t device_bytes() const;
+
+ private:
+  struct slab {
+    void* memory;
+    std::uint64_t capacity;
+    bool owned;
+  };
+  /// A lease on one stream. `capture` is the one in which it came there, 0 outside of any.
+  struct stream_use {
+    cudaStream_t stream;
+    unsigned long long id;
+    unsigned long long capture;
+  };
+  /// A stream of an ended lease that could not be marked yet.
+  struct late_use {
+    holding* slots;
+    stream_use use;
+  };
+  struct graph_hold;
+  friend class lease;
+
+  map_pool(const pool_options& options, const pool_calls& calls);
+
+  result<void> add_slab(std::uint64_t capacity, void* memory);
+  result<bool> grow(std::uint64_t count);
+
+  result<slot_window> find_window(std::uint64_t count, stream_id stream, cudaStream_t handle);
+  result<std::optional<slot_window>> find_completed(std::uint64_t count, stream_id stream);
+  result<std::optional<slot_window>> wait_for_window(std::uint64_t count, stream_id stream, cudaStream_t handle);
+  result<lease_ptr> lend(const slot_window& window, const stream_use& use);
+  failure exhausted(std::uint64_t count) const;
+
+  result<stream_use> look_at(cudaStream_t stream) const;
+  result<void> order_after(cudaStream_t stream, cudaStream_t home);
+  result<void> pin(lease& lease, cudaStream_t stream, unsigned long long capture);
+  static void drop(void* hold);
+  void collect_dropped() const;
+
+  result<void> end(lease& lease);
+  result<void> mark_end(holding* slots, const stream_use& use);
+  result<void> mark_late_ends();
+  result<cudaEvent_t> idle_event();
+  result<void> ask_events(stream_id stream) const;
+
+  const pool_calls calls_;
+  const std::uint64_t max_capacity_;
+  std::atomic<bool> abandoned_{};
+  mutable std::atomic<graph_hold*> dropped_{};  ///< by graphs, to be taken back by the next call
+
+  mutable std::mutex mutex_;  ///< over all below, and held around CUDA calls
+  mutable slot_ledger ledger_;
+  std::vector<slab> slabs_;
+  std::vector<cudaEvent_t> events_;  ///< all that were made
+  std::vector<late_use> late_uses_;
+  std::uint64_t peak_in_use_{};
+  std::uint64_t cross_stream_reuses_{};
 };
 
 slot_range range_of(const lease& lease);

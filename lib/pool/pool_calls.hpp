@@ -10,9 +10,9 @@ namespace tmap::pool {
 
 /// The CUDA calls behind this room, as pointers, so that tests can play any order of completion and any failure.
 struct pool_calls {
-  cudaError_t (*allocate)(void** data, std::size_t bytes);  ///< zeroed device memory
-  cudaError_t (*free)(void* data);
-  cudaError_t (*create_event)(cudaEvent_t* event);  ///< without timing
+  cudaError_t (*allocate)(void** data, std::size_t bytes);  ///< zeroed device memory; may wait for the device
+  cudaError_t (*free)(void* data);                          ///< waits for the device
+  cudaError_t (*create_event)(cudaEvent_t* event);          ///< without timing
   cudaError_t (*destroy_event)(cudaEvent_t event);
   cudaError_t (*record_event)(cudaEvent_t event, cudaStream_t stream);
   cudaError_t (*query_event)(cudaEvent_t event);
@@ -24,6 +24,10 @@ struct pool_calls {
   /// called. Where it fails, `drop` is never called.
   cudaError_t (*retain_in_graph)(cudaGraph_t graph, void* object, void (*drop)(void* object));
   cudaError_t (*exchange_capture_mode)(cudaStreamCaptureMode* mode);
+  /// Of the capture the stream takes part in, unique in the process; 0 when it is not captured. Answers
+  /// `cudaErrorStreamCaptureImplicit` for the legacy stream while another stream's capture forbids its use, and
+  /// `cudaErrorStreamCaptureInvalidated` for a capture that broke and has not ended.
+  cudaError_t (*capture_id)(cudaStream_t stream, unsigned long long* id);
 };
 
 const pool_calls& real_pool_calls();

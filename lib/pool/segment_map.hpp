@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace tmap::pool {
+
+struct holding;
+
+/// Slots that lie side by side. `first` is an address: the number of the slab times 2^32, plus the slot's index in it.
+struct slot_window {
+  std::uint64_t first;
+  std::uint64_t count;
+  std::uint64_t end() const { return first + count; }
+};
+
+/// All slots of a pool in the order of their addresses, cut into segments of one owner each. Null owns the free ones,
+/// which are kept whole. Slabs never touch, for each has less than 2^32 slots.
+class segment_map {
+ public:
+  struct segment {
+    std::uint64_t count;
+    holding* owner;
+  };
+  using segments = std::map<std::uint64_t, segment>;
+  using position = segments::const_iterator;
+  /// Runs of segments known to be too short, by their beginning: their end.
+  using short_runs = std::map<std::uint64_t, std::uint64_t>;
+
+  position begin() const { return segments_.begin(); }
+  position end() const { return segments_.end(); }
+  position at(std::uint64_t first) const { return segments_.lower_bound(first); }
+
+  /// New slots, free.
+  void add(const slot_window& window);
+
+  /// The smallest free segment that fits, the lowest of several.
+  std::optional<slot_window> find_free(std::uint64_t count) const;
+
+  /// A window with `seed` in it, all of whose owners are `usable`; where there is none, the run is noted as short.
+  template <class Usable>
+  std::optional<slot_window> find_around(position seed, std::uint64_t count, const Usable& usable,
+                                         short_runs& noted) const;
+
+  /// Gives a window to `owner`, and tells `former(owner, count)` of each part it is cut from.
+  template <class Former>
+  void assign(const slot_window& window, holding* owner, const Former& former);
+
+  /// Makes what `owner` has within `window` free.
+  void free(const slot_window& window, const holding* owner);
+
+ private:
+  using iterator = segments::iterator;
+
+  iterator split(std::uint64_t address);
+  iterator join(iterator left, iterator right);
+  void index_free(iterator segment);
+  void forget_free(iterator segment);
+
+  segments segments_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> free_by_size_;  ///< {count, first}
+};
+
+template <class Usable>
+std::optional<slot_window> segment_map::find_around(position seed, std::uint64_t count, const Usable& usable,
+                                                    short_runs& noted) const {
+  const auto known = noted.upper_bound(seed->first);
+  if (known != noted.begin() && std::prev(known)->second > seed->first) return std::nullopt;
+  slot_window run{seed->first, 0};
+  for (position next = seed; next != end() && next->first == run.end() && usable(next->second.owner); ++next) {
+    run.count += next->second.count;
+    if (run.count >= count) return slot_window{run.first, count};
+  }
+  for (position next = seed; next != begin();) {
+    --next;
+    if (next->first + next->second.count != run.first || !usable(next->second.owner)) break;
+    run = {next->first, run.count + next->second.count};
+    if (run.count >= count) return slot_window{run.end() - count, count};
+  }
+  noted.emplace(run.first, run.end());
+  return std::nullopt;
+}
+
+template <class Former>
+void segment_map::assign(const slot_window& window, holding* owner, const Former& former) {
+  const iterator first = split(window.first);
+  const iterator last = split(window.end());
+  for (iterator part = first; part != last; ++part) {
+    if (part->second.owner == nullptr) forget_free(part);
+    former(part->second.owner, part->second.count);
+  }
+  segments_.erase(std::next(first), last);
+  first->second = {window.count, owner};
+}
+
+}  // namespace tmap::pool
