@@ -36,6 +36,15 @@ struct slot_range {
 class lease;
 using lease_ptr = std::shared_ptr<lease>;
 
+using capture_id = unsigned long long;
+
+/// A stream that a lease is used on, and the capture in which it came there: 0 outside of any.
+struct stream_use {
+  cudaStream_t stream;
+  stream_id id;
+  capture_id capture;
+};
+
 /// Lends contiguous slots and takes them back in stream order: bookkeeping on the host, events on the device. Only
 /// growth and the end may wait for the device, since they allocate and free. Thread-safe.
 ///
@@ -90,42 +99,35 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
     std::uint64_t capacity;
     bool owned;
   };
-  /// A lease on one stream. `capture` is the one in which it came there, 0 outside of any.
-  struct stream_use {
-    cudaStream_t stream;
-    unsigned long long id;
-    unsigned long long capture;
-  };
   /// A stream of an ended lease that could not be marked yet.
   struct late_use {
     holding* slots;
     stream_use use;
   };
   struct graph_hold;
-  friend class lease;
 
   map_pool(const pool_options& options, const pool_calls& calls);
 
   result<void> add_slab(std::uint64_t capacity, void* memory);
   result<bool> grow(std::uint64_t count);
 
-  result<slot_window> find_window(std::uint64_t count, stream_id stream, cudaStream_t handle);
+  result<slot_window> find_window(std::uint64_t count, const stream_use& use);
   result<std::optional<slot_window>> find_completed(std::uint64_t count, stream_id stream);
-  result<std::optional<slot_window>> wait_for_window(std::uint64_t count, stream_id stream, cudaStream_t handle);
+  result<std::optional<slot_window>> find_by_waiting(std::uint64_t count, const stream_use& use);
   result<lease_ptr> lend(const slot_window& window, const stream_use& use);
   failure exhausted(std::uint64_t count) const;
 
   result<stream_use> look_at(cudaStream_t stream) const;
   result<void> order_after(cudaStream_t stream, cudaStream_t home);
-  result<void> pin(lease& lease, cudaStream_t stream, unsigned long long capture);
+  result<void> pin(lease& lease, cudaStream_t stream, capture_id capture);
   static void drop(void* hold);
   void collect_dropped() const;
 
-  result<void> end(lease& lease);
+  result<void> end(const lease& lease);
   result<void> mark_end(holding* slots, const stream_use& use);
   result<void> mark_late_ends();
   result<cudaEvent_t> idle_event();
-  result<void> ask_events(stream_id stream) const;
+  result<bool> ask_events(stream_id stream) const;
 
   const pool_calls calls_;
   const std::uint64_t max_capacity_;

@@ -58,8 +58,8 @@ class segment_map {
 
   iterator split(std::uint64_t address);
   iterator join(iterator left, iterator right);
-  void index_free(iterator segment);
-  void forget_free(iterator segment);
+  void index_free(iterator part);
+  void forget_free(iterator part);
 
   segments segments_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> free_by_size_;  ///< {count, first}

@@ -35,14 +35,14 @@ struct holding {
     std::list<end_mark>::iterator mark;
   };
 
-  slot_window window;        ///< as it was lent
-  std::uint64_t slots;       ///< of the window that are still its own
-  std::uint32_t generation;  ///< of the lease
-  bool lent{true};           ///< whether a batch has it
-  std::uint32_t graphs{};    ///< that have it
-  std::uint64_t unmarked{};  ///< streams of the ended lease without an event yet
-  std::vector<mark_place> marks;
-  std::list<holding>::iterator self;
+  slot_window window{};        ///< as it was lent
+  std::uint64_t slots{};       ///< of the window that are still its own
+  std::uint32_t generation{};  ///< of the lease
+  bool lent{true};             ///< whether a batch has it
+  std::uint32_t graphs{};      ///< that have it
+  std::uint64_t unmarked{};    ///< streams of the ended lease without an event yet
+  std::vector<mark_place> marks{};
+  std::list<holding>::iterator self{};
 
   /// Whether its slots may be lent again once its marks are behind the new user.
   bool returned() const { return !lent && graphs == 0 && unmarked == 0; }
@@ -92,7 +92,6 @@ class slot_ledger {
   template <class Change>
   void change(holding* slots, const Change& change);
   std::uint64_t& count_of(const holding& slots);
-  void settle(holding* slots);
   void free(holding* slots);
   void lose(holding* slots, std::uint64_t count);
   void forget_mark(const holding::mark_place& place);

@@ -17,6 +17,7 @@ LAYERS = {
     "lib/codec": ["tmap/", "lib/spec/", "lib/support/"],
     "lib/driver": ["tmap/", "lib/codec/", "lib/spec/", "lib/support/"],
     "lib/encode": ["tmap/", "lib/driver/", "lib/codec/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
+    "lib/pool": ["tmap/", "lib/driver/", "lib/support/"],
     "lib/simulator": ["tmap/", "lib/codec/", "lib/spec/"],
     "kernels": ["tmap/"],
     "apps": ["tmap/"],

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "lib/pool/map_pool.hpp"
+
+namespace tmap::pool {
+
+class lease {
+ public:
+  lease(std::shared_ptr<map_pool> pool, holding* lent, const slot_range& place)
+      : slots(lent), range(place), generation(lent->generation), pool_(std::move(pool)) {}
+
+  /// Null where the lease is not used on that stream.
+  stream_use* use_of(stream_id id) {
+    const auto use = std::find_if(uses.begin(), uses.end(), [&](const stream_use& known) { return known.id == id; });
+    return use == uses.end() ? nullptr : &*use;
+  }
+
+  bool is_captured_in(capture_id capture) const {
+    return std::find(captures.begin(), captures.end(), capture) != captures.end();
+  }
+
+  holding* const slots;  ///< until the lease ends
+  const slot_range range;
+  const std::uint32_t generation;
+  std::vector<stream_use> uses;
+  std::vector<capture_id> captures;
+
+ private:
+  const std::shared_ptr<map_pool> pool_;
+};
+
+}  // namespace tmap::pool

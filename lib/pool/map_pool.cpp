@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/pool/map_pool.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "lib/pool/graph_hold.hpp"
+#include "lib/pool/lease.hpp"
+#include "lib/pool/relaxed_capture.hpp"
+#include "lib/pool/slab_layout.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/log.hpp"
+#include "lib/support/without_throwing.hpp"
+
+namespace tmap::pool {
+namespace {
+
+/// An index in a slab has 32 bits, and slabs are 2^32 apart in the ledger.
+constexpr std::uint64_t most_slots_of_a_slab = std::uint64_t{1} << 31;
+
+/// Whether this thread is in a call of CUDA that lets go of a graph's hold, where CUDA may not be called.
+thread_local bool inside_drop = false;
+
+}  // namespace
+
+map_pool::map_pool(const pool_options& options, const pool_calls& calls)
+    : calls_(calls), max_capacity_(options.max_capacity) {}
+
+result<std::shared_ptr<map_pool>> map_pool::create(const pool_options& options, const pool_calls& calls) {
+  std::shared_ptr<map_pool> pool{new map_pool{options, calls}};
+  if (const result<void> added = pool->add_slab(options.capacity, options.memory); !added) {
+    return failure{added.error()};
+  }
+  return pool;
+}
+
+map_pool::~map_pool() {
+  if (!abandoned_ && !inside_drop) {
+    const relaxed_capture relaxed{calls_};
+    for (const cudaEvent_t event : events_) static_cast<void>(calls_.destroy_event(event));
+    for (const slab& part : slabs_) {
+      if (part.owned) static_cast<void>(calls_.free(part.memory));
+    }
+  }
+  for (graph_hold* hold = dropped_; hold != nullptr;) delete std::exchange(hold, hold->next);
+}
+
+result<void> map_pool::add_slab(std::uint64_t capacity, void* memory) {
+  const bool owned = memory == nullptr;
+  if (owned) {
+    const relaxed_capture relaxed{calls_};
+    TMAP_TRY_CUDA(relaxed.code());
+    TMAP_TRY_CUDA(calls_.allocate(&memory, slab_bytes(capacity)));
+  }
+  slabs_.push_back({memory, capacity, owned});
+  ledger_.add_slab(capacity);
+  return {};
+}
+
+/// Whether there is a new slab now that serves `count` slots.
+result<bool> map_pool::grow(std::uint64_t count) {
+  const std::uint64_t capacity = ledger_.counts().capacity;
+  const std::uint64_t room = max_capacity_ > capacity ? max_capacity_ - capacity : 0;
+  const std::uint64_t wanted = std::min({std::max(count, capacity), room, most_slots_of_a_slab});
+  if (wanted < count) return false;
+  if (const result<void> added = add_slab(wanted, nullptr); !added) return failure{added.error()};
+  return true;
+}
+
+result<cudaEvent_t> map_pool::idle_event() {
+  std::vector<event_handle>& idle = ledger_.idle_events();
+  if (idle.empty()) {
+    const relaxed_capture relaxed{calls_};
+    TMAP_TRY_CUDA(relaxed.code());
+    cudaEvent_t event{};
+    TMAP_TRY_CUDA(calls_.create_event(&event));
+    events_.push_back(event);
+    return event;
+  }
+  const auto event = static_cast<cudaEvent_t>(idle.back());
+  idle.pop_back();
+  return event;
+}
+
+/// Takes note of the stream's events that have completed, the oldest first, and says whether there was one.
+result<bool> map_pool::ask_events(stream_id stream) const {
+  bool any = false;
+  while (const auto event = ledger_.oldest_mark(stream)) {
+    const cudaError_t code = calls_.query_event(static_cast<cudaEvent_t>(*event));
+    if (code == cudaErrorNotReady) break;
+    TMAP_TRY_CUDA(code);
+    ledger_.complete_oldest_mark(stream);
+    any = true;
+  }
+  return any;
+}
+
+/// Ends a graph's hold. Runs on a thread of CUDA's: no CUDA call, no lock that is held around one.
+void map_pool::drop(void* object) {
+  auto* const hold = static_cast<graph_hold*>(object);
+  inside_drop = true;
+  {
+    const std::shared_ptr<map_pool> pool = std::move(hold->pool);
+    hold->next = pool->dropped_;
+    while (!pool->dropped_.compare_exchange_weak(hold->next, hold)) {
+    }
+  }
+  inside_drop = false;
+}
+
+void map_pool::collect_dropped() const {
+  for (graph_hold* hold = dropped_.exchange(nullptr); hold != nullptr;) {
+    ledger_.unpin(hold->slots);
+    delete std::exchange(hold, hold->next);
+  }
+}
+
+void map_pool::disown() {
+  if (abandoned_) return;
+  slot_counts now;
+  {
+    const std::lock_guard lock{mutex_};
+    collect_dropped();
+    now = ledger_.counts();
+  }
+  if (now.captured == 0) return;
+  const std::string text = support::without_throwing([&] {
+    return fmt::format(
+        "a service ends while CUDA graphs hold {} of its {} slots: its device memory leaks, unless a batch outlives "
+        "these graphs",
+        now.captured, now.capacity);
+  });
+  support::log(log_level::warning, text.c_str());
+}
+
+void map_pool::abandon() noexcept {
+  abandoned_ = true;
+}
+
+slot_counts map_pool::counts() const {
+  if (abandoned_) return {};
+  const std::lock_guard lock{mutex_};
+  collect_dropped();
+  const relaxed_capture relaxed{calls_};
+  for (const stream_id stream : ledger_.marked_streams()) static_cast<void>(ask_events(stream));
+  return ledger_.counts();
+}
+
+std::uint64_t map_pool::peak_in_use() const {
+  const std::lock_guard lock{mutex_};
+  return peak_in_use_;
+}
+
+std::uint64_t map_pool::cross_stream_reuses() const {
+  const std::lock_guard lock{mutex_};
+  return cross_stream_reuses_;
+}
+
+std::uint64_t map_pool::device_bytes() const {
+  const std::lock_guard lock{mutex_};
+  std::uint64_t bytes = 0;
+  for (const slab& part : slabs_) bytes += slab_bytes(part.capacity);
+  return bytes;
+}
+
+slot_range range_of(const lease& lease) {
+  return lease.range;
+}
+
+std::uint32_t generation_of(const lease& lease) {
+  return lease.generation;
+}
+
+}  // namespace tmap::pool

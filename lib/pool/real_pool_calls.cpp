@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <memory>
+#include <new>
+
+#include "lib/pool/pool_calls.hpp"
+
+namespace tmap::pool {
+namespace {
+
+/// On a stream of its own: the legacy stream may be forbidden while another one is captured, and no other stream waits
+/// for what it does.
+cudaError_t clear(void* data, std::size_t bytes) {
+  cudaStream_t stream{};
+  cudaError_t code = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+  if (code != cudaSuccess) return code;
+  code = cudaMemsetAsync(data, 0, bytes, stream);
+  if (code == cudaSuccess) code = cudaStreamSynchronize(stream);
+  const cudaError_t closed = cudaStreamDestroy(stream);
+  return code == cudaSuccess ? closed : code;
+}
+
+cudaError_t allocate(void** data, std::size_t bytes) {
+  void* memory{};
+  cudaError_t code = cudaMalloc(&memory, bytes);
+  if (code != cudaSuccess) return code;
+  code = clear(memory, bytes);
+  if (code == cudaSuccess) {
+    *data = memory;
+  } else {
+    cudaFree(memory);
+  }
+  return code;
+}
+
+cudaError_t create_event(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDisableTiming);
+}
+
+/// "Not ready" is an answer: it must not be found as the caller's last error.
+cudaError_t query_event(cudaEvent_t event) {
+  const cudaError_t before = cudaPeekAtLastError();
+  const cudaError_t code = cudaEventQuery(event);
+  if (code == cudaErrorNotReady && before == cudaSuccess) cudaGetLastError();
+  return code;
+}
+
+cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event) {
+  return cudaStreamWaitEvent(stream, event, 0);
+}
+
+cudaError_t captured_graph(cudaStream_t stream, cudaGraph_t* graph) {
+  cudaStreamCaptureStatus status{};
+  cudaGraph_t found{};
+  const cudaError_t code = cudaStreamGetCaptureInfo(stream, &status, nullptr, &found, nullptr, nullptr, nullptr);
+  *graph = status == cudaStreamCaptureStatusActive ? found : nullptr;
+  return code;
+}
+
+cudaError_t capture_id(cudaStream_t stream, unsigned long long* id) {
+  cudaStreamCaptureStatus status{};
+  unsigned long long found{};
+  const cudaError_t code = cudaStreamGetCaptureInfo(stream, &status, &found, nullptr, nullptr, nullptr, nullptr);
+  if (code != cudaSuccess) return code;
+  if (status == cudaStreamCaptureStatusInvalidated) return cudaErrorStreamCaptureInvalidated;
+  *id = status == cudaStreamCaptureStatusActive ? found : 0;
+  return cudaSuccess;
+}
+
+/// What the last release of a user object calls: nothing to drop until a graph has it.
+struct user_object {
+  void* object;
+  void (*drop)(void* object);
+  bool in_graph;
+};
+
+void CUDART_CB end_user_object(void* data) {
+  const std::unique_ptr<user_object> ended{static_cast<user_object*>(data)};
+  if (ended->in_graph) ended->drop(ended->object);
+}
+
+cudaError_t retain_in_graph(cudaGraph_t graph, void* object, void (*drop)(void* object)) {
+  auto* const data = new (std::nothrow) user_object{object, drop, true};
+  if (data == nullptr) return cudaErrorMemoryAllocation;
+  cudaUserObject_t handle{};
+  cudaError_t code = cudaUserObjectCreate(&handle, data, end_user_object, 1, cudaUserObjectNoDestructorSync);
+  if (code != cudaSuccess) {
+    delete data;
+    return code;
+  }
+  code = cudaGraphRetainUserObject(graph, handle, 1, cudaGraphUserObjectMove);
+  if (code != cudaSuccess) {
+    data->in_graph = false;
+    cudaUserObjectRelease(handle, 1);
+  }
+  return code;
+}
+
+}  // namespace
+
+const pool_calls& real_pool_calls() {
+  static constexpr pool_calls calls{allocate,
+                                    cudaFree,
+                                    create_event,
+                                    cudaEventDestroy,
+                                    cudaEventRecord,
+                                    query_event,
+                                    wait_event,
+                                    cudaStreamGetId,
+                                    captured_graph,
+                                    retain_in_graph,
+                                    cudaThreadExchangeStreamCaptureMode,
+                                    capture_id};
+  return calls;
+}
+
+}  // namespace tmap::pool

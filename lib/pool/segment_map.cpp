@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/pool/segment_map.hpp"
+
+namespace tmap::pool {
+
+void segment_map::add(const slot_window& window) {
+  index_free(segments_.emplace(window.first, segment{window.count, nullptr}).first);
+}
+
+std::optional<slot_window> segment_map::find_free(std::uint64_t count) const {
+  const auto fitting = free_by_size_.lower_bound({count, 0});
+  if (fitting == free_by_size_.end()) return std::nullopt;
+  return slot_window{fitting->second, count};
+}
+
+void segment_map::free(const slot_window& window, const holding* owner) {
+  for (iterator part = segments_.lower_bound(window.first); part != segments_.end() && part->first < window.end();
+       ++part) {
+    if (part->second.owner != owner) continue;
+    part->second.owner = nullptr;
+    if (part != segments_.begin()) part = join(std::prev(part), part);
+    if (const iterator next = std::next(part); next != segments_.end()) join(part, next);
+    index_free(part);
+  }
+}
+
+/// A segment begins at `address` from then on, unless it is the end of a slab. Returns it, or what follows.
+segment_map::iterator segment_map::split(std::uint64_t address) {
+  const iterator next = segments_.lower_bound(address);
+  if (next == segments_.begin()) return next;
+  const iterator left = std::prev(next);
+  const std::uint64_t end = left->first + left->second.count;
+  if (end <= address) return next;
+  const bool is_free = left->second.owner == nullptr;
+  if (is_free) forget_free(left);
+  left->second.count = address - left->first;
+  const iterator right = segments_.emplace_hint(next, address, segment{end - address, left->second.owner});
+  if (is_free) index_free(left);
+  if (is_free) index_free(right);
+  return right;
+}
+
+/// Makes one of two free neighbours, one of which is not in the index. Returns the segment that `right` is in then.
+segment_map::iterator segment_map::join(iterator left, iterator right) {
+  const bool adjacent = left->first + left->second.count == right->first;
+  if (!adjacent || left->second.owner != nullptr || right->second.owner != nullptr) return right;
+  forget_free(left);
+  forget_free(right);
+  left->second.count += right->second.count;
+  segments_.erase(right);
+  return left;
+}
+
+void segment_map::index_free(iterator part) {
+  free_by_size_.emplace(part->second.count, part->first);
+}
+
+void segment_map::forget_free(iterator part) {
+  free_by_size_.erase({part->second.count, part->first});
+}
+
+}  // namespace tmap::pool

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/pool/slot_ledger.hpp"
+
+#include <algorithm>
+
+namespace tmap::pool {
+namespace {
+
+constexpr std::uint64_t slab_stride = std::uint64_t{1} << 32;
+
+bool used_only_on(const holding& slots, stream_id stream) {
+  return std::all_of(slots.marks.begin(), slots.marks.end(),
+                     [&](const holding::mark_place& place) { return place.stream == stream; });
+}
+
+}  // namespace
+
+void slot_ledger::add_slab(std::uint64_t capacity) {
+  segments_.add({slabs_++ * slab_stride, capacity});
+  counts_.capacity += capacity;
+  counts_.free += capacity;
+}
+
+template <class Usable>
+std::optional<slot_window> slot_ledger::find_around(const holding& slots, std::uint64_t count, const Usable& usable,
+                                                    segment_map::short_runs& noted) const {
+  for (auto part = segments_.at(slots.window.first); part != segments_.end() && part->first < slots.window.end();
+       ++part) {
+    if (part->second.owner != &slots) continue;
+    if (const auto window = segments_.find_around(part, count, usable, noted)) return window;
+  }
+  return std::nullopt;
+}
+
+std::optional<slot_window> slot_ledger::find_own(std::uint64_t count, stream_id stream) const {
+  const auto own = marks_.find(stream);
+  if (own == marks_.end() || count > counts_.free + counts_.pending) return std::nullopt;
+  const auto usable = [&](const holding* slots) {
+    return slots == nullptr || (slots->returned() && used_only_on(*slots, stream));
+  };
+  segment_map::short_runs noted;
+  for (const end_mark& mark : own->second) {
+    if (!usable(mark.slots)) continue;
+    if (const auto window = find_around(*mark.slots, count, usable, noted)) return window;
+  }
+  return std::nullopt;
+}
+
+std::optional<slot_window> slot_ledger::find_returned(std::uint64_t count) const {
+  if (count > counts_.free + counts_.pending) return std::nullopt;
+  const auto usable = [](const holding* slots) { return slots == nullptr || slots->returned(); };
+  segment_map::short_runs noted;
+  for (const holding& slots : returned_) {
+    if (const auto window = find_around(slots, count, usable, noted)) return window;
+  }
+  return std::nullopt;
+}
+
+std::vector<slot_ledger::stream_mark> slot_ledger::marks_before(const slot_window& window, stream_id stream) const {
+  std::vector<stream_mark> last;
+  const auto note = [&](const holding::mark_place& place) {
+    if (place.stream == stream) return;
+    const auto known =
+        std::find_if(last.begin(), last.end(), [&](const stream_mark& seen) { return seen.stream == place.stream; });
+    if (known == last.end()) {
+      last.push_back({place.stream, *place.mark});
+    } else if (known->mark.age < place.mark->age) {
+      known->mark = *place.mark;
+    }
+  };
+  auto part = segments_.at(window.first + 1);
+  for (--part; part != segments_.end() && part->first < window.end(); ++part) {
+    if (part->second.owner == nullptr) continue;
+    for (const holding::mark_place& place : part->second.owner->marks) note(place);
+  }
+  return last;
+}
+
+holding* slot_ledger::lend(const slot_window& window) {
+  last_generation_ = next_generation(last_generation_);
+  holding& slots = held_.emplace_back(holding{.window = window, .slots = window.count, .generation = last_generation_});
+  slots.self = std::prev(held_.end());
+  segments_.assign(window, &slots, [&](holding* former, std::uint64_t count) {
+    if (former == nullptr) {
+      counts_.free -= count;
+    } else {
+      lose(former, count);
+    }
+  });
+  counts_.leased += window.count;
+  return &slots;
+}
+
+void slot_ledger::pin(holding* slots) {
+  change(slots, [&] { ++slots->graphs; });
+}
+
+void slot_ledger::unpin(holding* slots) {
+  change(slots, [&] { --slots->graphs; });
+}
+
+void slot_ledger::end(holding* slots, std::uint64_t streams) {
+  change(slots, [&] {
+    slots->lent = false;
+    slots->unmarked = streams;
+  });
+}
+
+void slot_ledger::mark(holding* slots, stream_id stream, event_handle event) {
+  std::list<end_mark>& queue = marks_[stream];
+  queue.push_back({event, ++last_age_, slots});
+  slots->marks.push_back({stream, std::prev(queue.end())});
+  pass(slots);
+}
+
+void slot_ledger::pass(holding* slots) {
+  change(slots, [&] { --slots->unmarked; });
+}
+
+std::vector<stream_id> slot_ledger::marked_streams() const {
+  std::vector<stream_id> streams;
+  streams.reserve(marks_.size());
+  for (const auto& [stream, queue] : marks_) streams.push_back(stream);
+  return streams;
+}
+
+std::optional<event_handle> slot_ledger::oldest_mark(stream_id stream) const {
+  const auto queue = marks_.find(stream);
+  if (queue == marks_.end()) return std::nullopt;
+  return queue->second.front().event;
+}
+
+void slot_ledger::complete_oldest_mark(stream_id stream) {
+  const auto oldest = marks_.at(stream).begin();
+  holding* const slots = oldest->slots;
+  const auto place = std::find_if(slots->marks.begin(), slots->marks.end(),
+                                  [&](const holding::mark_place& candidate) { return candidate.mark == oldest; });
+  forget_mark(*place);
+  slots->marks.erase(place);
+  if (slots->returned() && slots->marks.empty()) free(slots);
+}
+
+std::uint64_t& slot_ledger::count_of(const holding& slots) {
+  if (slots.graphs != 0) return counts_.captured;
+  return slots.lent ? counts_.leased : counts_.pending;
+}
+
+/// Keeps the counts over a change of what holds the slots, and takes them back when nothing does any more.
+template <class Change>
+void slot_ledger::change(holding* slots, const Change& change) {
+  count_of(*slots) -= slots->slots;
+  change();
+  count_of(*slots) += slots->slots;
+  if (!slots->returned()) return;
+  returned_.splice(returned_.end(), held_, slots->self);
+  if (slots->marks.empty()) free(slots);
+}
+
+void slot_ledger::free(holding* slots) {
+  counts_.pending -= slots->slots;
+  counts_.free += slots->slots;
+  segments_.free(slots->window, slots);
+  returned_.erase(slots->self);
+}
+
+/// Slots that were returned are lent again before their marks are known to be behind.
+void slot_ledger::lose(holding* slots, std::uint64_t count) {
+  counts_.pending -= count;
+  slots->slots -= count;
+  if (slots->slots != 0) return;
+  for (const holding::mark_place& place : slots->marks) forget_mark(place);
+  returned_.erase(slots->self);
+}
+
+void slot_ledger::forget_mark(const holding::mark_place& place) {
+  idle_events_.push_back(place.mark->event);
+  const auto queue = marks_.find(place.stream);
+  queue->second.erase(place.mark);
+  if (queue->second.empty()) marks_.erase(queue);
+}
+
+}  // namespace tmap::pool

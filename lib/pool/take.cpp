@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/pool/graph_hold.hpp"
+#include "lib/pool/lease.hpp"
+#include "lib/pool/map_pool.hpp"
+#include "lib/pool/relaxed_capture.hpp"
+#include "lib/support/check.hpp"
+
+// How a lease begins and spreads over streams and graphs.
+
+namespace tmap::pool {
+namespace {
+
+failure abandoned() {
+  return failure{error{.code = status::service_dead}};
+}
+
+}  // namespace
+
+result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream) {
+  if (count == 0) return failure{error{.code = status::invalid_argument, .allowed = 1}};
+  if (abandoned_) return abandoned();
+  const std::lock_guard lock{mutex_};
+  const result<stream_use> use = look_at(stream);
+  if (!use) return failure{use.error()};
+  collect_dropped();
+  const result<slot_window> window = find_window(count, *use);
+  if (!window) return failure{window.error()};
+  return lend(*window, *use);
+}
+
+/// The stream as it is now.
+result<stream_use> map_pool::look_at(cudaStream_t stream) const {
+  unsigned long long id{};
+  TMAP_TRY_CUDA(calls_.stream_id(stream, &id));
+  capture_id capture{};
+  TMAP_TRY_CUDA(calls_.capture_id(stream, &capture));
+  return stream_use{stream, id, capture};
+}
+
+result<slot_window> map_pool::find_window(std::uint64_t count, const stream_use& use) {
+  if (use.capture == 0) {
+    if (const result<void> marked = mark_late_ends(); !marked) return failure{marked.error()};
+  }
+  if (const auto window = ledger_.find_free(count)) return *window;
+  if (use.capture != 0) return exhausted(count);
+  if (const auto window = ledger_.find_own(count, use.id)) return *window;
+
+  const auto completed = find_completed(count, use.id);
+  if (!completed) return failure{completed.error()};
+  if (*completed) return **completed;
+
+  const result<bool> grown = grow(count);
+  if (grown && *grown) return *ledger_.find_free(count);
+  if (!grown && grown.error().code != status::out_of_memory) return failure{grown.error()};
+
+  const auto waited = find_by_waiting(count, use);
+  if (!waited) return failure{waited.error()};
+  if (*waited) return **waited;
+  if (!grown) return failure{grown.error()};
+  return exhausted(count);
+}
+
+/// Asks no more streams than it takes to find a window.
+result<std::optional<slot_window>> map_pool::find_completed(std::uint64_t count, stream_id stream) {
+  const slot_counts& now = ledger_.counts();
+  if (now.pending == 0 || now.free + now.pending < count) return std::nullopt;
+  const relaxed_capture relaxed{calls_};
+  TMAP_TRY_CUDA(relaxed.code());
+  for (const stream_id marked : ledger_.marked_streams()) {
+    const result<bool> any = ask_events(marked);
+    if (!any) return failure{any.error()};
+    if (!*any) continue;
+    auto window = ledger_.find_free(count);
+    if (!window) window = ledger_.find_own(count, stream);
+    if (!window) continue;
+    ++cross_stream_reuses_;
+    return window;
+  }
+  return std::nullopt;
+}
+
+result<std::optional<slot_window>> map_pool::find_by_waiting(std::uint64_t count, const stream_use& use) {
+  const auto window = ledger_.find_returned(count);
+  if (!window) return std::nullopt;
+  for (const slot_ledger::stream_mark& before : ledger_.marks_before(*window, use.id)) {
+    TMAP_TRY_CUDA(calls_.wait_event(use.stream, static_cast<cudaEvent_t>(before.mark.event)));
+  }
+  ++cross_stream_reuses_;
+  return window;
+}
+
+failure map_pool::exhausted(std::uint64_t count) const {
+  return failure{error{.code = status::pool_exhausted, .found = count, .slots = ledger_.counts()}};
+}
+
+result<lease_ptr> map_pool::lend(const slot_window& window, const stream_use& use) {
+  holding* const slots = ledger_.lend(window);
+  const slab& place = slabs_[window.first >> 32];
+  const slot_range range{place.memory, place.capacity, static_cast<std::uint32_t>(window.first),
+                         static_cast<std::uint32_t>(window.count)};
+  lease_ptr made = std::make_shared<lease>(shared_from_this(), slots, range);
+  if (use.capture != 0) {
+    if (const result<void> pinned = pin(*made, use.stream, use.capture); !pinned) {
+      ledger_.end(slots, 0);
+      return failure{pinned.error()};
+    }
+  }
+  made->uses.push_back(use);
+  const slot_counts& now = ledger_.counts();
+  peak_in_use_ = std::max(peak_in_use_, now.leased + now.captured);
+  return made;
+}
+
+/// Gives the lease to the graph that `stream` is being captured into.
+result<void> map_pool::pin(lease& lease, cudaStream_t stream, capture_id capture) {
+  if (lease.is_captured_in(capture)) return {};
+  cudaGraph_t graph{};
+  TMAP_TRY_CUDA(calls_.captured_graph(stream, &graph));
+  auto hold = std::make_unique<graph_hold>(graph_hold{shared_from_this(), lease.slots, nullptr});
+  ledger_.pin(lease.slots);
+  if (const cudaError_t code = calls_.retain_in_graph(graph, hold.get(), drop); code != cudaSuccess) {
+    ledger_.unpin(lease.slots);
+    return failure{support::runtime_error(code)};
+  }
+  static_cast<void>(hold.release());
+  lease.captures.push_back(capture);
+  return {};
+}
+
+result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaStream_t home) {
+  if (abandoned_) return abandoned();
+  const std::lock_guard lock{mutex_};
+  const result<stream_use> source = look_at(home);
+  if (!source) return failure{source.error()};
+  const result<stream_use> target = look_at(stream);
+  if (!target) return failure{target.error()};
+  const stream_use* const origin = lease->use_of(source->id);
+  if (origin == nullptr) return failure{error{.code = status::invalid_argument}};
+
+  const bool in_step = source->capture == origin->capture;  // else the graph of `home` began after the lease came there
+  const capture_id capture = target->capture == 0 && in_step ? source->capture : target->capture;
+  stream_use* const known = lease->use_of(target->id);
+  if (known != nullptr && known->capture == capture) return {};
+  if (target->capture == 0 && source->capture != 0 && !in_step) TMAP_TRY_CUDA(cudaErrorStreamCaptureIsolation);
+
+  const bool same_world = target->capture == 0 || (in_step && target->capture == source->capture);
+  if (same_world && target->id != source->id) {
+    if (const result<void> ordered = order_after(stream, home); !ordered) return ordered;
+  }
+  if (capture != 0) {
+    if (const result<void> pinned = pin(*lease, stream, capture); !pinned) return pinned;
+  }
+  if (known == nullptr) {
+    lease->uses.push_back({stream, target->id, capture});
+  } else if (capture == 0) {
+    known->capture = 0;
+  }
+  return {};
+}
+
+/// CUDA notes at the wait what the event stands for, so the event is idle again at once.
+result<void> map_pool::order_after(cudaStream_t stream, cudaStream_t home) {
+  const result<cudaEvent_t> event = idle_event();
+  if (!event) return failure{event.error()};
+  ledger_.idle_events().push_back(*event);
+  TMAP_TRY_CUDA(calls_.record_event(*event, home));
+  TMAP_TRY_CUDA(calls_.wait_event(stream, *event));
+  return {};
+}
+
+}  // namespace tmap::pool
