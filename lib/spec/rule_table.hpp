@@ -95,7 +95,8 @@ inline constexpr rule_info rule_table[] = {
      "Without interleave, the 128-byte swizzles take an inner box of at most 128 bytes.",
      "the inner box is {found} elements, the 128-byte swizzle takes at most {allowed}", tiled_page},
     {rule::t25_interleave_32_swizzle, "T25", fatal, in_spec, false,
-     "The 32-byte interleave goes with the 32-byte swizzle alone.",
+     "The 32-byte interleave goes with the 32-byte swizzle alone. The driver accepts every swizzle beside it, against "
+     "its own documentation: nothing says what the bytes of such a tile are.",
      "swizzle is {found}, must be {allowed} (32 bytes) with the 32-byte interleave", tiled_page},
     {rule::t26_swizzle_u6, "T26", fatal, in_spec, true,
      "`u6_align16` goes with swizzle none, 128 bytes, and its 32- and 64-byte atoms.",
@@ -121,7 +122,7 @@ inline constexpr rule_info rule_table[] = {
      "global_address is {found:#x}, must be below {allowed:#x}", "measured: tests/driver"},
     {rule::t34_extent_range, "T34", fatal, in_spec, false,
      "The last byte of the tensor (address, plus the steps along every dimension, plus a row) lies within the address "
-     "range.",
+     "range. The driver looks at the address alone; no memory lies beyond the range for a copy to reach.",
      "the tensor ends at {found:#x}, must end at most at {allowed:#x}", "follows from T33"},
     {rule::t35_tile_fits_shared_memory, "T35", unusual, in_spec, false,
      "One tile fits the shared memory that a block can have.",
@@ -135,7 +136,7 @@ inline constexpr rule_info rule_table[] = {
      "one box counts {found} bytes, must be at most {allowed}", measured},
     {rule::t38_address_window, "T38", fatal, in_call, false,
      "Where the caller named address windows, every byte that a copy may touch (the tensor, its rows rounded up to 16 "
-     "bytes) lies inside one of them.",
+     "bytes) lies inside one of them. The driver knows no windows, nor which memory is the caller's.",
      "the bytes from {found:#x} on lie in none of the {allowed} address windows", "`encode_options`"},
     {rule::i01_rank, "I01", fatal, in_spec, true, "im2col: `rank` is from 3 to 5.",
      "rank is {found}, must be from 3 to {allowed} for im2col", im2col_page},
@@ -154,7 +155,9 @@ inline constexpr rule_info rule_table[] = {
     {rule::i06_pixels_range, "I06", fatal, in_spec, true,
      "im2col: `pixels_per_column` is from 1 to 1024 (ignored by the W128 mode).",
      "pixels_per_column is {found}, must be from 1 to {allowed}", im2col_page},
-    {rule::w01_compute_capability, "W01", fatal, in_spec, false, "im2col-wide: the GPU has compute capability 10.0.",
+    {rule::w01_compute_capability, "W01", fatal, in_spec, false,
+     "im2col-wide: the GPU has compute capability 10.0. The driver encodes such maps for older ones, too, which lack the "
+     "modes that they are for.",
      "the compute capability times 10 is {found}, im2col-wide needs {allowed}", wide_page},
     {rule::w02_corner_range, "W02", fatal, in_spec, true, "im2col-wide: both W corners fit 16 bits, signed.",
      "a W corner is {signed_found}, must be at least -{allowed} and below {allowed}", wide_page},

@@ -105,6 +105,29 @@ std::string rule_rows() {
   return text;
 }
 
+bool is_ours_alone(const rule_info& row) {
+  return row.level == severity::error && row.stage != rule_stage::use && !row.driver_refuses;
+}
+
+std::string deviation_rows() {
+  std::string text = "| rule | what must hold, and why the driver's yes is not enough | source |\n|---|---|---|\n";
+  for (std::uint32_t i = 0; i < rule_count; ++i) {
+    const rule_info& row = info(static_cast<rule>(i));
+    if (is_ours_alone(row)) text += fmt::format("| {} | {} | {} |\n", row.name, row.sentence, row.source);
+  }
+  return text;
+}
+
+/// The warnings, which no verdict depends on, as "T16, T35".
+std::string warning_names() {
+  std::string text;
+  for (std::uint32_t i = 0; i < rule_count; ++i) {
+    const rule_info& row = info(static_cast<rule>(i));
+    if (row.level == severity::warning) text += fmt::format("{}{}", text.empty() ? "" : ", ", row.name);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string rule_page() {
@@ -122,7 +145,13 @@ std::string rule_page() {
          "instruction that uses the map.\n\"The driver refuses it\" tells what `cuTensorMapEncode...` does with a spec "
          "that breaks this rule alone: a *no* beside an error is a\nmap that encodes and may fail when it is "
          "used.\n\n" +
-         rule_rows();
+         rule_rows() +
+         "\n## Where the driver's verdict differs from ours\n\nThe driver refuses nothing that we accept. It accepts a "
+         "spec that we refuse when all the rules it breaks are among these:\n\n" +
+         deviation_rows() + "\nThe warnings (" + warning_names() +
+         ") are no part of a verdict: both sides accept such a spec. A patch with a dim of 0, which the driver refuses "
+         "(T09), is no error\nfor the batch encoder: its map is the safe empty one and its status `empty`. "
+         "`tests/verdicts` compares host, device and driver.\n";
 }
 
 }  // namespace tmap::testing

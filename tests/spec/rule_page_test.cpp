@@ -40,5 +40,17 @@ TEST(RulePage, EveryCellStaysInItsRow) {
   }
 }
 
+TEST(RulePage, ListsEachErrorThatTheDriverAccepts) {
+  const std::string page = rule_page();
+  const std::string list = page.substr(page.find("## Where the driver's verdict differs from ours"));
+  for (const char* name : {"T05", "T25", "T34", "T36", "T38", "W01"}) {
+    EXPECT_NE(list.find(std::string{"\n| "} + name + " | "), std::string::npos) << name;
+  }
+  constexpr std::ptrdiff_t head = 2;
+  std::ptrdiff_t rows = 0;
+  for (std::size_t at = list.find("\n|"); at != std::string::npos; at = list.find("\n|", at + 1)) ++rows;
+  EXPECT_EQ(rows, head + 6);
+}
+
 }  // namespace
 }  // namespace tmap::testing
