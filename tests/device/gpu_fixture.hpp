@@ -8,10 +8,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
+
+#include "support/scaled.hpp"
 
 // What every device test needs: a GPU or a skip, device memory that frees itself, poison and canaries.
 
@@ -43,12 +44,6 @@ class gpu_test : public ::testing::Test {
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   }
 };
-
-/// How much of a long test to run: all, or one part in TMAP_TEST_DIVISOR (under a sanitizer, say).
-inline std::uint64_t scaled(std::uint64_t amount) {
-  const char* const divisor = std::getenv("TMAP_TEST_DIVISOR");
-  return divisor == nullptr ? amount : std::max<std::uint64_t>(1, amount / std::strtoull(divisor, nullptr, 10));
-}
 
 /// `count` elements of device memory, owned. Every byte begins as `poison`.
 template <class T>

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "lib/pool/pool_calls.hpp"
+
+// CUDA's streams, events and graphs on the CPU, behind `pool_calls`: each stream is a queue of operations that runs
+// when and as far as a test says, so that every order of completion can be played. What the device does is to write and
+// to read slots; a read that finds another id than the one its batch wrote is counted as foreign. One for the process,
+// as the real ones; make a `fake_streams` at the start of each test. Thread-safe. A test that uses it is built with
+// fake_streams.cpp and fake_pool_calls.cpp.
+
+namespace tmap::testing {
+
+enum class pool_call : std::uint32_t {
+  allocate,
+  free,
+  create_event,
+  destroy_event,
+  record_event,
+  query_event,
+  wait_event,
+  stream_id,
+  captured_graph,
+  retain_in_graph,
+  exchange_capture_mode,
+  capture_id
+};
+
+using fake_stream_id = unsigned long long;
+/// What a graph retained; dropped with the last of graph, executables and replays.
+struct fake_objects {
+  std::vector<std::pair<void*, void (*)(void*)>> objects;
+  ~fake_objects();
+};
+
+struct fake_operation {
+  enum class kind { write, read, record, wait, keep };
+  kind what;
+  unsigned char* slots{};
+  std::uint64_t count{};
+  std::uint64_t id{};
+  std::shared_ptr<bool> reached{};           ///< record: set; wait: waited for
+  std::shared_ptr<fake_objects> kept_for{};  ///< keep: the graph whose replay ends here
+};
+
+struct fake_event {
+  std::shared_ptr<bool> reached = std::make_shared<bool>(true);  ///< what its last record stands for
+  unsigned long long capture{};                                  ///< the last record was made in; 0: outside of any
+};
+
+struct fake_graph {
+  std::vector<fake_operation> operations;
+  std::shared_ptr<fake_objects> objects = std::make_shared<fake_objects>();
+};
+
+struct fake_capture {
+  unsigned long long id;
+  cudaGraph_t handle;
+  std::shared_ptr<fake_graph> graph;
+  bool valid{true};
+};
+
+class fake_streams {
+ public:
+  fake_streams();
+  ~fake_streams();
+  fake_streams(const fake_streams&) = delete;
+  fake_streams& operator=(const fake_streams&) = delete;
+
+  static const pool::pool_calls& calls();
+
+  // Null is the legacy stream, which no stream waits for here; cudaStreamPerThread is another one in each thread.
+
+  /// The handle of a closed stream is used again, with another id. What is enqueued on a closed stream still runs.
+  cudaStream_t open_stream();
+  void close_stream(cudaStream_t stream);
+
+  // What a kernel does with `count` slots of 128 bytes: each holds one id.
+  void write(cudaStream_t stream, void* slots, std::uint64_t count, std::uint64_t id);
+  void read(cudaStream_t stream, const void* slots, std::uint64_t count, std::uint64_t id);
+
+  /// The streams whose next operation can run now, and that operation.
+  std::vector<fake_stream_id> ready() const;
+  void step(fake_stream_id stream);
+  void run_all();
+  fake_stream_id id_of(cudaStream_t stream);
+
+  // Graphs. A replay runs the captured operations in the order of their capture. The handle of a destroyed graph is
+  // used again. Objects are dropped once graph, executables and replays are gone.
+  void begin_capture(cudaStream_t stream);
+  void invalidate_captures();
+  cudaGraph_t end_capture(cudaStream_t stream);  ///< null when the capture was invalidated
+  cudaGraphExec_t instantiate(cudaGraph_t graph);
+  void launch(cudaGraphExec_t exec, cudaStream_t stream);
+  void destroy_graph(cudaGraph_t graph);
+  void destroy_exec(cudaGraphExec_t exec);
+
+  /// From now on the n-th call (1 is the next) answers `code` and does nothing.
+  void fail_call(std::uint64_t n, cudaError_t code);
+  void fail_call(pool_call call, std::uint64_t n, cudaError_t code);
+  /// Every call answers `code` from now on.
+  void break_context(cudaError_t code);
+
+  std::uint64_t calls_made() const;
+  std::uint64_t calls_made(pool_call call) const;
+  std::uint64_t live_allocations() const;
+  std::uint64_t live_events() const;
+  std::uint64_t foreign_ids() const;
+  /// What CUDA would have refused or left undefined: calls inside a drop, of dead handles, unsafe ones while a stream
+  /// is captured, and dependencies that cross the edge of a capture.
+  std::vector<std::string> violations() const;
+
+ private:
+  friend struct fake_pool_calls;
+  friend struct fake_objects;
+  struct stream_state {
+    std::deque<fake_operation> queue;
+    std::shared_ptr<fake_capture> capture;
+    bool open{true};
+  };
+  struct failure_plan {
+    std::uint64_t countdown{};
+    cudaError_t code{};
+  };
+  static constexpr std::size_t call_count = 12;
+
+  cudaError_t enter(pool_call call);
+  cudaError_t violate(const char* what, cudaError_t code);
+  cudaError_t refuse_if_captured(const char* what);
+  cudaError_t join_capture(stream_state& stream, const fake_event& event);
+  stream_state* find(cudaStream_t stream);
+  fake_stream_id id_now(cudaStream_t stream);
+  void enqueue(cudaStream_t stream, fake_operation operation);
+  bool is_ready(const stream_state& stream) const;
+  void run(stream_state& stream);
+
+  static fake_streams* current;
+  static thread_local bool inside_drop;
+  static thread_local cudaStreamCaptureMode thread_mode;
+
+  mutable std::mutex mutex_;
+  std::map<fake_stream_id, stream_state> streams_;
+  std::map<cudaStream_t, fake_stream_id> handles_;
+  std::vector<cudaStream_t> closed_handles_;
+  std::map<std::thread::id, fake_stream_id> per_thread_;
+  fake_stream_id last_id_{};
+  std::map<cudaEvent_t, std::unique_ptr<fake_event>> events_;
+  std::map<cudaGraph_t, std::shared_ptr<fake_graph>> graphs_;
+  std::map<cudaGraphExec_t, std::shared_ptr<fake_graph>> execs_;
+  std::set<std::shared_ptr<fake_capture>> captures_;
+  std::set<void*> allocations_;
+  std::array<std::uint64_t, call_count> made_{};
+  std::array<failure_plan, call_count + 1> plans_{};  ///< of each call, and of any
+  cudaError_t broken_{cudaSuccess};
+  std::uint64_t foreign_ids_{};
+  std::uint64_t last_handle_{};
+  std::vector<std::string> violations_;
+};
+
+}  // namespace tmap::testing
