@@ -5,6 +5,7 @@
 // Arguments have been checked by the caller; `count` is at least 1.
 
 #include <tmap/encode_status.hpp>
+#include <tmap/map_batch.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/slot_record.hpp>
@@ -17,12 +18,8 @@
 
 namespace tmap::kernels {
 
-/// How the encoder publishes maps: one copy with a fence each, or plain stores and one fence per warp.
-enum class publish_path : std::uint32_t { copy_fence, store_fence };
-
 struct encode_plan {
-  publish_path path;
-  std::uint32_t maps_per_warp;  ///< 1 to 32
+  std::uint32_t maps_per_warp;  ///< that a warp composes at once, 1 to 32
 };
 
 /// The plan that measured fastest at this size (docs/measurements/encode_batch.md).
@@ -33,11 +30,38 @@ cudaError_t launch_encode(const encode_plan& plan, const map_template& base, con
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
                           tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options);
 
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const compact_columns& source,
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options);
+
 /// `begins` is the running sum of the sizes, unused (null) for the other offset formats.
 template <class Offset>
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
                           const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
                           const encode_options& options);
+
+/// Which maps of a batch are encoded again, and where they go: change j, of map `changes[j]`, into slot j and to
+/// `table[changes[j]]`; without a table into slot `changes[j]`. Changes that name no map are passed over.
+struct update_target {
+  const std::uint32_t* changes;
+  std::uint64_t change_count;
+  std::uint32_t map_count;
+  tensor_map* slots;
+  map_status* statuses;      ///< beside `slots`; null for none
+  std::uint32_t* table;      ///< the slot index of each map, which begins with those of the old batch
+  std::uint32_t first_slot;  ///< the index of slot 0 in the table's count
+};
+
+/// `options.statuses` is not used: an update has its own.
+cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_array& source,
+                          const update_target& target, cudaStream_t stream, const encode_options& options);
+cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_columns& source,
+                          const update_target& target, cudaStream_t stream, const encode_options& options);
+
+/// table[i] = offset + from.slot_index(i).
+cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream);
+
+/// Copies all maps of `from`, with their statuses (unless null), and publishes the copies.
+cudaError_t launch_gather(const map_batch_ref& from, tensor_map* slots, map_status* statuses, cudaStream_t stream);
 
 /// Makes the header that of a batch without bad or empty maps, which the encode after it counts up.
 cudaError_t launch_header_reset(batch_header* header, cudaStream_t stream);
@@ -71,9 +95,18 @@ struct tile_shape {
 /// Device memory that `launch_tile_count` needs as `scratch`.
 cudaError_t tile_count_scratch(std::uint64_t count, std::size_t* bytes);
 
-/// tile_ends[i] = tiles of tensors 0 to i, where a tensor has product of ceil(dim / box) tiles.
-cudaError_t launch_tile_count(const map_patch* extents, const tile_shape& shape, std::uint64_t* tile_ends,
-                              std::uint64_t count, void* scratch, std::size_t scratch_bytes, cudaStream_t stream);
+/// The tensors of a tile copy, before their tiles are counted; statuses may be null.
+struct counted_tensors {
+  const map_patch* extents;
+  const map_status* source_statuses;
+  const map_status* destination_statuses;
+  std::uint64_t count;
+};
+
+/// tile_ends[i] = tiles of tensors 0 to i, by `device::count_tiles`; one with a bad source, or with no good
+/// destination, has none.
+cudaError_t launch_tile_count(const counted_tensors& tensors, const tile_shape& shape, std::uint64_t* tile_ends,
+                              void* scratch, std::size_t scratch_bytes, cudaStream_t stream);
 
 /// The device arrays of one tile copy; `tile_ends` as `launch_tile_count` left it.
 struct tile_copy_arguments {

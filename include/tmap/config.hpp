@@ -11,3 +11,10 @@
 #endif
 
 #define TMAP_API __attribute__((visibility("default")))
+
+// Before a loop that runs once as a rule: on a GPU its copies would be fetched for nothing.
+#if defined(__CUDA_ARCH__)
+#define TMAP_KEEP_ROLLED _Pragma("unroll 1")
+#else
+#define TMAP_KEEP_ROLLED
+#endif

@@ -46,6 +46,10 @@ TMAP_API result<void> encode_batch_async(const map_template& base, const patch_c
                                          std::uint64_t count, cuda::stream_ref stream,
                                          const encode_options& options = {});
 
+TMAP_API result<void> encode_batch_async(const map_template& base, const compact_columns& source, tensor_map* slots,
+                                         std::uint64_t count, cuda::stream_ref stream,
+                                         const encode_options& options = {});
+
 /// Changes the address and the outermost dim: `base.fields` must name just these two. Negative sizes and ends that
 /// decrease make huge dims, which are refused; rows before the base or behind the buffer are what windows are for.
 TMAP_API result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int32_t>& source,

@@ -33,6 +33,15 @@ struct patch_columns {
   const std::uint64_t* global_stride_bytes[max_rank - 1];
 };
 
+/// A patch source: separate arrays of 32-bit values, half the bytes of `patch_columns`; null as there. Addresses are
+/// offsets, and offsets and strides count units of 16 bytes, below which neither may be legal: 64 GiB reach of each.
+struct compact_columns {
+  std::uint64_t base_address;  ///< map i begins at base_address + 16 * address_units[i]
+  const std::uint32_t* address_units;
+  const std::uint32_t* global_dim[max_rank];
+  const std::uint32_t* global_stride_units[max_rank - 1];
+};
+
 /// How a ragged batch says where each tensor begins, in rows.
 enum class offset_format : std::uint32_t {
   ends,    ///< n values: tensor i ends before ends[i] and begins at ends[i - 1] (0 for the first)

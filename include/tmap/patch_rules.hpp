@@ -5,6 +5,7 @@
 // `make_template` validated what it fixes.
 
 #include <tmap/config.hpp>
+#include <tmap/detail/plain_patch.hpp>
 #include <tmap/detail/spec_rules.hpp>
 #include <tmap/encode_status.hpp>
 #include <tmap/map_patch.hpp>
@@ -16,10 +17,8 @@
 
 namespace tmap {
 
-/// What the map of this patch says: the template's spec with the patch's values in the template's fields.
-TMAP_HOST_DEVICE constexpr tensor_spec patched_spec(const map_template& base, const map_patch& patch) {
-  tensor_spec spec = base.spec;
-  const patch_fields fields = base.fields;
+/// What the map of this patch says: the template's spec with the patch's values in `fields`.
+TMAP_HOST_DEVICE constexpr tensor_spec patched_spec(tensor_spec spec, patch_fields fields, const map_patch& patch) {
   if (fields & patch_address) spec.global_address = patch.global_address;
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
     if (fields & patch_dim(axis)) spec.global_dim[axis] = patch.global_dim[axis];
@@ -30,6 +29,10 @@ TMAP_HOST_DEVICE constexpr tensor_spec patched_spec(const map_template& base, co
     if (fields & patch_element_stride(axis)) spec.element_stride[axis] = patch.element_stride[axis];
   }
   return spec;
+}
+
+TMAP_HOST_DEVICE constexpr tensor_spec patched_spec(const map_template& base, const map_patch& patch) {
+  return patched_spec(base.spec, base.fields, patch);
 }
 
 /// The safe empty map of a template's spec: one element (or unit) at `page`, everything else outside the tensor, the
@@ -95,12 +98,23 @@ TMAP_HOST_DEVICE constexpr rule_set check_address_windows(const tensor_spec& spe
   return broken;
 }
 
+namespace detail {
+
+/// What becomes of a spec that is not plainly good.
+TMAP_HOST_DEVICE constexpr map_status judge_by_rules(const tensor_spec& patched, patch_fields fields,
+                                                     const address_window* windows, std::uint32_t window_count) {
+  if (has_no_elements(patched)) return {map_status::empty_bit};
+  const rule_set broken = broken_patch_rules(patched, fields);
+  return {broken.bits | check_address_windows(patched, windows, window_count).bits};
+}
+
+}  // namespace detail
+
 /// What the encoder decides about a patched spec.
 TMAP_HOST_DEVICE constexpr map_status judge_patched(const tensor_spec& patched, patch_fields fields,
                                                     const address_window* windows, std::uint32_t window_count) {
-  if (detail::has_no_elements(patched)) return {map_status::empty_bit};
-  const rule_set broken = broken_patch_rules(patched, fields);
-  return {broken.bits | check_address_windows(patched, windows, window_count).bits};
+  if (detail::is_plainly_good(patched, fields, windows, window_count)) return {};
+  return detail::judge_by_rules(patched, fields, windows, window_count);
 }
 
 }  // namespace tmap

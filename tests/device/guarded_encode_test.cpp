@@ -98,16 +98,15 @@ void expect_planted(const encoded_batch& made, const map_template& base, std::ui
   expect_header(made.header, bad, any ? static_cast<std::uint32_t>(first_fault) : no_bad_map, empty);
 }
 
-TEST_F(guarded_encode, header_and_statuses_of_every_size_and_path) {
+TEST_F(guarded_encode, header_and_statuses_of_every_size_and_plan) {
   const result<map_template> base = make_template(plain_spec(), patch_extents(3));
   TMAP_ASSERT_OK(base);
   for (const std::uint64_t count : {1ull, 31ull, 33ull, 1000ull, 65537ull}) {
     for (const std::uint64_t first_fault : {std::uint64_t{0}, count / 2, count - 1, count}) {
       const std::vector<map_patch> patches = planted(count, first_fault);
       expect_planted(encode_all(*base, patches), *base, first_fault);
-      for (const auto path : {kernels::publish_path::copy_fence, kernels::publish_path::store_fence}) {
-        expect_planted(encode_all(*base, patches, {}, kernels::encode_plan{path, 3}), *base, first_fault);
-        expect_planted(encode_all(*base, patches, {}, kernels::encode_plan{path, 32}), *base, first_fault);
+      for (const std::uint32_t maps_per_warp : {1u, 3u, 32u}) {
+        expect_planted(encode_all(*base, patches, {}, kernels::encode_plan{maps_per_warp}), *base, first_fault);
       }
     }
   }

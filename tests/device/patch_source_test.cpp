@@ -232,5 +232,63 @@ TEST_F(patch_source, columns_of_every_rank_equal_an_array_of_patches) {
   }
 }
 
+/// One array of 32 bits for each field.
+struct compact_arrays {
+  std::vector<std::unique_ptr<device_array<std::uint32_t>>> arrays;
+  compact_columns columns{};
+
+  const std::uint32_t* add(const std::vector<std::uint32_t>& values) {
+    arrays.push_back(std::make_unique<device_array<std::uint32_t>>(values));
+    return arrays.back()->data();
+  }
+};
+
+/// Fills one field of every patch from 32 random bits, and answers with the column that says the same.
+template <class Write>
+std::vector<std::uint32_t> random_column(std::vector<map_patch>& patches, random_source& random, const Write& write) {
+  std::vector<std::uint32_t> column(patches.size());
+  for (std::uint64_t i = 0; i < patches.size(); ++i) {
+    column[i] = static_cast<std::uint32_t>(random.of_random_length(32));
+    write(patches[i], column[i]);
+  }
+  return column;
+}
+
+TEST_F(patch_source, compact_columns_of_every_rank_equal_an_array_of_patches) {
+  random_source random(10);
+  constexpr std::uint64_t base_address = 0x7f0000000000;
+  for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
+    std::vector<map_patch> patches(1000);
+    compact_arrays compact;
+    compact.columns.base_address = base_address;
+    compact.columns.address_units =
+        compact.add(random_column(patches, random, [](map_patch& patch, std::uint64_t units) {
+          patch.global_address = base_address + 16 * units;
+        }));
+    for (std::uint32_t axis = 0; axis < rank; ++axis) {
+      compact.columns.global_dim[axis] = compact.add(
+          random_column(patches, random, [=](map_patch& patch, std::uint64_t dim) { patch.global_dim[axis] = dim; }));
+      if (axis + 1 == rank) break;
+      compact.columns.global_stride_units[axis] =
+          compact.add(random_column(patches, random, [=](map_patch& patch, std::uint64_t units) {
+            patch.global_stride_bytes[axis] = 16 * units;
+          }));
+    }
+    const result<map_template> base = make_template(slice_spec(rank), patch_extents(rank));
+    TMAP_ASSERT_OK(base);
+    const device_array<map_patch> array(patches);
+    for (const bool trusted : {false, true}) {
+      const device_array<tensor_map> by_columns(patches.size());
+      const device_array<tensor_map> by_array(patches.size());
+      const encode_options options{.trusted = trusted};
+      TMAP_ASSERT_OK(
+          encode_batch_async(*base, compact.columns, by_columns.data(), patches.size(), default_stream, options));
+      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, by_array.data(), patches.size(),
+                                        default_stream, options));
+      EXPECT_TRUE(by_columns.download() == by_array.download()) << "rank " << rank;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tmap::testing

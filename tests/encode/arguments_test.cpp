@@ -64,12 +64,25 @@ TEST(encode_arguments, patch_columns_need_every_changed_field) {
   expect_invalid(encode_batch_async(rank_2(patch_address | patch_box(0)), columns, slots, 1, default_stream));
 }
 
+TEST(encode_arguments, compact_columns_need_every_changed_field) {
+  compact_columns columns{};
+  expect_invalid(encode_batch_async(rank_2(patch_address), columns, slots, 1, default_stream));
+  columns.address_units = at<const std::uint32_t>(0x20002);
+  expect_invalid(encode_batch_async(rank_2(patch_address), columns, slots, 1, default_stream));
+  columns.address_units = at<const std::uint32_t>(0x20004);
+  expect_invalid(encode_batch_async(rank_2(patch_address | patch_dim(1)), columns, slots, 1, default_stream));
+  expect_invalid(encode_batch_async(rank_2(patch_address | patch_stride(0)), columns, slots, 1, default_stream));
+  expect_invalid(encode_batch_async(rank_2(patch_address | patch_box(0)), columns, slots, 1, default_stream));
+}
+
 TEST(encode_arguments, options) {
   const auto encode_with = [](const encode_options& options) {
     return encode_batch_async(rank_2(patch_address), patches, slots, 1, default_stream, options);
   };
   expect_invalid(encode_with({.statuses = at<map_status>(0x30004)}));
   expect_invalid(encode_with({.header = at<batch_header>(0x30008)}));
+  expect_invalid(encode_with({.totals = at<batch_totals>(0x30008)}));
+  expect_invalid(encode_with({.totals = at<batch_totals>(0x30000), .trusted = true}));
   expect_invalid(encode_with({.window_count = 1}));
   expect_invalid(encode_with({.windows = at<const address_window>(0x30008), .window_count = 1}));
   expect_invalid(encode_with({.statuses = at<map_status>(0x30000), .trusted = true}));
@@ -123,6 +136,12 @@ TEST(copy_arguments, rank_arrays_and_count) {
   expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
   batch = one_copy();
   batch.extents = nullptr;
+  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
+  batch = one_copy();
+  batch.source_statuses = at<const map_status>(0x10004);
+  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
+  batch = one_copy();
+  batch.destination_statuses = at<const map_status>(0x10001);
   expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
   batch = one_copy();
   batch.count = max_batch + 1;

@@ -10,6 +10,7 @@
 #endif
 
 #include <tmap/device/map_guard.cuh>
+#include <tmap/device/ptx.cuh>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>
@@ -63,8 +64,8 @@ __device__ constexpr std::uint32_t replace_elemtype(element_type type) {
   }
 }
 
-template <int Axis, class Values>
-__device__ inline void patch_axis(tensor_map* map, const Values& values, patch_fields fields) {
+template <int Axis>
+__device__ inline void patch_axis(tensor_map* map, const tensor_spec& values, patch_fields fields) {
   namespace ptx = cuda::ptx;
   constexpr ptx::n32_t<Axis> axis{};
   // A dim of 2^32 is passed as 0: the instruction stores dim - 1, which wraps to the 0xffffffff it must be.
@@ -89,10 +90,8 @@ __device__ inline void patch_axis(tensor_map* map, const Values& values, patch_f
 
 }  // namespace detail
 
-/// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `values`, a `map_patch` or
-/// `tensor_spec`. One thread.
-template <class Values>
-__device__ inline void apply_patch(tensor_map* map, const Values& values, patch_fields fields) {
+/// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `values`. One thread.
+__device__ inline void apply_patch(tensor_map* map, const tensor_spec& values, patch_fields fields) {
   namespace ptx = cuda::ptx;
   if (fields & patch_address) {
     ptx::tensormap_replace_global_address(ptx::space_shared, map, values.global_address);
@@ -105,8 +104,9 @@ __device__ inline void apply_patch(tensor_map* map, const Values& values, patch_
 }
 
 /// Writes every field of `spec` but L2 promotion, which tensormap.replace cannot write, into the zeroed map at `map`
-/// (shared memory). Words 8 and 9 stay zero too. One thread. Types and swizzles of compute capability 9.
-__device__ inline void write_zeroed_map(tensor_map* map, const tensor_spec& spec) {
+/// (shared memory). Words 8 and 9 stay zero too. One thread. Types and swizzles of compute capability 9. Out of line,
+/// as most templates come from the driver.
+__device__ __noinline__ inline void write_zeroed_map(tensor_map* map, const tensor_spec& spec) {
   namespace ptx = cuda::ptx;
   ptx::tensormap_replace_rank(ptx::space_shared, map, spec.rank - 1);
   detail::with_immediate(detail::replace_elemtype(spec.type), cuda::std::make_integer_sequence<int, 13>{},
@@ -120,37 +120,54 @@ __device__ inline void write_zeroed_map(tensor_map* map, const tensor_spec& spec
   apply_patch(map, spec, patch_everything(spec.rank));
 }
 
+/// A template's rank and fields where they are known only when the kernel runs: works for every template.
+struct any_shape {
+  static constexpr bool may_be_zeroed = true;
+  static __device__ std::uint32_t rank(const map_template& base) { return base.spec.rank; }
+  static __device__ patch_fields fields(const map_template& base) { return base.fields; }
+};
+
+/// Where they are known when the kernel is compiled, which leaves a fifth of the code. The template must agree, and
+/// come from `make_template`.
+template <std::uint32_t Rank, patch_fields Fields>
+struct fixed_shape {
+  static constexpr bool may_be_zeroed = false;
+  static __device__ constexpr std::uint32_t rank(const map_template&) { return Rank; }
+  static __device__ constexpr patch_fields fields(const map_template&) { return Fields; }
+};
+
 /// One warp's encoder: a template and a stage. All 32 lanes must call each function together, converged; the warp must
 /// be a full one of a block whose x extent is a multiple of 32.
-template <class Stage = warp_stage>
+template <class Stage = warp_stage, class Shape = any_shape>
 class warp_encoder {
  public:
   /// `stage` is shared memory of this warp alone.
-  __device__ warp_encoder(const map_template& base, Stage& stage) : base_(base), stage_(stage) {
+  __device__ warp_encoder(const map_template& base, Stage& stage, Shape = {}) : base_(base), stage_(stage) {
     const std::uint32_t lane = detail::lane_index();
     chunk_ = reinterpret_cast<const uint4*>(&base.map)[lane % chunks];
-    if (__any_sync(~0u, (chunk_.x | chunk_.y | chunk_.z | chunk_.w) != 0)) return;
-    stage_.chunk(lane % chunks) = chunk_;
-    __syncwarp();
-    if (lane == 0) write_zeroed_map(stage_.map(0), base.spec);
-    __syncwarp();
-    chunk_ = stage_.chunk(lane % chunks);
-    __syncwarp();
+    if constexpr (Shape::may_be_zeroed) {
+      if (!__any_sync(~0u, (chunk_.x | chunk_.y | chunk_.z | chunk_.w) != 0)) write_zeroed_chunk(lane);
+    }
   }
 
   /// Composes `count` maps (at most 32) in the stage: the template with the fields of `source(first + lane)`, or the
-  /// safe empty map where `guard` (a `map_guard` or `trusted_patches`) refuses these. `source` is a device callable
-  /// `std::uint64_t -> map_patch`; only the template's fields of it are used.
+  /// safe empty map where `guard` refuses these. `source` is a device callable `std::uint64_t -> map_patch`; only the
+  /// template's fields of it are used.
   template <class Source, class Guard>
   __device__ void compose(const Source& source, std::uint64_t first, std::uint32_t count, const Guard& guard) {
     const std::uint32_t lane = detail::lane_index();
-    typename Guard::values values;
+    const patch_fields fields = Shape::fields(base_);
+    tensor_spec spec = base_.spec;
+    spec.rank = Shape::rank(base_);
+    if (lane < count) spec = patched_spec(spec, fields, source(first + lane));
+#pragma unroll
+    for (std::uint32_t at = lane; at < warp_lanes * chunks; at += warp_lanes) {
+      if (at < count * chunks) stage_.chunk(at) = chunk_;
+    }
     map_status status;
-    if (lane < count) values = guard.values_of(base_, source(first + lane));
-    for (std::uint32_t at = lane; at < count * chunks; at += warp_lanes) stage_.chunk(at) = chunk_;
-    if (lane < count) status = guard.judge(values, base_.fields);
+    if (lane < count) status = guard.judge(spec, fields);
     __syncwarp();
-    if (lane < count) write_map(stage_.map(lane), values, status, guard.page);
+    if (lane < count) write_map(device::ptx::keep_in_register(stage_.map(lane)), spec, status, guard.page);
     guard.report(first + lane, lane < count, status);
     __syncwarp();
   }
@@ -170,7 +187,10 @@ class warp_encoder {
   /// only by `release`, which may follow many stores.
   __device__ void store(tensor_map* slots, std::uint32_t count) {
     uint4* const target = reinterpret_cast<uint4*>(slots);
-    for (std::uint32_t at = detail::lane_index(); at < count * chunks; at += warp_lanes) target[at] = stage_.chunk(at);
+#pragma unroll
+    for (std::uint32_t at = detail::lane_index(); at < warp_lanes * chunks; at += warp_lanes) {
+      if (at < count * chunks) target[at] = stage_.chunk(at);
+    }
     __syncwarp();
   }
 
@@ -183,12 +203,22 @@ class warp_encoder {
  private:
   static constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
 
-  template <class Values>
-  __device__ void write_map(tensor_map* map, const Values& values, map_status status, const guard_page* page) const {
+  /// The template has yet to be written: one lane does, and all take their part of it.
+  __device__ void write_zeroed_chunk(std::uint32_t lane) {
+    stage_.chunk(lane % chunks) = chunk_;
+    __syncwarp();
+    if (lane == 0) write_zeroed_map(device::ptx::keep_in_register(stage_.map(0)), base_.spec);
+    __syncwarp();
+    chunk_ = stage_.chunk(lane % chunks);
+    __syncwarp();
+  }
+
+  __device__ void write_map(tensor_map* map, const tensor_spec& spec, map_status status, const guard_page* page) const {
     if (status.is_good()) {
-      apply_patch(map, values, base_.fields);
+      apply_patch(map, spec, Shape::fields(base_));
     } else {
-      apply_patch(map, empty_spec(base_.spec, reinterpret_cast<std::uint64_t>(page)), patch_extents(base_.spec.rank));
+      const tensor_spec safe = empty_spec(base_.spec, reinterpret_cast<std::uint64_t>(page));
+      apply_patch(map, safe, patch_extents(Shape::rank(base_)));
     }
   }
 

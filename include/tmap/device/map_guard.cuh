@@ -21,6 +21,16 @@ struct alignas(128) guard_page {
   unsigned char bytes[128];
 };
 
+namespace detail {
+
+/// Out of line: rarely needed, and most of the code of a kernel that encodes.
+__device__ __noinline__ inline map_status judge_by_rules(const tensor_spec& patched, patch_fields fields,
+                                                         const address_window* windows, std::uint32_t window_count) {
+  return tmap::detail::judge_by_rules(patched, fields, windows, window_count);
+}
+
+}  // namespace detail
+
 /// Judges each patch, turns bad and empty ones into the safe empty map, and reports, if asked to. `statuses`, `header`
 /// and `totals` as in `encode_options`, but that the caller sets the header to `batch_header{}` before the kernel.
 struct map_guard {
@@ -30,15 +40,14 @@ struct map_guard {
   batch_totals* totals{};
   const address_window* windows{};
   std::uint32_t window_count{};
+  /// Leaves judging out: any patch becomes the map it asks for, wild ones too. For patches validated before.
+  bool trusted{};
 
-  /// The form in which a map's values are judged and then written: judging what is not written would prove nothing.
-  using values = tensor_spec;
-  static __device__ values values_of(const map_template& base, const map_patch& patch) {
-    return patched_spec(base, patch);
-  }
-
-  __device__ map_status judge(const values& patched, patch_fields fields) const {
-    return judge_patched(patched, fields, windows, window_count);
+  /// `judge_patched`, in two parts. The copy keeps the caller's spec in registers.
+  __device__ map_status judge(const tensor_spec& patched, patch_fields fields) const {
+    if (trusted || tmap::detail::is_plainly_good(patched, fields, windows, window_count)) return {};
+    const tensor_spec copy = patched;
+    return detail::judge_by_rules(copy, fields, windows, window_count);
   }
 
   /// Reports map `index` of each lane; lanes without a map pass a good status and `has_map` false. All 32 lanes.
@@ -70,13 +79,9 @@ struct map_guard {
   }
 };
 
-/// Takes every patch as it is: a wild one becomes a wild map. For patches that were validated before.
 struct trusted_patches {
   static constexpr const guard_page* page = nullptr;
-
-  using values = map_patch;
-  static __device__ const values& values_of(const map_template&, const map_patch& patch) { return patch; }
-  __device__ map_status judge(const values&, patch_fields) const { return {}; }
+  __device__ map_status judge(const tensor_spec&, patch_fields) const { return {}; }
   __device__ void report(std::uint64_t, bool, map_status) const {}
 };
 

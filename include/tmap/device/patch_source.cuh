@@ -31,11 +31,11 @@ class patch_array_reader {
   }
 
  private:
-  static constexpr std::uint32_t chunk_bit(std::size_t offset) {
+  static __host__ __device__ constexpr std::uint32_t chunk_bit(std::size_t offset) {
     return 1u << (offset / sizeof(uint4));
   }
 
-  static constexpr std::uint32_t chunks_of(patch_fields fields) {
+  static __host__ __device__ constexpr std::uint32_t chunks_of(patch_fields fields) {
     std::uint32_t chunks = fields & patch_address ? chunk_bit(offsetof(map_patch, global_address)) : 0;
     for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
       if (fields & patch_dim(axis)) chunks |= chunk_bit(offsetof(map_patch, global_dim) + 8 * axis);
@@ -73,6 +73,34 @@ class patch_columns_reader {
 
  private:
   patch_columns columns_;
+  patch_fields fields_;
+};
+
+/// `compact_columns`.
+class compact_columns_reader {
+ public:
+  __host__ __device__ compact_columns_reader(const compact_columns& source, patch_fields fields)
+      : columns_(source), fields_(fields) {}
+
+  __device__ map_patch operator()(std::uint64_t i) const {
+    map_patch patch;
+    if (fields_ & patch_address) patch.global_address = columns_.base_address + bytes_at(columns_.address_units, i);
+#pragma unroll
+    for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+      if (fields_ & patch_dim(axis)) patch.global_dim[axis] = columns_.global_dim[axis][i];
+      if (axis + 1 < max_rank && fields_ & patch_stride(axis)) {
+        patch.global_stride_bytes[axis] = bytes_at(columns_.global_stride_units[axis], i);
+      }
+    }
+    return patch;
+  }
+
+ private:
+  static __device__ std::uint64_t bytes_at(const std::uint32_t* units, std::uint64_t i) {
+    return std::uint64_t{units[i]} * 16;
+  }
+
+  compact_columns columns_;
   patch_fields fields_;
 };
 

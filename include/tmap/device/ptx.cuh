@@ -13,4 +13,12 @@ __device__ inline void prefetch_tensormap(const tensor_map* map) {
   asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory");
 }
 
+// No instruction: the pointer that comes out is one the compiler knows nothing of. It computes the address of a shared
+// variable anew at every tensormap.replace, each time from a special register; this way it keeps it.
+template <class T>
+__device__ inline T* keep_in_register(T* pointer) {
+  asm volatile("" : "+l"(pointer) : : "memory");
+  return pointer;
+}
+
 }  // namespace tmap::device::ptx

@@ -4,6 +4,7 @@
 // Which tile of which tensor is the g-th of a ragged batch: all tiles of tensor 0, then of tensor 1, ..., each tensor's
 // innermost axis first. A persistent block takes a range of g, seeks its first tile and steps through the rest.
 
+#include <tmap/detail/spec_arithmetic.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/tensor_spec.hpp>
 
@@ -11,19 +12,25 @@
 
 namespace tmap::device {
 
-/// Tiles that cover a tensor of these extents: 0 when any is 0.
+/// The most tiles of one tensor that a walk visits.
+inline constexpr std::uint64_t max_walked_tiles = std::uint64_t{1} << 31;
+
+/// Tiles that cover a tensor of these extents. 0 when any is 0, and for extents that are safe in no walk: one above
+/// 2^31 (coordinates are signed), or more than `max_walked_tiles` tiles. Any bits are legal extents.
 template <std::uint32_t Rank>
 __host__ __device__ std::uint64_t count_tiles(const map_patch& extents, const std::uint32_t* box_dim) {
   std::uint64_t tiles = 1;
 #pragma unroll
   for (std::uint32_t axis = 0; axis < Rank; ++axis) {
-    tiles *= (extents.global_dim[axis] + box_dim[axis] - 1) / box_dim[axis];
+    const std::uint64_t dim = extents.global_dim[axis];
+    const bool is_wild = dim > tmap::detail::max_copied_dim || tiles > max_walked_tiles;
+    tiles = is_wild ? 0 : tiles * ((dim + box_dim[axis] - 1) / box_dim[axis]);  // at most 2^31 times 2^31
   }
-  return tiles;
+  return tiles > max_walked_tiles ? 0 : tiles;
 }
 
-/// One thread's walk. Reads `extents[i].global_dim` and `tile_ends[i]`, the tiles of tensors 0 to i (device memory,
-/// unchanged meanwhile). Extents are at most 2^31: coordinates are signed.
+/// One thread's walk. Reads `extents[i].global_dim` and `tile_ends[i]`, the tiles of tensors 0 to i by `count_tiles`
+/// (device memory, unchanged meanwhile). Tensors without tiles, by whatever reason, are passed over.
 template <std::uint32_t Rank>
 class tile_walk {
  public:

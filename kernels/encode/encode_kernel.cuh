@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The batch encoder, for any patch source: each source's file instantiates it for the shapes that are worth a kernel.
+
+#include <tmap/device/encode_warp.cuh>
+#include <tmap/encode_status.hpp>
+#include <tmap/map_template.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace tmap::kernels {
+namespace {
+
+constexpr std::uint32_t block_warps = 4;
+constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
+
+// Maps 128 bytes apart lie in the same banks, so that 32 lanes editing 32 of them take turns. 16 bytes more spread
+// them over eight times as many banks. tensormap.replace asks for no alignment beyond that of the words it edits
+// once ptxas has made plain loads and stores of it, which this library ships, never PTX; the tests compare the bytes.
+using stage = device::basic_warp_stage<tensor_map_bytes + 16>;
+
+// Where the safe empty maps of this library point to, on each device: zeroed when the module is loaded.
+__device__ device::guard_page library_page;
+
+__device__ device::map_guard guard_of(const encode_options& options) {
+  return {&library_page,   options.statuses,     options.header, options.totals,
+          options.windows, options.window_count, options.trusted};
+}
+
+template <class Shape, class Source>
+__global__ void __launch_bounds__(block_threads)
+    encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
+                  const __grid_constant__ encode_options options, tensor_map* slots, std::uint64_t count,
+                  std::uint32_t maps_per_warp) {
+  __shared__ stage stages[block_warps];
+  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
+  const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
+  // A kernel that depends on this one may start now, and waits for its end before it reads a slot. Where each warp has
+  // more than a map to make, the early ones would take room from blocks that have work.
+  if (maps_per_warp == 1) cudaTriggerProgrammaticLaunchCompletion();
+  if (first >= count) return;
+  const std::uint64_t left = count - first;
+  const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
+  device::warp_encoder encoder(base, stages[warp], Shape{});
+  // This kernel starts early in the same way: nothing above reads or writes memory that another kernel writes.
+  cudaGridDependencySynchronize();
+  encoder.compose(source, first, maps, guard_of(options));
+  encoder.store(slots + first, maps);
+  encoder.release();
+}
+
+/// One batch, everything checked.
+template <class Source>
+struct encode_launch {
+  const map_template& base;
+  const Source& source;
+  const encode_options& options;
+  tensor_map* slots;
+  std::uint64_t count;
+  std::uint32_t maps_per_warp;
+  cudaStream_t stream;
+};
+
+template <class Shape, class Source>
+cudaError_t launch_shape(const encode_launch<Source>& batch) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  const std::uint64_t block_maps = std::uint64_t{block_warps} * batch.maps_per_warp;
+  config.gridDim = static_cast<std::uint32_t>((batch.count + block_maps - 1) / block_maps);
+  config.blockDim = block_threads;
+  config.stream = batch.stream;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, encode_kernel<Shape, Source>, batch.base, batch.source, batch.options, batch.slots,
+                            batch.count, batch.maps_per_warp);
+}
+
+template <std::uint32_t Rank>
+using extents_shape = device::fixed_shape<Rank, patch_extents(Rank)>;
+
+/// What `make_zeroed_template` answers with, and only that.
+bool is_zeroed(const map_template& base) {
+  return base.map == tensor_map{};
+}
+
+template <class Source>
+cudaError_t launch_extents(const encode_launch<Source>& batch) {
+  if (is_zeroed(batch.base) || batch.base.fields != patch_extents(batch.base.spec.rank)) {
+    return launch_shape<device::any_shape>(batch);
+  }
+  switch (batch.base.spec.rank) {
+    case 1: return launch_shape<extents_shape<1>>(batch);
+    case 2: return launch_shape<extents_shape<2>>(batch);
+    case 3: return launch_shape<extents_shape<3>>(batch);
+    case 4: return launch_shape<extents_shape<4>>(batch);
+    default: return launch_shape<extents_shape<5>>(batch);
+  }
+}
+
+template <std::uint32_t Rank>
+using rows_shape = device::fixed_shape<Rank, patch_address | patch_dim(Rank - 1)>;
+
+template <class Source>
+cudaError_t launch_rows(const encode_launch<Source>& batch) {
+  if (is_zeroed(batch.base)) return launch_shape<device::any_shape>(batch);
+  switch (batch.base.spec.rank) {
+    case 1: return launch_shape<rows_shape<1>>(batch);
+    case 2: return launch_shape<rows_shape<2>>(batch);
+    case 3: return launch_shape<rows_shape<3>>(batch);
+    case 4: return launch_shape<rows_shape<4>>(batch);
+    default: return launch_shape<rows_shape<5>>(batch);
+  }
+}
+
+}  // namespace
+}  // namespace tmap::kernels

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// The quick answer lets nothing pass that breaks a rule, and stops no ordinary patch.
+#include <tmap/patch_rules.hpp>
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "support/patch_cases.hpp"
+#include "support/spec_text.hpp"
+
+namespace tmap::testing {
+namespace {
+
+/// Windows that end exactly where the tensor does, one unit before, and so on.
+std::vector<address_window> windows_around(const tensor_spec& spec, random_source& random) {
+  const detail::uint128 reach = (detail::reach_bytes(spec, detail::readable_rank(spec)) + 15) / 16 * 16;
+  const std::uint64_t end = detail::saturate(spec.global_address + reach);
+  const std::uint64_t nudge[] = {0, 0, 1, 16, ~std::uint64_t{0}, ~std::uint64_t{0} - 15};
+  return {{0x1000, 0x2000}, {spec.global_address + nudge[random.below32(6)], end + nudge[random.below32(6)]}};
+}
+
+TEST(plain_patch, lets_nothing_pass_that_breaks_a_rule) {
+  random_patch_source source{29};
+  constexpr std::uint64_t count = 2'000'000;
+  std::uint64_t passed = 0;
+  std::uint64_t good = 0;
+  map_template base;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    if (i % 16 == 0) base = source.base();
+    const tensor_spec spec = patched_spec(base, source.any(base));
+    std::vector<address_window> windows;
+    if (source.random().one_in(2)) windows = windows_around(spec, source.random());
+    const auto window_count = static_cast<std::uint32_t>(windows.size());
+    const bool is_good = detail::judge_by_rules(spec, base.fields, windows.data(), window_count).is_good();
+    const bool is_plain = detail::is_plainly_good(spec, base.fields, windows.data(), window_count);
+    ASSERT_LE(is_plain, is_good) << to_text(spec);
+    good += is_good;
+    passed += is_plain;
+  }
+  EXPECT_GT(good, count / 8);
+  EXPECT_GT(passed, good / 4);
+}
+
+TEST(plain_patch, stops_each_rule_broken_alone) {
+  for (const patch_case& each : all_patch_cases()) {
+    const map_template base = make_zeroed_template(each.base, patch_everything(each.base.rank)).value();
+    EXPECT_FALSE(detail::is_plainly_good(patched_spec(base, each.bad), base.fields, nullptr, 0)) << each.what;
+  }
+}
+
+TEST(plain_patch, stops_no_ordinary_tensor) {
+  const std::uint64_t dims[] = {1 << 10, 256, 64, 16, 8};
+  const std::uint32_t box[] = {16, 8, 4, 2, 1};
+  for (std::uint32_t type = 0; type < hopper_element_type_count; ++type) {
+    for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
+      for (const std::uint64_t address : {std::uint64_t{16}, std::uint64_t{0x7f4200000000}}) {
+        const tensor_spec spec = packed_spec(element_type{type}, address, {dims, rank}, {box, rank});
+        EXPECT_TRUE(detail::is_plainly_good(spec, patch_everything(rank), nullptr, 0)) << to_text(spec);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing
