@@ -65,6 +65,10 @@ result<void> check_arrays(const tile_copy_batch& batch) {
   if (const result<void> checked = check_device_array(batch.destinations, alignof(tensor_map)); !checked) {
     return checked;
   }
+  for (const map_status* const statuses : {batch.source_statuses, batch.destination_statuses}) {
+    if (statuses == nullptr) continue;
+    if (const result<void> checked = check_device_array(statuses, alignof(map_status)); !checked) return checked;
+  }
   return check_device_array(batch.extents, alignof(map_patch));
 }
 
@@ -91,8 +95,8 @@ result<void> enqueue(const tile_copy_batch& batch, const kernels::tile_copy_plan
   std::copy(tile.box_dim, tile.box_dim + max_rank, shape.box_dim);
   auto* const tile_ends = static_cast<std::uint64_t*>(workspace);
   void* const scratch = static_cast<unsigned char*>(workspace) + layout.end_bytes;
-  TMAP_TRY_CUDA(
-      kernels::launch_tile_count(batch.extents, shape, tile_ends, batch.count, scratch, layout.scratch_bytes, stream));
+  const kernels::counted_tensors tensors{batch.extents, batch.source_statuses, batch.destination_statuses, batch.count};
+  TMAP_TRY_CUDA(kernels::launch_tile_count(tensors, shape, tile_ends, scratch, layout.scratch_bytes, stream));
   const kernels::tile_copy_arguments arguments{batch.sources, batch.destinations, batch.extents, tile_ends,
                                                batch.count};
   TMAP_TRY_CUDA(kernels::launch_copy_tiles(plan, shape, arguments, stream));

@@ -156,8 +156,8 @@ inline constexpr rule_info rule_table[] = {
      "im2col: `pixels_per_column` is from 1 to 1024 (ignored by the W128 mode).",
      "pixels_per_column is {found}, must be from 1 to {allowed}", im2col_page},
     {rule::w01_compute_capability, "W01", fatal, in_spec, false,
-     "im2col-wide: the GPU has compute capability 10.0. The driver encodes such maps for older ones, too, which lack the "
-     "modes that they are for.",
+     "im2col-wide: the GPU has compute capability 10.0. The driver encodes such maps for older ones, too, which lack "
+     "the modes that they are for.",
      "the compute capability times 10 is {found}, im2col-wide needs {allowed}", wide_page},
     {rule::w02_corner_range, "W02", fatal, in_spec, true, "im2col-wide: both W corners fit 16 bits, signed.",
      "a W corner is {signed_found}, must be at least -{allowed} and below {allowed}", wide_page},

@@ -153,20 +153,25 @@ struct device_batch {
         destination_patches(batch.destination.patches(destination.address())),
         extents(batch.extents),
         slots(2 * batch.extents.size()),
+        statuses(2 * batch.extents.size()),
         workspace(copy_tiles_workspace_bytes(batch.extents.size()).value_or(0)) {}
 
-  /// Enqueues both encodes and the copy.
-  result<void> run(const ragged_batch& batch, cuda::stream_ref stream) const {
+  /// Enqueues both encodes and the copy, which may know what became of the maps.
+  result<void> run(const ragged_batch& batch, cuda::stream_ref stream, bool knows_statuses = false) const {
     const std::uint64_t count = extents.size();
+    map_status* const of_sources = knows_statuses ? statuses.data() : nullptr;
+    map_status* const of_destinations = knows_statuses ? statuses.data() + count : nullptr;
     const result<map_template> base = make_template(batch.tile, patch_extents(batch.tile.rank));
     if (!base) return failure(base.error());
     tensor_map* const sources = slots.data();
     tensor_map* const destinations = slots.data() + count;
-    result<void> enqueued = encode_batch_async(*base, patch_array{source_patches.data()}, sources, count, stream);
+    result<void> enqueued =
+        encode_batch_async(*base, patch_array{source_patches.data()}, sources, count, stream, {.statuses = of_sources});
     if (!enqueued) return enqueued;
-    enqueued = encode_batch_async(*base, patch_array{destination_patches.data()}, destinations, count, stream);
+    enqueued = encode_batch_async(*base, patch_array{destination_patches.data()}, destinations, count, stream,
+                                  {.statuses = of_destinations});
     if (!enqueued) return enqueued;
-    const tile_copy_batch copy{batch.tile, sources, destinations, extents.data(), count};
+    const tile_copy_batch copy{batch.tile, sources, destinations, extents.data(), count, of_sources, of_destinations};
     return copy_tiles_async(copy, workspace.data(), workspace.bytes(), stream);
   }
 
@@ -176,6 +181,7 @@ struct device_batch {
   device_array<map_patch> destination_patches;
   device_array<map_patch> extents;
   device_array<tensor_map> slots;
+  device_array<map_status> statuses;
   device_array<unsigned char> workspace;
 };
 
