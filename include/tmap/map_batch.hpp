@@ -19,7 +19,8 @@ struct slot_record;
 /// it came from, on the streams that batch knows. `device::acquire(ref, i)` (device/acquire.cuh) is the way to map i.
 struct map_batch_ref {
   const tensor_map* slots{};
-  const map_status* statuses{};    ///< beside `slots`; null for a trusted batch
+  /// Beside `slots`; null for a trusted batch. Those of a reserved batch are its kernel's to write.
+  const map_status* statuses{};
   const std::uint32_t* indices{};  ///< map i is in slot `indices[i]`; null: in slot i
   std::uint32_t count{};
   std::uint32_t generation{};    ///< of the lease, for `records`
@@ -44,7 +45,8 @@ struct map_batch_writer {
 
 namespace service {
 class lease;
-}
+struct access;
+}  // namespace service
 
 // map_batch: a lease of slots that hold the maps of one batch. Move-only. Its slots are immutable while it lives:
 // nothing of tmap writes them again, and a new encoding takes new slots. The lease ends in stream order: after
@@ -62,7 +64,7 @@ class TMAP_API map_batch {
   map_batch() = default;
   map_batch(map_batch&& other) noexcept;
   map_batch& operator=(map_batch&& other) noexcept;
-  /// As `release`; what fails is logged.
+  /// As `release`. In a wrong context its slots are lost, which is logged.
   ~map_batch();
 
   explicit operator bool() const { return lease_ != nullptr; }
@@ -85,12 +87,12 @@ class TMAP_API map_batch {
   result<void> use_on(cuda::stream_ref stream);
 
   /// Ends the lease. After it the batch is empty. Does nothing to an empty batch. Fails with `service_dead` (which the
-  /// service is from then on if an event could not be recorded: slots nobody can watch are never lent again),
-  /// `forked`, `wrong_context`.
+  /// service is from then on if an event could not be recorded: slots nobody can watch are never lent again), `forked`,
+  /// and with `wrong_context`, where nothing has changed.
   result<void> release();
 
  private:
-  friend class map_service;
+  friend struct service::access;
   map_batch(std::shared_ptr<service::lease> lease, const map_batch_ref& ref, const map_batch_writer& writer,
             const batch_header* header);
 

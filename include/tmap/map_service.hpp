@@ -18,10 +18,14 @@
 
 namespace tmap {
 
+namespace service {
+class core;
+}
+
 /// How a service is made.
 struct service_options {
   std::uint64_t capacity{16384};  ///< slots at the beginning, 1 to `max_batch`
-  std::uint64_t max_capacity{};   ///< slots it may grow to; 0: it never grows
+  std::uint64_t max_capacity{};   ///< slots it may grow to, at least `capacity`; 0: it never grows
   /// Device memory of the caller in place of an allocation: `service_memory_bytes(capacity)`, aligned to 256 bytes, and
   /// not freed before the service and its graphs are gone. Then the service never grows.
   void* memory{};
@@ -77,19 +81,26 @@ TMAP_API std::string to_json(const service_statistics& statistics);
 //
 // When the pool has too few free slots in one piece, a call fails with `pool_exhausted` and its counts, and nothing has
 // changed. An error that breaks the context (an illegal address in any kernel, say) makes the service *dead*, and so
-// does `cudaDeviceReset`: then every call fails with `service_dead` at once and nothing is freed. After fork() every
-// call in the child fails with `forked` and destructors do nothing. Once the process exits, destructors do nothing.
+// does `cudaDeviceReset`: from the call that meets it on, every call fails with `service_dead`, with the code of that
+// error, at once and without calling CUDA, and nothing is freed. After fork() every call in the child fails with
+// `forked` and destructors do nothing. Once the process exits, destructors do nothing.
 //
-// A service may be destroyed before its batches and graphs; the last of them lets go of its memory. Memory that graphs
-// still hold at that time is not freed, for a graph ends where CUDA may not be called; a warning says so.
+// A thread without a context gets the primary one of its current device, as from any call of the CUDA runtime. Where
+// another context is current than the service's, calls fail with `wrong_context`. A service in a context from
+// cuCtxCreate answers so also after that context was destroyed, for nothing may be asked of a context that is gone:
+// destroy such a service first.
+//
+// A service may be destroyed before its batches and graphs; the last of them lets go of its memory, which waits for the
+// device. It must end where its context is current, or its memory is not freed; a warning says so, as it does where
+// graphs still hold slots at that time, for a graph ends where CUDA may not be called.
 
 class TMAP_API map_service {
  public:
   /// For the current context of the calling thread. Allocates `service_memory_bytes(capacity)` of device memory unless
   /// given, and once for each context compares maps made by its kernel with the driver's, which waits for the device.
-  /// Fails with `invalid_argument`, `no_driver`, `no_device`, `compute_capability_too_low`, `driver_too_old`,
-  /// `symbol_missing`, `no_kernel_image`, `out_of_memory`, `self_test_failed`, `earlier_asynchronous_error`,
-  /// `cuda_failure`.
+  /// May be called while streams are captured. Fails with `invalid_argument`, `no_driver`, `no_device`, `no_context`,
+  /// `compute_capability_too_low`, `driver_too_old`, `symbol_missing`, `driver_refused`, `no_kernel_image`,
+  /// `out_of_memory`, `self_test_failed`, `earlier_asynchronous_error`, `cuda_failure`.
   static result<map_service> create(const service_options& options = {});
 
   map_service(map_service&&) noexcept;
@@ -99,7 +110,7 @@ class TMAP_API map_service {
   // Encodes `count` maps of `base` and `source` into fresh slots, on `stream`, and lends them. All patches are
   // validated on the device, and the statuses are in the batch's `ref()`. `count` is at least 1 and at most
   // `max_batch`; arrays stay unchanged until the encode has run. Fails as `encode_batch_async` does and with
-  // `pool_exhausted`, `service_dead`, `forked`, `wrong_context`.
+  // `pool_exhausted`, `out_of_memory` (of the host), `service_dead`, `forked`, `wrong_context`.
   result<map_batch> encode(const map_template& base, const patch_array& source, std::uint64_t count,
                            cuda::stream_ref stream, const encode_request& request = {});
   result<map_batch> encode(const map_template& base, const patch_columns& source, std::uint64_t count,
@@ -110,10 +121,11 @@ class TMAP_API map_service {
                            cuda::stream_ref stream, const encode_request& request = {});
 
   // A batch of the same size in which the `changed` maps are encoded from `source` (map i from patch i) into fresh
-  // slots and all others are shared with `batch`, which stays as it is and may be released at once. `stream` must be
-  // one of the streams of `batch`. When a chain of updates would hold more than twice the slots of its maps, all maps
-  // move together into fresh slots. Fails as `encode` does, and with `invalid_argument` where `batch` is empty, or
-  // trusted and `request` is not, or the other way round.
+  // slots and all others are shared with `batch`, which stays as it is and may be released at once. `stream` becomes
+  // one of the streams of `batch`, as by `use_on`. When a chain of updates would hold more slots than twice its maps,
+  // the tables that say where each map is included, all maps move together into fresh slots. The header, if any, counts
+  // the changed maps only. Fails as `encode` does, and with `invalid_argument` where `batch` is empty or another
+  // service's, or trusted and `request` is not, or the other way round.
   result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
                            const patch_array& source, cuda::stream_ref stream, const encode_request& request = {});
   result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
@@ -123,13 +135,13 @@ class TMAP_API map_service {
   /// `stream` next. Fails as `encode` does.
   result<map_batch> reserve(std::uint64_t count, cuda::stream_ref stream);
 
+  /// Where the calls above would fail (`service_dead`, say), what was counted on the device is as of the call before.
   service_statistics statistics() const;
 
  private:
-  class core;
-  friend class map_batch;
-  explicit map_service(std::shared_ptr<core> core);
-  std::shared_ptr<core> core_;
+  friend struct service::access;
+  explicit map_service(std::shared_ptr<service::core> core);
+  std::shared_ptr<service::core> core_;
 };
 
 }  // namespace tmap

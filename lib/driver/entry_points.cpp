@@ -58,4 +58,24 @@ result<replace_address_function> entry_points::replace_address() {
   return find<replace_address_function>(replace_address_, "cuTensorMapReplaceAddress", 12000);
 }
 
+result<context_id_function> entry_points::context_id() {
+  return find<context_id_function>(context_id_, "cuCtxGetId", 12000);
+}
+
+result<get_device_function> entry_points::get_device() {
+  return find<get_device_function>(get_device_, "cuDeviceGet", 12000);
+}
+
+result<primary_state_function> entry_points::primary_state() {
+  return find<primary_state_function>(primary_state_, "cuDevicePrimaryCtxGetState", 12000);
+}
+
+result<primary_retain_function> entry_points::primary_retain() {
+  return find<primary_retain_function>(primary_retain_, "cuDevicePrimaryCtxRetain", 12000);
+}
+
+result<primary_release_function> entry_points::primary_release() {
+  return find<primary_release_function>(primary_release_, "cuDevicePrimaryCtxRelease", 12000);
+}
+
 }  // namespace tmap::driver

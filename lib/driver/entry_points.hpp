@@ -15,9 +15,15 @@ using encode_tiled_function = PFN_cuTensorMapEncodeTiled_v12000;
 using encode_im2col_function = PFN_cuTensorMapEncodeIm2col_v12000;
 using encode_im2col_wide_function = PFN_cuTensorMapEncodeIm2colWide_v12080;
 using replace_address_function = PFN_cuTensorMapReplaceAddress_v12000;
+using context_id_function = PFN_cuCtxGetId_v12000;
+using get_device_function = PFN_cuDeviceGet_v2000;
+using primary_state_function = PFN_cuDevicePrimaryCtxGetState_v7000;
+using primary_retain_function = PFN_cuDevicePrimaryCtxRetain_v7000;
+using primary_release_function = PFN_cuDevicePrimaryCtxRelease_v11000;
 
-/// The driver's tensor map functions, each looked up at its first use and kept. A failed look-up is tried again at the
-/// next use, since its cause may pass. Thread-safe: two threads that look up at once find the same pointer.
+/// The driver's functions for tensor maps and contexts, each looked up at its first use and kept. A failed look-up is
+/// tried again at the next use, since its cause may pass. Thread-safe: two threads that look up at once find the same
+/// pointer.
 class entry_points {
  public:
   explicit entry_points(const runtime_calls& calls) : calls_{calls} {}
@@ -26,6 +32,11 @@ class entry_points {
   result<encode_im2col_function> encode_im2col();
   result<encode_im2col_wide_function> encode_im2col_wide();
   result<replace_address_function> replace_address();
+  result<context_id_function> context_id();
+  result<get_device_function> get_device();
+  result<primary_state_function> primary_state();
+  result<primary_retain_function> primary_retain();
+  result<primary_release_function> primary_release();
 
  private:
   using kept_pointer = std::atomic<void*>;
@@ -38,6 +49,11 @@ class entry_points {
   kept_pointer encode_im2col_{};
   kept_pointer encode_im2col_wide_{};
   kept_pointer replace_address_{};
+  kept_pointer context_id_{};
+  kept_pointer get_device_{};
+  kept_pointer primary_state_{};
+  kept_pointer primary_retain_{};
+  kept_pointer primary_release_{};
 };
 
 }  // namespace tmap::driver

@@ -18,6 +18,7 @@ LAYERS = {
     "lib/driver": ["tmap/", "lib/codec/", "lib/spec/", "lib/support/"],
     "lib/encode": ["tmap/", "lib/driver/", "lib/codec/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
     "lib/pool": ["tmap/", "lib/driver/", "lib/support/"],
+    "lib/service": ["tmap/", "lib/pool/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
     "lib/simulator": ["tmap/", "lib/codec/", "lib/spec/"],
     "kernels": ["tmap/"],
     "apps": ["tmap/"],

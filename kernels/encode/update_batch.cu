@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/launch.hpp"
+
+#include <tmap/device/encode_warp.cuh>
+#include <tmap/device/patch_source.cuh>
+
+#include <cuda/atomic>
+
+#include <cstdint>
+
+namespace tmap::kernels {
+namespace {
+
+constexpr std::uint32_t block_warps = 4;
+constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
+constexpr std::uint32_t map_chunks = tensor_map_bytes / sizeof(uint4);
+
+// As in the batch encoder: 16 bytes more spread the maps over the banks.
+using stage = device::basic_warp_stage<tensor_map_bytes + 16>;
+
+// Where the safe empty maps that an update makes point to: zeroed when the module is loaded.
+__device__ device::guard_page update_page;
+
+/// The map that change j names; beyond the batch when there is no such change or it names no map.
+__device__ std::uint32_t map_of(const update_target& target, std::uint64_t j) {
+  const std::uint32_t map = j < target.change_count ? target.changes[j] : target.map_count;
+  return map < target.map_count ? map : target.map_count;
+}
+
+/// Patch `changes[j]`; for a change that names no map an empty one, which is composed and then stored nowhere.
+template <class Source>
+struct changed_source {
+  const Source& source;
+  const update_target& target;
+
+  __device__ map_patch operator()(std::uint64_t j) const {
+    const std::uint32_t map = map_of(target, j);
+    return map < target.map_count ? source(map) : map_patch{};
+  }
+};
+
+/// A guard that reports a map's verdict beside the slot the map goes to, and to the header by its index in the batch.
+struct update_guard : device::map_guard {
+  const update_target& target;
+  bool is_trusted;
+
+  __device__ update_guard(const encode_options& options, const update_target& to)
+      : device::map_guard{&update_page, nullptr, options.header, options.totals, options.windows, options.window_count},
+        target(to),
+        is_trusted(options.trusted) {}
+
+  __device__ map_status judge(const tensor_spec& patched, patch_fields fields) const {
+    return is_trusted ? map_status{} : map_guard::judge(patched, fields);
+  }
+
+  __device__ void report(std::uint64_t j, bool has_change, map_status status) const {
+    const std::uint32_t map = has_change ? map_of(target, j) : target.map_count;
+    const bool has_map = map < target.map_count;
+    if (has_map && target.statuses != nullptr) target.statuses[target.table == nullptr ? map : j] = status;
+    const bool is_bad = has_map && status.is_bad();
+    const std::uint32_t bad = __ballot_sync(~0u, is_bad);
+    const std::uint32_t empty = __ballot_sync(~0u, has_map && status.is_empty());
+    const std::uint32_t first_bad = __reduce_min_sync(~0u, is_bad ? map : no_bad_map);
+    if (threadIdx.x % device::warp_lanes == 0) count(bad, empty, first_bad);
+  }
+
+ private:
+  __device__ void count(std::uint32_t bad, std::uint32_t empty, std::uint32_t first_bad) const {
+    const auto bad_count = static_cast<std::uint32_t>(__popc(bad));
+    const auto empty_count = static_cast<std::uint32_t>(__popc(empty));
+    if (totals != nullptr) {
+      if (bad_count != 0) add(totals->bad_maps, bad_count);
+      if (empty_count != 0) add(totals->empty_maps, empty_count);
+    }
+    if (header == nullptr) return;
+    if (empty_count != 0) atomicAdd(&header->empty_count, empty_count);
+    if (bad_count == 0) return;
+    atomicAdd(&header->bad_count, bad_count);
+    atomicMin(&header->first_bad, first_bad);
+  }
+
+  static __device__ void add(std::uint64_t& total, std::uint32_t count) {
+    cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(total).fetch_add(count, cuda::memory_order_relaxed);
+  }
+};
+
+/// Stores the composed maps `first` to `first + count` where they belong, and publishes them. All lanes of the warp.
+__device__ void store_changed(stage& maps, const update_target& target, std::uint64_t first, std::uint32_t count) {
+  for (std::uint32_t at = threadIdx.x % device::warp_lanes; at < count * map_chunks; at += device::warp_lanes) {
+    const std::uint64_t j = first + at / map_chunks;
+    const std::uint32_t map = map_of(target, j);
+    if (map == target.map_count) continue;
+    tensor_map* const slot = target.slots + (target.table == nullptr ? map : j);
+    reinterpret_cast<uint4*>(slot)[at % map_chunks] = maps.chunk(at);
+    if (target.table != nullptr && at % map_chunks == 0) {
+      target.table[map] = target.first_slot + static_cast<std::uint32_t>(j);
+    }
+  }
+}
+
+template <class Source>
+__global__ void __launch_bounds__(block_threads)
+    update_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
+                  const __grid_constant__ encode_options options, const __grid_constant__ update_target target,
+                  std::uint32_t maps_per_warp) {
+  __shared__ stage stages[block_warps];
+  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
+  const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
+  if (first >= target.change_count) return;
+  const std::uint64_t left = target.change_count - first;
+  const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
+  device::warp_encoder encoder(base, stages[warp]);
+  encoder.compose(changed_source<Source>{source, target}, first, maps, update_guard(options, target));
+  store_changed(stages[warp], target, first, maps);
+  encoder.release();
+}
+
+__global__ void __launch_bounds__(block_threads)
+    share_kernel(const map_batch_ref from, std::uint32_t offset, std::uint32_t* table) {
+  const std::uint32_t i = blockIdx.x * block_threads + threadIdx.x;
+  if (i < from.count) table[i] = offset + from.slot_index(i);
+}
+
+/// Eight threads a map. What was stored through the generic proxy is read through it; the copies need a release of
+/// their own before the copy engine may see them.
+__global__ void __launch_bounds__(block_threads)
+    gather_kernel(const map_batch_ref from, tensor_map* slots, map_status* statuses) {
+  const std::uint32_t thread = blockIdx.x * block_threads + threadIdx.x;
+  const std::uint32_t i = thread / map_chunks;
+  const std::uint32_t chunk = thread % map_chunks;
+  if (i < from.count) {
+    reinterpret_cast<uint4*>(slots + i)[chunk] = reinterpret_cast<const uint4*>(from.slot(i))[chunk];
+    if (chunk == 0 && statuses != nullptr) statuses[i] = from.status(i);
+  }
+  device::warp_encoder<stage>::release();
+}
+
+std::uint32_t blocks_for(std::uint64_t threads) {
+  return static_cast<std::uint32_t>((threads + block_threads - 1) / block_threads);
+}
+
+template <class Source>
+cudaError_t launch(const map_template& base, const Source& source, const encode_options& options,
+                   const update_target& target, std::uint32_t maps_per_warp, cudaStream_t stream) {
+  const std::uint64_t warps = (target.change_count + maps_per_warp - 1) / maps_per_warp;
+  update_kernel<<<blocks_for(warps * device::warp_lanes), block_threads, 0, stream>>>(base, source, options, target,
+                                                                                      maps_per_warp);
+  return cudaGetLastError();
+}
+
+}  // namespace
+
+cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_array& source,
+                          const update_target& target, cudaStream_t stream, const encode_options& options) {
+  return launch(base, device::patch_array_reader(source, base.fields), options, target, plan.maps_per_warp, stream);
+}
+
+cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_columns& source,
+                          const update_target& target, cudaStream_t stream, const encode_options& options) {
+  return launch(base, device::patch_columns_reader(source, base.fields), options, target, plan.maps_per_warp, stream);
+}
+
+cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream) {
+  share_kernel<<<blocks_for(from.count), block_threads, 0, stream>>>(from, offset, table);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_gather(const map_batch_ref& from, tensor_map* slots, map_status* statuses, cudaStream_t stream) {
+  gather_kernel<<<blocks_for(std::uint64_t{from.count} * map_chunks), block_threads, 0, stream>>>(from, slots,
+                                                                                                  statuses);
+  return cudaGetLastError();
+}
+
+}  // namespace tmap::kernels

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the host can check of a batch before its kernel is enqueued: arguments, never what device memory holds.
+
+#include <tmap/encode_batch.hpp>
+#include <tmap/error.hpp>
+#include <tmap/map_patch.hpp>
+#include <tmap/map_template.hpp>
+
+#include <cstdint>
+
+#include "lib/encode/device.hpp"
+
+namespace tmap {
+
+inline result<void> check_template(const map_template& base) {
+  if (base.spec.rank < 1 || base.spec.rank > max_rank) return invalid_argument(base.spec.rank, max_rank);
+  const patch_fields known = patch_everything(base.spec.rank);
+  if ((base.fields & ~known) != 0) return invalid_argument(base.fields, known);
+  return {};
+}
+
+inline result<void> check_source(const map_template& base, const patch_array& source) {
+  return base.fields == 0 ? result<void>{} : check_device_array(source.patches, alignof(map_patch));
+}
+
+inline result<void> check_source(const map_template& base, const patch_columns& source) {
+  const patch_fields known = patch_extents(base.spec.rank);
+  if ((base.fields & ~known) != 0) return invalid_argument(base.fields, known);
+  result<void> checked;
+  const auto check_column = [&](patch_fields field, const std::uint64_t* column) {
+    if (checked && (base.fields & field) != 0) checked = check_device_array(column, alignof(std::uint64_t));
+  };
+  check_column(patch_address, source.global_address);
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    check_column(patch_dim(axis), source.global_dim[axis]);
+    if (axis + 1 < max_rank) check_column(patch_stride(axis), source.global_stride_bytes[axis]);
+  }
+  return checked;
+}
+
+/// Null is legal: it asks for nothing.
+inline result<void> check_optional_array(const void* array, std::uint64_t alignment) {
+  return array == nullptr ? result<void>{} : check_device_array(array, alignment);
+}
+
+inline result<void> check_options(const encode_options& options) {
+  const bool asks = options.statuses != nullptr || options.header != nullptr || options.totals != nullptr ||
+                    options.window_count != 0;
+  if (options.trusted && asks) return invalid_argument(1, 0);
+  if (options.window_count != 0) {
+    if (const auto checked = check_device_array(options.windows, alignof(address_window)); !checked) return checked;
+  }
+  if (const auto checked = check_optional_array(options.statuses, alignof(map_status)); !checked) return checked;
+  if (const auto checked = check_optional_array(options.totals, alignof(batch_totals)); !checked) return checked;
+  return check_optional_array(options.header, alignof(batch_header));
+}
+
+}  // namespace tmap

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/encode/update_batch.hpp"
+
+#include "lib/encode/batch_checks.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/trace.hpp"
+
+namespace tmap {
+namespace {
+
+result<void> check_target(const kernels::update_target& target) {
+  if (target.change_count > max_batch) return invalid_argument(target.change_count, max_batch);
+  return target.change_count == 0 ? result<void>{} : check_device_array(target.changes, alignof(std::uint32_t));
+}
+
+template <class Source>
+result<void> update_checked(const map_template& base, const Source& source, const kernels::update_target& target,
+                            cudaStream_t stream, const encode_options& options) {
+  if (const result<void> checked = check_target(target); !checked) return checked;
+  if (const result<void> checked = check_template(base); !checked) return checked;
+  if (const result<void> checked = check_source(base, source); !checked) return checked;
+  if (const result<void> checked = check_options(options); !checked) return checked;
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  if (!multiprocessors) return failure(multiprocessors.error());
+  if (options.header != nullptr) TMAP_TRY_CUDA(kernels::launch_header_reset(options.header, stream));
+  if (target.change_count == 0) return {};
+  const kernels::encode_plan plan = kernels::plan_encode(target.change_count, *multiprocessors);
+  TMAP_TRY_CUDA(kernels::launch_update(plan, base, source, target, stream, options));
+  return {};
+}
+
+}  // namespace
+
+result<void> update_batch_async(const map_template& base, const patch_array& source,
+                                const kernels::update_target& target, cudaStream_t stream,
+                                const encode_options& options) {
+  const support::trace_range range{"tmap encode changed maps"};
+  return update_checked(base, source, target, stream, options);
+}
+
+result<void> update_batch_async(const map_template& base, const patch_columns& source,
+                                const kernels::update_target& target, cudaStream_t stream,
+                                const encode_options& options) {
+  const support::trace_range range{"tmap encode changed maps"};
+  return update_checked(base, source, target, stream, options);
+}
+
+}  // namespace tmap

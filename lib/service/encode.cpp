@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/encode/device.hpp"
+#include "lib/service/lease.hpp"
+#include "lib/service/make_batch.hpp"
+#include "lib/support/trace.hpp"
+
+namespace tmap::service {
+namespace {
+
+result<void> check_count(std::uint64_t count) {
+  if (count < 1 || count > max_batch) return invalid_argument(count, max_batch);
+  return {};
+}
+
+}  // namespace
+
+encode_options options_of(const encode_request& request, const core& service, batch_header* header) {
+  return {.header = header,
+          .totals = request.trusted ? nullptr : service.totals(),
+          .windows = request.windows,
+          .window_count = request.window_count,
+          .trusted = request.trusted};
+}
+
+map_batch_ref ref_to(const lent_slots& lent, std::uint32_t first, std::uint32_t count, bool is_trusted) {
+  return {.slots = lent.slots() + first,
+          .statuses = is_trusted ? nullptr : lent.statuses() + first,
+          .count = count,
+          .generation = lent.generation,
+          .records = lent.records(first)};
+}
+
+template <class Source>
+result<map_batch> encode_batch(const std::shared_ptr<core>& service, const map_template& base, const Source& source,
+                               std::uint64_t count, cudaStream_t stream, const encode_request& request) {
+  const support::trace_range range{"tmap service encode"};
+  if (const result<void> entered = service->enter(); !entered) return failure{entered.error()};
+  if (const result<void> checked = check_count(count); !checked) return failure{checked.error()};
+  const auto held = std::make_shared<lease>(service, stream, request.trusted);
+  const std::uint32_t headers = request.header ? 1 : 0;
+  const result<lent_slots> lent = held->take(count + headers);
+  if (!lent) return failure{lent.error()};
+  auto* const header = request.header ? reinterpret_cast<batch_header*>(lent->slots()) : nullptr;
+  encode_options options = options_of(request, *service, header);
+  if (!request.trusted) options.statuses = lent->statuses() + headers;
+  if (const result<void> opened = service->open(*lent, stream); !opened) return failure{opened.error()};
+  const result<void> encoded =
+      service->calls().encode_of(source)(base, source, lent->slots() + headers, count, stream, options);
+  if (!encoded) return failure{service->judge(encoded.error())};
+  if (const result<void> published = service->publish(*lent, stream); !published) return failure{published.error()};
+  service->count_batch(count);
+  return access::make_batch(held, ref_to(*lent, headers, static_cast<std::uint32_t>(count), request.trusted), {},
+                            header);
+}
+
+template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_template&, const patch_array&,
+                                        std::uint64_t, cudaStream_t, const encode_request&);
+template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_template&, const patch_columns&,
+                                        std::uint64_t, cudaStream_t, const encode_request&);
+template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_template&,
+                                        const ragged_rows<std::int32_t>&, std::uint64_t, cudaStream_t,
+                                        const encode_request&);
+template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_template&,
+                                        const ragged_rows<std::int64_t>&, std::uint64_t, cudaStream_t,
+                                        const encode_request&);
+
+result<map_batch> reserve_batch(const std::shared_ptr<core>& service, std::uint64_t count, cudaStream_t stream) {
+  const support::trace_range range{"tmap service reserve"};
+  if (const result<void> entered = service->enter(); !entered) return failure{entered.error()};
+  if (const result<void> checked = check_count(count); !checked) return failure{checked.error()};
+  const auto held = std::make_shared<lease>(service, stream, false);
+  const result<lent_slots> lent = held->take(count);
+  if (!lent) return failure{lent.error()};
+  if (const result<void> opened = service->open(*lent, stream); !opened) return failure{opened.error()};
+  const map_batch_writer writer{.slots = lent->slots(),
+                                .statuses = lent->statuses(),
+                                .count = static_cast<std::uint32_t>(count),
+                                .generation = lent->generation,
+                                .records = lent->records()};
+  service->count_batch(0);
+  return access::make_batch(held, ref_to(*lent, 0, writer.count, false), writer, nullptr);
+}
+
+}  // namespace tmap::service

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/slot_record.hpp>
+
+#include <cstdint>
+
+#include "lib/pool/map_pool.hpp"
+#include "lib/pool/slab_layout.hpp"
+
+namespace tmap::service {
+
+/// The slots of one lease of the pool, and what lies beside them.
+struct lent_slots {
+  explicit lent_slots(const pool::lease& lease)
+      : range{pool::range_of(lease)}, generation{pool::generation_of(lease)} {}
+
+  tensor_map* slots() const { return pool::slots_of(range.slab) + range.first; }
+  map_status* statuses() const { return pool::statuses_of(range.slab, range.slab_capacity) + range.first; }
+  /// Null unless hazards are checked; `skipped` slots further on otherwise.
+  slot_record* records(std::uint32_t skipped = 0) const {
+    slot_record* const records = pool::records_of(range.slab, range.slab_capacity);
+    return records == nullptr ? nullptr : records + range.first + skipped;
+  }
+
+  pool::slot_range range;
+  std::uint32_t generation;
+};
+
+}  // namespace tmap::service

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/map_batch.hpp>
+
+#include <new>
+#include <utility>
+
+#include "lib/encode/device.hpp"
+#include "lib/service/lease.hpp"
+
+namespace tmap {
+
+map_batch::map_batch(std::shared_ptr<service::lease> lease, const map_batch_ref& ref, const map_batch_writer& writer,
+                     const batch_header* header)
+    : lease_{std::move(lease)}, ref_{ref}, writer_{writer}, header_{header} {}
+
+map_batch::map_batch(map_batch&& other) noexcept
+    : lease_{std::move(other.lease_)},
+      ref_{std::exchange(other.ref_, {})},
+      writer_{std::exchange(other.writer_, {})},
+      header_{std::exchange(other.header_, nullptr)} {}
+
+map_batch& map_batch::operator=(map_batch&& other) noexcept {
+  map_batch taken{std::move(other)};
+  std::swap(lease_, taken.lease_);
+  ref_ = taken.ref_;
+  writer_ = taken.writer_;
+  header_ = taken.header_;
+  return *this;
+}
+
+map_batch::~map_batch() = default;
+
+result<void> map_batch::use_on(cuda::stream_ref stream) {
+  if (lease_ == nullptr) return invalid_argument(0, 1);
+  try {
+    return lease_->use_on(stream.get());
+  } catch (const std::bad_alloc&) {
+    return failure{error{.code = status::out_of_memory}};
+  }
+}
+
+result<void> map_batch::release() {
+  if (lease_ == nullptr) return {};
+  const result<void> released = lease_->release();
+  if (!released && released.error().code == status::wrong_context) return released;
+  *this = map_batch{};
+  return released;
+}
+
+}  // namespace tmap

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/encode.hpp>
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+#include "lib/driver/map_driver.hpp"
+#include "lib/encode/update_batch.hpp"
+#include "lib/service/service_calls.hpp"
+#include "lib/support/check.hpp"
+
+namespace tmap::service {
+namespace {
+
+constexpr std::uint32_t first_compute_capability = 90;
+
+std::atomic<bool> exiting{false};
+std::atomic<int> this_process{0};
+
+/// Handlers run in the opposite order of their registration: this one before the destructors of static objects that
+/// were there at the first call, and before those of the CUDA runtime if it was.
+bool is_exiting() {
+  static const int registered = std::atexit([] { exiting.store(true, std::memory_order_release); });
+  return registered != 0 || exiting.load(std::memory_order_acquire);
+}
+
+/// Asking the kernel costs as much as a small encode, so a forked child is told.
+int process_id() {
+  static const int watched = [] {
+    this_process = getpid();
+    return pthread_atfork(nullptr, nullptr, [] { this_process = getpid(); });
+  }();
+  return watched == 0 ? this_process.load(std::memory_order_relaxed) : getpid();
+}
+
+driver::entry_points& functions() {
+  return driver::process_driver().functions();
+}
+
+template <class T>
+result<void> without_value(const result<T>& answer) {
+  return answer ? result<void>{} : failure{answer.error()};
+}
+
+result<void> check_functions() {
+  result<void> found = without_value(functions().encode_tiled());
+  if (found) found = without_value(functions().context_id());
+  if (found) found = without_value(functions().get_device());
+  if (found) found = without_value(functions().primary_state());
+  if (found) found = without_value(functions().primary_retain());
+  if (found) found = without_value(functions().primary_release());
+  return found;
+}
+
+result<void> check_machine() {
+  const result<device_limits> limits = query_device_limits();
+  if (!limits) return failure{limits.error()};
+  if (limits->compute_capability < first_compute_capability) {
+    return failure{error{.code = status::compute_capability_too_low,
+                         .found = limits->compute_capability,
+                         .allowed = first_compute_capability}};
+  }
+  if (const result<void> found = check_functions(); !found) return found;
+  TMAP_TRY_CUDA(kernels::encode_kernel_image());
+  return {};
+}
+
+/// The runtime and the driver number the errors they share alike.
+cudaError_t as_runtime_code(CUresult code) {
+  return static_cast<cudaError_t>(code);
+}
+
+/// A thread whose context was destroyed has none that could be used.
+bool says_no_context(CUresult code) {
+  return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_NOT_INITIALIZED ||
+         code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+cudaError_t context_id(CUcontext context, std::uint64_t* id) {
+  unsigned long long found = 0;
+  const auto function = functions().context_id();
+  if (!function) return cudaErrorUnknown;
+  const CUresult code = (*function)(context, &found);
+  *id = found;
+  return as_runtime_code(code);
+}
+
+cudaError_t current_context(std::uint64_t* id) {
+  const cudaError_t code = context_id(nullptr, id);
+  if (!says_no_context(static_cast<CUresult>(code))) return code;
+  *id = 0;
+  return cudaSuccess;
+}
+
+/// Only of a context that is there, so that none is made by asking.
+cudaError_t primary_context(int device, std::uint64_t* id) {
+  *id = 0;
+  CUdevice handle = 0;
+  unsigned int flags = 0;
+  int active = 0;
+  CUcontext context = nullptr;
+  CUresult code = functions().get_device().value()(&handle, device);
+  if (code == CUDA_SUCCESS) code = functions().primary_state().value()(handle, &flags, &active);
+  if (code != CUDA_SUCCESS || active == 0) return as_runtime_code(code);
+  code = functions().primary_retain().value()(&context, handle);
+  if (code != CUDA_SUCCESS) return as_runtime_code(code);
+  const cudaError_t asked = context_id(context, id);
+  code = functions().primary_release().value()(handle);
+  return asked == cudaSuccess ? as_runtime_code(code) : asked;
+}
+
+cudaError_t allocate_host(void** data, std::size_t bytes) {
+  const cudaError_t code = cudaHostAlloc(data, bytes, cudaHostAllocMapped | cudaHostAllocPortable);
+  if (code == cudaSuccess) std::memset(*data, 0, bytes);
+  return code;
+}
+
+template <class Source>
+result<void> encode_call(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
+                         cudaStream_t stream, const encode_options& options) {
+  return encode_batch_async(base, source, slots, count, cuda::stream_ref{stream}, options);
+}
+
+service_calls make_calls() {
+  return {
+      .pool = &pool::real_pool_calls(),
+      .is_exiting = is_exiting,
+      .process_id = process_id,
+      .check_machine = check_machine,
+      .current_context = current_context,
+      .primary_context = primary_context,
+      .current_device = [](int* device) { return cudaGetDevice(device); },
+      .bind_primary_context = [](int device) { return cudaSetDevice(device); },
+      .allocate_host = allocate_host,
+      .free_host = [](void* data) { return cudaFreeHost(data); },
+      .open_stream = [](cudaStream_t* s) { return cudaStreamCreateWithFlags(s, cudaStreamNonBlocking); },
+      .close_stream = [](cudaStream_t stream) { return cudaStreamDestroy(stream); },
+      .clear = [](void* data, std::size_t bytes, cudaStream_t s) { return cudaMemsetAsync(data, 0, bytes, s); },
+      .copy = [](void* to, const void* from, std::size_t bytes,
+                 cudaStream_t s) { return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, s); },
+      .wait = [](cudaStream_t stream) { return cudaStreamSynchronize(stream); },
+      .driver_map = [](const tensor_spec& spec) { return encode(spec); },
+      .driver_template = make_template,
+      .encode_array = encode_call<patch_array>,
+      .encode_columns = encode_call<patch_columns>,
+      .encode_rows_32 = encode_call<ragged_rows<std::int32_t>>,
+      .encode_rows_64 = encode_call<ragged_rows<std::int64_t>>,
+      .update_array = update_batch_async,
+      .update_columns = update_batch_async,
+      .share = kernels::launch_share,
+      .gather = kernels::launch_gather,
+      .open_slots = kernels::launch_open_slots,
+      .publish_slots = kernels::launch_publish_slots,
+  };
+}
+
+}  // namespace
+
+const service_calls& real_service_calls() {
+  static const service_calls calls = make_calls();
+  return calls;
+}
+
+}  // namespace tmap::service

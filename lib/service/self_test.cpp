@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/service/self_test.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <set>
+
+#include "lib/service/private_stream.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/log.hpp"
+#include "lib/support/without_throwing.hpp"
+
+namespace tmap::service {
+namespace {
+
+/// What the kernel makes from `base` and `patch` must be `expected`.
+struct known_answer {
+  map_template base;
+  map_patch patch;
+  tensor_map expected;
+};
+
+map_patch patch_of(const tensor_spec& spec) {
+  map_patch patch{};
+  patch.global_address = spec.global_address;
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    patch.global_dim[axis] = spec.global_dim[axis];
+    if (axis + 1 < max_rank) patch.global_stride_bytes[axis] = spec.global_stride_bytes[axis];
+    patch.box_dim[axis] = spec.box_dim[axis];
+    patch.element_stride[axis] = static_cast<std::uint16_t>(spec.element_stride[axis]);
+  }
+  return patch;
+}
+
+result<known_answer> answer_from_driver(const tensor_spec& spec, const service_calls& calls) {
+  const result<map_template> base = calls.driver_template(spec, patch_everything(spec.rank));
+  if (!base) return failure{base.error()};
+  const result<tensor_map> map = calls.driver_map(spec);
+  if (!map) return failure{map.error()};
+  return known_answer{*base, patch_of(spec), *map};
+}
+
+/// A map from a zeroed template lacks L2 promotion and the driver's notes, which words 8 and 9 hold.
+result<known_answer> answer_from_zeroes(const tensor_spec& spec, const service_calls& calls) {
+  const result<map_template> base = make_zeroed_template(spec, patch_everything(spec.rank));
+  if (!base) return failure{base.error()};
+  tensor_spec without_promotion = spec;
+  without_promotion.l2_promotion = l2_promotion::none;
+  result<tensor_map> map = calls.driver_map(without_promotion);
+  if (!map) return failure{map.error()};
+  map->words[8] = 0;
+  map->words[9] = 0;
+  return known_answer{*base, patch_of(spec), *map};
+}
+
+result<std::vector<known_answer>> all_answers(const service_calls& calls) {
+  std::vector<known_answer> answers;
+  for (const auto make : {answer_from_driver, answer_from_zeroes}) {
+    for (const tensor_spec& spec : golden_specs()) {
+      const result<known_answer> answer = make(spec, calls);
+      if (!answer) return failure{answer.error()};
+      answers.push_back(*answer);
+    }
+  }
+  return answers;
+}
+
+/// Device memory for the maps and their patches. Owned.
+class test_memory {
+ public:
+  test_memory(const service_calls& calls, std::size_t cases) : calls_{calls}, cases_{cases} {}
+  test_memory(const test_memory&) = delete;
+  test_memory& operator=(const test_memory&) = delete;
+  ~test_memory() {
+    if (data_ != nullptr) static_cast<void>(calls_.pool->free(data_));
+  }
+
+  cudaError_t allocate() { return calls_.pool->allocate(&data_, cases_ * (sizeof(tensor_map) + sizeof(map_patch))); }
+  tensor_map* slots() const { return static_cast<tensor_map*>(data_); }
+  map_patch* patches() const { return reinterpret_cast<map_patch*>(slots() + cases_); }
+
+ private:
+  const service_calls& calls_;
+  std::size_t cases_;
+  void* data_{};
+};
+
+result<std::vector<tensor_map>> encode_by_kernel(const std::vector<known_answer>& answers, const service_calls& calls) {
+  private_stream stream{calls};
+  test_memory memory{calls, answers.size()};
+  TMAP_TRY_CUDA(stream.open());
+  TMAP_TRY_CUDA(memory.allocate());
+  std::vector<map_patch> patches;
+  for (const known_answer& answer : answers) patches.push_back(answer.patch);
+  TMAP_TRY_CUDA(calls.copy(memory.patches(), patches.data(), patches.size() * sizeof(map_patch), stream.get()));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const result<void> encoded = calls.encode_array(answers[i].base, {memory.patches() + i}, memory.slots() + i, 1,
+                                                    stream.get(), encode_options{});
+    if (!encoded) return failure{encoded.error()};
+  }
+  std::vector<tensor_map> maps(answers.size());
+  TMAP_TRY_CUDA(calls.copy(maps.data(), memory.slots(), maps.size() * sizeof(tensor_map), stream.get()));
+  TMAP_TRY_CUDA(calls.wait(stream.get()));
+  return maps;
+}
+
+}  // namespace
+
+result<void> run_self_test(const service_calls& calls) {
+  const result<std::vector<known_answer>> answers = all_answers(calls);
+  if (!answers) return failure{answers.error()};
+  const result<std::vector<tensor_map>> maps = encode_by_kernel(*answers, calls);
+  if (!maps) return failure{maps.error()};
+  for (std::size_t i = 0; i < maps->size(); ++i) {
+    if ((*maps)[i] != (*answers)[i].expected) {
+      return failure{error{.code = status::self_test_failed, .found = i + 1, .allowed = maps->size()}};
+    }
+  }
+  return {};
+}
+
+result<void> pass_self_test(std::uint64_t context, const service_calls& calls) {
+  static std::mutex mutex;
+  static std::set<std::uint64_t> passed;
+  const std::lock_guard lock{mutex};
+  if (passed.contains(context)) return {};
+  const result<void> outcome = run_self_test(calls);
+  const std::string line = support::without_throwing([&] {
+    return outcome ? fmt::format("self-test passed in context {}", context)
+                   : fmt::format("self-test in context {}: {}", context, to_string(outcome.error()));
+  });
+  support::log(outcome ? log_level::info : log_level::error, line.c_str());
+  if (outcome) passed.insert(context);
+  return outcome;
+}
+
+}  // namespace tmap::service

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/service/service_core.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "lib/encode/device.hpp"
+#include "lib/pool/relaxed_capture.hpp"
+#include "lib/pool/slab_layout.hpp"
+#include "lib/service/private_stream.hpp"
+#include "lib/service/self_test.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/log.hpp"
+#include "lib/support/without_throwing.hpp"
+
+namespace tmap::service {
+namespace {
+
+/// Logs what `make` makes.
+template <class Make>
+void log_line(log_level level, const Make& make) {
+  support::log(level, support::without_throwing(make).c_str());
+}
+
+std::string text_of(const slot_counts& slots) {
+  return fmt::format("{} slots, of which {} free, {} leased, {} pending, {} captured", slots.capacity, slots.free,
+                     slots.leased, slots.pending, slots.captured);
+}
+
+result<void> check_options(const service_options& options) {
+  if (options.capacity < 1 || options.capacity > max_batch) return invalid_argument(options.capacity, max_batch);
+  if (options.max_capacity != 0 && options.max_capacity < options.capacity) {
+    return invalid_argument(options.max_capacity, options.capacity);
+  }
+  if (options.memory == nullptr) return {};
+  const std::uint64_t needed = pool::slab_bytes(options.capacity);
+  if (options.memory_bytes < needed) return invalid_argument(options.memory_bytes, needed);
+  return check_device_array(options.memory, pool::slab_alignment);
+}
+
+/// Leaves no trace of what the caller's memory held.
+result<void> clear_memory(const service_options& options, const service_calls& calls) {
+  private_stream stream{calls};
+  TMAP_TRY_CUDA(stream.open());
+  TMAP_TRY_CUDA(calls.clear(options.memory, pool::slab_bytes(options.capacity), stream.get()));
+  TMAP_TRY_CUDA(calls.wait(stream.get()));
+  return {};
+}
+
+}  // namespace
+
+result<std::shared_ptr<core>> core::create(const service_options& options, const service_calls& calls) {
+  static_cast<void>(calls.is_exiting());  // watches from now on
+  if (const result<void> checked = check_options(options); !checked) return failure{checked.error()};
+  if (const result<void> usable = calls.check_machine(); !usable) return failure{usable.error()};
+  const result<home_context> home = find_home_context(calls);
+  if (!home) return failure{home.error()};
+  const pool::relaxed_capture relaxed{*calls.pool};
+  TMAP_TRY_CUDA(relaxed.code());
+  if (options.self_test) {
+    if (const result<void> passed = pass_self_test(home->id, calls); !passed) return failure{passed.error()};
+  }
+  host_block block{calls};
+  TMAP_TRY_CUDA(block.allocate());
+  if (options.memory != nullptr) {
+    if (const result<void> cleared = clear_memory(options, calls); !cleared) return failure{cleared.error()};
+  }
+  result<std::shared_ptr<pool::map_pool>> pool = pool::map_pool::create(
+      {options.capacity, options.memory == nullptr ? options.max_capacity : 0, options.memory}, *calls.pool);
+  if (!pool) return failure{pool.error()};
+  return std::make_shared<core>(calls, *home, std::move(block), std::move(*pool));
+}
+
+core::core(const service_calls& calls, const home_context& home, host_block block, std::shared_ptr<pool::map_pool> pool)
+    : calls_{calls}, guard_{calls, home}, block_{std::move(block)}, pool_{std::move(pool)} {
+  device_bytes_ = pool_->device_bytes();
+  log_line(log_level::debug,
+           [&] { return fmt::format("a service made in context {}: {}", home.id, text_of(pool_->counts())); });
+}
+
+core::~core() {
+  if (!may_free()) {
+    pool_->abandon();
+    block_.leak();
+    return;
+  }
+  const pool::relaxed_capture relaxed{*calls_.pool};
+  const slot_counts slots = pool_->counts();
+  log_line(log_level::debug, [&] { return fmt::format("a service ends: {}", text_of(slots)); });
+  if (slots.captured != 0) block_.leak();
+  pool_->disown();
+  pool_.reset();
+}
+
+bool core::may_free() {
+  if (calls_.is_exiting()) return false;
+  const result<void> entered = guard_.check();
+  if (!entered && entered.error().code == status::wrong_context) {
+    support::log(log_level::warning, "a service ended while another CUDA context was current: its memory is not freed");
+  }
+  return entered.has_value();
+}
+
+result<pool::lease_ptr> core::take(std::uint64_t count, cudaStream_t stream) {
+  result<pool::lease_ptr> taken = pool_->take(count, stream);
+  if (!taken && taken.error().code == status::pool_exhausted) note_exhaustion(taken.error());
+  if (!taken) return failure{guard_.judge(taken.error())};
+  note_growth(pool::range_of(**taken).slab);
+  return taken;
+}
+
+result<void> core::use_on(const pool::lease_ptr& lease, cudaStream_t stream, cudaStream_t home) {
+  const result<void> used = pool_->use_on(lease, stream, home);
+  return used ? used : failure{guard_.judge(used.error())};
+}
+
+result<void> core::release(pool::lease_ptr lease) noexcept {
+  try {
+    const result<void> ended = pool_->release(std::move(lease));
+    return ended ? ended : failure{guard_.die(ended.error())};
+  } catch (const std::bad_alloc&) {
+    return failure{guard_.die({.code = status::out_of_memory})};
+  }
+}
+
+result<void> core::as_result(cudaError_t code) {
+  return code == cudaSuccess ? result<void>{} : failure{guard_.judge(support::runtime_error(code))};
+}
+
+result<void> core::open(const lent_slots& lent, cudaStream_t stream) {
+  if (!checks_hazards) return {};
+  hazard_log* const log = &block_.get()->hazards;
+  return as_result(calls_.open_slots(lent.records(), lent.range.count, lent.generation, log, stream));
+}
+
+result<void> core::publish(const lent_slots& lent, cudaStream_t stream) {
+  if (!checks_hazards) return {};
+  return as_result(calls_.publish_slots(lent.records(), lent.range.count, lent.generation, stream));
+}
+
+void core::count_batch(std::uint64_t encoded_maps) {
+  batches_.fetch_add(1, std::memory_order_relaxed);
+  encoded_maps_.fetch_add(encoded_maps, std::memory_order_relaxed);
+}
+
+void core::note_growth(const void* slab) {
+  if (last_slab_.exchange(slab, std::memory_order_relaxed) == slab) return;
+  const std::uint64_t bytes = pool_->device_bytes();
+  if (device_bytes_.exchange(bytes, std::memory_order_relaxed) == bytes) return;
+  log_line(log_level::debug, [&] { return fmt::format("a service has grown to {} bytes of device memory", bytes); });
+}
+
+void core::note_exhaustion(const error& e) {
+  const std::uint64_t calls = exhausted_calls_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!std::has_single_bit(calls)) return;
+  log_line(log_level::warning, [&] { return fmt::format("{} (call {} that found too few)", to_string(e), calls); });
+}
+
+}  // namespace tmap::service

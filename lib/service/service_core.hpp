@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/map_service.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "lib/pool/map_pool.hpp"
+#include "lib/service/context_guard.hpp"
+#include "lib/service/host_block.hpp"
+#include "lib/service/lent_slots.hpp"
+#include "lib/service/service_calls.hpp"
+
+namespace tmap::service {
+
+/// What a service and all its batches share: the pool, the guard and the counters. Lives as long as the last of them.
+/// Thread-safe.
+class core {
+ public:
+  static result<std::shared_ptr<core>> create(const service_options& options, const service_calls& calls);
+  /// Use `create`.
+  core(const service_calls& calls, const home_context& home, host_block block, std::shared_ptr<pool::map_pool> pool);
+  core(const core&) = delete;
+  core& operator=(const core&) = delete;
+  /// Frees everything, unless CUDA may not be called any more or graphs still hold slots.
+  ~core();
+
+  const service_calls& calls() const { return calls_; }
+
+  /// Whether a call may go on: as `context_guard::check`.
+  result<void> enter() { return guard_.check(); }
+  /// What to tell of a failure; one that breaks the context makes the service dead.
+  error judge(const error& e) { return guard_.judge(e); }
+  result<void> as_result(cudaError_t code);
+
+  result<pool::lease_ptr> take(std::uint64_t count, cudaStream_t stream);
+  result<void> use_on(const pool::lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
+  /// Gives up one hold. Where that fails the service is dead: slots nobody can watch are never lent again.
+  result<void> release(pool::lease_ptr lease) noexcept;
+
+  /// Around the library's own encode; `open` also before a kernel of the user's. Nothing but with TMAP_CHECK_HAZARDS.
+  result<void> open(const lent_slots& lent, cudaStream_t stream);
+  result<void> publish(const lent_slots& lent, cudaStream_t stream);
+
+  batch_totals* totals() const { return &block_.get()->totals; }
+  void count_batch(std::uint64_t encoded_maps);
+  /// Where CUDA may not be called, what the pool and the kernels counted is as of the last call before.
+  service_statistics statistics();
+
+ private:
+  void note_exhaustion(const error& e);
+  void note_growth(const void* slab);
+  void read_device_side(service_statistics& into);
+  bool may_free();
+
+  const service_calls& calls_;
+  context_guard guard_;
+  host_block block_;
+  std::shared_ptr<pool::map_pool> pool_;
+  std::atomic<const void*> last_slab_{};
+  std::atomic<std::uint64_t> device_bytes_{};
+  std::atomic<std::uint64_t> batches_{};
+  std::atomic<std::uint64_t> encoded_maps_{};
+  std::atomic<std::uint64_t> exhausted_calls_{};
+  std::mutex seen_mutex_;
+  service_statistics seen_;  // what the pool and the host block said when they were last asked
+};
+
+}  // namespace tmap::service

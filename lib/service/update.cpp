@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/encode/device.hpp"
+#include "lib/service/lease.hpp"
+#include "lib/service/make_batch.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/trace.hpp"
+
+namespace tmap::service {
+namespace {
+
+/// What all steps of one update know.
+template <class Source>
+struct update_job {
+  const std::shared_ptr<core>& service;
+  const map_batch& batch;
+  const lease& old;  ///< of `batch`
+  const changed_maps& changed;
+  const map_template& base;
+  const Source& source;
+  cudaStream_t stream;
+  const encode_request& request;
+
+  std::uint32_t map_count() const { return batch.size(); }
+  std::uint32_t headers() const { return request.header ? 1 : 0; }
+  batch_header* header_in(const lent_slots& lent) const {
+    return request.header ? reinterpret_cast<batch_header*>(lent.slots()) : nullptr;
+  }
+};
+
+constexpr std::uint64_t indices_per_slot = sizeof(tensor_map) / sizeof(std::uint32_t);
+
+template <class Source>
+result<void> check(const update_job<Source>& job) {
+  if (&job.old.service() != job.service.get()) return invalid_argument(0, 0);
+  if (job.old.is_trusted() != job.request.trusted) return invalid_argument(job.request.trusted, job.old.is_trusted());
+  if (job.changed.count > max_batch) return invalid_argument(job.changed.count, max_batch);
+  return {};
+}
+
+/// Slots that sharing needs: changed maps, and a table that says where each map is.
+template <class Source>
+std::uint64_t shared_slots(const update_job<Source>& job) {
+  return job.headers() + job.changed.count + (job.map_count() + indices_per_slot - 1) / indices_per_slot;
+}
+
+/// A table has one generation to check its slots by, so that where hazards are checked nothing is shared.
+template <class Source>
+bool may_share(const update_job<Source>& job) {
+  if (checks_hazards) return false;
+  return job.old.slot_count() + shared_slots(job) <= 2 * std::uint64_t{job.map_count()};
+}
+
+/// The old maps are read on this stream from now on: by the kernel that copies them, or through the new batch.
+template <class Source>
+result<void> prepare(const update_job<Source>& job, const lent_slots& fresh) {
+  if (const result<void> used = job.old.use_on(job.stream); !used) return used;
+  return job.service->open(fresh, job.stream);
+}
+
+template <class Source>
+result<void> encode_changed(const update_job<Source>& job, const lent_slots& fresh, std::uint32_t* table) {
+  const kernels::update_target target{.changes = job.changed.indices,
+                                      .change_count = job.changed.count,
+                                      .map_count = job.map_count(),
+                                      .slots = fresh.slots() + job.headers(),
+                                      .statuses = job.request.trusted ? nullptr : fresh.statuses() + job.headers(),
+                                      .table = table,
+                                      .first_slot = fresh.range.first + job.headers()};
+  const encode_options options = options_of(job.request, *job.service, job.header_in(fresh));
+  const result<void> encoded =
+      job.service->calls().update_of(job.source)(job.base, job.source, target, job.stream, options);
+  if (!encoded) return failure{job.service->judge(encoded.error())};
+  return job.service->publish(fresh, job.stream);
+}
+
+template <class Source>
+result<map_batch> share(const update_job<Source>& job, const std::shared_ptr<lease>& held, const lent_slots& fresh) {
+  held->share(job.old);
+  if (const result<void> prepared = prepare(job, fresh); !prepared) return failure{prepared.error()};
+  tensor_map* const slab = pool::slots_of(fresh.range.slab);
+  auto* const table = reinterpret_cast<std::uint32_t*>(fresh.slots() + job.headers() + job.changed.count);
+  const map_batch_ref from = job.batch.ref();
+  const auto offset = static_cast<std::uint32_t>(from.slots - slab);
+  const result<void> shared = job.service->as_result(job.service->calls().share(from, offset, table, job.stream));
+  if (!shared) return failure{shared.error()};
+  if (const result<void> encoded = encode_changed(job, fresh, table); !encoded) return failure{encoded.error()};
+  const map_batch_ref ref{
+      .slots = slab,
+      .statuses = job.request.trusted ? nullptr : pool::statuses_of(fresh.range.slab, fresh.range.slab_capacity),
+      .indices = table,
+      .count = job.map_count(),
+      .generation = fresh.generation};
+  return access::make_batch(held, ref, {}, job.header_in(fresh));
+}
+
+template <class Source>
+result<map_batch> compact(const update_job<Source>& job) {
+  const auto held = std::make_shared<lease>(job.service, job.stream, job.request.trusted);
+  const result<lent_slots> fresh = held->take(job.headers() + job.map_count());
+  if (!fresh) return failure{fresh.error()};
+  if (const result<void> prepared = prepare(job, *fresh); !prepared) return failure{prepared.error()};
+  const map_batch_ref ref = ref_to(*fresh, job.headers(), job.map_count(), job.request.trusted);
+  map_status* const statuses = job.request.trusted ? nullptr : fresh->statuses() + job.headers();
+  const cudaError_t code =
+      job.service->calls().gather(job.batch.ref(), fresh->slots() + job.headers(), statuses, job.stream);
+  if (const result<void> gathered = job.service->as_result(code); !gathered) return failure{gathered.error()};
+  if (const result<void> encoded = encode_changed(job, *fresh, nullptr); !encoded) return failure{encoded.error()};
+  return access::make_batch(held, ref, {}, job.header_in(*fresh));
+}
+
+template <class Source>
+result<map_batch> share_or_compact(const update_job<Source>& job) {
+  if (may_share(job)) {
+    const auto held = std::make_shared<lease>(job.service, job.stream, job.request.trusted);
+    const result<lent_slots> fresh = held->take(shared_slots(job));
+    if (!fresh) return failure{fresh.error()};
+    if (job.old.is_in(fresh->range.slab)) return share(job, held, *fresh);
+  }
+  return compact(job);
+}
+
+}  // namespace
+
+template <class Source>
+result<map_batch> update_batch(const std::shared_ptr<core>& service, const map_batch& batch,
+                               const changed_maps& changed, const map_template& base, const Source& source,
+                               cudaStream_t stream, const encode_request& request) {
+  const support::trace_range range{"tmap service update"};
+  if (const result<void> entered = service->enter(); !entered) return failure{entered.error()};
+  const lease* const old = access::lease_of(batch);
+  if (old == nullptr) return invalid_argument(0, 1);
+  const update_job<Source> job{service, batch, *old, changed, base, source, stream, request};
+  if (const result<void> checked = check(job); !checked) return failure{checked.error()};
+  result<map_batch> updated = share_or_compact(job);
+  if (updated) service->count_batch(changed.count);
+  return updated;
+}
+
+template result<map_batch> update_batch(const std::shared_ptr<core>&, const map_batch&, const changed_maps&,
+                                        const map_template&, const patch_array&, cudaStream_t, const encode_request&);
+template result<map_batch> update_batch(const std::shared_ptr<core>&, const map_batch&, const changed_maps&,
+                                        const map_template&, const patch_columns&, cudaStream_t, const encode_request&);
+
+}  // namespace tmap::service
