@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every call of everything a service does fails in turn: nothing leaks, nothing is half made, and the service goes on
+// or is dead.
+#include <functional>
+#include <optional>
+
+#include "service/service_fixture.hpp"
+
+namespace tmap::testing {
+namespace {
+
+/// A service with one batch, whose context is broken or whose calls fail as a test says.
+struct scene {
+  log_lines unread;
+  fake_machine machine;
+  map_template base = rows_template();
+  tensor_list tensors{100};
+  std::optional<map_service> service;
+  map_batch batch;
+  cudaStream_t other{};
+
+  void make_all() {
+    result<map_service> made = service::create_service({.capacity = 400}, fake_machine::calls());
+    service.emplace(std::move(made.value()));
+    other = machine.streams.open_stream();
+    batch = encode().value();
+  }
+  result<map_batch> encode(const encode_request& request = {}) {
+    return service->encode(base, tensors.source(), tensors.patches.size(), cuda::stream_ref{cudaStream_t{}}, request);
+  }
+  result<map_batch> update(const std::vector<std::uint32_t>& which) {
+    return service->update(batch, {which.data(), which.size()}, base, tensors.source(), cuda::stream_ref{other});
+  }
+  std::uint64_t wrong_maps(const map_batch& of) const {
+    std::uint64_t wrong = 0;
+    for (std::uint32_t i = 0; i < of.size(); ++i) {
+      wrong += *of.ref().slot(i) != map_of(base, tensors.patches[i]) ? 1 : 0;
+    }
+    return wrong;
+  }
+};
+
+enum class table { of_service, of_pool };
+
+void fail(scene& play, table which, std::uint64_t n, cudaError_t code) {
+  if (which == table::of_service) play.machine.fail_call(n, code);
+  if (which == table::of_pool) play.machine.streams.fail_call(n, code);
+}
+
+std::uint64_t calls_of(const scene& play, table which) {
+  return which == table::of_service ? play.machine.calls_made() : play.machine.streams.calls_made();
+}
+
+/// What an action answers: the error, if any.
+using action = std::function<std::optional<error>(scene&)>;
+
+template <class T>
+std::optional<error> error_of(const result<T>& outcome) {
+  return outcome ? std::nullopt : std::optional{outcome.error()};
+}
+
+/// A batch that an action made holds what it should.
+std::optional<error> judged(scene& play, const result<map_batch>& made) {
+  if (made) {
+    EXPECT_EQ(play.wrong_maps(*made), 0u);
+  }
+  return error_of(made);
+}
+
+/// The service goes on or is dead; all slots are accounted for; all of it can end.
+void check_after(scene& play) {
+  result<map_batch> next = play.encode();
+  const bool is_dead = !next;
+  if (next) {
+    EXPECT_EQ(play.wrong_maps(*next), 0u);
+    EXPECT_EQ(play.wrong_maps(play.batch), 0u);
+    const slot_counts slots = play.service->statistics().slots;
+    EXPECT_EQ(slots.free + slots.leased + slots.pending + slots.captured, slots.capacity);
+  } else {
+    EXPECT_EQ(next.error().code, status::service_dead) << to_string(next.error());
+  }
+  play.batch = map_batch{};
+  next = map_batch{};
+  play.service.reset();
+  EXPECT_TRUE(is_dead || play.machine.is_clean());
+}
+
+void fail_each_call(const action& act, table which, cudaError_t code, status expected) {
+  for (std::uint64_t n = 1;; ++n) {
+    SCOPED_TRACE(::testing::Message() << (which == table::of_service ? "service" : "pool") << " call " << n);
+    scene play;
+    play.make_all();
+    const std::uint64_t before = calls_of(play, which);
+    fail(play, which, n, code);
+    const std::optional<error> outcome = act(play);
+    const bool was_reached = calls_of(play, which) - before >= n;
+    if (outcome) {
+      EXPECT_TRUE(was_reached);
+      EXPECT_EQ(outcome->code, expected) << to_string(*outcome);
+    }
+    fail(play, which, 0, cudaSuccess);
+    check_after(play);
+    if (!was_reached) return;
+    ASSERT_LT(n, 1000u);
+  }
+}
+
+/// `usual` is the answer to a failure that leaves the context whole.
+void expect_robust(const action& act, status usual = status::cuda_failure) {
+  for (const table which : {table::of_service, table::of_pool}) {
+    fail_each_call(act, which, cudaErrorLaunchOutOfResources, usual);
+    fail_each_call(act, which, cudaErrorIllegalAddress, status::service_dead);
+  }
+}
+
+TEST(service_failure, encode) {
+  expect_robust([](scene& play) { return judged(play, play.encode()); });
+}
+
+TEST(service_failure, encode_with_a_header) {
+  expect_robust([](scene& play) { return judged(play, play.encode({.header = true})); });
+}
+
+TEST(service_failure, update_that_shares) {
+  expect_robust([](scene& play) { return judged(play, play.update({1, 2, 3})); });
+}
+
+TEST(service_failure, update_that_moves_everything) {
+  expect_robust([](scene& play) { return judged(play, play.update(std::vector<std::uint32_t>(100, 7))); });
+}
+
+TEST(service_failure, reserve) {
+  expect_robust([](scene& play) { return error_of(play.service->reserve(50, cuda::stream_ref{play.other})); });
+}
+
+TEST(service_failure, use_on) {
+  expect_robust([](scene& play) {
+    result<map_batch> made = play.update({1});
+    if (!made) return error_of(made);
+    return error_of(made->use_on(cuda::stream_ref{cudaStreamLegacy}));
+  });
+}
+
+TEST(service_failure, release) {
+  const auto release = [](scene& play) {
+    result<map_batch> made = play.encode();
+    return made ? error_of(made->release()) : std::optional<error>{};
+  };
+  for (const table which : {table::of_service, table::of_pool}) {
+    fail_each_call(release, which, cudaErrorIllegalAddress, status::service_dead);
+  }
+}
+
+/// Everything that creating calls, until it succeeds.
+void fail_each_call_of_create(table which, cudaError_t code, status expected) {
+  for (std::uint64_t n = 1;; ++n) {
+    SCOPED_TRACE(::testing::Message() << (which == table::of_service ? "service" : "pool") << " call " << n);
+    scene play;
+    fail(play, which, n, code);
+    const std::uint64_t before = calls_of(play, which);
+    const bool was_made = service::create_service({.capacity = 40}, fake_machine::calls())
+                              .transform_error([&](const error& e) {
+                                EXPECT_EQ(e.code, expected) << to_string(e);
+                                return e;
+                              })
+                              .has_value();
+    const bool was_reached = calls_of(play, which) - before >= n;
+    EXPECT_TRUE(was_made || play.machine.is_clean());
+    if (!was_reached) return;
+    ASSERT_LT(n, 1000u);
+  }
+}
+
+TEST(service_failure, create) {
+  for (const table which : {table::of_service, table::of_pool}) {
+    fail_each_call_of_create(which, cudaErrorMemoryAllocation, status::out_of_memory);
+    fail_each_call_of_create(which, cudaErrorIllegalAddress, status::earlier_asynchronous_error);
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/fake_encoder.hpp"
+
+#include <tmap/decode.hpp>
+#include <tmap/patch_rules.hpp>
+
+#include <algorithm>
+#include <atomic>
+
+namespace tmap::testing {
+
+map_patch patch_at(const patch_array& source, const map_template&, std::uint64_t i) {
+  return source.patches[i];
+}
+
+map_patch patch_at(const patch_columns& source, const map_template& base, std::uint64_t i) {
+  map_patch patch{};
+  if (base.fields & patch_address) patch.global_address = source.global_address[i];
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    if (base.fields & patch_dim(axis)) patch.global_dim[axis] = source.global_dim[axis][i];
+    if (axis + 1 < max_rank && base.fields & patch_stride(axis)) {
+      patch.global_stride_bytes[axis] = source.global_stride_bytes[axis][i];
+    }
+  }
+  return patch;
+}
+
+template <class Offset>
+map_patch patch_at(const ragged_rows<Offset>& source, const map_template& base, std::uint64_t i) {
+  const auto offset = [&](std::uint64_t at) { return static_cast<std::uint64_t>(source.offsets[at]); };
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+  switch (source.format) {
+    case offset_format::ends:
+      begin = i == 0 ? 0 : offset(i - 1);
+      end = offset(i);
+      break;
+    case offset_format::prefix:
+      begin = offset(i);
+      end = offset(i + 1);
+      break;
+    case offset_format::sizes:
+      for (std::uint64_t before = 0; before < i; ++before) begin += offset(before);
+      end = begin + offset(i);
+      break;
+  }
+  map_patch patch{};
+  patch.global_address = source.base_address + begin * source.row_pitch_bytes;
+  patch.global_dim[base.spec.rank - 1] = end - begin;
+  return patch;
+}
+
+template map_patch patch_at(const ragged_rows<std::int32_t>&, const map_template&, std::uint64_t);
+template map_patch patch_at(const ragged_rows<std::int64_t>&, const map_template&, std::uint64_t);
+
+encoded_map encode_one(const map_template& base, const map_patch& patch, const encode_options& options) {
+  const tensor_spec wanted = patched_spec(base, patch);
+  map_status status;
+  if (!options.trusted) status = judge_patched(wanted, base.fields, options.windows, options.window_count);
+  const tensor_spec spec = status.is_good() ? wanted : empty_spec(base.spec, fake_page);
+  tensor_map map = encode_bits(spec).value_or(tensor_map{});
+  if (base.map == tensor_map{}) map.words[9] = 0;
+  map.words[8] = base.map.words[8];
+  return {map, status};
+}
+
+void count_verdict(map_status status, std::uint32_t map, const encode_options& options) {
+  if (options.totals != nullptr) {
+    std::atomic_ref{options.totals->bad_maps} += status.is_bad() ? 1 : 0;
+    std::atomic_ref{options.totals->empty_maps} += status.is_empty() ? 1 : 0;
+  }
+  if (options.header == nullptr) return;
+  options.header->empty_count += status.is_empty() ? 1 : 0;
+  if (!status.is_bad()) return;
+  ++options.header->bad_count;
+  options.header->first_bad = std::min(options.header->first_bad, map);
+}
+
+}  // namespace tmap::testing

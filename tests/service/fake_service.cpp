@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "service/fake_service.hpp"
+
+#include <tmap/decode.hpp>
+#include <tmap/log.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+
+#include <unistd.h>
+
+#include "lib/support/check.hpp"
+#include "service/fake_encoder.hpp"
+
+namespace tmap::testing {
+namespace {
+
+fake_machine* the_machine{};
+thread_local std::uint64_t thread_context{};
+
+}  // namespace
+
+/// The table's functions, which may look inside.
+struct fake_calls {
+  static fake_machine& machine() { return *the_machine; }
+  static cudaError_t enter() { return machine().enter(); }
+
+  /// Does `what` unless the call is to fail.
+  template <class What>
+  static cudaError_t code_of(const What& what) {
+    const cudaError_t code = enter();
+    if (code == cudaSuccess) what();
+    return code;
+  }
+  template <class What>
+  static auto result_of(const What& what) -> decltype(what()) {
+    if (const cudaError_t code = enter(); code != cudaSuccess) return failure{support::runtime_error(code)};
+    return what();
+  }
+
+  static bool is_exiting() { return machine().is_exiting; }
+  static result<void> check_machine() {
+    return result_of([] { return machine().machine; });
+  }
+
+  static cudaError_t current_context(std::uint64_t* id) {
+    return code_of([&] { *id = thread_context; });
+  }
+  static cudaError_t primary_context(int, std::uint64_t* id) {
+    return code_of([&] { *id = machine().primary; });
+  }
+  static cudaError_t current_device(int* device) {
+    return code_of([&] { *device = 0; });
+  }
+  static cudaError_t bind_primary_context(int) {
+    return code_of([] {
+      if (machine().primary == 0) machine().primary = fake_machine::new_context();
+      thread_context = machine().primary;
+    });
+  }
+
+  static cudaError_t allocate_host(void** data, std::size_t bytes) {
+    return code_of([&] {
+      *data = std::calloc(1, bytes);
+      machine().host_blocks_.insert(*data);
+    });
+  }
+  // What ends something ends it even where it fails, as CUDA's calls do when they only report an earlier error.
+  static cudaError_t free_host(void* data) {
+    machine().host_blocks_.erase(data);
+    std::free(data);
+    return enter();
+  }
+  static cudaError_t open_stream(cudaStream_t* stream) {
+    return code_of([&] {
+      *stream = machine().streams.open_stream();
+      ++machine().private_streams;
+    });
+  }
+  static cudaError_t close_stream(cudaStream_t stream) {
+    machine().streams.close_stream(stream);
+    --machine().private_streams;
+    return enter();
+  }
+  static cudaError_t clear(void* data, std::size_t bytes, cudaStream_t) {
+    return code_of([&] { std::memset(data, 0, bytes); });
+  }
+  static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t) {
+    return code_of([&] { std::memcpy(to, from, bytes); });
+  }
+  static cudaError_t wait(cudaStream_t) {
+    return code_of([] {});
+  }
+
+  static result<tensor_map> driver_map(const tensor_spec& spec) {
+    return result_of([&] { return encode_bits(spec); });
+  }
+  static result<map_template> driver_template(const tensor_spec& spec, patch_fields fields) {
+    return result_of([&] { return codec_template(spec, fields); });
+  }
+
+  static void spoil(tensor_map& map) {
+    if (machine().wrong_map != 0 && --machine().wrong_map == 0) map.words[3] ^= 1;
+  }
+
+  template <class Source>
+  static result<void> encode(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
+                             cudaStream_t, const encode_options& options) {
+    return result_of([&]() -> result<void> {
+      const std::lock_guard lock{machine().mutex_};
+      if (options.header != nullptr) *options.header = batch_header{};
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const encoded_map made = encode_one(base, patch_at(source, base, i), options);
+        slots[i] = made.map;
+        spoil(slots[i]);
+        if (options.statuses != nullptr) options.statuses[i] = made.status;
+        count_verdict(made.status, static_cast<std::uint32_t>(i), options);
+      }
+      return {};
+    });
+  }
+
+  template <class Source>
+  static result<void> update(const map_template& base, const Source& source, const kernels::update_target& target,
+                             cudaStream_t, const encode_options& options) {
+    return result_of([&]() -> result<void> {
+      const std::lock_guard lock{machine().mutex_};
+      if (options.header != nullptr) *options.header = batch_header{};
+      for (std::uint32_t j = 0; j < target.change_count; ++j) {
+        const std::uint32_t map = target.changes[j];
+        if (map >= target.map_count) continue;
+        const encoded_map made = encode_one(base, patch_at(source, base, map), options);
+        const std::uint32_t slot = target.table == nullptr ? map : j;
+        target.slots[slot] = made.map;
+        if (target.table != nullptr) target.table[map] = target.first_slot + j;
+        if (target.statuses != nullptr) target.statuses[slot] = made.status;
+        count_verdict(made.status, map, options);
+      }
+      return {};
+    });
+  }
+
+  static cudaError_t share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t) {
+    return code_of([&] {
+      for (std::uint32_t i = 0; i < from.count; ++i) table[i] = offset + from.slot_index(i);
+    });
+  }
+  static cudaError_t gather(const map_batch_ref& from, tensor_map* slots, map_status* statuses, cudaStream_t) {
+    return code_of([&] {
+      for (std::uint32_t i = 0; i < from.count; ++i) {
+        slots[i] = *from.slot(i);
+        if (statuses != nullptr) statuses[i] = from.status(i);
+      }
+    });
+  }
+  static cudaError_t open_slots(slot_record*, std::uint64_t, std::uint32_t, hazard_log*, cudaStream_t) {
+    return code_of([] {});
+  }
+  static cudaError_t publish_slots(slot_record*, std::uint64_t, std::uint32_t, cudaStream_t) {
+    return code_of([] {});
+  }
+
+  static service::service_calls table() {
+    return {&fake_streams::calls(),
+            is_exiting,
+            [] { return static_cast<int>(getpid()); },
+            check_machine,
+            current_context,
+            primary_context,
+            current_device,
+            bind_primary_context,
+            allocate_host,
+            free_host,
+            open_stream,
+            close_stream,
+            clear,
+            copy,
+            wait,
+            driver_map,
+            driver_template,
+            encode<patch_array>,
+            encode<patch_columns>,
+            encode<ragged_rows<std::int32_t>>,
+            encode<ragged_rows<std::int64_t>>,
+            update<patch_array>,
+            update<patch_columns>,
+            share,
+            gather,
+            open_slots,
+            publish_slots};
+  }
+};
+
+const service::service_calls& fake_machine::calls() {
+  static const service::service_calls table = fake_calls::table();
+  return table;
+}
+
+fake_machine& fake_machine::current() {
+  return *the_machine;
+}
+
+fake_machine::fake_machine() : primary{new_context()} {
+  the_machine = this;
+  thread_context = primary;
+}
+
+fake_machine::~fake_machine() {
+  for (void* const block : host_blocks_) std::free(block);
+  the_machine = nullptr;
+}
+
+std::uint64_t fake_machine::new_context() {
+  static std::atomic<std::uint64_t> last{100};
+  return ++last;
+}
+
+void fake_machine::reset_device() {
+  if (thread_context == primary) thread_context = 0;
+  primary = 0;
+}
+
+std::uint64_t fake_machine::push_context() {
+  return thread_context = new_context();
+}
+
+void fake_machine::pop_context() {
+  thread_context = primary;
+}
+
+void fake_machine::unbind_thread() {
+  thread_context = 0;
+}
+
+cudaError_t fake_machine::enter() {
+  const std::lock_guard lock{mutex_};
+  ++made_;
+  return countdown_ != 0 && --countdown_ == 0 ? code_ : cudaSuccess;
+}
+
+void fake_machine::fail_call(std::uint64_t n, cudaError_t code) {
+  countdown_ = n;
+  code_ = code;
+}
+
+bool fake_machine::is_clean() const {
+  return host_blocks() == 0 && private_streams == 0 && streams.live_allocations() == 0 && streams.live_events() == 0;
+}
+
+result<map_template> codec_template(const tensor_spec& spec, patch_fields fields) {
+  result<map_template> base = make_zeroed_template(spec, fields);
+  if (!base) return base;
+  base->spec.l2_promotion = spec.l2_promotion;
+  const result<tensor_map> map = encode_bits(base->spec);
+  if (!map) return failure{map.error()};
+  base->map = *map;
+  return base;
+}
+
+log_lines::log_lines() {
+  set_log_callback(
+      [](log_level level, const char* text, void* user) {
+        static_cast<log_lines*>(user)->lines_.push_back({level, text});
+      },
+      this);
+}
+
+log_lines::~log_lines() {
+  set_log_callback(nullptr, nullptr);
+}
+
+std::uint64_t log_lines::count(log_level level) const {
+  std::uint64_t found = 0;
+  for (const line& each : lines_) found += each.level == level ? 1 : 0;
+  return found;
+}
+
+bool log_lines::has(log_level level, const std::string& part) const {
+  for (const line& each : lines_) {
+    if (each.level == level && each.text.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace tmap::testing
