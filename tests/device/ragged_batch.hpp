@@ -185,4 +185,12 @@ struct device_batch {
   device_array<unsigned char> workspace;
 };
 
+inline void expect_copied(const ragged_batch& batch, const device_batch& on_device) {
+  const std::vector<unsigned char> expected = expected_destination(batch);
+  const std::vector<unsigned char> found = on_device.destination.download();
+  ASSERT_EQ(found.size(), expected.size());
+  const auto differ = std::mismatch(found.begin(), found.end(), expected.begin()).first;
+  EXPECT_TRUE(differ == found.end()) << "first at byte " << differ - found.begin() << " of " << found.size();
+}
+
 }  // namespace tmap::testing

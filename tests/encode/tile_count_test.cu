@@ -68,6 +68,7 @@ TEST(tile_count, more_tiles_than_a_walk_visits_are_none) {
   EXPECT_EQ(count(2, extents_of({2, most_tiles / 2}), box), most_tiles);
   EXPECT_EQ(count(2, extents_of({2, most_tiles / 2 + 1}), box), 0u);
   EXPECT_EQ(count(3, extents_of({most_extent, most_extent, 4}), box), 0u) << "2^64 tiles";
+  EXPECT_EQ(count(3, extents_of({2'147'418'113, 1'718'039'348, 5}), box), 0u) << "2^64 + 4 tiles, which wrap to 4";
   EXPECT_EQ(count(5, extents_of({most_extent, most_extent, most_extent, most_extent, most_extent}), box), 0u);
   EXPECT_EQ(count(5, extents_of({1ull << 16, 1ull << 16, 1ull << 16, 1ull << 16, 1}), box), 0u) << "2^64 tiles";
 }
