@@ -40,11 +40,11 @@ __noinline__ __device__ inline void report(hazard kind, std::uint32_t map, std::
   }
   sys_word<std::uint64_t>(log->counts[static_cast<std::uint32_t>(kind)]).fetch_add(1, cuda::memory_order_relaxed);
   std::uint32_t nobody = 0;
-  if (!sys_word<std::uint32_t>(log->first_claimed).compare_exchange_strong(nobody, 1, cuda::memory_order_relaxed)) {
-    return;
+  if (sys_word<std::uint32_t>(log->first_claimed).compare_exchange_strong(nobody, 1, cuda::memory_order_relaxed)) {
+    log->first = {kind, map, expected, found, block_in_grid(), thread_in_block(), 0};
+    sys_word<std::uint32_t>(log->first_complete).store(1, cuda::memory_order_release);
   }
-  log->first = {kind, map, expected, found, block_in_grid(), thread_in_block(), 0};
-  sys_word<std::uint32_t>(log->first_complete).store(1, cuda::memory_order_release);
+  __threadfence_system();  // what comes next may end the context
 }
 
 /// What a record says at one moment. The edition is read last, as an opening writes it first.
