@@ -56,11 +56,11 @@ result<void> clear_memory(const service_options& options, const service_calls& c
 result<std::shared_ptr<core>> core::create(const service_options& options, const service_calls& calls) {
   static_cast<void>(calls.is_exiting());  // watches from now on
   if (const result<void> checked = check_options(options); !checked) return failure{checked.error()};
+  const pool::relaxed_capture relaxed{*calls.pool};
   if (const result<void> usable = calls.check_machine(); !usable) return failure{usable.error()};
+  TMAP_TRY_CUDA(relaxed.code());
   const result<home_context> home = find_home_context(calls);
   if (!home) return failure{home.error()};
-  const pool::relaxed_capture relaxed{*calls.pool};
-  TMAP_TRY_CUDA(relaxed.code());
   if (options.self_test) {
     if (const result<void> passed = pass_self_test(home->id, calls); !passed) return failure{passed.error()};
   }

@@ -43,10 +43,8 @@ std::uint64_t shared_slots(const update_job<Source>& job) {
   return job.headers() + job.changed.count + (job.map_count() + indices_per_slot - 1) / indices_per_slot;
 }
 
-/// A table has one generation to check its slots by, so that where hazards are checked nothing is shared.
 template <class Source>
 bool may_share(const update_job<Source>& job) {
-  if (checks_hazards) return false;
   return job.old.slot_count() + shared_slots(job) <= 2 * std::uint64_t{job.map_count()};
 }
 
@@ -89,7 +87,8 @@ result<map_batch> share(const update_job<Source>& job, const std::shared_ptr<lea
       .statuses = job.request.trusted ? nullptr : pool::statuses_of(fresh.range.slab, fresh.range.slab_capacity),
       .indices = table,
       .count = job.map_count(),
-      .generation = fresh.generation};
+      .generation = fresh.generation,
+      .records = pool::records_of(fresh.range.slab, fresh.range.slab_capacity)};
   return access::make_batch(held, ref, {}, job.header_in(fresh));
 }
 

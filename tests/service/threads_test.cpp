@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One service, many threads.
 #include <atomic>
-#include <cstdlib>
 #include <thread>
 
 #include "service/service_fixture.hpp"
+#include "support/scaled.hpp"
 
 namespace tmap::testing {
 namespace {
-
-/// How much of a long test to run, as for the device tests.
-std::uint64_t scaled(std::uint64_t amount) {
-  const char* const divisor = std::getenv("TMAP_TEST_DIVISOR");
-  return divisor == nullptr ? amount : std::max<std::uint64_t>(1, amount / std::strtoull(divisor, nullptr, 10));
-}
 
 class service_threads : public service_fixture {
  protected:

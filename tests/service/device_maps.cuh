@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Batches of a service as a kernel sees them, and what the driver says that they should be.
+
+#include <tmap/encode.hpp>
+#include <tmap/map_service.hpp>
+#include <tmap/patch_rules.hpp>
+
+#include <vector>
+
+#include "device/gpu_fixture.hpp"
+
+namespace tmap::testing {
+
+/// What a kernel on a batch's stream reads through its ref.
+struct seen_maps {
+  std::vector<tensor_map> maps;
+  std::vector<map_status> statuses;
+  std::vector<const tensor_map*> slots;
+};
+
+template <class Unused = void>
+__global__ void read_maps(map_batch_ref ref, tensor_map* maps, map_status* statuses, const tensor_map** slots) {
+  const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= ref.count) return;
+  maps[i] = *ref.slot(i);
+  statuses[i] = ref.status(i);
+  slots[i] = ref.slot(i);
+}
+
+inline seen_maps read(const map_batch& batch, cudaStream_t stream) {
+  const device_array<tensor_map> maps(batch.size());
+  const device_array<map_status> statuses(batch.size());
+  const device_array<const tensor_map*> slots(batch.size());
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  read_maps<><<<(batch.size() + 127) / 128, 128, 0, stream>>>(batch.ref(), maps.data(), statuses.data(), slots.data());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  return {maps.download(), statuses.download(), slots.download()};
+}
+
+/// Specs of 64 x rows floats, each at an address of its own; no copy ever uses them.
+inline tensor_spec rows_spec() {
+  tensor_spec spec;
+  spec.global_address = 4096;
+  spec.type = element_type::f32;
+  spec.rank = 2;
+  spec.global_dim[0] = 64;
+  spec.global_dim[1] = 1;
+  spec.global_stride_bytes[0] = 256;
+  spec.box_dim[0] = 32;
+  spec.box_dim[1] = 8;
+  spec.swizzle = swizzle::bytes_128;
+  spec.l2_promotion = l2_promotion::bytes_128;
+  return spec;
+}
+
+inline std::vector<map_patch> rows_patches(std::uint64_t count) {
+  std::vector<map_patch> patches(count);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    patches[i].global_address = (std::uint64_t{1} << 32) + i * 65536;
+    patches[i].global_dim[0] = 64;
+    patches[i].global_dim[1] = 1 + i % 100;
+    patches[i].global_stride_bytes[0] = 256;
+  }
+  return patches;
+}
+
+/// How many maps are not the driver's of their patches, or not called good.
+inline std::uint64_t count_wrong(const seen_maps& seen, const map_template& base,
+                                 const std::vector<map_patch>& patches) {
+  if (seen.maps.size() != patches.size()) return ~std::uint64_t{0};
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < patches.size(); ++i) {
+    const result<tensor_map> expected = encode(patched_spec(base, patches[i]));
+    EXPECT_TRUE(expected.has_value());
+    wrong += !expected || seen.maps[i] != *expected || !seen.statuses[i].is_good() ? 1 : 0;
+  }
+  return wrong;
+}
+
+/// A stream that does not wait for the legacy one. Owned.
+class own_stream {
+ public:
+  own_stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
+  own_stream(const own_stream&) = delete;
+  own_stream& operator=(const own_stream&) = delete;
+  ~own_stream() { cudaStreamDestroy(stream_); }
+  cudaStream_t get() const { return stream_; }
+  cuda::stream_ref ref() const { return cuda::stream_ref{stream_}; }
+
+ private:
+  cudaStream_t stream_{};
+};
+
+class service_device : public gpu_test {
+ protected:
+  void SetUp() override {
+    gpu_test::SetUp();
+    if (IsSkipped()) return;
+    const result<map_template> made = make_template(rows_spec(), patch_extents(2));
+    ASSERT_TRUE(made.has_value()) << to_string(made.error());
+    base = *made;
+  }
+
+  static map_service make(std::uint64_t capacity) {
+    result<map_service> made = map_service::create({.capacity = capacity});
+    EXPECT_TRUE(made.has_value()) << to_string(made.error());
+    return std::move(made.value());
+  }
+
+  map_template base;
+};
+
+}  // namespace tmap::testing
