@@ -26,7 +26,7 @@ namespace tmap::testing {
 
 #define TMAP_ASSERT_OK(call)                                        \
   do {                                                              \
-    const auto result_ = (call);                                    \
+    const auto& result_ = (call);                                   \
     ASSERT_TRUE(result_.has_value()) << to_string(result_.error()); \
   } while (false)
 

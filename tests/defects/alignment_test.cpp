@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// facebookexperimental/triton #2734: CUtensorMap was aligned to 64 bytes in CUDA 12.8 and is to 128 in CUDA 13, which
+// broke who allocated for the one and ran with the other. tmap's own type does not change, and a slot that is aligned
+// to 64 bytes only is refused before anything is enqueued.
+#include <tmap/encode_batch.hpp>
+#include <tmap/map_batch.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace tmap::testing {
+namespace {
+
+static_assert(alignof(tensor_map) == 128 && sizeof(tensor_map) == 128);
+static_assert(sizeof(tensor_map[3]) == 3 * 128);
+static_assert(alignof(map_template) == 128 && offsetof(map_template, map) == 0);
+
+TEST(alignment, triton_2734_host_memory_of_maps_is_aligned) {
+  std::vector<std::vector<tensor_map>> kept;
+  for (std::size_t count = 1; count < 200; ++count) {
+    kept.emplace_back(count);
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(kept.back().data()) % 128, 0u) << count;
+  }
+}
+
+TEST(alignment, triton_2734_a_slot_aligned_to_less_is_refused) {
+  map_template base{};
+  base.spec.rank = 1;
+  base.fields = patch_address;
+  const patch_array patches{reinterpret_cast<const map_patch*>(0x20000)};  // checked, never read
+  for (std::uintptr_t offset = 16; offset < 512; offset += 16) {
+    if (offset % 128 == 0) continue;
+    auto* const slots = reinterpret_cast<tensor_map*>(0x10000 + offset);
+    const result<void> answer = encode_batch_async(base, patches, slots, 1, cuda::stream_ref{cudaStream_t{}});
+    ASSERT_FALSE(answer.has_value()) << offset;
+    EXPECT_EQ(answer.error().code, status::invalid_argument) << offset;
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dropped release: maps written by plain stores and used, acquired, without the fence that publishes them. What the
+// copy engine then reads depends on how fast the stores are: the seeded runs only count.
+#include <tmap/device/encode_warp.cuh>
+#include <tmap/device/patch_source.cuh>
+
+#include "defects/defect_fixture.hpp"
+#include "defects/handshake.cuh"
+#include "defects/tagged_lines.hpp"
+#include "defects/tagged_tile.cuh"
+
+namespace tmap::testing {
+namespace {
+
+constexpr std::uint32_t rounds = 64;
+constexpr std::uint32_t line_count = 8;
+constexpr std::uint32_t flood_words = 4096;  // of each block
+
+__device__ device::guard_page safe_page;
+
+/// Keeps the way to memory busy, so that a store that nobody waits for takes long.
+__device__ void flood(std::uint32_t* words) {
+  for (std::uint32_t i = threadIdx.x; i < flood_words; i += 32) static_cast<volatile std::uint32_t*>(words)[i] = i;
+}
+
+__device__ void count_foreign(const tile_reader<line_elements>& reader, std::uint32_t round, device_count* foreign) {
+  const tag expected = round % line_count + 1;
+  const std::uint32_t count = reader.foreign([&](std::uint32_t) { return expected; });
+  if (reader.lane() == 0 && count != 0) atomicAdd(foreign, count);
+}
+
+/// One warp a block writes its slot and uses it, again and again.
+__global__ void write_and_use(const __grid_constant__ map_template base, const map_patch* patches, tensor_map* slots,
+                              std::uint32_t* floods, bool releases, device_count* foreign) {
+  __shared__ device::warp_stage stage;
+  __shared__ tagged_tile<line_elements> tile;
+  const device::patch_array_reader source({patches}, base.fields);
+  tile_reader<line_elements> reader(tile);
+  device::warp_encoder encoder(base, stage);
+  const std::int32_t at[] = {0};
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    encoder.compose(source, round % line_count, 1, device::map_guard{&safe_page});
+    flood(floods + blockIdx.x * flood_words);
+    encoder.store(slots + blockIdx.x, 1);
+    if (releases) encoder.release();
+    __syncwarp();
+    reader.load_slot(slots + blockIdx.x, at, true);
+    count_foreign(reader, round, foreign);
+  }
+}
+
+/// Blocks in pairs: the odd one writes the slot, the even one uses it.
+__global__ void write_for_another(const __grid_constant__ map_template base, const map_patch* patches,
+                                  tensor_map* slots, std::uint32_t* floods, std::uint32_t* turns, bool releases,
+                                  device_count* foreign) {
+  __shared__ device::warp_stage stage;
+  __shared__ tagged_tile<line_elements> tile;
+  const std::uint32_t pair = blockIdx.x / 2;
+  const std::uint32_t uses = blockIdx.x % 2;
+  const device::patch_array_reader source({patches}, base.fields);
+  tile_reader<line_elements> reader(tile);
+  device::warp_encoder encoder(base, stage);
+  const std::int32_t at[] = {0};
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    if (!__all_sync(~0u, await_count(&turns[pair], 2 * round + uses))) return;
+    if (uses == 0) {
+      encoder.compose(source, round % line_count, 1, device::map_guard{&safe_page});
+      flood(floods + blockIdx.x * flood_words);
+      encoder.store(slots + pair, 1);
+      if (releases) encoder.release();
+    } else {
+      reader.load_slot(slots + pair, at, true);
+      count_foreign(reader, round, foreign);
+    }
+    __syncwarp();
+    if (reader.lane() == 0) add_to_count(&turns[pair]);
+  }
+}
+
+class dropped_release : public defect_test {
+ protected:
+  static constexpr std::uint32_t blocks = 64;
+
+  std::uint64_t run(bool in_one_block, bool releases) {
+    const tagged_lines lines(line_count);
+    const device_array<map_patch> patches(lines.patches(0, line_count));
+    const device_array<tensor_map> slots(blocks);
+    const device_array<std::uint32_t> floods(std::uint64_t{blocks} * flood_words);
+    const device_array<std::uint32_t> turns(std::vector<std::uint32_t>(blocks / 2));
+    const device_array<device_count> foreign(std::vector<device_count>(1));
+    const result<map_template> base = line_template();
+    EXPECT_TRUE(base.has_value());
+    if (!base) return 0;
+    // Legal maps from the start: bytes that are no map would be an illegal instruction.
+    slots.upload(std::vector<tensor_map>(blocks, lines.map(0)));
+    if (in_one_block) {
+      write_and_use<<<blocks, 32>>>(*base, patches.data(), slots.data(), floods.data(), releases, foreign.data());
+    } else {
+      write_for_another<<<blocks, 32>>>(*base, patches.data(), slots.data(), floods.data(), turns.data(), releases,
+                                        foreign.data());
+      EXPECT_EQ(turns.download(), std::vector<std::uint32_t>(blocks / 2, 2 * rounds)) << "a pair gave up";
+    }
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    return foreign.download()[0];
+  }
+};
+
+TEST_F(dropped_release, stores_must_be_published_to_the_copy_engine) {
+  for (const bool in_one_block : {true, false}) {
+    const std::string where = in_one_block ? "same_block" : "other_block";
+    const std::uint64_t real = run(in_one_block, true);
+    note("foreign_" + where, real);
+    note("foreign_when_seeded_" + where, run(in_one_block, false));
+    EXPECT_EQ(real, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace tmap::testing

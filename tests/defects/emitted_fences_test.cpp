@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// triton-lang/triton #7293: the compiler dropped what makes a fence work. So look at what it emitted, in PTX and in
+// machine code, and not at the source. TMAP_FENCE_PTX and TMAP_FENCE_CUBIN are fence_probe.cu, compiled.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "defects/machine_code.hpp"
+
+namespace tmap::testing {
+namespace {
+
+/// The PTX of one kernel.
+std::string ptx_of(const std::string& kernel) {
+  const std::string all = read_file(TMAP_FENCE_PTX);
+  const std::size_t begin = all.find(".entry " + kernel + "(");
+  if (begin == std::string::npos) throw std::runtime_error("no kernel " + kernel);
+  return all.substr(begin, all.find(".entry ", begin + 1) - begin);
+}
+
+bool has_in_order(const std::string& text, const std::vector<std::string>& parts) {
+  std::size_t at = 0;
+  for (const std::string& each : parts) {
+    at = text.find(each, at);
+    if (at == std::string::npos) return false;
+    at += each.size();
+  }
+  return true;
+}
+
+std::vector<std::string> acquire_and_load(const std::string& scope) {
+  return {"fence.proxy.tensormap::generic.acquire." + scope + " [", "], 128;", "cp.async.bulk.commit_group;",
+          "cp.async.bulk.wait_group.read 0;", "cp.async.bulk.tensor.1d."};
+}
+
+/// Whether machine code invalidates the map, flushes and waits, all before its first tensor load.
+bool invalidates_and_waits(const std::vector<instruction>& code) {
+  auto at = code.begin();
+  const auto find_next = [&](auto matches) {
+    at = std::find_if(at, code.end(), matches);
+    return at != code.end() && ++at != code.end();
+  };
+  const auto load = std::find_if(code.begin(), code.end(), [](auto& each) { return each.operation() == tensor_load; });
+  return load != code.end() && find_next(is_invalidate) &&
+         find_next([](auto& each) { return each.operation() == bulk_flush; }) &&
+         find_next([](auto& each) { return each.operation() == wait_scoreboard; }) && at <= load;
+}
+
+/// Whether a release toward the copy engine, by a copy or by a fence, is the last word on the map.
+bool releases(const std::string& ptx) {
+  const std::size_t release = ptx.rfind("tensormap::generic.release.gpu");
+  return release != std::string::npos && ptx.find("st.global.v4", release) == std::string::npos;
+}
+
+std::vector<instruction> code_of(const std::string& kernel) {
+  return instructions_of(read_file(TMAP_FENCE_CUBIN), kernel);
+}
+
+TEST(emitted_fences, triton_7293_acquire_in_ptx) {
+  EXPECT_TRUE(has_in_order(ptx_of("acquire_gpu"), acquire_and_load("gpu")));
+  EXPECT_TRUE(has_in_order(ptx_of("acquire_of_batch"), acquire_and_load("gpu")));
+  EXPECT_TRUE(has_in_order(ptx_of("acquire_sys"), acquire_and_load("sys")));
+}
+
+TEST(emitted_fences, triton_7293_acquire_in_machine_code) {
+  for (const char* const kernel : {"acquire_gpu", "acquire_of_batch", "acquire_sys"}) {
+    EXPECT_TRUE(invalidates_and_waits(code_of(kernel))) << kernel;
+  }
+}
+
+TEST(emitted_fences, triton_7293_publish_in_ptx) {
+  EXPECT_TRUE(releases(ptx_of("publish_by_warp")));
+  EXPECT_TRUE(releases(ptx_of("publish_by_stores")));
+}
+
+TEST(emitted_fences, triton_7293_seeded_code_without_fences_is_recognised) {
+  EXPECT_FALSE(has_in_order(ptx_of("no_acquire"), acquire_and_load("gpu")));
+  EXPECT_FALSE(has_in_order(ptx_of("fence_alone"), acquire_and_load("gpu")));
+  EXPECT_FALSE(has_in_order(ptx_of("acquire_gpu"), acquire_and_load("sys")));
+  EXPECT_FALSE(invalidates_and_waits(code_of("no_acquire")));
+  EXPECT_FALSE(releases(ptx_of("stores_alone")));
+}
+
+// With ptxas 13.0 the fence alone becomes an invalidation that nothing waits for (docs/memory_ordering.md); a later one
+// may do better.
+TEST(emitted_fences, triton_7293_what_becomes_of_the_fence_alone) {
+  const std::vector<instruction> code = code_of("fence_alone");
+  EXPECT_TRUE(std::any_of(code.begin(), code.end(), is_invalidate));
+  RecordProperty("the_fence_alone_waits", invalidates_and_waits(code) ? "yes" : "no");
+}
+
+}  // namespace
+}  // namespace tmap::testing
