@@ -172,7 +172,9 @@ cudaError_t fake_streams::enter(pool_call call) {
   ++made_[static_cast<std::size_t>(call)];
   if (broken_ != cudaSuccess) return broken_;
   for (const std::size_t plan : {static_cast<std::size_t>(call), call_count}) {
-    if (plans_[plan].countdown != 0 && --plans_[plan].countdown == 0) return plans_[plan].code;
+    if (plans_[plan].countdown == 0 || --plans_[plan].countdown != 0) continue;
+    failed_call_ = call;
+    return plans_[plan].code;
   }
   return cudaSuccess;
 }
@@ -214,6 +216,11 @@ void fake_streams::fail_call(pool_call call, std::uint64_t n, cudaError_t code) 
 void fake_streams::break_context(cudaError_t code) {
   const std::lock_guard lock{mutex_};
   broken_ = code;
+}
+
+std::optional<pool_call> fake_streams::failed_call() const {
+  const std::lock_guard lock{mutex_};
+  return failed_call_;
 }
 
 std::uint64_t fake_streams::calls_made() const {

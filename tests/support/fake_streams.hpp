@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -109,11 +110,14 @@ class fake_streams {
   void destroy_graph(cudaGraph_t graph);
   void destroy_exec(cudaGraphExec_t exec);
 
-  /// From now on the n-th call (1 is the next) answers `code` and does nothing.
+  /// From now on the n-th call (1 is the next, 0 is none) answers `code` and does nothing.
   void fail_call(std::uint64_t n, cudaError_t code);
   void fail_call(pool_call call, std::uint64_t n, cudaError_t code);
   /// Every call answers `code` from now on.
   void break_context(cudaError_t code);
+
+  /// The last call that failed by plan.
+  std::optional<pool_call> failed_call() const;
 
   std::uint64_t calls_made() const;
   std::uint64_t calls_made(pool_call call) const;
@@ -165,6 +169,7 @@ class fake_streams {
   std::set<void*> allocations_;
   std::array<std::uint64_t, call_count> made_{};
   std::array<failure_plan, call_count + 1> plans_{};  ///< of each call, and of any
+  std::optional<pool_call> failed_call_;
   cudaError_t broken_{cudaSuccess};
   std::uint64_t foreign_ids_{};
   std::uint64_t last_handle_{};

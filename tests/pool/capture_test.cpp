@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pool/pool_fixture.hpp"
+
+#include <thread>
+
+// Leases and stream capture: what a graph keeps, what a captured stream may not do, and releases that have to wait.
+
+namespace tmap::testing {
+namespace {
+
+class Capture : public pool_fixture {
+ protected:
+  /// A graph that encodes into its own slots and reads them, and its batch.
+  cudaGraphExec_t capture_batch(std::uint64_t count, cudaStream_t stream, fake_batch& batch) {
+    cuda.begin_capture(stream);
+    batch = encode(count, stream);
+    if (batch.lease != nullptr) consume(batch, stream);
+    return end_capture(stream);
+  }
+
+  cudaGraphExec_t end_capture(cudaStream_t stream) {
+    const cudaGraph_t graph = cuda.end_capture(stream);
+    const cudaGraphExec_t exec = cuda.instantiate(graph);
+    cuda.destroy_graph(graph);
+    return exec;
+  }
+
+  void run_and_expect_no_foreign_id() {
+    cuda.run_all();
+    EXPECT_EQ(cuda.foreign_ids(), 0u);
+  }
+
+  const cudaStream_t s1 = cuda.open_stream();
+  const cudaStream_t s2 = cuda.open_stream();
+};
+
+TEST_F(Capture, SlotsStayWithTheGraphAndComeBack) {
+  make_pool(8);
+  fake_batch batch;
+  const cudaGraphExec_t exec = capture_batch(5, s1, batch);
+  expect_counts(3, 0, 0, 5);
+  release(std::move(batch));
+  cuda.run_all();
+  expect_counts(3, 0, 0, 5);
+  for (int replay = 0; replay < 3; ++replay) {
+    cuda.launch(exec, s1);
+    use_once(3, s2);
+  }
+  cuda.destroy_exec(exec);
+  expect_counts(0, 0, 3, 5);
+  run_and_expect_no_foreign_id();
+  expect_counts(8, 0, 0, 0);
+}
+
+TEST_F(Capture, AGraphThatDiesFirstLeavesTheSlotsToTheBatch) {
+  make_pool(8);
+  fake_batch batch;
+  cuda.destroy_exec(capture_batch(5, s1, batch));
+  expect_counts(3, 5, 0, 0);
+  release(std::move(batch));
+  expect_counts(3, 0, 5, 0);
+  cuda.run_all();
+  expect_counts(8, 0, 0, 0);
+}
+
+TEST_F(Capture, TakesFreeSlotsOnlyAndAsksNothing) {
+  make_pool(8, 64);
+  use_once(6, s1);
+  cuda.run_all();
+  fake_batch refused;
+  const cudaGraphExec_t exec = capture_batch(3, s1, refused);
+  EXPECT_EQ(refused.lease, nullptr) << "2 are free, 6 have completed, and the pool may grow";
+  EXPECT_EQ(cuda.calls_made(pool_call::query_event), 0u);
+  EXPECT_EQ(cuda.calls_made(pool_call::allocate), 1u);
+  EXPECT_EQ(cuda.calls_made(pool_call::exchange_capture_mode), 2u + 2u) << "for the slab and the event, before it";
+  cuda.destroy_exec(exec);
+  expect_counts(8, 0, 0, 0);
+}
+
+TEST_F(Capture, ReleasedInsideItNeedsNoEvent) {
+  make_pool(4);
+  cuda.begin_capture(s1);
+  fake_batch batch = encode(4, s1);
+  consume(batch, s1);
+  release(std::move(batch));
+  const cudaGraphExec_t exec = end_capture(s1);
+  cuda.close_stream(s1);
+  EXPECT_EQ(cuda.calls_made(pool_call::record_event), 0u);
+  cuda.launch(exec, s2);
+  cuda.destroy_exec(exec);
+  EXPECT_FALSE(maps->take(1, s2).has_value());
+  run_and_expect_no_foreign_id();
+  expect_counts(4, 0, 0, 0);
+}
+
+TEST_F(Capture, EagerReadersOfACapturedBatchAreWaitedFor) {
+  make_pool(4);
+  fake_batch batch;
+  const cudaGraphExec_t exec = capture_batch(4, s1, batch);
+  cuda.launch(exec, s1);
+  consume(batch, s1);
+  release(std::move(batch));
+  cuda.destroy_exec(exec);
+  const fake_stream_id id = cuda.id_of(s1);
+  for (int operation = 0; operation < 3; ++operation) cuda.step(id);
+  expect_counts(0, 0, 4, 0);
+  use_once(4, s2);
+  run_and_expect_no_foreign_id();
+}
+
+TEST_F(Capture, EagerStreamsOfABatchThatAGraphTookAreWaitedForAfterTheGraph) {
+  make_pool(4);
+  fake_batch batch = encode(4, s1);
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  consume(batch, s2);
+  cuda.run_all();
+  cuda.begin_capture(s1);
+  ASSERT_TRUE(maps->use_on(batch.lease, s1, s2).has_value());
+  consume(batch, s1);
+  const cudaGraphExec_t exec = end_capture(s1);
+  expect_counts(0, 0, 0, 4);
+  consume(batch, s2);
+  release(std::move(batch));
+  expect_counts(0, 0, 0, 4);
+  cuda.destroy_exec(exec);
+  expect_counts(0, 0, 4, 0);
+  EXPECT_EQ(use_once(4, s1).count, 4u);
+  run_and_expect_no_foreign_id();
+}
+
+TEST_F(Capture, AForkInsideTheCaptureJoinsItAndIsPinnedOnce) {
+  make_pool(4);
+  cuda.begin_capture(s1);
+  fake_batch batch = encode(4, s1);
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  consume(batch, s2);
+  EXPECT_EQ(cuda.calls_made(pool_call::retain_in_graph), 1u);
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u);
+  const cudaGraphExec_t exec = end_capture(s1);
+  release(std::move(batch));
+  cuda.launch(exec, s1);
+  cuda.destroy_exec(exec);
+  expect_counts(0, 0, 0, 4);
+  run_and_expect_no_foreign_id();
+  expect_counts(4, 0, 0, 0);
+}
+
+TEST_F(Capture, TwoGraphsBothKeepTheSlots) {
+  make_pool(4);
+  fake_batch batch = encode(4, s1);
+  cudaGraphExec_t execs[2];
+  for (cudaGraphExec_t& exec : execs) {
+    cuda.begin_capture(s1);
+    ASSERT_TRUE(maps->use_on(batch.lease, s1, s1).has_value());
+    consume(batch, s1);
+    exec = end_capture(s1);
+  }
+  EXPECT_EQ(cuda.calls_made(pool_call::retain_in_graph), 2u) << "though both graphs had the same handle";
+  release(std::move(batch));
+  cuda.launch(execs[1], s1);
+  cuda.destroy_exec(execs[0]);
+  cuda.run_all();
+  expect_counts(0, 0, 0, 4);
+  cuda.destroy_exec(execs[1]);
+  run_and_expect_no_foreign_id();
+  expect_counts(4, 0, 0, 0);
+}
+
+TEST_F(Capture, AnEagerStreamCannotWaitForAForeignCapture) {
+  make_pool(4);
+  fake_batch batch = encode(4, s1);
+  cuda.begin_capture(s1);
+  const auto refused = maps->use_on(batch.lease, s2, s1);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().cuda_code, cudaErrorStreamCaptureIsolation);
+  cuda.destroy_exec(end_capture(s1));
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value()) << "the capture is whole, and now it can";
+  consume(batch, s2);
+  release(std::move(batch));
+  run_and_expect_no_foreign_id();
+}
+
+TEST_F(Capture, ACapturedStreamThatTurnsEagerWaitsThen) {
+  make_pool(4);
+  fake_batch batch = encode(4, s1);
+  cuda.begin_capture(s2);
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  cuda.destroy_exec(end_capture(s2));
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 0u) << "a graph cannot wait for what ran before it";
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u);
+  consume(batch, s2);
+  cuda.step(cuda.id_of(s2));
+  release(std::move(batch));
+  run_and_expect_no_foreign_id();
+  expect_counts(4, 0, 0, 0);
+}
+
+TEST_F(Capture, AReleaseWhileTheStreamIsInAnotherCaptureIsMadeUpForLater) {
+  make_pool(4);
+  fake_batch batch = encode(4, s1);
+  consume(batch, s1);
+  cuda.begin_capture(s1);
+  release(std::move(batch));
+  EXPECT_EQ(cuda.calls_made(pool_call::record_event), 0u) << "an event would be the graph's";
+  EXPECT_FALSE(maps->take(4, s2).has_value()) << "nobody can say when s1 is done";
+  expect_counts(0, 0, 4, 0);
+  cuda.destroy_exec(end_capture(s1));
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u);
+  run_and_expect_no_foreign_id();
+}
+
+TEST_F(Capture, AReleaseOnTheLegacyStreamWaitsForTheCaptureThatForbidsIt) {
+  make_pool(4);
+  fake_batch batch = encode(4, nullptr);
+  consume(batch, nullptr);
+  cuda.begin_capture(s1);
+  release(std::move(batch));
+  expect_counts(0, 0, 4, 0);
+  const auto refused = maps->take(1, nullptr);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().cuda_code, cudaErrorStreamCaptureImplicit);
+  cuda.destroy_exec(end_capture(s1));
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  run_and_expect_no_foreign_id();
+}
+
+TEST_F(Capture, ABrokenCaptureGivesItsSlotsBack) {
+  make_pool(4);
+  cuda.begin_capture(s1);
+  fake_batch batch = encode(4, s1);
+  cuda.invalidate_captures();
+  release(std::move(batch));
+  const auto refused = maps->take(1, s1);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().cuda_code, cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(cuda.end_capture(s1), nullptr);
+  EXPECT_EQ(use_once(4, s1).count, 4u);
+  cuda.run_all();
+  expect_counts(4, 0, 0, 0);
+}
+
+TEST_F(Capture, AnotherThreadsCaptureIsNeitherBrokenNorInTheWay) {
+  make_pool(4, 8);
+  use_once(4, s2);
+  cuda.begin_capture(s1);
+  std::thread{[&] {
+    fake_batch grown = encode(4, s2);
+    fake_batch own = encode(4, s2);
+    EXPECT_NE(own.lease, nullptr);
+    release(std::move(grown));
+    release(std::move(own));
+    const cudaStream_t s3 = cuda.open_stream();
+    EXPECT_EQ(encode(8, s3).lease, nullptr) << "8 are in no slab";
+    EXPECT_EQ(use_once(4, s3).count, 4u);
+  }}.join();
+  const cudaGraph_t graph = cuda.end_capture(s1);
+  EXPECT_NE(graph, nullptr) << "the capture is whole";
+  EXPECT_TRUE(cuda.violations().empty());
+}
+
+TEST_F(Capture, ThePerThreadStreamIsMarkedByItsOwnThread) {
+  make_pool(4);
+  fake_batch batch = encode(4, cudaStreamPerThread);
+  consume(batch, cudaStreamPerThread);
+  std::thread{[&] { release(std::move(batch)); }}.join();
+  expect_counts(0, 0, 4, 0);
+  EXPECT_EQ(cuda.calls_made(pool_call::record_event), 0u) << "here it would have marked another stream";
+  EXPECT_EQ(use_once(4, s1).count, 4u) << "a take of the right thread";
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u);
+  run_and_expect_no_foreign_id();
+}
+
+}  // namespace
+}  // namespace tmap::testing

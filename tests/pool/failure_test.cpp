@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <functional>
+#include <ostream>
+
+#include "pool/pool_fixture.hpp"
+
+// Every function with its first, second, third ... call failing, until it makes no more calls.
+
+namespace tmap::testing {
+namespace {
+
+/// A pool of 8 slots that may grow to `max_capacity`, and what a scenario needs around it.
+struct bench {
+  explicit bench(std::uint64_t most) : max_capacity(most) {}
+
+  void make() { maps = *pool::map_pool::create({.capacity = 8, .max_capacity = max_capacity}, fake_streams::calls()); }
+
+  result<void> take(std::uint64_t count, cudaStream_t stream) {
+    auto taken = maps->take(count, stream);
+    if (!taken) return failure{taken.error()};
+    leases.push_back(std::move(*taken));
+    return {};
+  }
+  result<void> use_on(cudaStream_t stream, cudaStream_t home) { return maps->use_on(leases.back(), stream, home); }
+  result<void> release() {
+    pool::lease_ptr last = std::move(leases.back());
+    leases.pop_back();
+    return maps->release(std::move(last));
+  }
+  void capture(cudaStream_t stream) {
+    cuda.begin_capture(stream);
+    captured = stream;
+  }
+  void end_capture() {
+    if (captured != nullptr) cuda.destroy_graph(cuda.end_capture(captured));
+    captured = nullptr;
+  }
+
+  fake_streams cuda;
+  const std::uint64_t max_capacity;
+  const cudaStream_t s1 = cuda.open_stream();
+  const cudaStream_t s2 = cuda.open_stream();
+  const cudaStream_t s3 = cuda.open_stream();
+  std::shared_ptr<pool::map_pool> maps;
+  std::vector<pool::lease_ptr> leases;
+  cudaStream_t captured{};
+};
+
+struct scenario {
+  const char* name;
+  std::uint64_t max_capacity;
+  void (*prepare)(bench& b);
+  result<void> (*act)(bench& b);
+  std::uint64_t may_lose;  ///< slots that a failure leaves pending for good, for nobody watches them
+};
+
+std::ostream& operator<<(std::ostream& out, const scenario& s) {
+  return out << s.name;
+}
+
+void lend_and_return(bench& b, std::uint64_t count, cudaStream_t stream) {
+  ASSERT_TRUE(b.take(count, stream).has_value());
+  ASSERT_TRUE(b.release().has_value());
+}
+
+void return_8_in_two_parts(bench& b) {
+  ASSERT_TRUE(b.take(4, b.s1).has_value());
+  ASSERT_TRUE(b.take(4, b.s2).has_value());
+  ASSERT_TRUE(b.release().has_value());
+  ASSERT_TRUE(b.release().has_value());
+}
+
+void return_late(bench& b) {
+  ASSERT_TRUE(b.take(4, b.s1).has_value());
+  ASSERT_TRUE(b.use_on(b.s2, b.s1).has_value());
+  b.capture(b.s1);
+  ASSERT_TRUE(b.release().has_value());
+  b.end_capture();
+}
+
+const scenario scenarios[] = {
+    {"take_free", 0, [](bench&) {}, [](bench& b) { return b.take(4, b.s1); }, 0},
+    {"take_own", 0, [](bench& b) { lend_and_return(b, 8, b.s1); }, [](bench& b) { return b.take(4, b.s1); }, 0},
+    {"take_completed", 0,
+     [](bench& b) {
+       return_8_in_two_parts(b);
+       b.cuda.run_all();
+     },
+     [](bench& b) { return b.take(8, b.s3); }, 0},
+    {"take_grown", 16, return_8_in_two_parts, [](bench& b) { return b.take(8, b.s3); }, 0},
+    {"take_waiting", 0, return_8_in_two_parts, [](bench& b) { return b.take(8, b.s3); }, 0},
+    {"take_captured", 0, [](bench& b) { b.capture(b.s1); }, [](bench& b) { return b.take(4, b.s1); }, 0},
+    {"take_after_late_ends", 0, return_late, [](bench& b) { return b.take(8, b.s3); }, 4},
+    {"use_on", 0, [](bench& b) { ASSERT_TRUE(b.take(4, b.s1).has_value()); },
+     [](bench& b) { return b.use_on(b.s2, b.s1); }, 0},
+    {"use_on_captured", 0,
+     [](bench& b) {
+       ASSERT_TRUE(b.take(4, b.s1).has_value());
+       b.capture(b.s2);
+     },
+     [](bench& b) { return b.use_on(b.s2, b.s1); }, 0},
+    {"use_on_joining", 0,
+     [](bench& b) {
+       b.capture(b.s1);
+       ASSERT_TRUE(b.take(4, b.s1).has_value());
+     },
+     [](bench& b) { return b.use_on(b.s2, b.s1); }, 0},
+    {"release", 0,
+     [](bench& b) {
+       ASSERT_TRUE(b.take(4, b.s1).has_value());
+       ASSERT_TRUE(b.use_on(b.s2, b.s1).has_value());
+     },
+     [](bench& b) { return b.release(); }, 4},
+    {"release_after_capture", 0,
+     [](bench& b) {
+       b.capture(b.s1);
+       ASSERT_TRUE(b.take(4, b.s1).has_value());
+       b.end_capture();
+     },
+     [](bench& b) { return b.release(); }, 4},
+    {"release_in_another_capture", 0,
+     [](bench& b) {
+       ASSERT_TRUE(b.take(4, b.s1).has_value());
+       b.capture(b.s1);
+     },
+     [](bench& b) { return b.release(); }, 4},
+    {"release_after_late_ends", 0,
+     [](bench& b) {
+       return_late(b);
+       ASSERT_TRUE(b.take(2, b.s3).has_value());
+     },
+     [](bench& b) { return b.release(); }, 4},
+};
+
+class NthCall : public ::testing::TestWithParam<scenario> {};
+
+/// Gives everything back, and looks for slots, events and memory that are missing.
+void expect_nothing_missing(bench& b, std::uint64_t may_lose) {
+  EXPECT_EQ(sum_of(b.maps->counts()), b.maps->counts().capacity);
+  b.end_capture();
+  while (!b.leases.empty()) EXPECT_TRUE(b.release().has_value());
+  EXPECT_TRUE(b.take(1, b.s3).has_value()) << "the pool works";
+  EXPECT_TRUE(b.release().has_value());
+  b.cuda.run_all();
+  const slot_counts counts = b.maps->counts();
+  EXPECT_EQ(counts.free + counts.pending, counts.capacity);
+  EXPECT_LE(counts.pending, may_lose);
+  b.maps.reset();
+  EXPECT_EQ(b.cuda.live_events(), 0u);
+  EXPECT_EQ(b.cuda.live_allocations(), 0u);
+  EXPECT_TRUE(b.cuda.violations().empty()) << b.cuda.violations().front();
+}
+
+/// False once the function made fewer than n calls.
+bool fails_well(const scenario& s, std::uint64_t n) {
+  bench b{s.max_capacity};
+  b.make();
+  s.prepare(b);
+  const slot_counts before = b.maps->counts();
+  const std::uint64_t made = b.cuda.calls_made();
+  b.cuda.fail_call(n, cudaErrorUnknown);
+  const result<void> outcome = s.act(b);
+  const bool was_reached = b.cuda.calls_made() - made >= n;
+  b.cuda.fail_call(0, cudaSuccess);
+  if (outcome) {
+    EXPECT_TRUE(!was_reached || b.cuda.failed_call() == pool_call::exchange_capture_mode);
+    expect_nothing_missing(b, 0);
+    return was_reached;
+  }
+  EXPECT_TRUE(was_reached);
+  EXPECT_EQ(outcome.error().code, status::cuda_failure);
+  EXPECT_EQ(outcome.error().cuda_code, cudaErrorUnknown);
+  const slot_counts after = b.maps->counts();
+  if (s.may_lose == 0) {
+    EXPECT_EQ(after.capacity, before.capacity);
+    EXPECT_EQ(after.free, before.free);
+    EXPECT_EQ(after.leased, before.leased);
+    EXPECT_EQ(after.pending, before.pending);
+    EXPECT_EQ(after.captured, before.captured);
+  }
+  expect_nothing_missing(b, s.may_lose);
+  return true;
+}
+
+TEST_P(NthCall, FailsAndNothingIsLostOrChanged) {
+  std::uint64_t n = 1;
+  while (fails_well(GetParam(), n) && !HasFailure()) ++n;
+  EXPECT_GT(n, 2u) << "the scenario makes calls";
+}
+
+INSTANTIATE_TEST_SUITE_P(Pool, NthCall, ::testing::ValuesIn(scenarios),
+                         [](const auto& tested) { return std::string{tested.param.name}; });
+
+TEST(NthCallOf, Create) {
+  std::uint64_t n = 0;
+  for (bool was_reached = true; was_reached;) {
+    bench b{0};
+    b.cuda.fail_call(++n, cudaErrorUnknown);
+    const auto made = pool::map_pool::create({.capacity = 8}, fake_streams::calls());
+    was_reached = b.cuda.calls_made() >= n;
+    if (!made) {
+      EXPECT_EQ(b.cuda.live_allocations(), 0u);
+    } else if (was_reached) {
+      EXPECT_EQ(b.cuda.failed_call(), pool_call::exchange_capture_mode);
+    }
+  }
+  EXPECT_EQ(n, 4u) << "exchange, allocate, exchange";
+}
+
+TEST(NthCallOf, TheEnd) {
+  for (std::uint64_t n = 1; n < 6; ++n) {
+    bench b{0};
+    b.make();
+    lend_and_return(b, 4, b.s1);
+    b.cuda.fail_call(n, cudaErrorUnknown);
+    b.maps.reset();
+    EXPECT_LE(b.cuda.live_allocations() + b.cuda.live_events(), 1u) << "what could be freed was";
+  }
+}
+
+TEST(NthCallOf, Counts) {
+  for (std::uint64_t n = 1; n < 6; ++n) {
+    bench b{0};
+    b.make();
+    return_8_in_two_parts(b);
+    b.cuda.run_all();
+    b.cuda.fail_call(n, cudaErrorUnknown);
+    EXPECT_EQ(sum_of(b.maps->counts()), 8u);
+    b.cuda.fail_call(0, cudaSuccess);
+    EXPECT_EQ(b.maps->counts().free, 8u);
+  }
+}
+
+TEST(BrokenContext, EveryCallSaysSoAndTheCountsStay) {
+  bench b{16};
+  b.make();
+  ASSERT_TRUE(b.take(4, b.s1).has_value());
+  b.cuda.break_context(cudaErrorIllegalAddress);
+  for (const result<void>& outcome : {b.take(1, b.s1), b.use_on(b.s2, b.s1), b.release()}) {
+    ASSERT_FALSE(outcome.has_value());
+    EXPECT_EQ(outcome.error().code, status::earlier_asynchronous_error);
+    EXPECT_EQ(outcome.error().cuda_code, cudaErrorIllegalAddress);
+  }
+  EXPECT_EQ(sum_of(b.maps->counts()), 8u);
+}
+
+}  // namespace
+}  // namespace tmap::testing

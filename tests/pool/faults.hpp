@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "support/fake_streams.hpp"
+
+// Pools with a fault each, made by calls that lie: the tests that find no foreign id in the real pool must find some
+// here.
+
+namespace tmap::testing {
+
+struct fault {
+  const char* name;
+  pool::pool_calls calls;
+};
+
+/// A range is lent again without waiting for its events.
+inline fault ask_no_event() {
+  pool::pool_calls calls = fake_streams::calls();
+  calls.query_event = [](cudaEvent_t) { return cudaSuccess; };
+  return {"ask_no_event", calls};
+}
+
+inline fault wait_for_no_event() {
+  pool::pool_calls calls = fake_streams::calls();
+  calls.wait_event = [](cudaStream_t, cudaEvent_t) { return cudaSuccess; };
+  return {"wait_for_no_event", calls};
+}
+
+/// A new stream at the handle of a closed one passes for it.
+inline fault know_streams_by_handle() {
+  pool::pool_calls calls = fake_streams::calls();
+  calls.stream_id = [](cudaStream_t stream, unsigned long long* id) {
+    *id = reinterpret_cast<std::uintptr_t>(stream);
+    return cudaSuccess;
+  };
+  return {"know_streams_by_handle", calls};
+}
+
+/// Every other stream leaves no event behind.
+inline fault forget_every_other_stream() {
+  pool::pool_calls calls = fake_streams::calls();
+  calls.record_event = [](cudaEvent_t event, cudaStream_t stream) {
+    const bool is_odd = reinterpret_cast<std::uintptr_t>(stream) / 4096 % 2 == 1;
+    return is_odd ? cudaSuccess : fake_streams::calls().record_event(event, stream);
+  };
+  return {"forget_every_other_stream", calls};
+}
+
+/// What a graph holds comes back while it lives.
+inline fault lend_captured_slots() {
+  pool::pool_calls calls = fake_streams::calls();
+  calls.retain_in_graph = [](cudaGraph_t, void* object, void (*drop)(void*)) {
+    drop(object);
+    return cudaSuccess;
+  };
+  return {"lend_captured_slots", calls};
+}
+
+/// An event is put behind the last use although that is in a capture, not in the stream.
+inline fault see_no_capture() {
+  pool::pool_calls calls = fake_streams::calls();
+  calls.capture_id = [](cudaStream_t, unsigned long long* id) {
+    *id = 0;
+    return cudaSuccess;
+  };
+  return {"see_no_capture", calls};
+}
+
+inline const fault faults[] = {ask_no_event(), wait_for_no_event(), know_streams_by_handle(),
+                               forget_every_other_stream(), lend_captured_slots()};
+
+inline std::string name_of(const ::testing::TestParamInfo<fault>& info) {
+  return info.param.name;
+}
+
+}  // namespace tmap::testing

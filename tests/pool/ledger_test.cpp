@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <array>
+#include <vector>
+
+#include "lib/pool/slot_ledger.hpp"
+
+// The books of a pool, step by step.
+
+namespace tmap::testing {
+namespace {
+
+using pool::holding;
+using pool::slot_ledger;
+
+class Ledger : public ::testing::Test {
+ protected:
+  explicit Ledger(std::uint64_t capacity = 16) { ledger.add_slab(capacity); }
+
+  holding* lend(std::uint64_t count) { return ledger.lend(*ledger.find_free(count)); }
+
+  void give_back(holding* slots, std::vector<pool::stream_id> streams) {
+    ledger.end(slots, streams.size());
+    for (const pool::stream_id stream : streams) ledger.mark(slots, stream, new_event());
+  }
+
+  pool::event_handle new_event() { return &events[used_events++]; }
+
+  void expect_counts(std::uint64_t free, std::uint64_t leased, std::uint64_t pending, std::uint64_t captured) const {
+    const slot_counts& counts = ledger.counts();
+    EXPECT_EQ(counts.free, free);
+    EXPECT_EQ(counts.leased, leased);
+    EXPECT_EQ(counts.pending, pending);
+    EXPECT_EQ(counts.captured, captured);
+  }
+
+  slot_ledger ledger;
+  std::array<char, 64> events{};
+  std::size_t used_events{};
+};
+
+TEST_F(Ledger, NeighboursBecomeWholeAgainInAnyOrder) {
+  constexpr int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  for (const auto& order : orders) {
+    holding* const parts[] = {lend(5), lend(6), lend(5)};
+    EXPECT_FALSE(ledger.find_free(1).has_value());
+    for (const int part : order) ledger.end(parts[part], 0);
+    ASSERT_TRUE(ledger.find_free(16).has_value());
+    expect_counts(16, 0, 0, 0);
+  }
+}
+
+TEST_F(Ledger, SlabsDoNotTouch) {
+  ledger.add_slab(16);
+  expect_counts(32, 0, 0, 0);
+  EXPECT_FALSE(ledger.find_free(17).has_value());
+  holding* const first = lend(16);
+  holding* const second = lend(16);
+  EXPECT_EQ(first->window.first, 0u);
+  EXPECT_EQ(second->window.first, std::uint64_t{1} << 32);
+  give_back(first, {7});
+  give_back(second, {7});
+  EXPECT_FALSE(ledger.find_own(17, 7).has_value());
+  EXPECT_FALSE(ledger.find_returned(17).has_value());
+  EXPECT_TRUE(ledger.find_own(16, 7).has_value());
+}
+
+TEST_F(Ledger, APartOfAReturnedLeaseLeavesTheRestMarked) {
+  holding* const slots = lend(16);
+  give_back(slots, {7});
+  const auto window = ledger.find_own(6, 7);
+  ASSERT_TRUE(window.has_value());
+  holding* const part = ledger.lend(*window);
+  expect_counts(0, 6, 10, 0);
+  EXPECT_TRUE(ledger.idle_events().empty()) << "the rest still needs the event";
+  ledger.complete_oldest_mark(7);
+  expect_counts(10, 6, 0, 0);
+  EXPECT_EQ(ledger.idle_events().size(), 1u);
+  ledger.end(part, 0);
+  EXPECT_TRUE(ledger.find_free(16).has_value());
+}
+
+TEST_F(Ledger, AllOfAReturnedLeaseLeavesItsEventIdle) {
+  give_back(lend(16), {7, 8});
+  const auto window = ledger.find_returned(16);
+  ASSERT_TRUE(window.has_value());
+  EXPECT_EQ(ledger.marks_before(*window, 9).size(), 2u);
+  ASSERT_EQ(ledger.marks_before(*window, 7).size(), 1u);
+  EXPECT_EQ(ledger.marks_before(*window, 7)[0].stream, 8u);
+  ledger.lend(*window);
+  EXPECT_EQ(ledger.idle_events().size(), 2u);
+  EXPECT_TRUE(ledger.marked_streams().empty());
+}
+
+TEST_F(Ledger, AWindowReachesOverStatesInBothDirections) {
+  holding* const a = lend(4);
+  holding* const b = lend(4);
+  holding* const c = lend(4);
+  give_back(b, {7});
+  EXPECT_EQ(ledger.find_own(4, 7)->first, 4u);
+  EXPECT_FALSE(ledger.find_own(5, 7).has_value());
+  give_back(a, {7});
+  EXPECT_EQ(ledger.find_own(5, 7)->first, 3u) << "b was returned first, and its left neighbour joins";
+  give_back(c, {8});
+  EXPECT_FALSE(ledger.find_own(9, 7).has_value()) << "c is another stream's";
+  EXPECT_EQ(ledger.find_returned(16)->first, 0u) << "the end of the slab is free";
+  ledger.complete_oldest_mark(8);
+  EXPECT_EQ(ledger.find_own(16, 7)->count, 16u);
+}
+
+TEST_F(Ledger, TheLastMarkOfEachStreamIsEnough) {
+  for (int lease = 0; lease < 8; ++lease) give_back(lend(2), {static_cast<pool::stream_id>(lease % 2)});
+  const auto marks = ledger.marks_before({0, 16}, 9);
+  ASSERT_EQ(marks.size(), 2u);
+  EXPECT_EQ(marks[0].mark.event, &events[6]);
+  EXPECT_EQ(marks[1].mark.event, &events[7]);
+  const auto inner = ledger.marks_before({3, 2}, 9);
+  ASSERT_EQ(inner.size(), 2u) << "a window that begins inside a lease";
+  EXPECT_EQ(inner[0].mark.event, &events[1]);
+  EXPECT_EQ(inner[1].mark.event, &events[2]);
+}
+
+TEST_F(Ledger, CapturedSlotsWaitForAllTheirGraphsAndMarks) {
+  holding* const slots = lend(16);
+  ledger.pin(slots);
+  ledger.pin(slots);
+  expect_counts(0, 0, 0, 16);
+  give_back(slots, {7});
+  ledger.unpin(slots);
+  expect_counts(0, 0, 0, 16);
+  EXPECT_FALSE(ledger.find_own(1, 7).has_value());
+  EXPECT_FALSE(ledger.find_returned(1).has_value());
+  ledger.unpin(slots);
+  expect_counts(0, 0, 16, 0);
+  EXPECT_TRUE(ledger.find_own(16, 7).has_value());
+}
+
+TEST_F(Ledger, MarksThatCompleteWhileCapturedNeedNoFurtherAsking) {
+  holding* const slots = lend(16);
+  ledger.pin(slots);
+  give_back(slots, {7});
+  ledger.complete_oldest_mark(7);
+  expect_counts(0, 0, 0, 16);
+  ledger.unpin(slots);
+  expect_counts(16, 0, 0, 0);
+}
+
+TEST_F(Ledger, WithoutAMarkOnEachStreamNothingIsReturned) {
+  holding* const slots = lend(16);
+  ledger.end(slots, 2);
+  ledger.mark(slots, 7, new_event());
+  ledger.complete_oldest_mark(7);
+  expect_counts(0, 0, 16, 0);
+  EXPECT_FALSE(ledger.find_returned(1).has_value());
+  ledger.pass(slots);
+  expect_counts(16, 0, 0, 0);
+}
+
+TEST_F(Ledger, GenerationsAreNeverZero) {
+  EXPECT_EQ(lend(1)->generation, 1u);
+  EXPECT_EQ(lend(1)->generation, 2u);
+  EXPECT_EQ(pool::next_generation(0xfffffffe), 0xffffffffu);
+  EXPECT_EQ(pool::next_generation(0xffffffff), 1u);
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pool/pool_fixture.hpp"
+
+// Which slots a take prefers, and what it waits for.
+
+namespace tmap::testing {
+namespace {
+
+class Preference : public pool_fixture {
+ protected:
+  std::uint64_t queries() const { return cuda.calls_made(pool_call::query_event); }
+  std::uint64_t waits() const { return cuda.calls_made(pool_call::wait_event); }
+
+  const cudaStream_t s1 = cuda.open_stream();
+  const cudaStream_t s2 = cuda.open_stream();
+  const cudaStream_t s3 = cuda.open_stream();
+};
+
+TEST_F(Preference, FreeSlotsComeFirst) {
+  make_pool(8);
+  const auto first = use_once(4, s1);
+  const auto second = use_once(4, s1);
+  EXPECT_EQ(first.first, 0u);
+  EXPECT_EQ(second.first, 4u) << "free slots before those returned on the same stream";
+  EXPECT_EQ(queries() + waits(), 0u);
+  expect_counts(0, 0, 8, 0);
+}
+
+TEST_F(Preference, TheSmallestFreePieceThatFits) {
+  make_pool(16);
+  fake_batch a = encode(6, s1), b = encode(2, s1), c = encode(3, s1), d = encode(5, s1);
+  release(std::move(a));
+  release(std::move(c));
+  cuda.run_all();
+  expect_counts(9, 7, 0, 0);
+  EXPECT_EQ(use_once(3, s1).first, 8u);
+  release(std::move(b));
+  release(std::move(d));
+}
+
+TEST_F(Preference, TheSameStreamTakesItsOwnBackWithoutAskingOrWaiting) {
+  make_pool(4);
+  const auto first = use_once(4, s1);
+  const auto second = use_once(4, s1);
+  EXPECT_EQ(first.first, second.first);
+  EXPECT_EQ(queries() + waits(), 0u);
+  EXPECT_EQ(maps->cross_stream_reuses(), 0u);
+  cuda.run_all();
+  EXPECT_EQ(cuda.foreign_ids(), 0u);
+}
+
+TEST_F(Preference, OwnSlotsJoinFreeOnes) {
+  make_pool(8);
+  use_once(6, s1);
+  EXPECT_EQ(use_once(8, s1).count, 8u) << "6 returned here and 2 free, side by side";
+  EXPECT_EQ(queries() + waits(), 0u);
+}
+
+TEST_F(Preference, AnotherStreamTakesWhatHasCompletedWithoutWaiting) {
+  make_pool(4);
+  use_once(4, s1);
+  cuda.run_all();
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  EXPECT_EQ(queries(), 1u);
+  EXPECT_EQ(waits(), 0u);
+  EXPECT_EQ(maps->cross_stream_reuses(), 1u);
+}
+
+TEST_F(Preference, AnotherStreamWaitsOnTheDeviceForWhatRuns) {
+  make_pool(4);
+  use_once(4, s1);
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  EXPECT_EQ(waits(), 1u);
+  cuda.step(cuda.id_of(s2));
+  EXPECT_EQ(cuda.ready(), std::vector<fake_stream_id>{cuda.id_of(s1)}) << "s2 stands until s1 has run";
+  cuda.run_all();
+  EXPECT_EQ(cuda.foreign_ids(), 0u);
+  EXPECT_EQ(maps->cross_stream_reuses(), 1u);
+}
+
+TEST_F(Preference, WaitsForExactlyTheStreamsInTheWindow) {
+  make_pool(9);
+  use_once(3, s1);
+  use_once(3, s2);
+  use_once(3, s3);
+  const cudaStream_t s4 = cuda.open_stream();
+  EXPECT_EQ(use_once(3, s4).first, 0u) << "the slots returned first";
+  EXPECT_EQ(waits(), 1u);
+  EXPECT_EQ(use_once(6, s3).first, 3u) << "s2's and its own";
+  EXPECT_EQ(waits(), 2u);
+}
+
+TEST_F(Preference, OneWaitForSeveralBatchesOfOneStream) {
+  make_pool(8);
+  for (int batch = 0; batch < 8; ++batch) use_once(1, s1);
+  EXPECT_EQ(use_once(8, s2).count, 8u);
+  EXPECT_EQ(waits(), 1u);
+  cuda.run_all();
+  EXPECT_EQ(cuda.foreign_ids(), 0u);
+}
+
+TEST_F(Preference, AsksTheOldestEventFirstAndStopsAtTheFirstThatRuns) {
+  make_pool(8);
+  for (int batch = 0; batch < 8; ++batch) use_once(1, s1);
+  EXPECT_EQ(use_once(1, s2).count, 1u);
+  EXPECT_EQ(queries(), 1u) << "none has completed: one question";
+  for (int operation = 0; operation < 9; ++operation) cuda.step(cuda.id_of(s1));
+  EXPECT_EQ(use_once(2, s2).count, 2u);
+  EXPECT_EQ(queries(), 1u + 3u) << "batches 1 and 2 have completed, batch 3 has not, and s2 need not be asked";
+}
+
+TEST_F(Preference, AsksNoMoreStreamsThanItNeeds) {
+  make_pool(2);
+  use_once(1, s1);
+  use_once(1, s2);
+  cuda.run_all();
+  EXPECT_EQ(use_once(1, s3).count, 1u);
+  EXPECT_EQ(queries(), 1u);
+}
+
+TEST_F(Preference, SlotsOfTwoStreamsAreNobodysOwn) {
+  make_pool(4);
+  fake_batch batch = encode(4, s1);
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  consume(batch, s2);
+  release(std::move(batch));
+  const std::uint64_t before = waits();
+  EXPECT_EQ(use_once(4, s1).count, 4u);
+  EXPECT_EQ(waits(), before + 1) << "for s2, not for itself";
+  cuda.run_all();
+  EXPECT_EQ(cuda.foreign_ids(), 0u);
+}
+
+TEST_F(Preference, SlotsOfTwoStreamsAreOwnOnceTheOtherHasCompleted) {
+  make_pool(4);
+  fake_batch batch = encode(4, s1);
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  consume(batch, s2);
+  for (int operation = 0; operation < 2; ++operation) cuda.step(cuda.id_of(s1));
+  release(std::move(batch));
+  for (int operation = 0; operation < 3; ++operation) cuda.step(cuda.id_of(s2));
+  const std::uint64_t before = waits();
+  EXPECT_EQ(use_once(4, s1).count, 4u) << "s1's event has not run, s2's has";
+  EXPECT_EQ(waits(), before);
+}
+
+TEST_F(Preference, UseOnWaitsOnceAndOnlyForOthers) {
+  make_pool(4);
+  fake_batch batch = encode(4, s1);
+  ASSERT_TRUE(maps->use_on(batch.lease, s1, s1).has_value());
+  EXPECT_EQ(waits(), 0u);
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  EXPECT_EQ(waits(), 1u);
+  const auto stranger = maps->use_on(batch.lease, s1, s3);
+  ASSERT_FALSE(stranger.has_value());
+  EXPECT_EQ(stranger.error().code, status::invalid_argument) << "s3 is no stream of the lease";
+  release(std::move(batch));
+}
+
+TEST_F(Preference, AReusedHandleIsAnotherStream) {
+  make_pool(4);
+  use_once(4, s1);
+  cuda.close_stream(s1);
+  const cudaStream_t reused = cuda.open_stream();
+  ASSERT_EQ(reused, s1);
+  use_once(4, reused);
+  EXPECT_EQ(waits(), 1u);
+  cuda.run_all();
+  EXPECT_EQ(cuda.foreign_ids(), 0u);
+}
+
+TEST_F(Preference, ExhaustionSaysWhereTheSlotsAreAndChangesNothing) {
+  make_pool(8);
+  fake_batch held = encode(5, s1);
+  use_once(2, s2);
+  const auto refused = maps->take(4, s3);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::pool_exhausted);
+  EXPECT_EQ(refused.error().found, 4u);
+  EXPECT_EQ(refused.error().slots.capacity, 8u);
+  EXPECT_EQ(refused.error().slots.free, 1u);
+  EXPECT_EQ(refused.error().slots.leased, 5u);
+  EXPECT_EQ(refused.error().slots.pending, 2u);
+  expect_counts(1, 5, 2, 0);
+  EXPECT_EQ(waits(), 0u);
+  EXPECT_EQ(use_once(3, s2).first, 5u) << "and what fits still does";
+  release(std::move(held));
+}
+
+TEST_F(Preference, NoSlotsAreNoLease) {
+  make_pool(4);
+  const auto refused = maps->take(0, s1);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::invalid_argument);
+}
+
+TEST_F(Preference, GrowsRatherThanWaits) {
+  make_pool(4, 12);
+  fake_batch a = encode(4, s1);
+  fake_batch b = encode(3, s2);
+  expect_counts(1, 7, 0, 0);
+  EXPECT_NE(pool::range_of(*a.lease).slab, pool::range_of(*b.lease).slab);
+  release(std::move(a));
+  EXPECT_EQ(use_once(4, s3).count, 4u);
+  EXPECT_EQ(maps->counts().capacity, 12u) << "s1 still runs: the third slab, the last";
+  EXPECT_EQ(waits(), 0u);
+  EXPECT_EQ(maps->device_bytes(), 3 * pool::slab_bytes(4));
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  EXPECT_EQ(waits(), 1u) << "no room to grow is left";
+  release(std::move(b));
+}
+
+TEST_F(Preference, ASlabThatWouldBeTooSmallIsNotAdded) {
+  make_pool(4, 6);
+  fake_batch held = encode(4, s1);
+  const auto refused = maps->take(3, s1);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::pool_exhausted);
+  EXPECT_EQ(maps->counts().capacity, 4u);
+  EXPECT_EQ(use_once(2, s1).slab_capacity, 2u);
+  release(std::move(held));
+}
+
+TEST_F(Preference, WithoutMemoryToGrowItWaits) {
+  make_pool(4, 64);
+  use_once(4, s1);
+  cuda.fail_call(pool_call::allocate, 1, cudaErrorMemoryAllocation);
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  EXPECT_EQ(waits(), 1u);
+  EXPECT_EQ(maps->counts().capacity, 4u);
+}
+
+TEST_F(Preference, WithoutMemoryToGrowAndNothingToWaitForItSaysSo) {
+  make_pool(4, 64);
+  fake_batch held = encode(4, s1);
+  cuda.fail_call(pool_call::allocate, 1, cudaErrorMemoryAllocation);
+  const auto refused = maps->take(4, s2);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::out_of_memory);
+  expect_counts(0, 4, 0, 0);
+  release(std::move(held));
+}
+
+TEST_F(Preference, GenerationsDifferAndThePeakIsKept) {
+  make_pool(8);
+  fake_batch a = encode(3, s1), b = encode(4, s1);
+  EXPECT_NE(pool::generation_of(*a.lease), 0u);
+  EXPECT_NE(pool::generation_of(*a.lease), pool::generation_of(*b.lease));
+  release(std::move(a));
+  release(std::move(b));
+  fake_batch c = encode(3, s1);
+  EXPECT_EQ(maps->peak_in_use(), 7u);
+  EXPECT_EQ(pool::generation_of(*c.lease), 3u);
+  release(std::move(c));
+}
+
+}  // namespace
+}  // namespace tmap::testing

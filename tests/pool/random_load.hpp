@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lib/pool/pool_calls.hpp"
+
+namespace tmap::testing {
+
+struct load_report {
+  std::uint64_t foreign_ids{};
+  std::uint64_t recycled_slots{};  ///< lent beyond the first time
+  std::uint64_t refused_takes{};
+  std::uint64_t replays{};
+  std::uint64_t released_in_captures{};
+  std::string problem;  ///< the first thing that is wrong beside foreign ids; empty when nothing is
+};
+
+/// Batches, graphs and streams that come and go in random order over one pool until `takes` takes were tried, with the
+/// device running in random steps between.
+load_report run_random_load(const pool::pool_calls& calls, std::uint64_t seed, std::uint64_t takes);
+
+}  // namespace tmap::testing

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pool/random_load.hpp"
+
+#include <gtest/gtest.h>
+
+#include "pool/faults.hpp"
+#include "support/scaled.hpp"
+
+// Random orders of everything: no batch ever sees another one's maps, and with a fault in the pool some do.
+
+namespace tmap::testing {
+namespace {
+
+constexpr std::uint64_t takes_of_a_load = 2000;
+
+TEST(RandomLoad, AMillionRecycledSlotsWithoutAForeignId) {
+  const std::uint64_t wanted = scaled(1000000);
+  load_report sum;
+  for (std::uint64_t seed = 1; sum.recycled_slots < wanted; ++seed) {
+    const load_report load = run_random_load(fake_streams::calls(), seed, takes_of_a_load);
+    ASSERT_EQ(load.foreign_ids, 0u) << "seed " << seed;
+    ASSERT_EQ(load.problem, "") << "seed " << seed;
+    sum.recycled_slots += load.recycled_slots;
+    sum.refused_takes += load.refused_takes;
+    sum.replays += load.replays;
+    sum.released_in_captures += load.released_in_captures;
+  }
+  EXPECT_GT(sum.refused_takes, 0u) << "the pool was full at times";
+  EXPECT_GT(sum.replays, 0u);
+  EXPECT_GT(sum.released_in_captures, 0u);
+  RecordProperty("recycled_slots", static_cast<int>(sum.recycled_slots));
+}
+
+class RandomLoadWithFault : public ::testing::TestWithParam<fault> {};
+
+TEST_P(RandomLoadWithFault, ForeignIdsAreSeen) {
+  std::uint64_t foreign_ids = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    foreign_ids += run_random_load(GetParam().calls, seed, takes_of_a_load).foreign_ids;
+  }
+  EXPECT_GT(foreign_ids, 0u);
+  RecordProperty("foreign_ids", static_cast<int>(foreign_ids));
+}
+
+INSTANTIATE_TEST_SUITE_P(Pool, RandomLoadWithFault, ::testing::ValuesIn(faults), name_of);
+INSTANTIATE_TEST_SUITE_P(Captures, RandomLoadWithFault, ::testing::Values(see_no_capture()), name_of);
+
+}  // namespace
+}  // namespace tmap::testing
