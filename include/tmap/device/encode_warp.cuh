@@ -5,10 +5,6 @@
 // global memory. The library's own kernel calls just this; a kernel that computes the shapes may call it in its
 // epilogue. Needs an architecture-specific target such as sm_90a (tensormap.replace, PTX ISA 9.7.9.28).
 
-#if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FAMILY_SPECIFIC__)
-#error "tmap/device/encode_warp.cuh uses tensormap.replace: compile it for an architecture-specific target like sm_90a"
-#endif
-
 #include <tmap/device/map_guard.cuh>
 #include <tmap/device/ptx.cuh>
 #include <tmap/map_patch.hpp>
@@ -172,17 +168,6 @@ class warp_encoder {
     __syncwarp();
   }
 
-  /// Publishes the composed maps one by one (tensormap.cp_fenceproxy, PTX ISA 9.7.13.16). After it the stage is free.
-  __device__ void copy_and_release(tensor_map* slots, std::uint32_t count) {
-    static_assert(Stage::stride_bytes == tensor_map_bytes, "cp_fenceproxy reads maps that are 128-byte aligned");
-    namespace ptx = cuda::ptx;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      ptx::tensormap_cp_fenceproxy(ptx::sem_release, ptx::scope_gpu, &slots[i], stage_.map(i),
-                                   ptx::n32_t<tensor_map_bytes>{});
-    }
-    __syncwarp();
-  }
-
   /// Stores the composed maps with coalesced 16-byte stores. After it the stage is free, but the maps are published
   /// only by `release`, which may follow many stores.
   __device__ void store(tensor_map* slots, std::uint32_t count) {
@@ -235,7 +220,8 @@ __device__ void encode_warp(const map_template& base, const Source& source, tens
                             std::uint32_t count, warp_stage& stage, const Guard& guard) {
   warp_encoder encoder(base, stage);
   encoder.compose(source, first, count, guard);
-  encoder.copy_and_release(slots + first, count);
+  encoder.store(slots + first, count);
+  encoder.release();
 }
 
 }  // namespace tmap::device

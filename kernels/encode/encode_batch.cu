@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#pragma once
-
-// The batch encoder, for any patch source: each source's file instantiates it for the shapes that are worth a kernel.
-
 #include <tmap/device/encode_warp.cuh>
-#include <tmap/encode_status.hpp>
-#include <tmap/map_template.hpp>
+#include <tmap/device/patch_source.cuh>
 
-#include <cuda_runtime_api.h>
+#include <algorithm>
 
-#include <cstdint>
+#include "kernels/launch.hpp"
 
 namespace tmap::kernels {
 namespace {
@@ -117,5 +112,63 @@ cudaError_t launch_rows(const encode_launch<Source>& batch) {
   }
 }
 
+__global__ void reset_header_kernel(batch_header* header) {
+  *header = batch_header{};
+}
+
 }  // namespace
+
+encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors) {
+  constexpr std::uint64_t warps_per_multiprocessor = 4;
+  constexpr std::uint64_t most = 16;
+  const std::uint64_t warps = multiprocessors * warps_per_multiprocessor;
+  return {static_cast<std::uint32_t>(std::clamp<std::uint64_t>((count + warps - 1) / warps, 1, most))};
+}
+
+cudaError_t launch_header_reset(batch_header* header, cudaStream_t stream) {
+  reset_header_kernel<<<1, 1, 0, stream>>>(header);
+  return cudaGetLastError();
+}
+
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+  const device::patch_array_reader reader(source, base.fields);
+  return launch_extents<device::patch_array_reader>({base, reader, options, slots, count, plan.maps_per_warp, stream});
+}
+
+cudaError_t encode_kernel_image() {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, encode_kernel<device::any_shape, device::patch_array_reader>);
+}
+
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+  const device::patch_columns_reader reader(source, base.fields);
+  return launch_extents<device::patch_columns_reader>(
+      {base, reader, options, slots, count, plan.maps_per_warp, stream});
+}
+
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const compact_columns& source,
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+  const device::compact_columns_reader reader(source, base.fields);
+  return launch_extents<device::compact_columns_reader>(
+      {base, reader, options, slots, count, plan.maps_per_warp, stream});
+}
+
+template <class Offset>
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
+                          const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
+                          const encode_options& options) {
+  const device::ragged_rows_reader<Offset> reader(source, begins);
+  return launch_rows<device::ragged_rows_reader<Offset>>(
+      {base, reader, options, slots, count, plan.maps_per_warp, stream});
+}
+
+template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int32_t>&,
+                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t,
+                                   const encode_options&);
+template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int64_t>&,
+                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t,
+                                   const encode_options&);
+
 }  // namespace tmap::kernels
