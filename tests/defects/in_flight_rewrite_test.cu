@@ -88,6 +88,7 @@ __global__ void run_pipeline(const __grid_constant__ map_template base, const __
     tensor_map* const slot = slots + turn % shape.ring;
     device::encode_warp(
         base, [&](std::uint64_t) { return source(turn); }, slot, 0, 1, memory.stage, device::map_guard{&safe_page});
+    __syncwarp();
     if (threadIdx.x == 0) issue_turn(memory, slow, slot, turn % shape.in_flight);
     __syncwarp();
   }
