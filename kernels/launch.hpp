@@ -56,6 +56,8 @@ cudaError_t launch_update(const encode_plan& plan, const map_template& base, con
                           const update_target& target, cudaStream_t stream, const encode_options& options);
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_columns& source,
                           const update_target& target, cudaStream_t stream, const encode_options& options);
+cudaError_t launch_update(const encode_plan& plan, const map_template& base, const compact_columns& source,
+                          const update_target& target, cudaStream_t stream, const encode_options& options);
 
 /// table[i] = offset + from.slot_index(i).
 cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream);

@@ -115,6 +115,8 @@ class TMAP_API map_service {
                            cuda::stream_ref stream, const encode_request& request = {});
   result<map_batch> encode(const map_template& base, const patch_columns& source, std::uint64_t count,
                            cuda::stream_ref stream, const encode_request& request = {});
+  result<map_batch> encode(const map_template& base, const compact_columns& source, std::uint64_t count,
+                           cuda::stream_ref stream, const encode_request& request = {});
   result<map_batch> encode(const map_template& base, const ragged_rows<std::int32_t>& source, std::uint64_t count,
                            cuda::stream_ref stream, const encode_request& request = {});
   result<map_batch> encode(const map_template& base, const ragged_rows<std::int64_t>& source, std::uint64_t count,
@@ -130,6 +132,8 @@ class TMAP_API map_service {
                            const patch_array& source, cuda::stream_ref stream, const encode_request& request = {});
   result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
                            const patch_columns& source, cuda::stream_ref stream, const encode_request& request = {});
+  result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
+                           const compact_columns& source, cuda::stream_ref stream, const encode_request& request = {});
 
   /// Fresh slots for a kernel that encodes for itself (`encode_warp` with the batch's `writer()`), to be launched on
   /// `stream` next. Fails as `encode` does.

@@ -160,6 +160,11 @@ cudaError_t launch_update(const encode_plan& plan, const map_template& base, con
   return launch(base, device::patch_columns_reader(source, base.fields), options, target, plan.maps_per_warp, stream);
 }
 
+cudaError_t launch_update(const encode_plan& plan, const map_template& base, const compact_columns& source,
+                          const update_target& target, cudaStream_t stream, const encode_options& options) {
+  return launch(base, device::compact_columns_reader(source, base.fields), options, target, plan.maps_per_warp, stream);
+}
+
 cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream) {
   share_kernel<<<blocks_for(from.count), block_threads, 0, stream>>>(from, offset, table);
   return cudaGetLastError();

@@ -25,17 +25,32 @@ inline result<void> check_source(const map_template& base, const patch_array& so
   return base.fields == 0 ? result<void>{} : check_device_array(source.patches, alignof(map_patch));
 }
 
-inline result<void> check_source(const map_template& base, const patch_columns& source) {
+// Two kinds of columns, which name their parts differently.
+inline const void* address_column(const patch_columns& source) {
+  return source.global_address;
+}
+inline const void* address_column(const compact_columns& source) {
+  return source.address_units;
+}
+inline const void* stride_column(const patch_columns& source, std::uint32_t index) {
+  return source.global_stride_bytes[index];
+}
+inline const void* stride_column(const compact_columns& source, std::uint32_t index) {
+  return source.global_stride_units[index];
+}
+
+template <class Columns>
+result<void> check_source(const map_template& base, const Columns& source) {
   const patch_fields known = patch_extents(base.spec.rank);
   if ((base.fields & ~known) != 0) return invalid_argument(base.fields, known);
   result<void> checked;
-  const auto check_column = [&](patch_fields field, const std::uint64_t* column) {
-    if (checked && (base.fields & field) != 0) checked = check_device_array(column, alignof(std::uint64_t));
+  const auto check_column = [&](patch_fields field, const void* column) {
+    if (checked && (base.fields & field) != 0) checked = check_device_array(column, alignof(*source.global_dim[0]));
   };
-  check_column(patch_address, source.global_address);
+  check_column(patch_address, address_column(source));
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
     check_column(patch_dim(axis), source.global_dim[axis]);
-    if (axis + 1 < max_rank) check_column(patch_stride(axis), source.global_stride_bytes[axis]);
+    if (axis + 1 < max_rank) check_column(patch_stride(axis), stride_column(source, axis));
   }
   return checked;
 }

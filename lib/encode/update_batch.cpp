@@ -45,4 +45,11 @@ result<void> update_batch_async(const map_template& base, const patch_columns& s
   return update_checked(base, source, target, stream, options);
 }
 
+result<void> update_batch_async(const map_template& base, const compact_columns& source,
+                                const kernels::update_target& target, cudaStream_t stream,
+                                const encode_options& options) {
+  const support::trace_range range{"tmap encode changed maps"};
+  return update_checked(base, source, target, stream, options);
+}
+
 }  // namespace tmap

@@ -21,5 +21,8 @@ result<void> update_batch_async(const map_template& base, const patch_array& sou
 result<void> update_batch_async(const map_template& base, const patch_columns& source,
                                 const kernels::update_target& target, cudaStream_t stream,
                                 const encode_options& options);
+result<void> update_batch_async(const map_template& base, const compact_columns& source,
+                                const kernels::update_target& target, cudaStream_t stream,
+                                const encode_options& options);
 
 }  // namespace tmap

@@ -57,6 +57,8 @@ template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_
                                         std::uint64_t, cudaStream_t, const encode_request&);
 template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_template&, const patch_columns&,
                                         std::uint64_t, cudaStream_t, const encode_request&);
+template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_template&, const compact_columns&,
+                                        std::uint64_t, cudaStream_t, const encode_request&);
 template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_template&,
                                         const ragged_rows<std::int32_t>&, std::uint64_t, cudaStream_t,
                                         const encode_request&);

@@ -59,6 +59,11 @@ result<map_batch> map_service::encode(const map_template& base, const patch_colu
   return made_by(core_, [&] { return service::encode_batch(core_, base, source, count, stream.get(), request); });
 }
 
+result<map_batch> map_service::encode(const map_template& base, const compact_columns& source, std::uint64_t count,
+                                      cuda::stream_ref stream, const encode_request& request) {
+  return made_by(core_, [&] { return service::encode_batch(core_, base, source, count, stream.get(), request); });
+}
+
 result<map_batch> map_service::encode(const map_template& base, const ragged_rows<std::int32_t>& source,
                                       std::uint64_t count, cuda::stream_ref stream, const encode_request& request) {
   return made_by(core_, [&] { return service::encode_batch(core_, base, source, count, stream.get(), request); });
@@ -78,6 +83,13 @@ result<map_batch> map_service::update(const map_batch& batch, const changed_maps
 
 result<map_batch> map_service::update(const map_batch& batch, const changed_maps& changed, const map_template& base,
                                       const patch_columns& source, cuda::stream_ref stream,
+                                      const encode_request& request) {
+  return made_by(core_,
+                 [&] { return service::update_batch(core_, batch, changed, base, source, stream.get(), request); });
+}
+
+result<map_batch> map_service::update(const map_batch& batch, const changed_maps& changed, const map_template& base,
+                                      const compact_columns& source, cuda::stream_ref stream,
                                       const encode_request& request) {
   return made_by(core_,
                  [&] { return service::update_batch(core_, batch, changed, base, source, stream.get(), request); });

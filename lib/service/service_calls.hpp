@@ -48,6 +48,7 @@ struct service_calls {
                                        std::uint64_t count, cudaStream_t stream, const encode_options& options);
   encode_call<patch_array> encode_array;
   encode_call<patch_columns> encode_columns;
+  encode_call<compact_columns> encode_compact;
   encode_call<ragged_rows<std::int32_t>> encode_rows_32;
   encode_call<ragged_rows<std::int64_t>> encode_rows_64;
 
@@ -57,6 +58,7 @@ struct service_calls {
                                        const encode_options& options);
   update_call<patch_array> update_array;
   update_call<patch_columns> update_columns;
+  update_call<compact_columns> update_compact;
   cudaError_t (*share)(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream);
   cudaError_t (*gather)(const map_batch_ref& from, tensor_map* slots, map_status* statuses, cudaStream_t stream);
 
@@ -67,10 +69,12 @@ struct service_calls {
 
   encode_call<patch_array> encode_of(const patch_array&) const { return encode_array; }
   encode_call<patch_columns> encode_of(const patch_columns&) const { return encode_columns; }
+  encode_call<compact_columns> encode_of(const compact_columns&) const { return encode_compact; }
   encode_call<ragged_rows<std::int32_t>> encode_of(const ragged_rows<std::int32_t>&) const { return encode_rows_32; }
   encode_call<ragged_rows<std::int64_t>> encode_of(const ragged_rows<std::int64_t>&) const { return encode_rows_64; }
   update_call<patch_array> update_of(const patch_array&) const { return update_array; }
   update_call<patch_columns> update_of(const patch_columns&) const { return update_columns; }
+  update_call<compact_columns> update_of(const compact_columns&) const { return update_compact; }
 };
 
 const service_calls& real_service_calls();

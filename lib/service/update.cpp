@@ -139,5 +139,8 @@ template result<map_batch> update_batch(const std::shared_ptr<core>&, const map_
                                         const map_template&, const patch_array&, cudaStream_t, const encode_request&);
 template result<map_batch> update_batch(const std::shared_ptr<core>&, const map_batch&, const changed_maps&,
                                         const map_template&, const patch_columns&, cudaStream_t, const encode_request&);
+template result<map_batch> update_batch(const std::shared_ptr<core>&, const map_batch&, const changed_maps&,
+                                        const map_template&, const compact_columns&, cudaStream_t,
+                                        const encode_request&);
 
 }  // namespace tmap::service

@@ -25,6 +25,18 @@ map_patch patch_at(const patch_columns& source, const map_template& base, std::u
   return patch;
 }
 
+map_patch patch_at(const compact_columns& source, const map_template& base, std::uint64_t i) {
+  map_patch patch{};
+  if (base.fields & patch_address) patch.global_address = source.base_address + 16ull * source.address_units[i];
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    if (base.fields & patch_dim(axis)) patch.global_dim[axis] = source.global_dim[axis][i];
+    if (axis + 1 < max_rank && base.fields & patch_stride(axis)) {
+      patch.global_stride_bytes[axis] = 16ull * source.global_stride_units[axis][i];
+    }
+  }
+  return patch;
+}
+
 template <class Offset>
 map_patch patch_at(const ragged_rows<Offset>& source, const map_template& base, std::uint64_t i) {
   const auto offset = [&](std::uint64_t at) { return static_cast<std::uint64_t>(source.offsets[at]); };
@@ -74,6 +86,16 @@ void count_verdict(map_status status, std::uint32_t map, const encode_options& o
   if (!status.is_bad()) return;
   ++options.header->bad_count;
   options.header->first_bad = std::min(options.header->first_bad, map);
+}
+
+result<map_template> codec_template(const tensor_spec& spec, patch_fields fields) {
+  result<map_template> base = make_zeroed_template(spec, fields);
+  if (!base) return base;
+  base->spec.l2_promotion = spec.l2_promotion;
+  const result<tensor_map> map = encode_bits(base->spec);
+  if (!map) return failure{map.error()};
+  base->map = *map;
+  return base;
 }
 
 }  // namespace tmap::testing

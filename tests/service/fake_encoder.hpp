@@ -12,11 +12,15 @@
 
 namespace tmap::testing {
 
+/// As `make_template`, by the codec.
+result<map_template> codec_template(const tensor_spec& spec, patch_fields fields);
+
 /// What safe empty maps point to.
 inline constexpr std::uint64_t fake_page = 1 << 16;
 
 map_patch patch_at(const patch_array& source, const map_template& base, std::uint64_t i);
 map_patch patch_at(const patch_columns& source, const map_template& base, std::uint64_t i);
+map_patch patch_at(const compact_columns& source, const map_template& base, std::uint64_t i);
 template <class Offset>
 map_patch patch_at(const ragged_rows<Offset>& source, const map_template& base, std::uint64_t i);
 

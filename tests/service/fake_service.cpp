@@ -2,7 +2,6 @@
 #include "service/fake_service.hpp"
 
 #include <tmap/decode.hpp>
-#include <tmap/log.hpp>
 
 #include <atomic>
 #include <cstdlib>
@@ -154,11 +153,16 @@ struct fake_calls {
       }
     });
   }
-  static cudaError_t open_slots(slot_record*, std::uint64_t, std::uint32_t, hazard_log*, cudaStream_t) {
-    return code_of([] {});
+  static cudaError_t open_slots(slot_record* records, std::uint64_t count, std::uint32_t generation, hazard_log* log,
+                                cudaStream_t) {
+    return code_of([&] {
+      for (std::uint64_t i = 0; i < count; ++i) records[i] = {generation, 0, log};
+    });
   }
-  static cudaError_t publish_slots(slot_record*, std::uint64_t, std::uint32_t, cudaStream_t) {
-    return code_of([] {});
+  static cudaError_t publish_slots(slot_record* records, std::uint64_t count, std::uint32_t, cudaStream_t) {
+    return code_of([&] {
+      for (std::uint64_t i = 0; i < count; ++i) records[i].edition |= edition_published;
+    });
   }
 
   static service::service_calls table() {
@@ -181,10 +185,12 @@ struct fake_calls {
             driver_template,
             encode<patch_array>,
             encode<patch_columns>,
+            encode<compact_columns>,
             encode<ragged_rows<std::int32_t>>,
             encode<ragged_rows<std::int64_t>>,
             update<patch_array>,
             update<patch_columns>,
+            update<compact_columns>,
             share,
             gather,
             open_slots,
@@ -247,40 +253,4 @@ void fake_machine::fail_call(std::uint64_t n, cudaError_t code) {
 bool fake_machine::is_clean() const {
   return host_blocks() == 0 && private_streams == 0 && streams.live_allocations() == 0 && streams.live_events() == 0;
 }
-
-result<map_template> codec_template(const tensor_spec& spec, patch_fields fields) {
-  result<map_template> base = make_zeroed_template(spec, fields);
-  if (!base) return base;
-  base->spec.l2_promotion = spec.l2_promotion;
-  const result<tensor_map> map = encode_bits(base->spec);
-  if (!map) return failure{map.error()};
-  base->map = *map;
-  return base;
-}
-
-log_lines::log_lines() {
-  set_log_callback(
-      [](log_level level, const char* text, void* user) {
-        static_cast<log_lines*>(user)->lines_.push_back({level, text});
-      },
-      this);
-}
-
-log_lines::~log_lines() {
-  set_log_callback(nullptr, nullptr);
-}
-
-std::uint64_t log_lines::count(log_level level) const {
-  std::uint64_t found = 0;
-  for (const line& each : lines_) found += each.level == level ? 1 : 0;
-  return found;
-}
-
-bool log_lines::has(log_level level, const std::string& part) const {
-  for (const line& each : lines_) {
-    if (each.level == level && each.text.find(part) != std::string::npos) return true;
-  }
-  return false;
-}
-
 }  // namespace tmap::testing

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/log.hpp>
 #include <tmap/map_service.hpp>
 #include <tmap/map_template.hpp>
 
 #include <cstdint>
 #include <mutex>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "lib/service/service_calls.hpp"
 #include "support/fake_streams.hpp"
@@ -64,26 +61,6 @@ class fake_machine {
   std::uint64_t made_{};
   std::uint64_t countdown_{};
   cudaError_t code_{};
-};
-
-/// As `make_template`, by the codec.
-result<map_template> codec_template(const tensor_spec& spec, patch_fields fields);
-
-/// What is logged while it lives.
-class log_lines {
- public:
-  log_lines();
-  ~log_lines();
-  std::uint64_t count(log_level level) const;
-  bool has(log_level level, const std::string& part) const;
-  void clear() { lines_.clear(); }
-
- private:
-  struct line {
-    log_level level;
-    std::string text;
-  };
-  std::vector<line> lines_;
 };
 
 }  // namespace tmap::testing

@@ -11,6 +11,7 @@
 #include "lib/service/create_service.hpp"
 #include "service/fake_encoder.hpp"
 #include "service/fake_service.hpp"
+#include "service/log_lines.hpp"
 
 namespace tmap::testing {
 
