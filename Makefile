@@ -24,6 +24,7 @@ bench: configure
 	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench use_bench
 	$(BUILD)/apps/bench/encode_bench
 	$(BUILD)/apps/bench/use_bench
+	python3 apps/bench/triton_descriptors.py
 
 format:
 	git ls-files '*.hpp' '*.cpp' '*.cuh' '*.cu' '*.h' | xargs clang-format -i

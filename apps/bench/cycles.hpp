@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Cycle counts that the threads of a kernel write down, and the host's medians and table rows of them.
+// Cycle counts that the threads of a kernel write down, and the host's medians of them.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/timing.hpp"
+#include "apps/bench/require.hpp"
 
 namespace tmap::bench {
 
@@ -54,19 +54,5 @@ class cycle_counts {
  private:
   std::vector<std::uint32_t> values_;
 };
-
-inline void print_row(const std::string& name, const std::vector<std::string>& cells) {
-  std::printf("| %s |", name.c_str());
-  for (const std::string& cell : cells) std::printf(" %s |", cell.c_str());
-  std::printf("\n");
-}
-
-inline void print_head(const char* title, const char* name, const std::vector<std::string>& columns) {
-  std::printf("\n%s\n\n", title);
-  print_row(name, columns);
-  std::printf("|---|");
-  for (std::size_t i = 0; i < columns.size(); ++i) std::printf("---|");
-  std::printf("\n");
-}
 
 }  // namespace tmap::bench

@@ -1,85 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the benchmarks share: medians, device arrays, and the head of a report.
+// The ways to time, each a median, on a stream of the timer's own. `enqueue` is called with that stream.
 
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <vector>
+
+#include "apps/bench/require.hpp"
 
 namespace tmap::bench {
 
-inline void require(bool holds) {
-  if (holds) return;
-  std::fprintf(stderr, "benchmark failed: %s\n", cudaGetErrorString(cudaGetLastError()));
-  std::exit(1);
-}
-
 inline double median(std::vector<double> times) {
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
+  require(!times.empty());
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
 }
 
-/// Median time of what `enqueue` puts on the default stream, by events around it.
-template <class Enqueue>
-double median_microseconds(const Enqueue& enqueue) {
-  constexpr int warm_up = 5;
-  constexpr int repeats = 51;
-  cudaEvent_t start = nullptr;
-  cudaEvent_t stop = nullptr;
-  require(cudaEventCreate(&start) == cudaSuccess && cudaEventCreate(&stop) == cudaSuccess);
-  std::vector<double> times;
-  for (int i = -warm_up; i < repeats; ++i) {
-    cudaEventRecord(start);
-    enqueue();
-    cudaEventRecord(stop);
-    require(cudaEventSynchronize(stop) == cudaSuccess);
-    float milliseconds = 0;
-    cudaEventElapsedTime(&milliseconds, start, stop);
-    if (i >= 0) times.push_back(milliseconds * 1000.0);
+/// What `enqueue` puts on a stream, `times` times, as a graph.
+class captured_graph {
+ public:
+  template <class Enqueue>
+  captured_graph(cudaStream_t stream, const Enqueue& enqueue, int times) {
+    require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    for (int i = 0; i < times; ++i) enqueue(stream);
+    require(cudaStreamEndCapture(stream, &graph_));
   }
-  cudaEventDestroy(start);
-  cudaEventDestroy(stop);
-  return median(times);
-}
+  ~captured_graph() { cudaGraphDestroy(graph_); }
+  captured_graph(const captured_graph&) = delete;
+  captured_graph& operator=(const captured_graph&) = delete;
 
-/// Median time of `work`, which waits for the device itself, by the host's clock.
-template <class Work>
-double median_host_microseconds(const Work& work) {
-  std::vector<double> times;
-  for (int i = 0; i < 21; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+  cudaGraph_t get() const { return graph_; }
+
+ private:
+  cudaGraph_t graph_{};
+};
+
+/// Microseconds of one thing, timed in two ways.
+struct ways {
+  double stream;
+  double graph;
+};
+
+class timer {
+ public:
+  timer() {
+    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    require(cudaEventCreate(&start_));
+    require(cudaEventCreate(&stop_));
+  }
+  ~timer() {
+    cudaEventDestroy(start_);
+    cudaEventDestroy(stop_);
+    cudaStreamDestroy(stream_);
+  }
+  timer(const timer&) = delete;
+  timer& operator=(const timer&) = delete;
+
+  cudaStream_t stream() const { return stream_; }
+  void drain() const { require(cudaStreamSynchronize(stream_)); }
+
+  /// By events around what one call enqueues on the idle stream. Where that takes the GPU less time than the host needs
+  /// to enqueue it, the host's time is in it.
+  template <class Enqueue>
+  double stream_microseconds(const Enqueue& enqueue) const {
+    return median_of(201, [&] { return between_events([&] { enqueue(stream_); }); });
+  }
+
+  /// One of a hundred in a row: events around a graph that holds them all.
+  template <class Enqueue>
+  double graph_microseconds(const Enqueue& enqueue) const {
+    constexpr int chain = 100;
+    const captured_graph graph(stream_, enqueue, chain);
+    cudaGraphExec_t executable = nullptr;
+    require(cudaGraphInstantiate(&executable, graph.get(), 0));
+    require(cudaGraphUpload(executable, stream_));
+    const double time =
+        median_of(25, [&] { return between_events([&] { require(cudaGraphLaunch(executable, stream_)); }) / chain; });
+    require(cudaGraphExecDestroy(executable));
+    return time;
+  }
+
+  template <class Enqueue>
+  ways both(const Enqueue& enqueue) const {
+    return {stream_microseconds(enqueue), graph_microseconds(enqueue)};
+  }
+
+  /// The call alone, by the host's clock: it only enqueues.
+  template <class Enqueue>
+  std::vector<double> host_times(const Enqueue& enqueue) const {
+    constexpr int repeats = 1000;
+    constexpr int drained_every = 25;
+    std::vector<double> times;
+    for (int i = -drained_every; i < repeats; ++i) {
+      if (i % drained_every == 0) drain();
+      const double time = host_microseconds([&] { enqueue(stream_); });
+      if (i >= 0) times.push_back(time);
+    }
+    drain();
+    return times;
+  }
+
+  /// From the call until all it enqueued has run, by the host's clock.
+  template <class Enqueue>
+  double end_to_end_microseconds(const Enqueue& enqueue) const {
+    return median_of(51, [&] {
+      return host_microseconds([&] {
+        enqueue(stream_);
+        drain();
+      });
+    });
+  }
+
+ private:
+  template <class Measure>
+  static double median_of(int repeats, const Measure& measure) {
+    constexpr int warm_up = 3;
+    std::vector<double> times;
+    for (int i = -warm_up; i < repeats; ++i) {
+      const double time = measure();
+      if (i >= 0) times.push_back(time);
+    }
+    return median(times);
+  }
+
+  template <class Work>
+  double between_events(const Work& work) const {
+    require(cudaEventRecord(start_, stream_));
     work();
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    require(cudaEventRecord(stop_, stream_));
+    require(cudaEventSynchronize(stop_));
+    float milliseconds = 0;
+    require(cudaEventElapsedTime(&milliseconds, start_, stop_));
+    return milliseconds * 1000.0;
   }
-  return median(times);
-}
 
-template <class T>
-T* on_device(const std::vector<T>& values) {
-  T* data = nullptr;
-  require(cudaMalloc(reinterpret_cast<void**>(&data), values.size() * sizeof(T)) == cudaSuccess);
-  require(cudaMemcpy(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice) == cudaSuccess);
-  return data;
-}
+  template <class Work>
+  static double host_microseconds(const Work& work) {
+    using clock = std::chrono::steady_clock;
+    const auto start = clock::now();
+    work();
+    return std::chrono::duration<double, std::micro>(clock::now() - start).count();
+  }
 
-inline std::uint32_t multiprocessors() {
-  int value = 0;
-  require(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0) == cudaSuccess);
-  return static_cast<std::uint32_t>(value);
-}
-
-inline void print_device() {
-  cudaDeviceProp properties{};
-  int driver = 0;
-  require(cudaGetDeviceProperties(&properties, 0) == cudaSuccess && cudaDriverGetVersion(&driver) == cudaSuccess);
-  std::printf("%s, %u multiprocessors, CUDA %d.%d driver\n", properties.name, multiprocessors(), driver / 1000,
-              driver % 1000 / 10);
-}
+  cudaStream_t stream_{};
+  cudaEvent_t start_{};
+  cudaEvent_t stop_{};
+};
 
 }  // namespace tmap::bench

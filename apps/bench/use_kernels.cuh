@@ -11,7 +11,7 @@
 #include <cuda/atomic>
 #include <cuda/ptx>
 
-#include "bench/cycles.hpp"
+#include "apps/bench/cycles.hpp"
 
 namespace tmap::bench {
 namespace {
@@ -28,6 +28,7 @@ struct map_set {
   tensor_map maps[located_maps];
 };
 __constant__ map_set constant_maps;
+__device__ device::guard_page page;
 
 /// What every kernel is given.
 struct inputs {
@@ -363,6 +364,7 @@ __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant
                         const __grid_constant__ device::patch_array_reader source, tensor_map* slots, bool encodes) {
   __shared__ workspace shared;
   __shared__ device::warp_stage stage;
+  const device::map_guard trusted{.page = &page, .trusted = true};
   timed_loads loads(in.all_tiles, shared);
   const bool leads = threadIdx.x == 0;
   for (std::uint32_t i = 0; i < in.log.samples; ++i) {
@@ -370,7 +372,8 @@ __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant
     if (leads) loads.warm(in.tile(i));
     __syncwarp();
     const std::uint32_t encoding = timed([&] {
-      if (encodes) device::encode_warp(base, source, slots, slot, 1, stage, device::trusted_patches{});
+      if (encodes) device::encode_warp(base, source, slots, slot, 1, stage, trusted);
+      __syncwarp();
     });
     if (leads) {
       const std::uint32_t acquiring = timed([&] { device::acquire(slots + slot); });

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The batches that the tables encode: plausible packed tensors at addresses where nothing lies, for nothing is copied.
+
+#include <tmap/encode_batch.hpp>
+#include <tmap/map_patch.hpp>
+#include <tmap/map_template.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "apps/bench/arrays.hpp"
+
+namespace tmap::bench {
+
+inline constexpr std::uint64_t sizes[] = {1, 32, 256, 4096, 65536, 1048576};
+
+/// What each map of a batch changes.
+struct patch_case {
+  const char* name;
+  std::uint32_t rank;
+  patch_fields fields;
+};
+inline constexpr patch_case few{"few", 2, patch_extents(2)};
+inline constexpr patch_case extents{"extents, rank 5", 5, patch_extents(5)};
+inline constexpr patch_case everything{"all", 5, patch_everything(5)};
+inline constexpr patch_case rows{"rows", 2, patch_address | patch_dim(1)};
+
+/// Where the first tensor lies.
+inline constexpr std::uint64_t first_address = std::uint64_t{1} << 30;
+
+map_template make_base(const patch_case& shape);
+
+/// Good for every case: the fields a case does not change are there and not read.
+std::vector<map_patch> make_patches(std::uint64_t count);
+
+/// A batch on the device.
+class batch {
+ public:
+  batch(const patch_case& shape, const std::vector<map_patch>& patches);
+
+  const map_template& base() const { return base_; }
+  std::uint64_t count() const { return patches_.size(); }
+  patch_array source() const { return {patches_.get()}; }
+  tensor_map* slots() const { return slots_.get(); }
+  void encode(cudaStream_t stream, const encode_options& options = {}) const;
+
+ private:
+  map_template base_;
+  device_array<map_patch> patches_;
+  device_array<tensor_map> slots_;
+};
+
+/// What the encoder found in a batch that `encode(stream, options)` encodes. Waits.
+template <class Encode>
+batch_header header_of(const Encode& encode) {
+  const device_array<batch_header> header(1);
+  encode(cudaStream_t{}, encode_options{.header = header.get()});
+  return header.read().front();
+}
+
+/// That a benchmark measures what it says: no map of the batch may be refused or empty.
+template <class Encode>
+void require_good(const Encode& encode) {
+  const batch_header found = header_of(encode);
+  require(found.bad_count == 0 && found.empty_count == 0);
+}
+
+}  // namespace tmap::bench

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The GPU that a benchmark runs on.
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+
+#include "apps/bench/arrays.hpp"
+
+namespace tmap::bench {
+
+inline bool has_hopper() {
+  int major = 0;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major == 9;
+}
+
+inline std::uint32_t multiprocessors() {
+  int value = 0;
+  require(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));
+  return static_cast<std::uint32_t>(value);
+}
+
+inline void print_device() {
+  cudaDeviceProp properties{};
+  int driver = 0;
+  require(cudaGetDeviceProperties(&properties, 0));
+  require(cudaDriverGetVersion(&driver));
+  std::printf("%s, %u multiprocessors, CUDA %d.%d driver\n", properties.name, multiprocessors(), driver / 1000,
+              driver % 1000 / 10);
+}
+
+/// Keeps the GPU busy until its clocks have left their idle state.
+inline void wake_device() {
+  using clock = std::chrono::steady_clock;
+  const device_array<unsigned char> memory(std::size_t{256} << 20);
+  const auto end = clock::now() + std::chrono::milliseconds{500};
+  while (clock::now() < end) memory.fill(0);
+}
+
+}  // namespace tmap::bench
