@@ -48,7 +48,8 @@ std::string count_text(std::uint64_t count) {
 }
 
 std::string rate_text(std::uint64_t count, double microseconds) {
-  return fmt::format("{:.4g} M/s", static_cast<double>(count) / microseconds);
+  const double millions = static_cast<double>(count) / microseconds;
+  return fmt::format("{:.{}f} M/s", millions, millions < 1 ? 3 : millions < 100 ? 1 : 0);
 }
 
 }  // namespace tmap::bench

@@ -99,7 +99,7 @@ def print_way(way, measure, batches):
     print("|---|---|---|---|---|")
     for batch in batches:
         mapped, plain = (measure(lambda: batch.run(kernel)) for kernel in (sum_through_maps, sum_through_pointers))
-        rate = f"{batch.count / (mapped - plain):.4g}" if mapped > plain else "-"
+        rate = f"{batch.count / (mapped - plain):.2f}" if mapped > plain else "-"
         print(f"| {batch.count:,} | {mapped:.2f} | {plain:.2f} | {mapped - plain:+.2f} | {rate} |", flush=True)
 
 
