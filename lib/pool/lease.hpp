@@ -15,8 +15,9 @@ class lease {
       : slots(lent), range(place), generation(lent->generation), pool_(std::move(pool)) {}
 
   /// Null where the lease is not used on that stream.
-  stream_use* use_of(stream_id id) {
-    const auto use = std::find_if(uses.begin(), uses.end(), [&](const stream_use& known) { return known.id == id; });
+  stream_use* use_of(const stream_use& now) {
+    const auto use =
+        std::find_if(uses.begin(), uses.end(), [&](const stream_use& known) { return is_same_stream(known, now); });
     return use == uses.end() ? nullptr : &*use;
   }
 

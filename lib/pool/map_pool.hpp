@@ -38,12 +38,19 @@ using lease_ptr = std::shared_ptr<lease>;
 
 using capture_id = unsigned long long;
 
-/// A stream that a lease is used on, and the capture in which it came there: 0 outside of any.
+/// A stream that a lease is used on, and the capture in which it came there: 0 outside of any. A stream that is being
+/// captured may not be asked for its id, which is then 0.
 struct stream_use {
   cudaStream_t stream;
   stream_id id;
   capture_id capture;
 };
+
+/// By the ids where both are known: the handle of a stream that is gone may be another's. Of a lease's streams none is
+/// gone.
+inline bool is_same_stream(const stream_use& a, const stream_use& b) {
+  return a.id != 0 && b.id != 0 ? a.id == b.id : a.stream == b.stream;
+}
 
 /// Lends contiguous slots and takes them back in stream order: bookkeeping on the host, events on the device. Only
 /// growth and the end may wait for the device, since they allocate and free. Thread-safe.

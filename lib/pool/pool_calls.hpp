@@ -17,6 +17,7 @@ struct pool_calls {
   cudaError_t (*record_event)(cudaEvent_t event, cudaStream_t stream);
   cudaError_t (*query_event)(cudaEvent_t event);
   cudaError_t (*wait_event)(cudaStream_t stream, cudaEvent_t event);
+  /// Not of a stream that is being captured: the question would break the capture (CUDA 13.0).
   cudaError_t (*stream_id)(cudaStream_t stream, unsigned long long* id);
   /// `graph` is the graph being captured, null when the stream is not captured.
   cudaError_t (*captured_graph)(cudaStream_t stream, cudaGraph_t* graph);

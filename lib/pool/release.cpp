@@ -32,19 +32,20 @@ result<void> map_pool::end(const lease& lease) {
 /// Puts an event behind the lease's last use on a stream, now or later. On failure it never gets one, and the slots
 /// stay pending.
 result<void> map_pool::mark_end(holding* slots, const stream_use& use) {
-  unsigned long long id{};
-  TMAP_TRY_CUDA(calls_.stream_id(use.stream, &id));
   capture_id capture{};
   const cudaError_t asked = calls_.capture_id(use.stream, &capture);
   const bool forbidden = asked == cudaErrorStreamCaptureImplicit || asked == cudaErrorStreamCaptureInvalidated;
   if (forbidden) support::clear_last_error();
   if (!forbidden) TMAP_TRY_CUDA(asked);
 
-  if (id == use.id && capture != 0 && capture == use.capture) {
+  if (capture != 0 && capture == use.capture) {
     ledger_.pass(slots);
     return {};
   }
-  if (id != use.id || forbidden || capture != 0) {
+  unsigned long long id{};
+  if (!forbidden && capture == 0) TMAP_TRY_CUDA(calls_.stream_id(use.stream, &id));
+  const stream_use now{use.stream, id, capture};
+  if (forbidden || capture != 0 || !is_same_stream(use, now)) {
     late_uses_.push_back({slots, use});
     return {};
   }
@@ -54,7 +55,7 @@ result<void> map_pool::mark_end(holding* slots, const stream_use& use) {
     ledger_.idle_events().push_back(*event);
     return failure{support::runtime_error(code)};
   }
-  ledger_.mark(slots, use.id, *event);
+  ledger_.mark(slots, now.id, *event);
   return {};
 }
 

@@ -30,10 +30,10 @@ result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream) {
 
 /// The stream as it is now.
 result<stream_use> map_pool::look_at(cudaStream_t stream) const {
-  unsigned long long id{};
-  TMAP_TRY_CUDA(calls_.stream_id(stream, &id));
   capture_id capture{};
   TMAP_TRY_CUDA(calls_.capture_id(stream, &capture));
+  unsigned long long id{};
+  if (capture == 0) TMAP_TRY_CUDA(calls_.stream_id(stream, &id));
   return stream_use{stream, id, capture};
 }
 
@@ -134,17 +134,17 @@ result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaS
   if (!source) return failure{source.error()};
   const result<stream_use> target = look_at(stream);
   if (!target) return failure{target.error()};
-  const stream_use* const origin = lease->use_of(source->id);
+  const stream_use* const origin = lease->use_of(*source);
   if (origin == nullptr) return failure{error{.code = status::invalid_argument}};
 
   const bool in_step = source->capture == origin->capture;  // else the graph of `home` began after the lease came there
   const capture_id capture = target->capture == 0 && in_step ? source->capture : target->capture;
-  stream_use* const known = lease->use_of(target->id);
+  stream_use* const known = lease->use_of(*target);
   if (known != nullptr && known->capture == capture) return {};
   if (target->capture == 0 && source->capture != 0 && !in_step) TMAP_TRY_CUDA(cudaErrorStreamCaptureIsolation);
 
   const bool same_world = target->capture == 0 || (in_step && target->capture == source->capture);
-  if (same_world && target->id != source->id) {
+  if (same_world && !is_same_stream(*target, *source)) {
     if (const result<void> ordered = order_after(stream, home); !ordered) return ordered;
   }
   if (capture != 0) {

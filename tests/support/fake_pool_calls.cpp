@@ -107,7 +107,12 @@ struct fake_pool_calls {
 
   static cudaError_t stream_id(cudaStream_t stream, unsigned long long* id) {
     return call(pool_call::stream_id, [&](fake_streams& cuda) {
-      if (cuda.find(stream) == nullptr) return cudaErrorInvalidResourceHandle;
+      fake_streams::stream_state* const state = cuda.find(stream);
+      if (state == nullptr) return cudaErrorInvalidResourceHandle;
+      if (state->capture != nullptr) {
+        state->capture->valid = false;
+        return cudaErrorStreamCaptureUnsupported;
+      }
       *id = cuda.id_now(stream);
       return cudaSuccess;
     });

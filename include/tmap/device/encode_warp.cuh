@@ -179,10 +179,11 @@ class warp_encoder {
     __syncwarp();
   }
 
-  /// Publishes what the calling thread stored: every lane must call it.
+  /// Publishes what the warp stored; after it any lane may acquire.
   static __device__ void release() {
     namespace ptx = cuda::ptx;
     ptx::fence_proxy_tensormap_generic(ptx::sem_release, ptx::scope_gpu);
+    __syncwarp();
   }
 
  private:
