@@ -56,9 +56,10 @@ inline bool is_same_stream(const stream_use& a, const stream_use& b) {
 /// growth and the end may wait for the device, since they allocate and free. Thread-safe.
 ///
 /// A range is lent again, in this order of preference: (1) free, the smallest that fits; (2) with slots returned on the
-/// very stream that asks and used by no other; (3) with slots whose events have all completed; then another slab is
-/// added while that keeps to `max_capacity`; (4) with the slots returned first, by making the asking stream wait for
-/// their events. While the asking stream is captured: (1) only, without asking an event.
+/// very stream that asks and used by no other (a few leases are looked at before (3), the rest after it); (3) with
+/// slots whose events have all completed; then another slab is added while that keeps to `max_capacity`; (4) with the
+/// slots returned first, by making the asking stream wait for their events. While the asking stream is captured: (1)
+/// only, without asking an event.
 ///
 /// A lease has the streams it was taken or used on, and the captures in which it was. When its last hold ends, an event
 /// marks each of these streams, save one that is still in the very capture that brought it here. A stream that is in
@@ -97,7 +98,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
 
   slot_counts counts() const;                 ///< asks the events first, so that `pending` is what is pending now
   std::uint64_t peak_in_use() const;          ///< most slots that were leased or captured at once
-  std::uint64_t cross_stream_reuses() const;  ///< takes that (3) or (4) served
+  std::uint64_t cross_stream_reuses() const;  ///< takes that (4) served, or (3) after asking another stream's events
   std::uint64_t device_bytes() const;
 
  private:

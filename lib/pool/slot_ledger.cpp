@@ -32,7 +32,7 @@ std::optional<slot_window> slot_ledger::find_around(const holding& slots, std::u
   return std::nullopt;
 }
 
-std::optional<slot_window> slot_ledger::find_own(std::uint64_t count, stream_id stream) const {
+std::optional<slot_window> slot_ledger::find_own(std::uint64_t count, stream_id stream, std::size_t most) const {
   const auto own = marks_.find(stream);
   if (own == marks_.end() || count > counts_.free + counts_.pending) return std::nullopt;
   const auto usable = [&](const holding* slots) {
@@ -40,6 +40,7 @@ std::optional<slot_window> slot_ledger::find_own(std::uint64_t count, stream_id 
   };
   segment_map::short_runs noted;
   for (const end_mark& mark : own->second) {
+    if (most-- == 0) break;
     if (!usable(mark.slots)) continue;
     if (const auto window = find_around(*mark.slots, count, usable, noted)) return window;
   }

@@ -60,8 +60,8 @@ class slot_ledger {
 
   // Windows in order of preference. None changes anything.
   std::optional<slot_window> find_free(std::uint64_t count) const { return segments_.find_free(count); }
-  /// Free slots, and slots returned on `stream` alone.
-  std::optional<slot_window> find_own(std::uint64_t count, stream_id stream) const;
+  /// Free slots, and slots returned on `stream` alone; around the first `most` leases returned there.
+  std::optional<slot_window> find_own(std::uint64_t count, stream_id stream, std::size_t most) const;
   /// Free slots, and slots returned on any stream; around those returned first.
   std::optional<slot_window> find_returned(std::uint64_t count) const;
   /// The last mark in the window of each stream but `stream`: behind these the window is free for it.

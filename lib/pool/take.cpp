@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
 #include "lib/pool/graph_hold.hpp"
 #include "lib/pool/lease.hpp"
 #include "lib/pool/map_pool.hpp"
@@ -9,6 +12,11 @@
 
 namespace tmap::pool {
 namespace {
+
+/// How many of its own returned leases a stream looks at before it asks for completed ones: pieces too small to fit
+/// become whole again by completing.
+constexpr std::size_t quick_look = 8;
+constexpr std::size_t long_look = ~std::size_t{0};
 
 failure abandoned() {
   return failure{error{.code = status::service_dead}};
@@ -43,11 +51,12 @@ result<slot_window> map_pool::find_window(std::uint64_t count, const stream_use&
   }
   if (const auto window = ledger_.find_free(count)) return *window;
   if (use.capture != 0) return exhausted(count);
-  if (const auto window = ledger_.find_own(count, use.id)) return *window;
+  if (const auto window = ledger_.find_own(count, use.id, quick_look)) return *window;
 
   const auto completed = find_completed(count, use.id);
   if (!completed) return failure{completed.error()};
   if (*completed) return **completed;
+  if (const auto window = ledger_.find_own(count, use.id, long_look)) return *window;
 
   const result<bool> grown = grow(count);
   if (grown && *grown) return *ledger_.find_free(count);
@@ -60,20 +69,22 @@ result<slot_window> map_pool::find_window(std::uint64_t count, const stream_use&
   return exhausted(count);
 }
 
-/// Asks no more streams than it takes to find a window.
+/// Asks no more streams than it takes to find a window, `stream` itself first.
 result<std::optional<slot_window>> map_pool::find_completed(std::uint64_t count, stream_id stream) {
   const slot_counts& now = ledger_.counts();
   if (now.pending == 0 || now.free + now.pending < count) return std::nullopt;
   const relaxed_capture relaxed{calls_};
   TMAP_TRY_CUDA(relaxed.code());
-  for (const stream_id marked : ledger_.marked_streams()) {
+  std::vector<stream_id> streams = ledger_.marked_streams();
+  std::partition(streams.begin(), streams.end(), [&](stream_id marked) { return marked == stream; });
+  for (const stream_id marked : streams) {
     const result<bool> any = ask_events(marked);
     if (!any) return failure{any.error()};
     if (!*any) continue;
     auto window = ledger_.find_free(count);
-    if (!window) window = ledger_.find_own(count, stream);
+    if (!window) window = ledger_.find_own(count, stream, quick_look);
     if (!window) continue;
-    ++cross_stream_reuses_;
+    if (marked != stream) ++cross_stream_reuses_;
     return window;
   }
   return std::nullopt;

@@ -21,6 +21,7 @@ using pool::stream_id;
 
 constexpr std::uint64_t slab_capacity = 48;
 constexpr stream_id stream_count = 3;
+constexpr std::size_t all = ~std::size_t{0};
 
 /// What the model knows of a lease.
 struct model_lease {
@@ -92,7 +93,8 @@ class model {
     }
     if (!free) {
       check(
-          ledger.find_own(count, stream), count, [&](const holding* owner) { return is_own(owner, stream); }, "own");
+          ledger.find_own(count, stream, all), count, [&](const holding* owner) { return is_own(owner, stream); },
+          "own");
       check(
           ledger.find_returned(count), count, [&](const holding* owner) { return is_returned(owner); }, "returned");
     }
@@ -231,7 +233,7 @@ void take(model& m, std::mt19937_64& random) {
   const stream_id stream = random() % stream_count;
   m.check_finds(count, stream);
   auto window = m.ledger.find_free(count);
-  if (!window) window = m.ledger.find_own(count, stream);
+  if (!window) window = m.ledger.find_own(count, stream, all);
   if (!window) window = m.ledger.find_returned(count);
   if (!window) return;
   m.check_marks(*window, stream);

@@ -14,6 +14,8 @@ namespace {
 using pool::holding;
 using pool::slot_ledger;
 
+constexpr std::size_t all = ~std::size_t{0};
+
 class Ledger : public ::testing::Test {
  protected:
   explicit Ledger(std::uint64_t capacity = 16) { ledger.add_slab(capacity); }
@@ -61,15 +63,15 @@ TEST_F(Ledger, SlabsDoNotTouch) {
   EXPECT_EQ(second->window.first, std::uint64_t{1} << 32);
   give_back(first, {7});
   give_back(second, {7});
-  EXPECT_FALSE(ledger.find_own(17, 7).has_value());
+  EXPECT_FALSE(ledger.find_own(17, 7, all).has_value());
   EXPECT_FALSE(ledger.find_returned(17).has_value());
-  EXPECT_TRUE(ledger.find_own(16, 7).has_value());
+  EXPECT_TRUE(ledger.find_own(16, 7, all).has_value());
 }
 
 TEST_F(Ledger, APartOfAReturnedLeaseLeavesTheRestMarked) {
   holding* const slots = lend(16);
   give_back(slots, {7});
-  const auto window = ledger.find_own(6, 7);
+  const auto window = ledger.find_own(6, 7, all);
   ASSERT_TRUE(window.has_value());
   holding* const part = ledger.lend(*window);
   expect_counts(0, 6, 10, 0);
@@ -98,15 +100,23 @@ TEST_F(Ledger, AWindowReachesOverStatesInBothDirections) {
   holding* const b = lend(4);
   holding* const c = lend(4);
   give_back(b, {7});
-  EXPECT_EQ(ledger.find_own(4, 7)->first, 4u);
-  EXPECT_FALSE(ledger.find_own(5, 7).has_value());
+  EXPECT_EQ(ledger.find_own(4, 7, all)->first, 4u);
+  EXPECT_FALSE(ledger.find_own(5, 7, all).has_value());
   give_back(a, {7});
-  EXPECT_EQ(ledger.find_own(5, 7)->first, 3u) << "b was returned first, and its left neighbour joins";
+  EXPECT_EQ(ledger.find_own(5, 7, all)->first, 3u) << "b was returned first, and its left neighbour joins";
   give_back(c, {8});
-  EXPECT_FALSE(ledger.find_own(9, 7).has_value()) << "c is another stream's";
+  EXPECT_FALSE(ledger.find_own(9, 7, all).has_value()) << "c is another stream's";
   EXPECT_EQ(ledger.find_returned(16)->first, 0u) << "the end of the slab is free";
   ledger.complete_oldest_mark(8);
-  EXPECT_EQ(ledger.find_own(16, 7)->count, 16u);
+  EXPECT_EQ(ledger.find_own(16, 7, all)->count, 16u);
+}
+
+TEST_F(Ledger, ALookMayBeShort) {
+  holding* const parts[] = {lend(4), lend(2), lend(6), lend(4)};
+  give_back(parts[0], {7});
+  give_back(parts[2], {7});
+  EXPECT_FALSE(ledger.find_own(6, 7, 1).has_value()) << "the first has 4 slots";
+  EXPECT_EQ(ledger.find_own(6, 7, 2)->first, 6u);
 }
 
 TEST_F(Ledger, TheLastMarkOfEachStreamIsEnough) {
@@ -129,11 +139,11 @@ TEST_F(Ledger, CapturedSlotsWaitForAllTheirGraphsAndMarks) {
   give_back(slots, {7});
   ledger.unpin(slots);
   expect_counts(0, 0, 0, 16);
-  EXPECT_FALSE(ledger.find_own(1, 7).has_value());
+  EXPECT_FALSE(ledger.find_own(1, 7, all).has_value());
   EXPECT_FALSE(ledger.find_returned(1).has_value());
   ledger.unpin(slots);
   expect_counts(0, 0, 16, 0);
-  EXPECT_TRUE(ledger.find_own(16, 7).has_value());
+  EXPECT_TRUE(ledger.find_own(16, 7, all).has_value());
 }
 
 TEST_F(Ledger, MarksThatCompleteWhileCapturedNeedNoFurtherAsking) {
