@@ -64,7 +64,8 @@ inline bool is_same_stream(const stream_use& a, const stream_use& b) {
 /// A lease has the streams it was taken or used on, and the captures in which it was. When its last hold ends, an event
 /// marks each of these streams, save one that is still in the very capture that brought it here. A stream that is in
 /// another capture then (or is the per-thread stream of another thread) is marked by a later call, and must live until
-/// then. The slots are lent again after all these events, and after every graph with the lease is gone.
+/// then. The slots are lent again after all these events, and after every graph with the lease is gone. A lease from a
+/// capture of the per-thread stream must be released by that thread: a captured stream does not tell its id.
 class map_pool : public std::enable_shared_from_this<map_pool> {
  public:
   static result<std::shared_ptr<map_pool>> create(const pool_options& options, const pool_calls& calls);

@@ -188,8 +188,8 @@ TEST_F(Capture, ACapturedStreamThatTurnsEagerWaitsThen) {
   ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
   cuda.destroy_exec(end_capture(s2));
   EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 0u) << "a graph cannot wait for what ran before it";
-  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
-  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u);
+  for (int call = 0; call < 2; ++call) ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u) << "once";
   consume(batch, s2);
   cuda.step(cuda.id_of(s2));
   release(std::move(batch));

@@ -231,6 +231,18 @@ TEST(NthCallOf, Counts) {
   }
 }
 
+TEST(NthCallOf, ReleaseKeepsTheEventThatCouldNotBeRecorded) {
+  bench b{0};
+  b.make();
+  for (int lease = 0; lease < 4; ++lease) {
+    ASSERT_TRUE(b.take(1, b.s1).has_value());
+    b.cuda.fail_call(pool_call::record_event, 1, cudaErrorUnknown);
+    EXPECT_FALSE(b.release().has_value());
+  }
+  EXPECT_EQ(b.cuda.live_events(), 1u);
+  EXPECT_EQ(b.maps->counts().pending, 4u) << "never lent again";
+}
+
 TEST(BrokenContext, EveryCallSaysSoAndTheCountsStay) {
   bench b{16};
   b.make();
