@@ -12,11 +12,6 @@ namespace {
 constexpr std::uint32_t block_warps = 4;
 constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
 
-// Maps 128 bytes apart lie in the same banks, so that 32 lanes editing 32 of them take turns. 16 bytes more spread
-// them over eight times as many banks. tensormap.replace asks for no alignment beyond that of the words it edits
-// once ptxas has made plain loads and stores of it, which this library ships, never PTX; the tests compare the bytes.
-using stage = device::basic_warp_stage<tensor_map_bytes + 16>;
-
 // Where the safe empty maps of this library point to, on each device: zeroed when the module is loaded.
 __device__ device::guard_page library_page;
 
@@ -30,7 +25,7 @@ __global__ void __launch_bounds__(block_threads)
     encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
                   const __grid_constant__ encode_options options, tensor_map* slots, std::uint64_t count,
                   std::uint32_t maps_per_warp) {
-  __shared__ stage stages[block_warps];
+  __shared__ device::warp_stage stages[block_warps];
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
   // A kernel that depends on this one may start now, and waits for its end before it reads a slot. Where each warp has
@@ -42,7 +37,8 @@ __global__ void __launch_bounds__(block_threads)
   device::warp_encoder encoder(base, stages[warp], Shape{});
   // This kernel starts early in the same way: nothing above reads or writes memory that another kernel writes.
   cudaGridDependencySynchronize();
-  encoder.compose(source, first, maps, guard_of(options));
+  const auto read = [&](std::uint64_t i) { return source.read(i, Shape::fields(base)); };
+  encoder.compose(read, first, maps, guard_of(options));
   encoder.store(slots + first, maps);
   encoder.release();
 }
@@ -77,39 +73,43 @@ cudaError_t launch_shape(const encode_launch<Source>& batch) {
 
 template <std::uint32_t Rank>
 using extents_shape = device::fixed_shape<Rank, patch_extents(Rank)>;
+template <std::uint32_t Rank>
+using every_field_shape = device::fixed_shape<Rank, patch_everything(Rank)>;
+template <std::uint32_t Rank>
+using rows_shape = device::fixed_shape<Rank, patch_address | patch_dim(Rank - 1)>;
+
+template <template <std::uint32_t> class Shape, class Source>
+cudaError_t launch_fixed(const encode_launch<Source>& batch) {
+  switch (batch.base.spec.rank) {
+    case 1: return launch_shape<Shape<1>>(batch);
+    case 2: return launch_shape<Shape<2>>(batch);
+    case 3: return launch_shape<Shape<3>>(batch);
+    case 4: return launch_shape<Shape<4>>(batch);
+    default: return launch_shape<Shape<5>>(batch);
+  }
+}
 
 /// What `make_zeroed_template` answers with, and only that.
 bool is_zeroed(const map_template& base) {
   return base.map == tensor_map{};
 }
 
+/// Of sources that cannot change boxes.
 template <class Source>
-cudaError_t launch_extents(const encode_launch<Source>& batch) {
-  if (is_zeroed(batch.base) || batch.base.fields != patch_extents(batch.base.spec.rank)) {
-    return launch_shape<device::any_shape>(batch);
-  }
-  switch (batch.base.spec.rank) {
-    case 1: return launch_shape<extents_shape<1>>(batch);
-    case 2: return launch_shape<extents_shape<2>>(batch);
-    case 3: return launch_shape<extents_shape<3>>(batch);
-    case 4: return launch_shape<extents_shape<4>>(batch);
-    default: return launch_shape<extents_shape<5>>(batch);
-  }
+cudaError_t launch_columns(const encode_launch<Source>& batch) {
+  const bool is_plain = !is_zeroed(batch.base) && batch.base.fields == patch_extents(batch.base.spec.rank);
+  return is_plain ? launch_fixed<extents_shape>(batch) : launch_shape<device::any_shape>(batch);
 }
 
-template <std::uint32_t Rank>
-using rows_shape = device::fixed_shape<Rank, patch_address | patch_dim(Rank - 1)>;
+cudaError_t launch_array(const encode_launch<device::patch_array_reader>& batch) {
+  const bool has_every_field = batch.base.fields == patch_everything(batch.base.spec.rank);
+  if (!is_zeroed(batch.base) && has_every_field) return launch_fixed<every_field_shape>(batch);
+  return launch_columns(batch);
+}
 
 template <class Source>
 cudaError_t launch_rows(const encode_launch<Source>& batch) {
-  if (is_zeroed(batch.base)) return launch_shape<device::any_shape>(batch);
-  switch (batch.base.spec.rank) {
-    case 1: return launch_shape<rows_shape<1>>(batch);
-    case 2: return launch_shape<rows_shape<2>>(batch);
-    case 3: return launch_shape<rows_shape<3>>(batch);
-    case 4: return launch_shape<rows_shape<4>>(batch);
-    default: return launch_shape<rows_shape<5>>(batch);
-  }
+  return is_zeroed(batch.base) ? launch_shape<device::any_shape>(batch) : launch_fixed<rows_shape>(batch);
 }
 
 __global__ void reset_header_kernel(batch_header* header) {
@@ -126,14 +126,17 @@ encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors) {
 }
 
 cudaError_t launch_header_reset(batch_header* header, cudaStream_t stream) {
-  reset_header_kernel<<<1, 1, 0, stream>>>(header);
-  return cudaGetLastError();
+  cudaLaunchConfig_t config{};
+  config.gridDim = 1;
+  config.blockDim = 1;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, reset_header_kernel, header);
 }
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
                           tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
   const device::patch_array_reader reader(source, base.fields);
-  return launch_extents<device::patch_array_reader>({base, reader, options, slots, count, plan.maps_per_warp, stream});
+  return launch_array({base, reader, options, slots, count, plan.maps_per_warp, stream});
 }
 
 cudaError_t encode_kernel_image() {
@@ -144,14 +147,14 @@ cudaError_t encode_kernel_image() {
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
                           tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
   const device::patch_columns_reader reader(source, base.fields);
-  return launch_extents<device::patch_columns_reader>(
+  return launch_columns<device::patch_columns_reader>(
       {base, reader, options, slots, count, plan.maps_per_warp, stream});
 }
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const compact_columns& source,
                           tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
   const device::compact_columns_reader reader(source, base.fields);
-  return launch_extents<device::compact_columns_reader>(
+  return launch_columns<device::compact_columns_reader>(
       {base, reader, options, slots, count, plan.maps_per_warp, stream});
 }
 

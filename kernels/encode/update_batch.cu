@@ -15,9 +15,6 @@ constexpr std::uint32_t block_warps = 4;
 constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
 constexpr std::uint32_t map_chunks = tensor_map_bytes / sizeof(uint4);
 
-// As in the batch encoder: 16 bytes more spread the maps over the banks.
-using stage = device::basic_warp_stage<tensor_map_bytes + 16>;
-
 // Where the safe empty maps that an update makes point to: zeroed when the module is loaded.
 __device__ device::guard_page update_page;
 
@@ -85,7 +82,8 @@ struct update_guard : device::map_guard {
 };
 
 /// Stores the composed maps `first` to `first + count` where they belong, and publishes them. All lanes of the warp.
-__device__ void store_changed(stage& maps, const update_target& target, std::uint64_t first, std::uint32_t count) {
+__device__ void store_changed(device::warp_stage& maps, const update_target& target, std::uint64_t first,
+                              std::uint32_t count) {
   for (std::uint32_t at = threadIdx.x % device::warp_lanes; at < count * map_chunks; at += device::warp_lanes) {
     const std::uint64_t j = first + at / map_chunks;
     const std::uint32_t map = map_of(target, j);
@@ -103,7 +101,7 @@ __global__ void __launch_bounds__(block_threads)
     update_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
                   const __grid_constant__ encode_options options, const __grid_constant__ update_target target,
                   std::uint32_t maps_per_warp) {
-  __shared__ stage stages[block_warps];
+  __shared__ device::warp_stage stages[block_warps];
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
   if (first >= target.change_count) return;
@@ -132,48 +130,50 @@ __global__ void __launch_bounds__(block_threads)
     reinterpret_cast<uint4*>(slots + i)[chunk] = reinterpret_cast<const uint4*>(from.slot(i))[chunk];
     if (chunk == 0 && statuses != nullptr) statuses[i] = from.status(i);
   }
-  device::warp_encoder<stage>::release();
+  device::warp_encoder<>::release();
 }
 
-std::uint32_t blocks_for(std::uint64_t threads) {
-  return static_cast<std::uint32_t>((threads + block_threads - 1) / block_threads);
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), std::uint64_t threads, cudaStream_t stream,
+                   const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<std::uint32_t>((threads + block_threads - 1) / block_threads);
+  config.blockDim = block_threads;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
 template <class Source>
-cudaError_t launch(const map_template& base, const Source& source, const encode_options& options,
-                   const update_target& target, std::uint32_t maps_per_warp, cudaStream_t stream) {
-  const std::uint64_t warps = (target.change_count + maps_per_warp - 1) / maps_per_warp;
-  update_kernel<<<blocks_for(warps * device::warp_lanes), block_threads, 0, stream>>>(base, source, options, target,
-                                                                                      maps_per_warp);
-  return cudaGetLastError();
+cudaError_t update(const encode_plan& plan, const map_template& base, const Source& source, const update_target& target,
+                   cudaStream_t stream, const encode_options& options) {
+  const std::uint64_t warps = (target.change_count + plan.maps_per_warp - 1) / plan.maps_per_warp;
+  return launch(update_kernel<Source>, warps * device::warp_lanes, stream, base, source, options, target,
+                plan.maps_per_warp);
 }
 
 }  // namespace
 
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_array& source,
                           const update_target& target, cudaStream_t stream, const encode_options& options) {
-  return launch(base, device::patch_array_reader(source, base.fields), options, target, plan.maps_per_warp, stream);
+  return update(plan, base, device::patch_array_reader(source, base.fields), target, stream, options);
 }
 
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_columns& source,
                           const update_target& target, cudaStream_t stream, const encode_options& options) {
-  return launch(base, device::patch_columns_reader(source, base.fields), options, target, plan.maps_per_warp, stream);
+  return update(plan, base, device::patch_columns_reader(source, base.fields), target, stream, options);
 }
 
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const compact_columns& source,
                           const update_target& target, cudaStream_t stream, const encode_options& options) {
-  return launch(base, device::compact_columns_reader(source, base.fields), options, target, plan.maps_per_warp, stream);
+  return update(plan, base, device::compact_columns_reader(source, base.fields), target, stream, options);
 }
 
 cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream) {
-  share_kernel<<<blocks_for(from.count), block_threads, 0, stream>>>(from, offset, table);
-  return cudaGetLastError();
+  return launch(share_kernel, from.count, stream, from, offset, table);
 }
 
 cudaError_t launch_gather(const map_batch_ref& from, tensor_map* slots, map_status* statuses, cudaStream_t stream) {
-  gather_kernel<<<blocks_for(std::uint64_t{from.count} * map_chunks), block_threads, 0, stream>>>(from, slots,
-                                                                                                  statuses);
-  return cudaGetLastError();
+  return launch(gather_kernel, std::uint64_t{from.count} * map_chunks, stream, from, slots, statuses);
 }
 
 }  // namespace tmap::kernels

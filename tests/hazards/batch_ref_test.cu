@@ -69,7 +69,7 @@ __global__ void write_too_many(const __grid_constant__ map_template base, const 
                                map_batch_writer writer) {
   __shared__ device::warp_stage stage;
   device::encode_warp(base, device::patch_array_reader({patches}, base.fields), writer, 80, 21, stage,
-                      device::trusted_patches{});
+                      device::map_guard{.page = nullptr, .trusted = true});
 }
 
 enum outcome : int { nothing_happened = 1, stopped = 2, wild = 3, wrong_reports = 4 };

@@ -63,7 +63,8 @@ static __global__ void write_maps(const __grid_constant__ map_template base, con
   const std::uint32_t first = blockIdx.x * device::warp_lanes;
   const std::uint32_t left = writer.count - first;
   device::encode_warp(base, device::patch_array_reader({patches}, base.fields), writer, first,
-                      left < device::warp_lanes ? left : device::warp_lanes, stage, device::trusted_patches{});
+                      left < device::warp_lanes ? left : device::warp_lanes, stage,
+                      device::map_guard{.page = nullptr, .trusted = true});
 }
 
 inline std::uint32_t warps_for(const map_batch_writer& writer) {

@@ -80,7 +80,7 @@ __global__ void encode_then_use(const __grid_constant__ map_template base, const
   const std::uint32_t first = blockIdx.x * device::warp_lanes;
   if (threadIdx.x < device::warp_lanes) {
     device::encode_warp(base, device::patch_array_reader({patches}, base.fields), writer, first, device::warp_lanes,
-                        warp_stage, device::trusted_patches{});
+                        warp_stage, device::map_guard{.page = nullptr, .trusted = true});
   }
   __syncthreads();
   if (threadIdx.x != device::warp_lanes) return;

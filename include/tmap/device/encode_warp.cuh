@@ -20,22 +20,20 @@ namespace tmap::device {
 
 inline constexpr std::uint32_t warp_lanes = 32;
 
-/// Shared memory in which one warp composes its maps, `StrideBytes` apart.
-template <std::uint32_t StrideBytes>
-struct alignas(128) basic_warp_stage {
-  static_assert(StrideBytes >= tensor_map_bytes && StrideBytes % sizeof(uint4) == 0);
-  static constexpr std::uint32_t stride_bytes = StrideBytes;
-  unsigned char bytes[warp_lanes * StrideBytes];
+/// Shared memory in which one warp composes its maps. They lie 144 bytes apart: 128 bytes apart they would share their
+/// banks, and 32 lanes that edit 32 of them would take turns. tensormap.replace asks for no alignment beyond that of
+/// the words it edits once ptxas has made plain loads and stores of it; the tests compare the bytes.
+struct alignas(16) warp_stage {
+  static constexpr std::uint32_t stride_bytes = tensor_map_bytes + sizeof(uint4);
+  unsigned char bytes[warp_lanes * stride_bytes];
 
-  __device__ tensor_map* map(std::uint32_t i) { return reinterpret_cast<tensor_map*>(bytes + i * StrideBytes); }
+  __device__ tensor_map* map(std::uint32_t i) { return reinterpret_cast<tensor_map*>(bytes + i * stride_bytes); }
   /// The 16-byte piece `at` of the maps, of which each has eight.
   __device__ uint4& chunk(std::uint32_t at) {
     constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
-    return *reinterpret_cast<uint4*>(bytes + at / chunks * StrideBytes + at % chunks * sizeof(uint4));
+    return *reinterpret_cast<uint4*>(bytes + at / chunks * stride_bytes + at % chunks * sizeof(uint4));
   }
 };
-
-using warp_stage = basic_warp_stage<tensor_map_bytes>;
 
 namespace detail {
 
@@ -134,11 +132,11 @@ struct fixed_shape {
 
 /// One warp's encoder: a template and a stage. All 32 lanes must call each function together, converged; the warp must
 /// be a full one of a block whose x extent is a multiple of 32.
-template <class Stage = warp_stage, class Shape = any_shape>
+template <class Shape = any_shape>
 class warp_encoder {
  public:
   /// `stage` is shared memory of this warp alone.
-  __device__ warp_encoder(const map_template& base, Stage& stage, Shape = {}) : base_(base), stage_(stage) {
+  __device__ warp_encoder(const map_template& base, warp_stage& stage, Shape = {}) : base_(base), stage_(stage) {
     const std::uint32_t lane = detail::lane_index();
     chunk_ = reinterpret_cast<const uint4*>(&base.map)[lane % chunks];
     if constexpr (Shape::may_be_zeroed) {
@@ -209,7 +207,7 @@ class warp_encoder {
   }
 
   const map_template& base_;
-  Stage& stage_;
+  warp_stage& stage_;
   uint4 chunk_;  // this lane's sixteen bytes of the template
 };
 

@@ -79,10 +79,4 @@ struct map_guard {
   }
 };
 
-struct trusted_patches {
-  static constexpr const guard_page* page = nullptr;
-  __device__ map_status judge(const tensor_spec&, patch_fields) const { return {}; }
-  __device__ void report(std::uint64_t, bool, map_status) const {}
-};
-
 }  // namespace tmap::device

@@ -2,7 +2,8 @@
 #pragma once
 
 // Patch sources as the encoder reads them: device callables `i -> map_patch` that load the template's fields of map i
-// and leave the others undefined. Any callable of this shape may stand in their place.
+// and leave the others undefined. Any callable of this shape may stand in their place. `read` does the same for fields
+// that its caller knows when compiled.
 
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
@@ -16,16 +17,19 @@ namespace tmap::device {
 class patch_array_reader {
  public:
   __host__ __device__ patch_array_reader(const patch_array& source, patch_fields fields)
-      : patches_(source.patches), chunks_(chunks_of(fields)) {}
+      : patches_(source.patches), fields_(fields) {}
 
-  __device__ map_patch operator()(std::uint64_t i) const {
+  __device__ map_patch operator()(std::uint64_t i) const { return read(i, fields_); }
+
+  __device__ map_patch read(std::uint64_t i, patch_fields fields) const {
+    const std::uint32_t chunks = chunks_of(fields);
     constexpr std::uint32_t chunk_count = sizeof(map_patch) / sizeof(uint4);
     map_patch patch;
     const uint4* const from = reinterpret_cast<const uint4*>(patches_ + i);
     uint4* const to = reinterpret_cast<uint4*>(&patch);
 #pragma unroll
     for (std::uint32_t chunk = 0; chunk < chunk_count; ++chunk) {
-      if (chunks_ >> chunk & 1) to[chunk] = from[chunk];
+      if (chunks >> chunk & 1) to[chunk] = from[chunk];
     }
     return patch;
   }
@@ -49,7 +53,7 @@ class patch_array_reader {
   }
 
   const map_patch* patches_;
-  std::uint32_t chunks_;
+  patch_fields fields_;
 };
 
 /// `patch_columns`.
@@ -58,13 +62,15 @@ class patch_columns_reader {
   __host__ __device__ patch_columns_reader(const patch_columns& source, patch_fields fields)
       : columns_(source), fields_(fields) {}
 
-  __device__ map_patch operator()(std::uint64_t i) const {
+  __device__ map_patch operator()(std::uint64_t i) const { return read(i, fields_); }
+
+  __device__ map_patch read(std::uint64_t i, patch_fields fields) const {
     map_patch patch;
-    if (fields_ & patch_address) patch.global_address = columns_.global_address[i];
+    if (fields & patch_address) patch.global_address = columns_.global_address[i];
 #pragma unroll
     for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-      if (fields_ & patch_dim(axis)) patch.global_dim[axis] = columns_.global_dim[axis][i];
-      if (axis + 1 < max_rank && fields_ & patch_stride(axis)) {
+      if (fields & patch_dim(axis)) patch.global_dim[axis] = columns_.global_dim[axis][i];
+      if (axis + 1 < max_rank && fields & patch_stride(axis)) {
         patch.global_stride_bytes[axis] = columns_.global_stride_bytes[axis][i];
       }
     }
@@ -82,13 +88,15 @@ class compact_columns_reader {
   __host__ __device__ compact_columns_reader(const compact_columns& source, patch_fields fields)
       : columns_(source), fields_(fields) {}
 
-  __device__ map_patch operator()(std::uint64_t i) const {
+  __device__ map_patch operator()(std::uint64_t i) const { return read(i, fields_); }
+
+  __device__ map_patch read(std::uint64_t i, patch_fields fields) const {
     map_patch patch;
-    if (fields_ & patch_address) patch.global_address = columns_.base_address + bytes_at(columns_.address_units, i);
+    if (fields & patch_address) patch.global_address = columns_.base_address + bytes_at(columns_.address_units, i);
 #pragma unroll
     for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-      if (fields_ & patch_dim(axis)) patch.global_dim[axis] = columns_.global_dim[axis][i];
-      if (axis + 1 < max_rank && fields_ & patch_stride(axis)) {
+      if (fields & patch_dim(axis)) patch.global_dim[axis] = columns_.global_dim[axis][i];
+      if (axis + 1 < max_rank && fields & patch_stride(axis)) {
         patch.global_stride_bytes[axis] = bytes_at(columns_.global_stride_units[axis], i);
       }
     }
@@ -112,7 +120,9 @@ class ragged_rows_reader {
                                                   const std::int64_t* begins = nullptr)
       : source_(source), begins_(begins) {}
 
-  __device__ map_patch operator()(std::uint64_t i) const {
+  __device__ map_patch operator()(std::uint64_t i) const { return read(i, 0); }
+
+  __device__ map_patch read(std::uint64_t i, patch_fields) const {
     const std::int64_t begin = first_row(i);
     const std::uint64_t rows = row_count(i, static_cast<std::uint64_t>(begin));
     map_patch patch;
