@@ -5,6 +5,7 @@
 // global memory. The library's own kernel calls just this; a kernel that computes the shapes may call it in its
 // epilogue. Needs an architecture-specific target such as sm_90a (tensormap.replace, PTX ISA 9.7.9.28).
 
+#include <tmap/config.hpp>
 #include <tmap/device/map_guard.cuh>
 #include <tmap/device/ptx.cuh>
 #include <tmap/map_patch.hpp>
@@ -154,10 +155,7 @@ class warp_encoder {
     tensor_spec spec = base_.spec;
     spec.rank = Shape::rank(base_);
     if (lane < count) spec = patched_spec(spec, fields, source(first + lane));
-#pragma unroll
-    for (std::uint32_t at = lane; at < warp_lanes * chunks; at += warp_lanes) {
-      if (at < count * chunks) stage_.chunk(at) = chunk_;
-    }
+    for_each_chunk(count, [&](uint4& staged, std::uint32_t) { staged = chunk_; });
     map_status status;
     if (lane < count) status = guard.judge(spec, fields);
     __syncwarp();
@@ -170,10 +168,7 @@ class warp_encoder {
   /// only by `release`, which may follow many stores.
   __device__ void store(tensor_map* slots, std::uint32_t count) {
     uint4* const target = reinterpret_cast<uint4*>(slots);
-#pragma unroll
-    for (std::uint32_t at = detail::lane_index(); at < warp_lanes * chunks; at += warp_lanes) {
-      if (at < count * chunks) target[at] = stage_.chunk(at);
-    }
+    for_each_chunk(count, [&](const uint4& staged, std::uint32_t at) { target[at] = staged; });
     __syncwarp();
   }
 
@@ -186,6 +181,18 @@ class warp_encoder {
 
  private:
   static constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
+
+  /// Calls `use(staged, at)` for this lane's sixteen-byte pieces `at` of the first `count` maps. Rolled: a single map
+  /// takes one turn, and code that runs once is paid for by its length.
+  template <class Use>
+  __device__ void for_each_chunk(std::uint32_t count, const Use& use) {
+    constexpr std::uint32_t step = warp_lanes / chunks * warp_stage::stride_bytes / sizeof(uint4);
+    uint4* staged = &stage_.chunk(detail::lane_index());
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t at = detail::lane_index(); at < count * chunks; at += warp_lanes, staged += step) {
+      use(*staged, at);
+    }
+  }
 
   /// The template has yet to be written: one lane does, and all take their part of it.
   __device__ void write_zeroed_chunk(std::uint32_t lane) {
