@@ -3,33 +3,13 @@
 
 #include <thread>
 
-// Leases and stream capture: what a graph keeps, what a captured stream may not do, and releases that have to wait.
+// Leases and stream capture: what a graph keeps, and what a captured stream may not do.
 
 namespace tmap::testing {
 namespace {
 
 class Capture : public pool_fixture {
  protected:
-  /// A graph that encodes into its own slots and reads them, and its batch.
-  cudaGraphExec_t capture_batch(std::uint64_t count, cudaStream_t stream, fake_batch& batch) {
-    cuda.begin_capture(stream);
-    batch = encode(count, stream);
-    if (batch.lease != nullptr) consume(batch, stream);
-    return end_capture(stream);
-  }
-
-  cudaGraphExec_t end_capture(cudaStream_t stream) {
-    const cudaGraph_t graph = cuda.end_capture(stream);
-    const cudaGraphExec_t exec = cuda.instantiate(graph);
-    cuda.destroy_graph(graph);
-    return exec;
-  }
-
-  void run_and_expect_no_foreign_id() {
-    cuda.run_all();
-    EXPECT_EQ(cuda.foreign_ids(), 0u);
-  }
-
   const cudaStream_t s1 = cuda.open_stream();
   const cudaStream_t s2 = cuda.open_stream();
 };
@@ -197,51 +177,6 @@ TEST_F(Capture, ACapturedStreamThatTurnsEagerWaitsThen) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(Capture, AReleaseWhileTheStreamIsInAnotherCaptureIsMadeUpForLater) {
-  make_pool(4);
-  fake_batch batch = encode(4, s1);
-  consume(batch, s1);
-  cuda.begin_capture(s1);
-  release(std::move(batch));
-  EXPECT_EQ(cuda.calls_made(pool_call::record_event), 0u) << "an event would be the graph's";
-  EXPECT_FALSE(maps->take(4, s2).has_value()) << "nobody can say when s1 is done";
-  expect_counts(0, 0, 4, 0);
-  cuda.destroy_exec(end_capture(s1));
-  EXPECT_EQ(use_once(4, s2).count, 4u);
-  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u);
-  run_and_expect_no_foreign_id();
-}
-
-TEST_F(Capture, AReleaseOnTheLegacyStreamWaitsForTheCaptureThatForbidsIt) {
-  make_pool(4);
-  fake_batch batch = encode(4, nullptr);
-  consume(batch, nullptr);
-  cuda.begin_capture(s1);
-  release(std::move(batch));
-  expect_counts(0, 0, 4, 0);
-  const auto refused = maps->take(1, nullptr);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().cuda_code, cudaErrorStreamCaptureImplicit);
-  cuda.destroy_exec(end_capture(s1));
-  EXPECT_EQ(use_once(4, s2).count, 4u);
-  run_and_expect_no_foreign_id();
-}
-
-TEST_F(Capture, ABrokenCaptureGivesItsSlotsBack) {
-  make_pool(4);
-  cuda.begin_capture(s1);
-  fake_batch batch = encode(4, s1);
-  cuda.invalidate_captures();
-  release(std::move(batch));
-  const auto refused = maps->take(1, s1);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().cuda_code, cudaErrorStreamCaptureInvalidated);
-  EXPECT_EQ(cuda.end_capture(s1), nullptr);
-  EXPECT_EQ(use_once(4, s1).count, 4u);
-  cuda.run_all();
-  expect_counts(4, 0, 0, 0);
-}
-
 TEST_F(Capture, AnotherThreadsCaptureIsNeitherBrokenNorInTheWay) {
   make_pool(4, 8);
   use_once(4, s2);
@@ -259,18 +194,6 @@ TEST_F(Capture, AnotherThreadsCaptureIsNeitherBrokenNorInTheWay) {
   const cudaGraph_t graph = cuda.end_capture(s1);
   EXPECT_NE(graph, nullptr) << "the capture is whole";
   EXPECT_TRUE(cuda.violations().empty());
-}
-
-TEST_F(Capture, ThePerThreadStreamIsMarkedByItsOwnThread) {
-  make_pool(4);
-  fake_batch batch = encode(4, cudaStreamPerThread);
-  consume(batch, cudaStreamPerThread);
-  std::thread{[&] { release(std::move(batch)); }}.join();
-  expect_counts(0, 0, 4, 0);
-  EXPECT_EQ(cuda.calls_made(pool_call::record_event), 0u) << "here it would have marked another stream";
-  EXPECT_EQ(use_once(4, s1).count, 4u) << "a take of the right thread";
-  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u);
-  run_and_expect_no_foreign_id();
 }
 
 }  // namespace

@@ -24,15 +24,6 @@ class Lifetime : public pool_fixture {
   }
   ~Lifetime() override { set_log_callback(nullptr, nullptr); }
 
-  cudaGraphExec_t capture_batch(std::uint64_t count, fake_batch& batch) {
-    cuda.begin_capture(s1);
-    batch = encode(count, s1);
-    const cudaGraph_t graph = cuda.end_capture(s1);
-    const cudaGraphExec_t exec = cuda.instantiate(graph);
-    cuda.destroy_graph(graph);
-    return exec;
-  }
-
   const cudaStream_t s1 = cuda.open_stream();
   const cudaStream_t s2 = cuda.open_stream();
   std::vector<std::string> log_;
@@ -91,7 +82,7 @@ TEST_F(Lifetime, TheLastHoldEndsTheLease) {
 TEST_F(Lifetime, ALastGraphLeaksTheMemoryWithAWarningAndCallsNothing) {
   make_pool(4);
   fake_batch batch;
-  const cudaGraphExec_t exec = capture_batch(3, batch);
+  const cudaGraphExec_t exec = capture_batch(3, s1, batch);
   release(std::move(batch));
   maps->disown();
   maps.reset();
@@ -107,7 +98,7 @@ TEST_F(Lifetime, ALastGraphLeaksTheMemoryWithAWarningAndCallsNothing) {
 TEST_F(Lifetime, ABatchThatOutlivesTheGraphFreesTheMemory) {
   make_pool(4);
   fake_batch batch;
-  const cudaGraphExec_t exec = capture_batch(3, batch);
+  const cudaGraphExec_t exec = capture_batch(3, s1, batch);
   maps->disown();
   pool::map_pool* const alone = maps.get();
   maps.reset();
@@ -120,7 +111,7 @@ TEST_F(Lifetime, ABatchThatOutlivesTheGraphFreesTheMemory) {
 TEST_F(Lifetime, WithoutGraphsNothingIsWarnedOf) {
   make_pool(4);
   fake_batch batch;
-  cuda.destroy_exec(capture_batch(3, batch));
+  cuda.destroy_exec(capture_batch(3, s1, batch));
   maps->disown();
   EXPECT_TRUE(log_.empty());
   release(std::move(batch));
@@ -131,7 +122,7 @@ TEST_F(Lifetime, AbandonedItCallsNothingAnyMore) {
   use_once(2, s1);
   fake_batch held = encode(2, s1);
   fake_batch captured;
-  const cudaGraphExec_t exec = capture_batch(2, captured);
+  const cudaGraphExec_t exec = capture_batch(2, s1, captured);
   const std::uint64_t calls = cuda.calls_made();
   maps->abandon();
   const auto refused = maps->take(1, s1);
@@ -155,7 +146,7 @@ TEST_F(Lifetime, AGraphMayEndOnAnyThreadAtAnyTime) {
   make_pool(64);
   for (int round = 0; round < 200; ++round) {
     fake_batch batch;
-    const cudaGraphExec_t exec = capture_batch(1, batch);
+    const cudaGraphExec_t exec = capture_batch(1, s1, batch);
     release(std::move(batch));
     std::thread ending{[&] { cuda.destroy_exec(exec); }};
     use_once(1, s2);

@@ -79,6 +79,26 @@ class pool_fixture : public ::testing::Test {
     return place;
   }
 
+  /// A graph that encodes into its own slots and reads them, and its batch.
+  cudaGraphExec_t capture_batch(std::uint64_t count, cudaStream_t stream, fake_batch& batch) {
+    cuda.begin_capture(stream);
+    batch = encode(count, stream);
+    if (batch.lease != nullptr) consume(batch, stream);
+    return end_capture(stream);
+  }
+
+  cudaGraphExec_t end_capture(cudaStream_t stream) {
+    const cudaGraph_t graph = cuda.end_capture(stream);
+    const cudaGraphExec_t exec = cuda.instantiate(graph);
+    cuda.destroy_graph(graph);
+    return exec;
+  }
+
+  void run_and_expect_no_foreign_id() {
+    cuda.run_all();
+    EXPECT_EQ(cuda.foreign_ids(), 0u);
+  }
+
   void expect_counts(std::uint64_t free, std::uint64_t leased, std::uint64_t pending, std::uint64_t captured) const {
     const slot_counts counts = maps->counts();
     EXPECT_EQ(counts.free, free);

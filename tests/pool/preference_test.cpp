@@ -195,53 +195,6 @@ TEST_F(Preference, NoSlotsAreNoLease) {
   EXPECT_EQ(refused.error().code, status::invalid_argument);
 }
 
-TEST_F(Preference, GrowsRatherThanWaits) {
-  make_pool(4, 12);
-  fake_batch a = encode(4, s1);
-  fake_batch b = encode(3, s2);
-  expect_counts(1, 7, 0, 0);
-  EXPECT_NE(pool::range_of(*a.lease).slab, pool::range_of(*b.lease).slab);
-  release(std::move(a));
-  EXPECT_EQ(use_once(4, s3).count, 4u);
-  EXPECT_EQ(maps->counts().capacity, 12u) << "s1 still runs: the third slab, the last";
-  EXPECT_EQ(waits(), 0u);
-  EXPECT_EQ(maps->device_bytes(), 3 * pool::slab_bytes(4));
-  EXPECT_EQ(use_once(4, s2).count, 4u);
-  EXPECT_EQ(waits(), 1u) << "no room to grow is left";
-  release(std::move(b));
-}
-
-TEST_F(Preference, ASlabThatWouldBeTooSmallIsNotAdded) {
-  make_pool(4, 6);
-  fake_batch held = encode(4, s1);
-  const auto refused = maps->take(3, s1);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, status::pool_exhausted);
-  EXPECT_EQ(maps->counts().capacity, 4u);
-  EXPECT_EQ(use_once(2, s1).slab_capacity, 2u);
-  release(std::move(held));
-}
-
-TEST_F(Preference, WithoutMemoryToGrowItWaits) {
-  make_pool(4, 64);
-  use_once(4, s1);
-  cuda.fail_call(pool_call::allocate, 1, cudaErrorMemoryAllocation);
-  EXPECT_EQ(use_once(4, s2).count, 4u);
-  EXPECT_EQ(waits(), 1u);
-  EXPECT_EQ(maps->counts().capacity, 4u);
-}
-
-TEST_F(Preference, WithoutMemoryToGrowAndNothingToWaitForItSaysSo) {
-  make_pool(4, 64);
-  fake_batch held = encode(4, s1);
-  cuda.fail_call(pool_call::allocate, 1, cudaErrorMemoryAllocation);
-  const auto refused = maps->take(4, s2);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, status::out_of_memory);
-  expect_counts(0, 4, 0, 0);
-  release(std::move(held));
-}
-
 TEST_F(Preference, GenerationsDifferAndThePeakIsKept) {
   make_pool(8);
   fake_batch a = encode(3, s1), b = encode(4, s1);

@@ -16,6 +16,11 @@ constexpr std::size_t alignment = 256;
 }  // namespace
 
 struct fake_pool_calls {
+  static bool is_legacy(cudaStream_t stream) { return stream == nullptr || stream == cudaStreamLegacy; }
+  static cudaError_t refuse_legacy(fake_streams& cuda, cudaStream_t stream, const char* what) {
+    return is_legacy(stream) ? cuda.refuse_on_legacy_stream(what) : cudaSuccess;
+  }
+
   /// Runs `body(cuda)` under the lock unless the call is planned to fail.
   template <class Body>
   static cudaError_t call(pool_call which, const Body& body) {
@@ -73,6 +78,7 @@ struct fake_pool_calls {
       if (known == cuda.events_.end() || state == nullptr) {
         return cuda.violate("a dead handle was recorded", cudaErrorInvalidResourceHandle);
       }
+      if (const cudaError_t code = refuse_legacy(cuda, stream, "record_event"); code != cudaSuccess) return code;
       known->second->reached = std::make_shared<bool>(false);
       known->second->capture = state->capture == nullptr ? 0 : state->capture->id;
       cuda.enqueue(stream, {.what = fake_operation::kind::record, .reached = known->second->reached});
@@ -99,6 +105,7 @@ struct fake_pool_calls {
       if (known == cuda.events_.end() || state == nullptr) {
         return cuda.violate("a dead handle was waited for", cudaErrorInvalidResourceHandle);
       }
+      if (const cudaError_t code = refuse_legacy(cuda, stream, "wait_event"); code != cudaSuccess) return code;
       if (const cudaError_t code = cuda.join_capture(*state, *known->second); code != cudaSuccess) return code;
       cuda.enqueue(stream, {.what = fake_operation::kind::wait, .reached = known->second->reached});
       return cudaSuccess;
@@ -113,6 +120,7 @@ struct fake_pool_calls {
         state->capture->valid = false;
         return cudaErrorStreamCaptureUnsupported;
       }
+      if (const cudaError_t code = refuse_legacy(cuda, stream, "stream_id"); code != cudaSuccess) return code;
       *id = cuda.id_now(stream);
       return cudaSuccess;
     });
@@ -131,8 +139,7 @@ struct fake_pool_calls {
     return call(pool_call::capture_id, [&](fake_streams& cuda) {
       const fake_streams::stream_state* const state = cuda.find(stream);
       if (state == nullptr) return cudaErrorInvalidResourceHandle;
-      const bool is_legacy = stream == nullptr || stream == cudaStreamLegacy;
-      if (is_legacy && !cuda.captures_.empty()) return cudaErrorStreamCaptureImplicit;
+      if (is_legacy(stream) && !cuda.captures_.empty()) return cudaErrorStreamCaptureImplicit;
       if (state->capture != nullptr && !state->capture->valid) return cudaErrorStreamCaptureInvalidated;
       *id = state->capture == nullptr ? 0 : state->capture->id;
       return cudaSuccess;
@@ -173,17 +180,6 @@ const pool::pool_calls& fake_streams::calls() {
   return table;
 }
 
-cudaError_t fake_streams::enter(pool_call call) {
-  ++made_[static_cast<std::size_t>(call)];
-  if (broken_ != cudaSuccess) return broken_;
-  for (const std::size_t plan : {static_cast<std::size_t>(call), call_count}) {
-    if (plans_[plan].countdown == 0 || --plans_[plan].countdown != 0) continue;
-    failed_call_ = call;
-    return plans_[plan].code;
-  }
-  return cudaSuccess;
-}
-
 cudaError_t fake_streams::violate(const char* what, cudaError_t code) {
   violations_.push_back(what);
   return code;
@@ -196,6 +192,23 @@ cudaError_t fake_streams::refuse_if_captured(const char* what) {
   return violate(what, cudaErrorStreamCaptureUnsupported);
 }
 
+/// Any captured stream here is one that the legacy stream waits for.
+cudaError_t fake_streams::refuse_on_legacy_stream(const char* what) {
+  if (captures_.empty()) return cudaSuccess;
+  for (const auto& capture : captures_) capture->valid = false;
+  return violate(what, cudaErrorStreamCaptureImplicit);
+}
+
+cudaError_t fake_streams::call_unless_captured(const char* what) {
+  const std::lock_guard lock{mutex_};
+  return refuse_if_captured(what);
+}
+
+cudaError_t fake_streams::call_on_legacy_stream(const char* what) {
+  const std::lock_guard lock{mutex_};
+  return refuse_on_legacy_stream(what);
+}
+
 /// A wait for a captured event brings the stream into that capture.
 cudaError_t fake_streams::join_capture(stream_state& stream, const fake_event& event) {
   const unsigned long long own = stream.capture == nullptr ? 0 : stream.capture->id;
@@ -206,26 +219,6 @@ cudaError_t fake_streams::join_capture(stream_state& stream, const fake_event& e
   }
   return stream.capture == nullptr ? violate("a wait for an event of an ended capture", cudaErrorCapturedEvent)
                                    : cudaSuccess;
-}
-
-void fake_streams::fail_call(std::uint64_t n, cudaError_t code) {
-  const std::lock_guard lock{mutex_};
-  plans_[call_count] = {n, code};
-}
-
-void fake_streams::fail_call(pool_call call, std::uint64_t n, cudaError_t code) {
-  const std::lock_guard lock{mutex_};
-  plans_[static_cast<std::size_t>(call)] = {n, code};
-}
-
-void fake_streams::break_context(cudaError_t code) {
-  const std::lock_guard lock{mutex_};
-  broken_ = code;
-}
-
-std::optional<pool_call> fake_streams::failed_call() const {
-  const std::lock_guard lock{mutex_};
-  return failed_call_;
 }
 
 std::uint64_t fake_streams::calls_made() const {

@@ -197,4 +197,35 @@ void fake_streams::destroy_exec(cudaGraphExec_t exec) {
   execs_.erase(exec);
 }
 
+cudaError_t fake_streams::enter(pool_call call) {
+  ++made_[static_cast<std::size_t>(call)];
+  if (broken_ != cudaSuccess) return broken_;
+  for (const std::size_t plan : {static_cast<std::size_t>(call), call_count}) {
+    if (plans_[plan].countdown == 0 || --plans_[plan].countdown != 0) continue;
+    failed_call_ = call;
+    return plans_[plan].code;
+  }
+  return cudaSuccess;
+}
+
+void fake_streams::fail_call(std::uint64_t n, cudaError_t code) {
+  const std::lock_guard lock{mutex_};
+  plans_[call_count] = {n, code};
+}
+
+void fake_streams::fail_call(pool_call call, std::uint64_t n, cudaError_t code) {
+  const std::lock_guard lock{mutex_};
+  plans_[static_cast<std::size_t>(call)] = {n, code};
+}
+
+void fake_streams::break_context(cudaError_t code) {
+  const std::lock_guard lock{mutex_};
+  broken_ = code;
+}
+
+std::optional<pool_call> fake_streams::failed_call() const {
+  const std::lock_guard lock{mutex_};
+  return failed_call_;
+}
+
 }  // namespace tmap::testing

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pool/pool_fixture.hpp"
+
+// Another slab before a wait on the device.
+
+namespace tmap::testing {
+namespace {
+
+class Growth : public pool_fixture {
+ protected:
+  const cudaStream_t s1 = cuda.open_stream();
+  const cudaStream_t s2 = cuda.open_stream();
+  const cudaStream_t s3 = cuda.open_stream();
+};
+
+TEST_F(Growth, GrowsRatherThanWaits) {
+  make_pool(4, 12);
+  fake_batch a = encode(4, s1);
+  fake_batch b = encode(3, s2);
+  expect_counts(1, 7, 0, 0);
+  EXPECT_NE(pool::range_of(*a.lease).slab, pool::range_of(*b.lease).slab);
+  release(std::move(a));
+  EXPECT_EQ(use_once(4, s3).count, 4u);
+  EXPECT_EQ(maps->counts().capacity, 12u) << "s1 still runs: the third slab, the last";
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 0u);
+  EXPECT_EQ(maps->device_bytes(), 3 * pool::slab_bytes(4));
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u) << "no room to grow is left";
+  release(std::move(b));
+}
+
+TEST_F(Growth, ASlabThatWouldBeTooSmallIsNotAdded) {
+  make_pool(4, 6);
+  fake_batch held = encode(4, s1);
+  const auto refused = maps->take(3, s1);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::pool_exhausted);
+  EXPECT_EQ(maps->counts().capacity, 4u);
+  EXPECT_EQ(use_once(2, s1).slab_capacity, 2u);
+  release(std::move(held));
+}
+
+TEST_F(Growth, WithoutMemoryToGrowItWaits) {
+  make_pool(4, 64);
+  use_once(4, s1);
+  cuda.fail_call(pool_call::allocate, 1, cudaErrorMemoryAllocation);
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u);
+  EXPECT_EQ(maps->counts().capacity, 4u);
+}
+
+TEST_F(Growth, WithoutMemoryToGrowAndNothingToWaitForItSaysSo) {
+  make_pool(4, 64);
+  fake_batch held = encode(4, s1);
+  cuda.fail_call(pool_call::allocate, 1, cudaErrorMemoryAllocation);
+  const auto refused = maps->take(4, s2);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::out_of_memory);
+  expect_counts(0, 4, 0, 0);
+  release(std::move(held));
+}
+
+}  // namespace
+}  // namespace tmap::testing
