@@ -128,6 +128,10 @@ class fake_streams {
   /// is captured, and dependencies that cross the edge of a capture.
   std::vector<std::string> violations() const;
 
+  // For calls of other tables. Each breaks all captures that there are, and is a violation then.
+  cudaError_t call_unless_captured(const char* what);  ///< on a thread that is not relaxed
+  cudaError_t call_on_legacy_stream(const char* what);
+
  private:
   friend struct fake_pool_calls;
   friend struct fake_objects;
@@ -145,6 +149,7 @@ class fake_streams {
   cudaError_t enter(pool_call call);
   cudaError_t violate(const char* what, cudaError_t code);
   cudaError_t refuse_if_captured(const char* what);
+  cudaError_t refuse_on_legacy_stream(const char* what);
   cudaError_t join_capture(stream_state& stream, const fake_event& event);
   stream_state* find(cudaStream_t stream);
   fake_stream_id id_now(cudaStream_t stream);
