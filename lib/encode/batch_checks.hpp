@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the host can check of a batch before its kernel is enqueued: arguments, never what device memory holds.
+// What the host can check of a batch before its kernel is enqueued: arguments, never what device memory holds. A
+// source is checked after its template.
 
 #include <tmap/encode_batch.hpp>
 #include <tmap/error.hpp>
@@ -53,6 +54,17 @@ result<void> check_source(const map_template& base, const Columns& source) {
     if (axis + 1 < max_rank) check_column(patch_stride(axis), stride_column(source, axis));
   }
   return checked;
+}
+
+template <class Offset>
+result<void> check_source(const map_template& base, const ragged_rows<Offset>& source) {
+  const patch_fields wanted = patch_address | patch_dim(base.spec.rank - 1);
+  if (base.fields != wanted) return invalid_argument(base.fields, wanted);
+  if (source.format > offset_format::sizes) {
+    return invalid_argument(static_cast<std::uint64_t>(source.format),
+                            static_cast<std::uint64_t>(offset_format::sizes));
+  }
+  return check_device_array(source.offsets, alignof(Offset));
 }
 
 /// Null is legal: it asks for nothing.

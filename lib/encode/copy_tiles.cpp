@@ -6,6 +6,7 @@
 #include "kernels/launch.hpp"
 #include "lib/encode/device.hpp"
 #include "lib/support/check.hpp"
+#include "lib/support/trace.hpp"
 
 #include <algorithm>
 
@@ -115,6 +116,7 @@ result<std::uint64_t> copy_tiles_workspace_bytes(std::uint64_t count) {
 
 result<void> copy_tiles_async(const tile_copy_batch& batch, void* workspace, std::uint64_t workspace_bytes,
                               cuda::stream_ref stream) {
+  const support::trace_range range{"tmap copy tiles"};
   if (batch.count == 0) return {};
   const tensor_spec tile = plain_tile(batch.tile);
   if (const result<void> checked = check_tile(tile); !checked) return checked;

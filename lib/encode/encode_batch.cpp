@@ -2,8 +2,9 @@
 #include <tmap/encode_batch.hpp>
 
 #include "kernels/launch.hpp"
-#include "lib/encode/device.hpp"
+#include "lib/encode/batch_checks.hpp"
 #include "lib/support/check.hpp"
+#include "lib/support/trace.hpp"
 
 namespace tmap {
 namespace {
@@ -26,72 +27,8 @@ result<ragged_workspace> lay_out_workspace(std::uint64_t count) {
 
 result<void> check_batch(const map_template& base, const tensor_map* slots, std::uint64_t count) {
   if (count > max_batch) return invalid_argument(count, max_batch);
-  if (base.spec.rank < 1 || base.spec.rank > max_rank) return invalid_argument(base.spec.rank, max_rank);
-  const patch_fields known = patch_everything(base.spec.rank);
-  if ((base.fields & ~known) != 0) return invalid_argument(base.fields, known);
+  if (const result<void> checked = check_template(base); !checked) return checked;
   return check_device_array(slots, alignof(tensor_map));
-}
-
-result<void> check_source(const map_template& base, const patch_array& source) {
-  return base.fields == 0 ? result<void>{} : check_device_array(source.patches, alignof(map_patch));
-}
-
-/// Two kinds of columns, which name their parts differently.
-const void* address_column(const patch_columns& source) {
-  return source.global_address;
-}
-const void* address_column(const compact_columns& source) {
-  return source.address_units;
-}
-const void* stride_column(const patch_columns& source, std::uint32_t index) {
-  return source.global_stride_bytes[index];
-}
-const void* stride_column(const compact_columns& source, std::uint32_t index) {
-  return source.global_stride_units[index];
-}
-
-template <class Columns>
-result<void> check_source(const map_template& base, const Columns& source) {
-  const patch_fields known = patch_extents(base.spec.rank);
-  if ((base.fields & ~known) != 0) return invalid_argument(base.fields, known);
-  result<void> checked;
-  const auto check_column = [&](patch_fields field, const void* column) {
-    if (checked && (base.fields & field) != 0) checked = check_device_array(column, alignof(*source.global_dim[0]));
-  };
-  check_column(patch_address, address_column(source));
-  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    check_column(patch_dim(axis), source.global_dim[axis]);
-    if (axis + 1 < max_rank) check_column(patch_stride(axis), stride_column(source, axis));
-  }
-  return checked;
-}
-
-/// Null is legal: it asks for nothing.
-result<void> check_optional_array(const void* array, std::uint64_t alignment) {
-  return array == nullptr ? result<void>{} : check_device_array(array, alignment);
-}
-
-result<void> check_options(const encode_options& options) {
-  const bool asks = options.statuses != nullptr || options.header != nullptr || options.totals != nullptr ||
-                    options.window_count != 0;
-  if (options.trusted && asks) return invalid_argument(1, 0);
-  if (options.window_count != 0) {
-    if (const auto checked = check_device_array(options.windows, alignof(address_window)); !checked) return checked;
-  }
-  if (const auto checked = check_optional_array(options.statuses, alignof(map_status)); !checked) return checked;
-  if (const auto checked = check_optional_array(options.totals, alignof(batch_totals)); !checked) return checked;
-  return check_optional_array(options.header, alignof(batch_header));
-}
-
-template <class Offset>
-result<void> check_source(const map_template& base, const ragged_rows<Offset>& source) {
-  const patch_fields wanted = patch_address | patch_dim(base.spec.rank - 1);
-  if (base.fields != wanted) return invalid_argument(base.fields, wanted);
-  if (source.format > offset_format::sizes) {
-    return invalid_argument(static_cast<std::uint64_t>(source.format),
-                            static_cast<std::uint64_t>(offset_format::sizes));
-  }
-  return check_device_array(source.offsets, alignof(Offset));
 }
 
 /// Enqueues the running sum that `sizes` need; the other formats need none and get a null pointer.
@@ -121,6 +58,7 @@ struct encode_target {
 template <class Source, class Launch>
 result<void> encode_checked(const map_template& base, const Source& source, const encode_target& target,
                             const Launch& launch) {
+  const support::trace_range range{"tmap encode"};
   if (target.count == 0) return {};
   if (const result<void> checked = check_batch(base, target.slots, target.count); !checked) return checked;
   if (const result<void> checked = check_source(base, source); !checked) return checked;
