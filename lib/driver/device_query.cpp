@@ -11,9 +11,11 @@ namespace {
 result<void> check_driver_and_devices(const runtime_calls& calls) {
   int version = 0;
   const cudaError_t asked = calls.driver_version(&version);
+  support::clear_last_error(asked);
   if (asked != cudaSuccess || version == 0) return failure{{.code = status::no_driver, .cuda_code = asked}};
   int count = 0;
   const cudaError_t counted = calls.device_count(&count);
+  support::clear_last_error(counted);
   if (counted == cudaErrorInsufficientDriver) return failure{{.code = status::driver_too_old, .cuda_code = counted}};
   TMAP_TRY_CUDA(counted);
   if (count <= 0) return failure{{.code = status::no_device}};
@@ -26,6 +28,7 @@ result<int> device_query::current_device() const {
   int device = -1;
   const cudaError_t code = calls_.current_device(&device);
   if (code == cudaSuccess && device >= 0) return device;
+  support::clear_last_error(code);
   if (const result<void> usable = check_driver_and_devices(calls_); !usable) return failure{usable.error()};
   TMAP_TRY_CUDA(code);
   return failure{{.code = status::no_device}};
@@ -60,9 +63,8 @@ result<device_limits> device_query::current() {
       return device_limits{static_cast<std::uint32_t>(packed >> 32), static_cast<std::uint32_t>(packed)};
     }
   }
-  const result<device_limits> limits = device ? read_and_keep(*device) : result<device_limits>{failure{device.error()}};
-  if (!limits) support::clear_last_error();
-  return limits;
+  if (!device) return failure{device.error()};
+  return read_and_keep(*device);
 }
 
 }  // namespace tmap::driver

@@ -78,4 +78,8 @@ result<primary_release_function> entry_points::primary_release() {
   return find<primary_release_function>(primary_release_, "cuDevicePrimaryCtxRelease", 12000);
 }
 
+result<event_query_function> entry_points::event_query() {
+  return find<event_query_function>(event_query_, "cuEventQuery", 12000);
+}
+
 }  // namespace tmap::driver

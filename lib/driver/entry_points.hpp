@@ -20,10 +20,11 @@ using get_device_function = PFN_cuDeviceGet_v2000;
 using primary_state_function = PFN_cuDevicePrimaryCtxGetState_v7000;
 using primary_retain_function = PFN_cuDevicePrimaryCtxRetain_v7000;
 using primary_release_function = PFN_cuDevicePrimaryCtxRelease_v11000;
+using event_query_function = PFN_cuEventQuery_v2000;
 
-/// The driver's functions for tensor maps and contexts, each looked up at its first use and kept. A failed look-up is
-/// tried again at the next use, since its cause may pass. Thread-safe: two threads that look up at once find the same
-/// pointer.
+/// The driver's functions for tensor maps, contexts and events, each looked up at its first use and kept. A failed
+/// look-up is tried again at the next use, since its cause may pass. Thread-safe: two threads that look up at once find
+/// the same pointer.
 class entry_points {
  public:
   explicit entry_points(const runtime_calls& calls) : calls_{calls} {}
@@ -37,6 +38,7 @@ class entry_points {
   result<primary_state_function> primary_state();
   result<primary_retain_function> primary_retain();
   result<primary_release_function> primary_release();
+  result<event_query_function> event_query();
 
  private:
   using kept_pointer = std::atomic<void*>;
@@ -54,6 +56,7 @@ class entry_points {
   kept_pointer primary_state_{};
   kept_pointer primary_retain_{};
   kept_pointer primary_release_{};
+  kept_pointer event_query_{};
 };
 
 }  // namespace tmap::driver

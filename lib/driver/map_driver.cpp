@@ -53,7 +53,7 @@ CUresult map_driver::call_with_context(const Call& call) const {
   int device = -1;
   if (calls_.current_device(&device) != cudaSuccess || device < 0) return code;
   if (const cudaError_t made = calls_.set_device(device); made != cudaSuccess) {
-    support::clear_last_error();
+    support::clear_last_error(made);
     return code;
   }
   support::log(log_level::debug, "made the device's primary context current for an encode call");

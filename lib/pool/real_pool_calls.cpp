@@ -2,6 +2,7 @@
 #include <memory>
 #include <new>
 
+#include "lib/driver/map_driver.hpp"
 #include "lib/pool/pool_calls.hpp"
 
 namespace tmap::pool {
@@ -36,12 +37,11 @@ cudaError_t create_event(cudaEvent_t* event) {
   return cudaEventCreateWithFlags(event, cudaEventDisableTiming);
 }
 
-/// "Not ready" is an answer: it must not be found as the caller's last error.
+/// By the driver, since the runtime takes "not ready" for an error, which would replace the caller's last one. They
+/// number the errors they share alike.
 cudaError_t query_event(cudaEvent_t event) {
-  const cudaError_t before = cudaPeekAtLastError();
-  const cudaError_t code = cudaEventQuery(event);
-  if (code == cudaErrorNotReady && before == cudaSuccess) cudaGetLastError();
-  return code;
+  const result<driver::event_query_function> function = driver::process_driver().functions().event_query();
+  return function ? static_cast<cudaError_t>((*function)(event)) : cudaErrorUnknown;
 }
 
 cudaError_t wait_event(cudaStream_t stream, cudaEvent_t event) {

@@ -35,7 +35,7 @@ result<void> map_pool::mark_end(holding* slots, const stream_use& use) {
   capture_id capture{};
   const cudaError_t asked = calls_.capture_id(use.stream, &capture);
   const bool forbidden = asked == cudaErrorStreamCaptureImplicit || asked == cudaErrorStreamCaptureInvalidated;
-  if (forbidden) support::clear_last_error();
+  if (forbidden) support::clear_last_error(asked);
   if (!forbidden) TMAP_TRY_CUDA(asked);
 
   if (capture != 0 && capture == use.capture) {

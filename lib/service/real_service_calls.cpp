@@ -54,6 +54,7 @@ result<void> check_functions() {
   if (found) found = without_value(functions().primary_state());
   if (found) found = without_value(functions().primary_retain());
   if (found) found = without_value(functions().primary_release());
+  if (found) found = without_value(functions().event_query());
   return found;
 }
 

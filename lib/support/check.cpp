@@ -40,12 +40,12 @@ status status_of(int code) {
   }
 }
 
-void clear_last_error() {
-  static_cast<void>(cudaGetLastError());
+void clear_last_error(cudaError_t code) {
+  if (cudaPeekAtLastError() == code) static_cast<void>(cudaGetLastError());
 }
 
 error runtime_error(cudaError_t code) {
-  clear_last_error();
+  clear_last_error(code);
   error e{.code = status_of(code), .cuda_code = code};
   if (code == cudaErrorInsufficientDriver) {
     // The runtime gives one code for two cases. Without a driver the version comes out as 0.

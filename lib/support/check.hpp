@@ -14,10 +14,11 @@ bool is_earlier_asynchronous_error(int code);
 /// What a failed call means. The runtime and the driver number their shared errors alike.
 status status_of(int code);
 
-/// Takes a failed call out of the runtime's "last error", where a caller's own check would find it.
-void clear_last_error();
+/// Takes a failed call that answered `code` out of the runtime's "last error", where a check of the user's would find
+/// it. Another code there is that of a call of the user's, and stays.
+void clear_last_error(cudaError_t code);
 
-/// The error of a failed runtime call. Clears the last error.
+/// The error of a failed runtime call. Clears the last error as above.
 error runtime_error(cudaError_t code);
 
 /// The error of a failed driver call.

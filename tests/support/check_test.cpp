@@ -64,6 +64,10 @@ TEST(CheckMacros, AFailedRuntimeCallLeavesNoLastError) {
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";
   EXPECT_EQ(after_runtime(cudaSetDevice(-1)).error().code, status::cuda_failure);
   EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+  EXPECT_NE(cudaSetDevice(-1), cudaSuccess);
+  const cudaError_t of_caller = cudaPeekAtLastError();
+  EXPECT_EQ(after_runtime(cudaErrorMemoryAllocation).error().code, status::out_of_memory);
+  EXPECT_EQ(cudaGetLastError(), of_caller) << "an error that is not ours stays";
 }
 
 }  // namespace
