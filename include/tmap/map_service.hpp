@@ -33,7 +33,7 @@ struct service_options {
   bool self_test{true};  ///< whether the first service of each context compares the kernel's maps with the driver's
 };
 
-/// Device memory for `capacity` slots. Pure.
+/// Device memory for `capacity` slots and what is counted beside them. Pure.
 TMAP_API std::uint64_t service_memory_bytes(std::uint64_t capacity);
 
 /// What one encode asks for beside the maps.
@@ -51,7 +51,8 @@ struct changed_maps {
   std::uint64_t count;
 };
 
-/// What a service did so far. Read without waiting for anything; each number is exact when nothing is in flight.
+/// What a service did so far. Read without waiting for a kernel: costs a copy of 16 bytes. Each number is exact when
+/// nothing is in flight.
 struct service_statistics {
   slot_counts slots;
   std::uint64_t peak_leased{};          ///< most slots that were leased or captured at once
@@ -71,7 +72,8 @@ TMAP_API std::string to_json(const service_statistics& statistics);
 // map_service: the front door. Lends slots of device memory, encodes batches into them, and takes them back in stream
 // order, so that a map is never rewritten while a copy may read it. One service serves one CUDA context: the one
 // current where it was made. Every function is thread-safe, and none but `create` waits for the device or allocates
-// device memory (growth, where `max_capacity` allows it, allocates; never while any of the streams is captured).
+// device memory. Two exceptions: growth, where `max_capacity` allows it, allocates and waits for what clears the new
+// memory (never while the stream given is captured); `statistics` waits for a copy on a stream of the service's own.
 //
 // Slots that a finished batch left are lent again at once on the same stream; on another stream, when an event says
 // that they are free, or else by making that stream wait on the device for the stream that used them.

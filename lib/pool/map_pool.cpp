@@ -25,8 +25,7 @@ thread_local bool inside_drop = false;
 
 }  // namespace
 
-map_pool::map_pool(const pool_options& options, const pool_calls& calls)
-    : calls_(calls), max_capacity_(options.max_capacity) {}
+map_pool::map_pool(const pool_options& options, const pool_calls& calls) : calls_(calls), options_(options) {}
 
 result<std::shared_ptr<map_pool>> map_pool::create(const pool_options& options, const pool_calls& calls) {
   std::shared_ptr<map_pool> pool{new map_pool{options, calls}};
@@ -49,10 +48,14 @@ map_pool::~map_pool() {
 
 result<void> map_pool::add_slab(std::uint64_t capacity, void* memory) {
   const bool owned = memory == nullptr;
-  if (owned) {
-    const relaxed_capture relaxed{calls_};
-    TMAP_TRY_CUDA(relaxed.code());
-    TMAP_TRY_CUDA(calls_.allocate(&memory, slab_bytes(capacity)));
+  const std::uint64_t extra = slabs_.empty() ? options_.extra_bytes : 0;
+  const relaxed_capture relaxed{calls_};
+  TMAP_TRY_CUDA(relaxed.code());
+  if (owned) TMAP_TRY_CUDA(calls_.allocate(&memory, slab_bytes(capacity) + extra));
+  const result<void> prepared = options_.prepare ? options_.prepare(memory, capacity) : result<void>{};
+  if (!prepared) {
+    if (owned) static_cast<void>(calls_.free(memory));
+    return prepared;
   }
   slabs_.push_back({memory, capacity, owned});
   ledger_.add_slab(capacity);
@@ -62,7 +65,7 @@ result<void> map_pool::add_slab(std::uint64_t capacity, void* memory) {
 /// Whether there is a new slab now that serves `count` slots.
 result<bool> map_pool::grow(std::uint64_t count) {
   const std::uint64_t capacity = ledger_.counts().capacity;
-  const std::uint64_t room = max_capacity_ > capacity ? max_capacity_ - capacity : 0;
+  const std::uint64_t room = options_.max_capacity > capacity ? options_.max_capacity - capacity : 0;
   const std::uint64_t wanted = std::min({std::max(count, capacity), room, most_slots_of_a_slab});
   if (wanted < count) return false;
   if (const result<void> added = add_slab(wanted, nullptr); !added) return failure{added.error()};
@@ -160,9 +163,14 @@ std::uint64_t map_pool::cross_stream_reuses() const {
 
 std::uint64_t map_pool::device_bytes() const {
   const std::lock_guard lock{mutex_};
-  std::uint64_t bytes = 0;
+  std::uint64_t bytes = options_.extra_bytes;
   for (const slab& part : slabs_) bytes += slab_bytes(part.capacity);
   return bytes;
+}
+
+void* map_pool::extra() const {
+  const std::lock_guard lock{mutex_};
+  return slab_part(slabs_.front().memory, slab_bytes(slabs_.front().capacity));
 }
 
 slot_range range_of(const lease& lease) {

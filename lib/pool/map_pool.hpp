@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,7 +21,10 @@ namespace tmap::pool {
 struct pool_options {
   std::uint64_t capacity{};
   std::uint64_t max_capacity{};  ///< 0: never grows
-  void* memory{};                ///< the first slab's (`slab_bytes(capacity)`), of the caller, zeroed; null: allocated
+  std::uint64_t extra_bytes{};   ///< of device memory behind the first slab, for whoever owns the pool
+  void* memory{};                ///< the first slab's and the extra bytes, of the caller, zeroed; null: allocated
+  /// What each slab needs before any slot of it is lent; may wait for the device. May be empty.
+  std::function<result<void>(void* slab, std::uint64_t capacity)> prepare{};
 };
 
 /// Where a lease lies: `count` slots from `first` on in the slab of `slab_capacity` slots at `slab` (slab_layout.hpp).
@@ -101,6 +105,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   std::uint64_t peak_in_use() const;          ///< most slots that were leased or captured at once
   std::uint64_t cross_stream_reuses() const;  ///< takes that (4) served, or (3) after asking another stream's events
   std::uint64_t device_bytes() const;
+  void* extra() const;  ///< the extra bytes, which live as long as the slots
 
  private:
   struct slab {
@@ -139,7 +144,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   result<bool> ask_events(stream_id stream) const;
 
   const pool_calls calls_;
-  const std::uint64_t max_capacity_;
+  const pool_options options_;
   std::atomic<bool> abandoned_{};
   mutable std::atomic<graph_hold*> dropped_{};  ///< by graphs, to be taken back by the next call
 

@@ -10,28 +10,34 @@
 
 namespace tmap::service {
 
-/// What kernels of a service add to and the host reads, in pinned mapped host memory.
-struct device_counts {
-  batch_totals totals;
-  hazard_log hazards;
-};
-
-/// The memory of one `device_counts`. Owned.
+/// Pinned host memory of a service: where its totals are copied to and, where hazards are checked, what its kernels
+/// report. Owned.
 class host_block {
  public:
   explicit host_block(const service_calls& calls) : calls_{&calls} {}
   host_block(host_block&& other) noexcept : calls_{other.calls_}, data_{std::exchange(other.data_, nullptr)} {}
   host_block& operator=(host_block&&) = delete;
-  ~host_block() {
-    if (data_ != nullptr) static_cast<void>(calls_->free_host(data_));
-  }
+  ~host_block() { free(); }
 
-  cudaError_t allocate() { return calls_->allocate_host(&data_, sizeof(device_counts)); }
+  cudaError_t allocate() {
+    return calls_->allocate_host(&data_, checks_hazards ? sizeof(parts) : sizeof(batch_totals));
+  }
+  void free() {
+    if (data_ != nullptr) static_cast<void>(calls_->free_host(std::exchange(data_, nullptr)));
+  }
   /// Lets go of memory that kernels may still write, or that is gone.
   void leak() { data_ = nullptr; }
-  device_counts* get() const { return static_cast<device_counts*>(data_); }
+
+  batch_totals* totals() const { return &static_cast<parts*>(data_)->totals; }
+  /// Null unless hazards are checked.
+  hazard_log* hazards() const { return checks_hazards ? &static_cast<parts*>(data_)->hazards : nullptr; }
 
  private:
+  struct parts {
+    batch_totals totals;
+    hazard_log hazards;
+  };
+
   const service_calls* calls_;
   void* data_{};
 };

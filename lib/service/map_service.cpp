@@ -37,7 +37,7 @@ result<map_service> service::create_service(const service_options& options, cons
 }
 
 std::uint64_t service_memory_bytes(std::uint64_t capacity) {
-  return pool::slab_bytes(capacity);
+  return pool::slab_bytes(capacity) + service::totals_bytes;
 }
 
 map_service::map_service(std::shared_ptr<service::core> core) : core_{std::move(core)} {}

@@ -66,24 +66,41 @@ result<std::vector<known_answer>> all_answers(const service_calls& calls) {
   return answers;
 }
 
-/// Device memory for the maps and their patches. Owned.
+/// Memory for maps and their patches on both sides. The host's is pinned, since copies of other memory may take the
+/// way over the legacy stream, which breaks a capture. Owned.
 class test_memory {
  public:
+  struct arrays {
+    tensor_map* maps;
+    map_patch* patches;
+  };
+
   test_memory(const service_calls& calls, std::size_t cases) : calls_{calls}, cases_{cases} {}
   test_memory(const test_memory&) = delete;
   test_memory& operator=(const test_memory&) = delete;
   ~test_memory() {
-    if (data_ != nullptr) static_cast<void>(calls_.pool->free(data_));
+    if (device_ != nullptr) static_cast<void>(calls_.pool->free(device_));
+    if (host_ != nullptr) static_cast<void>(calls_.free_host(host_));
   }
 
-  cudaError_t allocate() { return calls_.pool->allocate(&data_, cases_ * (sizeof(tensor_map) + sizeof(map_patch))); }
-  tensor_map* slots() const { return static_cast<tensor_map*>(data_); }
-  map_patch* patches() const { return reinterpret_cast<map_patch*>(slots() + cases_); }
+  cudaError_t allocate() {
+    const std::size_t bytes = cases_ * (sizeof(tensor_map) + sizeof(map_patch));
+    const cudaError_t code = calls_.pool->allocate(&device_, bytes);
+    return code == cudaSuccess ? calls_.allocate_host(&host_, bytes) : code;
+  }
+  arrays device() const { return arrays_in(device_); }
+  arrays host() const { return arrays_in(host_); }
 
  private:
+  arrays arrays_in(void* data) const {
+    auto* const maps = static_cast<tensor_map*>(data);
+    return {maps, reinterpret_cast<map_patch*>(maps + cases_)};
+  }
+
   const service_calls& calls_;
   std::size_t cases_;
-  void* data_{};
+  void* device_{};
+  void* host_{};
 };
 
 result<std::vector<tensor_map>> encode_by_kernel(const std::vector<known_answer>& answers, const service_calls& calls) {
@@ -91,18 +108,19 @@ result<std::vector<tensor_map>> encode_by_kernel(const std::vector<known_answer>
   test_memory memory{calls, answers.size()};
   TMAP_TRY_CUDA(stream.open());
   TMAP_TRY_CUDA(memory.allocate());
-  std::vector<map_patch> patches;
-  for (const known_answer& answer : answers) patches.push_back(answer.patch);
-  TMAP_TRY_CUDA(calls.copy(memory.patches(), patches.data(), patches.size() * sizeof(map_patch), stream.get()));
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    const result<void> encoded = calls.encode_array(answers[i].base, {memory.patches() + i}, memory.slots() + i, 1,
-                                                    stream.get(), encode_options{});
+  const std::size_t cases = answers.size();
+  const test_memory::arrays host = memory.host();
+  const test_memory::arrays device = memory.device();
+  for (std::size_t i = 0; i < cases; ++i) host.patches[i] = answers[i].patch;
+  TMAP_TRY_CUDA(calls.copy(device.patches, host.patches, cases * sizeof(map_patch), stream.get()));
+  for (std::size_t i = 0; i < cases; ++i) {
+    const result<void> encoded =
+        calls.encode_array(answers[i].base, {device.patches + i}, device.maps + i, 1, stream.get(), encode_options{});
     if (!encoded) return failure{encoded.error()};
   }
-  std::vector<tensor_map> maps(answers.size());
-  TMAP_TRY_CUDA(calls.copy(maps.data(), memory.slots(), maps.size() * sizeof(tensor_map), stream.get()));
+  TMAP_TRY_CUDA(calls.copy(host.maps, device.maps, cases * sizeof(tensor_map), stream.get()));
   TMAP_TRY_CUDA(calls.wait(stream.get()));
-  return maps;
+  return std::vector<tensor_map>(host.maps, host.maps + cases);
 }
 
 template <class Make>

@@ -37,18 +37,33 @@ result<void> check_options(const service_options& options) {
     return invalid_argument(options.max_capacity, options.capacity);
   }
   if (options.memory == nullptr) return {};
-  const std::uint64_t needed = pool::slab_bytes(options.capacity);
+  const std::uint64_t needed = service_memory_bytes(options.capacity);
   if (options.memory_bytes < needed) return invalid_argument(options.memory_bytes, needed);
   return check_device_array(options.memory, pool::slab_alignment);
 }
 
 /// Leaves no trace of what the caller's memory held.
-result<void> clear_memory(const service_options& options, const service_calls& calls) {
-  private_stream stream{calls};
-  TMAP_TRY_CUDA(stream.open());
-  TMAP_TRY_CUDA(calls.clear(options.memory, pool::slab_bytes(options.capacity), stream.get()));
-  TMAP_TRY_CUDA(calls.wait(stream.get()));
+result<void> clear_memory(const service_options& options, cudaStream_t stream, const service_calls& calls) {
+  TMAP_TRY_CUDA(calls.clear(options.memory, service_memory_bytes(options.capacity), stream));
+  TMAP_TRY_CUDA(calls.wait(stream));
   return {};
+}
+
+/// Opens the records of a slab for nobody, so that also a use of a slot that was never lent finds the log.
+auto opener_of_records(const service_calls& calls, hazard_log* log, cudaStream_t stream) {
+  return [&calls, log, stream](void* slab, std::uint64_t capacity) -> result<void> {
+    TMAP_TRY_CUDA(calls.open_slots(pool::records_of(slab, capacity), capacity, 0, log, stream));
+    TMAP_TRY_CUDA(calls.wait(stream));
+    return {};
+  };
+}
+
+result<std::shared_ptr<pool::map_pool>> make_pool(const service_options& options, const host_block& block,
+                                                  cudaStream_t stream, const service_calls& calls) {
+  pool::pool_options pool{.capacity = options.capacity, .extra_bytes = totals_bytes, .memory = options.memory};
+  if (options.memory == nullptr) pool.max_capacity = options.max_capacity;
+  if (checks_hazards) pool.prepare = opener_of_records(calls, block.hazards(), stream);
+  return pool::map_pool::create(pool, *calls.pool);
 }
 
 }  // namespace
@@ -65,18 +80,26 @@ result<std::shared_ptr<core>> core::create(const service_options& options, const
     if (const result<void> passed = pass_self_test(home->id, calls); !passed) return failure{passed.error()};
   }
   host_block block{calls};
+  private_stream stream{calls};
   TMAP_TRY_CUDA(block.allocate());
+  TMAP_TRY_CUDA(stream.open());
   if (options.memory != nullptr) {
-    if (const result<void> cleared = clear_memory(options, calls); !cleared) return failure{cleared.error()};
+    const result<void> cleared = clear_memory(options, stream.get(), calls);
+    if (!cleared) return failure{cleared.error()};
   }
-  result<std::shared_ptr<pool::map_pool>> pool = pool::map_pool::create(
-      {options.capacity, options.memory == nullptr ? options.max_capacity : 0, options.memory}, *calls.pool);
+  result<std::shared_ptr<pool::map_pool>> pool = make_pool(options, block, stream.get(), calls);
   if (!pool) return failure{pool.error()};
-  return std::make_shared<core>(calls, *home, std::move(block), std::move(*pool));
+  return std::make_shared<core>(calls, *home, std::move(block), std::move(stream), std::move(*pool));
 }
 
-core::core(const service_calls& calls, const home_context& home, host_block block, std::shared_ptr<pool::map_pool> pool)
-    : calls_{calls}, guard_{calls, home}, block_{std::move(block)}, pool_{std::move(pool)} {
+core::core(const service_calls& calls, const home_context& home, host_block block, private_stream stream,
+           std::shared_ptr<pool::map_pool> pool)
+    : calls_{calls},
+      guard_{calls, home},
+      block_{std::move(block)},
+      stream_{std::move(stream)},
+      pool_{std::move(pool)},
+      totals_{static_cast<batch_totals*>(pool_->extra())} {
   device_bytes_ = pool_->device_bytes();
   log_line(log_level::debug,
            [&] { return fmt::format("a service made in context {}: {}", home.id, text_of(pool_->counts())); });
@@ -86,14 +109,18 @@ core::~core() {
   if (!may_free()) {
     pool_->abandon();
     block_.leak();
+    stream_.leak();
     return;
   }
   const pool::relaxed_capture relaxed{*calls_.pool};
   const slot_counts slots = pool_->counts();
   log_line(log_level::debug, [&] { return fmt::format("a service ends: {}", text_of(slots)); });
-  if (slots.captured != 0) block_.leak();
+  if (checks_hazards && slots.captured != 0) block_.leak();
   pool_->disown();
   pool_.reset();
+  // Not left to the members' destructors, for then the thread is no longer relaxed.
+  stream_.close();
+  block_.free();
 }
 
 bool core::may_free() {
@@ -133,8 +160,7 @@ result<void> core::as_result(cudaError_t code) {
 
 result<void> core::open(const lent_slots& lent, cudaStream_t stream) {
   if (!checks_hazards) return {};
-  hazard_log* const log = &block_.get()->hazards;
-  return as_result(calls_.open_slots(lent.records(), lent.range.count, lent.generation, log, stream));
+  return as_result(calls_.open_slots(lent.records(), lent.range.count, lent.generation, block_.hazards(), stream));
 }
 
 result<void> core::publish(const lent_slots& lent, cudaStream_t stream) {

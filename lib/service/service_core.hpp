@@ -12,9 +12,14 @@
 #include "lib/service/context_guard.hpp"
 #include "lib/service/host_block.hpp"
 #include "lib/service/lent_slots.hpp"
+#include "lib/service/private_stream.hpp"
 #include "lib/service/service_calls.hpp"
 
 namespace tmap::service {
+
+/// Device memory for the totals, behind the first slab.
+inline constexpr std::uint64_t totals_bytes = 256;
+static_assert(sizeof(batch_totals) <= totals_bytes);
 
 /// What a service and all its batches share: the pool, the guard and the counters. Lives as long as the last of them.
 /// Thread-safe.
@@ -22,7 +27,8 @@ class core {
  public:
   static result<std::shared_ptr<core>> create(const service_options& options, const service_calls& calls);
   /// Use `create`.
-  core(const service_calls& calls, const home_context& home, host_block block, std::shared_ptr<pool::map_pool> pool);
+  core(const service_calls& calls, const home_context& home, host_block block, private_stream stream,
+       std::shared_ptr<pool::map_pool> pool);
   core(const core&) = delete;
   core& operator=(const core&) = delete;
   /// Frees everything, unless CUDA may not be called any more or graphs still hold slots.
@@ -45,28 +51,34 @@ class core {
   result<void> open(const lent_slots& lent, cudaStream_t stream);
   result<void> publish(const lent_slots& lent, cudaStream_t stream);
 
-  batch_totals* totals() const { return &block_.get()->totals; }
+  /// In device memory.
+  batch_totals* totals() const { return totals_; }
   void count_batch(std::uint64_t encoded_maps);
-  /// Where CUDA may not be called, what the pool and the kernels counted is as of the last call before.
+  /// Where CUDA may not be called, what the pool and the kernels counted is as of the last call before. Waits for a
+  /// copy of the totals, and for nothing of a user.
   service_statistics statistics();
 
  private:
   void note_exhaustion(const error& e);
   void note_growth(const void* slab);
-  void read_device_side(service_statistics& into);
+  void fetch_totals();
+  service_statistics ask_device();
+  service_statistics last_seen();
   bool may_free();
 
   const service_calls& calls_;
   context_guard guard_;
   host_block block_;
+  private_stream stream_;
   std::shared_ptr<pool::map_pool> pool_;
+  batch_totals* const totals_;
   std::atomic<const void*> last_slab_{};
   std::atomic<std::uint64_t> device_bytes_{};
   std::atomic<std::uint64_t> batches_{};
   std::atomic<std::uint64_t> encoded_maps_{};
   std::atomic<std::uint64_t> exhausted_calls_{};
   std::mutex seen_mutex_;
-  service_statistics seen_;  // what the pool and the host block said when they were last asked
+  service_statistics seen_;  // what the pool and the kernels said when they were last asked
 };
 
 }  // namespace tmap::service

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "lib/pool/relaxed_capture.hpp"
 #include "lib/service/service_core.hpp"
 #include "lib/support/without_throwing.hpp"
 
@@ -21,30 +22,42 @@ std::uint64_t read_shared(std::uint64_t& number) {
 
 namespace service {
 
-void core::read_device_side(service_statistics& into) {
-  into.slots = pool_->counts();
-  into.peak_leased = pool_->peak_in_use();
-  into.cross_stream_reuses = pool_->cross_stream_reuses();
-  into.device_bytes = pool_->device_bytes();
-  device_counts& counts = *block_.get();
-  into.bad_maps = read_shared(counts.totals.bad_maps);
-  into.empty_maps = read_shared(counts.totals.empty_maps);
-  into.hazards = 0;
-  for (std::uint64_t& of_kind : counts.hazards.counts) into.hazards += read_shared(of_kind);
+/// Where that fails, what was fetched last stays.
+void core::fetch_totals() {
+  const pool::relaxed_capture relaxed{*calls_.pool};
+  cudaError_t code = relaxed.code();
+  if (code == cudaSuccess) code = calls_.copy(block_.totals(), totals_, sizeof(batch_totals), stream_.get());
+  if (code == cudaSuccess) code = calls_.wait(stream_.get());
+  if (!as_result(code)) return;
+  seen_.bad_maps = block_.totals()->bad_maps;
+  seen_.empty_maps = block_.totals()->empty_maps;
+}
+
+service_statistics core::ask_device() {
+  const std::lock_guard lock{seen_mutex_};
+  fetch_totals();
+  if (guard_.is_dead()) return seen_;
+  seen_.slots = pool_->counts();
+  seen_.peak_leased = pool_->peak_in_use();
+  seen_.cross_stream_reuses = pool_->cross_stream_reuses();
+  seen_.device_bytes = pool_->device_bytes();
+  if (!checks_hazards) return seen_;
+  seen_.hazards = 0;
+  for (std::uint64_t& of_kind : block_.hazards()->counts) seen_.hazards += read_shared(of_kind);
+  return seen_;
+}
+
+service_statistics core::last_seen() {
+  std::unique_lock lock{seen_mutex_, std::try_to_lock};
+  if (!lock.owns_lock()) {
+    if (guard_.is_forked()) return {};  // closed for ever by a thread that this process has not
+    lock.lock();
+  }
+  return seen_;
 }
 
 service_statistics core::statistics() {
-  service_statistics now;
-  const bool may_ask = guard_.check().has_value();
-  if (may_ask) read_device_side(now);
-  // Only tried, since a fork may have left the lock closed for ever.
-  if (const std::unique_lock lock{seen_mutex_, std::try_to_lock}; lock.owns_lock()) {
-    if (may_ask) {
-      seen_ = now;
-    } else {
-      now = seen_;
-    }
-  }
+  service_statistics now = guard_.check() ? ask_device() : last_seen();
   now.batches = batches_.load(std::memory_order_relaxed);
   now.encoded_maps = encoded_maps_.load(std::memory_order_relaxed);
   now.exhausted_calls = exhausted_calls_.load(std::memory_order_relaxed);

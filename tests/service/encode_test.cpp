@@ -81,6 +81,21 @@ TEST_F(service_encode, records_are_kept_where_hazards_are_checked) {
   for (std::uint32_t i = 0; checks_hazards && i < 10; ++i) EXPECT_EQ(reserved.ref().records[i].edition, 0u);
 }
 
+TEST_F(service_encode, records_of_slots_that_were_never_lent_know_the_log) {
+  map_service service = try_make({.capacity = 50, .max_capacity = 150}).value();
+  const map_batch first = encode(service, tensor_list{30}, nullptr).value();
+  const map_batch grown = encode(service, tensor_list{30}, nullptr).value();
+  for (const map_batch* const batch : {&first, &grown}) {
+    const slot_record* const records = batch->ref().records;
+    ASSERT_EQ(records != nullptr, checks_hazards);
+    for (std::uint32_t i = 30; checks_hazards && i < 50; ++i) {
+      EXPECT_EQ(records[i].generation, 0u);
+      EXPECT_NE(records[i].log, nullptr);
+      EXPECT_EQ(records[i].log, records[0].log);
+    }
+  }
+}
+
 template <class Offset>
 void expect_ragged(map_service& service) {
   map_template base = rows_template();

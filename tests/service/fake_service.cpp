@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include <unistd.h>
 
@@ -60,14 +61,20 @@ struct fake_calls {
   }
 
   static cudaError_t allocate_host(void** data, std::size_t bytes) {
-    return code_of([&] {
+    const cudaError_t refused = machine().streams.call_unless_captured("allocate_host");
+    return refused != cudaSuccess ? refused : code_of([&] {
       *data = std::calloc(1, bytes);
-      machine().host_blocks_.insert(*data);
+      const std::lock_guard lock{machine().mutex_};
+      machine().host_blocks_[*data] = bytes;
     });
   }
   // What ends something ends it even where it fails, as CUDA's calls do when they only report an earlier error.
   static cudaError_t free_host(void* data) {
-    machine().host_blocks_.erase(data);
+    static_cast<void>(machine().streams.call_unless_captured("free_host"));
+    {
+      const std::lock_guard lock{machine().mutex_};
+      machine().host_blocks_.erase(data);
+    }
     std::free(data);
     return enter();
   }
@@ -85,11 +92,20 @@ struct fake_calls {
   static cudaError_t clear(void* data, std::size_t bytes, cudaStream_t) {
     return code_of([&] { std::memset(data, 0, bytes); });
   }
+  /// One side is memory of the host. Where that is not pinned, CUDA may copy by way of the legacy stream.
   static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t) {
-    return code_of([&] { std::memcpy(to, from, bytes); });
+    if (!machine().is_pinned(to) && !machine().is_pinned(from)) {
+      const cudaError_t refused = machine().streams.call_on_legacy_stream("a copy of pageable memory");
+      if (refused != cudaSuccess) return refused;
+    }
+    return code_of([&] {
+      const std::lock_guard lock{machine().mutex_};
+      std::memcpy(to, from, bytes);
+    });
   }
   static cudaError_t wait(cudaStream_t) {
-    return code_of([] {});
+    const cudaError_t refused = machine().streams.call_unless_captured("wait");
+    return refused != cudaSuccess ? refused : code_of([] {});
   }
 
   static result<tensor_map> driver_map(const tensor_spec& spec) {
@@ -213,7 +229,7 @@ fake_machine::fake_machine() : primary{new_context()} {
 }
 
 fake_machine::~fake_machine() {
-  for (void* const block : host_blocks_) std::free(block);
+  for (const auto& [block, bytes] : host_blocks_) std::free(const_cast<void*>(block));
   the_machine = nullptr;
 }
 
@@ -243,6 +259,14 @@ cudaError_t fake_machine::enter() {
   const std::lock_guard lock{mutex_};
   ++made_;
   return countdown_ != 0 && --countdown_ == 0 ? code_ : cudaSuccess;
+}
+
+bool fake_machine::is_pinned(const void* data) {
+  const std::lock_guard lock{mutex_};
+  const auto next = host_blocks_.upper_bound(data);
+  if (next == host_blocks_.begin()) return false;
+  const auto& [block, bytes] = *std::prev(next);
+  return static_cast<const char*>(data) < static_cast<const char*>(block) + bytes;
 }
 
 void fake_machine::fail_call(std::uint64_t n, cudaError_t code) {

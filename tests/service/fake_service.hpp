@@ -5,8 +5,8 @@
 #include <tmap/map_template.hpp>
 
 #include <cstdint>
+#include <map>
 #include <mutex>
-#include <set>
 
 #include "lib/service/service_calls.hpp"
 #include "support/fake_streams.hpp"
@@ -55,9 +55,10 @@ class fake_machine {
  private:
   friend struct fake_calls;
   cudaError_t enter();
+  bool is_pinned(const void* data);
 
   std::mutex mutex_;
-  std::set<void*> host_blocks_;
+  std::map<const void*, std::size_t> host_blocks_;  ///< and their bytes
   std::uint64_t made_{};
   std::uint64_t countdown_{};
   cudaError_t code_{};

@@ -4,6 +4,7 @@
 #include <tmap/device/patch_source.cuh>
 #include <tmap/encode_batch.hpp>
 
+#include "pool/device_streams.hpp"
 #include "service/device_maps.cuh"
 
 namespace tmap::testing {
@@ -145,11 +146,57 @@ TEST_F(service_device, may_be_made_and_end_while_its_thread_captures) {
   cudaGraph_t graph{};
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
   {
-    const result<map_service> service = map_service::create({.capacity = 100});
+    result<map_service> service = map_service::create({.capacity = 100});
     EXPECT_TRUE(service.has_value()) << to_string(service.error());
+    if (service) {
+      EXPECT_EQ(service->statistics().slots.free, 100u);
+    }
   }
   EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+}
+
+TEST_F(service_device, a_last_error_of_the_caller_harms_nothing_and_stays) {
+  map_service service = make(100);
+  const own_stream one;
+  const own_stream two;
+  const device_array<map_patch> source(rows_patches(60));
+  const device_array<std::uint32_t> changed(std::vector<std::uint32_t>{3});
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  const gate closed{one.get()};
+  { const auto pending = service.encode(base, patch_array{source.data()}, 60, one.ref()).value(); }
+  void* nothing = nullptr;
+  ASSERT_EQ(cudaMalloc(&nothing, std::size_t{1} << 60), cudaErrorMemoryAllocation);
+  {
+    const auto batch = service.encode(base, patch_array{source.data()}, 60, two.ref());  // asks an event, which waits
+    ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
+    const auto updated =
+        service.update(*batch, {changed.data(), 1}, base, patch_array{source.data()}, two.ref(), {.header = true});
+    EXPECT_TRUE(updated.has_value()) << to_string(updated.error());
+    TMAP_ASSERT_OK(service.reserve(1, two.ref()));
+    EXPECT_EQ(service.statistics().batches, 4u);
+    EXPECT_EQ(service.encode(base, patch_array{source.data()}, 101, two.ref()).error().code, status::pool_exhausted);
+    TMAP_ASSERT_OK(map_service::create({.capacity = 100}));
+  }
+  EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
+}
+
+TEST_F(service_device, statistics_wait_for_no_kernel) {
+  map_service service = make(100);
+  const own_stream stream;
+  std::vector<map_patch> patches = rows_patches(3);
+  patches[1].global_address = 8;
+  const device_array<map_patch> source(patches);
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  gate closed{stream.get()};
+  const auto batch = service.encode(base, patch_array{source.data()}, 3, stream.ref());
+  ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
+  EXPECT_EQ(service.statistics().bad_maps, 0u);
+  EXPECT_EQ(cudaStreamQuery(stream.get()), cudaErrorNotReady) << "the encode has not run yet";
+  cudaGetLastError();
+  closed.open();
+  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream.get()));
+  EXPECT_EQ(service.statistics().bad_maps, 1u);
 }
 
 TEST_F(service_device, slots_come_back_when_their_work_is_done) {

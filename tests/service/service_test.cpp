@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A service's capacity, memory and statistics.
+#include <algorithm>
+
 #include "service/service_fixture.hpp"
 
 namespace tmap::testing {
@@ -47,21 +49,26 @@ TEST_F(map_service_test, grows_as_far_as_it_may) {
 }
 
 TEST_F(map_service_test, works_in_memory_of_the_caller_and_leaves_it) {
-  std::vector<tensor_map> memory(1000, tensor_map{{0xa5a5}});
-  ASSERT_LE(service_memory_bytes(64), 999 * sizeof(tensor_map));
-  auto address = reinterpret_cast<std::uintptr_t>(memory.data());
-  address = (address + 255) / 256 * 256;
-  void* const aligned = reinterpret_cast<void*>(address);
+  constexpr std::size_t canaries = 4096;
+  constexpr unsigned char poison = 0xa5;
+  const std::uint64_t bytes = service_memory_bytes(64);
+  std::vector<unsigned char> memory(bytes + canaries, poison);
+  const auto address = (reinterpret_cast<std::uintptr_t>(memory.data()) + 255) / 256 * 256;
+  auto* const aligned = reinterpret_cast<unsigned char*>(address);
+  tensor_list tensors{64};
+  tensors.patches[5].global_address = 8;
   {
     map_service service =
-        try_make({.capacity = 64, .max_capacity = 128, .memory = aligned, .memory_bytes = service_memory_bytes(64)})
-            .value();
-    const map_batch batch = encode(service, tensor_list{64}, nullptr).value();
-    EXPECT_EQ(batch.ref().slots, aligned);
+        try_make({.capacity = 64, .max_capacity = 128, .memory = aligned, .memory_bytes = bytes}).value();
+    const map_batch batch = encode(service, tensors, nullptr).value();
+    EXPECT_EQ(reinterpret_cast<const unsigned char*>(batch.ref().slots), aligned);
+    EXPECT_EQ(service.statistics().bad_maps, 1u);
+    EXPECT_EQ(service.statistics().device_bytes, bytes);
     EXPECT_EQ(machine.streams.live_allocations(), 0u);
     EXPECT_EQ(encode(service, tensor_list{1}, nullptr).error().code, status::pool_exhausted);
   }
-  EXPECT_EQ(memory.back().words[0], 0xa5a5u);
+  EXPECT_EQ(std::count(aligned + bytes, memory.data() + memory.size(), poison),
+            memory.data() + memory.size() - (aligned + bytes));
   EXPECT_TRUE(machine.is_clean());
 }
 
@@ -97,6 +104,39 @@ TEST_F(map_service_test, statistics_are_exact_and_print_as_json) {
             R"("peak_leased":64,"batches":2,"encoded_maps":104,"bad_maps":0,"empty_maps":0,"exhausted_calls":1,)"
             R"("cross_stream_reuses":1,"device_bytes":)" +
                 std::to_string(service_memory_bytes(64)) + R"(,"hazards":0})");
+}
+
+/// A service whose second look at its statistics has its n-th call fail, in the service's table or else in the pool's.
+service_statistics look_with_a_failure(fake_machine& machine, map_service& service, bool in_pool, std::uint64_t n,
+                                       cudaError_t code) {
+  if (in_pool) machine.streams.fail_call(n, code);
+  if (!in_pool) machine.fail_call(n, code);
+  const service_statistics seen = service.statistics();
+  machine.streams.fail_call(0, cudaSuccess);
+  machine.fail_call(0, cudaSuccess);
+  return seen;
+}
+
+TEST_F(map_service_test, statistics_that_cannot_be_asked_are_the_last_known) {
+  tensor_list tensors{10};
+  tensors.patches[3].global_address = 8;
+  tensors.patches[4].global_dim[0] = 0;
+  for (const bool in_pool : {false, true}) {
+    for (std::uint64_t n = 1; n <= 4; ++n) {
+      for (const cudaError_t code : {cudaErrorLaunchOutOfResources, cudaErrorIllegalAddress}) {
+        map_service service = make(64);
+        const map_batch first = encode(service, tensors, nullptr).value();
+        ASSERT_EQ(service.statistics().bad_maps, 1u);
+        const map_batch second = encode(service, tensors, nullptr).value();
+        const service_statistics seen = look_with_a_failure(machine, service, in_pool, n, code);
+        EXPECT_TRUE(seen.bad_maps == 1 || seen.bad_maps == 2) << seen.bad_maps;
+        EXPECT_EQ(seen.empty_maps, seen.bad_maps);
+        EXPECT_EQ(seen.batches, 2u);
+        const bool is_dead = !encode(service, tensors, nullptr).has_value();
+        EXPECT_EQ(service.statistics().bad_maps, is_dead ? 1u : 3u) << in_pool << n;
+      }
+    }
+  }
 }
 
 TEST_F(map_service_test, release_and_use_on_do_nothing_twice) {
