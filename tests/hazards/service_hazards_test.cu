@@ -2,6 +2,7 @@
 // The service in a build that checks hazards: what a program does wrong with its batches is counted, and nothing else.
 #include <tmap/map_service.hpp>
 
+#include <functional>
 #include <optional>
 
 #include "hazards/map_users.cuh"
@@ -32,9 +33,10 @@ class service_hazards : public gpu_test {
     gpu_test::TearDown();
   }
 
-  void serve(std::uint64_t capacity) {
+  void serve(std::uint64_t capacity, std::uint64_t max_capacity = 0) {
     service_options options;
     options.capacity = capacity;
+    options.max_capacity = max_capacity;
     result<map_service> made = map_service::create(options);
     ASSERT_TRUE(made.has_value()) << to_string(made.error());
     service_.emplace(std::move(*made));
@@ -53,9 +55,22 @@ class service_hazards : public gpu_test {
     return batch ? std::move(*batch) : map_batch{};
   }
 
-  void use(const map_batch_ref& ref, cudaStream_t stream) const {
-    use_maps<<<maps, 1, 0, stream>>>(ref, true, seen_->data());
+  void use(const map_batch_ref& ref, cudaStream_t stream, bool loads = true) const {
+    use_maps<<<maps, 1, 0, stream>>>(ref, loads, seen_->data());
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  }
+  /// Acquires the maps of what `make` makes on the first stream, before that was encoded: a copy through slots that
+  /// were never written would not end. All kernels must have run before, since loading one may wait for the device.
+  void use_too_early(const std::function<map_batch()>& make) const {
+    const flag gate;
+    hold_back<<<1, 1, 0, *first_>>>(gate.word());
+    const map_batch batch = make();
+    use(batch.ref(), *second_, false);
+    second_->finish();
+    gate.set(1);
+    EXPECT_EQ(hazards(), maps);
+    use(batch.ref(), *first_);
+    EXPECT_EQ(hazards(), maps);
   }
 
   void expect_lines(std::uint32_t line) const {
@@ -105,6 +120,7 @@ TEST_F(service_hazards, a_reserved_batch_and_an_updated_one_are_silent) {
   const result<map_batch> after = service_->update(before, {changed.data(), 1}, world_->base(),
                                                    patch_array{world_->patches() + 20}, cuda::stream_ref{*first_});
   ASSERT_TRUE(after.has_value());
+  ASSERT_NE(after->ref().indices, nullptr) << "it shares";
   use(before.ref(), *first_);
   expect_lines(0);
   use(after->ref(), *first_);
@@ -153,6 +169,37 @@ TEST_F(service_hazards, a_stream_that_the_batch_does_not_know_is_counted) {
   use(batch.ref(), *second_);
   expect_lines(1);
   EXPECT_EQ(hazards(), maps);
+}
+
+TEST_F(service_hazards, slots_that_were_never_lent_are_counted) {
+  serve_used(maps);
+  serve(maps);
+  use_too_early([&] { return encode(1, *first_); });
+}
+
+TEST_F(service_hazards, slots_of_a_grown_pool_that_were_never_lent_are_counted) {
+  serve_used(maps);
+  serve(2 * maps, 4 * maps);
+  const map_batch whole_slab = encode(0, *first_, 2 * maps);
+  const map_batch grown = encode(0, *first_, 1);
+  first_->finish();
+  use_too_early([&] { return encode(1, *first_); });
+}
+
+TEST_F(service_hazards, an_update_that_is_overtaken_is_counted) {
+  serve_used(4 * maps);
+  const device_array<std::uint32_t> changed(std::vector<std::uint32_t>{3});
+  const map_batch before = encode(0, *first_);
+  const auto update = [&] {
+    result<map_batch> after = service_->update(before, {changed.data(), 1}, world_->base(),
+                                               patch_array{world_->patches() + 20}, cuda::stream_ref{*first_});
+    EXPECT_TRUE(after.has_value());
+    return after ? std::move(*after) : map_batch{};
+  };
+  const map_batch in_time = update();
+  use(in_time.ref(), *first_);
+  EXPECT_EQ(hazards(), 0u);
+  use_too_early(update);
 }
 
 TEST_F(service_hazards, a_reserved_batch_encoded_twice_is_counted) {
