@@ -46,7 +46,8 @@ struct setup {
         empty{shape, without_elements(patches)},
         statuses{patches.size()},
         header{1},
-        totals{1},
+        device_totals{1},
+        host_totals{1},
         windows{make_windows()} {}
 
   encode_options with_windows(std::uint32_t count) const {
@@ -58,7 +59,8 @@ struct setup {
   batch empty;
   device_array<map_status> statuses;
   device_array<batch_header> header;
-  pinned_array<batch_totals> totals;
+  device_array<batch_totals> device_totals;
+  pinned_array<batch_totals> host_totals;
   device_array<address_window> windows;
 };
 
@@ -75,8 +77,11 @@ const std::vector<variant> variants = {
      }},
     {"1 window", [](const setup& s, cudaStream_t stream) { s.good.encode(stream, s.with_windows(1)); }},
     {"8 windows", [](const setup& s, cudaStream_t stream) { s.good.encode(stream, s.with_windows(window_count)); }},
-    {"1 % bad, 1 % empty, totals on the host",
-     [](const setup& s, cudaStream_t stream) { s.flawed.encode(stream, {.totals = s.totals.get()}); }},
+    {"1 % bad, 1 % empty", [](const setup& s, cudaStream_t stream) { s.flawed.encode(stream); }},
+    {"and totals on the device",
+     [](const setup& s, cudaStream_t stream) { s.flawed.encode(stream, {.totals = s.device_totals.get()}); }},
+    {"and totals on the host",
+     [](const setup& s, cudaStream_t stream) { s.flawed.encode(stream, {.totals = s.host_totals.get()}); }},
     {"all empty", [](const setup& s, cudaStream_t stream) { s.empty.encode(stream); }},
 };
 
@@ -142,8 +147,7 @@ void print_judging(const timer& clock) {
   const std::vector<figures> all = measure_all(clock);
   print_way(
       "What judging costs: microseconds on an idle stream. With a header there is a second launch, which resets it. "
-      "The "
-      "only map of a batch of one is a bad one where 1 % are.",
+      "The only map of a batch of one is a bad one where 1 % are.",
       all, &ways::stream);
   print_way("The same as one of a hundred in a graph.", all, &ways::graph);
 }
