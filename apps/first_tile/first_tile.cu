@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a shape in device memory to a tile: the program of README.md. Two matrices of different sizes; the tile at
-// row 4, column 8 of each goes to shared memory, and what lies outside a matrix arrives as zero.
+// From a shape in device memory to a tile, with slots of the program's own: the second program of README.md. Two
+// matrices of different sizes; the tile at row 4, column 8 of each goes to shared memory, and what lies outside a
+// matrix arrives as zero.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -12,7 +13,6 @@
 
 namespace {
 
-// [readme]
 constexpr std::uint32_t box_columns = 8, box_rows = 8;
 
 __global__ void sum_tile(const tmap::tensor_map* maps, float* sums) {
@@ -33,6 +33,7 @@ __global__ void sum_tile(const tmap::tensor_map* maps, float* sums) {
   sums[blockIdx.x] = sum;
 }
 
+// [readme]
 tmap::result<void> sum_tiles(const tmap::map_patch* shapes_on_the_gpu, int count, tmap::tensor_map* slots, float* sums,
                              cudaStream_t stream) {
   tmap::tensor_spec spec;

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ragged batch through a service: the first program of README.md. Rows of several groups lie behind one another in
+// one buffer, and only the GPU knows where each group ends. The first tile of each group goes to shared memory; rows
+// of the next group and groups without rows arrive as zeros.
+
+#include <tmap/device/acquire.cuh>
+#include <tmap/device/tile_copy.cuh>
+#include <tmap/map_service.hpp>
+
+#include <cstdio>
+#include <vector>
+
+namespace {
+
+// [readme]
+constexpr std::uint32_t columns = 16, box_columns = 16, box_rows = 8;
+
+__global__ void sum_first_tile(tmap::map_batch_ref groups, float* sums) {
+  using namespace tmap::device;
+  alignas(128) __shared__ float tile[box_rows * box_columns];
+  __shared__ tile_barrier barrier;
+  if (threadIdx.x != 0) return;
+
+  barrier.init(1);
+  fence_barrier_init();
+  const acquired_map map = acquire(groups, blockIdx.x);  // the only way to a map that load_tile takes
+  barrier.arrive_expect(sizeof(tile));
+  load_tile<2>(tile, map, {0, 0}, barrier);  // column 0, row 0: innermost first
+  barrier.wait(0);
+
+  float sum = 0;
+  for (float value : tile) sum += value;
+  sums[blockIdx.x] = sum;
+}
+
+tmap::result<void> sum_groups(tmap::map_service& service, const float* rows, const std::int32_t* ends_on_the_gpu,
+                              int count, float* sums, cudaStream_t stream) {
+  tmap::tensor_spec spec;
+  spec.type = tmap::element_type::f32;
+  spec.rank = 2;
+  spec.global_dim[0] = columns;
+  spec.global_stride_bytes[0] = columns * sizeof(float);
+  spec.box_dim[0] = box_columns;
+  spec.box_dim[1] = box_rows;
+  const auto base = tmap::make_template(spec, tmap::patch_address | tmap::patch_dim(1));
+  if (!base) return tmap::failure(base.error());
+
+  tmap::ragged_rows<std::int32_t> groups{};
+  groups.base_address = reinterpret_cast<std::uint64_t>(rows);
+  groups.row_pitch_bytes = columns * sizeof(float);
+  groups.offsets = ends_on_the_gpu;
+  groups.format = tmap::offset_format::ends;
+  auto batch = service.encode(*base, groups, count, stream);
+  if (!batch) return tmap::failure(batch.error());
+  sum_first_tile<<<count, 32, 0, stream>>>(batch->ref(), sums);
+  return batch->release();  // its slots are lent again when the kernel has run
+}
+// [readme]
+
+/// Of the tiles of the groups, whose elements are all 1.
+bool are_right(const std::vector<float>& sums, const std::vector<std::int32_t>& ends) {
+  bool right = true;
+  std::int32_t begin = 0;
+  for (std::size_t i = 0; i < ends.size(); begin = ends[i++]) {
+    const auto rows = static_cast<std::uint32_t>(ends[i] - begin);
+    const float expected = static_cast<float>((rows < box_rows ? rows : box_rows) * box_columns);
+    std::printf("group %zu: %u rows, sum of its first tile %g, expected %g\n", i, rows, sums[i], expected);
+    right = right && sums[i] == expected;
+  }
+  return right;
+}
+
+}  // namespace
+
+int main() {
+  const std::vector<std::int32_t> ends{5, 5, 25, 33};
+  const std::vector<float> ones(33 * columns, 1.0f);
+  float* rows = nullptr;
+  std::int32_t* ends_on_the_gpu = nullptr;
+  float* sums = nullptr;
+  if (cudaMalloc(&rows, ones.size() * sizeof(float)) != cudaSuccess) {
+    std::puts("ragged_batch: needs a Hopper GPU");
+    return 1;
+  }
+  cudaMalloc(&ends_on_the_gpu, ends.size() * sizeof(std::int32_t));
+  cudaMalloc(&sums, ends.size() * sizeof(float));
+  cudaMemcpy(rows, ones.data(), ones.size() * sizeof(float), cudaMemcpyDefault);
+  cudaMemcpy(ends_on_the_gpu, ends.data(), ends.size() * sizeof(std::int32_t), cudaMemcpyDefault);
+
+  auto service = tmap::map_service::create();
+  if (!service) {
+    std::printf("ragged_batch: %s\n", to_string(service.error()).c_str());
+    return 1;
+  }
+  const auto enqueued = sum_groups(*service, rows, ends_on_the_gpu, static_cast<int>(ends.size()), sums, nullptr);
+  if (!enqueued) {
+    std::printf("ragged_batch: %s\n", to_string(enqueued.error()).c_str());
+    return 1;
+  }
+  std::vector<float> found(ends.size(), -1.0f);
+  if (cudaMemcpy(found.data(), sums, found.size() * sizeof(float), cudaMemcpyDefault) != cudaSuccess) {
+    std::puts("ragged_batch: the kernel failed");
+    return 1;
+  }
+  const bool right = are_right(found, ends);
+  for (void* memory : {static_cast<void*>(rows), static_cast<void*>(ends_on_the_gpu), static_cast<void*>(sums)}) {
+    cudaFree(memory);
+  }
+  return right ? 0 : 1;
+}
