@@ -57,6 +57,18 @@ TEST_F(Capture, TakesFreeSlotsOnlyAndAsksNothing) {
   expect_counts(8, 0, 0, 0);
 }
 
+TEST_F(Capture, TakesWhatCountsFoundCompletedBefore) {
+  make_pool(4);
+  use_once(4, s1);
+  cuda.run_all();
+  EXPECT_EQ(maps->counts().free, 4u);
+  fake_batch batch;
+  const cudaGraphExec_t exec = capture_batch(4, s2, batch);
+  EXPECT_NE(batch.lease, nullptr);
+  release(std::move(batch));
+  cuda.destroy_exec(exec);
+}
+
 TEST_F(Capture, ReleasedInsideItNeedsNoEvent) {
   make_pool(4);
   cuda.begin_capture(s1);

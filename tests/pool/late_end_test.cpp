@@ -71,5 +71,30 @@ TEST_F(LateEnd, ThePerThreadStreamIsMarkedByItsOwnThread) {
   run_and_expect_no_foreign_id();
 }
 
+TEST_F(LateEnd, ThePerThreadStreamOfAThreadThatIsGoneIsNeverMarked) {
+  make_pool(4);
+  fake_batch batch;
+  std::thread{[&] {
+    batch = encode(4, cudaStreamPerThread);
+    consume(batch, cudaStreamPerThread);
+  }}.join();
+  release(std::move(batch));
+  cuda.run_all();
+  expect_counts(0, 0, 4, 0);
+  EXPECT_FALSE(maps->take(4, s1).has_value());
+}
+
+TEST_F(LateEnd, OnlyItsOwnThreadSpreadsAPerThreadStream) {
+  make_pool(4);
+  fake_batch batch = encode(4, cudaStreamPerThread);
+  std::thread{[&] {
+    const auto refused = maps->use_on(batch.lease, s1, cudaStreamPerThread);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, status::invalid_argument) << "here it is another stream";
+  }}.join();
+  EXPECT_TRUE(maps->use_on(batch.lease, s1, cudaStreamPerThread).has_value());
+  release(std::move(batch));
+}
+
 }  // namespace
 }  // namespace tmap::testing
