@@ -131,8 +131,10 @@ struct tile_copy_plan {
 };
 
 /// Whether the current device can load the kernels behind the launches above: `cudaErrorNoKernelImageForDevice` when
-/// they were built for other GPUs. Launches nothing.
-cudaError_t encode_kernel_image();
+/// they were built for other GPUs. Launches nothing. Afterwards they are loaded: CUDA loads a kernel at its first
+/// launch, and may wait for the device when it does.
+cudaError_t load_encode_kernels();
+cudaError_t load_update_kernels();
 cudaError_t copy_kernel_image();
 
 cudaError_t launch_copy_tiles(const tile_copy_plan& plan, const tile_shape& shape, const tile_copy_arguments& arguments,

@@ -19,9 +19,10 @@ inline constexpr std::uint64_t max_batch = std::uint64_t{1} << 24;
 
 // encode_batch_async: template + patch source -> `count` maps in `slots` (device memory, 128-byte aligned, owned by the
 // caller), made by one kernel on `stream` and published: after it, in stream order, any kernel may `acquire` them
-// (device/acquire.cuh). Returns as soon as the work is enqueued; the sources' arrays must stay valid and unchanged
-// until it has run. A slot must not be rewritten while a kernel may still copy through it. Thread-safe; may be captured
-// in a graph. `count` 0 does nothing.
+// (device/acquire.cuh). Returns as soon as the work is enqueued, but for CUDA's loading of a kernel at its first use,
+// which may wait for the device (`map_service::create` loads all of them). The sources' arrays must stay valid and
+// unchanged until it has run. A slot must not be rewritten while a kernel may still copy through it. Thread-safe; may
+// be captured in a graph. `count` 0 does nothing.
 //
 // Every patch is validated on the device, by the rules of `validate` (patch_rules.hpp); warnings do not count. A patch
 // that breaks a rule, or has a dim of 0, never becomes a wild map but the *safe empty map* (`empty_spec`): one element

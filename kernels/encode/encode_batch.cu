@@ -116,6 +116,34 @@ __global__ void reset_header_kernel(batch_header* header) {
   *header = batch_header{};
 }
 
+template <class... Parameters>
+cudaError_t load(void (*kernel)(Parameters...)) {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, kernel);
+}
+
+template <template <std::uint32_t> class Shape, class Source>
+cudaError_t load_fixed() {
+  cudaError_t code = load(encode_kernel<Shape<1>, Source>);
+  if (code == cudaSuccess) code = load(encode_kernel<Shape<2>, Source>);
+  if (code == cudaSuccess) code = load(encode_kernel<Shape<3>, Source>);
+  if (code == cudaSuccess) code = load(encode_kernel<Shape<4>, Source>);
+  if (code == cudaSuccess) code = load(encode_kernel<Shape<5>, Source>);
+  return code;
+}
+
+template <class Source>
+cudaError_t load_columns() {
+  const cudaError_t code = load(encode_kernel<device::any_shape, Source>);
+  return code == cudaSuccess ? load_fixed<extents_shape, Source>() : code;
+}
+
+template <class Offset>
+cudaError_t load_rows() {
+  const cudaError_t code = load(encode_kernel<device::any_shape, device::ragged_rows_reader<Offset>>);
+  return code == cudaSuccess ? load_fixed<rows_shape, device::ragged_rows_reader<Offset>>() : code;
+}
+
 }  // namespace
 
 encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors) {
@@ -139,9 +167,15 @@ cudaError_t launch_encode(const encode_plan& plan, const map_template& base, con
   return launch_array({base, reader, options, slots, count, plan.maps_per_warp, stream});
 }
 
-cudaError_t encode_kernel_image() {
-  cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, encode_kernel<device::any_shape, device::patch_array_reader>);
+cudaError_t load_encode_kernels() {
+  cudaError_t code = load(reset_header_kernel);
+  if (code == cudaSuccess) code = load_fixed<every_field_shape, device::patch_array_reader>();
+  if (code == cudaSuccess) code = load_columns<device::patch_array_reader>();
+  if (code == cudaSuccess) code = load_columns<device::patch_columns_reader>();
+  if (code == cudaSuccess) code = load_columns<device::compact_columns_reader>();
+  if (code == cudaSuccess) code = load_rows<std::int32_t>();
+  if (code == cudaSuccess) code = load_rows<std::int64_t>();
+  return code;
 }
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,

@@ -151,7 +151,22 @@ cudaError_t update(const encode_plan& plan, const map_template& base, const Sour
                 plan.maps_per_warp);
 }
 
+template <class... Parameters>
+cudaError_t load(void (*kernel)(Parameters...)) {
+  cudaFuncAttributes attributes;
+  return cudaFuncGetAttributes(&attributes, kernel);
+}
+
 }  // namespace
+
+cudaError_t load_update_kernels() {
+  cudaError_t code = load(update_kernel<device::patch_array_reader>);
+  if (code == cudaSuccess) code = load(update_kernel<device::patch_columns_reader>);
+  if (code == cudaSuccess) code = load(update_kernel<device::compact_columns_reader>);
+  if (code == cudaSuccess) code = load(share_kernel);
+  if (code == cudaSuccess) code = load(gather_kernel);
+  return code;
+}
 
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_array& source,
                           const update_target& target, cudaStream_t stream, const encode_options& options) {

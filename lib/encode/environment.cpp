@@ -80,7 +80,7 @@ void add_entry_points(std::vector<environment_item>& items, const result<void>& 
 }
 
 void add_kernels(std::vector<environment_item>& items) {
-  items.push_back({"encode kernel", "", "maps made on the GPU", true, as_result(kernels::encode_kernel_image())});
+  items.push_back({"encode kernel", "", "maps made on the GPU", true, as_result(kernels::load_encode_kernels())});
   items.push_back({"tile copy kernel", "", "tiles copied through maps", true, as_result(kernels::copy_kernel_image())});
 }
 

@@ -67,7 +67,8 @@ result<void> check_machine() {
                          .allowed = first_compute_capability}};
   }
   if (const result<void> found = check_functions(); !found) return found;
-  TMAP_TRY_CUDA(kernels::encode_kernel_image());
+  TMAP_TRY_CUDA(kernels::load_encode_kernels());
+  TMAP_TRY_CUDA(kernels::load_update_kernels());
   return {};
 }
 
