@@ -5,13 +5,22 @@
 
 #include <cuda_runtime_api.h>
 
+#include <array>
+#include <atomic>
+#include <cstddef>
+
 namespace tmap {
 
 result<std::uint32_t> multiprocessor_count() {
+  static std::array<std::atomic<int>, 64> kept;  // asked at every encode, and never another
   int device = 0;
-  int count = 0;
   TMAP_TRY_CUDA(cudaGetDevice(&device));
-  TMAP_TRY_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+  const auto place = static_cast<std::size_t>(device);
+  int count = place < kept.size() ? kept[place].load(std::memory_order_relaxed) : 0;
+  if (count == 0) {
+    TMAP_TRY_CUDA(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+    if (place < kept.size()) kept[place].store(count, std::memory_order_relaxed);
+  }
   return static_cast<std::uint32_t>(count);
 }
 

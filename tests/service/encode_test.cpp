@@ -158,6 +158,26 @@ TEST_F(service_encode, trusted_batches_have_no_statuses) {
   EXPECT_EQ(service.statistics().bad_maps, 0u);
 }
 
+TEST_F(service_encode, makes_no_more_calls_than_it_must) {
+  map_service service = make();
+  const cudaStream_t stream = machine.streams.open_stream();
+  const tensor_list tensors{100};
+  for (int round = 0; round < 5; ++round) ASSERT_TRUE(encode(service, tensors, stream).has_value());
+  const auto calls = [&](pool_call call) { return machine.streams.calls_made(call); };
+  const std::uint64_t of_pool = machine.streams.calls_made();
+  const std::uint64_t of_service = machine.calls_made();
+  const std::uint64_t captures = calls(pool_call::capture_id);
+  const std::uint64_t ids = calls(pool_call::stream_id);
+  const std::uint64_t records = calls(pool_call::record_event);
+  ASSERT_TRUE(encode(service, tensors, stream).value().release().has_value());
+  const std::uint64_t more = checks_hazards ? 2 : 0;  // to open and to publish
+  EXPECT_EQ(machine.calls_made() - of_service, 3u + more) << "the context, the encode, and the context at the release";
+  EXPECT_EQ(machine.streams.calls_made() - of_pool, 5u);
+  EXPECT_EQ(calls(pool_call::capture_id) - captures, 2u);
+  EXPECT_EQ(calls(pool_call::stream_id) - ids, 2u);
+  EXPECT_EQ(calls(pool_call::record_event) - records, 1u);
+}
+
 TEST_F(service_encode, reserves_slots_to_write) {
   map_service service = make();
   const map_batch batch = service.reserve(40, stream_of(nullptr)).value();

@@ -8,7 +8,9 @@
 
 #include <cstdint>
 
-// The encoder's contract on the CPU, one map at a time: what kernels/encode does, by the codec.
+#include "kernels/launch.hpp"
+
+// The encoder's contract on the CPU: what kernels/encode does, by the codec.
 
 namespace tmap::testing {
 
@@ -32,5 +34,35 @@ encoded_map encode_one(const map_template& base, const map_patch& patch, const e
 
 /// Adds a verdict to the header and totals that are asked for.
 void count_verdict(map_status status, std::uint32_t map, const encode_options& options);
+
+/// All maps of a batch.
+template <class Source>
+void encode_all(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
+                const encode_options& options) {
+  if (options.header != nullptr) *options.header = batch_header{};
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const encoded_map made = encode_one(base, patch_at(source, base, i), options);
+    slots[i] = made.map;
+    if (options.statuses != nullptr) options.statuses[i] = made.status;
+    count_verdict(made.status, static_cast<std::uint32_t>(i), options);
+  }
+}
+
+/// The changed maps of an update.
+template <class Source>
+void encode_changed(const map_template& base, const Source& source, const kernels::update_target& target,
+                    const encode_options& options) {
+  if (options.header != nullptr) *options.header = batch_header{};
+  for (std::uint32_t j = 0; j < target.change_count; ++j) {
+    const std::uint32_t map = target.changes[j];
+    if (map >= target.map_count) continue;
+    const encoded_map made = encode_one(base, patch_at(source, base, map), options);
+    const std::uint32_t slot = target.table == nullptr ? map : j;
+    target.slots[slot] = made.map;
+    if (target.table != nullptr) target.table[map] = target.first_slot + j;
+    if (target.statuses != nullptr) target.statuses[slot] = made.status;
+    count_verdict(made.status, map, options);
+  }
+}
 
 }  // namespace tmap::testing

@@ -3,10 +3,8 @@
 
 #include <tmap/decode.hpp>
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 
 #include <unistd.h>
 
@@ -124,14 +122,8 @@ struct fake_calls {
                              cudaStream_t, const encode_options& options) {
     return result_of([&]() -> result<void> {
       const std::lock_guard lock{machine().mutex_};
-      if (options.header != nullptr) *options.header = batch_header{};
-      for (std::uint64_t i = 0; i < count; ++i) {
-        const encoded_map made = encode_one(base, patch_at(source, base, i), options);
-        slots[i] = made.map;
-        spoil(slots[i]);
-        if (options.statuses != nullptr) options.statuses[i] = made.status;
-        count_verdict(made.status, static_cast<std::uint32_t>(i), options);
-      }
+      encode_all(base, source, slots, count, options);
+      for (std::uint64_t i = 0; i < count; ++i) spoil(slots[i]);
       return {};
     });
   }
@@ -141,17 +133,7 @@ struct fake_calls {
                              cudaStream_t, const encode_options& options) {
     return result_of([&]() -> result<void> {
       const std::lock_guard lock{machine().mutex_};
-      if (options.header != nullptr) *options.header = batch_header{};
-      for (std::uint32_t j = 0; j < target.change_count; ++j) {
-        const std::uint32_t map = target.changes[j];
-        if (map >= target.map_count) continue;
-        const encoded_map made = encode_one(base, patch_at(source, base, map), options);
-        const std::uint32_t slot = target.table == nullptr ? map : j;
-        target.slots[slot] = made.map;
-        if (target.table != nullptr) target.table[map] = target.first_slot + j;
-        if (target.statuses != nullptr) target.statuses[slot] = made.status;
-        count_verdict(made.status, map, options);
-      }
+      encode_changed(base, source, target, options);
       return {};
     });
   }
@@ -233,11 +215,6 @@ fake_machine::~fake_machine() {
   the_machine = nullptr;
 }
 
-std::uint64_t fake_machine::new_context() {
-  static std::atomic<std::uint64_t> last{100};
-  return ++last;
-}
-
 void fake_machine::reset_device() {
   if (thread_context == primary) thread_context = 0;
   primary = 0;
@@ -255,26 +232,4 @@ void fake_machine::unbind_thread() {
   thread_context = 0;
 }
 
-cudaError_t fake_machine::enter() {
-  const std::lock_guard lock{mutex_};
-  ++made_;
-  return countdown_ != 0 && --countdown_ == 0 ? code_ : cudaSuccess;
-}
-
-bool fake_machine::is_pinned(const void* data) {
-  const std::lock_guard lock{mutex_};
-  const auto next = host_blocks_.upper_bound(data);
-  if (next == host_blocks_.begin()) return false;
-  const auto& [block, bytes] = *std::prev(next);
-  return static_cast<const char*>(data) < static_cast<const char*>(block) + bytes;
-}
-
-void fake_machine::fail_call(std::uint64_t n, cudaError_t code) {
-  countdown_ = n;
-  code_ = code;
-}
-
-bool fake_machine::is_clean() const {
-  return host_blocks() == 0 && private_streams == 0 && streams.live_allocations() == 0 && streams.live_events() == 0;
-}
 }  // namespace tmap::testing
