@@ -70,7 +70,7 @@ TMAP_HOST_DEVICE constexpr bool is_plainly_aligned(const tensor_spec& spec) {
 
 TMAP_HOST_DEVICE constexpr bool has_plain_box(const tensor_spec& spec) {
   const std::uint32_t span = spec.swizzle == swizzle::none || spec.interleave != interleave::none
-                                 ? max_box_dim * 8
+                                 ? std::uint32_t{max_box_dim * 8}
                                  : 16u << static_cast<std::uint32_t>(spec.swizzle);
   std::uint64_t bytes = std::uint64_t{spec.box_dim[0]} << plain_byte_shift(spec.type);
   bool is_plain = bytes % unit_bytes == 0 && bytes <= span && spec.swizzle <= swizzle::bytes_128;
