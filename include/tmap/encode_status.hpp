@@ -37,8 +37,8 @@ struct alignas(16) batch_header {
   std::uint32_t reserved{};
 };
 
-/// Sums over many batches, which tmap only ever adds to. Best in device memory, to be copied when they are wanted. Pinned
-/// host memory works too, but each warp that finds a bad or empty map then pays a trip over the bus.
+/// Sums over many batches, which tmap only ever adds to. Best in device memory, to be copied when they are wanted.
+/// Pinned host memory works too, but each warp that finds a bad or empty map then pays a trip over the bus.
 struct alignas(16) batch_totals {
   std::uint64_t bad_maps{};
   std::uint64_t empty_maps{};
