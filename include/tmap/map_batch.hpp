@@ -57,7 +57,12 @@ struct access;
 // batches that use it are released. One `map_batch` is not for several threads at once; different ones are.
 //
 // A batch encoded while its stream is captured belongs to that graph: its slots stay until the graph and all its
-// executables are destroyed, whatever becomes of the `map_batch`, and every replay encodes into them anew.
+// executables are destroyed, whatever becomes of the `map_batch`, and every replay encodes into them anew. (So replays
+// of one graph, and of its other executables, must follow each other.)
+//
+// Where a batch is released while one of its streams is captured into another graph, that stream must live until the
+// capture has ended and any batch of the service was released or made after it. A batch that was captured on the
+// per-thread stream is released by the same thread.
 
 class TMAP_API map_batch {
  public:
@@ -82,8 +87,10 @@ class TMAP_API map_batch {
   /// Makes `stream` wait, on the device, for what is enqueued so far on the stream the batch was encoded on, and adds
   /// it to the batch's streams. Call it right after the encode, or it waits for more than the encode. While `stream` is
   /// captured, the slots stay until that graph is destroyed; so it is also needed before a graph captured on the
-  /// batch's own stream may use maps that were encoded outside it. Does nothing twice.
-  /// Fails with `invalid_argument` (empty batch), `service_dead`, `forked`, `wrong_context`, `cuda_failure`.
+  /// batch's own stream may use maps that were encoded outside it. A captured stream does not wait for an encode
+  /// outside its graph: launch the graph after it. Does nothing twice. Fails with `invalid_argument` (empty batch, or
+  /// one of another thread's per-thread stream), `out_of_memory` (of the host), `service_dead`, `forked`,
+  /// `wrong_context`, `cuda_failure`.
   result<void> use_on(cuda::stream_ref stream);
 
   /// Ends the lease. After it the batch is empty. Does nothing to an empty batch. Fails with `service_dead` (which the
