@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/launch.hpp"
+#include "kernels/load_kernel.hpp"
 
 namespace tmap::kernels {
 namespace {
@@ -114,12 +115,6 @@ cudaError_t launch_rows(const encode_launch<Source>& batch) {
 
 __global__ void reset_header_kernel(batch_header* header) {
   *header = batch_header{};
-}
-
-template <class... Parameters>
-cudaError_t load(void (*kernel)(Parameters...)) {
-  cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, kernel);
 }
 
 template <template <std::uint32_t> class Shape, class Source>

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/launch.hpp"
+#include "kernels/load_kernel.hpp"
 
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
-
-#include <cuda/atomic>
 
 #include <cstdint>
 
@@ -39,16 +38,11 @@ struct changed_source {
 /// A guard that reports a map's verdict beside the slot the map goes to, and to the header by its index in the batch.
 struct update_guard : device::map_guard {
   const update_target& target;
-  bool is_trusted;
 
   __device__ update_guard(const encode_options& options, const update_target& to)
-      : device::map_guard{&update_page, nullptr, options.header, options.totals, options.windows, options.window_count},
-        target(to),
-        is_trusted(options.trusted) {}
-
-  __device__ map_status judge(const tensor_spec& patched, patch_fields fields) const {
-    return is_trusted ? map_status{} : map_guard::judge(patched, fields);
-  }
+      : device::map_guard{&update_page,         nullptr,        options.header, options.totals, options.windows,
+                          options.window_count, options.trusted},
+        target(to) {}
 
   __device__ void report(std::uint64_t j, bool has_change, map_status status) const {
     const std::uint32_t map = has_change ? map_of(target, j) : target.map_count;
@@ -59,25 +53,6 @@ struct update_guard : device::map_guard {
     const std::uint32_t empty = __ballot_sync(~0u, has_map && status.is_empty());
     const std::uint32_t first_bad = __reduce_min_sync(~0u, is_bad ? map : no_bad_map);
     if (threadIdx.x % device::warp_lanes == 0) count(bad, empty, first_bad);
-  }
-
- private:
-  __device__ void count(std::uint32_t bad, std::uint32_t empty, std::uint32_t first_bad) const {
-    const auto bad_count = static_cast<std::uint32_t>(__popc(bad));
-    const auto empty_count = static_cast<std::uint32_t>(__popc(empty));
-    if (totals != nullptr) {
-      if (bad_count != 0) add(totals->bad_maps, bad_count);
-      if (empty_count != 0) add(totals->empty_maps, empty_count);
-    }
-    if (header == nullptr) return;
-    if (empty_count != 0) atomicAdd(&header->empty_count, empty_count);
-    if (bad_count == 0) return;
-    atomicAdd(&header->bad_count, bad_count);
-    atomicMin(&header->first_bad, first_bad);
-  }
-
-  static __device__ void add(std::uint64_t& total, std::uint32_t count) {
-    cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(total).fetch_add(count, cuda::memory_order_relaxed);
   }
 };
 
@@ -149,12 +124,6 @@ cudaError_t update(const encode_plan& plan, const map_template& base, const Sour
   const std::uint64_t warps = (target.change_count + plan.maps_per_warp - 1) / plan.maps_per_warp;
   return launch(update_kernel<Source>, warps * device::warp_lanes, stream, base, source, options, target,
                 plan.maps_per_warp);
-}
-
-template <class... Parameters>
-cudaError_t load(void (*kernel)(Parameters...)) {
-  cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, kernel);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/launch.hpp"
+#include "kernels/load_kernel.hpp"
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/stage_ring.cuh>
@@ -124,8 +125,7 @@ cudaError_t launch(const tile_copy_plan& plan, const tile_shape& shape, const ti
 }  // namespace
 
 cudaError_t copy_kernel_image() {
-  cudaFuncAttributes attributes;
-  return cudaFuncGetAttributes(&attributes, copy_tiles_kernel<2>);
+  return load(copy_tiles_kernel<2>);
 }
 
 cudaError_t launch_copy_tiles(const tile_copy_plan& plan, const tile_shape& shape, const tile_copy_arguments& arguments,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
+#include "service/rows_spec.hpp"
 
 namespace tmap::testing {
 
@@ -39,22 +40,7 @@ inline seen_maps read(const map_batch& batch, cudaStream_t stream) {
   return {maps.download(), statuses.download(), slots.download()};
 }
 
-/// Specs of 64 x rows floats, each at an address of its own; no copy ever uses them.
-inline tensor_spec rows_spec() {
-  tensor_spec spec;
-  spec.global_address = 4096;
-  spec.type = element_type::f32;
-  spec.rank = 2;
-  spec.global_dim[0] = 64;
-  spec.global_dim[1] = 1;
-  spec.global_stride_bytes[0] = 256;
-  spec.box_dim[0] = 32;
-  spec.box_dim[1] = 8;
-  spec.swizzle = swizzle::bytes_128;
-  spec.l2_promotion = l2_promotion::bytes_128;
-  return spec;
-}
-
+/// Patches of `rows_spec`, each at an address of its own; no copy ever uses them.
 inline std::vector<map_patch> rows_patches(std::uint64_t count) {
   std::vector<map_patch> patches(count);
   for (std::uint64_t i = 0; i < count; ++i) {

@@ -12,6 +12,7 @@
 #include "service/fake_encoder.hpp"
 #include "service/fake_service.hpp"
 #include "service/log_lines.hpp"
+#include "service/rows_spec.hpp"
 
 namespace tmap::testing {
 
@@ -34,18 +35,7 @@ struct tensor_list {
 };
 
 inline map_template rows_template() {
-  tensor_spec spec;
-  spec.global_address = 4096;
-  spec.type = element_type::f32;
-  spec.rank = 2;
-  spec.global_dim[0] = 64;
-  spec.global_dim[1] = 1;
-  spec.global_stride_bytes[0] = 256;
-  spec.box_dim[0] = 32;
-  spec.box_dim[1] = 8;
-  spec.swizzle = swizzle::bytes_128;
-  spec.l2_promotion = l2_promotion::bytes_128;
-  return codec_template(spec, patch_extents(2)).value();
+  return codec_template(rows_spec(), patch_extents(2)).value();
 }
 
 inline tensor_map map_of(const map_template& base, const map_patch& patch) {

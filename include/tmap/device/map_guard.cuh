@@ -56,11 +56,13 @@ struct map_guard {
     if (__all_sync(~0u, status.is_good())) return;
     const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
     const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
-    if (threadIdx.x % warpSize == 0) count(index, bad, empty);
+    if (threadIdx.x % warpSize != 0) return;
+    count(bad, empty, static_cast<std::uint32_t>(index) + __ffs(static_cast<int>(bad)) - 1);
   }
 
- private:
-  __device__ void count(std::uint64_t first, std::uint32_t bad, std::uint32_t empty) const {
+ protected:
+  /// Counts the lanes of these masks; `first_bad` matters where there is a bad one. One lane.
+  __device__ void count(std::uint32_t bad, std::uint32_t empty, std::uint32_t first_bad) const {
     const auto bad_count = static_cast<std::uint32_t>(__popc(bad));
     const auto empty_count = static_cast<std::uint32_t>(__popc(empty));
     if (totals != nullptr) {
@@ -71,9 +73,10 @@ struct map_guard {
     if (empty != 0) atomicAdd(&header->empty_count, empty_count);
     if (bad == 0) return;
     atomicAdd(&header->bad_count, bad_count);
-    atomicMin(&header->first_bad, static_cast<std::uint32_t>(first) + __ffs(static_cast<int>(bad)) - 1);
+    atomicMin(&header->first_bad, first_bad);
   }
 
+ private:
   static __device__ void add(std::uint64_t& total, std::uint32_t count) {
     cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(total).fetch_add(count, cuda::memory_order_relaxed);
   }
