@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <string>
 
 #include "lib/pool/graph_hold.hpp"
@@ -70,21 +71,6 @@ result<bool> map_pool::grow(std::uint64_t count) {
   if (wanted < count) return false;
   if (const result<void> added = add_slab(wanted, nullptr); !added) return failure{added.error()};
   return true;
-}
-
-result<cudaEvent_t> map_pool::idle_event() {
-  std::vector<event_handle>& idle = ledger_.idle_events();
-  if (idle.empty()) {
-    const relaxed_capture relaxed{calls_};
-    TMAP_TRY_CUDA(relaxed.code());
-    cudaEvent_t event{};
-    TMAP_TRY_CUDA(calls_.create_event(&event));
-    events_.push_back(event);
-    return event;
-  }
-  const auto event = static_cast<cudaEvent_t>(idle.back());
-  idle.pop_back();
-  return event;
 }
 
 /// Takes note of the stream's events that have completed, the oldest first, and says whether there was one.

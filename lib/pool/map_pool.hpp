@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "lib/pool/brief_mutex.hpp"
 #include "lib/pool/pool_calls.hpp"
 #include "lib/pool/slot_ledger.hpp"
 
@@ -118,6 +118,13 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
     holding* slots;
     stream_use use;
   };
+  /// An event that nobody else uses, or null, and the youngest mark's age when it was borrowed.
+  struct spare_event {
+    cudaEvent_t event{};
+    std::uint64_t age{};
+    bool is_new{};  ///< not yet among `events_`
+  };
+  struct last_look;
   struct graph_hold;
 
   map_pool(const pool_options& options, const pool_calls& calls);
@@ -137,10 +144,14 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   static void drop(void* hold);
   void collect_dropped() const;
 
-  result<void> end(const lease& lease);
-  result<void> mark_end(holding* slots, const stream_use& use);
+  result<void> end(const lease& lease, spare_event spare);
+  result<last_look> look_at_end(const stream_use& use) const;
+  result<void> settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare);
+  result<void> mark_late_end(const late_use& late);
   result<void> mark_late_ends();
-  result<cudaEvent_t> idle_event();
+  spare_event borrow_event();
+  void give_back(const spare_event& spare);
+  result<void> record(spare_event& spare, cudaStream_t stream) const;
   result<bool> ask_events(stream_id stream) const;
 
   const pool_calls calls_;
@@ -148,7 +159,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   std::atomic<bool> abandoned_{};
   mutable std::atomic<graph_hold*> dropped_{};  ///< by graphs, to be taken back by the next call
 
-  mutable std::mutex mutex_;  ///< over all below, and held around CUDA calls
+  mutable brief_mutex mutex_;  ///< over all below; most takes and releases call CUDA outside of it
   mutable slot_ledger ledger_;
   std::vector<slab> slabs_;
   std::vector<cudaEvent_t> events_;  ///< all that were made

@@ -1,69 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <mutex>
 #include <utility>
 
 #include "lib/pool/lease.hpp"
 #include "lib/pool/map_pool.hpp"
+#include "lib/pool/relaxed_capture.hpp"
 #include "lib/support/check.hpp"
 
-// How a lease ends.
+// How a lease ends. Other threads take and release meanwhile, for CUDA is called between two short locks. So that the
+// marks of a stream stay in the order of their events, a mark that finds a younger one on its stream than it has seen
+// before its event was recorded is recorded again.
 
 namespace tmap::pool {
+
+/// What a use of an ended lease asks for: a mark on the stream of this id, nothing, or to be looked at again later.
+struct map_pool::last_look {
+  enum class wish { mark, nothing, another_look };
+  wish wants;
+  stream_id id{};
+};
 
 result<void> map_pool::release(lease_ptr lease) {
   if (lease == nullptr || abandoned_) return {};
   const std::shared_ptr<map_pool> self = shared_from_this();
-  const std::lock_guard lock{mutex_};
-  collect_dropped();
-  const result<void> marked = mark_late_ends();
-  // Holds end here only, one at a time, so the count is right.
-  const result<void> ended = lease.use_count() == 1 ? end(*lease) : result<void>{};
-  lease.reset();
+  result<void> marked;
+  spare_event spare;
+  {
+    const std::lock_guard lock{mutex_};
+    collect_dropped();
+    marked = mark_late_ends();
+    // Holds end here only, one at a time, so the count is right.
+    if (lease.use_count() != 1) {
+      lease.reset();
+      return marked;
+    }
+    ledger_.end(lease->slots, lease->uses.size());
+    spare = borrow_event();
+  }
+  const result<void> ended = end(*lease, spare);
   return ended ? marked : ended;
 }
 
-result<void> map_pool::end(const lease& lease) {
-  ledger_.end(lease.slots, lease.uses.size());
+/// Leaves a mark behind on each stream. On failure the slots stay pending.
+result<void> map_pool::end(const lease& lease, spare_event spare) {
   for (const stream_use& use : lease.uses) {
-    if (const result<void> marked = mark_end(lease.slots, use); !marked) return marked;
+    const result<last_look> look = look_at_end(use);
+    result<void> left = look ? result<void>{} : failure{look.error()};
+    if (look && look->wants == last_look::wish::mark) left = record(spare, use.stream);
+    const std::lock_guard lock{mutex_};
+    if (left) left = settle(lease.slots, use, *look, spare);
+    if (!left || &use == &lease.uses.back()) {
+      give_back(spare);
+      return left;
+    }
+    if (spare.event == nullptr) spare = borrow_event();
   }
   return {};
 }
 
-/// Puts an event behind the lease's last use on a stream, now or later. On failure it never gets one, and the slots
-/// stay pending.
-result<void> map_pool::mark_end(holding* slots, const stream_use& use) {
+result<map_pool::last_look> map_pool::look_at_end(const stream_use& use) const {
+  using enum last_look::wish;
   capture_id capture{};
   const cudaError_t asked = calls_.capture_id(use.stream, &capture);
-  const bool forbidden = asked == cudaErrorStreamCaptureImplicit || asked == cudaErrorStreamCaptureInvalidated;
-  if (forbidden) support::clear_last_error(asked);
-  if (!forbidden) TMAP_TRY_CUDA(asked);
-
-  if (capture != 0 && capture == use.capture) {
-    ledger_.pass(slots);
-    return {};
+  if (asked == cudaErrorStreamCaptureImplicit || asked == cudaErrorStreamCaptureInvalidated) {
+    support::clear_last_error(asked);
+    return last_look{another_look};
   }
+  TMAP_TRY_CUDA(asked);
+  if (capture != 0) return last_look{capture == use.capture ? nothing : another_look};
   unsigned long long id{};
-  if (!forbidden && capture == 0) TMAP_TRY_CUDA(calls_.stream_id(use.stream, &id));
-  const stream_use now{use.stream, id, capture};
-  if (forbidden || capture != 0 || !is_same_stream(use, now)) {
-    late_uses_.push_back({slots, use});
-    return {};
+  TMAP_TRY_CUDA(calls_.stream_id(use.stream, &id));
+  return is_same_stream(use, {use.stream, id, 0}) ? last_look{mark, id} : last_look{another_look};
+}
+
+result<void> map_pool::record(spare_event& spare, cudaStream_t stream) const {
+  if (spare.event == nullptr) {
+    const relaxed_capture relaxed{calls_};
+    TMAP_TRY_CUDA(relaxed.code());
+    TMAP_TRY_CUDA(calls_.create_event(&spare.event));
+    spare.is_new = true;
   }
-  const result<cudaEvent_t> event = idle_event();
-  if (!event) return failure{event.error()};
-  if (const cudaError_t code = calls_.record_event(*event, use.stream); code != cudaSuccess) {
-    ledger_.idle_events().push_back(*event);
-    return failure{support::runtime_error(code)};
-  }
-  ledger_.mark(slots, now.id, *event);
+  TMAP_TRY_CUDA(calls_.record_event(spare.event, stream));
   return {};
 }
 
+/// Enters what a use has left behind. Locked.
+result<void> map_pool::settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare) {
+  using enum last_look::wish;
+  if (look.wants == nothing) ledger_.pass(slots);
+  if (look.wants == another_look) late_uses_.push_back({slots, use});
+  if (look.wants != mark) return {};
+  if (ledger_.has_mark_since(look.id, spare.age)) TMAP_TRY_CUDA(calls_.record_event(spare.event, use.stream));
+  if (std::exchange(spare.is_new, false)) events_.push_back(spare.event);
+  ledger_.mark(slots, look.id, std::exchange(spare.event, nullptr));
+  return {};
+}
+
+map_pool::spare_event map_pool::borrow_event() {
+  spare_event spare{.age = ledger_.youngest_mark()};
+  std::vector<event_handle>& idle = ledger_.idle_events();
+  if (idle.empty()) return spare;
+  spare.event = static_cast<cudaEvent_t>(idle.back());
+  idle.pop_back();
+  return spare;
+}
+
+void map_pool::give_back(const spare_event& spare) {
+  if (spare.event == nullptr) return;
+  if (spare.is_new) events_.push_back(spare.event);
+  ledger_.idle_events().push_back(spare.event);
+}
+
+result<void> map_pool::mark_late_end(const late_use& late) {
+  const result<last_look> look = look_at_end(late.use);
+  if (!look) return failure{look.error()};
+  spare_event spare = borrow_event();
+  result<void> marked;
+  if (look->wants == last_look::wish::mark) marked = record(spare, late.use.stream);
+  if (marked) marked = settle(late.slots, late.use, *look, spare);
+  give_back(spare);
+  return marked;
+}
+
+/// Locked, as all that follows from it.
 result<void> map_pool::mark_late_ends() {
   result<void> outcome;
   for (const late_use& late : std::exchange(late_uses_, {})) {
     if (outcome) {
-      outcome = mark_end(late.slots, late.use);
+      outcome = mark_late_end(late);
     } else {
       late_uses_.push_back(late);
     }

@@ -118,6 +118,11 @@ void slot_ledger::pass(holding* slots) {
   change(slots, [&] { --slots->unmarked; });
 }
 
+bool slot_ledger::has_mark_since(stream_id stream, std::uint64_t age) const {
+  const auto queue = marks_.find(stream);
+  return queue != marks_.end() && queue->second.back().age > age;
+}
+
 std::vector<stream_id> slot_ledger::marked_streams() const {
   std::vector<stream_id> streams;
   streams.reserve(marks_.size());

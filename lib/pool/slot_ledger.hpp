@@ -78,6 +78,11 @@ class slot_ledger {
   void mark(holding* slots, stream_id stream, event_handle event);
   void pass(holding* slots);  ///< a stream that needs no mark
 
+  /// Marks count up over all streams.
+  std::uint64_t youngest_mark() const { return last_age_; }
+  /// Whether a mark of the stream came after the one of this age.
+  bool has_mark_since(stream_id stream, std::uint64_t age) const;
+
   /// Streams with marks that are not known to be behind.
   std::vector<stream_id> marked_streams() const;
   std::optional<event_handle> oldest_mark(stream_id stream) const;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <mutex>
 #include <vector>
 
 #include "lib/pool/graph_hold.hpp"
@@ -27,9 +28,9 @@ failure abandoned() {
 result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream) {
   if (count == 0) return failure{error{.code = status::invalid_argument, .allowed = 1}};
   if (abandoned_) return abandoned();
-  const std::lock_guard lock{mutex_};
   const result<stream_use> use = look_at(stream);
   if (!use) return failure{use.error()};
+  const std::lock_guard lock{mutex_};
   collect_dropped();
   const result<slot_window> window = find_window(count, *use);
   if (!window) return failure{window.error()};
@@ -140,11 +141,11 @@ result<void> map_pool::pin(lease& lease, cudaStream_t stream, capture_id capture
 
 result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaStream_t home) {
   if (abandoned_) return abandoned();
-  const std::lock_guard lock{mutex_};
   const result<stream_use> source = look_at(home);
   if (!source) return failure{source.error()};
   const result<stream_use> target = look_at(stream);
   if (!target) return failure{target.error()};
+  const std::lock_guard lock{mutex_};
   const stream_use* const origin = lease->use_of(*source);
   if (origin == nullptr) return failure{error{.code = status::invalid_argument}};
 
@@ -171,12 +172,11 @@ result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaS
 
 /// CUDA notes at the wait what the event stands for, so the event is idle again at once.
 result<void> map_pool::order_after(cudaStream_t stream, cudaStream_t home) {
-  const result<cudaEvent_t> event = idle_event();
-  if (!event) return failure{event.error()};
-  ledger_.idle_events().push_back(*event);
-  TMAP_TRY_CUDA(calls_.record_event(*event, home));
-  TMAP_TRY_CUDA(calls_.wait_event(stream, *event));
-  return {};
+  spare_event spare = borrow_event();
+  const result<void> recorded = record(spare, home);
+  give_back(spare);
+  if (recorded) TMAP_TRY_CUDA(calls_.wait_event(stream, spare.event));
+  return recorded;
 }
 
 }  // namespace tmap::pool
