@@ -78,9 +78,13 @@ cudaError_t launch_open_slots(slot_record* records, std::uint64_t count, std::ui
 cudaError_t launch_publish_slots(slot_record* records, std::uint64_t count, std::uint32_t generation,
                                  cudaStream_t stream);
 
-/// Device memory that `launch_running_sum` needs as `scratch`.
-template <class Offset>
-cudaError_t running_sum_scratch(std::uint64_t count, std::size_t* bytes);
+/// As many counts as one block adds up.
+inline constexpr std::uint32_t sum_tile = 8192;
+
+/// Device memory, in bytes, that every running sum of `count` values needs as `scratch`.
+constexpr std::size_t inclusive_sum_scratch(std::uint64_t count) {
+  return count <= sum_tile ? 0 : (count + sum_tile - 1) / sum_tile * sizeof(std::uint64_t);
+}
 
 /// begins[i] = sizes[0] + ... + sizes[i - 1], in 64 bits.
 template <class Offset>
@@ -93,9 +97,6 @@ struct tile_shape {
   std::uint32_t box_dim[max_rank];
   std::uint32_t bytes;
 };
-
-/// Device memory that `launch_tile_count` needs as `scratch`.
-cudaError_t tile_count_scratch(std::uint64_t count, std::size_t* bytes);
 
 /// The tensors of a tile copy, before their tiles are counted; statuses may be null.
 struct counted_tensors {
@@ -134,6 +135,7 @@ struct tile_copy_plan {
 /// they were built for other GPUs. Launches nothing. Afterwards they are loaded: CUDA loads a kernel at its first
 /// launch, and may wait for the device when it does.
 cudaError_t load_encode_kernels();
+cudaError_t load_running_sum_kernels();
 cudaError_t load_update_kernels();
 cudaError_t copy_kernel_image();
 

@@ -170,6 +170,7 @@ cudaError_t load_encode_kernels() {
   if (code == cudaSuccess) code = load_columns<device::compact_columns_reader>();
   if (code == cudaSuccess) code = load_rows<std::int32_t>();
   if (code == cudaSuccess) code = load_rows<std::int64_t>();
+  if (code == cudaSuccess) code = load_running_sum_kernels();
   return code;
 }
 

@@ -21,4 +21,32 @@ __device__ inline T* keep_in_register(T* pointer) {
   return pointer;
 }
 
+// cp.async.{ca,cg}.shared.global [dst], [src], bytes;             PTX ISA 9.7.9.25.3.1, sm_80
+template <unsigned Bytes, bool PassesL1By>
+__device__ void cp_async(void* shared, const void* global) {
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  if constexpr (PassesL1By) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2;" : : "r"(to), "l"(global), "n"(Bytes) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(to), "l"(global), "n"(Bytes) : "memory");
+  }
+}
+
+// cp.async.commit_group;                                          PTX ISA 9.7.9.25.3.2, sm_80
+__device__ inline void cp_async_commit_group() {
+  asm volatile("cp.async.commit_group;" : : : "memory");
+}
+
+// cp.async.wait_group n;                                          PTX ISA 9.7.9.25.3.3, sm_80
+template <int Pending>
+__device__ void cp_async_wait_group() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(Pending) : "memory");
+}
+
+// cp.async.mbarrier.arrive.noinc.shared.b64 [barrier];            PTX ISA 9.7.13.15.15, sm_80
+__device__ inline void cp_async_mbarrier_arrive_noinc(void* barrier) {
+  const auto at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" : : "r"(at) : "memory");
+}
+
 }  // namespace tmap::device::ptx

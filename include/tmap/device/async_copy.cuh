@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Asynchronous copies of 4, 8 or 16 bytes a thread from global to shared memory (LDGSTS; PTX ISA 9.7.9.25.3,
+// cp.async). Called by every thread for its own bytes. They are writes of the ordinary (generic) proxy: before the copy
+// engine reads or writes the same shared memory, `fence_shared_writes`.
+
+#include <tmap/device/ptx.cuh>
+#include <tmap/device/tile_copy.cuh>
+
+#include <cstdint>
+
+namespace tmap::device {
+
+/// Which caches a copy goes through. Only copies of 16 bytes may pass L1 by.
+enum class l1_use : std::uint32_t { keep, bypass };
+
+/// Starts copying `Bytes` (4, 8 or 16; both addresses multiples of it).
+template <std::uint32_t Bytes, l1_use L1 = Bytes == 16 ? l1_use::bypass : l1_use::keep>
+__device__ void copy_async(void* shared, const void* global) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
+  static_assert(L1 == l1_use::keep || Bytes == 16, "only copies of 16 bytes may pass L1 by");
+  ptx::cp_async<Bytes, L1 == l1_use::bypass>(shared, global);
+}
+
+/// Closes this thread's group of copies.
+__device__ inline void commit_copies() {
+  ptx::cp_async_commit_group();
+}
+
+/// Waits until all but this thread's newest `Pending` groups have landed, for this thread only.
+template <int Pending>
+__device__ void wait_copies() {
+  ptx::cp_async_wait_group<Pending>();
+}
+
+/// Arrives on `barrier`, once, when all this thread's copies so far have landed. The arrival counts as one of those the
+/// barrier was initialised with.
+__device__ inline void arrive_after_copies(tile_barrier& barrier) {
+  ptx::cp_async_mbarrier_arrive_noinc(barrier.word());
+}
+
+}  // namespace tmap::device

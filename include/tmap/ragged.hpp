@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+#include <tmap/encode_status.hpp>
+#include <tmap/error.hpp>
+#include <tmap/route.hpp>
+#include <tmap/tensor_batch.hpp>
+
+#include <cuda/stream_ref>
+
+#include <cstdint>
+#include <optional>
+
+// Operations on a batch of tensors of different sizes. Shapes and addresses may exist only in device memory; they are
+// read and judged there. Tensors of one batch may take different routes (route.hpp); the bytes are the same on each.
+//
+// Every operation: enqueues on `stream` and returns; may be captured in a graph (not with arrays of pageable host
+// memory) and replayed with other shapes in the same arrays; is thread-safe; never synchronises. `workspace` is device
+// memory of the caller, aligned to 256 bytes, at least `workspace_bytes(count)` of it, busy until the operation has
+// run. Source and destination may not overlap unless an operation says so. A bad tensor is skipped, its destination
+// untouched, and its status says why; the others complete.
+//
+// Fails with `invalid_argument` (counts that differ, rank, element bytes, null or misaligned arrays, workspace too
+// small), `compute_capability_too_low` (policy `force`), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`.
+
+namespace tmap::ragged {
+
+/// What was wrong with a tensor, as bits.
+enum class fault : std::uint32_t {
+  dim = 1u << 0,       ///< a dim above 2^31, or more than 2^40 bytes altogether
+  stride = 1u << 1,    ///< a stride whose product with its dim exceeds 2^47
+  address = 1u << 2,   ///< null, not a multiple of the element's alignment, or wrapping round the end of memory
+  window = 1u << 3,    ///< it reaches outside every address window
+  mismatch = 1u << 4,  ///< its two sides differ in shape
+  overlap = 1u << 5,   ///< two elements of the destination share bytes: a stride below the extent inside it
+  truncated =
+      1u
+      << 6,  ///< `pad`: larger than the dense tensor, which holds what fits (not skipped); `pack`: beyond the capacity
+  index = 1u << 7,  ///< `gather`, `scatter`: a row that does not exist
+};
+
+/// What became of one tensor (of one row for `gather` and `scatter`).
+struct tensor_status {
+  static constexpr std::uint32_t empty_bit = 1u << 31;
+  std::uint32_t bits{};
+  TMAP_HOST_DEVICE constexpr bool is_good() const { return bits == 0; }
+  TMAP_HOST_DEVICE constexpr bool is_empty() const { return bits == empty_bit; }
+  TMAP_HOST_DEVICE constexpr bool is_bad() const { return !is_good() && !is_empty(); }
+  TMAP_HOST_DEVICE constexpr bool has(fault f) const { return (bits & static_cast<std::uint32_t>(f)) != 0; }
+};
+
+/// What an operation does beside its work. Pointers are device memory of the caller; each may be null.
+struct options {
+  std::optional<route_policy> policy{};  ///< none: what TMAP_POLICY says
+  route_set allowed{all_routes};
+  tensor_status* statuses{};        ///< one for each tensor
+  batch_header* header{};           ///< bad and empty tensors, needs no initial value
+  const address_window* windows{};  ///< with any, a tensor that reaches outside each of them is bad
+  std::uint32_t window_count{};
+};
+
+/// Device memory of the caller that an operation works in.
+struct workspace {
+  void* memory{};
+  std::uint64_t bytes{};
+};
+
+/// Enough for every operation on `count` tensors of this rank, whatever its options.
+TMAP_API result<std::uint64_t> workspace_bytes(std::uint64_t count, std::uint32_t rank);
+
+/// destination[i] = source[i]; both sides have the same dims.
+TMAP_API result<void> copy_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
+                                 cuda::stream_ref stream, const options& with = {});
+
+/// Ragged to contiguous: tensor i, packed, begins at the next multiple of `alignment` behind tensor i - 1.
+struct packed_buffer {
+  void* memory{};
+  std::uint64_t bytes{};       ///< capacity: a tensor that ends behind it is bad (`truncated`)
+  std::uint64_t alignment{1};  ///< a power of two, at most 2^20
+  std::int64_t* begins{};      ///< null, or `count + 1` values, in bytes, that `pack` writes; begins[count] is the end
+};
+TMAP_API result<void> pack_async(const tensor_batch& source, const packed_buffer& destination, workspace scratch,
+                                 cuda::stream_ref stream, const options& with = {});
+/// The inverse; `source.begins` is written as by `pack`.
+TMAP_API result<void> unpack_async(const packed_buffer& source, const tensor_batch& destination, workspace scratch,
+                                   cuda::stream_ref stream, const options& with = {});
+
+/// One element's bytes, lowest first, to fill with; those beyond `element_bytes` are ignored.
+struct fill_value {
+  alignas(16) unsigned char bytes[16]{};
+};
+
+/// Ragged to dense: tensor i goes to the low corner of dense tensor i, the rest becomes `fill`. A tensor larger than
+/// the dense one is cut (`truncated`). A bad tensor's place is filled altogether.
+TMAP_API result<void> pad_async(const tensor_batch& source, const dense_batch& destination, const fill_value& fill,
+                                workspace scratch, cuda::stream_ref stream, const options& with = {});
+/// The inverse: ragged tensor i from the low corner of dense tensor i. A tensor larger than the dense one is bad
+/// (`mismatch`).
+TMAP_API result<void> unpad_async(const dense_batch& source, const tensor_batch& destination, workspace scratch,
+                                  cuda::stream_ref stream, const options& with = {});
+
+/// Rows of a matrix in global memory.
+struct row_matrix {
+  std::uint64_t address{};
+  std::uint64_t rows{};
+  std::uint64_t row_bytes{};
+  std::uint64_t pitch_bytes{};
+};
+/// Device memory: `count` row numbers of 4 or 8 bytes, signed.
+struct row_index {
+  const void* rows{};
+  std::uint64_t count{};
+  std::uint32_t bytes{};  ///< 4 or 8
+};
+/// destination row i = source row index[i]. A row number that does not exist leaves the destination row untouched and
+/// is bad (`index`). `options::statuses` has one element for each index. `scratch` may be empty.
+TMAP_API result<void> gather_rows_async(const row_matrix& source, const row_index& index, const row_matrix& destination,
+                                        cuda::stream_ref stream, const options& with = {});
+/// destination row index[i] = source row i. Of equal numbers any one wins.
+TMAP_API result<void> scatter_rows_async(const row_matrix& source, const row_index& index,
+                                         const row_matrix& destination, cuda::stream_ref stream,
+                                         const options& with = {});
+
+/// destination[i] = source[i] with dims 0 and 1 exchanged; rank 2 to 5.
+TMAP_API result<void> transpose_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
+                                      cuda::stream_ref stream, const options& with = {});
+
+/// Types that `cast` knows. `f8_e4m3` and `f8_e5m2` are the OCP 8-bit formats: results beyond the largest finite value
+/// saturate to it; NaN stays NaN. f16 results beyond it become infinite, as IEEE 754 says, u8 results saturate, NaN
+/// becomes 0.
+enum class value_type : std::uint32_t { u8, f16, bf16, f32, f8_e4m3, f8_e5m2 };
+TMAP_HOST_DEVICE constexpr std::uint32_t value_bytes(value_type type) {
+  switch (type) {
+    case value_type::f32: return 4;
+    case value_type::f16:
+    case value_type::bf16: return 2;
+    default: return 1;
+  }
+}
+
+/// destination = source * scale + shift, computed in f32 (one fused multiply-add), rounded to nearest even.
+struct cast_values {
+  value_type from{};
+  value_type to{};
+  float scale{1};
+  float shift{0};
+  const float* scales{};  ///< null, or one factor for each tensor (device memory), used instead of `scale`
+  const float* shifts{};  ///< the same for `shift`
+};
+TMAP_API result<void> cast_async(const tensor_batch& source, const tensor_batch& destination, const cast_values& values,
+                                 workspace scratch, cuda::stream_ref stream, const options& with = {});
+
+/// y[i] = a * x[i] + y[i], f32, one fused multiply-add an element. `element_bytes` of both is 4.
+TMAP_API result<void> saxpy_async(float a, const tensor_batch& x, const tensor_batch& y, workspace scratch,
+                                  cuda::stream_ref stream, const options& with = {});
+
+/// destination element j of a row = the largest of the source's elements j - radius to j + radius that exist, f32,
+/// along dimension 0. A NaN in the window makes it NaN.
+TMAP_API result<void> max_pool_1d_async(const tensor_batch& source, const tensor_batch& destination,
+                                        std::uint32_t radius, workspace scratch, cuda::stream_ref stream,
+                                        const options& with = {});
+
+/// How `reduce_rows` combines the elements of a row.
+enum class row_reduction : std::uint32_t { sum, max };
+/// One f32 for each row (dimension 0) of each tensor: the destination has the source's rank and dims, but dim 0 is 1.
+/// `type` is f32, f16 or bf16; sums are taken in f32, in an order that depends on the row's length only, so that
+/// results repeat bit for bit on every route. An empty row is an empty tensor: nothing is written.
+TMAP_API result<void> reduce_rows_async(const tensor_batch& source, value_type type, row_reduction reduction,
+                                        const tensor_batch& destination, workspace scratch, cuda::stream_ref stream,
+                                        const options& with = {});
+
+}  // namespace tmap::ragged

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/map_patch.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cstdint>
+#include <variant>
+
+namespace tmap {
+
+/// Where the tensors of a batch lie: the same sources that tensor maps are made from (map_patch.hpp), without the
+/// alignment that maps need.
+///
+/// - `patch_array`, `patch_columns`, `compact_columns`: address, dims and strides of each tensor. In columns a null
+///   stride array means *packed*: every tensor's stride is the product of its dims below.
+/// - `ragged_rows`: address and outermost dim of each tensor; `tensor_batch::inner` brings the inner dims and strides,
+///   which all share. Workspace members are not used here.
+using tensor_source =
+    std::variant<patch_array, patch_columns, compact_columns, ragged_rows<std::int32_t>, ragged_rows<std::int64_t>>;
+
+/// What the arrays of a `tensor_source` are: device memory, or memory of the host. Arrays of the host are copied to the
+/// workspace by the operation, on its stream, as `cudaMemcpyAsync` copies: pinned ones must stay unchanged until then.
+enum class array_side : std::uint32_t { device, host };
+
+/// Dims and strides that all tensors of a `ragged_rows` batch share, as in `tensor_spec`: dims 0 to rank - 2, and
+/// strides of dims 1 to rank - 2 (that of the outermost dim is `row_pitch_bytes`). Ignored for other sources.
+struct inner_extents {
+  std::uint64_t dim[max_rank - 1]{};
+  std::uint64_t stride_bytes[max_rank - 2]{};
+};
+
+/// The tensors of one side of an operation. A plain value; the arrays it points to belong to the caller and stay
+/// unchanged until the operation has run in stream order. Dims count elements, innermost first; strides count bytes.
+/// A dim of 0 makes a tensor empty, which costs nothing.
+struct tensor_batch {
+  tensor_source tensors;
+  std::uint64_t count{};          ///< tensors, at most `max_batch`
+  std::uint32_t element_bytes{};  ///< 1 to 16: also 3-byte pixels
+  std::uint32_t rank{};           ///< 1 to 5
+  inner_extents inner{};
+  array_side side{array_side::device};
+};
+
+/// Equally large tensors at equal distances in one buffer: [count, dim[rank - 1], ..., dim[0]].
+struct dense_batch {
+  std::uint64_t address{};
+  std::uint64_t dim[max_rank]{};               ///< of each tensor, in elements, innermost first
+  std::uint64_t stride_bytes[max_rank - 1]{};  ///< as in `tensor_spec`; all 0 means packed
+  std::uint64_t tensor_pitch_bytes{};          ///< from one tensor to the next; 0 means packed
+};
+
+}  // namespace tmap

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the planning kernel writes for each tensor of an operation and the working kernels read: the tensor judged,
+// folded, its route chosen, its work counted. The working kernels trust it and know nothing of sources, sides, windows
+// or policies.
+
+#include <tmap/route.hpp>
+#include <tmap/tensor_map.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <cstdint>
+
+namespace tmap::kernels {
+
+/// One tensor, ready to run. `dim` counts elements of the source. Dims that follow each other without gaps on both
+/// sides are folded into one (all into dim 0 for a contiguous tensor) unless the route is `tensor_map`, which keeps the
+/// dims its maps have; dims beyond are 1. 128 bytes: eight lanes load one.
+struct alignas(128) planned_tensor {
+  std::uint64_t source;  ///< address; 0 for a box that is filled
+  std::uint64_t destination;
+  std::uint64_t dim[max_rank];
+  std::uint64_t source_stride[max_rank - 1];       ///< bytes, [i] is the step of dim i + 1
+  std::uint64_t destination_stride[max_rank - 1];  ///< bytes
+  route way;
+  std::uint32_t tensor;  ///< the index the caller knows it by: of its scale, its status, its maps
+};
+static_assert(sizeof(planned_tensor) == 128);
+
+/// How a tensor is cut into pieces, the units of work of a kernel. A piece never spans two tensors.
+///
+/// Route `tensor_map`: one piece for each box of `box_dim`, dim 0 first.
+/// Other routes: a *row* is dim 0. Rows of more than `piece_elements` are cut into pieces of that many elements (the
+/// last one shorter), row after row. Of shorter rows, `piece_elements / dim[0]` whole rows make a piece (the last one
+/// fewer). Transposing: `tile` x `tile` squares of dims 0 and 1, dim 0 first, then the outer dims.
+struct piece_rule {
+  std::uint32_t piece_elements;
+  std::uint32_t box_dim[max_rank];
+  std::uint32_t tile;  ///< 0 unless transposing
+};
+
+/// The work of an operation in device memory: `count` planned tensors, and `ends[i]`, the pieces of tensors 0 to i.
+/// Tensors without pieces (empty, bad) are passed over. `maps` holds a source and a destination map, published, at
+/// [2 * tensor] and [2 * tensor + 1] of each tensor whose route is `tensor_map`; null when no tensor takes it.
+struct planned_work {
+  const planned_tensor* tensors;
+  const std::uint64_t* ends;
+  std::uint64_t count;
+  piece_rule rule;
+  const tensor_map* maps;
+};
+
+}  // namespace tmap::kernels
