@@ -17,17 +17,15 @@ constexpr std::uint32_t max_blocks_per_multiprocessor = 4;
 // What the driver takes of a block's share of shared memory on compute capability 9.
 constexpr std::uint32_t reserved_shared_bytes = 1024;
 
-/// Where the parts of a copy's workspace lie: the tile ends, then CUB's scratch.
+/// Where the parts of a copy's workspace lie: the tile ends, then their sums' scratch.
 struct copy_workspace {
   std::uint64_t end_bytes;
   std::size_t scratch_bytes;
   std::uint64_t bytes() const { return end_bytes + scratch_bytes; }
 };
 
-result<copy_workspace> lay_out_workspace(std::uint64_t count) {
-  copy_workspace layout{round_up(count * sizeof(std::uint64_t), workspace_alignment), 0};
-  TMAP_TRY_CUDA(kernels::tile_count_scratch(count, &layout.scratch_bytes));
-  return layout;
+copy_workspace lay_out_workspace(std::uint64_t count) {
+  return {round_up(count * sizeof(std::uint64_t), workspace_alignment), kernels::inclusive_sum_scratch(count)};
 }
 
 /// The fields of a tile that a copy depends on, in a spec whose other fields break no rule.
@@ -109,9 +107,7 @@ result<void> enqueue(const tile_copy_batch& batch, const kernels::tile_copy_plan
 result<std::uint64_t> copy_tiles_workspace_bytes(std::uint64_t count) {
   if (count > max_batch) return invalid_argument(count, max_batch);
   if (count == 0) return 0;
-  const result<copy_workspace> layout = lay_out_workspace(count);
-  if (!layout) return failure(layout.error());
-  return layout->bytes();
+  return lay_out_workspace(count).bytes();
 }
 
 result<void> copy_tiles_async(const tile_copy_batch& batch, void* workspace, std::uint64_t workspace_bytes,
@@ -123,12 +119,11 @@ result<void> copy_tiles_async(const tile_copy_batch& batch, void* workspace, std
   if (const result<void> checked = check_arrays(batch); !checked) return checked;
   const result<kernels::tile_copy_plan> plan = plan_copy(tile);
   if (!plan) return failure(plan.error());
-  const result<copy_workspace> layout = lay_out_workspace(batch.count);
-  if (!layout) return failure(layout.error());
-  if (const result<void> checked = check_workspace(workspace, workspace_bytes, layout->bytes()); !checked) {
+  const copy_workspace layout = lay_out_workspace(batch.count);
+  if (const result<void> checked = check_workspace(workspace, workspace_bytes, layout.bytes()); !checked) {
     return checked;
   }
-  return enqueue(batch, *plan, tile, *layout, workspace, stream.get());
+  return enqueue(batch, *plan, tile, layout, workspace, stream.get());
 }
 
 }  // namespace tmap

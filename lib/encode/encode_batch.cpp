@@ -11,18 +11,15 @@ namespace {
 
 constexpr std::uint64_t begin_bytes = sizeof(std::int64_t);
 
-/// Where the parts of a ragged workspace lie: the running sums, then CUB's scratch.
+/// Where the parts of a ragged workspace lie: the running sums, then their scratch.
 struct ragged_workspace {
   std::uint64_t sum_bytes;
   std::size_t scratch_bytes;
   std::uint64_t bytes() const { return sum_bytes + scratch_bytes; }
 };
 
-template <class Offset>
-result<ragged_workspace> lay_out_workspace(std::uint64_t count) {
-  ragged_workspace layout{round_up(count * begin_bytes, workspace_alignment), 0};
-  TMAP_TRY_CUDA(kernels::running_sum_scratch<Offset>(count, &layout.scratch_bytes));
-  return layout;
+ragged_workspace lay_out_workspace(std::uint64_t count) {
+  return {round_up(count * begin_bytes, workspace_alignment), kernels::inclusive_sum_scratch(count)};
 }
 
 result<void> check_batch(const map_template& base, const tensor_map* slots, std::uint64_t count) {
@@ -36,13 +33,12 @@ template <class Offset>
 result<const std::int64_t*> enqueue_begins(const ragged_rows<Offset>& source, std::uint64_t count,
                                            cudaStream_t stream) {
   if (source.format != offset_format::sizes) return nullptr;
-  const result<ragged_workspace> layout = lay_out_workspace<Offset>(count);
-  if (!layout) return failure(layout.error());
-  const result<void> checked = check_workspace(source.workspace, source.workspace_bytes, layout->bytes());
+  const ragged_workspace layout = lay_out_workspace(count);
+  const result<void> checked = check_workspace(source.workspace, source.workspace_bytes, layout.bytes());
   if (!checked) return failure(checked.error());
   auto* const begins = static_cast<std::int64_t*>(source.workspace);
-  void* const scratch = static_cast<unsigned char*>(source.workspace) + layout->sum_bytes;
-  TMAP_TRY_CUDA(kernels::launch_running_sum(source.offsets, begins, count, scratch, layout->scratch_bytes, stream));
+  void* const scratch = static_cast<unsigned char*>(source.workspace) + layout.sum_bytes;
+  TMAP_TRY_CUDA(kernels::launch_running_sum(source.offsets, begins, count, scratch, layout.scratch_bytes, stream));
   return begins;
 }
 
@@ -122,10 +118,7 @@ result<std::uint64_t> ragged_workspace_bytes(std::uint64_t count, std::uint32_t 
   if (count > max_batch) return invalid_argument(count, max_batch);
   if (offset_bytes != 4 && offset_bytes != 8) return invalid_argument(offset_bytes, 8);
   if (count == 0) return 0;
-  const result<ragged_workspace> layout =
-      offset_bytes == 4 ? lay_out_workspace<std::int32_t>(count) : lay_out_workspace<std::int64_t>(count);
-  if (!layout) return failure(layout.error());
-  return layout->bytes();
+  return lay_out_workspace(count).bytes();
 }
 
 }  // namespace tmap

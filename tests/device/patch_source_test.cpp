@@ -173,6 +173,13 @@ TEST_F(patch_source, sizes_need_their_workspace) {
   for (const tensor_map& map : slots.download()) EXPECT_TRUE(is_poison(map));
 }
 
+TEST_F(patch_source, sizes_are_summed_whatever_error_was_pending) {
+  random_source random(8);
+  EXPECT_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice);
+  check_ragged<std::int32_t>(100, 2, offset_format::sizes, random);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
+}
+
 /// One array for each field, made from specs; `columns` points into them.
 struct column_arrays {
   std::vector<std::unique_ptr<device_array<std::uint64_t>>> arrays;
