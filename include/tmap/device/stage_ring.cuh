@@ -1,26 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A ring of shared-memory stages between one producing and one consuming thread of a block. Each stage has a barrier
-// for "full" (its load has landed) and one for "empty" (its last reader is done with it).
+// A ring of shared-memory stages between the threads of a block that fill them and those that use them. Each stage has
+// a barrier for "full" (all that fills it has landed) and one for "empty" (its last reader is done with it). It fits
+// - one thread that fills (`Fillers` 1: tensor map and bulk copies), or one whole warp (32: LDGSTS copies too);
+// - consumers of any number: threads, warps, or one thread that stores what the stages hold;
+// - a thread or warp that is both: it keeps a producer and a consumer, and fills at most `stages` ahead of its use.
+// The number of stages is a constant (`Capacity`), or known only when the kernel runs (the last constructor argument).
+//
+// Every thread that has a part keeps its own producer or consumer (registers) and goes through all stages in turn. All
+// waiting is by parity, which tells a phase from the one before it only: nobody may run further ahead, and the ring
+// sees to it. (PTX ISA 9.7.13.15, mbarrier)
 
+#include <tmap/device/async_copy.cuh>
 #include <tmap/device/tile_copy.cuh>
+
+#include <cuda/ptx>
 
 #include <cstdint>
 
 namespace tmap::device {
 
-/// The barriers of up to `Capacity` stages, in shared memory.
-template <std::uint32_t Capacity>
+/// The barriers of up to `Capacity` stages, in shared memory. `Fillers`: threads that take part in filling each stage.
+template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 struct ring_barriers {
+  static_assert(Capacity >= 1 && (Fillers == 1 || Fillers == 32), "one thread or one warp fills");
   tile_barrier full[Capacity];
   tile_barrier empty[Capacity];
 
-  /// By one thread, before a block barrier.
-  __device__ void init(std::uint32_t stages) {
+  /// By one thread, before a block barrier. `releases`: how many releases empty a stage, one from each consuming thread
+  /// (`release`, `store_issued`) or warp (`release_warp`).
+  __device__ void init(std::uint32_t stages = Capacity, std::uint32_t releases = 1) {
     for (std::uint32_t i = 0; i < stages; ++i) {
-      full[i].init(1);
-      empty[i].init(1);
+      full[i].init(Fillers);
+      empty[i].init(releases);
     }
     fence_barrier_init();
   }
@@ -46,11 +59,13 @@ class ring_position {
   std::uint32_t parity_{0};
 };
 
-/// The producing end: takes empty stages in turn and announces the bytes that fill each.
-template <std::uint32_t Capacity>
+/// The producing end. For each stage: `acquire_stage`, then exactly one of the calls that pass it on. Where a warp
+/// fills (`Fillers` 32) each lane keeps a producer, and stages of all routes may follow each other: through LDGSTS each
+/// lane calls `publish_after_copies`; through the copy engine one lane calls `announce` and the others `pass`.
+template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 class ring_producer {
  public:
-  __device__ ring_producer(ring_barriers<Capacity>& barriers, std::uint32_t stages)
+  explicit __device__ ring_producer(ring_barriers<Capacity, Fillers>& barriers, std::uint32_t stages = Capacity)
       : barriers_(barriers), position_(stages) {}
 
   /// Waits until the next stage is empty and returns its index. On a fresh ring every stage is: waiting for the parity
@@ -60,26 +75,77 @@ class ring_producer {
     return position_.stage();
   }
 
-  /// Publishes what this thread wrote for the stage and announces `bytes` of loads; the loads then complete on the
-  /// returned barrier.
+  /// Publishes what this thread wrote for the stage and announces `bytes` of copies, which the caller then starts on
+  /// the returned barrier. Of a warp that fills, one lane, on behalf of all.
   __device__ tile_barrier& announce(std::uint32_t bytes) {
     tile_barrier& full = barriers_.full[position_.stage()];
+    if constexpr (Fillers > 1) cuda::ptx::mbarrier_arrive(full.word(), Fillers - 1);
     full.arrive_expect(bytes);
     position_.advance();
     return full;
   }
 
+  /// Leaves the stage to the lane that announces.
+  __device__ void pass() { position_.advance(); }
+
+  /// Publishes what this thread wrote for the stage by ordinary stores. Each thread that fills.
+  __device__ void publish() {
+    barriers_.full[position_.stage()].arrive();
+    position_.advance();
+  }
+
+  /// Publishes what its LDGSTS copies so far bring once they have landed, without waiting for them. It does not cover
+  /// ordinary stores. A consumer that stores the stage by the copy engine calls `fence_shared_writes` first, as nobody
+  /// else can.
+  __device__ void publish_after_copies() {
+    arrive_after_copies(barriers_.full[position_.stage()]);
+    position_.advance();
+  }
+
  private:
-  ring_barriers<Capacity>& barriers_;
+  ring_barriers<Capacity, Fillers>& barriers_;
+  ring_position position_;
+};
+
+/// The consuming end of threads that read the stages: each waits for the next full stage, reads it, and releases it.
+/// The releases of a stage must be as many as the barriers were initialised with.
+template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
+class ring_consumer {
+ public:
+  explicit __device__ ring_consumer(ring_barriers<Capacity, Fillers>& barriers, std::uint32_t stages = Capacity)
+      : barriers_(barriers), position_(stages) {}
+
+  /// Waits until the next stage is full and returns its index.
+  __device__ std::uint32_t wait_full() {
+    barriers_.full[position_.stage()].wait(position_.parity());
+    return position_.stage();
+  }
+
+  /// One release: this thread has read the stage.
+  __device__ void release() {
+    barriers_.empty[position_.stage()].arrive();
+    position_.advance();
+  }
+
+  /// One release: this warp has. All its lanes call it.
+  __device__ void release_warp() {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) barriers_.empty[position_.stage()].arrive();
+    position_.advance();
+  }
+
+ private:
+  ring_barriers<Capacity, Fillers>& barriers_;
   ring_position position_;
 };
 
 /// The consuming end of a thread that stores what the stages hold: takes full stages in turn, and hands each back once
-/// the store from it has read it, one stage behind the newest. The ring must have at least two stages.
-template <std::uint32_t Capacity>
+/// the store from it has read it, one stage behind the newest. The ring must have at least two stages, and a thread
+/// that fills as well runs at most `stages - 1` ahead. It is the only consumer, or one of those that `releases` counts.
+template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 class ring_storer {
  public:
-  __device__ ring_storer(ring_barriers<Capacity>& barriers, std::uint32_t stages)
+  explicit __device__ ring_storer(ring_barriers<Capacity, Fillers>& barriers, std::uint32_t stages = Capacity)
       : barriers_(barriers), position_(stages) {}
 
   /// Waits until the next stage is full and returns its index.
@@ -98,13 +164,17 @@ class ring_storer {
   }
 
   /// Waits until every store has been written: shared memory may go, and the data is there for whomever this thread
-  /// signals next.
-  __device__ void drain() { wait_stores_written(); }
+  /// signals next. Hands back the last stage, so that the ring may go on.
+  __device__ void drain() {
+    wait_stores_written();
+    if (previous_ != none) barriers_.empty[previous_].arrive();
+    previous_ = none;
+  }
 
  private:
   static constexpr std::uint32_t none = ~0u;
 
-  ring_barriers<Capacity>& barriers_;
+  ring_barriers<Capacity, Fillers>& barriers_;
   ring_position position_;
   std::uint32_t previous_{none};
 };
