@@ -54,14 +54,19 @@ __global__ void __launch_bounds__(device::warp_lanes) sum_tiles(const tensor_map
   sum_tile(shared, slots + blockIdx.x, sums + blockIdx.x);
 }
 
+/// The template's, known when the kernel is compiled.
+using tile_shape = device::fixed_shape<2, patch_extents(2)>;
+
 /// Each block makes its map itself.
+template <class Shape>
 __global__ void __launch_bounds__(device::warp_lanes)
     encode_and_sum_tiles(const __grid_constant__ map_template base,
                          const __grid_constant__ device::patch_array_reader source, tensor_map* slots,
                          std::uint32_t* sums) {
   __shared__ workspace shared;
   __shared__ device::warp_stage stage;
-  device::encode_warp(base, source, slots, blockIdx.x, 1, stage, device::map_guard{.page = &page});
+  const auto read = [&](std::uint64_t i) { return source.read(i, Shape::fields(base)); };
+  device::encode_warp(base, read, slots, blockIdx.x, 1, stage, device::map_guard{.page = &page}, Shape{});
   __syncwarp();
   sum_tile(shared, slots + blockIdx.x, sums + blockIdx.x);
 }
@@ -100,9 +105,10 @@ class consumer {
     require(cudaLaunchKernelEx(&config, sum_tiles, static_cast<const tensor_map*>(slots_.get()), sums_.get()));
   }
 
+  template <class Shape>
   void encode_and_consume(cudaStream_t stream) const {
     const device::patch_array_reader source({patches_.get()}, base_.fields);
-    encode_and_sum_tiles<<<blocks(), device::warp_lanes, 0, stream>>>(base_, source, slots_.get(), sums_.get());
+    encode_and_sum_tiles<Shape><<<blocks(), device::warp_lanes, 0, stream>>>(base_, source, slots_.get(), sums_.get());
     require(cudaGetLastError());
   }
 
@@ -157,6 +163,7 @@ struct figures {
   ways launched_before;
   ways overlapped;
   ways own;
+  ways own_of_known_shape;
 };
 
 figures measure(const timer& clock, std::uint64_t count) {
@@ -177,16 +184,18 @@ figures measure(const timer& clock, std::uint64_t count) {
           .made_earlier = timed([&](cudaStream_t stream) { c.consume(stream); }),
           .launched_before = fresh([&](cudaStream_t stream) { c.encode(stream), c.consume(stream); }),
           .overlapped = fresh([&](cudaStream_t stream) { c.encode(stream), c.consume_overlapped(stream); }),
-          .own = fresh([&](cudaStream_t stream) { c.encode_and_consume(stream); })};
+          .own = fresh([&](cudaStream_t stream) { c.encode_and_consume<device::any_shape>(stream); }),
+          .own_of_known_shape = fresh([&](cudaStream_t stream) { c.encode_and_consume<tile_shape>(stream); })};
 }
 
 void print_way(const char* title, const std::vector<figures>& all, double ways::*way) {
   table t(title, {"maps", "consumer alone, maps made earlier", "encode_batch_async before it adds",
-                  "the same with programmatic dependent launch adds", "encode_warp in its prologue adds"});
+                  "the same with programmatic dependent launch adds", "encode_warp in its prologue adds",
+                  "with its shape known when compiled"});
   for (const figures& f : all) {
     const auto added = [&](const ways& times) { return signed_text(times.*way - f.made_earlier.*way); };
-    t.add(
-        {count_text(f.count), text(f.made_earlier.*way), added(f.launched_before), added(f.overlapped), added(f.own)});
+    t.add({count_text(f.count), text(f.made_earlier.*way), added(f.launched_before), added(f.overlapped), added(f.own),
+           added(f.own_of_known_shape)});
   }
   t.print();
 }

@@ -212,18 +212,22 @@ void print_warp(const bench& b) {
 void print_fused(const bench& b) {
   table t("6. A warp that needs one map: encoded by itself or by an earlier launch.",
           {"map", "encode", "acquire", "load", "together", "load again"});
-  const auto row = [&](const char* name, repeats r, bool encodes) {
+  const auto row = [&](const char* name, repeats r, auto kernel, bool encodes) {
     const device::patch_array_reader reader(b.source(), b.base.fields);
-    const std::vector<cycle_counts> counts = measure(b, one_warp, r, own_map, b.base, reader, b.slots.get(), encodes);
+    const std::vector<cycle_counts> counts = measure(b, one_warp, r, kernel, b.base, reader, b.slots.get(), encodes);
     t.add({name, encodes ? counts[0].text() : "-", counts[1].text(), counts[2].text(), counts[3].text(),
            counts[4].text()});
   };
   constexpr repeats once{5, 1, 128};
   constexpr repeats often{5, 32, 4};
-  row("by itself, once at the start of the block", once, true);
-  row("by an earlier launch, once at the start of the block", once, false);
-  row("by itself, in a loop", often, true);
-  row("by an earlier launch, in a loop", often, false);
+  const auto any = own_map<device::any_shape>;
+  const auto known = own_map<device::fixed_shape<2, patch_extents(2)>>;
+  row("by itself, once at the start of the block", once, any, true);
+  row("the same, shape known when compiled", once, known, true);
+  row("by an earlier launch, once at the start of the block", once, any, false);
+  row("by itself, in a loop", often, any, true);
+  row("the same, shape known when compiled", often, known, true);
+  row("by an earlier launch, in a loop", often, any, false);
   t.print();
 }
 

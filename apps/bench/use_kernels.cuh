@@ -360,11 +360,13 @@ __global__ void waits_of_a_warp(const __grid_constant__ inputs in) {
 
 /// What a warp pays for a map of its own. Figures: encoding it (nothing where `encodes` is false and an earlier launch
 /// has done it; its patch is trusted), acquiring it, loading through it, all three, and loading again.
+template <class Shape>
 __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant__ map_template base,
                         const __grid_constant__ device::patch_array_reader source, tensor_map* slots, bool encodes) {
   __shared__ workspace shared;
   __shared__ device::warp_stage stage;
   const device::map_guard trusted{.page = &page, .trusted = true};
+  const auto read = [&](std::uint64_t i) { return source.read(i, Shape::fields(base)); };
   timed_loads loads(in.all_tiles, shared);
   const bool leads = threadIdx.x == 0;
   for (std::uint32_t i = 0; i < in.log.samples; ++i) {
@@ -372,7 +374,7 @@ __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant
     if (leads) loads.warm(in.tile(i));
     __syncwarp();
     const std::uint32_t encoding = timed([&] {
-      if (encodes) device::encode_warp(base, source, slots, slot, 1, stage, trusted);
+      if (encodes) device::encode_warp(base, read, slots, slot, 1, stage, trusted, Shape{});
       __syncwarp();
     });
     if (leads) {

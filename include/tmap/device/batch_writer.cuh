@@ -15,15 +15,16 @@ namespace tmap::device {
 /// Encodes and publishes maps `first` to `first + count` of a reserved batch, each to be encoded once, as the
 /// `encode_warp` that takes slots does; a guard that is to fill the batch's statuses names `writer.statuses`. Maps
 /// beyond the batch are a failed assertion in a debug build and a trap in any other: nothing is written.
-template <class Source, class Guard>
+template <class Source, class Guard, class Shape = any_shape>
 __device__ void encode_warp(const map_template& base, const Source& source, const map_batch_writer& writer,
-                            std::uint64_t first, std::uint32_t count, warp_stage& stage, const Guard& guard) {
+                            std::uint64_t first, std::uint32_t count, warp_stage& stage, const Guard& guard,
+                            Shape shape = {}) {
   const bool fits = first <= writer.count && count <= writer.count - first;
   assert(fits);
   if (!fits) __trap();
   const std::uint32_t lane = detail::lane_index();
   if (lane < count) detail::begin_write(writer, first + lane);
-  encode_warp(base, source, writer.slots, first, count, stage, guard);
+  encode_warp(base, source, writer.slots, first, count, stage, guard, shape);
   if (lane < count) detail::end_write(writer, first + lane);
   __syncwarp();
 }

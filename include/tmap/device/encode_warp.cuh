@@ -220,11 +220,12 @@ class warp_encoder {
 
 /// Encodes and publishes maps `first` to `first + count` (at most 32 of them) into `slots[first...]`: what a kernel
 /// that is no encoder calls, with `map_guard{&page}` and a `__device__ guard_page page` of its own. All 32 lanes
-/// together, converged.
-template <class Source, class Guard>
+/// together, converged. A kernel that knows its template's rank and fields passes `fixed_shape<rank, fields>{}`, and a
+/// source that reads those fields alone, for shorter code.
+template <class Source, class Guard, class Shape = any_shape>
 __device__ void encode_warp(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t first,
-                            std::uint32_t count, warp_stage& stage, const Guard& guard) {
-  warp_encoder encoder(base, stage);
+                            std::uint32_t count, warp_stage& stage, const Guard& guard, Shape shape = {}) {
+  warp_encoder encoder(base, stage, shape);
   encoder.compose(source, first, count, guard);
   encoder.store(slots + first, count);
   encoder.release();
