@@ -5,6 +5,7 @@
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/stage_ring.cuh>
 #include <tmap/device/tile_copy.cuh>
+#include <tmap/device/tile_shares.cuh>
 #include <tmap/device/tile_walk.cuh>
 
 #include <new>
@@ -21,20 +22,6 @@ struct store_order {
   std::int32_t coordinates[Rank];
 };
 
-/// One block's share of the tiles: consecutive ones, so that it changes tensors, and acquires maps, rarely.
-struct tile_range {
-  std::uint64_t first;
-  std::uint64_t last;
-};
-
-__device__ tile_range share_of_block(std::uint64_t tiles) {
-  const std::uint64_t each = tiles / gridDim.x;
-  const std::uint64_t extra = tiles % gridDim.x;
-  const std::uint64_t block = blockIdx.x;
-  const std::uint64_t first = each * block + (block < extra ? block : extra);
-  return {first, first + each + (block < extra ? 1 : 0)};
-}
-
 /// The block's ring as both threads see it.
 template <std::uint32_t Rank>
 struct copy_ring {
@@ -48,7 +35,7 @@ struct copy_ring {
 
 /// Acquires both maps of a tensor here, as an acquire by the storing thread would wait for its stores.
 template <std::uint32_t Rank>
-__device__ void load_tiles(const copy_ring<Rank>& ring, device::tile_walk<Rank> walk, tile_range range,
+__device__ void load_tiles(const copy_ring<Rank>& ring, device::tile_walk<Rank> walk, device::tile_range range,
                            std::uint32_t tile_bytes, const tile_copy_arguments& arguments) {
   walk.seek(range.first);
   std::uint64_t tensor = walk.tensor();
@@ -73,7 +60,7 @@ __device__ void load_tiles(const copy_ring<Rank>& ring, device::tile_walk<Rank> 
 }
 
 template <std::uint32_t Rank>
-__device__ void store_tiles(const copy_ring<Rank>& ring, tile_range range) {
+__device__ void store_tiles(const copy_ring<Rank>& ring, device::tile_range range) {
   device::ring_storer<max_copy_stages> storer(ring.barriers, ring.plan.stages);
   for (std::uint64_t g = range.first; g < range.last; ++g) {
     const std::uint32_t stage = storer.wait_full();
@@ -94,7 +81,8 @@ __global__ void __launch_bounds__(block_threads)
   extern __shared__ unsigned char dynamic[];
 
   const device::tile_walk<Rank> walk(arguments.extents, arguments.tile_ends, arguments.count, shape.box_dim);
-  const tile_range range = share_of_block(walk.tiles());
+  // Consecutive tiles, so that a block changes tensors, and acquires maps, rarely.
+  const device::tile_range range = device::tile_shares(walk.tiles(), gridDim.x).run(blockIdx.x);
   if (range.first == range.last) return;
   if (threadIdx.x == 0) barriers.init(plan.stages);
   __syncthreads();
