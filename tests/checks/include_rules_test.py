@@ -29,7 +29,10 @@ def run(files):
     return done.returncode, done.stdout
 
 
-clean = {"lib/spec/clean.cpp": SPDX + '#include "lib/support/b.hpp"\n'}
+clean = {
+    "lib/spec/clean.cpp": SPDX + '#include "lib/support/b.hpp"\n',
+    "include/tmap/device/ptx_copy.cuh": SPDX + 'void f() { asm volatile(""); }\n',
+}
 assert run(clean)[0] == 0, "a clean tree was refused"
 for name, (text, expected) in FAULTS.items():
     code, output = run(clean | {name: text})

@@ -3,6 +3,7 @@
 
 #include "conformance/tile_case.hpp"
 
+#include <tmap/device/reduce_copy.cuh>
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/tensor_map.hpp>
 
@@ -42,24 +43,6 @@ __device__ inline bool wait_limited(device::tile_barrier& barrier) {
 }
 
 template <std::uint32_t Rank>
-__device__ void reduce_as(const tile_job& job, const void* map, const std::int32_t (&corner)[Rank], const void* tile) {
-  namespace ptx = cuda::ptx;
-  const auto reduce = [&](auto operation) {
-    ptx::cp_reduce_async_bulk_tensor(ptx::space_global, ptx::space_shared, operation, map, corner, tile);
-  };
-  switch (job.operation) {
-    case reduction::add: return reduce(ptx::op_add);
-    case reduction::min: return reduce(ptx::op_min);
-    case reduction::max: return reduce(ptx::op_max);
-    case reduction::inc: return reduce(ptx::op_inc);
-    case reduction::dec: return reduce(ptx::op_dec);
-    case reduction::bit_and: return reduce(ptx::op_and_op);
-    case reduction::bit_or: return reduce(ptx::op_or_op);
-    case reduction::bit_xor: return reduce(ptx::op_xor_op);
-  }
-}
-
-template <std::uint32_t Rank>
 __device__ bool copy_as(const tile_job& job, device::acquired_map map, std::byte* tile, device::tile_barrier& barrier) {
   std::int32_t corner[Rank];
   for (std::uint32_t axis = 0; axis < Rank; ++axis) corner[axis] = job.coordinates[axis];
@@ -71,7 +54,7 @@ __device__ bool copy_as(const tile_job& job, device::acquired_map map, std::byte
   if (job.kind == copy_kind::store) {
     device::store_tile(map, corner, tile);
   } else {
-    reduce_as(job, map.get(), corner, tile);
+    device::reduce_tile(job.operation, map, corner, tile);
   }
   device::commit_stores();
   device::wait_stores_written();

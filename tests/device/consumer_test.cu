@@ -21,8 +21,14 @@ using device::acquired_map;
 static_assert(!std::is_constructible_v<acquired_map, const tensor_map*>);
 static_assert(!std::is_constructible_v<acquired_map, const tensor_map&>);
 static_assert(!std::is_default_constructible_v<acquired_map>);
-using load_function = decltype(&device::load_tile<2>);
-using store_function = decltype(&device::store_tile<2>);
+struct load_function {
+  template <class... Arguments>
+  auto operator()(Arguments&&... arguments) -> decltype(device::load_tile<2>(arguments...));
+};
+struct store_function {
+  template <class... Arguments>
+  auto operator()(Arguments&&... arguments) -> decltype(device::store_tile<2>(arguments...));
+};
 using corner = const std::int32_t (&)[2];
 static_assert(std::is_invocable_v<load_function, void*, acquired_map, corner, device::tile_barrier&>);
 static_assert(!std::is_invocable_v<load_function, void*, const tensor_map*, corner, device::tile_barrier&>);

@@ -23,6 +23,15 @@ __device__ void copy_async(void* shared, const void* global) {
   ptx::cp_async<Bytes, L1 == l1_use::bypass>(shared, global);
 }
 
+/// The same, but copies only the first `source_bytes` (at most `Bytes`) and writes zeros for the rest, which is not
+/// read: for the end of a tensor. With 0 nothing is read.
+template <std::uint32_t Bytes, l1_use L1 = Bytes == 16 ? l1_use::bypass : l1_use::keep>
+__device__ void copy_async_zero_filled(void* shared, const void* global, std::uint32_t source_bytes) {
+  static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
+  static_assert(L1 == l1_use::keep || Bytes == 16, "only copies of 16 bytes may pass L1 by");
+  ptx::cp_async_zero_filled<Bytes, L1 == l1_use::bypass>(shared, global, source_bytes);
+}
+
 /// Closes this thread's group of copies.
 __device__ inline void commit_copies() {
   ptx::cp_async_commit_group();

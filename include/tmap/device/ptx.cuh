@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The instructions tmap uses that cuda::ptx of CUDA 13.0 lacks; the only inline PTX of the project.
+// The instructions tmap uses that cuda::ptx of CUDA 13.0 lacks; beside ptx_copy.cuh, which has those of the copy
+// engine, the only inline PTX of the project.
 
 #include <tmap/tensor_map.hpp>
+
+#include <cstdint>
 
 namespace tmap::device::ptx {
 
@@ -32,6 +35,24 @@ __device__ void cp_async(void* shared, const void* global) {
   }
 }
 
+// cp.async.{ca,cg}.shared.global [dst], [src], bytes, src_bytes;  PTX ISA 9.7.9.25.3.1, sm_80
+// Of the `bytes` written, those behind the first src_bytes are zero and not read.
+template <unsigned Bytes, bool PassesL1By>
+__device__ void cp_async_zero_filled(void* shared, const void* global, unsigned source_bytes) {
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  if constexpr (PassesL1By) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(to), "l"(global), "n"(Bytes), "r"(source_bytes)
+                 : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
+                 :
+                 : "r"(to), "l"(global), "n"(Bytes), "r"(source_bytes)
+                 : "memory");
+  }
+}
+
 // cp.async.commit_group;                                          PTX ISA 9.7.9.25.3.2, sm_80
 __device__ inline void cp_async_commit_group() {
   asm volatile("cp.async.commit_group;" : : : "memory");
@@ -47,6 +68,16 @@ __device__ void cp_async_wait_group() {
 __device__ inline void cp_async_mbarrier_arrive_noinc(void* barrier) {
   const auto at = static_cast<unsigned>(__cvta_generic_to_shared(barrier));
   asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" : : "r"(at) : "memory");
+}
+
+// createpolicy.fractional.L2::{eviction}.L2::{rest}.b64 policy, fraction;  PTX ISA 9.7.9.18, sm_80
+template <class Eviction, class Rest>
+__device__ std::uint64_t createpolicy_fractional(float fraction) {
+  std::uint64_t policy;
+  asm("createpolicy.fractional.L2::%1.L2::%2.b64 %0, %3;"
+      : "=l"(policy)
+      : "C"(Eviction::value), "C"(Rest::value), "f"(fraction));
+  return policy;
 }
 
 }  // namespace tmap::device::ptx

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Copies of one tile between shared and global memory through a tensor map, and the barrier a load completes on.
+// Copies of one tile between shared and global memory through a tensor map, and the barrier a load completes on
+// (PTX ISA 9.7.9.27.1). Reductions: reduce_copy.cuh.
 // Coordinates are in elements, innermost first; the innermost one must be a multiple of 16 bytes, and none of a store
 // may be negative (both are illegal instructions). Shared addresses obey `shared_alignment` of the map's swizzle.
 // Each function is called by one thread. `Rank` must be the map's rank: the hardware traps on another.
 
 #include <tmap/device/acquire.cuh>
+#include <tmap/device/cache_hint.cuh>
+#include <tmap/device/ptx_copy.cuh>
 
 #include <cuda/ptx>
 
@@ -31,6 +34,13 @@ class tile_barrier {
   /// Waits until the phase of this parity has completed. Any number of threads.
   __device__ void wait(std::uint32_t parity) {
     while (!cuda::ptx::mbarrier_try_wait_parity(&word_, parity)) {
+    }
+  }
+
+  /// The same, for what other blocks of the cluster send (remote_store.cuh, `send_bytes`, `load_tile_multicast`).
+  __device__ void wait_cluster(std::uint32_t parity) {
+    namespace ptx = cuda::ptx;
+    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &word_, parity)) {
     }
   }
 
@@ -61,6 +71,44 @@ __device__ void load_tile(void* shared, acquired_map map, const std::int32_t (&c
   ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, shared, map.get(), coordinates, barrier.word());
 }
 
+template <std::uint32_t Rank>
+__device__ void load_tile(void* shared, acquired_map map, const std::int32_t (&coordinates)[Rank],
+                          tile_barrier& barrier, cache_hint hint) {
+  static_assert(1 <= Rank && Rank <= 5);
+  ptx::cp_async_bulk_tensor(shared, map.get(), coordinates, barrier.word(), hint.policy());
+}
+
+/// The same into every block of the cluster whose bit is set in `blocks` (bit i: block i), read once: at the address
+/// `shared` has in each, completing on the barrier at the address `barrier` has in each. Each of them must have told
+/// its own barrier to expect the bytes, waits with `wait_cluster`, and before the copy starts has shown that its
+/// barrier is initialised and its memory free (`sync_cluster`). Needs an architecture-specific target such as sm_90a.
+template <std::uint32_t Rank>
+__device__ void load_tile_multicast(void* shared, acquired_map map, const std::int32_t (&coordinates)[Rank],
+                                    tile_barrier& barrier, std::uint16_t blocks) {
+  static_assert(1 <= Rank && Rank <= 5);
+  namespace ptx = cuda::ptx;
+  ptx::cp_async_bulk_tensor(ptx::space_cluster, ptx::space_global, shared, map.get(), coordinates, barrier.word(),
+                            blocks);
+}
+
+/// Starts loading a column of pixels through an im2col map, `channels_per_pixel` of each. `coordinates` (channel, W, H,
+/// D, image; as many as the map has) name the first pixel, in the map's bounding box; `offsets` (W, H, D) move the
+/// whole box. The pixels go on along W, H and D in the box, then in the next image; those outside the tensor become the
+/// map's fill. The barrier receives `channels_per_pixel` x `pixels_per_column` elements. (PTX ISA 5.5.4)
+template <std::uint32_t Rank>
+__device__ void load_im2col(void* shared, acquired_map map, const std::int32_t (&coordinates)[Rank],
+                            const std::uint16_t (&offsets)[Rank - 2], tile_barrier& barrier) {
+  static_assert(3 <= Rank && Rank <= 5);
+  ptx::cp_async_bulk_tensor_im2col(shared, map.get(), coordinates, offsets, barrier.word());
+}
+
+/// Brings the tile at `coordinates` into L2. Nothing tells when it is there.
+template <std::uint32_t Rank>
+__device__ void prefetch_tile(acquired_map map, const std::int32_t (&coordinates)[Rank]) {
+  static_assert(1 <= Rank && Rank <= 5);
+  ptx::cp_async_bulk_prefetch_tensor(map.get(), coordinates);
+}
+
 /// Starts storing the tile in `shared` at `coordinates`. What lies outside the tensor is dropped, along dimension 0
 /// only from the next multiple of 16 bytes on (docs/measurements/copy_engine_semantics.md). It belongs to this thread's
 /// open group of stores.
@@ -71,7 +119,14 @@ __device__ void store_tile(acquired_map map, const std::int32_t (&coordinates)[R
   ptx::cp_async_bulk_tensor(ptx::space_global, ptx::space_shared, map.get(), coordinates, shared);
 }
 
-/// Closes this thread's group of stores.
+template <std::uint32_t Rank>
+__device__ void store_tile(acquired_map map, const std::int32_t (&coordinates)[Rank], const void* shared,
+                           cache_hint hint) {
+  static_assert(1 <= Rank && Rank <= 5);
+  ptx::cp_async_bulk_tensor(map.get(), coordinates, shared, hint.policy());
+}
+
+/// Closes this thread's group of stores and reductions.
 __device__ inline void commit_stores() {
   cuda::ptx::cp_async_bulk_commit_group();
 }
