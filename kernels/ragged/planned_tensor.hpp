@@ -15,7 +15,8 @@ namespace tmap::kernels {
 
 /// One tensor, ready to run. `dim` counts elements of the source. Dims that follow each other without gaps on both
 /// sides are folded into one (all into dim 0 for a contiguous tensor) unless the route is `tensor_map`, which keeps the
-/// dims its maps have; dims beyond are 1. 128 bytes: eight lanes load one.
+/// dims its maps have; dims beyond are 1. A folded dim may be as large as 2^39, all elements of a side together have at
+/// most 2^39 bytes. Strides of dims of 1 say nothing. 128 bytes: eight lanes load one.
 struct alignas(128) planned_tensor {
   std::uint64_t source;  ///< address; 0 for a box that is filled
   std::uint64_t destination;
@@ -29,14 +30,15 @@ static_assert(sizeof(planned_tensor) == 128);
 
 /// How a tensor is cut into pieces, the units of work of a kernel. A piece never spans two tensors.
 ///
-/// Route `tensor_map`: one piece for each box of `box_dim`, dim 0 first.
+/// Route `tensor_map`: one piece for each box of `box_dim`, dim 0 first; all 0 where an operation has no use for maps.
 /// Other routes: a *row* is dim 0. Rows of more than `piece_elements` are cut into pieces of that many elements (the
 /// last one shorter), row after row. Of shorter rows, `piece_elements / dim[0]` whole rows make a piece (the last one
 /// fewer). Transposing (`tile` is not 0), on every route: `transpose_piece_count` of transpose_tiles.hpp.
 struct piece_rule {
   std::uint32_t piece_elements;
   std::uint32_t box_dim[max_rank];
-  std::uint32_t tile;  ///< 0 unless transposing
+  std::uint32_t tile;      ///< 0 unless transposing
+  std::uint32_t map_rank;  ///< rank of the maps
 };
 
 /// The work of an operation in device memory: `count` planned tensors, and `ends[i]`, the pieces of tensors 0 to i.
