@@ -5,10 +5,10 @@
 // fetches the items and sends each to all blocks by st.async, which completes on a barrier of the receiving block (PTX
 // ISA 9.7.9.12). A cluster of one block is a block.
 
+#include <tmap/device/remote_store.cuh>
 #include <tmap/device/stage_ring.cuh>
 #include <tmap/device/work_queue.cuh>
 
-#include <cooperative_groups.h>
 #include <cuda/ptx>
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace tmap::device {
 /// Two items on their way, in the shared memory of each block, at the same place in all.
 struct cluster_mailbox {
   static constexpr std::uint32_t slots = 2;
-  std::uint64_t item[slots];
+  std::uint32_t item[slots];
   tile_barrier full[slots];
   tile_barrier empty[slots];  // those of the leader's block count the readers of all blocks
 
-  /// By one thread of each block, before a barrier of the cluster. `readers`: warps of a block that take items.
+  /// By one thread of each block, before `sync_cluster`. `readers`: warps of a block that take items.
   __device__ void init(std::uint32_t readers) {
     for (std::uint32_t i = 0; i < slots; ++i) {
       full[i].init(1);
-      full[i].arrive_expect(sizeof(std::uint64_t));
-      empty[i].init(readers * cuda::ptx::get_sreg_cluster_nctarank());
+      full[i].arrive_expect(sizeof(std::uint32_t));
+      empty[i].init(readers * blocks_of_cluster());
     }
     fence_barrier_init();
   }
@@ -37,23 +37,23 @@ struct cluster_mailbox {
 /// no block touches the memory of another any more.
 class cluster_queue {
  public:
-  /// After the barrier of the cluster. `reader`: this warp's number among those that take, from 0. Item numbers as in
+  /// After `sync_cluster`. `reader`: this warp's number among those that take, from 0. Item numbers as in
   /// `work_queue`, whose workers are the clusters of the grid (one-dimensional).
-  __device__ cluster_queue(cluster_mailbox& mailbox, queue_counter* counter, std::uint64_t items, std::uint32_t reader)
+  __device__ cluster_queue(cluster_mailbox& mailbox, queue_counter* counter, std::uint32_t items, std::uint32_t reader)
       : mailbox_(mailbox),
         queue_(counter, items, cuda::ptx::get_sreg_clusterid_x(), cuda::ptx::get_sreg_nclusterid_x()),
         is_first_(reader == 0),
-        leads_(reader == 0 && cuda::ptx::get_sreg_cluster_ctarank() == 0) {
+        leads_(reader == 0 && block_of_cluster() == 0) {
     if (leads_) send();
   }
 
   /// The next item, the same in all blocks of the cluster, or `no_item`. While the leader works on one, the next one
   /// lies in the mailboxes and the one after it is being fetched.
-  __device__ std::uint64_t take_warp() {
+  __device__ std::uint32_t take_warp() {
     if (leads_) send();
     const std::uint32_t slot = reads_.stage();
-    wait(mailbox_.full[slot], reads_.parity());
-    const std::uint64_t item = mailbox_.item[slot];
+    wait_sent(mailbox_.full[slot], reads_.parity());
+    const std::uint32_t item = mailbox_.item[slot];
     if (item == no_item) return no_item;
     __syncwarp();
     if (threadIdx.x % 32 == 0) hand_back(slot);
@@ -65,32 +65,35 @@ class cluster_queue {
   // Waits until all readers have read what the slot held, then sends the next item; after the last one, which is
   // `no_item`, it only waits, so that the leader's block outlives the answers of the others.
   __device__ void send() {
-    namespace cg = cooperative_groups;
     const std::uint32_t slot = sends_.stage();
-    wait(mailbox_.empty[slot], sends_.parity() ^ 1);
+    wait_read(mailbox_.empty[slot], sends_.parity() ^ 1);
     if (has_ended_) return;
-    const std::uint64_t item = queue_.take_warp();
-    const std::uint32_t lane = threadIdx.x % 32;
-    const cg::cluster_group cluster = cg::this_cluster();
-    if (lane < cluster.num_blocks()) {
-      cuda::ptx::st_async(cluster.map_shared_rank(&mailbox_.item[slot], lane), item,
-                          cluster.map_shared_rank(mailbox_.full[slot].word(), lane));
+    const std::uint32_t item = queue_.take_warp();
+    if (const std::uint32_t block = threadIdx.x % 32; block < blocks_of_cluster()) {
+      store_async(shared_of_block(block, &mailbox_.item[slot]), item, remote_barrier(block, mailbox_.full[slot]));
     }
     has_ended_ = item == no_item;
     sends_.advance();
   }
 
-  // By one lane: expects the slot's next item, and tells the leader that this warp has read this one.
+  // By one lane: expects the slot's next item, and tells the leader that this warp has read this one. Relaxed, as
+  // nothing but that read comes before it: a release would wait for every store of this thread to global memory.
   __device__ void hand_back(std::uint32_t slot) {
     namespace ptx = cuda::ptx;
-    if (is_first_) mailbox_.full[slot].arrive_expect(sizeof(std::uint64_t));
-    std::uint64_t* const empty = cooperative_groups::this_cluster().map_shared_rank(mailbox_.empty[slot].word(), 0);
-    ptx::mbarrier_arrive(ptx::sem_release, ptx::scope_cluster, ptx::space_cluster, empty);
+    if (is_first_) mailbox_.full[slot].arrive_expect(sizeof(std::uint32_t));
+    std::uint64_t* const empty = remote_barrier(0, mailbox_.empty[slot]).word();
+    ptx::mbarrier_arrive(ptx::sem_relaxed, ptx::scope_cluster, ptx::space_cluster, empty);
   }
 
-  static __device__ void wait(tile_barrier& barrier, std::uint32_t parity) {
+  static __device__ void wait_sent(tile_barrier& full, std::uint32_t parity) {
     namespace ptx = cuda::ptx;
-    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, barrier.word(), parity)) {
+    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, full.word(), parity)) {
+    }
+  }
+
+  static __device__ void wait_read(tile_barrier& empty, std::uint32_t parity) {
+    namespace ptx = cuda::ptx;
+    while (!ptx::mbarrier_try_wait_parity(ptx::sem_relaxed, ptx::scope_cluster, empty.word(), parity)) {
     }
   }
 

@@ -10,12 +10,13 @@
 namespace tmap::device {
 
 /// What `take` answers when no item is left.
-inline constexpr std::uint64_t no_item = ~std::uint64_t{0};
+inline constexpr std::uint32_t no_item = ~0u;
 
-/// In global memory, 0 before its first use. A queue whose items have all been taken leaves it 0, ready for the next
-/// kernel in stream order and for the next replay of a graph. One kernel at a time.
+/// In global memory, 0 before its first use (by a memset once, or by an earlier kernel). A queue whose items have all
+/// been taken leaves it 0, ready for the next kernel in stream order and for the next replay of a graph. One kernel at
+/// a time.
 struct queue_counter {
-  unsigned long long taken;
+  std::uint32_t taken;
 };
 
 /// One worker's end of a queue, in registers. Its first item is the worker's own number, each further one is fetched
@@ -23,39 +24,36 @@ struct queue_counter {
 /// worker takes until there is no item left.
 class work_queue {
  public:
-  /// `worker` below `workers`, the same `items` and `workers` everywhere. Behind an earlier kernel that is still
-  /// running (programmatic dependent launch): `take` only after `cudaGridDependencySynchronize`.
-  __device__ work_queue(queue_counter* counter, std::uint64_t items, std::uint64_t worker, std::uint64_t workers)
+  /// `worker` below `workers`; the same `items` and `workers` everywhere, each at most 2^31. Behind an earlier kernel
+  /// that may still be running (programmatic dependent launch): `take` only after `cudaGridDependencySynchronize`.
+  __device__ work_queue(queue_counter* counter, std::uint32_t items, std::uint32_t worker, std::uint32_t workers)
       : counter_(counter), items_(items), workers_(workers), fetched_(worker - workers) {}
 
   /// The next item, or `no_item`. One thread.
-  __device__ std::uint64_t take() {
-    const std::uint64_t item = workers_ + fetched_;
-    if (item >= items_) return end(item);
-    fetched_ = atomicAdd(&counter_->taken, 1ull);
+  __device__ std::uint32_t take() {
+    const std::uint32_t item = workers_ + fetched_;
+    if (item >= items_) return no_item;
+    fetched_ = fetch();
     return item;
   }
 
   /// The same for all lanes of a warp.
-  __device__ std::uint64_t take_warp() {
-    const bool fetches = threadIdx.x % 32 == 0;
-    const std::uint64_t item = workers_ + __shfl_sync(~0u, fetched_, 0);
-    if (item >= items_) return fetches ? end(item) : no_item;
-    if (fetches) fetched_ = atomicAdd(&counter_->taken, 1ull);
+  __device__ std::uint32_t take_warp() {
+    const std::uint32_t item = workers_ + __shfl_sync(~0u, fetched_, 0);
+    if (item >= items_) return no_item;
+    if (threadIdx.x % 32 == 0) fetched_ = fetch();
     return item;
   }
 
  private:
-  // Each item taken fetches once: who is told that `items_ - 1` fetches came before fetched last of all.
-  __device__ std::uint64_t end(std::uint64_t item) {
-    if (item == workers_ + items_ - 1) counter_->taken = 0;
-    return no_item;
-  }
+  // Each item taken fetches once, so the counter wraps to 0 with the last fetch of all. ptxas would add for all lanes
+  // at once if this were an addition, and wait for the answer right behind it.
+  __device__ std::uint32_t fetch() { return atomicInc(&counter_->taken, items_ - 1); }
 
   queue_counter* counter_;
-  std::uint64_t items_;
-  std::uint64_t workers_;
-  std::uint64_t fetched_;  // as the atomic answers: an addition here would wait for it
+  std::uint32_t items_;
+  std::uint32_t workers_;
+  std::uint32_t fetched_;  // as the atomic answers: an addition here would wait for it
 };
 
 }  // namespace tmap::device
