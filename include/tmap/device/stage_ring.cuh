@@ -79,7 +79,10 @@ class ring_producer {
   /// the returned barrier. Of a warp that fills, one lane, on behalf of all.
   __device__ tile_barrier& announce(std::uint32_t bytes) {
     tile_barrier& full = barriers_.full[position_.stage()];
-    if constexpr (Fillers > 1) cuda::ptx::mbarrier_arrive(full.word(), Fillers - 1);
+    if constexpr (Fillers > 1) {
+      fence_shared_writes();  // LDGSTS or ordinary stores may have written the stage the last time round
+      cuda::ptx::mbarrier_arrive(full.word(), Fillers - 1);
+    }
     full.arrive_expect(bytes);
     position_.advance();
     return full;
