@@ -67,8 +67,8 @@ __device__ void enter_tensor(const planned_work& work, tensor_walk& walk, std::u
 
 /// The first warp finds piece `g` and writes its record.
 template <std::uint32_t ElementBytes>
-__device__ void find_piece(const planned_work& work, block_state& state, std::uint64_t g, bool is_first,
-                           transpose_piece& piece, std::uint32_t element_bytes) {
+__device__ __noinline__ void find_piece(const planned_work& work, block_state& state, std::uint64_t g, bool is_first,
+                                        transpose_piece& piece, std::uint32_t element_bytes) {
   if (is_first || g >= state.walk.end) enter_tensor(work, state.walk, g, is_first);
   if (threadIdx.x != 0) return;
   const planned_tensor& tensor = state.walk.tensor;

@@ -68,6 +68,7 @@ __device__ void exchange_blocks(const transpose_piece& piece, const unsigned cha
   constexpr std::uint32_t near = side < 8 ? side : 8;  // chunks of a row beside each other in a warp
   const std::uint32_t groups = (1u << piece.row_bits) / side;
   const std::uint32_t squares = piece.tile_columns / side * groups;
+#pragma unroll 1
   for (std::uint32_t i = threadIdx.x; i < squares; i += blockDim.x) {
     const std::uint32_t group = i / near % groups;
     const std::uint32_t chunk = i % near + near * (i / near / groups);

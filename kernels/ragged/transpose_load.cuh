@@ -73,6 +73,7 @@ __device__ void load_async(const transpose_piece& piece, unsigned char* stage) {
   const std::uint32_t units = piece.load.bytes / Bytes;
   if (units == 0) return;
   const small_divisor by_units(units);
+#pragma unroll 4
   for (std::uint32_t i = threadIdx.x; i < units * piece.load.rows; i += blockDim.x) {
     const std::uint32_t row = by_units.divide(i);
     const std::uint32_t at = (i - row * units) * Bytes;
@@ -135,7 +136,7 @@ __device__ void load_units(const transpose_piece& piece, unsigned char* stage, c
   }
 }
 
-__device__ inline void load_plain(const transpose_piece& piece, unsigned char* stage) {
+__device__ __noinline__ inline void load_plain(const transpose_piece& piece, unsigned char* stage) {
   const std::uint64_t bits = piece.load.rows == 1 ? 0 : piece.load.pitch | piece.stage.row_pitch;
   if ((bits | piece.source | piece.load.bytes) % 16 == 0) {
     load_units<uint4>(piece, stage,
