@@ -20,7 +20,7 @@ namespace tmap::kernels {
 /// The two sides of an operation as the planning kernel reads them. All arrays are device memory by now.
 enum class side_kind : std::uint32_t {
   tensors,  ///< a `tensor_batch`
-  dense,    ///< a `dense_batch` of the same element bytes and rank
+  dense,    ///< a `dense_batch`, its strides and pitch given; as a source it may be larger than the destination
   packed,   ///< a `packed_buffer`: dims of the other side, address by a running sum of padded bytes
 };
 struct side {
@@ -34,8 +34,8 @@ struct side {
 /// How the dims of the destination follow from those of the source.
 enum class shape_relation : std::uint32_t {
   equal,
-  swapped,  ///< dims 0 and 1 exchanged
-  reduced,  ///< dim 0 is 1
+  swapped,  ///< dims 0 and 1 exchanged; the route is chosen by the source alone
+  reduced,  ///< dim 0 is 1; the route is chosen by the source alone
   clipped,  ///< `pad`: the smaller of both; each tensor is followed by `rank` boxes that are filled
 };
 
@@ -45,17 +45,18 @@ struct plan_request {
   std::uint64_t count;  ///< tensors of the caller; planned ones: count, or count * (1 + rank) when `clipped`
   std::uint32_t rank;
   shape_relation relation;
+  std::uint32_t kept_axes;  ///< the lowest ones that must not be folded: 0, 1 where rows matter, 2 when transposing
   route_options routes;
   piece_rule rule;
-  map_template source_map;  ///< template of the maps, for route `tensor_map` (unused when not allowed)
-  map_template destination_map;
+  map_template source_map;          ///< template of the maps, for route `tensor_map` (unused when not allowed)
+  map_template destination_map;     ///< of rank 0: no destination is stored to through a map
   ragged::tensor_status* statuses;  ///< may be null, as may be the header
   batch_header* header;
   const address_window* windows;
   std::uint32_t window_count;
 };
 
-/// Where planning leaves its work. `begins` are the byte begins of a packed side, null otherwise.
+/// Where planning leaves its work. `begins` are the byte begins of a packed side, `count + 1`; null otherwise.
 struct plan_target {
   planned_tensor* tensors;
   std::uint64_t* ends;

@@ -26,21 +26,22 @@
 
 namespace tmap::ragged {
 
-/// What was wrong with a tensor, as bits.
+/// What was wrong with a tensor, as bits. *Alignment of an element*: the largest power of two that divides its bytes.
+/// Strides of dims of one element are not looked at.
 enum class fault : std::uint32_t {
-  dim = 1u << 0,       ///< a dim above 2^31, or more than 2^40 bytes altogether
-  stride = 1u << 1,    ///< a stride whose product with its dim exceeds 2^47
-  address = 1u << 2,   ///< null, not a multiple of the element's alignment, or wrapping round the end of memory
-  window = 1u << 3,    ///< it reaches outside every address window
-  mismatch = 1u << 4,  ///< its two sides differ in shape
-  overlap = 1u << 5,   ///< two elements of the destination share bytes: a stride below the extent inside it
-  truncated =
-      1u
-      << 6,  ///< `pad`: larger than the dense tensor, which holds what fits (not skipped); `pack`: beyond the capacity
-  index = 1u << 7,  ///< `gather`, `scatter`: a row that does not exist
+  dim = 1u << 0,        ///< a dim above 2^31, or more than 2^39 bytes altogether
+  stride = 1u << 1,     ///< one whose product with its dim exceeds 2^47, or against the element's alignment
+  address = 1u << 2,    ///< null, against the element's alignment, or reaching beyond all addresses
+  window = 1u << 3,     ///< it reaches outside every address window
+  mismatch = 1u << 4,   ///< its two sides differ in shape
+  overlap = 1u << 5,    ///< elements of the destination share bytes: a stride below the extent of the smaller ones
+  truncated = 1u << 6,  ///< `pad`: larger than the dense tensor, which holds what fits (the one bad tensor that is not
+                        ///< skipped); `pack`, `unpack`: ends behind the buffer
+  index = 1u << 7,      ///< `gather`, `scatter`: a row that does not exist
 };
 
-/// What became of one tensor (of one row for `gather` and `scatter`).
+/// What became of one tensor (of one row for `gather` and `scatter`). One with a dim of 0 on both sides is empty and
+/// never bad; `truncated` stands alone.
 struct tensor_status {
   static constexpr std::uint32_t empty_bit = 1u << 31;
   std::uint32_t bits{};
@@ -73,16 +74,18 @@ TMAP_API result<std::uint64_t> workspace_bytes(std::uint64_t count, std::uint32_
 TMAP_API result<void> copy_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
                                  cuda::stream_ref stream, const options& with = {});
 
-/// Ragged to contiguous: tensor i, packed, begins at the next multiple of `alignment` behind tensor i - 1.
+/// Ragged to contiguous: tensor i, packed, begins at the next multiple of `alignment` behind tensor i - 1. Bad tensors
+/// take no room, those behind the end of the buffer do.
 struct packed_buffer {
   void* memory{};
   std::uint64_t bytes{};       ///< capacity: a tensor that ends behind it is bad (`truncated`)
   std::uint64_t alignment{1};  ///< a power of two, at most 2^20
-  std::int64_t* begins{};      ///< null, or `count + 1` values, in bytes, that `pack` writes; begins[count] is the end
+  std::int64_t*
+      begins{};  ///< null, or `count + 1` byte offsets that `pack` writes, the last: where another would begin
 };
 TMAP_API result<void> pack_async(const tensor_batch& source, const packed_buffer& destination, workspace scratch,
                                  cuda::stream_ref stream, const options& with = {});
-/// The inverse; `source.begins` is written as by `pack`.
+/// The inverse: shapes are those of the destination; `source.begins` is written as by `pack`.
 TMAP_API result<void> unpack_async(const packed_buffer& source, const tensor_batch& destination, workspace scratch,
                                    cuda::stream_ref stream, const options& with = {});
 
@@ -114,7 +117,7 @@ struct row_index {
   std::uint32_t bytes{};  ///< 4 or 8
 };
 /// destination row i = source row index[i]. A row number that does not exist leaves the destination row untouched and
-/// is bad (`index`). `options::statuses` has one element for each index. `scratch` may be empty.
+/// is bad (`index`). `options::statuses` has one element for each index; windows are not looked at.
 TMAP_API result<void> gather_rows_async(const row_matrix& source, const row_index& index, const row_matrix& destination,
                                         cuda::stream_ref stream, const options& with = {});
 /// destination row index[i] = source row i. Of equal numbers any one wins.

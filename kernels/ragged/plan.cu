@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/device/encode_warp.cuh>
+
+#include <algorithm>
+#include <type_traits>
+#include <variant>
+
+#include "kernels/ragged/plan_record.cuh"
+#include "kernels/ragged/plan_tensor.cuh"
+#include "kernels/ragged_launch.hpp"
+#include "kernels/running_sum.cuh"
+
+namespace tmap::kernels {
+namespace {
+
+constexpr std::uint32_t lanes = device::warp_lanes;
+constexpr std::uint32_t plan_warps = 4;
+constexpr std::uint32_t plan_threads = plan_warps * lanes;
+// A block adds up all blocks before it: more of them would cost more than their threads bring.
+constexpr std::uint64_t most_blocks = 2048;
+
+/// Threads' tensors, `rounds` times as many as a block has threads.
+struct plan_grid {
+  std::uint32_t blocks;
+  std::uint32_t rounds;
+};
+
+plan_grid grid_of(std::uint64_t count) {
+  const std::uint64_t rounds = (count + plan_threads * most_blocks - 1) / (plan_threads * most_blocks);
+  const std::uint64_t per_block = rounds * plan_threads;
+  return {static_cast<std::uint32_t>((count + per_block - 1) / per_block), static_cast<std::uint32_t>(rounds)};
+}
+
+/// What a block says of its tensors to the finishing kernel.
+struct alignas(16) block_totals {
+  std::uint64_t pieces;
+  std::uint64_t reserved;
+  batch_header header;
+};
+
+struct plan_results {
+  planned_tensor* tensors;
+  std::uint64_t* ends;
+  block_totals* totals;
+  std::int64_t* begins;
+  ragged::tensor_status* statuses;
+  batch_header* header;
+};
+
+/// Records of a warp on their way to coalesced stores; 144 bytes apart as maps are in a `warp_stage`.
+using record_stage = device::warp_stage;
+
+/// Lane's record to `records[index]`, for lanes that have one. All 32 lanes.
+__device__ void store_record(record_stage& stage, const planned_tensor& record, planned_tensor* records,
+                             std::uint64_t index, bool has_record) {
+  constexpr std::uint32_t chunks = sizeof(planned_tensor) / sizeof(uint4);
+  const std::uint32_t lane = threadIdx.x % lanes;
+#pragma unroll
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    stage.chunk(lane * chunks + chunk) = reinterpret_cast<const uint4*>(&record)[chunk];
+  }
+  __syncwarp();
+  const std::uint32_t owners = __ballot_sync(~0u, has_record);
+#pragma unroll
+  for (std::uint32_t turn = 0; turn < chunks; ++turn) {
+    const std::uint32_t at = turn * lanes + lane;
+    const std::uint64_t target = __shfl_sync(~0u, index, at / chunks);
+    if ((owners >> (at / chunks) & 1) != 0) reinterpret_cast<uint4*>(records + target)[at % chunks] = stage.chunk(at);
+  }
+  __syncwarp();
+}
+
+/// The sum of the threads before this one; `total` becomes that of the block. All threads.
+__device__ std::uint64_t sum_before_thread(std::uint64_t value, std::uint64_t& total) {
+  __shared__ std::uint64_t warp_sums[plan_warps];
+  const std::uint64_t up_to = detail::sum_up_to_lane(value);
+  if (threadIdx.x % lanes == lanes - 1) warp_sums[threadIdx.x / lanes] = up_to;
+  __syncthreads();
+  std::uint64_t before = up_to - value;
+  total = 0;
+  for (std::uint32_t warp = 0; warp < plan_warps; ++warp) {
+    if (warp < threadIdx.x / lanes) before += warp_sums[warp];
+    total += warp_sums[warp];
+  }
+  __syncthreads();
+  return before;
+}
+
+/// A `batch_header` in shared memory, which takes no initial values.
+struct shared_header {
+  std::uint32_t bad_count;
+  std::uint32_t first_bad;
+  std::uint32_t empty_count;
+
+  __device__ void reset() {
+    bad_count = 0;
+    first_bad = no_bad_map;
+    empty_count = 0;
+  }
+  __device__ batch_header value() const { return {bad_count, first_bad, empty_count, 0}; }
+};
+
+/// Counts into the block's header. All lanes of a warp.
+__device__ void tally(shared_header& header, ragged::tensor_status status, std::uint64_t i) {
+  const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
+  const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
+  if (threadIdx.x % lanes != 0) return;
+  if (empty != 0) atomicAdd(&header.empty_count, __popc(empty));
+  if (bad == 0) return;
+  atomicAdd(&header.bad_count, __popc(bad));
+  atomicMin(&header.first_bad, static_cast<std::uint32_t>(i) + __ffs(static_cast<int>(bad)) - 1);
+}
+
+/// Judges tensor `i`, writes its records, returns the pieces of each. All threads; those beyond the batch do nothing.
+template <std::uint32_t Rank, std::uint32_t Records>
+__device__ void plan_one(const plan_arguments& plan, const plan_results& results, std::uint64_t i, record_stage& stage,
+                         shared_header& header, std::uint64_t (&pieces)[Records]) {
+  const bool has_tensor = i < plan.count;
+  tensor_verdict tensor{};
+  if (has_tensor) tensor = judge_tensor<Rank>(plan, i);
+  const ragged::tensor_status status{tensor.bits};
+  if (has_tensor && results.statuses != nullptr) results.statuses[i] = status;
+  if (!__all_sync(~0u, status.is_good())) tally(header, status, i);
+#pragma unroll
+  for (std::uint32_t k = 0; k < Records; ++k) {
+    planned_tensor record{};
+    if (has_tensor) record = k == 0 ? plan_move(plan, tensor, i) : plan_fill(plan, tensor, i, k - 1);
+    pieces[k] = has_tensor ? count_pieces<Rank>(record, plan.rule) : 0;
+    store_record(stage, record, results.tensors, i * Records + k, has_tensor);
+  }
+}
+
+/// One thread a tensor. `Records`: 1, or 1 + Rank when padding. The ends lack what earlier blocks have.
+template <std::uint32_t Rank, std::uint32_t Records>
+__global__ void __launch_bounds__(plan_threads)
+    plan_kernel(const __grid_constant__ plan_arguments plan, const __grid_constant__ plan_results results,
+                std::uint32_t rounds) {
+  __shared__ record_stage stages[plan_warps];
+  __shared__ shared_header header;
+  cudaTriggerProgrammaticLaunchCompletion();
+  if (threadIdx.x == 0) header.reset();
+  __syncthreads();
+  cudaGridDependencySynchronize();
+  if (blockIdx.x == 0 && threadIdx.x == 0 && results.begins != nullptr) results.begins[0] = 0;
+  std::uint64_t end = 0;
+  for (std::uint32_t round = 0; round < rounds; ++round) {
+    const std::uint64_t i = (std::uint64_t{blockIdx.x} * rounds + round) * plan_threads + threadIdx.x;
+    std::uint64_t pieces[Records];
+    plan_one<Rank, Records>(plan, results, i, stages[threadIdx.x / lanes], header, pieces);
+    std::uint64_t sum = 0;
+#pragma unroll
+    for (const std::uint64_t count : pieces) sum += count;
+    std::uint64_t round_total = 0;
+    std::uint64_t at = end + sum_before_thread(sum, round_total);
+#pragma unroll
+    for (std::uint32_t k = 0; k < Records; ++k) {
+      at += pieces[k];
+      if (i < plan.count) results.ends[i * Records + k] = at;
+    }
+    end += round_total;
+  }
+  if (threadIdx.x != 0) return;
+  if (gridDim.x > 1) results.totals[blockIdx.x] = {end, 0, header.value()};
+  if (gridDim.x == 1 && results.header != nullptr) *results.header = header.value();
+}
+
+// Where maps point to whose tensors turn out bad after all: zeroed when the module is loaded.
+__device__ device::guard_page plan_page;
+
+struct finish_arguments {
+  plan_results results;
+  tensor_map* maps;
+  std::uint64_t count;  ///< of the caller's tensors
+  std::uint32_t records;
+  std::uint32_t rounds;
+};
+
+__device__ void add_header(shared_header& sum, const batch_header& part) {
+  if (part.empty_count != 0) atomicAdd(&sum.empty_count, part.empty_count);
+  if (part.bad_count != 0) atomicAdd(&sum.bad_count, part.bad_count);
+  atomicMin(&sum.first_bad, part.first_bad);
+}
+
+/// One block: the header of the batch.
+__device__ void finish_header(const finish_arguments& finish) {
+  __shared__ shared_header header;
+  if (threadIdx.x == 0) header.reset();
+  __syncthreads();
+  for (std::uint32_t block = threadIdx.x; block < gridDim.x; block += plan_threads) {
+    add_header(header, finish.results.totals[block].header);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) *finish.results.header = header.value();
+}
+
+/// Adds what earlier blocks have to this block's ends.
+__device__ void finish_ends(const finish_arguments& finish) {
+  std::uint64_t part = 0;
+  for (std::uint32_t block = threadIdx.x; block < blockIdx.x; block += plan_threads) {
+    part += finish.results.totals[block].pieces;
+  }
+  std::uint64_t before = 0;
+  sum_before_thread(part, before);
+  const std::uint64_t share = std::uint64_t{finish.rounds} * plan_threads * finish.records;
+  const std::uint64_t first = blockIdx.x * share;
+  const std::uint64_t planned = finish.count * finish.records;
+  const std::uint64_t last = planned - first < share ? planned : first + share;
+  for (std::uint64_t at = first + threadIdx.x; at < last; at += plan_threads) finish.results.ends[at] += before;
+}
+
+/// One side of a planned tensor as a patch; of one without maps, something harmless.
+struct planned_patch {
+  const finish_arguments& finish;
+  std::uint32_t takers;  ///< lanes whose tensor has maps
+  bool is_destination;
+
+  __device__ map_patch operator()(std::uint64_t i) const {
+    const bool takes = (takers >> (i % lanes) & 1) != 0;
+    const planned_tensor& tensor = finish.results.tensors[i * finish.records];
+    map_patch patch{};
+    patch.global_address = reinterpret_cast<std::uint64_t>(&plan_page);
+    if (takes) patch.global_address = is_destination ? tensor.destination : tensor.source;
+#pragma unroll
+    for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+      patch.global_dim[axis] = takes ? tensor.dim[axis] : 1;
+      if (axis == 0) continue;
+      const std::uint64_t stride =
+          is_destination ? tensor.destination_stride[axis - 1] : tensor.source_stride[axis - 1];
+      // The stride of an axis of one element may be anything, but a map's may not.
+      patch.global_stride_bytes[axis - 1] = takes && tensor.dim[axis] > 1 ? stride : sizeof(uint4);
+    }
+    return patch;
+  }
+};
+
+/// The maps of one side of a warp's tensors, `first` on. All 32 lanes.
+__device__ void encode_side(const finish_arguments& finish, const map_template& base, device::warp_stage& stage,
+                            std::uint64_t first, std::uint32_t takers, bool is_destination) {
+  constexpr std::uint32_t chunks = sizeof(tensor_map) / sizeof(uint4);
+  device::warp_encoder encoder(base, stage);
+  encoder.compose(planned_patch{finish, takers, is_destination}, first, lanes, device::map_guard{&plan_page});
+  for (std::uint32_t at = threadIdx.x % lanes; at < lanes * chunks; at += lanes) {
+    if ((takers >> (at / chunks) & 1) == 0) continue;
+    tensor_map* const slot = finish.maps + 2 * (first + at / chunks) + (is_destination ? 1 : 0);
+    reinterpret_cast<uint4*>(slot)[at % chunks] = stage.chunk(at);
+  }
+  __syncwarp();
+}
+
+/// What needs all plans: ends and header where there are several blocks, and maps.
+template <bool HasMaps>
+__global__ void __launch_bounds__(plan_threads)
+    finish_kernel(const __grid_constant__ finish_arguments finish, const __grid_constant__ map_template source,
+                  const __grid_constant__ map_template destination) {
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+  if (gridDim.x > 1) {
+    finish_ends(finish);
+    if (blockIdx.x == 0 && finish.results.header != nullptr) finish_header(finish);
+  }
+  if constexpr (HasMaps) {
+    __shared__ device::warp_stage stages[plan_warps];
+    device::warp_stage& stage = stages[threadIdx.x / lanes];
+    for (std::uint32_t round = 0; round < finish.rounds; ++round) {
+      const std::uint64_t i = (std::uint64_t{blockIdx.x} * finish.rounds + round) * plan_threads + threadIdx.x;
+      const bool takes = i < finish.count && finish.results.tensors[i * finish.records].way == route::tensor_map;
+      const std::uint32_t takers = __ballot_sync(~0u, takes);
+      if (takers == 0) continue;
+      const std::uint64_t first = i - threadIdx.x % lanes;
+      encode_side(finish, source, stage, first, takers, false);
+      if (destination.spec.rank != 0) encode_side(finish, destination, stage, first, takers, true);
+    }
+    device::warp_encoder<>::release();
+  }
+}
+
+/// The bytes that a tensor takes in a packed buffer; none when it is bad by itself.
+template <std::uint32_t Rank>
+struct packed_size {
+  plan_side side;
+  std::uint64_t alignment;
+  const address_window* windows;
+  std::uint32_t window_count;
+  bool is_destination;
+
+  __device__ std::uint64_t operator()(std::uint64_t i) const {
+    const side_extents tensor = detail::read_tensor<Rank>(side, i);
+    if (detail::is_empty<Rank>(tensor)) return 0;
+    if (detail::judge_side<Rank>(tensor, side, windows, window_count) != 0) return 0;
+    if (is_destination && detail::has_overlap<Rank>(tensor, side.element_bytes)) return 0;
+    return detail::round_up_to(detail::bytes_of<Rank>(tensor, side.element_bytes), alignment);
+  }
+};
+
+plan_side side_of(const side& from) {
+  plan_side to{};
+  to.kind = from.kind;
+  to.element_bytes = from.tensors.element_bytes;
+  std::visit([&](const auto& source) { to.tensors = source; }, from.tensors.tensors);
+  to.inner = from.tensors.inner;
+  to.row_begins = from.row_begins;
+  to.dense = from.dense;
+  to.packed_address = reinterpret_cast<std::uint64_t>(from.packed.memory);
+  to.packed_bytes = from.packed.bytes;
+  to.packed_alignment = from.packed.alignment;
+  return to;
+}
+
+plan_arguments arguments_of(const plan_request& request, const plan_target& target) {
+  plan_arguments plan{};
+  plan.source = side_of(request.source);
+  plan.destination = side_of(request.destination);
+  plan.count = request.count;
+  plan.relation = request.relation;
+  plan.kept_axes = request.kept_axes;
+  plan.routes = request.routes;
+  if (target.maps == nullptr) plan.routes.allowed &= ~route_bit(route::tensor_map);
+  plan.rule = request.rule;
+  plan.windows = request.windows;
+  plan.window_count = request.window_count;
+  plan.begins = target.begins;
+  return plan;
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), std::uint32_t blocks, cudaStream_t stream,
+                   const Arguments&... arguments) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = plan_threads;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+template <std::uint32_t Rank>
+cudaError_t sum_packed(const plan_request& request, const plan_arguments& plan, const plan_target& target,
+                       cudaStream_t stream) {
+  const bool unpacks = plan.source.kind == side_kind::packed;
+  const plan_side& packed = unpacks ? plan.source : plan.destination;
+  const packed_size<Rank> size{unpacks ? plan.destination : plan.source, packed.packed_alignment, plan.windows,
+                               plan.window_count, unpacks};
+  return launch_inclusive_sum(size, reinterpret_cast<std::uint64_t*>(target.begins + 1), request.count, target.scratch,
+                              target.scratch_bytes, stream);
+}
+
+template <std::uint32_t Rank>
+cudaError_t plan_rank(const plan_request& request, const plan_target& target, cudaStream_t stream) {
+  const plan_arguments plan = arguments_of(request, target);
+  const plan_grid grid = grid_of(request.count);
+  const plan_results results{target.tensors, target.ends,      static_cast<block_totals*>(target.scratch),
+                             target.begins,  request.statuses, request.header};
+  if (target.begins != nullptr) {
+    const cudaError_t code = sum_packed<Rank>(request, plan, target, stream);
+    if (code != cudaSuccess) return code;
+  }
+  const bool is_padded = request.relation == shape_relation::clipped;
+  const cudaError_t code = is_padded
+                               ? launch(plan_kernel<Rank, 1 + Rank>, grid.blocks, stream, plan, results, grid.rounds)
+                               : launch(plan_kernel<Rank, 1>, grid.blocks, stream, plan, results, grid.rounds);
+  const bool has_maps = (plan.routes.allowed & route_bit(route::tensor_map)) != 0;
+  if (code != cudaSuccess || (grid.blocks == 1 && !has_maps)) return code;
+  const finish_arguments finish{results, target.maps, request.count, is_padded ? 1 + Rank : 1, grid.rounds};
+  return has_maps
+             ? launch(finish_kernel<true>, grid.blocks, stream, finish, request.source_map, request.destination_map)
+             : launch(finish_kernel<false>, grid.blocks, stream, finish, request.source_map, request.destination_map);
+}
+
+}  // namespace
+
+std::size_t plan_scratch_bytes(std::uint64_t planned_count) {
+  const std::size_t totals =
+      std::min<std::uint64_t>(most_blocks, planned_count / plan_threads + 1) * sizeof(block_totals);
+  return std::max<std::size_t>(totals, inclusive_sum_scratch(planned_count));
+}
+
+cudaError_t launch_plan(const plan_request& request, const plan_target& target, cudaStream_t stream) {
+  switch (request.rank) {
+    case 1: return plan_rank<1>(request, target, stream);
+    case 2: return plan_rank<2>(request, target, stream);
+    case 3: return plan_rank<3>(request, target, stream);
+    case 4: return plan_rank<4>(request, target, stream);
+    default: return plan_rank<5>(request, target, stream);
+  }
+}
+
+}  // namespace tmap::kernels

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/ragged.hpp>
+
+#include "lib/ragged/checks.hpp"
+#include "lib/ragged/operation.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/trace.hpp"
+
+namespace tmap::ragged {
+namespace {
+
+/// Bytes moved as they are, from one side to the other.
+struct move_call {
+  kernels::side source;
+  kernels::side destination;
+  kernels::shape_relation relation{kernels::shape_relation::equal};
+  fill_value fill{};
+};
+
+result<void> enqueue_move(const move_call& call, const workspace& scratch, cudaStream_t stream, const options& with) {
+  const tensor_batch& batch = call.source.tensors;
+  if (const auto checked = check_options(with); !checked) return checked;
+  if (const auto checked = check_workspace_of(batch, scratch); !checked) return checked;
+  operation op{call.source, call.destination, call.relation, 0, kernels::move_pieces(batch.element_bytes, batch.rank)};
+  op.source_map = op.destination_map = map_of(op.rule, batch.element_bytes, batch.rank);
+  const result<planned_operation> plan = enqueue_plan(op, scratch, stream, with);
+  if (!plan) return failure(plan.error());
+  TMAP_TRY_CUDA(kernels::launch_move(plan->work, batch.element_bytes, call.fill, plan->device, stream));
+  return {};
+}
+
+}  // namespace
+
+result<void> copy_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
+                        cuda::stream_ref stream, const options& with) {
+  const support::trace_range range{"tmap ragged copy"};
+  if (const auto checked = check_pair(source, destination); !checked) return checked;
+  if (source.count == 0) return {};
+  return enqueue_move({tensors_of(source), tensors_of(destination)}, scratch, stream.get(), with);
+}
+
+result<void> pack_async(const tensor_batch& source, const packed_buffer& destination, workspace scratch,
+                        cuda::stream_ref stream, const options& with) {
+  const support::trace_range range{"tmap ragged pack"};
+  if (const auto checked = check_batch(source); !checked) return checked;
+  if (const auto checked = check_packed(destination, source.element_bytes); !checked) return checked;
+  if (source.count == 0) return {};
+  return enqueue_move({tensors_of(source), packed_of(destination, source)}, scratch, stream.get(), with);
+}
+
+result<void> unpack_async(const packed_buffer& source, const tensor_batch& destination, workspace scratch,
+                          cuda::stream_ref stream, const options& with) {
+  const support::trace_range range{"tmap ragged unpack"};
+  if (const auto checked = check_batch(destination); !checked) return checked;
+  if (const auto checked = check_packed(source, destination.element_bytes); !checked) return checked;
+  if (destination.count == 0) return {};
+  return enqueue_move({packed_of(source, destination), tensors_of(destination)}, scratch, stream.get(), with);
+}
+
+result<void> pad_async(const tensor_batch& source, const dense_batch& destination, const fill_value& fill,
+                       workspace scratch, cuda::stream_ref stream, const options& with) {
+  const support::trace_range range{"tmap ragged pad"};
+  if (const auto checked = check_batch(source); !checked) return checked;
+  if (source.count == 0) return {};
+  const dense_batch dense = with_strides(destination, source);
+  if (const auto checked = check_dense(dense, source, true); !checked) return checked;
+  return enqueue_move({tensors_of(source), dense_of(dense, source), kernels::shape_relation::clipped, fill}, scratch,
+                      stream.get(), with);
+}
+
+result<void> unpad_async(const dense_batch& source, const tensor_batch& destination, workspace scratch,
+                         cuda::stream_ref stream, const options& with) {
+  const support::trace_range range{"tmap ragged unpad"};
+  if (const auto checked = check_batch(destination); !checked) return checked;
+  if (destination.count == 0) return {};
+  const dense_batch dense = with_strides(source, destination);
+  if (const auto checked = check_dense(dense, destination, false); !checked) return checked;
+  return enqueue_move({dense_of(dense, destination), tensors_of(destination)}, scratch, stream.get(), with);
+}
+
+}  // namespace tmap::ragged

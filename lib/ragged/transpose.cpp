@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/ragged.hpp>
+
+#include <algorithm>
+
+#include "kernels/ragged/transpose_tiles.hpp"
+#include "lib/encode/device.hpp"
+#include "lib/ragged/checks.hpp"
+#include "lib/ragged/operation.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/trace.hpp"
+
+namespace tmap::ragged {
+namespace {
+
+std::optional<tensor_spec> source_map(std::uint32_t element_bytes, std::uint32_t rank) {
+  const kernels::transpose_box box = kernels::transpose_map_box(element_bytes);
+  if (!box.exists) return {};
+  tensor_spec spec;
+  spec.type = box.type;
+  spec.rank = rank;
+  spec.swizzle = box.swizzle;
+  std::copy(box.box_dim, box.box_dim + rank, spec.box_dim);
+  return spec;
+}
+
+}  // namespace
+
+result<void> transpose_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
+                             cuda::stream_ref stream, const options& with) {
+  const support::trace_range range{"tmap ragged transpose"};
+  if (const auto checked = check_options(with); !checked) return checked;
+  if (const auto checked = check_pair(source, destination); !checked) return checked;
+  if (source.rank < 2) return invalid_argument(source.rank, 2);
+  if (source.count == 0) return {};
+  if (const auto checked = check_workspace_of(source, scratch); !checked) return checked;
+  operation op{tensors_of(source), tensors_of(destination), kernels::shape_relation::swapped, 2,
+               kernels::transpose_pieces(source.element_bytes, source.rank)};
+  op.source_map = source_map(source.element_bytes, source.rank);
+  const result<planned_operation> plan = enqueue_plan(op, scratch, stream.get(), with);
+  if (!plan) return failure(plan.error());
+  TMAP_TRY_CUDA(kernels::launch_transpose(plan->work, source.element_bytes, plan->device, stream.get()));
+  return {};
+}
+
+}  // namespace tmap::ragged

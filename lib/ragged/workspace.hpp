@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/ragged.hpp>
+#include <tmap/tensor_map.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/ragged/planned_tensor.hpp"
+
+namespace tmap::ragged {
+
+/// Where the parts of an operation's workspace begin, in bytes. Room for the operation that needs most: padding, with
+/// maps, both sides described by host arrays. Of pairs, the source's first.
+struct workspace_layout {
+  std::uint64_t tensors;
+  std::uint64_t ends;
+  std::uint64_t maps;
+  std::uint64_t begins;         ///< of a packed side
+  std::uint64_t row_begins[2];  ///< of `ragged_rows` by sizes
+  std::uint64_t arrays[2];      ///< copies of host arrays
+  std::uint64_t scratch;
+  std::uint64_t scratch_bytes;
+  std::uint64_t bytes;
+};
+
+workspace_layout lay_out_workspace(std::uint64_t count, std::uint32_t rank);
+
+/// The part of the workspace that begins at `offset`.
+template <class T>
+T* part_of(const workspace& scratch, std::uint64_t offset) {
+  return reinterpret_cast<T*>(static_cast<unsigned char*>(scratch.memory) + offset);
+}
+
+}  // namespace tmap::ragged
