@@ -78,12 +78,13 @@ cudaError_t launch_open_slots(slot_record* records, std::uint64_t count, std::ui
 cudaError_t launch_publish_slots(slot_record* records, std::uint64_t count, std::uint32_t generation,
                                  cudaStream_t stream);
 
-/// As many counts as one block adds up.
-inline constexpr std::uint32_t sum_tile = 8192;
+/// The most counts that one block adds up alone, and how many each block adds up of more.
+inline constexpr std::uint32_t sum_block = 8192;
+inline constexpr std::uint32_t sum_tile = 2048;
 
 /// Device memory, in bytes, that every running sum of `count` values needs as `scratch`.
 constexpr std::size_t inclusive_sum_scratch(std::uint64_t count) {
-  return count <= sum_tile ? 0 : (count + sum_tile - 1) / sum_tile * sizeof(std::uint64_t);
+  return count <= sum_block ? 0 : (count + sum_tile - 1) / sum_tile * sizeof(std::uint64_t);
 }
 
 /// begins[i] = sizes[0] + ... + sizes[i - 1], in 64 bits.

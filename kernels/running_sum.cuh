@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Running sums of 64-bit counts that a device callable computes: one launch for up to `sum_tile` counts, else two, of
+// Running sums of 64-bit counts that a device callable computes: one launch for up to `sum_block` counts, else two, of
 // which the second starts while the first still runs. The counts are asked for once in each launch.
 
 #include <cuda_runtime_api.h>
@@ -17,8 +17,9 @@ namespace detail {
 inline constexpr std::uint32_t sum_lanes = 32;
 inline constexpr std::uint32_t sum_lane_counts = 8;
 inline constexpr std::uint32_t sum_warp_counts = sum_lanes * sum_lane_counts;
-inline constexpr std::uint32_t sum_max_warps = 32;
-static_assert(sum_max_warps * sum_warp_counts == sum_tile);
+inline constexpr std::uint32_t sum_max_warps = sum_block / sum_warp_counts;
+inline constexpr std::uint32_t sum_tile_warps = sum_tile / sum_warp_counts;
+static_assert(sum_max_warps == sum_lanes, "one warp adds up what the warps of a block have");
 
 __device__ inline std::uint64_t sum_of_warp(std::uint64_t value) {
 #pragma unroll
@@ -53,9 +54,9 @@ struct lane_counts {
 };
 
 template <class Count>
-__global__ void __launch_bounds__(sum_max_warps* sum_lanes)
+__global__ void __launch_bounds__(sum_tile_warps* sum_lanes)
     tile_sums_kernel(const __grid_constant__ Count count_of, std::uint64_t* tile_sums, std::uint64_t n) {
-  __shared__ std::uint64_t warp_sums[sum_max_warps];
+  __shared__ std::uint64_t warp_sums[sum_tile_warps];
   cudaTriggerProgrammaticLaunchCompletion();
   const lane_counts<Count> counts(count_of, n);
   std::uint64_t sum = 0;
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(sum_max_warps* sum_lanes)
   if (threadIdx.x % sum_lanes == 0) warp_sums[threadIdx.x / sum_lanes] = sum;
   __syncthreads();
   if (threadIdx.x >= sum_lanes) return;
-  sum = sum_of_warp(warp_sums[threadIdx.x]);
+  sum = sum_of_warp(threadIdx.x < sum_tile_warps ? warp_sums[threadIdx.x] : 0);
   if (threadIdx.x == 0) tile_sums[blockIdx.x] = sum;
 }
 
@@ -112,14 +113,15 @@ cudaError_t launch_inclusive_sum(const Count& count_of, std::uint64_t* ends, std
                                  std::size_t scratch_bytes, cudaStream_t stream) {
   if (scratch_bytes < inclusive_sum_scratch(n)) return cudaErrorInvalidValue;
   auto* const tile_sums = static_cast<std::uint64_t*>(scratch);
-  const std::uint64_t warps = (n + detail::sum_warp_counts - 1) / detail::sum_warp_counts;
+  const bool is_one_block = n <= sum_block;
+  const std::uint64_t warps = is_one_block ? (n + detail::sum_warp_counts - 1) / detail::sum_warp_counts
+                                           : std::uint64_t{detail::sum_tile_warps};
   cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<std::uint32_t>((n + sum_tile - 1) / sum_tile);
-  config.blockDim =
-      static_cast<std::uint32_t>(warps < detail::sum_max_warps ? warps : detail::sum_max_warps) * detail::sum_lanes;
+  config.gridDim = is_one_block ? 1 : static_cast<std::uint32_t>((n + sum_tile - 1) / sum_tile);
+  config.blockDim = static_cast<std::uint32_t>(warps) * detail::sum_lanes;
   config.stream = stream;
   cudaLaunchAttribute overlap{};
-  if (config.gridDim.x > 1) {
+  if (!is_one_block) {
     const cudaError_t code = cudaLaunchKernelEx(&config, detail::tile_sums_kernel<Count>, count_of, tile_sums, n);
     if (code != cudaSuccess) return code;
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;

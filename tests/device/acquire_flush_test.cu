@@ -74,8 +74,10 @@ __global__ void __launch_bounds__(threads) hand_over(const __grid_constant__ ten
     __syncthreads();
     if (loads) start_load(slot, barrier, tile);
     barrier.wait(turn % 2);
-    const auto seen = static_cast<std::uint32_t>(tile[threadIdx.x % warp_lanes]);
-    if (loads && seen != shown) ++(seen == (turn - 1) * 7 % lines ? line_before : other);
+    if (loads) {
+      const auto seen = static_cast<std::uint32_t>(tile[0]);
+      if (seen != shown) ++(seen == (turn - 1) * 7 % lines ? line_before : other);
+    }
     if (warp == 2) tile[threadIdx.x % warp_lanes] = -1;
     __syncthreads();
     device::fence_shared_writes();

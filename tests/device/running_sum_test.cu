@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::uint64_t most = std::uint64_t{1} << 24;
 constexpr std::uint64_t canaries = 64;
-constexpr std::uint64_t scratch_words = most / kernels::sum_tile;
 
 struct from_array {
   const std::uint64_t* values;
@@ -75,8 +74,8 @@ class running_sum : public gpu_test {};
 
 TEST_F(running_sum, lengths_around_every_edge) {
   random_source random(1);
-  for (const std::uint64_t n : {1,    2,    31,   32,   33,   255,  256,  257,   511,   512,   513,
-                                1023, 1024, 1025, 7936, 8191, 8192, 8193, 16383, 16384, 16385, 100000}) {
+  for (const std::uint64_t n : {1,    2,    31,   32,   33,   255,  256,   257,   511,   512,   513,   1023,
+                                1024, 1025, 7936, 8191, 8192, 8193, 10239, 10240, 10241, 16384, 100000}) {
     check(random_counts(n, 41, random));
     ASSERT_FALSE(HasFailure()) << n << " counts";
   }
@@ -85,7 +84,7 @@ TEST_F(running_sum, lengths_around_every_edge) {
 TEST_F(running_sum, long_ones) {
   random_source random(2);
   check(random_counts(1000007, 40, random));
-  check(random_counts(std::max<std::uint64_t>(scaled(most), 3 * kernels::sum_tile), 30, random));
+  check(random_counts(std::max<std::uint64_t>(scaled(most), 3 * kernels::sum_block), 30, random));
 }
 
 TEST_F(running_sum, equal_counts) {
@@ -98,8 +97,8 @@ TEST_F(running_sum, equal_counts) {
 }
 
 TEST_F(running_sum, one_count_among_zeros_reaches_all_behind_it) {
-  constexpr std::uint64_t n = 3 * kernels::sum_tile + 5;
-  for (const std::uint64_t at : {0u, 31u, 32u, 255u, 256u, 8191u, 8192u, 16384u, 24576u, 24580u}) {
+  constexpr std::uint64_t n = 12 * kernels::sum_tile + 5;
+  for (const std::uint64_t at : {0u, 31u, 32u, 255u, 256u, 2047u, 2048u, 8191u, 8192u, 24576u, 24580u}) {
     counts values(n, 0);
     values[at] = std::uint64_t{1} << 40;
     check(values);
@@ -166,8 +165,8 @@ TEST_F(running_sum, too_little_scratch_is_refused) {
 TEST(running_sum_scratch, none_for_a_single_launch_then_eight_bytes_a_tile) {
   EXPECT_EQ(kernels::inclusive_sum_scratch(1), 0u);
   EXPECT_EQ(kernels::inclusive_sum_scratch(8192), 0u);
-  EXPECT_EQ(kernels::inclusive_sum_scratch(8193), 16u);
-  EXPECT_EQ(kernels::inclusive_sum_scratch(most), 8 * scratch_words);
+  EXPECT_EQ(kernels::inclusive_sum_scratch(8193), 5u * 8);
+  EXPECT_EQ(kernels::inclusive_sum_scratch(most), most / kernels::sum_tile * 8);
 }
 
 }  // namespace

@@ -38,9 +38,11 @@ __noinline__ __device__ inline void report(hazard kind, std::uint32_t map, std::
     std::printf("tmap: hazard %s: map %u, generation %u, found %u\n", name_of(kind), map, expected, found);
     return;
   }
-  sys_word<std::uint64_t>(log->counts[static_cast<std::uint32_t>(kind)]).fetch_add(1, cuda::memory_order_relaxed);
+  // The log may lie in host memory, where few machines have read-modify-writes of the system's scope. One GPU writes
+  // it.
+  gpu_word<std::uint64_t>(log->counts[static_cast<std::uint32_t>(kind)]).fetch_add(1, cuda::memory_order_relaxed);
   std::uint32_t nobody = 0;
-  if (sys_word<std::uint32_t>(log->first_claimed).compare_exchange_strong(nobody, 1, cuda::memory_order_relaxed)) {
+  if (gpu_word<std::uint32_t>(log->first_claimed).compare_exchange_strong(nobody, 1, cuda::memory_order_relaxed)) {
     log->first = {kind, map, expected, found, block_in_grid(), thread_in_block(), 0};
     sys_word<std::uint32_t>(log->first_complete).store(1, cuda::memory_order_release);
   }
