@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/error.hpp>
+#include <tmap/ragged.hpp>
+#include <tmap/tensor_batch.hpp>
+
+#include "lib/simulator/ragged_elements.hpp"
+#include "lib/simulator/ragged_tensors.hpp"
+#include "lib/simulator/ragged_verdict.hpp"
+
+#include <cstdint>
+#include <new>
+
+// What the operations on the host have in common: arguments, the walk over the tensors, verdicts.
+
+namespace tmap::simulator {
+
+result<void> check_batch(const tensor_batch& batch);
+result<void> check_options(const ragged::options& with);
+/// Both sides, which must also agree in count and rank; `from` and `to` are the bytes an element must have, 0 for any
+/// that are equal.
+result<void> check_sides(const tensor_batch& source, const tensor_batch& destination, std::uint32_t from = 0,
+                         std::uint32_t to = 0);
+
+result<route_options> routes_of(const ragged::options& with);
+
+inline failure bad_argument() {
+  return failure{error{status::invalid_argument}};
+}
+
+/// For each tensor: `next(pair)` fills in the sides, the pair is judged, `work(pair, routes)` does what is to be done,
+/// whatever the verdict.
+template <class Next, class Work>
+result<void> for_each_pair(std::uint64_t count, dims_relation relation, const ragged::options& with, Next&& next,
+                           Work&& work) try {
+  const auto routes = routes_of(with);
+  if (!routes) return failure{routes.error()};
+  verdict_writer verdicts{with};
+  for (std::uint64_t i = 0; i < count; ++i) {
+    tensor_pair pair;
+    pair.index = i;
+    next(pair);
+    pair.status = judge(pair, relation, with);
+    verdicts.write(i, pair.status);
+    const result<void> done = work(pair, *routes);
+    if (!done) return done;
+  }
+  return {};
+} catch (const std::bad_alloc&) {
+  return failure{error{status::out_of_memory}};
+}
+
+/// The same for two batches whose arguments have been checked, and for good tensors only.
+template <class Work>
+result<void> for_each_good_pair(const tensor_batch& source, const tensor_batch& destination, dims_relation relation,
+                                const ragged::options& with, Work&& work) {
+  tensor_reader sources{source};
+  tensor_reader destinations{destination};
+  const auto next = [&](tensor_pair& pair) {
+    pair.source = sources.next();
+    pair.destination = destinations.next();
+  };
+  return for_each_pair(source.count, relation, with, next,
+                       [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
+                         if (!pair.status.is_good()) return {};
+                         return work(pair, routes);
+                       });
+}
+
+/// Good tensors become `compute(pair, elements of the source, routes)`, the elements of the destination.
+template <class Compute>
+result<void> transform(const tensor_batch& source, const tensor_batch& destination, dims_relation relation,
+                       const ragged::options& with, Compute&& compute) {
+  const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
+    auto elements = read_elements(pair.source, routes);
+    if (!elements) return failure{elements.error()};
+    const result<element_bytes_t> made = compute(pair, std::move(*elements), routes);
+    if (!made) return failure{made.error()};
+    return write_elements(pair.destination, *made, routes);
+  };
+  return for_each_good_pair(source, destination, relation, with, work);
+}
+
+}  // namespace tmap::simulator

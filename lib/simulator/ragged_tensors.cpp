@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/simulator/ragged_tensors.hpp"
+
+#include <tmap/detail/spec_arithmetic.hpp>
+
+#include <algorithm>
+
+namespace tmap::simulator {
+namespace {
+
+std::uint64_t times(std::uint64_t a, std::uint64_t b) {
+  return detail::saturate(detail::uint128{a} * b);
+}
+
+tensor_layout first_dense(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank) {
+  tensor_layout layout;
+  layout.address = batch.address;
+  layout.element_bytes = element_bytes;
+  layout.rank = rank;
+  std::copy_n(batch.dim, rank, layout.dim);
+  pack_strides(layout);
+  const bool is_packed = std::all_of(batch.stride_bytes, batch.stride_bytes + rank - 1, [](auto s) { return s == 0; });
+  if (!is_packed) std::copy_n(batch.stride_bytes, rank - 1, layout.stride_bytes);
+  return layout;
+}
+
+}  // namespace
+
+tensor_layout tensor_reader::next() {
+  tensor_layout layout = std::visit([this](const auto& source) { return read(source); }, batch_.tensors);
+  ++index_;
+  return layout;
+}
+
+tensor_layout tensor_reader::blank() const {
+  tensor_layout layout;
+  layout.element_bytes = batch_.element_bytes;
+  layout.rank = batch_.rank;
+  return layout;
+}
+
+tensor_layout tensor_reader::read(const patch_array& source) const {
+  const map_patch& patch = source.patches[index_];
+  tensor_layout layout = blank();
+  layout.address = patch.global_address;
+  std::copy_n(patch.global_dim, layout.rank, layout.dim);
+  std::copy_n(patch.global_stride_bytes, layout.rank - 1, layout.stride_bytes);
+  return layout;
+}
+
+tensor_layout tensor_reader::read(const patch_columns& source) const {
+  tensor_layout layout = blank();
+  layout.address = source.global_address[index_];
+  read_columns(layout, source.global_dim, source.global_stride_bytes, 1);
+  return layout;
+}
+
+tensor_layout tensor_reader::read(const compact_columns& source) const {
+  tensor_layout layout = blank();
+  layout.address = source.base_address + 16 * std::uint64_t{source.address_units[index_]};
+  read_columns(layout, source.global_dim, source.global_stride_units, 16);
+  return layout;
+}
+
+/// A null column of strides: the step is the extent of the axis below.
+template <class Column>
+void tensor_reader::read_columns(tensor_layout& layout, const Column* dims, const Column* strides,
+                                 std::uint64_t unit) const {
+  std::uint64_t below = layout.element_bytes;
+  for (std::uint32_t axis = 0; axis < layout.rank; ++axis) {
+    layout.dim[axis] = dims[axis][index_];
+    if (axis == 0) continue;
+    below = strides[axis - 1] == nullptr ? times(below, layout.dim[axis - 1]) : unit * strides[axis - 1][index_];
+    layout.stride_bytes[axis - 1] = below;
+  }
+}
+
+template <class Offset>
+tensor_layout tensor_reader::read(const ragged_rows<Offset>& source) {
+  const auto offset = [&](std::uint64_t i) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(source.offsets[i]));
+  };
+  std::uint64_t begin = begin_;
+  std::uint64_t rows = offset(index_);
+  if (source.format == offset_format::ends) {
+    begin = index_ == 0 ? 0 : offset(index_ - 1);
+    rows -= begin;
+  } else if (source.format == offset_format::prefix) {
+    begin = rows;
+    rows = offset(index_ + 1) - begin;
+  } else {
+    begin_ += rows;
+  }
+  tensor_layout layout = blank();
+  layout.address = source.base_address + begin * source.row_pitch_bytes;
+  const std::uint32_t outermost = layout.rank - 1;
+  std::copy_n(batch_.inner.dim, outermost, layout.dim);
+  layout.dim[outermost] = rows;
+  if (outermost > 0) {
+    std::copy_n(batch_.inner.stride_bytes, outermost - 1, layout.stride_bytes);
+    layout.stride_bytes[outermost - 1] = source.row_pitch_bytes;
+  }
+  return layout;
+}
+
+void pack_strides(tensor_layout& layout) {
+  std::uint64_t stride = layout.element_bytes;
+  for (std::uint32_t axis = 0; axis + 1 < layout.rank; ++axis) {
+    stride = times(stride, layout.dim[axis]);
+    layout.stride_bytes[axis] = stride;
+  }
+}
+
+std::uint64_t packed_bytes(const tensor_layout& layout) {
+  if (has_no_elements(layout)) return 0;
+  std::uint64_t bytes = layout.element_bytes;
+  for (std::uint32_t axis = 0; axis < layout.rank; ++axis) bytes = times(bytes, layout.dim[axis]);
+  return bytes;
+}
+
+std::uint64_t dense_pitch(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank) {
+  if (batch.tensor_pitch_bytes != 0) return batch.tensor_pitch_bytes;
+  const tensor_layout first = first_dense(batch, element_bytes, rank);
+  return times(rank == 1 ? element_bytes : first.stride_bytes[rank - 2], first.dim[rank - 1]);
+}
+
+tensor_layout dense_tensor(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank,
+                           std::uint64_t index) {
+  tensor_layout layout = first_dense(batch, element_bytes, rank);
+  layout.address += index * dense_pitch(batch, element_bytes, rank);
+  return layout;
+}
+
+std::uint64_t reach_bytes(const tensor_layout& layout) {
+  std::uint64_t reach = times(layout.dim[0], layout.element_bytes);
+  for (std::uint32_t axis = 1; axis < layout.rank; ++axis) {
+    if (layout.dim[axis] <= 1) continue;
+    const std::uint64_t step = times(layout.dim[axis] - 1, layout.stride_bytes[axis - 1]);
+    reach = detail::saturate(detail::uint128{reach} + step);
+  }
+  return reach;
+}
+
+bool has_no_elements(const tensor_layout& layout) {
+  return std::any_of(layout.dim, layout.dim + layout.rank, [](std::uint64_t dim) { return dim == 0; });
+}
+
+}  // namespace tmap::simulator

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations that compute, on the host: beside loops over their definitions, by every route.
+#include <tmap/ragged_host.hpp>
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+
+#include "lib/simulator/ragged_values.hpp"
+#include "simulator/ragged_compute_case.hpp"
+
+namespace tmap::testing {
+namespace {
+
+TEST_P(RaggedCompute, Transpose) {
+  if (rank() < 2) {
+    host_batch rows = laid_out(shapes(), 4);
+    const tensor_batch described = host_side{rows, source_form::array}.described;
+    EXPECT_EQ(on_host::transpose(described, described).error().code, status::invalid_argument);
+    return;
+  }
+  for (const std::uint32_t item : {1u, 2u, 3u, 4u, 8u, 16u}) {
+    std::vector<extents> all = shapes();
+    host_batch source = laid_out(all, item);
+    for (extents& shape : all) std::swap(shape.dim[0], shape.dim[1]);
+    host_batch destination = laid_out(all, item);
+    host_batch expected = destination;
+    for (std::uint64_t i = 0; i < all.size(); ++i) {
+      for_each_element(all[i], [&](const std::uint64_t* at) {
+        const std::uint64_t turned[max_rank] = {at[1], at[0], at[2], at[3], at[4]};
+        std::memcpy(expected.element(i, at), source.element(i, turned), item);
+      });
+    }
+    host_side from{source, source_form::array};
+    host_side to{destination, source_form::array};
+    ASSERT_TRUE(on_host::transpose(from.described, to.described, pinned()));
+    expect_bytes(expected.bytes, destination.bytes);
+  }
+}
+
+TEST_P(RaggedCompute, CastOfEveryPair) {
+  for (std::uint32_t pair = 0; pair < 36; ++pair) {
+    const auto from = static_cast<value_type>(pair / 6);
+    const auto to = static_cast<value_type>(pair % 6);
+    const std::vector<extents> all = shapes();
+    host_batch source = laid_out(all, value_bytes(from));
+    host_batch destination = laid_out(all, value_bytes(to));
+    host_batch expected = destination;
+    std::vector<float> scales;
+    for (std::uint64_t i = 0; i < all.size(); ++i) scales.push_back(static_cast<float>(i) / 4 - 0.5f);
+    const ragged::cast_values values{from, to, 2, 0.25f, pair % 2 == 0 ? scales.data() : nullptr, nullptr};
+    for (std::uint64_t i = 0; i < all.size(); ++i) {
+      for_each_element(all[i], [&](const std::uint64_t* at) {
+        const auto* const read = reinterpret_cast<const std::byte*>(source.element(i, at));
+        const float value = std::fma(simulator::load_value(from, read), pair % 2 == 0 ? scales[i] : 2, 0.25f);
+        const float rounded = std::isnan(value) ? std::bit_cast<float>(0x7fffffffu) : value;
+        simulator::store_value(to, rounded, reinterpret_cast<std::byte*>(expected.element(i, at)));
+      });
+    }
+    host_side read{source, source_form::array};
+    host_side written{destination, source_form::array};
+    ASSERT_TRUE(on_host::cast(read.described, written.described, values, pinned()));
+    expect_bytes(expected.bytes, destination.bytes);
+  }
+}
+
+TEST_P(RaggedCompute, Saxpy) {
+  const std::vector<extents> all = shapes();
+  host_batch x = laid_out(all, 4);
+  host_batch y = laid_out(all, 4);
+  make_floats(random_, x, 50);
+  make_floats(random_, y, 50);
+  host_batch expected = y;
+  for (std::uint64_t i = 0; i < all.size(); ++i) {
+    for_each_element(all[i], [&](const std::uint64_t* at) {
+      float sum = std::fma(-1.7f, f32_of(x, i, at), f32_of(y, i, at));
+      if (std::isnan(sum)) sum = std::bit_cast<float>(0x7fffffffu);
+      std::memcpy(expected.element(i, at), &sum, sizeof sum);
+    });
+  }
+  host_side from{x, source_form::array};
+  host_side to{y, source_form::array};
+  ASSERT_TRUE(on_host::saxpy(-1.7f, from.described, to.described, pinned()));
+  expect_bytes(expected.bytes, y.bytes);
+}
+
+/// The definition: a loop over each window.
+float window_maximum(const host_batch& source, std::uint64_t i, const std::uint64_t* at, std::uint64_t radius) {
+  std::uint64_t place[max_rank];
+  std::copy_n(at, max_rank, place);
+  float most = f32_of(source, i, at);
+  const std::uint64_t last = std::min(at[0] + radius, source.tensors[i].shape.dim[0] - 1);
+  for (place[0] = at[0] - std::min(at[0], radius); place[0] <= last; ++place[0]) {
+    most = simulator::larger(most, f32_of(source, i, place));
+  }
+  return std::isnan(most) ? std::bit_cast<float>(0x7fffffffu) : most;
+}
+
+TEST_P(RaggedCompute, MaxPoolOfEveryRadius) {
+  for (const std::uint32_t radius : {0u, 1u, 2u, 15u, 1000u, 4'000'000'000u}) {
+    const std::vector<extents> all = shapes();
+    host_batch source = laid_out(all, 4);
+    host_batch destination = laid_out(all, 4);
+    make_floats(random_, source, 60);
+    host_batch expected = destination;
+    for (std::uint64_t i = 0; i < all.size(); ++i) {
+      for_each_element(all[i], [&](const std::uint64_t* at) {
+        const float most = window_maximum(source, i, at, radius);
+        std::memcpy(expected.element(i, at), &most, sizeof most);
+      });
+    }
+    host_side from{source, source_form::array};
+    host_side to{destination, source_form::array};
+    ASSERT_TRUE(on_host::max_pool_1d(from.described, to.described, radius, pinned()));
+    expect_bytes(expected.bytes, destination.bytes);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RaggedCompute, every_compute_case(), compute_case_name);
+
+}  // namespace
+}  // namespace tmap::testing

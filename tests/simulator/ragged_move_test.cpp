@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moving ragged batches on the host: every operation, route, element size and rank, every byte of both memories.
+#include <tmap/ragged_host.hpp>
+
+#include <gtest/gtest.h>
+
+#include <tuple>
+
+#include "simulator/ragged_host_side.hpp"
+#include "support/ragged_reference.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using ragged::fault;
+using ragged::tensor_status;
+namespace on_host = ragged::on_host;
+
+/// Rank, bytes of an element, routes allowed.
+using move_case = std::tuple<std::uint32_t, std::uint32_t, route_set>;
+
+class RaggedMove : public ::testing::TestWithParam<move_case> {
+ protected:
+  std::uint32_t rank() const { return std::get<0>(GetParam()); }
+  std::uint32_t element_bytes() const { return std::get<1>(GetParam()); }
+
+  ragged::options pinned() const {
+    ragged::options with;
+    with.allowed = std::get<2>(GetParam());
+    with.policy = with.allowed == all_routes ? route_policy::enable : route_policy::force;
+    return with;
+  }
+
+  std::vector<extents> shapes(source_form form) { return random_shapes(random_, {rank(), 8, 2000, is_rows(form), 9}); }
+  host_batch laid_out(const std::vector<extents>& shapes, source_form form) {
+    return lay_out(random_, shapes, rank(), element_bytes(), form);
+  }
+  source_form any_form() { return static_cast<source_form>(random_.below32(source_forms)); }
+
+  /// Holds the first tensors, as many as it may without growing large: cuts some and pads others.
+  static extents around(const std::vector<extents>& all) {
+    extents shape;
+    for (const extents& one : all) {
+      extents larger = shape;
+      for (std::uint32_t axis = 0; axis < max_rank; ++axis) larger.dim[axis] = std::max(shape.dim[axis], one.dim[axis]);
+      if (larger.elements() <= 6000) shape = larger;
+    }
+    return shape;
+  }
+
+  random_source random_{rank() * 100 + element_bytes()};
+};
+
+TEST_P(RaggedMove, CopyFromEveryFormIntoEveryForm) {
+  for (std::uint32_t from = 0; from < source_forms; ++from) {
+    const auto source_form_ = static_cast<source_form>(from);
+    const auto all = shapes(source_form_);
+    const source_form to = is_rows(source_form_) ? any_form() : static_cast<source_form>(random_.below32(4));
+    host_batch source = laid_out(all, source_form_);
+    host_batch destination = laid_out(all, to);
+    host_batch expected = destination;
+    reference::copy(source, expected);
+    const std::vector<unsigned char> untouched = source.bytes;
+    const auto copied =
+        on_host::copy(host_side{source, source_form_}.described, host_side{destination, to}.described, pinned());
+    ASSERT_TRUE(copied) << to_string(copied.error());
+    expect_bytes(expected.bytes, destination.bytes);
+    expect_bytes(untouched, source.bytes);
+  }
+}
+
+TEST_P(RaggedMove, PackAndUnpack) {
+  for (const std::uint64_t alignment : {1, 16, 256}) {
+    const source_form form = any_form();
+    host_batch source = laid_out(shapes(form), form);
+    const std::uint64_t packed_alignment = std::max<std::uint64_t>(alignment, element_alignment(element_bytes()));
+    const auto begins = reference::packed_begins(source, packed_alignment);
+    const auto bytes = static_cast<std::uint64_t>(begins.back());
+    host_batch packed =
+        reference::packed_batch(source, packed_alignment, 64, std::vector<unsigned char>(bytes + 128, 7));
+    host_batch expected = packed;
+    reference::copy(source, expected);
+
+    std::vector<std::int64_t> written(source.tensors.size() + 1, -1);
+    const ragged::packed_buffer buffer{packed.bytes.data() + 64, bytes, packed_alignment, written.data()};
+    ASSERT_TRUE(on_host::pack(host_side{source, form}.described, buffer, pinned()));
+    expect_bytes(expected.bytes, packed.bytes);
+    EXPECT_EQ(written, begins);
+
+    host_batch back = source;
+    for (unsigned char& byte : back.bytes) byte = static_cast<unsigned char>(~byte);
+    host_batch wanted = back;
+    reference::copy(packed, wanted);
+    ASSERT_TRUE(on_host::unpack(buffer, host_side{back, form}.described, pinned()));
+    expect_bytes(wanted.bytes, back.bytes);
+    EXPECT_EQ(written, begins);
+  }
+}
+
+TEST_P(RaggedMove, PadCutsAndFills) {
+  const source_form form = any_form();
+  const auto all = shapes(form);
+  host_batch source = laid_out(all, form);
+  const extents dense_shape = around(all);
+  host_dense dense = lay_out_dense(random_, dense_shape, all.size(), rank(), element_bytes());
+  host_batch expected = dense.batch;
+  ragged::fill_value fill;
+  for (unsigned char& byte : fill.bytes) byte = static_cast<unsigned char>(random_.bits());
+  reference::pad(source, expected, fill);
+
+  std::vector<tensor_status> statuses(all.size());
+  ragged::options with = pinned();
+  with.statuses = statuses.data();
+  const auto address = reinterpret_cast<std::uint64_t>(dense.batch.bytes.data());
+  ASSERT_TRUE(on_host::pad(host_side{source, form}.described, dense.described(address), fill, with));
+  expect_bytes(expected.bytes, dense.batch.bytes);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    bool is_larger = false;
+    for (std::uint32_t axis = 0; axis < rank(); ++axis) is_larger |= all[i].dim[axis] > dense_shape.dim[axis];
+    const bool is_empty = all[i].elements() == 0;
+    EXPECT_EQ(statuses[i].is_empty(), is_empty) << i;
+    EXPECT_EQ(statuses[i].has(fault::truncated), is_larger && !is_empty) << i;
+  }
+}
+
+TEST_P(RaggedMove, UnpadLeavesTensorsThatDoNotFit) {
+  const source_form form = any_form();
+  const auto all = shapes(form);
+  host_batch destination = laid_out(all, form);
+  const extents dense_shape = around(all);
+  host_dense dense = lay_out_dense(random_, dense_shape, all.size(), rank(), element_bytes());
+  host_batch expected = destination;
+  reference::unpad(dense.batch, expected);
+  const auto address = reinterpret_cast<std::uint64_t>(dense.batch.bytes.data());
+  ASSERT_TRUE(on_host::unpad(dense.described(address), host_side{destination, form}.described, pinned()));
+  expect_bytes(expected.bytes, destination.bytes);
+}
+
+std::string name_of(const ::testing::TestParamInfo<move_case>& info) {
+  const auto& [rank, bytes, allowed] = info.param;
+  std::string route_name = "mixed";
+  for (std::uint32_t r = 0; r < route_count; ++r) {
+    if (allowed == route_bit(static_cast<route>(r))) route_name = name(static_cast<route>(r));
+  }
+  return "rank" + std::to_string(rank) + "_bytes" + std::to_string(bytes) + "_" + route_name;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RaggedMove,
+                         ::testing::Combine(::testing::Range(1u, 6u), ::testing::Values(1u, 2u, 3u, 4u, 8u, 16u),
+                                            ::testing::Values(all_routes, route_bit(route::tensor_map),
+                                                              route_bit(route::bulk), route_bit(route::ldgsts),
+                                                              route_bit(route::plain))),
+                         name_of);
+
+}  // namespace
+}  // namespace tmap::testing

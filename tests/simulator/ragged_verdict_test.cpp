@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// What operations on the host say of bad tensors, rows and arguments, and that they leave them alone.
+#include <tmap/ragged_host.hpp>
+
+#include <gtest/gtest.h>
+
+#include "simulator/ragged_host_side.hpp"
+#include "support/ragged_reference.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using ragged::fault;
+using ragged::tensor_status;
+namespace on_host = ragged::on_host;
+
+/// Rows of a matrix at an odd pitch, between canaries.
+struct matrix_memory {
+  std::vector<unsigned char> bytes;
+  ragged::row_matrix matrix;
+
+  matrix_memory(random_source& random, std::uint64_t rows, std::uint64_t row_bytes, std::uint64_t pitch)
+      : bytes(64 + rows * pitch + 64) {
+    for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random.bits());
+    matrix = {reinterpret_cast<std::uint64_t>(bytes.data()) + 33, rows, row_bytes, pitch};
+  }
+  unsigned char* row(std::uint64_t i) { return bytes.data() + 33 + i * matrix.pitch_bytes; }
+};
+
+template <class Number>
+void move_rows_by(std::uint32_t number_bytes) {
+  random_source random{5};
+  const std::vector<Number> numbers{3, 0, -1, 6, 7, 2, 5};
+  const ragged::row_index index{numbers.data(), numbers.size(), number_bytes};
+  std::vector<tensor_status> statuses(numbers.size());
+  batch_header header;
+  ragged::options with;
+  with.statuses = statuses.data();
+  with.header = &header;
+  for (const bool scatters : {false, true}) {
+    matrix_memory source{random, 7, 19, 23};
+    matrix_memory destination{random, 7, 19, 29};
+    std::vector<unsigned char> expected = destination.bytes;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if (numbers[i] < 0 || numbers[i] >= 7) continue;
+      const auto number = static_cast<std::uint64_t>(numbers[i]);
+      const std::uint64_t to = scatters ? number : i;
+      std::memcpy(expected.data() + 33 + to * 29, source.row(scatters ? i : number), 19);
+    }
+    const auto moved = scatters ? on_host::scatter_rows(source.matrix, index, destination.matrix, with)
+                                : on_host::gather_rows(source.matrix, index, destination.matrix, with);
+    ASSERT_TRUE(moved) << to_string(moved.error());
+    expect_bytes(expected, destination.bytes);
+    EXPECT_EQ(header.bad_count, 2u);
+    EXPECT_EQ(header.first_bad, 2u);
+    EXPECT_TRUE(statuses[2].has(fault::index) && statuses[4].has(fault::index) && statuses[0].is_good());
+  }
+}
+
+TEST(RaggedRows, GatherAndScatter) {
+  move_rows_by<std::int32_t>(4);
+  move_rows_by<std::int64_t>(8);
+}
+
+/// Three tensors of 8 x 4 words, of which the middle one is spoilt.
+class RaggedVerdict : public ::testing::Test {
+ protected:
+  tensor_status copy() {
+    const auto copied = on_host::copy(from_.described, to_.described, with());
+    EXPECT_TRUE(copied) << to_string(copied.error());
+    EXPECT_TRUE(statuses_[0].is_good() && statuses_[2].is_good());
+    return statuses_[1];
+  }
+  ragged::options with() {
+    ragged::options with;
+    with.statuses = statuses_;
+    with.header = &header_;
+    with.windows = windows_.data();
+    with.window_count = static_cast<std::uint32_t>(windows_.size());
+    return with;
+  }
+  map_patch& source() { return from_.patches()[1]; }
+  map_patch& destination() { return to_.patches()[1]; }
+
+  random_source random_{9};
+  std::vector<extents> shapes_{3, extents{{8, 4, 1, 1, 1}}};
+  host_batch source_{lay_out(random_, shapes_, 2, 4, source_form::array)};
+  host_batch destination_{lay_out(random_, shapes_, 2, 4, source_form::array)};
+  host_side from_{source_, source_form::array};
+  host_side to_{destination_, source_form::array};
+  tensor_status statuses_[3]{};
+  batch_header header_;
+  std::vector<address_window> windows_;
+};
+
+TEST_F(RaggedVerdict, BadTensorsAreSkippedAndNamed) {
+  const auto expect = [&](fault f) {
+    const std::vector<unsigned char> before = destination_.bytes;
+    const std::uint64_t begin = destination_.tensors[1].begin;
+    EXPECT_TRUE(copy().has(f)) << static_cast<std::uint32_t>(f);
+    EXPECT_EQ(header_.bad_count, 1u);
+    EXPECT_EQ(header_.first_bad, 1u);
+    EXPECT_EQ(std::memcmp(destination_.bytes.data() + begin, before.data() + begin, 16), 0);
+  };
+  const map_patch good_source = source();
+  const map_patch good_destination = destination();
+  source().global_dim[0] = destination().global_dim[0] = (std::uint64_t{1} << 31) + 1;
+  expect(fault::dim);
+  source().global_dim[0] = destination().global_dim[0] = ~std::uint64_t{0};
+  expect(fault::dim);
+  source() = good_source;
+  destination() = good_destination;
+  source().global_stride_bytes[0] = std::uint64_t{1} << 46;
+  expect(fault::stride);
+  source() = good_source;
+  for (const std::uint64_t address : {std::uint64_t{0}, good_source.global_address + 2, ~std::uint64_t{3}}) {
+    source().global_address = address;
+    expect(fault::address);
+  }
+  source() = good_source;
+  source().global_dim[1] = 3;
+  expect(fault::mismatch);
+  source().global_dim[1] = 0;
+  expect(fault::mismatch);
+  source() = good_source;
+  destination().global_stride_bytes[0] = 28;
+  expect(fault::overlap);
+  destination() = good_destination;
+  const auto start = reinterpret_cast<std::uint64_t>(source_.bytes.data());
+  const auto target = reinterpret_cast<std::uint64_t>(destination_.bytes.data());
+  windows_ = {{target, target + destination_.bytes.size()}, {start, start + source_.bytes.size()}};
+  EXPECT_TRUE(copy().is_good());
+  source().global_address = start + source_.bytes.size() - 8;
+  expect(fault::window);
+}
+
+TEST_F(RaggedVerdict, EmptyTensorsAreCounted) {
+  source().global_dim[1] = destination().global_dim[1] = 0;
+  source().global_address = 0;
+  EXPECT_TRUE(copy().is_empty());
+  EXPECT_EQ(header_.empty_count, 1u);
+  EXPECT_EQ(header_.bad_count, 0u);
+  EXPECT_EQ(header_.first_bad, no_bad_map);
+}
+
+TEST_F(RaggedVerdict, PackedTensorsBehindTheEndAreLeftOut) {
+  std::vector<unsigned char> memory(3 * 128, 0xa5);
+  std::int64_t begins[4]{};
+  ASSERT_TRUE(on_host::pack(from_.described, {memory.data(), 2 * 128 + 127, 1, begins}, with()));
+  EXPECT_TRUE(statuses_[1].is_good() && statuses_[2].has(fault::truncated));
+  EXPECT_EQ(begins[3], 384);
+  for (std::size_t i = 256; i < memory.size(); ++i) ASSERT_EQ(memory[i], 0xa5) << i;
+
+  source().global_address = 0;
+  ASSERT_TRUE(on_host::pack(from_.described, {memory.data(), 384, 1, begins}, with()));
+  EXPECT_EQ(begins[2], 128) << "a bad tensor takes no room";
+}
+
+TEST_F(RaggedVerdict, ArgumentsAreChecked) {
+  tensor_batch other = to_.described;
+  const auto refused = [&] {
+    const auto copied = on_host::copy(from_.described, other);
+    const bool is_refused = !copied && copied.error().code == status::invalid_argument;
+    other = to_.described;
+    return is_refused;
+  };
+  EXPECT_FALSE(refused());
+  other.count = 2;
+  EXPECT_TRUE(refused());
+  other.rank = 3;
+  EXPECT_TRUE(refused());
+  other.element_bytes = 2;
+  EXPECT_TRUE(refused());
+  other.tensors = patch_array{nullptr};
+  EXPECT_TRUE(refused());
+  other = from_.described;
+  other.element_bytes = from_.described.element_bytes = 17;
+  EXPECT_TRUE(refused());
+}
+
+}  // namespace
+}  // namespace tmap::testing
