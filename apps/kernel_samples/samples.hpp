@@ -14,14 +14,18 @@ namespace samples {
 bool bulk_copy();
 bool bulk_reduce();
 bool cache_hints();
+bool cluster_queue();
 bool copy_async();
 bool im2col();
 bool send_to_block();
+bool stage_ring();
 bool store_to_block();
 bool tile_load_store();
 bool tile_multicast();
 bool tile_prefetch();
 bool tile_reduce();
+bool tile_walk();
+bool work_queue();
 
 /// Device memory that holds `values` at first.
 template <class T>

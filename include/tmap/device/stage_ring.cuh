@@ -3,7 +3,8 @@
 
 // A ring of shared-memory stages between the threads of a block that fill them and those that use them. Each stage has
 // a barrier for "full" (all that fills it has landed) and one for "empty" (its last reader is done with it). It fits
-// - one thread that fills (`Fillers` 1: tensor map and bulk copies), or one whole warp (32: LDGSTS copies too);
+// - one thread that fills (`Fillers` 1: tensor map and bulk copies), or several (a warp: LDGSTS copies too; all that
+//   compute what another thread stores);
 // - consumers of any number: threads, warps, or one thread that stores what the stages hold;
 // - a thread or warp that is both: it keeps a producer and a consumer, and fills at most `stages` ahead of its use.
 // The number of stages is a constant (`Capacity`), or known only when the kernel runs (the last constructor argument).
@@ -24,7 +25,7 @@ namespace tmap::device {
 /// The barriers of up to `Capacity` stages, in shared memory. `Fillers`: threads that take part in filling each stage.
 template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 struct ring_barriers {
-  static_assert(Capacity >= 1 && (Fillers == 1 || Fillers == 32), "one thread or one warp fills");
+  static_assert(Capacity >= 1 && Fillers >= 1);
   tile_barrier full[Capacity];
   tile_barrier empty[Capacity];
 
@@ -59,9 +60,9 @@ class ring_position {
   std::uint32_t parity_{0};
 };
 
-/// The producing end. For each stage: `acquire_stage`, then exactly one of the calls that pass it on. Where a warp
-/// fills (`Fillers` 32) each lane keeps a producer, and stages of all routes may follow each other: through LDGSTS each
-/// lane calls `publish_after_copies`; through the copy engine one lane calls `announce` and the others `pass`.
+/// The producing end. For each stage: `acquire_stage`, then exactly one of the calls that pass it on. Where
+/// several threads fill, each keeps a producer, and stages of all routes may follow each other: through LDGSTS each
+/// thread calls `publish_after_copies`; through the copy engine one calls `announce` and the others `pass`.
 template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 class ring_producer {
  public:
@@ -76,7 +77,7 @@ class ring_producer {
   }
 
   /// Publishes what this thread wrote for the stage and announces `bytes` of copies, which the caller then starts on
-  /// the returned barrier. Of a warp that fills, one lane, on behalf of all.
+  /// the returned barrier. Of several that fill, one, on behalf of all.
   __device__ tile_barrier& announce(std::uint32_t bytes) {
     tile_barrier& full = barriers_.full[position_.stage()];
     if constexpr (Fillers > 1) {
@@ -88,7 +89,7 @@ class ring_producer {
     return full;
   }
 
-  /// Leaves the stage to the lane that announces.
+  /// Leaves the stage to the thread that announces.
   __device__ void pass() { position_.advance(); }
 
   /// Publishes what this thread wrote for the stage by ordinary stores. Each thread that fills.
