@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every item of a queue is taken once, by threads, warps and clusters that work at different speeds; every block of a
+// cluster gets the same items; the counter is 0 again for whoever comes next.
+#include <tmap/device/cluster_queue.cuh>
+#include <tmap/device/work_queue.cuh>
+
+#include <optional>
+
+#include "device/gpu_fixture.hpp"
+
+namespace tmap::testing {
+namespace {
+
+struct queue_job {
+  device::queue_counter* counter;
+  const std::uint32_t* items;  // how many, in device memory
+  std::uint32_t* taken;        // how often each item was taken
+  std::uint32_t* errors;
+};
+
+/// Some items take a hundred times as long as others.
+__device__ void work_on(std::uint32_t item) {
+  const std::uint32_t mixed = item * 2654435761u;
+  __nanosleep(mixed % 16 == 0 ? 4000 : mixed % 40);
+}
+
+__device__ void count(const queue_job& job, std::uint32_t item) {
+  if (item < *job.items) {
+    atomicAdd(&job.taken[item], 1u);
+  } else {
+    atomicAdd(job.errors, 1u);
+  }
+}
+
+__global__ void thread_kernel(queue_job job) {
+  const std::uint32_t worker = blockIdx.x * blockDim.x + threadIdx.x;
+  device::work_queue queue(job.counter, *job.items, worker, gridDim.x * blockDim.x);
+  for (std::uint32_t item = queue.take(); item != device::no_item; item = queue.take()) {
+    count(job, item);
+    work_on(item);
+  }
+}
+
+__global__ void warp_kernel(queue_job job) {
+  const std::uint32_t warps = blockDim.x / 32;
+  device::work_queue queue(job.counter, *job.items, blockIdx.x * warps + threadIdx.x / 32, gridDim.x * warps);
+  for (std::uint32_t item = queue.take_warp(); item != device::no_item; item = queue.take_warp()) {
+    if (item != __shfl_sync(~0u, item, 31)) atomicAdd(job.errors, 1u);
+    if (threadIdx.x % 32 == 13) count(job, item);
+    work_on(item);
+  }
+}
+
+/// Each warp of each block of a cluster takes every item of the cluster, at its own speed.
+__global__ void cluster_kernel(queue_job job) {
+  __shared__ device::cluster_mailbox mailbox;
+  const std::uint32_t warps = blockDim.x / 32;
+  if (threadIdx.x == 0) mailbox.init(warps);
+  device::sync_cluster();
+  device::cluster_queue queue(mailbox, job.counter, *job.items, threadIdx.x / 32);
+  for (std::uint32_t item = queue.take_warp(); item != device::no_item; item = queue.take_warp()) {
+    if (item != __shfl_sync(~0u, item, 31)) atomicAdd(job.errors, 1u);
+    if (threadIdx.x % 32 == 5) count(job, item);
+    work_on(item * 7 + blockIdx.x * 31 + threadIdx.x / 32);
+  }
+}
+
+/// Checks and clears the counts of one round, and chooses how many items the next one has.
+__global__ void next_round(queue_job job, std::uint32_t* items, std::uint32_t most, std::uint32_t expected,
+                           std::uint32_t* round) {
+  const std::uint32_t had = *items;
+  for (std::uint32_t i = threadIdx.x; i < most; i += blockDim.x) {
+    if (job.taken[i] != (i < had ? expected : 0)) atomicAdd(job.errors, 1u);
+    job.taken[i] = 0;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  if (job.counter->taken != 0) atomicAdd(job.errors, 1u);
+  *round += 1;
+  *items = *round % 9 == 0 ? 0 : (*round * 2654435761u >> 8) % (most + 1);
+}
+
+struct launch_shape {
+  std::uint32_t blocks;
+  std::uint32_t threads;
+  std::uint32_t cluster;
+};
+
+cudaError_t launch(void (*kernel)(queue_job), const launch_shape& shape, const queue_job& job, cudaStream_t stream) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = shape.blocks;
+  config.blockDim = shape.threads;
+  config.stream = stream;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = shape.cluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  config.attrs = &cluster;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, job);
+}
+
+class work_queue : public gpu_test {
+ protected:
+  queue_job job() const {
+    return {reinterpret_cast<device::queue_counter*>(counter_->data()), items_->data(), taken_->data(),
+            errors_->data()};
+  }
+
+  /// Each item is taken `expected` times; twice in a row on the same counter.
+  void expect_all_taken(void (*kernel)(queue_job), const launch_shape& shape, std::uint32_t expected) {
+    for (const std::uint32_t items : {0u, 1u, 2u, shape.blocks - 1, shape.blocks, shape.blocks + 1, 777u, most_items}) {
+      SCOPED_TRACE(::testing::Message() << items << " items, " << shape.blocks << " blocks of " << shape.threads
+                                        << " in clusters of " << shape.cluster);
+      items_->upload({items});
+      for (int round = 0; round < 2; ++round) {
+        TMAP_ASSERT_CUDA(cudaMemset(taken_->data(), 0, taken_->bytes()));
+        TMAP_ASSERT_CUDA(launch(kernel, shape, job(), nullptr));
+        const std::vector<std::uint32_t> taken = taken_->download();
+        for (std::uint32_t i = 0; i < most_items; ++i) ASSERT_EQ(taken[i], i < items ? expected : 0) << "item " << i;
+        ASSERT_EQ(counter_->download()[0], 0u);
+        ASSERT_EQ(errors_->download()[0], 0u);
+      }
+    }
+  }
+
+  /// 1,000 replays of one graph, each with another number of items.
+  void expect_replays(void (*kernel)(queue_job), const launch_shape& shape, std::uint32_t expected) {
+    TMAP_ASSERT_CUDA(cudaMemset(taken_->data(), 0, taken_->bytes()));
+    items_->upload({0});
+    const device_array<std::uint32_t> round(std::vector<std::uint32_t>{0});
+    cudaStream_t stream = nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t replay = nullptr;
+    TMAP_ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    EXPECT_EQ(launch(kernel, shape, job(), stream), cudaSuccess);
+    next_round<<<1, 512, 0, stream>>>(job(), items_->data(), most_items, expected, round.data());
+    TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+    TMAP_ASSERT_CUDA(cudaGraphInstantiate(&replay, graph, 0));
+    for (std::uint64_t i = 0; i < scaled(1000); ++i) TMAP_ASSERT_CUDA(cudaGraphLaunch(replay, stream));
+    TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
+    EXPECT_EQ(errors_->download()[0], 0u);
+    EXPECT_EQ(round.download()[0], scaled(1000));
+    TMAP_ASSERT_CUDA(cudaGraphExecDestroy(replay));
+    TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+    TMAP_ASSERT_CUDA(cudaStreamDestroy(stream));
+  }
+
+  void SetUp() override {
+    gpu_test::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    counter_.emplace(std::vector<std::uint32_t>{0});
+    errors_.emplace(std::vector<std::uint32_t>{0});
+    items_.emplace(1);
+    taken_.emplace(most_items);
+  }
+
+  static constexpr std::uint32_t most_items = 5'000;
+  std::optional<device_array<std::uint32_t>> counter_;
+  std::optional<device_array<std::uint32_t>> items_;
+  std::optional<device_array<std::uint32_t>> taken_;
+  std::optional<device_array<std::uint32_t>> errors_;
+};
+
+TEST_F(work_queue, threads_take_each_item_once) {
+  expect_all_taken(thread_kernel, {40, 1, 1}, 1);
+  expect_all_taken(thread_kernel, {13, 64, 1}, 1);
+}
+
+TEST_F(work_queue, warps_take_each_item_once) {
+  expect_all_taken(warp_kernel, {132, 32, 1}, 1);
+  expect_all_taken(warp_kernel, {17, 256, 1}, 1);
+}
+
+TEST_F(work_queue, every_block_of_a_cluster_gets_each_item_once) {
+  for (const std::uint32_t cluster : {1u, 2u, 4u, 8u}) {
+    for (const std::uint32_t warps : {1u, 3u, 8u}) {
+      expect_all_taken(cluster_kernel, {8 * cluster, 32 * warps, cluster}, cluster * warps);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_F(work_queue, graphs_replay) {
+  expect_replays(thread_kernel, {40, 32, 1}, 1);
+  expect_replays(warp_kernel, {132, 64, 1}, 1);
+  for (const std::uint32_t cluster : {1u, 2u, 4u, 8u}) expect_replays(cluster_kernel, {64, 64, cluster}, cluster * 2);
+}
+
+}  // namespace
+}  // namespace tmap::testing
