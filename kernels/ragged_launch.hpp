@@ -108,6 +108,9 @@ piece_rule max_pool_pieces(std::uint32_t radius, std::uint32_t rank);
 cudaError_t launch_max_pool_1d(const planned_work& work, std::uint32_t radius, const device_shape& device,
                                cudaStream_t stream);
 
+/// Results of the slices of rows that several warps share: one row for each two of 8 warps a block, 512 slices each.
+inline constexpr std::uint32_t most_reduce_blocks = 132;
+inline constexpr std::uint32_t reduce_partials = (most_reduce_blocks * 8 / 2 + 1) * 512;
 piece_rule reduce_pieces(ragged::value_type type, std::uint32_t rank);
 cudaError_t launch_reduce_rows(const planned_work& work, ragged::value_type type, ragged::row_reduction reduction,
                                const device_shape& device, cudaStream_t stream);

@@ -172,7 +172,7 @@ __device__ inline std::uint32_t judge_windows(std::uint64_t begin, std::uint64_t
   return window_count == 0 ? 0 : bit(ragged::fault::window);
 }
 
-/// The faults of one side by itself. Address and windows are judged where the extents let them be. No empty tensor.
+/// The faults of one side by itself, which has elements. Address and windows are judged where the extents let them be.
 template <std::uint32_t Rank>
 __device__ std::uint32_t judge_side(const side_extents& tensor, const plan_side& side, const address_window* windows,
                                     std::uint32_t window_count) {
@@ -345,13 +345,13 @@ __device__ bool is_truncated(const plan_arguments& plan, const tensor_verdict& r
   return is_cut;
 }
 
-/// The faults of both sides, or `truncated` alone.
+/// The faults of both sides, or `truncated` alone. A side without elements has none.
 template <std::uint32_t Rank>
 __device__ std::uint32_t judge_pair(const plan_arguments& plan, tensor_verdict& read, std::uint64_t i) {
   const bool is_empty_tensor = is_empty_pair<Rank>(plan, read);
   const bool is_padded = plan.relation == shape_relation::clipped;
   std::uint32_t destination = 0;
-  if (is_padded ? !is_empty<Rank>(read.destination) : !is_empty_tensor) {
+  if (!is_empty<Rank>(read.destination) && (is_padded || !is_empty_tensor)) {
     const std::uint32_t extents = bit(ragged::fault::dim) | bit(ragged::fault::stride);
     destination = judge_side<Rank>(read.destination, plan.destination, plan.windows, plan.window_count);
     if ((destination & extents) == 0 && has_overlap<Rank>(read.destination, plan.destination.element_bytes)) {
@@ -360,7 +360,10 @@ __device__ std::uint32_t judge_pair(const plan_arguments& plan, tensor_verdict& 
   }
   read.has_destination = destination == 0;
   if (is_empty_tensor) return destination != 0 ? destination : ragged::tensor_status::empty_bit;
-  const std::uint32_t source = judge_side<Rank>(read.source, plan.source, plan.windows, plan.window_count);
+  std::uint32_t source = 0;
+  if (!is_empty<Rank>(read.source)) {
+    source = judge_side<Rank>(read.source, plan.source, plan.windows, plan.window_count);
+  }
   std::uint32_t bits = source | destination;
   if (!is_padded && has_mismatch<Rank>(plan, read.source, read.destination)) bits |= bit(ragged::fault::mismatch);
   if (bits == 0 && is_truncated<Rank>(plan, read, i)) bits = bit(ragged::fault::truncated);

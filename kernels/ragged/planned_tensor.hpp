@@ -50,6 +50,7 @@ struct planned_work {
   std::uint64_t count;
   piece_rule rule;
   const tensor_map* maps;
+  float* partials;  ///< `reduce_rows`: null, or room for `reduce_partials` (ragged_launch.hpp); null: no row is split
 };
 
 }  // namespace tmap::kernels

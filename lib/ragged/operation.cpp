@@ -191,7 +191,9 @@ result<planned_operation> enqueue_plan(const operation& op, const workspace& scr
   TMAP_TRY_CUDA(kernels::launch_plan(request, target, stream));
   const bool is_padded = op.relation == kernels::shape_relation::clipped;
   const std::uint64_t planned = request.count * (is_padded ? 1 + request.rank : 1);
-  return planned_operation{{target.tensors, target.ends, planned, op.rule, target.maps}, *device};
+  kernels::planned_work work{target.tensors, target.ends, planned, op.rule, target.maps, nullptr};
+  if (op.relation == kernels::shape_relation::reduced) work.partials = part_of<float>(scratch, layout.partials);
+  return planned_operation{work, *device};
 }
 
 }  // namespace tmap::ragged

@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the planning kernel writes equals a slow planner's: statuses, header, boxes, routes, pieces. From every source,
+// for likely batches and for any bits.
+#include "device/gpu_fixture.hpp"
+#include "kernels/launch.hpp"
+#include "kernels/ragged_launch.hpp"
+#include "ragged/plan_reference.hpp"
+#include "support/ragged_upload.hpp"
+
+#include <tmap/encode_batch.hpp>
+
+namespace tmap::testing {
+namespace {
+
+using kernels::planned_tensor;
+using kernels::shape_relation;
+using kernels::side_kind;
+
+/// A batch of two sides on the device, and what the slow planner is told.
+struct plan_case {
+  kernels::plan_request request{};
+  planning_rules rules;
+  std::vector<plain_side> sources;
+  std::vector<plain_side> destinations;
+};
+
+struct plan_answer {
+  std::vector<planned_tensor> tensors;
+  std::vector<std::uint64_t> ends;
+  std::vector<ragged::tensor_status> statuses;
+  batch_header header;
+  std::vector<std::int64_t> begins;
+};
+
+plan_answer run_plan(plan_case& each) {
+  const std::uint64_t count = each.request.count;
+  const bool pads = each.request.relation == shape_relation::clipped;
+  const bool packs =
+      each.request.source.kind == side_kind::packed || each.request.destination.kind == side_kind::packed;
+  const std::uint64_t planned = count * (pads ? 1 + each.request.rank : 1);
+  const device_array<planned_tensor> tensors(planned);
+  const device_array<std::uint64_t> ends(planned);
+  const device_array<ragged::tensor_status> statuses(count);
+  const device_array<batch_header> header(1);
+  const device_array<std::int64_t> begins(count + 1);
+  const device_array<address_window> windows(each.rules.windows);
+  const std::size_t scratch_bytes =
+      std::max(kernels::plan_scratch_bytes(planned), kernels::inclusive_sum_scratch(count));
+  const device_array<std::uint64_t> scratch(scratch_bytes / 8 + 1);
+  each.request.statuses = statuses.data();
+  each.request.header = header.data();
+  each.request.windows = windows.data();
+  each.request.window_count = static_cast<std::uint32_t>(each.rules.windows.size());
+  const kernels::plan_target target{tensors.data(), ends.data(),  nullptr, packs ? begins.data() : nullptr,
+                                    scratch.data(), scratch_bytes};
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(kernels::launch_plan(each.request, target, cudaStream_t{}), cudaSuccess);
+  return {tensors.download(), ends.download(), statuses.download(), header.download().front(), begins.download()};
+}
+
+void expect_same_box(const planned_tensor& expected, const planned_tensor& found, bool has_pieces) {
+  ASSERT_EQ(found.tensor, expected.tensor);
+  if (!has_pieces) return;
+  ASSERT_EQ(found.source, expected.source);
+  ASSERT_EQ(found.destination, expected.destination);
+  ASSERT_EQ(found.way, expected.way) << name(found.way) << " for " << name(expected.way);
+  for (std::uint32_t k = 0; k < max_rank; ++k) {
+    ASSERT_EQ(found.dim[k], expected.dim[k]) << "dim " << k;
+    if (k == 0 || found.dim[k] == 1) continue;
+    ASSERT_EQ(found.source_stride[k - 1], expected.source_stride[k - 1]) << "dim " << k;
+    ASSERT_EQ(found.destination_stride[k - 1], expected.destination_stride[k - 1]) << "dim " << k;
+  }
+}
+
+/// How often each thing came up: a test of random batches that never meets it proves nothing.
+struct plan_census {
+  std::uint64_t good{};
+  std::uint64_t bad{};
+  std::uint64_t empty{};
+  std::uint64_t ways[route_count]{};
+  std::uint32_t faults{};
+};
+
+plain_side packed_side(plain_side shape, std::uint64_t address, std::uint32_t element) {
+  shape.address = address;
+  wide extent = element;
+  for (std::size_t k = 1; k < shape.dim.size(); ++k) {
+    extent = std::min<wide>(extent * shape.dim[k - 1], ~0ull);
+    shape.stride[k - 1] = static_cast<std::uint64_t>(extent);
+  }
+  return shape;
+}
+
+void expect_planned(plan_case& each, plan_census& census) {
+  const plan_answer found = run_plan(each);
+  const kernels::side& from = each.request.source;
+  const kernels::side& to = each.request.destination;
+  const bool packs = to.kind == side_kind::packed;
+  const bool unpacks = from.kind == side_kind::packed;
+  const ragged::packed_buffer& packed = packs ? to.packed : from.packed;
+  const auto memory = reinterpret_cast<std::uint64_t>(packed.memory);
+  batch_header header{};
+  std::uint64_t end = 0;
+  std::uint64_t begin = 0;
+  std::size_t at = 0;
+  for (std::uint64_t i = 0; i < each.request.count; ++i) {
+    plain_side source = each.sources[i];
+    plain_side destination = each.destinations[i];
+    if (packs) destination = packed_side(source, memory + begin, each.rules.destination_element);
+    if (unpacks) source = packed_side(destination, memory + begin, each.rules.source_element);
+    const std::uint64_t capacity = packs || unpacks ? packed.bytes : ~0ull;
+    const expected_plan plan = plan_slowly(source, destination, each.rules, i, begin, capacity);
+    if (packs || unpacks) {
+      const plain_side& shape = packs ? source : destination;
+      const bool is_good =
+          !slow::has_zero(shape) && slow::faults(shape, each.rules.source_element, unpacks, each.rules.windows) == 0;
+      const wide bytes = is_good ? slow::product(shape.dim) * each.rules.source_element : 0;
+      ASSERT_EQ(found.begins[i], static_cast<std::int64_t>(begin)) << "tensor " << i;
+      begin += static_cast<std::uint64_t>((bytes + packed.alignment - 1) / packed.alignment * packed.alignment);
+      ASSERT_EQ(found.begins[i + 1], static_cast<std::int64_t>(begin)) << "tensor " << i;
+    }
+    const ragged::tensor_status status{plan.status};
+    ASSERT_EQ(found.statuses[i].bits, status.bits) << "tensor " << i;
+    if (status.is_bad() && header.bad_count++ == 0) header.first_bad = static_cast<std::uint32_t>(i);
+    header.empty_count += status.is_empty() ? 1 : 0;
+    census.good += status.is_good() ? 1 : 0;
+    census.faults |= status.bits;
+    for (std::size_t k = 0; k < plan.boxes.size(); ++k, ++at) {
+      end += plan.pieces[k];
+      ASSERT_EQ(found.ends[at], end) << "tensor " << i << ", box " << k;
+      expect_same_box(plan.boxes[k], found.tensors[at], plan.pieces[k] != 0);
+      ASSERT_FALSE(::testing::Test::HasFatalFailure()) << "tensor " << i << ", box " << k;
+      if (plan.pieces[k] != 0) ++census.ways[static_cast<std::uint32_t>(plan.boxes[k].way)];
+    }
+  }
+  census.bad += header.bad_count;
+  census.empty += header.empty_count;
+  EXPECT_EQ(found.header.bad_count, header.bad_count);
+  EXPECT_EQ(found.header.first_bad, header.first_bad);
+  EXPECT_EQ(found.header.empty_count, header.empty_count);
+}
+
+kernels::piece_rule random_rule(random_source& random) {
+  kernels::piece_rule rule{};
+  rule.piece_elements = 1 + random.below32(random.one_in(2) ? 64 : 8192);
+  for (std::uint32_t& box : rule.box_dim) box = 1 + random.below32(64);
+  return rule;
+}
+
+route_options random_routes(random_source& random) {
+  const route_policy policy = random.pick({route_policy::enable, route_policy::disable, route_policy::force});
+  // Without room for maps no tensor may take them: they are tested where they are used.
+  return {policy, random.one_in(2) ? all_routes : static_cast<route_set>(random.bits())};
+}
+
+plain_side side_of(const host_batch& batch, std::uint64_t i, std::uint64_t memory) {
+  plain_side side;
+  side.address = memory + batch.tensors[i].begin;
+  for (std::uint32_t k = 0; k < batch.rank; ++k) {
+    side.dim.push_back(batch.tensors[i].shape.dim[k]);
+    if (k > 0) side.stride.push_back(batch.tensors[i].stride[k - 1]);
+  }
+  return side;
+}
+
+kernels::side tensors_side(const tensor_batch& batch) {
+  kernels::side side{};
+  side.kind = side_kind::tensors;
+  side.tensors = batch;
+  return side;
+}
+
+void set_rules(plan_case& each, random_source& random) {
+  each.rules.rule = random_rule(random);
+  each.rules.routes = random_routes(random);
+  each.rules.relation = each.request.relation;
+  each.rules.kept_axes = each.request.kept_axes;
+  each.request.rule = each.rules.rule;
+  each.request.routes = each.rules.routes;
+  each.rules.routes.allowed &= ~route_bit(route::tensor_map);
+  each.rules.source_element = each.request.source.tensors.element_bytes;
+  each.rules.destination_element = each.request.destination.tensors.element_bytes;
+}
+
+source_form random_form(random_source& random) {
+  return static_cast<source_form>(random.below32(source_forms));
+}
+
+/// The sums of rows, which the caller of the planning kernel brings.
+class row_sums {
+ public:
+  row_sums(kernels::side& side, std::uint64_t count) : begins_(count), scratch_(count / 8 + 8) {
+    std::visit([&](const auto& source) { sum(source, side, count); }, side.tensors.tensors);
+  }
+
+ private:
+  template <class Source>
+  void sum(const Source&, kernels::side&, std::uint64_t) {}
+  template <class Offset>
+  void sum(const ragged_rows<Offset>& rows, kernels::side& side, std::uint64_t count) {
+    if (rows.format != offset_format::sizes) return;
+    EXPECT_EQ(kernels::launch_running_sum(rows.offsets, begins_.data(), count, scratch_.data(), scratch_.bytes(),
+                                          cudaStream_t{}),
+              cudaSuccess);
+    side.row_begins = begins_.data();
+  }
+  device_array<std::int64_t> begins_;
+  device_array<std::uint64_t> scratch_;
+};
+
+using plan_device = gpu_test;
+
+TEST_F(plan_device, likely_batches_from_every_source) {
+  random_source random(41);
+  plan_census census;
+  for (std::uint64_t trial = 0; trial < scaled(600); ++trial) {
+    const source_form forms[2] = {random_form(random), random_form(random)};
+    const std::uint32_t rank = 1 + random.below32(max_rank);
+    const std::uint32_t element = random.pick<std::uint32_t>({1, 2, 3, 4, 8, 12, 16});
+    const std::uint64_t count = 1 + random.below(trial % 8 == 0 ? 3000 : 200);
+    const shape_range range{rank, count, 1 + random.below(8000), is_rows(forms[0]) || is_rows(forms[1]), 9};
+    std::vector<extents> shapes = random_shapes(random, range);
+    const host_batch source = lay_out(random, shapes, rank, element, forms[0]);
+    if (random.one_in(8) && !range.share_inner) shapes[random.below(count)].dim[0] += 1;
+    const host_batch destination = lay_out(random, shapes, rank, element, forms[1]);
+    const device_side from(source, forms[0], array_side::device);
+    const device_side to(destination, forms[1], array_side::device);
+    plan_case each;
+    each.request.source = tensors_side(from.described());
+    each.request.destination = tensors_side(to.described());
+    each.request.count = count;
+    each.request.rank = rank;
+    each.request.relation = shape_relation::equal;
+    each.request.kept_axes = random.below32(2);
+    const row_sums source_sums(each.request.source, count);
+    const row_sums destination_sums(each.request.destination, count);
+    set_rules(each, random);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      each.sources.push_back(side_of(source, i, from.memory().address()));
+      each.destinations.push_back(side_of(destination, i, to.memory().address()));
+    }
+    if (random.one_in(4)) {
+      const std::uint64_t begin = from.memory().address();
+      each.rules.windows = {{begin, begin + random.below(2 * from.memory().bytes())},
+                            {to.memory().address(), to.memory().address() + to.memory().bytes()}};
+    }
+    expect_planned(each, census);
+    ASSERT_FALSE(HasFailure()) << "trial " << trial << ", rank " << rank << ", forms "
+                               << static_cast<std::uint32_t>(forms[0]) << " and "
+                               << static_cast<std::uint32_t>(forms[1]);
+  }
+  EXPECT_GT(census.good, scaled(10000));
+  EXPECT_GT(census.empty, scaled(1000));
+  EXPECT_GT(census.ways[static_cast<std::uint32_t>(route::bulk)], scaled(100));
+  EXPECT_GT(census.ways[static_cast<std::uint32_t>(route::ldgsts)], scaled(1000));
+  EXPECT_GT(census.ways[static_cast<std::uint32_t>(route::plain)], scaled(1000));
+}
+
+std::uint64_t hostile_value(random_source& random) {
+  constexpr std::uint64_t one = 1;
+  switch (random.below(6)) {
+    case 0: return random.bits();
+    case 1: return random.of_random_length(64);
+    case 2: return (one << random.below(64)) + random.below(3) - 1;
+    case 3: return random.below(4);
+    case 4: return ~0ull - random.below(3);
+    default: return random.of_random_length(12);
+  }
+}
+
+plain_side hostile_side(random_source& random, std::uint32_t rank) {
+  plain_side side;
+  side.address = random.one_in(2) ? random.of_random_length(60) / 16 * 16 : hostile_value(random);
+  std::uint64_t extent = 4;
+  for (std::uint32_t k = 0; k < rank; ++k) {
+    side.dim.push_back(random.one_in(3) ? hostile_value(random) : random.of_random_length(9));
+    extent *= side.dim.back();
+    if (k + 1 < rank) side.stride.push_back(random.one_in(3) ? hostile_value(random) : extent + 16 * random.below(3));
+    if (k + 1 < rank) extent = side.stride.back();
+  }
+  return side;
+}
+
+std::vector<map_patch> patches_of(const std::vector<plain_side>& sides) {
+  std::vector<map_patch> patches(sides.size());
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    patches[i].global_address = sides[i].address;
+    std::copy(sides[i].dim.begin(), sides[i].dim.end(), patches[i].global_dim);
+    std::copy(sides[i].stride.begin(), sides[i].stride.end(), patches[i].global_stride_bytes);
+  }
+  return patches;
+}
+
+/// Sides that go together by the relation, more often than chance would have it.
+void add_hostile_pair(plan_case& each, random_source& random) {
+  plain_side source = hostile_side(random, each.request.rank);
+  plain_side destination = hostile_side(random, each.request.rank);
+  if (!random.one_in(4)) {
+    destination.dim = source.dim;
+    if (each.request.relation == shape_relation::swapped) std::swap(destination.dim[0], destination.dim[1]);
+    if (each.request.relation == shape_relation::reduced) destination.dim[0] = 1;
+  }
+  if (random.one_in(2)) destination.stride = source.stride;
+  if (random.one_in(4)) std::reverse(destination.stride.begin(), destination.stride.end());
+  each.sources.push_back(source);
+  each.destinations.push_back(destination);
+}
+
+void run_hostile(shape_relation relation, std::uint32_t rank, std::uint64_t count, std::uint64_t seed,
+                 plan_census& census) {
+  random_source random(seed);
+  plan_case each;
+  each.request.count = count;
+  each.request.rank = rank;
+  each.request.relation = relation;
+  each.request.kept_axes = relation == shape_relation::swapped ? 2 : relation == shape_relation::reduced ? 1 : 0;
+  for (std::uint64_t i = 0; i < count; ++i) add_hostile_pair(each, random);
+  const device_array<map_patch> source(patches_of(each.sources));
+  const device_array<map_patch> destination(patches_of(each.destinations));
+  const std::uint32_t elements[] = {random.pick<std::uint32_t>({1, 2, 4, 8}), random.pick<std::uint32_t>({1, 2, 4, 8})};
+  for (const bool is_source : {true, false}) {
+    tensor_batch batch;
+    batch.tensors = patch_array{is_source ? source.data() : destination.data()};
+    batch.count = count;
+    batch.element_bytes = elements[is_source ? 0 : 1];
+    batch.rank = rank;
+    (is_source ? each.request.source : each.request.destination) = tensors_side(batch);
+  }
+  set_rules(each, random);
+  if (random.one_in(2)) each.rules.windows = {{0, ~0ull}, {1 << 20, 1ull << 45}};
+  if (random.one_in(2) && !each.rules.windows.empty()) each.rules.windows.erase(each.rules.windows.begin());
+  // Squares are counted by a function that has tests of its own.
+  expect_planned(each, census);
+}
+
+TEST_F(plan_device, any_bits) {
+  plan_census census;
+  std::uint64_t seed = 50;
+  for (const shape_relation relation : {shape_relation::equal, shape_relation::swapped, shape_relation::reduced}) {
+    for (std::uint32_t rank = relation == shape_relation::swapped ? 2 : 1; rank <= max_rank; ++rank) {
+      for (int trial = 0; trial < 8; ++trial) {
+        run_hostile(relation, rank, scaled(2000) + 1, ++seed, census);
+        ASSERT_FALSE(HasFailure()) << "relation " << static_cast<int>(relation) << ", rank " << rank << ", seed "
+                                   << seed;
+      }
+    }
+  }
+  EXPECT_GT(census.good, scaled(2000));
+  EXPECT_GT(census.bad, scaled(20000));
+  constexpr std::uint32_t all_faults = 0x3f;
+  EXPECT_EQ(census.faults & all_faults, all_faults);
+}
+
+TEST_F(plan_device, a_hundred_thousand_hostile_tensors_at_once) {
+  plan_census census;
+  run_hostile(shape_relation::equal, 3, 100000, 90, census);
+  EXPECT_GT(census.bad, 10000u);
+}
+
+TEST_F(plan_device, more_tensors_than_the_blocks_have_threads) {
+  plan_census census;
+  run_hostile(shape_relation::equal, 1, 300001, 91, census);
+  EXPECT_GT(census.good, 1000u);
+}
+
+TEST_F(plan_device, padded_sides) {
+  random_source random(61);
+  plan_census census;
+  for (std::uint64_t trial = 0; trial < scaled(200); ++trial) {
+    const std::uint32_t rank = 1 + random.below32(max_rank);
+    const std::uint32_t element = random.pick<std::uint32_t>({1, 2, 3, 4, 8, 16});
+    const shape_range range{rank, 1 + random.below(400), 1 + random.below(3000), false, 7};
+    const std::vector<extents> shapes = random_shapes(random, range);
+    const host_batch source = lay_out(random, shapes, rank, element, source_form::array);
+    const host_dense dense = lay_out_dense(random, random_shape(random, range), range.count, rank, element);
+    const device_side from(source, source_form::array, array_side::device);
+    const std::uint64_t memory = 0x7000000000;
+    plan_case each;
+    each.request.source = tensors_side(from.described());
+    each.request.destination = tensors_side(from.described());
+    each.request.count = range.count;
+    each.request.rank = rank;
+    const bool pads = random.one_in(2);
+    kernels::side& dense_side = pads ? each.request.destination : each.request.source;
+    dense_side.kind = side_kind::dense;
+    dense_side.dense = dense.described(memory);
+    each.request.relation = pads ? shape_relation::clipped : shape_relation::equal;
+    each.rules.source_is_dense = !pads;
+    set_rules(each, random);
+    for (std::uint64_t i = 0; i < range.count; ++i) {
+      const plain_side ragged = side_of(source, i, from.memory().address());
+      const plain_side other = side_of(dense.batch, i, memory);
+      each.sources.push_back(pads ? ragged : other);
+      each.destinations.push_back(pads ? other : ragged);
+    }
+    if (random.one_in(3)) each.rules.windows = {{0, memory + random.below(4 * dense.pitch * range.count)}};
+    expect_planned(each, census);
+    ASSERT_FALSE(HasFailure()) << "trial " << trial << ", rank " << rank << (pads ? ", padded" : ", unpadded");
+  }
+  EXPECT_GT(census.good, scaled(1000));
+  EXPECT_NE(census.faults & slow::bit(ragged::fault::truncated), 0u);
+  EXPECT_NE(census.faults & slow::bit(ragged::fault::mismatch), 0u);
+}
+
+TEST_F(plan_device, packed_sides) {
+  random_source random(62);
+  plan_census census;
+  for (std::uint64_t trial = 0; trial < scaled(200); ++trial) {
+    const std::uint32_t rank = 1 + random.below32(max_rank);
+    const std::uint32_t element = random.pick<std::uint32_t>({1, 2, 3, 4, 8, 16});
+    const std::uint64_t count = trial % 16 == 0 ? 20000 : 1 + random.below(400);
+    const shape_range range{rank, count, 1 + random.below(300), false, 7};
+    const std::vector<extents> shapes = random_shapes(random, range);
+    const host_batch batch = lay_out(random, shapes, rank, element, source_form::columns);
+    const device_side ragged(batch, source_form::columns, array_side::device);
+    plan_case each;
+    each.request.source = tensors_side(ragged.described());
+    each.request.destination = tensors_side(ragged.described());
+    each.request.count = count;
+    each.request.rank = rank;
+    each.request.relation = shape_relation::equal;
+    kernels::side& packed = random.one_in(2) ? each.request.destination : each.request.source;
+    packed.kind = side_kind::packed;
+    packed.packed.memory = reinterpret_cast<void*>(0x7000000000 + 16 * random.below(4));
+    packed.packed.alignment = std::uint64_t{1} << random.below(8);
+    packed.packed.bytes = random.below(2 * batch.bytes.size());
+    set_rules(each, random);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      each.sources.push_back(side_of(batch, i, ragged.memory().address()));
+      each.destinations.push_back(each.sources.back());
+    }
+    expect_planned(each, census);
+    ASSERT_FALSE(HasFailure()) << "trial " << trial << ", rank " << rank;
+  }
+  EXPECT_GT(census.good, scaled(10000));
+  EXPECT_NE(census.faults & slow::bit(ragged::fault::truncated), 0u);
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which route a tensor takes, and why: every reason, every boundary of a size, no arithmetic that wraps.
+#include <tmap/detail/choose_route.hpp>
+#include <tmap/route.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "ragged/route_cases.hpp"
+
+namespace tmap {
+
+static void PrintTo(const route_choice& choice, std::ostream* out) {
+  *out << name(choice.way) << " (" << name(choice.why) << ")";
+}
+static bool operator==(const route_choice& a, const route_choice& b) {
+  return a.way == b.way && a.why == b.why;
+}
+
+namespace testing {
+namespace {
+
+constexpr std::uint64_t base = 1 << 20;
+
+/// A matrix of rows of `row_bytes` bytes, `pitch` apart, elements of one byte.
+tensor_layout rows_of(std::uint64_t row_bytes, std::uint64_t rows, std::uint64_t pitch, std::uint64_t address = base) {
+  return {address, 1, 2, {row_bytes, rows}, {pitch}};
+}
+
+route_choice chosen(route way, route_reason why) {
+  return {way, why};
+}
+
+TEST(choose_route, long_rows_go_in_bulk) {
+  EXPECT_EQ(choose_route(rows_of(1024, 9, 2048)), chosen(route::bulk, route_reason::best));
+  EXPECT_EQ(choose_route(rows_of(1029, 9, 2048)), chosen(route::bulk, route_reason::best));
+}
+
+TEST(choose_route, a_tensor_without_gaps_is_one_row) {
+  EXPECT_EQ(choose_route(rows_of(8, 128, 8)), chosen(route::bulk, route_reason::best));
+  EXPECT_EQ(choose_route(tensor_layout{base, 3, 4, {3, 5, 7, 11}, {9, 45, 315}}),
+            chosen(route::bulk, route_reason::best));
+}
+
+TEST(choose_route, an_axis_of_one_element_may_have_any_stride) {
+  EXPECT_EQ(choose_route(tensor_layout{base, 4, 3, {64, 1, 64}, {7, 256}}), chosen(route::bulk, route_reason::best));
+  EXPECT_EQ(choose_route(tensor_layout{base, 4, 3, {64, 1, 64}, {7, 512}}),
+            chosen(route::tensor_map, route_reason::best));
+}
+
+TEST(choose_route, shorter_rows_with_gaps_take_a_map) {
+  EXPECT_EQ(choose_route(rows_of(1023, 9, 2048)), chosen(route::tensor_map, route_reason::best));
+  EXPECT_EQ(choose_route(rows_of(64, 32, 80)), chosen(route::tensor_map, route_reason::best));
+}
+
+TEST(choose_route, too_small_for_a_map) {
+  EXPECT_EQ(choose_route(rows_of(64, 31, 80)), chosen(route::ldgsts, route_reason::too_small));
+  EXPECT_EQ(choose_route(rows_of(60, 1000, 80)), chosen(route::ldgsts, route_reason::too_small));
+}
+
+TEST(choose_route, too_small_for_anything_of_the_copy_engine) {
+  EXPECT_EQ(choose_route(tensor_layout{base, 4, 1, {255}, {}}), chosen(route::ldgsts, route_reason::too_small));
+  EXPECT_EQ(choose_route(tensor_layout{base, 1, 1, {255}, {}}), chosen(route::plain, route_reason::too_small));
+}
+
+TEST(choose_route, misaligned) {
+  EXPECT_EQ(choose_route(rows_of(2000, 9, 2048, base + 4)), chosen(route::ldgsts, route_reason::misaligned));
+  EXPECT_EQ(choose_route(rows_of(2000, 9, 2052)), chosen(route::ldgsts, route_reason::misaligned));
+  EXPECT_EQ(choose_route(rows_of(2000, 9, 2050)), chosen(route::plain, route_reason::misaligned));
+  EXPECT_EQ(choose_route(rows_of(2001, 9, 2052)), chosen(route::plain, route_reason::misaligned));
+  EXPECT_EQ(choose_route(rows_of(2000, 9, 2048, base + 1)), chosen(route::plain, route_reason::misaligned));
+}
+
+TEST(choose_route, elements_without_maps) {
+  for (const std::uint32_t bytes : {3u, 12u, 16u}) {
+    const tensor_layout tensor{base, bytes, 2, {16, 100}, {512}};
+    EXPECT_EQ(choose_route(tensor), chosen(route::ldgsts, route_reason::misaligned)) << bytes;
+  }
+}
+
+TEST(choose_route, extents_that_no_map_holds) {
+  constexpr std::uint64_t two_31 = std::uint64_t{1} << 31;
+  constexpr std::uint64_t two_40 = std::uint64_t{1} << 40;
+  EXPECT_EQ(choose_route(rows_of(512, two_31, 1024)), chosen(route::tensor_map, route_reason::best));
+  EXPECT_EQ(choose_route(rows_of(512, two_31 + 1, 1024)), chosen(route::ldgsts, route_reason::extent_too_large));
+  EXPECT_EQ(choose_route(rows_of(512, 9, two_40 - 16)), chosen(route::tensor_map, route_reason::best));
+  EXPECT_EQ(choose_route(rows_of(512, 9, two_40)), chosen(route::ldgsts, route_reason::extent_too_large));
+}
+
+TEST(choose_route, disabled_by_policy_only_where_the_copy_engine_would_have_been_chosen) {
+  const route_options disabled{route_policy::disable, all_routes};
+  EXPECT_EQ(choose_route(rows_of(2048, 9, 4096), disabled), chosen(route::ldgsts, route_reason::disabled_by_policy));
+  EXPECT_EQ(choose_route(rows_of(512, 9, 4096), disabled), chosen(route::ldgsts, route_reason::disabled_by_policy));
+  EXPECT_EQ(choose_route(rows_of(2048, 9, 4098), disabled), chosen(route::plain, route_reason::misaligned));
+  EXPECT_EQ(choose_route(rows_of(60, 2, 64), disabled), chosen(route::ldgsts, route_reason::too_small));
+}
+
+TEST(choose_route, force_looks_at_no_sizes_of_gain) {
+  const route_options forced{route_policy::force, all_routes};
+  EXPECT_EQ(choose_route(rows_of(4, 3, 16), forced), chosen(route::tensor_map, route_reason::best));
+  EXPECT_EQ(choose_route(tensor_layout{base, 3, 2, {6, 3}, {32}}, forced),
+            chosen(route::bulk, route_reason::misaligned));
+  EXPECT_EQ(choose_route(tensor_layout{base, 3, 2, {5, 3}, {32}}, forced),
+            chosen(route::plain, route_reason::misaligned));
+  EXPECT_EQ(choose_route(rows_of(2048, 3, 4096), forced), chosen(route::bulk, route_reason::best));
+}
+
+TEST(choose_route, allowed_routes_only) {
+  const auto allow = [](route way) { return route_options{route_policy::enable, route_bit(way)}; };
+  const tensor_layout tensor = rows_of(2048, 9, 4096);
+  EXPECT_EQ(choose_route(tensor, allow(route::bulk)), chosen(route::bulk, route_reason::best));
+  EXPECT_EQ(choose_route(tensor, allow(route::tensor_map)), chosen(route::tensor_map, route_reason::not_allowed));
+  EXPECT_EQ(choose_route(tensor, allow(route::ldgsts)), chosen(route::ldgsts, route_reason::not_allowed));
+  EXPECT_EQ(choose_route(tensor, allow(route::plain)), chosen(route::plain, route_reason::not_allowed));
+  EXPECT_EQ(choose_route(tensor, {route_policy::enable, 0}), chosen(route::plain, route_reason::not_allowed));
+}
+
+TEST(choose_route, a_spec_is_its_layout) {
+  const std::uint64_t dims[] = {100, 30};
+  const std::uint32_t box[] = {16, 8};
+  tensor_spec spec = packed_spec(element_type::f32, base, dims, box);
+  EXPECT_EQ(choose_route(spec), chosen(route::bulk, route_reason::best));
+  spec.global_stride_bytes[0] = 416;
+  EXPECT_EQ(choose_route(spec), chosen(route::tensor_map, route_reason::best));
+  spec.global_stride_bytes[0] = 404;
+  EXPECT_EQ(choose_route(spec), chosen(route::ldgsts, route_reason::misaligned));
+  tensor_spec fours = packed_spec(element_type::u4_align8, base, dims, box);
+  fours.global_dim[0] = 2048;
+  fours.global_stride_bytes[0] = 2048;
+  EXPECT_EQ(choose_route(fours), chosen(route::bulk, route_reason::best));
+}
+
+/// The answer to the raw bits of a layout must at least be a route that is allowed and an alignment that it can move.
+TEST(choose_route, any_bits_get_a_route_that_can_move_them) {
+  random_source random(31);
+  std::uint64_t taken[route_count]{};
+  for (int trial = 0; trial < 300000; ++trial) {
+    const route_case each = random_route_case(random);
+    const route_choice choice = choose_route(each.tensor, each.options);
+    ++taken[static_cast<std::uint32_t>(choice.way)];
+    if (choice.way == route::plain) continue;
+    ASSERT_NE(each.options.allowed & route_bit(choice.way), 0u);
+    ASSERT_EQ(each.tensor.address % (choice.way == route::ldgsts ? 4 : 16), 0u);
+    const bool is_engine = choice.way != route::ldgsts;
+    ASSERT_FALSE(is_engine && each.options.policy == route_policy::disable);
+  }
+  for (const std::uint64_t count : taken) EXPECT_GT(count, 1000u);
+}
+
+TEST(choose_route, names) {
+  EXPECT_STREQ(name(route::tensor_map), "tensor_map");
+  EXPECT_STREQ(name(route::bulk), "bulk");
+  EXPECT_STREQ(name(route::ldgsts), "ldgsts");
+  EXPECT_STREQ(name(route::plain), "plain");
+  EXPECT_STREQ(name(static_cast<route>(9)), "invalid");
+  EXPECT_STREQ(name(route_reason::too_small), "too small");
+  EXPECT_STREQ(name(route_reason::extent_too_large), "extent too large");
+  EXPECT_STREQ(name(static_cast<route_reason>(9)), "invalid");
+}
+
+class policy : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const char* const setting = std::getenv("TMAP_POLICY");
+    had_ = setting != nullptr;
+    before_ = had_ ? setting : "";
+  }
+  void TearDown() override {
+    if (had_) setenv("TMAP_POLICY", before_.c_str(), 1);
+    if (!had_) unsetenv("TMAP_POLICY");
+  }
+
+ private:
+  bool had_{};
+  std::string before_;
+};
+
+TEST_F(policy, of_the_environment) {
+  unsetenv("TMAP_POLICY");
+  EXPECT_EQ(policy_from_environment().value(), route_policy::enable);
+  setenv("TMAP_POLICY", "enable", 1);
+  EXPECT_EQ(policy_from_environment().value(), route_policy::enable);
+  setenv("TMAP_POLICY", "disable", 1);
+  EXPECT_EQ(policy_from_environment().value(), route_policy::disable);
+  setenv("TMAP_POLICY", "force", 1);
+  EXPECT_EQ(policy_from_environment().value(), route_policy::force);
+}
+
+TEST_F(policy, other_words_are_refused) {
+  for (const char* const word : {"", "Enable", "on", "force "}) {
+    setenv("TMAP_POLICY", word, 1);
+    const result<route_policy> answer = policy_from_environment();
+    ASSERT_FALSE(answer.has_value()) << word;
+    EXPECT_EQ(answer.error().code, status::invalid_argument);
+  }
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace tmap
