@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/ragged.hpp>
 
-#include "kernels/launch.hpp"
 #include "lib/encode/batch_checks.hpp"
 #include "lib/encode/device.hpp"
 #include "lib/ragged/checks.hpp"
@@ -52,7 +51,6 @@ result<void> enqueue_rows(kernels::row_move move, cudaStream_t stream, const opt
   move.routes = {*policy, with.allowed};
   move.statuses = with.statuses;
   move.header = with.header;
-  if (with.header != nullptr) TMAP_TRY_CUDA(kernels::launch_header_reset(with.header, stream));
   TMAP_TRY_CUDA(kernels::launch_move_rows(move, *device, stream));
   return {};
 }
