@@ -69,7 +69,7 @@ __device__ void exchange_blocks(const transpose_piece& piece, const unsigned cha
   const std::uint32_t groups = (1u << piece.row_bits) / side;
   const std::uint32_t squares = piece.tile_columns / side * groups;
 #pragma unroll 1
-  for (std::uint32_t i = threadIdx.x; i < squares; i += blockDim.x) {
+  for (std::uint32_t i = threadIdx.x; i < squares; i += transpose_workers) {
     const std::uint32_t group = i / near % groups;
     const std::uint32_t chunk = i % near + near * (i / near / groups);
     if (chunk * side >= piece.columns || group * side >= piece.rows) continue;
@@ -112,7 +112,7 @@ template <std::uint32_t ElementBytes>
 __device__ void exchange_elements(const transpose_piece& piece, const unsigned char* stage, unsigned char* exchanged,
                                   std::uint32_t element_bytes) {
   const std::uint32_t elements = piece.tile_columns << piece.row_bits;
-  for (std::uint32_t i = threadIdx.x; i < elements; i += blockDim.x) {
+  for (std::uint32_t i = threadIdx.x; i < elements; i += transpose_workers) {
     const std::uint32_t column = i >> piece.row_bits;
     const std::uint32_t row = i & ((1u << piece.row_bits) - 1);
     if (column >= piece.columns || row >= piece.rows) continue;
@@ -151,31 +151,35 @@ __device__ void store_word(std::uint64_t to, std::int32_t offset, std::int32_t b
   }
 }
 
-/// The exchanged tile goes out in words of the destination, whatever the alignment of its columns.
+/// The exchanged tile goes out in words of the destination, whatever the alignment of its columns: a column a warp, or
+/// all warps along a single run.
 template <std::uint32_t Side>
 __device__ void store_exchanged(const transpose_piece& piece, const unsigned char* exchanged) {
+  const bool is_run = piece.store.rows == 1;
+  const bool has_words = is_run || piece.exchanged.row_pitch % 4 == 0;
   const std::uint32_t words = (piece.store.bytes + 3) / 4 + 1;
-  const small_divisor by_words(words);
-  for (std::uint32_t i = threadIdx.x; i < words * piece.store.rows; i += blockDim.x) {
-    const std::uint32_t column = by_words.divide(i);
+  const std::uint32_t step = is_run ? transpose_workers : 32;
+  const std::uint32_t first = is_run ? threadIdx.x : threadIdx.x % 32;
+  for (std::uint32_t column = is_run ? 0 : threadIdx.x / 32; column < piece.store.rows;
+       column += transpose_workers / 32) {
     const std::uint64_t begin = piece.destination + column * piece.store.pitch;
-    const std::uint32_t word = i - column * words;
-    const std::int32_t offset = static_cast<std::int32_t>(4 * word) - static_cast<std::int32_t>(begin % 4);
+    const auto before = static_cast<std::int32_t>(begin % 4);
     const auto word_at = [&](std::uint32_t at) -> std::uint32_t {
       const unsigned char* const from = exchanged + piece.exchanged.byte_at(column, at, column / Side);
-      if (piece.exchanged.row_pitch % 4 == 0 || piece.store.rows == 1) {
-        return *reinterpret_cast<const std::uint32_t*>(from);
-      }
+      if (has_words) return *reinterpret_cast<const std::uint32_t*>(from);
       return from[0] | from[1] << 8 | from[2] << 16 | std::uint32_t{from[3]} << 24;
     };
-    store_word(begin / 4 * 4 + 4 * word, offset, static_cast<std::int32_t>(piece.store.bytes), word_at);
+    for (std::uint32_t word = first; word < words; word += step) {
+      store_word(begin / 4 * 4 + 4 * word, static_cast<std::int32_t>(4 * word) - before,
+                 static_cast<std::int32_t>(piece.store.bytes), word_at);
+    }
   }
 }
 
-/// From the stage to global memory. All threads; the caller's barrier follows.
-template <std::uint32_t ElementBytes>
+/// From the stage to global memory. All workers; where a tile is not stored directly they meet once.
+template <std::uint32_t ElementBytes, class Meet>
 __device__ void store_transposed(const transpose_piece& piece, const unsigned char* stage, unsigned char* exchanged,
-                                 std::uint32_t element_bytes) {
+                                 std::uint32_t element_bytes, const Meet& meet) {
   constexpr bool may_have_blocks = ElementBytes != 0 && is_power_of_two<ElementBytes>();
   constexpr std::uint32_t side = may_have_blocks ? transpose_chunk / ElementBytes : 1;
   if constexpr (may_have_blocks) {
@@ -191,7 +195,7 @@ __device__ void store_transposed(const transpose_piece& piece, const unsigned ch
     }
   }
   if (!piece.has_blocks) exchange_elements<ElementBytes>(piece, stage, exchanged, element_bytes);
-  __syncthreads();
+  meet();
   store_exchanged<side>(piece, exchanged);
 }
 

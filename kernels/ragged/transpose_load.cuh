@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Loads one tile into shared memory by its route. All threads of the block call it; each arrives once on the stage's
-// barrier, whose phase completes when the tile is there.
+// Loads one tile into shared memory by its route. Through a map and by bulk copies the warp that finds the tiles does,
+// and the tile is there when the phase of the stage's barrier completes; otherwise the threads that store the tiles do,
+// and it is there when they have waited for their copies and met.
 
 #include "kernels/ragged/transpose_piece.cuh"
 
@@ -45,23 +46,20 @@ template <std::uint32_t Bytes>
 __device__ void load_row_ends(const transpose_piece& piece, unsigned char* stage) {
   const std::uint32_t whole = piece.load.bytes / Bytes * Bytes;
   if (whole == piece.load.bytes) return;
-  for (std::uint32_t row = threadIdx.x; row < piece.load.rows; row += blockDim.x) {
+  for (std::uint32_t row = threadIdx.x; row < piece.load.rows; row += transpose_workers) {
     const auto* const from = reinterpret_cast<const unsigned char*>(piece.source + row * piece.load.pitch);
     for (std::uint32_t i = whole; i < piece.load.bytes; ++i) stage[row * piece.stage.row_pitch + i] = from[i];
   }
 }
 
-/// Whole rows, a thread each.
+/// One warp. Rows, but for their last bytes.
 __device__ inline void load_bulk(const transpose_piece& piece, unsigned char* stage, device::tile_barrier& barrier) {
-  load_row_ends<transpose_chunk>(piece, stage);
+  const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t bytes = piece.load.bytes / transpose_chunk * transpose_chunk;
-  const std::uint32_t mine = threadIdx.x < piece.load.rows ? (piece.load.rows - 1 - threadIdx.x) / blockDim.x + 1 : 0;
-  if (bytes == 0 || mine == 0) {
-    barrier.arrive();
-    return;
-  }
-  barrier.arrive_expect(mine * bytes);
-  for (std::uint32_t row = threadIdx.x; row < piece.load.rows; row += blockDim.x) {
+  if (lane == 0) barrier.arrive_expect(piece.load.rows * bytes);
+  __syncwarp();
+  if (bytes == 0) return;
+  for (std::uint32_t row = lane; row < piece.load.rows; row += 32) {
     device::load_bytes(stage + row * piece.stage.row_pitch,
                        reinterpret_cast<const void*>(piece.source + row * piece.load.pitch), bytes, barrier);
   }
@@ -74,7 +72,7 @@ __device__ void load_async(const transpose_piece& piece, unsigned char* stage) {
   if (units == 0) return;
   const small_divisor by_units(units);
 #pragma unroll 4
-  for (std::uint32_t i = threadIdx.x; i < units * piece.load.rows; i += blockDim.x) {
+  for (std::uint32_t i = threadIdx.x; i < units * piece.load.rows; i += transpose_workers) {
     const std::uint32_t row = by_units.divide(i);
     const std::uint32_t at = (i - row * units) * Bytes;
     device::copy_async<Bytes>(stage + row * piece.stage.row_pitch + at,
@@ -117,12 +115,12 @@ __device__ void load_units(const transpose_piece& piece, unsigned char* stage, c
   const std::uint32_t units = (piece.load.bytes + sizeof(Unit) - 1) / sizeof(Unit);
   const std::uint32_t all = units * piece.load.rows;
   const small_divisor by_units(units);
-  for (std::uint32_t first = threadIdx.x; first < all; first += in_flight * blockDim.x) {
+  for (std::uint32_t first = threadIdx.x; first < all; first += in_flight * transpose_workers) {
     Unit values[in_flight];
     std::uint32_t places[in_flight];
 #pragma unroll
     for (std::uint32_t k = 0; k < in_flight; ++k) {
-      const std::uint32_t i = first + k * blockDim.x;
+      const std::uint32_t i = first + k * transpose_workers;
       if (i >= all) continue;
       const std::uint32_t row = by_units.divide(i);
       const std::uint32_t at = (i - row * units) * static_cast<std::uint32_t>(sizeof(Unit));
@@ -131,7 +129,31 @@ __device__ void load_units(const transpose_piece& piece, unsigned char* stage, c
     }
 #pragma unroll
     for (std::uint32_t k = 0; k < in_flight; ++k) {
-      if (first + k * blockDim.x < all) *reinterpret_cast<Unit*>(stage + places[k]) = values[k];
+      if (first + k * transpose_workers < all) *reinterpret_cast<Unit*>(stage + places[k]) = values[k];
+    }
+  }
+}
+
+inline constexpr std::uint32_t load_words_rows = 8;
+
+/// Rows at any address, a warp some of them at a time.
+__device__ inline void load_words(const transpose_piece& piece, unsigned char* stage) {
+  constexpr std::uint32_t in_flight = load_words_rows;
+  constexpr std::uint32_t step = transpose_workers / 32 * in_flight;
+  const std::uint32_t words = (piece.load.bytes + 3) / 4;
+  for (std::uint32_t first = threadIdx.x / 32 * in_flight; first < piece.load.rows; first += step) {
+    for (std::uint32_t word = threadIdx.x % 32; word < words; word += 32) {
+      std::uint32_t values[in_flight];
+#pragma unroll
+      for (std::uint32_t k = 0; k < in_flight; ++k) {
+        if (first + k >= piece.load.rows) continue;
+        values[k] = load_word(piece.source + (first + k) * piece.load.pitch, 4 * word, piece.load.bytes);
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < in_flight; ++k) {
+        if (first + k >= piece.load.rows) continue;
+        *reinterpret_cast<std::uint32_t*>(stage + (first + k) * piece.stage.row_pitch + 4 * word) = values[k];
+      }
     }
   }
 }
@@ -141,6 +163,9 @@ __device__ __noinline__ inline void load_plain(const transpose_piece& piece, uns
   if ((bits | piece.source | piece.load.bytes) % 16 == 0) {
     load_units<uint4>(piece, stage,
                       [](std::uint64_t row, std::uint32_t at) { return *reinterpret_cast<const uint4*>(row + at); });
+  } else if (piece.stage.row_pitch % 4 == 0 && piece.load.rows >= transpose_workers / 32 * load_words_rows &&
+             piece.load.bytes >= 64) {
+    load_words(piece, stage);
   } else if (piece.load.rows == 1 || piece.stage.row_pitch % 4 == 0) {
     load_units<std::uint32_t>(
         piece, stage, [&](std::uint64_t row, std::uint32_t at) { return load_word(row, at, piece.load.bytes); });

@@ -12,6 +12,9 @@
 namespace tmap::kernels {
 
 inline constexpr std::uint32_t transpose_chunk = 16;
+/// Threads of a block that store tiles: its first ones. One more warp finds them.
+inline constexpr std::uint32_t transpose_workers = 128;
+inline constexpr std::uint32_t transpose_worker_warps = transpose_workers / 32;
 
 /// Where byte `offset` of row `row` of a tile is in shared memory. Rows either follow each other, or stand in panels of
 /// 128 bytes as the copy engine leaves boxes side by side. `mask`: chunks of 16 bytes are exchanged by this much of the
@@ -60,26 +63,39 @@ __device__ constexpr bool is_power_of_two() {
   return (ElementBytes & (ElementBytes - 1)) == 0;
 }
 
-/// Coordinates of the tile's first element. Outer coordinates move both addresses.
-__device__ inline void place(transpose_piece& piece, const planned_tensor& tensor, const transpose_tile& tile,
-                             std::uint64_t within, std::uint32_t element_bytes) {
-  piece.source = tensor.source;
-  piece.destination = tensor.destination;
-  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    const std::uint64_t step = axis < 2 ? tile.dim[axis] : 1;
-    const std::uint64_t steps = (tensor.dim[axis] + step - 1) / step;
-    const std::uint64_t at = within % steps * step;
-    within /= steps;
-    piece.coordinates[axis] = static_cast<std::int32_t>(at);
-    const std::uint64_t source_stride = axis == 0 ? element_bytes : tensor.source_stride[axis - 1];
-    piece.source += at * source_stride;
-    if (axis >= 2) piece.destination += at * tensor.destination_stride[axis - 1];
-    if (axis == 0) piece.destination += at * tensor.destination_stride[0];
-    if (axis == 1) piece.destination += at * element_bytes;
-    const std::uint64_t left = tensor.dim[axis] - at;
-    if (axis == 0) piece.columns = static_cast<std::uint32_t>(left < step ? left : step);
-    if (axis == 1) piece.rows = static_cast<std::uint32_t>(left < step ? left : step);
+/// Coordinates of the first element of tile `within` of a tensor.
+struct tile_place {
+  std::uint64_t at[max_rank];
+
+  __device__ tile_place(const planned_tensor& tensor, const transpose_tile& tile, std::uint64_t within) {
+#pragma unroll
+    for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+      const std::uint64_t step = axis < 2 ? tile.dim[axis] : 1;
+      const std::uint64_t steps = (tensor.dim[axis] + step - 1) / step;
+      at[axis] = within == 0 ? 0 : within % steps * step;
+      within = within == 0 ? 0 : within / steps;
+    }
   }
+};
+
+/// Outer coordinates move both addresses.
+__device__ inline void place(transpose_piece& piece, const planned_tensor& tensor, const transpose_tile& tile,
+                             const tile_place& where, std::uint32_t element_bytes) {
+  const std::uint64_t column = where.at[0];
+  const std::uint64_t row = where.at[1];
+  piece.source = tensor.source + column * element_bytes + row * tensor.source_stride[0];
+  piece.destination = tensor.destination + row * element_bytes + column * tensor.destination_stride[0];
+#pragma unroll
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    piece.coordinates[axis] = static_cast<std::int32_t>(where.at[axis]);
+    if (axis < 2 || where.at[axis] == 0) continue;
+    piece.source += where.at[axis] * tensor.source_stride[axis - 1];
+    piece.destination += where.at[axis] * tensor.destination_stride[axis - 1];
+  }
+  const std::uint64_t columns_left = tensor.dim[0] - column;
+  const std::uint64_t rows_left = tensor.dim[1] - row;
+  piece.columns = columns_left < tile.dim[0] ? static_cast<std::uint32_t>(columns_left) : tile.dim[0];
+  piece.rows = rows_left < tile.dim[1] ? static_cast<std::uint32_t>(rows_left) : tile.dim[1];
 }
 
 /// Rows that follow each other without gaps, all inside the tile, are one.
@@ -121,7 +137,7 @@ __device__ void lay_out(transpose_piece& piece, const planned_tensor& tensor, co
   if (tensor.way == route::tensor_map) {
     piece.stage = {transpose_box_row_bytes, tile.dim[1] * transpose_box_row_bytes, 7};
   } else if (has_narrow_rows) {
-    piece.stage = {has_packed_rows ? piece.load.bytes / piece.rows : row_bytes, 128, 0};
+    piece.stage = {has_packed_rows ? piece.columns * element_bytes : row_bytes, 128, 0};
   } else {
     piece.stage = {whole_chunks(row_bytes) + transpose_chunk, 128, 0};
   }
@@ -130,7 +146,7 @@ __device__ void lay_out(transpose_piece& piece, const planned_tensor& tensor, co
   const bool has_packed_columns = has_narrow_columns && tensor.dim[1] <= tile.dim[1] &&
                                   tensor.destination_stride[0] == tensor.dim[1] * element_bytes;
   piece.store = run_of(piece.columns, piece.rows * element_bytes, piece.destination_pitch, has_packed_columns);
-  piece.exchanged = {has_packed_columns   ? piece.store.bytes / piece.columns
+  piece.exchanged = {has_packed_columns   ? piece.rows * element_bytes
                      : has_narrow_columns ? column_bytes
                                           : whole_chunks(column_bytes),
                      128, piece.has_blocks ? 7u : 0u};
