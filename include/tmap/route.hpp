@@ -52,7 +52,7 @@ enum class route_reason : std::uint32_t {
   best,                ///< nothing stood in the way of the route that measured fastest for such a tensor
   disabled_by_policy,  ///< the copy engine would have been chosen
   not_allowed,         ///< a faster route is not in `route_options::allowed`
-  misaligned,          ///< address, a stride or the row's bytes are no multiple of what a faster route needs
+  misaligned,          ///< address, a stride, the row or the element is no multiple of what a faster route needs
   too_small,           ///< below the size from which a faster route gains
   extent_too_large,    ///< a dim above 2^31 or a stride of 2^40 and more: no tensor map
 };
@@ -89,7 +89,8 @@ struct tensor_layout {
   std::uint64_t stride_bytes[max_rank - 1]{};  ///< [i] is the step of dimension i + 1
 };
 
-/// The route for one tensor.
+/// The route for one tensor that is read. (A destination also needs rows of whole 16 bytes for `tensor_map`.) Any bits
+/// are legal input; a rank above 5 counts as 5.
 TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_layout& tensor, const route_options& options = {});
 /// The same for the tensor that a map would describe.
 TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_spec& spec, const route_options& options = {});

@@ -216,7 +216,7 @@ struct planned_patch {
 
   __device__ map_patch operator()(std::uint64_t i) const {
     const bool takes = (takers >> (i % lanes) & 1) != 0;
-    const planned_tensor& tensor = finish.results.tensors[i * finish.records];
+    const planned_tensor& tensor = finish.results.tensors[takes ? i * finish.records : 0];
     map_patch patch{};
     patch.global_address = reinterpret_cast<std::uint64_t>(&plan_page);
     if (takes) patch.global_address = is_destination ? tensor.destination : tensor.source;
