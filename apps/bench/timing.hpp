@@ -68,20 +68,19 @@ class timer {
   /// By events around what one call enqueues on the idle stream. Where that takes the GPU less time than the host needs
   /// to enqueue it, the host's time is in it.
   template <class Enqueue>
-  double stream_microseconds(const Enqueue& enqueue) const {
-    return median_of(201, [&] { return between_events([&] { enqueue(stream_); }); });
+  double stream_microseconds(const Enqueue& enqueue, int repeats = 201) const {
+    return median_of(repeats, [&] { return between_events([&] { enqueue(stream_); }); });
   }
 
   /// One of a hundred in a row: events around a graph that holds them all.
   template <class Enqueue>
-  double graph_microseconds(const Enqueue& enqueue) const {
-    constexpr int chain = 100;
+  double graph_microseconds(const Enqueue& enqueue, int chain = 100, int repeats = 25) const {
     const captured_graph graph(stream_, enqueue, chain);
     cudaGraphExec_t executable = nullptr;
     require(cudaGraphInstantiate(&executable, graph.get(), 0));
     require(cudaGraphUpload(executable, stream_));
-    const double time =
-        median_of(25, [&] { return between_events([&] { require(cudaGraphLaunch(executable, stream_)); }) / chain; });
+    const double time = median_of(
+        repeats, [&] { return between_events([&] { require(cudaGraphLaunch(executable, stream_)); }) / chain; });
     require(cudaGraphExecDestroy(executable));
     return time;
   }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a ragged operation stands beside (CUB's batched copy, the runtime's) and how its result is checked.
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "apps/bench/ragged_batch.hpp"
+
+namespace tmap::bench {
+
+/// Every 8 bytes another number.
+void fill_with_noise(const device_array<unsigned char>& memory);
+/// Every 4 bytes a float of [-1, 1).
+void fill_with_floats(const device_array<unsigned char>& memory);
+
+/// Elements of `destination` that are not those of `source`. `is_swapped`: dims 0 and 1 of the destination are those of
+/// the source exchanged. The smaller dims count.
+std::uint64_t count_differences(const tensor_columns& source, const tensor_columns& destination, bool is_swapped);
+
+/// `cub::DeviceMemcpy::Batched`, a buffer a row; contiguous tensors are one row.
+class cub_batched_copy {
+ public:
+  cub_batched_copy(const device_batch& source, const device_batch& destination);
+  void enqueue(cudaStream_t stream) const;
+
+ private:
+  device_array<void*> from_;
+  device_array<void*> to_;
+  device_array<std::uint32_t> bytes_;
+  device_array<unsigned char> scratch_;
+};
+
+}  // namespace tmap::bench

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations that compute: saxpy, max pooling, cast, sums of rows.
+#include <string>
+#include <vector>
+
+#include "apps/bench/ragged_batch.hpp"
+#include "apps/bench/ragged_case.hpp"
+#include "apps/bench/ragged_peers.hpp"
+
+namespace tmap::bench {
+namespace {
+
+constexpr std::uint64_t elements_in_all = std::uint64_t{1} << 28;
+
+/// One of 2^28 elements, or 2,048 of 2^15 to 2^18 - 1, about as many.
+std::vector<placed_tensor> vectors(bool are_ragged) {
+  random_sizes random(3);
+  std::vector<placed_tensor> tensors(are_ragged ? 1820 : 1);
+  for (placed_tensor& tensor : tensors) {
+    tensor.dim[0] = are_ragged ? random.between(1 << 15, (1 << 18) - 1) : elements_in_all;
+  }
+  return tensors;
+}
+
+std::vector<placed_tensor> rows_of(std::uint64_t columns) {
+  std::vector<placed_tensor> tensors(256);
+  random_sizes random(4);
+  for (placed_tensor& tensor : tensors) {
+    tensor.dim[0] = columns;
+    tensor.dim[1] = random.between(1, 2 * elements_in_all / columns / tensors.size());
+  }
+  return tensors;
+}
+
+ragged_case unchecked(const std::string& name, const device_batch& batch, std::uint64_t bytes_moved, ragged_call call) {
+  return {name, batch.tensors().size(), batch.described().rank, bytes_moved, std::move(call), {}, {}};
+}
+
+void add_f32(ragged_table& table, double copy_rate, const char* shape, bool are_ragged) {
+  const device_batch x(vectors(are_ragged), 4, 1, {16, 0, 0});
+  const device_batch y(vectors(are_ragged), 4, 1, {16, 0, 0});
+  fill_with_floats(x.memory());
+  fill_with_floats(y.memory());
+  const ragged_goal saxpy_goal{text(0.95 * copy_rate, 0), 0.95 * copy_rate};
+  table.add(unchecked(fmt::format("saxpy, {}", shape), x, 3 * x.bytes(),
+                      [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
+                        return ragged::saxpy_async(0.5f, x.described(), y.described(), scratch, stream, with);
+                      }),
+            copy_rate, saxpy_goal);
+  const ragged_goal pool_goal{text(0.9 * copy_rate, 0), 0.9 * copy_rate};
+  table.add(unchecked(fmt::format("max_pool_1d, radius 15, {}", shape), x, 2 * x.bytes(),
+                      [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
+                        return ragged::max_pool_1d_async(x.described(), y.described(), 15, scratch, stream, with);
+                      }),
+            copy_rate, pool_goal);
+}
+
+void add_cast(ragged_table& table, double copy_rate) {
+  const device_batch wide(vectors(true), 4, 1, {16, 0, 0});
+  const device_batch narrow(vectors(true), 2, 1, {16, 0, 0});
+  fill_with_floats(wide.memory());
+  table.add(unchecked("cast f32 to bf16, ragged", wide, wide.bytes() + narrow.bytes(),
+                      [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
+                        const ragged::cast_values values{ragged::value_type::f32, ragged::value_type::bf16};
+                        return ragged::cast_async(wide.described(), narrow.described(), values, scratch, stream, with);
+                      }),
+            copy_rate, {"-", 0});
+}
+
+void add_sums(ragged_table& table, double copy_rate, std::uint64_t columns) {
+  std::vector<placed_tensor> tensors = rows_of(columns);
+  const device_batch source(tensors, 4, 2, {16, 0, 0});
+  for (placed_tensor& tensor : tensors) tensor.dim[0] = 1;
+  const device_batch sums(tensors, 4, 2, {16, 0, 0});
+  fill_with_floats(source.memory());
+  table.add(unchecked(fmt::format("reduce_rows sum f32, rows of {}", columns), source, source.bytes() + sums.bytes(),
+                      [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
+                        return ragged::reduce_rows_async(source.described(), ragged::value_type::f32,
+                                                         ragged::row_reduction::sum, sums.described(), scratch, stream,
+                                                         with);
+                      }),
+            copy_rate, {"-", 0});
+}
+
+}  // namespace
+
+void print_vectors(const ragged_meter& meter) {
+  const double copy_rate = meter.copy_rate(std::uint64_t{1} << 30);
+  ragged_table table("Vectors and rows", "cudaMemcpyAsync", meter);
+  add_f32(table, copy_rate, "2^28", false);
+  add_f32(table, copy_rate, "1,820 of 2^15 to 2^18", true);
+  add_cast(table, copy_rate);
+  add_sums(table, copy_rate, 1024);
+  table.print();
+}
+
+}  // namespace tmap::bench
