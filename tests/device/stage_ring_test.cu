@@ -211,6 +211,7 @@ class stage_ring : public gpu_test {
     spec.rank = 2;
     spec.global_dim[0] = spec.box_dim[0] = words;
     spec.global_dim[1] = most_tiles;
+    spec.box_dim[1] = 1;
     spec.global_stride_bytes[0] = tile_bytes;
     const auto map = encode(spec);
     ASSERT_TRUE(map.has_value()) << to_string(map.error());
