@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations that compute: saxpy, max pooling, cast, sums of rows.
+#include <fmt/format.h>
+
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/bench/ragged_batch.hpp"
 #include "apps/bench/ragged_case.hpp"
 #include "apps/bench/ragged_peers.hpp"
+#include "apps/bench/vector_peers.hpp"
 
 namespace tmap::bench {
 namespace {
@@ -82,6 +86,27 @@ void add_sums(ragged_table& table, double copy_rate, std::uint64_t columns) {
             copy_rate, {"-", 0});
 }
 
+/// What one would write by hand for one long vector.
+void print_by_hand(const ragged_meter& meter) {
+  constexpr std::uint32_t radius = 15;
+  const device_array<float> x(elements_in_all);
+  const device_array<float> y(elements_in_all);
+  x.fill(0);
+  y.fill(0);
+  const vector_pair vectors{x.get(), y.get(), elements_in_all};
+  const auto saxpy_rate = [&](void (*run)(const vector_pair&, float, cudaStream_t)) {
+    return text(meter.gigabytes(3 * x.bytes(), [&](cudaStream_t stream) { run(vectors, 0.5f, stream); }).graph, 0);
+  };
+  const auto pool_rate = [&](void (*run)(const vector_pair&, std::uint32_t, cudaStream_t)) {
+    return text(meter.gigabytes(2 * x.bytes(), [&](cudaStream_t stream) { run(vectors, radius, stream); }).graph, 0);
+  };
+  table by_hand("Kernels for one vector of 2^28", {"kernel", "saxpy", "max_pool_1d, radius 15"});
+  by_hand.add({"plain", saxpy_rate(plain_saxpy), pool_rate(naive_max_pool)});
+  by_hand.add({"LDGSTS pipeline", saxpy_rate(ldgsts_saxpy), pool_rate(ldgsts_max_pool)});
+  by_hand.add({"bulk pipeline", saxpy_rate(bulk_saxpy), pool_rate(bulk_max_pool)});
+  by_hand.print();
+}
+
 }  // namespace
 
 void print_vectors(const ragged_meter& meter) {
@@ -92,6 +117,7 @@ void print_vectors(const ragged_meter& meter) {
   add_cast(table, copy_rate);
   add_sums(table, copy_rate, 1024);
   table.print();
+  print_by_hand(meter);
 }
 
 }  // namespace tmap::bench

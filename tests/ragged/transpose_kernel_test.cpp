@@ -81,7 +81,13 @@ class planned_batch {
   }
 
   kernels::planned_work work() const {
-    return {device_tensors_->data(), device_ends_->data(), tensors_.size(), rule_, device_maps_->data()};
+    kernels::planned_work work{};
+    work.tensors = device_tensors_->data();
+    work.ends = device_ends_->data();
+    work.count = tensors_.size();
+    work.rule = rule_;
+    work.maps = device_maps_->data();
+    return work;
   }
   std::uint64_t mapped() const { return mapped_; }
 
