@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ragged/granule.cuh"
+#include "kernels/ragged/move_pipe.cuh"
+#include "kernels/ragged/piece_walk.cuh"
+#include "kernels/ragged_launch.hpp"
+
+namespace tmap::kernels {
+namespace {
+
+constexpr std::uint32_t block_warps = 16;
+constexpr std::uint32_t block_threads = 32 * block_warps;
+
+struct block_memory {
+  warp_stage_memory stages[block_warps];
+  warp_state warps[block_warps];
+  fill_granules fill;
+};
+
+/// One warp's part in an operation.
+struct move_worker {
+  const planned_work& work;
+  std::uint32_t element_bytes;
+  const fill_granules& fill;
+  move_pipe& pipe;
+
+  __device__ void move(const planned_tensor& tensor, std::uint64_t within) const {
+    if (tensor.way == route::tensor_map && tensor.source != 0) {
+      const tensor_map* const maps = work.maps + 2 * std::uint64_t{tensor.tensor};
+      return pipe.move_box(tensor, maps, work.rule, element_bytes, within);
+    }
+    visit_piece(tensor, work.rule, within, element_bytes, [&](const row_block& block) {
+      if (tensor.source == 0) {
+        fill_rows(block, fill, element_bytes, threadIdx.x % 32);
+      } else {
+        pipe.move(block, tensor.way);
+      }
+    });
+  }
+};
+
+// Of consecutive equal shares.
+__device__ std::uint64_t share_begin(std::uint64_t pieces, std::uint64_t worker, std::uint64_t workers) {
+  const std::uint64_t extra = pieces % workers;
+  return pieces / workers * worker + (worker < extra ? worker : extra);
+}
+
+__global__ void __launch_bounds__(block_threads, 1)
+    move_kernel(const __grid_constant__ planned_work work, std::uint32_t element_bytes,
+                const __grid_constant__ ragged::fill_value fill) {
+  extern __shared__ __align__(128) unsigned char dynamic[];
+  auto& memory = *reinterpret_cast<block_memory*>(dynamic);
+  memory.fill.write(fill.bytes, element_bytes);
+  __syncthreads();
+  const std::uint32_t warp = threadIdx.x / 32;
+  move_pipe pipe(memory.warps[warp], memory.stages[warp], work.rule.map_rank);
+  const move_worker worker{work, element_bytes, memory.fill, pipe};
+
+  cudaGridDependencySynchronize();
+  const std::uint64_t pieces = work.ends[work.count - 1];
+  const std::uint64_t workers = std::uint64_t{gridDim.x} * block_warps;
+  const std::uint64_t number = std::uint64_t{warp} * gridDim.x + blockIdx.x;
+  const std::uint64_t first = share_begin(pieces, number, workers);
+  const std::uint64_t last = share_begin(pieces, number + 1, workers);
+  if (first == last) return;
+  piece_walk walk(work, &memory.warps[warp].record);
+  walk.seek(first);
+  for (std::uint64_t g = first; g < last; ++g) {
+    walk.seek_ahead(g);
+    worker.move(walk.tensor(), walk.within(g));
+  }
+  pipe.drain();
+}
+
+}  // namespace
+
+piece_rule move_pieces(std::uint32_t element_bytes, std::uint32_t rank) {
+  piece_rule rule{};
+  rule.piece_elements = stage_bytes / element_bytes / granule_bytes * granule_bytes;
+  rule.map_rank = rank;
+  // Rows of 256 bytes, 16 of them: what a route by maps is for.
+  for (std::uint32_t axis = 0; axis < rank; ++axis) rule.box_dim[axis] = 1;
+  rule.box_dim[0] = 256 / element_bytes;
+  if (rank > 1) rule.box_dim[1] = 16;
+  return rule;
+}
+
+cudaError_t launch_move(const planned_work& work, std::uint32_t element_bytes, const ragged::fill_value& fill,
+                        const device_shape& device, cudaStream_t stream) {
+  const cudaError_t raised = cudaFuncSetAttribute(move_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(sizeof(block_memory)));
+  if (raised != cudaSuccess) return raised;
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = device.multiprocessors;
+  config.blockDim = block_threads;
+  config.dynamicSmemBytes = sizeof(block_memory);
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, move_kernel, work, element_bytes, fill);
+}
+
+}  // namespace tmap::kernels

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/launch.hpp"
+#include "kernels/ragged/granule.cuh"
+#include "kernels/ragged/move_pipe.cuh"
+#include "kernels/ragged_launch.hpp"
+
+#include <algorithm>
+
+namespace tmap::kernels {
+namespace {
+
+// Rows are moved without planning: both matrices are known on the host, so is the route of every row. A tensor map is
+// never used: on Hopper one copy through it moves a box of neighbouring rows, not rows by index.
+
+constexpr std::uint32_t block_warps = 16;
+constexpr std::uint32_t block_threads = 32 * block_warps;
+
+struct block_memory {
+  warp_stage_memory stages[block_warps];
+  warp_state warps[block_warps];
+};
+
+/// From here on a row keeps a warp busy; the lanes of a warp are spread over shorter ones.
+constexpr std::uint64_t long_row_bytes = 1024;
+
+struct row_work {
+  row_move move;
+  route way;
+  std::uint32_t unit;  ///< of the lanes' copies of short rows; 0 where rows are moved one by one
+};
+
+class row_mover {
+ public:
+  __device__ row_mover(const row_work& work, move_pipe& pipe) : work_(work), pipe_(pipe), lane_(threadIdx.x % 32) {}
+
+  /// Of the 32 index entries from `first` on, moves the rows that exist and reports those that do not.
+  __device__ void move_entries(std::uint64_t first) {
+    const std::uint64_t mine = first + lane_;
+    const bool is_entry = mine < work_.move.index.count;
+    const std::uint64_t row = is_entry ? named_row(mine) : 0;
+    const std::uint64_t other = is_entry ? mine : 0;
+    const bool exists = is_entry && row < indexed().rows;
+    report(mine, is_entry, exists);
+    const std::uint32_t all = __ballot_sync(~0u, exists);
+    if (work_.unit != 0) return move_short_rows(row, other, all);
+    for (std::uint32_t left = all; left != 0; left &= left - 1) {
+      const int lane = __ffs(static_cast<int>(left)) - 1;
+      move_row(__shfl_sync(~0u, row, lane), __shfl_sync(~0u, other, lane));
+    }
+  }
+
+ private:
+  __device__ const ragged::row_matrix& indexed() const {
+    return work_.move.scatters ? work_.move.destination : work_.move.source;
+  }
+
+  // Negative numbers become large ones.
+  __device__ std::uint64_t named_row(std::uint64_t entry) const {
+    const ragged::row_index& index = work_.move.index;
+    if (index.bytes == 8) return static_cast<const std::uint64_t*>(index.rows)[entry];
+    return static_cast<std::uint64_t>(std::int64_t{static_cast<const std::int32_t*>(index.rows)[entry]});
+  }
+
+  __device__ void report(std::uint64_t entry, bool is_entry, bool exists) const {
+    const bool is_bad = is_entry && !exists;
+    if (is_entry && work_.move.statuses != nullptr) {
+      work_.move.statuses[entry] = {is_bad ? static_cast<std::uint32_t>(ragged::fault::index) : 0};
+    }
+    const std::uint32_t bad = __ballot_sync(~0u, is_bad);
+    if (bad == 0 || work_.move.header == nullptr) return;
+    const std::uint32_t first = __reduce_min_sync(~0u, is_bad ? static_cast<std::uint32_t>(entry) : no_bad_map);
+    if (lane_ != 0) return;
+    atomicAdd(&work_.move.header->bad_count, __popc(bad));
+    atomicMin(&work_.move.header->first_bad, first);
+  }
+
+  __device__ void move_row(std::uint64_t indexed_row, std::uint64_t other_row) {
+    const row_move& move = work_.move;
+    const std::uint64_t from = move.scatters ? other_row : indexed_row;
+    const std::uint64_t to = move.scatters ? indexed_row : other_row;
+    row_block block{move.source.address + from * move.source.pitch_bytes,
+                    move.destination.address + to * move.destination.pitch_bytes,
+                    0,
+                    0,
+                    1,
+                    stage_bytes};
+    for (std::uint64_t left = move.source.row_bytes; left != 0; left -= block.bytes) {
+      if (left < stage_bytes) block.bytes = static_cast<std::uint32_t>(left);
+      pipe_.move(block, work_.way);
+      block.source += block.bytes;
+      block.destination += block.bytes;
+    }
+  }
+
+  __device__ void move_short_rows(std::uint64_t indexed_row, std::uint64_t other_row, std::uint32_t existing) const {
+    const row_move& move = work_.move;
+    const std::uint64_t from =
+        move.source.address + (move.scatters ? other_row : indexed_row) * move.source.pitch_bytes;
+    const std::uint64_t to =
+        move.destination.address + (move.scatters ? indexed_row : other_row) * move.destination.pitch_bytes;
+    switch (work_.unit) {
+      case 16: return move_lanes<uint4>(from, to, existing);
+      case 8: return move_lanes<uint2>(from, to, existing);
+      case 4: return move_lanes<std::uint32_t>(from, to, existing);
+      case 2: return move_lanes<std::uint16_t>(from, to, existing);
+      default: return move_lanes<std::uint8_t>(from, to, existing);
+    }
+  }
+
+  // Each lane brings a row's addresses.
+  template <class Unit>
+  __device__ void move_lanes(std::uint64_t from, std::uint64_t to, std::uint32_t existing) const {
+    constexpr std::uint32_t batch = 4;
+    const std::uint32_t per_row = static_cast<std::uint32_t>(work_.move.source.row_bytes / sizeof(Unit));
+    const small_divisor row_of(per_row);
+    for (std::uint32_t first = 0; first < per_row; first += batch) {
+      Unit values[batch];
+      std::uint64_t target[batch];  // 0: none
+#pragma unroll
+      for (std::uint32_t k = 0; k < batch; ++k) {
+        const std::uint32_t i = (first + k) * 32 + lane_;
+        const std::uint32_t row = row_of(i);
+        const std::uint32_t offset = (i - row * per_row) * static_cast<std::uint32_t>(sizeof(Unit));
+        const std::uint64_t source = __shfl_sync(~0u, from, static_cast<int>(row)) + offset;
+        const std::uint64_t destination = __shfl_sync(~0u, to, static_cast<int>(row)) + offset;
+        const bool exists = row < 32 && (existing >> (row % 32) & 1) != 0;
+        target[k] = exists ? destination : 0;
+        if (exists) values[k] = load_unit<Unit>(source);
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < batch; ++k) {
+        if (target[k] != 0) store_unit(target[k], values[k]);
+      }
+    }
+  }
+
+  const row_work& work_;
+  move_pipe& pipe_;
+  std::uint32_t lane_;
+};
+
+__global__ void __launch_bounds__(block_threads, 1) move_rows_kernel(const __grid_constant__ row_work work) {
+  extern __shared__ __align__(128) unsigned char dynamic[];
+  auto& memory = *reinterpret_cast<block_memory*>(dynamic);
+  const std::uint32_t warp = threadIdx.x / 32;
+  move_pipe pipe(memory.warps[warp], memory.stages[warp], 0);
+  row_mover mover(work, pipe);
+  cudaGridDependencySynchronize();
+  const std::uint64_t workers = std::uint64_t{gridDim.x} * block_warps;
+  const std::uint64_t number = std::uint64_t{warp} * gridDim.x + blockIdx.x;
+  for (std::uint64_t first = number * 32; first < work.move.index.count; first += workers * 32) {
+    mover.move_entries(first);
+  }
+  pipe.drain();
+}
+
+// By the row alone: rows by index do not follow each other, whatever their pitch.
+route route_of(const ragged::row_matrix& matrix, route_options options) {
+  options.allowed &= ~route_bit(route::tensor_map);
+  tensor_layout row{};
+  row.address = matrix.address | matrix.pitch_bytes;
+  row.element_bytes = 1;
+  row.rank = 1;
+  row.dim[0] = matrix.row_bytes;
+  return choose_route(row, options).way;
+}
+
+row_work plan_rows(const row_move& move) {
+  const route from = route_of(move.source, move.routes);
+  const route to = route_of(move.destination, move.routes);
+  row_work work{move, std::max(from, to), 0};
+  if (work.way != route::plain || move.source.row_bytes >= long_row_bytes) return work;
+  const std::uint64_t all = move.source.address | move.source.pitch_bytes | move.source.row_bytes |
+                            move.destination.address | move.destination.pitch_bytes | granule_bytes;
+  const auto unit = static_cast<std::uint32_t>(all & (0 - all));
+  if (unit >= 4 || move.source.row_bytes < least_shifted_row_bytes) work.unit = unit;
+  return work;
+}
+
+}  // namespace
+
+cudaError_t launch_move_rows(const row_move& move, const device_shape& device, cudaStream_t stream) {
+  if (move.header != nullptr) {
+    const cudaError_t reset = launch_header_reset(move.header, stream);
+    if (reset != cudaSuccess) return reset;
+  }
+  const cudaError_t raised = cudaFuncSetAttribute(move_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(sizeof(block_memory)));
+  if (raised != cudaSuccess) return raised;
+  const std::uint64_t blocks = (move.index.count + 32 * block_warps - 1) / (32 * block_warps);
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = static_cast<unsigned>(std::min<std::uint64_t>(blocks, device.multiprocessors));
+  config.blockDim = block_threads;
+  config.dynamicSmemBytes = sizeof(block_memory);
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, move_rows_kernel, plan_rows(move));
+}
+
+}  // namespace tmap::kernels
