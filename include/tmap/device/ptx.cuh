@@ -80,4 +80,12 @@ __device__ std::uint64_t createpolicy_fractional(float fraction) {
   return policy;
 }
 
+// max.NaN.f32 d, a, b;                                            PTX ISA 9.7.3.10, sm_80
+// NaN if either is; +0 is larger than -0.
+__device__ inline float max_nan(float a, float b) {
+  float larger;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+  return larger;
+}
+
 }  // namespace tmap::device::ptx

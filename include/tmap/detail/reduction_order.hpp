@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+
+#include <cstdint>
+
+// The order in which `reduce_rows` combines a row's elements: a function of the row's length alone, whoever computes
+// it. The row is cut into slices. Of a slice, 32 running values take every 32nd element each: value k those at places
+// k, k + 32, ... of the row, in order, beginning with the identity (-0 for sums, -infinity for maxima). Then value k is
+// combined with value k ^ 16, k ^ 8, k ^ 4, k ^ 2, k ^ 1, all at once each time. With more slices than one, their
+// results are combined in the same way, as if they were the elements of a row.
+
+namespace tmap::detail {
+
+inline constexpr std::uint64_t most_slices = 512;
+inline constexpr std::uint64_t slice_unit = 4096;
+inline constexpr std::uint64_t smallest_slice = 4 * slice_unit;
+
+constexpr TMAP_HOST_DEVICE std::uint64_t slice_elements(std::uint64_t length) {
+  if (length <= smallest_slice * most_slices) return smallest_slice;
+  const std::uint64_t each = (length + most_slices - 1) / most_slices;
+  return (each + slice_unit - 1) / slice_unit * slice_unit;
+}
+
+constexpr TMAP_HOST_DEVICE std::uint64_t slice_count(std::uint64_t length) {
+  return (length + slice_elements(length) - 1) / slice_elements(length);
+}
+
+}  // namespace tmap::detail

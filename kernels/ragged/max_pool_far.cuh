@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// max_pool_1d with windows too large for shared memory: longer than a piece. All windows of a piece then share a core,
+// [last column - radius, first column + radius]; what a window has besides is the end of the stretch before the core
+// and the beginning of the one behind it. Three launches, with the destination as their memory:
+//   1. the maximum of each whole piece of a row goes to the piece's first place in the destination;
+//   2. the core of each piece, from the maxima of the pieces inside it, to its second place;
+//   3. the windows.
+// The last piece of a row may be shorter: nobody relies on its maximum. Its one and only element, if it has no more, is
+// done with in step 2, for its window has nothing but the core.
+
+#include "kernels/ragged/segment_pipeline.cuh"
+#include "kernels/ragged/window_scan.cuh"
+
+#include <cstdint>
+
+namespace tmap::kernels {
+
+inline constexpr std::uint32_t far_piece = 512;
+
+namespace detail {
+
+inline constexpr std::uint32_t far_warps = 8;
+enum class far_step : std::uint32_t { maxima, cores, windows };
+
+struct far_arguments {
+  std::uint32_t radius;
+};
+
+/// A part of a row, clamped to it. `end` is behind the last.
+struct stretch {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+/// One row's part and the row itself.
+struct far_row {
+  const float* row;
+  float* out;
+  std::uint64_t first;
+  std::uint64_t length;
+  std::uint32_t columns;
+  std::uint32_t piece;  ///< columns of a whole piece
+  std::uint64_t radius;
+
+  __device__ bool is_alone() const { return columns == length; }
+  __device__ std::uint64_t clamp(std::uint64_t end) const { return end < length ? end : length; }
+  __device__ std::uint64_t back(std::uint64_t from, std::uint64_t steps) const {
+    return from < steps ? 0 : from - steps;
+  }
+
+  __device__ stretch core() const { return {back(first + columns - 1, radius), clamp(first + radius + 1)}; }
+  __device__ stretch before() const { return {back(first, radius), core().begin}; }
+  __device__ stretch behind() const { return {core().end, clamp(first + columns + radius)}; }
+};
+
+__device__ inline float largest_of_warp(float mine) {
+#pragma unroll
+  for (std::uint32_t distance = 16; distance != 0; distance /= 2) {
+    mine = device::ptx::max_nan(mine, __shfl_xor_sync(~0u, mine, distance));
+  }
+  return mine;
+}
+
+/// Of values at begin, begin + step, ...
+__device__ inline float largest(const float* values, std::uint64_t begin, std::uint64_t end, std::uint32_t step) {
+  float top = lowest();
+  const std::uint64_t lane = threadIdx.x % 32;
+#pragma unroll 4
+  for (std::uint64_t i = begin + lane * step; i < end; i += std::uint64_t{32} * step) {
+    top = device::ptx::max_nan(top, values[i]);
+  }
+  return top;
+}
+
+__device__ inline float core_from_pieces(const far_row& part) {
+  const stretch core = part.core();
+  const std::uint64_t first_whole = (core.begin + part.piece - 1) / part.piece * part.piece;
+  const std::uint64_t behind_whole = core.end / part.piece * part.piece;
+  if (first_whole >= behind_whole) return largest_of_warp(largest(part.row, core.begin, core.end, 1));
+  float top = largest(part.out, first_whole, behind_whole, part.piece);
+  top = device::ptx::max_nan(top, largest(part.row, core.begin, first_whole, 1));
+  return largest_of_warp(device::ptx::max_nan(top, largest(part.row, behind_whole, core.end, 1)));
+}
+
+__device__ inline void write_core(const far_row& part) {
+  if (part.is_alone()) return;
+  const float core = core_from_pieces(part);
+  if (threadIdx.x % 32 != 0) return;
+  part.out[part.first + (part.columns == 1 ? 0 : 1)] = core;
+}
+
+/// Output i: the core, what is before it from i's window on, what is behind it up to its end. `sides` has room for two
+/// pieces.
+__device__ inline void write_windows(const far_row& part, float* sides) {
+  if (part.columns == 1 && !part.is_alone()) return;
+  const stretch core = part.core();
+  const float common =
+      part.is_alone() ? largest_of_warp(largest(part.row, core.begin, core.end, 1)) : part.out[part.first + 1];
+  float* const prefix = sides + part.piece;
+  const stretch before = part.before();
+  const stretch behind = part.behind();
+  const auto before_count = static_cast<std::uint32_t>(before.end - before.begin);
+  const auto behind_count = static_cast<std::uint32_t>(behind.end - behind.begin);
+  for (std::uint32_t i = threadIdx.x % 32; i < before_count; i += 32) sides[i] = part.row[before.begin + i];
+  for (std::uint32_t i = threadIdx.x % 32; i < behind_count; i += 32) prefix[i] = part.row[behind.begin + i];
+  __syncwarp();
+  scan_together<-1>(sides + before_count - 1, sides + before_count - 1, before_count, common);
+  scan_together<1>(prefix, prefix, behind_count, common);
+  __syncwarp();
+  for (std::uint32_t i = threadIdx.x % 32; i < part.columns; i += 32) {
+    const std::uint64_t low = part.back(part.first + i, part.radius);
+    const std::uint64_t end = part.clamp(part.first + i + part.radius + 1);
+    float top = device::ptx::max_nan(common, common);
+    if (low < core.begin) top = device::ptx::max_nan(top, sides[low - before.begin]);
+    if (end > core.end) top = device::ptx::max_nan(top, prefix[end - 1 - core.end]);
+    part.out[part.first + i] = top;
+  }
+  __syncwarp();
+}
+
+template <far_step Step>
+__device__ void do_part(const far_row& part, float* sides) {
+  if constexpr (Step == far_step::maxima) {
+    if (part.is_alone() || part.columns < part.piece) return;
+    const float top = largest_of_warp(largest(part.row, part.first, part.first + part.columns, 1));
+    if (threadIdx.x % 32 == 0) part.out[part.first] = top;
+  } else if constexpr (Step == far_step::cores) {
+    write_core(part);
+  } else {
+    write_windows(part, sides);
+  }
+}
+
+template <far_step Step>
+__global__ void __launch_bounds__(far_warps * 32, 3)
+    far_kernel(const __grid_constant__ planned_work work, const __grid_constant__ far_arguments arguments) {
+  __shared__ planned_tensor records[far_warps];
+  __shared__ float sides[far_warps][2 * far_piece];
+  cudaGridDependencySynchronize();
+  const std::uint32_t warp = threadIdx.x / 32;
+  segment_walk walk(work, &records[warp], take_turns<far_warps>(work.ends[work.count - 1]),
+                    {sizeof(float), sizeof(float)});
+  segment s;
+  box_corner corner;
+  while (walk.next(s, corner)) {
+    for (std::uint32_t row = 0; row < s.rows; ++row) {
+      const std::uint64_t source = s.source + row * s.source_pitch - s.first * sizeof(float);
+      const std::uint64_t destination = s.destination + row * s.destination_pitch - s.first * sizeof(float);
+      const std::uint32_t piece = s.way == route::tensor_map ? work.rule.box_dim[0] : far_piece;
+      do_part<Step>({reinterpret_cast<const float*>(source), reinterpret_cast<float*>(destination), s.first, s.length,
+                     s.columns, piece, arguments.radius},
+                    sides[warp]);
+    }
+  }
+}
+
+}  // namespace detail
+
+inline cudaError_t launch_max_pool_far(const planned_work& work, std::uint32_t radius, const device_shape& device,
+                                       cudaStream_t stream) {
+  const detail::far_arguments arguments{radius};
+  constexpr std::uint32_t threads = detail::far_warps * 32;
+  const std::uint32_t blocks = device.multiprocessors * 4;
+  cudaError_t code =
+      launch_behind(detail::far_kernel<detail::far_step::maxima>, work, arguments, blocks, threads, 0, stream);
+  if (code != cudaSuccess) return code;
+  code = launch_behind(detail::far_kernel<detail::far_step::cores>, work, arguments, blocks, threads, 0, stream);
+  if (code != cudaSuccess) return code;
+  return launch_behind(detail::far_kernel<detail::far_step::windows>, work, arguments, blocks, threads, 0, stream);
+}
+
+}  // namespace tmap::kernels

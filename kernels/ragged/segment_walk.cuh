@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How the vector operations (cast, saxpy, max_pool_1d, reduce_rows) see planned work: a warp walks over segments, each
+// some rows of one tensor between two columns. Long rows come one at a time and are staged in shared memory, short ones
+// many at once and are worked on where they lie. On route `tensor_map` a segment is a box.
+
+#include "kernels/ragged/piece_walk.cuh"
+#include "kernels/ragged/planned_tensor.hpp"
+
+#include <cstdint>
+
+namespace tmap::kernels {
+
+/// Rows of fewer elements are not staged: one at a time they would leave most lanes idle.
+inline constexpr std::uint32_t staged_columns = 128;
+
+struct segment {
+  std::uint64_t source;  ///< address of the first row's first element here
+  std::uint64_t destination;
+  std::uint64_t source_pitch;
+  std::uint64_t destination_pitch;
+  std::uint64_t first;   ///< column of the row
+  std::uint64_t length;  ///< of the whole row, in elements
+  std::uint64_t piece;   ///< number of its piece, within all work
+  std::uint32_t columns;
+  std::uint32_t rows;
+  std::uint32_t tensor;  ///< as the caller counts
+  route way;
+  bool staged;
+};
+
+/// Of a box: where it begins.
+struct box_corner {
+  std::int32_t coordinates[max_rank];
+};
+
+/// Pieces first, first + step, ... below last.
+struct piece_steps {
+  std::uint64_t first;
+  std::uint64_t last;
+  std::uint64_t step;
+};
+
+struct element_sizes {
+  std::uint32_t source;
+  std::uint32_t destination;
+};
+
+/// The pieces that a row of more than one takes.
+__device__ inline std::uint64_t pieces_of_row(const planned_tensor& tensor, const piece_rule& rule) {
+  const std::uint64_t width = tensor.way == route::tensor_map ? rule.box_dim[0] : rule.piece_elements;
+  return tensor.dim[0] <= width ? 1 : detail::divide(tensor.dim[0] + width - 1, width);
+}
+
+/// All lanes make the same calls. `record` is shared memory of the warp's own.
+class segment_walk {
+ public:
+  __device__ segment_walk(const planned_work& work, planned_tensor* record, piece_steps steps, element_sizes sizes)
+      : walk_(work, record), rule_(work.rule), steps_(steps), sizes_(sizes) {}
+
+  /// The next segment; false when there is none left. `corner` is written for boxes only.
+  __device__ bool next(segment& out, box_corner& corner) {
+    if (rows_left_ == 0) {
+      if (steps_.first >= steps_.last) return false;
+      enter_piece(steps_.first);
+      steps_.first += steps_.step;
+    }
+    const planned_tensor& tensor = walk_.tensor();
+    out.length = tensor.dim[0];
+    out.piece = steps_.first - steps_.step;
+    out.tensor = tensor.tensor;
+    out.way = tensor.way;
+    if (tensor.way == route::tensor_map) {
+      cut_box(tensor, out, corner);
+    } else {
+      cut_rows(tensor, out);
+    }
+    return true;
+  }
+
+ private:
+  __device__ void enter_piece(std::uint64_t g) {
+    if (has_begun_) {
+      walk_.seek_ahead(g);
+    } else {
+      walk_.seek(g);
+    }
+    has_begun_ = true;
+    const planned_tensor& tensor = walk_.tensor();
+    within_ = walk_.within(g);
+    first_ = 0;
+    rows_left_ = 1;
+    if (tensor.way == route::tensor_map) return;
+    const std::uint64_t length = tensor.dim[0];
+    const std::uint64_t rows = tensor.dim[1] * tensor.dim[2] * tensor.dim[3] * tensor.dim[4];
+    if (length <= rule_.piece_elements) {
+      const std::uint32_t each = rule_.piece_elements / static_cast<std::uint32_t>(length);
+      row_ = within_ * each;
+      rows_left_ = rows - row_ < each ? static_cast<std::uint32_t>(rows - row_) : each;
+      return;
+    }
+    const std::uint64_t parts = pieces_of_row(tensor, rule_);
+    row_ = rows == 1 ? 0 : detail::divide(within_, parts);
+    first_ = (within_ - row_ * parts) * rule_.piece_elements;
+  }
+
+  __device__ void cut_rows(const planned_tensor& tensor, segment& out) {
+    const std::uint64_t left = tensor.dim[0] - first_;
+    out.first = first_;
+    out.columns = left < rule_.piece_elements ? static_cast<std::uint32_t>(left) : rule_.piece_elements;
+    out.staged = tensor.dim[0] >= staged_columns;
+    const std::uint32_t wanted = out.staged ? 1 : rows_left_;
+    out.source = tensor.source + first_ * sizes_.source;
+    out.destination = tensor.destination + first_ * sizes_.destination;
+    out.source_pitch = tensor.source_stride[0];
+    out.destination_pitch = tensor.destination_stride[0];
+    std::uint64_t outer = detail::divide(row_, tensor.dim[1]);
+    const std::uint64_t inner = row_ - outer * tensor.dim[1];
+    add(out, tensor, 0, inner);
+    for (std::uint32_t axis = 2; axis < max_rank && outer != 0; ++axis) {
+      const std::uint64_t above = detail::divide(outer, tensor.dim[axis]);
+      add(out, tensor, axis - 1, outer - above * tensor.dim[axis]);
+      outer = above;
+    }
+    const std::uint64_t here = tensor.dim[1] - inner;
+    out.rows = here < wanted ? static_cast<std::uint32_t>(here) : wanted;
+    row_ += out.rows;
+    rows_left_ -= out.rows;
+  }
+
+  __device__ void cut_box(const planned_tensor& tensor, segment& out, box_corner& corner) {
+    std::uint64_t within = within_;
+    out.source = tensor.source;
+    out.destination = tensor.destination;
+#pragma unroll
+    for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+      std::uint64_t at = 0;
+      if (axis < rule_.map_rank) {
+        const std::uint64_t boxes = detail::divide(tensor.dim[axis] + rule_.box_dim[axis] - 1, rule_.box_dim[axis]);
+        const std::uint64_t above = detail::divide(within, boxes);
+        at = (within - above * boxes) * rule_.box_dim[axis];
+        within = above;
+      }
+      corner.coordinates[axis] = static_cast<std::int32_t>(at);
+      if (axis == 0) {
+        out.source += at * sizes_.source;
+        out.destination += at * sizes_.destination;
+      } else {
+        add(out, tensor, axis - 1, at);
+      }
+    }
+    out.first = static_cast<std::uint32_t>(corner.coordinates[0]);
+    out.columns = smaller(tensor.dim[0] - out.first, rule_.box_dim[0]);
+    out.rows = rule_.map_rank == 1
+                   ? 1
+                   : smaller(tensor.dim[1] - static_cast<std::uint32_t>(corner.coordinates[1]), rule_.box_dim[1]);
+    out.source_pitch = tensor.source_stride[0];
+    out.destination_pitch = tensor.destination_stride[0];
+    out.staged = true;
+    rows_left_ = 0;
+  }
+
+  __device__ static std::uint32_t smaller(std::uint64_t a, std::uint32_t b) {
+    return a < b ? static_cast<std::uint32_t>(a) : b;
+  }
+
+  __device__ static void add(segment& out, const planned_tensor& tensor, std::uint32_t stride, std::uint64_t steps) {
+    out.source += steps * tensor.source_stride[stride];
+    out.destination += steps * tensor.destination_stride[stride];
+  }
+
+  piece_walk walk_;
+  const piece_rule& rule_;
+  piece_steps steps_;
+  element_sizes sizes_;
+  std::uint64_t within_{};
+  std::uint64_t row_{};
+  std::uint64_t first_{};
+  std::uint32_t rows_left_{};
+  bool has_begun_{};
+};
+
+}  // namespace tmap::kernels
