@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows reduced on the host: exact cases by every route, and the order in which long rows are summed.
+#include <tmap/detail/reduction_order.hpp>
+#include <tmap/ragged_host.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "lib/simulator/ragged_values.hpp"
+#include "simulator/ragged_compute_case.hpp"
+
+namespace tmap::testing {
+namespace {
+
+class RaggedReduce : public RaggedCompute {};
+
+/// Sums of small whole numbers are exact in any order, maxima always.
+TEST_P(RaggedReduce, EveryTypeAndReduction) {
+  for (const value_type type : {value_type::f32, value_type::f16, value_type::bf16}) {
+    for (const auto reduction : {ragged::row_reduction::sum, ragged::row_reduction::max}) {
+      std::vector<extents> all = shapes();
+      host_batch source = laid_out(all, value_bytes(type));
+      for (extents& shape : all) shape.dim[0] = 1;
+      host_batch destination = laid_out(all, 4);
+      for (std::uint64_t i = 0; i < all.size(); ++i) {
+        for_each_element(source.tensors[i].shape, [&](const std::uint64_t* at) {
+          const float value = static_cast<float>(random_.below(9)) - 4;
+          simulator::store_value(type, value, reinterpret_cast<std::byte*>(source.element(i, at)));
+        });
+      }
+      host_batch expected = destination;
+      for (std::uint64_t i = 0; i < all.size(); ++i) {
+        if (source.tensors[i].shape.elements() == 0) continue;
+        for_each_element(all[i], [&](const std::uint64_t* at) {
+          float reduced = reduction == ragged::row_reduction::sum ? 0 : -100;
+          std::uint64_t place[max_rank];
+          std::copy_n(at, max_rank, place);
+          for (place[0] = 0; place[0] < source.tensors[i].shape.dim[0]; ++place[0]) {
+            const auto* const read = reinterpret_cast<const std::byte*>(source.element(i, place));
+            const float value = simulator::load_value(type, read);
+            reduced = reduction == ragged::row_reduction::sum ? reduced + value : std::max(reduced, value);
+          }
+          std::memcpy(expected.element(i, at), &reduced, sizeof reduced);
+        });
+      }
+      host_side from{source, source_form::array};
+      host_side to{destination, source_form::array};
+      ASSERT_TRUE(on_host::reduce_rows(from.described, type, reduction, to.described, pinned()));
+      expect_bytes(expected.bytes, destination.bytes);
+    }
+  }
+}
+
+TEST(RaggedReduceOrder, LongRowsInTheirOrder) {
+  const std::uint64_t length = 3 * tmap::detail::smallest_slice + 77;
+  random_source random{11};
+  host_batch source = lay_out(random, {extents{{length, 1, 1, 1, 1}}}, 1, 4, source_form::array);
+  host_batch sum = lay_out(random, {extents{{1, 1, 1, 1, 1}}}, 1, 4, source_form::array);
+  make_floats(random, source, 1'000'000'000);
+  const auto value = [&](std::uint64_t i) { return f32_of(source, 0, std::array<std::uint64_t, 5>{i}.data()); };
+  float slices[4];
+  for (std::uint64_t slice = 0; slice < 4; ++slice) {
+    float lanes[32];
+    for (std::uint64_t lane = 0; lane < 32; ++lane) {
+      lanes[lane] = -0.0f;
+      const std::uint64_t begin = slice * tmap::detail::smallest_slice;
+      for (std::uint64_t i = begin + lane; i < std::min(begin + tmap::detail::smallest_slice, length); i += 32) {
+        lanes[lane] += value(i);
+      }
+    }
+    for (int half = 16; half > 0; half /= 2) {
+      for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+    }
+    slices[slice] = lanes[0];
+  }
+  const float expected = (slices[0] + slices[2]) + (slices[1] + slices[3]);
+  host_side from{source, source_form::array};
+  host_side to{sum, source_form::array};
+  ASSERT_TRUE(on_host::reduce_rows(from.described, value_type::f32, ragged::row_reduction::sum, to.described));
+  EXPECT_EQ(f32_of(sum, 0, extents{{0, 0, 0, 0, 0}}.dim), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, RaggedReduce, every_compute_case(), compute_case_name);
+
+}  // namespace
+}  // namespace tmap::testing
