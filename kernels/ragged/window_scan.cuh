@@ -69,6 +69,10 @@ __device__ float scan_together(const float* from, float* to, std::uint32_t count
 /// its end. `block` is odd, so that lanes a block apart meet in no bank.
 __device__ inline void scan_blocks(float* x, float* prefix, std::uint32_t count, std::uint32_t block) {
   constexpr std::uint32_t longest_of_a_lane = 64;
+  if (block == 1) {
+    for (std::uint32_t i = threadIdx.x % 32; i < count; i += 32) prefix[i] = x[i];
+    return;
+  }
   if (block <= longest_of_a_lane) {
     for (std::uint32_t begin = threadIdx.x % 32 * block; begin < count; begin += 32 * block) {
       const std::uint32_t here = count - begin < block ? count - begin : block;

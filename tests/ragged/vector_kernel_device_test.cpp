@@ -50,6 +50,15 @@ class VectorKernel : public gpu_test {
     }
   }
 
+  /// Tensors that each route has moved so far.
+  std::uint32_t moved[route_count]{};
+  void count_routes(const vector_work& work) {
+    for (std::uint32_t i = 0; i < route_count; ++i) moved[i] += work.of_route(static_cast<route>(i));
+  }
+  void expect_all_routes() const {
+    for (std::uint32_t i = 0; i < route_count; ++i) EXPECT_GT(moved[i], 0u) << name(static_cast<route>(i));
+  }
+
   std::vector<extents> shapes(std::uint32_t rank) { return random_shapes(random, {rank, 120, 12000, false, 9}); }
 };
 
@@ -61,6 +70,7 @@ TEST_F(VectorKernel, Saxpy) {
         fill_floats(both.source);
         fill_floats(both.destination);
         const vector_work work(both, kernels::saxpy_pieces(rank), way);
+        count_routes(work);
         TMAP_ASSERT_CUDA(kernels::launch_saxpy(work.work(), 1.7f, this_device(), nullptr));
         reference::saxpy(1.7f, both.source, both.destination);
         SCOPED_TRACE(::testing::Message() << "rank " << rank << " route " << (way ? name(*way) : "mixed"));
@@ -69,6 +79,7 @@ TEST_F(VectorKernel, Saxpy) {
       }
     }
   }
+  expect_all_routes();
 }
 
 TEST_F(VectorKernel, MaxPool) {
@@ -78,6 +89,7 @@ TEST_F(VectorKernel, MaxPool) {
       vector_sides both = sides(rank == 1 ? lengths(1 << 16) : shapes(rank), rank, 4, 4);
       fill_floats(both.source);
       const vector_work work(both, kernels::max_pool_pieces(radius, rank), way);
+      count_routes(work);
       TMAP_ASSERT_CUDA(kernels::launch_max_pool_1d(work.work(), radius, this_device(), nullptr));
       reference::max_pool(radius, both.source, both.destination);
       SCOPED_TRACE(::testing::Message() << "radius " << radius << " rank " << rank << " route "
@@ -86,6 +98,7 @@ TEST_F(VectorKernel, MaxPool) {
       if (HasFailure()) return;
     }
   }
+  expect_all_routes();
 }
 
 TEST_F(VectorKernel, ReduceRows) {
@@ -96,6 +109,7 @@ TEST_F(VectorKernel, ReduceRows) {
         vector_sides both = sides(rank == 1 ? lengths(1 << 18) : shapes(rank), rank, value_bytes(type), 4, true);
         if (type == value_type::f32) fill_floats(both.source);
         const vector_work work(both, kernels::reduce_pieces(type, rank), way);
+        count_routes(work);
         TMAP_ASSERT_CUDA(kernels::launch_reduce_rows(work.work(), type, reduction, this_device(), nullptr));
         reference::reduce_rows(type, reduction, both.source, both.destination);
         SCOPED_TRACE(::testing::Message() << "type " << static_cast<int>(type) << " rank " << rank << " route "
@@ -105,6 +119,7 @@ TEST_F(VectorKernel, ReduceRows) {
       }
     }
   }
+  expect_all_routes();
 }
 
 /// One row that many warps share has the same sum as when one warp has it all.
@@ -150,6 +165,7 @@ TEST_F(VectorKernel, Cast) {
       if (!scales.empty()) values.scales = device_scales.data();
       if (!shifts.empty()) values.shifts = device_shifts.data();
       const vector_work work(both, kernels::cast_pieces(values, rank), way);
+      count_routes(work);
       TMAP_ASSERT_CUDA(kernels::launch_cast(work.work(), values, this_device(), nullptr));
       reference::cast(values, both.source, both.destination, scales, shifts);
       SCOPED_TRACE(::testing::Message() << "from " << pair / 6 << " to " << pair % 6 << " rank " << rank << " route "
@@ -158,6 +174,7 @@ TEST_F(VectorKernel, Cast) {
       if (HasFailure()) return;
     }
   }
+  expect_all_routes();
 }
 
 }  // namespace
