@@ -52,7 +52,7 @@ class cluster_queue {
   __device__ std::uint32_t take_warp() {
     if (leads_) send();
     const std::uint32_t slot = reads_.stage();
-    wait_sent(mailbox_.full[slot], reads_.parity());
+    mailbox_.full[slot].wait_cluster(reads_.parity());
     const std::uint32_t item = mailbox_.item[slot];
     if (item == no_item) return no_item;
     __syncwarp();
@@ -83,12 +83,6 @@ class cluster_queue {
     if (is_first_) mailbox_.full[slot].arrive_expect(sizeof(std::uint32_t));
     std::uint64_t* const empty = remote_barrier(0, mailbox_.empty[slot]).word();
     ptx::mbarrier_arrive(ptx::sem_relaxed, ptx::scope_cluster, ptx::space_cluster, empty);
-  }
-
-  static __device__ void wait_sent(tile_barrier& full, std::uint32_t parity) {
-    namespace ptx = cuda::ptx;
-    while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, full.word(), parity)) {
-    }
   }
 
   static __device__ void wait_read(tile_barrier& empty, std::uint32_t parity) {

@@ -7,8 +7,7 @@
 //
 // When it is worth it (H200; docs/measurements/ragged.md, "Distribution"):
 // - Equal tiles: hardly ever. Static shares are as fast; a queue of single tiles costs 8 % at 16 KiB and a third at
-//   4 KiB a tile, as a block takes one tile an answer of the counter; a queue of runs costs 1 to 6 % or gains up to 5
-//   %.
+//   4 KiB a tile, as a block takes one tile an answer of the counter; a queue of runs costs 6 % at most.
 // - Unequal tiles: always more than consecutive shares where the slow tiles lie together, which took four times as
 //   long. Interleaved shares did as well as the queue; a queue of runs gained 4 % where slow tiles were scattered.
 //   Where neighbours are slow together keep runs short, or put them first: the run taken last is the tail.
