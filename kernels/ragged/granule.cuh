@@ -42,6 +42,13 @@ struct row_cut {
   std::uint32_t tail;
   std::uint32_t shift;
 
+  /// In one word, for another lane; granules are fewer than 2^16.
+  __device__ std::uint32_t packed() const { return granules << 16 | shift << 8 | head; }
+  __device__ row_cut(std::uint32_t packed, std::uint32_t bytes)
+      : head(packed & 0xff),
+        granules(packed >> 16),
+        tail(bytes - head - granules * granule_bytes),
+        shift(packed >> 8 & 0xff) {}
   __device__ row_cut(std::uint64_t destination, std::uint64_t source, std::uint32_t bytes) {
     const std::uint32_t to_aligned = (0u - static_cast<std::uint32_t>(destination)) % granule_bytes;
     head = to_aligned < bytes ? to_aligned : bytes;
@@ -130,23 +137,37 @@ __device__ void move_units(const row_block& block, std::uint32_t lane) {
   }
 }
 
-/// The ends of each row (`row_cut`), by all lanes.
-__device__ inline void move_edges(const row_block& block, std::uint32_t lane) {
-  constexpr std::uint32_t batch = 4;
-#pragma unroll 1
-  for (std::uint32_t first = 0; first < block.rows; first += batch) {
-    edge_bytes edges[batch];
-#pragma unroll
-    for (std::uint32_t k = 0; k < batch; ++k) {
-      const std::uint64_t source = block.source + (first + k) * block.source_pitch;
-      const std::uint64_t destination = block.destination + (first + k) * block.destination_pitch;
-      const row_cut cut(destination, source, block.bytes);
-      if (first + k < block.rows) edges[k].load(destination, source, block.bytes, cut, lane);
-    }
-#pragma unroll
-    for (std::uint32_t k = 0; k < batch; ++k) edges[k].store();
-  }
+/// The cut of row `lane` of at most 32 rows, packed.
+__device__ inline std::uint32_t cut_of_lane(const row_block& block, std::uint32_t lane) {
+  return row_cut(block.destination + lane * block.destination_pitch, block.source + lane * block.source_pitch,
+                 block.bytes)
+      .packed();
 }
+
+/// The ends of a few rows.
+class edge_batch {
+ public:
+  static constexpr std::uint32_t rows = 3;
+
+  /// `cuts`: each lane's `cut_of_lane`.
+  __device__ void load(const row_block& block, std::uint32_t first, std::uint32_t cuts, std::uint32_t lane) {
+#pragma unroll
+    for (std::uint32_t k = 0; k < rows; ++k) {
+      const std::uint32_t row = first + k;
+      const row_cut cut(__shfl_sync(~0u, cuts, static_cast<int>(row)), block.bytes);
+      if (row >= block.rows) break;
+      edges_[k].load(block.destination + row * block.destination_pitch, block.source + row * block.source_pitch,
+                     block.bytes, cut, lane);
+    }
+  }
+  __device__ void store() const {
+#pragma unroll
+    for (const edge_bytes& edges : edges_) edges.store();
+  }
+
+ private:
+  edge_bytes edges_[rows];
+};
 
 /// The largest power of two, at most 16, that divides all addresses, pitches and bytes of the rows.
 __device__ inline std::uint32_t common_alignment(const row_block& block) {

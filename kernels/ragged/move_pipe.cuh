@@ -101,7 +101,16 @@ class move_pipe {
     const std::uint32_t unit = common_alignment(block);
     const bool is_short = block.bytes < least_shifted_row_bytes;
     if (unit == 16 || (unit >= 4 && (way == route::ldgsts || is_short))) return move_units_async(block, unit);
-    if (!is_short) return move_shifted(block);
+    if (!is_short) {
+      const std::uint32_t rows = block.rows;
+      for (std::uint32_t first = 0; first < rows; first += 32) {
+        block.rows = rows - first < 32 ? rows - first : 32;
+        move_shifted(block);
+        block.source += 32 * block.source_pitch;
+        block.destination += 32 * block.destination_pitch;
+      }
+      return;
+    }
     if (unit == 2) return move_units<std::uint16_t>(block, lane_);
     move_units<std::uint8_t>(block, lane_);
   }
@@ -176,27 +185,41 @@ class move_pipe {
     end_load();
   }
 
-  // Any alignment. The ends of the rows are moved at once.
+  // At most 32 rows of any alignment. Their ends go straight, those of the first rows while an older stage is stored.
   __device__ void move_shifted(const row_block& block) {
     const std::uint32_t stage = begin_load();
     if (lane_ == 0) give_order(stage, stage_content::source_rows, block, 0);
+    const std::uint32_t cuts = cut_of_lane(block, lane_);
+    load_shifted(block, stage, cuts);
+    device::commit_copies();
+#pragma unroll 1
+    for (std::uint32_t row = edge_batch::rows; row < block.rows; row += edge_batch::rows) {
+      edge_batch edges;
+      edges.load(block, row, cuts, lane_);
+      edges.store();
+    }
+    edge_batch edges;
+    edges.load(block, 0, cuts, lane_);
+    end_load_committed();
+    edges.store();
+  }
+  __device__ void load_shifted(const row_block& block, std::uint32_t stage, std::uint32_t cuts) {
     const std::uint32_t per_row = block.bytes / granule_bytes;
+    const std::uint32_t all = block.rows * per_row;
     const small_divisor row_of(per_row);
 #pragma unroll 2
-    for (std::uint32_t i = lane_; i < block.rows * per_row; i += 32) {
+    for (std::uint32_t first = 0; first < all; first += 32) {
+      const std::uint32_t i = first + lane_;
       const std::uint32_t row = row_of(i);
       const std::uint32_t at = i - row * per_row;
-      const std::uint64_t source = block.source + row * block.source_pitch;
-      const row_cut cut(block.destination + row * block.destination_pitch, source, block.bytes);
-      const std::uint64_t from = source + cut.head - cut.shift + at * granule_bytes;
-      if (at < cut.granules + (cut.shift != 0 && cut.granules != 0 ? 1 : 0)) {
+      const row_cut cut(__shfl_sync(~0u, cuts, static_cast<int>(row)), block.bytes);
+      const std::uint64_t from = block.source + row * block.source_pitch + (cut.head - cut.shift + at * granule_bytes);
+      const bool has_two = cut.shift != 0 && cut.granules != 0;
+      if (i < all && at < cut.granules + (has_two ? 1 : 0)) {
         device::copy_async<granule_bytes>(memory_.bytes[stage] + i * granule_bytes,
                                           reinterpret_cast<const void*>(from));
       }
     }
-    device::commit_copies();
-    move_edges(block, lane_);
-    end_load_committed();
   }
 
   __device__ void enter_maps(const tensor_map* maps, std::uint32_t stage) {
@@ -253,19 +276,22 @@ class move_pipe {
     }
   }
   __device__ void store_shifted(const row_block& block, const unsigned char* bytes) {
+    const std::uint32_t cuts = cut_of_lane(block, lane_);
     const std::uint32_t per_row = block.bytes / granule_bytes;
+    const std::uint32_t all = block.rows * per_row;
     const small_divisor row_of(per_row);
     const auto* const granules = reinterpret_cast<const uint4*>(bytes);
 #pragma unroll 2
-    for (std::uint32_t i = lane_; i < block.rows * per_row; i += 32) {
+    for (std::uint32_t first = 0; first < all; first += 32) {
+      const std::uint32_t i = first + lane_;
       const std::uint32_t row = row_of(i);
       const std::uint32_t at = i - row * per_row;
-      const std::uint64_t destination = block.destination + row * block.destination_pitch;
-      const row_cut cut(destination, block.source + row * block.source_pitch, block.bytes);
-      if (at >= cut.granules) continue;
+      const row_cut cut(__shfl_sync(~0u, cuts, static_cast<int>(row)), block.bytes);
+      if (i >= all || at >= cut.granules) continue;
       const uint4 low = granules[i];
       const uint4 high = cut.shift == 0 ? low : granules[i + 1];
-      store_unit(destination + cut.head + at * granule_bytes, shifted(low, high, cut.shift));
+      store_unit(block.destination + row * block.destination_pitch + (cut.head + at * granule_bytes),
+                 shifted(low, high, cut.shift));
     }
   }
   __device__ void store_bulk(const row_block& block, const unsigned char* bytes) {
