@@ -46,12 +46,13 @@ struct multicast_use {
     }
     device::sync_cluster();
     if (threadIdx.x == 0 && device::block_of_cluster() == issuer) {
+      pause();
       const std::int32_t at[] = {0, static_cast<std::int32_t>(blockIdx.x / cluster * box_height)};
       device::load_tile_multicast(tile, map, at, barrier, blocks);
     }
-    if (receives) barrier.wait_cluster(0);
+    if (receives) barrier.wait_cluster(0), take_image(tile, images);
     device::sync_cluster();
-    take_image(tile, images);
+    if (!receives) take_image(tile, images);
   }
 };
 
@@ -93,13 +94,14 @@ __global__ void send(std::uint32_t count, unsigned char* images) {
   if (threadIdx.x == 0) barrier.init(1), device::fence_barrier_init(), barrier.arrive_expect(count);
   device::sync_cluster();
   if (threadIdx.x == 0) {
+    if (device::block_of_cluster() == 0) pause();
     const std::uint32_t to = (device::block_of_cluster() + 2) % device::blocks_of_cluster();
     device::send_bytes(device::shared_of_block(to, shared + sent_to), shared + sent_from, count,
                        device::remote_barrier(to, barrier));
   }
   barrier.wait_cluster(0);
-  device::sync_cluster();
   take_image(shared, images);
+  device::sync_cluster();
 }
 
 TEST_F(toolkit_cluster, bytes_sent_from_block_to_block) {
@@ -145,13 +147,14 @@ __global__ void store_values(unsigned char* images) {
   const auto count = static_cast<std::uint32_t>(blockDim.x * sizeof(T));
   if (threadIdx.x == 0) barrier.init(1), device::fence_barrier_init(), barrier.arrive_expect(count);
   device::sync_cluster();
+  if (device::block_of_cluster() == 0) pause();
   const std::uint32_t to = (device::block_of_cluster() + 1) % device::blocks_of_cluster();
   T* const mine = reinterpret_cast<T*>(shared + stored_at) + threadIdx.x;
   const T value = words_of_value<T>::make(blockIdx.x * blockDim.x + threadIdx.x);
   device::store_async(device::shared_of_block(to, mine), value, device::remote_barrier(to, barrier));
   barrier.wait_cluster(0);
-  device::sync_cluster();
   take_image(shared, images);
+  device::sync_cluster();
 }
 
 template <class T>
@@ -178,8 +181,10 @@ TEST_F(toolkit_cluster, values_stored_from_registers) {
 __global__ void arrive_remotely(std::uint32_t* result) {
   __shared__ std::uint32_t numbers[cluster * 64];
   __shared__ device::tile_barrier barrier;
+  for (std::uint32_t i = threadIdx.x; i < cluster * blockDim.x; i += blockDim.x) numbers[i] = ~0u;
   if (threadIdx.x == 0) barrier.init(cluster * blockDim.x), device::fence_barrier_init();
   device::sync_cluster();
+  if (device::block_of_cluster() != 0) pause();
   const std::uint32_t place = device::block_of_cluster() * blockDim.x + threadIdx.x;
   *device::shared_of_block(0, &numbers[place]) = blockIdx.x * blockDim.x + threadIdx.x;
   device::remote_barrier(0, barrier).arrive();
@@ -207,13 +212,14 @@ __global__ void announce_remotely(unsigned char* images) {
   if (threadIdx.x == 0) barrier.init(1), device::fence_barrier_init();
   device::sync_cluster();
   if (threadIdx.x == 0 && device::block_of_cluster() == cluster - 1) {
+    pause();
     device::remote_barrier first(0, barrier);
     first.arrive_expect(256);
     device::send_bytes(device::shared_of_block(0, shared + sent_to), shared + sent_from, 256, first);
   }
   if (device::block_of_cluster() == 0) barrier.wait_cluster(0);
-  device::sync_cluster();
   take_image(shared, images);
+  device::sync_cluster();
 }
 
 TEST_F(toolkit_cluster, bytes_announced_by_the_sender) {

@@ -16,12 +16,6 @@ constexpr std::uint32_t rows_between = 64;         // 16 KiB from one tile to th
 constexpr std::uint32_t tiles = 64;                // of which the odd ones are prefetched
 constexpr std::uint64_t much_memory = 256u << 20;  // more than L2 holds
 
-__device__ void pause() {
-  const std::uint64_t begin = cuda::ptx::get_sreg_globaltimer();
-  while (cuda::ptx::get_sreg_globaltimer() - begin < 50'000) {
-  }
-}
-
 /// Cycles from the start of each load until its bytes are there. One thread.
 template <class Prefetch, class Load>
 __device__ void time_loads(long long* cycles, const Prefetch& prefetch, const Load& load) {

@@ -9,6 +9,7 @@
 #include <tmap/map_service.hpp>
 
 #include <cuda_runtime.h>
+#include <cuda/ptx>
 
 #include <memory>
 #include <random>
@@ -39,6 +40,13 @@ __global__ void use_leased(const map_batch_ref maps, const Use use) {
 template <class Use>
 __global__ void use_written(const tensor_map* slot, const Use use) {
   use(device::acquire(slot, device::map_scope::sys));
+}
+
+/// 50 microseconds: whoever does not wait for this thread comes too early.
+__device__ inline void pause() {
+  const std::uint64_t begin = cuda::ptx::get_sreg_globaltimer();
+  while (cuda::ptx::get_sreg_globaltimer() - begin < 50'000) {
+  }
 }
 
 struct launch_shape {
