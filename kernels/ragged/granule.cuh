@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Bytes between any two addresses by ordinary loads and stores of a warp. A *granule* is 16 aligned bytes of the
-// destination: one lane loads the one or two aligned granules of the source that hold its bytes, shifts them into
-// place, and stores it. What is left at both ends of a row goes byte by byte, so that no byte outside a row is ever
-// read or written.
+// Bytes between any two addresses by the lanes of a warp. A *granule* is 16 aligned bytes of the destination: a lane
+// takes the one or two aligned granules of the source that hold its bytes, shifts them into place, and stores it. What
+// is left at both ends of a row goes byte by byte, so that no byte outside a row is ever read or written. Fills, too.
 
 #include "kernels/ragged/piece_walk.cuh"
 
