@@ -78,7 +78,14 @@ std::vector<batch_case> batch_cases() {
   narrow.box = {48, 3};
   plan_options wide = plenty();
   wide.swizzle = swizzle::bytes_64;
+  plan_options boxed = plenty();
+  boxed.box = {16, 2, 2};
   return {{"pictures", dtype::u8, {{4, 9, 3}, {7, 16, 3}, {1, 1, 3}}, plenty()},
+          {"pictures_by_maps", dtype::u8, {{4, 9, 3}, {7, 16, 3}, {1, 1, 3}}, boxed},
+          {"odd_widths", dtype::u8, {{37, 501, 3}, {2, 333, 3}, {64, 7, 3}}, plenty()},
+          {"rows_of_one_byte", dtype::u8, {{700, 1}, {3, 1}, {1, 1}}, plenty()},
+          {"odd_pitches", dtype::f16, {{5, 7, 11}, {9, 3, 13}, {1, 1, 1}}, plenty()},
+          {"whole_rows", dtype::f32, {{5, 12}, {130, 300}, {1, 4}}, plenty()},
           {"rows", dtype::f16, {{5}, {1}, {300}, {77}}, plenty()},
           {"scalars", dtype::f64, {{}, {}, {3}}, plenty()},
           {"alike", dtype::i32, {{3, 4}, {3, 4}}, plenty()},

@@ -50,6 +50,19 @@ TEST_F(PadOnBothEngines, TwentyFourPictures) {
   EXPECT_EQ(compare(folder_ / "in", {"--crop", "224,224,3", "--box", "48,7", "--swizzle", "128"}), 24u);
 }
 
+TEST_F(PadOnBothEngines, RowsOfAnyPitch) {
+  std::filesystem::create_directory(folder_ / "in");
+  std::filesystem::create_directory(folder_ / "bytes");
+  for (std::uint32_t i = 0; i < 40; ++i) {
+    folder_.write("in/odd" + std::to_string(i) + ".png", sample_png(1 + i * 13 % 333, 1 + i * 29 % 90, i));
+    const std::size_t rows = 1 + i * 977 % 4000;
+    const std::string shape = "(" + std::to_string(rows) + ", 1)";
+    folder_.write("bytes/" + std::to_string(i) + ".npy", npy_of("|u1", shape, counting_bytes(rows, i)));
+  }
+  EXPECT_EQ(compare(folder_ / "in"), 40u) << "3-byte pixels, odd widths";
+  EXPECT_EQ(compare(folder_ / "bytes"), 40u) << "rows of 1 byte";
+}
+
 TEST_F(PadOnBothEngines, FiftyFiveTensorsOfMixedTypes) {
   const std::string file = folder_.write("model.safetensors", mixed_safetensors());
   EXPECT_EQ(compare(file), 55u);

@@ -93,22 +93,40 @@ TEST(Plan, TwoPictures) {
   EXPECT_THAT(plan->shape, ElementsAre(7, 16, 3));
   EXPECT_EQ(plan->tile.rank, 2u);
   EXPECT_THAT(dims(plan->sources[0]), ElementsAre(27, 4));
-  EXPECT_THAT(strides(plan->sources[0]), ElementsAre(32));
-  EXPECT_TRUE(plan->repitched(0));
-  EXPECT_FALSE(plan->repitched(1));
-  EXPECT_EQ(plan->sources[1].global_address, 128u);
-  EXPECT_EQ(plan->source_bytes, 128u + 384u) << "7 rows of 48 bytes, to a multiple of 128";
+  EXPECT_FALSE(plan->by_maps);
+  EXPECT_THAT(strides(plan->sources[0]), ElementsAre(27)) << "as the file holds them";
+  EXPECT_FALSE(plan->repitched(0));
+  EXPECT_EQ(plan->sources[1].global_address, 112u) << "4 rows of 27 bytes, to a multiple of 16";
+  EXPECT_EQ(plan->source_bytes, 112u + 336u);
   EXPECT_THAT(dims(plan->destinations[0]), ElementsAre(48, 7));
+  EXPECT_EQ(plan->destination_bytes, plan->dense_bytes);
   EXPECT_EQ(plan->dense_bytes, 2u * 7 * 16 * 3);
   EXPECT_EQ(plan->valid_bytes, 4u * 9 * 3 + 7 * 16 * 3);
-  EXPECT_EQ(plan->tiles_per_tensor, 1u);
+}
+
+TEST(Plan, MapsForWholeRowsAndWhereTheyAreAskedFor) {
+  const auto whole = plan_all(dtype::u8, {{4, 16}, {7, 32}});
+  ASSERT_TRUE(whole) << whole.error();
+  EXPECT_TRUE(whole->by_maps);
+  EXPECT_EQ(whole->tiles_per_tensor, 1u);
+  EXPECT_TRUE(plan_all(dtype::u8, {{5}, {3}})->by_maps) << "single rows need no pitch";
+  plan_options asked;
+  asked.box = {16, 4};
+  const auto odd = plan_all(dtype::u8, {{4, 9, 3}, {7, 16, 3}}, asked);
+  ASSERT_TRUE(odd) << odd.error();
+  EXPECT_TRUE(odd->by_maps);
+  EXPECT_THAT(strides(odd->sources[0]), ElementsAre(32));
+  EXPECT_TRUE(odd->repitched(0));
+  EXPECT_FALSE(odd->repitched(1));
+  EXPECT_EQ(odd->sources[1].global_address, 128u);
+  EXPECT_EQ(odd->source_bytes, 128u + 384u) << "7 rows of 48 bytes, to a multiple of 128";
 }
 
 TEST(Plan, RankFiveAndMore) {
   const auto five = plan_all(dtype::f16, {{2, 3, 4, 5, 6}, {3, 4, 5, 6, 7}});
   ASSERT_TRUE(five) << five.error();
   EXPECT_THAT(dims(five->destinations[0]), ElementsAre(7, 6, 5, 4, 3));
-  EXPECT_THAT(strides(five->destinations[0]), ElementsAre(16, 96, 480, 1920));
+  EXPECT_THAT(strides(five->destinations[0]), ElementsAre(14, 84, 420, 1680));
   const auto seven = plan_all(dtype::f32, {{2, 9, 3, 4, 2, 5, 2}, {2, 9, 3, 6, 2, 8, 2}});
   ASSERT_TRUE(seven) << seven.error();
   EXPECT_THAT(dims(seven->sources[0]), ElementsAre(10, 8, 54)) << "5*2, 4*2, 2*9*3";

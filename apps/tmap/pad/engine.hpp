@@ -27,8 +27,9 @@ struct copy_times {
 
 enum class engine_request { automatic, gpu, simulator };
 
-/// What moves the tiles: a map per tensor and side, then box after box through them. Padding is what the engine reads
-/// outside a source; the destination is poisoned beforehand, so bytes that no store reached show.
+/// What moves the bytes. By maps: one per tensor and side, then box after box through them; padding is what the copy
+/// engine reads outside a source. Else by the ragged pad operation. The destination is poisoned beforehand, so bytes
+/// that no store reached show.
 struct engine {
   std::string name;    ///< "gpu" or "simulator"
   std::string device;  ///< the GPU and its driver, or empty
@@ -41,6 +42,10 @@ inline constexpr unsigned char poison = 0xA5;
 
 outcome<copy_times> copy_on_gpu(const copy_job& job);
 outcome<copy_times> copy_on_simulator(const copy_job& job);
+
+/// The jobs that do not go by maps.
+outcome<copy_times> pad_on_gpu(const copy_job& job);
+outcome<copy_times> pad_on_host(const copy_job& job);
 
 /// Name and driver of the GPU the current thread would use; fails when there is none that can run the job.
 outcome<std::string> usable_gpu();

@@ -173,6 +173,7 @@ outcome<std::string> usable_gpu() {
 }
 
 outcome<copy_times> copy_on_gpu(const copy_job& job) {
+  if (!job.plan.by_maps) return pad_on_gpu(job);
   const auto stream = timed_stream::create();
   if (!stream) return refusal{stream.error()};
   gpu_batch batch{job, *stream};

@@ -42,7 +42,8 @@ void add_options(CLI::App& pad, pad_request& request) {
          "Pictures (.png, .jpg), .npy arrays, .safetensors files, or folders of them (not folders inside those)")
       ->required();
   pad.add_option("--out", request.out, "Folder for the results")->required();
-  pad.add_option("--box", request.plan.box, "Extents of a tile, innermost first, in elements; missing ones are 1")
+  pad.add_option("--box", request.plan.box,
+                 "Extents of a tile, innermost first, in elements; missing ones are 1. All tensors then go by maps")
       ->delimiter(',')
       ->type_name("N,N,...")
       ->check(CLI::Range(1, 256));

@@ -124,10 +124,12 @@ class pad_run {
   }
 
   void describe(const finished_batch& batch, const shape_t& shape) const {
-    say("{}: {} {}, {:.1f} % filled, {} of {}, copied in {:.3f} ms ({:.1f} GB/s), every byte checked\n",
-        (request_.out / batch.file).string(), info(batch.plan.type).name, to_string(shape), 100 * batch.fill(),
-        counted(batch.tiles(), "tile"), box_text(batch.plan.tile), 1000 * batch.times.copy,
-        batch.gigabytes_per_second());
+    const std::string how = batch.plan.by_maps
+                                ? fmt::format("{} of {}", counted(batch.tiles(), "tile"), box_text(batch.plan.tile))
+                                : "rows of any pitch";
+    say("{}: {} {}, {:.1f} % filled, {}, copied in {:.3f} ms ({:.1f} GB/s), every byte checked\n",
+        (request_.out / batch.file).string(), info(batch.plan.type).name, to_string(shape), 100 * batch.fill(), how,
+        1000 * batch.times.copy, batch.gigabytes_per_second());
   }
 
   outcome<void> draw(const batch_plan& plan, std::span<const std::byte> dense) {

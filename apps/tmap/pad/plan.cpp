@@ -17,17 +17,24 @@ shape_t ranked(const tensor& t) {
   return t.shape.empty() ? shape_t{1} : t.shape;
 }
 
-/// Where one tensor lies in a buffer that holds many: pitched rows, beginning at a multiple of 128 bytes.
-tensor_spec lay_out(const tensor_spec& tile, const shape_t& extents, std::uint64_t& buffer_bytes) {
+/// What rows and tensors of a buffer begin at multiples of.
+struct spacing {
+  std::uint64_t row_bytes;
+  std::uint64_t tensor_bytes;
+};
+constexpr spacing of_maps{16, 128};
+
+/// Where one tensor lies in a buffer that holds many.
+tensor_spec lay_out(const tensor_spec& tile, const shape_t& extents, spacing apart, std::uint64_t& buffer_bytes) {
   tensor_spec spec = tile;
   spec.global_address = buffer_bytes;
-  std::uint64_t stride = round_up(element_bytes(tile.type, extents[0]), 16);
+  std::uint64_t stride = round_up(element_bytes(tile.type, extents[0]), apart.row_bytes);
   for (std::size_t axis = 0; axis < extents.size(); ++axis) {
     spec.global_dim[axis] = extents[axis];
     if (axis > 0) stride *= extents[axis];
     if (axis + 1 < extents.size()) spec.global_stride_bytes[axis] = stride;
   }
-  buffer_bytes += round_up(stride, 128);
+  buffer_bytes += round_up(stride, apart.tensor_bytes);
   return spec;
 }
 
@@ -49,7 +56,7 @@ outcome<void> check_tile(const tensor_spec& tile) {
   return refuse("a box that takes {} bytes of shared memory is too large (at most {})", size, most);
 }
 
-outcome<void> check_specs(const std::vector<tensor_spec>& specs) {
+outcome<void> check_maps(const std::vector<tensor_spec>& specs) {
   for (tensor_spec spec : specs) {
     spec.global_address += 4096;  // offsets begin at 0, which no allocation does
     if (broken_rules(spec).empty()) continue;
@@ -74,7 +81,7 @@ outcome<void> check_size(const batch_plan& plan, const plan_options& options, st
 /// Short rows grow to 16 bytes each, so what is really allocated can be far more than the batch.
 outcome<void> check_buffers(const batch_plan& plan, const plan_options& options) {
   const std::uint64_t largest = std::max(plan.source_bytes, plan.destination_bytes);
-  if (largest <= options.most_bytes) return {};
+  if (!plan.by_maps || largest <= options.most_bytes) return {};
   return refuse("with rows of whole 16-byte units it needs a buffer of {} bytes, --max-bytes allows {}", largest,
                 options.most_bytes);
 }
@@ -85,14 +92,26 @@ std::uint64_t valid_bytes(const shape_t& shape, const batch_plan& plan) {
   return *dense_bytes(common, plan.type);
 }
 
+/// Whether tensor maps can describe all tensors as they are, or are asked for all the same.
+bool goes_by_maps(const batch_plan& plan, const std::vector<shape_t>& shapes, const plan_options& options) {
+  if (!options.box.empty() || options.swizzle != tmap::swizzle::none || plan.folding.size() == 1) return true;
+  const auto has_whole_rows = [&](const shape_t& shape) {
+    return innermost_first(shape, plan.folding)[0] * bytes(plan.type) % of_maps.row_bytes == 0;
+  };
+  return has_whole_rows(plan.shape) && std::all_of(shapes.begin(), shapes.end(), has_whole_rows);
+}
+
 void lay_out_all(batch_plan& plan, const std::vector<shape_t>& shapes) {
+  const spacing of_sources = plan.by_maps ? of_maps : spacing{1, 16};
+  const spacing of_destinations = plan.by_maps ? of_maps : spacing{1, 1};
   const shape_t extents = innermost_first(plan.shape, plan.folding);
   for (const shape_t& shape : shapes) {
-    plan.sources.push_back(lay_out(plan.tile, innermost_first(shape, plan.folding), plan.source_bytes));
-    plan.destinations.push_back(lay_out(plan.tile, extents, plan.destination_bytes));
+    plan.sources.push_back(lay_out(plan.tile, innermost_first(shape, plan.folding), of_sources, plan.source_bytes));
+    plan.destinations.push_back(lay_out(plan.tile, extents, of_destinations, plan.destination_bytes));
     plan.valid_bytes += valid_bytes(shape, plan);
   }
   plan.dense_bytes = *dense_bytes(plan.shape, plan.type) * shapes.size();
+  if (!plan.by_maps) return;
   plan.tiles_per_tensor = 1;
   for (std::size_t axis = 0; axis < extents.size(); ++axis) {
     plan.tiles_per_tensor *= (extents[axis] + plan.tile.box_dim[axis] - 1) / plan.tile.box_dim[axis];
@@ -122,15 +141,16 @@ outcome<batch_plan> plan_batch(const std::vector<tensor>& tensors, const std::ve
 
   plan.folding = fold(shapes, plan.shape);
   if (plan.folding.size() > max_rank) {
-    return named(
-        fmt::format("{} of its dimensions differ, a tensor map has at most {}", plan.folding.size(), max_rank));
+    return named(fmt::format("{} of its dimensions differ, at most {} may", plan.folding.size(), max_rank));
   }
+  plan.by_maps = goes_by_maps(plan, shapes, options);
   plan.tile = make_tile(innermost_first(plan.shape, plan.folding), plan.type, options);
   if (const auto tile = check_tile(plan.tile); !tile) return named(tile.error());
   lay_out_all(plan, shapes);
   if (const auto fits = check_buffers(plan, options); !fits) return named(fits.error());
-  if (const auto legal = check_specs(plan.sources); !legal) return named(legal.error());
-  if (const auto legal = check_specs(plan.destinations); !legal) return named(legal.error());
+  if (!plan.by_maps) return plan;
+  if (const auto legal = check_maps(plan.sources); !legal) return named(legal.error());
+  if (const auto legal = check_maps(plan.destinations); !legal) return named(legal.error());
   return plan;
 }
 

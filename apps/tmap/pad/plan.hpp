@@ -29,21 +29,26 @@ struct axis_run {
 };
 
 /// Everything about one batch that can be known before a byte moves. The addresses in the specs are offsets into the
-/// buffer of all sources and into that of all destinations; both have pitches a tensor map may have.
+/// buffer of all sources and into that of all destinations.
+///
+/// Rows of whole 16-byte units move through tensor maps, tile by tile. Any others move by the ragged pad operation, as
+/// dense as the files hold them; but where the user chose a box or a swizzle, they are moved apart to pitches that a
+/// map may have.
 struct batch_plan {
   std::string name;  ///< "batch_f32_rank2" or "batch_pictures"
   dtype type{};
   std::vector<std::size_t> members;  ///< places in the list of all tensors
   shape_t shape;                     ///< of one padded tensor, outermost first
   std::vector<axis_run> folding;     ///< outermost first
-  tensor_spec tile;                  ///< what all maps share: type, rank, box, swizzle
+  bool by_maps{};                    ///< else by the ragged pad operation
+  tensor_spec tile;                  ///< type and rank; by maps also the box and swizzle that all share
   std::vector<tensor_spec> sources;
   std::vector<tensor_spec> destinations;
   std::uint64_t source_bytes{};
   std::uint64_t destination_bytes{};
-  std::uint64_t dense_bytes{};  ///< of the batch file's data
-  std::uint64_t valid_bytes{};  ///< of these, bytes that come from a tensor
-  std::uint64_t tiles_per_tensor{};
+  std::uint64_t dense_bytes{};       ///< of the batch file's data
+  std::uint64_t valid_bytes{};       ///< of these, bytes that come from a tensor
+  std::uint64_t tiles_per_tensor{};  ///< 0 unless by maps
 
   /// Whether the rows of tensor `member` had to be moved apart to reach a multiple of 16 bytes.
   bool repitched(std::size_t member) const;

@@ -20,7 +20,10 @@ std::string pitch_note(const batch_plan& plan, std::size_t member) {
 }
 
 json tensor_json(const batch_plan& plan, std::size_t member, const tensor& t) {
-  json entry{{"name", t.name}, {"dtype", info(t.type).name}, {"shape", t.shape}, {"route", "tensor map"}};
+  json entry{{"name", t.name},
+             {"dtype", info(t.type).name},
+             {"shape", t.shape},
+             {"route", plan.by_maps ? "tensor map" : "ragged pad"}};
   if (plan.repitched(member)) entry["pitch"] = pitch_note(plan, member);
   if (!t.note.empty()) entry["note"] = t.note;
   return entry;
@@ -48,14 +51,15 @@ json batch_json(const finished_batch& batch, const std::vector<tensor>& tensors)
   if (info(plan.type).npy_is_bits) {
     entry["note"] = fmt::format("{} bits, as numpy has no such type", info(plan.type).name);
   }
-  entry.update({{"fill", batch.fill()},
-                {"bytes", plan.dense_bytes},
-                {"map_rank", plan.tile.rank},
-                {"box_innermost_first", box_of(plan.tile)},
-                {"swizzle", swizzle_text(plan.tile.swizzle)},
-                {"tiles", batch.tiles()},
-                {"repitched_tensors", repitched},
-                {"checked_bytes", plan.dense_bytes},
+  entry.update({{"fill", batch.fill()}, {"bytes", plan.dense_bytes}});
+  if (plan.by_maps) {
+    entry.update({{"map_rank", plan.tile.rank},
+                  {"box_innermost_first", box_of(plan.tile)},
+                  {"swizzle", swizzle_text(plan.tile.swizzle)},
+                  {"tiles", batch.tiles()},
+                  {"repitched_tensors", repitched}});
+  }
+  entry.update({{"checked_bytes", plan.dense_bytes},
                 {"seconds", times_json(batch)},
                 {"copy_gigabytes_per_second", batch.gigabytes_per_second()},
                 {"tensors", members}});
