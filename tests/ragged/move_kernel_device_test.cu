@@ -215,7 +215,12 @@ void expect_moved(hand_plan plan, const device_shape& shape) {
   const device_array<planned_tensor> tensors(plan.tensors);
   const device_array<std::uint64_t> ends(plan.ends);
   const device_array<tensor_map> map_memory(maps);
-  const planned_work work{tensors.data(), ends.data(), plan.tensors.size(), plan.rule, map_memory.data()};
+  planned_work work{};
+  work.tensors = tensors.data();
+  work.ends = ends.data();
+  work.count = plan.tensors.size();
+  work.rule = plan.rule;
+  work.maps = map_memory.data();
   TMAP_ASSERT_CUDA(launch_move(work, element_bytes, filling, shape, nullptr));
   const std::vector<unsigned char> moved = to.download();
   if (moved == expected) return;
