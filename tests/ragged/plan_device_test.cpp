@@ -7,6 +7,7 @@
 #include "ragged/plan_reference.hpp"
 #include "support/ragged_upload.hpp"
 
+#include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
 
 namespace tmap::testing {
@@ -400,6 +401,56 @@ TEST_F(plan_device, padded_sides) {
   EXPECT_GT(census.good, scaled(1000));
   EXPECT_NE(census.faults & slow::bit(ragged::fault::truncated), 0u);
   EXPECT_NE(census.faults & slow::bit(ragged::fault::mismatch), 0u);
+}
+
+/// Rows of 64 to 1023 bytes with gaps take maps, which equal the driver's in all that the driver and a patch share.
+TEST_F(plan_device, maps_of_pitched_tensors_equal_the_drivers) {
+  random_source random(63);
+  constexpr std::uint64_t count = 700;
+  plan_case each;
+  each.request.count = count;
+  each.request.rank = 2;
+  each.request.relation = shape_relation::equal;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t row = 16 * (4 + random.below(59));
+    const std::uint64_t address = 0x7000000000 + 16 * random.below(1 << 20);
+    each.sources.push_back({address, {row / 4, 40 + random.below(100)}, {row + 16 * (1 + random.below(9))}});
+    each.destinations.push_back({address + (std::uint64_t{1} << 36), each.sources[i].dim, {row + 16}});
+  }
+  tensor_spec box;
+  box.type = element_type::u32;
+  box.rank = 2;
+  box.box_dim[0] = 64;
+  box.box_dim[1] = 16;
+  const result<map_template> base = make_template(box, patch_extents(2));
+  TMAP_ASSERT_OK(base);
+  const device_array<map_patch> patches[2] = {device_array<map_patch>(patches_of(each.sources)),
+                                              device_array<map_patch>(patches_of(each.destinations))};
+  each.request.source = tensors_side({patch_array{patches[0].data()}, count, 4, 2, {}, array_side::device});
+  each.request.destination = tensors_side({patch_array{patches[1].data()}, count, 4, 2, {}, array_side::device});
+  each.request.source_map = each.request.destination_map = *base;
+  each.request.rule.piece_elements = 1024;
+  std::copy(box.box_dim, box.box_dim + max_rank, each.request.rule.box_dim);
+  const device_array<planned_tensor> tensors(count);
+  const device_array<std::uint64_t> ends(count);
+  const device_array<tensor_map> maps(2 * count);
+  const device_array<std::uint64_t> scratch(kernels::plan_scratch_bytes(count) / 8 + 1);
+  const kernels::plan_target target{tensors.data(), ends.data(), maps.data(), nullptr, scratch.data(), scratch.bytes()};
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  TMAP_ASSERT_CUDA(kernels::launch_plan(each.request, target, cudaStream_t{}));
+  const std::vector<planned_tensor> planned = tensors.download();
+  const std::vector<tensor_map> found = maps.download();
+  for (std::uint64_t i = 0; i < 2 * count; ++i) {
+    const plain_side& side = i % 2 == 0 ? each.sources[i / 2] : each.destinations[i / 2];
+    ASSERT_EQ(planned[i / 2].way, route::tensor_map) << "tensor " << i / 2;
+    tensor_spec spec = box;
+    spec.global_address = side.address;
+    std::copy(side.dim.begin(), side.dim.end(), spec.global_dim);
+    spec.global_stride_bytes[0] = side.stride[0];
+    const result<tensor_map> expected = encode(spec);
+    TMAP_ASSERT_OK(expected);
+    ASSERT_EQ(found[i], *expected) << "map " << i;
+  }
 }
 
 TEST_F(plan_device, packed_sides) {
