@@ -14,8 +14,8 @@ namespace tmap::detail {
 
 // The sizes that routes begin at, all in one place. Bulk copies and boxes are issued one by one, by one thread, so each
 // must bring enough bytes to be worth its issue.
-inline constexpr std::uint64_t bulk_row_bytes = 1024;    ///< from here on, one bulk copy a row
-inline constexpr std::uint64_t map_row_bytes = 64;       ///< below it the rows of a box waste the copy engine's requests
+inline constexpr std::uint64_t bulk_row_bytes = 1024;  ///< from here on, one bulk copy a row
+inline constexpr std::uint64_t map_row_bytes = 64;     ///< below it the rows of a box waste the copy engine's requests
 inline constexpr std::uint64_t map_tensor_bytes = 2048;  ///< below it a map costs more than it saves
 
 // What the mechanisms ask for (PTX ISA 9.7.9.25; cuTensorMapEncodeTiled).
