@@ -25,7 +25,8 @@ void print_head() {
   print_device();
   fmt::print(R"(
 GB/s, bytes read and bytes written, medians. Stream: events around one call, 9 times. Graph: events around a captured
-chain of five, divided by five, 5 times; goals and peers are of the graph. A named route: only it and `plain` are allowed.
+chain of five, divided by five, 5 times; goals and peers are of the graph, cudaMemcpyAsync's of
+whichever is faster. A named route: only it and `plain` are allowed.
 Copies, pads and transposes are compared with their source on the device before they are timed.
 )");
 }

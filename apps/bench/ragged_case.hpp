@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -36,15 +37,15 @@ class ragged_meter {
     const double stream = clock_.stream_microseconds(enqueue, 9);
     return {kilobytes / stream, kilobytes / clock_.graph_microseconds(enqueue, 5, 5)};
   }
-  /// `cudaMemcpyAsync` of `bytes` bytes, in a graph.
+  /// `cudaMemcpyAsync` of `bytes` bytes, on a stream or in a graph, whichever is faster: in a graph 1 GiB ran at two
+  /// thirds of the rate of 256 MiB.
   double copy_rate(std::uint64_t bytes) const {
     const device_array<unsigned char> from(bytes);
     const device_array<unsigned char> to(bytes);
-    return gigabytes(2 * bytes,
-                     [&](cudaStream_t stream) {
-                       require(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice, stream));
-                     })
-        .graph;
+    const measured rate = gigabytes(2 * bytes, [&](cudaStream_t stream) {
+      require(cudaMemcpyAsync(to.get(), from.get(), bytes, cudaMemcpyDeviceToDevice, stream));
+    });
+    return std::max(rate.stream, rate.graph);
   }
   bool each_route() const { return each_route_; }
 
