@@ -56,7 +56,7 @@ TEST_F(PadOnBothEngines, RowsOfAnyPitch) {
   for (std::uint32_t i = 0; i < 40; ++i) {
     folder_.write("in/odd" + std::to_string(i) + ".png", sample_png(1 + i * 13 % 333, 1 + i * 29 % 90, i));
     const std::size_t rows = 1 + i * 977 % 4000;
-    const std::string shape = "(" + std::to_string(rows) + ", 1)";
+    const std::string shape = fmt::format("({}, 1)", rows);
     folder_.write("bytes/" + std::to_string(i) + ".npy", npy_of("|u1", shape, counting_bytes(rows, i)));
   }
   EXPECT_EQ(compare(folder_ / "in"), 40u) << "3-byte pixels, odd widths";

@@ -113,7 +113,7 @@ TEST_P(RaggedApps, SignalsGetTheirEnvelope) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, RaggedApps, ::testing::Values("host", "gpu"),
-                         [](const auto& info) { return std::string{info.param}; });
+                         [](const auto& engine) { return std::string{engine.param}; });
 
 TEST(RaggedAppsFail, WithASentence) {
   const temporary_folder folder;
