@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// The host's operations and the GPU's on the same managed memory, spoilt tensors among good ones: the same statuses,
+// headers and bytes.
+#include <tmap/ragged.hpp>
+#include <tmap/ragged_host.hpp>
+
+#include <functional>
+
+#include "device/gpu_fixture.hpp"
+#include "support/ragged_reference.hpp"
+#include "support/random_spec.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using ragged::options;
+using ragged::tensor_status;
+using ragged::value_type;
+using ragged::workspace;
+
+constexpr std::uint64_t count = 48;
+constexpr std::uint64_t slot_bytes = 16384;  ///< each tensor has a slot of each side to itself, and a window over it
+
+template <class T>
+class managed_array {
+ public:
+  explicit managed_array(std::uint64_t size) {
+    EXPECT_EQ(cudaMallocManaged(reinterpret_cast<void**>(&data_), size * sizeof(T)), cudaSuccess);
+    std::fill_n(data_, size, T{});
+  }
+  managed_array(const managed_array&) = delete;
+  managed_array& operator=(const managed_array&) = delete;
+  ~managed_array() { cudaFree(data_); }
+  T* get() const { return data_; }
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data_); }
+
+ private:
+  T* data_{};
+};
+
+struct side_memory {
+  managed_array<unsigned char> bytes{count * slot_bytes};
+  managed_array<map_patch> patches{count};
+
+  tensor_batch described(std::uint32_t element_bytes, std::uint32_t rank) const {
+    tensor_batch batch;
+    batch.tensors = patch_array{patches.get()};
+    batch.count = count;
+    batch.element_bytes = element_bytes;
+    batch.rank = rank;
+    return batch;
+  }
+};
+
+class RaggedOnBothEngines : public gpu_test {
+ protected:
+  using on_gpu_t = std::function<result<void>(workspace, cuda::stream_ref, const options&)>;
+  using on_host_t = std::function<result<void>(const options&)>;
+
+  void SetUp() override {
+    gpu_test::SetUp();
+    if (IsSkipped()) return;
+    int managed = 0;
+    cudaDeviceGetAttribute(&managed, cudaDevAttrConcurrentManagedAccess, 0);
+    ASSERT_NE(managed, 0);
+    source_ = std::make_unique<side_memory>();
+    destination_ = std::make_unique<side_memory>();
+    windows_ = std::make_unique<managed_array<address_window>>(2 * count);
+    statuses_ = std::make_unique<managed_array<tensor_status>>(count);
+    header_ = std::make_unique<managed_array<batch_header>>(1);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t from = source_->bytes.address() + i * slot_bytes;
+      const std::uint64_t to = destination_->bytes.address() + i * slot_bytes;
+      windows_->get()[2 * i] = {from, from + slot_bytes};
+      windows_->get()[2 * i + 1] = {to, to + slot_bytes};
+    }
+  }
+
+  /// A tensor of this shape in its slot, with gaps now and then.
+  map_patch lay(const side_memory& side, std::uint64_t i, const extents& shape, std::uint32_t item) {
+    const std::uint64_t unit = random_.pick<std::uint64_t>({element_alignment(item), 16, 16, 128});
+    const std::uint64_t step = std::max<std::uint64_t>(unit, element_alignment(item));
+    map_patch patch{};
+    patch.global_address = side.bytes.address() + i * slot_bytes + step * random_.below(3);
+    std::uint64_t extent = shape.dim[0] * item;
+    patch.global_dim[0] = shape.dim[0];
+    for (std::uint32_t axis = 1; axis < max_rank; ++axis) {
+      patch.global_dim[axis] = shape.dim[axis];
+      patch.global_stride_bytes[axis - 1] = random_.one_in(2) ? extent : (extent + step - 1) / step * step;
+      extent = patch.global_stride_bytes[axis - 1] * shape.dim[axis];
+    }
+    return patch;
+  }
+
+  void spoil(map_patch& patch) {
+    const std::uint32_t axis = random_.below32(max_rank);
+    switch (random_.below32(6)) {
+      case 0: patch.global_dim[axis] = random_.of_random_length(64); break;
+      case 1: patch.global_dim[axis] = random_.below(3); break;
+      case 2: patch.global_stride_bytes[axis % 4] = random_.of_random_length(64); break;
+      case 3: patch.global_stride_bytes[axis % 4] /= 2; break;
+      case 4: patch.global_address = random_.pick<std::uint64_t>({0, ~std::uint64_t{0}, std::uint64_t{1} << 57}); break;
+      default: patch.global_address += random_.below(10000); break;
+    }
+  }
+
+  void fill(std::uint32_t rank, std::uint32_t from_item, std::uint32_t to_item, bool swapped) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      extents shape = random_shape(random_, {rank, 1, 300, false, 0});
+      source_->patches.get()[i] = lay(*source_, i, shape, from_item);
+      if (swapped) std::swap(shape.dim[0], shape.dim[1]);
+      destination_->patches.get()[i] = lay(*destination_, i, shape, to_item);
+      if (random_.one_in(4)) spoil(source_->patches.get()[i]);
+      if (random_.one_in(4)) spoil(destination_->patches.get()[i]);
+    }
+    for (std::uint64_t k = 0; k < count * slot_bytes; ++k) {
+      source_->bytes.get()[k] =
+          static_cast<unsigned char>(random_.below(120));  // no NaN in any type of 2 bytes or more
+      destination_->bytes.get()[k] = static_cast<unsigned char>(random_.below(120));
+    }
+  }
+
+  void compare(std::uint32_t rank, route_set allowed, const on_gpu_t& on_gpu, const on_host_t& on_host) {
+    options with;
+    with.allowed = allowed;
+    with.policy = allowed == all_routes ? route_policy::enable : route_policy::force;
+    with.statuses = statuses_->get();
+    with.header = header_->get();
+    with.windows = windows_->get();
+    with.window_count = 2 * count;
+    const std::vector<unsigned char> before = bytes();
+    const auto needed = ragged::workspace_bytes(count, rank);
+    TMAP_ASSERT_OK(needed);
+    const device_array<unsigned char> scratch(*needed);
+    TMAP_ASSERT_OK(on_gpu({scratch.data(), *needed}, cuda::stream_ref{cudaStream_t{nullptr}}, with));
+    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+    const std::vector<unsigned char> found = bytes();
+    const std::vector<tensor_status> statuses(statuses_->get(), statuses_->get() + count);
+    const batch_header header = *header_->get();
+    std::copy(before.begin(), before.end(), destination_->bytes.get());
+    TMAP_ASSERT_OK(on_host(with));
+    expect_bytes(bytes(), found);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      EXPECT_EQ(statuses[i].bits, statuses_->get()[i].bits) << "tensor " << i << " (GPU, host)";
+    }
+    EXPECT_EQ(header.bad_count, header_->get()->bad_count);
+    EXPECT_EQ(header.first_bad, header_->get()->first_bad);
+    EXPECT_EQ(header.empty_count, header_->get()->empty_count);
+    EXPECT_GT(header.bad_count, 0u);
+  }
+
+  std::vector<unsigned char> bytes() const {
+    return {destination_->bytes.get(), destination_->bytes.get() + count * slot_bytes};
+  }
+
+  /// Calls `use(rank, routes)` for every rank and pinned route.
+  template <class Use>
+  static void for_each_case(std::uint32_t least_rank, const Use& use) {
+    for (std::uint32_t rank = least_rank; rank <= max_rank; ++rank) {
+      for (std::uint32_t r = 0; r <= route_count; ++r) {
+        use(rank, r == route_count ? all_routes : route_bit(static_cast<route>(r)));
+      }
+    }
+  }
+
+  random_source random_{77};
+  std::unique_ptr<side_memory> source_;
+  std::unique_ptr<side_memory> destination_;
+  std::unique_ptr<managed_array<address_window>> windows_;
+  std::unique_ptr<managed_array<tensor_status>> statuses_;
+  std::unique_ptr<managed_array<batch_header>> header_;
+};
+
+TEST_F(RaggedOnBothEngines, Copy) {
+  for (const std::uint32_t item : {1u, 2u, 3u, 4u, 8u, 16u}) {
+    for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
+      fill(rank, item, item, false);
+      const tensor_batch from = source_->described(item, rank);
+      const tensor_batch to = destination_->described(item, rank);
+      compare(
+          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::copy_async(from, to, w, s, o); },
+          [&](auto& o) { return ragged::on_host::copy(from, to, o); });
+    });
+  }
+}
+
+TEST_F(RaggedOnBothEngines, Transpose) {
+  for (const std::uint32_t item : {1u, 2u, 3u, 4u, 8u, 16u}) {
+    for_each_case(2, [&](std::uint32_t rank, route_set allowed) {
+      fill(rank, item, item, true);
+      const tensor_batch from = source_->described(item, rank);
+      const tensor_batch to = destination_->described(item, rank);
+      compare(
+          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::transpose_async(from, to, w, s, o); },
+          [&](auto& o) { return ragged::on_host::transpose(from, to, o); });
+    });
+  }
+}
+
+TEST_F(RaggedOnBothEngines, PadFillsThePlaceOfBadTensors) {
+  for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
+    fill(rank, 2, 2, false);
+    const tensor_batch from = source_->described(2, rank);
+    dense_batch dense;
+    dense.address = destination_->bytes.address();
+    dense.tensor_pitch_bytes = slot_bytes;
+    for (std::uint32_t axis = 0; axis < rank; ++axis) dense.dim[axis] = 5 + axis;
+    ragged::fill_value fill_with;
+    fill_with.bytes[0] = 0x5a;
+    compare(
+        rank, allowed, [&](auto w, auto s, auto& o) { return ragged::pad_async(from, dense, fill_with, w, s, o); },
+        [&](auto& o) { return ragged::on_host::pad(from, dense, fill_with, o); });
+  });
+}
+
+TEST_F(RaggedOnBothEngines, SaxpyPoolAndCast) {
+  for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
+    const tensor_batch from = source_->described(4, rank);
+    const tensor_batch to = destination_->described(4, rank);
+    fill(rank, 4, 4, false);
+    compare(
+        rank, allowed, [&](auto w, auto s, auto& o) { return ragged::saxpy_async(-1.5f, from, to, w, s, o); },
+        [&](auto& o) { return ragged::on_host::saxpy(-1.5f, from, to, o); });
+    fill(rank, 4, 4, false);
+    compare(
+        rank, allowed, [&](auto w, auto s, auto& o) { return ragged::max_pool_1d_async(from, to, 15, w, s, o); },
+        [&](auto& o) { return ragged::on_host::max_pool_1d(from, to, 15, o); });
+    for (const value_type type : {value_type::u8, value_type::bf16, value_type::f8_e4m3, value_type::f8_e5m2}) {
+      const ragged::cast_values values{value_type::f16, type, 3, -1, nullptr, nullptr};
+      const std::uint32_t item = value_bytes(type);
+      fill(rank, 2, item, false);
+      const tensor_batch halves = source_->described(2, rank);
+      const tensor_batch made = destination_->described(item, rank);
+      compare(
+          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::cast_async(halves, made, values, w, s, o); },
+          [&](auto& o) { return ragged::on_host::cast(halves, made, values, o); });
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tmap::testing
