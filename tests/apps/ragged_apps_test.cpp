@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The samples of ragged operations, run as a person runs them, their files compared with plain loops. On a machine
-// with a GPU they give the same bytes on it.
+// The samples of ragged operations, run as a person runs them on the engine TMAP_ENGINE, their files compared with
+// plain loops.
 #include <cmath>
 #include <cstring>
 
@@ -25,16 +25,16 @@ std::vector<float> floats_of(const std::string& path) {
   return values;
 }
 
-class RaggedApps : public ::testing::TestWithParam<const char*> {
+class TMAP_SUITE : public ::testing::Test {
  protected:
   void SetUp() override {
     int devices = 0;
     const bool has_gpu = cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0;
-    if (std::string{GetParam()} == "gpu" && !has_gpu) GTEST_SKIP() << "no GPU";
+    if (std::string{TMAP_ENGINE} == "gpu" && !has_gpu) GTEST_SKIP() << "no GPU";
   }
 
   tool_result run(std::vector<std::string> command) const {
-    command.insert(command.end(), {"--engine", GetParam()});
+    command.insert(command.end(), {"--engine", TMAP_ENGINE});
     tool_result result = run_program(command);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.err, ::testing::IsEmpty());
@@ -44,7 +44,7 @@ class RaggedApps : public ::testing::TestWithParam<const char*> {
   temporary_folder folder_;
 };
 
-TEST_P(RaggedApps, SequencesLoseTheirLargestValue) {
+TEST_F(TMAP_SUITE, SequencesLoseTheirLargestValue) {
   std::vector<std::string> lines{"hello world", "", "ab", "x", std::string(5000, 'q') + "z"};
   for (int i = 0; i < 40; ++i) lines.push_back(counting_bytes(static_cast<std::size_t>(i) * 7 % 61, 11));
   std::string text;
@@ -62,7 +62,7 @@ TEST_P(RaggedApps, SequencesLoseTheirLargestValue) {
   EXPECT_EQ(floats_of(folder_ / "out.npy"), expected);
 }
 
-TEST_P(RaggedApps, PicturesBecomeANormalisedBatch) {
+TEST_F(TMAP_SUITE, PicturesBecomeANormalisedBatch) {
   const std::pair<std::uint32_t, std::uint32_t> sizes[] = {{31, 7}, {5, 40}, {1, 1}, {64, 33}};
   std::vector<tool::tensor> pictures;
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -90,7 +90,7 @@ TEST_P(RaggedApps, PicturesBecomeANormalisedBatch) {
   EXPECT_THAT(read_text_file(folder_ / "out/sheet.png"), ::testing::StartsWith("\x89PNG"));
 }
 
-TEST_P(RaggedApps, SignalsGetTheirEnvelope) {
+TEST_F(TMAP_SUITE, SignalsGetTheirEnvelope) {
   for (const std::size_t radius : {std::size_t{0}, std::size_t{15}, std::size_t{700}}) {
     std::vector<float> signal(5003);
     for (std::size_t i = 0; i < signal.size(); ++i) signal[i] = std::sin(static_cast<float>(i * i % 977));
@@ -112,21 +112,17 @@ TEST_P(RaggedApps, SignalsGetTheirEnvelope) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, RaggedApps, ::testing::Values("host", "gpu"),
-                         [](const auto& engine) { return std::string{engine.param}; });
-
-TEST(RaggedAppsFail, WithASentence) {
-  const temporary_folder folder;
-  const std::string empty = folder.write("empty.txt", "\n\n");
+TEST_F(TMAP_SUITE, FailsWithASentence) {
+  const std::string empty = folder_.write("empty.txt", "\n\n");
   const auto expect = [](const std::vector<std::string>& command, const char* sentence) {
     const tool_result result = run_program(command);
     EXPECT_EQ(result.exit_code, 1) << sentence;
     EXPECT_THAT(result.err, HasSubstr(sentence));
   };
-  expect({TMAP_SEQUENCES, folder / "none.txt", "--engine", "host"}, "none.txt: it cannot be opened");
-  expect({TMAP_SEQUENCES, empty, "--engine", "host"}, "it holds no line with a character");
-  expect({TMAP_IMAGES, empty, "--out", folder / "out"}, "empty.txt");
-  expect({TMAP_POOL, "--input", folder / "none.npy"}, "none.npy: there is no such file");
+  expect({TMAP_SEQUENCES, folder_ / "none.txt", "--engine", TMAP_ENGINE}, "none.txt: it cannot be opened");
+  expect({TMAP_SEQUENCES, empty, "--engine", TMAP_ENGINE}, "it holds no line with a character");
+  expect({TMAP_IMAGES, empty, "--out", folder_ / "out"}, "empty.txt");
+  expect({TMAP_POOL, "--input", folder_ / "none.npy"}, "none.npy: there is no such file");
 }
 
 }  // namespace

@@ -204,7 +204,7 @@ TEST_F(RaggedOnBothEngines, PadFillsThePlaceOfBadTensors) {
     dense_batch dense;
     dense.address = destination_->bytes.address();
     dense.tensor_pitch_bytes = slot_bytes;
-    for (std::uint32_t axis = 0; axis < rank; ++axis) dense.dim[axis] = 5 + axis;
+    for (std::uint32_t axis = 0; axis < rank; ++axis) dense.dim[axis] = 3 + axis;  // rank 5: 5,040 bytes
     ragged::fill_value fill_with;
     fill_with.bytes[0] = 0x5a;
     compare(
