@@ -13,20 +13,13 @@ struct sample {
 };
 
 constexpr sample all_samples[] = {
-    {"bulk_copy", samples::bulk_copy},
-    {"bulk_reduce", samples::bulk_reduce},
-    {"cache_hints", samples::cache_hints},
-    {"cluster_queue", samples::cluster_queue},
-    {"copy_async", samples::copy_async},
-    {"im2col", samples::im2col},
-    {"send_to_block", samples::send_to_block},
-    {"stage_ring", samples::stage_ring},
-    {"store_to_block", samples::store_to_block},
-    {"tile_load_store", samples::tile_load_store},
-    {"tile_multicast", samples::tile_multicast},
-    {"tile_prefetch", samples::tile_prefetch},
-    {"tile_reduce", samples::tile_reduce},
-    {"tile_walk", samples::tile_walk},
+    {"bulk_copy", samples::bulk_copy},           {"bulk_reduce", samples::bulk_reduce},
+    {"cache_hints", samples::cache_hints},       {"cluster_queue", samples::cluster_queue},
+    {"copy_async", samples::copy_async},         {"im2col", samples::im2col},
+    {"send_to_block", samples::send_to_block},   {"stage_ring", samples::stage_ring},
+    {"store_to_block", samples::store_to_block}, {"tile_load_store", samples::tile_load_store},
+    {"tile_multicast", samples::tile_multicast}, {"tile_prefetch", samples::tile_prefetch},
+    {"tile_reduce", samples::tile_reduce},       {"tile_walk", samples::tile_walk},
     {"work_queue", samples::work_queue},
 };
 
