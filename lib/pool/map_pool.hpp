@@ -139,7 +139,8 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   failure exhausted(std::uint64_t count) const;
 
   result<stream_use> look_at(cudaStream_t stream) const;
-  result<void> order_after(cudaStream_t stream, cudaStream_t home);
+  result<void> order_after(cudaStream_t stream, const stream_use& home);
+  result<void> record_and_wait(cudaStream_t stream, cudaStream_t home, spare_event& by) const;
   result<void> pin(lease& lease, cudaStream_t stream, capture_id capture);
   static void drop(void* hold);
   void collect_dropped() const;

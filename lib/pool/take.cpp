@@ -157,7 +157,7 @@ result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaS
 
   const bool same_world = target->capture == 0 || (in_step && target->capture == source->capture);
   if (same_world && !is_same_stream(*target, *source)) {
-    if (const result<void> ordered = order_after(stream, home); !ordered) return ordered;
+    if (const result<void> ordered = order_after(stream, *source); !ordered) return ordered;
   }
   if (capture != 0) {
     if (const result<void> pinned = pin(*lease, stream, capture); !pinned) return pinned;
@@ -170,13 +170,24 @@ result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaS
   return {};
 }
 
-/// CUDA notes at the wait what the event stands for, so the event is idle again at once.
-result<void> map_pool::order_after(cudaStream_t stream, cudaStream_t home) {
-  spare_event spare = borrow_event();
-  const result<void> recorded = record(spare, home);
-  give_back(spare);
-  if (recorded) TMAP_TRY_CUDA(calls_.wait_event(stream, spare.event));
-  return recorded;
+result<void> map_pool::record_and_wait(cudaStream_t stream, cudaStream_t home, spare_event& by) const {
+  if (const result<void> recorded = record(by, home); !recorded) return recorded;
+  TMAP_TRY_CUDA(calls_.wait_event(stream, by.event));
+  return {};
+}
+
+/// CUDA notes at the wait what the event stands for, so the event is idle again at once. One recorded in a capture is
+/// not used again: another thread would record it while that capture is still being built.
+result<void> map_pool::order_after(cudaStream_t stream, const stream_use& home) {
+  spare_event by = home.capture == 0 ? borrow_event() : spare_event{};
+  const result<void> ordered = record_and_wait(stream, home.stream, by);
+  if (home.capture == 0) {
+    give_back(by);
+  } else if (by.event != nullptr) {
+    const relaxed_capture relaxed{calls_};
+    if (calls_.destroy_event(by.event) != cudaSuccess) events_.push_back(by.event);
+  }
+  return ordered;
 }
 
 }  // namespace tmap::pool
