@@ -6,6 +6,7 @@
 // is left at both ends of a row goes byte by byte, so that no byte outside a row is ever read or written. Fills, too.
 
 #include "kernels/ragged/piece_walk.cuh"
+#include "kernels/ragged/small_divisor.cuh"
 
 #include <cstdint>
 
@@ -21,16 +22,6 @@ template <class Unit>
 __device__ void store_unit(std::uint64_t address, const Unit& value) {
   *reinterpret_cast<Unit*>(address) = value;
 }
-
-/// Quotients of values below 2^14 by 1 to 2^14: a multiplication.
-class small_divisor {
- public:
-  explicit __device__ small_divisor(std::uint32_t by) : factor_(((1u << 31) + by - 1) / by) {}
-  __device__ std::uint32_t operator()(std::uint32_t value) const { return __umulhi(value * 2, factor_); }
-
- private:
-  std::uint32_t factor_;
-};
 
 /// How a row of `bytes` is cut: `head` bytes, `granules` whole ones of the destination, `tail` bytes; head and tail are
 /// less than two granules each. `shift` is how far the source is behind its own granules where the destination is

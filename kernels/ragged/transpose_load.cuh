@@ -5,6 +5,7 @@
 // and the tile is there when the phase of the stage's barrier completes; otherwise the threads that store the tiles do,
 // and it is there when they have waited for their copies and met.
 
+#include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_piece.cuh"
 
 #include <tmap/device/acquire.cuh>
@@ -15,16 +16,6 @@
 #include <cstdint>
 
 namespace tmap::kernels {
-
-/// Division by a number that all threads share, of numerators whose product with it stays below 2^32.
-class small_divisor {
- public:
-  explicit __device__ small_divisor(std::uint32_t divisor) : factor_(divisor == 1 ? 0 : ~0u / divisor + 1) {}
-  __device__ std::uint32_t divide(std::uint32_t n) const { return factor_ == 0 ? n : __umulhi(n, factor_); }
-
- private:
-  std::uint32_t factor_;
-};
 
 /// One thread. Boxes side by side make the tile; those wholly outside the tensor are left out.
 template <std::uint32_t Rank>
@@ -73,7 +64,7 @@ __device__ void load_async(const transpose_piece& piece, unsigned char* stage) {
   const small_divisor by_units(units);
 #pragma unroll 4
   for (std::uint32_t i = threadIdx.x; i < units * piece.load.rows; i += transpose_workers) {
-    const std::uint32_t row = by_units.divide(i);
+    const std::uint32_t row = by_units(i);
     const std::uint32_t at = (i - row * units) * Bytes;
     device::copy_async<Bytes>(stage + row * piece.stage.row_pitch + at,
                               reinterpret_cast<const void*>(piece.source + row * piece.load.pitch + at));
@@ -122,7 +113,7 @@ __device__ void load_units(const transpose_piece& piece, unsigned char* stage, c
     for (std::uint32_t k = 0; k < in_flight; ++k) {
       const std::uint32_t i = first + k * transpose_workers;
       if (i >= all) continue;
-      const std::uint32_t row = by_units.divide(i);
+      const std::uint32_t row = by_units(i);
       const std::uint32_t at = (i - row * units) * static_cast<std::uint32_t>(sizeof(Unit));
       places[k] = row * piece.stage.row_pitch + at;
       values[k] = load(piece.source + row * piece.load.pitch, at);
