@@ -80,8 +80,8 @@ struct packed_buffer {
   void* memory{};
   std::uint64_t bytes{};       ///< capacity: a tensor that ends behind it is bad (`truncated`)
   std::uint64_t alignment{1};  ///< a power of two, at most 2^20
-  std::int64_t*
-      begins{};  ///< null, or `count + 1` byte offsets that `pack` writes, the last: where another would begin
+  /// Null, or `count + 1` byte offsets that `pack` writes, the last: where another would begin.
+  std::int64_t* begins{};
 };
 TMAP_API result<void> pack_async(const tensor_batch& source, const packed_buffer& destination, workspace scratch,
                                  cuda::stream_ref stream, const options& with = {});

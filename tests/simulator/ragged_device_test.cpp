@@ -21,6 +21,16 @@ using ragged::workspace;
 constexpr std::uint64_t count = 48;
 constexpr std::uint64_t slot_bytes = 16384;  ///< each tensor has a slot of each side to itself, and a window over it
 
+/// The dims of a destination from those of its source.
+using reshape = void (*)(extents& shape);
+void same(extents&) {}
+void swapped(extents& shape) {
+  std::swap(shape.dim[0], shape.dim[1]);
+}
+void reduced(extents& shape) {
+  shape.dim[0] = 1;
+}
+
 template <class T>
 class managed_array {
  public:
@@ -104,11 +114,11 @@ class RaggedOnBothEngines : public gpu_test {
     }
   }
 
-  void fill(std::uint32_t rank, std::uint32_t from_item, std::uint32_t to_item, bool swapped) {
+  void fill(std::uint32_t rank, std::uint32_t from_item, std::uint32_t to_item, reshape to_destination = same) {
     for (std::uint64_t i = 0; i < count; ++i) {
       extents shape = random_shape(random_, {rank, 1, 300, false, 0});
       source_->patches.get()[i] = lay(*source_, i, shape, from_item);
-      if (swapped) std::swap(shape.dim[0], shape.dim[1]);
+      to_destination(shape);
       destination_->patches.get()[i] = lay(*destination_, i, shape, to_item);
       if (random_.one_in(4)) spoil(source_->patches.get()[i]);
       if (random_.one_in(4)) spoil(destination_->patches.get()[i]);
@@ -174,7 +184,7 @@ class RaggedOnBothEngines : public gpu_test {
 TEST_F(RaggedOnBothEngines, Copy) {
   for (const std::uint32_t item : {1u, 2u, 3u, 4u, 8u, 16u}) {
     for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
-      fill(rank, item, item, false);
+      fill(rank, item, item);
       const tensor_batch from = source_->described(item, rank);
       const tensor_batch to = destination_->described(item, rank);
       compare(
@@ -187,7 +197,7 @@ TEST_F(RaggedOnBothEngines, Copy) {
 TEST_F(RaggedOnBothEngines, Transpose) {
   for (const std::uint32_t item : {1u, 2u, 3u, 4u, 8u, 16u}) {
     for_each_case(2, [&](std::uint32_t rank, route_set allowed) {
-      fill(rank, item, item, true);
+      fill(rank, item, item, swapped);
       const tensor_batch from = source_->described(item, rank);
       const tensor_batch to = destination_->described(item, rank);
       compare(
@@ -199,7 +209,7 @@ TEST_F(RaggedOnBothEngines, Transpose) {
 
 TEST_F(RaggedOnBothEngines, PadFillsThePlaceOfBadTensors) {
   for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
-    fill(rank, 2, 2, false);
+    fill(rank, 2, 2);
     const tensor_batch from = source_->described(2, rank);
     dense_batch dense;
     dense.address = destination_->bytes.address();
@@ -217,23 +227,67 @@ TEST_F(RaggedOnBothEngines, SaxpyPoolAndCast) {
   for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
     const tensor_batch from = source_->described(4, rank);
     const tensor_batch to = destination_->described(4, rank);
-    fill(rank, 4, 4, false);
+    fill(rank, 4, 4);
     compare(
         rank, allowed, [&](auto w, auto s, auto& o) { return ragged::saxpy_async(-1.5f, from, to, w, s, o); },
         [&](auto& o) { return ragged::on_host::saxpy(-1.5f, from, to, o); });
-    fill(rank, 4, 4, false);
+    fill(rank, 4, 4);
     compare(
         rank, allowed, [&](auto w, auto s, auto& o) { return ragged::max_pool_1d_async(from, to, 15, w, s, o); },
         [&](auto& o) { return ragged::on_host::max_pool_1d(from, to, 15, o); });
     for (const value_type type : {value_type::u8, value_type::bf16, value_type::f8_e4m3, value_type::f8_e5m2}) {
       const ragged::cast_values values{value_type::f16, type, 3, -1, nullptr, nullptr};
       const std::uint32_t item = value_bytes(type);
-      fill(rank, 2, item, false);
+      fill(rank, 2, item);
       const tensor_batch halves = source_->described(2, rank);
       const tensor_batch made = destination_->described(item, rank);
       compare(
           rank, allowed, [&](auto w, auto s, auto& o) { return ragged::cast_async(halves, made, values, w, s, o); },
           [&](auto& o) { return ragged::on_host::cast(halves, made, values, o); });
+    }
+  });
+}
+
+TEST_F(RaggedOnBothEngines, SumsAndMaximaOfRows) {
+  for (const value_type type : {value_type::f32, value_type::f16, value_type::bf16}) {
+    for (const ragged::row_reduction how : {ragged::row_reduction::sum, ragged::row_reduction::max}) {
+      for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
+        fill(rank, value_bytes(type), 4, reduced);
+        const tensor_batch from = source_->described(value_bytes(type), rank);
+        const tensor_batch to = destination_->described(4, rank);
+        compare(
+            rank, allowed,
+            [&](auto w, auto s, auto& o) { return ragged::reduce_rows_async(from, type, how, to, w, s, o); },
+            [&](auto& o) { return ragged::on_host::reduce_rows(from, type, how, to, o); });
+      });
+    }
+  }
+}
+
+TEST_F(RaggedOnBothEngines, UnpadPackAndUnpack) {
+  for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
+    fill(rank, 2, 2);
+    const tensor_batch from = source_->described(2, rank);
+    const tensor_batch to = destination_->described(2, rank);
+    dense_batch dense;
+    dense.address = source_->bytes.address();
+    dense.tensor_pitch_bytes = slot_bytes;
+    for (std::uint32_t axis = 0; axis < rank; ++axis) dense.dim[axis] = 6;  // rank 5: 15,552 bytes
+    compare(
+        rank, allowed, [&](auto w, auto s, auto& o) { return ragged::unpad_async(dense, to, w, s, o); },
+        [&](auto& o) { return ragged::on_host::unpad(dense, to, o); });
+    for (const std::uint64_t alignment : {1, 16}) {
+      // A third of the room that all tensors have: some are truncated.
+      const ragged::packed_buffer packed{destination_->bytes.get(), slot_bytes / 3, alignment};
+      const ragged::packed_buffer read{source_->bytes.get(), slot_bytes / 3, alignment};
+      fill(rank, 2, 2);
+      compare(
+          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::pack_async(from, packed, w, s, o); },
+          [&](auto& o) { return ragged::on_host::pack(from, packed, o); });
+      fill(rank, 2, 2);
+      compare(
+          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::unpack_async(read, to, w, s, o); },
+          [&](auto& o) { return ragged::on_host::unpack(read, to, o); });
     }
   });
 }
