@@ -16,10 +16,10 @@
 // read and judged there. Tensors of one batch may take different routes (route.hpp); the bytes are the same on each.
 //
 // Every operation: enqueues on `stream` and returns; may be captured in a graph (not with arrays of pageable host
-// memory) and replayed with other shapes in the same arrays; is thread-safe; never synchronises. `workspace` is device
-// memory of the caller, aligned to 256 bytes, at least `workspace_bytes(count)` of it, busy until the operation has
-// run. Source and destination may not overlap unless an operation says so. A bad tensor is skipped, its destination
-// untouched, and its status says why; the others complete.
+// memory) and replayed with other shapes in the same arrays; is thread-safe; never synchronises, but for CUDA's loading
+// of a kernel at its first use, which may wait for the device. `workspace` is device memory of the caller, aligned to
+// 256 bytes, at least `workspace_bytes` of it, busy until the operation has run. Source and destination may not
+// overlap. A bad tensor is skipped, its destination untouched, and its status says why; the others complete.
 //
 // Fails with `invalid_argument` (counts that differ, rank, element bytes, null or misaligned arrays, workspace too
 // small), `compute_capability_too_low` (policy `force`), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`.
@@ -168,7 +168,8 @@ TMAP_API result<void> max_pool_1d_async(const tensor_batch& source, const tensor
 enum class row_reduction : std::uint32_t { sum, max };
 /// One f32 for each row (dimension 0) of each tensor: the destination has the source's rank and dims, but dim 0 is 1.
 /// `type` is f32, f16 or bf16; sums are taken in f32, in an order that depends on the row's length only, so that
-/// results repeat bit for bit on every route. An empty row is an empty tensor: nothing is written.
+/// results repeat bit for bit on every route. A NaN in a row makes its sum and its maximum NaN. An empty row is an
+/// empty tensor: nothing is written.
 TMAP_API result<void> reduce_rows_async(const tensor_batch& source, value_type type, row_reduction reduction,
                                         const tensor_batch& destination, workspace scratch, cuda::stream_ref stream,
                                         const options& with = {});
