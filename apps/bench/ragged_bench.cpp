@@ -18,8 +18,21 @@ struct named_table {
   const char* name;
   void (*print)(const ragged_meter& meter);
 };
-constexpr named_table tables[] = {
-    {"copy", print_copy}, {"pad", print_pad}, {"transpose", print_transpose}, {"vectors", print_vectors}};
+void print_breakdown(const ragged_meter&) {
+  fmt::print(R"(
+Where the time goes: microseconds in graphs of five calls. Planning alone and work alone are the same captured launches
+with the others taken out, so that their launches no longer overlap: planning and work together may be longer than
+the whole. "Launches" are those of planning.
+)");
+  const ragged_meter meter(columns_wanted::parts);
+  for (const auto print : {print_copy, print_pad, print_transpose, print_vectors}) print(meter);
+}
+
+constexpr named_table tables[] = {{"copy", print_copy},
+                                  {"pad", print_pad},
+                                  {"transpose", print_transpose},
+                                  {"vectors", print_vectors},
+                                  {"breakdown", print_breakdown}};
 
 void print_head() {
   print_device();
@@ -27,7 +40,7 @@ void print_head() {
 GB/s, bytes read and bytes written, medians. Stream: events around one call, 9 times. Graph: events around a captured
 chain of five, divided by five, 5 times; goals and peers are of the graph, cudaMemcpyAsync's of
 whichever is faster. A named route: only it and `plain` are allowed.
-Copies, pads and transposes are compared with their source on the device before they are timed.
+Results are checked on the device before they are timed: bytes against their source, values against plain kernels.
 )");
 }
 
@@ -51,7 +64,7 @@ int run(int argc, char** argv) {
     return 1;
   }
   wake_device();
-  const ragged_meter meter(each_route);
+  const ragged_meter meter(each_route ? columns_wanted::rates_by_route : columns_wanted::rates);
   if (!curve.empty()) {
     write_curve(meter, curve);
     return 0;

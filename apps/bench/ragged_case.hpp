@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "apps/bench/arrays.hpp"
+#include "apps/bench/operation_parts.hpp"
 #include "apps/bench/table.hpp"
 #include "apps/bench/timing.hpp"
 
@@ -27,15 +28,25 @@ struct measured {
   double graph;
 };
 
+/// What a table says of its cases.
+enum class columns_wanted : std::uint32_t {
+  rates,
+  rates_by_route,
+  parts,  ///< where the time goes; no peers
+};
+
 class ragged_meter {
  public:
-  explicit ragged_meter(bool each_route) : each_route_(each_route) {}
+  explicit ragged_meter(columns_wanted wanted) : wanted_(wanted) {}
 
   template <class Enqueue>
   measured gigabytes(std::uint64_t bytes_moved, const Enqueue& enqueue) const {
     const double kilobytes = static_cast<double>(bytes_moved) * 1e-3;
-    const double stream = clock_.stream_microseconds(enqueue, 9);
-    return {kilobytes / stream, kilobytes / clock_.graph_microseconds(enqueue, 5, 5)};
+    return {stream_gigabytes(bytes_moved, enqueue), kilobytes / clock_.graph_microseconds(enqueue, 5, 5)};
+  }
+  template <class Enqueue>
+  double stream_gigabytes(std::uint64_t bytes_moved, const Enqueue& enqueue) const {
+    return static_cast<double>(bytes_moved) * 1e-3 / clock_.stream_microseconds(enqueue, 9);
   }
   /// `cudaMemcpyAsync` of `bytes` bytes, on a stream or in a graph, whichever is faster: in a graph 1 GiB ran at two
   /// thirds of the rate of 256 MiB.
@@ -47,11 +58,15 @@ class ragged_meter {
     });
     return std::max(rate.stream, rate.graph);
   }
-  bool each_route() const { return each_route_; }
+  template <class Enqueue>
+  operation_parts parts(const Enqueue& enqueue) const {
+    return time_parts(clock_, enqueue);
+  }
+  columns_wanted wanted() const { return wanted_; }
 
  private:
   timer clock_;
-  bool each_route_;
+  columns_wanted wanted_;
 };
 
 /// An operation with all but its options and stream bound.
@@ -73,16 +88,32 @@ struct ragged_goal {
   double gigabytes;
 };
 
+/// What `use` makes of the operation bound to a workspace, its result checked first.
+template <class Use>
+auto checked(const ragged_case& one, route_set allowed, const Use& use) {
+  const std::uint64_t bytes = value_of(ragged::workspace_bytes(one.count, one.rank));
+  const device_array<unsigned char> memory(bytes);
+  ragged::options with;
+  with.allowed = allowed;
+  const ragged::workspace scratch{memory.get(), bytes};
+  if (one.forget) one.forget();
+  require(one.call(scratch, cudaStream_t{}, with));
+  require(cudaDeviceSynchronize());
+  if (one.differences) require(one.differences() == 0);
+  return use([&](cudaStream_t stream) { require(one.call(scratch, stream, with)); });
+}
+
 /// A table of cases: ours, each route, the peer, the goal, the verdict.
 class ragged_table {
  public:
   ragged_table(const std::string& title, const std::string& peer, const ragged_meter& meter)
-      : meter_{meter}, table_(title, columns(peer, meter.each_route())) {}
+      : meter_{meter}, table_(title, columns(peer, meter.wanted())) {}
 
   void add(const ragged_case& one, const std::optional<double>& peer, const ragged_goal& goal) {
+    if (meter_.wanted() == columns_wanted::parts) return add_parts(one);
     const measured ours = run(one, all_routes);
     std::vector<std::string> cells{one.name, text(ours.stream, 0), text(ours.graph, 0)};
-    if (meter_.each_route()) {
+    if (meter_.wanted() == columns_wanted::rates_by_route) {
       for (std::uint32_t r = 0; r < route_count; ++r) {
         cells.push_back(text(run(one, route_bit(static_cast<route>(r)) | route_bit(route::plain)).graph, 0));
       }
@@ -96,22 +127,26 @@ class ragged_table {
 
   /// Checks the result once, then times it.
   measured run(const ragged_case& one, route_set allowed) const {
-    const std::uint64_t bytes = value_of(ragged::workspace_bytes(one.count, one.rank));
-    const device_array<unsigned char> memory(bytes);
-    ragged::options with;
-    with.allowed = allowed;
-    const ragged::workspace scratch{memory.get(), bytes};
-    if (one.forget) one.forget();
-    require(one.call(scratch, cudaStream_t{}, with));
-    require(cudaDeviceSynchronize());
-    if (one.differences) require(one.differences() == 0);
-    return meter_.gigabytes(one.bytes_moved, [&](cudaStream_t stream) { require(one.call(scratch, stream, with)); });
+    return checked(one, allowed, [&](const auto& enqueue) { return meter_.gigabytes(one.bytes_moved, enqueue); });
   }
 
  private:
-  static std::vector<std::string> columns(const std::string& peer, bool each_route) {
+  void add_parts(const ragged_case& one) {
+    const operation_parts parts = checked(one, all_routes, [&](const auto& enqueue) { return meter_.parts(enqueue); });
+    const double kilobytes = static_cast<double>(one.bytes_moved) * 1e-3;
+    table_.add({one.name, count_text(one.count), text(kilobytes * 1e-3, 0), text(parts.whole, 1),
+                text(parts.planning, 1), std::to_string(parts.planning_launches), text(parts.work, 1),
+                signed_text(parts.whole - parts.work, 1), text(kilobytes / parts.whole, 0),
+                text(kilobytes / parts.work, 0)});
+  }
+
+  static std::vector<std::string> columns(const std::string& peer, columns_wanted wanted) {
+    if (wanted == columns_wanted::parts) {
+      return {"case",     "tensors",        "MB moved",     "whole, us",   "planning alone, us",
+              "launches", "work alone, us", "whole - work", "whole, GB/s", "work alone, GB/s"};
+    }
     std::vector<std::string> names{"case", "stream", "graph"};
-    if (each_route) {
+    if (wanted == columns_wanted::rates_by_route) {
       for (std::uint32_t r = 0; r < route_count; ++r) names.emplace_back(name(static_cast<route>(r)));
     }
     names.insert(names.end(), {peer, "goal", "verdict"});

@@ -3,28 +3,24 @@
 
 #include <vector>
 
+#include "apps/bench/noise.cuh"
 #include "apps/bench/ragged_peers.hpp"
 #include "apps/bench/require.hpp"
 
 namespace tmap::bench {
 namespace {
 
-__device__ std::uint64_t mixed(std::uint64_t z) {
-  z = (z + 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
-  return z ^ (z >> 29);
-}
-
 __global__ void noise_kernel(std::uint64_t* words, std::uint64_t count) {
   for (std::uint64_t i = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x; i < count;
        i += std::uint64_t{gridDim.x} * blockDim.x) {
-    words[i] = mixed(i);
+    words[i] = noise(i);
   }
 }
 
-__global__ void floats_kernel(float* values, std::uint64_t count) {
+__global__ void floats_kernel(float* values, std::uint64_t count, std::uint32_t series) {
   for (std::uint64_t i = blockIdx.x * std::uint64_t{blockDim.x} + threadIdx.x; i < count;
        i += std::uint64_t{gridDim.x} * blockDim.x) {
-    values[i] = static_cast<float>(static_cast<std::int32_t>(mixed(i))) * 0x1p-31f;
+    values[i] = noise_float(i, series);
   }
 }
 
@@ -107,8 +103,8 @@ void fill_with_noise(const device_array<unsigned char>& memory) {
   require(cudaDeviceSynchronize());
 }
 
-void fill_with_floats(const device_array<unsigned char>& memory) {
-  floats_kernel<<<fill_blocks, fill_threads>>>(reinterpret_cast<float*>(memory.get()), memory.bytes() / 4);
+void fill_with_floats(const device_array<unsigned char>& memory, std::uint32_t series) {
+  floats_kernel<<<fill_blocks, fill_threads>>>(reinterpret_cast<float*>(memory.get()), memory.bytes() / 4, series);
   require(cudaDeviceSynchronize());
 }
 
@@ -132,6 +128,21 @@ void cub_batched_copy::enqueue(cudaStream_t stream) const {
   std::size_t bytes = scratch_.bytes();
   require(cub::DeviceMemcpy::Batched(scratch_.get(), bytes, from_.get(), to_.get(), bytes_.get(),
                                      static_cast<std::uint32_t>(bytes_.size()), stream));
+}
+
+runtime_batched_copy::runtime_batched_copy(const device_batch& source, const device_batch& destination) {
+  const rows from = rows_of(source);
+  const rows to = rows_of(destination);
+  from_.assign(from.address.begin(), from.address.end());
+  to_ = to.address;
+  bytes_.assign(from.bytes.begin(), from.bytes.end());
+}
+
+void runtime_batched_copy::enqueue(cudaStream_t stream) const {
+  cudaMemcpyAttributes attributes{};
+  attributes.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+  std::size_t first = 0;
+  require(cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(), bytes_.size(), &attributes, &first, 1, stream));
 }
 
 }  // namespace tmap::bench

@@ -5,7 +5,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "apps/bench/ragged_batch.hpp"
 
@@ -13,8 +15,8 @@ namespace tmap::bench {
 
 /// Every 8 bytes another number.
 void fill_with_noise(const device_array<unsigned char>& memory);
-/// Every 4 bytes a float of [-1, 1).
-void fill_with_floats(const device_array<unsigned char>& memory);
+/// Every 4 bytes a float of [-1, 1); another series, other floats.
+void fill_with_floats(const device_array<unsigned char>& memory, std::uint32_t series = 0);
 
 /// Elements of `destination` that are not those of `source`. `is_swapped`: dims 0 and 1 of the destination are those of
 /// the source exchanged. The smaller dims count.
@@ -31,6 +33,18 @@ class cub_batched_copy {
   device_array<void*> to_;
   device_array<std::uint32_t> bytes_;
   device_array<unsigned char> scratch_;
+};
+
+/// `cudaMemcpyBatchAsync` of contiguous tensors.
+class runtime_batched_copy {
+ public:
+  runtime_batched_copy(const device_batch& source, const device_batch& destination);
+  void enqueue(cudaStream_t stream) const;
+
+ private:
+  std::vector<const void*> from_;
+  std::vector<void*> to_;
+  std::vector<std::size_t> bytes_;
 };
 
 }  // namespace tmap::bench

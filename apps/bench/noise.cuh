@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the benchmarks' memory is filled with, so that a check can tell what was there.
+
+#include <cstdint>
+
+namespace tmap::bench {
+
+__device__ inline std::uint64_t noise(std::uint64_t z) {
+  z = (z + 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
+  return z ^ (z >> 29);
+}
+
+/// Of [-1, 1). `series`: another one, other floats.
+__device__ inline float noise_float(std::uint64_t i, std::uint32_t series) {
+  const std::uint64_t bits = noise(i + (std::uint64_t{series} << 40));
+  return static_cast<float>(static_cast<std::int32_t>(bits)) * 0x1p-31f;
+}
+
+}  // namespace tmap::bench
