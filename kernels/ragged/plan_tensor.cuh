@@ -384,11 +384,13 @@ __device__ tensor_verdict judge_tensor(const plan_arguments& plan, std::uint64_t
   tensor.bits = detail::judge_pair<Rank>(plan, tensor, i);
   const bool is_cut = is_padded && tensor.bits == detail::bit(ragged::fault::truncated);
   const bool is_copied = tensor.bits == 0 || is_cut;
-  const side_extents& shape = plan.source.kind == side_kind::dense ? tensor.destination : tensor.source;
+  const bool is_unpadded = plan.source.kind == side_kind::dense;
 #pragma unroll
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    const std::uint64_t most = is_padded ? tensor.destination.dim[axis] : shape.dim[axis];
-    const std::uint64_t copied = !is_copied ? 0 : shape.dim[axis] < most ? shape.dim[axis] : most;
+    // Not by a reference to one side: a choice of addresses would keep both in local memory.
+    const std::uint64_t dim = is_unpadded ? tensor.destination.dim[axis] : tensor.source.dim[axis];
+    const std::uint64_t most = is_padded ? tensor.destination.dim[axis] : dim;
+    const std::uint64_t copied = !is_copied ? 0 : dim < most ? dim : most;
     tensor.copied[axis] = axis < Rank ? copied : 1;
   }
   return tensor;
