@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/launch.hpp"
+#include "kernels/launch_behind.hpp"
 #include "kernels/load_kernel.hpp"
 
 namespace tmap::kernels {
@@ -58,18 +59,10 @@ struct encode_launch {
 
 template <class Shape, class Source>
 cudaError_t launch_shape(const encode_launch<Source>& batch) {
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
   const std::uint64_t block_maps = std::uint64_t{block_warps} * batch.maps_per_warp;
-  config.gridDim = static_cast<std::uint32_t>((batch.count + block_maps - 1) / block_maps);
-  config.blockDim = block_threads;
-  config.stream = batch.stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, encode_kernel<Shape, Source>, batch.base, batch.source, batch.options, batch.slots,
-                            batch.count, batch.maps_per_warp);
+  const auto blocks = static_cast<std::uint32_t>((batch.count + block_maps - 1) / block_maps);
+  return launch_behind(encode_kernel<Shape, Source>, {blocks, block_threads}, batch.stream, batch.base, batch.source,
+                       batch.options, batch.slots, batch.count, batch.maps_per_warp);
 }
 
 template <std::uint32_t Rank>

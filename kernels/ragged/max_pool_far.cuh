@@ -164,11 +164,11 @@ inline cudaError_t launch_max_pool_far(const planned_work& work, std::uint32_t r
   constexpr std::uint32_t threads = detail::far_warps * 32;
   const std::uint32_t blocks = device.multiprocessors * 4;
   cudaError_t code =
-      launch_behind(detail::far_kernel<detail::far_step::maxima>, work, arguments, blocks, threads, 0, stream);
+      launch_behind(detail::far_kernel<detail::far_step::maxima>, {blocks, threads}, stream, work, arguments);
   if (code != cudaSuccess) return code;
-  code = launch_behind(detail::far_kernel<detail::far_step::cores>, work, arguments, blocks, threads, 0, stream);
+  code = launch_behind(detail::far_kernel<detail::far_step::cores>, {blocks, threads}, stream, work, arguments);
   if (code != cudaSuccess) return code;
-  return launch_behind(detail::far_kernel<detail::far_step::windows>, work, arguments, blocks, threads, 0, stream);
+  return launch_behind(detail::far_kernel<detail::far_step::windows>, {blocks, threads}, stream, work, arguments);
 }
 
 }  // namespace tmap::kernels

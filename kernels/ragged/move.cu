@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/launch_behind.hpp"
 #include "kernels/ragged/granule.cuh"
 #include "kernels/ragged/move_pipe.cuh"
 #include "kernels/ragged/piece_walk.cuh"
@@ -86,20 +87,8 @@ piece_rule move_pieces(std::uint32_t element_bytes, std::uint32_t rank) {
 
 cudaError_t launch_move(const planned_work& work, std::uint32_t element_bytes, const ragged::fill_value& fill,
                         const device_shape& device, cudaStream_t stream) {
-  const cudaError_t raised = cudaFuncSetAttribute(move_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                  static_cast<int>(sizeof(block_memory)));
-  if (raised != cudaSuccess) return raised;
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = device.multiprocessors;
-  config.blockDim = block_threads;
-  config.dynamicSmemBytes = sizeof(block_memory);
-  config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, move_kernel, work, element_bytes, fill);
+  const launch_size size{device.multiprocessors, block_threads, sizeof(block_memory)};
+  return launch_behind(move_kernel, size, stream, work, element_bytes, fill);
 }
 
 }  // namespace tmap::kernels

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/launch.hpp"
+#include "kernels/launch_behind.hpp"
 #include "kernels/ragged/granule.cuh"
 #include "kernels/ragged/move_pipe.cuh"
 #include "kernels/ragged_launch.hpp"
@@ -184,21 +185,10 @@ cudaError_t launch_move_rows(const row_move& move, const device_shape& device, c
     const cudaError_t reset = launch_header_reset(move.header, stream);
     if (reset != cudaSuccess) return reset;
   }
-  const cudaError_t raised = cudaFuncSetAttribute(move_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                  static_cast<int>(sizeof(block_memory)));
-  if (raised != cudaSuccess) return raised;
   const std::uint64_t blocks = (move.index.count + 32 * block_warps - 1) / (32 * block_warps);
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned>(std::min<std::uint64_t>(blocks, device.multiprocessors));
-  config.blockDim = block_threads;
-  config.dynamicSmemBytes = sizeof(block_memory);
-  config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, move_rows_kernel, plan_rows(move));
+  const launch_size size{static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, device.multiprocessors)),
+                         block_threads, sizeof(block_memory)};
+  return launch_behind(move_rows_kernel, size, stream, plan_rows(move));
 }
 
 }  // namespace tmap::kernels

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "kernels/launch_behind.hpp"
 #include "kernels/ragged/plan_record.cuh"
 #include "kernels/ragged/plan_tensor.cuh"
 #include "kernels/ragged_launch.hpp"
@@ -322,21 +323,6 @@ plan_arguments arguments_of(const plan_request& request, const plan_target& targ
   return plan;
 }
 
-template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), std::uint32_t blocks, cudaStream_t stream,
-                   const Arguments&... arguments) {
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = blocks;
-  config.blockDim = plan_threads;
-  config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, arguments...);
-}
-
 template <std::uint32_t Rank>
 cudaError_t sum_packed(const plan_request& request, const plan_arguments& plan, const plan_target& target,
                        cudaStream_t stream) {
@@ -352,6 +338,7 @@ template <std::uint32_t Rank>
 cudaError_t plan_rank(const plan_request& request, const plan_target& target, cudaStream_t stream) {
   const plan_arguments plan = arguments_of(request, target);
   const plan_grid grid = grid_of(request.count);
+  const launch_size size{grid.blocks, plan_threads};
   const plan_results results{target.tensors, target.ends,      static_cast<block_totals*>(target.scratch),
                              target.begins,  request.statuses, request.header};
   if (target.begins != nullptr) {
@@ -360,14 +347,14 @@ cudaError_t plan_rank(const plan_request& request, const plan_target& target, cu
   }
   const bool is_padded = request.relation == shape_relation::clipped;
   const cudaError_t code = is_padded
-                               ? launch(plan_kernel<Rank, 1 + Rank>, grid.blocks, stream, plan, results, grid.rounds)
-                               : launch(plan_kernel<Rank, 1>, grid.blocks, stream, plan, results, grid.rounds);
+                               ? launch_behind(plan_kernel<Rank, 1 + Rank>, size, stream, plan, results, grid.rounds)
+                               : launch_behind(plan_kernel<Rank, 1>, size, stream, plan, results, grid.rounds);
   const bool has_maps = (plan.routes.allowed & route_bit(route::tensor_map)) != 0;
   if (code != cudaSuccess || (grid.blocks == 1 && !has_maps)) return code;
   const finish_arguments finish{results, target.maps, request.count, is_padded ? 1 + Rank : 1, grid.rounds};
   return has_maps
-             ? launch(finish_kernel<true>, grid.blocks, stream, finish, request.source_map, request.destination_map)
-             : launch(finish_kernel<false>, grid.blocks, stream, finish, request.source_map, request.destination_map);
+             ? launch_behind(finish_kernel<true>, size, stream, finish, request.source_map, request.destination_map)
+             : launch_behind(finish_kernel<false>, size, stream, finish, request.source_map, request.destination_map);
 }
 
 }  // namespace

@@ -196,8 +196,7 @@ struct reduce_rows {
 
 /// Combines the slices of each split row, by the warp in whose share it begins.
 template <row_reduction Reduction>
-__global__ void __launch_bounds__(block_warps * 32)
-    combine_slices_kernel(const __grid_constant__ planned_work work, std::uint32_t) {
+__global__ void __launch_bounds__(block_warps * 32) combine_slices_kernel(const __grid_constant__ planned_work work) {
   __shared__ planned_tensor records[block_warps];
   cudaGridDependencySynchronize();
   const shares all(work);
@@ -231,8 +230,7 @@ cudaError_t launch(const planned_work& work, const device_shape& device, cudaStr
   if (shape.multiprocessors > most_reduce_blocks) shape.multiprocessors = most_reduce_blocks;
   const cudaError_t launched = launch_segments<reduce_rows<Type, Reduction>>(work, {}, shape, stream);
   if (launched != cudaSuccess) return launched;
-  return launch_behind(combine_slices_kernel<Reduction>, work, std::uint32_t{0}, shape.multiprocessors,
-                       block_warps * 32, 0, stream);
+  return launch_behind(combine_slices_kernel<Reduction>, {shape.multiprocessors, block_warps * 32}, stream, work);
 }
 
 template <value_type Type>

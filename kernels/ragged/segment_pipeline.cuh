@@ -17,6 +17,7 @@
 //   staged(segment, row, other, pitch)   `row` points to column first - reach of the first row in shared memory
 //   direct(segment)      short rows, where they lie
 
+#include "kernels/launch_behind.hpp"
 #include "kernels/ragged/segment_load.cuh"
 #include "kernels/ragged/segment_walk.cuh"
 
@@ -234,32 +235,13 @@ __global__ void __launch_bounds__(Op::warps * 32, 1)
   pipeline.run();
 }
 
-template <class Kernel, class Arguments>
-cudaError_t launch_behind(Kernel* kernel, const planned_work& work, const Arguments& arguments, dim3 grid,
-                          std::uint32_t threads, std::uint32_t shared_bytes, cudaStream_t stream) {
-  const auto raised =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-  if (raised != cudaSuccess) return raised;
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = threads;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, work, arguments);
-}
-
 template <class Op>
 cudaError_t launch_segments(const planned_work& work, const typename Op::arguments& arguments,
                             const device_shape& device, cudaStream_t stream) {
   constexpr std::uint32_t shared_bytes = Op::warps * warp_bytes<Op> + stage_alignment;
   static_assert(shared_bytes + sizeof(pipeline_shared<Op>) <= 227 * 1024);
-  return launch_behind(segment_kernel<Op>, work, arguments, device.multiprocessors, Op::warps * 32, shared_bytes,
-                       stream);
+  return launch_behind(segment_kernel<Op>, {device.multiprocessors, Op::warps * 32, shared_bytes}, stream, work,
+                       arguments);
 }
 
 }  // namespace tmap::kernels

@@ -2,6 +2,7 @@
 // Exchanges dims 0 and 1 of the planned tensors of a batch. A persistent block takes a range of consecutive tiles and
 // keeps as many of them on their way in as it has stages but one; each is turned while it goes from shared to global
 // memory. One warp finds tiles and starts the copy engine, the others do the rest.
+#include "kernels/launch_behind.hpp"
 #include "kernels/ragged/transpose_exchange.cuh"
 #include "kernels/ragged/transpose_load.cuh"
 #include "kernels/ragged/transpose_piece.cuh"
@@ -191,20 +192,8 @@ __global__ void __launch_bounds__(block_threads, blocks_a_multiprocessor)
 template <std::uint32_t ElementBytes>
 cudaError_t launch(const planned_work& work, std::uint32_t element_bytes, const device_shape& device,
                    cudaStream_t stream) {
-  const cudaError_t raised = cudaFuncSetAttribute(
-      transpose_kernel<ElementBytes>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
-  if (raised != cudaSuccess) return raised;
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = device.multiprocessors * blocks_a_multiprocessor;
-  config.blockDim = block_threads;
-  config.dynamicSmemBytes = shared_bytes;
-  config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, transpose_kernel<ElementBytes>, work, element_bytes);
+  const launch_size size{device.multiprocessors * blocks_a_multiprocessor, block_threads, shared_bytes};
+  return launch_behind(transpose_kernel<ElementBytes>, size, stream, work, element_bytes);
 }
 
 }  // namespace
