@@ -6,7 +6,9 @@
 #include <variant>
 
 #include "kernels/launch_behind.hpp"
+#include "kernels/ragged/plan_plain.cuh"
 #include "kernels/ragged/plan_record.cuh"
+#include "kernels/ragged/plan_stage.cuh"
 #include "kernels/ragged/plan_tensor.cuh"
 #include "kernels/ragged_launch.hpp"
 #include "kernels/running_sum.cuh"
@@ -47,29 +49,6 @@ struct plan_results {
   ragged::tensor_status* statuses;
   batch_header* header;
 };
-
-/// Records of a warp on their way to coalesced stores; 144 bytes apart as maps are in a `warp_stage`.
-using record_stage = device::warp_stage;
-
-/// Lane's record to `records[index]`, for lanes that have one. All 32 lanes.
-__device__ void store_record(record_stage& stage, const planned_tensor& record, planned_tensor* records,
-                             std::uint64_t index, bool has_record) {
-  constexpr std::uint32_t chunks = sizeof(planned_tensor) / sizeof(uint4);
-  const std::uint32_t lane = threadIdx.x % lanes;
-#pragma unroll
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    stage.chunk(lane * chunks + chunk) = reinterpret_cast<const uint4*>(&record)[chunk];
-  }
-  __syncwarp();
-  const std::uint32_t owners = __ballot_sync(~0u, has_record);
-#pragma unroll
-  for (std::uint32_t turn = 0; turn < chunks; ++turn) {
-    const std::uint32_t at = turn * lanes + lane;
-    const std::uint64_t target = __shfl_sync(~0u, index, at / chunks);
-    if ((owners >> (at / chunks) & 1) != 0) reinterpret_cast<uint4*>(records + target)[at % chunks] = stage.chunk(at);
-  }
-  __syncwarp();
-}
 
 /// The sum of the threads before this one; `total` becomes that of the block. All threads.
 __device__ std::uint64_t sum_before_thread(std::uint64_t value, std::uint64_t& total) {
@@ -112,22 +91,41 @@ __device__ void tally(shared_header& header, ragged::tensor_status status, std::
   atomicMin(&header.first_bad, static_cast<std::uint32_t>(i) + __ffs(static_cast<int>(bad)) - 1);
 }
 
+/// Stages the record of tensor `i` where it is plain to see, and returns its pieces; else 0.
+template <std::uint32_t Rank>
+__device__ std::uint64_t stage_plainly(const plan_arguments& plan, std::uint64_t i, record_stage& stage) {
+  planned_tensor record;
+  const std::uint64_t pieces = plan_plainly<Rank>(plan, i, record);
+  if (pieces != 0) stage_record(stage, record);
+  return pieces;
+}
+
+/// Stages record `k` of a tensor judged and returns its pieces.
+template <std::uint32_t Rank>
+__device__ std::uint64_t stage_judged(const plan_arguments& plan, const tensor_verdict& tensor, std::uint64_t i,
+                                      std::uint32_t k, record_stage& stage) {
+  const planned_tensor record = k == 0 ? plan_move(plan, tensor, i) : plan_fill(plan, tensor, i, k - 1);
+  stage_record(stage, record);
+  return count_pieces<Rank>(record, plan.rule);
+}
+
 /// Judges tensor `i`, writes its records, returns the pieces of each. All threads; those beyond the batch do nothing.
 template <std::uint32_t Rank, std::uint32_t Records>
 __device__ void plan_one(const plan_arguments& plan, const plan_results& results, std::uint64_t i, record_stage& stage,
                          shared_header& header, std::uint64_t (&pieces)[Records]) {
   const bool has_tensor = i < plan.count;
+  pieces[0] = Records == 1 && has_tensor ? stage_plainly<Rank>(plan, i, stage) : 0;
+  const bool is_judged = has_tensor && pieces[0] == 0;
   tensor_verdict tensor{};
-  if (has_tensor) tensor = judge_tensor<Rank>(plan, i);
+  if (is_judged) tensor = judge_tensor<Rank>(plan, i);
   const ragged::tensor_status status{tensor.bits};
   if (has_tensor && results.statuses != nullptr) results.statuses[i] = status;
   if (!__all_sync(~0u, status.is_good())) tally(header, status, i);
 #pragma unroll
   for (std::uint32_t k = 0; k < Records; ++k) {
-    planned_tensor record{};
-    if (has_tensor) record = k == 0 ? plan_move(plan, tensor, i) : plan_fill(plan, tensor, i, k - 1);
-    pieces[k] = has_tensor ? count_pieces<Rank>(record, plan.rule) : 0;
-    store_record(stage, record, results.tensors, i * Records + k, has_tensor);
+    if (is_judged) pieces[k] = stage_judged<Rank>(plan, tensor, i, k, stage);
+    if (!has_tensor) pieces[k] = 0;
+    store_records(stage, results.tensors, i * Records + k, has_tensor);
   }
 }
 

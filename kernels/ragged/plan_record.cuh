@@ -74,7 +74,9 @@ __device__ inline planned_tensor plan_box(const plan_arguments& plan, const move
   tmap::detail::fold(folded.shape, plan.kept_axes);
   add_rows(facts, plan, folded);
   const route way = tmap::detail::choose(facts, routes).way;
-  return record_of(way == route::tensor_map ? box : folded, way, tensor);
+  // Not by a choice between two references, which would keep both in local memory.
+  if (way == route::tensor_map) return record_of(box, way, tensor);
+  return record_of(folded, way, tensor);
 }
 
 __device__ inline two_sided shape_of(const plan_arguments& plan, const tensor_verdict& tensor) {

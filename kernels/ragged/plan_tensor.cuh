@@ -172,6 +172,11 @@ __device__ inline std::uint32_t judge_windows(std::uint64_t begin, std::uint64_t
   return window_count == 0 ? 0 : bit(ragged::fault::window);
 }
 
+/// A mask, as a division by a number that only the programmer knows for a power of two takes a hundred instructions.
+__device__ constexpr bool is_multiple(std::uint64_t value, std::uint64_t power_of_two) {
+  return (value & (power_of_two - 1)) == 0;
+}
+
 /// The faults of one side by itself, which has elements. Address and windows are judged where the extents let them be.
 template <std::uint32_t Rank>
 __device__ std::uint32_t judge_side(const side_extents& tensor, const plan_side& side, const address_window* windows,
@@ -185,10 +190,10 @@ __device__ std::uint32_t judge_side(const side_extents& tensor, const plan_side&
     if (axis == 0 || tensor.dim[axis] <= 1) continue;
     const std::uint64_t stride = tensor.stride[axis - 1];
     const bool is_wild = saturated_product(stride, tensor.dim[axis]) > max_stride_reach;
-    if (is_wild || stride % alignment != 0) bits |= bit(ragged::fault::stride);
+    if (is_wild || !is_multiple(stride, alignment)) bits |= bit(ragged::fault::stride);
     reach += (tensor.dim[axis] - 1) * stride;
   }
-  const bool is_aligned = tensor.address != 0 && tensor.address % alignment == 0;
+  const bool is_aligned = tensor.address != 0 && is_multiple(tensor.address, alignment);
   if (!is_aligned || tensor.address >= tmap::detail::address_limit) bits |= bit(ragged::fault::address);
   if (bits != 0) return bits;
   if (reach > tmap::detail::address_limit - tensor.address) return bit(ragged::fault::address);
@@ -379,11 +384,13 @@ __device__ tensor_verdict judge_tensor(const plan_arguments& plan, std::uint64_t
   tensor.bits = detail::judge_pair<Rank>(plan, tensor, i);
   const bool is_cut = is_padded && tensor.bits == detail::bit(ragged::fault::truncated);
   const bool is_copied = tensor.bits == 0 || is_cut;
-  const side_extents& shape = plan.source.kind == side_kind::dense ? tensor.destination : tensor.source;
+  const bool is_unpadded = plan.source.kind == side_kind::dense;
 #pragma unroll
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    const std::uint64_t most = is_padded ? tensor.destination.dim[axis] : shape.dim[axis];
-    const std::uint64_t copied = !is_copied ? 0 : shape.dim[axis] < most ? shape.dim[axis] : most;
+    // Not by a reference to one side: a choice of addresses would keep both in local memory.
+    const std::uint64_t dim = is_unpadded ? tensor.destination.dim[axis] : tensor.source.dim[axis];
+    const std::uint64_t most = is_padded ? tensor.destination.dim[axis] : dim;
+    const std::uint64_t copied = !is_copied ? 0 : dim < most ? dim : most;
     tensor.copied[axis] = axis < Rank ? copied : 1;
   }
   return tensor;

@@ -73,10 +73,18 @@ map_template template_of(const std::optional<tensor_spec>& spec, std::uint32_t r
   return made ? *made : map_template{};
 }
 
-/// Maps are left out where no template can be made; a plan that may not use them is spared their launch.
+/// Whether bulk copies are the first choice for every tensor that a map could be made for: a tensor of rank 1 is one
+/// row, too small for either, or as long and as aligned as both need.
+bool is_bulk_first(const kernels::plan_request& request) {
+  const bool may_bulk = (request.routes.allowed & route_bit(route::bulk)) != 0;
+  return request.rank == 1 && request.routes.policy == route_policy::enable && may_bulk;
+}
+
+/// Maps are left out where no template can be made; a plan that does not use them is spared their launch.
 void set_templates(kernels::plan_request& request, const operation& op) {
   constexpr route_set maps = route_bit(route::tensor_map);
-  const bool may_use = request.routes.policy != route_policy::disable && (request.routes.allowed & maps) != 0;
+  const bool is_allowed = request.routes.policy != route_policy::disable && (request.routes.allowed & maps) != 0;
+  const bool may_use = is_allowed && !is_bulk_first(request);
   if (may_use) {
     request.source_map = template_of(op.source_map, request.rank);
     request.destination_map = template_of(op.destination_map, request.rank);

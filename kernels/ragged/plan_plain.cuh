@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A quick answer for most tensors. Judging, folding and choosing take more than a thousand instructions, which a small
+// batch fetches and runs once and so feels in full; a tensor without gaps on both sides needs a tenth. The answer errs
+// on the side of no: what it plans is planned just so by the rules it stands in for.
+
+#include "kernels/ragged/plan_tensor.cuh"
+
+#include <tmap/detail/choose_route.hpp>
+
+#include <cstdint>
+
+namespace tmap::kernels {
+
+namespace detail {
+
+/// The bytes of one side; 0 unless it surely has elements, no gaps and no fault.
+template <std::uint32_t Rank>
+__device__ std::uint64_t plain_bytes(const side_extents& tensor, const plan_side& side) {
+  std::uint64_t bytes = side.element_bytes;
+  bool is_plain = true;
+#pragma unroll
+  for (std::uint32_t axis = 0; axis < Rank; ++axis) {
+    const std::uint64_t dim = tensor.dim[axis];
+    if (axis > 0) is_plain = is_plain && (dim == 1 || tensor.stride[axis - 1] == bytes);
+    is_plain = is_plain && dim - 1 < tmap::detail::max_copied_dim;
+    // Below 2^32 times at most 2^31: no overflow, as longer ones do not get to the next axis.
+    is_plain = is_plain && (axis == 0 || bytes >> 32 == 0);
+    bytes *= dim;
+  }
+  const bool has_place = tensor.address - 1 < tmap::detail::address_limit / 2 && bytes <= max_tensor_bytes;
+  return is_plain && has_place && is_multiple(tensor.address, side.alignment()) ? bytes : 0;
+}
+
+/// Bulk copies where they are the first choice, else what the copy engine has no part in; false where maps compete.
+__device__ inline bool choose_plainly(const plan_arguments& plan, std::uint64_t addresses, std::uint64_t source_bytes,
+                                      std::uint64_t destination_bytes, route& way) {
+  const route_options& routes = plan.routes;
+  const std::uint64_t row = source_bytes < destination_bytes ? source_bytes : destination_bytes;
+  const std::uint64_t bits = addresses | source_bytes | destination_bytes;
+  const bool may_engine = routes.policy != route_policy::disable;
+  if (may_engine && row >= tmap::detail::bulk_row_bytes && addresses % tmap::detail::bulk_unit == 0) {
+    way = route::bulk;
+    return (routes.allowed & route_bit(route::bulk)) != 0;
+  }
+  const bool has_units = bits % tmap::detail::ldgsts_unit == 0 && (routes.allowed & route_bit(route::ldgsts)) != 0;
+  way = has_units ? route::ldgsts : route::plain;
+  return true;
+}
+
+}  // namespace detail
+
+/// Whether the operation as a whole lets tensors be planned plainly.
+template <std::uint32_t Rank>
+__device__ bool has_plain_terms(const plan_arguments& plan) {
+  const bool are_tensors = plan.source.kind == side_kind::tensors && plan.destination.kind == side_kind::tensors;
+  const bool folds_all = plan.kept_axes == 0 || (Rank == 1 && plan.kept_axes == 1);
+  return are_tensors && folds_all && plan.relation == shape_relation::equal && plan.window_count == 0 &&
+         plan.rule.tile == 0 && plan.routes.policy != route_policy::force;
+}
+
+/// The record of tensor `i`, which then is good, and its pieces; 0 where it takes the long way.
+template <std::uint32_t Rank>
+__device__ std::uint64_t plan_plainly(const plan_arguments& plan, std::uint64_t i, planned_tensor& record) {
+  if (!has_plain_terms<Rank>(plan)) return 0;
+  const side_extents source = detail::read_tensor<Rank>(plan.source, i);
+  const side_extents destination = detail::read_tensor<Rank>(plan.destination, i);
+  const std::uint64_t source_bytes = detail::plain_bytes<Rank>(source, plan.source);
+  const std::uint64_t destination_bytes = detail::plain_bytes<Rank>(destination, plan.destination);
+  std::uint64_t elements = 1;
+  bool is_same = true;
+#pragma unroll
+  for (std::uint32_t axis = 0; axis < Rank; ++axis) {
+    elements *= source.dim[axis];
+    is_same = is_same && source.dim[axis] == destination.dim[axis];
+  }
+  route way = route::plain;
+  if (!is_same || source_bytes == 0 || destination_bytes == 0) return 0;
+  if (!detail::choose_plainly(plan, source.address | destination.address, source_bytes, destination_bytes, way)) {
+    return 0;
+  }
+  record = {source.address, destination.address, {elements, 1, 1, 1, 1}, {}, {}, way, static_cast<std::uint32_t>(i)};
+  return detail::divide_up(elements, plan.rule.piece_elements);
+}
+
+}  // namespace tmap::kernels
