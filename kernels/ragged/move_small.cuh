@@ -68,15 +68,16 @@ __device__ void move_groups(const small_tensor& mine, std::uint32_t count, std::
 }  // namespace detail
 
 /// Of the `run` tensors (at most 31) from `tensors` on, moves those at the front that are small, and returns how many;
-/// 0 where too few are, or they lie at addresses that give them more than 32 units. All lanes make the same call.
-__device__ inline std::uint32_t move_small(const planned_tensor* tensors, std::uint32_t run,
+/// 0 where too few are, or they lie at addresses that give them more than 32 units. `has_piece`: whether the lane's
+/// tensor has anything to move; those that have not are passed over. All lanes take part.
+__device__ inline std::uint32_t move_small(const planned_tensor* tensors, std::uint32_t run, bool has_piece,
                                            std::uint32_t element_bytes) {
   const std::uint32_t lane = threadIdx.x % 32;
   small_tensor mine{};
-  if (lane < run) mine = detail::read_small(tensors[lane], element_bytes);
-  const std::uint32_t others = __ballot_sync(~0u, mine.bytes == 0);
+  if (lane < run && has_piece) mine = detail::read_small(tensors[lane], element_bytes);
+  const std::uint32_t others = __ballot_sync(~0u, lane >= run || (has_piece && mine.bytes == 0));
   const std::uint32_t count = __ffs(static_cast<int>(others)) - 1;
-  if (count < least_small_run) return 0;
+  if (__popc(__ballot_sync(~0u, lane < count && has_piece)) < least_small_run) return 0;
   const auto bits = static_cast<std::uint32_t>(mine.source | mine.destination) | mine.bytes;
   const std::uint32_t all = __reduce_or_sync(~0u, lane < count ? bits : 0) | granule_bytes;
   const std::uint32_t unit = all & (0u - all);
@@ -97,19 +98,18 @@ __device__ inline std::uint32_t move_small(const planned_tensor* tensors, std::u
 static __noinline__ __device__ std::uint64_t move_small_front(const planned_tensor* tensors, const std::uint64_t* ends,
                                                               std::uint64_t count, std::uint64_t g, std::uint64_t last,
                                                               std::uint32_t element_bytes) {
+  const std::uint32_t lane = threadIdx.x % 32;
   std::uint64_t tensor = device::find_tensor_warp(ends, g, 0, count - 1);
   while (g < last) {
-    // Lane 0 has the end of the tensor before, lane i that of tensor i - 1 from here on.
-    const std::uint64_t at = tensor + threadIdx.x % 32 < count ? tensor + threadIdx.x % 32 : count;
-    const std::uint64_t end = at == 0 ? 0 : ends[at - 1];
-    if (__shfl_sync(~0u, end, 0) != g) break;
-    const std::uint64_t before = __shfl_up_sync(~0u, end, 1);
-    const std::uint32_t singles = __ballot_sync(~0u, threadIdx.x % 32 != 0 && end - before == 1) >> 1;
-    const std::uint32_t run = __ffs(static_cast<int>(~singles)) - 1;
-    const std::uint32_t moved =
-        move_small(tensors + tensor, last - g < run ? static_cast<std::uint32_t>(last - g) : run, element_bytes);
+    const std::uint64_t at = tensor + lane < count ? tensor + lane : count;
+    const std::uint64_t begin = at == 0 ? 0 : ends[at - 1];
+    const std::uint64_t end = __shfl_down_sync(~0u, begin, 1);
+    if (__shfl_sync(~0u, begin, 0) != g) break;
+    const bool is_in_run = lane < 31 && tensor + lane < count && end - begin <= 1 && end <= last;
+    const std::uint32_t run = __ffs(static_cast<int>(~__ballot_sync(~0u, is_in_run))) - 1;
+    const std::uint32_t moved = move_small(tensors + tensor, run, end != begin, element_bytes);
     if (moved == 0) break;
-    g += moved;
+    g = __shfl_sync(~0u, end, static_cast<int>(moved - 1));
     if (g < last) tensor = device::find_tensor_near_warp(ends, g, tensor + moved, count - 1);
   }
   return g;
