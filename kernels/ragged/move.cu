@@ -2,6 +2,7 @@
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/granule.cuh"
 #include "kernels/ragged/move_pipe.cuh"
+#include "kernels/ragged/move_small.cuh"
 #include "kernels/ragged/piece_walk.cuh"
 #include "kernels/ragged_launch.hpp"
 
@@ -60,8 +61,10 @@ __global__ void __launch_bounds__(block_threads, 1)
   const std::uint64_t pieces = work.ends[work.count - 1];
   const std::uint64_t workers = std::uint64_t{gridDim.x} * block_warps;
   const std::uint64_t number = std::uint64_t{warp} * gridDim.x + blockIdx.x;
-  const std::uint64_t first = share_begin(pieces, number, workers);
+  std::uint64_t first = share_begin(pieces, number, workers);
   const std::uint64_t last = share_begin(pieces, number + 1, workers);
+  if (first == last) return;
+  first = move_small_front(work.tensors, work.ends, work.count, first, last, element_bytes);
   if (first == last) return;
   piece_walk walk(work, &memory.warps[warp].record);
   walk.seek(first);

@@ -290,6 +290,20 @@ TEST_F(move_kernel, mixed_routes) {
   }
 }
 
+/// One block, so that each warp has many. Rows of at most a box are one piece by every route.
+TEST_F(move_kernel, many_small_tensors) {
+  device_shape one_block = shape();
+  one_block.multiprocessors = 1;
+  std::uint64_t seed = 1;
+  for (const route way : {route::plain, route::ldgsts, route::tensor_map}) {
+    for (const std::uint64_t limit : {16, 100, 256}) {
+      hand_plan plan = draw_plan({way, 4, 1, limit, false}, 900, ++seed);
+      for (planned_tensor& tensor : plan.tensors) tensor.way = std::max(way, route::ldgsts);
+      expect_moved(plan, one_block);
+    }
+  }
+}
+
 TEST_F(move_kernel, one_byte_and_nothing) {
   expect_moved(draw_plan({route::plain, 1, 1, 1, false}, 1, 3), shape());
   hand_plan nothing = draw_plan({route::plain, 1, 1, 1, false}, 40, 3);
