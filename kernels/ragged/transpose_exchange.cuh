@@ -51,12 +51,16 @@ template <class Copy>
 __device__ void exchange_elements(const transpose_piece& piece, const unsigned char* stage, unsigned char* turned,
                                   std::uint32_t element_bytes, const worker_place& worker, const Copy& copy) {
   const std::uint32_t first = worker.index % 8;
-  for (std::uint32_t column = worker.index / 8; column < piece.columns; column += worker.count / 8) {
-    const std::uint32_t from = piece.stage.within(first, column * element_bytes);
-    const std::uint32_t to = piece.turned.begin_of(column);
+  const std::uint32_t columns = piece.columns;
+  const std::uint32_t rows = piece.rows;
+  const shared_lines before = piece.stage;  // of its own, as stores to shared memory might change the piece's
+  const shared_lines after = piece.turned;
+  for (std::uint32_t column = worker.index / 8; column < columns; column += worker.count / 8) {
+    const unsigned char* const from = stage + before.within(first, column * element_bytes);
+    unsigned char* const to = turned + after.begin_of(column);
 #pragma unroll 4
-    for (std::uint32_t row = first; row < piece.rows; row += 8) {
-      copy(turned + to + row * element_bytes, stage + piece.stage.begin_of(row) + from);
+    for (std::uint32_t row = first; row < rows; row += 8) {
+      copy(to + row * element_bytes, from + before.begin_of(row));
     }
   }
 }
@@ -97,19 +101,21 @@ __device__ void exchange_in_shared(const transpose_piece& piece, const unsigned 
 /// From where the tile lies exchanged, the destination's chunks.
 __device__ inline void store_turned(const transpose_piece& piece, const unsigned char* turned,
                                     const worker_place& worker) {
-  const std::uint32_t chunks = (piece.store.bytes + transpose_chunk - 1) / transpose_chunk + 1;
-  const std::uint32_t all = chunks * piece.store.count;
+  const global_lines lines = piece.store;
+  const std::uint32_t turned_pitch = piece.turned.pitch;
+  const std::uint32_t chunks = (lines.bytes + transpose_chunk - 1) / transpose_chunk + 1;
+  const std::uint32_t all = chunks * lines.count;
   const small_divisor by_chunks(chunks);
 #pragma unroll 4
   for (std::uint32_t i = worker.index; i < all; i += worker.count) {
     const std::uint32_t line = by_chunks.divide(i);
     const std::uint32_t at = (i - line * chunks) * transpose_chunk;
-    const std::uint64_t address = piece.store.address + line * piece.store.pitch;
+    const std::uint64_t address = lines.address + line * lines.pitch;
     const auto phase = static_cast<std::uint32_t>(address % transpose_chunk);
-    const std::uint32_t end = phase + piece.store.bytes;
+    const std::uint32_t end = phase + lines.bytes;
     if (at >= end) continue;
     const std::uint64_t to = address - phase + at;
-    const unsigned char* const from = turned + line * piece.turned.pitch + at;
+    const unsigned char* const from = turned + line * turned_pitch + at;
     if (at >= phase && at + transpose_chunk <= end) {
       *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(from);
     } else {

@@ -143,21 +143,25 @@ __device__ void store_begin(std::uint64_t to, const uint4& chunk, std::uint32_t 
 template <std::uint32_t ElementBytes>
 __device__ void store_squares(const transpose_piece& piece, const unsigned char* stage, const worker_place& worker) {
   using square = chunk_square<ElementBytes>;
-  exchange_squares<ElementBytes>(
-      piece, stage, worker, [&](std::uint32_t column, std::uint32_t group, const square& block) {
-        std::uint64_t to = piece.store.address + column * piece.destination_pitch + group * transpose_chunk;
-        const std::uint32_t left = piece.columns - column;
-        const std::uint32_t bytes = (piece.rows - group * square::side) * ElementBytes;
+  const std::uint64_t address = piece.store.address;
+  const std::uint64_t pitch = piece.destination_pitch;
+  const std::uint32_t columns = piece.columns;
+  const std::uint32_t rows = piece.rows;
+  exchange_squares<ElementBytes>(piece, stage, worker,
+                                 [&](std::uint32_t column, std::uint32_t group, const square& block) {
+                                   std::uint64_t to = address + column * pitch + group * transpose_chunk;
+                                   const std::uint32_t left = columns - column;
+                                   const std::uint32_t bytes = (rows - group * square::side) * ElementBytes;
 #pragma unroll
-        for (std::uint32_t c = 0; c < square::side; ++c, to += piece.destination_pitch) {
-          if (c >= left) return;
-          if (bytes >= transpose_chunk) {
-            *reinterpret_cast<uint4*>(to) = block.turned(c);
-          } else {
-            store_begin<ElementBytes>(to, block.turned(c), bytes);
-          }
-        }
-      });
+                                   for (std::uint32_t c = 0; c < square::side; ++c, to += pitch) {
+                                     if (c >= left) return;
+                                     if (bytes >= transpose_chunk) {
+                                       *reinterpret_cast<uint4*>(to) = block.turned(c);
+                                     } else {
+                                       store_begin<ElementBytes>(to, block.turned(c), bytes);
+                                     }
+                                   }
+                                 });
 }
 
 /// Squares, to shared memory, from where the copy engine takes whole lines. All workers; by the first warp.
