@@ -3,7 +3,8 @@
 
 // Loads one tile into shared memory by its route. Through a map and by bulk copies the warp that finds the tiles does,
 // and the tile is there when the phase of the stage's barrier completes; otherwise the threads that store the tiles do,
-// and it is there when they have waited for their copies and met.
+// and it is there when they have waited for their copies and met. They copy aligned chunks of the source
+// asynchronously, whatever the alignment of its rows.
 
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_piece.cuh"
@@ -17,153 +18,141 @@
 
 namespace tmap::kernels {
 
-/// One thread. Boxes side by side make the tile; those wholly outside the tensor are left out.
+/// One thread. Boxes beside and below each other make the tile; those wholly outside the tensor are left out.
 template <std::uint32_t Rank>
 __device__ void load_boxes(const transpose_piece& piece, unsigned char* stage, device::acquired_map map,
                            std::uint32_t element_bytes, device::tile_barrier& barrier) {
-  const std::uint32_t box_columns = transpose_box_row_bytes / element_bytes;
-  const std::uint32_t boxes = (piece.columns + box_columns - 1) / box_columns;
-  barrier.arrive_expect(boxes * piece.stage.panel_pitch);
+  constexpr std::uint32_t box_bytes = transpose_box_rows * transpose_panel_bytes;
+  const std::uint32_t box_columns = transpose_panel_bytes / element_bytes;
+  const std::uint32_t beside = (piece.columns + box_columns - 1) / box_columns;
+  const std::uint32_t below = (piece.rows + transpose_box_rows - 1) / transpose_box_rows;
+  barrier.arrive_expect(beside * below * box_bytes);
   std::int32_t at[Rank];
   for (std::uint32_t axis = 0; axis < Rank; ++axis) at[axis] = piece.coordinates[axis];
-  for (std::uint32_t box = 0; box < boxes; ++box) {
-    device::load_tile<Rank>(stage + box * piece.stage.panel_pitch, map, at, barrier);
+  for (std::uint32_t panel = 0; panel < beside; ++panel) {
+    at[1] = piece.coordinates[1];
+    for (std::uint32_t box = 0; box < below; ++box) {
+      device::load_tile<Rank>(stage + panel * piece.stage.panel_pitch + box * box_bytes, map, at, barrier);
+      at[1] += static_cast<std::int32_t>(transpose_box_rows);
+    }
     at[0] += static_cast<std::int32_t>(box_columns);
   }
 }
 
-/// The last bytes of each row, fewer than a unit of `Bytes`.
-template <std::uint32_t Bytes>
-__device__ void load_row_ends(const transpose_piece& piece, unsigned char* stage) {
-  const std::uint32_t whole = piece.load.bytes / Bytes * Bytes;
-  if (whole == piece.load.bytes) return;
-  for (std::uint32_t row = threadIdx.x; row < piece.load.rows; row += transpose_workers) {
-    const auto* const from = reinterpret_cast<const unsigned char*>(piece.source + row * piece.load.pitch);
-    for (std::uint32_t i = whole; i < piece.load.bytes; ++i) stage[row * piece.stage.row_pitch + i] = from[i];
-  }
-}
-
-/// One warp. Rows, but for their last bytes.
+/// One warp. The whole chunks of aligned lines.
 __device__ inline void load_bulk(const transpose_piece& piece, unsigned char* stage, device::tile_barrier& barrier) {
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t bytes = piece.load.bytes / transpose_chunk * transpose_chunk;
-  if (lane == 0) barrier.arrive_expect(piece.load.rows * bytes);
+  if (lane == 0) barrier.arrive_expect(piece.load.count * bytes);
   __syncwarp();
   if (bytes == 0) return;
-  for (std::uint32_t row = lane; row < piece.load.rows; row += 32) {
-    device::load_bytes(stage + row * piece.stage.row_pitch,
-                       reinterpret_cast<const void*>(piece.source + row * piece.load.pitch), bytes, barrier);
+  for (std::uint32_t line = lane; line < piece.load.count; line += 32) {
+    device::load_bytes(stage + line * piece.stage.pitch,
+                       reinterpret_cast<const void*>(piece.load.address + line * piece.load.pitch), bytes, barrier);
   }
 }
 
-template <std::uint32_t Bytes>
-__device__ void load_async(const transpose_piece& piece, unsigned char* stage) {
-  load_row_ends<Bytes>(piece, stage);
-  const std::uint32_t units = piece.load.bytes / Bytes;
-  if (units == 0) return;
-  const small_divisor by_units(units);
+/// Bytes `begin` to `end - 1` of a chunk, of which one is an end of the chunk: in aligned parts of 8, 4, 2 and 1 bytes.
+template <class Copy>
+__device__ void copy_chunk_part(std::uint32_t begin, std::uint32_t end, const Copy& copy) {
+  if (begin == 0) {
+#pragma unroll
+    for (std::uint32_t size = 8; size != 0; size /= 2) {
+      if ((end & size) == 0) continue;
+      copy(begin, size);
+      begin += size;
+    }
+  } else {
+#pragma unroll
+    for (std::uint32_t size = 1; size != transpose_chunk; size *= 2) {
+      if ((begin & size) == 0) continue;
+      copy(begin, size);
+      begin += size;
+    }
+  }
+}
+
+/// Part of a chunk, of both sides' addresses. What is too small for an asynchronous copy is there at once.
+__device__ inline void load_chunk_part(unsigned char* to, std::uint64_t from, std::uint32_t begin, std::uint32_t end) {
+  const auto copy = [&](std::uint32_t at, std::uint32_t size) {
+    const auto* const source = reinterpret_cast<const unsigned char*>(from + at);
+    if (size == 8) {
+      device::copy_async<8>(to + at, source);
+    } else if (size == 4) {
+      device::copy_async<4>(to + at, source);
+    } else if (size == 2) {
+      *reinterpret_cast<std::uint16_t*>(to + at) = *reinterpret_cast<const std::uint16_t*>(source);
+    } else {
+      to[at] = *source;
+    }
+  };
+  if (begin == 0 || end == transpose_chunk) return copy_chunk_part(begin, end, copy);
+  for (std::uint32_t at = begin; at < end; ++at) copy(at, 1);
+}
+
+/// Chunk `chunk` of a line. Reads more than the line's bytes where those around them are of the same row.
+__device__ inline void load_chunk(const transpose_piece& piece, unsigned char* stage, std::uint32_t line,
+                                  std::uint32_t chunk) {
+  const std::uint64_t address = piece.load.address + line * piece.load.pitch;
+  const auto phase = static_cast<std::uint32_t>(address % transpose_chunk);
+  const std::uint32_t at = chunk * transpose_chunk;
+  const std::uint32_t end = phase + piece.load.bytes;
+  if (at >= end) return;
+  unsigned char* const to = stage + line * piece.stage.pitch + at;
+  const std::uint64_t from = address - phase + at;
+  if (at + piece.before >= phase && at + transpose_chunk <= end + piece.behind) {
+    device::copy_async<transpose_chunk>(to, reinterpret_cast<const void*>(from));
+    return;
+  }
+  const std::uint32_t first = at >= phase || at + piece.before >= phase ? 0 : phase;
+  const std::uint32_t behind = end + piece.behind - at;
+  load_chunk_part(to, from, first, behind < transpose_chunk ? behind : transpose_chunk);
+}
+
+/// The chunks of all lines, or of their ends alone where the copy engine loads the rest.
+__device__ inline void load_chunks(const transpose_piece& piece, unsigned char* stage, const worker_place& worker) {
+  const std::uint32_t chunks = (piece.load.bytes + transpose_chunk - 1) / transpose_chunk + 1;
+  const std::uint32_t all = chunks * piece.load.count;
+  const small_divisor by_chunks(chunks);
 #pragma unroll 4
-  for (std::uint32_t i = threadIdx.x; i < units * piece.load.rows; i += transpose_workers) {
-    const std::uint32_t row = by_units(i);
-    const std::uint32_t at = (i - row * units) * Bytes;
-    device::copy_async<Bytes>(stage + row * piece.stage.row_pitch + at,
-                              reinterpret_cast<const void*>(piece.source + row * piece.load.pitch + at));
+  for (std::uint32_t i = worker.index; i < all; i += worker.count) {
+    const std::uint32_t line = by_chunks(i);
+    load_chunk(piece, stage, line, i - line * chunks);
+  }
+}
+__device__ inline void load_line_ends(const transpose_piece& piece, unsigned char* stage, const worker_place& worker) {
+  const std::uint32_t whole = piece.load.bytes / transpose_chunk;
+  if (whole * transpose_chunk == piece.load.bytes) return;
+  for (std::uint32_t line = worker.index; line < piece.load.count; line += worker.count) {
+    load_chunk(piece, stage, line, whole);
   }
 }
 
-__device__ inline void load_async(const transpose_piece& piece, unsigned char* stage) {
-  const std::uint64_t bits =
-      piece.load.rows == 1 ? piece.source : piece.source | piece.load.pitch | piece.stage.row_pitch;
-  if (bits % 16 == 0) {
-    load_async<16>(piece, stage);
-  } else if (bits % 8 == 0) {
-    load_async<8>(piece, stage);
+/// Lines without room for chunks: a few bytes each, or words if all is aligned to them.
+template <std::uint32_t Bytes, class Copy>
+__device__ void load_parts(const transpose_piece& piece, unsigned char* stage, const worker_place& worker,
+                           const Copy& copy) {
+  const std::uint32_t parts = piece.load.bytes / Bytes;
+  const small_divisor by_parts(parts);
+#pragma unroll 4
+  for (std::uint32_t i = worker.index; i < parts * piece.load.count; i += worker.count) {
+    const std::uint32_t line = by_parts(i);
+    const std::uint32_t at = (i - line * parts) * Bytes;
+    copy(stage + line * piece.stage.pitch + at,
+         reinterpret_cast<const unsigned char*>(piece.load.address + line * piece.load.pitch + at));
+  }
+}
+
+/// What the copy engine does not load.
+__device__ inline void load_by_workers(const transpose_piece& piece, unsigned char* stage, const worker_place& worker) {
+  if (piece.way == route::bulk) return load_line_ends(piece, stage, worker);
+  if (piece.loads_chunks) return load_chunks(piece, stage, worker);
+  const std::uint64_t bits = piece.load.address | piece.load.pitch | piece.load.bytes | piece.stage.pitch;
+  if (bits % 4 == 0) {
+    load_parts<4>(piece, stage, worker,
+                  [](unsigned char* to, const unsigned char* from) { device::copy_async<4>(to, from); });
   } else {
-    load_async<4>(piece, stage);
-  }
-}
-
-/// Four bytes at any address, of which those below `limit` exist: two words where no byte of them is outside the row.
-__device__ inline std::uint32_t load_word(std::uint64_t row_begin, std::uint32_t offset, std::uint32_t row_bytes) {
-  const std::uint64_t at = row_begin + offset;
-  const std::uint32_t shift = at % 4 * 8;
-  if (shift == 0 && offset + 4 <= row_bytes) return *reinterpret_cast<const std::uint32_t*>(at);
-  if (shift != 0 && offset != 0 && offset + 8 <= row_bytes) {
-    const auto* const words = reinterpret_cast<const std::uint32_t*>(at / 4 * 4);
-    return __funnelshift_r(words[0], words[1], shift);
-  }
-  std::uint32_t word = 0;
-  for (std::uint32_t i = 0; i < 4 && offset + i < row_bytes; ++i) {
-    word |= std::uint32_t{*reinterpret_cast<const unsigned char*>(at + i)} << (8 * i);
-  }
-  return word;
-}
-
-/// Units of a row, several in flight a thread.
-template <class Unit, class Load>
-__device__ void load_units(const transpose_piece& piece, unsigned char* stage, const Load& load) {
-  constexpr std::uint32_t in_flight = sizeof(Unit) == 16 ? 4 : 8;
-  const std::uint32_t units = (piece.load.bytes + sizeof(Unit) - 1) / sizeof(Unit);
-  const std::uint32_t all = units * piece.load.rows;
-  const small_divisor by_units(units);
-  for (std::uint32_t first = threadIdx.x; first < all; first += in_flight * transpose_workers) {
-    Unit values[in_flight];
-    std::uint32_t places[in_flight];
-#pragma unroll
-    for (std::uint32_t k = 0; k < in_flight; ++k) {
-      const std::uint32_t i = first + k * transpose_workers;
-      if (i >= all) continue;
-      const std::uint32_t row = by_units(i);
-      const std::uint32_t at = (i - row * units) * static_cast<std::uint32_t>(sizeof(Unit));
-      places[k] = row * piece.stage.row_pitch + at;
-      values[k] = load(piece.source + row * piece.load.pitch, at);
-    }
-#pragma unroll
-    for (std::uint32_t k = 0; k < in_flight; ++k) {
-      if (first + k * transpose_workers < all) *reinterpret_cast<Unit*>(stage + places[k]) = values[k];
-    }
-  }
-}
-
-inline constexpr std::uint32_t load_words_rows = 8;
-
-/// Rows at any address, a warp some of them at a time.
-__device__ inline void load_words(const transpose_piece& piece, unsigned char* stage) {
-  constexpr std::uint32_t in_flight = load_words_rows;
-  constexpr std::uint32_t step = transpose_workers / 32 * in_flight;
-  const std::uint32_t words = (piece.load.bytes + 3) / 4;
-  for (std::uint32_t first = threadIdx.x / 32 * in_flight; first < piece.load.rows; first += step) {
-    for (std::uint32_t word = threadIdx.x % 32; word < words; word += 32) {
-      std::uint32_t values[in_flight];
-#pragma unroll
-      for (std::uint32_t k = 0; k < in_flight; ++k) {
-        if (first + k >= piece.load.rows) continue;
-        values[k] = load_word(piece.source + (first + k) * piece.load.pitch, 4 * word, piece.load.bytes);
-      }
-#pragma unroll
-      for (std::uint32_t k = 0; k < in_flight; ++k) {
-        if (first + k >= piece.load.rows) continue;
-        *reinterpret_cast<std::uint32_t*>(stage + (first + k) * piece.stage.row_pitch + 4 * word) = values[k];
-      }
-    }
-  }
-}
-
-__device__ __noinline__ inline void load_plain(const transpose_piece& piece, unsigned char* stage) {
-  const std::uint64_t bits = piece.load.rows == 1 ? 0 : piece.load.pitch | piece.stage.row_pitch;
-  if ((bits | piece.source | piece.load.bytes) % 16 == 0) {
-    load_units<uint4>(piece, stage,
-                      [](std::uint64_t row, std::uint32_t at) { return *reinterpret_cast<const uint4*>(row + at); });
-  } else if (piece.stage.row_pitch % 4 == 0 && piece.load.rows >= transpose_workers / 32 * load_words_rows &&
-             piece.load.bytes >= 64) {
-    load_words(piece, stage);
-  } else if (piece.load.rows == 1 || piece.stage.row_pitch % 4 == 0) {
-    load_units<std::uint32_t>(
-        piece, stage, [&](std::uint64_t row, std::uint32_t at) { return load_word(row, at, piece.load.bytes); });
-  } else {
-    load_units<unsigned char>(piece, stage, [](std::uint64_t row, std::uint32_t at) {
-      return *reinterpret_cast<const unsigned char*>(row + at);
-    });
+    load_parts<1>(piece, stage, worker, [](unsigned char* to, const unsigned char* from) { *to = *from; });
   }
 }
 

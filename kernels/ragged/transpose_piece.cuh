@@ -11,57 +11,68 @@
 
 namespace tmap::kernels {
 
+/// 16 aligned bytes, of global memory or of shared memory.
 inline constexpr std::uint32_t transpose_chunk = 16;
-/// Threads of a block that store tiles: its first ones. One more warp finds them.
-inline constexpr std::uint32_t transpose_workers = 128;
-inline constexpr std::uint32_t transpose_worker_warps = transpose_workers / 32;
 
-/// Where byte `offset` of row `row` of a tile is in shared memory. Rows either follow each other, or stand in panels of
-/// 128 bytes as the copy engine leaves boxes side by side. `mask`: chunks of 16 bytes are exchanged by this much of the
-/// row number, or of the row number divided by a chunk's elements, so that columns do not meet in the same banks.
-struct shared_layout {
-  std::uint32_t row_pitch;
-  std::uint32_t panel_pitch;  ///< from one 128 bytes of a row to the next
-  std::uint32_t mask;
+/// A thread among those that load and store tiles.
+struct worker_place {
+  std::uint32_t index;
+  std::uint32_t count;
+};
 
-  __device__ std::uint32_t chunk_at(std::uint32_t row, std::uint32_t chunk, std::uint32_t turn) const {
-    return row * row_pitch + (chunk >> 3) * panel_pitch + (((chunk & 7) ^ (turn & mask)) * transpose_chunk);
-  }
-  __device__ std::uint32_t byte_at(std::uint32_t row, std::uint32_t offset, std::uint32_t turn) const {
-    return chunk_at(row, offset / transpose_chunk, turn) + offset % transpose_chunk;
+/// Lines of bytes in shared memory, a row of the source or of the destination each. A line begins as far behind a chunk
+/// as it does in global memory, so that chunks go in and out whole. Lines of boxes stand in panels of 128 bytes, their
+/// chunks exchanged by the line's number as the copy engine swizzles them.
+struct shared_lines {
+  std::uint32_t pitch;
+  std::uint32_t panel_pitch;  ///< from one 128 bytes of a line to the next
+  std::uint32_t mask;         ///< 7 or 0
+  std::uint32_t phase;        ///< of line 0
+  std::uint32_t phase_step;
+
+  __device__ std::uint32_t phase_of(std::uint32_t line) const { return (phase + line * phase_step) % transpose_chunk; }
+  __device__ std::uint32_t begin_of(std::uint32_t line) const { return line * pitch + phase_of(line); }
+  /// Where byte `offset` is behind the begin of any line that equals `line` modulo 8.
+  __device__ std::uint32_t within(std::uint32_t line, std::uint32_t offset) const {
+    return offset / 128 * panel_pitch + (offset % 128 ^ (line & mask) * transpose_chunk);
   }
 };
 
-/// Rows of bytes between global and shared memory.
-struct row_run {
-  std::uint32_t rows;
+/// Lines of bytes in global memory.
+struct global_lines {
+  std::uint64_t address;
+  std::uint64_t pitch;
+  std::uint32_t count;
   std::uint32_t bytes;  ///< of each
-  std::uint64_t pitch;  ///< in global memory
+};
+
+/// How a tile's rows and columns are exchanged.
+enum class exchange_way : std::uint32_t {
+  squares,   ///< in registers, all is aligned to chunks
+  elements,  ///< through shared memory
+  thin,      ///< the same, of a tile that may have any extents
+  planes,    ///< pixels of three bytes become planes,
+  pixels,    ///< or planes become pixels
 };
 
 struct transpose_piece {
-  std::uint64_t source;  ///< address of the tile's first element
-  std::uint64_t destination;
-  std::uint64_t destination_pitch;  ///< from one column to the next
-  row_run load;
-  row_run store;          ///< out of the exchanged tile
+  global_lines load;
+  global_lines store;
+  std::uint64_t destination_pitch;
+  std::uint32_t before;  ///< bytes of the source that may be read before and behind a line, at most a chunk
+  std::uint32_t behind;
   std::uint32_t columns;  ///< of the tile that exist
   std::uint32_t rows;
-  std::uint32_t row_bits;  ///< the tile has 1 << row_bits rows, existing or not,
-  std::uint32_t tile_columns;
-  shared_layout stage;
-  shared_layout exchanged;
-  bool has_blocks;       ///< whole chunks in both directions: exchanged in registers
-  bool stores_directly;  ///< from there, as the destination's columns are aligned to chunks
-  route way;             ///< that loads it
+  shared_lines stage;
+  shared_lines turned;
+  exchange_way exchange;
+  bool loads_chunks;  ///< lines with room for whole chunks, else without gaps between them
+  bool stores_chunks;
+  bool has_whole_elements;  ///< all addresses are multiples of an element's size, a power of two
+  route way;                ///< that loads it
   const tensor_map* map;
   std::int32_t coordinates[max_rank];
 };
-
-template <std::uint32_t ElementBytes>
-__device__ constexpr bool is_power_of_two() {
-  return (ElementBytes & (ElementBytes - 1)) == 0;
-}
 
 /// Coordinates of the first element of tile `within` of a tensor.
 struct tile_place {
@@ -71,86 +82,114 @@ struct tile_place {
 #pragma unroll
     for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
       const std::uint64_t step = axis < 2 ? tile.dim[axis] : 1;
-      const std::uint64_t steps = (tensor.dim[axis] + step - 1) / step;
+      const std::uint64_t steps = within == 0 ? 1 : (tensor.dim[axis] + step - 1) / step;
       at[axis] = within == 0 ? 0 : within % steps * step;
       within = within == 0 ? 0 : within / steps;
     }
   }
 };
 
+__device__ inline std::uint32_t at_most(std::uint64_t value, std::uint32_t most) {
+  return value < most ? static_cast<std::uint32_t>(value) : most;
+}
+__device__ inline std::uint32_t whole_chunks(std::uint32_t bytes) {
+  return (bytes + transpose_chunk - 1) / transpose_chunk * transpose_chunk;
+}
+
 /// Outer coordinates move both addresses.
 __device__ inline void place(transpose_piece& piece, const planned_tensor& tensor, const transpose_tile& tile,
                              const tile_place& where, std::uint32_t element_bytes) {
   const std::uint64_t column = where.at[0];
   const std::uint64_t row = where.at[1];
-  piece.source = tensor.source + column * element_bytes + row * tensor.source_stride[0];
-  piece.destination = tensor.destination + row * element_bytes + column * tensor.destination_stride[0];
+  piece.load.address = tensor.source + column * element_bytes + row * tensor.source_stride[0];
+  piece.store.address = tensor.destination + row * element_bytes + column * tensor.destination_stride[0];
 #pragma unroll
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
     piece.coordinates[axis] = static_cast<std::int32_t>(where.at[axis]);
     if (axis < 2 || where.at[axis] == 0) continue;
-    piece.source += where.at[axis] * tensor.source_stride[axis - 1];
-    piece.destination += where.at[axis] * tensor.destination_stride[axis - 1];
+    piece.load.address += where.at[axis] * tensor.source_stride[axis - 1];
+    piece.store.address += where.at[axis] * tensor.destination_stride[axis - 1];
   }
-  const std::uint64_t columns_left = tensor.dim[0] - column;
-  const std::uint64_t rows_left = tensor.dim[1] - row;
-  piece.columns = columns_left < tile.dim[0] ? static_cast<std::uint32_t>(columns_left) : tile.dim[0];
-  piece.rows = rows_left < tile.dim[1] ? static_cast<std::uint32_t>(rows_left) : tile.dim[1];
+  piece.columns = at_most(tensor.dim[0] - column, tile.dim[0]);
+  piece.rows = at_most(tensor.dim[1] - row, tile.dim[1]);
+  const std::uint64_t columns_behind = tensor.dim[0] - column - piece.columns;
+  piece.before = at_most(column * element_bytes, transpose_chunk);
+  piece.behind = at_most(columns_behind * element_bytes, transpose_chunk);
 }
 
-/// Rows that follow each other without gaps, all inside the tile, are one.
-__device__ inline row_run run_of(std::uint32_t rows, std::uint32_t row_bytes, std::uint64_t pitch, bool is_packed) {
-  if (is_packed) return {1, rows * row_bytes, 0};
-  return {rows, row_bytes, pitch};
-}
+/// One side of a tile: `count` lines of `bytes` bytes. Those that follow each other without gaps, all of them inside
+/// the tile, are a single line of global memory.
+struct tile_side {
+  std::uint32_t count;
+  std::uint32_t bytes;
+  std::uint64_t pitch;
+  bool is_run;
+  bool is_short;  ///< lines of less than 128 bytes, without gaps in shared memory
+};
 
-__device__ inline std::uint32_t whole_chunks(std::uint32_t bytes) {
-  return (bytes + transpose_chunk - 1) / transpose_chunk * transpose_chunk;
-}
-
-/// The route that can load the tile's rows as they lie, at best the one that was chosen.
-__device__ inline route loadable(route chosen, std::uint64_t address, const row_run& run, std::uint32_t shared_pitch) {
-  if (chosen == route::tensor_map || chosen == route::plain) return chosen;
-  const std::uint64_t bits = run.rows == 1 ? address : address | run.pitch | shared_pitch;
-  if (chosen == route::bulk && bits % transpose_chunk == 0) return chosen;
-  return bits % 4 == 0 ? route::ldgsts : route::plain;
-}
-
-/// Narrow tiles, of less than 128 bytes in one direction, lie in shared memory without gaps: then they are one run of
-/// bytes where the tensor has no gaps either.
-template <std::uint32_t ElementBytes>
-__device__ void lay_out(transpose_piece& piece, const planned_tensor& tensor, const transpose_tile& tile,
-                        std::uint32_t element_bytes) {
-  const std::uint32_t unit = transpose_unit_bytes(element_bytes);
-  const bool has_narrow_rows = tile.dim[0] * unit < transpose_box_row_bytes;
-  const bool has_narrow_columns = tile.dim[1] * unit < transpose_box_row_bytes;
-  const std::uint32_t row_bytes = tile.dim[0] * element_bytes;
-  const std::uint32_t column_bytes = tile.dim[1] * element_bytes;
-  piece.tile_columns = tile.dim[0];
-  piece.row_bits = static_cast<std::uint32_t>(__ffs(static_cast<int>(tile.dim[1]))) - 1;
-  piece.destination_pitch = tensor.destination_stride[0];
-  piece.has_blocks = is_power_of_two<ElementBytes>() && ElementBytes != 0 && !has_narrow_rows && !has_narrow_columns;
-
-  const bool has_packed_rows =
-      has_narrow_rows && tensor.dim[0] <= tile.dim[0] && tensor.source_stride[0] == tensor.dim[0] * element_bytes;
-  piece.load = run_of(piece.rows, piece.columns * element_bytes, tensor.source_stride[0], has_packed_rows);
-  if (tensor.way == route::tensor_map) {
-    piece.stage = {transpose_box_row_bytes, tile.dim[1] * transpose_box_row_bytes, 7};
-  } else if (has_narrow_rows) {
-    piece.stage = {has_packed_rows ? piece.columns * element_bytes : row_bytes, 128, 0};
+__device__ inline void lay_out_side(const tile_side& side, std::uint32_t full_bytes, global_lines& global,
+                                    shared_lines& shared) {
+  const auto phase = static_cast<std::uint32_t>(global.address % transpose_chunk);
+  global.pitch = side.is_run ? 0 : side.pitch;
+  global.count = side.is_run ? 1 : side.count;
+  global.bytes = side.is_run ? side.count * side.bytes : side.bytes;
+  if (side.is_run) {
+    shared = {side.bytes, 128, 0, phase, 0};
+  } else if (side.is_short) {
+    shared = {full_bytes, 128, 0, 0, 0};
   } else {
-    piece.stage = {whole_chunks(row_bytes) + transpose_chunk, 128, 0};
+    shared = {whole_chunks(full_bytes) + transpose_chunk, 128, 0, phase,
+              static_cast<std::uint32_t>(side.pitch % transpose_chunk)};
   }
-  piece.way = loadable(tensor.way, piece.source, piece.load, piece.stage.row_pitch);
+}
 
-  const bool has_packed_columns = has_narrow_columns && tensor.dim[1] <= tile.dim[1] &&
-                                  tensor.destination_stride[0] == tensor.dim[1] * element_bytes;
-  piece.store = run_of(piece.columns, piece.rows * element_bytes, piece.destination_pitch, has_packed_columns);
-  piece.exchanged = {has_packed_columns   ? piece.rows * element_bytes
-                     : has_narrow_columns ? column_bytes
-                                          : whole_chunks(column_bytes),
-                     128, piece.has_blocks ? 7u : 0u};
-  piece.stores_directly = piece.has_blocks && (piece.destination | piece.destination_pitch) % transpose_chunk == 0;
+/// The route that can load the tile as it lies: bulk copies need whole chunks in aligned lines.
+__device__ inline route loadable(const transpose_piece& piece, route chosen) {
+  if (chosen != route::bulk) return chosen;
+  const std::uint64_t bits = piece.load.count == 1 ? piece.load.address : piece.load.address | piece.load.pitch;
+  return piece.loads_chunks && bits % transpose_chunk == 0 ? chosen : route::ldgsts;
+}
+
+/// `element_bytes` is a constant where it is a power of two.
+__device__ inline void lay_out(transpose_piece& piece, const planned_tensor& tensor, const transpose_tile& tile,
+                               std::uint32_t element_bytes) {
+  const std::uint64_t source_pitch = tensor.source_stride[0];
+  const std::uint64_t destination_pitch = tensor.destination_stride[0];
+  const bool has_run_rows =
+      tile.is_narrow && tensor.dim[0] <= tile.dim[0] && source_pitch == tensor.dim[0] * element_bytes;
+  const bool has_run_columns = tensor.dim[1] <= tile.dim[1] && destination_pitch == tensor.dim[1] * element_bytes;
+  piece.destination_pitch = destination_pitch;
+  const std::uint32_t unit = transpose_unit_bytes(element_bytes);
+  const bool has_short_rows = tile.is_narrow && tile.dim[0] * unit < transpose_panel_bytes;
+  const bool has_short_columns = tile.is_narrow && tile.dim[1] * unit < transpose_panel_bytes;
+  piece.loads_chunks = !has_short_rows || has_run_rows;
+  piece.stores_chunks = !has_short_columns || has_run_columns;
+  if (has_run_rows) piece.before = piece.behind = 0;
+  lay_out_side({piece.rows, piece.columns * element_bytes, source_pitch, has_run_rows, has_short_rows},
+               tile.dim[0] * element_bytes, piece.load, piece.stage);
+  lay_out_side({piece.columns, piece.rows * element_bytes, destination_pitch, has_run_columns, has_short_columns},
+               tile.dim[1] * element_bytes, piece.store, piece.turned);
+  if (tensor.way == route::tensor_map) {
+    piece.stage = {transpose_panel_bytes, tile.dim[1] * transpose_panel_bytes, 7, 0, 0};
+  }
+  piece.way = loadable(piece, tensor.way);
+
+  const std::uint64_t bits =
+      piece.load.address | piece.store.address | (piece.rows == 1 ? 0 : source_pitch) | destination_pitch;
+  const bool is_power = (element_bytes & (element_bytes - 1)) == 0;
+  piece.has_whole_elements = is_power && bits % element_bytes == 0;
+  const bool has_squares = is_power && !tile.is_narrow && bits % transpose_chunk == 0;
+  if (has_squares) {
+    piece.exchange = exchange_way::squares;
+  } else if (!tile.is_narrow) {
+    piece.exchange = exchange_way::elements;
+  } else if (element_bytes == 1 && has_run_rows && piece.columns == 3) {
+    piece.exchange = exchange_way::planes;
+  } else if (element_bytes == 1 && has_run_columns && piece.rows == 3 && piece.loads_chunks) {
+    piece.exchange = exchange_way::pixels;
+  } else {
+    piece.exchange = exchange_way::thin;
+  }
 }
 
 }  // namespace tmap::kernels

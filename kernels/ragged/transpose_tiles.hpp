@@ -24,26 +24,29 @@ TMAP_HOST_DEVICE constexpr std::uint32_t transpose_unit_bytes(std::uint32_t elem
   return unit;
 }
 
-inline constexpr std::uint32_t transpose_tile_bytes = 16 * 1024;
-/// One row of a box: the span of its swizzle.
-inline constexpr std::uint32_t transpose_box_row_bytes = 128;
+/// A tile's columns are counted in panels, the width of a box: the span of its swizzle.
+inline constexpr std::uint32_t transpose_panel_bytes = 128;
+inline constexpr std::uint32_t transpose_box_rows = 32;
+/// Longer columns leave with fewer partial sectors and cost fewer tiles.
+inline constexpr std::uint32_t transpose_tile_rows = 256;
 
-/// The ordinary tile: rows of 128 bytes and more on both sides.
-TMAP_HOST_DEVICE constexpr piece_rule transpose_rule(std::uint32_t element_bytes) {
-  const std::uint32_t unit = transpose_unit_bytes(element_bytes);
-  const std::uint32_t elements = transpose_tile_bytes / unit;
-  const std::uint32_t row = unit == 1 ? 128 : unit <= 4 ? 64 : 32;
+/// `box_dim`: a tile of `panels` panels and `rows` rows, the most one has; `tile`: columns of a panel. Both counts are
+/// powers of two.
+TMAP_HOST_DEVICE constexpr piece_rule transpose_rule(std::uint32_t element_bytes,
+                                                     std::uint32_t rows = transpose_tile_rows,
+                                                     std::uint32_t panels = 1) {
   piece_rule rule{};
-  rule.piece_elements = elements;
-  rule.box_dim[0] = row;
-  rule.box_dim[1] = elements / row;
+  rule.tile = transpose_panel_bytes / transpose_unit_bytes(element_bytes);
+  rule.box_dim[0] = panels * rule.tile;
+  rule.box_dim[1] = rows;
   for (std::uint32_t axis = 2; axis < max_rank; ++axis) rule.box_dim[axis] = 1;
-  rule.tile = row;
+  rule.piece_elements = rule.box_dim[0] * rule.box_dim[1];
   return rule;
 }
 
 /// What the template of the source maps must say beside address, dims and strides: `box_dim`, `swizzle` and `type`. A
-/// tile is loaded as boxes of 128-byte rows side by side. Elements of 1, 2, 4 or 8 bytes have maps, others none.
+/// tile is loaded as boxes of 128-byte rows, beside and below each other. Elements of 1, 2, 4 or 8 bytes have maps,
+/// others none.
 struct transpose_box {
   bool exists;
   element_type type;
@@ -51,31 +54,53 @@ struct transpose_box {
   tmap::swizzle swizzle;
 };
 TMAP_HOST_DEVICE constexpr transpose_box transpose_map_box(std::uint32_t element_bytes) {
-  const piece_rule rule = transpose_rule(element_bytes);
   switch (element_bytes) {
-    case 1: return {true, element_type::u8, {128, rule.box_dim[1], 1, 1, 1}, swizzle::bytes_128};
-    case 2: return {true, element_type::u16, {64, rule.box_dim[1], 1, 1, 1}, swizzle::bytes_128};
-    case 4: return {true, element_type::u32, {32, rule.box_dim[1], 1, 1, 1}, swizzle::bytes_128};
-    case 8: return {true, element_type::u64, {16, rule.box_dim[1], 1, 1, 1}, swizzle::bytes_128};
+    case 1: return {true, element_type::u8, {128, transpose_box_rows, 1, 1, 1}, swizzle::bytes_128};
+    case 2: return {true, element_type::u16, {64, transpose_box_rows, 1, 1, 1}, swizzle::bytes_128};
+    case 4: return {true, element_type::u32, {32, transpose_box_rows, 1, 1, 1}, swizzle::bytes_128};
+    case 8: return {true, element_type::u64, {16, transpose_box_rows, 1, 1, 1}, swizzle::bytes_128};
     default: return {};
   }
 }
 
-/// Extents of a tile along dims 0 and 1, powers of two. On route `tensor_map` the rule's box. On the others a matrix
-/// that is narrow in one dim gets a tile that is as much longer in the other one.
+/// Extents of a tile along dims 0 and 1.
 struct transpose_tile {
   std::uint32_t dim[2];
+  bool is_narrow;  ///< too thin to be worth rows and columns of their own in shared memory
 };
-TMAP_HOST_DEVICE constexpr transpose_tile tile_of(const planned_tensor& tensor, const piece_rule& rule) {
-  transpose_tile tile{{rule.box_dim[0], rule.box_dim[1]}};
-  if (tensor.way == route::tensor_map) return tile;
-  const bool is_narrow = tensor.dim[0] < tile.dim[0];
-  const std::uint32_t shrinking = is_narrow ? 0 : 1;
+
+/// `dim` cut into as few parts as `most` allows, all of nearly the same length, a multiple of `step`.
+TMAP_HOST_DEVICE constexpr std::uint32_t even_part(std::uint64_t dim, std::uint32_t most, std::uint32_t step) {
+  if (dim > std::uint64_t{64} * most) return most;
+  const auto length = static_cast<std::uint32_t>(dim == 0 ? 1 : dim);
+  const std::uint32_t parts = (length + most - 1) / most;
+  const std::uint32_t each = (length + parts - 1) / parts;
+  return (each + step - 1) / step * step;
+}
+
+/// A narrow matrix gets a tile that is as much longer in its other dim, both powers of two.
+TMAP_HOST_DEVICE constexpr transpose_tile narrow_tile(const planned_tensor& tensor, const piece_rule& rule) {
+  transpose_tile tile{{rule.tile, rule.piece_elements / rule.tile}, true};
+  const std::uint32_t shrinking = tensor.dim[0] <= rule.tile / 2 ? 0 : 1;
   while (tile.dim[shrinking] > 1 && tile.dim[shrinking] / 2 >= tensor.dim[shrinking]) {
     tile.dim[shrinking] /= 2;
     tile.dim[1 - shrinking] *= 2;
   }
   return tile;
+}
+
+/// Rows first, as long columns matter most; then as many panels beside each other as shared memory holds, before and
+/// after the exchange.
+TMAP_HOST_DEVICE constexpr transpose_tile tile_of(const planned_tensor& tensor, const piece_rule& rule) {
+  const bool is_thin = tensor.dim[0] <= rule.tile / 2 || tensor.dim[1] <= transpose_box_rows / 2;
+  if (is_thin && tensor.way != route::tensor_map) return narrow_tile(tensor, rule);
+  const std::uint32_t rows = even_part(tensor.dim[1], rule.box_dim[1], transpose_box_rows);
+  const std::uint32_t unit = transpose_panel_bytes / rule.tile;
+  const std::uint32_t panel = (rows * unit + 16) * rule.tile;
+  const std::uint32_t room = rule.piece_elements / rule.tile * (transpose_panel_bytes + 16);
+  const std::uint32_t loaded = rule.piece_elements / rule.tile / rows;
+  const std::uint32_t panels = room / panel < loaded ? room / panel : loaded;
+  return {{even_part(tensor.dim[0], panels * rule.tile, rule.tile), rows}, false};
 }
 
 /// Pieces of one tensor, dim 0 first, then dim 1, then the outer dims. 0 when a dim is 0.
