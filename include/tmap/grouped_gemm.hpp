@@ -18,7 +18,8 @@
 // same arrays; is thread-safe; never synchronises and never allocates. `workspace` is device memory of the caller,
 // aligned to 256 bytes, at least `workspace_bytes(groups)` of it, busy until the products are done: calls that run at
 // the same time need one each. No output may overlap an input, nor another group's output. A bad group is skipped, its
-// output untouched, and its status says why; the others complete.
+// output untouched, and its status says why; the others complete. A problem without groups, or a
+// `row_problem` without rows, is done at once: not even statuses are written.
 //
 // Matrices are row-major: row i begins `i * pitch_bytes` behind the address, its elements follow each other. Addresses
 // and pitches are multiples of 16 bytes. N, and K where it is the inner dim of an operand, are multiples of 16 bytes
@@ -49,8 +50,9 @@ enum class fault : std::uint32_t {
   pitch = 1u << 3,    ///< `pointer_problem`: no multiple of 16, below the row's bytes, or 2^40 and more
 };
 
-/// What became of one group. One without rows is empty and never bad: nothing is written for it, or zeros where rows
-/// are what is summed over (`weight_problem`, and `pointer_problem` with K = 0).
+/// What became of one group. One that begins where it ends (of a `pointer_problem`: with a good M, N and K of which one
+/// is 0) is empty and never bad: nothing is written for it, or zeros where nothing is what is summed over
+/// (`weight_problem`, and `pointer_problem` with K = 0).
 struct group_status {
   static constexpr std::uint32_t empty_bit = 1u << 31;
   std::uint32_t bits{};
@@ -162,7 +164,7 @@ TMAP_API result<std::uint64_t> workspace_bytes(std::uint32_t groups);
 
 /// The ways in which products can be cut into tiles, for tuning. Names are stable, numbers are not.
 TMAP_API std::uint32_t plan_count();
-TMAP_API const char* plan_name(std::uint32_t plan);
+TMAP_API const char* plan_name(std::uint32_t plan);  ///< null from `plan_count` on
 
 TMAP_API result<void> multiply_async(const row_problem& problem, workspace scratch, cuda::stream_ref stream,
                                      const options& with = {});
