@@ -56,13 +56,13 @@ class pointer_product {
     for (std::uint64_t column = 0; column < of.n; ++column) {
       for (std::uint64_t i = 0; i < of.k; ++i) of.b.push_back(by_n() ? b_.at(column, i) : b_.at(i, column));
     }
-    for (std::uint64_t row = 0; row < of.m; ++row) {
+    for_rows(of, [&](std::uint64_t row) {
       for (std::uint64_t column = 0; column < of.n; ++column) {
         bounded sum = dot(of, with_.type, row, column);
         if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, c_.at(row, column));
         all.expect(row, column, sum);
       }
-    }
+    });
     return all;
   }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "device/gpu_fixture.hpp"
 #include "gemm/host_matrix.hpp"
 
 // What products must be, in double, and how far from it a result may lie.
@@ -66,6 +67,17 @@ inline bounded swiglu(bounded gate, bounded up) {
   return {silu * up.value, error + std::abs(silu * up.value) * 0x1p-18};
 }
 
+/// Calls `work(row)` for each row, on all threads where that pays.
+template <class Work>
+void for_rows(const operands& of, const Work& work) {
+  constexpr std::uint64_t worth_threads = 4000000;
+  const auto some = [&](std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t row = begin; row < end; ++row) work(row);
+  };
+  if (of.m * of.n * of.k < worth_threads) return some(0, of.m);
+  tmap::testing::on_all_threads(of.m, some);
+}
+
 /// What every byte of an output must be: those of elements that are written lie within bounds, all others are as
 /// before.
 class expected_output {
@@ -74,7 +86,7 @@ class expected_output {
       : before_(before), written_(before.rows() * before.columns()), elements_(before.rows() * before.columns()) {}
 
   void expect(std::uint64_t row, std::uint64_t column, bounded value) {
-    written_[row * before_.columns() + column] = true;
+    written_[row * before_.columns() + column] = 1;
     elements_[row * before_.columns() + column] = value;
   }
   const host_matrix& before() const { return before_; }
@@ -85,7 +97,7 @@ class expected_output {
     for (std::uint64_t row = 0; row < before_.rows(); ++row) {
       for (std::uint64_t column = 0; column < before_.columns(); ++column) {
         const std::uint64_t index = row * before_.columns() + column;
-        if (!written_[index]) continue;
+        if (written_[index] == 0) continue;
         const std::uint64_t place = before_.place_of(row, column);
         is_written[place] = is_written[place + 1] = true;
         const float got = after.at(row, column);
@@ -118,7 +130,7 @@ class expected_output {
   }
 
   host_matrix before_;
-  std::vector<bool> written_;
+  std::vector<unsigned char> written_;  // not bool: threads write side by side
   std::vector<bounded> elements_;
 };
 

@@ -113,7 +113,7 @@ class row_case {
 
   void expect_group(expected_output& all, std::uint32_t g, const judged_group& group) const {
     const operands of = operands_of(g, group);
-    for (std::uint64_t i = 0; i < of.m; ++i) {
+    for_rows(of, [&](std::uint64_t i) {
       const std::uint64_t row = group.begin + i;
       for (std::uint64_t column = 0; column < with_.c_columns(); ++column) {
         bounded sum = scaled_dot(of, g, group.begin, i, column);
@@ -125,7 +125,7 @@ class row_case {
         }
         all.expect(row, column, sum);
       }
-    }
+    });
   }
 
   row_settings with_;

@@ -82,14 +82,14 @@ class weight_case {
 
   void expect_group(expected_output& all, std::uint32_t g, const judged_group& group) const {
     const operands of{with_.m, with_.n, group.end - group.begin, columns_of(a_, group), columns_of(b_, group)};
-    for (std::uint64_t i = 0; i < of.m; ++i) {
+    for_rows(of, [&](std::uint64_t i) {
       const std::uint64_t row = g * c_group_rows() + i;
       for (std::uint64_t column = 0; column < of.n; ++column) {
         bounded sum = dot(of, with_.type, i, column);
         if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, c_.at(row, column));
         all.expect(row, column, sum);
       }
-    }
+    });
   }
 
   weight_settings with_;
