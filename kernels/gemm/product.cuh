@@ -11,6 +11,8 @@
 #include <tmap/device/tensor_search.cuh>
 #include <tmap/device/tile_copy.cuh>
 
+#include <cuda/ptx>
+
 #include <cstdint>
 
 #include "kernels/gemm/epilogue.cuh"
@@ -58,7 +60,19 @@ struct product_arguments {
   gemm_shape shape;
 };
 
-/// The tiles of this block, one after the other; one for each warp, all lanes the same.
+/// One tile, as the loading warp tells it to the consumers. It is two tiles ahead at most, so that neither searching
+/// nor reading the group's record holds up a product.
+struct tile_note {
+  gemm_group record;
+  std::uint32_t group;
+  std::uint32_t row;      ///< of C, in the group
+  std::uint32_t column;   ///< of C
+  std::uint32_t columns;  ///< that C has; 0: there is no tile left
+  std::uint32_t k_blocks;
+};
+inline constexpr std::uint32_t noted_tiles = 2;
+
+/// The tiles of this block, one after the other; one warp, all lanes the same.
 template <class Config>
 class tile_sequence {
  public:
@@ -68,38 +82,30 @@ class tile_sequence {
   __device__ bool has_tile() const { return tile_ < total_; }
 
   /// Reads the tile that the sequence is at.
-  __device__ void read() {
+  __device__ tile_note read() {
     const std::uint64_t* const ends = shape_.scratch.tile_ends;
     group_ = static_cast<std::uint32_t>(device::find_tensor_near_warp(ends, tile_, group_, shape_.groups - 1));
-    record_ = &shape_.scratch.groups[group_];
-    const std::uint32_t columns = shape_.values != 0 ? shape_.values : record_->n;
+    tile_note note;
+    note.record = shape_.scratch.groups[group_];
+    note.group = group_;
+    note.columns = shape_.values != 0 ? shape_.values : note.record.n;
+    note.k_blocks = (note.record.k + Config::tile_k - 1) / Config::tile_k;
     const std::uint32_t result_n = shape_.values != 0 ? Config::tile_n / 2 : Config::tile_n;
     const std::uint64_t first = group_ == 0 ? 0 : ends[group_ - 1];
-    const std::uint32_t blocks_m = (record_->m + Config::tile_m - 1) / Config::tile_m;
-    const std::uint32_t blocks_n = (columns + result_n - 1) / result_n;
+    const std::uint32_t blocks_m = (note.record.m + Config::tile_m - 1) / Config::tile_m;
+    const std::uint32_t blocks_n = (note.columns + result_n - 1) / result_n;
     const tile_place at = place_tile(tile_ - first, blocks_m, blocks_n, shape_.band);
-    row_ = at.block_m * Config::tile_m;
-    column_ = at.block_n * result_n;
-    columns_ = columns;
+    note.row = at.block_m * Config::tile_m;
+    note.column = at.block_n * result_n;
+    return note;
   }
   __device__ void advance() { tile_ += gridDim.x; }
-
-  __device__ std::uint32_t group() const { return group_; }
-  __device__ const gemm_group& record() const { return *record_; }
-  __device__ std::uint32_t row() const { return row_; }          ///< of C, in the group
-  __device__ std::uint32_t column() const { return column_; }    ///< of C
-  __device__ std::uint32_t columns() const { return columns_; }  ///< that C has
-  __device__ std::uint32_t k_blocks() const { return (record_->k + Config::tile_k - 1) / Config::tile_k; }
 
  private:
   const gemm_shape& shape_;
   std::uint64_t total_;
   std::uint64_t tile_;
   std::uint32_t group_{};
-  const gemm_group* record_{};
-  std::uint32_t row_{};
-  std::uint32_t column_{};
-  std::uint32_t columns_{};
 };
 
 /// Where a role is in the ring.
@@ -119,6 +125,31 @@ struct ring_barriers {
   device::tile_barrier full[Stages];
   device::tile_barrier empty[Stages];
 };
+
+struct tile_notes {
+  tile_note notes[noted_tiles];
+  ring_barriers<noted_tiles> barriers;
+};
+
+/// A debug build ends the kernel where a phase does not come: a hang would say nothing.
+__device__ inline void wait_for(device::tile_barrier& barrier, std::uint32_t parity) {
+#ifdef NDEBUG
+  barrier.wait(parity);
+#else
+  constexpr std::uint32_t most_tries = 10'000'000;
+  for (std::uint32_t tries = 0; !cuda::ptx::mbarrier_try_wait_parity(barrier.word(), parity); ++tries) {
+    if (tries == most_tries) __trap();
+  }
+#endif
+}
+
+/// By one thread.
+__device__ inline void tell(tile_notes& notes, ring_position<noted_tiles>& at, const tile_note& note) {
+  wait_for(notes.barriers.empty[at.stage], at.parity ^ 1);
+  notes.notes[at.stage] = note;
+  notes.barriers.full[at.stage].arrive();
+  at.advance();
+}
 
 template <class Config>
 __device__ void load_a(unsigned char* to, device::acquired_map map, std::uint32_t row, std::uint32_t k,
@@ -147,42 +178,54 @@ __device__ void load_b(unsigned char* to, device::acquired_map map, std::uint32_
   }
 }
 
+/// The loads of one tile's operands, by one thread.
+template <class Config>
+__device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape, device::acquired_map a,
+                                 device::acquired_map b, ring_barriers<Config::stages>& barriers, unsigned char* ring,
+                                 ring_position<Config::stages>& at) {
+  const b_columns columns{Config::share_n, shape.values};
+  const std::uint32_t piece_columns = Config::tile_n / shape.b_pieces;
+  const auto first_row = Config::has_own_inputs ? 0 : static_cast<std::uint32_t>(note.record.first_row);
+  for (std::uint32_t block = 0; block < note.k_blocks; ++block, at.advance()) {
+    const std::uint32_t k = block * Config::tile_k;
+    unsigned char* const stage = ring + at.stage * Config::stage_bytes;
+    device::tile_barrier& full = barriers.full[at.stage];
+    wait_for(barriers.empty[at.stage], at.parity ^ 1);
+    full.arrive_expect(Config::stage_bytes);
+    load_a<Config>(stage, a, first_row + note.row, k, full);
+    for (std::uint32_t column = 0; column < Config::tile_n; column += piece_columns) {
+      load_b<Config>(stage + Config::a_bytes + column * swizzle_bytes, b, columns.source(note.column, column), k,
+                     note.group, full);
+    }
+  }
+}
+
 /// By one warp, of which one lane waits and loads. It runs a ring ahead of the products, so that the acquire of another
 /// group's maps costs them nothing.
 template <class Config>
-__device__ void load_tiles(const product_arguments& arguments, ring_barriers<Config::stages>& barriers,
-                           unsigned char* ring) {
+__device__ void load_tiles(const product_arguments& arguments, tile_notes& notes,
+                           ring_barriers<Config::stages>& barriers, unsigned char* ring) {
   const gemm_shape& shape = arguments.shape;
-  const b_columns columns{Config::share_n, shape.values};
-  const std::uint32_t piece_columns = Config::tile_n / shape.b_pieces;
   device::acquired_map a = device::parameter_map(arguments.a);
   device::acquired_map b = device::parameter_map(arguments.b);
   std::uint32_t acquired = ~0u;
   ring_position<Config::stages> at;
+  ring_position<noted_tiles> note_at;
+  const bool loads = threadIdx.x % 32 == 0;
   for (tile_sequence<Config> tiles(shape); tiles.has_tile(); tiles.advance()) {
-    tiles.read();
-    const std::uint32_t k_blocks = tiles.k_blocks();
-    if (threadIdx.x % 32 == 0 && k_blocks != 0) {
-      if (Config::has_own_inputs && acquired != tiles.group()) {
-        acquired = tiles.group();
+    const tile_note note = tiles.read();
+    if (loads) {
+      tell(notes, note_at, note);
+      if (Config::has_own_inputs && acquired != note.group && note.k_blocks != 0) {
+        acquired = note.group;
         a = device::acquire(shape.scratch.a + acquired);
         b = device::acquire(shape.scratch.b + acquired);
       }
-      const auto first_row = Config::has_own_inputs ? 0 : static_cast<std::uint32_t>(tiles.record().first_row);
-      for (std::uint32_t k = 0; k < k_blocks * Config::tile_k; k += Config::tile_k, at.advance()) {
-        unsigned char* const stage = ring + at.stage * Config::stage_bytes;
-        device::tile_barrier& full = barriers.full[at.stage];
-        barriers.empty[at.stage].wait(at.parity ^ 1);
-        full.arrive_expect(Config::stage_bytes);
-        load_a<Config>(stage, a, first_row + tiles.row(), k, full);
-        for (std::uint32_t column = 0; column < Config::tile_n; column += piece_columns) {
-          load_b<Config>(stage + Config::a_bytes + column * swizzle_bytes, b, columns.source(tiles.column(), column), k,
-                         tiles.group(), full);
-        }
-      }
+      load_tile_stages<Config>(note, shape, a, b, barriers, ring, at);
     }
     __syncwarp();
   }
+  if (loads) tell(notes, note_at, {});
 }
 
 template <class Config>
@@ -220,7 +263,7 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_block
     const std::uint32_t begin = at.stage * Config::stage_bytes;
     const std::uint64_t a = operand_descriptor(a_begin + begin, Config::a_is_across);
     const std::uint64_t b = operand_descriptor(b_begin + begin, Config::b_is_across);
-    barriers.full[at.stage].wait(at.parity);
+    wait_for(barriers.full[at.stage], at.parity);
     ptx::wgmma_fence();
 #pragma unroll
     for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
@@ -243,38 +286,56 @@ template <class Config>
 __device__ void pass_tile(std::uint32_t k_blocks, ring_barriers<Config::stages>& barriers,
                           ring_position<Config::stages>& at) {
   for (std::uint32_t block = 0; block < k_blocks; ++block, at.advance()) {
-    barriers.full[at.stage].wait(at.parity);
+    wait_for(barriers.full[at.stage], at.parity);
     __syncwarp();
     if (threadIdx.x % 32 == 0) barriers.empty[at.stage].arrive();
   }
 }
 
-/// By one warpgroup.
+/// By one warpgroup: its half of a tile, in sums and then in C.
 template <class Config>
-__device__ void multiply_tiles(const product_arguments& arguments, ring_barriers<Config::stages>& barriers,
-                               unsigned char* ring, unsigned char* staging) {
+__device__ void make_half_tile(const tile_note& note, const gemm_shape& shape, ring_barriers<Config::stages>& barriers,
+                               std::uint32_t ring, ring_position<Config::stages>& at, result_store& store) {
+  const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
+  const b_columns columns{Config::share_n, shape.values};
+  const std::uint32_t row = note.row + (Config::halves_rows ? consumer * piece_lines : 0);
+  if (row >= note.record.m) {
+    pass_tile<Config>(note.k_blocks, barriers, at);
+    return;
+  }
+  float sums[Config::sums];
+#pragma unroll
+  for (float& sum : sums) sum = 0;
+  multiply_tile<Config>(sums, note.k_blocks, barriers, ring, at);
+  const std::uint32_t column = note.column + (Config::halves_rows ? 0 : consumer * columns.result_share());
+  store.template write<Config::type>(sums, shape, note.record, {note.group, row, column, note.columns});
+}
+
+template <class Config>
+__device__ void multiply_tiles(const product_arguments& arguments, tile_notes& notes,
+                               ring_barriers<Config::stages>& barriers, unsigned char* ring) {
   const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
-  const b_columns columns{Config::share_n, arguments.shape.values};
+  unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
   result_store store(arguments.a, staging + consumer * staged_results * piece_bytes, consumer);
   ring_position<Config::stages> at;
-  for (tile_sequence<Config> tiles(arguments.shape); tiles.has_tile(); tiles.advance()) {
-    tiles.read();
-    const std::uint32_t k_blocks = tiles.k_blocks();
-    const std::uint32_t row = tiles.row() + (Config::halves_rows ? consumer * piece_lines : 0);
-    if (row >= tiles.record().m) {
-      pass_tile<Config>(k_blocks, barriers, at);
-      continue;
-    }
-    float sums[Config::sums];
-#pragma unroll
-    for (float& sum : sums) sum = 0;
-    multiply_tile<Config>(sums, k_blocks, barriers, ring_address, at);
-    const std::uint32_t column = tiles.column() + (Config::halves_rows ? 0 : consumer * columns.result_share());
-    const result_place place{tiles.group(), row, column, tiles.columns()};
-    store.template write<Config::type>(sums, arguments.shape, tiles.record(), place);
+  for (ring_position<noted_tiles> note_at;; note_at.advance()) {
+    wait_for(notes.barriers.full[note_at.stage], note_at.parity);
+    const tile_note& note = notes.notes[note_at.stage];
+    if (note.columns == 0) break;
+    make_half_tile<Config>(note, arguments.shape, barriers, ring_address, at, store);
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) notes.barriers.empty[note_at.stage].arrive();
   }
   store.finish();
+}
+
+template <std::uint32_t Stages>
+__device__ void init_ring(ring_barriers<Stages>& barriers) {
+  for (std::uint32_t i = 0; i < Stages; ++i) {
+    barriers.full[i].init(1);
+    barriers.empty[i].init(consumer_warps);
+  }
 }
 
 template <class Config>
@@ -282,13 +343,12 @@ __global__ void __launch_bounds__(product_threads, 1)
     product_kernel(const __grid_constant__ product_arguments arguments) {
   extern __shared__ unsigned char memory[];
   __shared__ ring_barriers<Config::stages> barriers;
+  __shared__ tile_notes notes;
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
   unsigned char* const ring = memory + (alignment_of_swizzle - address % alignment_of_swizzle) % alignment_of_swizzle;
   if (threadIdx.x == 0) {
-    for (std::uint32_t i = 0; i < Config::stages; ++i) {
-      barriers.full[i].init(1);
-      barriers.empty[i].init(consumer_warps);
-    }
+    init_ring(barriers);
+    init_ring(notes.barriers);
     device::fence_barrier_init();
   }
   __syncthreads();
@@ -296,10 +356,10 @@ __global__ void __launch_bounds__(product_threads, 1)
   cudaGridDependencySynchronize();
   if (threadIdx.x >= consumers * warpgroup_threads) {
     device::ptx::setmaxnreg_dec<producer_registers>();
-    if (threadIdx.x < consumers * warpgroup_threads + 32) load_tiles<Config>(arguments, barriers, ring);
+    if (threadIdx.x < consumers * warpgroup_threads + 32) load_tiles<Config>(arguments, notes, barriers, ring);
   } else {
     device::ptx::setmaxnreg_inc<consumer_registers>();
-    multiply_tiles<Config>(arguments, barriers, ring, ring + Config::stages * Config::stage_bytes);
+    multiply_tiles<Config>(arguments, notes, barriers, ring);
   }
 }
 
