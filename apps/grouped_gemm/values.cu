@@ -95,10 +95,11 @@ __device__ double2 product_of(const checked_product& of, bool sums_rows, std::in
   return sum;
 }
 
-/// Sums of 8-bit products keep fewer bits: they are judged by their spread, not by their worst.
+/// Sums are as large as the root of K; each step of K may cut off a last bit of them, of 24 bits or, of 8-bit products,
+/// of some 14. What one element of K adds lies far above that.
 template <class T>
 __device__ double allowed_error(double want, double magnitude, std::int64_t k) {
-  constexpr double sum_rounding = sizeof(T) == 1 ? 0x1p-11 : 0x1p-18;
+  constexpr double sum_rounding = sizeof(T) == 1 ? 0x1p-7 : 0x1p-15;
   return 0x1p-8 * fabs(want) + sum_rounding * magnitude / sqrt(fmax(static_cast<double>(k), 1.0)) * 4 + 1e-6;
 }
 
