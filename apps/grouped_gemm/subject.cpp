@@ -78,7 +78,7 @@ void operand_memory::set_offsets(const std::vector<std::int64_t>& sizes) {
   require(cudaMemcpy(offsets_.get(), ends.data(), ends.size() * sizeof(ends[0]), cudaMemcpyHostToDevice));
 }
 
-subject operand_memory::rows(const row_shape& shape, const std::vector<std::int64_t>& sizes) {
+gemm::row_problem operand_memory::row_problem_of(const row_shape& shape) const {
   const std::uint64_t bytes = gemm::operand_bytes(type_);
   const bool has_scales = type_ == operand_type::f8_e4m3;
   gemm::row_problem problem;
@@ -97,6 +97,12 @@ subject operand_memory::rows(const row_shape& shape, const std::vector<std::int6
   require(problem.rows * problem.a.pitch_bytes <= a_bytes && problem.rows * problem.c.pitch_bytes <= c_bytes);
   require(shape.groups * problem.b_group_pitch_bytes <= b_bytes && problem.rows <= most_rows);
   require(!has_scales || shape.groups * shape.n <= most_columns);
+  return problem;
+}
+
+subject operand_memory::rows(const row_shape& shape, const std::vector<std::int64_t>& sizes) {
+  const bool has_scales = type_ == operand_type::f8_e4m3;
+  const gemm::row_problem problem = row_problem_of(shape);
   set_offsets(sizes);
 
   subject made{shape.name() + (has_scales ? ", f8" : ""), has_scales ? 0 : shape.goal, shape.operations(), type_};
