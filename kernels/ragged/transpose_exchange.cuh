@@ -4,6 +4,7 @@
 // Exchanges rows and columns of one tile in shared memory and stores it. Tiles that are not made of squares of chunks
 // are exchanged element by element, to where their bytes fall into the destination's chunks, and those go out.
 
+#include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_load.cuh"
 #include "kernels/ragged/transpose_piece.cuh"
 #include "kernels/ragged/transpose_pixels.cuh"

@@ -4,6 +4,7 @@
 // Tiles where all is aligned to chunks of 16 bytes: a thread takes the square of elements that V chunks below each
 // other are (V elements a chunk), turns it in registers and writes V chunks of V columns.
 
+#include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_load.cuh"
 #include "kernels/ragged/transpose_piece.cuh"
 

@@ -19,6 +19,7 @@ LAYERS = {
     "lib/encode": ["tmap/", "lib/driver/", "lib/codec/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
     "lib/ragged": ["tmap/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/launch.hpp", "kernels/ragged_launch.hpp",
                    "kernels/ragged/planned_tensor.hpp", "kernels/ragged/transpose_tiles.hpp"],
+    "lib/gemm": ["tmap/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/gemm_launch.hpp"],
     "lib/pool": ["tmap/", "lib/driver/", "lib/support/"],
     "lib/service": ["tmap/", "lib/pool/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
     "lib/simulator": ["tmap/", "lib/codec/", "lib/spec/"],

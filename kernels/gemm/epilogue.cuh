@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// From sums in registers to C: what the epilogue does to them, rounding, and stores through a map that ends where the
+// group ends. 64 columns at a time through one of two staging tiles, so that a store is under way while the next is
+// staged.
+
+#include <tmap/device/acquire.cuh>
+#include <tmap/device/ptx_wgmma.cuh>
+#include <tmap/device/tile_copy.cuh>
+#include <tmap/grouped_gemm.hpp>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+
+#include "kernels/gemm/gemm_group.hpp"
+#include "kernels/gemm/tile_math.hpp"
+
+namespace tmap::kernels {
+
+inline constexpr std::uint32_t staged_results = 2;
+inline constexpr std::uint32_t alignment_of_swizzle = 1024;
+/// Sums of a thread for 64 columns.
+inline constexpr std::uint32_t piece_sums = 32;
+
+/// Pairs of neighbouring elements of C.
+template <gemm::operand_type Type>
+struct result_pair {
+  static __device__ std::uint32_t pack(float low, float high) {
+    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(pair);
+  }
+  static __device__ float2 unpack(std::uint32_t bits) {
+    return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits));
+  }
+};
+template <>
+struct result_pair<gemm::operand_type::f16> {
+  static __device__ std::uint32_t pack(float low, float high) {
+    const __half2 pair = __floats2half2_rn(low, high);
+    return reinterpret_cast<const std::uint32_t&>(pair);
+  }
+  static __device__ float2 unpack(std::uint32_t bits) { return __half22float2(reinterpret_cast<const __half2&>(bits)); }
+};
+
+/// The part of a tile that a warpgroup has: where it begins in the group's C.
+struct result_place {
+  std::uint32_t group;
+  std::uint32_t row;
+  std::uint32_t column;
+  std::uint32_t columns;  ///< that C has
+};
+
+/// One thread's sums: rows `row` and `row` + 8, and of each eight columns two.
+template <gemm::operand_type Type>
+class thread_results {
+ public:
+  __device__ thread_results(const gemm_shape& shape, const gemm_group& record, const result_place& place)
+      : with_(shape.with), record_(record), group_(place.group), columns_(place.columns) {
+    const sum_place first = place_sum(threadIdx.x / 32 % 4, threadIdx.x % 32, 0);
+    row_ = place.row + first.row;
+    column_ = first.column;
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      const bool has_factor = with_.row_scales != nullptr && has_row(half);
+      row_factor_[half] = has_factor ? with_.row_scales[record.first_row + row_ + half * 8] : 1;
+    }
+  }
+
+  /// `first` is the column of B of the first of 64.
+  __device__ void scale(float* sums, std::uint32_t first) const {
+    if (with_.row_scales == nullptr && with_.column_scales == nullptr) return;
+#pragma unroll
+    for (std::uint32_t i = 0; i < piece_sums; i += 4) {
+      const std::uint32_t column = first + i * 2 + column_;
+      float2 factor{1, 1};
+      if (with_.column_scales != nullptr && column < record_.n) {
+        factor = *reinterpret_cast<const float2*>(with_.column_scales + in_group(column));
+      }
+      sums[i] *= row_factor_[0] * factor.x;
+      sums[i + 1] *= row_factor_[0] * factor.y;
+      sums[i + 2] *= row_factor_[1] * factor.x;
+      sums[i + 3] *= row_factor_[1] * factor.y;
+    }
+  }
+
+  __device__ void add_bias(float* sums, std::uint32_t first) const {
+#pragma unroll
+    for (std::uint32_t i = 0; i < piece_sums; i += 4) {
+      const std::uint32_t column = first + i * 2 + column_;
+      if (column >= record_.n) continue;
+      const auto* const bias = static_cast<const std::uint16_t*>(with_.bias) + in_group(column);
+      const float2 added = result_pair<Type>::unpack(*reinterpret_cast<const std::uint32_t*>(bias));
+      sums[i] += added.x;
+      sums[i + 1] += added.y;
+      sums[i + 2] += added.x;
+      sums[i + 3] += added.y;
+    }
+  }
+
+  __device__ void add_old(float* sums, std::uint32_t first) const {
+#pragma unroll
+    for (std::uint32_t i = 0; i < piece_sums; i += 2) {
+      const std::uint32_t half = i / 2 % 2;
+      const std::uint32_t column = first + i / 4 * 8 + column_;
+      if (column >= columns_ || !has_row(half)) continue;
+      const std::uint64_t at = record_.c + (row_ + half * 8) * record_.c_pitch + column * sizeof(std::uint16_t);
+      const float2 old = result_pair<Type>::unpack(*reinterpret_cast<const std::uint32_t*>(at));
+      sums[i] += old.x;
+      sums[i + 1] += old.y;
+    }
+  }
+
+  /// sums = silu(sums) * values.
+  static __device__ void apply_gate(float* sums, const float* values) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < piece_sums; ++i) sums[i] = sums[i] / (1 + __expf(-sums[i])) * values[i];
+  }
+
+  /// Rounds them into a staging tile.
+  static __device__ void stage(unsigned char* tile, const float* sums) {
+    const std::uint32_t lane = threadIdx.x % 32;
+    const std::uint32_t row = staged_row(threadIdx.x / 32 % 4, lane);
+#pragma unroll
+    for (std::uint32_t unit = 0; unit < 8; unit += 2) {
+      std::uint32_t pairs[4];
+#pragma unroll
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        pairs[i] = result_pair<Type>::pack(sums[unit * 4 + i * 2], sums[unit * 4 + i * 2 + 1]);
+      }
+      device::ptx::stmatrix_x4(tile + swizzled_unit(row, staged_unit(lane, unit)), pairs);
+    }
+  }
+
+ private:
+  __device__ bool has_row(std::uint32_t half) const {
+    return row_ + half * 8 < record_.m;
+  }
+  __device__ std::uint64_t in_group(std::uint32_t column) const {
+    return std::uint64_t{group_} * record_.n + column;
+  }
+
+  const gemm::epilogue& with_;
+  const gemm_group& record_;
+  std::uint32_t group_;
+  std::uint32_t columns_;
+  std::uint32_t row_;
+  std::uint32_t column_;
+  float row_factor_[2];
+};
+
+/// One warpgroup's stores. Its first thread is the one that stores, and acquires the maps of C: behind the main loop,
+/// when stores of the tile before have long read their staging tiles.
+class result_store {
+ public:
+  /// `filler` is any map that is a parameter.
+  __device__ result_store(const tensor_map& filler, unsigned char* tiles, std::uint32_t consumer)
+      : map_(device::parameter_map(filler)),
+        tiles_(tiles),
+        barrier_(consumer + 1),
+        stores_(threadIdx.x % warpgroup_size == 0) {}
+
+  template <gemm::operand_type Type, std::uint32_t Count>
+  __device__ void write(float (&sums)[Count], const gemm_shape& shape, const gemm_group& record,
+                        const result_place& place) {
+    if (stores_ && acquired_ != place.group) {
+      acquired_ = place.group;
+      map_ = device::acquire(shape.scratch.c + acquired_);
+    }
+    const bool has_gates = shape.values != 0;
+    const thread_results<Type> results(shape, record, place);
+#pragma unroll
+    for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
+      const std::uint32_t column = place.column + piece * piece_lines;
+      const bool is_value = has_gates && piece >= Count / piece_sums / 2;
+      if (is_value || column >= place.columns) continue;
+      float* const of = sums + piece * piece_sums;
+      results.scale(of, column);
+      if (has_gates && piece < Count / piece_sums / 2) {
+        results.scale(of + Count / 2, column + shape.values);
+        thread_results<Type>::apply_gate(of, of + Count / 2);
+      }
+      if (shape.with.kind == gemm::epilogue_kind::bias) results.add_bias(of, column);
+      if (shape.with.kind == gemm::epilogue_kind::accumulate) results.add_old(of, column);
+      store<Type>(of, column, place.row);
+    }
+  }
+
+  __device__ void finish() const {
+    if (stores_) device::wait_stores_written();
+  }
+
+ private:
+  static constexpr std::uint32_t warpgroup_size = 128;
+
+  template <gemm::operand_type Type>
+  __device__ void store(const float* sums, std::uint32_t column, std::uint32_t row) {
+    unsigned char* const tile = tiles_ + next_ * piece_bytes;
+    next_ = (next_ + 1) % staged_results;
+    if (stores_) device::wait_stores_read<staged_results - 1>();
+    device::ptx::named_barrier(barrier_, warpgroup_size);
+    thread_results<Type>::stage(tile, sums);
+    device::fence_shared_writes();
+    device::ptx::named_barrier(barrier_, warpgroup_size);
+    if (!stores_) return;
+    device::store_tile(map_, {static_cast<std::int32_t>(column), static_cast<std::int32_t>(row)}, tile);
+    device::commit_stores();
+  }
+
+  device::acquired_map map_;
+  unsigned char* tiles_;
+  std::uint32_t barrier_;
+  std::uint32_t acquired_{~0u};
+  std::uint32_t next_{};
+  bool stores_;
+};
+
+}  // namespace tmap::kernels

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the set-up kernel leaves in device memory and the product kernel reads.
+
+#include <tmap/grouped_gemm.hpp>
+#include <tmap/tensor_map.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tmap::kernels {
+
+/// One group. Its map of C, and where inputs differ by group those of A and B, cover exactly its elements.
+struct alignas(16) gemm_group {
+  std::uint64_t first_row;  ///< of A and C in a `row_problem`, of A and B in a `weight_problem`
+  std::uint64_t a;
+  std::uint64_t b;
+  std::uint64_t c;
+  std::uint64_t a_pitch;
+  std::uint64_t b_pitch;
+  std::uint64_t c_pitch;
+  std::uint32_t m;
+  std::uint32_t n;  ///< columns of B
+  std::uint32_t k;
+  std::uint32_t spare;
+};
+
+struct gemm_scratch {
+  tensor_map* a;
+  tensor_map* b;
+  tensor_map* c;
+  gemm_group* groups;
+  std::uint64_t* tile_ends;  ///< tiles of groups 0 to i
+};
+
+inline constexpr std::size_t gemm_group_scratch = 3 * sizeof(tensor_map) + sizeof(gemm_group) + sizeof(std::uint64_t);
+
+inline gemm_scratch cut_scratch(void* memory, std::uint32_t groups) {
+  auto* const maps = static_cast<tensor_map*>(memory);
+  auto* const records = reinterpret_cast<gemm_group*>(maps + 3 * std::size_t{groups});
+  return {maps, maps + groups, maps + 2 * std::size_t{groups}, records,
+          reinterpret_cast<std::uint64_t*>(records + groups)};
+}
+
+/// Tiles of a product.
+struct tile_sizes {
+  std::uint32_t m;
+  std::uint32_t result_n;  ///< columns of C
+};
+
+/// What all groups have in common.
+struct gemm_shape {
+  gemm_scratch scratch;
+  gemm::epilogue with;
+  std::uint32_t groups;
+  std::uint32_t band;
+  std::uint32_t b_pieces;  ///< loads that make the tile of B
+  std::uint32_t values;    ///< the column of B at which values begin; 0: no gates
+};
+
+}  // namespace tmap::kernels

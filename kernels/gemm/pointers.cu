@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of which each has matrices of its own: three maps a group.
+#include "kernels/gemm/product_launch.cuh"
+
+namespace tmap::kernels {
+namespace {
+
+template <gemm::operand_type Type>
+cudaError_t launch_layout(const gemm::pointer_problem& problem, const product_arguments& arguments,
+                          const gemm_call& call) {
+  return problem.layout == gemm::b_layout::n_by_k ? launch_product<Type, false, false, true>(arguments, call)
+                                                  : launch_product<Type, false, true, true>(arguments, call);
+}
+
+}  // namespace
+
+cudaError_t launch_gemm(const gemm::pointer_problem& problem, const gemm_call& call) {
+  set_up_request request = set_up_of(call, problem.groups, set_up_request::form::pointers);
+  request.pointers = problem;
+  const cudaError_t code = launch_set_up(request, call.maps, call.stream);
+  if (code != cudaSuccess) return code;
+  product_arguments arguments = arguments_of(call, problem.groups, problem.layout == gemm::b_layout::n_by_k ? 1 : 0);
+  arguments.shape.with.kind = problem.kind;
+  return problem.type == gemm::operand_type::bf16 ? launch_layout<gemm::operand_type::bf16>(problem, arguments, call)
+                                                  : launch_layout<gemm::operand_type::f16>(problem, arguments, call);
+}
+
+}  // namespace tmap::kernels

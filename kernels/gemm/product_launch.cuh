@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/gemm/product.cuh"
+#include "kernels/gemm/set_up.cuh"
+#include "kernels/gemm_launch.hpp"
+
+namespace tmap::kernels {
+
+template <class Config>
+cudaError_t launch_config(const product_arguments& arguments, const gemm_call& call) {
+  const auto kernel = product_kernel<Config>;
+  const cudaError_t code =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Config::shared_bytes));
+  if (code != cudaSuccess) return code;
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = call.multiprocessors;
+  config.blockDim = product_threads;
+  config.dynamicSmemBytes = Config::shared_bytes;
+  config.stream = call.stream;
+  config.attrs = &overlap;
+  config.numAttrs = 1;
+  return cudaLaunchKernelEx(&config, kernel, arguments);
+}
+
+/// The compiled kernel of the plan's tile.
+template <gemm::operand_type Type, bool AIsAcross, bool BIsAcross, bool HasOwnInputs>
+cudaError_t launch_product(const product_arguments& arguments, const gemm_call& call) {
+  const gemm_plan& plan = call.plan;
+  if (plan.tile_m == 64) {
+    return launch_config<product_config<Type, 64, 256, 4, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
+  }
+  if (plan.tile_n == 128) {
+    return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
+  }
+  if (plan.stages == 3) {
+    return launch_config<product_config<Type, 128, 256, 3, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
+  }
+  return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
+}
+
+/// What a call begins with, for all forms; the form's problem, its epilogue and its gates are the caller's to add.
+inline set_up_request set_up_of(const gemm_call& call, std::uint32_t groups, set_up_request::form kind) {
+  set_up_request request{};
+  request.kind = kind;
+  request.groups = groups;
+  request.tile = {call.plan.tile_m, call.plan.tile_n};
+  request.scratch = cut_scratch(call.scratch, groups);
+  request.statuses = call.statuses;
+  request.header = call.header;
+  return request;
+}
+
+/// `columns_axis` of B's box is the one that counts its columns.
+inline product_arguments arguments_of(const gemm_call& call, std::uint32_t groups, std::uint32_t columns_axis) {
+  product_arguments arguments{};
+  arguments.a = call.maps.a.map;
+  arguments.b = call.maps.b.map;
+  arguments.shape.scratch = cut_scratch(call.scratch, groups);
+  arguments.shape.groups = groups;
+  arguments.shape.band = call.plan.band;
+  arguments.shape.b_pieces = call.plan.tile_n / call.maps.b.spec.box_dim[columns_axis];
+  return arguments;
+}
+
+}  // namespace tmap::kernels

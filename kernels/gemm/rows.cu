@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of groups of rows with a matrix for each group: all groups share one map of A and one of B.
+#include "kernels/gemm/product_launch.cuh"
+
+namespace tmap::kernels {
+namespace {
+
+template <gemm::operand_type Type>
+cudaError_t launch_layout(const gemm::row_problem& problem, const product_arguments& arguments, const gemm_call& call) {
+  return problem.layout == gemm::b_layout::n_by_k ? launch_product<Type, false, false, false>(arguments, call)
+                                                  : launch_product<Type, false, true, false>(arguments, call);
+}
+
+}  // namespace
+
+cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call) {
+  const bool has_gates = problem.with.kind == gemm::epilogue_kind::swiglu;
+  set_up_request request = set_up_of(call, problem.groups, set_up_request::form::rows);
+  request.rows = problem;
+  if (has_gates) request.tile.result_n /= 2;
+  const cudaError_t code = launch_set_up(request, call.maps, call.stream);
+  if (code != cudaSuccess) return code;
+  product_arguments arguments = arguments_of(call, problem.groups, problem.layout == gemm::b_layout::n_by_k ? 1 : 0);
+  arguments.shape.with = problem.with;
+  arguments.shape.values = has_gates ? static_cast<std::uint32_t>(problem.n / 2) : 0;
+  switch (problem.type) {
+    case gemm::operand_type::bf16: return launch_layout<gemm::operand_type::bf16>(problem, arguments, call);
+    case gemm::operand_type::f16: return launch_layout<gemm::operand_type::f16>(problem, arguments, call);
+    default: return launch_product<gemm::operand_type::f8_e4m3, false, false, false>(arguments, call);
+  }
+}
+
+}  // namespace tmap::kernels

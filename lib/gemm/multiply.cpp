@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/grouped_gemm.hpp>
+#include <tmap/map_template.hpp>
+
+#include "kernels/gemm_launch.hpp"
+#include "lib/encode/device.hpp"
+#include "lib/gemm/checks.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/trace.hpp"
+
+namespace tmap::gemm {
+namespace {
+
+result<void> make(map_template& to, const kernels::gemm_map_spec& from) {
+  result<map_template> made = make_template(from.spec, from.fields);
+  if (!made) return failure(made.error());
+  to = *made;
+  return {};
+}
+
+result<kernels::gemm_maps> make_maps(const kernels::gemm_map_specs& specs) {
+  kernels::gemm_maps maps{};
+  if (const auto made = make(maps.a, specs.a); !made) return failure(made.error());
+  if (const auto made = make(maps.b, specs.b); !made) return failure(made.error());
+  if (const auto made = make(maps.c, specs.c); !made) return failure(made.error());
+  return maps;
+}
+
+template <class Problem>
+result<void> check_call(const Problem& problem, const workspace& scratch, const options& with) {
+  if (const auto checked = check_options(with); !checked) return checked;
+  if (const auto checked = check_problem(problem); !checked || problem.groups == 0) return checked;
+  return check_workspace(scratch.memory, scratch.bytes, kernels::gemm_scratch_bytes(problem.groups));
+}
+
+template <class Problem>
+result<void> enqueue(const Problem& problem, const workspace& scratch, cudaStream_t stream, const options& with) {
+  const kernels::gemm_plan& plan = kernels::gemm_plans[with.plan ? *with.plan : kernels::choose_gemm_plan(problem)];
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  if (!multiprocessors) return failure(multiprocessors.error());
+  const result<kernels::gemm_maps> maps = make_maps(kernels::gemm_specs(problem, plan));
+  if (!maps) return failure(maps.error());
+  TMAP_TRY_CUDA(kernels::launch_gemm(
+      problem, {plan, *maps, scratch.memory, with.statuses, with.header, *multiprocessors, stream}));
+  return {};
+}
+
+}  // namespace
+
+result<std::uint64_t> workspace_bytes(std::uint32_t groups) {
+  if (groups > max_groups) return invalid_argument(groups, max_groups);
+  return groups == 0 ? 0 : kernels::gemm_scratch_bytes(groups);
+}
+
+std::uint32_t plan_count() {
+  return kernels::gemm_plan_count;
+}
+
+const char* plan_name(std::uint32_t plan) {
+  return plan < plan_count() ? kernels::gemm_plans[plan].name : nullptr;
+}
+
+result<void> multiply_async(const row_problem& problem, workspace scratch, cuda::stream_ref stream,
+                            const options& with) {
+  const support::trace_range range{"tmap grouped rows"};
+  if (const auto checked = check_call(problem, scratch, with); !checked) return checked;
+  if (problem.groups == 0 || problem.rows == 0) return {};
+  return enqueue(problem, scratch, stream.get(), with);
+}
+
+result<void> multiply_async(const weight_problem& problem, workspace scratch, cuda::stream_ref stream,
+                            const options& with) {
+  const support::trace_range range{"tmap grouped weights"};
+  if (const auto checked = check_call(problem, scratch, with); !checked || problem.groups == 0) return checked;
+  weight_problem legal = problem;
+  // Operands without rows may be anything; their maps are made, though never used.
+  if (problem.rows == 0) legal.a = legal.b = problem.c;
+  return enqueue(legal, scratch, stream.get(), with);
+}
+
+result<void> multiply_async(const pointer_problem& problem, workspace scratch, cuda::stream_ref stream,
+                            const options& with) {
+  const support::trace_range range{"tmap grouped pointers"};
+  if (const auto checked = check_call(problem, scratch, with); !checked || problem.groups == 0) return checked;
+  return enqueue(problem, scratch, stream.get(), with);
+}
+
+}  // namespace tmap::gemm

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/grouped_gemm.hpp>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <vector>
+
+// Matrices in host memory, byte by byte as they will lie in device memory.
+
+namespace tmap::gemm::testing {
+
+inline float decode(operand_type type, const unsigned char* from) {
+  std::uint16_t bits{};
+  if (type != operand_type::f8_e4m3) std::memcpy(&bits, from, sizeof(bits));
+  switch (type) {
+    case operand_type::bf16: return __bfloat162float(__nv_bfloat16(__nv_bfloat16_raw{bits}));
+    case operand_type::f16: return __half2float(__half(__half_raw{bits}));
+    default: return __half2float(__half(__nv_cvt_fp8_to_halfraw(*from, __NV_E4M3)));
+  }
+}
+
+inline void encode(operand_type type, double value, unsigned char* to) {
+  std::uint16_t bits{};
+  switch (type) {
+    case operand_type::bf16: bits = static_cast<__nv_bfloat16_raw>(__double2bfloat16(value)).x; break;
+    case operand_type::f16: bits = static_cast<__half_raw>(__double2half(value)).x; break;
+    default: *to = __nv_cvt_double_to_fp8(value, __NV_SATFINITE, __NV_E4M3); return;
+  }
+  std::memcpy(to, &bits, sizeof(bits));
+}
+
+/// Half the distance between neighbours, relative to them.
+inline double rounding_of(operand_type type) {
+  return type == operand_type::bf16 ? 0x1p-9 : 0x1p-11;
+}
+
+inline operand_type output_of(operand_type type) {
+  return type == operand_type::f16 ? operand_type::f16 : operand_type::bf16;
+}
+
+/// Bytes before and behind each matrix that nothing may touch, or be led by.
+inline constexpr std::uint64_t margin_bytes = 8192;
+/// NaN in every type of operand: what is read outside a matrix shows.
+inline constexpr unsigned char nan_byte = 0xff;
+/// What outputs hold before.
+inline constexpr unsigned char poison_byte = 0xa5;
+
+class host_matrix {
+ public:
+  host_matrix() = default;
+  /// `gap` elements behind each row belong to nobody. All bytes begin as `filler`.
+  host_matrix(operand_type type, std::uint64_t rows, std::uint64_t columns, std::uint64_t gap, unsigned char filler)
+      : type_(type),
+        rows_(rows),
+        columns_(columns),
+        pitch_((columns + gap) * operand_bytes(type)),
+        bytes_(2 * margin_bytes + rows * pitch_, filler) {}
+
+  operand_type type() const { return type_; }
+  std::uint64_t rows() const { return rows_; }
+  std::uint64_t columns() const { return columns_; }
+  std::uint64_t pitch_bytes() const { return pitch_; }
+  const std::vector<unsigned char>& bytes() const { return bytes_; }
+  std::vector<unsigned char>& bytes() { return bytes_; }
+
+  std::uint64_t place_of(std::uint64_t row, std::uint64_t column) const {
+    return margin_bytes + row * pitch_ + column * operand_bytes(type_);
+  }
+  float at(std::uint64_t row, std::uint64_t column) const { return decode(type_, &bytes_[place_of(row, column)]); }
+  void set(std::uint64_t row, std::uint64_t column, double value) {
+    encode(type_, value, &bytes_[place_of(row, column)]);
+  }
+
+ private:
+  operand_type type_{};
+  std::uint64_t rows_{};
+  std::uint64_t columns_{};
+  std::uint64_t pitch_{};
+  std::vector<unsigned char> bytes_;
+};
+
+enum class input_kind {
+  normal,
+  integers,  ///< -2 to 2: sums of them, and their sums in f32, are exact
+};
+
+class value_source {
+ public:
+  value_source(input_kind kind, std::uint64_t seed) : kind_(kind), random_(seed) {}
+  input_kind kind() const { return kind_; }
+
+  double next() {
+    if (kind_ == input_kind::integers) return static_cast<double>(random_() % 5) - 2;
+    return normal_(random_);
+  }
+  /// A factor that integers stay exact with.
+  float next_scale() { return std::ldexp(1.0f, static_cast<int>(random_() % 3) - 1); }
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+
+  void fill(host_matrix& matrix, std::uint64_t first_row, std::uint64_t end_row) {
+    for (std::uint64_t row = first_row; row < end_row; ++row) {
+      for (std::uint64_t column = 0; column < matrix.columns(); ++column) matrix.set(row, column, next());
+    }
+  }
+
+ private:
+  input_kind kind_;
+  std::mt19937_64 random_;
+  std::normal_distribution<double> normal_;
+};
+
+}  // namespace tmap::gemm::testing

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/grouped_gemm.hpp>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gemm/host_matrix.hpp"
+#include "gemm/product_reference.hpp"
+
+// Products of which each has matrices of its own.
+
+namespace tmap::gemm::testing {
+
+struct product_size {
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+};
+
+struct pointer_settings {
+  operand_type type{operand_type::bf16};
+  input_kind kind{input_kind::normal};
+  b_layout layout{b_layout::n_by_k};
+  epilogue_kind epilogue{epilogue_kind::none};
+  std::vector<product_size> sizes{};
+  std::uint64_t seed{1};
+};
+
+class pointer_product {
+ public:
+  pointer_product(const pointer_settings& with, product_size size, value_source& values)
+      : with_(with),
+        size_(size),
+        a_(make(with.type, m(), k(), gap_of(values), nan_byte)),
+        b_(make(with.type, by_n() ? n() : k(), by_n() ? k() : n(), gap_of(values), nan_byte)),
+        c_(make(output_of(with.type), m(), n(), gap_of(values), poison_byte)) {
+    values.fill(a_, 0, a_.rows());
+    values.fill(b_, 0, b_.rows());
+    if (with.epilogue == epilogue_kind::accumulate) values.fill(c_, 0, c_.rows());
+  }
+
+  product_size size() const { return size_; }
+  const host_matrix& a() const { return a_; }
+  const host_matrix& b() const { return b_; }
+  const host_matrix& c() const { return c_; }
+
+  expected_output expected() const {
+    expected_output all(c_);
+    operands of{m(), n(), k(), {}, {}};
+    for (std::uint64_t row = 0; row < of.m; ++row) {
+      for (std::uint64_t i = 0; i < of.k; ++i) of.a.push_back(a_.at(row, i));
+    }
+    for (std::uint64_t column = 0; column < of.n; ++column) {
+      for (std::uint64_t i = 0; i < of.k; ++i) of.b.push_back(by_n() ? b_.at(column, i) : b_.at(i, column));
+    }
+    for_rows(of, [&](std::uint64_t row) {
+      for (std::uint64_t column = 0; column < of.n; ++column) {
+        bounded sum = dot(of, with_.type, row, column);
+        if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, c_.at(row, column));
+        all.expect(row, column, sum);
+      }
+    });
+    return all;
+  }
+
+ private:
+  static host_matrix make(operand_type type, std::uint64_t rows, std::uint64_t columns, std::uint64_t gap,
+                          unsigned char filler) {
+    return host_matrix(type, rows, columns, gap, filler);
+  }
+  static std::uint64_t gap_of(value_source& values) { return 8 + 8 * values.below(6); }
+  bool by_n() const { return with_.layout == b_layout::n_by_k; }
+  std::uint64_t m() const { return static_cast<std::uint64_t>(size_.m); }
+  std::uint64_t n() const { return static_cast<std::uint64_t>(size_.n); }
+  std::uint64_t k() const { return static_cast<std::uint64_t>(size_.k); }
+
+  pointer_settings with_;
+  product_size size_;
+  host_matrix a_;
+  host_matrix b_;
+  host_matrix c_;
+};
+
+inline std::vector<pointer_product> products_of(const pointer_settings& with) {
+  value_source values(with.kind, with.seed);
+  std::vector<pointer_product> products;
+  for (const product_size size : with.sizes) products.emplace_back(with, size, values);
+  return products;
+}
+
+}  // namespace tmap::gemm::testing

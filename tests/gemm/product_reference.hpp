@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "device/gpu_fixture.hpp"
+#include "gemm/host_matrix.hpp"
+
+// What products must be, in double, and how far from it a result may lie.
+
+namespace tmap::gemm::testing {
+
+/// The operands of one group: a [m, k], b [n, k].
+struct operands {
+  std::uint64_t m{};
+  std::uint64_t n{};
+  std::uint64_t k{};
+  std::vector<float> a;
+  std::vector<float> b;
+};
+
+/// A number and how far a sum in f32 may lie from it.
+struct bounded {
+  double value{};
+  double error{};
+};
+
+/// The multiplier keeps 8-bit products to 13 bits below the largest of a sum, others to 23; K elements are summed up
+/// at 32 bytes at a time.
+inline double sum_error(operand_type type, std::uint64_t k, double magnitude) {
+  const double elements = 32.0 / operand_bytes(type);
+  const double steps = std::ceil(static_cast<double>(k) / elements) + 1;
+  return magnitude * steps * (type == operand_type::f8_e4m3 ? 0x1p-13 : 0x1p-22);
+}
+
+inline bounded dot(const operands& of, operand_type type, std::uint64_t row, std::uint64_t column) {
+  const float* const a = of.a.data() + row * of.k;
+  const float* const b = of.b.data() + column * of.k;
+  double sum = 0;
+  double magnitude = 0;
+  for (std::uint64_t i = 0; i < of.k; ++i) {
+    const double product = static_cast<double>(a[i]) * b[i];
+    sum += product;
+    magnitude += std::abs(product);
+  }
+  return {sum, sum_error(type, of.k, magnitude)};
+}
+
+inline bounded scaled_by(bounded x, double factor) {
+  const double value = x.value * factor;
+  return {value, x.error * std::abs(factor) + std::abs(value) * 0x1p-22};
+}
+
+inline bounded plus(bounded x, double y) {
+  return {x.value + y, x.error + std::abs(x.value + y) * 0x1p-23};
+}
+
+inline bounded swiglu(bounded gate, bounded up) {
+  const double silu = gate.value / (1 + std::exp(-gate.value));
+  constexpr double steepest = 1.1;
+  const double error = steepest * gate.error * (std::abs(up.value) + up.error) + std::abs(silu) * up.error;
+  return {silu * up.value, error + std::abs(silu * up.value) * 0x1p-18};
+}
+
+/// Calls `work(row)` for each row, on all threads where that pays.
+template <class Work>
+void for_rows(const operands& of, const Work& work) {
+  constexpr std::uint64_t worth_threads = 4000000;
+  const auto some = [&](std::uint64_t begin, std::uint64_t end) {
+    for (std::uint64_t row = begin; row < end; ++row) work(row);
+  };
+  if (of.m * of.n * of.k < worth_threads) return some(0, of.m);
+  tmap::testing::on_all_threads(of.m, some);
+}
+
+/// What every byte of an output must be: those of elements that are written lie within bounds, all others are as
+/// before.
+class expected_output {
+ public:
+  explicit expected_output(const host_matrix& before)
+      : before_(before), written_(before.rows() * before.columns()), elements_(before.rows() * before.columns()) {}
+
+  void expect(std::uint64_t row, std::uint64_t column, bounded value) {
+    written_[row * before_.columns() + column] = 1;
+    elements_[row * before_.columns() + column] = value;
+  }
+  const host_matrix& before() const { return before_; }
+
+  /// Says where the first fault lies; empty for none. `exact`: results are the nearest numbers of the output's type.
+  std::string fault_of(const host_matrix& after, bool exact) const {
+    std::vector<bool> is_written(after.bytes().size());
+    for (std::uint64_t row = 0; row < before_.rows(); ++row) {
+      for (std::uint64_t column = 0; column < before_.columns(); ++column) {
+        const std::uint64_t index = row * before_.columns() + column;
+        if (written_[index] == 0) continue;
+        const std::uint64_t place = before_.place_of(row, column);
+        is_written[place] = is_written[place + 1] = true;
+        const float got = after.at(row, column);
+        if (!is_right(elements_[index], got, exact)) return place_text(row, column, elements_[index], got);
+      }
+    }
+    for (std::uint64_t i = 0; i < is_written.size(); ++i) {
+      if (!is_written[i] && after.bytes()[i] != before_.bytes()[i]) return untouched_text(i);
+    }
+    return {};
+  }
+
+ private:
+  bool is_right(bounded want, float got, bool exact) const {
+    unsigned char nearest[2];
+    encode(before_.type(), want.value, nearest);
+    if (exact) return got == decode(before_.type(), nearest);
+    const double rounding = 2 * rounding_of(before_.type()) * (std::abs(want.value) + want.error);
+    return std::abs(got - want.value) <= want.error + rounding + 1e-6;
+  }
+  static std::string place_text(std::uint64_t row, std::uint64_t column, bounded want, float got) {
+    return "row " + std::to_string(row) + ", column " + std::to_string(column) + ": " + std::to_string(got) +
+           " instead of " + std::to_string(want.value) + " +- " + std::to_string(want.error);
+  }
+  std::string untouched_text(std::uint64_t place) const {
+    const auto offset = static_cast<std::int64_t>(place) - static_cast<std::int64_t>(margin_bytes);
+    const auto pitch = static_cast<std::int64_t>(before_.pitch_bytes());
+    return "byte " + std::to_string(offset) + " (row " + std::to_string(offset / pitch) + ", byte " +
+           std::to_string(offset % pitch) + " of it) was written";
+  }
+
+  host_matrix before_;
+  std::vector<unsigned char> written_;  // not bool: threads write side by side
+  std::vector<bounded> elements_;
+};
+
+}  // namespace tmap::gemm::testing

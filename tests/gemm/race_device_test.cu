@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong once in many runs: the shape in which others had maps rewritten while copies read them, and one graph
+// with other groups on each of many replays. Results are compared on the GPU.
+#include <cuda_bf16.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "gemm/on_device.hpp"
+#include "support/scaled.hpp"
+
+namespace tmap::gemm::testing {
+namespace {
+
+using tmap::testing::scaled;
+
+__global__ void count_differences(const uint4* got, const uint4* want, std::uint64_t count, unsigned long long* found) {
+  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    const uint4 a = got[i];
+    const uint4 b = want[i];
+    if (a.x != b.x || a.y != b.y || a.z != b.z || a.w != b.w) atomicAdd(found, 1);
+  }
+}
+
+class GroupedRace : public gemm_test {};
+
+TEST_F(GroupedRace, TenThousandGradientsAreTheSameBits) {
+  weight_settings with;
+  with.kind = input_kind::integers;
+  with.sizes = {128, 127, 129, 120, 136, 128, 100, 156};
+  with.m = 768;
+  with.n = 2048;
+  const weight_case made(with);
+  const weights_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, "the first");
+  const device_array<unsigned char> first(device.output().bytes());
+  const device_array<unsigned long long> found(std::vector<unsigned long long>{0});
+  const auto* const bytes = reinterpret_cast<const uint4*>(device.problem().c.address - margin_bytes);
+  for (std::uint64_t i = scaled(10000); i > 0; --i) {
+    TMAP_ASSERT_OK(device.enqueue(nullptr));
+    count_differences<<<264, 256>>>(bytes, reinterpret_cast<const uint4*>(first.data()), first.size() / sizeof(uint4),
+                                    found.data());
+  }
+  TMAP_ASSERT_CUDA(cudaGetLastError());
+  EXPECT_EQ(found.download()[0], 0);
+}
+
+constexpr std::uint32_t replay_groups = 12;
+
+__device__ std::uint32_t mixed(std::uint32_t x) {
+  x = (x ^ (x >> 16)) * 0x45d9f3bu;
+  x = (x ^ (x >> 16)) * 0x45d9f3bu;
+  return x ^ (x >> 16);
+}
+
+/// Ends anywhere in `rows` rows, some equal, by the number of the replay.
+__global__ void draw_ends(std::uint32_t* replay, std::int32_t* ends, std::uint32_t rows) {
+  const std::uint32_t number = (*replay)++;
+  std::uint32_t end = 0;
+  for (std::uint32_t g = 0; g < replay_groups; ++g) {
+    const std::uint32_t random = mixed(number * replay_groups + g);
+    const std::uint32_t most = (rows - end) / (1 + random % 4);
+    if (random % 5 != 0) end += mixed(random) % (most + 1);
+    ends[g] = static_cast<std::int32_t>(end);
+  }
+}
+
+struct replayed {
+  row_problem problem;
+  unsigned long long* found;
+};
+
+/// Each element against its sum, which is exact, then poison again. One block a row.
+__global__ void check_and_poison(replayed of) {
+  const row_problem& problem = of.problem;
+  const auto* const ends = static_cast<const std::int32_t*>(problem.offsets.values);
+  const std::uint32_t row = blockIdx.x;
+  std::uint32_t group = 0;
+  while (group < replay_groups && row >= static_cast<std::uint32_t>(ends[group])) ++group;
+  const auto* const a = reinterpret_cast<const __nv_bfloat16*>(problem.a.address + row * problem.a.pitch_bytes);
+  auto* const c = reinterpret_cast<std::uint16_t*>(problem.c.address + row * problem.c.pitch_bytes);
+  for (std::uint32_t column = threadIdx.x; column < problem.n; column += blockDim.x) {
+    std::uint16_t want = poison_byte << 8 | poison_byte;
+    if (group < replay_groups) {
+      const auto* const b = reinterpret_cast<const __nv_bfloat16*>(
+          problem.b.address + group * problem.b_group_pitch_bytes + column * problem.b.pitch_bytes);
+      float sum = 0;
+      for (std::uint32_t i = 0; i < problem.k; ++i) sum += __bfloat162float(a[i]) * __bfloat162float(b[i]);
+      want = __bfloat16_as_ushort(__float2bfloat16(sum));
+    }
+    if (c[column] != want) atomicAdd(of.found, 1);
+    c[column] = poison_byte << 8 | poison_byte;
+  }
+}
+
+TEST_F(GroupedRace, AHundredThousandReplaysWithNewGroups) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.sizes.assign(replay_groups, 30);
+  with.spare_rows = 0;
+  with.n = 136;
+  with.k = 72;
+  const row_case made(with);
+  const rows_on_device device(made);
+  const row_problem problem = device.problem();
+  const device_array<std::uint32_t> replay(std::vector<std::uint32_t>{0});
+  const device_array<unsigned long long> found(std::vector<unsigned long long>{0});
+  auto* const ends = static_cast<std::int32_t*>(const_cast<void*>(problem.offsets.values));
+  const auto rows = static_cast<std::uint32_t>(problem.rows);
+
+  cudaStream_t stream{};
+  cudaGraph_t graph{};
+  cudaGraphExec_t executable{};
+  TMAP_ASSERT_CUDA(cudaStreamCreate(&stream));
+  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  draw_ends<<<1, 1, 0, stream>>>(replay.data(), ends, rows);
+  TMAP_ASSERT_OK(device.enqueue(stream));
+  check_and_poison<<<rows, 128, 0, stream>>>({problem, found.data()});
+  TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+  TMAP_ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+  const std::uint64_t replays = scaled(100000);
+  for (std::uint64_t i = 0; i < replays; ++i) TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream));
+  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
+  EXPECT_EQ(found.download()[0], 0);
+  EXPECT_EQ(replay.download()[0], replays);
+  EXPECT_EQ(device.output().bytes(), made.c().bytes()) << "a byte that belongs to no element was written";
+  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(executable));
+  TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+  TMAP_ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
+}  // namespace
+}  // namespace tmap::gemm::testing

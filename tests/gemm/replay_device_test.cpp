@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// One captured graph, other groups each time; groups that cannot be.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "gemm/on_device.hpp"
+
+namespace tmap::gemm::testing {
+namespace {
+
+row_settings eight_groups(offset_format format, std::uint32_t bytes) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.sizes = {50, 50, 50, 50, 50, 50, 50, 50};
+  with.spare_rows = 0;
+  with.n = 136;
+  with.k = 72;
+  with.format = format;
+  with.offset_bytes = bytes;
+  return with;
+}
+
+class graph_of {
+ public:
+  explicit graph_of(const rows_on_device& device) {
+    EXPECT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
+    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    const result<void> enqueued = device.enqueue(stream_);
+    EXPECT_TRUE(enqueued.has_value());
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph_), cudaSuccess);
+    EXPECT_EQ(cudaGraphInstantiate(&executable_, graph_, 0), cudaSuccess);
+  }
+  ~graph_of() {
+    cudaGraphExecDestroy(executable_);
+    cudaGraphDestroy(graph_);
+    cudaStreamDestroy(stream_);
+  }
+  graph_of(const graph_of&) = delete;
+  graph_of& operator=(const graph_of&) = delete;
+
+  void replay() const {
+    EXPECT_EQ(cudaGraphLaunch(executable_, stream_), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  }
+
+ private:
+  cudaStream_t stream_{};
+  cudaGraph_t graph_{};
+  cudaGraphExec_t executable_{};
+};
+
+/// Cuts `rows` rows in `groups` groups anywhere, some of them empty.
+std::vector<std::int64_t> random_sizes(std::mt19937_64& random, std::int64_t rows, std::size_t groups) {
+  std::vector<std::int64_t> cuts{0};
+  for (std::size_t g = 0; g < groups; ++g) {
+    const bool repeats = random() % 4 == 0;
+    cuts.push_back(repeats ? cuts.back() : static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(rows + 1)));
+  }
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<std::int64_t> sizes;
+  for (std::size_t g = 0; g < groups; ++g) sizes.push_back(cuts[g + 1] - cuts[g]);
+  return sizes;
+}
+
+class GroupedReplay : public gemm_test, public ::testing::WithParamInterface<offset_format> {};
+
+TEST_P(GroupedReplay, AHundredTimesWithOtherGroups) {
+  const row_settings with = eight_groups(GetParam(), 4);
+  row_case made(with);
+  const rows_on_device device(made);
+  const graph_of graph(device);
+  std::mt19937_64 random(3);
+  for (int i = 0; i < 100; ++i) {
+    made.set_offsets(offsets_of(random_sizes(random, 400, with.sizes.size()), with.format));
+    device.upload_offsets(made.offsets());
+    device.reset_output();
+    graph.replay();
+    device.expect(made, "replay " + std::to_string(i));
+  }
+}
+
+TEST_P(GroupedReplay, HostileOffsetsTouchNothing) {
+  const row_settings with = eight_groups(GetParam(), 8);
+  row_case made(with);
+  const rows_on_device device(made);
+  const graph_of graph(device);
+  std::mt19937_64 random(5);
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (int i = 0; i < 100; ++i) {
+    std::vector<std::int64_t> values = offsets_of(random_sizes(random, 400, with.sizes.size()), with.format);
+    const std::int64_t wild[] = {-1, -400, 401, most, -most - 1, std::int64_t{1} << 32, 0, 200};
+    const int spoiled = 1 + static_cast<int>(random() % 3);
+    for (int j = 0; j < spoiled; ++j) values[random() % values.size()] = wild[random() % std::size(wild)];
+    made.set_offsets(values);
+    device.upload_offsets(values);
+    device.reset_output();
+    graph.replay();
+    device.expect(made, "replay " + std::to_string(i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, GroupedReplay,
+                         ::testing::Values(offset_format::ends, offset_format::prefix, offset_format::sizes));
+
+class GroupedStreams : public gemm_test {};
+
+TEST_F(GroupedStreams, TwoAtATimeWithWorkspacesOfTheirOwn) {
+  row_settings with = eight_groups(offset_format::ends, 4);
+  const row_case first(with);
+  with.seed = 9;
+  const row_case second(with);
+  const rows_on_device devices[] = {rows_on_device{first}, rows_on_device{second}};
+  cudaStream_t streams[2];
+  for (cudaStream_t& stream : streams) TMAP_ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  for (int i = 0; i < 50; ++i) {
+    for (int side = 0; side < 2; ++side) TMAP_ASSERT_OK(devices[side].enqueue(streams[side]));
+  }
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  devices[0].expect(first, "first stream");
+  devices[1].expect(second, "second stream");
+  for (const cudaStream_t stream : streams) TMAP_ASSERT_CUDA(cudaStreamDestroy(stream));
+}
+
+}  // namespace
+}  // namespace tmap::gemm::testing

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/grouped_gemm.hpp>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gemm/group_rows.hpp"
+#include "gemm/host_matrix.hpp"
+#include "gemm/product_reference.hpp"
+
+// Products with groups of rows: their operands in host memory, and what must come out.
+
+namespace tmap::gemm::testing {
+
+struct row_settings {
+  operand_type type{operand_type::bf16};
+  input_kind kind{input_kind::normal};
+  b_layout layout{b_layout::n_by_k};
+  epilogue_kind epilogue{epilogue_kind::none};
+  bool row_scales{};
+  bool column_scales{};
+  offset_format format{offset_format::ends};
+  std::uint32_t offset_bytes{4};
+  std::vector<std::int64_t> sizes{};
+  std::uint64_t spare_rows{70};  ///< behind the last group
+  std::uint64_t n{256};
+  std::uint64_t k{192};
+  std::uint64_t gap{16};  ///< elements between rows
+  std::uint64_t seed{1};
+
+  std::uint32_t groups() const { return static_cast<std::uint32_t>(sizes.size()); }
+  std::uint64_t c_columns() const { return epilogue == epilogue_kind::swiglu ? n / 2 : n; }
+  std::uint64_t used_rows() const {
+    std::int64_t sum = 0;
+    for (const std::int64_t size : sizes) sum += size;
+    return static_cast<std::uint64_t>(sum);
+  }
+};
+
+/// Rows of B that belong to no group, behind each.
+inline constexpr std::uint64_t b_gap_rows = 3;
+
+class row_case {
+ public:
+  explicit row_case(row_settings with) : with_(std::move(with)), offsets_(offsets_of(with_.sizes, with_.format)) {
+    value_source values(with_.kind, with_.seed);
+    rows_ = with_.used_rows() + with_.spare_rows;
+    a_ = host_matrix(with_.type, rows_, with_.k, with_.gap, nan_byte);
+    values.fill(a_, 0, with_.used_rows());
+    b_ = host_matrix(with_.type, with_.groups() * b_group_rows(), by_n() ? with_.k : with_.n, with_.gap, nan_byte);
+    for (std::uint64_t g = 0; g < with_.groups(); ++g) {
+      values.fill(b_, g * b_group_rows(), (g + 1) * b_group_rows() - b_gap_rows);
+    }
+    c_ = host_matrix(output_of(with_.type), rows_, with_.c_columns(), with_.gap, poison_byte);
+    if (with_.epilogue == epilogue_kind::accumulate) values.fill(c_, 0, rows_);
+    bias_ = host_matrix(output_of(with_.type), with_.groups(), with_.n, 0, nan_byte);
+    values.fill(bias_, 0, with_.groups());
+    for (std::uint64_t i = 0; i < rows_; ++i) row_scales_.push_back(values.next_scale());
+    for (std::uint64_t i = 0; i < with_.groups() * with_.n; ++i) column_scales_.push_back(values.next_scale());
+  }
+
+  const row_settings& settings() const { return with_; }
+  std::uint64_t rows() const { return rows_; }
+  std::uint64_t b_group_rows() const { return (by_n() ? with_.n : with_.k) + b_gap_rows; }
+  const host_matrix& a() const { return a_; }
+  const host_matrix& b() const { return b_; }
+  const host_matrix& c() const { return c_; }
+  const host_matrix& bias() const { return bias_; }
+  const std::vector<float>& row_scales() const { return row_scales_; }
+  const std::vector<float>& column_scales() const { return column_scales_; }
+  const std::vector<std::int64_t>& offsets() const { return offsets_; }
+
+  /// Other groups of the same rows, as raw values of the offset array, which may be hostile.
+  void set_offsets(std::vector<std::int64_t> values) { offsets_ = std::move(values); }
+
+  std::vector<judged_group> judged() const { return judge(offsets_, with_.format, with_.groups(), rows_); }
+
+  expected_output expected() const {
+    expected_output all(c_);
+    const std::vector<judged_group> groups = judged();
+    for (std::uint32_t g = 0; g < groups.size(); ++g) {
+      if (groups[g].status.is_good()) expect_group(all, g, groups[g]);
+    }
+    return all;
+  }
+
+ private:
+  bool by_n() const { return with_.layout == b_layout::n_by_k; }
+
+  operands operands_of(std::uint32_t g, const judged_group& group) const {
+    operands of{group.end - group.begin, with_.n, with_.k, {}, {}};
+    for (std::uint64_t row = group.begin; row < group.end; ++row) {
+      for (std::uint64_t i = 0; i < of.k; ++i) of.a.push_back(a_.at(row, i));
+    }
+    const std::uint64_t first = g * b_group_rows();
+    for (std::uint64_t column = 0; column < of.n; ++column) {
+      for (std::uint64_t i = 0; i < of.k; ++i) {
+        of.b.push_back(by_n() ? b_.at(first + column, i) : b_.at(first + i, column));
+      }
+    }
+    return of;
+  }
+
+  bounded scaled_dot(const operands& of, std::uint32_t g, std::uint64_t begin, std::uint64_t i,
+                     std::uint64_t column) const {
+    bounded sum = dot(of, with_.type, i, column);
+    if (with_.row_scales) sum = scaled_by(sum, row_scales_[begin + i]);
+    return with_.column_scales ? scaled_by(sum, column_scales_[g * with_.n + column]) : sum;
+  }
+
+  void expect_group(expected_output& all, std::uint32_t g, const judged_group& group) const {
+    const operands of = operands_of(g, group);
+    for_rows(of, [&](std::uint64_t i) {
+      const std::uint64_t row = group.begin + i;
+      for (std::uint64_t column = 0; column < with_.c_columns(); ++column) {
+        bounded sum = scaled_dot(of, g, group.begin, i, column);
+        switch (with_.epilogue) {
+          case epilogue_kind::none: break;
+          case epilogue_kind::bias: sum = plus(sum, bias_.at(g, column)); break;
+          case epilogue_kind::accumulate: sum = plus(sum, c_.at(row, column)); break;
+          case epilogue_kind::swiglu: sum = swiglu(sum, scaled_dot(of, g, group.begin, i, column + with_.n / 2)); break;
+        }
+        all.expect(row, column, sum);
+      }
+    });
+  }
+
+  row_settings with_;
+  std::vector<std::int64_t> offsets_;
+  std::uint64_t rows_{};
+  host_matrix a_;
+  host_matrix b_;
+  host_matrix c_;
+  host_matrix bias_;
+  std::vector<float> row_scales_;
+  std::vector<float> column_scales_;
+};
+
+}  // namespace tmap::gemm::testing

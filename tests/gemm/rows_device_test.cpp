@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with groups of rows, on the GPU: every form against sums in double, every byte of the output.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gemm/on_device.hpp"
+
+namespace tmap::gemm::testing {
+namespace {
+
+const std::vector<std::int64_t> edge_sizes{0, 1, 63, 64, 65, 0, 127, 128, 129, 1000, 0};
+
+std::string text_of(const row_settings& with) {
+  return fmt::format("type {}, inputs {}, layout {}, epilogue {}, n {}, k {}, sizes {}", static_cast<int>(with.type),
+                     static_cast<int>(with.kind), static_cast<int>(with.layout), static_cast<int>(with.epilogue),
+                     with.n, with.k, fmt::join(with.sizes, " "));
+}
+
+void run(const row_settings& with) {
+  const row_case made(with);
+  const rows_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, text_of(with));
+}
+
+class GroupedRows : public gemm_test {};
+
+class GroupedRowsOfType : public gemm_test,
+                          public ::testing::WithParamInterface<std::tuple<operand_type, b_layout, input_kind>> {
+ protected:
+  static row_settings settings() {
+    row_settings with;
+    std::tie(with.type, with.layout, with.kind) = GetParam();
+    with.sizes = edge_sizes;
+    return with;
+  }
+};
+
+TEST_P(GroupedRowsOfType, SizesAroundTiles) {
+  run(settings());
+}
+
+TEST_P(GroupedRowsOfType, EveryEpilogue) {
+  for (const auto kind : {epilogue_kind::none, epilogue_kind::bias, epilogue_kind::swiglu, epilogue_kind::accumulate}) {
+    for (int scales = 0; scales < 4; ++scales) {
+      row_settings with = settings();
+      // The function of a gate is no integer.
+      if (kind == epilogue_kind::swiglu) with.kind = input_kind::normal;
+      with.epilogue = kind;
+      with.row_scales = (scales & 1) != 0;
+      with.column_scales = (scales & 2) != 0;
+      with.sizes = {70, 0, 1, 130};
+      run(with);
+    }
+  }
+}
+
+TEST_P(GroupedRowsOfType, TailsOfColumnsAndOfK) {
+  const std::uint64_t unit = 16 / operand_bytes(std::get<0>(GetParam()));
+  for (const std::uint64_t n : {unit, 5 * unit, 17 * unit, 33 * unit, 65 * unit}) {
+    for (const std::uint64_t k : {unit, 8 * unit, 9 * unit, 25 * unit, 129 * unit}) {
+      row_settings with = settings();
+      with.n = n;
+      with.k = k;
+      with.sizes = {3, 0, 129, 64};
+      with.seed = n + k;
+      run(with);
+    }
+  }
+}
+
+TEST_P(GroupedRowsOfType, TailsWithSwiglu) {
+  for (const std::uint64_t n : {std::uint64_t{32}, std::uint64_t{96}, std::uint64_t{288}, std::uint64_t{544}}) {
+    row_settings with = settings();
+    with.kind = input_kind::normal;
+    with.epilogue = epilogue_kind::swiglu;
+    with.n = n;
+    with.sizes = {3, 0, 129, 64};
+    run(with);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(SixteenBits, GroupedRowsOfType,
+                         ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
+                                            ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
+                                            ::testing::Values(input_kind::normal, input_kind::integers)));
+INSTANTIATE_TEST_SUITE_P(EightBits, GroupedRowsOfType,
+                         ::testing::Combine(::testing::Values(operand_type::f8_e4m3),
+                                            ::testing::Values(b_layout::n_by_k),
+                                            ::testing::Values(input_kind::normal, input_kind::integers)));
+
+TEST_F(GroupedRows, EveryFormatOfOffsets) {
+  for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
+    for (const std::uint32_t bytes : {4u, 8u}) {
+      row_settings with;
+      with.kind = input_kind::integers;
+      with.sizes = edge_sizes;
+      with.format = format;
+      with.offset_bytes = bytes;
+      run(with);
+    }
+  }
+}
+
+/// A plan is legal for every problem; how fast is another matter.
+TEST_F(GroupedRows, EveryPlan) {
+  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+    for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
+      row_settings with;
+      with.kind = input_kind::integers;
+      with.layout = layout;
+      with.sizes = edge_sizes;
+      with.n = 520;
+      with.k = 328;
+      const row_case made(with);
+      const rows_on_device device(made);
+      TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+      device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
+    }
+  }
+}
+
+TEST_F(GroupedRows, EveryNumberOfRowsFrom1To300) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.n = 64;
+  with.k = 64;
+  for (std::int64_t rows = 1; rows <= 300; ++rows) with.sizes.push_back(rows);
+  run(with);
+}
+
+TEST_F(GroupedRows, EmptyGroupsAnywhere) {
+  for (const std::vector<std::int64_t>& sizes :
+       {std::vector<std::int64_t>{0, 0, 5, 9}, {5, 0, 0, 9}, {5, 9, 0, 0}, {0, 0, 0, 0}, {0}, {77}, {1}}) {
+    row_settings with;
+    with.kind = input_kind::integers;
+    with.sizes = sizes;
+    run(with);
+  }
+}
+
+TEST_F(GroupedRows, AThousandGroups) {
+  std::mt19937_64 random(7);
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.n = 64;
+  with.k = 32;
+  for (int g = 0; g < 1024; ++g) with.sizes.push_back(static_cast<std::int64_t>(random() % 90));
+  run(with);
+}
+
+TEST_F(GroupedRows, ALongK) {
+  row_settings with;
+  with.sizes = {130, 5};
+  with.k = 7168;
+  run(with);
+}
+
+TEST_F(GroupedRows, NoSpareRows) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.sizes = {5, 130};
+  with.spare_rows = 0;
+  run(with);
+}
+
+}  // namespace
+}  // namespace tmap::gemm::testing

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arithmetic that the product kernels place their bytes by.
+#include "kernels/gemm/tile_math.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace tmap::kernels {
+namespace {
+
+TEST(PlaceTile, TakesEveryBlockOnce) {
+  for (const std::uint32_t band : {1u, 3u, 8u, 64u}) {
+    for (std::uint32_t m = 1; m < 20; ++m) {
+      for (std::uint32_t n = 1; n < 9; ++n) {
+        std::set<std::pair<std::uint32_t, std::uint32_t>> taken;
+        for (std::uint64_t i = 0; i < std::uint64_t{m} * n; ++i) {
+          const tile_place at = place_tile(i, m, n, band);
+          EXPECT_LT(at.block_m, m);
+          EXPECT_LT(at.block_n, n);
+          taken.emplace(at.block_m, at.block_n);
+        }
+        EXPECT_EQ(taken.size(), std::size_t{m} * n) << m << " x " << n << ", band " << band;
+      }
+    }
+  }
+}
+
+TEST(PlaceTile, WalksColumnsOfABand) {
+  EXPECT_EQ(place_tile(3, 10, 5, 4).block_m, 3u);
+  EXPECT_EQ(place_tile(4, 10, 5, 4).block_n, 1u);
+  EXPECT_EQ(place_tile(20, 10, 5, 4).block_m, 4u);
+  EXPECT_EQ(place_tile(42, 10, 5, 4).block_m, 8u);
+  EXPECT_EQ(place_tile(42, 10, 5, 4).block_n, 1u);
+}
+
+/// Of a share of a tile's columns: which result each sum of a consumer belongs to, and which column of B it came from.
+void expect_columns(std::uint32_t tile_n, std::uint32_t share, std::uint32_t values) {
+  const b_columns columns{share, values};
+  const std::uint32_t tile_results = values != 0 ? tile_n / 2 : tile_n;
+  const std::uint32_t first = 3 * tile_results;
+  std::set<std::uint32_t> results;
+  for (std::uint32_t consumer = 0; consumer < tile_n / share; ++consumer) {
+    for (std::uint32_t i = 0; i < columns.result_share(); ++i) {
+      const std::uint32_t result = first + consumer * columns.result_share() + i;
+      EXPECT_EQ(columns.source(first, consumer * share + i), result);
+      if (values != 0) {
+        EXPECT_EQ(columns.source(first, consumer * share + share / 2 + i), values + result);
+      }
+      results.insert(result);
+    }
+  }
+  EXPECT_EQ(results.size(), tile_results);
+  EXPECT_EQ(*results.begin(), first);
+  EXPECT_EQ(*results.rbegin(), first + tile_results - 1);
+}
+
+TEST(BColumns, GatesLieBesideTheirValues) {
+  const std::pair<std::uint32_t, std::uint32_t> shares[] = {{256, 256}, {128, 128}, {256, 128}};
+  for (const auto& [tile_n, share] : shares) {
+    expect_columns(tile_n, share, 0);
+    expect_columns(tile_n, share, 4096);
+  }
+}
+
+/// A piece loaded as a whole must be as contiguous in B as in the tile.
+TEST(BColumns, PiecesAreRunsOfColumns) {
+  for (const std::uint32_t share : {128u, 256u}) {
+    const b_columns columns{share, 4096};
+    for (std::uint32_t at = 0; at < 256; ++at) {
+      EXPECT_EQ(columns.source(512, at), columns.source(512, at / piece_lines * piece_lines) + at % piece_lines);
+    }
+  }
+}
+
+/// What stmatrix.x4 does (PTX ISA 9.7.15.5.16): lane l gives the address of row l % 8 of matrix l / 8; thread t holds
+/// elements 2 * (t % 4) and the next of row t / 4 of each.
+TEST(Staging, PutsEverySumWhereTheCopyEngineLooks) {
+  constexpr std::uint32_t columns = 64;
+  std::vector<std::int32_t> tile(piece_bytes / 2, -1);
+  for (std::uint32_t warp = 0; warp < 4; ++warp) {
+    for (std::uint32_t unit = 0; unit < 8; unit += 2) {
+      for (std::uint32_t lane = 0; lane < 32; ++lane) {
+        for (std::uint32_t i = 0; i < 8; ++i) {
+          const std::uint32_t matrix = i / 2;
+          const std::uint32_t giver = matrix * 8 + lane / 4;
+          const std::uint32_t byte =
+              swizzled_unit(staged_row(warp, giver), staged_unit(giver, unit)) + (lane % 4 * 2 + i % 2) * 2;
+          const sum_place sum = place_sum(warp, lane, unit * 4 + i);
+          EXPECT_EQ(tile[byte / 2], -1);
+          tile[byte / 2] = static_cast<std::int32_t>(sum.row * columns + sum.column);
+        }
+      }
+    }
+  }
+  // The engine finds unit u of row r of a tile with 128-byte swizzle where u is exchanged by the low bits of r.
+  for (std::uint32_t row = 0; row < piece_lines; ++row) {
+    for (std::uint32_t column = 0; column < columns; ++column) {
+      const std::uint32_t plain = row * swizzle_bytes + column * 2;
+      const std::uint32_t swizzled = plain ^ (plain >> 7 & 7) << 4;
+      EXPECT_EQ(tile[swizzled / 2], static_cast<std::int32_t>(row * columns + column));
+    }
+  }
+}
+
+TEST(Staging, HasNoBankConflicts) {
+  for (std::uint32_t unit = 0; unit < 8; unit += 2) {
+    for (std::uint32_t matrix = 0; matrix < 4; ++matrix) {
+      std::set<std::uint32_t> banks;
+      for (std::uint32_t row = 0; row < 8; ++row) {
+        const std::uint32_t lane = matrix * 8 + row;
+        banks.insert(swizzled_unit(staged_row(1, lane), staged_unit(lane, unit)) % 128);
+      }
+      EXPECT_EQ(banks.size(), 8u);
+    }
+  }
+}
+
+// Fields of the descriptor (PTX ISA 9.7.15.5.1.2): start 0-13, leading offset 16-29, stride offset 32-45 (each in units
+// of 16 bytes), base offset 49-51, swizzle 62-63 (1: 128 bytes).
+TEST(OperandDescriptor, HasItsFields) {
+  for (const bool is_across : {false, true}) {
+    const std::uint64_t descriptor = operand_descriptor(0x2c400, is_across);
+    EXPECT_EQ(descriptor & 0x3fff, 0x2c40u);
+    EXPECT_EQ(descriptor >> 16 & 0x3fff, is_across ? 8192u / 16 : 1u);
+    EXPECT_EQ(descriptor >> 32 & 0x3fff, 1024u / 16);
+    EXPECT_EQ(descriptor >> 46 & 0xffff, 0u);
+    EXPECT_EQ(descriptor >> 62, 1u);
+  }
+}
+
+/// The steps of a stage read every element of a piece once, wherever the descriptor moves.
+TEST(OperandDescriptor, StepsCoverThePiece) {
+  for (const bool is_across : {false, true}) {
+    std::set<std::uint32_t> bytes;
+    for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
+      const std::uint64_t descriptor = operand_descriptor(0x1000, is_across) + step * descriptor_step(is_across);
+      const auto start = static_cast<std::uint32_t>(descriptor & 0x3fff) * 16 - 0x1000;
+      const auto eight = static_cast<std::uint32_t>(descriptor >> 32 & 0x3fff) * 16;
+      for (std::uint32_t line = 0; line < piece_lines; ++line) {
+        for (std::uint32_t k = 0; k < step_bytes / 2; ++k) {
+          const std::uint32_t major = is_across ? k : line;
+          const std::uint32_t minor = is_across ? line : k;
+          const std::uint32_t plain = start + major / 8 * eight + major % 8 * swizzle_bytes + minor * 2;
+          // The tile as it was loaded: row of 128 bytes, element in it.
+          EXPECT_EQ(plain / swizzle_bytes, is_across ? step * 16 + k : line);
+          EXPECT_EQ(plain % swizzle_bytes / 2, is_across ? line : step * 16 + k);
+          bytes.insert(plain ^ (plain >> 7 & 7) << 4);
+        }
+      }
+    }
+    EXPECT_EQ(bytes.size(), piece_bytes / 2);
+    EXPECT_LT(*bytes.rbegin(), piece_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace tmap::kernels

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/grouped_gemm.hpp>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gemm/group_rows.hpp"
+#include "gemm/host_matrix.hpp"
+#include "gemm/product_reference.hpp"
+
+// Products that sum over groups of rows: their operands in host memory, and what must come out.
+
+namespace tmap::gemm::testing {
+
+struct weight_settings {
+  operand_type type{operand_type::bf16};
+  input_kind kind{input_kind::normal};
+  epilogue_kind epilogue{epilogue_kind::none};
+  offset_format format{offset_format::ends};
+  std::uint32_t offset_bytes{4};
+  std::vector<std::int64_t> sizes{};
+  std::uint64_t spare_rows{70};
+  std::uint64_t m{200};
+  std::uint64_t n{264};
+  std::uint64_t gap{16};
+  std::uint64_t seed{1};
+
+  std::uint32_t groups() const { return static_cast<std::uint32_t>(sizes.size()); }
+  std::uint64_t used_rows() const {
+    std::int64_t sum = 0;
+    for (const std::int64_t size : sizes) sum += size;
+    return static_cast<std::uint64_t>(sum);
+  }
+};
+
+/// Rows of C that belong to no group, behind each.
+inline constexpr std::uint64_t c_gap_rows = 3;
+
+class weight_case {
+ public:
+  explicit weight_case(weight_settings with) : with_(std::move(with)), offsets_(offsets_of(with_.sizes, with_.format)) {
+    value_source values(with_.kind, with_.seed);
+    rows_ = with_.used_rows() + with_.spare_rows;
+    a_ = host_matrix(with_.type, rows_, with_.m, with_.gap, nan_byte);
+    b_ = host_matrix(with_.type, rows_, with_.n, with_.gap, nan_byte);
+    values.fill(a_, 0, with_.used_rows());
+    values.fill(b_, 0, with_.used_rows());
+    c_ = host_matrix(output_of(with_.type), with_.groups() * c_group_rows(), with_.n, with_.gap, poison_byte);
+    if (with_.epilogue == epilogue_kind::accumulate) values.fill(c_, 0, c_.rows());
+  }
+
+  const weight_settings& settings() const { return with_; }
+  std::uint64_t rows() const { return rows_; }
+  std::uint64_t c_group_rows() const { return with_.m + c_gap_rows; }
+  const host_matrix& a() const { return a_; }
+  const host_matrix& b() const { return b_; }
+  const host_matrix& c() const { return c_; }
+  const std::vector<std::int64_t>& offsets() const { return offsets_; }
+  void set_offsets(std::vector<std::int64_t> values) { offsets_ = std::move(values); }
+  std::vector<judged_group> judged() const { return judge(offsets_, with_.format, with_.groups(), rows_); }
+
+  expected_output expected() const {
+    expected_output all(c_);
+    const std::vector<judged_group> groups = judged();
+    for (std::uint32_t g = 0; g < groups.size(); ++g) {
+      if (!groups[g].status.is_bad()) expect_group(all, g, groups[g]);
+    }
+    return all;
+  }
+
+ private:
+  static std::vector<float> columns_of(const host_matrix& from, const judged_group& group) {
+    std::vector<float> columns;
+    for (std::uint64_t column = 0; column < from.columns(); ++column) {
+      for (std::uint64_t row = group.begin; row < group.end; ++row) columns.push_back(from.at(row, column));
+    }
+    return columns;
+  }
+
+  void expect_group(expected_output& all, std::uint32_t g, const judged_group& group) const {
+    const operands of{with_.m, with_.n, group.end - group.begin, columns_of(a_, group), columns_of(b_, group)};
+    for_rows(of, [&](std::uint64_t i) {
+      const std::uint64_t row = g * c_group_rows() + i;
+      for (std::uint64_t column = 0; column < of.n; ++column) {
+        bounded sum = dot(of, with_.type, i, column);
+        if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, c_.at(row, column));
+        all.expect(row, column, sum);
+      }
+    });
+  }
+
+  weight_settings with_;
+  std::vector<std::int64_t> offsets_;
+  std::uint64_t rows_{};
+  host_matrix a_;
+  host_matrix b_;
+  host_matrix c_;
+};
+
+}  // namespace tmap::gemm::testing

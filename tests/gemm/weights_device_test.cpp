@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products that sum over groups of rows, on the GPU. Rows behind the last group are NaN: one that is read shows.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gemm/on_device.hpp"
+
+namespace tmap::gemm::testing {
+namespace {
+
+void run(const weight_settings& with) {
+  const weight_case made(with);
+  const weights_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, "m " + std::to_string(with.m) + ", n " + std::to_string(with.n));
+}
+
+class GroupedWeights : public gemm_test, public ::testing::WithParamInterface<std::tuple<operand_type, input_kind>> {
+ protected:
+  static weight_settings settings() {
+    weight_settings with;
+    std::tie(with.type, with.kind) = GetParam();
+    with.sizes = {0, 1, 63, 64, 65, 0, 127, 128, 129, 1000, 0};
+    return with;
+  }
+};
+
+TEST_P(GroupedWeights, SizesAroundTiles) {
+  run(settings());
+}
+
+TEST_P(GroupedWeights, Accumulate) {
+  weight_settings with = settings();
+  with.epilogue = epilogue_kind::accumulate;
+  run(with);
+}
+
+TEST_P(GroupedWeights, TailsOfBothSides) {
+  for (const std::uint64_t m : {8, 72, 128, 136, 264}) {
+    for (const std::uint64_t n : {8, 120, 256, 328}) {
+      weight_settings with = settings();
+      with.sizes = {3, 0, 130};
+      with.m = m;
+      with.n = n;
+      with.seed = m + n;
+      run(with);
+    }
+  }
+}
+
+TEST_P(GroupedWeights, EveryFormatOfOffsets) {
+  for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
+    for (const std::uint32_t bytes : {4u, 8u}) {
+      weight_settings with = settings();
+      with.sizes = {3, 0, 130};
+      with.format = format;
+      with.offset_bytes = bytes;
+      run(with);
+    }
+  }
+}
+
+TEST_P(GroupedWeights, EmptyGroupsAreZero) {
+  for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{0, 0, 5}, {5, 0, 0}, {0, 0, 0}, {0}}) {
+    weight_settings with = settings();
+    with.sizes = sizes;
+    run(with);
+  }
+}
+
+TEST_P(GroupedWeights, HostileOffsetsTouchNothing) {
+  weight_settings with = settings();
+  with.sizes = {40, 40, 40, 40};
+  weight_case made(with);
+  const weights_on_device device(made);
+  for (const std::vector<std::int64_t>& values :
+       {std::vector<std::int64_t>{40, 20, 120, 160}, {-5, 10, 20, 30}, {10, 1 << 30, 20, 40}, {10, 20, 20, 1000}}) {
+    made.set_offsets(values);
+    device.upload_offsets(values);
+    device.reset_output();
+    TMAP_ASSERT_OK(device.enqueue(nullptr));
+    device.expect(made, "first value " + std::to_string(values[0]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, GroupedWeights,
+                         ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
+                                            ::testing::Values(input_kind::normal, input_kind::integers)));
+
+}  // namespace
+}  // namespace tmap::gemm::testing
