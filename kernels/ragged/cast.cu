@@ -42,13 +42,15 @@ struct cast {
   static constexpr std::uint32_t warps = 8;
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t inputs = 1;
-  static constexpr std::uint32_t stage_bytes = piece_bytes + stage_alignment;
+  /// A line of the destination may hold as many elements as bytes, and those of the source have four at most.
+  static constexpr std::uint32_t stage_bytes = piece_bytes + 4 * line_bytes + stage_alignment;
   static constexpr std::uint32_t scratch_bytes = 0;
+  static constexpr row_cuts cuts = row_cuts::at_lines;
 
   const ragged::cast_values& values;
 
   __device__ cast(const planned_work&, const arguments& given, unsigned char*) : values(given) {}
-  __device__ piece_steps steps(std::uint64_t total) const { return take_turns<warps>(total); }
+  __device__ piece_steps steps(const planned_work& work) const { return share_of_warp<warps>(work); }
   __device__ element_sizes sizes() const { return {ragged::value_bytes(values.from), ragged::value_bytes(To)}; }
   __device__ static std::uint32_t reach() { return 0; }
 

@@ -191,13 +191,25 @@ struct fill_granules {
   }
 };
 
+/// The whole granules of one row, of elements that divide them: all granules are the same.
+__device__ inline void fill_granules_of(const row_block& block, const fill_granules& fill, std::uint32_t element_bytes,
+                                        std::uint32_t lane) {
+  const row_cut cut(block.destination, block.destination, block.bytes);
+  const uint4 value = fill.at[cut.head % element_bytes];
+  const std::uint64_t first = block.destination + cut.head;
+#pragma unroll 4
+  for (std::uint32_t i = lane; i < cut.granules; i += 32) store_unit(first + i * granule_bytes, value);
+}
+
 /// Rows that begin with a whole element become repetitions of it, by one warp.
 __device__ inline void fill_rows(const row_block& block, const fill_granules& fill, std::uint32_t element_bytes,
                                  std::uint32_t lane) {
   const small_divisor element_of(element_bytes);
   const auto phase_of = [&](std::uint32_t offset) { return offset - element_of(offset) * element_bytes; };
   const std::uint32_t per_row = block.bytes / granule_bytes;
-  if (per_row != 0) {
+  if (block.rows == 1 && granule_bytes % element_bytes == 0) {
+    fill_granules_of(block, fill, element_bytes, lane);
+  } else if (per_row != 0) {
     const small_divisor row_of(per_row);
 #pragma unroll 2
     for (std::uint32_t i = lane; i < block.rows * per_row; i += 32) {

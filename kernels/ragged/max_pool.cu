@@ -23,13 +23,14 @@ struct max_pool {
   static constexpr std::uint32_t inputs = 1;
   static constexpr std::uint32_t stage_bytes = stage_floats * sizeof(float) + stage_alignment;
   static constexpr std::uint32_t scratch_bytes = stage_floats * sizeof(float);
+  static constexpr row_cuts cuts = row_cuts::at_lines;
 
   std::uint32_t radius;
   float* prefix;
 
   __device__ max_pool(const planned_work&, const arguments& given, unsigned char* scratch)
       : radius(given.radius), prefix(reinterpret_cast<float*>(scratch)) {}
-  __device__ piece_steps steps(std::uint64_t total) const { return take_turns<warps>(total); }
+  __device__ piece_steps steps(const planned_work& work) const { return share_of_warp<warps>(work); }
   __device__ static element_sizes sizes() { return {sizeof(float), sizeof(float)}; }
   __device__ std::uint32_t reach() const { return radius; }
 
@@ -40,7 +41,7 @@ struct max_pool {
     scan_blocks(x, prefix, reached, 2 * radius + 1);
     __syncwarp();
     auto* const y = reinterpret_cast<float*>(s.destination);
-    const std::uint32_t lead = s.destination / sizeof(float) % 32;  // lines of 128 bytes
+    const std::uint32_t lead = s.destination % line_bytes / sizeof(float);
     const std::uint32_t lane = threadIdx.x % 32;
     if (lane >= lead && lane - lead < s.columns) y[lane - lead] = window(x, lane - lead);
     write_windows(x, y, 32 - lead + lane, s.columns);
@@ -96,8 +97,11 @@ piece_rule max_pool_pieces(std::uint32_t radius, std::uint32_t rank) {
   if (radius > staged_radius) return rule;
   const std::uint32_t round = 32 * (2 * radius + 1);
   const std::uint32_t reached = round > stage_floats ? stage_floats : stage_floats / round * round;
+  // The first piece of a row may have all but one of a line's elements more.
+  constexpr std::uint32_t line_floats = line_bytes / sizeof(float);
+  const std::uint32_t most = stage_floats - (line_floats - 1);
   piece_rule staged = rule;
-  staged.piece_elements = (reached - 2 * radius) / 32 * 32;
+  staged.piece_elements = ((reached < most ? reached : most) - 2 * radius) / line_floats * line_floats;
   return staged;
 }
 

@@ -46,6 +46,18 @@ __device__ std::uint64_t share_begin(std::uint64_t pieces, std::uint64_t worker,
   return pieces / workers * worker + (worker < extra ? worker : extra);
 }
 
+/// What is left for a warp when it has moved the small tensors of its share.
+__device__ piece_steps share_of_warp(const planned_work& work, std::uint32_t element_bytes) {
+  const std::uint64_t pieces = work.ends[work.count - 1];
+  const std::uint64_t workers = std::uint64_t{gridDim.x} * block_warps;
+  const std::uint64_t number = std::uint64_t{threadIdx.x / 32} * gridDim.x + blockIdx.x;
+  if (takes_turns(work, pieces)) return {number, pieces, workers};
+  const std::uint64_t first = share_begin(pieces, number, workers);
+  const std::uint64_t last = share_begin(pieces, number + 1, workers);
+  if (first == last) return {first, last, 1};
+  return {move_small_front(work.tensors, work.ends, work.count, first, last, element_bytes), last, 1};
+}
+
 __global__ void __launch_bounds__(block_threads, 1)
     move_kernel(const __grid_constant__ planned_work work, std::uint32_t element_bytes,
                 const __grid_constant__ ragged::fill_value fill) {
@@ -58,17 +70,11 @@ __global__ void __launch_bounds__(block_threads, 1)
   const move_worker worker{work, element_bytes, memory.fill, pipe};
 
   cudaGridDependencySynchronize();
-  const std::uint64_t pieces = work.ends[work.count - 1];
-  const std::uint64_t workers = std::uint64_t{gridDim.x} * block_warps;
-  const std::uint64_t number = std::uint64_t{warp} * gridDim.x + blockIdx.x;
-  std::uint64_t first = share_begin(pieces, number, workers);
-  const std::uint64_t last = share_begin(pieces, number + 1, workers);
-  if (first == last) return;
-  first = move_small_front(work.tensors, work.ends, work.count, first, last, element_bytes);
-  if (first == last) return;
-  piece_walk walk(work, &memory.warps[warp].record);
-  walk.seek(first);
-  for (std::uint64_t g = first; g < last; ++g) {
+  const piece_steps share = share_of_warp(work, element_bytes);
+  if (share.first >= share.last) return;
+  piece_walk walk(work, &memory.warps[warp].record, share.step);
+  walk.seek(share.first);
+  for (std::uint64_t g = share.first; g < share.last; g += share.step) {
     walk.seek_ahead(g);
     worker.move(walk.tensor(), walk.within(g));
   }
@@ -79,7 +85,7 @@ __global__ void __launch_bounds__(block_threads, 1)
 
 piece_rule move_pieces(std::uint32_t element_bytes, std::uint32_t rank) {
   piece_rule rule{};
-  rule.piece_elements = stage_bytes / element_bytes / granule_bytes * granule_bytes;
+  rule.piece_elements = piece_bytes / element_bytes / granule_bytes * granule_bytes;
   rule.map_rank = rank;
   // Rows of 256 bytes, 16 of them: what a route by maps is for.
   for (std::uint32_t axis = 0; axis < rank; ++axis) rule.box_dim[axis] = 1;

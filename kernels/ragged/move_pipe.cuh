@@ -17,7 +17,8 @@
 
 namespace tmap::kernels {
 
-inline constexpr std::uint32_t stage_bytes = 4096;
+inline constexpr std::uint32_t piece_bytes = 4096;
+inline constexpr std::uint32_t stage_bytes = piece_bytes + line_bytes;  // `cut_at_lines`
 inline constexpr std::uint32_t warp_stages = 3;
 /// Loads in flight before the oldest is waited for.
 inline constexpr std::uint32_t loads_ahead = 2;

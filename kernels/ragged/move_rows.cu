@@ -84,9 +84,9 @@ class row_mover {
                     0,
                     0,
                     1,
-                    stage_bytes};
+                    piece_bytes};
     for (std::uint64_t left = move.source.row_bytes; left != 0; left -= block.bytes) {
-      if (left < stage_bytes) block.bytes = static_cast<std::uint32_t>(left);
+      if (left < piece_bytes) block.bytes = static_cast<std::uint32_t>(left);
       pipe_.move(block, work_.way);
       block.source += block.bytes;
       block.destination += block.bytes;

@@ -6,6 +6,7 @@
 // no load.
 
 #include "kernels/ragged/planned_tensor.hpp"
+#include "kernels/ragged/row_part.hpp"
 
 #include <tmap/device/tensor_search.cuh>
 
@@ -13,11 +14,27 @@
 
 namespace tmap::kernels {
 
-/// All lanes make the same calls. `shared_record` is the warp's own.
+/// Pieces first, first + step, ... below last.
+struct piece_steps {
+  std::uint64_t first;
+  std::uint64_t last;
+  std::uint64_t step;
+};
+
+/// Pieces of a tensor, in the mean, from which on workers take single pieces in turns. Memory is faster when all work
+/// in one stretch of it, and pieces that take longer, copies among fills, are shared evenly. But a turn of a whole GPU
+/// is some two thousand pieces: of smaller tensors more than a walk looks ahead, so that each would be searched for.
+inline constexpr std::uint64_t least_turn_pieces = 64;
+
+__device__ inline bool takes_turns(const planned_work& work, std::uint64_t pieces) {
+  return pieces >= work.count * least_turn_pieces;
+}
+
+/// All lanes make the same calls. `shared_record` is the warp's own; `step` is between pieces, at least.
 class piece_walk {
  public:
-  __device__ piece_walk(const planned_work& work, planned_tensor* shared_record)
-      : tensors_(work.tensors), ends_(work.ends), count_(work.count), record_(shared_record) {}
+  __device__ piece_walk(const planned_work& work, planned_tensor* shared_record, std::uint64_t step = 1)
+      : tensors_(work.tensors), ends_(work.ends), count_(work.count), record_(shared_record), step_(step) {}
 
   /// Goes to piece `g`, which must exist.
   __device__ void seek(std::uint64_t g) {
@@ -63,7 +80,8 @@ class piece_walk {
     __syncwarp();
     if (lane() < record_parts) reinterpret_cast<uint4*>(record_)[lane()] = next_record_;
     __syncwarp();
-    const std::uint32_t behind = __ballot_sync(~0u, window_end_ > tensor_end_);
+    const std::uint64_t next = g + step_ < tensor_end_ ? tensor_end_ : g + step_;
+    const std::uint32_t behind = __ballot_sync(~0u, window_end_ > next);
     if (behind != 0) fetch(window_first_ + __ffs(static_cast<int>(behind)) - 2);
   }
 
@@ -76,6 +94,7 @@ class piece_walk {
   const std::uint64_t* ends_;
   std::uint64_t count_;
   planned_tensor* record_;
+  std::uint64_t step_;
   std::uint64_t window_first_{};
   std::uint64_t window_end_{};
   std::uint64_t tensor_begin_{};
@@ -125,18 +144,18 @@ static __noinline__ __device__ row_place place_row(const planned_tensor& tensor,
   return place;
 }
 
-/// Calls `visit` with the rows `row` to `row + rows - 1`, those of one dim 1 at a time; their bytes from `offset` on.
+/// Calls `visit` with the rows `row` to `row + rows - 1`, those of one dim 1 at a time.
 template <class Visit>
-__device__ void visit_rows(const planned_tensor& tensor, std::uint64_t row, std::uint32_t rows, std::uint64_t offset,
-                           std::uint32_t bytes, const Visit& visit) {
+__device__ void visit_rows(const planned_tensor& tensor, std::uint64_t row, std::uint32_t rows, std::uint32_t bytes,
+                           const Visit& visit) {
   for (;;) {
     row_place place{tensor.source + row * tensor.source_stride[0],
                     tensor.destination + row * tensor.destination_stride[0], row};
     if (row >= tensor.dim[1]) place = place_row(tensor, row);
     const std::uint64_t left = tensor.dim[1] - place.at;
     const std::uint32_t here = left < rows ? static_cast<std::uint32_t>(left) : rows;
-    visit(row_block{place.source + offset, place.destination + offset, tensor.source_stride[0],
-                    tensor.destination_stride[0], here, bytes});
+    visit(
+        row_block{place.source, place.destination, tensor.source_stride[0], tensor.destination_stride[0], here, bytes});
     if (here == rows) return;
     row += here;
     rows -= here;
@@ -150,23 +169,31 @@ template <class Visit>
 __device__ void visit_piece(const planned_tensor& tensor, const piece_rule& rule, std::uint64_t within,
                             std::uint32_t element_bytes, const Visit& visit) {
   const std::uint64_t length = tensor.dim[0];
+  const bool is_cut = length > rule.piece_elements;
   std::uint64_t row = 0;
-  std::uint64_t begin = 0;
+  std::uint64_t part = within;
   std::uint32_t rows = 1;
-  std::uint32_t elements = rule.piece_elements;
-  if (length <= rule.piece_elements) {
-    elements = static_cast<std::uint32_t>(length);
-    const std::uint32_t each = rule.piece_elements / elements;
+  if (is_cut) {
+    const std::uint64_t parts = detail::divide(length + rule.piece_elements - 1, rule.piece_elements);
+    row = within < parts ? 0 : detail::divide(within, parts);
+    part -= row * parts;
+  } else {
+    const std::uint32_t each = rule.piece_elements / static_cast<std::uint32_t>(length);
     row = within * each;
     const std::uint64_t left = tensor.dim[1] * tensor.dim[2] * tensor.dim[3] * tensor.dim[4] - row;
     rows = left < each ? static_cast<std::uint32_t>(left) : each;
-  } else {
-    const std::uint64_t parts = detail::divide(length + rule.piece_elements - 1, rule.piece_elements);
-    row = within < parts ? 0 : detail::divide(within, parts);
-    begin = (within - row * parts) * rule.piece_elements;
-    if (length - begin < elements) elements = static_cast<std::uint32_t>(length - begin);
   }
-  detail::visit_rows(tensor, row, rows, begin * element_bytes, elements * element_bytes, visit);
+  const std::uint32_t whole = is_cut ? 0 : static_cast<std::uint32_t>(length) * element_bytes;
+  detail::visit_rows(tensor, row, rows, whole, [&](row_block block) {
+    if (is_cut) {
+      const row_part cut = cut_at_lines(length, part, rule.piece_elements, block.destination, element_bytes);
+      if (cut.elements == 0) return;
+      block.source += cut.first * element_bytes;
+      block.destination += cut.first * element_bytes;
+      block.bytes = cut.elements * element_bytes;
+    }
+    visit(block);
+  });
 }
 
 }  // namespace tmap::kernels

@@ -32,8 +32,9 @@ static_assert(sizeof(planned_tensor) == 128);
 ///
 /// Route `tensor_map`: one piece for each box of `box_dim`, dim 0 first; all 0 where an operation has no use for maps.
 /// Other routes: a *row* is dim 0. Rows of more than `piece_elements` are cut into pieces of that many elements (the
-/// last one shorter), row after row. Of shorter rows, `piece_elements / dim[0]` whole rows make a piece (the last one
-/// fewer). Transposing (`tile` is not 0), on every route: `transpose_piece_count` of transpose_tiles.hpp.
+/// last one shorter), row after row; kernels may move the cuts by less than 128 bytes, to where lines of memory meet.
+/// Of shorter rows, `piece_elements / dim[0]` whole rows make a piece (the last one fewer). Transposing (`tile` is not
+/// 0), on every route: `transpose_piece_count` of transpose_tiles.hpp.
 struct piece_rule {
   std::uint32_t piece_elements;
   std::uint32_t box_dim[max_rank];

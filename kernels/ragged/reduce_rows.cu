@@ -97,6 +97,7 @@ struct reduce_rows {
   static constexpr std::uint32_t inputs = 1;
   static constexpr std::uint32_t stage_bytes = stage_payload + stage_alignment;
   static constexpr std::uint32_t scratch_bytes = sizeof(planned_tensor);
+  static constexpr row_cuts cuts = row_cuts::even;  // slices are
 
   const planned_work& work;
   planned_tensor* record;
@@ -106,7 +107,7 @@ struct reduce_rows {
   __device__ reduce_rows(const planned_work& given, const arguments&, unsigned char* scratch)
       : work(given), record(reinterpret_cast<planned_tensor*>(scratch)) {}
 
-  __device__ piece_steps steps(std::uint64_t) const {
+  __device__ piece_steps steps(const planned_work&) const {
     const shares all(work);
     piece_walk walk(work, record);
     const std::uint64_t first = next_beginning(work, walk, all, all.begin(shares::own()));

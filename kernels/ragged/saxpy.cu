@@ -15,13 +15,14 @@ struct saxpy {
   static constexpr std::uint32_t warps = 8;
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t inputs = 2;
-  static constexpr std::uint32_t stage_bytes = piece_floats * sizeof(float) + stage_alignment;
+  static constexpr std::uint32_t stage_bytes = piece_floats * sizeof(float) + line_bytes + stage_alignment;
   static constexpr std::uint32_t scratch_bytes = 0;
+  static constexpr row_cuts cuts = row_cuts::at_lines;
 
   float a;
 
   __device__ saxpy(const planned_work&, const arguments& given, unsigned char*) : a(given.a) {}
-  __device__ piece_steps steps(std::uint64_t total) const { return take_turns<warps>(total); }
+  __device__ piece_steps steps(const planned_work& work) const { return share_of_warp<warps>(work); }
   __device__ static element_sizes sizes() { return {sizeof(float), sizeof(float)}; }
   __device__ static std::uint32_t reach() { return 0; }
 

@@ -11,7 +11,8 @@
 //   stage_bytes          room for one input of a segment, a multiple of 128
 //   scratch_bytes        more shared memory for each warp
 //   (work, arguments, scratch)   a warp's own object
-//   steps(total)         the pieces of this warp
+//   steps(work)          the pieces of this warp
+//   cuts                 where long rows are cut
 //   sizes()              bytes of an element of both sides
 //   reach()              how many columns a segment needs before and behind its own
 //   staged(segment, row, other, pitch)   `row` points to column first - reach of the first row in shared memory
@@ -43,9 +44,14 @@ struct pipeline_shared {
 template <class Op>
 inline constexpr std::uint32_t warp_bytes = Op::stages* Op::inputs* Op::stage_bytes + Op::scratch_bytes;
 
-/// The share of this block in pieces, its warps taking turns: neighbours in memory are loaded at about the same time.
+/// The pieces of this warp: every one of its turns over all of them, or, of the block's share, in turns with the
+/// block's other warps: neighbours in memory are loaded at about the same time.
 template <std::uint32_t Warps>
-__device__ piece_steps take_turns(std::uint64_t pieces) {
+__device__ piece_steps share_of_warp(const planned_work& work) {
+  const std::uint64_t pieces = work.ends[work.count - 1];
+  if (takes_turns(work, pieces)) {
+    return {std::uint64_t{threadIdx.x / 32} * gridDim.x + blockIdx.x, pieces, std::uint64_t{gridDim.x} * Warps};
+  }
   const std::uint64_t each = pieces / gridDim.x;
   const std::uint64_t extra = pieces % gridDim.x;
   const std::uint64_t block = blockIdx.x;
@@ -89,7 +95,7 @@ class segment_pipeline {
         full_(shared.full[warp]),
         segments_(shared.segments[warp]),
         staged_(staged),
-        walk_(work, &shared.records[warp], op.steps(work.ends[work.count - 1]), op.sizes()) {
+        walk_(work, &shared.records[warp], op.steps(work), op.sizes(), Op::cuts) {
     if (lane() != 0) return;
     for (device::tile_barrier& barrier : shared.full[warp]) barrier.init(stage_arrivals);
     device::fence_barrier_init();

@@ -35,17 +35,13 @@ struct box_corner {
   std::int32_t coordinates[max_rank];
 };
 
-/// Pieces first, first + step, ... below last.
-struct piece_steps {
-  std::uint64_t first;
-  std::uint64_t last;
-  std::uint64_t step;
-};
-
 struct element_sizes {
   std::uint32_t source;
   std::uint32_t destination;
 };
+
+/// How rows of more than one piece are cut: `at_lines` pieces may be longer by fewer elements than lines have bytes.
+enum class row_cuts { even, at_lines };
 
 /// The pieces that a row of more than one takes.
 __device__ inline std::uint64_t pieces_of_row(const planned_tensor& tensor, const piece_rule& rule) {
@@ -56,26 +52,29 @@ __device__ inline std::uint64_t pieces_of_row(const planned_tensor& tensor, cons
 /// All lanes make the same calls. `record` is shared memory of the warp's own.
 class segment_walk {
  public:
-  __device__ segment_walk(const planned_work& work, planned_tensor* record, piece_steps steps, element_sizes sizes)
-      : walk_(work, record), rule_(work.rule), steps_(steps), sizes_(sizes) {}
+  __device__ segment_walk(const planned_work& work, planned_tensor* record, piece_steps steps, element_sizes sizes,
+                          row_cuts cuts)
+      : walk_(work, record, steps.step), rule_(work.rule), steps_(steps), sizes_(sizes), cuts_(cuts) {}
 
   /// The next segment; false when there is none left. `corner` is written for boxes only.
   __device__ bool next(segment& out, box_corner& corner) {
-    if (rows_left_ == 0) {
-      if (steps_.first >= steps_.last) return false;
-      enter_piece(steps_.first);
-      steps_.first += steps_.step;
-    }
-    const planned_tensor& tensor = walk_.tensor();
-    out.length = tensor.dim[0];
-    out.piece = steps_.first - steps_.step;
-    out.tensor = tensor.tensor;
-    out.way = tensor.way;
-    if (tensor.way == route::tensor_map) {
-      cut_box(tensor, out, corner);
-    } else {
-      cut_rows(tensor, out);
-    }
+    do {
+      if (rows_left_ == 0) {
+        if (steps_.first >= steps_.last) return false;
+        enter_piece(steps_.first);
+        steps_.first += steps_.step;
+      }
+      const planned_tensor& tensor = walk_.tensor();
+      out.length = tensor.dim[0];
+      out.piece = steps_.first - steps_.step;
+      out.tensor = tensor.tensor;
+      out.way = tensor.way;
+      if (tensor.way == route::tensor_map) {
+        cut_box(tensor, out, corner);
+      } else {
+        cut_rows(tensor, out);
+      }
+    } while (out.columns == 0);
     return true;
   }
 
@@ -89,7 +88,7 @@ class segment_walk {
     has_begun_ = true;
     const planned_tensor& tensor = walk_.tensor();
     within_ = walk_.within(g);
-    first_ = 0;
+    part_ = 0;
     rows_left_ = 1;
     if (tensor.way == route::tensor_map) return;
     const std::uint64_t length = tensor.dim[0];
@@ -102,17 +101,14 @@ class segment_walk {
     }
     const std::uint64_t parts = pieces_of_row(tensor, rule_);
     row_ = rows == 1 ? 0 : detail::divide(within_, parts);
-    first_ = (within_ - row_ * parts) * rule_.piece_elements;
+    part_ = within_ - row_ * parts;
   }
 
   __device__ void cut_rows(const planned_tensor& tensor, segment& out) {
-    const std::uint64_t left = tensor.dim[0] - first_;
-    out.first = first_;
-    out.columns = left < rule_.piece_elements ? static_cast<std::uint32_t>(left) : rule_.piece_elements;
     out.staged = tensor.dim[0] >= staged_columns;
     const std::uint32_t wanted = out.staged ? 1 : rows_left_;
-    out.source = tensor.source + first_ * sizes_.source;
-    out.destination = tensor.destination + first_ * sizes_.destination;
+    out.source = tensor.source;
+    out.destination = tensor.destination;
     out.source_pitch = tensor.source_stride[0];
     out.destination_pitch = tensor.destination_stride[0];
     std::uint64_t outer = detail::divide(row_, tensor.dim[1]);
@@ -123,10 +119,25 @@ class segment_walk {
       add(out, tensor, axis - 1, outer - above * tensor.dim[axis]);
       outer = above;
     }
+    const row_part part = part_of(tensor.dim[0], out.destination);
+    out.first = part.first;
+    out.columns = part.elements;
+    out.source += part.first * sizes_.source;
+    out.destination += part.first * sizes_.destination;
     const std::uint64_t here = tensor.dim[1] - inner;
     out.rows = here < wanted ? static_cast<std::uint32_t>(here) : wanted;
     row_ += out.rows;
     rows_left_ -= out.rows;
+  }
+
+  /// Of a row of `length` whose destination begins at `destination`.
+  __device__ row_part part_of(std::uint64_t length, std::uint64_t destination) const {
+    if (length <= rule_.piece_elements) return {0, static_cast<std::uint32_t>(length)};
+    if (cuts_ == row_cuts::at_lines) {
+      return cut_at_lines(length, part_, rule_.piece_elements, destination, sizes_.destination);
+    }
+    const std::uint64_t first = part_ * rule_.piece_elements;
+    return {first, smaller(length - first, rule_.piece_elements)};
   }
 
   __device__ void cut_box(const planned_tensor& tensor, segment& out, box_corner& corner) {
@@ -174,9 +185,10 @@ class segment_walk {
   const piece_rule& rule_;
   piece_steps steps_;
   element_sizes sizes_;
+  row_cuts cuts_;
   std::uint64_t within_{};
   std::uint64_t row_{};
-  std::uint64_t first_{};
+  std::uint64_t part_{};
   std::uint32_t rows_left_{};
   bool has_begun_{};
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/ragged/piece_walk.cuh"
 #include "kernels/ragged_launch.hpp"
 
 #include <tmap/encode.hpp>
@@ -302,6 +303,24 @@ TEST_F(move_kernel, many_small_tensors) {
       expect_moved(plan, one_block);
     }
   }
+}
+
+/// Tensors of so many pieces that warps take turns, by one block and by all, fills among them.
+TEST_F(move_kernel, large_tensors_in_turns) {
+  device_shape one_block = shape();
+  one_block.multiprocessors = 1;
+  std::uint32_t in_turns = 0;
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    const route way = seed % 3 == 0 ? route::bulk : seed % 3 == 1 ? route::ldgsts : route::plain;
+    const std::uint32_t element_bytes = element_sizes[seed % std::size(element_sizes)];
+    const hand_plan plan = draw_plan(
+        {way, element_bytes, 1 + static_cast<std::uint32_t>(seed % 2), 1'600'000, way == route::plain && seed % 2 == 0},
+        6, seed);
+    in_turns += plan.ends.back() >= plan.tensors.size() * least_turn_pieces;
+    expect_moved(plan, seed % 4 == 0 ? shape() : one_block);
+    if (::testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(in_turns, 12u);
 }
 
 TEST_F(move_kernel, one_byte_and_nothing) {

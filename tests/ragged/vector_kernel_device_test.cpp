@@ -122,6 +122,44 @@ TEST_F(VectorKernel, ReduceRows) {
   expect_all_routes();
 }
 
+/// Rows so long that warps take turns over all of them, and some whose last piece the first one makes empty.
+TEST_F(VectorKernel, LongRowsInTurns) {
+  const std::vector<extents> rows{{{200001, 1, 1, 1, 1}}, {{131073, 1, 1, 1, 1}}, {{0, 1, 1, 1, 1}},
+                                  {{96001, 1, 1, 1, 1}},  {{122880, 1, 1, 1, 1}}, {{300000, 1, 1, 1, 1}}};
+  for (const auto& way : every_way) {
+    SCOPED_TRACE(way ? name(*way) : "mixed");
+    vector_sides sums = sides(rows, 1, 4, 4);
+    fill_floats(sums.source);
+    fill_floats(sums.destination);
+    const vector_work saxpy(sums, kernels::saxpy_pieces(1), way);
+    TMAP_ASSERT_CUDA(kernels::launch_saxpy(saxpy.work(), -0.3f, this_device(), nullptr));
+    reference::saxpy(-0.3f, sums.source, sums.destination);
+    expect_bytes(sums.destination.bytes, saxpy.result());
+
+    vector_sides tops = sides(rows, 1, 4, 4);
+    fill_floats(tops.source);
+    const vector_work pool(tops, kernels::max_pool_pieces(15, 1), way);
+    TMAP_ASSERT_CUDA(kernels::launch_max_pool_1d(pool.work(), 15, this_device(), nullptr));
+    reference::max_pool(15, tops.source, tops.destination);
+    expect_bytes(tops.destination.bytes, pool.result());
+
+    for (const bool widens : {false, true}) {
+      const ragged::cast_values values{widens ? value_type::u8 : value_type::f32,
+                                       widens ? value_type::f32 : value_type::u8,
+                                       0.5f,
+                                       3,
+                                       nullptr,
+                                       nullptr};
+      vector_sides both = sides(rows, 1, value_bytes(values.from), value_bytes(values.to));
+      if (!widens) fill_floats(both.source);
+      const vector_work cast(both, kernels::cast_pieces(values, 1), way);
+      TMAP_ASSERT_CUDA(kernels::launch_cast(cast.work(), values, this_device(), nullptr));
+      reference::cast(values, both.source, both.destination, {}, {});
+      expect_bytes(both.destination.bytes, cast.result());
+    }
+  }
+}
+
 /// One row that many warps share has the same sum as when one warp has it all.
 TEST_F(VectorKernel, SplitRows) {
   for (const std::uint64_t n : {std::uint64_t{1} << 20, (std::uint64_t{1} << 23) + 4097, std::uint64_t{20000001}}) {
