@@ -40,6 +40,9 @@ struct move_worker {
   }
 };
 
+// As many tensors as a walk looks ahead are then at least a turn.
+constexpr std::uint64_t least_turn_pieces = 64;
+
 // Of consecutive equal shares.
 __device__ std::uint64_t share_begin(std::uint64_t pieces, std::uint64_t worker, std::uint64_t workers) {
   const std::uint64_t extra = pieces % workers;
@@ -51,7 +54,7 @@ __device__ piece_steps share_of_warp(const planned_work& work, std::uint32_t ele
   const std::uint64_t pieces = work.ends[work.count - 1];
   const std::uint64_t workers = std::uint64_t{gridDim.x} * block_warps;
   const std::uint64_t number = std::uint64_t{threadIdx.x / 32} * gridDim.x + blockIdx.x;
-  if (takes_turns(work, pieces)) return {number, pieces, workers};
+  if (takes_turns(work, pieces, least_turn_pieces)) return {number, pieces, workers};
   const std::uint64_t first = share_begin(pieces, number, workers);
   const std::uint64_t last = share_begin(pieces, number + 1, workers);
   if (first == last) return {first, last, 1};

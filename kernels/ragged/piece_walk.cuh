@@ -21,13 +21,12 @@ struct piece_steps {
   std::uint64_t step;
 };
 
-/// Pieces of a tensor, in the mean, from which on workers take single pieces in turns. Memory is faster when all work
-/// in one stretch of it, and pieces that take longer, copies among fills, are shared evenly. But a turn of a whole GPU
-/// is some two thousand pieces: of smaller tensors more than a walk looks ahead, so that each would be searched for.
-inline constexpr std::uint64_t least_turn_pieces = 64;
-
-__device__ inline bool takes_turns(const planned_work& work, std::uint64_t pieces) {
-  return pieces >= work.count * least_turn_pieces;
+/// Whether workers take single pieces in turns, of tensors that have `least` or more in the mean. Memory is faster when
+/// all work in one stretch of it, and pieces that take longer, copies among fills, are shared evenly. But a turn of a
+/// whole GPU is a thousand or two thousand pieces: of smaller tensors each is another tensor, which must be entered, or
+/// even one that a walk does not see coming and must search for.
+__device__ inline bool takes_turns(const planned_work& work, std::uint64_t pieces, std::uint64_t least) {
+  return pieces >= work.count * least;
 }
 
 /// All lanes make the same calls. `shared_record` is the warp's own; `step` is between pieces, at least.

@@ -17,10 +17,13 @@ struct row_part {
 };
 
 /// Pieces of `each` elements meet where lines of the destination do: the first piece is longer by the elements before
-/// the first line, fewer than a line has bytes. `destination`: where the row begins.
+/// the first line, fewer than a line has bytes. Elements that do not divide a line stay where their count puts them: a
+/// piece of `each` may be a multiple of 16 bytes, which bulk copies need, and a few elements more are not.
+/// `destination`: where the row begins.
 TMAP_HOST_DEVICE constexpr row_part cut_at_lines(std::uint64_t length, std::uint64_t part, std::uint32_t each,
                                                  std::uint64_t destination, std::uint32_t element_bytes) {
-  const std::uint32_t lead = (0u - static_cast<std::uint32_t>(destination)) % line_bytes / element_bytes;
+  const std::uint32_t before = (0u - static_cast<std::uint32_t>(destination)) % line_bytes;
+  const std::uint32_t lead = line_bytes % element_bytes == 0 ? before / element_bytes : 0;
   const std::uint64_t first = part == 0 ? 0 : part * each + lead;
   const std::uint64_t end = (part + 1) * each + lead;
   if (first >= length) return {length, 0};

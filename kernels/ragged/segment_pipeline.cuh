@@ -44,12 +44,15 @@ struct pipeline_shared {
 template <class Op>
 inline constexpr std::uint32_t warp_bytes = Op::stages* Op::inputs* Op::stage_bytes + Op::scratch_bytes;
 
+/// Entering a tensor at each turn costs more than turns gain.
+inline constexpr std::uint64_t least_turn_pieces = 1024;
+
 /// The pieces of this warp: every one of its turns over all of them, or, of the block's share, in turns with the
 /// block's other warps: neighbours in memory are loaded at about the same time.
 template <std::uint32_t Warps>
 __device__ piece_steps share_of_warp(const planned_work& work) {
   const std::uint64_t pieces = work.ends[work.count - 1];
-  if (takes_turns(work, pieces)) {
+  if (takes_turns(work, pieces, least_turn_pieces)) {
     return {std::uint64_t{threadIdx.x / 32} * gridDim.x + blockIdx.x, pieces, std::uint64_t{gridDim.x} * Warps};
   }
   const std::uint64_t each = pieces / gridDim.x;

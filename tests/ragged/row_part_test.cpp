@@ -50,6 +50,17 @@ TEST(row_part, pieces_begin_at_lines) {
   }
 }
 
+TEST(row_part, pieces_keep_to_units_of_bulk_copies) {
+  for (const std::uint32_t element_bytes : {1u, 2u, 3u, 4u, 5u, 8u, 12u, 16u}) {
+    for (std::uint64_t destination = 0; destination < line_bytes; destination += 16) {
+      for (std::uint64_t part = 1; part < 9; ++part) {
+        const row_part cut = cut_at_lines(10 * each, part, each, destination, element_bytes);
+        EXPECT_EQ(cut.first * element_bytes % 16, 0u) << element_bytes << " bytes at " << destination;
+      }
+    }
+  }
+}
+
 TEST(row_part, a_longer_first_piece_may_leave_nothing_for_the_last) {
   EXPECT_EQ(cut_at_lines(each + 1, 0, each, line_bytes - 1, 1).elements, each + 1);
   EXPECT_EQ(cut_at_lines(each + 1, 1, each, line_bytes - 1, 1).elements, 0u);
