@@ -134,6 +134,30 @@ __device__ inline std::uint32_t cut_of_lane(const row_block& block, std::uint32_
       .packed();
 }
 
+/// The granules of at most 32 rows, counted row after row: each has as many places as whole granules fit in a row.
+struct granule_grid {
+  /// Granule `at` of row `row`.
+  struct granule {
+    std::uint32_t row;
+    std::uint32_t at;
+    row_cut cut;  ///< of the row
+  };
+
+  std::uint32_t row_bytes;
+  std::uint32_t per_row;
+  std::uint32_t all;
+  small_divisor row_of;
+
+  __device__ explicit granule_grid(const row_block& block)
+      : row_bytes(block.bytes), per_row(block.bytes / granule_bytes), all(block.rows * per_row), row_of(per_row) {}
+
+  /// By all lanes; `cuts`: each lane's `cut_of_lane`.
+  __device__ granule place(std::uint32_t i, std::uint32_t cuts) const {
+    const std::uint32_t row = row_of(i);
+    return {row, i - row * per_row, row_cut(__shfl_sync(~0u, cuts, static_cast<int>(row)), row_bytes)};
+  }
+};
+
 /// The ends of a few rows.
 class edge_batch {
  public:

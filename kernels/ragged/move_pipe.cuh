@@ -205,18 +205,14 @@ class move_pipe {
     edges.store();
   }
   __device__ void load_shifted(const row_block& block, std::uint32_t stage, std::uint32_t cuts) {
-    const std::uint32_t per_row = block.bytes / granule_bytes;
-    const std::uint32_t all = block.rows * per_row;
-    const small_divisor row_of(per_row);
+    const granule_grid grid(block);
 #pragma unroll 2
-    for (std::uint32_t first = 0; first < all; first += 32) {
+    for (std::uint32_t first = 0; first < grid.all; first += 32) {
       const std::uint32_t i = first + lane_;
-      const std::uint32_t row = row_of(i);
-      const std::uint32_t at = i - row * per_row;
-      const row_cut cut(__shfl_sync(~0u, cuts, static_cast<int>(row)), block.bytes);
+      const auto [row, at, cut] = grid.place(i, cuts);
       const std::uint64_t from = block.source + row * block.source_pitch + (cut.head - cut.shift + at * granule_bytes);
       const bool has_two = cut.shift != 0 && cut.granules != 0;
-      if (i < all && at < cut.granules + (has_two ? 1 : 0)) {
+      if (i < grid.all && at < cut.granules + (has_two ? 1 : 0)) {
         device::copy_async<granule_bytes>(memory_.bytes[stage] + i * granule_bytes,
                                           reinterpret_cast<const void*>(from));
       }
@@ -278,17 +274,13 @@ class move_pipe {
   }
   __device__ void store_shifted(const row_block& block, const unsigned char* bytes) {
     const std::uint32_t cuts = cut_of_lane(block, lane_);
-    const std::uint32_t per_row = block.bytes / granule_bytes;
-    const std::uint32_t all = block.rows * per_row;
-    const small_divisor row_of(per_row);
+    const granule_grid grid(block);
     const auto* const granules = reinterpret_cast<const uint4*>(bytes);
 #pragma unroll 2
-    for (std::uint32_t first = 0; first < all; first += 32) {
+    for (std::uint32_t first = 0; first < grid.all; first += 32) {
       const std::uint32_t i = first + lane_;
-      const std::uint32_t row = row_of(i);
-      const std::uint32_t at = i - row * per_row;
-      const row_cut cut(__shfl_sync(~0u, cuts, static_cast<int>(row)), block.bytes);
-      if (i >= all || at >= cut.granules) continue;
+      const auto [row, at, cut] = grid.place(i, cuts);
+      if (i >= grid.all || at >= cut.granules) continue;
       const uint4 low = granules[i];
       const uint4 high = cut.shift == 0 ? low : granules[i + 1];
       store_unit(block.destination + row * block.destination_pitch + (cut.head + at * granule_bytes),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
+#include "kernels/launch.hpp"
 #include "kernels/ragged_launch.hpp"
 #include "ragged/plan_reference.hpp"
 

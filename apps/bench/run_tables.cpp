@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/bench/run_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "apps/bench/device.hpp"
+
+namespace tmap::bench {
+
+void table_program::offer_choice(const char* help) {
+  const std::vector<std::string> names = wanted_;
+  app_.add_option("-t,--table", wanted_, help)->check(CLI::IsMember(names))->delimiter(',');
+}
+
+int table_program::run(int argc, char** argv, const std::function<void()>& measure) {
+  try {
+    app_.parse(argc, argv);
+    if (!has_hopper()) {
+      fmt::print(stderr, "{} needs a GPU of compute capability 9.\n", app_.get_name());
+      return 1;
+    }
+    wake_device();
+    measure();
+  } catch (const CLI::ParseError& e) {
+    return app_.exit(e) == 0 ? 0 : 2;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}: {}\n", app_.get_name(), e.what());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace tmap::bench

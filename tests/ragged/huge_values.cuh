@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the elements of huge memories are before an operation and after it.
+
+#include <cstdint>
+
+#include "ragged/huge_memory.cuh"
+
+namespace tmap::testing {
+
+/// Bytes, 24-bit floats: each a function of the element's number.
+struct noise_bytes {
+  __device__ std::uint8_t operator()(std::uint64_t i, const huge_place& = {}) const {
+    return static_cast<std::uint8_t>(noise_at(i));
+  }
+};
+struct noise_floats {
+  __device__ float value(std::uint64_t i) const {
+    return static_cast<float>(static_cast<int>(noise_at(i) >> 40) - (1 << 23)) * 0x1p-10f;
+  }
+  __device__ std::uint32_t operator()(std::uint64_t i, const huge_place& = {}) const {
+    return __float_as_uint(value(i));
+  }
+};
+
+template <class Word>
+struct nothing_yet {
+  __device__ Word operator()(std::uint64_t, const huge_place&) const { return poison_word<Word>; }
+};
+
+struct copied_bytes {
+  huge_side source;
+  __device__ std::uint8_t operator()(std::uint64_t, const huge_place& place) const {
+    return place.is_inside ? noise_bytes{}(source.at(place)) : poison_word<std::uint8_t>;
+  }
+};
+
+struct bytes_as_floats {
+  huge_side source;
+  float scale;
+  float shift;
+  __device__ std::uint32_t operator()(std::uint64_t, const huge_place& place) const {
+    if (!place.is_inside) return poison_word<std::uint32_t>;
+    return __float_as_uint(fmaf(static_cast<float>(noise_bytes{}(source.at(place))), scale, shift));
+  }
+};
+
+/// The summands that are in place, of other numbers than those that are added.
+struct first_summands {
+  __device__ static float value(std::uint64_t i) { return noise_floats{}.value(i ^ std::uint64_t{1} << 40); }
+  __device__ std::uint32_t operator()(std::uint64_t i, const huge_place& place) const {
+    return place.is_inside ? __float_as_uint(value(i)) : poison_word<std::uint32_t>;
+  }
+};
+struct float_sums {
+  huge_side source;
+  float a;
+  __device__ std::uint32_t operator()(std::uint64_t i, const huge_place& place) const {
+    if (!place.is_inside) return poison_word<std::uint32_t>;
+    return __float_as_uint(fmaf(a, noise_floats{}.value(source.at(place)), first_summands::value(i)));
+  }
+};
+
+struct window_maxima {
+  huge_side source;
+  std::uint32_t radius;
+  __device__ std::uint32_t operator()(std::uint64_t, const huge_place& place) const {
+    if (!place.is_inside) return poison_word<std::uint32_t>;
+    const std::uint64_t columns = source.tensors[place.tensor].columns;
+    const std::uint64_t behind = columns - 1 - place.column;
+    const std::uint64_t first = source.at(place) - (place.column < radius ? place.column : radius);
+    const std::uint64_t last = source.at(place) + (behind < radius ? behind : radius);
+    float largest = noise_floats{}.value(first);
+    for (std::uint64_t i = first + 1; i <= last; ++i) largest = fmaxf(largest, noise_floats{}.value(i));
+    return __float_as_uint(largest);
+  }
+};
+
+/// bf16: one in 256 is 1, the last of a row 2, others 0, so that sums are exact in any order; 64 outside of tensors.
+struct sparse_halves {
+  __device__ static std::uint32_t value(std::uint64_t i, const huge_place& place) {
+    return place.is_last ? 2 : noise_at(i) % 256 == 0 ? 1 : 0;
+  }
+  __device__ std::uint16_t operator()(std::uint64_t i, const huge_place& place) const {
+    constexpr std::uint16_t bits[]{0x0000, 0x3f80, 0x4000};
+    return place.is_inside ? bits[value(i, place)] : 0x4280;
+  }
+};
+
+/// The sums of all rows, those of tensor t from `first[t]` on.
+struct row_sums {
+  std::uint32_t* sums;
+  std::uint64_t first[huge_side::most];
+  __device__ std::uint32_t& of(const huge_place& place) const { return sums[first[place.tensor] + place.row]; }
+};
+
+inline __global__ void sum_kernel(huge_side side, row_sums sums) {
+  const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
+  for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < side.elements; i += step) {
+    const huge_place place = side.find(i);
+    const std::uint32_t value = place.is_inside ? sparse_halves::value(i, place) : 0;
+    if (value != 0) atomicAdd(&sums.of(place), value);
+  }
+}
+
+struct reduced_rows {
+  row_sums rows;
+  bool is_sum;  ///< else the maximum, which is the last
+  __device__ std::uint32_t operator()(std::uint64_t, const huge_place& place) const {
+    if (!place.is_inside) return poison_word<std::uint32_t>;
+    return __float_as_uint(is_sum ? static_cast<float>(rows.of(place)) : 2.0f);
+  }
+};
+
+}  // namespace tmap::testing

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planning of tensors with dims of 2^31 and 2^39 bytes, which needs none of their memory: every field, piece and end as
+// a planner in 128 bits has them.
+#include "ragged/plan_case.hpp"
+
+#include "support/random_spec.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using plan_device = gpu_test;
+
+constexpr std::uint64_t most_dim = std::uint64_t{1} << 31;
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 39;
+
+/// Dims about the limits, one in eight beyond.
+std::vector<std::uint64_t> large_dims(random_source& random, std::uint32_t rank, std::uint32_t element_bytes) {
+  const std::uint64_t elements = most_bytes / element_bytes;
+  const std::uint64_t first = random.pick({most_dim, most_dim - 1, most_dim - 16, std::uint64_t{1} << 20});
+  std::uint64_t second = std::min(most_dim, elements / first) - random.below(2);
+  if (rank == 3) second /= 4;
+  std::vector<std::uint64_t> dims{first, second};
+  if (rank == 3) dims.push_back(elements / (first * second));
+  if (random.one_in(3)) std::reverse(dims.begin(), dims.end());
+  if (random.one_in(8)) dims[random.below(rank)] += random.pick<std::uint64_t>({1, most_dim});
+  return dims;
+}
+
+plain_side large_side(random_source& random, const std::vector<std::uint64_t>& dims, std::uint32_t element_bytes,
+                      std::uint64_t address) {
+  plain_side side{address, dims, {}};
+  const std::uint64_t gap = random.pick<std::uint64_t>({0, 0, 16, 4096});
+  std::uint64_t extent = element_bytes;
+  for (std::size_t k = 0; k + 1 < dims.size(); ++k) side.stride.push_back(extent = extent * dims[k] + gap);
+  return side;
+}
+
+device_array<map_patch> upload(const std::vector<plain_side>& sides) {
+  std::vector<map_patch> patches(sides.size());
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    patches[i].global_address = sides[i].address;
+    std::copy(sides[i].dim.begin(), sides[i].dim.end(), patches[i].global_dim);
+    std::copy(sides[i].stride.begin(), sides[i].stride.end(), patches[i].global_stride_bytes);
+  }
+  return device_array<map_patch>(patches);
+}
+
+void expect_large_planned(std::uint32_t element_bytes, std::uint32_t rank, std::uint32_t piece_elements,
+                          plan_census& census) {
+  random_source random(element_bytes * 100 + rank * 10 + piece_elements % 10);
+  plan_case each;
+  each.request.count = 300;
+  each.request.rank = rank;
+  each.request.relation = each.rules.relation = shape_relation::equal;
+  for (std::uint64_t i = 0; i < each.request.count; ++i) {
+    const std::vector<std::uint64_t> dims = large_dims(random, rank, element_bytes);
+    const std::uint64_t odd = random.one_in(3) ? element_bytes : 0;
+    each.sources.push_back(large_side(random, dims, element_bytes, (std::uint64_t{1} << 44) + odd));
+    each.destinations.push_back(large_side(random, dims, element_bytes, std::uint64_t{1} << 50));
+  }
+  const device_array<map_patch> patches[2] = {upload(each.sources), upload(each.destinations)};
+  const auto side_of = [&](int which) {
+    kernels::side side{};
+    side.kind = side_kind::tensors;
+    side.tensors = {
+        patch_array{patches[which].data()}, each.request.count, element_bytes, rank, {}, array_side::device};
+    return side;
+  };
+  each.request.source = side_of(0);
+  each.request.destination = side_of(1);
+  each.rules.source_element = each.rules.destination_element = element_bytes;
+  each.rules.rule.piece_elements = piece_elements;
+  each.request.rule = each.rules.rule;
+  each.rules.routes.allowed = each.request.routes.allowed = all_routes & ~route_bit(route::tensor_map);
+  expect_planned(each, census);
+}
+
+TEST_F(plan_device, the_largest_tensors) {
+  plan_census census;
+  for (const std::uint32_t element_bytes : {1u, 2u, 4u, 8u, 16u}) {
+    for (const std::uint32_t rank : {2u, 3u}) {
+      for (const std::uint32_t piece_elements : {1u, 1000u, 4096u}) {
+        expect_large_planned(element_bytes, rank, piece_elements, census);
+        ASSERT_FALSE(HasFailure()) << element_bytes << " bytes, rank " << rank << ", pieces of " << piece_elements;
+      }
+    }
+  }
+  EXPECT_GT(census.good, 3000u);
+  EXPECT_GT(census.bad, 300u);
+  EXPECT_NE(census.faults & slow::bit(ragged::fault::dim), 0u);
+}
+
+}  // namespace
+}  // namespace tmap::testing
