@@ -5,6 +5,7 @@
 // runtime said. Arguments have been checked by the caller; counts are at least 1. All take part in programmatic
 // dependent launch where it gains: a kernel behind the planning one waits for it on the device.
 
+#include <tmap/detail/judge_tensors.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/ragged.hpp>
 
@@ -20,7 +21,7 @@ namespace tmap::kernels {
 /// The two sides of an operation as the planning kernel reads them. All arrays are device memory by now.
 enum class side_kind : std::uint32_t {
   tensors,  ///< a `tensor_batch`
-  dense,    ///< a `dense_batch`, its strides and pitch given; as a source it may be larger than the destination
+  dense,    ///< a `dense_batch`, its strides and pitch given
   packed,   ///< a `packed_buffer`: dims of the other side, address by a running sum of padded bytes
 };
 struct side {
@@ -31,13 +32,9 @@ struct side {
   const std::int64_t* row_begins;  ///< of `ragged_rows` by sizes: the running sum; else null
 };
 
-/// How the dims of the destination follow from those of the source.
-enum class shape_relation : std::uint32_t {
-  equal,
-  swapped,  ///< dims 0 and 1 exchanged; the route is chosen by the source alone
-  reduced,  ///< dim 0 is 1; the route is chosen by the source alone
-  clipped,  ///< `pad`: the smaller of both; each tensor is followed by `rank` boxes that are filled
-};
+/// `swapped` and `reduced`: the route is chosen by the source alone. `clipped`: each tensor is followed by `rank` boxes
+/// that are filled. `corner`: the source is dense.
+using tmap::detail::shape_relation;
 
 struct plan_request {
   side source;

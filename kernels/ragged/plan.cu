@@ -273,7 +273,6 @@ __global__ void __launch_bounds__(plan_threads)
   }
 }
 
-/// The bytes that a tensor takes in a packed buffer; none when it is bad by itself.
 template <std::uint32_t Rank>
 struct packed_size {
   plan_side side;
@@ -284,10 +283,8 @@ struct packed_size {
 
   __device__ std::uint64_t operator()(std::uint64_t i) const {
     const side_extents tensor = detail::read_tensor<Rank>(side, i);
-    if (detail::is_empty<Rank>(tensor)) return 0;
-    if (detail::judge_side<Rank>(tensor, side, windows, window_count) != 0) return 0;
-    if (is_destination && detail::has_overlap<Rank>(tensor, side.element_bytes)) return 0;
-    return detail::round_up_to(detail::bytes_of<Rank>(tensor, side.element_bytes), alignment);
+    return tmap::detail::packed_bytes<Rank>(tensor, side.element_bytes, alignment, {windows, window_count},
+                                            is_destination);
   }
 };
 
@@ -299,8 +296,9 @@ plan_side side_of(const side& from) {
   to.inner = from.tensors.inner;
   to.row_begins = from.row_begins;
   to.dense = from.dense;
-  to.packed_address = reinterpret_cast<std::uint64_t>(from.packed.memory);
-  to.packed_bytes = from.packed.bytes;
+  const bool is_packed = from.kind == side_kind::packed;
+  to.packed_address = is_packed ? reinterpret_cast<std::uint64_t>(from.packed.memory) : 0;
+  to.packed_bytes = is_packed ? from.packed.bytes : ~std::uint64_t{0};
   to.packed_alignment = from.packed.alignment;
   return to;
 }

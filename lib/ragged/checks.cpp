@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/ragged/checks.hpp"
 
+#include <tmap/detail/judge_tensors.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_template.hpp>
@@ -13,6 +14,8 @@
 
 namespace tmap::ragged {
 namespace {
+
+using tmap::detail::element_alignment;
 
 constexpr std::uint32_t most_element_bytes = 16;
 constexpr std::uint64_t most_alignment = std::uint64_t{1} << 20;

@@ -11,11 +11,6 @@
 
 namespace tmap::ragged {
 
-/// The largest power of two that divides an element's bytes.
-constexpr std::uint64_t element_alignment(std::uint32_t element_bytes) {
-  return element_bytes & (~element_bytes + 1);
-}
-
 result<void> check_options(const options& with);
 /// Count, rank, element bytes, arrays. Of an empty batch nothing but these numbers.
 result<void> check_batch(const tensor_batch& batch);

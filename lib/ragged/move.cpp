@@ -75,7 +75,8 @@ result<void> unpad_async(const dense_batch& source, const tensor_batch& destinat
   if (destination.count == 0) return {};
   const dense_batch dense = with_strides(source, destination);
   if (const auto checked = check_dense(dense, destination, false); !checked) return checked;
-  return enqueue_move({dense_of(dense, destination), tensors_of(destination)}, scratch, stream.get(), with);
+  return enqueue_move({dense_of(dense, destination), tensors_of(destination), kernels::shape_relation::corner}, scratch,
+                      stream.get(), with);
 }
 
 }  // namespace tmap::ragged

@@ -26,7 +26,8 @@ result<void> move_good(const tensor_pair& pair, const route_options& routes) {
 result<void> check_packed(const packed_buffer& buffer, const tensor_batch& batch) {
   const bool has_alignment = std::has_single_bit(buffer.alignment) && buffer.alignment <= std::uint64_t{1} << 20;
   const auto address = reinterpret_cast<std::uint64_t>(buffer.memory);
-  if (!has_alignment || address == 0 || address % element_alignment(batch.element_bytes) != 0) return bad_argument();
+  if (!has_alignment || address == 0 || address % tmap::detail::element_alignment(batch.element_bytes) != 0)
+    return bad_argument();
   return {};
 }
 
@@ -34,33 +35,43 @@ result<void> check_packed(const packed_buffer& buffer, const tensor_batch& batch
 result<void> check_dense(const dense_batch& batch, const tensor_batch& other, bool is_destination) {
   const tensor_layout first = dense_tensor(batch, other.element_bytes, other.rank, 0);
   const std::uint64_t pitch = dense_pitch(batch, other.element_bytes, other.rank);
-  const tensor_status verdict = is_destination ? judge_destination(first, {}) : judge_side(first, {});
+  const std::uint64_t alignment = tmap::detail::element_alignment(other.element_bytes);
+  const bool has_place = batch.address != 0 && batch.address % alignment == 0 && pitch % alignment == 0;
+  const bool is_good =
+      tmap::detail::judge_side<max_rank>(extents_of(first), other.element_bytes, {}, is_destination) == 0;
   const bool overlaps = is_destination && other.count > 1 && pitch < reach_bytes(first);
-  if (verdict.is_bad() || overlaps || pitch % element_alignment(other.element_bytes) != 0) return bad_argument();
+  if (!has_place || !is_good || overlaps) return bad_argument();
   return {};
 }
 
 /// Gives each tensor its place in a packed buffer.
 class packed_places {
  public:
-  explicit packed_places(const packed_buffer& buffer) : buffer_{buffer} {}
+  packed_places(const packed_buffer& buffer, const options& with, bool is_source)
+      : buffer_{buffer}, with_{with}, is_source_{is_source} {}
 
-  /// The place of a tensor with the dims of `other`, which is one of the pair's sides.
-  tensor_layout next(const tensor_layout& other, tensor_pair& pair, const options& with) {
+  tmap::detail::side_room room() const { return {reinterpret_cast<std::uint64_t>(buffer_.memory), buffer_.bytes}; }
+
+  /// The place of tensor `index`, whose other side is `other`.
+  tensor_layout next(std::uint64_t index, const tensor_layout& other) {
+    note(index);
     tensor_layout place = other;
     pack_strides(place);
-    place.address = reinterpret_cast<std::uint64_t>(buffer_.memory) + begin_;
-    if (judge_side(other, with).is_good()) {
-      const std::uint64_t bytes = packed_bytes(other);
-      pair.ends_behind_buffer = bytes > buffer_.bytes || begin_ > buffer_.bytes - bytes;
-      begin_ += (bytes + buffer_.alignment - 1) / buffer_.alignment * buffer_.alignment;
-    }
+    place.address = room().begin + begin_;
+    begin_ += tmap::detail::packed_bytes<max_rank>(extents_of(other), other.element_bytes, buffer_.alignment,
+                                                   {with_.windows, with_.window_count}, is_source_);
     return place;
   }
-  std::uint64_t end() const { return begin_; }
+
+  /// Writes where tensor `index` begins.
+  void note(std::uint64_t index) const {
+    if (buffer_.begins != nullptr) buffer_.begins[index] = static_cast<std::int64_t>(begin_);
+  }
 
  private:
   const packed_buffer& buffer_;
+  const options& with_;
+  bool is_source_;
   std::uint64_t begin_{};
 };
 
@@ -78,8 +89,7 @@ result<element_bytes_t> padded(const tensor_pair& pair, const fill_value& fill, 
   element_bytes_t dense(packed_bytes(pair.destination));
   for (std::uint64_t at = 0; at < dense.size(); at += item) std::memcpy(dense.data() + at, fill.bytes, item);
   const tensor_layout source = corner(pair.source, pair.destination);
-  const bool is_copied = pair.status.is_good() || pair.status.has(fault::truncated);
-  if (!is_copied || has_no_elements(source)) return dense;
+  if (!tmap::detail::is_moved(pair.status.bits, shape_relation::clipped) || has_no_elements(source)) return dense;
 
   const auto elements = read_elements(source, routes);
   if (!elements) return failure{elements.error()};
@@ -97,24 +107,22 @@ result<element_bytes_t> padded(const tensor_pair& pair, const fill_value& fill, 
 
 result<void> copy(const tensor_batch& source, const tensor_batch& destination, const options& with) {
   if (const auto checked = check_sides(source, destination); !checked) return checked;
-  return for_each_good_pair(source, destination, dims_relation::equal, with, move_good);
+  return for_each_good_pair(source, destination, shape_relation::equal, with, move_good);
 }
 
 result<void> pack(const tensor_batch& source, const packed_buffer& destination, const options& with) {
   if (const auto checked = check_batch(source); !checked) return checked;
   if (const auto checked = check_packed(destination, source); !checked) return checked;
   tensor_reader sources{source};
-  packed_places places{destination};
-  const auto note = [&](std::uint64_t i) {
-    if (destination.begins != nullptr) destination.begins[i] = static_cast<std::int64_t>(places.end());
-  };
+  packed_places places{destination, with, false};
+  pair_terms terms = terms_of(shape_relation::equal, source.element_bytes, source.element_bytes, with);
+  terms.destination.room = places.room();
   const auto next = [&](tensor_pair& pair) {
-    note(pair.index);
     pair.source = sources.next();
-    pair.destination = places.next(pair.source, pair, with);
+    pair.destination = places.next(pair.index, pair.source);
   };
-  const auto packed = for_each_pair(source.count, dims_relation::equal, with, next, move_good);
-  if (packed) note(source.count);
+  const auto packed = for_each_pair(source.count, terms, with, next, move_good);
+  if (packed) places.note(source.count);
   return packed;
 }
 
@@ -122,17 +130,15 @@ result<void> unpack(const packed_buffer& source, const tensor_batch& destination
   if (const auto checked = check_batch(destination); !checked) return checked;
   if (const auto checked = check_packed(source, destination); !checked) return checked;
   tensor_reader destinations{destination};
-  packed_places places{source};
-  const auto note = [&](std::uint64_t i) {
-    if (source.begins != nullptr) source.begins[i] = static_cast<std::int64_t>(places.end());
-  };
+  packed_places places{source, with, true};
+  pair_terms terms = terms_of(shape_relation::equal, destination.element_bytes, destination.element_bytes, with);
+  terms.source.room = places.room();
   const auto next = [&](tensor_pair& pair) {
-    note(pair.index);
     pair.destination = destinations.next();
-    pair.source = places.next(pair.destination, pair, with);
+    pair.source = places.next(pair.index, pair.destination);
   };
-  const auto unpacked = for_each_pair(destination.count, dims_relation::equal, with, next, move_good);
-  if (unpacked) note(destination.count);
+  const auto unpacked = for_each_pair(destination.count, terms, with, next, move_good);
+  if (unpacked) places.note(destination.count);
   return unpacked;
 }
 
@@ -146,12 +152,13 @@ result<void> pad(const tensor_batch& source, const dense_batch& destination, con
     pair.destination = dense_tensor(destination, source.element_bytes, source.rank, pair.index);
   };
   const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
-    if (has_no_elements(pair.destination) || !judge_destination(pair.destination, with).is_good()) return {};
+    if (has_no_elements(pair.destination) || !pair.has_destination) return {};
     const auto dense = padded(pair, fill, routes);
     if (!dense) return failure{dense.error()};
     return write_elements(pair.destination, *dense, routes);
   };
-  return for_each_pair(source.count, dims_relation::cut, with, next, work);
+  const pair_terms terms = terms_of(shape_relation::clipped, source.element_bytes, source.element_bytes, with);
+  return for_each_pair(source.count, terms, with, next, work);
 }
 
 result<void> unpad(const dense_batch& source, const tensor_batch& destination, const options& with) {
@@ -166,7 +173,8 @@ result<void> unpad(const dense_batch& source, const tensor_batch& destination, c
     if (!pair.status.is_good()) return {};
     return move(corner(pair.source, pair.destination), pair.destination, routes);
   };
-  return for_each_pair(destination.count, dims_relation::corner, with, next, work);
+  const pair_terms terms = terms_of(shape_relation::corner, destination.element_bytes, destination.element_bytes, with);
+  return for_each_pair(destination.count, terms, with, next, work);
 }
 
 }  // namespace tmap::ragged::on_host

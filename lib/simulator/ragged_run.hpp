@@ -32,7 +32,7 @@ inline failure bad_argument() {
 /// For each tensor: `next(pair)` fills in the sides, the pair is judged, `work(pair, routes)` does what is to be done,
 /// whatever the verdict.
 template <class Next, class Work>
-result<void> for_each_pair(std::uint64_t count, dims_relation relation, const ragged::options& with, Next&& next,
+result<void> for_each_pair(std::uint64_t count, const pair_terms& terms, const ragged::options& with, Next&& next,
                            Work&& work) try {
   const auto routes = routes_of(with);
   if (!routes) return failure{routes.error()};
@@ -41,7 +41,7 @@ result<void> for_each_pair(std::uint64_t count, dims_relation relation, const ra
     tensor_pair pair;
     pair.index = i;
     next(pair);
-    pair.status = judge(pair, relation, with);
+    judge(pair, terms);
     verdicts.write(i, pair.status);
     const result<void> done = work(pair, *routes);
     if (!done) return done;
@@ -53,7 +53,7 @@ result<void> for_each_pair(std::uint64_t count, dims_relation relation, const ra
 
 /// The same for two batches whose arguments have been checked, and for good tensors only.
 template <class Work>
-result<void> for_each_good_pair(const tensor_batch& source, const tensor_batch& destination, dims_relation relation,
+result<void> for_each_good_pair(const tensor_batch& source, const tensor_batch& destination, shape_relation relation,
                                 const ragged::options& with, Work&& work) {
   tensor_reader sources{source};
   tensor_reader destinations{destination};
@@ -61,7 +61,8 @@ result<void> for_each_good_pair(const tensor_batch& source, const tensor_batch& 
     pair.source = sources.next();
     pair.destination = destinations.next();
   };
-  return for_each_pair(source.count, relation, with, next,
+  const pair_terms terms = terms_of(relation, source.element_bytes, destination.element_bytes, with);
+  return for_each_pair(source.count, terms, with, next,
                        [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
                          if (!pair.status.is_good()) return {};
                          return work(pair, routes);
@@ -70,7 +71,7 @@ result<void> for_each_good_pair(const tensor_batch& source, const tensor_batch& 
 
 /// Good tensors become `compute(pair, elements of the source, routes)`, the elements of the destination.
 template <class Compute>
-result<void> transform(const tensor_batch& source, const tensor_batch& destination, dims_relation relation,
+result<void> transform(const tensor_batch& source, const tensor_batch& destination, shape_relation relation,
                        const ragged::options& with, Compute&& compute) {
   const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
     auto elements = read_elements(pair.source, routes);

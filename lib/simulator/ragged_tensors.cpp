@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/simulator/ragged_tensors.hpp"
 
+#include <tmap/detail/choose_route.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
 
 #include <algorithm>
@@ -8,9 +9,7 @@
 namespace tmap::simulator {
 namespace {
 
-std::uint64_t times(std::uint64_t a, std::uint64_t b) {
-  return detail::saturate(detail::uint128{a} * b);
-}
+using detail::saturated_product;
 
 tensor_layout first_dense(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank) {
   tensor_layout layout;
@@ -70,7 +69,8 @@ void tensor_reader::read_columns(tensor_layout& layout, const Column* dims, cons
   for (std::uint32_t axis = 0; axis < layout.rank; ++axis) {
     layout.dim[axis] = dims[axis][index_];
     if (axis == 0) continue;
-    below = strides[axis - 1] == nullptr ? times(below, layout.dim[axis - 1]) : unit * strides[axis - 1][index_];
+    below = strides[axis - 1] == nullptr ? saturated_product(below, layout.dim[axis - 1])
+                                         : unit * strides[axis - 1][index_];
     layout.stride_bytes[axis - 1] = below;
   }
 }
@@ -103,25 +103,27 @@ tensor_layout tensor_reader::read(const ragged_rows<Offset>& source) {
   return layout;
 }
 
+detail::side_extents extents_of(const tensor_layout& layout) {
+  detail::side_extents extents{layout.address, {1, 1, 1, 1, 1}, {}};
+  std::copy_n(layout.dim, layout.rank, extents.dim);
+  std::copy_n(layout.stride_bytes, layout.rank - 1, extents.stride);
+  return extents;
+}
+
 void pack_strides(tensor_layout& layout) {
-  std::uint64_t stride = layout.element_bytes;
-  for (std::uint32_t axis = 0; axis + 1 < layout.rank; ++axis) {
-    stride = times(stride, layout.dim[axis]);
-    layout.stride_bytes[axis] = stride;
-  }
+  detail::side_extents extents = extents_of(layout);
+  detail::pack_strides<max_rank>(extents, layout.element_bytes);
+  std::copy_n(extents.stride, layout.rank - 1, layout.stride_bytes);
 }
 
 std::uint64_t packed_bytes(const tensor_layout& layout) {
-  if (has_no_elements(layout)) return 0;
-  std::uint64_t bytes = layout.element_bytes;
-  for (std::uint32_t axis = 0; axis < layout.rank; ++axis) bytes = times(bytes, layout.dim[axis]);
-  return bytes;
+  return detail::bytes_of<max_rank>(extents_of(layout), layout.element_bytes);
 }
 
 std::uint64_t dense_pitch(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank) {
   if (batch.tensor_pitch_bytes != 0) return batch.tensor_pitch_bytes;
   const tensor_layout first = first_dense(batch, element_bytes, rank);
-  return times(rank == 1 ? element_bytes : first.stride_bytes[rank - 2], first.dim[rank - 1]);
+  return saturated_product(rank == 1 ? element_bytes : first.stride_bytes[rank - 2], first.dim[rank - 1]);
 }
 
 tensor_layout dense_tensor(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank,
@@ -132,17 +134,17 @@ tensor_layout dense_tensor(const dense_batch& batch, std::uint32_t element_bytes
 }
 
 std::uint64_t reach_bytes(const tensor_layout& layout) {
-  std::uint64_t reach = times(layout.dim[0], layout.element_bytes);
+  std::uint64_t reach = saturated_product(layout.dim[0], layout.element_bytes);
   for (std::uint32_t axis = 1; axis < layout.rank; ++axis) {
     if (layout.dim[axis] <= 1) continue;
-    const std::uint64_t step = times(layout.dim[axis] - 1, layout.stride_bytes[axis - 1]);
+    const std::uint64_t step = saturated_product(layout.dim[axis] - 1, layout.stride_bytes[axis - 1]);
     reach = detail::saturate(detail::uint128{reach} + step);
   }
   return reach;
 }
 
 bool has_no_elements(const tensor_layout& layout) {
-  return std::any_of(layout.dim, layout.dim + layout.rank, [](std::uint64_t dim) { return dim == 0; });
+  return detail::is_empty<max_rank>(extents_of(layout));
 }
 
 }  // namespace tmap::simulator

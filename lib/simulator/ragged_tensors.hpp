@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/detail/judge_tensors.hpp>
 #include <tmap/ragged.hpp>
 #include <tmap/route.hpp>
 #include <tmap/tensor_batch.hpp>
@@ -33,16 +34,14 @@ class tensor_reader {
   std::uint64_t begin_{};  ///< of `offset_format::sizes`: the rows of all tensors before
 };
 
+/// As the judge reads it, which knows every tensor as one of rank 5.
+detail::side_extents extents_of(const tensor_layout& layout);
+
 /// Strides without gaps for the dims of `layout`; saturating.
 void pack_strides(tensor_layout& layout);
 
 /// Bytes of the elements, without gaps; saturating.
 std::uint64_t packed_bytes(const tensor_layout& layout);
-
-/// The largest power of two that divides the element's size.
-constexpr std::uint64_t element_alignment(std::uint32_t element_bytes) {
-  return element_bytes & (~element_bytes + 1);
-}
 
 /// From one tensor of a dense batch to the next; saturating.
 std::uint64_t dense_pitch(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/detail/judge_tensors.hpp>
 #include <tmap/ragged.hpp>
 #include <tmap/route.hpp>
 
@@ -8,30 +9,24 @@
 
 namespace tmap::simulator {
 
-/// How the dims of the destination must follow from those of the source.
-enum class dims_relation : std::uint32_t {
-  equal,
-  swapped,  ///< dims 0 and 1 exchanged
-  reduced,  ///< dim 0 is 1
-  cut,      ///< the destination holds what fits (`pad`)
-  corner,   ///< the destination is no larger than the source (`unpad`)
-};
+using detail::pair_terms;
+using detail::shape_relation;
 
 /// One tensor of an operation: by which number the caller knows it, its sides, what became of it.
 struct tensor_pair {
   std::uint64_t index{};
   tensor_layout source;
   tensor_layout destination;
-  bool ends_behind_buffer{};  ///< its packed side does
   ragged::tensor_status status{};
+  bool has_destination{};  ///< false: nothing may be written, not even fill
 };
 
-/// What the planning kernel of the GPU says of the same tensor. Any bits are legal input.
-ragged::tensor_status judge(const tensor_pair& pair, dims_relation relation, const ragged::options& with);
+/// Terms of sides that are not packed.
+pair_terms terms_of(shape_relation relation, std::uint32_t source_element, std::uint32_t destination_element,
+                    const ragged::options& with);
 
-/// One tensor alone; `judge_destination` also asks whether its elements share bytes.
-ragged::tensor_status judge_side(const tensor_layout& tensor, const ragged::options& with);
-ragged::tensor_status judge_destination(const tensor_layout& tensor, const ragged::options& with);
+/// Fills in what became of the pair, just as the planning kernel of the GPU would. Any bits are legal input.
+void judge(tensor_pair& pair, const pair_terms& terms);
 
 /// The faults of one row number.
 ragged::tensor_status judge_row(std::int64_t row, std::uint64_t rows);

@@ -8,6 +8,7 @@
 #include "device/gpu_fixture.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/ragged_launch.hpp"
+#include "ragged/packed_reference.hpp"
 #include "ragged/plan_reference.hpp"
 
 namespace tmap::testing {
@@ -81,16 +82,6 @@ struct plan_census {
   std::uint32_t faults{};
 };
 
-inline plain_side packed_side(plain_side shape, std::uint64_t address, std::uint32_t element) {
-  shape.address = address;
-  wide extent = element;
-  for (std::size_t k = 1; k < shape.dim.size(); ++k) {
-    extent = std::min<wide>(extent * shape.dim[k - 1], ~0ull);
-    shape.stride[k - 1] = static_cast<std::uint64_t>(extent);
-  }
-  return shape;
-}
-
 inline void expect_planned(plan_case& each, plan_census& census) {
   const plan_answer found = run_plan(each);
   const kernels::side& from = each.request.source;
@@ -112,11 +103,8 @@ inline void expect_planned(plan_case& each, plan_census& census) {
     const expected_plan plan = plan_slowly(source, destination, each.rules, i, begin, capacity);
     if (packs || unpacks) {
       const plain_side& shape = packs ? source : destination;
-      const bool is_good =
-          !slow::has_zero(shape) && slow::faults(shape, each.rules.source_element, unpacks, each.rules.windows) == 0;
-      const wide bytes = is_good ? slow::product(shape.dim) * each.rules.source_element : 0;
       ASSERT_EQ(found.begins[i], static_cast<std::int64_t>(begin)) << "tensor " << i;
-      begin += static_cast<std::uint64_t>((bytes + packed.alignment - 1) / packed.alignment * packed.alignment);
+      begin += packed_step(shape, each.rules, unpacks, packed.alignment);
       ASSERT_EQ(found.begins[i + 1], static_cast<std::int64_t>(begin)) << "tensor " << i;
     }
     const ragged::tensor_status status{plan.status};

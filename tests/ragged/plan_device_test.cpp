@@ -4,6 +4,7 @@
 #include "device/gpu_fixture.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/ragged_launch.hpp"
+#include "ragged/hostile_sides.hpp"
 #include "ragged/plan_case.hpp"
 #include "support/ragged_upload.hpp"
 
@@ -129,31 +130,6 @@ TEST_F(plan_device, likely_batches_from_every_source) {
   EXPECT_GT(census.ways[static_cast<std::uint32_t>(route::plain)], scaled(1000));
 }
 
-std::uint64_t hostile_value(random_source& random) {
-  constexpr std::uint64_t one = 1;
-  switch (random.below(6)) {
-    case 0: return random.bits();
-    case 1: return random.of_random_length(64);
-    case 2: return (one << random.below(64)) + random.below(3) - 1;
-    case 3: return random.below(4);
-    case 4: return ~0ull - random.below(3);
-    default: return random.of_random_length(12);
-  }
-}
-
-plain_side hostile_side(random_source& random, std::uint32_t rank) {
-  plain_side side;
-  side.address = random.one_in(2) ? random.of_random_length(60) / 16 * 16 : hostile_value(random);
-  std::uint64_t extent = 4;
-  for (std::uint32_t k = 0; k < rank; ++k) {
-    side.dim.push_back(random.one_in(3) ? hostile_value(random) : random.of_random_length(9));
-    extent *= side.dim.back();
-    if (k + 1 < rank) side.stride.push_back(random.one_in(3) ? hostile_value(random) : extent + 16 * random.below(3));
-    if (k + 1 < rank) extent = side.stride.back();
-  }
-  return side;
-}
-
 std::vector<map_patch> patches_of(const std::vector<plain_side>& sides) {
   std::vector<map_patch> patches(sides.size());
   for (std::size_t i = 0; i < sides.size(); ++i) {
@@ -164,21 +140,6 @@ std::vector<map_patch> patches_of(const std::vector<plain_side>& sides) {
   return patches;
 }
 
-/// Sides that go together by the relation, more often than chance would have it.
-void add_hostile_pair(plan_case& each, random_source& random) {
-  plain_side source = hostile_side(random, each.request.rank);
-  plain_side destination = hostile_side(random, each.request.rank);
-  if (!random.one_in(4)) {
-    destination.dim = source.dim;
-    if (each.request.relation == shape_relation::swapped) std::swap(destination.dim[0], destination.dim[1]);
-    if (each.request.relation == shape_relation::reduced) destination.dim[0] = 1;
-  }
-  if (random.one_in(2)) destination.stride = source.stride;
-  if (random.one_in(4)) std::reverse(destination.stride.begin(), destination.stride.end());
-  each.sources.push_back(source);
-  each.destinations.push_back(destination);
-}
-
 void run_hostile(shape_relation relation, std::uint32_t rank, std::uint64_t count, std::uint64_t seed,
                  plan_census& census) {
   random_source random(seed);
@@ -187,7 +148,11 @@ void run_hostile(shape_relation relation, std::uint32_t rank, std::uint64_t coun
   each.request.rank = rank;
   each.request.relation = relation;
   each.request.kept_axes = relation == shape_relation::swapped ? 2 : relation == shape_relation::reduced ? 1 : 0;
-  for (std::uint64_t i = 0; i < count; ++i) add_hostile_pair(each, random);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto [source, destination] = hostile_pair(random, relation, rank);
+    each.sources.push_back(source);
+    each.destinations.push_back(destination);
+  }
   const device_array<map_patch> source(patches_of(each.sources));
   const device_array<map_patch> destination(patches_of(each.destinations));
   const std::uint32_t elements[] = {random.pick<std::uint32_t>({1, 2, 4, 8}), random.pick<std::uint32_t>({1, 2, 4, 8})};
@@ -257,7 +222,7 @@ TEST_F(plan_device, padded_sides) {
     kernels::side& dense_side = pads ? each.request.destination : each.request.source;
     dense_side.kind = side_kind::dense;
     dense_side.dense = dense.described(memory);
-    each.request.relation = pads ? shape_relation::clipped : shape_relation::equal;
+    each.request.relation = pads ? shape_relation::clipped : shape_relation::corner;
     each.rules.source_is_dense = !pads;
     set_rules(each, random);
     for (std::uint64_t i = 0; i < range.count; ++i) {

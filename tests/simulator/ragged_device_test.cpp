@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "device/gpu_fixture.hpp"
+#include "simulator/spoilt_tensors.hpp"
 #include "support/ragged_reference.hpp"
 #include "support/random_spec.hpp"
 
@@ -18,18 +19,12 @@ using ragged::tensor_status;
 using ragged::value_type;
 using ragged::workspace;
 
-constexpr std::uint64_t count = 48;
-constexpr std::uint64_t slot_bytes = 16384;  ///< each tensor has a slot of each side to itself, and a window over it
-
-/// The dims of a destination from those of its source.
-using reshape = void (*)(extents& shape);
-void same(extents&) {}
-void swapped(extents& shape) {
-  std::swap(shape.dim[0], shape.dim[1]);
-}
-void reduced(extents& shape) {
-  shape.dim[0] = 1;
-}
+using spoilt::count;
+using spoilt::reduced;
+using spoilt::reshape;
+using spoilt::same;
+using spoilt::slot_bytes;
+using spoilt::swapped;
 
 template <class T>
 class managed_array {
@@ -78,51 +73,16 @@ class RaggedOnBothEngines : public gpu_test {
     windows_ = std::make_unique<managed_array<address_window>>(2 * count);
     statuses_ = std::make_unique<managed_array<tensor_status>>(count);
     header_ = std::make_unique<managed_array<batch_header>>(1);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const std::uint64_t from = source_->bytes.address() + i * slot_bytes;
-      const std::uint64_t to = destination_->bytes.address() + i * slot_bytes;
-      windows_->get()[2 * i] = {from, from + slot_bytes};
-      windows_->get()[2 * i + 1] = {to, to + slot_bytes};
-    }
+    spoilt::set_windows(where(), windows_->get());
   }
 
-  /// A tensor of this shape in its slot, with gaps now and then.
-  map_patch lay(const side_memory& side, std::uint64_t i, const extents& shape, std::uint32_t item) {
-    const std::uint64_t unit = random_.pick<std::uint64_t>({element_alignment(item), 16, 16, 128});
-    const std::uint64_t step = std::max<std::uint64_t>(unit, element_alignment(item));
-    map_patch patch{};
-    patch.global_address = side.bytes.address() + i * slot_bytes + step * random_.below(3);
-    std::uint64_t extent = shape.dim[0] * item;
-    patch.global_dim[0] = shape.dim[0];
-    for (std::uint32_t axis = 1; axis < max_rank; ++axis) {
-      patch.global_dim[axis] = shape.dim[axis];
-      patch.global_stride_bytes[axis - 1] = random_.one_in(2) ? extent : (extent + step - 1) / step * step;
-      extent = patch.global_stride_bytes[axis - 1] * shape.dim[axis];
-    }
-    return patch;
-  }
-
-  void spoil(map_patch& patch) {
-    const std::uint32_t axis = random_.below32(max_rank);
-    switch (random_.below32(6)) {
-      case 0: patch.global_dim[axis] = random_.of_random_length(64); break;
-      case 1: patch.global_dim[axis] = random_.below(3); break;
-      case 2: patch.global_stride_bytes[axis % 4] = random_.of_random_length(64); break;
-      case 3: patch.global_stride_bytes[axis % 4] /= 2; break;
-      case 4: patch.global_address = random_.pick<std::uint64_t>({0, ~std::uint64_t{0}, std::uint64_t{1} << 57}); break;
-      default: patch.global_address += random_.below(10000); break;
-    }
+  spoilt::slots where() const {
+    return {source_->bytes.address(), destination_->bytes.address(), source_->patches.get(),
+            destination_->patches.get()};
   }
 
   void fill(std::uint32_t rank, std::uint32_t from_item, std::uint32_t to_item, reshape to_destination = same) {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      extents shape = random_shape(random_, {rank, 1, 300, false, 0});
-      source_->patches.get()[i] = lay(*source_, i, shape, from_item);
-      to_destination(shape);
-      destination_->patches.get()[i] = lay(*destination_, i, shape, to_item);
-      if (random_.one_in(4)) spoil(source_->patches.get()[i]);
-      if (random_.one_in(4)) spoil(destination_->patches.get()[i]);
-    }
+    spoilt::draw(random_, where(), {rank, from_item, to_item, to_destination});
     for (std::uint64_t k = 0; k < count * slot_bytes; ++k) {
       source_->bytes.get()[k] =
           static_cast<unsigned char>(random_.below(120));  // no NaN in any type of 2 bytes or more

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The verdict on one tensor of a ragged operation (ragged.hpp), the same for the planning kernel and for the engine of
+// the host. Any bits are legal input. `Rank` is a constant for the sake of the kernel, which keeps dims in registers;
+// with max_rank, tensors of every rank get the verdict of their own.
+
+#include <tmap/detail/choose_route.hpp>
+#include <tmap/detail/spec_arithmetic.hpp>
+#include <tmap/map_patch.hpp>
+#include <tmap/ragged.hpp>
+
+#include <cuda/std/utility>
+
+#include <cstdint>
+
+namespace tmap::detail {
+
+inline constexpr std::uint64_t max_tensor_bytes = std::uint64_t{1} << 39;
+inline constexpr std::uint64_t max_stride_reach = std::uint64_t{1} << 47;
+
+TMAP_HOST_DEVICE constexpr std::uint32_t bit(ragged::fault f) {
+  return static_cast<std::uint32_t>(f);
+}
+
+/// The largest power of two that divides an element's bytes.
+TMAP_HOST_DEVICE constexpr std::uint64_t element_alignment(std::uint32_t element_bytes) {
+  return element_bytes & (~element_bytes + 1);
+}
+
+/// A mask, as a division by a number that only the programmer knows for a power of two takes a GPU a hundred
+/// instructions.
+TMAP_HOST_DEVICE constexpr bool is_multiple(std::uint64_t value, std::uint64_t power_of_two) {
+  return (value & (power_of_two - 1)) == 0;
+}
+
+TMAP_HOST_DEVICE constexpr std::uint64_t round_up_to(std::uint64_t bytes, std::uint64_t power_of_two) {
+  return (bytes + power_of_two - 1) & ~(power_of_two - 1);
+}
+
+/// How the dims of the destination follow from those of the source.
+enum class shape_relation : std::uint32_t {
+  equal,
+  swapped,  ///< dims 0 and 1 exchanged
+  reduced,  ///< dim 0 is 1
+  clipped,  ///< `pad`: the smaller of both is moved, the destination's rest filled
+  corner,   ///< `unpad`: the destination is no larger than the source
+};
+
+/// One side of one tensor; dims are 1 beyond the rank, strides 0.
+struct side_extents {
+  std::uint64_t address;
+  std::uint64_t dim[max_rank];
+  std::uint64_t stride[max_rank - 1];
+};
+
+/// The memory that a side's tensors share when they are packed; otherwise all there is.
+struct side_room {
+  std::uint64_t begin{0};
+  std::uint64_t bytes{~std::uint64_t{0}};
+};
+
+struct side_terms {
+  std::uint32_t element_bytes;
+  side_room room;
+};
+
+struct window_list {
+  const address_window* windows;
+  std::uint32_t count;
+};
+
+/// What all tensors of an operation are judged by.
+struct pair_terms {
+  shape_relation relation;
+  side_terms source;
+  side_terms destination;
+  window_list windows;
+};
+
+struct pair_verdict {
+  std::uint32_t bits;    ///< of the tensor's status
+  bool has_destination;  ///< false: nothing may be written, not even fill
+};
+
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr bool is_empty(const side_extents& tensor) {
+  bool has_zero = false;
+  for (std::uint32_t axis = 0; axis < Rank; ++axis) has_zero = has_zero || tensor.dim[axis] == 0;
+  return has_zero;
+}
+
+/// Bytes of the elements alone; saturating.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr std::uint64_t bytes_of(const side_extents& tensor, std::uint64_t element_bytes) {
+  std::uint64_t bytes = element_bytes;
+  for (std::uint32_t axis = 0; axis < Rank; ++axis) bytes = saturated_product(bytes, tensor.dim[axis]);
+  return bytes;
+}
+
+/// Strides where axes follow each other without gaps; saturating.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr void pack_strides(side_extents& tensor, std::uint64_t element_bytes) {
+  std::uint64_t extent = element_bytes;
+  for (std::uint32_t axis = 1; axis < Rank; ++axis) {
+    extent = saturated_product(extent, tensor.dim[axis - 1]);
+    tensor.stride[axis - 1] = extent;
+  }
+}
+
+TMAP_HOST_DEVICE constexpr std::uint32_t judge_windows(std::uint64_t begin, std::uint64_t end,
+                                                       const window_list& windows) {
+  for (std::uint32_t w = 0; w < windows.count; ++w) {
+    if (windows.windows[w].begin <= begin && end <= windows.windows[w].end) return 0;
+  }
+  return windows.count == 0 ? 0 : bit(ragged::fault::window);
+}
+
+/// Dims, strides, address and windows of a side that has elements. Address and windows are judged where the extents let
+/// them be.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr std::uint32_t judge_extents(const side_extents& tensor, std::uint32_t element_bytes,
+                                                       const window_list& windows) {
+  const std::uint64_t alignment = element_alignment(element_bytes);
+  std::uint32_t bits = bytes_of<Rank>(tensor, element_bytes) > max_tensor_bytes ? bit(ragged::fault::dim) : 0;
+  std::uint64_t reach = tensor.dim[0] * element_bytes;
+  for (std::uint32_t axis = 0; axis < Rank; ++axis) {
+    if (tensor.dim[axis] > max_copied_dim) bits |= bit(ragged::fault::dim);
+    if (axis == 0 || tensor.dim[axis] <= 1) continue;
+    const std::uint64_t stride = tensor.stride[axis - 1];
+    const bool is_wild = saturated_product(stride, tensor.dim[axis]) > max_stride_reach;
+    if (is_wild || !is_multiple(stride, alignment)) bits |= bit(ragged::fault::stride);
+    reach += (tensor.dim[axis] - 1) * stride;
+  }
+  const bool is_aligned = tensor.address != 0 && is_multiple(tensor.address, alignment);
+  if (!is_aligned || tensor.address >= address_limit) bits |= bit(ragged::fault::address);
+  if (bits != 0) return bits;
+  if (reach > address_limit - tensor.address) return bit(ragged::fault::address);
+  return judge_windows(tensor.address, tensor.address + reach, windows);
+}
+
+/// Whether elements share bytes, by the order of the strides. Out of line: permuted dims are rare.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE __attribute__((noinline)) constexpr bool overlaps_in_any_order(side_extents tensor,
+                                                                                std::uint64_t extent) {
+  for (std::uint32_t pass = 1; pass < Rank; ++pass) {
+    for (std::uint32_t k = 1; k + 1 < Rank; ++k) {
+      if (tensor.stride[k - 1] <= tensor.stride[k]) continue;
+      cuda::std::swap(tensor.stride[k - 1], tensor.stride[k]);
+      cuda::std::swap(tensor.dim[k], tensor.dim[k + 1]);
+    }
+  }
+  bool overlaps = false;
+  for (std::uint32_t axis = 1; axis < Rank; ++axis) {
+    if (tensor.dim[axis] <= 1) continue;
+    overlaps = overlaps || tensor.stride[axis - 1] < extent;
+    extent += (tensor.dim[axis] - 1) * tensor.stride[axis - 1];
+  }
+  return overlaps;
+}
+
+/// Of a tensor without faults of its extents.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr bool has_overlap(const side_extents& tensor, std::uint64_t element_bytes) {
+  const std::uint64_t row = tensor.dim[0] * element_bytes;
+  std::uint64_t extent = row;
+  bool is_ordered = true;
+  for (std::uint32_t axis = 1; axis < Rank; ++axis) {
+    if (tensor.dim[axis] <= 1) continue;
+    is_ordered = is_ordered && tensor.stride[axis - 1] >= extent;
+    extent += (tensor.dim[axis] - 1) * tensor.stride[axis - 1];
+  }
+  return !is_ordered && overlaps_in_any_order<Rank>(tensor, row);
+}
+
+/// The faults of one side by itself. A side without elements has none.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr std::uint32_t judge_side(const side_extents& tensor, std::uint32_t element_bytes,
+                                                    const window_list& windows, bool is_destination) {
+  constexpr std::uint32_t extents = bit(ragged::fault::dim) | bit(ragged::fault::stride);
+  if (is_empty<Rank>(tensor)) return 0;
+  std::uint32_t bits = judge_extents<Rank>(tensor, element_bytes, windows);
+  if (is_destination && (bits & extents) == 0 && has_overlap<Rank>(tensor, element_bytes)) {
+    bits |= bit(ragged::fault::overlap);
+  }
+  return bits;
+}
+
+/// The bytes that a tensor takes in a packed buffer; none when it is bad by itself.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr std::uint64_t packed_bytes(const side_extents& tensor, std::uint32_t element_bytes,
+                                                      std::uint64_t packed_alignment, const window_list& windows,
+                                                      bool is_destination) {
+  if (is_empty<Rank>(tensor) || judge_extents<Rank>(tensor, element_bytes, windows) != 0) return 0;
+  if (is_destination && has_overlap<Rank>(tensor, element_bytes)) return 0;
+  return round_up_to(bytes_of<Rank>(tensor, element_bytes), packed_alignment);
+}
+
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr bool has_mismatch(shape_relation relation, const side_extents& source,
+                                             const side_extents& destination) {
+  bool differs = false;
+  for (std::uint32_t axis = 0; axis < Rank; ++axis) {
+    std::uint64_t wanted = source.dim[axis];
+    if (relation == shape_relation::swapped && axis < 2) wanted = source.dim[1 - axis];
+    if (relation == shape_relation::reduced && axis == 0) wanted = 1;
+    const bool is_larger = destination.dim[axis] > wanted;
+    differs = differs || (relation == shape_relation::corner ? is_larger : destination.dim[axis] != wanted);
+  }
+  return differs && relation != shape_relation::clipped;
+}
+
+/// By the side or sides that bring shapes.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr bool is_empty_pair(shape_relation relation, const side_extents& source,
+                                              const side_extents& destination) {
+  if (relation == shape_relation::corner) return is_empty<Rank>(destination);
+  const bool source_decides = relation == shape_relation::reduced || relation == shape_relation::clipped;
+  return is_empty<Rank>(source) && (source_decides || is_empty<Rank>(destination));
+}
+
+TMAP_HOST_DEVICE constexpr bool ends_behind(const side_room& room, std::uint64_t address, std::uint64_t bytes) {
+  const std::uint64_t begin = address - room.begin;
+  return begin > room.bytes || bytes > room.bytes - begin;
+}
+
+/// Of a tensor without faults.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr bool is_truncated(const side_extents& source, const side_extents& destination,
+                                             const pair_terms& terms) {
+  if (terms.relation == shape_relation::clipped) {
+    bool is_cut = false;
+    for (std::uint32_t axis = 0; axis < Rank; ++axis) is_cut = is_cut || source.dim[axis] > destination.dim[axis];
+    return is_cut;
+  }
+  // Packed sides have the same dims.
+  return ends_behind(terms.source.room, source.address, bytes_of<Rank>(source, terms.source.element_bytes)) ||
+         ends_behind(terms.destination.room, destination.address,
+                     bytes_of<Rank>(source, terms.destination.element_bytes));
+}
+
+/// The faults of both sides and of their shapes, or `truncated` alone.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr pair_verdict judge_pair(const side_extents& source, const side_extents& destination,
+                                                   const pair_terms& terms) {
+  const bool is_empty_tensor = is_empty_pair<Rank>(terms.relation, source, destination);
+  const bool is_written = terms.relation == shape_relation::clipped || !is_empty_tensor;
+  const std::uint32_t written =
+      is_written ? judge_side<Rank>(destination, terms.destination.element_bytes, terms.windows, true) : 0;
+  const bool has_destination = written == 0;
+  if (is_empty_tensor) return {has_destination ? ragged::tensor_status::empty_bit : written, has_destination};
+  std::uint32_t bits = written | judge_side<Rank>(source, terms.source.element_bytes, terms.windows, false);
+  if (has_mismatch<Rank>(terms.relation, source, destination)) bits |= bit(ragged::fault::mismatch);
+  if (bits == 0 && is_truncated<Rank>(source, destination, terms)) bits = bit(ragged::fault::truncated);
+  return {bits, has_destination};
+}
+
+/// Whether a tensor with this verdict is moved, be it in part.
+TMAP_HOST_DEVICE constexpr bool is_moved(std::uint32_t bits, shape_relation relation) {
+  return bits == 0 || (relation == shape_relation::clipped && bits == bit(ragged::fault::truncated));
+}
+
+}  // namespace tmap::detail

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spoilt tensors among good ones, judged by the host's operations: statuses, headers and places in a packed buffer are
+// those that a slow planner finds in what ragged.hpp promises.
+#include <tmap/ragged_host.hpp>
+
+#include <gtest/gtest.h>
+
+#include "ragged/packed_reference.hpp"
+#include "ragged/plan_reference.hpp"
+#include "simulator/spoilt_tensors.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using kernels::shape_relation;
+using ragged::fault;
+using ragged::tensor_status;
+using spoilt::count;
+using spoilt::slot_bytes;
+namespace on_host = ragged::on_host;
+
+constexpr std::uint32_t trials = 40;
+
+class RaggedJudged : public ::testing::Test {
+ protected:
+  RaggedJudged() { spoilt::set_windows(where_, windows_.data()); }
+
+  void draw(const spoilt::drawn_from& from) {
+    spoilt::draw(random_, where_, from);
+    rules_ = {};
+    rules_.source_element = from.source_item;
+    rules_.destination_element = from.destination_item;
+    rules_.rule.piece_elements = 1024;
+    rules_.routes.allowed = 0;
+    rank_ = from.rank;
+    with_ = {};
+    with_.statuses = statuses_.data();
+    with_.header = &header_;
+    rules_.windows = windows_;  // without them spoilt tensors that are good by their extents would be moved
+    with_.windows = windows_.data();
+    with_.window_count = 2 * count;
+  }
+
+  tensor_batch described(const std::vector<map_patch>& patches, std::uint32_t item) const {
+    return {patch_array{patches.data()}, count, item, rank_, {}, array_side::host};
+  }
+  tensor_batch source() const { return described(source_patches_, rules_.source_element); }
+  tensor_batch destination() const { return described(destination_patches_, rules_.destination_element); }
+
+  plain_side side_of(const map_patch& patch) const {
+    return {patch.global_address,
+            {patch.global_dim, patch.global_dim + rank_},
+            {patch.global_stride_bytes, patch.global_stride_bytes + rank_ - 1}};
+  }
+  plain_side source_of(std::uint64_t i) const { return side_of(source_patches_[i]); }
+  plain_side destination_of(std::uint64_t i) const { return side_of(destination_patches_[i]); }
+
+  plain_side dense_of(const dense_batch& dense, std::uint64_t i) const {
+    const plain_side side{0, {dense.dim, dense.dim + rank_}, std::vector<std::uint64_t>(rank_ - 1)};
+    return packed_side(side, dense.address + i * dense.tensor_pitch_bytes, rules_.source_element);
+  }
+
+  void expect_planned(std::uint64_t i, const expected_plan& plan) {
+    ASSERT_EQ(statuses_[i].bits, plan.status) << "tensor " << i << " of rank " << rank_;
+    const tensor_status status{plan.status};
+    if (status.is_bad() && wanted_.bad_count++ == 0) wanted_.first_bad = static_cast<std::uint32_t>(i);
+    wanted_.empty_count += status.is_empty() ? 1 : 0;
+    met_ |= plan.status;
+  }
+  void expect_header() {
+    EXPECT_EQ(header_.bad_count, wanted_.bad_count);
+    EXPECT_EQ(header_.first_bad, wanted_.first_bad);
+    EXPECT_EQ(header_.empty_count, wanted_.empty_count);
+    wanted_ = {};
+  }
+  void expect_met(std::initializer_list<fault> faults) const {
+    for (const fault f : faults) EXPECT_NE(met_ & static_cast<std::uint32_t>(f), 0u) << static_cast<std::uint32_t>(f);
+    EXPECT_NE(met_ & tensor_status::empty_bit, 0u);
+  }
+
+  void compare_pairs(const result<void>& done) {
+    ASSERT_TRUE(done) << to_string(done.error());
+    for (std::uint64_t i = 0; i < count; ++i) {
+      expect_planned(i, plan_slowly(source_of(i), destination_of(i), rules_, i));
+      if (HasFatalFailure()) return;
+    }
+    expect_header();
+  }
+
+  void compare_packed(const result<void>& done, const ragged::packed_buffer& packed, bool unpacks) {
+    ASSERT_TRUE(done) << to_string(done.error());
+    const auto memory = reinterpret_cast<std::uint64_t>(packed.memory);
+    std::uint64_t begin = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const plain_side shape = unpacks ? destination_of(i) : source_of(i);
+      const plain_side place = packed_side(shape, memory + begin, rules_.source_element);
+      ASSERT_EQ(begins_[i], static_cast<std::int64_t>(begin)) << "tensor " << i << " of rank " << rank_;
+      expect_planned(i, plan_slowly(unpacks ? place : shape, unpacks ? shape : place, rules_, i, begin, packed.bytes));
+      if (HasFatalFailure()) return;
+      begin += packed_step(shape, rules_, unpacks, packed.alignment);
+    }
+    ASSERT_EQ(begins_[count], static_cast<std::int64_t>(begin));
+    expect_header();
+  }
+
+  random_source random_{77};
+  std::vector<unsigned char> source_bytes_ = std::vector<unsigned char>(count * slot_bytes);
+  std::vector<unsigned char> destination_bytes_ = std::vector<unsigned char>(count * slot_bytes);
+  std::vector<map_patch> source_patches_ = std::vector<map_patch>(count);
+  std::vector<map_patch> destination_patches_ = std::vector<map_patch>(count);
+  spoilt::slots where_{reinterpret_cast<std::uint64_t>(source_bytes_.data()),
+                       reinterpret_cast<std::uint64_t>(destination_bytes_.data()), source_patches_.data(),
+                       destination_patches_.data()};
+  std::vector<address_window> windows_ = std::vector<address_window>(2 * count);
+  std::vector<tensor_status> statuses_ = std::vector<tensor_status>(count);
+  std::vector<std::int64_t> begins_ = std::vector<std::int64_t>(count + 1);
+  batch_header header_;
+  batch_header wanted_;
+  planning_rules rules_;
+  ragged::options with_;
+  std::uint32_t rank_{};
+  std::uint32_t met_{};
+};
+
+TEST_F(RaggedJudged, PairsOfTensors) {
+  for (std::uint32_t trial = 0; trial < trials; ++trial) {
+    const std::uint32_t rank = 1 + trial % max_rank;
+    const std::uint32_t item = random_.pick<std::uint32_t>({1, 2, 3, 4, 8, 16});
+    draw({rank, item, item});
+    compare_pairs(on_host::copy(source(), destination(), with_));
+    draw({rank, 2, 4, spoilt::reduced});
+    rules_.relation = shape_relation::reduced;
+    compare_pairs(
+        on_host::reduce_rows(source(), ragged::value_type::f16, ragged::row_reduction::sum, destination(), with_));
+    if (rank == 1) continue;
+    draw({rank, item, item, spoilt::swapped});
+    rules_.relation = shape_relation::swapped;
+    compare_pairs(on_host::transpose(source(), destination(), with_));
+  }
+  expect_met({fault::dim, fault::stride, fault::address, fault::window, fault::mismatch, fault::overlap});
+}
+
+TEST_F(RaggedJudged, PackedTensors) {
+  for (std::uint32_t trial = 0; trial < trials; ++trial) {
+    const std::uint64_t alignment = trial % 2 == 0 ? 2 : 16;
+    // A third of the room that all tensors have: some are truncated.
+    draw({1 + trial % max_rank, 2, 2});
+    const ragged::packed_buffer packed{destination_bytes_.data(), slot_bytes / 3, alignment, begins_.data()};
+    compare_packed(on_host::pack(source(), packed, with_), packed, false);
+    draw({1 + trial % max_rank, 2, 2});
+    const ragged::packed_buffer read{source_bytes_.data(), slot_bytes / 3, alignment, begins_.data()};
+    compare_packed(on_host::unpack(read, destination(), with_), read, true);
+  }
+  expect_met({fault::dim, fault::stride, fault::address, fault::window, fault::overlap, fault::truncated});
+}
+
+TEST_F(RaggedJudged, DenseTensors) {
+  for (std::uint32_t trial = 0; trial < trials; ++trial) {
+    const std::uint32_t rank = 1 + trial % max_rank;
+    draw({rank, 2, 2});
+    dense_batch dense{where_.destination, {3, 4, 5, 6, 7}, {}, slot_bytes};
+    rules_.relation = shape_relation::clipped;
+    ASSERT_TRUE(on_host::pad(source(), dense, {}, with_));
+    for (std::uint64_t i = 0; i < count; ++i) {
+      ASSERT_NO_FATAL_FAILURE(expect_planned(i, plan_slowly(source_of(i), dense_of(dense, i), rules_, i)));
+    }
+    expect_header();
+    draw({rank, 2, 2});
+    dense = {where_.source, {6, 6, 6, 6, 6}, {}, slot_bytes};
+    rules_.source_is_dense = true;
+    ASSERT_TRUE(on_host::unpad(dense, destination(), with_));
+    for (std::uint64_t i = 0; i < count; ++i) {
+      ASSERT_NO_FATAL_FAILURE(expect_planned(i, plan_slowly(dense_of(dense, i), destination_of(i), rules_, i)));
+    }
+    expect_header();
+  }
+  expect_met(
+      {fault::dim, fault::stride, fault::address, fault::window, fault::mismatch, fault::overlap, fault::truncated});
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Tensors of a batch, each in a slot of memory of its own with an address window over it, some of them spoilt.
+
+#include <tmap/map_patch.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "support/ragged_reference.hpp"
+#include "support/random_spec.hpp"
+
+namespace tmap::testing::spoilt {
+
+inline constexpr std::uint64_t count = 48;
+inline constexpr std::uint64_t slot_bytes = 16384;
+
+/// The dims of a destination from those of its source.
+using reshape = void (*)(extents& shape);
+inline void same(extents&) {}
+inline void swapped(extents& shape) {
+  std::swap(shape.dim[0], shape.dim[1]);
+}
+inline void reduced(extents& shape) {
+  shape.dim[0] = 1;
+}
+
+/// A tensor of this shape in the slot that begins at `slot`, with gaps now and then.
+inline map_patch lay(random_source& random, std::uint64_t slot, const extents& shape, std::uint32_t item) {
+  const std::uint64_t unit = random.pick<std::uint64_t>({element_alignment(item), 16, 16, 128});
+  const std::uint64_t step = std::max<std::uint64_t>(unit, element_alignment(item));
+  map_patch patch{};
+  patch.global_address = slot + step * random.below(3);
+  std::uint64_t extent = shape.dim[0] * item;
+  patch.global_dim[0] = shape.dim[0];
+  for (std::uint32_t axis = 1; axis < max_rank; ++axis) {
+    patch.global_dim[axis] = shape.dim[axis];
+    patch.global_stride_bytes[axis - 1] = random.one_in(2) ? extent : (extent + step - 1) / step * step;
+    extent = patch.global_stride_bytes[axis - 1] * shape.dim[axis];
+  }
+  return patch;
+}
+
+inline void spoil(random_source& random, map_patch& patch) {
+  const std::uint32_t axis = random.below32(max_rank);
+  switch (random.below32(6)) {
+    case 0: patch.global_dim[axis] = random.of_random_length(64); break;
+    case 1: patch.global_dim[axis] = random.below(3); break;
+    case 2: patch.global_stride_bytes[axis % 4] = random.of_random_length(64); break;
+    case 3: patch.global_stride_bytes[axis % 4] /= 2; break;
+    case 4: patch.global_address = random.pick<std::uint64_t>({0, ~std::uint64_t{0}, std::uint64_t{1} << 57}); break;
+    default: patch.global_address += random.below(10000); break;
+  }
+}
+
+/// Where the sides of a batch lie, in memory of the caller.
+struct slots {
+  std::uint64_t source;
+  std::uint64_t destination;
+  map_patch* source_patches;
+  map_patch* destination_patches;
+};
+
+inline void set_windows(const slots& where, address_window* windows) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const std::uint64_t from = where.source + i * slot_bytes;
+    const std::uint64_t to = where.destination + i * slot_bytes;
+    windows[2 * i] = {from, from + slot_bytes};
+    windows[2 * i + 1] = {to, to + slot_bytes};
+  }
+}
+
+struct drawn_from {
+  std::uint32_t rank;
+  std::uint32_t source_item;
+  std::uint32_t destination_item;
+  reshape to_destination{same};
+};
+
+inline void draw(random_source& random, const slots& where, const drawn_from& from) {
+  for (std::uint64_t i = 0; i < count; ++i) {
+    extents shape = random_shape(random, {from.rank, 1, 300, false, 0});
+    where.source_patches[i] = lay(random, where.source + i * slot_bytes, shape, from.source_item);
+    from.to_destination(shape);
+    where.destination_patches[i] = lay(random, where.destination + i * slot_bytes, shape, from.destination_item);
+    if (random.one_in(4)) spoil(random, where.source_patches[i]);
+    if (random.one_in(4)) spoil(random, where.destination_patches[i]);
+  }
+}
+
+}  // namespace tmap::testing::spoilt
