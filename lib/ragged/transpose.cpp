@@ -24,6 +24,13 @@ std::optional<tensor_spec> source_map(std::uint32_t element_bytes, std::uint32_t
   return spec;
 }
 
+/// Bulk copies, a row of a tile each, are the slowest way to load it: not where maps or asynchronous copies may be used.
+options without_bulk(options with) {
+  constexpr route_set faster = route_bit(route::tensor_map) | route_bit(route::ldgsts);
+  if ((with.allowed & faster) != 0) with.allowed &= ~route_bit(route::bulk);
+  return with;
+}
+
 }  // namespace
 
 result<void> transpose_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
@@ -37,7 +44,7 @@ result<void> transpose_async(const tensor_batch& source, const tensor_batch& des
   operation op{tensors_of(source), tensors_of(destination), kernels::shape_relation::swapped, 2,
                kernels::transpose_pieces(source.element_bytes, source.rank)};
   op.source_map = source_map(source.element_bytes, source.rank);
-  const result<planned_operation> plan = enqueue_plan(op, scratch, stream.get(), with);
+  const result<planned_operation> plan = enqueue_plan(op, scratch, stream.get(), without_bulk(with));
   if (!plan) return failure(plan.error());
   TMAP_TRY_CUDA(kernels::launch_transpose(plan->work, source.element_bytes, plan->device, stream.get()));
   return {};
