@@ -27,7 +27,7 @@
 namespace tmap::ragged {
 
 /// What was wrong with a tensor, as bits. *Alignment of an element*: the largest power of two that divides its bytes.
-/// Strides of dims of one element are not looked at.
+/// Strides of dims of one element are not looked at. A side with a dim of 0 has no fault of its own.
 enum class fault : std::uint32_t {
   dim = 1u << 0,        ///< a dim above 2^31, or more than 2^39 bytes altogether
   stride = 1u << 1,     ///< one whose product with its dim exceeds 2^47, or against the element's alignment

@@ -273,6 +273,7 @@ __global__ void __launch_bounds__(plan_threads)
   }
 }
 
+/// What each tensor adds to the places in a packed buffer.
 template <std::uint32_t Rank>
 struct packed_size {
   plan_side side;

@@ -146,6 +146,18 @@ const spoilt_case relations[] = {
     {"permuted", [](judged_case& c) { c.destination.stride[0] = 64, c.destination.stride[1] = 32; }, 0},
 };
 
+const spoilt_case spared[] = {
+    {"a full buffer",
+     [](judged_case& c) {
+       c.terms.destination.room = {0x20000, 256};
+     },
+     0},
+    {"a source that shares bytes", [](judged_case& c) { c.source.stride[0] = 28; }, 0},
+    {"any stride of a dim of one",
+     [](judged_case& c) { c.source.dim[2] = c.destination.dim[2] = 1, c.source.stride[1] = ~0ull; }, 0},
+    {"no windows", [](judged_case& c) { c.terms.windows = {}, c.source.address += 4; }, 0},
+};
+
 template <std::size_t N>
 void expect_judged(const spoilt_case (&cases)[N]) {
   for (const spoilt_case& each : cases) {
@@ -156,6 +168,9 @@ void expect_judged(const spoilt_case (&cases)[N]) {
   }
 }
 
+TEST(JudgeTensors, NoFault) {
+  expect_judged(spared);
+}
 TEST(JudgeTensors, EachFaultAlone) {
   expect_judged(alone);
 }

@@ -92,7 +92,7 @@ TMAP_HOST_DEVICE constexpr bool is_empty(const side_extents& tensor) {
 
 /// Bytes of the elements alone; saturating.
 template <std::uint32_t Rank>
-TMAP_HOST_DEVICE constexpr std::uint64_t bytes_of(const side_extents& tensor, std::uint64_t element_bytes) {
+TMAP_HOST_DEVICE constexpr std::uint64_t bytes_of(const side_extents& tensor, std::uint32_t element_bytes) {
   std::uint64_t bytes = element_bytes;
   for (std::uint32_t axis = 0; axis < Rank; ++axis) bytes = saturated_product(bytes, tensor.dim[axis]);
   return bytes;
@@ -100,7 +100,7 @@ TMAP_HOST_DEVICE constexpr std::uint64_t bytes_of(const side_extents& tensor, st
 
 /// Strides where axes follow each other without gaps; saturating.
 template <std::uint32_t Rank>
-TMAP_HOST_DEVICE constexpr void pack_strides(side_extents& tensor, std::uint64_t element_bytes) {
+TMAP_HOST_DEVICE constexpr void pack_strides(side_extents& tensor, std::uint32_t element_bytes) {
   std::uint64_t extent = element_bytes;
   for (std::uint32_t axis = 1; axis < Rank; ++axis) {
     extent = saturated_product(extent, tensor.dim[axis - 1]);
@@ -110,6 +110,9 @@ TMAP_HOST_DEVICE constexpr void pack_strides(side_extents& tensor, std::uint64_t
 
 TMAP_HOST_DEVICE constexpr std::uint32_t judge_windows(std::uint64_t begin, std::uint64_t end,
                                                        const window_list& windows) {
+#if defined(__CUDA_ARCH__)
+#pragma unroll 4  // that many windows are on their way at once
+#endif
   for (std::uint32_t w = 0; w < windows.count; ++w) {
     if (windows.windows[w].begin <= begin && end <= windows.windows[w].end) return 0;
   }
@@ -161,7 +164,7 @@ TMAP_HOST_DEVICE __attribute__((noinline)) constexpr bool overlaps_in_any_order(
 
 /// Of a tensor without faults of its extents.
 template <std::uint32_t Rank>
-TMAP_HOST_DEVICE constexpr bool has_overlap(const side_extents& tensor, std::uint64_t element_bytes) {
+TMAP_HOST_DEVICE constexpr bool has_overlap(const side_extents& tensor, std::uint32_t element_bytes) {
   const std::uint64_t row = tensor.dim[0] * element_bytes;
   std::uint64_t extent = row;
   bool is_ordered = true;
@@ -199,15 +202,16 @@ TMAP_HOST_DEVICE constexpr std::uint64_t packed_bytes(const side_extents& tensor
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr bool has_mismatch(shape_relation relation, const side_extents& source,
                                              const side_extents& destination) {
+  if (relation == shape_relation::clipped) return false;
+  const bool may_be_smaller = relation == shape_relation::corner;
   bool differs = false;
   for (std::uint32_t axis = 0; axis < Rank; ++axis) {
     std::uint64_t wanted = source.dim[axis];
     if (relation == shape_relation::swapped && axis < 2) wanted = source.dim[1 - axis];
     if (relation == shape_relation::reduced && axis == 0) wanted = 1;
-    const bool is_larger = destination.dim[axis] > wanted;
-    differs = differs || (relation == shape_relation::corner ? is_larger : destination.dim[axis] != wanted);
+    differs = differs || (may_be_smaller ? destination.dim[axis] > wanted : destination.dim[axis] != wanted);
   }
-  return differs && relation != shape_relation::clipped;
+  return differs;
 }
 
 /// By the side or sides that bring shapes.
