@@ -49,12 +49,21 @@ __device__ std::uint64_t share_begin(std::uint64_t pieces, std::uint64_t worker,
   return pieces / workers * worker + (worker < extra ? worker : extra);
 }
 
+/// Whether the tensor in the middle takes maps, as its neighbours then do. Each turn would have to acquire another one.
+__device__ bool goes_through_maps(const planned_work& work, std::uint64_t pieces) {
+  if (work.maps == nullptr) return false;
+  const std::uint64_t middle = device::find_tensor_warp(work.ends, pieces / 2, 0, work.count - 1);
+  return work.tensors[middle].way == route::tensor_map;
+}
+
 /// What is left for a warp when it has moved the small tensors of its share.
 __device__ piece_steps share_of_warp(const planned_work& work, std::uint32_t element_bytes) {
   const std::uint64_t pieces = work.ends[work.count - 1];
   const std::uint64_t workers = std::uint64_t{gridDim.x} * block_warps;
   const std::uint64_t number = std::uint64_t{threadIdx.x / 32} * gridDim.x + blockIdx.x;
-  if (takes_turns(work, pieces, least_turn_pieces)) return {number, pieces, workers};
+  if (takes_turns(work, pieces, least_turn_pieces) && !goes_through_maps(work, pieces)) {
+    return {number, pieces, workers};
+  }
   const std::uint64_t first = share_begin(pieces, number, workers);
   const std::uint64_t last = share_begin(pieces, number + 1, workers);
   if (first == last) return {first, last, 1};
