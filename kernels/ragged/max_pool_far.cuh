@@ -140,8 +140,8 @@ __global__ void __launch_bounds__(far_warps * 32, 3)
   __shared__ float sides[far_warps][2 * far_piece];
   cudaGridDependencySynchronize();
   const std::uint32_t warp = threadIdx.x / 32;
-  segment_walk walk(work, &records[warp], share_of_warp<far_warps>(work), {sizeof(float), sizeof(float)},
-                    row_cuts::even);
+  segment_walk<row_cuts::even> walk(work, &records[warp], share_of_warp<far_warps>(work),
+                                    {sizeof(float), sizeof(float)});
   segment s;
   box_corner corner;
   while (walk.next(s, corner)) {

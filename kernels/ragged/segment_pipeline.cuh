@@ -98,7 +98,7 @@ class segment_pipeline {
         full_(shared.full[warp]),
         segments_(shared.segments[warp]),
         staged_(staged),
-        walk_(work, &shared.records[warp], op.steps(work), op.sizes(), Op::cuts) {
+        walk_(work, &shared.records[warp], op.steps(work), op.sizes()) {
     if (lane() != 0) return;
     for (device::tile_barrier& barrier : shared.full[warp]) barrier.init(stage_arrivals);
     device::fence_barrier_init();
@@ -222,7 +222,7 @@ class segment_pipeline {
   device::tile_barrier* full_;
   segment* segments_;
   unsigned char* staged_;
-  segment_walk walk_;
+  segment_walk<Op::cuts> walk_;
   std::uint32_t parities_{0};  // bit i: what stage i's next phase has
   std::uint32_t acquired_tensor_{no_tensor};
   cuda::std::optional<device::acquired_map> maps_[Op::inputs];

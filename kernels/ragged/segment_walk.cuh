@@ -50,11 +50,11 @@ __device__ inline std::uint64_t pieces_of_row(const planned_tensor& tensor, cons
 }
 
 /// All lanes make the same calls. `record` is shared memory of the warp's own.
+template <row_cuts Cuts>
 class segment_walk {
  public:
-  __device__ segment_walk(const planned_work& work, planned_tensor* record, piece_steps steps, element_sizes sizes,
-                          row_cuts cuts)
-      : walk_(work, record, steps.step), rule_(work.rule), steps_(steps), sizes_(sizes), cuts_(cuts) {}
+  __device__ segment_walk(const planned_work& work, planned_tensor* record, piece_steps steps, element_sizes sizes)
+      : walk_(work, record, steps.step), rule_(work.rule), steps_(steps), sizes_(sizes) {}
 
   /// The next segment; false when there is none left. `corner` is written for boxes only.
   __device__ bool next(segment& out, box_corner& corner) {
@@ -74,7 +74,7 @@ class segment_walk {
       } else {
         cut_rows(tensor, out);
       }
-    } while (out.columns == 0);
+    } while (Cuts == row_cuts::at_lines && out.columns == 0);
     return true;
   }
 
@@ -133,11 +133,12 @@ class segment_walk {
   /// Of a row of `length` whose destination begins at `destination`.
   __device__ row_part part_of(std::uint64_t length, std::uint64_t destination) const {
     if (length <= rule_.piece_elements) return {0, static_cast<std::uint32_t>(length)};
-    if (cuts_ == row_cuts::at_lines) {
+    if constexpr (Cuts == row_cuts::at_lines) {
       return cut_at_lines(length, part_, rule_.piece_elements, destination, sizes_.destination);
+    } else {
+      const std::uint64_t first = part_ * rule_.piece_elements;
+      return {first, smaller(length - first, rule_.piece_elements)};
     }
-    const std::uint64_t first = part_ * rule_.piece_elements;
-    return {first, smaller(length - first, rule_.piece_elements)};
   }
 
   __device__ void cut_box(const planned_tensor& tensor, segment& out, box_corner& corner) {
@@ -185,7 +186,6 @@ class segment_walk {
   const piece_rule& rule_;
   piece_steps steps_;
   element_sizes sizes_;
-  row_cuts cuts_;
   std::uint64_t within_{};
   std::uint64_t row_{};
   std::uint64_t part_{};
