@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(block_threads, 1)
   cudaGridDependencySynchronize();
   piece_steps share = share_of_warp(work);
   if (share.first >= share.last) return;
-  // Called always: of a call in a branch the compiler makes code without uniform registers, a hundred instructions more.
+  // Called always: of a call in a branch the compiler makes code without uniform registers, 102 instructions more.
   share.first = move_small_front(work.tensors, work.ends, work.count, share.first,
                                  share.step == 1 ? share.last : share.first, element_bytes);
   if (share.first >= share.last) return;
