@@ -6,26 +6,14 @@
 #include "kernels/gemm/product.cuh"
 #include "kernels/gemm/set_up.cuh"
 #include "kernels/gemm_launch.hpp"
+#include "kernels/launch_behind.hpp"
 
 namespace tmap::kernels {
 
 template <class Config>
 cudaError_t launch_config(const product_arguments& arguments, const gemm_call& call) {
-  const auto kernel = product_kernel<Config>;
-  const cudaError_t code =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Config::shared_bytes));
-  if (code != cudaSuccess) return code;
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = call.multiprocessors;
-  config.blockDim = product_threads;
-  config.dynamicSmemBytes = Config::shared_bytes;
-  config.stream = call.stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, kernel, arguments);
+  return launch_behind(product_kernel<Config>, {call.multiprocessors, product_threads, Config::shared_bytes},
+                       call.stream, arguments);
 }
 
 /// The compiled kernel of the plan's tile.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One block that reads the groups' sizes, 256 at a time: judged, their tiles added up, their maps encoded.
 #include "kernels/gemm/set_up.cuh"
+#include "kernels/launch_behind.hpp"
 
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/map_guard.cuh>
@@ -293,16 +294,7 @@ __global__ void __launch_bounds__(set_up_threads)
 }  // namespace
 
 cudaError_t launch_set_up(const set_up_request& request, const gemm_maps& maps, cudaStream_t stream) {
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = 1;
-  config.blockDim = set_up_threads;
-  config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
-  return cudaLaunchKernelEx(&config, set_up_kernel, request, maps);
+  return launch_behind(set_up_kernel, {1, set_up_threads}, stream, request, maps);
 }
 
 }  // namespace tmap::kernels

@@ -12,6 +12,13 @@
 
 namespace tmap::gemm::testing {
 
+/// The rows of all groups.
+inline std::uint64_t sum_of(const std::vector<std::int64_t>& sizes) {
+  std::int64_t sum = 0;
+  for (const std::int64_t size : sizes) sum += size;
+  return static_cast<std::uint64_t>(sum);
+}
+
 /// The values of an offset array for groups of these sizes.
 inline std::vector<std::int64_t> offsets_of(const std::vector<std::int64_t>& sizes, offset_format format) {
   if (format == offset_format::sizes) return sizes;

@@ -33,11 +33,7 @@ struct row_settings {
 
   std::uint32_t groups() const { return static_cast<std::uint32_t>(sizes.size()); }
   std::uint64_t c_columns() const { return epilogue == epilogue_kind::swiglu ? n / 2 : n; }
-  std::uint64_t used_rows() const {
-    std::int64_t sum = 0;
-    for (const std::int64_t size : sizes) sum += size;
-    return static_cast<std::uint64_t>(sum);
-  }
+  std::uint64_t used_rows() const { return sum_of(sizes); }
 };
 
 /// Rows of B that belong to no group, behind each.

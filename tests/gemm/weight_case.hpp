@@ -29,11 +29,7 @@ struct weight_settings {
   std::uint64_t seed{1};
 
   std::uint32_t groups() const { return static_cast<std::uint32_t>(sizes.size()); }
-  std::uint64_t used_rows() const {
-    std::int64_t sum = 0;
-    for (const std::int64_t size : sizes) sum += size;
-    return static_cast<std::uint64_t>(sum);
-  }
+  std::uint64_t used_rows() const { return sum_of(sizes); }
 };
 
 /// Rows of C that belong to no group, behind each.

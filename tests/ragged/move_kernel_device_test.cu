@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ragged_launch.hpp"
 
 #include <tmap/encode.hpp>
 
@@ -9,37 +8,13 @@
 #include <numeric>
 #include <vector>
 
-#include "device/gpu_fixture.hpp"
-#include "support/random_spec.hpp"
+#include "ragged/move_kernel.hpp"
 
-// The moving kernels alone, on work planned here by hand: every route, element size, rank and alignment, fills, and
-// rows by index. What lies around each destination must stay, byte for byte.
+// The moving kernels alone, on work planned here by hand: every route, element size, rank and alignment, and
+// fills. What lies around each destination must stay, byte for byte.
 
 namespace tmap::kernels {
 namespace {
-
-using testing::device_array;
-using testing::random_source;
-
-class move_kernel : public testing::gpu_test {
- protected:
-  static device_shape shape() {
-    cudaDeviceProp properties{};
-    EXPECT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
-    return {static_cast<std::uint32_t>(properties.multiProcessorCount),
-            static_cast<std::uint32_t>(properties.sharedMemPerBlockOptin)};
-  }
-};
-
-constexpr std::uint64_t side_bytes = 6 << 20;
-constexpr std::uint64_t guard_bytes = 64;
-
-std::vector<unsigned char> random_bytes(std::uint64_t count, std::uint64_t seed) {
-  random_source random(seed);
-  std::vector<unsigned char> bytes(count);
-  for (unsigned char& byte : bytes) byte = static_cast<unsigned char>(random.below32(256));
-  return bytes;
-}
 
 /// How the tensors of one batch are drawn.
 struct draw {
@@ -68,10 +43,6 @@ std::uint32_t alignment_of(const draw& from) {
     case route::plain: return 1;
   }
   return 1;
-}
-
-std::uint64_t rounded_up(std::uint64_t value, std::uint64_t to) {
-  return (value + to - 1) / to * to;
 }
 
 /// Strides of one side, each at least the extent inside it, and the extent of the whole.
@@ -327,99 +298,6 @@ TEST_F(move_kernel, one_byte_and_nothing) {
   hand_plan nothing = draw_plan({route::plain, 1, 1, 1, false}, 40, 3);
   for (std::uint64_t& end : nothing.ends) end = 0;
   expect_moved(nothing, shape());
-}
-
-struct row_case {
-  std::uint64_t row_bytes;
-  std::uint32_t alignment;  ///< of addresses and pitches
-  std::uint32_t index_bytes;
-  bool scatters;
-  route_set allowed;
-};
-
-ragged::row_matrix draw_matrix(random_source& random, const row_case& test, std::uint64_t rows, std::uint64_t memory) {
-  const std::uint64_t address = memory + rounded_up(guard_bytes + random.below(32), test.alignment);
-  return {address, rows, test.row_bytes, rounded_up(test.row_bytes + random.below(30), test.alignment)};
-}
-
-/// Row numbers of which one in five does not exist; those that do differ from each other.
-std::vector<std::int64_t> draw_rows(random_source& random, std::uint64_t count, std::uint64_t rows, bool narrow) {
-  std::vector<std::int64_t> all(rows);
-  std::iota(all.begin(), all.end(), 0);
-  for (std::uint64_t i = rows; i > 1; --i) std::swap(all[i - 1], all[random.below(i)]);
-  const std::int64_t wide = narrow ? 0x7fffffff : 0x7fffffffffffffff;
-  const std::int64_t wrong[] = {-1, static_cast<std::int64_t>(rows), -wide - 1, wide};
-  std::vector<std::int64_t> index(count);
-  for (std::uint64_t i = 0; i < count; ++i) index[i] = random.one_in(5) ? wrong[random.below(4)] : all[i % rows];
-  return index;
-}
-
-void expect_rows_moved(const row_case& test, const device_shape& shape, std::uint64_t seed) {
-  random_source random(seed);
-  const std::uint64_t rows = 1 + random.below(std::min<std::uint64_t>(700, 2000000 / (test.row_bytes + 48)));
-  const std::uint64_t count = 1 + random.below(rows);
-  static const std::vector<unsigned char> source = random_bytes(side_bytes, 1);
-  const device_array<unsigned char> from(source);
-  const device_array<unsigned char> to(side_bytes);
-  std::vector<unsigned char> expected(side_bytes, device_array<unsigned char>::poison);
-  row_move move{};
-  move.source = draw_matrix(random, test, rows, from.address());
-  move.destination = draw_matrix(random, test, rows, to.address());
-  move.scatters = test.scatters;
-  move.routes.allowed = test.allowed;
-  move.routes.policy = route_policy::force;
-
-  const std::vector<std::int64_t> index = draw_rows(random, count, rows, test.index_bytes == 4);
-  const std::vector<std::int32_t> narrow(index.begin(), index.end());
-  const device_array<std::int64_t> wide_memory(index);
-  const device_array<std::int32_t> narrow_memory(narrow);
-  const void* const numbers =
-      test.index_bytes == 8 ? static_cast<const void*>(wide_memory.data()) : narrow_memory.data();
-  move.index = {numbers, count, test.index_bytes};
-  const device_array<ragged::tensor_status> statuses(count);
-  const device_array<batch_header> header(1);
-  move.statuses = statuses.data();
-  move.header = header.data();
-
-  batch_header wanted{};
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (index[i] < 0 || index[i] >= static_cast<std::int64_t>(rows)) {
-      if (wanted.bad_count++ == 0) wanted.first_bad = static_cast<std::uint32_t>(i);
-      continue;
-    }
-    const auto named = static_cast<std::uint64_t>(index[i]);
-    const std::uint64_t in =
-        move.source.address - from.address() + (test.scatters ? i : named) * move.source.pitch_bytes;
-    const std::uint64_t out =
-        move.destination.address - to.address() + (test.scatters ? named : i) * move.destination.pitch_bytes;
-    std::memcpy(&expected[out], &source[in], test.row_bytes);
-  }
-  TMAP_ASSERT_CUDA(launch_move_rows(move, shape, nullptr));
-  EXPECT_EQ(to.download(), expected) << "rows of " << test.row_bytes << ", alignment " << test.alignment;
-  const batch_header counted = header.download()[0];
-  EXPECT_EQ(counted.bad_count, wanted.bad_count);
-  EXPECT_EQ(counted.first_bad, wanted.first_bad);
-  EXPECT_EQ(counted.empty_count, 0u);
-  const std::vector<ragged::tensor_status> verdicts = statuses.download();
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const bool is_bad = index[i] < 0 || index[i] >= static_cast<std::int64_t>(rows);
-    ASSERT_EQ(verdicts[i].bits, is_bad ? static_cast<std::uint32_t>(ragged::fault::index) : 0u) << i;
-  }
-}
-
-constexpr std::uint64_t row_lengths[] = {1, 3, 16, 48, 63, 100, 512, 1023, 1024, 1040, 2049, 4096, 5000, 20000};
-
-TEST_F(move_kernel, rows_by_index) {
-  std::uint64_t seed = 1;
-  for (const std::uint64_t row_bytes : row_lengths) {
-    for (const std::uint32_t alignment : {1u, 2u, 4u, 8u, 16u}) {
-      for (const route_set allowed : {all_routes, route_bit(route::ldgsts), route_set{0}}) {
-        ++seed;
-        expect_rows_moved({row_bytes, alignment, seed % 2 == 0 ? 4u : 8u, seed % 3 == 0, allowed}, shape(), seed);
-        if (HasFailure()) return;
-      }
-    }
-  }
 }
 
 }  // namespace
