@@ -74,18 +74,14 @@ __device__ bool goes_through_maps(const planned_work& work, std::uint64_t pieces
   return work.tensors[middle].way == route::tensor_map;
 }
 
-/// What is left for a warp when it has moved the small tensors of its share.
-__device__ piece_steps share_of_warp(const planned_work& work, std::uint32_t element_bytes) {
+__device__ piece_steps share_of_warp(const planned_work& work) {
   const std::uint64_t pieces = work.ends[work.count - 1];
   const std::uint64_t workers = std::uint64_t{gridDim.x} * block_warps;
   const std::uint64_t number = std::uint64_t{threadIdx.x / 32} * gridDim.x + blockIdx.x;
   if (takes_turns(work, pieces, least_turn_pieces) && !goes_through_maps(work, pieces)) {
     return {number, pieces, workers};
   }
-  const std::uint64_t first = share_begin(pieces, number, workers);
-  const std::uint64_t last = share_begin(pieces, number + 1, workers);
-  if (first == last) return {first, last, 1};
-  return {move_small_front(work.tensors, work.ends, work.count, first, last, element_bytes), last, 1};
+  return {share_begin(pieces, number, workers), share_begin(pieces, number + 1, workers), 1};
 }
 
 __global__ void __launch_bounds__(block_threads, 1)
@@ -100,7 +96,11 @@ __global__ void __launch_bounds__(block_threads, 1)
   const move_worker worker{work, element_bytes, memory, pipe};
 
   cudaGridDependencySynchronize();
-  const piece_steps share = share_of_warp(work, element_bytes);
+  piece_steps share = share_of_warp(work);
+  if (share.first >= share.last) return;
+  // Called always: of a call in a branch the compiler makes code without uniform registers, 102 instructions more.
+  share.first = move_small_front(work.tensors, work.ends, work.count, share.first,
+                                 share.step == 1 ? share.last : share.first, element_bytes);
   if (share.first >= share.last) return;
   piece_walk walk(work, &memory.warps[warp].record, share.step);
   walk.seek(share.first);

@@ -94,7 +94,7 @@ __device__ inline std::uint32_t move_small(const planned_tensor* tensors, std::u
 }
 
 /// Moves small tensors from piece `g` on, up to piece `last` or the first one that is not small; returns where the rest
-/// begins. `ends`: of `count` tensors. Out of line: its registers are free again when the pieces' pipe begins.
+/// begins. Out of line: its registers are free again when the pieces' pipe begins.
 static __noinline__ __device__ std::uint64_t move_small_front(const planned_tensor* tensors, const std::uint64_t* ends,
                                                               std::uint64_t count, std::uint64_t g, std::uint64_t last,
                                                               std::uint32_t element_bytes) {
