@@ -16,13 +16,22 @@ struct block_memory {
   warp_stage_memory stages[block_warps];
   warp_state warps[block_warps];
   fill_granules fill;
+  /// A piece of the fill, for elements that divide a granule.
+  alignas(granule_bytes) unsigned char filled[stage_bytes];
+
+  __device__ void write_fill(const unsigned char* element, std::uint32_t element_bytes) {
+    fill.write(element, element_bytes);
+    if (granule_bytes % element_bytes != 0) return;
+    for (std::uint32_t i = threadIdx.x; i < stage_bytes; i += block_threads) filled[i] = element[i % element_bytes];
+    device::fence_shared_writes();
+  }
 };
 
 /// One warp's part in an operation.
 struct move_worker {
   const planned_work& work;
   std::uint32_t element_bytes;
-  const fill_granules& fill;
+  const block_memory& memory;
   move_pipe& pipe;
 
   __device__ void move(const planned_tensor& tensor, std::uint64_t within) const {
@@ -32,11 +41,20 @@ struct move_worker {
     }
     visit_piece(tensor, work.rule, within, element_bytes, [&](const row_block& block) {
       if (tensor.source == 0) {
-        fill_rows(block, fill, element_bytes, threadIdx.x % 32);
+        fill(block, tensor.way);
       } else {
         pipe.move(block, tensor.way);
       }
     });
+  }
+
+  __device__ void fill(row_block block, route way) const {
+    if (way == route::bulk && granule_bytes % element_bytes == 0) {
+      pipe.repeat(block, memory.filled);
+      block = tails_of(block);
+      if (block.bytes == 0) return;
+    }
+    fill_rows(block, memory.fill, element_bytes, threadIdx.x % 32);
   }
 };
 
@@ -71,11 +89,11 @@ __global__ void __launch_bounds__(block_threads, 1)
                 const __grid_constant__ ragged::fill_value fill) {
   extern __shared__ __align__(128) unsigned char dynamic[];
   auto& memory = *reinterpret_cast<block_memory*>(dynamic);
-  memory.fill.write(fill.bytes, element_bytes);
+  memory.write_fill(fill.bytes, element_bytes);
   __syncthreads();
   const std::uint32_t warp = threadIdx.x / 32;
   move_pipe pipe(memory.warps[warp], memory.stages[warp], work.rule.map_rank);
-  const move_worker worker{work, element_bytes, memory.fill, pipe};
+  const move_worker worker{work, element_bytes, memory, pipe};
 
   cudaGridDependencySynchronize();
   piece_steps share = share_of_warp(work);

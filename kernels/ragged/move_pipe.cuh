@@ -135,6 +135,17 @@ class move_pipe {
     end_load();
   }
 
+  /// Stores the same `bytes` of shared memory, which stay as they are, to all rows. Destinations and pitches are
+  /// multiples of 16; the last `bytes` % 16 bytes of each row are left out.
+  __device__ void repeat(const row_block& block, const void* shared) const {
+    const std::uint32_t bytes = block.bytes / granule_bytes * granule_bytes;
+#pragma unroll 1
+    for (std::uint32_t row = lane_; row < block.rows; row += 32) {
+      device::store_bytes(reinterpret_cast<void*>(block.destination + row * block.destination_pitch), shared, bytes);
+    }
+    device::commit_stores();
+  }
+
   /// Stores what is loaded; afterwards all is in global memory.
   __device__ void drain() {
     while (stored_ != loaded_) store_oldest();

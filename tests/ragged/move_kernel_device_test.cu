@@ -242,6 +242,9 @@ TEST_F(move_kernel, tensor_map) {
 TEST_F(move_kernel, fills) {
   sweep(route::plain, true, shape());
 }
+TEST_F(move_kernel, fills_in_bulk) {
+  sweep(route::bulk, true, shape());
+}
 
 /// Neighbouring tensors by different routes: the stages of a warp serve them in turn.
 TEST_F(move_kernel, mixed_routes) {
@@ -283,9 +286,9 @@ TEST_F(move_kernel, large_tensors_in_turns) {
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     const route way = seed % 3 == 0 ? route::bulk : seed % 3 == 1 ? route::ldgsts : route::plain;
     const std::uint32_t element_bytes = element_sizes[seed % std::size(element_sizes)];
-    const hand_plan plan = draw_plan(
-        {way, element_bytes, 1 + static_cast<std::uint32_t>(seed % 2), 1'600'000, way == route::plain && seed % 2 == 0},
-        6, seed);
+    const hand_plan plan = draw_plan({way, element_bytes, 1 + static_cast<std::uint32_t>(seed % 2), 1'600'000,
+                                      way != route::ldgsts && seed % 2 == 0},
+                                     6, seed);
     in_turns += plan.ends.back() >= plan.tensors.size() * 64;
     expect_moved(plan, seed % 4 == 0 ? shape() : one_block);
     if (::testing::Test::HasFailure()) return;
