@@ -59,9 +59,13 @@ struct plan_target {
   std::uint64_t* ends;
   tensor_map* maps;  ///< two for each tensor of the caller, or null: then no tensor takes route `tensor_map`
   std::int64_t* begins;
+  device::queue_counter* queue;  ///< made 0; or null
   void* scratch;
   std::size_t scratch_bytes;
 };
+
+/// Of a `device::queue_counter`.
+inline constexpr std::size_t queue_counter_bytes = sizeof(std::uint32_t);
 
 std::size_t plan_scratch_bytes(std::uint64_t planned_count);
 cudaError_t launch_plan(const plan_request& request, const plan_target& target, cudaStream_t stream);

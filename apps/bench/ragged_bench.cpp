@@ -33,7 +33,8 @@ void print_head() {
   fmt::print(R"(
 GB/s, bytes read and bytes written, medians. Stream: events around one call, 9 times. Graph: events around a captured
 chain of five, divided by five, 5 times; goals and peers are of the graph, cudaMemcpyAsync's of
-whichever is faster. A named route: only it and `plain` are allowed.
+whichever is faster. Memory: cudaMemcpyAsync's rate; of saxpy that of a plain kernel, which reads two streams and writes
+one. A named route: only it and `plain` are allowed.
 Results are checked on the device before they are timed: bytes against their source, values against plain kernels.
 )");
 }

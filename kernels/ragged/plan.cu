@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/device/encode_warp.cuh>
+#include <tmap/device/work_queue.cuh>
 
 #include <algorithm>
 #include <type_traits>
@@ -48,6 +49,7 @@ struct plan_results {
   std::int64_t* begins;
   ragged::tensor_status* statuses;
   batch_header* header;
+  device::queue_counter* queue;
 };
 
 /// The sum of the threads before this one; `total` becomes that of the block. All threads.
@@ -140,7 +142,10 @@ __global__ void __launch_bounds__(plan_threads)
   if (threadIdx.x == 0) header.reset();
   __syncthreads();
   cudaGridDependencySynchronize();
-  if (blockIdx.x == 0 && threadIdx.x == 0 && results.begins != nullptr) results.begins[0] = 0;
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    if (results.begins != nullptr) results.begins[0] = 0;
+    if (results.queue != nullptr) results.queue->taken = 0;
+  }
   std::uint64_t end = 0;
   for (std::uint32_t round = 0; round < rounds; ++round) {
     const std::uint64_t i = (std::uint64_t{blockIdx.x} * rounds + round) * plan_threads + threadIdx.x;
@@ -337,7 +342,8 @@ cudaError_t plan_rank(const plan_request& request, const plan_target& target, cu
   const plan_grid grid = grid_of(request.count);
   const launch_size size{grid.blocks, plan_threads};
   const plan_results results{target.tensors, target.ends,      static_cast<block_totals*>(target.scratch),
-                             target.begins,  request.statuses, request.header};
+                             target.begins,  request.statuses, request.header,
+                             target.queue};
   if (target.begins != nullptr) {
     const cudaError_t code = sum_packed<Rank>(request, plan, target, stream);
     if (code != cudaSuccess) return code;
@@ -355,6 +361,8 @@ cudaError_t plan_rank(const plan_request& request, const plan_target& target, cu
 }
 
 }  // namespace
+
+static_assert(sizeof(device::queue_counter) == queue_counter_bytes);
 
 std::size_t plan_scratch_bytes(std::uint64_t planned_count) {
   const std::size_t totals =

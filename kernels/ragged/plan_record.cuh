@@ -64,11 +64,17 @@ __device__ inline planned_tensor record_of(const moved_box& box, route way, std:
   return record;
 }
 
-/// Boxes that are filled have no maps: a tensor's are those of what is copied.
+/// Boxes that are filled have no maps: a tensor's are those of what is copied. Thin matrices are not transposed through
+/// maps.
+__device__ inline bool may_have_map(const plan_arguments& plan, const moved_box& box) {
+  if (box.source == 0) return false;
+  return plan.relation != shape_relation::swapped || !is_thin(box.shape.dim, plan.rule);
+}
+
 __device__ inline planned_tensor plan_box(const plan_arguments& plan, const moved_box& box, std::uint64_t tensor) {
   route_options routes = plan.routes;
   route_facts facts;
-  if (box.source == 0) routes.allowed &= ~route_bit(route::tensor_map);
+  if (!may_have_map(plan, box)) routes.allowed &= ~route_bit(route::tensor_map);
   if ((routes.allowed & route_bit(route::tensor_map)) != 0) facts = add_maps(plan, box);
   moved_box folded = box;
   tmap::detail::fold(folded.shape, plan.kept_axes);

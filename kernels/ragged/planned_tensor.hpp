@@ -11,6 +11,10 @@
 
 #include <cstdint>
 
+namespace tmap::device {
+struct queue_counter;  // work_queue.cuh
+}
+
 namespace tmap::kernels {
 
 /// One tensor, ready to run. `dim` counts elements of the source. Dims that follow each other without gaps on both
@@ -51,6 +55,7 @@ struct planned_work {
   std::uint64_t count;
   piece_rule rule;
   const tensor_map* maps;
+  device::queue_counter* queue;  ///< 0; for kernels whose pieces differ in size, else null
   float* partials;  ///< `reduce_rows`: null, or room for `reduce_partials` (ragged_launch.hpp); null: no row is split
 };
 

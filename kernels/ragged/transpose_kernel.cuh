@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The transposing kernel. A persistent block takes a range of consecutive tiles and keeps as many of them on their way
-// in as it has stages but one; each is turned while it goes from shared to global memory. One warp finds tiles and
-// starts the copy engine, the others do the rest.
+// The transposing kernel. A persistent block takes a few consecutive tiles at a time from a queue, as tiles differ in
+// size, and keeps as many of them on their way in as it has stages but one; each is turned while it goes from shared to
+// global memory. One warp finds tiles, one starts the copy engine, the others do the rest: finding takes as long as a
+// tile, in which no stage may lie empty.
 
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/transpose_exchange.cuh"
@@ -12,7 +13,7 @@
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tensor_search.cuh>
-#include <tmap/device/tile_shares.cuh>
+#include <tmap/device/work_queue.cuh>
 
 #include <cuda/std/optional>
 
@@ -29,10 +30,10 @@ struct transpose_shape {
   static constexpr std::uint32_t rows = Rows;  ///< of the largest tile
   static constexpr std::uint32_t panels = Panels;
   static constexpr std::uint32_t stages = Stages;
-  static constexpr std::uint32_t workers =
-      Workers;  ///< a block's first threads, which store tiles; one more warp finds
+  /// A block's first threads, which store tiles; behind them a warp that finds tiles and one that loads them.
+  static constexpr std::uint32_t workers = Workers;
   static constexpr std::uint32_t warps = Workers / transpose_lanes;
-  static constexpr std::uint32_t threads = Workers + transpose_lanes;
+  static constexpr std::uint32_t threads = Workers + 2 * transpose_lanes;
   static constexpr std::uint32_t blocks = Blocks;  ///< a multiprocessor
   static constexpr bool stores_in_bulk = StoresInBulk;
   /// Exchanged tiles: one may still be read by the copy engine.
@@ -42,30 +43,34 @@ struct transpose_shape {
   static constexpr std::uint32_t stage_alignment = 1024;
   static constexpr std::uint32_t shared_bytes = (stages + turned) * stage_bytes + stage_alignment;
   static_assert(stage_bytes % stage_alignment == 0);
-  static constexpr std::uint32_t batch = Stages < 4 ? 4 : 8;  ///< pieces found at once, a lane each
+  static constexpr std::uint32_t batch = 4;  ///< pieces taken and found at once, a lane each
   static constexpr std::uint32_t records = 2 * batch;
+  static_assert(stages <= batch + 1, "pieces behind the last one are asked for");
 };
 
 template <class Shape>
 struct transpose_state {
-  device::tile_barrier full[Shape::stages];   // the engine's bytes, the finder, each warp of workers
+  device::tile_barrier full[Shape::stages];   // the engine's bytes, the loading warp, each warp of workers
   device::tile_barrier empty[Shape::stages];  // each warp of workers
-  device::tile_barrier found[2];              // of two batches of records
+  device::tile_barrier found[2];              // of two batches of records: the finder
+  device::tile_barrier passed[2];             // their records are not read again: the loading warp, each of workers
   device::tile_barrier exchanged;             // each warp of workers
   transpose_piece pieces[Shape::records];
+  std::uint32_t counts[2];  // of pieces in the batches; fewer than there is room for: the block has no more
 
   __device__ void init() {
     for (device::tile_barrier& barrier : full) barrier.init(1 + Shape::warps);
     for (device::tile_barrier& barrier : empty) barrier.init(Shape::warps);
     for (device::tile_barrier& barrier : found) barrier.init(1);
+    for (device::tile_barrier& barrier : passed) barrier.init(1 + Shape::warps);
     exchanged.init(Shape::warps);
     device::fence_barrier_init();
   }
 };
 
-/// One thread finds piece `g`, which is in tensor `low` or behind it. Returns its tensor.
-__device__ inline std::uint64_t find_piece(const planned_work& work, std::uint64_t g, std::uint64_t low,
-                                           std::uint32_t element_bytes, transpose_piece& piece) {
+/// One thread finds piece `g`, which is in tensor `low` or behind it.
+__device__ inline void find_piece(const planned_work& work, std::uint64_t g, std::uint64_t low,
+                                  std::uint32_t element_bytes, transpose_piece& piece) {
   const std::uint64_t index = device::find_tensor_near(work.ends, g, low, work.count - 1);
   const planned_tensor tensor = work.tensors[index];
   const transpose_tile tile = tile_of(tensor, work.rule);
@@ -73,7 +78,6 @@ __device__ inline std::uint64_t find_piece(const planned_work& work, std::uint64
   place(piece, tensor, tile, tile_place(tensor, tile, g - begin), element_bytes);
   lay_out(piece, tensor, tile, element_bytes);
   piece.map = tensor.way == route::tensor_map ? &work.maps[std::uint64_t{2} * tensor.tensor] : nullptr;
-  return index;
 }
 
 /// Of the thread that loads through maps: the one it acquired last. The tiles of a tensor follow each other.
@@ -100,16 +104,13 @@ struct transpose_turns {
   transpose_state<Shape>& state;
   unsigned char* shared;
   std::uint32_t element_bytes;
-  device::tile_range range;
 
-  __device__ std::uint64_t count() const { return range.last - range.first; }
   __device__ transpose_piece& piece(std::uint64_t n) const { return state.pieces[n % Shape::records]; }
   __device__ unsigned char* stage(std::uint64_t n) const { return shared + n % stages * Shape::stage_bytes; }
   __device__ unsigned char* turned(std::uint64_t n) const {
     return shared + (stages + n % Shape::turned) * Shape::stage_bytes;
   }
   __device__ device::tile_barrier& full(std::uint64_t n) const { return state.full[n % stages]; }
-  __device__ device::tile_barrier& found(std::uint64_t n) const { return state.found[n / batch % 2]; }
   __device__ static worker_place worker() { return {threadIdx.x, Shape::workers}; }
 
   /// Until the stage of piece n has been read for the last time before it.
@@ -117,15 +118,45 @@ struct transpose_turns {
     if (n >= stages) state.empty[n % stages].wait(n / stages % 2 ^ 1);
   }
 
-  /// The finder: the batch of records that begins with piece n, from the tensor of the batch before on.
-  __device__ std::uint64_t find(std::uint64_t n, std::uint64_t tensor) const {
+  /// Until the batch that begins with piece n has been found.
+  __device__ void wait_found(std::uint64_t n) const {
+    if (n % batch == 0) state.found[n / batch % 2].wait(n / batch / 2 % 2);
+  }
+  /// Of a piece found.
+  __device__ bool exists(std::uint64_t n) const { return n % batch < state.counts[n / batch % 2]; }
+
+  /// By a warp that does not look at piece n again.
+  __device__ void pass(std::uint64_t n) const {
+    if (n % batch == batch - 1) arrive_warp(state.passed[n / batch % 2]);
+  }
+
+  /// One warp: the batch that begins with piece n is pieces `first` on of all. Returns a tensor near the next ones.
+  __device__ std::uint64_t find(std::uint64_t n, std::uint64_t first, std::uint64_t last, std::uint64_t tensor) const {
     const std::uint32_t lane = threadIdx.x % transpose_lanes;
-    if (lane < batch && n + lane < count()) {
-      tensor = find_piece(work, range.first + n + lane, tensor, element_bytes, piece(n + lane));
+    if (n >= 2 * batch) state.passed[n / batch % 2].wait((n / batch / 2 - 1) % 2);
+    const auto found = static_cast<std::uint32_t>(last - first < batch ? last - first : batch);
+    if (found != 0) tensor = device::find_tensor_warp(work.ends, first, tensor, work.count - 1);
+    if (lane < found) find_piece(work, first + lane, tensor, element_bytes, piece(n + lane));
+    if (lane == 0) state.counts[n / batch % 2] = found;
+    arrive_warp(state.found[n / batch % 2]);
+    return tensor;
+  }
+
+  /// One warp: batches from the queue, each in the place of the last but one, and an empty one behind them.
+  __device__ void run_finder() const {
+    const std::uint64_t all = work.ends[work.count - 1];
+    constexpr std::uint64_t most_items = std::uint64_t{1} << 31;
+    const std::uint64_t item_pieces = (all / (batch * most_items) + 1) * batch;
+    const auto items = static_cast<std::uint32_t>((all + item_pieces - 1) / item_pieces);
+    device::work_queue queue(work.queue, items, blockIdx.x, gridDim.x);
+    std::uint64_t tensor = 0;
+    std::uint64_t n = 0;
+    for (std::uint32_t item = queue.take_warp(); item != device::no_item; item = queue.take_warp()) {
+      const std::uint64_t begin = item * item_pieces;
+      const std::uint64_t end = all - begin < item_pieces ? all : begin + item_pieces;
+      for (std::uint64_t first = begin; first < end; first += batch, n += batch) tensor = find(n, first, end, tensor);
     }
-    __syncwarp();
-    if (lane == 0) found(n).arrive();
-    return __shfl_sync(~0u, tensor, batch - 1);
+    find(n, all, all, tensor);
   }
 
   __device__ void load_by_engine(std::uint64_t n, held_map& map) const {
@@ -135,27 +166,24 @@ struct transpose_turns {
     load_through_map(piece(n), stage(n), element_bytes, work.rule.map_rank, map, full(n));
   }
 
-  /// One warp. A batch of records takes the place of the last but one when all of that have been stored.
-  __device__ void run_finder() const {
+  /// One warp.
+  __device__ void run_loader() const {
     held_map map;
-    std::uint64_t tensor = device::find_tensor_warp(work.ends, range.first, 0, work.count - 1);
-    tensor = find(0, tensor);
-    for (std::uint64_t n = 0; n < count(); ++n) {
+    for (std::uint64_t n = 0;; ++n) {
+      wait_found(n);
+      if (!exists(n)) return;
       wait_empty(n);
       load_by_engine(n, map);
-      const std::uint64_t next = n / batch * batch + batch;
-      if (n % batch == stages - 1 && next < count()) tensor = find(next, tensor);
+      pass(n);
     }
   }
 
   /// Some routes are the workers' own.
   __device__ void load_by_threads(std::uint64_t n) const {
-    if (n < count()) {
-      if (n % batch == 0) found(n).wait(n / batch / 2 % 2);
-      if (piece(n).way != route::tensor_map) {
-        wait_empty(n);
-        load_by_workers(piece(n), stage(n), worker());
-      }
+    wait_found(n);
+    if (exists(n) && piece(n).way != route::tensor_map) {
+      wait_empty(n);
+      load_by_workers(piece(n), stage(n), worker());
     }
     device::commit_copies();
   }
@@ -182,7 +210,7 @@ struct transpose_turns {
       state.exchanged.wait(meetings++ % 2);
     };
     for (std::uint64_t n = 0; n + 1 < stages; ++n) load_by_threads(n);
-    for (std::uint64_t n = 0; n < count(); ++n) {
+    for (std::uint64_t n = 0; exists(n); ++n) {
       load_by_threads(n + stages - 1);
       device::wait_copies<stages - 1>();
       wait_bulk_stores<Shape::turned - 1>();
@@ -193,6 +221,7 @@ struct transpose_turns {
       commit_bulk_stores();
       if (piece(n).way != route::tensor_map) device::fence_shared_writes();
       arrive_warp(state.empty[n % stages]);
+      pass(n);
     }
     wait_bulk_stores<0>();
   }
@@ -205,18 +234,18 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
   __shared__ transpose_state<Shape> state;
   extern __shared__ unsigned char dynamic[];
   cudaGridDependencySynchronize();
-  const device::tile_range range = device::tile_shares(work.ends[work.count - 1], gridDim.x).run(blockIdx.x);
-  if (range.first == range.last) return;
   if (threadIdx.x == 0) state.init();
   __syncthreads();
   const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(dynamic));
   const std::uint32_t slack = (Shape::stage_alignment - start % Shape::stage_alignment) % Shape::stage_alignment;
   const transpose_turns<Shape, ElementBytes> turns{work, state, dynamic + slack,
-                                                   ElementBytes == 0 ? element_bytes : ElementBytes, range};
+                                                   ElementBytes == 0 ? element_bytes : ElementBytes};
   if (threadIdx.x < Shape::workers) {
     turns.run_worker();
-  } else {
+  } else if (threadIdx.x < Shape::workers + transpose_lanes) {
     turns.run_finder();
+  } else {
+    turns.run_loader();
   }
 }
 

@@ -89,11 +89,15 @@ TMAP_HOST_DEVICE constexpr transpose_tile narrow_tile(const planned_tensor& tens
   return tile;
 }
 
+/// Boxes of 128-byte rows, 32 of them, would be mostly empty.
+TMAP_HOST_DEVICE constexpr bool is_thin(const std::uint64_t* dim, const piece_rule& rule) {
+  return dim[0] <= rule.tile / 2 || dim[1] <= transpose_box_rows / 2;
+}
+
 /// Rows first, as long columns matter most; then as many panels beside each other as shared memory holds, before and
 /// after the exchange.
 TMAP_HOST_DEVICE constexpr transpose_tile tile_of(const planned_tensor& tensor, const piece_rule& rule) {
-  const bool is_thin = tensor.dim[0] <= rule.tile / 2 || tensor.dim[1] <= transpose_box_rows / 2;
-  if (is_thin && tensor.way != route::tensor_map) return narrow_tile(tensor, rule);
+  if (is_thin(tensor.dim, rule) && tensor.way != route::tensor_map) return narrow_tile(tensor, rule);
   const std::uint32_t rows = even_part(tensor.dim[1], rule.box_dim[1], transpose_box_rows);
   const std::uint32_t unit = transpose_panel_bytes / rule.tile;
   const std::uint32_t panel = (rows * unit + 16) * rule.tile;

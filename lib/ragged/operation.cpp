@@ -106,6 +106,9 @@ kernels::plan_target target_of(const operation& op, const workspace& scratch, co
     const packed_buffer& packed = packs ? op.destination.packed : op.source.packed;
     target.begins = packed.begins != nullptr ? packed.begins : part_of<std::int64_t>(scratch, layout.begins);
   }
+  if (op.relation == kernels::shape_relation::swapped) {
+    target.queue = part_of<device::queue_counter>(scratch, layout.queue);
+  }
   target.scratch = part_of<void*>(scratch, layout.scratch);
   target.scratch_bytes = layout.scratch_bytes;
   return target;
@@ -199,7 +202,7 @@ result<planned_operation> enqueue_plan(const operation& op, const workspace& scr
   TMAP_TRY_CUDA(kernels::launch_plan(request, target, stream));
   const bool is_padded = op.relation == kernels::shape_relation::clipped;
   const std::uint64_t planned = request.count * (is_padded ? 1 + request.rank : 1);
-  kernels::planned_work work{target.tensors, target.ends, planned, op.rule, target.maps, nullptr};
+  kernels::planned_work work{target.tensors, target.ends, planned, op.rule, target.maps, target.queue, nullptr};
   if (op.relation == kernels::shape_relation::reduced) work.partials = part_of<float>(scratch, layout.partials);
   return planned_operation{work, *device};
 }

@@ -21,6 +21,7 @@ struct workspace_layout {
   std::uint64_t row_begins[2];  ///< of `ragged_rows` by sizes
   std::uint64_t arrays[2];      ///< copies of host arrays
   std::uint64_t partials;       ///< of long rows that are reduced
+  std::uint64_t queue;
   std::uint64_t scratch;
   std::uint64_t scratch_bytes;
   std::uint64_t bytes;

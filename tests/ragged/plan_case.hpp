@@ -48,14 +48,21 @@ inline plan_answer run_plan(plan_case& each) {
   const std::size_t scratch_bytes =
       std::max(kernels::plan_scratch_bytes(planned), kernels::inclusive_sum_scratch(count));
   const device_array<std::uint64_t> scratch(scratch_bytes / 8 + 1);
+  const device_array<std::uint32_t> queue(1);
   each.request.statuses = statuses.data();
   each.request.header = header.data();
   each.request.windows = windows.data();
   each.request.window_count = static_cast<std::uint32_t>(each.rules.windows.size());
-  const kernels::plan_target target{tensors.data(), ends.data(),  nullptr, packs ? begins.data() : nullptr,
-                                    scratch.data(), scratch_bytes};
+  const kernels::plan_target target{tensors.data(),
+                                    ends.data(),
+                                    nullptr,
+                                    packs ? begins.data() : nullptr,
+                                    reinterpret_cast<device::queue_counter*>(queue.data()),
+                                    scratch.data(),
+                                    scratch_bytes};
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   EXPECT_EQ(kernels::launch_plan(each.request, target, cudaStream_t{}), cudaSuccess);
+  EXPECT_EQ(queue.download().front(), 0u);
   return {tensors.download(), ends.download(), statuses.download(), header.download().front(), begins.download()};
 }
 

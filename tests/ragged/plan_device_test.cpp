@@ -272,7 +272,8 @@ TEST_F(plan_device, maps_of_pitched_tensors_equal_the_drivers) {
   const device_array<std::uint64_t> ends(count);
   const device_array<tensor_map> maps(2 * count);
   const device_array<std::uint64_t> scratch(kernels::plan_scratch_bytes(count) / 8 + 1);
-  const kernels::plan_target target{tensors.data(), ends.data(), maps.data(), nullptr, scratch.data(), scratch.bytes()};
+  const kernels::plan_target target{tensors.data(), ends.data(),    maps.data(),    nullptr,
+                                    nullptr,        scratch.data(), scratch.bytes()};
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   TMAP_ASSERT_CUDA(kernels::launch_plan(each.request, target, cudaStream_t{}));
   const std::vector<planned_tensor> planned = tensors.download();

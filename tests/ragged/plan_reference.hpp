@@ -198,6 +198,11 @@ inline std::uint64_t pieces_of(const kernels::planned_tensor& box, const kernels
   return up(all, rule.piece_elements / box.dim[0]);
 }
 
+/// Of matrices that are transposed: half a panel of columns or half a box of rows, or less.
+inline bool is_thin(const std::vector<axis>& axes, const kernels::piece_rule& rule) {
+  return axes[0].dim <= rule.tile / 2 || axes[1].dim <= 16;
+}
+
 /// Folds, chooses and counts one box.
 inline void add_box(expected_plan& plan, kernels::planned_tensor box, std::vector<axis> axes,
                     const planning_rules& rules) {
@@ -207,8 +212,12 @@ inline void add_box(expected_plan& plan, kernels::planned_tensor box, std::vecto
   const looked_at sides{box.source != 0, box.source == 0 || !source_alone};
   const std::vector<axis> whole = axes;
   if (!is_empty) {
+    planning_rules allowed = rules;
+    if (rules.relation == kernels::shape_relation::swapped && is_thin(axes, rules.rule)) {
+      allowed.routes.allowed &= ~route_bit(route::tensor_map);
+    }
     fold(axes, rules.kept_axes);
-    box.way = choose(box, whole, axes, sides, rules);
+    box.way = choose(box, whole, axes, sides, allowed);
     if (box.way == route::tensor_map) axes = whole;
   }
   for (std::uint32_t k = 0; k < max_rank; ++k) {

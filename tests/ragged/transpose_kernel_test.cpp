@@ -87,6 +87,7 @@ class planned_batch {
     work.count = tensors_.size();
     work.rule = rule_;
     work.maps = device_maps_->data();
+    work.queue = reinterpret_cast<device::queue_counter*>(device_queue_.data());
     return work;
   }
   std::uint64_t mapped() const { return mapped_; }
@@ -113,6 +114,7 @@ class planned_batch {
   std::optional<device_array<kernels::planned_tensor>> device_tensors_;
   std::optional<device_array<std::uint64_t>> device_ends_;
   std::optional<device_array<tensor_map>> device_maps_;
+  device_array<std::uint32_t> device_queue_{std::vector<std::uint32_t>{0}};
 };
 
 /// Around the tile's sides, one row, one column, pixels to planes and back, empty ones.
