@@ -8,7 +8,7 @@
 namespace tmap::kernels {
 namespace {
 
-using shape = transpose_shape<transpose_tile_rows, 1, 2, 256, 2, false>;
+using shape = transpose_shape<transpose_tile_rows, 1, 2, 256, 2>;
 
 }  // namespace
 

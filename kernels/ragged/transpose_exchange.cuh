@@ -139,16 +139,11 @@ __device__ inline void store_bytes_of_lines(const transpose_piece& piece, const 
 }
 
 /// From the stage to global memory. All workers; where a tile is exchanged in shared memory they meet once.
-template <std::uint32_t ElementBytes, bool StoresInBulk, class Meet>
+template <std::uint32_t ElementBytes, class Meet>
 __device__ void store_transposed(const transpose_piece& piece, const unsigned char* stage, unsigned char* turned,
                                  std::uint32_t element_bytes, const worker_place& worker, const Meet& meet) {
   if constexpr (ElementBytes != 0) {
-    if (piece.exchange == exchange_way::squares) {
-      if (!StoresInBulk || piece.rows * ElementBytes % transpose_chunk != 0) {
-        return store_squares<ElementBytes>(piece, stage, worker);
-      }
-      return store_squares_in_bulk<ElementBytes>(piece, stage, turned, worker, meet);
-    }
+    if (piece.exchange == exchange_way::squares) return store_squares<ElementBytes>(piece, stage, worker);
   }
   if constexpr (ElementBytes == 1) {
     if (piece.exchange == exchange_way::planes) return store_planes(piece, stage, worker);

@@ -23,9 +23,8 @@ namespace tmap::kernels {
 
 inline constexpr std::uint32_t transpose_lanes = 32;
 
-/// What a block of the kernel is made of. With `StoresInBulk` aligned tiles leave by the copy engine.
-template <std::uint32_t Rows, std::uint32_t Panels, std::uint32_t Stages, std::uint32_t Workers, std::uint32_t Blocks,
-          bool StoresInBulk>
+/// What a block of the kernel is made of. Beside the stages it has one more place, where tiles are exchanged.
+template <std::uint32_t Rows, std::uint32_t Panels, std::uint32_t Stages, std::uint32_t Workers, std::uint32_t Blocks>
 struct transpose_shape {
   static constexpr std::uint32_t rows = Rows;  ///< of the largest tile
   static constexpr std::uint32_t panels = Panels;
@@ -35,13 +34,10 @@ struct transpose_shape {
   static constexpr std::uint32_t warps = Workers / transpose_lanes;
   static constexpr std::uint32_t threads = Workers + 2 * transpose_lanes;
   static constexpr std::uint32_t blocks = Blocks;  ///< a multiprocessor
-  static constexpr bool stores_in_bulk = StoresInBulk;
-  /// Exchanged tiles: one may still be read by the copy engine.
-  static constexpr std::uint32_t turned = StoresInBulk ? 2 : 1;
   /// Each 128 bytes of a row and of a column have a chunk more, for what rows are shifted by, and against conflicts.
   static constexpr std::uint32_t stage_bytes = Rows * Panels * (transpose_panel_bytes + transpose_chunk);
   static constexpr std::uint32_t stage_alignment = 1024;
-  static constexpr std::uint32_t shared_bytes = (stages + turned) * stage_bytes + stage_alignment;
+  static constexpr std::uint32_t shared_bytes = (stages + 1) * stage_bytes + stage_alignment;
   static_assert(stage_bytes % stage_alignment == 0);
   static constexpr std::uint32_t batch = 4;  ///< pieces taken and found at once, a lane each
   static constexpr std::uint32_t records = 2 * batch;
@@ -107,9 +103,7 @@ struct transpose_turns {
 
   __device__ transpose_piece& piece(std::uint64_t n) const { return state.pieces[n % Shape::records]; }
   __device__ unsigned char* stage(std::uint64_t n) const { return shared + n % stages * Shape::stage_bytes; }
-  __device__ unsigned char* turned(std::uint64_t n) const {
-    return shared + (stages + n % Shape::turned) * Shape::stage_bytes;
-  }
+  __device__ unsigned char* turned() const { return shared + stages * Shape::stage_bytes; }
   __device__ device::tile_barrier& full(std::uint64_t n) const { return state.full[n % stages]; }
   __device__ static worker_place worker() { return {threadIdx.x, Shape::workers}; }
 
@@ -193,15 +187,6 @@ struct transpose_turns {
     if (threadIdx.x % transpose_lanes == 0) barrier.arrive();
   }
 
-  /// The first warp starts bulk stores, and says so when an exchanged tile has been read by them.
-  __device__ void commit_bulk_stores() const {
-    if (Shape::stores_in_bulk && threadIdx.x < transpose_lanes) device::commit_stores();
-  }
-  template <std::uint32_t Left>
-  __device__ void wait_bulk_stores() const {
-    if (Shape::stores_in_bulk && threadIdx.x < transpose_lanes) device::wait_stores_read<Left>();
-  }
-
   /// All other threads: while piece n is stored the next ones are loaded.
   __device__ void run_worker() const {
     std::uint32_t meetings = 0;
@@ -213,17 +198,13 @@ struct transpose_turns {
     for (std::uint64_t n = 0; exists(n); ++n) {
       load_by_threads(n + stages - 1);
       device::wait_copies<stages - 1>();
-      wait_bulk_stores<Shape::turned - 1>();
       arrive_warp(full(n));
       full(n).wait(n / stages % 2);
-      store_transposed<ElementBytes, Shape::stores_in_bulk>(piece(n), stage(n), turned(n), element_bytes, worker(),
-                                                            meet);
-      commit_bulk_stores();
+      store_transposed<ElementBytes>(piece(n), stage(n), turned(), element_bytes, worker(), meet);
       if (piece(n).way != route::tensor_map) device::fence_shared_writes();
       arrive_warp(state.empty[n % stages]);
       pass(n);
     }
-    wait_bulk_stores<0>();
   }
 };
 
@@ -233,9 +214,9 @@ __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     transpose_kernel(const __grid_constant__ planned_work work, std::uint32_t element_bytes) {
   __shared__ transpose_state<Shape> state;
   extern __shared__ unsigned char dynamic[];
-  cudaGridDependencySynchronize();
   if (threadIdx.x == 0) state.init();
   __syncthreads();
+  cudaGridDependencySynchronize();
   const auto start = static_cast<std::uint32_t>(__cvta_generic_to_shared(dynamic));
   const std::uint32_t slack = (Shape::stage_alignment - start % Shape::stage_alignment) % Shape::stage_alignment;
   const transpose_turns<Shape, ElementBytes> turns{work, state, dynamic + slack,

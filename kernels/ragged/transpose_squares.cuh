@@ -8,9 +8,6 @@
 #include "kernels/ragged/transpose_load.cuh"
 #include "kernels/ragged/transpose_piece.cuh"
 
-#include <tmap/device/bulk_copy.cuh>
-#include <tmap/device/tile_copy.cuh>
-
 #include <cstdint>
 
 namespace tmap::kernels {
@@ -104,22 +101,6 @@ __device__ chunk_square<ElementBytes> load_square(const transpose_piece& piece, 
   return block;
 }
 
-/// Consecutive threads take chunks that are below each other: a warp stores consecutive bytes of a column.
-template <std::uint32_t ElementBytes, class Store>
-__device__ void exchange_squares(const transpose_piece& piece, const unsigned char* stage, const worker_place& worker,
-                                 const Store& store) {
-  constexpr std::uint32_t side = chunk_square<ElementBytes>::side;
-  const std::uint32_t groups = (piece.rows + side - 1) / side;
-  const std::uint32_t squares = (piece.columns + side - 1) / side * groups;
-  const small_divisor by_groups(groups);
-#pragma unroll 1
-  for (std::uint32_t i = worker.index; i < squares; i += worker.count) {
-    const std::uint32_t chunk = by_groups(i);
-    const std::uint32_t group = i - chunk * groups;
-    store(chunk * side, group, load_square<ElementBytes>(piece, stage, chunk, group));
-  }
-}
-
 /// The first `bytes` bytes of a chunk, a multiple of an element's.
 template <std::uint32_t ElementBytes>
 __device__ void store_begin(std::uint64_t to, const uint4& chunk, std::uint32_t bytes) {
@@ -140,50 +121,35 @@ __device__ void store_begin(std::uint64_t to, const uint4& chunk, std::uint32_t 
   }
 }
 
-/// Squares, straight to global memory.
+/// Straight to global memory. Consecutive threads take chunks that are below each other: a warp stores consecutive
+/// bytes of a column.
 template <std::uint32_t ElementBytes>
 __device__ void store_squares(const transpose_piece& piece, const unsigned char* stage, const worker_place& worker) {
-  using square = chunk_square<ElementBytes>;
+  constexpr std::uint32_t side = chunk_square<ElementBytes>::side;
   const std::uint64_t address = piece.store.address;
   const std::uint64_t pitch = piece.destination_pitch;
   const std::uint32_t columns = piece.columns;
   const std::uint32_t rows = piece.rows;
-  exchange_squares<ElementBytes>(piece, stage, worker,
-                                 [&](std::uint32_t column, std::uint32_t group, const square& block) {
-                                   std::uint64_t to = address + column * pitch + group * transpose_chunk;
-                                   const std::uint32_t left = columns - column;
-                                   const std::uint32_t bytes = (rows - group * square::side) * ElementBytes;
+  const std::uint32_t groups = (rows + side - 1) / side;
+  const std::uint32_t squares = (columns + side - 1) / side * groups;
+  const small_divisor by_groups(groups);
+#pragma unroll 1
+  for (std::uint32_t i = worker.index; i < squares; i += worker.count) {
+    const std::uint32_t chunk = by_groups(i);
+    const std::uint32_t group = i - chunk * groups;
+    const chunk_square<ElementBytes> block = load_square<ElementBytes>(piece, stage, chunk, group);
+    const std::uint32_t left = columns - chunk * side;
+    const std::uint32_t bytes = (rows - group * side) * ElementBytes;
+    std::uint64_t to = address + chunk * side * pitch + group * transpose_chunk;
 #pragma unroll
-                                   for (std::uint32_t c = 0; c < square::side; ++c, to += pitch) {
-                                     if (c >= left) return;
-                                     if (bytes >= transpose_chunk) {
-                                       *reinterpret_cast<uint4*>(to) = block.turned(c);
-                                     } else {
-                                       store_begin<ElementBytes>(to, block.turned(c), bytes);
-                                     }
-                                   }
-                                 });
-}
-
-/// Squares, to shared memory, from where the copy engine takes whole lines. All workers; by the first warp.
-template <std::uint32_t ElementBytes, class Meet>
-__device__ void store_squares_in_bulk(const transpose_piece& piece, const unsigned char* stage, unsigned char* turned,
-                                      const worker_place& worker, const Meet& meet) {
-  using square = chunk_square<ElementBytes>;
-  exchange_squares<ElementBytes>(piece, stage, worker,
-                                 [&](std::uint32_t column, std::uint32_t group, const square& block) {
-                                   unsigned char* to = turned + column * piece.turned.pitch + group * transpose_chunk;
-#pragma unroll
-                                   for (std::uint32_t c = 0; c < square::side; ++c, to += piece.turned.pitch) {
-                                     if (column + c < piece.columns) *reinterpret_cast<uint4*>(to) = block.turned(c);
-                                   }
-                                 });
-  device::fence_shared_writes();
-  meet();
-  if (worker.index >= 32) return;
-  for (std::uint32_t line = worker.index; line < piece.store.count; line += 32) {
-    device::store_bytes(reinterpret_cast<void*>(piece.store.address + line * piece.store.pitch),
-                        turned + line * piece.turned.pitch, piece.store.bytes);
+    for (std::uint32_t c = 0; c < side; ++c, to += pitch) {
+      if (c >= left) break;
+      if (bytes >= transpose_chunk) {
+        *reinterpret_cast<uint4*>(to) = block.turned(c);
+      } else {
+        store_begin<ElementBytes>(to, block.turned(c), bytes);
+      }
+    }
   }
 }
 
