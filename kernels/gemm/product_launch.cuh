@@ -15,16 +15,19 @@ cudaError_t launch_config(const product_arguments& arguments, const gemm_call& c
   const cudaError_t code =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Config::shared_bytes));
   if (code != cudaSuccess) return code;
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {Config::cluster_blocks, 1, 1};
   cudaLaunchConfig_t config{};
-  config.gridDim = call.multiprocessors;
+  config.gridDim =
+      (call.multiprocessors + Config::cluster_blocks - 1) / Config::cluster_blocks * Config::cluster_blocks;
   config.blockDim = product_threads;
   config.dynamicSmemBytes = Config::shared_bytes;
   config.stream = call.stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
+  config.attrs = attributes;
+  config.numAttrs = Config::is_paired ? 2 : 1;
   return cudaLaunchKernelEx(&config, kernel, arguments);
 }
 
@@ -38,6 +41,9 @@ cudaError_t launch_product(const product_arguments& arguments, const gemm_call& 
   if (plan.tile_n == 128) {
     return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
   }
+  if (plan.is_paired) {
+    return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnInputs, true>>(arguments, call);
+  }
   if (plan.stages == 3) {
     return launch_config<product_config<Type, 128, 256, 3, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
   }
@@ -49,7 +55,7 @@ inline set_up_request set_up_of(const gemm_call& call, std::uint32_t groups, set
   set_up_request request{};
   request.kind = kind;
   request.groups = groups;
-  request.tile = {call.plan.tile_m, call.plan.tile_n};
+  request.tile = {call.plan.tile_m, call.plan.tile_n, call.plan.is_paired};
   request.scratch = cut_scratch(call.scratch, groups);
   request.statuses = call.statuses;
   request.header = call.header;
