@@ -31,7 +31,7 @@ struct gemm_scratch {
   tensor_map* b;
   tensor_map* c;
   gemm_group* groups;
-  std::uint64_t* tile_ends;  ///< tiles of groups 0 to i
+  std::uint64_t* tile_ends;  ///< tiles, or pairs of them, of groups 0 to i
 };
 
 inline constexpr std::size_t gemm_group_scratch = 3 * sizeof(tensor_map) + sizeof(gemm_group) + sizeof(std::uint64_t);
@@ -47,6 +47,7 @@ inline gemm_scratch cut_scratch(void* memory, std::uint32_t groups) {
 struct tile_sizes {
   std::uint32_t m;
   std::uint32_t result_n;  ///< columns of C
+  bool are_paired;
 };
 
 /// What all groups have in common.

@@ -52,6 +52,11 @@ tensor_spec spec_of(element_type type, std::uint32_t columns, std::uint32_t rows
   return spec;
 }
 
+/// Lines of an operand that one load brings. In pairs each block may load half of what a stage holds.
+std::uint32_t load_lines(const gemm_plan& plan, std::uint32_t lines) {
+  return plan.is_paired ? lines / 2 : lines;
+}
+
 /// An operand: a stage holds `lines` of its rows (or columns, if they are across K), `swizzle_bytes` of K.
 tensor_spec operand_spec(gemm::operand_type type, bool is_across, std::uint32_t lines) {
   const std::uint32_t k = swizzle_bytes / gemm::operand_bytes(type);
@@ -87,9 +92,9 @@ std::uint32_t choose_gemm_plan(const gemm::pointer_problem&) {
 gemm_map_specs gemm_specs(const gemm::row_problem& problem, const gemm_plan& plan) {
   const bool is_across = problem.layout == gemm::b_layout::k_by_n;
   const bool has_gates = problem.with.kind == gemm::epilogue_kind::swiglu;
-  tensor_spec a = operand_spec(problem.type, false, plan.tile_m);
+  tensor_spec a = operand_spec(problem.type, false, load_lines(plan, plan.tile_m));
   lay_out(a, problem.a, problem.k, problem.rows);
-  tensor_spec b = operand_spec(problem.type, is_across, has_gates ? piece_lines : plan.tile_n);
+  tensor_spec b = operand_spec(problem.type, is_across, has_gates ? piece_lines : load_lines(plan, plan.tile_n));
   lay_out(b, problem.b, is_across ? problem.n : problem.k, is_across ? problem.k : problem.n);
   b.rank = 3;
   b.global_dim[2] = problem.groups;
@@ -106,8 +111,8 @@ gemm_map_specs gemm_specs(const gemm::weight_problem& problem, const gemm_plan&)
 
 gemm_map_specs gemm_specs(const gemm::pointer_problem& problem, const gemm_plan& plan) {
   const bool is_across = problem.layout == gemm::b_layout::k_by_n;
-  return {{operand_spec(problem.type, false, plan.tile_m), patch_extents(2)},
-          {operand_spec(problem.type, is_across, plan.tile_n), patch_extents(2)},
+  return {{operand_spec(problem.type, false, load_lines(plan, plan.tile_m)), patch_extents(2)},
+          {operand_spec(problem.type, is_across, load_lines(plan, plan.tile_n)), patch_extents(2)},
           result_spec(problem.type)};
 }
 

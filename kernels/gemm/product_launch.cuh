@@ -12,8 +12,10 @@ namespace tmap::kernels {
 
 template <class Config>
 cudaError_t launch_config(const product_arguments& arguments, const gemm_call& call) {
-  return launch_behind(product_kernel<Config>, {call.multiprocessors, product_threads, Config::shared_bytes},
-                       call.stream, arguments);
+  constexpr std::uint32_t cluster = Config::cluster_blocks;
+  const std::uint32_t blocks = (call.multiprocessors + cluster - 1) / cluster * cluster;
+  return launch_behind(product_kernel<Config>, {blocks, product_threads, Config::shared_bytes, cluster}, call.stream,
+                       arguments);
 }
 
 /// The compiled kernel of the plan's tile.
@@ -26,6 +28,9 @@ cudaError_t launch_product(const product_arguments& arguments, const gemm_call& 
   if (plan.tile_n == 128) {
     return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
   }
+  if (plan.is_paired) {
+    return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnInputs, true>>(arguments, call);
+  }
   if (plan.stages == 3) {
     return launch_config<product_config<Type, 128, 256, 3, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
   }
@@ -37,7 +42,7 @@ inline set_up_request set_up_of(const gemm_call& call, std::uint32_t groups, set
   set_up_request request{};
   request.kind = kind;
   request.groups = groups;
-  request.tile = {call.plan.tile_m, call.plan.tile_n};
+  request.tile = {call.plan.tile_m, call.plan.tile_n, call.plan.is_paired};
   request.scratch = cut_scratch(call.scratch, groups);
   request.statuses = call.statuses;
   request.header = call.header;

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/tile_math.hpp"
+
 namespace tmap::kernels {
 namespace {
 
@@ -214,7 +216,7 @@ __device__ std::int64_t tiles_of(const set_up_request& request, const judged_gro
   const std::uint64_t rows = (std::uint64_t{judged.group.m} + request.tile.m - 1) / request.tile.m;
   const std::uint64_t columns =
       (std::uint64_t{result_columns(request, judged.group)} + request.tile.result_n - 1) / request.tile.result_n;
-  return static_cast<std::int64_t>(rows * columns);
+  return static_cast<std::int64_t>(request.tile.are_paired ? count_pairs(rows, columns) : rows * columns);
 }
 
 __device__ map_patch patch_of(std::uint64_t address, std::uint64_t columns, std::uint64_t rows, std::uint64_t pitch) {

@@ -110,21 +110,51 @@ TEST_F(GroupedRows, EveryFormatOfOffsets) {
 }
 
 /// A plan is legal for every problem; how fast is another matter.
-TEST_F(GroupedRows, EveryPlan) {
+void run_every_plan(const row_settings& with) {
+  const row_case made(with);
+  const rows_on_device device(made);
   for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
-    for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
+    device.reset_output();
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
+  }
+}
+
+// Rows of one to ten blocks, odd and even, the last one low and not; columns of three and of four blocks.
+const std::vector<std::int64_t> plan_sizes{0, 1, 65, 0, 128, 129, 1000, 300, 320, 450, 257, 1153};
+
+TEST_F(GroupedRows, EveryPlan) {
+  for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
+    for (const std::uint64_t n : {520, 1000}) {
       row_settings with;
       with.kind = input_kind::integers;
       with.layout = layout;
-      with.sizes = edge_sizes;
-      with.n = 520;
+      with.sizes = plan_sizes;
+      with.n = n;
       with.k = 328;
-      const row_case made(with);
-      const rows_on_device device(made);
-      TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
-      device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
+      run_every_plan(with);
     }
   }
+}
+
+TEST_F(GroupedRows, EveryPlanWithGates) {
+  for (const std::uint64_t n : {544, 960}) {
+    row_settings with;
+    with.sizes = plan_sizes;
+    with.epilogue = epilogue_kind::swiglu;
+    with.n = n;
+    run_every_plan(with);
+  }
+}
+
+TEST_F(GroupedRows, EveryPlanInEightBits) {
+  row_settings with;
+  with.type = operand_type::f8_e4m3;
+  with.sizes = plan_sizes;
+  with.row_scales = with.column_scales = true;
+  with.n = 784;
+  with.k = 400;
+  run_every_plan(with);
 }
 
 TEST_F(GroupedRows, EveryNumberOfRowsFrom1To300) {
