@@ -11,9 +11,9 @@
 
 namespace tmap::kernels {
 
-/// One group. Its map of C, and where inputs differ by group those of A and B, cover exactly its elements.
+/// One group. Its maps of A and C, and where it has one of its own that of B, cover exactly its elements.
 struct alignas(16) gemm_group {
-  std::uint64_t first_row;  ///< of A and C in a `row_problem`, of A and B in a `weight_problem`
+  std::uint64_t first_row;  ///< of A and C in a `row_problem`
   std::uint64_t a;
   std::uint64_t b;
   std::uint64_t c;

@@ -68,13 +68,6 @@ gemm_map_spec result_spec(gemm::operand_type type) {
   return {spec_of(stored, piece_lines, piece_lines), patch_extents(2)};
 }
 
-void lay_out(tensor_spec& spec, const gemm::matrix& matrix, std::uint64_t columns, std::uint64_t rows) {
-  spec.global_address = matrix.address;
-  spec.global_dim[0] = columns;
-  spec.global_dim[1] = rows;
-  spec.global_stride_bytes[0] = matrix.pitch_bytes;
-}
-
 }  // namespace
 
 std::uint32_t choose_gemm_plan(const gemm::row_problem& problem) {
@@ -92,16 +85,19 @@ std::uint32_t choose_gemm_plan(const gemm::pointer_problem&) {
 gemm_map_specs gemm_specs(const gemm::row_problem& problem, const gemm_plan& plan) {
   const bool is_across = problem.layout == gemm::b_layout::k_by_n;
   const bool has_gates = problem.with.kind == gemm::epilogue_kind::swiglu;
-  tensor_spec a = operand_spec(problem.type, false, load_lines(plan, plan.tile_m));
-  lay_out(a, problem.a, problem.k, problem.rows);
   tensor_spec b = operand_spec(problem.type, is_across, has_gates ? piece_lines : load_lines(plan, plan.tile_n));
-  lay_out(b, problem.b, is_across ? problem.n : problem.k, is_across ? problem.k : problem.n);
   b.rank = 3;
+  b.global_address = problem.b.address;
+  b.global_dim[0] = is_across ? problem.n : problem.k;
+  b.global_dim[1] = is_across ? problem.k : problem.n;
   b.global_dim[2] = problem.groups;
+  b.global_stride_bytes[0] = problem.b.pitch_bytes;
   // Of one group the pitch was never checked, and is never used.
   b.global_stride_bytes[1] = problem.groups < 2 ? problem.b.pitch_bytes : problem.b_group_pitch_bytes;
   b.box_dim[2] = 1;
-  return {{a, 0}, {b, 0}, result_spec(problem.type)};
+  return {{operand_spec(problem.type, false, load_lines(plan, plan.tile_m)), patch_extents(2)},
+          {b, 0},
+          result_spec(problem.type)};
 }
 
 gemm_map_specs gemm_specs(const gemm::weight_problem& problem, const gemm_plan&) {

@@ -34,10 +34,10 @@ inline constexpr std::uint32_t consumer_warps = consumers * warpgroup_threads / 
 inline constexpr int producer_registers = 40;
 inline constexpr int consumer_registers = 232;
 
-/// One compiled kernel. Operands are `along` K (their rows are it) or across. With own inputs each group has maps of A
-/// and B; else all share one of each, and B has the group as its third dim.
+/// One compiled kernel. Operands are `along` K (their rows are it) or across. Each group has a map of A, and where
+/// `HasOwnB` one of B; else all share one of B, which has the group as its third dim.
 template <gemm::operand_type Type, std::uint32_t TileM, std::uint32_t TileN, std::uint32_t Stages, bool AIsAcross,
-          bool BIsAcross, bool HasOwnInputs, bool IsPaired = false>
+          bool BIsAcross, bool HasOwnB, bool IsPaired = false>
 struct product_config {
   static constexpr gemm::operand_type type = Type;
   static constexpr std::uint32_t tile_m = TileM;
@@ -45,7 +45,7 @@ struct product_config {
   static constexpr std::uint32_t stages = Stages;
   static constexpr bool a_is_across = AIsAcross;
   static constexpr bool b_is_across = BIsAcross;
-  static constexpr bool has_own_inputs = HasOwnInputs;
+  static constexpr bool has_own_b = HasOwnB;
   static constexpr bool is_paired = IsPaired;
   static constexpr std::uint32_t cluster_blocks = IsPaired ? 2 : 1;
   /// Two ways to load a tile need more registers than one.
@@ -69,8 +69,7 @@ struct product_config {
 };
 
 struct product_arguments {
-  tensor_map a;  ///< unless each group has its own
-  tensor_map b;
+  tensor_map b;  ///< of all groups, unless each has its own
   gemm_shape shape;
 };
 
@@ -125,8 +124,8 @@ template <class Config>
 __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes,
                            ring_barriers<Config::stages>& barriers, unsigned char* ring) {
   const gemm_shape& shape = arguments.shape;
-  device::acquired_map a = device::parameter_map(arguments.a);
   device::acquired_map b = device::parameter_map(arguments.b);
+  device::acquired_map a = b;
   std::uint32_t acquired = ~0u;
   ring_position<Config::stages> at;
   ring_position<noted_tiles> note_at;
@@ -135,10 +134,10 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
     const tile_note note = tiles.read();
     if (loads) {
       tell(notes, note_at, note);
-      if (Config::has_own_inputs && acquired != note.group && note.k_blocks != 0) {
+      if (acquired != note.group && note.k_blocks != 0) {
         acquired = note.group;
         a = device::acquire(shape.scratch.a + acquired);
-        b = device::acquire(shape.scratch.b + acquired);
+        if constexpr (Config::has_own_b) b = device::acquire(shape.scratch.b + acquired);
       }
       if constexpr (!Config::is_paired) {
         load_tile_stages<Config, common_operand::none>(note, shape, a, b, barriers, ring, at);
@@ -257,7 +256,7 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
   const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
   unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
-  result_store store(arguments.a, staging + consumer * staged_results * piece_bytes, consumer);
+  result_store store(arguments.b, staging + consumer * staged_results * piece_bytes, consumer);
   ring_position<Config::stages> at;
   for (ring_position<noted_tiles> note_at;; note_at.advance()) {
     wait_for(notes.barriers.full[note_at.stage], note_at.parity);

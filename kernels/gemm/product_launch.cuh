@@ -19,22 +19,22 @@ cudaError_t launch_config(const product_arguments& arguments, const gemm_call& c
 }
 
 /// The compiled kernel of the plan's tile.
-template <gemm::operand_type Type, bool AIsAcross, bool BIsAcross, bool HasOwnInputs>
+template <gemm::operand_type Type, bool AIsAcross, bool BIsAcross, bool HasOwnB>
 cudaError_t launch_product(const product_arguments& arguments, const gemm_call& call) {
   const gemm_plan& plan = call.plan;
   if (plan.tile_m == 64) {
-    return launch_config<product_config<Type, 64, 256, 4, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
+    return launch_config<product_config<Type, 64, 256, 4, AIsAcross, BIsAcross, HasOwnB>>(arguments, call);
   }
   if (plan.tile_n == 128) {
-    return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
+    return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnB>>(arguments, call);
   }
   if (plan.is_paired) {
-    return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnInputs, true>>(arguments, call);
+    return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnB, true>>(arguments, call);
   }
   if (plan.stages == 3) {
-    return launch_config<product_config<Type, 128, 256, 3, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
+    return launch_config<product_config<Type, 128, 256, 3, AIsAcross, BIsAcross, HasOwnB>>(arguments, call);
   }
-  return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnInputs>>(arguments, call);
+  return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnB>>(arguments, call);
 }
 
 /// What a call begins with, for all forms; the form's problem, its epilogue and its gates are the caller's to add.
@@ -52,7 +52,6 @@ inline set_up_request set_up_of(const gemm_call& call, std::uint32_t groups, set
 /// `columns_axis` of B's box is the one that counts its columns.
 inline product_arguments arguments_of(const gemm_call& call, std::uint32_t groups, std::uint32_t columns_axis) {
   product_arguments arguments{};
-  arguments.a = call.maps.a.map;
   arguments.b = call.maps.b.map;
   arguments.shape.scratch = cut_scratch(call.scratch, groups);
   arguments.shape.groups = groups;

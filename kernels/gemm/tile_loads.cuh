@@ -64,7 +64,7 @@ __device__ void load_b(unsigned char* to, device::acquired_map map, std::uint32_
                        std::uint32_t group, device::tile_barrier& full) {
   const auto inner = static_cast<std::int32_t>(Config::b_is_across ? column : k);
   const auto outer = static_cast<std::int32_t>(Config::b_is_across ? k : column);
-  if constexpr (Config::has_own_inputs) {
+  if constexpr (Config::has_own_b) {
     load_piece<IsForBoth>(to, map, {inner, outer}, full);
   } else {
     load_piece<IsForBoth>(to, map, {inner, outer, static_cast<std::int32_t>(group)}, full);
@@ -79,7 +79,6 @@ __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape,
   constexpr bool has_common_b = Common == common_operand::b;
   const b_columns columns{Config::share_n, shape.values};
   const std::uint32_t piece_columns = Config::tile_n / shape.b_pieces;
-  const auto first_row = Config::has_own_inputs ? 0 : static_cast<std::uint32_t>(note.record.first_row);
   const load_share share = share_of<has_common_b>(Config::tile_n);
   for (std::uint32_t block = 0; block < note.k_blocks; ++block, at.advance()) {
     const std::uint32_t k = block * Config::tile_k;
@@ -87,7 +86,7 @@ __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape,
     device::tile_barrier& full = barriers.full[at.stage];
     wait_for(barriers.empty[at.stage], at.parity ^ 1);
     full.arrive_expect(Config::stage_bytes);
-    load_a<Config, Common == common_operand::a>(stage, a, first_row + note.row, k, full);
+    load_a<Config, Common == common_operand::a>(stage, a, note.row, k, full);
     for (std::uint32_t column = share.begin; column < share.end; column += piece_columns) {
       load_b<Config, has_common_b>(stage + Config::a_bytes + column * swizzle_bytes, b,
                                    columns.source(note.column, column), k, note.group, full);

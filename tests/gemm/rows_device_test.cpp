@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with groups of rows, on the GPU: every form against sums in double, every byte of the output.
+#include <tmap/decode.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "gemm/on_device.hpp"
+#include "kernels/gemm/gemm_group.hpp"
 
 namespace tmap::gemm::testing {
 namespace {
@@ -191,6 +194,29 @@ TEST_F(GroupedRows, ALongK) {
   with.sizes = {130, 5};
   with.k = 7168;
   run(with);
+}
+
+/// C looks the same whether the rest of a group's last tile reads as zeros or as the next group's rows.
+TEST_F(GroupedRows, MapsOfAEndWhereTheirGroupsEnd) {
+  row_settings with;
+  with.sizes = {130, 0, 5, 64};
+  const row_case made(with);
+  const rows_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, text_of(with));
+  const kernels::gemm_scratch scratch = kernels::cut_scratch(device.memory().scratch().memory, with.groups());
+  std::vector<tensor_map> maps(with.groups());
+  ASSERT_EQ(cudaMemcpy(maps.data(), scratch.a, maps.size() * sizeof(maps[0]), cudaMemcpyDeviceToHost), cudaSuccess);
+  const matrix a = device.problem().a;
+  const std::vector<judged_group> judged = made.judged();
+  for (const std::size_t g : {0, 2, 3}) {
+    const result<decoded_map> map = decode(maps[g]);
+    TMAP_ASSERT_OK(map);
+    EXPECT_EQ(map->spec.global_address, a.address + judged[g].begin * a.pitch_bytes) << "group " << g;
+    EXPECT_EQ(map->spec.global_dim[0], with.k) << "group " << g;
+    EXPECT_EQ(map->spec.global_dim[1], static_cast<std::uint64_t>(with.sizes[g])) << "group " << g;
+    EXPECT_EQ(map->spec.global_stride_bytes[0], a.pitch_bytes) << "group " << g;
+  }
 }
 
 TEST_F(GroupedRows, NoSpareRows) {
