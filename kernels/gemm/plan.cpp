@@ -113,7 +113,7 @@ gemm_map_specs gemm_specs(const gemm::pointer_problem& problem, const gemm_plan&
 }
 
 std::size_t gemm_scratch_bytes(std::uint32_t groups) {
-  return groups * gemm_group_scratch;
+  return groups * gemm_group_scratch + gemm_call_scratch;
 }
 
 }  // namespace tmap::kernels

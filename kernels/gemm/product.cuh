@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The product kernel: one block on each multiprocessor takes every gridDim.x-th tile of all groups. One warp loads
-// tiles of A and B through tensor maps into a ring of stages, two warpgroups multiply, each a half of the tile, and
-// store their halves through the group's map of C, which ends where the group ends. The ring runs on from tile to tile
-// and from group to group: while the last sums are rounded and stored, the next tile is on its way.
+// The product kernel: one block on each multiprocessor takes tiles of all groups from a queue. One warp loads tiles of A
+// and B through tensor maps into a ring of stages, two warpgroups multiply, each a half of the tile, and store their
+// halves through the group's map of C, which ends where the group ends. The ring runs on from tile to tile and from
+// group to group: while the last sums are rounded and stored, the next tile is on its way.
 //
 // In pairs the blocks are two to a cluster and take tiles beside or above each other: what both need of A or B each
 // loads half of, into both. Their rings go on in step: a stage is empty when the consumers of both blocks have left it.
 
 #include <tmap/device/acquire.cuh>
+#include <tmap/device/cluster_queue.cuh>
 #include <tmap/device/ptx_wgmma.cuh>
 #include <tmap/device/remote_store.cuh>
 #include <tmap/device/tensor_search.cuh>
 #include <tmap/device/tile_copy.cuh>
+#include <tmap/device/work_queue.cuh>
 
 #include <cuda/ptx>
 
@@ -31,8 +33,8 @@ inline constexpr std::uint32_t consumers = 2;
 inline constexpr std::uint32_t warpgroup_threads = 128;
 inline constexpr std::uint32_t product_threads = (consumers + 1) * warpgroup_threads;
 inline constexpr std::uint32_t consumer_warps = consumers * warpgroup_threads / 32;
-inline constexpr int producer_registers = 40;
-inline constexpr int consumer_registers = 232;
+inline constexpr int producer_registers = 56;
+inline constexpr int consumer_registers = 224;
 
 /// One compiled kernel. Operands are `along` K (their rows are it) or across. Each group has a map of A, and where
 /// `HasOwnB` one of B; else all share one of B, which has the group as its third dim.
@@ -48,9 +50,6 @@ struct product_config {
   static constexpr bool has_own_b = HasOwnB;
   static constexpr bool is_paired = IsPaired;
   static constexpr std::uint32_t cluster_blocks = IsPaired ? 2 : 1;
-  /// Two ways to load a tile need more registers than one.
-  static constexpr int loader_registers = IsPaired ? producer_registers + 16 : producer_registers;
-  static constexpr int multiplier_registers = IsPaired ? consumer_registers - 8 : consumer_registers;
   /// Consumers halve the rows, or of tiles of 64 the columns.
   static constexpr bool halves_rows = TileM == consumers * piece_lines;
   static constexpr std::uint32_t share_n = halves_rows ? TileN : TileN / consumers;
@@ -73,55 +72,53 @@ struct product_arguments {
   gemm_shape shape;
 };
 
-/// The tiles of this block, one after the other; one warp, all lanes the same. Of pairs it is one of the two.
+/// The numbers of the tiles, or pairs of them, that this block takes. Those that run at the same time follow each
+/// other, whatever each of them costs, and find in L2 what they have in common.
 template <class Config>
-class tile_sequence {
- public:
-  __device__ explicit tile_sequence(const gemm_shape& shape)
-      : shape_(shape), total_(shape.scratch.tile_ends[shape.groups - 1]), tile_(blockIdx.x / Config::cluster_blocks) {}
-
-  __device__ bool has_tile() const { return tile_ < total_; }
-
-  /// Reads the tile that the sequence is at.
-  __device__ tile_note read() {
-    const std::uint64_t* const ends = shape_.scratch.tile_ends;
-    group_ = static_cast<std::uint32_t>(device::find_tensor_near_warp(ends, tile_, group_, shape_.groups - 1));
-    tile_note note;
-    note.record = shape_.scratch.groups[group_];
-    note.group = group_;
-    note.columns = shape_.values != 0 ? shape_.values : note.record.n;
-    note.k_blocks = (note.record.k + Config::tile_k - 1) / Config::tile_k;
-    const std::uint32_t result_n = shape_.values != 0 ? Config::tile_n / 2 : Config::tile_n;
-    const std::uint64_t first = group_ == 0 ? 0 : ends[group_ - 1];
-    const std::uint32_t blocks_m = (note.record.m + Config::tile_m - 1) / Config::tile_m;
-    const std::uint32_t blocks_n = (note.columns + result_n - 1) / result_n;
-    tile_place at;
-    if constexpr (Config::is_paired) {
-      const bool last_is_low = note.record.m % Config::tile_m - 1 < Config::tile_m / consumers;
-      const tile_pair pair = place_pair(tile_ - first, blocks_m, blocks_n, shape_.band, last_is_low);
-      at = pair.of_block(device::block_of_cluster());
-      note.is_beside = pair.is_beside;
-    } else {
-      at = place_tile(tile_ - first, blocks_m, blocks_n, shape_.band);
-      note.is_beside = false;
-    }
-    note.row = at.block_m * Config::tile_m;
-    note.column = at.block_n * result_n;
-    return note;
+__device__ auto tile_queue(const gemm_shape& shape, device::cluster_mailbox& mailbox) {
+  // Below 2^31, as memory holds C.
+  const auto tiles = static_cast<std::uint32_t>(shape.scratch.tile_ends[shape.groups - 1]);
+  if constexpr (Config::is_paired) {
+    return device::cluster_queue(mailbox, shape.scratch.taken, tiles, 0);
+  } else {
+    return device::work_queue(shape.scratch.taken, tiles, blockIdx.x, gridDim.x);
   }
-  __device__ void advance() { tile_ += gridDim.x / Config::cluster_blocks; }
+}
 
- private:
-  const gemm_shape& shape_;
-  std::uint64_t total_;
-  std::uint64_t tile_;
-  std::uint32_t group_{};
-};
+/// Reads tile `tile`, which is of `group` or of one behind it. One warp, all lanes the same. Of a pair it is this
+/// block's.
+template <class Config>
+__device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std::uint32_t& group) {
+  const std::uint64_t* const ends = shape.scratch.tile_ends;
+  group = static_cast<std::uint32_t>(device::find_tensor_near_warp(ends, tile, group, shape.groups - 1));
+  tile_note note;
+  note.record = shape.scratch.groups[group];
+  note.group = group;
+  note.columns = shape.values != 0 ? shape.values : note.record.n;
+  note.k_blocks = (note.record.k + Config::tile_k - 1) / Config::tile_k;
+  const std::uint32_t result_n = shape.values != 0 ? Config::tile_n / 2 : Config::tile_n;
+  const std::uint64_t in_group = tile - (group == 0 ? 0 : ends[group - 1]);
+  const std::uint32_t blocks_m = (note.record.m + Config::tile_m - 1) / Config::tile_m;
+  const std::uint32_t blocks_n = (note.columns + result_n - 1) / result_n;
+  tile_place at;
+  if constexpr (Config::is_paired) {
+    const bool last_is_low = note.record.m % Config::tile_m - 1 < Config::tile_m / consumers;
+    const tile_pair pair = place_pair(in_group, blocks_m, blocks_n, shape.band, last_is_low);
+    at = pair.of_block(device::block_of_cluster());
+    note.is_beside = pair.is_beside;
+  } else {
+    at = place_tile(in_group, blocks_m, blocks_n, shape.band);
+    note.is_beside = false;
+  }
+  note.row = at.block_m * Config::tile_m;
+  note.column = at.block_n * result_n;
+  return note;
+}
 
 /// By one warp, of which one lane waits and loads. It runs a ring ahead of the products, so that the acquire of another
 /// group's maps costs them nothing.
 template <class Config>
-__device__ void load_tiles(const product_arguments& arguments, tile_notes& notes,
+__device__ void load_tiles(const product_arguments& arguments, device::cluster_mailbox& mailbox, tile_notes& notes,
                            ring_barriers<Config::stages>& barriers, unsigned char* ring) {
   const gemm_shape& shape = arguments.shape;
   device::acquired_map b = device::parameter_map(arguments.b);
@@ -130,8 +127,10 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
   ring_position<Config::stages> at;
   ring_position<noted_tiles> note_at;
   const bool loads = threadIdx.x % 32 == 0;
-  for (tile_sequence<Config> tiles(shape); tiles.has_tile(); tiles.advance()) {
-    const tile_note note = tiles.read();
+  std::uint32_t group = 0;
+  auto queue = tile_queue<Config>(shape, mailbox);
+  for (std::uint32_t tile = queue.take_warp(); tile != device::no_item; tile = queue.take_warp()) {
+    const tile_note note = read_tile<Config>(shape, tile, group);
     if (loads) {
       tell(notes, note_at, note);
       if (acquired != note.group && note.k_blocks != 0) {
@@ -293,21 +292,23 @@ __global__ void __launch_bounds__(product_threads, 1)
   extern __shared__ unsigned char memory[];
   __shared__ ring_barriers<Config::stages> barriers;
   __shared__ tile_notes notes;
+  __shared__ device::cluster_mailbox mailbox;
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
   unsigned char* const ring = memory + (alignment_of_swizzle - address % alignment_of_swizzle) % alignment_of_swizzle;
   if (threadIdx.x == 0) {
     init_ring(barriers, consumer_warps * Config::cluster_blocks);
     init_ring(notes.barriers, consumer_warps);
+    if (Config::is_paired) mailbox.init(1);
     device::fence_barrier_init();
   }
   sync_blocks<Config>();
   // Nothing above reads or writes memory that another kernel writes.
   cudaGridDependencySynchronize();
   if (threadIdx.x >= consumers * warpgroup_threads) {
-    device::ptx::setmaxnreg_dec<Config::loader_registers>();
-    if (threadIdx.x < consumers * warpgroup_threads + 32) load_tiles<Config>(arguments, notes, barriers, ring);
+    device::ptx::setmaxnreg_dec<producer_registers>();
+    if (threadIdx.x < consumers * warpgroup_threads + 32) load_tiles<Config>(arguments, mailbox, notes, barriers, ring);
   } else {
-    device::ptx::setmaxnreg_inc<Config::multiplier_registers>();
+    device::ptx::setmaxnreg_inc<consumer_registers>();
     multiply_tiles<Config>(arguments, notes, barriers, ring);
   }
   // A block's barriers stay until the other has left its last stage.

@@ -5,6 +5,7 @@
 
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/map_guard.cuh>
+#include <tmap/device/work_queue.cuh>
 
 #include <cstdint>
 
@@ -275,6 +276,7 @@ __global__ void __launch_bounds__(set_up_threads)
   cudaTriggerProgrammaticLaunchCompletion();
   if (threadIdx.x == 0) shared.header = batch_header{};
   cudaGridDependencySynchronize();
+  if (threadIdx.x == 0) request.scratch.taken->taken = 0;
   __syncthreads();
   carried sums;
   for (std::uint32_t first = 0; first < request.groups; first += set_up_threads) {
