@@ -63,7 +63,6 @@ struct gemm_shape {
   gemm_scratch scratch;
   gemm::epilogue with;
   std::uint32_t groups;
-  std::uint32_t band;
   std::uint32_t b_pieces;  ///< loads that make the tile of B
   std::uint32_t values;    ///< the column of B at which values begin; 0: no gates
 };

@@ -12,10 +12,10 @@ namespace tmap::kernels {
 namespace {
 
 // Indices in gemm_plans.
-constexpr std::uint32_t wide = 0;
+constexpr std::uint32_t pairs = 0;
 constexpr std::uint32_t square = 1;
 constexpr std::uint32_t flat = 2;
-// Below this many tiles of the wide shape many multiprocessors of a Hopper GPU would have none.
+// Below this many tiles of pairs many multiprocessors of a Hopper GPU would have none.
 constexpr std::uint64_t few_tiles = 132;
 
 constexpr std::uint32_t group_alignment = 256;
@@ -26,8 +26,8 @@ std::uint64_t parts(std::uint64_t of, std::uint64_t size) {
 
 std::uint32_t choose(std::uint64_t groups, std::uint64_t rows_per_group, std::uint64_t columns) {
   if (rows_per_group <= gemm_plans[flat].tile_m) return flat;
-  const gemm_plan& plan = gemm_plans[wide];
-  return groups * parts(rows_per_group, plan.tile_m) * parts(columns, plan.tile_n) < few_tiles ? square : wide;
+  const gemm_plan& plan = gemm_plans[pairs];
+  return groups * parts(rows_per_group, plan.tile_m) * parts(columns, plan.tile_n) < few_tiles ? square : pairs;
 }
 
 element_type elements_of(gemm::operand_type type) {
@@ -79,7 +79,7 @@ std::uint32_t choose_gemm_plan(const gemm::weight_problem& problem) {
 }
 
 std::uint32_t choose_gemm_plan(const gemm::pointer_problem&) {
-  return wide;
+  return pairs;
 }
 
 gemm_map_specs gemm_specs(const gemm::row_problem& problem, const gemm_plan& plan) {

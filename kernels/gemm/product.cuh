@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The product kernel: one block on each multiprocessor takes tiles of all groups from a queue. One warp loads tiles of A
-// and B through tensor maps into a ring of stages, two warpgroups multiply, each a half of the tile, and store their
+// The product kernel: one block on each multiprocessor takes tiles of all groups from a queue. One warp loads tiles of
+// A and B through tensor maps into a ring of stages, two warpgroups multiply, each a half of the tile, and store their
 // halves through the group's map of C, which ends where the group ends. The ring runs on from tile to tile and from
 // group to group: while the last sums are rounded and stored, the next tile is on its way.
 //
@@ -33,13 +33,15 @@ inline constexpr std::uint32_t consumers = 2;
 inline constexpr std::uint32_t warpgroup_threads = 128;
 inline constexpr std::uint32_t product_threads = (consumers + 1) * warpgroup_threads;
 inline constexpr std::uint32_t consumer_warps = consumers * warpgroup_threads / 32;
+/// Rows of blocks that are walked together, so that they share what L2 holds of B.
+inline constexpr std::uint32_t band_blocks = 16;
 inline constexpr int producer_registers = 56;
 inline constexpr int consumer_registers = 224;
 
 /// One compiled kernel. Operands are `along` K (their rows are it) or across. Each group has a map of A, and where
 /// `HasOwnB` one of B; else all share one of B, which has the group as its third dim.
 template <gemm::operand_type Type, std::uint32_t TileM, std::uint32_t TileN, std::uint32_t Stages, bool AIsAcross,
-          bool BIsAcross, bool HasOwnB, bool IsPaired = false>
+          bool BIsAcross, bool HasOwnB, bool IsPaired>
 struct product_config {
   static constexpr gemm::operand_type type = Type;
   static constexpr std::uint32_t tile_m = TileM;
@@ -103,11 +105,11 @@ __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std:
   tile_place at;
   if constexpr (Config::is_paired) {
     const bool last_is_low = note.record.m % Config::tile_m - 1 < Config::tile_m / consumers;
-    const tile_pair pair = place_pair(in_group, blocks_m, blocks_n, shape.band, last_is_low);
+    const tile_pair pair = place_pair(in_group, blocks_m, blocks_n, band_blocks, last_is_low);
     at = pair.of_block(device::block_of_cluster());
     note.is_beside = pair.is_beside;
   } else {
-    at = place_tile(in_group, blocks_m, blocks_n, shape.band);
+    at = place_tile(in_group, blocks_m, blocks_n, band_blocks);
     note.is_beside = false;
   }
   note.row = at.block_m * Config::tile_m;

@@ -18,23 +18,17 @@ cudaError_t launch_config(const product_arguments& arguments, const gemm_call& c
                        arguments);
 }
 
-/// The compiled kernel of the plan's tile.
+/// The compiled kernel of the plan.
 template <gemm::operand_type Type, bool AIsAcross, bool BIsAcross, bool HasOwnB>
 cudaError_t launch_product(const product_arguments& arguments, const gemm_call& call) {
   const gemm_plan& plan = call.plan;
-  if (plan.tile_m == 64) {
-    return launch_config<product_config<Type, 64, 256, 4, AIsAcross, BIsAcross, HasOwnB>>(arguments, call);
-  }
-  if (plan.tile_n == 128) {
-    return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnB>>(arguments, call);
-  }
   if (plan.is_paired) {
     return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnB, true>>(arguments, call);
   }
-  if (plan.stages == 3) {
-    return launch_config<product_config<Type, 128, 256, 3, AIsAcross, BIsAcross, HasOwnB>>(arguments, call);
+  if (plan.tile_m == 64) {
+    return launch_config<product_config<Type, 64, 256, 4, AIsAcross, BIsAcross, HasOwnB, false>>(arguments, call);
   }
-  return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnB>>(arguments, call);
+  return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnB, false>>(arguments, call);
 }
 
 /// What a call begins with, for all forms; the form's problem, its epilogue and its gates are the caller's to add.
@@ -55,7 +49,6 @@ inline product_arguments arguments_of(const gemm_call& call, std::uint32_t group
   arguments.b = call.maps.b.map;
   arguments.shape.scratch = cut_scratch(call.scratch, groups);
   arguments.shape.groups = groups;
-  arguments.shape.band = call.plan.band;
   arguments.shape.b_pieces = call.plan.tile_n / call.maps.b.spec.box_dim[columns_axis];
   return arguments;
 }
