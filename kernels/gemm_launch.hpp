@@ -18,19 +18,18 @@
 
 namespace tmap::kernels {
 
-/// How products are cut into tiles. The first three are compiled into kernels; `band` is read when they run.
+/// How products are cut into tiles.
 struct gemm_plan {
   const char* name;
   std::uint32_t tile_m;
   std::uint32_t tile_n;
-  std::uint32_t stages;
-  std::uint32_t band;  ///< blocks of rows that are walked together, so that they share what L2 holds of B
+  bool is_paired;  ///< two blocks of a cluster take two tiles that have rows or columns in common
 };
 
 inline constexpr gemm_plan gemm_plans[] = {
-    {"128x256", 128, 256, 4, 16},          {"128x128", 128, 128, 6, 16},         {"64x256", 64, 256, 4, 16},
-    {"128x256 band 8", 128, 256, 4, 8},    {"128x256 band 1", 128, 256, 4, 1},   {"128x256 band 64", 128, 256, 4, 64},
-    {"128x256 3 stages", 128, 256, 3, 16}, {"128x128 band 64", 128, 128, 6, 64},
+    {"128x256 pairs", 128, 256, true},
+    {"128x128", 128, 128, false},
+    {"64x256", 64, 256, false},
 };
 inline constexpr std::uint32_t gemm_plan_count = sizeof(gemm_plans) / sizeof(gemm_plans[0]);
 

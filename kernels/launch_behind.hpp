@@ -11,6 +11,7 @@ struct launch_size {
   dim3 blocks;
   std::uint32_t threads;
   std::uint32_t shared_bytes{0};  ///< dynamic
+  std::uint32_t cluster_blocks{1};
 };
 
 /// Launches a kernel that may start before the one ahead of it has ended (programmatic dependent launch), and that
@@ -23,16 +24,18 @@ cudaError_t launch_behind(void (*kernel)(Parameters...), const launch_size& size
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(size.shared_bytes));
     if (raised != cudaSuccess) return raised;
   }
-  cudaLaunchAttribute overlap{};
-  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {size.cluster_blocks, 1, 1};
   cudaLaunchConfig_t config{};
   config.gridDim = size.blocks;
   config.blockDim = size.threads;
   config.dynamicSmemBytes = size.shared_bytes;
   config.stream = stream;
-  config.attrs = &overlap;
-  config.numAttrs = 1;
+  config.attrs = attributes;
+  config.numAttrs = size.cluster_blocks > 1 ? 2 : 1;
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 

@@ -9,11 +9,15 @@
 #include <cstddef>
 #include <cstdint>
 
+namespace tmap::device {
+struct queue_counter;
+}
+
 namespace tmap::kernels {
 
-/// One group. Its map of C, and where inputs differ by group those of A and B, cover exactly its elements.
+/// One group. Its maps of A and C, and where it has one of its own that of B, cover exactly its elements.
 struct alignas(16) gemm_group {
-  std::uint64_t first_row;  ///< of A and C in a `row_problem`, of A and B in a `weight_problem`
+  std::uint64_t first_row;  ///< of A and C in a `row_problem`
   std::uint64_t a;
   std::uint64_t b;
   std::uint64_t c;
@@ -31,22 +35,27 @@ struct gemm_scratch {
   tensor_map* b;
   tensor_map* c;
   gemm_group* groups;
-  std::uint64_t* tile_ends;  ///< tiles of groups 0 to i
+  std::uint64_t* tile_ends;      ///< tiles, or pairs of them, of groups 0 to i
+  device::queue_counter* taken;  ///< of them
 };
 
 inline constexpr std::size_t gemm_group_scratch = 3 * sizeof(tensor_map) + sizeof(gemm_group) + sizeof(std::uint64_t);
 
+inline constexpr std::size_t gemm_call_scratch = sizeof(std::uint32_t);
+
 inline gemm_scratch cut_scratch(void* memory, std::uint32_t groups) {
   auto* const maps = static_cast<tensor_map*>(memory);
   auto* const records = reinterpret_cast<gemm_group*>(maps + 3 * std::size_t{groups});
-  return {maps, maps + groups, maps + 2 * std::size_t{groups}, records,
-          reinterpret_cast<std::uint64_t*>(records + groups)};
+  auto* const tile_ends = reinterpret_cast<std::uint64_t*>(records + groups);
+  return {maps,    maps + groups, maps + 2 * std::size_t{groups},
+          records, tile_ends,     reinterpret_cast<device::queue_counter*>(tile_ends + groups)};
 }
 
 /// Tiles of a product.
 struct tile_sizes {
   std::uint32_t m;
   std::uint32_t result_n;  ///< columns of C
+  bool are_paired;
 };
 
 /// What all groups have in common.
@@ -54,7 +63,6 @@ struct gemm_shape {
   gemm_scratch scratch;
   gemm::epilogue with;
   std::uint32_t groups;
-  std::uint32_t band;
   std::uint32_t b_pieces;  ///< loads that make the tile of B
   std::uint32_t values;    ///< the column of B at which values begin; 0: no gates
 };

@@ -12,10 +12,10 @@ namespace tmap::kernels {
 namespace {
 
 // Indices in gemm_plans.
-constexpr std::uint32_t wide = 0;
+constexpr std::uint32_t pairs = 0;
 constexpr std::uint32_t square = 1;
 constexpr std::uint32_t flat = 2;
-// Below this many tiles of the wide shape many multiprocessors of a Hopper GPU would have none.
+// Below this many tiles of pairs many multiprocessors of a Hopper GPU would have none.
 constexpr std::uint64_t few_tiles = 132;
 
 constexpr std::uint32_t group_alignment = 256;
@@ -26,8 +26,8 @@ std::uint64_t parts(std::uint64_t of, std::uint64_t size) {
 
 std::uint32_t choose(std::uint64_t groups, std::uint64_t rows_per_group, std::uint64_t columns) {
   if (rows_per_group <= gemm_plans[flat].tile_m) return flat;
-  const gemm_plan& plan = gemm_plans[wide];
-  return groups * parts(rows_per_group, plan.tile_m) * parts(columns, plan.tile_n) < few_tiles ? square : wide;
+  const gemm_plan& plan = gemm_plans[pairs];
+  return groups * parts(rows_per_group, plan.tile_m) * parts(columns, plan.tile_n) < few_tiles ? square : pairs;
 }
 
 element_type elements_of(gemm::operand_type type) {
@@ -52,6 +52,11 @@ tensor_spec spec_of(element_type type, std::uint32_t columns, std::uint32_t rows
   return spec;
 }
 
+/// Lines of an operand that one load brings. In pairs each block may load half of what a stage holds.
+std::uint32_t load_lines(const gemm_plan& plan, std::uint32_t lines) {
+  return plan.is_paired ? lines / 2 : lines;
+}
+
 /// An operand: a stage holds `lines` of its rows (or columns, if they are across K), `swizzle_bytes` of K.
 tensor_spec operand_spec(gemm::operand_type type, bool is_across, std::uint32_t lines) {
   const std::uint32_t k = swizzle_bytes / gemm::operand_bytes(type);
@@ -61,13 +66,6 @@ tensor_spec operand_spec(gemm::operand_type type, bool is_across, std::uint32_t 
 gemm_map_spec result_spec(gemm::operand_type type) {
   const element_type stored = type == gemm::operand_type::f16 ? element_type::f16 : element_type::bf16;
   return {spec_of(stored, piece_lines, piece_lines), patch_extents(2)};
-}
-
-void lay_out(tensor_spec& spec, const gemm::matrix& matrix, std::uint64_t columns, std::uint64_t rows) {
-  spec.global_address = matrix.address;
-  spec.global_dim[0] = columns;
-  spec.global_dim[1] = rows;
-  spec.global_stride_bytes[0] = matrix.pitch_bytes;
 }
 
 }  // namespace
@@ -81,22 +79,25 @@ std::uint32_t choose_gemm_plan(const gemm::weight_problem& problem) {
 }
 
 std::uint32_t choose_gemm_plan(const gemm::pointer_problem&) {
-  return wide;
+  return pairs;
 }
 
 gemm_map_specs gemm_specs(const gemm::row_problem& problem, const gemm_plan& plan) {
   const bool is_across = problem.layout == gemm::b_layout::k_by_n;
   const bool has_gates = problem.with.kind == gemm::epilogue_kind::swiglu;
-  tensor_spec a = operand_spec(problem.type, false, plan.tile_m);
-  lay_out(a, problem.a, problem.k, problem.rows);
-  tensor_spec b = operand_spec(problem.type, is_across, has_gates ? piece_lines : plan.tile_n);
-  lay_out(b, problem.b, is_across ? problem.n : problem.k, is_across ? problem.k : problem.n);
+  tensor_spec b = operand_spec(problem.type, is_across, has_gates ? piece_lines : load_lines(plan, plan.tile_n));
   b.rank = 3;
+  b.global_address = problem.b.address;
+  b.global_dim[0] = is_across ? problem.n : problem.k;
+  b.global_dim[1] = is_across ? problem.k : problem.n;
   b.global_dim[2] = problem.groups;
+  b.global_stride_bytes[0] = problem.b.pitch_bytes;
   // Of one group the pitch was never checked, and is never used.
   b.global_stride_bytes[1] = problem.groups < 2 ? problem.b.pitch_bytes : problem.b_group_pitch_bytes;
   b.box_dim[2] = 1;
-  return {{a, 0}, {b, 0}, result_spec(problem.type)};
+  return {{operand_spec(problem.type, false, load_lines(plan, plan.tile_m)), patch_extents(2)},
+          {b, 0},
+          result_spec(problem.type)};
 }
 
 gemm_map_specs gemm_specs(const gemm::weight_problem& problem, const gemm_plan&) {
@@ -106,13 +107,13 @@ gemm_map_specs gemm_specs(const gemm::weight_problem& problem, const gemm_plan&)
 
 gemm_map_specs gemm_specs(const gemm::pointer_problem& problem, const gemm_plan& plan) {
   const bool is_across = problem.layout == gemm::b_layout::k_by_n;
-  return {{operand_spec(problem.type, false, plan.tile_m), patch_extents(2)},
-          {operand_spec(problem.type, is_across, plan.tile_n), patch_extents(2)},
+  return {{operand_spec(problem.type, false, load_lines(plan, plan.tile_m)), patch_extents(2)},
+          {operand_spec(problem.type, is_across, load_lines(plan, plan.tile_n)), patch_extents(2)},
           result_spec(problem.type)};
 }
 
 std::size_t gemm_scratch_bytes(std::uint32_t groups) {
-  return groups * gemm_group_scratch;
+  return groups * gemm_group_scratch + gemm_call_scratch;
 }
 
 }  // namespace tmap::kernels

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The product kernel: one block on each multiprocessor takes every gridDim.x-th tile of all groups. One warp loads
-// tiles of A and B through tensor maps into a ring of stages, two warpgroups multiply, each a half of the tile, and
-// store their halves through the group's map of C, which ends where the group ends. The ring runs on from tile to tile
-// and from group to group: while the last sums are rounded and stored, the next tile is on its way.
+// The product kernel: one block on each multiprocessor takes tiles of all groups from a queue. One warp loads tiles of
+// A and B through tensor maps into a ring of stages, two warpgroups multiply, each a half of the tile, and store their
+// halves through the group's map of C, which ends where the group ends. The ring runs on from tile to tile and from
+// group to group: while the last sums are rounded and stored, the next tile is on its way.
+//
+// In pairs the blocks are two to a cluster and take tiles beside or above each other: what both need of A or B each
+// loads half of, into both. Their rings go on in step: a stage is empty when the consumers of both blocks have left it.
 
 #include <tmap/device/acquire.cuh>
+#include <tmap/device/cluster_queue.cuh>
 #include <tmap/device/ptx_wgmma.cuh>
+#include <tmap/device/remote_store.cuh>
 #include <tmap/device/tensor_search.cuh>
 #include <tmap/device/tile_copy.cuh>
+#include <tmap/device/work_queue.cuh>
 
 #include <cuda/ptx>
 
@@ -17,7 +23,9 @@
 
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/gemm_group.hpp"
+#include "kernels/gemm/tile_loads.cuh"
 #include "kernels/gemm/tile_math.hpp"
+#include "kernels/gemm/tile_ring.cuh"
 
 namespace tmap::kernels {
 
@@ -25,13 +33,15 @@ inline constexpr std::uint32_t consumers = 2;
 inline constexpr std::uint32_t warpgroup_threads = 128;
 inline constexpr std::uint32_t product_threads = (consumers + 1) * warpgroup_threads;
 inline constexpr std::uint32_t consumer_warps = consumers * warpgroup_threads / 32;
-inline constexpr int producer_registers = 40;
-inline constexpr int consumer_registers = 232;
+/// Rows of blocks that are walked together, so that they share what L2 holds of B.
+inline constexpr std::uint32_t band_blocks = 16;
+inline constexpr int producer_registers = 56;
+inline constexpr int consumer_registers = 224;
 
-/// One compiled kernel. Operands are `along` K (their rows are it) or across. With own inputs each group has maps of A
-/// and B; else all share one of each, and B has the group as its third dim.
+/// One compiled kernel. Operands are `along` K (their rows are it) or across. Each group has a map of A, and where
+/// `HasOwnB` one of B; else all share one of B, which has the group as its third dim.
 template <gemm::operand_type Type, std::uint32_t TileM, std::uint32_t TileN, std::uint32_t Stages, bool AIsAcross,
-          bool BIsAcross, bool HasOwnInputs>
+          bool BIsAcross, bool HasOwnB, bool IsPaired>
 struct product_config {
   static constexpr gemm::operand_type type = Type;
   static constexpr std::uint32_t tile_m = TileM;
@@ -39,7 +49,9 @@ struct product_config {
   static constexpr std::uint32_t stages = Stages;
   static constexpr bool a_is_across = AIsAcross;
   static constexpr bool b_is_across = BIsAcross;
-  static constexpr bool has_own_inputs = HasOwnInputs;
+  static constexpr bool has_own_b = HasOwnB;
+  static constexpr bool is_paired = IsPaired;
+  static constexpr std::uint32_t cluster_blocks = IsPaired ? 2 : 1;
   /// Consumers halve the rows, or of tiles of 64 the columns.
   static constexpr bool halves_rows = TileM == consumers * piece_lines;
   static constexpr std::uint32_t share_n = halves_rows ? TileN : TileN / consumers;
@@ -47,181 +59,94 @@ struct product_config {
   static constexpr std::uint32_t tile_k = swizzle_bytes / gemm::operand_bytes(Type);
   static constexpr std::uint32_t a_bytes = TileM * swizzle_bytes;
   static constexpr std::uint32_t b_bytes = TileN * swizzle_bytes;
+  /// Rows of A of one load: in pairs each block may load half of them.
+  static constexpr std::uint32_t a_piece = AIsAcross || IsPaired ? piece_lines : TileM;
   static constexpr std::uint32_t stage_bytes = a_bytes + b_bytes;
   static constexpr std::uint32_t shared_bytes =
       Stages * stage_bytes + consumers * staged_results * piece_bytes + alignment_of_swizzle;
   static_assert(TileM == piece_lines || halves_rows);
   static_assert(share_n == 128 || share_n == 256);
+  static_assert(!IsPaired || halves_rows);
 };
 
 struct product_arguments {
-  tensor_map a;  ///< unless each group has its own
-  tensor_map b;
+  tensor_map b;  ///< of all groups, unless each has its own
   gemm_shape shape;
 };
 
-/// One tile, as the loading warp tells it to the consumers. It is two tiles ahead at most, so that neither searching
-/// nor reading the group's record holds up a product.
-struct tile_note {
-  gemm_group record;
-  std::uint32_t group;
-  std::uint32_t row;      ///< of C, in the group
-  std::uint32_t column;   ///< of C
-  std::uint32_t columns;  ///< that C has; 0: there is no tile left
-  std::uint32_t k_blocks;
-};
-inline constexpr std::uint32_t noted_tiles = 2;
-
-/// The tiles of this block, one after the other; one warp, all lanes the same.
+/// The numbers of the tiles, or pairs of them, that this block takes. Those that run at the same time follow each
+/// other, whatever each of them costs, and find in L2 what they have in common.
 template <class Config>
-class tile_sequence {
- public:
-  __device__ explicit tile_sequence(const gemm_shape& shape)
-      : shape_(shape), total_(shape.scratch.tile_ends[shape.groups - 1]), tile_(blockIdx.x) {}
-
-  __device__ bool has_tile() const { return tile_ < total_; }
-
-  /// Reads the tile that the sequence is at.
-  __device__ tile_note read() {
-    const std::uint64_t* const ends = shape_.scratch.tile_ends;
-    group_ = static_cast<std::uint32_t>(device::find_tensor_near_warp(ends, tile_, group_, shape_.groups - 1));
-    tile_note note;
-    note.record = shape_.scratch.groups[group_];
-    note.group = group_;
-    note.columns = shape_.values != 0 ? shape_.values : note.record.n;
-    note.k_blocks = (note.record.k + Config::tile_k - 1) / Config::tile_k;
-    const std::uint32_t result_n = shape_.values != 0 ? Config::tile_n / 2 : Config::tile_n;
-    const std::uint64_t first = group_ == 0 ? 0 : ends[group_ - 1];
-    const std::uint32_t blocks_m = (note.record.m + Config::tile_m - 1) / Config::tile_m;
-    const std::uint32_t blocks_n = (note.columns + result_n - 1) / result_n;
-    const tile_place at = place_tile(tile_ - first, blocks_m, blocks_n, shape_.band);
-    note.row = at.block_m * Config::tile_m;
-    note.column = at.block_n * result_n;
-    return note;
-  }
-  __device__ void advance() { tile_ += gridDim.x; }
-
- private:
-  const gemm_shape& shape_;
-  std::uint64_t total_;
-  std::uint64_t tile_;
-  std::uint32_t group_{};
-};
-
-/// Where a role is in the ring.
-template <std::uint32_t Stages>
-struct ring_position {
-  std::uint32_t stage{};
-  std::uint32_t parity{};
-  __device__ void advance() {
-    if (++stage != Stages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
-template <std::uint32_t Stages>
-struct ring_barriers {
-  device::tile_barrier full[Stages];
-  device::tile_barrier empty[Stages];
-};
-
-struct tile_notes {
-  tile_note notes[noted_tiles];
-  ring_barriers<noted_tiles> barriers;
-};
-
-/// A debug build ends the kernel where a phase does not come: a hang would say nothing.
-__device__ inline void wait_for(device::tile_barrier& barrier, std::uint32_t parity) {
-#ifdef NDEBUG
-  barrier.wait(parity);
-#else
-  constexpr std::uint32_t most_tries = 10'000'000;
-  for (std::uint32_t tries = 0; !cuda::ptx::mbarrier_try_wait_parity(barrier.word(), parity); ++tries) {
-    if (tries == most_tries) __trap();
-  }
-#endif
-}
-
-/// By one thread.
-__device__ inline void tell(tile_notes& notes, ring_position<noted_tiles>& at, const tile_note& note) {
-  wait_for(notes.barriers.empty[at.stage], at.parity ^ 1);
-  notes.notes[at.stage] = note;
-  notes.barriers.full[at.stage].arrive();
-  at.advance();
-}
-
-template <class Config>
-__device__ void load_a(unsigned char* to, device::acquired_map map, std::uint32_t row, std::uint32_t k,
-                       device::tile_barrier& full) {
-  const auto at_row = static_cast<std::int32_t>(row);
-  const auto at_k = static_cast<std::int32_t>(k);
-  if constexpr (Config::a_is_across) {
-#pragma unroll
-    for (std::uint32_t at = 0; at < Config::tile_m; at += piece_lines) {
-      device::load_tile(to + at * swizzle_bytes, map, {at_row + static_cast<std::int32_t>(at), at_k}, full);
-    }
+__device__ auto tile_queue(const gemm_shape& shape, device::cluster_mailbox& mailbox) {
+  // Below 2^31, as memory holds C.
+  const auto tiles = static_cast<std::uint32_t>(shape.scratch.tile_ends[shape.groups - 1]);
+  if constexpr (Config::is_paired) {
+    return device::cluster_queue(mailbox, shape.scratch.taken, tiles, 0);
   } else {
-    device::load_tile(to, map, {at_k, at_row}, full);
+    return device::work_queue(shape.scratch.taken, tiles, blockIdx.x, gridDim.x);
   }
 }
 
+/// Reads tile `tile`, which is of `group` or of one behind it. One warp, all lanes the same. Of a pair it is this
+/// block's.
 template <class Config>
-__device__ void load_b(unsigned char* to, device::acquired_map map, std::uint32_t column, std::uint32_t k,
-                       std::uint32_t group, device::tile_barrier& full) {
-  const auto inner = static_cast<std::int32_t>(Config::b_is_across ? column : k);
-  const auto outer = static_cast<std::int32_t>(Config::b_is_across ? k : column);
-  if constexpr (Config::has_own_inputs) {
-    device::load_tile(to, map, {inner, outer}, full);
+__device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std::uint32_t& group) {
+  const std::uint64_t* const ends = shape.scratch.tile_ends;
+  group = static_cast<std::uint32_t>(device::find_tensor_near_warp(ends, tile, group, shape.groups - 1));
+  tile_note note;
+  note.record = shape.scratch.groups[group];
+  note.group = group;
+  note.columns = shape.values != 0 ? shape.values : note.record.n;
+  note.k_blocks = (note.record.k + Config::tile_k - 1) / Config::tile_k;
+  const std::uint32_t result_n = shape.values != 0 ? Config::tile_n / 2 : Config::tile_n;
+  const std::uint64_t in_group = tile - (group == 0 ? 0 : ends[group - 1]);
+  const std::uint32_t blocks_m = (note.record.m + Config::tile_m - 1) / Config::tile_m;
+  const std::uint32_t blocks_n = (note.columns + result_n - 1) / result_n;
+  tile_place at;
+  if constexpr (Config::is_paired) {
+    const bool last_is_low = note.record.m % Config::tile_m - 1 < Config::tile_m / consumers;
+    const tile_pair pair = place_pair(in_group, blocks_m, blocks_n, band_blocks, last_is_low);
+    at = pair.of_block(device::block_of_cluster());
+    note.is_beside = pair.is_beside;
   } else {
-    device::load_tile(to, map, {inner, outer, static_cast<std::int32_t>(group)}, full);
+    at = place_tile(in_group, blocks_m, blocks_n, band_blocks);
+    note.is_beside = false;
   }
-}
-
-/// The loads of one tile's operands, by one thread.
-template <class Config>
-__device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape, device::acquired_map a,
-                                 device::acquired_map b, ring_barriers<Config::stages>& barriers, unsigned char* ring,
-                                 ring_position<Config::stages>& at) {
-  const b_columns columns{Config::share_n, shape.values};
-  const std::uint32_t piece_columns = Config::tile_n / shape.b_pieces;
-  const auto first_row = Config::has_own_inputs ? 0 : static_cast<std::uint32_t>(note.record.first_row);
-  for (std::uint32_t block = 0; block < note.k_blocks; ++block, at.advance()) {
-    const std::uint32_t k = block * Config::tile_k;
-    unsigned char* const stage = ring + at.stage * Config::stage_bytes;
-    device::tile_barrier& full = barriers.full[at.stage];
-    wait_for(barriers.empty[at.stage], at.parity ^ 1);
-    full.arrive_expect(Config::stage_bytes);
-    load_a<Config>(stage, a, first_row + note.row, k, full);
-    for (std::uint32_t column = 0; column < Config::tile_n; column += piece_columns) {
-      load_b<Config>(stage + Config::a_bytes + column * swizzle_bytes, b, columns.source(note.column, column), k,
-                     note.group, full);
-    }
-  }
+  note.row = at.block_m * Config::tile_m;
+  note.column = at.block_n * result_n;
+  return note;
 }
 
 /// By one warp, of which one lane waits and loads. It runs a ring ahead of the products, so that the acquire of another
 /// group's maps costs them nothing.
 template <class Config>
-__device__ void load_tiles(const product_arguments& arguments, tile_notes& notes,
+__device__ void load_tiles(const product_arguments& arguments, device::cluster_mailbox& mailbox, tile_notes& notes,
                            ring_barriers<Config::stages>& barriers, unsigned char* ring) {
   const gemm_shape& shape = arguments.shape;
-  device::acquired_map a = device::parameter_map(arguments.a);
   device::acquired_map b = device::parameter_map(arguments.b);
+  device::acquired_map a = b;
   std::uint32_t acquired = ~0u;
   ring_position<Config::stages> at;
   ring_position<noted_tiles> note_at;
   const bool loads = threadIdx.x % 32 == 0;
-  for (tile_sequence<Config> tiles(shape); tiles.has_tile(); tiles.advance()) {
-    const tile_note note = tiles.read();
+  std::uint32_t group = 0;
+  auto queue = tile_queue<Config>(shape, mailbox);
+  for (std::uint32_t tile = queue.take_warp(); tile != device::no_item; tile = queue.take_warp()) {
+    const tile_note note = read_tile<Config>(shape, tile, group);
     if (loads) {
       tell(notes, note_at, note);
-      if (Config::has_own_inputs && acquired != note.group && note.k_blocks != 0) {
+      if (acquired != note.group && note.k_blocks != 0) {
         acquired = note.group;
         a = device::acquire(shape.scratch.a + acquired);
-        b = device::acquire(shape.scratch.b + acquired);
+        if constexpr (Config::has_own_b) b = device::acquire(shape.scratch.b + acquired);
       }
-      load_tile_stages<Config>(note, shape, a, b, barriers, ring, at);
+      if constexpr (!Config::is_paired) {
+        load_tile_stages<Config, common_operand::none>(note, shape, a, b, barriers, ring, at);
+      } else if (note.is_beside) {
+        load_tile_stages<Config, common_operand::a>(note, shape, a, b, barriers, ring, at);
+      } else {
+        load_tile_stages<Config, common_operand::b>(note, shape, a, b, barriers, ring, at);
+      }
     }
     __syncwarp();
   }
@@ -246,6 +171,21 @@ __device__ void keep_sums(float (&sums)[Count]) {
   for (std::uint32_t i = 0; i < Count; ++i) device::ptx::keep_sum(sums[i]);
 }
 
+/// By whole warps: this warp has left the stage, in pairs for both of those who load.
+template <class Config>
+__device__ void leave_stage(device::tile_barrier& empty) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  if (lane >= Config::cluster_blocks) return;
+  if constexpr (Config::is_paired) {
+    // Relaxed: the warp has read the stage to its end, and wrote nothing that the other block reads.
+    namespace ptx = cuda::ptx;
+    const device::remote_barrier of_block(lane, empty);
+    ptx::mbarrier_arrive(ptx::sem_relaxed, ptx::scope_cluster, ptx::space_cluster, of_block.word());
+  } else {
+    empty.arrive();
+  }
+}
+
 /// The sums of one tile. A stage is free again once the step behind it has been given to the tensor cores.
 template <class Config>
 __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_blocks,
@@ -256,7 +196,6 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_block
   const std::uint32_t a_begin = ring + (Config::halves_rows ? consumer * piece_bytes : 0);
   const std::uint32_t b_begin =
       ring + Config::a_bytes + (Config::halves_rows ? 0 : consumer * Config::share_n * swizzle_bytes);
-  const bool frees = threadIdx.x % 32 == 0;
   std::uint32_t used = 0;
   keep_sums(sums);
   for (std::uint32_t block = 0; block < k_blocks; ++block) {
@@ -272,23 +211,23 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_block
     }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
-    if (frees && block != 0) barriers.empty[used].arrive();
+    if (block != 0) leave_stage<Config>(barriers.empty[used]);
     used = at.stage;
     at.advance();
   }
   ptx::wgmma_wait_group<0>();
   keep_sums(sums);
-  if (frees && k_blocks != 0) barriers.empty[used].arrive();
+  if (k_blocks != 0) leave_stage<Config>(barriers.empty[used]);
 }
 
-/// A consumer whose half of the tile lies behind the group's last row lets the stages pass.
+/// A consumer whose half of the tile lies outside the group's product lets the stages pass.
 template <class Config>
 __device__ void pass_tile(std::uint32_t k_blocks, ring_barriers<Config::stages>& barriers,
                           ring_position<Config::stages>& at) {
   for (std::uint32_t block = 0; block < k_blocks; ++block, at.advance()) {
     wait_for(barriers.full[at.stage], at.parity);
     __syncwarp();
-    if (threadIdx.x % 32 == 0) barriers.empty[at.stage].arrive();
+    leave_stage<Config>(barriers.empty[at.stage]);
   }
 }
 
@@ -299,7 +238,8 @@ __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape, r
   const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
   const b_columns columns{Config::share_n, shape.values};
   const std::uint32_t row = note.row + (Config::halves_rows ? consumer * piece_lines : 0);
-  if (row >= note.record.m) {
+  const bool has_columns = !Config::is_paired || note.column < note.columns;
+  if (row >= note.record.m || !has_columns) {
     pass_tile<Config>(note.k_blocks, barriers, at);
     return;
   }
@@ -317,7 +257,7 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
   const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
   unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
-  result_store store(arguments.a, staging + consumer * staged_results * piece_bytes, consumer);
+  result_store store(arguments.b, staging + consumer * staged_results * piece_bytes, consumer);
   ring_position<Config::stages> at;
   for (ring_position<noted_tiles> note_at;; note_at.advance()) {
     wait_for(notes.barriers.full[note_at.stage], note_at.parity);
@@ -331,10 +271,20 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
 }
 
 template <std::uint32_t Stages>
-__device__ void init_ring(ring_barriers<Stages>& barriers) {
+__device__ void init_ring(ring_barriers<Stages>& barriers, std::uint32_t releases) {
   for (std::uint32_t i = 0; i < Stages; ++i) {
     barriers.full[i].init(1);
-    barriers.empty[i].init(consumer_warps);
+    barriers.empty[i].init(releases);
+  }
+}
+
+/// Of the blocks whose rings go on in step.
+template <class Config>
+__device__ void sync_blocks() {
+  if constexpr (Config::is_paired) {
+    device::sync_cluster();
+  } else {
+    __syncthreads();
   }
 }
 
@@ -344,23 +294,27 @@ __global__ void __launch_bounds__(product_threads, 1)
   extern __shared__ unsigned char memory[];
   __shared__ ring_barriers<Config::stages> barriers;
   __shared__ tile_notes notes;
+  __shared__ device::cluster_mailbox mailbox;
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
   unsigned char* const ring = memory + (alignment_of_swizzle - address % alignment_of_swizzle) % alignment_of_swizzle;
   if (threadIdx.x == 0) {
-    init_ring(barriers);
-    init_ring(notes.barriers);
+    init_ring(barriers, consumer_warps * Config::cluster_blocks);
+    init_ring(notes.barriers, consumer_warps);
+    if (Config::is_paired) mailbox.init(1);
     device::fence_barrier_init();
   }
-  __syncthreads();
+  sync_blocks<Config>();
   // Nothing above reads or writes memory that another kernel writes.
   cudaGridDependencySynchronize();
   if (threadIdx.x >= consumers * warpgroup_threads) {
     device::ptx::setmaxnreg_dec<producer_registers>();
-    if (threadIdx.x < consumers * warpgroup_threads + 32) load_tiles<Config>(arguments, notes, barriers, ring);
+    if (threadIdx.x < consumers * warpgroup_threads + 32) load_tiles<Config>(arguments, mailbox, notes, barriers, ring);
   } else {
     device::ptx::setmaxnreg_inc<consumer_registers>();
     multiply_tiles<Config>(arguments, notes, barriers, ring);
   }
+  // A block's barriers stay until the other has left its last stage.
+  if constexpr (Config::is_paired) device::sync_cluster();
 }
 
 }  // namespace tmap::kernels

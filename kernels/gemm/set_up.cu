@@ -5,8 +5,11 @@
 
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/map_guard.cuh>
+#include <tmap/device/work_queue.cuh>
 
 #include <cstdint>
+
+#include "kernels/gemm/tile_math.hpp"
 
 namespace tmap::kernels {
 namespace {
@@ -109,12 +112,15 @@ __device__ judged_group row_group(const gemm::row_problem& problem, const row_ra
   judged.has_work = bits == 0;
   if (!judged.has_work) return judged;
   const auto begin = static_cast<std::uint64_t>(range.begin);
-  judged.group.first_row = begin;
-  judged.group.c = problem.c.address + begin * problem.c.pitch_bytes;
-  judged.group.c_pitch = problem.c.pitch_bytes;
-  judged.group.m = static_cast<std::uint32_t>(range.end - range.begin);
-  judged.group.n = static_cast<std::uint32_t>(problem.n);
-  judged.group.k = static_cast<std::uint32_t>(problem.k);
+  gemm_group& group = judged.group;
+  group.first_row = begin;
+  group.a = problem.a.address + begin * problem.a.pitch_bytes;
+  group.c = problem.c.address + begin * problem.c.pitch_bytes;
+  group.a_pitch = problem.a.pitch_bytes;
+  group.c_pitch = problem.c.pitch_bytes;
+  group.m = static_cast<std::uint32_t>(range.end - range.begin);
+  group.n = static_cast<std::uint32_t>(problem.n);
+  group.k = static_cast<std::uint32_t>(problem.k);
   return judged;
 }
 
@@ -126,7 +132,6 @@ __device__ judged_group weight_group(const gemm::weight_problem& problem, const 
   if (!judged.has_work) return judged;
   const std::uint64_t begin = bits == 0 ? static_cast<std::uint64_t>(range.begin) : 0;
   gemm_group& group = judged.group;
-  group.first_row = begin;
   group.a = problem.a.address + begin * problem.a.pitch_bytes;
   group.b = problem.b.address + begin * problem.b.pitch_bytes;
   group.c = problem.c.address + g * problem.c_group_pitch_bytes;
@@ -214,7 +219,7 @@ __device__ std::int64_t tiles_of(const set_up_request& request, const judged_gro
   const std::uint64_t rows = (std::uint64_t{judged.group.m} + request.tile.m - 1) / request.tile.m;
   const std::uint64_t columns =
       (std::uint64_t{result_columns(request, judged.group)} + request.tile.result_n - 1) / request.tile.result_n;
-  return static_cast<std::int64_t>(rows * columns);
+  return static_cast<std::int64_t>(request.tile.are_paired ? count_pairs(rows, columns) : rows * columns);
 }
 
 __device__ map_patch patch_of(std::uint64_t address, std::uint64_t columns, std::uint64_t rows, std::uint64_t pitch) {
@@ -238,14 +243,14 @@ __device__ void encode_maps(const set_up_request& request, const gemm_maps& maps
     return patch_of(group.c, result_columns(request, group), group.m, group.c_pitch);
   };
   device::encode_warp(maps.c, c, request.scratch.c, first, count, stage, guard, map_shape{});
-  if (request.kind == form::rows) return;
-  const bool is_along = request.kind == form::pointers;
+  const bool a_is_across = request.kind == form::weights;
   const auto a = [&](std::uint64_t) {
-    return is_along ? patch_of(group.a, group.k, group.m, group.a_pitch)
-                    : patch_of(group.a, group.m, group.k, group.a_pitch);
+    return a_is_across ? patch_of(group.a, group.m, group.k, group.a_pitch)
+                       : patch_of(group.a, group.k, group.m, group.a_pitch);
   };
   device::encode_warp(maps.a, a, request.scratch.a, first, count, stage, guard, map_shape{});
-  const bool b_is_along = is_along && request.pointers.layout == gemm::b_layout::n_by_k;
+  if (request.kind == form::rows) return;
+  const bool b_is_along = request.kind == form::pointers && request.pointers.layout == gemm::b_layout::n_by_k;
   const auto b = [&](std::uint64_t) {
     return b_is_along ? patch_of(group.b, group.k, group.n, group.b_pitch)
                       : patch_of(group.b, group.n, group.k, group.b_pitch);
@@ -271,6 +276,7 @@ __global__ void __launch_bounds__(set_up_threads)
   cudaTriggerProgrammaticLaunchCompletion();
   if (threadIdx.x == 0) shared.header = batch_header{};
   cudaGridDependencySynchronize();
+  if (threadIdx.x == 0) request.scratch.taken->taken = 0;
   __syncthreads();
   carried sums;
   for (std::uint32_t first = 0; first < request.groups; first += set_up_threads) {

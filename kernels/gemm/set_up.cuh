@@ -24,8 +24,8 @@ struct set_up_request {
   batch_header* header;
 };
 
-/// Judges the groups, writes their records, the running sum of their tiles, and their maps: of C, and unless the form
-/// is `rows` of A and B.
+/// Judges the groups, writes their records, the running sum of their tiles, and their maps: of A and C, and unless the
+/// form is `rows` of B.
 cudaError_t launch_set_up(const set_up_request& request, const gemm_maps& maps, cudaStream_t stream);
 
 }  // namespace tmap::kernels

@@ -23,15 +23,60 @@ struct tile_place {
   std::uint32_t block_n;
 };
 
-/// The i-th tile of a product: bands of `band` blocks of rows, in each one column of blocks after the other. Tiles that
-/// run at the same time then share rows of A and columns of B.
+/// Rows of blocks that are walked together, about `band`: of equal height, so that none is left with one block, for
+/// which all of B would be read once more.
+TMAP_HOST_DEVICE constexpr std::uint32_t band_height(std::uint32_t blocks_m, std::uint32_t band) {
+  const std::uint32_t bands = (blocks_m + band - 1) / band;
+  return (blocks_m + bands - 1) / bands;
+}
+
+/// The i-th tile of a product: bands of blocks of rows, in each one column of blocks after the other. Tiles that run at
+/// the same time then share rows of A and columns of B.
 TMAP_HOST_DEVICE constexpr tile_place place_tile(std::uint64_t i, std::uint32_t blocks_m, std::uint32_t blocks_n,
                                                  std::uint32_t band) {
-  const std::uint64_t band_tiles = std::uint64_t{band} * blocks_n;
-  const auto first = static_cast<std::uint32_t>(i / band_tiles) * band;
-  const std::uint32_t height = blocks_m - first < band ? blocks_m - first : band;
+  const std::uint32_t most = band_height(blocks_m, band);
+  const std::uint64_t band_tiles = std::uint64_t{most} * blocks_n;
+  const auto first = static_cast<std::uint32_t>(i / band_tiles) * most;
+  const std::uint32_t height = blocks_m - first < most ? blocks_m - first : most;
   const auto within = static_cast<std::uint32_t>(i % band_tiles);
   return {first + within % height, within / height};
+}
+
+/// Two tiles that two blocks of a cluster take at the same time: one above the other, which have the columns of B in
+/// common, or beside each other, which have the rows of A in common. The second may lie outside the product.
+struct tile_pair {
+  tile_place first;
+  bool is_beside;
+  TMAP_HOST_DEVICE constexpr tile_place of_block(std::uint32_t block) const {
+    return {first.block_m + (is_beside ? 0 : block), first.block_n + (is_beside ? block : 0)};
+  }
+};
+
+/// Pairs above each other have more in common; what is left of an odd number of blocks of rows are pairs beside each
+/// other. Only both numbers odd leave a tile alone.
+TMAP_HOST_DEVICE constexpr std::uint64_t count_pairs(std::uint64_t blocks_m, std::uint64_t blocks_n) {
+  return blocks_n / 2 * blocks_m + blocks_n % 2 * ((blocks_m + 1) / 2);
+}
+
+/// The i-th pair of a product: bands of an even number of blocks of rows, in each two columns of blocks after two.
+/// `last_is_low`: the last block of rows has half the work of others, which beside its equal costs nobody a wait.
+TMAP_HOST_DEVICE constexpr tile_pair place_pair(std::uint64_t i, std::uint32_t blocks_m, std::uint32_t blocks_n,
+                                                std::uint32_t band, bool last_is_low) {
+  const std::uint32_t most = (band_height(blocks_m, band) + 1) / 2 * 2;
+  const std::uint64_t band_pairs = std::uint64_t{most / 2} * blocks_n;
+  const auto top = static_cast<std::uint32_t>(i / band_pairs) * most;
+  const std::uint32_t height = blocks_m - top < most ? blocks_m - top : most;
+  const auto within = static_cast<std::uint32_t>(i % band_pairs);
+  const std::uint32_t column = within / height * 2;
+  if (column + 1 >= blocks_n) {
+    const std::uint32_t left = within - blocks_n / 2 * height;
+    return {{top + left * 2, blocks_n - 1}, false};
+  }
+  const bool has_low = last_is_low && top + height == blocks_m;
+  const std::uint32_t stacks = (height - has_low) / 2;
+  const std::uint32_t at = within % height;
+  if (at < 2 * stacks) return {{top + at % stacks * 2, column + at / stacks}, false};
+  return {{top + at, column}, true};
 }
 
 /// Columns of B behind each 64 of a tile. With gates each consumer's share holds as many columns of gates as of values,

@@ -32,6 +32,16 @@ TEST_P(GroupedPointers, SizesAroundTiles) {
   device.expect_all();
 }
 
+TEST_P(GroupedPointers, EveryPlan) {
+  pointer_settings with = settings();
+  with.sizes = {{1, 8, 8}, {400, 520, 0}, {300, 1000, 200}, {129, 264, 72}, {520, 776, 328}, {448, 512, 64}};
+  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+    pointers_on_device device(with);
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    device.expect_all();
+  }
+}
+
 TEST_P(GroupedPointers, EmptyOnes) {
   pointer_settings with = settings();
   with.sizes = {{0, 64, 64}, {40, 64, 64}, {40, 0, 64}, {40, 64, 0}, {5, 8, 8}};

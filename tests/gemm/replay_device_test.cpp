@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gemm/on_device.hpp"
@@ -29,10 +30,10 @@ row_settings eight_groups(offset_format format, std::uint32_t bytes) {
 
 class graph_of {
  public:
-  explicit graph_of(const rows_on_device& device) {
+  graph_of(const rows_on_device& device, std::uint32_t plan) {
     EXPECT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
     EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-    const result<void> enqueued = device.enqueue(stream_);
+    const result<void> enqueued = device.enqueue(stream_, plan);
     EXPECT_TRUE(enqueued.has_value());
     EXPECT_EQ(cudaStreamEndCapture(stream_, &graph_), cudaSuccess);
     EXPECT_EQ(cudaGraphInstantiate(&executable_, graph_, 0), cudaSuccess);
@@ -69,13 +70,14 @@ std::vector<std::int64_t> random_sizes(std::mt19937_64& random, std::int64_t row
   return sizes;
 }
 
-class GroupedReplay : public gemm_test, public ::testing::WithParamInterface<offset_format> {};
+class GroupedReplay : public gemm_test,
+                      public ::testing::WithParamInterface<std::tuple<offset_format, std::uint32_t>> {};
 
 TEST_P(GroupedReplay, AHundredTimesWithOtherGroups) {
-  const row_settings with = eight_groups(GetParam(), 4);
+  const row_settings with = eight_groups(std::get<0>(GetParam()), 4);
   row_case made(with);
   const rows_on_device device(made);
-  const graph_of graph(device);
+  const graph_of graph(device, std::get<1>(GetParam()));
   std::mt19937_64 random(3);
   for (int i = 0; i < 100; ++i) {
     made.set_offsets(offsets_of(random_sizes(random, 400, with.sizes.size()), with.format));
@@ -87,10 +89,10 @@ TEST_P(GroupedReplay, AHundredTimesWithOtherGroups) {
 }
 
 TEST_P(GroupedReplay, HostileOffsetsTouchNothing) {
-  const row_settings with = eight_groups(GetParam(), 8);
+  const row_settings with = eight_groups(std::get<0>(GetParam()), 8);
   row_case made(with);
   const rows_on_device device(made);
-  const graph_of graph(device);
+  const graph_of graph(device, std::get<1>(GetParam()));
   std::mt19937_64 random(5);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < 100; ++i) {
@@ -106,8 +108,10 @@ TEST_P(GroupedReplay, HostileOffsetsTouchNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, GroupedReplay,
-                         ::testing::Values(offset_format::ends, offset_format::prefix, offset_format::sizes));
+INSTANTIATE_TEST_SUITE_P(FormatsAndPlans, GroupedReplay,
+                         ::testing::Combine(::testing::Values(offset_format::ends, offset_format::prefix,
+                                                              offset_format::sizes),
+                                            ::testing::Range(0u, plan_count())));
 
 class GroupedStreams : public gemm_test {};
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with groups of rows, on the GPU: every form against sums in double, every byte of the output.
+#include <tmap/decode.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "gemm/on_device.hpp"
+#include "kernels/gemm/gemm_group.hpp"
 
 namespace tmap::gemm::testing {
 namespace {
@@ -110,21 +113,51 @@ TEST_F(GroupedRows, EveryFormatOfOffsets) {
 }
 
 /// A plan is legal for every problem; how fast is another matter.
-TEST_F(GroupedRows, EveryPlan) {
+void run_every_plan(const row_settings& with) {
+  const row_case made(with);
+  const rows_on_device device(made);
   for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
-    for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
+    device.reset_output();
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
+  }
+}
+
+// Rows of one to ten blocks, odd and even, the last one low and not; columns of three and of four blocks.
+const std::vector<std::int64_t> plan_sizes{0, 1, 65, 0, 128, 129, 1000, 300, 320, 450, 257, 1153};
+
+TEST_F(GroupedRows, EveryPlan) {
+  for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
+    for (const std::uint64_t n : {520, 1000}) {
       row_settings with;
       with.kind = input_kind::integers;
       with.layout = layout;
-      with.sizes = edge_sizes;
-      with.n = 520;
+      with.sizes = plan_sizes;
+      with.n = n;
       with.k = 328;
-      const row_case made(with);
-      const rows_on_device device(made);
-      TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
-      device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
+      run_every_plan(with);
     }
   }
+}
+
+TEST_F(GroupedRows, EveryPlanWithGates) {
+  for (const std::uint64_t n : {544, 960}) {
+    row_settings with;
+    with.sizes = plan_sizes;
+    with.epilogue = epilogue_kind::swiglu;
+    with.n = n;
+    run_every_plan(with);
+  }
+}
+
+TEST_F(GroupedRows, EveryPlanInEightBits) {
+  row_settings with;
+  with.type = operand_type::f8_e4m3;
+  with.sizes = plan_sizes;
+  with.row_scales = with.column_scales = true;
+  with.n = 784;
+  with.k = 400;
+  run_every_plan(with);
 }
 
 TEST_F(GroupedRows, EveryNumberOfRowsFrom1To300) {
@@ -146,6 +179,7 @@ TEST_F(GroupedRows, EmptyGroupsAnywhere) {
   }
 }
 
+// Many more tiles than blocks, in every plan.
 TEST_F(GroupedRows, AThousandGroups) {
   std::mt19937_64 random(7);
   row_settings with;
@@ -153,7 +187,7 @@ TEST_F(GroupedRows, AThousandGroups) {
   with.n = 64;
   with.k = 32;
   for (int g = 0; g < 1024; ++g) with.sizes.push_back(static_cast<std::int64_t>(random() % 90));
-  run(with);
+  run_every_plan(with);
 }
 
 TEST_F(GroupedRows, ALongK) {
@@ -161,6 +195,29 @@ TEST_F(GroupedRows, ALongK) {
   with.sizes = {130, 5};
   with.k = 7168;
   run(with);
+}
+
+/// C looks the same whether the rest of a group's last tile reads as zeros or as the next group's rows.
+TEST_F(GroupedRows, MapsOfAEndWhereTheirGroupsEnd) {
+  row_settings with;
+  with.sizes = {130, 0, 5, 64};
+  const row_case made(with);
+  const rows_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, text_of(with));
+  const kernels::gemm_scratch scratch = kernels::cut_scratch(device.memory().scratch().memory, with.groups());
+  std::vector<tensor_map> maps(with.groups());
+  ASSERT_EQ(cudaMemcpy(maps.data(), scratch.a, maps.size() * sizeof(maps[0]), cudaMemcpyDeviceToHost), cudaSuccess);
+  const matrix a = device.problem().a;
+  const std::vector<judged_group> judged = made.judged();
+  for (const std::size_t g : {0, 2, 3}) {
+    const result<decoded_map> map = decode(maps[g]);
+    TMAP_ASSERT_OK(map);
+    EXPECT_EQ(map->spec.global_address, a.address + judged[g].begin * a.pitch_bytes) << "group " << g;
+    EXPECT_EQ(map->spec.global_dim[0], with.k) << "group " << g;
+    EXPECT_EQ(map->spec.global_dim[1], static_cast<std::uint64_t>(with.sizes[g])) << "group " << g;
+    EXPECT_EQ(map->spec.global_stride_bytes[0], a.pitch_bytes) << "group " << g;
+  }
 }
 
 TEST_F(GroupedRows, NoSpareRows) {

@@ -38,6 +38,65 @@ TEST(PlaceTile, WalksColumnsOfABand) {
   EXPECT_EQ(place_tile(42, 10, 5, 4).block_n, 1u);
 }
 
+TEST(PlaceTile, BandsAreOfEqualHeight) {
+  EXPECT_EQ(band_height(10, 16), 10u);
+  EXPECT_EQ(band_height(17, 16), 9u);
+  EXPECT_EQ(band_height(33, 16), 11u);
+  EXPECT_EQ(band_height(5, 1), 1u);
+}
+
+/// Calls `check(pair)` for each pair of a product.
+template <class Check>
+void for_pairs(std::uint32_t m, std::uint32_t n, std::uint32_t band, bool last_is_low, const Check& check) {
+  for (std::uint64_t i = 0; i < count_pairs(m, n); ++i) check(place_pair(i, m, n, band, last_is_low));
+}
+
+/// Every block once; no tile is alone unless it must be.
+void expect_pairs(std::uint32_t m, std::uint32_t n, std::uint32_t band, bool last_is_low) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> taken;
+  std::size_t inside = 0;
+  std::size_t outside = 0;
+  for_pairs(m, n, band, last_is_low, [&](const tile_pair& pair) {
+    for (const tile_place at : {pair.of_block(0), pair.of_block(1)}) {
+      const bool is_inside = at.block_m < m && at.block_n < n;
+      ++(is_inside ? inside : outside);
+      if (is_inside) taken.emplace(at.block_m, at.block_n);
+    }
+    EXPECT_EQ(pair.is_beside, pair.of_block(0).block_m == pair.of_block(1).block_m);
+    EXPECT_EQ(pair.is_beside, pair.of_block(0).block_n != pair.of_block(1).block_n);
+  });
+  EXPECT_EQ(taken.size(), std::size_t{m} * n) << m << " x " << n << ", band " << band;
+  EXPECT_EQ(inside, taken.size()) << m << " x " << n << ", band " << band;
+  EXPECT_EQ(outside, (m % 2) * (n % 2)) << m << " x " << n << ", band " << band;
+}
+
+TEST(PlacePair, TakesEveryBlockOnce) {
+  for (const std::uint32_t band : {1u, 3u, 8u, 64u}) {
+    for (std::uint32_t m = 1; m < 20; ++m) {
+      for (std::uint32_t n = 1; n < 9; ++n) {
+        expect_pairs(m, n, band, false);
+        expect_pairs(m, n, band, true);
+      }
+    }
+  }
+}
+
+TEST(PlacePair, ALowBlockIsBesideItsEqual) {
+  for (std::uint32_t m = 1; m < 20; ++m) {
+    for_pairs(m, 6, 8, true, [&](const tile_pair& pair) {
+      if (pair.of_block(1).block_m == m - 1) {
+        EXPECT_TRUE(pair.is_beside) << m;
+      }
+    });
+  }
+}
+
+TEST(PlacePair, FullBlocksAreAboveEachOther) {
+  for (const std::uint32_t m : {2u, 8u, 34u}) {
+    for_pairs(m, 5, 16, false, [](const tile_pair& pair) { EXPECT_FALSE(pair.is_beside); });
+  }
+}
+
 /// Of a share of a tile's columns: which result each sum of a consumer belongs to, and which column of B it came from.
 void expect_columns(std::uint32_t tile_n, std::uint32_t share, std::uint32_t values) {
   const b_columns columns{share, values};

@@ -33,6 +33,20 @@ TEST_P(GroupedWeights, SizesAroundTiles) {
   run(settings());
 }
 
+TEST_P(GroupedWeights, EveryPlan) {
+  weight_settings with = settings();
+  with.sizes = {3, 0, 130, 700};
+  with.m = 392;
+  with.n = 776;
+  const weight_case made(with);
+  const weights_on_device device(made);
+  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+    device.reset_output();
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    device.expect(made, plan_name(plan));
+  }
+}
+
 TEST_P(GroupedWeights, Accumulate) {
   weight_settings with = settings();
   with.epilogue = epilogue_kind::accumulate;

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the loading warp and the consumers of a block pass each other: stages of operands, and notes on tiles.
+
+#include <tmap/device/tile_copy.cuh>
+
+#include <cuda/ptx>
+
+#include <cstdint>
+
+#include "kernels/gemm/gemm_group.hpp"
+
+namespace tmap::kernels {
+
+/// One tile, as the loading warp tells it to the consumers. It is two tiles ahead at most, so that neither searching
+/// nor reading the group's record holds up a product.
+struct tile_note {
+  gemm_group record;
+  std::uint32_t group;
+  std::uint32_t row;      ///< of C, in the group
+  std::uint32_t column;   ///< of C
+  std::uint32_t columns;  ///< that C has; 0: there is no tile left
+  std::uint32_t k_blocks;
+  bool is_beside;  ///< the other tile of a pair has the same rows; else it has the same columns
+};
+inline constexpr std::uint32_t noted_tiles = 2;
+
+/// Where a role is in the ring.
+template <std::uint32_t Stages>
+struct ring_position {
+  std::uint32_t stage{};
+  std::uint32_t parity{};
+  __device__ void advance() {
+    if (++stage != Stages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
+template <std::uint32_t Stages>
+struct ring_barriers {
+  device::tile_barrier full[Stages];
+  device::tile_barrier empty[Stages];
+};
+
+struct tile_notes {
+  tile_note notes[noted_tiles];
+  ring_barriers<noted_tiles> barriers;
+};
+
+/// Also for what the other block of a pair sends: a wait at the cluster's scope would only add that L1 is emptied,
+/// which neither the copy engine nor the tensor cores read through. A debug build ends the kernel where a phase does
+/// not come: a hang would say nothing.
+__device__ inline void wait_for(device::tile_barrier& barrier, std::uint32_t parity) {
+#ifdef NDEBUG
+  barrier.wait(parity);
+#else
+  constexpr std::uint32_t most_tries = 10'000'000;
+  for (std::uint32_t tries = 0; !cuda::ptx::mbarrier_try_wait_parity(barrier.word(), parity); ++tries) {
+    if (tries == most_tries) __trap();
+  }
+#endif
+}
+
+/// By one thread.
+__device__ inline void tell(tile_notes& notes, ring_position<noted_tiles>& at, const tile_note& note) {
+  wait_for(notes.barriers.empty[at.stage], at.parity ^ 1);
+  notes.notes[at.stage] = note;
+  notes.barriers.full[at.stage].arrive();
+  at.advance();
+}
+
+}  // namespace tmap::kernels
