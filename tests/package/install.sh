@@ -6,7 +6,7 @@ build=$1 installed=$2
 rm -rf "$installed"
 cmake --install "$build" --prefix "$installed" >/dev/null
 
-private=$(find "$installed/include" -type f ! -path "$installed/include/tmap/*" -o -type f ! -name '*.hpp' ! -name '*.cuh')
+private=$(find "$installed/include" -type f ! -path "$installed/include/tmap/*" -o -type f ! -name '*.h' ! -name '*.hpp' ! -name '*.cuh')
 [ -z "$private" ] || { echo "installed, but no public header: $private" >&2; exit 1; }
 if grep -rl -e "$build" "$installed" --include='*.cmake' --include='*.pc'; then
   echo "these name the folder of the build" >&2

@@ -25,7 +25,8 @@ def symbols(which):
 
 
 def declared():
-    text = "\n".join(re.sub(r"//.*|#define.*", "", path.read_text()) for path in Path(HEADERS).rglob("*.hpp"))
+    headers = [path for path in Path(HEADERS).rglob("*") if path.suffix in (".hpp", ".h")]
+    text = "\n".join(re.sub(r"//.*|#define.*", "", path.read_text()) for path in headers)
     return set(FUNCTION.findall(text)), set(CLASS.findall(text))
 
 
