@@ -34,13 +34,14 @@ int run(int argc, char** argv) {
   add_diff_command(app, exit_code);
   add_doctor_command(app, exit_code);
   add_pad_command(app, exit_code);
+  add_bench_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return answer_to(app, e);
   }
   if (app.get_subcommands().empty()) {
-    fmt::print(stderr, "tmap: say what to do: inspect, explain, diff, doctor or pad (tmap --help tells more)\n");
+    fmt::print(stderr, "tmap: say what to do: inspect, explain, diff, doctor, pad or bench (tmap --help tells more)\n");
     return exit_trouble;
   }
   // A flush in the middle may have failed already, and left nothing for this one to do.
