@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls against the contract: each answers with a code, and what its pointers point to is as before.
-#include <functional>
-
 #include "interop/c_service_fixture.hpp"
+#include "interop/refuses_bad_structs.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -15,35 +14,6 @@ Struct poisoned() {
   made.struct_size = sizeof made;
   if constexpr (requires { made.reserved; }) made.reserved = 0;
   return made;
-}
-
-template <class T>
-T* misaligned(T* pointer) {
-  return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + 1);
-}
-
-/// What `use` does with null, a misaligned pointer, wrong sizes and a reserved member in the place of `good`.
-template <class Struct>
-void refuses_bad_structs(const Struct& good, const std::function<tmap_status(Struct*)>& use, bool may_be_null = false) {
-  Struct given = good;
-  if (!may_be_null) {
-    EXPECT_EQ(use(nullptr), TMAP_INVALID_ARGUMENT);
-  }
-  EXPECT_EQ(use(misaligned(&given)), TMAP_INVALID_ARGUMENT);
-  for (const std::uint32_t size : {0u, 4u, std::uint32_t{sizeof given} - 1, std::uint32_t{sizeof given} + 8, ~0u}) {
-    given = good;
-    given.struct_size = size;
-    const Struct before = given;
-    EXPECT_EQ(use(&given), TMAP_INVALID_ARGUMENT) << size;
-    EXPECT_EQ(std::memcmp(&given, &before, sizeof given), 0);
-  }
-  if constexpr (requires { given.reserved; }) {
-    given = good;
-    given.reserved = 1;
-    const Struct before = given;
-    EXPECT_EQ(use(&given), TMAP_INVALID_ARGUMENT);
-    EXPECT_EQ(std::memcmp(&given, &before, sizeof given), 0);
-  }
 }
 
 tmap_tensor_spec good_spec() {
