@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Eight threads with the same handles, which are destroyed under them.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
-#include <set>
+#include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "interop/c_service_fixture.hpp"
@@ -74,6 +78,26 @@ TEST_F(c_threads, a_batch_is_released_once) {
   EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
   machine.streams.run_all();
   EXPECT_TRUE(machine.is_clean());
+}
+
+/// Whoever holds the tables in the moment of a fork, the child finds them open. It is killed if it waits for them.
+TEST_F(c_threads, a_child_forked_in_the_midst_of_a_call_goes_on) {
+  std::atomic<bool> is_held{};
+  std::thread holder{[&] {
+    const std::lock_guard lock{interop::handle_mutex()};
+    is_held = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  }};
+  while (!is_held) std::this_thread::yield();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    _exit(tmap_template_destroy({0}) == TMAP_INVALID_HANDLE ? 0 : 1);
+  }
+  int outcome = -1;
+  ASSERT_EQ(waitpid(child, &outcome, 0), child);
+  holder.join();
+  EXPECT_EQ(outcome, 0);
 }
 
 TEST_F(c_threads, hostile_calls_of_all_kinds) {
