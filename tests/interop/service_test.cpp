@@ -166,6 +166,17 @@ TEST_F(c_service, reserved_batches_have_a_writer) {
   EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
 }
 
+TEST_F(c_service, handles_tell_their_kinds_apart) {
+  const tmap_service service = make_c();
+  tmap_batch batch{};
+  ASSERT_EQ(tmap_service_reserve(service, 1, &batch, nullptr), TMAP_OK);
+  EXPECT_NE(batch.value >> 60, service.value >> 60);
+  EXPECT_NE(batch.value >> 60, c_base.value >> 60);
+  EXPECT_NE(service.value >> 60, c_base.value >> 60);
+  EXPECT_EQ(tmap_batch_release(batch), TMAP_OK);
+  EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
+}
+
 TEST_F(c_service, other_streams_wait_by_use_on) {
   const tmap_service service = make_c();
   const tensor_list tensors{4};
