@@ -5,7 +5,7 @@ include(GNUInstallDirs)
 set(tmap_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tmap)
 
 install(DIRECTORY include/tmap TYPE INCLUDE)
-install(FILES LICENSE TYPE DOC RENAME copyright)
+install(FILES LICENSE cmake/copyright TYPE DOC)
 install(TARGETS tmap tmap_shared EXPORT tmap_host INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS tmap_device EXPORT tmap_device INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT tmap_host NAMESPACE tmap:: DESTINATION ${tmap_cmake_folder})

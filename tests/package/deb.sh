@@ -10,7 +10,7 @@ mkdir -p "$work"
 
 package=$(find "$work" -maxdepth 1 -name '*.deb')
 files=$(dpkg-deb -c "$package")
-for file in usr/bin/tmap usr/include/tmap/encode.hpp libtmap.a 'libtmap.so -> libtmap.so.0' tmapConfig.cmake tmap.pc copyright; do
+for file in usr/bin/tmap usr/include/tmap/encode.hpp libtmap.a 'libtmap.so -> libtmap.so.0' tmapConfig.cmake tmap.pc LICENSE copyright; do
   grep -q "/$file" <<<"$files" || { echo "not in the package: $file" >&2; exit 1; }
 done
 depends=$(dpkg-deb -f "$package" Depends)

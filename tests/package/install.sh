@@ -13,7 +13,12 @@ if grep -rl -e "$build" "$installed" --include='*.cmake' --include='*.pc'; then
   exit 1
 fi
 for file in include/tmap/encode.hpp include/tmap/device/acquire.cuh libtmap.a libtmap.so cmake/tmap/tmapConfig.cmake \
-            pkgconfig/tmap.pc bin/tmap; do
+            pkgconfig/tmap.pc bin/tmap doc/tmap/LICENSE; do
   [ -n "$(find "$installed" -path "*/$file")" ] || { echo "not installed: $file" >&2; exit 1; }
+done
+copyright=$(cat "$(find "$installed" -path '*/doc/tmap/copyright')")
+for notice in 'Files: spdlog' 'Files: fmt' 'Files: nlohmann/json' 'Files: CLI11' 'Permission is hereby granted' \
+              'Redistribution and use in source and binary forms'; do
+  grep -q "$notice" <<<"$copyright" || { echo "no notice of what is compiled in: $notice" >&2; exit 1; }
 done
 "$installed/bin/tmap" --version
