@@ -11,7 +11,7 @@
 #include "defects/tagged_grid.hpp"
 #include "defects/tagged_tile.cuh"
 
-namespace tmap::testing::bad_map_cases {
+namespace tmap::testing {
 namespace {
 
 struct bad_shape {
@@ -121,4 +121,4 @@ int run_child_case(const std::string& name) {
   return other;
 }
 
-}  // namespace tmap::testing::bad_map_cases
+}  // namespace tmap::testing
