@@ -15,7 +15,7 @@ jpeglib.h:libjpeg-dev
 gtest/gtest.h:libgtest-dev
 gmock/gmock.h:libgmock-dev
 "
-commands="g++:g++ cmake:cmake python3:python3 $*"
+commands="g++:g++ cmake:cmake python3:python3 pkg-config:pkg-config $*"
 
 missing=()
 for entry in $commands; do

@@ -13,5 +13,7 @@ void add_explain_command(CLI::App& app, int& exit_code);
 void add_diff_command(CLI::App& app, int& exit_code);
 void add_doctor_command(CLI::App& app, int& exit_code);
 void add_pad_command(CLI::App& app, int& exit_code);
+/// Of the program that it runs: this process becomes that one.
+void add_bench_command(CLI::App& app);
 
 }  // namespace tmap::tool

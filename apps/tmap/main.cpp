@@ -27,20 +27,22 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 all is well; 1 the answer is no (a rule is broken, maps differ, something does not work);\n"
       "2 the question could not be asked (unknown flag, unreadable or wrong input). For pad, a bad input is a 1: the\n"
-      "command line was right, and with --keep-going the other inputs have their results.");
+      "command line was right, and with --keep-going the other inputs have their results. bench answers as the\n"
+      "program that it runs.");
   int exit_code = exit_success;
   add_inspect_command(app, exit_code);
   add_explain_command(app, exit_code);
   add_diff_command(app, exit_code);
   add_doctor_command(app, exit_code);
   add_pad_command(app, exit_code);
+  add_bench_command(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     return answer_to(app, e);
   }
   if (app.get_subcommands().empty()) {
-    fmt::print(stderr, "tmap: say what to do: inspect, explain, diff, doctor or pad (tmap --help tells more)\n");
+    fmt::print(stderr, "tmap: say what to do: inspect, explain, diff, doctor, pad or bench (tmap --help tells more)\n");
     return exit_trouble;
   }
   // A flush in the middle may have failed already, and left nothing for this one to do.

@@ -19,7 +19,8 @@ using namespace testing;
 TEST(tool, help_and_version_go_to_standard_output) {
   const tool_result help = run_tmap({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* command : {"inspect", "explain", "diff", "doctor", "pad"}) EXPECT_THAT(help.out, HasSubstr(command));
+  for (const char* command : {"inspect", "explain", "diff", "doctor", "pad", "bench"})
+    EXPECT_THAT(help.out, HasSubstr(command));
   const tool_result version = run_tmap({"--version"});
   EXPECT_EQ(version.exit_code, 0);
   std::ifstream file{TMAP_TEST_DATA "/../../VERSION"};
@@ -65,6 +66,19 @@ TEST(tool_doctor, json_gives_each_item_a_verdict) {
   for (const auto& item : answer["items"]) {
     EXPECT_EQ(item["works"].get<bool>(), !item.contains("why")) << item;
   }
+}
+
+TEST(tool_bench, gemm_is_the_benchmark_and_its_options) {
+  const tool_result run = run_tmap({"bench", "gemm", "--shapes"});
+  if (!TMAP_HAS_BENCHMARKS) {
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_TRUE(is_one_sentence_about(run.err, "cannot be run")) << run.err;
+    return;
+  }
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_TRUE(nlohmann::json::parse(run.out, nullptr, false).is_structured()) << run.out;
+  EXPECT_THAT(run_tmap({"bench", "gemm", "--help"}).out, HasSubstr("--no-plans"));
+  EXPECT_EQ(run_tmap({"bench"}).exit_code, 2);
 }
 
 }  // namespace

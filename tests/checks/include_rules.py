@@ -22,6 +22,7 @@ LAYERS = {
     "lib/gemm": ["tmap/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/gemm_launch.hpp"],
     "lib/pool": ["tmap/", "lib/driver/", "lib/support/"],
     "lib/service": ["tmap/", "lib/pool/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
+    "lib/interop": ["tmap/", "lib/spec/", "lib/support/"],
     "lib/simulator": ["tmap/", "lib/codec/", "lib/spec/"],
     "kernels": ["tmap/"],
     "apps": ["tmap/"],

@@ -58,7 +58,7 @@ bool write_fidelity_counts(const std::string& path, const std::map<std::string, 
 }
 
 std::string record_path() {
-  return std::string{TMAP_TEST_DATA} + "/../golden/tile_digests.txt";
+  return TMAP_TEST_DATA "/../golden/tile_digests.txt";
 }
 
 }  // namespace tmap::conformance

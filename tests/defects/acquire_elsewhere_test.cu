@@ -9,7 +9,7 @@
 #include "defects/tagged_lines.hpp"
 #include "defects/tagged_tile.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::acquire_elsewhere_cases {
 namespace {
 
 // More than half of what a multiprocessor has: one block each.
@@ -88,4 +88,4 @@ TEST_F(acquire_elsewhere, triton_4332_4342_no_block_can_flush_for_another) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::acquire_elsewhere_cases

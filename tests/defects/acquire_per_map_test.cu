@@ -7,7 +7,7 @@
 #include "defects/tagged_lines.hpp"
 #include "defects/tagged_tile.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::acquire_per_map_cases {
 namespace {
 
 constexpr std::uint32_t maps = 4;
@@ -59,4 +59,4 @@ TEST_F(acquire_per_map, cudnn_frontend_898_one_acquire_for_an_array) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::acquire_per_map_cases

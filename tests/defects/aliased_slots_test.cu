@@ -8,7 +8,7 @@
 #include "defects/consume_lines.cuh"
 #include "defects/defect_fixture.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::aliased_slots_cases {
 namespace {
 
 constexpr std::uint32_t maps = 4;
@@ -77,4 +77,4 @@ TEST_F(aliased_slots, cudnn_frontend_750_each_call_site_has_its_own) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::aliased_slots_cases

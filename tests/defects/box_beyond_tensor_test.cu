@@ -8,7 +8,7 @@
 #include "defects/defect_fixture.hpp"
 #include "defects/tagged_tile.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::box_beyond_tensor_cases {
 namespace {
 
 constexpr std::uint32_t box_width = 32;
@@ -123,4 +123,4 @@ TEST_F(box_beyond_tensor, triton_7785_helion_2555_empty_tensors_and_boxes_beyond
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::box_beyond_tensor_cases

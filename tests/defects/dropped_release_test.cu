@@ -9,7 +9,7 @@
 #include "defects/tagged_lines.hpp"
 #include "defects/tagged_tile.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::dropped_release_cases {
 namespace {
 
 constexpr std::uint32_t rounds = 64;
@@ -116,4 +116,4 @@ TEST_F(dropped_release, stores_must_be_published_to_the_copy_engine) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::dropped_release_cases

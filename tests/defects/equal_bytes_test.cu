@@ -11,7 +11,7 @@
 #include "defects/defect_fixture.hpp"
 #include "defects/tagged_grid.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::equal_bytes_cases {
 namespace {
 
 /// The seeded fault: edits the slot where it lies, and takes what the edit leaves as it is.
@@ -81,4 +81,4 @@ TEST_F(equal_bytes, flashinfer_4616_seeded_edits_in_place_keep_leftovers) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::equal_bytes_cases

@@ -9,7 +9,7 @@
 #include "defects/defect_fixture.hpp"
 #include "defects/tagged_tile.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::far_elements_cases {
 namespace {
 
 constexpr std::uint64_t width = 65536;  // elements of two bytes
@@ -93,4 +93,4 @@ TEST_F(far_elements, flashinfer_3391_more_than_2_31_elements) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::far_elements_cases

@@ -8,7 +8,7 @@
 #include "defects/consume_lines.cuh"
 #include "defects/defect_fixture.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::frozen_by_capture_cases {
 namespace {
 
 constexpr std::uint32_t maps = 8;
@@ -96,4 +96,4 @@ TEST_F(frozen_by_capture, deepgemm_444_replay_of_a_changed_batch) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::frozen_by_capture_cases

@@ -11,7 +11,7 @@
 #include "defects/defect_fixture.hpp"
 #include "defects/tagged_tile.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::in_flight_rewrite_cases {
 namespace {
 
 constexpr std::uint32_t turns = 16;
@@ -169,4 +169,4 @@ TEST_F(in_flight_rewrite, meta_triton_680_one_slot_for_each_load_in_flight) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::in_flight_rewrite_cases

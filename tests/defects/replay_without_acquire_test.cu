@@ -14,7 +14,7 @@
 #include "defects/tagged_lines.hpp"
 #include "defects/tagged_tile.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::replay_without_acquire_cases {
 namespace {
 
 constexpr std::uint32_t consumer_blocks = 32;
@@ -154,4 +154,4 @@ TEST_F(replay_without_acquire, cudnn_frontend_1126_kernels_that_overlap) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::replay_without_acquire_cases

@@ -12,7 +12,7 @@
 #include "defects/tagged_grid.hpp"
 #include "defects/tagged_tile.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::zero_length_cases {
 namespace {
 
 /// What a kernel found out about one tensor.
@@ -166,4 +166,4 @@ TEST_F(zero_length, cutlass_2547_groups_without_k) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::zero_length_cases

@@ -9,7 +9,7 @@
 
 #include "device/gpu_fixture.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::acquire_flush_cases {
 namespace {
 
 constexpr std::uint32_t line = 32;   // elements a map shows
@@ -113,4 +113,4 @@ TEST_F(acquire_flush, a_copy_by_another_thread_never_overtakes_the_acquire) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::acquire_flush_cases

@@ -12,7 +12,7 @@
 
 #include "device/gpu_fixture.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::consumer_cases {
 namespace {
 
 using device::acquired_map;
@@ -209,4 +209,4 @@ TEST_F(consumer, encoded_and_used_in_one_kernel) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::consumer_cases

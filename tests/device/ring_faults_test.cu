@@ -6,7 +6,7 @@
 
 #include "device/gpu_fixture.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::ring_faults_cases {
 namespace {
 
 enum class fault : std::uint32_t {
@@ -139,4 +139,4 @@ TEST_F(ring_faults, a_missing_drain_is_seen) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::ring_faults_cases

@@ -11,7 +11,7 @@
 
 #include "device/gpu_fixture.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::stage_ring_cases {
 namespace {
 
 constexpr std::uint32_t words = 128;  // of a tile
@@ -314,4 +314,4 @@ TEST_F(stage_ring, goes_on_after_a_drain) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::stage_ring_cases

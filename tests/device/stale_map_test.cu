@@ -11,7 +11,7 @@
 
 #include "device/gpu_fixture.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::stale_map_cases {
 namespace {
 
 constexpr std::uint32_t box = 32;
@@ -203,4 +203,4 @@ TEST_F(stale_map, a_map_rewritten_by_another_block_is_seen_stale_without_an_acqu
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::stale_map_cases

@@ -4,7 +4,7 @@
 
 #include "device/toolkit_maps.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::toolkit_async_cases {
 namespace {
 
 using device::l1_use;
@@ -92,4 +92,4 @@ TEST_F(toolkit_async, nothing_is_read_for_zeros_alone) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::toolkit_async_cases

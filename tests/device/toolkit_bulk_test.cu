@@ -8,7 +8,7 @@
 
 #include "device/toolkit_maps.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::toolkit_bulk_cases {
 namespace {
 
 enum class bulk_action { load, load_hinted, load_prefetched, store, store_hinted };
@@ -210,4 +210,4 @@ static_assert(!compiles<reduction::add, std::int64_t>);
 static_assert(!compiles<reduction::max, float>);
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::toolkit_bulk_cases

@@ -8,7 +8,7 @@
 
 #include "device/toolkit_maps.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::toolkit_cluster_cases {
 namespace {
 
 constexpr std::uint32_t cluster = 4;
@@ -236,4 +236,4 @@ TEST_F(toolkit_cluster, bytes_announced_by_the_sender) {
 static_assert(!std::is_convertible_v<device::tile_barrier&, device::remote_barrier>, "a rank is always named");
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::toolkit_cluster_cases

@@ -2,7 +2,7 @@
 // Loads through im2col maps against a plain walk over the pixels.
 #include "device/toolkit_maps.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::toolkit_im2col_cases {
 namespace {
 
 constexpr std::uint32_t room = 1024;  // floats of shared memory, behind the column too
@@ -142,4 +142,4 @@ TEST_F(toolkit_im2col, rank_5) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::toolkit_im2col_cases

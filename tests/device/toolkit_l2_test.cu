@@ -7,7 +7,7 @@
 
 #include "device/toolkit_maps.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::toolkit_l2_cases {
 namespace {
 
 constexpr std::uint32_t width = 64;                // elements of a row
@@ -132,4 +132,4 @@ TEST_F(toolkit_l2, hints_differ) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::toolkit_l2_cases

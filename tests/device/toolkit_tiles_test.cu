@@ -10,7 +10,7 @@
 
 #include "device/toolkit_maps.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::toolkit_tiles_cases {
 namespace {
 
 enum class tile_action { load, load_hinted, load_prefetched, store, store_hinted, reduce, reduce_typed };
@@ -239,4 +239,4 @@ static_assert(compiling_operations<element_type::u8> == 0);
 static_assert(compiling_operations<element_type::u16> == 0);
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::toolkit_tiles_cases

@@ -3,7 +3,7 @@
 // reserved batches that are encoded twice, too early or too late.
 #include "hazards/map_users.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::rewritten_slot_cases {
 namespace {
 
 constexpr std::uint32_t maps = 100;
@@ -199,4 +199,4 @@ TEST_F(rewritten_slot, a_writer_that_overtakes_the_reserve_is_reported) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::rewritten_slot_cases

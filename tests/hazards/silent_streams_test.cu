@@ -4,7 +4,7 @@
 
 #include "hazards/map_users.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::silent_streams_cases {
 namespace {
 
 constexpr std::uint32_t maps = 32;
@@ -107,4 +107,4 @@ TEST_F(silent_streams, maps_encoded_and_used_in_one_kernel) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::silent_streams_cases

@@ -2,7 +2,7 @@
 // Seeded faults in when a ref is used: before its batch was encoded, and after its slots were lent again.
 #include "hazards/map_users.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::unordered_use_cases {
 namespace {
 
 static_assert(checks_hazards);
@@ -179,4 +179,4 @@ TEST_F(unordered_use, without_a_log_the_kernel_prints) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::unordered_use_cases

@@ -3,7 +3,7 @@
 // changed ones and the table in slots of the batch's own.
 #include "hazards/map_users.cuh"
 
-namespace tmap::testing {
+namespace tmap::testing::updated_batch_cases {
 namespace {
 
 constexpr std::uint32_t maps = 64;
@@ -125,4 +125,4 @@ TEST_F(updated_batch, fresh_slots_that_were_not_published_are_reported) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::updated_batch_cases

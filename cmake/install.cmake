@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# `cmake --install`: headers, both libraries, the tool, tmapConfig.cmake, tmap.pc. All of it may be moved elsewhere as a whole.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+set(tmap_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tmap)
+
+install(DIRECTORY include/tmap TYPE INCLUDE)
+install(FILES LICENSE cmake/copyright TYPE DOC)
+install(TARGETS tmap tmap_shared EXPORT tmap_host INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS tmap_device EXPORT tmap_device INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT tmap_host NAMESPACE tmap:: DESTINATION ${tmap_cmake_folder})
+install(EXPORT tmap_device NAMESPACE tmap:: DESTINATION ${tmap_cmake_folder})
+if(TMAP_BUILD_APPS)
+  install(TARGETS tmap_tool)
+endif()
+
+configure_package_config_file(cmake/tmapConfig.cmake.in ${PROJECT_BINARY_DIR}/tmapConfig.cmake
+  INSTALL_DESTINATION ${tmap_cmake_folder} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tmapConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+install(FILES cmake/tmap_cuda.cmake ${PROJECT_BINARY_DIR}/tmapConfig.cmake ${PROJECT_BINARY_DIR}/tmapConfigVersion.cmake
+  DESTINATION ${tmap_cmake_folder})
+
+file(RELATIVE_PATH tmap_prefix_from_pc /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
+set(tmap_pc_definitions)
+if(TMAP_CHECK_HAZARDS)
+  set(tmap_pc_definitions " -DTMAP_CHECK_HAZARDS")
+endif()
+configure_file(cmake/tmap.pc.in ${PROJECT_BINARY_DIR}/tmap.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/tmap.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "The maintainers of tmap")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "The libraries, their headers and the command-line tool.")
+set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+# Only what is built with tmap needs the toolkit; the library has the runtime inside and finds the driver when it runs.
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS cuda-toolkit-13-0)
+include(CPack)

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/c/spec.h>
+
+// Templates, patch sources, and encoding into slots of the caller: map_template.hpp, map_patch.hpp, encode_status.hpp
+// and encode_batch.hpp.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/// The fields a batch may change, as a bit set.
+#define TMAP_PATCH_ADDRESS 1u
+#define TMAP_PATCH_DIM(axis) (1u << (1 + (axis)))
+#define TMAP_PATCH_STRIDE(index) (1u << (6 + (index)))
+#define TMAP_PATCH_BOX(axis) (1u << (10 + (axis)))
+#define TMAP_PATCH_ELEMENT_STRIDE(axis) (1u << (15 + (axis)))
+
+/// A `tmap::map_template`: never changes, for any number of threads at once.
+typedef struct tmap_template {
+  uint64_t value;
+} tmap_template;
+
+/// Through the driver, and without one (`make_template`, `make_zeroed_template`).
+TMAP_API tmap_status tmap_template_create(const tmap_tensor_spec* spec, uint32_t fields, tmap_template* made);
+TMAP_API tmap_status tmap_template_create_zeroed(const tmap_tensor_spec* spec, uint32_t fields, tmap_template* made);
+TMAP_API tmap_status tmap_template_destroy(tmap_template base);
+
+/// One patch in device memory, at addresses that are multiples of 16. Its layout never changes, nor that of the
+/// sources' members below.
+typedef struct tmap_map_patch {
+  uint64_t global_address;
+  uint64_t global_stride_bytes[TMAP_MAX_RANK - 1];
+  uint64_t global_dim[TMAP_MAX_RANK];
+  uint32_t box_dim[TMAP_MAX_RANK];
+  uint16_t element_stride[TMAP_MAX_RANK];
+  uint16_t padding;
+} tmap_map_patch;
+
+typedef struct tmap_patch_columns {
+  const uint64_t* global_address;
+  const uint64_t* global_dim[TMAP_MAX_RANK];
+  const uint64_t* global_stride_bytes[TMAP_MAX_RANK - 1];
+} tmap_patch_columns;
+
+typedef struct tmap_compact_columns {
+  uint64_t base_address;
+  const uint32_t* address_units;  ///< of 16 bytes
+  const uint32_t* global_dim[TMAP_MAX_RANK];
+  const uint32_t* global_stride_units[TMAP_MAX_RANK - 1];  ///< of 16 bytes
+} tmap_compact_columns;
+
+/// Values of `tmap_ragged_rows::format`.
+enum { TMAP_OFFSETS_ENDS = 0, TMAP_OFFSETS_PREFIX = 1, TMAP_OFFSETS_SIZES = 2 };
+
+typedef struct tmap_ragged_rows {
+  uint64_t base_address;
+  uint64_t row_pitch_bytes;
+  const void* offsets;    ///< device memory: int32_t or int64_t, as `offset_bytes` says
+  uint32_t format;        ///< TMAP_OFFSETS_*
+  uint32_t offset_bytes;  ///< 4 or 8
+  void* workspace;        ///< null unless `format` is TMAP_OFFSETS_SIZES
+  uint64_t workspace_bytes;
+} tmap_ragged_rows;
+
+/// Values of `tmap_patch_source::kind`.
+enum { TMAP_SOURCE_PATCHES = 0, TMAP_SOURCE_COLUMNS = 1, TMAP_SOURCE_COMPACT = 2, TMAP_SOURCE_ROWS = 3 };
+
+/// Where patches are. All pointers are device memory of the caller. Only the member that `kind` names is read.
+typedef struct tmap_patch_source {
+  uint32_t struct_size;
+  uint32_t kind;  ///< TMAP_SOURCE_*
+  union {
+    const tmap_map_patch* patches;
+    tmap_patch_columns columns;
+    tmap_compact_columns compact;
+    tmap_ragged_rows rows;
+  } of;
+} tmap_patch_source;
+
+/// A status is 0 for a good map, `TMAP_EMPTY_MAP` for one with a dim of 0, and else has bit i for each broken rule i.
+#define TMAP_EMPTY_MAP (UINT64_C(1) << 63)
+
+/// What became of a batch; device memory, aligned to 16 bytes.
+typedef struct tmap_batch_header {
+  uint32_t bad_count;
+  uint32_t first_bad;  ///< 0xffffffff: none
+  uint32_t empty_count;
+  uint32_t reserved;
+} tmap_batch_header;
+
+/// Sums over many batches, as `tmap_batch_header`.
+typedef struct tmap_batch_totals {
+  uint64_t bad_maps;
+  uint64_t empty_maps;
+} tmap_batch_totals;
+
+/// Device addresses that a map may reach, in device memory, aligned to 16 bytes.
+typedef struct tmap_address_window {
+  uint64_t begin;
+  uint64_t end;
+} tmap_address_window;
+
+/// `tmap::encode_options`: device memory of the caller, each pointer may be null.
+typedef struct tmap_encode_options {
+  uint32_t struct_size;
+  uint32_t trusted;  ///< 0 or 1
+  uint64_t* statuses;
+  tmap_batch_header* header;
+  tmap_batch_totals* totals;
+  const tmap_address_window* windows;
+  uint32_t window_count;
+  uint32_t reserved;
+} tmap_encode_options;
+
+/// Encodes `count` maps into `slots`: device memory of the caller, aligned to 128 bytes. `options` may be null. Fails
+/// as `encode_batch_async` and with `TMAP_INVALID_HANDLE`.
+TMAP_API tmap_status tmap_encode_batch(tmap_template base, const tmap_patch_source* source, tmap_tensor_map* slots,
+                                       uint64_t count, const tmap_encode_options* options, tmap_stream stream);
+
+/// Workspace that ragged rows with TMAP_OFFSETS_SIZES need.
+TMAP_API tmap_status tmap_rows_workspace_bytes(uint64_t count, uint32_t offset_bytes, uint64_t* bytes);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/c/batch.h>
+
+// Routes, and operations on batches of tensors of different sizes: route.hpp, tensor_batch.hpp and ragged.hpp say what
+// each does. Every operation takes device memory to work in (`workspace`, `tmap_ragged_workspace_bytes` of it), and
+// options, which may be null.
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TMAP_ROUTE_TENSOR_MAP = 0, TMAP_ROUTE_BULK = 1, TMAP_ROUTE_LDGSTS = 2, TMAP_ROUTE_PLAIN = 3 };
+/// Routes as a bit set. 0 stands for all.
+#define TMAP_ROUTE_BIT(route) (1u << (route))
+
+/// The default of operations is what the environment variable TMAP_POLICY says, that of `tmap_choose_route` is enable.
+enum { TMAP_POLICY_DEFAULT = 0, TMAP_POLICY_ENABLE = 1, TMAP_POLICY_DISABLE = 2, TMAP_POLICY_FORCE = 3 };
+
+/// Why a route was chosen (`tmap::route_reason`).
+enum {
+  TMAP_REASON_BEST = 0,
+  TMAP_REASON_DISABLED_BY_POLICY = 1,
+  TMAP_REASON_NOT_ALLOWED = 2,
+  TMAP_REASON_MISALIGNED = 3,
+  TMAP_REASON_TOO_SMALL = 4,
+  TMAP_REASON_EXTENT_TOO_LARGE = 5
+};
+
+/// `tmap::tensor_layout`.
+typedef struct tmap_tensor_layout {
+  uint32_t struct_size;
+  uint32_t element_bytes;
+  uint64_t address;
+  uint64_t dim[TMAP_MAX_RANK];
+  uint64_t stride_bytes[TMAP_MAX_RANK - 1];
+  uint32_t rank;
+  uint32_t reserved;
+} tmap_tensor_layout;
+
+/// The route for one tensor that is read, and why. Pure.
+TMAP_API tmap_status tmap_choose_route(const tmap_tensor_layout* tensor, uint32_t policy, uint32_t allowed,
+                                       uint32_t* route, uint32_t* reason);
+
+/// `tmap::tensor_batch`. `inner_*` are for sources of ragged rows.
+typedef struct tmap_tensor_batch {
+  uint32_t struct_size;
+  uint32_t element_bytes;
+  uint32_t rank;
+  uint32_t arrays_on_host;    ///< 0 or 1: whether the source's arrays are memory of the host
+  uint64_t count;             ///< tensors
+  tmap_patch_source tensors;  ///< with a size of its own
+  uint64_t inner_dim[TMAP_MAX_RANK - 1];
+  uint64_t inner_stride_bytes[TMAP_MAX_RANK - 2];
+} tmap_tensor_batch;
+
+/// `tmap::dense_batch`.
+typedef struct tmap_dense_batch {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t address;
+  uint64_t dim[TMAP_MAX_RANK];
+  uint64_t stride_bytes[TMAP_MAX_RANK - 1];  ///< all 0: packed
+  uint64_t tensor_pitch_bytes;               ///< 0: packed
+} tmap_dense_batch;
+
+/// `tmap::ragged::packed_buffer`.
+typedef struct tmap_packed_buffer {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* memory;
+  uint64_t bytes;
+  uint64_t alignment;  ///< 0 stands for 1
+  int64_t* begins;     ///< null, or `count + 1` values that are written
+} tmap_packed_buffer;
+
+/// `tmap::ragged::row_matrix`.
+typedef struct tmap_row_matrix {
+  uint32_t struct_size;
+  uint32_t reserved;
+  uint64_t address;
+  uint64_t rows;
+  uint64_t row_bytes;
+  uint64_t pitch_bytes;
+} tmap_row_matrix;
+
+/// `tmap::ragged::row_index`.
+typedef struct tmap_row_index {
+  uint32_t struct_size;
+  uint32_t bytes;    ///< 4 or 8
+  const void* rows;  ///< device memory
+  uint64_t count;
+} tmap_row_index;
+
+/// Types of values (`tmap::ragged::value_type`).
+enum {
+  TMAP_VALUE_U8 = 0,
+  TMAP_VALUE_F16 = 1,
+  TMAP_VALUE_BF16 = 2,
+  TMAP_VALUE_F32 = 3,
+  TMAP_VALUE_F8_E4M3 = 4,
+  TMAP_VALUE_F8_E5M2 = 5
+};
+
+/// `tmap::ragged::cast_values`. A cast without arithmetic has the scale 1.
+typedef struct tmap_cast_values {
+  uint32_t struct_size;
+  uint32_t from;  ///< TMAP_VALUE_*
+  uint32_t to;    ///< TMAP_VALUE_*
+  float scale;
+  float shift;
+  uint32_t reserved;
+  const float* scales;
+  const float* shifts;
+} tmap_cast_values;
+
+enum { TMAP_ROWS_SUM = 0, TMAP_ROWS_MAX = 1 };
+
+/// `tmap::ragged::options`: device memory of the caller, each pointer may be null. A status is 0 for a good tensor, bit
+/// 31 for an empty one, else faults as bits (`tmap::ragged::fault`).
+typedef struct tmap_ragged_options {
+  uint32_t struct_size;
+  uint32_t policy;   ///< TMAP_POLICY_*
+  uint32_t allowed;  ///< TMAP_ROUTE_BIT(...) | ...
+  uint32_t window_count;
+  const tmap_address_window* windows;
+  uint32_t* statuses;
+  tmap_batch_header* header;
+} tmap_ragged_options;
+
+/// Enough for every operation on `count` tensors of this rank.
+TMAP_API tmap_status tmap_ragged_workspace_bytes(uint64_t count, uint32_t rank, uint64_t* bytes);
+
+TMAP_API tmap_status tmap_ragged_copy(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
+                                      void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
+                                      tmap_stream stream);
+TMAP_API tmap_status tmap_ragged_pack(const tmap_tensor_batch* source, const tmap_packed_buffer* destination,
+                                      void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
+                                      tmap_stream stream);
+TMAP_API tmap_status tmap_ragged_unpack(const tmap_packed_buffer* source, const tmap_tensor_batch* destination,
+                                        void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
+                                        tmap_stream stream);
+/// `fill` is one element in memory of the host, `source->element_bytes` of it; null: zeros.
+TMAP_API tmap_status tmap_ragged_pad(const tmap_tensor_batch* source, const tmap_dense_batch* destination,
+                                     const void* fill, void* workspace, uint64_t workspace_bytes,
+                                     const tmap_ragged_options* options, tmap_stream stream);
+TMAP_API tmap_status tmap_ragged_unpad(const tmap_dense_batch* source, const tmap_tensor_batch* destination,
+                                       void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
+                                       tmap_stream stream);
+TMAP_API tmap_status tmap_ragged_gather_rows(const tmap_row_matrix* source, const tmap_row_index* index,
+                                             const tmap_row_matrix* destination, const tmap_ragged_options* options,
+                                             tmap_stream stream);
+TMAP_API tmap_status tmap_ragged_scatter_rows(const tmap_row_matrix* source, const tmap_row_index* index,
+                                              const tmap_row_matrix* destination, const tmap_ragged_options* options,
+                                              tmap_stream stream);
+TMAP_API tmap_status tmap_ragged_transpose(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
+                                           void* workspace, uint64_t workspace_bytes,
+                                           const tmap_ragged_options* options, tmap_stream stream);
+TMAP_API tmap_status tmap_ragged_cast(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
+                                      const tmap_cast_values* values, void* workspace, uint64_t workspace_bytes,
+                                      const tmap_ragged_options* options, tmap_stream stream);
+TMAP_API tmap_status tmap_ragged_saxpy(float a, const tmap_tensor_batch* x, const tmap_tensor_batch* y, void* workspace,
+                                       uint64_t workspace_bytes, const tmap_ragged_options* options,
+                                       tmap_stream stream);
+TMAP_API tmap_status tmap_ragged_max_pool_1d(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
+                                             uint32_t radius, void* workspace, uint64_t workspace_bytes,
+                                             const tmap_ragged_options* options, tmap_stream stream);
+/// `type` is TMAP_VALUE_*, `reduction` TMAP_ROWS_*.
+TMAP_API tmap_status tmap_ragged_reduce_rows(const tmap_tensor_batch* source, uint32_t type, uint32_t reduction,
+                                             const tmap_tensor_batch* destination, void* workspace,
+                                             uint64_t workspace_bytes, const tmap_ragged_options* options,
+                                             tmap_stream stream);
+
+#ifdef __cplusplus
+}
+#endif

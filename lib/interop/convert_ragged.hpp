@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/c/ragged.h>
+#include <tmap/ragged.hpp>
+#include <tmap/tensor_batch.hpp>
+
+#include "lib/interop/call.hpp"
+
+// C's structs of c/ragged.h and the library's. `check_side` comes before `side_of`.
+
+namespace tmap::interop {
+
+void check_side(arguments& given, const tmap_tensor_batch* side, const char* name);
+
+/// Structs without enums.
+template <class Struct>
+void check_side(arguments& given, const Struct* side, const char* name) {
+  given.structure(side, name);
+}
+
+tensor_batch side_of(const tmap_tensor_batch& side);
+dense_batch side_of(const tmap_dense_batch& side);
+ragged::packed_buffer side_of(const tmap_packed_buffer& side);
+ragged::row_matrix side_of(const tmap_row_matrix& side);
+
+void check_options(arguments& given, const tmap_ragged_options* options);
+/// Of checked options; null: none.
+ragged::options options_of(const tmap_ragged_options* options);
+
+/// `TMAP_POLICY_*` and sets of routes, of the caller's or by default.
+void check_routes(arguments& given, std::uint32_t policy, std::uint32_t allowed);
+route_set routes_of(std::uint32_t allowed);
+std::optional<route_policy> policy_of(std::uint32_t policy);
+
+}  // namespace tmap::interop

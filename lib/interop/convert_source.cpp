@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/interop/convert_source.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+namespace tmap::interop {
+namespace {
+
+static_assert(TMAP_PATCH_ADDRESS == patch_address && TMAP_PATCH_DIM(4) == patch_dim(4));
+static_assert(TMAP_PATCH_STRIDE(3) == patch_stride(3) && TMAP_PATCH_BOX(4) == patch_box(4));
+static_assert(TMAP_PATCH_ELEMENT_STRIDE(4) == patch_element_stride(4));
+static_assert(TMAP_OFFSETS_ENDS == static_cast<int>(offset_format::ends));
+static_assert(TMAP_OFFSETS_PREFIX == static_cast<int>(offset_format::prefix));
+static_assert(TMAP_OFFSETS_SIZES == static_cast<int>(offset_format::sizes));
+static_assert(TMAP_EMPTY_MAP == map_status::empty_bit);
+
+// In device memory both sides' structs are the same bytes.
+static_assert(sizeof(tmap_map_patch) == sizeof(map_patch));
+static_assert(offsetof(tmap_map_patch, global_stride_bytes) == offsetof(map_patch, global_stride_bytes));
+static_assert(offsetof(tmap_map_patch, global_dim) == offsetof(map_patch, global_dim));
+static_assert(offsetof(tmap_map_patch, box_dim) == offsetof(map_patch, box_dim));
+static_assert(offsetof(tmap_map_patch, element_stride) == offsetof(map_patch, element_stride));
+static_assert(sizeof(tmap_batch_header) == sizeof(batch_header));
+static_assert(offsetof(tmap_batch_header, first_bad) == offsetof(batch_header, first_bad));
+static_assert(offsetof(tmap_batch_header, empty_count) == offsetof(batch_header, empty_count));
+static_assert(sizeof(tmap_batch_totals) == sizeof(batch_totals));
+static_assert(offsetof(tmap_batch_totals, empty_maps) == offsetof(batch_totals, empty_maps));
+static_assert(sizeof(tmap_address_window) == sizeof(address_window));
+static_assert(offsetof(tmap_address_window, end) == offsetof(address_window, end));
+static_assert(sizeof(std::uint64_t) == sizeof(map_status));
+
+patch_columns columns_of(const tmap_patch_columns& from) {
+  patch_columns columns{};
+  columns.global_address = from.global_address;
+  std::copy(std::begin(from.global_dim), std::end(from.global_dim), columns.global_dim);
+  std::copy(std::begin(from.global_stride_bytes), std::end(from.global_stride_bytes), columns.global_stride_bytes);
+  return columns;
+}
+
+compact_columns columns_of(const tmap_compact_columns& from) {
+  compact_columns columns{};
+  columns.base_address = from.base_address;
+  columns.address_units = from.address_units;
+  std::copy(std::begin(from.global_dim), std::end(from.global_dim), columns.global_dim);
+  std::copy(std::begin(from.global_stride_units), std::end(from.global_stride_units), columns.global_stride_units);
+  return columns;
+}
+
+template <class Offset>
+ragged_rows<Offset> rows_of(const tmap_ragged_rows& from) {
+  return {from.base_address,
+          from.row_pitch_bytes,
+          static_cast<const Offset*>(from.offsets),
+          static_cast<offset_format>(from.format),
+          from.workspace,
+          from.workspace_bytes};
+}
+
+}  // namespace
+
+void check_source(arguments& given, const tmap_patch_source* source, const char* name) {
+  given.structure(source, name);
+  if (!given) return;
+  given.choice(source->kind, TMAP_SOURCE_ROWS, "source->kind");
+  if (source->kind != TMAP_SOURCE_ROWS) return;
+  const tmap_ragged_rows& rows = source->of.rows;
+  given.choice(rows.format, TMAP_OFFSETS_SIZES, "source->of.rows.format");
+  if (rows.offset_bytes != 4 && rows.offset_bytes != 8) {
+    given.complain("source->of.rows.offset_bytes", "is not 4 or 8", rows.offset_bytes, 8);
+  }
+}
+
+tensor_source source_of(const tmap_patch_source& source) {
+  switch (source.kind) {
+    case TMAP_SOURCE_COLUMNS: return columns_of(source.of.columns);
+    case TMAP_SOURCE_COMPACT: return columns_of(source.of.compact);
+    case TMAP_SOURCE_ROWS:
+      if (source.of.rows.offset_bytes == 4) return rows_of<std::int32_t>(source.of.rows);
+      return rows_of<std::int64_t>(source.of.rows);
+    default: return patch_array{reinterpret_cast<const map_patch*>(source.of.patches)};
+  }
+}
+
+encode_options options_of(const tmap_encode_options* options) {
+  if (options == nullptr) return {};
+  return {.statuses = reinterpret_cast<map_status*>(options->statuses),
+          .header = reinterpret_cast<batch_header*>(options->header),
+          .totals = reinterpret_cast<batch_totals*>(options->totals),
+          .windows = windows_of(*options),
+          .window_count = options->window_count,
+          .trusted = options->trusted != 0};
+}
+
+}  // namespace tmap::interop

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/c/service.h>
+#include <tmap/map_batch.hpp>
+
+#include <cstddef>
+
+#include "lib/interop/objects.hpp"
+
+namespace tmap::interop {
+namespace {
+
+// Both sides' refs and writers are the same bytes: kernels take the library's.
+static_assert(sizeof(tmap_batch_ref) == sizeof(map_batch_ref));
+static_assert(offsetof(tmap_batch_ref, statuses) == offsetof(map_batch_ref, statuses));
+static_assert(offsetof(tmap_batch_ref, indices) == offsetof(map_batch_ref, indices));
+static_assert(offsetof(tmap_batch_ref, count) == offsetof(map_batch_ref, count));
+static_assert(offsetof(tmap_batch_ref, generation) == offsetof(map_batch_ref, generation));
+static_assert(offsetof(tmap_batch_ref, records) == offsetof(map_batch_ref, records));
+static_assert(sizeof(tmap_batch_writer) == sizeof(map_batch_writer));
+static_assert(offsetof(tmap_batch_writer, statuses) == offsetof(map_batch_writer, statuses));
+static_assert(offsetof(tmap_batch_writer, count) == offsetof(map_batch_writer, count));
+static_assert(offsetof(tmap_batch_writer, generation) == offsetof(map_batch_writer, generation));
+static_assert(offsetof(tmap_batch_writer, records) == offsetof(map_batch_writer, records));
+
+tmap_batch_ref c_ref_of(const map_batch_ref& from) {
+  return {reinterpret_cast<const tmap_tensor_map*>(from.slots),
+          reinterpret_cast<const uint64_t*>(from.statuses),
+          from.indices,
+          from.count,
+          from.generation,
+          from.records};
+}
+
+tmap_batch_writer c_writer_of(const map_batch_writer& from) {
+  return {reinterpret_cast<tmap_tensor_map*>(from.slots), reinterpret_cast<uint64_t*>(from.statuses), from.count,
+          from.generation, from.records};
+}
+
+/// `use(held)` while no other call uses the batch. It may have been found just before it was released.
+template <class Use>
+answer with_batch(tmap_batch batch, const Use& use) {
+  const auto held = batches().find(batch.value);
+  if (held == nullptr) return stale("batch");
+  const batch_turn turn{*held};
+  if (!turn.is_granted()) return busy("batch");
+  if (!held->batch) return stale("batch");
+  return use(*held);
+}
+
+answer query(tmap_batch batch, tmap_batch_info* info) {
+  arguments given;
+  given.structure(info, "info");
+  if (!given) return given.complaint();
+  return with_batch(batch, [&](const held_batch& held) -> answer {
+    *info = {sizeof(tmap_batch_info), 0, c_ref_of(held.batch.ref()), c_writer_of(held.batch.writer()),
+             reinterpret_cast<const tmap_batch_header*>(held.batch.header())};
+    return {};
+  });
+}
+
+answer release(tmap_batch batch) {
+  return with_batch(batch, [&](held_batch& held) -> answer {
+    const result<void> released = held.batch.release();
+    if (released || released.error().code != status::wrong_context) batches().remove(batch.value);
+    return answer_of(released);
+  });
+}
+
+}  // namespace
+}  // namespace tmap::interop
+
+using namespace tmap::interop;
+
+tmap_status tmap_batch_query(tmap_batch batch, tmap_batch_info* info) {
+  return call(__func__, [&] { return query(batch, info); });
+}
+
+tmap_status tmap_batch_use_on(tmap_batch batch, tmap_stream stream) {
+  return call(__func__, [&] {
+    return with_batch(batch, [&](held_batch& held) { return answer_of(held.batch.use_on(cuda::stream_ref{stream})); });
+  });
+}
+
+tmap_status tmap_batch_release(tmap_batch batch) {
+  return call(__func__, [&] { return release(batch); });
+}

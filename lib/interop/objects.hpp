@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/c/service.h>
+#include <tmap/map_service.hpp>
+#include <tmap/map_template.hpp>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+
+#include "lib/interop/call.hpp"
+#include "lib/interop/handle_table.hpp"
+
+// What C's handles name. The tables are never destroyed: a process may exit while threads are in calls.
+
+namespace tmap::interop {
+
+/// A batch, for one call at a time.
+struct held_batch {
+  explicit held_batch(map_batch made) : batch{std::move(made)} {}
+  map_batch batch;
+  std::atomic_flag is_busy;
+};
+
+/// The right to use a batch until its end; `is_granted` tells whether another call had it. Never waits.
+class batch_turn {
+ public:
+  explicit batch_turn(held_batch& held)
+      : held_{held}, is_granted_{!held.is_busy.test_and_set(std::memory_order_acquire)} {}
+  batch_turn(const batch_turn&) = delete;
+  batch_turn& operator=(const batch_turn&) = delete;
+  ~batch_turn() {
+    if (is_granted_) held_.is_busy.clear(std::memory_order_release);
+  }
+  bool is_granted() const { return is_granted_; }
+
+ private:
+  held_batch& held_;
+  bool is_granted_;
+};
+
+handle_table<const map_template>& templates();
+handle_table<map_service>& services();
+handle_table<held_batch>& batches();
+
+inline answer stale(const char* name) {
+  return {TMAP_INVALID_HANDLE, name, "is no handle of such an object, or of one that was destroyed"};
+}
+inline answer busy(const char* name) {
+  return {TMAP_BATCH_BUSY, name, "is in a call of another thread"};
+}
+
+/// What was made, to a handle at `handle`.
+template <class Object, class Handle>
+answer hand_out(handle_table<Object>& table, std::shared_ptr<Object> made, Handle* handle) {
+  const std::uint64_t value = table.insert(std::move(made));
+  if (value == 0) return error{.code = status::out_of_memory};
+  handle->value = value;
+  return {};
+}
+
+}  // namespace tmap::interop

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/c/ragged.h>
+#include <tmap/ragged.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "lib/interop/convert_ragged.hpp"
+
+namespace tmap::interop {
+namespace {
+
+static_assert(TMAP_VALUE_F8_E5M2 == static_cast<int>(ragged::value_type::f8_e5m2));
+static_assert(TMAP_VALUE_F8_E4M3 == static_cast<int>(ragged::value_type::f8_e4m3));
+static_assert(TMAP_VALUE_F32 == static_cast<int>(ragged::value_type::f32));
+static_assert(TMAP_VALUE_BF16 == static_cast<int>(ragged::value_type::bf16));
+static_assert(TMAP_VALUE_F16 == static_cast<int>(ragged::value_type::f16));
+static_assert(TMAP_VALUE_U8 == static_cast<int>(ragged::value_type::u8));
+static_assert(TMAP_ROWS_SUM == static_cast<int>(ragged::row_reduction::sum));
+static_assert(TMAP_ROWS_MAX == static_cast<int>(ragged::row_reduction::max));
+
+/// `run(from, to, options)` once all is checked; `given` may have checked more.
+template <class Source, class Destination, class Run>
+answer between(const Source* source, const Destination* destination, const tmap_ragged_options* options, const Run& run,
+               arguments given = {}) {
+  check_side(given, source, "source");
+  check_side(given, destination, "destination");
+  check_options(given, options);
+  if (!given) return given.complaint();
+  return answer_of(run(side_of(*source), side_of(*destination), options_of(options)));
+}
+
+answer choose(const tmap_tensor_layout* tensor, uint32_t policy, uint32_t allowed, uint32_t* route, uint32_t* reason) {
+  arguments given;
+  given.structure(tensor, "tensor");
+  check_routes(given, policy, allowed);
+  given.pointer(route, "route");
+  given.pointer(reason, "reason");
+  if (!given) return given.complaint();
+  tensor_layout layout;
+  layout.address = tensor->address;
+  layout.element_bytes = tensor->element_bytes;
+  layout.rank = tensor->rank;
+  std::copy(std::begin(tensor->dim), std::end(tensor->dim), layout.dim);
+  std::copy(std::begin(tensor->stride_bytes), std::end(tensor->stride_bytes), layout.stride_bytes);
+  const route_choice chosen =
+      choose_route(layout, {policy_of(policy).value_or(route_policy::enable), routes_of(allowed)});
+  *route = static_cast<std::uint32_t>(chosen.way);
+  *reason = static_cast<std::uint32_t>(chosen.why);
+  return {};
+}
+
+/// Null: zeros.
+ragged::fill_value fill_of(const void* fill, const tmap_tensor_batch& source) {
+  ragged::fill_value value;
+  const std::size_t bytes = std::min<std::size_t>(source.element_bytes, sizeof value.bytes);
+  if (fill != nullptr) std::memcpy(value.bytes, fill, bytes);
+  return value;
+}
+
+arguments checked_index(const tmap_row_index* index) {
+  arguments given;
+  given.structure(index, "index");
+  return given;
+}
+
+ragged::row_index index_of(const tmap_row_index& index) {
+  return {index.rows, index.count, index.bytes};
+}
+
+arguments checked_values(const tmap_cast_values* values) {
+  arguments given;
+  given.structure(values, "values");
+  if (!given) return given;
+  given.choice(values->from, TMAP_VALUE_F8_E5M2, "values->from");
+  given.choice(values->to, TMAP_VALUE_F8_E5M2, "values->to");
+  return given;
+}
+
+ragged::cast_values values_of(const tmap_cast_values& values) {
+  return {.from = static_cast<ragged::value_type>(values.from),
+          .to = static_cast<ragged::value_type>(values.to),
+          .scale = values.scale,
+          .shift = values.shift,
+          .scales = values.scales,
+          .shifts = values.shifts};
+}
+
+}  // namespace
+}  // namespace tmap::interop
+
+using namespace tmap::interop;
+
+tmap_status tmap_choose_route(const tmap_tensor_layout* tensor, uint32_t policy, uint32_t allowed, uint32_t* route,
+                              uint32_t* reason) {
+  return call(__func__, [&] { return choose(tensor, policy, allowed, route, reason); });
+}
+
+tmap_status tmap_ragged_workspace_bytes(uint64_t count, uint32_t rank, uint64_t* bytes) {
+  return call(__func__, [&]() -> answer {
+    arguments given;
+    given.pointer(bytes, "bytes");
+    if (!given) return given.complaint();
+    const tmap::result<std::uint64_t> needed = tmap::ragged::workspace_bytes(count, rank);
+    if (!needed) return needed.error();
+    *bytes = *needed;
+    return {};
+  });
+}
+
+tmap_status tmap_ragged_copy(const tmap_tensor_batch* source, const tmap_tensor_batch* destination, void* workspace,
+                             uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
+      return tmap::ragged::copy_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
+    });
+  });
+}
+
+tmap_status tmap_ragged_pack(const tmap_tensor_batch* source, const tmap_packed_buffer* destination, void* workspace,
+                             uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
+      return tmap::ragged::pack_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
+    });
+  });
+}
+
+tmap_status tmap_ragged_unpack(const tmap_packed_buffer* source, const tmap_tensor_batch* destination, void* workspace,
+                               uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
+      return tmap::ragged::unpack_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
+    });
+  });
+}
+
+tmap_status tmap_ragged_pad(const tmap_tensor_batch* source, const tmap_dense_batch* destination, const void* fill,
+                            void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
+                            tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
+      return tmap::ragged::pad_async(from, to, fill_of(fill, *source), {workspace, workspace_bytes},
+                                     cuda::stream_ref{stream}, with);
+    });
+  });
+}
+
+tmap_status tmap_ragged_unpad(const tmap_dense_batch* source, const tmap_tensor_batch* destination, void* workspace,
+                              uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
+      return tmap::ragged::unpad_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
+    });
+  });
+}
+
+tmap_status tmap_ragged_gather_rows(const tmap_row_matrix* source, const tmap_row_index* index,
+                                    const tmap_row_matrix* destination, const tmap_ragged_options* options,
+                                    tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(
+        source, destination, options,
+        [&](const auto& from, const auto& to, const auto& with) {
+          return tmap::ragged::gather_rows_async(from, index_of(*index), to, cuda::stream_ref{stream}, with);
+        },
+        checked_index(index));
+  });
+}
+
+tmap_status tmap_ragged_scatter_rows(const tmap_row_matrix* source, const tmap_row_index* index,
+                                     const tmap_row_matrix* destination, const tmap_ragged_options* options,
+                                     tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(
+        source, destination, options,
+        [&](const auto& from, const auto& to, const auto& with) {
+          return tmap::ragged::scatter_rows_async(from, index_of(*index), to, cuda::stream_ref{stream}, with);
+        },
+        checked_index(index));
+  });
+}
+
+tmap_status tmap_ragged_transpose(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
+                                  void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
+                                  tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
+      return tmap::ragged::transpose_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
+    });
+  });
+}
+
+tmap_status tmap_ragged_cast(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
+                             const tmap_cast_values* values, void* workspace, uint64_t workspace_bytes,
+                             const tmap_ragged_options* options, tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(
+        source, destination, options,
+        [&](const auto& from, const auto& to, const auto& with) {
+          return tmap::ragged::cast_async(from, to, values_of(*values), {workspace, workspace_bytes},
+                                          cuda::stream_ref{stream}, with);
+        },
+        checked_values(values));
+  });
+}
+
+tmap_status tmap_ragged_saxpy(float a, const tmap_tensor_batch* x, const tmap_tensor_batch* y, void* workspace,
+                              uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(x, y, options, [&](const auto& from, const auto& to, const auto& with) {
+      return tmap::ragged::saxpy_async(a, from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
+    });
+  });
+}
+
+tmap_status tmap_ragged_max_pool_1d(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
+                                    uint32_t radius, void* workspace, uint64_t workspace_bytes,
+                                    const tmap_ragged_options* options, tmap_stream stream) {
+  return call(__func__, [&] {
+    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
+      return tmap::ragged::max_pool_1d_async(from, to, radius, {workspace, workspace_bytes}, cuda::stream_ref{stream},
+                                             with);
+    });
+  });
+}
+
+tmap_status tmap_ragged_reduce_rows(const tmap_tensor_batch* source, uint32_t type, uint32_t reduction,
+                                    const tmap_tensor_batch* destination, void* workspace, uint64_t workspace_bytes,
+                                    const tmap_ragged_options* options, tmap_stream stream) {
+  return call(__func__, [&] {
+    arguments given;
+    given.choice(type, TMAP_VALUE_F8_E5M2, "type");
+    given.choice(reduction, TMAP_ROWS_MAX, "reduction");
+    return between(
+        source, destination, options,
+        [&](const auto& from, const auto& to, const auto& with) {
+          return tmap::ragged::reduce_rows_async(from, static_cast<tmap::ragged::value_type>(type),
+                                                 static_cast<tmap::ragged::row_reduction>(reduction), to,
+                                                 {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
+        },
+        given);
+  });
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/c/service.h>
+#include <tmap/map_service.hpp>
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "lib/interop/convert_source.hpp"
+#include "lib/interop/objects.hpp"
+#include "lib/interop/text.hpp"
+
+namespace tmap::interop {
+namespace {
+
+service_options options_of(const tmap_service_options* options) {
+  if (options == nullptr) return {};
+  return {.capacity = options->capacity == 0 ? service_options{}.capacity : options->capacity,
+          .max_capacity = options->max_capacity,
+          .memory = options->memory,
+          .memory_bytes = options->memory_bytes,
+          .self_test = options->skip_self_test == 0};
+}
+
+answer create(const tmap_service_options* options, tmap_service* service) {
+  arguments given;
+  given.optional_structure(options, "options");
+  if (given && options != nullptr) given.choice(options->skip_self_test, 1, "options->skip_self_test");
+  given.pointer(service, "service");
+  if (!given) return given.complaint();
+  result<map_service> made = map_service::create(options_of(options));
+  if (!made) return made.error();
+  return hand_out(services(), std::make_shared<map_service>(std::move(*made)), service);
+}
+
+void check_request(arguments& given, const tmap_encode_request* request) {
+  given.optional_structure(request, "request");
+  if (!given || request == nullptr) return;
+  given.choice(request->header, 1, "request->header");
+  given.choice(request->trusted, 1, "request->trusted");
+}
+
+encode_request request_of(const tmap_encode_request* request) {
+  if (request == nullptr) return {};
+  return {.windows = windows_of(*request),
+          .window_count = request->window_count,
+          .header = request->header != 0,
+          .trusted = request->trusted != 0};
+}
+
+/// A batch that is lost on the way to its handle ends as any other.
+answer hand_out_batch(result<map_batch> made, tmap_batch* batch) {
+  if (!made) return made.error();
+  return hand_out(batches(), std::make_shared<held_batch>(std::move(*made)), batch);
+}
+
+/// What encode and update both need.
+struct encode_call {
+  tmap_service service;
+  tmap_template base;
+  const tmap_patch_source* source;
+  const tmap_encode_request* request;
+  tmap_batch* batch;
+};
+
+/// `make(service, template, source, request)` for what `asked` names.
+template <class Make>
+answer encode_with(const encode_call& asked, const Make& make) {
+  arguments given;
+  check_source(given, asked.source, "source");
+  check_request(given, asked.request);
+  given.pointer(asked.batch, "batch");
+  if (!given) return given.complaint();
+  const auto service = services().find(asked.service.value);
+  if (service == nullptr) return stale("service");
+  const auto base = templates().find(asked.base.value);
+  if (base == nullptr) return stale("base");
+  return std::visit(
+      [&](const auto& source) {
+        return hand_out_batch(make(*service, *base, source, request_of(asked.request)), asked.batch);
+      },
+      source_of(*asked.source));
+}
+
+template <class Source>
+inline constexpr bool is_rows =
+    std::is_same_v<Source, ragged_rows<std::int32_t>> || std::is_same_v<Source, ragged_rows<std::int64_t>>;
+
+answer update(const encode_call& asked, tmap_batch old, const changed_maps& changed, tmap_stream stream) {
+  const auto held = batches().find(old.value);
+  if (held == nullptr) return stale("old");
+  const batch_turn turn{*held};
+  if (!turn.is_granted()) return busy("old");
+  return encode_with(asked,
+                     [&]<class Source>(map_service& service, const map_template& base, const Source& source,
+                                       const encode_request& request) -> result<map_batch> {
+                       if constexpr (is_rows<Source>) {
+                         return failure{error{.code = status::unsupported}};
+                       } else {
+                         return service.update(held->batch, changed, base, source, cuda::stream_ref{stream}, request);
+                       }
+                     });
+}
+
+answer reserve(tmap_service service, uint64_t count, tmap_batch* batch, tmap_stream stream) {
+  arguments given;
+  given.pointer(batch, "batch");
+  if (!given) return given.complaint();
+  const auto found = services().find(service.value);
+  if (found == nullptr) return stale("service");
+  return hand_out_batch(found->reserve(count, cuda::stream_ref{stream}), batch);
+}
+
+answer statistics(tmap_service service, char* text, size_t capacity, size_t* length) {
+  arguments given;
+  check_text(given, text, capacity, length);
+  if (!given) return given.complaint();
+  const auto found = services().find(service.value);
+  if (found == nullptr) return stale("service");
+  return write_text(to_json(found->statistics()), text, capacity, length);
+}
+
+}  // namespace
+}  // namespace tmap::interop
+
+using namespace tmap::interop;
+
+uint64_t tmap_service_memory_bytes(uint64_t capacity) {
+  return tmap::service_memory_bytes(capacity);
+}
+
+tmap_status tmap_service_create(const tmap_service_options* options, tmap_service* service) {
+  return call(__func__, [&] { return create(options, service); });
+}
+
+tmap_status tmap_service_destroy(tmap_service service) {
+  return call(__func__, [&] { return services().remove(service.value) == nullptr ? stale("service") : answer{}; });
+}
+
+tmap_status tmap_service_statistics(tmap_service service, char* text, size_t capacity, size_t* length) {
+  return call(__func__, [&] { return statistics(service, text, capacity, length); });
+}
+
+tmap_status tmap_service_encode(tmap_service service, tmap_template base, const tmap_patch_source* source,
+                                uint64_t count, const tmap_encode_request* request, tmap_batch* batch,
+                                tmap_stream stream) {
+  return call(__func__, [&] {
+    return encode_with({service, base, source, request, batch}, [&](tmap::map_service& by, const tmap::map_template& of,
+                                                                    const auto& from, const tmap::encode_request& how) {
+      return by.encode(of, from, count, cuda::stream_ref{stream}, how);
+    });
+  });
+}
+
+tmap_status tmap_service_update(tmap_service service, tmap_batch old, const uint32_t* changed, uint64_t changed_count,
+                                tmap_template base, const tmap_patch_source* source, const tmap_encode_request* request,
+                                tmap_batch* batch, tmap_stream stream) {
+  return call(__func__, [&] {
+    return update({service, base, source, request, batch}, old, {changed, changed_count}, stream);
+  });
+}
+
+tmap_status tmap_service_reserve(tmap_service service, uint64_t count, tmap_batch* batch, tmap_stream stream) {
+  return call(__func__, [&] { return reserve(service, count, batch, stream); });
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/c/status.h>
+#include <tmap/log.hpp>
+#include <tmap/rule.hpp>
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "lib/interop/text.hpp"
+#include "lib/support/without_throwing.hpp"
+
+namespace tmap::interop {
+namespace {
+
+constexpr bool mirrors(int number, status code) {
+  return number == static_cast<int>(code);
+}
+static_assert(mirrors(TMAP_RULE_BROKEN, status::rule_broken));
+static_assert(mirrors(TMAP_INVALID_ARGUMENT, status::invalid_argument));
+static_assert(mirrors(TMAP_NO_DRIVER, status::no_driver));
+static_assert(mirrors(TMAP_NO_DEVICE, status::no_device));
+static_assert(mirrors(TMAP_COMPUTE_CAPABILITY_TOO_LOW, status::compute_capability_too_low));
+static_assert(mirrors(TMAP_DRIVER_TOO_OLD, status::driver_too_old));
+static_assert(mirrors(TMAP_SYMBOL_MISSING, status::symbol_missing));
+static_assert(mirrors(TMAP_DRIVER_REFUSED, status::driver_refused));
+static_assert(mirrors(TMAP_NO_CONTEXT, status::no_context));
+static_assert(mirrors(TMAP_EARLIER_ASYNCHRONOUS_ERROR, status::earlier_asynchronous_error));
+static_assert(mirrors(TMAP_NO_KERNEL_IMAGE, status::no_kernel_image));
+static_assert(mirrors(TMAP_OUT_OF_MEMORY, status::out_of_memory));
+static_assert(mirrors(TMAP_CUDA_FAILURE, status::cuda_failure));
+static_assert(mirrors(TMAP_NOT_A_TENSOR_MAP, status::not_a_tensor_map));
+static_assert(mirrors(TMAP_ILLEGAL_INSTRUCTION, status::illegal_instruction));
+static_assert(mirrors(TMAP_ILLEGAL_MEMORY_ACCESS, status::illegal_memory_access));
+static_assert(mirrors(TMAP_MISALIGNED_ADDRESS, status::misaligned_address));
+static_assert(mirrors(TMAP_UNSUPPORTED, status::unsupported));
+static_assert(mirrors(TMAP_POOL_EXHAUSTED, status::pool_exhausted));
+static_assert(mirrors(TMAP_SERVICE_DEAD, status::service_dead));
+static_assert(mirrors(TMAP_FORKED, status::forked));
+static_assert(mirrors(TMAP_WRONG_CONTEXT, status::wrong_context));
+static_assert(mirrors(TMAP_SELF_TEST_FAILED, status::self_test_failed));
+
+struct noted_failure {
+  const char* function;
+  answer ended;
+};
+
+thread_local noted_failure last{};
+
+std::string message_of(const noted_failure& failed) {
+  if (failed.ended.is_ok()) return {};
+  const error& e = failed.ended.details;
+  if (failed.ended.argument == nullptr) return fmt::format("{}: {}", failed.function, to_string(e));
+  std::string text = fmt::format("{}: {} {}", failed.function, failed.ended.argument, failed.ended.reason);
+  if (e.found != 0 || e.allowed != 0) text += fmt::format(" (found {}, allowed {})", e.found, e.allowed);
+  return text;
+}
+
+/// Where lines go that C asked for. The lines' source wants a callback of its own type, so it gets `forward`.
+struct c_destination {
+  tmap_log_callback callback;
+  void* user;
+};
+
+void forward(log_level level, const char* text, void* user) {
+  const auto& to = *static_cast<const c_destination*>(user);
+  to.callback(static_cast<tmap_log_level>(level), text, to.user);
+}
+
+/// Kept for ever: threads may log while the process exits.
+struct c_log {
+  std::mutex mutex;
+  std::unique_ptr<c_destination> destination;
+};
+
+c_log& current_log() {
+  static c_log& log = *new c_log;
+  return log;
+}
+
+answer set_callback(tmap_log_callback callback, void* user) {
+  c_log& log = current_log();
+  auto fresh = callback == nullptr ? nullptr : std::make_unique<c_destination>(c_destination{callback, user});
+  const std::lock_guard lock{log.mutex};
+  set_log_callback(fresh == nullptr ? nullptr : &forward, fresh.get());
+  log.destination.swap(fresh);
+  return {};
+}
+
+}  // namespace
+
+tmap_status note(const char* function, const answer& ended) noexcept {
+  last = {function, ended};
+  return ended.code;
+}
+
+}  // namespace tmap::interop
+
+using namespace tmap::interop;
+
+uint32_t tmap_version(void) {
+  return TMAP_VERSION;
+}
+
+const char* tmap_status_name(tmap_status code) {
+  switch (code) {
+    case TMAP_OK: return "ok";
+    case TMAP_INVALID_HANDLE: return "invalid_handle";
+    case TMAP_BUFFER_TOO_SMALL: return "buffer_too_small";
+    case TMAP_BATCH_BUSY: return "batch_busy";
+    case TMAP_INTERNAL_ERROR: return "internal_error";
+    default: return code > 0 && code < 256 ? tmap::name(static_cast<tmap::status>(code)) : "unknown";
+  }
+}
+
+tmap_status tmap_last_error(tmap_error* out) {
+  arguments given;
+  given.structure(out, "last");
+  if (!given) return TMAP_INVALID_ARGUMENT;
+  const tmap::error& e = last.ended.details;
+  const tmap_slot_counts slots{e.slots.capacity, e.slots.free, e.slots.leased, e.slots.pending, e.slots.captured};
+  *out = {sizeof(tmap_error),
+          last.ended.code,
+          e.rules.bits,
+          static_cast<std::int32_t>(e.first),
+          e.axis,
+          e.found,
+          e.allowed,
+          e.cuda_code,
+          0,
+          slots};
+  return TMAP_OK;
+}
+
+tmap_status tmap_last_message(char* text, size_t capacity, size_t* length) {
+  arguments given;
+  check_text(given, text, capacity, length);
+  if (!given) return TMAP_INVALID_ARGUMENT;
+  const std::string message = tmap::support::without_throwing([] { return message_of(last); });
+  return write_text(message, text, capacity, length).code;
+}
+
+uint32_t tmap_rule_count(void) {
+  return tmap::rule_count;
+}
+
+const char* tmap_rule_name(uint32_t rule) {
+  return rule < tmap::rule_count ? tmap::info(static_cast<tmap::rule>(rule)).name : nullptr;
+}
+
+const char* tmap_rule_sentence(uint32_t rule) {
+  return rule < tmap::rule_count ? tmap::info(static_cast<tmap::rule>(rule)).sentence : nullptr;
+}
+
+tmap_status tmap_set_log_callback(tmap_log_callback callback, void* user) {
+  return call(__func__, [&] { return set_callback(callback, user); });
+}

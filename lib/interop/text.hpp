@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <string_view>
+
+#include "lib/interop/call.hpp"
+
+namespace tmap::interop {
+
+/// A text to a buffer of C, as tmap.h says for all of them.
+inline answer write_text(std::string_view text, char* buffer, std::size_t capacity, std::size_t* length) {
+  if (length != nullptr) *length = text.size();
+  if (capacity == 0) return {};
+  const std::size_t room = capacity - 1;
+  const std::size_t written = text.size() < room ? text.size() : room;
+  std::memcpy(buffer, text.data(), written);
+  buffer[written] = '\0';
+  if (written == text.size()) return {};
+  return {TMAP_BUFFER_TOO_SMALL, "text", "needs a larger buffer", error{.found = capacity, .allowed = text.size() + 1}};
+}
+
+/// Checks of the three arguments of every text.
+inline void check_text(arguments& given, const char* buffer, std::size_t capacity, const std::size_t* length) {
+  given.buffer(buffer, capacity, "text");
+  given.optional(length, "length");
+}
+
+}  // namespace tmap::interop

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mixture-of-experts sample on a GPU: one graph, other tokens, experts without any, experts with all.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/moe_layer/layer.hpp"
+#include "apps/moe_layer/plain.hpp"
+#include "gemm/on_device.hpp"
+
+namespace moe {
+namespace {
+
+/// A layer with its graph.
+class captured {
+ public:
+  captured(const layer_sizes& sizes, const layer_weights& weights) : weights_(weights), layer_(layer::make(sizes)) {
+    if (layer_) is_set_ = layer_->set_weights(weights);
+    if (is_set_) graph_.emplace(layer_graph::capture(*layer_));
+  }
+  bool is_ready() const { return graph_.has_value() && graph_->has_value(); }
+
+  /// What a replay leaves, every byte of it having been poison before.
+  layer_results replay(const std::vector<float>& tokens) const {
+    EXPECT_TRUE(layer_->set_tokens(tokens).has_value());
+    EXPECT_TRUE(layer_->poison().has_value());
+    EXPECT_TRUE((*graph_)->replay().has_value());
+    auto got = layer_->results();
+    EXPECT_TRUE(got.has_value());
+    return got ? *got : layer_results{};
+  }
+  /// The same, compared.
+  layer_results expect_right(const std::vector<float>& tokens, const std::string& what) const {
+    layer_results got = replay(tokens);
+    const comparison found = compare(layer_->sizes(), weights_, tokens, got);
+    EXPECT_EQ(found.fault, "") << what << ", largest error " << found.worst_error;
+    const auto headers = layer_->product_headers();
+    EXPECT_TRUE(headers.has_value());
+    const auto empty = static_cast<std::uint32_t>(std::count(got.sizes.begin(), got.sizes.end(), 0));
+    for (const tmap::batch_header& header : headers.value_or(std::vector<tmap::batch_header>{})) {
+      EXPECT_EQ(header.bad_count, 0u) << what;
+      EXPECT_EQ(header.empty_count, empty) << what;
+    }
+    return got;
+  }
+
+ private:
+  layer_weights weights_;
+  tmap::result<layer> layer_;
+  tmap::result<void> is_set_{tmap::failure(tmap::error{})};
+  std::optional<tmap::result<layer_graph>> graph_;
+};
+
+using MoeLayer = tmap::gemm::testing::gemm_test;
+class MoeLayerOfSize : public MoeLayer, public ::testing::WithParamInterface<layer_sizes> {};
+
+TEST_P(MoeLayerOfSize, IsRightForOtherTokensEachTime) {
+  const captured made(GetParam(), random_weights(GetParam(), 1));
+  ASSERT_TRUE(made.is_ready());
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    made.expect_right(random_tokens(GetParam(), seed), "tokens " + std::to_string(seed));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, MoeLayerOfSize,
+                         ::testing::Values(layer_sizes{1, 2, 8, 16}, layer_sizes{3, 7, 24, 16},
+                                           layer_sizes{64, 8, 64, 64}, layer_sizes{129, 2, 136, 48},
+                                           layer_sizes{200, 16, 72, 144}, layer_sizes{1000, 64, 64, 32},
+                                           layer_sizes{150, 300, 32, 16}, layer_sizes{512, 8, 256, 512}));
+
+constexpr layer_sizes small{96, 8, 64, 64};
+
+TEST_F(MoeLayer, AHundredReplays) {
+  const captured made(small, random_weights(small, 2));
+  ASSERT_TRUE(made.is_ready());
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    made.expect_right(random_tokens(small, i), "replay " + std::to_string(i));
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(MoeLayer, TheSameTokensGiveTheSameBytes) {
+  const captured made(small, random_weights(small, 2));
+  ASSERT_TRUE(made.is_ready());
+  const layer_results first = made.replay(random_tokens(small, 1));
+  const layer_results other = made.replay(random_tokens(small, 2));
+  const layer_results again = made.replay(random_tokens(small, 1));
+  EXPECT_EQ(first.experts, again.experts);
+  EXPECT_EQ(first.shares, again.shares);
+  EXPECT_EQ(first.row_of, again.row_of);
+  EXPECT_EQ(first.output, again.output);
+  EXPECT_NE(first.output, other.output);
+}
+
+TEST_F(MoeLayer, EqualLogitsSendAllTokensToTheFirstTwoExperts) {
+  layer_weights weights = random_weights(small, 2);
+  std::fill(weights.router.begin(), weights.router.end(), 0.0f);
+  const captured made(small, weights);
+  ASSERT_TRUE(made.is_ready());
+  const layer_results got = made.expect_right(random_tokens(small, 1), "equal logits");
+  EXPECT_EQ(got.sizes, (std::vector<std::int32_t>{96, 96, 0, 0, 0, 0, 0, 0}));
+  for (std::size_t i = 0; i < got.experts.size(); ++i) EXPECT_EQ(got.experts[i], static_cast<std::int32_t>(i % 2));
+  EXPECT_EQ(got.shares, std::vector<float>(192, 0.5f));
+}
+
+/// With tokens and weights that are all positive, expert 5 gets all tokens, or, its weights being negative, none.
+void run_with_expert_five(float sign, std::int32_t tokens_of_five) {
+  layer_weights weights = random_weights(small, 2);
+  for (float& value : weights.router) value = std::abs(value);
+  std::fill_n(weights.router.begin() + 5 * small.width, small.width, sign * 8);
+  std::vector<float> tokens = random_tokens(small, 3);
+  for (float& value : tokens) value = std::abs(value);
+  const captured made(small, weights);
+  ASSERT_TRUE(made.is_ready());
+  EXPECT_EQ(made.expect_right(tokens, "expert 5").sizes[5], tokens_of_five);
+}
+
+TEST_F(MoeLayer, AllTokensToOneExpert) {
+  run_with_expert_five(1, 96);
+}
+
+TEST_F(MoeLayer, AnExpertWithoutTokens) {
+  run_with_expert_five(-1, 0);
+}
+
+TEST_F(MoeLayer, ATokenOfNansSpoilsNoOther) {
+  const captured made(small, random_weights(small, 2));
+  ASSERT_TRUE(made.is_ready());
+  std::vector<float> tokens = random_tokens(small, 1);
+  const layer_results want = made.replay(tokens);
+  std::fill_n(tokens.begin() + 7 * small.width, small.width, std::numeric_limits<float>::quiet_NaN());
+  layer_results got = made.replay(tokens);
+  EXPECT_EQ(got.experts[14], 0);
+  EXPECT_EQ(got.experts[15], 1);
+  for (std::uint32_t i = 7 * small.width; i < 8 * small.width; ++i) {
+    EXPECT_TRUE(std::isnan(got.output[i]));
+    got.output[i] = want.output[i];
+  }
+  EXPECT_EQ(got.output, want.output);
+}
+
+}  // namespace
+}  // namespace moe

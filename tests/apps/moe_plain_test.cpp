@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mixture-of-experts sample without a GPU: who goes where, the plain layer, and that its comparison finds faults.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/moe_layer/layer.hpp"
+#include "apps/moe_layer/plain.hpp"
+
+namespace moe {
+namespace {
+
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+top_two best_of(const std::vector<float>& logits) {
+  top_two best;
+  for (std::size_t i = 0; i < logits.size(); ++i) best.take(static_cast<std::int32_t>(i), logits[i]);
+  return best;
+}
+
+void expect_experts(const std::vector<float>& logits, std::int32_t first, std::int32_t second) {
+  const top_two best = best_of(logits);
+  EXPECT_EQ(best.first(), first);
+  EXPECT_EQ(best.second(), second);
+}
+
+TEST(TopTwo, OfEqualLogitsTheLowerNumberWins) {
+  expect_experts({0, 0, 0, 0}, 0, 1);
+  expect_experts({1, 3, 3, 3}, 1, 2);
+  expect_experts({3, 1, 2, 2}, 0, 2);
+  expect_experts({1, 1, 2}, 2, 0);
+}
+
+TEST(TopTwo, NothingIsBelowNan) {
+  expect_experts({nan, nan, nan}, 0, 1);
+  expect_experts({nan, -5, -7}, 1, 2);
+  expect_experts({-5, nan, -7, nan}, 0, 2);
+  expect_experts({nan, nan, 1}, 2, 0);
+  expect_experts({nan, -std::numeric_limits<float>::infinity()}, 0, 1);
+}
+
+TEST(TopTwo, AgreesWithASort) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 1000; ++i) {
+    std::vector<float> logits(2 + random() % 9);
+    for (float& logit : logits) logit = static_cast<float>(random() % 7);
+    std::vector<std::int32_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+    });
+    expect_experts(logits, order[0], order[1]);
+  }
+}
+
+TEST(TopTwo, SharesAreTheSoftmax) {
+  const top_two best = best_of({1, 2.5f, -3});
+  const double first = std::exp(2.5) / (std::exp(2.5) + std::exp(1.0));
+  EXPECT_NEAR(best.share_of_first(), first, 1e-6);
+  EXPECT_NEAR(best.share_of_second(), 1 - first, 1e-6);
+  EXPECT_EQ(best_of({1, -std::numeric_limits<float>::infinity()}).share_of_second(), 0);
+}
+
+TEST(PlainLayer, OfConstantWeights) {
+  const layer_sizes sizes{1, 3, 8, 16};
+  layer_weights weights{std::vector<float>(3 * 8), std::vector<float>(3 * 32 * 8), std::vector<float>(3 * 8 * 16)};
+  std::fill_n(weights.gate_up.begin() + 2 * 32 * 8, 16 * 8, 0.25f);        // gates of expert 2
+  std::fill_n(weights.gate_up.begin() + (2 * 32 + 16) * 8, 16 * 8, 0.5f);  // its values
+  std::fill_n(weights.down.begin() + 2 * 8 * 16, 8 * 16, 0.125f);
+  std::fill_n(weights.router.begin() + 2 * 8, 8, 0.125f);  // its logit is 1, the others' 0
+  const std::vector<float> token(8, 1.0f);
+  const double hidden = 2 / (1 + std::exp(-2.0)) * 4;
+  const double share = 1 / (1 + std::exp(-1.0));
+  for (const bounded& got : plain_output(sizes, weights, token.data(), {2, 0})) {
+    EXPECT_NEAR(got.value, share * 16 * 0.125 * hidden, 1e-12);
+    EXPECT_GT(got.error, got.value * 0x1p-9);
+    EXPECT_LT(got.error, got.value * 0x1p-5);
+  }
+  for (const bounded& got : plain_output(sizes, weights, token.data(), {0, 1})) EXPECT_EQ(got.value, 0);
+}
+
+/// A layer, tokens, and what a faultless run leaves of them.
+struct sample {
+  layer_sizes sizes{40, 5, 32, 48};
+  layer_weights weights = random_weights(sizes, 3);
+  std::vector<float> tokens = random_tokens(sizes, 4);
+  layer_results results{};
+
+  sample() {
+    for (std::uint32_t token = 0; token < sizes.tokens; ++token) add(tokens.data() + token * sizes.width);
+    results.sizes.resize(sizes.experts);
+    for (const std::int32_t expert : results.experts) ++results.sizes[static_cast<std::size_t>(expert)];
+    sort_rows();
+  }
+  void add(const float* token) {
+    std::vector<float> logits;
+    for (const bounded& logit : plain_logits(sizes, weights, token)) logits.push_back(static_cast<float>(logit.value));
+    const top_two best = best_of(logits);
+    results.experts.insert(results.experts.end(), {best.first(), best.second()});
+    results.shares.insert(results.shares.end(), {best.share_of_first(), best.share_of_second()});
+    for (const bounded& value : plain_output(sizes, weights, token, {best.first(), best.second()})) {
+      results.output.push_back(__bfloat162float(__double2bfloat16(value.value)));
+    }
+  }
+  void sort_rows() {
+    std::vector<std::size_t> order(results.experts.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return results.experts[a] < results.experts[b]; });
+    results.row_of.resize(order.size());
+    for (std::size_t row = 0; row < order.size(); ++row) results.row_of[order[row]] = static_cast<std::int32_t>(row);
+  }
+  /// Gives token 7 another output: of these weights, and these experts.
+  void replace_output(const layer_weights& with, std::int32_t first, std::int32_t second) {
+    const auto made = plain_output(sizes, with, tokens.data() + 7 * sizes.width, {first, second});
+    for (std::uint32_t i = 0; i < sizes.width; ++i) {
+      results.output[7 * sizes.width + i] = static_cast<float>(made[i].value);
+    }
+  }
+  std::int32_t expert_of_seven(std::size_t choice) const { return results.experts[7 * choices + choice]; }
+  std::int32_t worst_expert_of_seven() const {
+    const auto logits = plain_logits(sizes, weights, tokens.data() + 7 * sizes.width);
+    const auto least = std::min_element(logits.begin(), logits.end(),
+                                        [](const bounded& a, const bounded& b) { return a.value < b.value; });
+    return static_cast<std::int32_t>(least - logits.begin());
+  }
+  comparison compared() const { return compare(sizes, weights, tokens, results); }
+};
+
+TEST(CompareLayer, AcceptsWhatIsRight) {
+  const comparison found = sample{}.compared();
+  EXPECT_EQ(found.fault, "");
+  EXPECT_GT(found.worst, 0);
+  EXPECT_LT(found.worst, 1);
+}
+
+TEST(CompareLayer, TakesErrorsUpToTheAllowedAndNoLarger) {
+  for (const double of_the_allowed : {-0.9, 0.9, -1.1, 1.1}) {
+    sample changed;
+    const auto want = plain_output(changed.sizes, changed.weights, changed.tokens.data() + 7 * changed.sizes.width,
+                                   {changed.expert_of_seven(0), changed.expert_of_seven(1)});
+    changed.results.output[7 * changed.sizes.width + 3] =
+        static_cast<float>(want[3].value + of_the_allowed * want[3].error);
+    EXPECT_EQ(changed.compared().fault, std::abs(of_the_allowed) < 1 ? "" : "output of token 7") << of_the_allowed;
+  }
+}
+
+struct seeded_fault {
+  const char* name;
+  const char* answer;
+  std::function<void(sample&)> seed;
+};
+
+class CompareLayerFinds : public ::testing::TestWithParam<seeded_fault> {};
+
+TEST_P(CompareLayerFinds, It) {
+  sample changed;
+  GetParam().seed(changed);
+  EXPECT_THAT(changed.compared().fault, ::testing::StartsWith(GetParam().answer));
+}
+
+void exchange_choices_of_seven(sample& of) {
+  std::swap(of.results.experts[14], of.results.experts[15]);
+}
+void choose_the_worst(sample& of) {
+  of.results.experts[15] = of.worst_expert_of_seven();
+}
+void choose_one_twice(sample& of) {
+  of.results.experts[15] = of.results.experts[14];
+}
+void exchange_rows_of_an_expert(sample& of) {
+  std::swap(*std::find(of.results.row_of.begin(), of.results.row_of.end(), 0),
+            *std::find(of.results.row_of.begin(), of.results.row_of.end(), 1));
+}
+void move_a_row_to_the_next_expert(sample& of) {
+  --of.results.sizes[1];
+  ++of.results.sizes[2];
+}
+void exchange_gates_and_values(sample& of) {
+  layer_weights other = of.weights;
+  const auto half = static_cast<std::ptrdiff_t>(of.sizes.hidden * of.sizes.width);
+  for (auto at = other.gate_up.begin(); at != other.gate_up.end(); at += 2 * half) {
+    std::swap_ranges(at, at + half, at + half);
+  }
+  of.replace_output(other, of.expert_of_seven(0), of.expert_of_seven(1));
+}
+void multiply_by_the_wrong_expert(sample& of) {
+  of.replace_output(of.weights, of.expert_of_seven(0), of.worst_expert_of_seven());
+}
+void forget_the_router_in_the_sum(sample& of) {
+  layer_weights equal_shares = of.weights;
+  std::fill(equal_shares.router.begin(), equal_shares.router.end(), 0.0f);
+  of.replace_output(equal_shares, of.expert_of_seven(0), of.expert_of_seven(1));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Faults, CompareLayerFinds,
+    ::testing::Values(
+        seeded_fault{"ChoicesExchanged", "order of the experts of token 7", exchange_choices_of_seven},
+        seeded_fault{"WorstChosen", "choice of experts of token 7", choose_the_worst},
+        seeded_fault{"OneChosenTwice", "experts of token 7", choose_one_twice},
+        seeded_fault{"NoSuchExpert", "experts of token 7", [](sample& of) { of.results.experts[14] = 5; }},
+        seeded_fault{"NegativeExpert", "experts of token 7", [](sample& of) { of.results.experts[15] = -1; }},
+        seeded_fault{"ShareOff", "shares of token 7", [](sample& of) { of.results.shares[15] += 1e-4f; }},
+        seeded_fault{"ShareIsNan", "shares of token 7", [](sample& of) { of.results.shares[14] = nan; }},
+        seeded_fault{"RowsExchanged", "rows of token ", exchange_rows_of_an_expert},
+        seeded_fault{"SizesOff", "sizes of the experts", move_a_row_to_the_next_expert},
+        seeded_fault{"OutputIsNan", "output of token 7", [](sample& of) { of.results.output[7 * 32 + 31] = nan; }},
+        seeded_fault{"GatesAndValuesExchanged", "output of token 7", exchange_gates_and_values},
+        seeded_fault{"WrongExpert", "output of token 7", multiply_by_the_wrong_expert},
+        seeded_fault{"EqualShares", "output of token 7", forget_the_router_in_the_sum}),
+    [](const auto& fault) { return std::string{fault.param.name}; });
+
+TEST(LayerSizes, ThatCannotBeAreRefused) {
+  for (const layer_sizes& sizes : {layer_sizes{0, 8, 64, 64}, layer_sizes{8, 1, 64, 64}, layer_sizes{8, 70000, 64, 64},
+                                   layer_sizes{8, 8, 60, 64}, layer_sizes{8, 8, 64, 24}, layer_sizes{8, 8, 0, 64}}) {
+    const auto made = layer::make(sizes);
+    ASSERT_FALSE(made.has_value());
+    EXPECT_EQ(made.error().code, tmap::status::invalid_argument);
+  }
+}
+
+}  // namespace
+}  // namespace moe

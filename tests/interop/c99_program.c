@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/tmap.h>
+
+/* What a program in C does with the functions that need no GPU. */
+
+#define MUST(condition)                \
+  do {                                 \
+    if (!(condition)) return __LINE__; \
+  } while (0)
+
+int c99_program(void);
+
+/* Layouts are a promise: a struct that changes size must keep the old size legal. */
+static int see_sizes(void) {
+  MUST(sizeof(tmap_error) == 88);
+  MUST(sizeof(tmap_tensor_spec) == 152);
+  MUST(sizeof(tmap_im2col_spec) == 192);
+  MUST(sizeof(tmap_device_limits) == 16);
+  MUST(sizeof(tmap_violation) == 24);
+  MUST(sizeof(tmap_decoded_map) == 216);
+  MUST(sizeof(tmap_map_patch) == 112);
+  MUST(sizeof(tmap_patch_source) == 96);
+  MUST(sizeof(tmap_encode_options) == 48);
+  MUST(sizeof(tmap_service_options) == 40);
+  MUST(sizeof(tmap_encode_request) == 24);
+  MUST(sizeof(tmap_batch_info) == 88);
+  MUST(sizeof(tmap_tensor_layout) == 96);
+  MUST(sizeof(tmap_tensor_batch) == 176);
+  MUST(sizeof(tmap_dense_batch) == 96);
+  MUST(sizeof(tmap_packed_buffer) == 40);
+  MUST(sizeof(tmap_row_matrix) == 40);
+  MUST(sizeof(tmap_row_index) == 24);
+  MUST(sizeof(tmap_cast_values) == 40);
+  MUST(sizeof(tmap_ragged_options) == 40);
+  MUST(sizeof(tmap_row_problem) == 144);
+  MUST(sizeof(tmap_weight_problem) == 112);
+  MUST(sizeof(tmap_pointer_problem) == 96);
+  MUST(sizeof(tmap_gemm_options) == 24);
+  return 0;
+}
+
+static int make_spec(tmap_tensor_spec* spec) {
+  const uint64_t dims[2] = {64, 100};
+  const uint32_t box[2] = {32, 8};
+  MUST(tmap_packed_spec(TMAP_F32, 4096, 2, dims, box, spec) == TMAP_OK);
+  MUST(spec->struct_size == sizeof *spec && spec->global_stride_bytes[0] == 256);
+  spec->swizzle = TMAP_SWIZZLE_128B;
+  return 0;
+}
+
+static int see_rules(tmap_tensor_spec spec) {
+  char text[512];
+  size_t length = 0;
+  uint32_t count = 77;
+  tmap_violation found = {0, 0, 0, 0};
+  MUST(tmap_validate(&spec, NULL, NULL, 0, &count) == TMAP_OK && count == 0);
+  spec.box_dim[1] = 257;
+  MUST(tmap_validate(&spec, NULL, &found, 1, &count) == TMAP_RULE_BROKEN && count >= 1);
+  MUST(tmap_rule_name(found.rule) != NULL && found.axis == 1 && found.found == 257 && found.allowed == 256);
+  MUST(tmap_explain(&spec, NULL, text, sizeof text, &length) == TMAP_OK && length > 0 && text[length] == '\0');
+  return 0;
+}
+
+static int see_bits(const tmap_tensor_spec* spec) {
+  tmap_tensor_map map;
+  tmap_decoded_map decoded;
+  size_t length = 0;
+  MUST(tmap_encode_bits(spec, &map) == TMAP_OK);
+  decoded.struct_size = sizeof decoded;
+  decoded.reserved = 0;
+  MUST(tmap_decode(&map, &decoded) == TMAP_OK);
+  MUST(decoded.kind == TMAP_MAP_TILED && decoded.tensor.global_dim[1] == 100 && decoded.tensor.box_dim[0] == 32);
+  MUST(tmap_describe(&map, NULL, 0, &length) == TMAP_OK && length > 0);
+  return 0;
+}
+
+static int see_handles(const tmap_tensor_spec* spec) {
+  const tmap_service no_service = {0};
+  tmap_template base = {0};
+  tmap_batch batch = {5};
+  tmap_patch_source source;
+  char text[256];
+  const uint32_t fields = TMAP_PATCH_ADDRESS | TMAP_PATCH_DIM(1);
+  MUST(tmap_template_create_zeroed(spec, fields, &base) == TMAP_OK && base.value != 0);
+  source.struct_size = sizeof source;
+  source.kind = TMAP_SOURCE_PATCHES;
+  source.of.patches = NULL;
+  MUST(tmap_service_encode(no_service, base, &source, 1, NULL, &batch, NULL) == TMAP_INVALID_HANDLE);
+  MUST(batch.value == 5);
+  MUST(tmap_last_message(text, sizeof text, NULL) == TMAP_OK && text[0] == 't');
+  MUST(tmap_encode_batch(base, &source, NULL, 1, NULL, NULL) == TMAP_INVALID_ARGUMENT);
+  MUST(tmap_template_destroy(base) == TMAP_OK);
+  MUST(tmap_template_destroy(base) == TMAP_INVALID_HANDLE);
+  return 0;
+}
+
+int c99_program(void) {
+  tmap_tensor_spec spec;
+  int line = 0;
+  MUST(tmap_version() == TMAP_VERSION);
+  line = see_sizes();
+  if (line == 0) line = make_spec(&spec);
+  if (line == 0) line = see_rules(spec);
+  if (line == 0) line = see_bits(&spec);
+  if (line == 0) line = see_handles(&spec);
+  return line;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Grouped products of C, as far as they go without a device: conversions, and what is refused.
+#include <tmap/grouped_gemm.hpp>
+
+#include <string>
+
+#include "interop/refuses_bad_structs.hpp"
+#include "lib/interop/convert_gemm.hpp"
+
+namespace tmap::testing {
+namespace {
+
+const cuda::stream_ref no_stream{cudaStream_t{}};
+
+template <class T>
+T* at(std::uintptr_t address) {
+  return reinterpret_cast<T*>(address);
+}
+
+tmap_row_problem rows() {
+  tmap_row_problem made{};
+  made.struct_size = sizeof made;
+  made.operand = TMAP_OPERAND_F16;
+  made.groups = 10;
+  made.layout = TMAP_B_K_BY_N;
+  made.rows = 100;
+  made.n = 64;
+  made.k = 32;
+  made.offsets = {at<void>(0x10000), TMAP_OFFSETS_PREFIX, 8};
+  made.a = {0x10000, 64};
+  made.b = {0x20000, 128};
+  made.b_group_pitch_bytes = 32 * 128;
+  made.c = {0x30000, 144};
+  made.epilogue = TMAP_EPILOGUE_BIAS;
+  made.bias = at<void>(0x40000);
+  made.row_scales = at<float>(0x50000);
+  made.column_scales = at<float>(0x60000);
+  return made;
+}
+
+tmap_weight_problem weights() {
+  tmap_weight_problem made{};
+  made.struct_size = sizeof made;
+  made.groups = 10;
+  made.epilogue = TMAP_EPILOGUE_ACCUMULATE;
+  made.rows = 100;
+  made.m = 64;
+  made.n = 32;
+  made.offsets = {at<void>(0x10000), TMAP_OFFSETS_SIZES, 4};
+  made.a = {0x10000, 128};
+  made.b = {0x20000, 64};
+  made.c = {0x30000, 80};
+  made.c_group_pitch_bytes = 64 * 80;
+  return made;
+}
+
+tmap_pointer_problem pointers() {
+  tmap_pointer_problem made{};
+  made.struct_size = sizeof made;
+  made.groups = 10;
+  made.a = at<std::uint64_t>(0x10000);
+  made.b = at<std::uint64_t>(0x20000);
+  made.c = at<std::uint64_t>(0x30000);
+  made.a_pitch_bytes = at<std::int64_t>(0x40000);
+  made.b_pitch_bytes = at<std::int64_t>(0x50000);
+  made.c_pitch_bytes = at<std::int64_t>(0x60000);
+  made.m = at<std::int64_t>(0x70000);
+  made.n = at<std::int64_t>(0x80000);
+  made.k = at<std::int64_t>(0x90000);
+  return made;
+}
+
+TEST(c_gemm, a_row_problem_is_converted_whole) {
+  const gemm::row_problem made = interop::problem_of(rows());
+  EXPECT_EQ(made.type, gemm::operand_type::f16);
+  EXPECT_EQ(made.groups, 10u);
+  EXPECT_EQ(made.rows, 100u);
+  EXPECT_EQ(made.n, 64u);
+  EXPECT_EQ(made.k, 32u);
+  EXPECT_EQ(made.offsets.values, at<void>(0x10000));
+  EXPECT_EQ(made.offsets.format, offset_format::prefix);
+  EXPECT_EQ(made.offsets.bytes, 8u);
+  EXPECT_EQ(made.a.address, 0x10000u);
+  EXPECT_EQ(made.a.pitch_bytes, 64u);
+  EXPECT_EQ(made.b.address, 0x20000u);
+  EXPECT_EQ(made.b.pitch_bytes, 128u);
+  EXPECT_EQ(made.b_group_pitch_bytes, 4096u);
+  EXPECT_EQ(made.layout, gemm::b_layout::k_by_n);
+  EXPECT_EQ(made.c.address, 0x30000u);
+  EXPECT_EQ(made.c.pitch_bytes, 144u);
+  EXPECT_EQ(made.with.kind, gemm::epilogue_kind::bias);
+  EXPECT_EQ(made.with.bias, at<void>(0x40000));
+  EXPECT_EQ(made.with.row_scales, at<float>(0x50000));
+  EXPECT_EQ(made.with.column_scales, at<float>(0x60000));
+}
+
+TEST(c_gemm, a_weight_problem_is_converted_whole) {
+  const gemm::weight_problem made = interop::problem_of(weights());
+  EXPECT_EQ(made.type, gemm::operand_type::bf16);
+  EXPECT_EQ(made.groups, 10u);
+  EXPECT_EQ(made.rows, 100u);
+  EXPECT_EQ(made.m, 64u);
+  EXPECT_EQ(made.n, 32u);
+  EXPECT_EQ(made.offsets.format, offset_format::sizes);
+  EXPECT_EQ(made.offsets.bytes, 4u);
+  EXPECT_EQ(made.a.pitch_bytes, 128u);
+  EXPECT_EQ(made.b.address, 0x20000u);
+  EXPECT_EQ(made.c.pitch_bytes, 80u);
+  EXPECT_EQ(made.c_group_pitch_bytes, 5120u);
+  EXPECT_EQ(made.kind, gemm::epilogue_kind::accumulate);
+}
+
+TEST(c_gemm, a_pointer_problem_is_converted_whole) {
+  const tmap_pointer_problem from = pointers();
+  const gemm::pointer_problem made = interop::problem_of(from);
+  EXPECT_EQ(made.a, from.a);
+  EXPECT_EQ(made.b, from.b);
+  EXPECT_EQ(made.c, from.c);
+  EXPECT_EQ(made.a_pitch_bytes, from.a_pitch_bytes);
+  EXPECT_EQ(made.b_pitch_bytes, from.b_pitch_bytes);
+  EXPECT_EQ(made.c_pitch_bytes, from.c_pitch_bytes);
+  EXPECT_EQ(made.m, from.m);
+  EXPECT_EQ(made.n, from.n);
+  EXPECT_EQ(made.k, from.k);
+  EXPECT_EQ(made.layout, gemm::b_layout::n_by_k);
+  EXPECT_EQ(made.kind, gemm::epilogue_kind::none);
+}
+
+TEST(c_gemm, options_are_converted_whole) {
+  tmap_gemm_options options{sizeof options, 0, at<std::uint32_t>(0x1000), at<tmap_batch_header>(0x2000)};
+  EXPECT_FALSE(interop::options_of(&options).plan.has_value());
+  options.plan = 3;
+  const gemm::options made = interop::options_of(&options);
+  EXPECT_EQ(made.plan, 2u);
+  EXPECT_EQ(made.statuses, at<gemm::group_status>(0x1000));
+  EXPECT_EQ(made.header, at<batch_header>(0x2000));
+  EXPECT_EQ(interop::options_of(static_cast<const tmap_gemm_options*>(nullptr)).statuses, nullptr);
+}
+
+/// Each is legal but for its workspace, which is one byte long.
+TEST(c_gemm, problems_reach_their_products) {
+  const tmap_row_problem row = rows();
+  const tmap_weight_problem weight = weights();
+  const tmap_pointer_problem pointer = pointers();
+  const gemm::workspace small{at<void>(0x10000), 1};
+  const auto expect_same = [](tmap_status answer, const result<void>& expected) {
+    ASSERT_FALSE(expected.has_value());
+    EXPECT_EQ(expected.error().code, status::invalid_argument);
+    EXPECT_EQ(answer, TMAP_INVALID_ARGUMENT);
+    tmap_error last{};
+    last.struct_size = sizeof last;
+    ASSERT_EQ(tmap_last_error(&last), TMAP_OK);
+    EXPECT_EQ(last.found, expected.error().found);
+    EXPECT_EQ(last.allowed, expected.error().allowed);
+    EXPECT_EQ(last.allowed, gemm::workspace_bytes(10).value());
+  };
+  expect_same(tmap_gemm_rows(&row, small.memory, 1, nullptr, nullptr),
+              gemm::multiply_async(interop::problem_of(row), small, no_stream));
+  expect_same(tmap_gemm_weights(&weight, small.memory, 1, nullptr, nullptr),
+              gemm::multiply_async(interop::problem_of(weight), small, no_stream));
+  expect_same(tmap_gemm_pointers(&pointer, small.memory, 1, nullptr, nullptr),
+              gemm::multiply_async(interop::problem_of(pointer), small, no_stream));
+}
+
+/// Whether C's own checks refused: its messages name the argument, those of the product do not.
+tmap_status of_c(tmap_status answer) {
+  char text[256] = {};
+  tmap_last_message(text, sizeof text, nullptr);
+  return std::string{text}.find("contract") == std::string::npos ? answer : tmap_status{TMAP_OK};
+}
+
+TEST(c_gemm, structs_and_enums_are_checked) {
+  const tmap_row_problem good = rows();
+  const auto use = [](const tmap_row_problem* p) { return of_c(tmap_gemm_rows(p, nullptr, 0, nullptr, nullptr)); };
+  EXPECT_EQ(use(&good), TMAP_OK);
+  refuses_bad_structs<tmap_row_problem>(good, use);
+  refuses_bad_structs<tmap_weight_problem>(
+      weights(), [](auto* p) { return of_c(tmap_gemm_weights(p, nullptr, 0, nullptr, nullptr)); });
+  refuses_bad_structs<tmap_pointer_problem>(
+      pointers(), [](auto* p) { return of_c(tmap_gemm_pointers(p, nullptr, 0, nullptr, nullptr)); });
+  const tmap_gemm_options options{sizeof options, 0, nullptr, nullptr};
+  refuses_bad_structs<tmap_gemm_options>(
+      options, [&](auto* o) { return of_c(tmap_gemm_rows(&good, nullptr, 0, o, nullptr)); }, true);
+  const auto refuses = [&](const auto& spoil) {
+    tmap_row_problem bad = good;
+    spoil(bad);
+    EXPECT_EQ(use(&bad), TMAP_INVALID_ARGUMENT);
+  };
+  for (const std::uint32_t wild : {4u, ~0u}) {
+    refuses([&](tmap_row_problem& p) { p.operand = wild; });
+    refuses([&](tmap_row_problem& p) { p.layout = wild; });
+    refuses([&](tmap_row_problem& p) { p.epilogue = wild; });
+    refuses([&](tmap_row_problem& p) { p.offsets.format = wild; });
+  }
+}
+
+TEST(c_gemm, workspace_and_plans_are_those_of_cpp) {
+  std::uint64_t bytes = 77;
+  EXPECT_EQ(tmap_gemm_workspace_bytes(gemm::max_groups + 1, &bytes), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_gemm_workspace_bytes(10, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(bytes, 77u);
+  EXPECT_EQ(tmap_gemm_workspace_bytes(10, &bytes), TMAP_OK);
+  EXPECT_EQ(bytes, gemm::workspace_bytes(10).value());
+  ASSERT_EQ(tmap_gemm_plan_count(), gemm::plan_count());
+  for (std::uint32_t plan = 0; plan < gemm::plan_count(); ++plan) {
+    EXPECT_STREQ(tmap_gemm_plan_name(plan), gemm::plan_name(plan));
+  }
+  EXPECT_EQ(tmap_gemm_plan_name(gemm::plan_count()), nullptr);
+}
+
+}  // namespace
+}  // namespace tmap::testing

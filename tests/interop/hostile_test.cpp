@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls against the contract: each answers with a code, and what its pointers point to is as before.
+#include "interop/c_service_fixture.hpp"
+#include "interop/refuses_bad_structs.hpp"
+
+namespace tmap::testing {
+namespace {
+
+/// A struct whose bytes are all poison but for its size and reserved member.
+template <class Struct>
+Struct poisoned() {
+  Struct made;
+  std::memset(&made, 0x5a, sizeof made);
+  made.struct_size = sizeof made;
+  if constexpr (requires { made.reserved; }) made.reserved = 0;
+  return made;
+}
+
+tmap_tensor_spec good_spec() {
+  const std::uint64_t dims[] = {64, 8};
+  const std::uint32_t box[] = {32, 8};
+  tmap_tensor_spec spec{};
+  EXPECT_EQ(tmap_packed_spec(TMAP_F32, 4096, 2, dims, box, &spec), TMAP_OK);
+  return spec;
+}
+
+TEST(hostile_spec, packed_spec) {
+  const std::uint64_t dims[] = {64, 8};
+  const std::uint32_t box[] = {32, 8};
+  tmap_tensor_spec spec = poisoned<tmap_tensor_spec>();
+  const tmap_tensor_spec before = spec;
+  EXPECT_EQ(tmap_packed_spec(16, 0, 2, dims, box, &spec), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_packed_spec(~0u, 0, 2, dims, box, &spec), TMAP_INVALID_ARGUMENT);
+  for (const std::uint32_t rank : {0u, 6u, ~0u}) {
+    EXPECT_EQ(tmap_packed_spec(TMAP_U8, 0, rank, dims, box, &spec), TMAP_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(tmap_packed_spec(TMAP_U8, 0, 2, nullptr, box, &spec), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_packed_spec(TMAP_U8, 0, 2, misaligned(dims), box, &spec), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_packed_spec(TMAP_U8, 0, 2, dims, nullptr, &spec), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_packed_spec(TMAP_U8, 0, 2, dims, box, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(std::memcmp(&spec, &before, sizeof spec), 0);
+}
+
+TEST(hostile_spec, structs) {
+  std::uint32_t count = 77;
+  tmap_tensor_map map{{77}};
+  char text[4] = "abc";
+  std::size_t length = 77;
+  using spec = tmap_tensor_spec;
+  refuses_bad_structs<spec>(good_spec(), [&](spec* s) { return tmap_validate(s, nullptr, nullptr, 0, &count); });
+  refuses_bad_structs<spec>(good_spec(), [&](spec* s) { return tmap_explain(s, nullptr, text, 4, &length); });
+  refuses_bad_structs<spec>(good_spec(), [&](spec* s) { return tmap_encode(s, &map); });
+  refuses_bad_structs<spec>(good_spec(), [&](spec* s) { return tmap_encode_bits(s, &map); });
+  tmap_im2col_spec im2col{};
+  im2col.struct_size = sizeof im2col;
+  im2col.tensor = good_spec();
+  refuses_bad_structs<tmap_im2col_spec>(im2col, [&](auto* s) { return tmap_encode_im2col(s, &map); });
+  refuses_bad_structs<tmap_im2col_spec>(im2col,
+                                        [&](auto* s) { return tmap_validate_im2col(s, nullptr, nullptr, 0, &count); });
+  refuses_bad_structs<spec>(good_spec(), [&](spec* inner) {
+    const bool has_place = inner != nullptr && reinterpret_cast<std::uintptr_t>(inner) % alignof(spec) == 0;
+    if (!has_place) return tmap_status{TMAP_INVALID_ARGUMENT};  // a member is never null nor misaligned
+    im2col.tensor = *inner;
+    return tmap_encode_im2col(&im2col, &map);
+  });
+  const tmap_tensor_spec checked = good_spec();
+  refuses_bad_structs<tmap_device_limits>(
+      {sizeof(tmap_device_limits), 90, 232448, 0},
+      [&](auto* l) { return tmap_validate(&checked, l, nullptr, 0, &count); }, true);
+  refuses_bad_structs<tmap_device_limits>(poisoned<tmap_device_limits>(), &tmap_query_device_limits);
+  const tmap_tensor_map zeros{};
+  refuses_bad_structs<tmap_decoded_map>(poisoned<tmap_decoded_map>(), [&](auto* d) { return tmap_decode(&zeros, d); });
+  refuses_bad_structs<tmap_error>(poisoned<tmap_error>(), &tmap_last_error);
+  EXPECT_EQ(count, 77u);
+  EXPECT_EQ(length, 77u);
+  EXPECT_EQ(map.words[0], 77u);
+  EXPECT_STREQ(text, "abc");
+}
+
+TEST(hostile_spec, pointers) {
+  const tmap_tensor_spec spec = good_spec();
+  tmap_tensor_map map{{77}};
+  std::uint32_t count = 77;
+  std::size_t length = 77;
+  tmap_decoded_map decoded = poisoned<tmap_decoded_map>();
+  const tmap_decoded_map before = decoded;
+  EXPECT_EQ(tmap_validate(&spec, nullptr, nullptr, 1, &count), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_validate(&spec, nullptr, nullptr, 0, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_explain(&spec, nullptr, nullptr, 1, &length), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_explain(&spec, nullptr, nullptr, 0, misaligned(&length)), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_encode(&spec, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_encode_bits(&spec, misaligned(&map)), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_replace_address(nullptr, 4096, &map), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_replace_address(&map, 4096, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_decode(nullptr, &decoded), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_decode(misaligned(&map), &decoded), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_describe(nullptr, nullptr, 0, &length), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_describe_json(&map, nullptr, 5, &length), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(map.words[0], 77u);
+  EXPECT_EQ(count, 77u);
+  EXPECT_EQ(length, 77u);
+  EXPECT_EQ(std::memcmp(&decoded, &before, sizeof before), 0);
+}
+
+class hostile_service : public c_service_fixture {
+ protected:
+  void TearDown() override {
+    EXPECT_EQ(machine.all_calls(), calls_);
+    EXPECT_EQ(batch_.value, 77u);
+    EXPECT_EQ(tmap_service_destroy(service_), TMAP_OK);
+    EXPECT_TRUE(machine.is_clean());
+  }
+
+  tmap_status encode(const tmap_patch_source* source, const tmap_encode_request* request = nullptr,
+                     std::uint64_t count = 4) {
+    return tmap_service_encode(service_, c_base, source, count, request, &batch_, nullptr);
+  }
+
+  const tensor_list tensors_{4};
+  tmap_service service_ = make_c();
+  tmap_batch batch_{77};
+  std::uint64_t calls_ = machine.all_calls();
+};
+
+TEST_F(hostile_service, sources) {
+  const tmap_patch_source good = source_of(tensors_);
+  refuses_bad_structs<tmap_patch_source>(good, [&](auto* source) { return encode(source); });
+  tmap_patch_source source = good;
+  for (const std::uint32_t kind : {4u, ~0u}) {
+    source.kind = kind;
+    EXPECT_EQ(encode(&source), TMAP_INVALID_ARGUMENT);
+  }
+  source.kind = TMAP_SOURCE_ROWS;
+  for (const std::uint32_t format : {3u, ~0u}) {
+    source.of.rows = {4096, 256, tensors_.patches.data(), format, 4, nullptr, 0};
+    EXPECT_EQ(encode(&source), TMAP_INVALID_ARGUMENT);
+  }
+  for (const std::uint32_t bytes : {0u, 1u, 16u, ~0u}) {
+    source.of.rows = {4096, 256, tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes, nullptr, 0};
+    EXPECT_EQ(encode(&source), TMAP_INVALID_ARGUMENT);
+  }
+}
+
+TEST_F(hostile_service, requests) {
+  const tmap_patch_source source = source_of(tensors_);
+  tmap_encode_request request{};
+  request.struct_size = sizeof request;
+  refuses_bad_structs<tmap_encode_request>(
+      request, [&](auto* r) { return encode(&source, r); }, true);
+  request.header = 2;
+  EXPECT_EQ(encode(&source, &request), TMAP_INVALID_ARGUMENT);
+  request.header = 0;
+  request.trusted = ~0u;
+  EXPECT_EQ(encode(&source, &request), TMAP_INVALID_ARGUMENT);
+  for (const std::uint64_t count : {std::uint64_t{0}, max_batch + 1, ~std::uint64_t{0}}) {
+    calls_ = machine.all_calls();
+    EXPECT_EQ(encode(&source, nullptr, count), TMAP_INVALID_ARGUMENT);
+    calls_ = machine.all_calls();  // the service asks for its context before all else
+  }
+  EXPECT_EQ(tmap_service_encode(service_, c_base, &source, 4, nullptr, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+}
+
+TEST_F(hostile_service, handles) {
+  const tmap_patch_source source = source_of(tensors_);
+  for (const std::uint64_t wild : {std::uint64_t{0}, c_base.value, service_.value + 1, ~std::uint64_t{0}}) {
+    EXPECT_EQ(tmap_service_encode({wild}, c_base, &source, 4, nullptr, &batch_, nullptr), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_service_reserve({wild}, 4, &batch_, nullptr), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_service_destroy({wild}), TMAP_INVALID_HANDLE);
+    std::size_t length = 77;
+    EXPECT_EQ(tmap_service_statistics({wild}, nullptr, 0, &length), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(length, 77u);
+  }
+  for (const std::uint64_t wild : {std::uint64_t{0}, service_.value, c_base.value + 1, ~std::uint64_t{0}}) {
+    EXPECT_EQ(tmap_service_encode(service_, {wild}, &source, 4, nullptr, &batch_, nullptr), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_template_destroy({wild}), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_encode_batch({wild}, &source, nullptr, 4, nullptr, nullptr), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_batch_release({wild}), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_batch_use_on({wild}, nullptr), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_service_update(service_, {wild}, nullptr, 0, c_base, &source, nullptr, &batch_, nullptr),
+              TMAP_INVALID_HANDLE);
+    refuses_bad_structs<tmap_batch_info>(poisoned<tmap_batch_info>(),
+                                         [&](auto* info) { return tmap_batch_query({wild}, info); });
+  }
+}
+
+TEST_F(hostile_service, options_of_other_calls) {
+  const tmap_patch_source source = source_of(tensors_);
+  tmap_encode_options options{};
+  options.struct_size = sizeof options;
+  auto* const slots = reinterpret_cast<tmap_tensor_map*>(std::uintptr_t{0x10000});
+  const auto encode_slots = [&](tmap_encode_options* with) {
+    return tmap_encode_batch(c_base, &source, slots, 4, with, nullptr);
+  };
+  refuses_bad_structs<tmap_encode_options>(options, encode_slots, true);
+  options.trusted = 2;
+  EXPECT_EQ(encode_slots(&options), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_encode_batch(c_base, &source, nullptr, 4, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_encode_batch(c_base, &source, slots, max_batch + 1, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+  tmap_service_options wanted{};
+  wanted.struct_size = sizeof wanted;
+  tmap_service made{77};
+  refuses_bad_structs<tmap_service_options>(
+      wanted, [&](auto* o) { return tmap_service_create(o, &made); }, true);
+  wanted.skip_self_test = 2;
+  EXPECT_EQ(tmap_service_create(&wanted, &made), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_service_create(nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(made.value, 77u);
+}
+
+TEST_F(hostile_service, templates) {
+  tmap_template made{77};
+  using make_call = tmap_status (*)(const tmap_tensor_spec*, std::uint32_t, tmap_template*);
+  for (const make_call create : {make_call{&tmap_template_create}, make_call{&tmap_template_create_zeroed}}) {
+    refuses_bad_structs<tmap_tensor_spec>(good_spec(), [&](auto* spec) { return create(spec, 1, &made); });
+    const tmap_tensor_spec spec = good_spec();
+    EXPECT_EQ(create(&spec, 1, nullptr), TMAP_INVALID_ARGUMENT);
+    EXPECT_EQ(create(&spec, TMAP_PATCH_DIM(2), &made), TMAP_INVALID_ARGUMENT);
+    EXPECT_EQ(create(&spec, ~0u, &made), TMAP_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(made.value, 77u);
+  std::uint64_t bytes = 77;
+  EXPECT_EQ(tmap_rows_workspace_bytes(4, 3, &bytes), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_rows_workspace_bytes(4, 4, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(bytes, 77u);
+}
+
+}  // namespace
+}  // namespace tmap::testing

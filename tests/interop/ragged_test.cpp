@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routes and ragged operations of C. What needs a device is not asked for: arguments are followed to the C++ function
+// by what it refuses, and conversions by the same operations on the host.
+#include <tmap/ragged.hpp>
+#include <tmap/ragged_host.hpp>
+#include <tmap/route.hpp>
+
+#include <string>
+#include <vector>
+
+#include "interop/refuses_bad_structs.hpp"
+#include "lib/interop/convert_ragged.hpp"
+#include "support/random_spec.hpp"
+
+namespace tmap::testing {
+namespace {
+
+const cuda::stream_ref no_stream{cudaStream_t{}};
+
+tmap_tensor_batch c_batch(std::uint32_t element_bytes = 4) {
+  static const std::uint64_t column[] = {1 << 20, 1 << 20};
+  tmap_tensor_batch batch{};
+  batch.struct_size = sizeof batch;
+  batch.element_bytes = element_bytes;
+  batch.rank = 2;
+  batch.count = 2;
+  batch.tensors.struct_size = sizeof batch.tensors;
+  batch.tensors.kind = TMAP_SOURCE_COLUMNS;
+  batch.tensors.of.columns.global_address = column;
+  batch.tensors.of.columns.global_dim[0] = column;
+  batch.tensors.of.columns.global_dim[1] = column;
+  return batch;
+}
+
+template <class Struct>
+Struct sized() {
+  Struct made{};
+  made.struct_size = sizeof made;
+  return made;
+}
+
+tmap_row_matrix c_rows() {
+  tmap_row_matrix rows = sized<tmap_row_matrix>();
+  rows.address = 1 << 20;
+  rows.rows = 8;
+  rows.row_bytes = 64;
+  rows.pitch_bytes = 64;
+  return rows;
+}
+
+tmap_dense_batch c_dense() {
+  tmap_dense_batch dense = sized<tmap_dense_batch>();
+  dense.address = 1 << 20;
+  dense.dim[0] = 8;
+  dense.dim[1] = 4;
+  return dense;
+}
+
+tmap_packed_buffer c_packed() {
+  tmap_packed_buffer packed = sized<tmap_packed_buffer>();
+  packed.memory = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
+  packed.bytes = 4096;
+  return packed;
+}
+
+tmap_cast_values c_values() {
+  tmap_cast_values values = sized<tmap_cast_values>();
+  values.from = TMAP_VALUE_F32;
+  values.to = TMAP_VALUE_F32;
+  values.scale = 1;
+  return values;
+}
+
+/// The same refusal by both interfaces.
+void expect_same(tmap_status answer, const result<void>& expected, const std::string& what) {
+  ASSERT_FALSE(expected.has_value()) << what;
+  EXPECT_EQ(expected.error().code, status::invalid_argument) << what;
+  EXPECT_EQ(answer, static_cast<tmap_status>(expected.error().code)) << what;
+  tmap_error last = sized<tmap_error>();
+  ASSERT_EQ(tmap_last_error(&last), TMAP_OK);
+  EXPECT_EQ(last.found, expected.error().found) << what;
+  EXPECT_EQ(last.allowed, expected.error().allowed) << what;
+}
+
+TEST(c_route, is_chosen_as_in_cpp) {
+  random_source random{3};
+  for (int i = 0; i < 20000; ++i) {
+    tmap_tensor_layout c = sized<tmap_tensor_layout>();
+    tensor_layout layout;
+    layout.address = c.address = random.of_random_length(48) & ~random.pick<std::uint64_t>({0, 3, 15});
+    layout.element_bytes = c.element_bytes = random.below32(17);
+    layout.rank = c.rank = random.below32(7);
+    for (std::uint32_t axis = 0; axis < 5; ++axis) layout.dim[axis] = c.dim[axis] = random.of_random_length(33);
+    for (std::uint32_t axis = 0; axis < 4; ++axis) {
+      layout.stride_bytes[axis] = c.stride_bytes[axis] =
+          random.of_random_length(41) * random.pick<std::uint64_t>({1, 16});
+    }
+    const std::uint32_t policy = random.below32(4);
+    const std::uint32_t allowed = random.below32(16);
+    const route_policy meant = policy == 0 ? route_policy::enable : static_cast<route_policy>(policy - 1);
+    const route_choice expected = choose_route(layout, {meant, allowed == 0 ? all_routes : allowed});
+    std::uint32_t route = 77;
+    std::uint32_t reason = 77;
+    ASSERT_EQ(tmap_choose_route(&c, policy, allowed, &route, &reason), TMAP_OK);
+    ASSERT_EQ(route, static_cast<std::uint32_t>(expected.way));
+    ASSERT_EQ(reason, static_cast<std::uint32_t>(expected.why));
+  }
+}
+
+TEST(c_route, refuses_what_it_does_not_know) {
+  const tmap_tensor_layout layout = sized<tmap_tensor_layout>();
+  std::uint32_t route = 77;
+  std::uint32_t reason = 77;
+  refuses_bad_structs<tmap_tensor_layout>(layout, [&](auto* l) { return tmap_choose_route(l, 0, 0, &route, &reason); });
+  EXPECT_EQ(tmap_choose_route(&layout, 4, 0, &route, &reason), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_choose_route(&layout, 0, 16, &route, &reason), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_choose_route(&layout, 0, 0, nullptr, &reason), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_choose_route(&layout, 0, 0, &route, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(route, 77u);
+  EXPECT_EQ(reason, 77u);
+}
+
+TEST(c_ragged, workspace_is_as_large_as_in_cpp) {
+  std::uint64_t bytes = 77;
+  EXPECT_EQ(tmap_ragged_workspace_bytes(10, 6, &bytes), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_ragged_workspace_bytes(10, 2, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(bytes, 77u);
+  EXPECT_EQ(tmap_ragged_workspace_bytes(10, 2, &bytes), TMAP_OK);
+  EXPECT_EQ(bytes, ragged::workspace_bytes(10, 2).value());
+}
+
+/// Each is legal but for its workspace, which is one byte long.
+TEST(c_ragged, arguments_reach_their_operations) {
+  const tmap_tensor_batch a = c_batch();
+  const tensor_batch b = interop::side_of(a);
+  const tmap_dense_batch dense = c_dense();
+  const tmap_packed_buffer packed = c_packed();
+  const tmap_cast_values values = c_values();
+  auto* const memory = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
+  const ragged::workspace small{memory, 1};
+  const ragged::packed_buffer packed_side = interop::side_of(packed);
+  const dense_batch dense_side = interop::side_of(dense);
+  expect_same(tmap_ragged_copy(&a, &a, memory, 1, nullptr, nullptr), ragged::copy_async(b, b, small, no_stream),
+              "copy");
+  expect_same(tmap_ragged_pack(&a, &packed, memory, 1, nullptr, nullptr),
+              ragged::pack_async(b, packed_side, small, no_stream), "pack");
+  expect_same(tmap_ragged_unpack(&packed, &a, memory, 1, nullptr, nullptr),
+              ragged::unpack_async(packed_side, b, small, no_stream), "unpack");
+  expect_same(tmap_ragged_pad(&a, &dense, nullptr, memory, 1, nullptr, nullptr),
+              ragged::pad_async(b, dense_side, {}, small, no_stream), "pad");
+  expect_same(tmap_ragged_unpad(&dense, &a, memory, 1, nullptr, nullptr),
+              ragged::unpad_async(dense_side, b, small, no_stream), "unpad");
+  expect_same(tmap_ragged_transpose(&a, &a, memory, 1, nullptr, nullptr),
+              ragged::transpose_async(b, b, small, no_stream), "transpose");
+  expect_same(tmap_ragged_cast(&a, &a, &values, memory, 1, nullptr, nullptr),
+              ragged::cast_async(b, b, {ragged::value_type::f32, ragged::value_type::f32}, small, no_stream), "cast");
+  expect_same(tmap_ragged_saxpy(2, &a, &a, memory, 1, nullptr, nullptr), ragged::saxpy_async(2, b, b, small, no_stream),
+              "saxpy");
+  expect_same(tmap_ragged_max_pool_1d(&a, &a, 1, memory, 1, nullptr, nullptr),
+              ragged::max_pool_1d_async(b, b, 1, small, no_stream), "max_pool_1d");
+  expect_same(tmap_ragged_reduce_rows(&a, TMAP_VALUE_F32, TMAP_ROWS_MAX, &a, memory, 1, nullptr, nullptr),
+              ragged::reduce_rows_async(b, ragged::value_type::f32, ragged::row_reduction::max, b, small, no_stream),
+              "reduce_rows");
+}
+
+TEST(c_ragged, rows_reach_their_operations) {
+  const tmap_row_matrix rows = c_rows();
+  const ragged::row_matrix matrix = interop::side_of(rows);
+  tmap_row_index index = sized<tmap_row_index>();
+  index.rows = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
+  index.count = 4;
+  index.bytes = 3;
+  const ragged::row_index odd{index.rows, 4, 3};
+  expect_same(tmap_ragged_gather_rows(&rows, &index, &rows, nullptr, nullptr),
+              ragged::gather_rows_async(matrix, odd, matrix, no_stream), "gather_rows");
+  expect_same(tmap_ragged_scatter_rows(&rows, &index, &rows, nullptr, nullptr),
+              ragged::scatter_rows_async(matrix, odd, matrix, no_stream), "scatter_rows");
+}
+
+TEST(c_ragged, batches_and_options_are_checked) {
+  const tmap_tensor_batch a = c_batch();
+  const auto copy = [&](const tmap_tensor_batch* from, const tmap_tensor_batch* to,
+                        const tmap_ragged_options* with = nullptr) {
+    const tmap_status answer = tmap_ragged_copy(from, to, nullptr, 0, with, nullptr);
+    char text[256] = {};
+    tmap_last_message(text, sizeof text, nullptr);
+    // An argument of C is named; what only the operation found is not.
+    return std::string{text}.find("contract") == std::string::npos ? answer : tmap_status{TMAP_OK};
+  };
+  EXPECT_EQ(copy(&a, &a), TMAP_OK);
+  refuses_bad_structs<tmap_tensor_batch>(a, [&](auto* side) { return copy(side, &a); });
+  refuses_bad_structs<tmap_tensor_batch>(a, [&](auto* side) { return copy(&a, side); });
+  tmap_tensor_batch bad = a;
+  bad.arrays_on_host = 2;
+  EXPECT_EQ(copy(&bad, &a), TMAP_INVALID_ARGUMENT);
+  bad = a;
+  bad.tensors.kind = 4;
+  EXPECT_EQ(copy(&a, &bad), TMAP_INVALID_ARGUMENT);
+  bad = a;
+  bad.tensors.struct_size = 0;
+  EXPECT_EQ(copy(&a, &bad), TMAP_INVALID_ARGUMENT);
+  tmap_ragged_options with = sized<tmap_ragged_options>();
+  EXPECT_EQ(copy(&a, &a, &with), TMAP_OK);
+  refuses_bad_structs<tmap_ragged_options>(
+      with, [&](auto* o) { return copy(&a, &a, o); }, true);
+  with.policy = 4;
+  EXPECT_EQ(copy(&a, &a, &with), TMAP_INVALID_ARGUMENT);
+  with.policy = 0;
+  with.allowed = 16;
+  EXPECT_EQ(copy(&a, &a, &with), TMAP_INVALID_ARGUMENT);
+}
+
+TEST(c_ragged, other_arguments_are_checked) {
+  const tmap_tensor_batch a = c_batch();
+  const tmap_dense_batch dense = c_dense();
+  const tmap_packed_buffer packed = c_packed();
+  const tmap_row_matrix rows = c_rows();
+  tmap_row_index index = sized<tmap_row_index>();
+  refuses_bad_structs<tmap_packed_buffer>(
+      packed, [&](auto* p) { return tmap_ragged_pack(&a, p, nullptr, 0, nullptr, nullptr); });
+  refuses_bad_structs<tmap_dense_batch>(
+      dense, [&](auto* d) { return tmap_ragged_pad(&a, d, nullptr, nullptr, 0, nullptr, nullptr); });
+  refuses_bad_structs<tmap_row_matrix>(
+      rows, [&](auto* r) { return tmap_ragged_gather_rows(r, &index, &rows, nullptr, nullptr); });
+  refuses_bad_structs<tmap_row_index>(
+      index, [&](auto* i) { return tmap_ragged_scatter_rows(&rows, i, &rows, nullptr, nullptr); });
+  refuses_bad_structs<tmap_cast_values>(
+      c_values(), [&](auto* v) { return tmap_ragged_cast(&a, &a, v, nullptr, 0, nullptr, nullptr); });
+  tmap_cast_values values = c_values();
+  values.to = 6;
+  EXPECT_EQ(tmap_ragged_cast(&a, &a, &values, nullptr, 0, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_ragged_reduce_rows(&a, 6, 0, &a, nullptr, 0, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_ragged_reduce_rows(&a, 3, 2, &a, nullptr, 0, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+}
+
+/// Rows of 3 bytes each, by columns of the host, to a dense buffer and to a packed one.
+TEST(c_ragged, converted_sides_and_options_do_the_work) {
+  const std::vector<unsigned char> bytes{1, 2, 3, 4, 5, 6, 7, 8};
+  const auto address = reinterpret_cast<std::uint64_t>(bytes.data());
+  const std::uint64_t addresses[] = {address, address + 3, 0};
+  const std::uint64_t width[] = {3, 2, 1};
+  const std::uint64_t height[] = {1, 2, 1};
+  tmap_tensor_batch source = c_batch(1);
+  source.count = 3;
+  source.arrays_on_host = 1;
+  source.tensors.of.columns.global_address = addresses;
+  source.tensors.of.columns.global_dim[0] = width;
+  source.tensors.of.columns.global_dim[1] = height;
+  std::vector<unsigned char> packed(16, 0xaa);
+  tmap_packed_buffer to = sized<tmap_packed_buffer>();
+  std::int64_t begins[4] = {};
+  to.memory = packed.data();
+  to.bytes = 12;
+  to.alignment = 4;
+  to.begins = begins;
+  std::uint32_t statuses[3] = {7, 7, 7};
+  tmap_ragged_options with = sized<tmap_ragged_options>();
+  with.policy = TMAP_POLICY_DISABLE;
+  with.statuses = statuses;
+  alignas(16) tmap_batch_header header{};
+  with.header = &header;
+  ASSERT_TRUE(ragged::on_host::pack(interop::side_of(source), interop::side_of(to), interop::options_of(&with)));
+  EXPECT_EQ(packed,
+            (std::vector<unsigned char>{1, 2, 3, 0xaa, 4, 5, 6, 7, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa}));
+  EXPECT_EQ(begins[1], 4);
+  EXPECT_EQ(statuses[0], 0u);
+  EXPECT_EQ(statuses[1], 0u);
+  EXPECT_EQ(statuses[2], static_cast<std::uint32_t>(ragged::fault::address));
+  EXPECT_EQ(header.bad_count, 1u);
+  EXPECT_EQ(header.first_bad, 2u);
+}
+
+}  // namespace
+}  // namespace tmap::testing

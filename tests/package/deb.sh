@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Makes the Debian package of a build and looks inside: deb.sh <build folder> <work folder>.
+set -euo pipefail
+build=$1 work=$2
+rm -rf "$work"
+mkdir -p "$work"
+# Named a generator that has no target `preinstall`, CPack does not build everything first: a test builds nothing.
+(cd "$build" && cpack -G DEB -B "$work" -D CPACK_CMAKE_GENERATOR=Ninja)
+
+package=$(find "$work" -maxdepth 1 -name '*.deb')
+files=$(dpkg-deb -c "$package")
+for file in usr/bin/tmap usr/include/tmap/encode.hpp libtmap.a 'libtmap.so -> libtmap.so.0' tmapConfig.cmake tmap.pc LICENSE copyright; do
+  grep -q "/$file" <<<"$files" || { echo "not in the package: $file" >&2; exit 1; }
+done
+depends=$(dpkg-deb -f "$package" Depends)
+echo "depends on $depends"
+grep -q "libstdc++6" <<<"$depends"
+if grep -qE "spdlog|cuda|nvidia" <<<"$depends"; then
+  echo "the package depends on what is inside, or found at run time" >&2
+  exit 1
+fi
