@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of reference for the site (mkdocs.yml), made from the comments and declarations of the public headers.
+"""Pages of reference for the site (docs/site.py), made from the comments and declarations of the public headers.
 
 A chunk of a header, what lies between two blank lines outside every class, becomes a heading with its names, its
 comment as text and its declarations as code. Bodies of functions, private members and namespaces `detail` are left out.
@@ -183,17 +183,3 @@ def page_as_markdown(page):
     headers = public_headers()
     parts = [header_as_markdown(h, (ROOT / "include" / h).read_text()) for stem in stems.split() for h in [header_of(stem, headers)]]
     return f"# {title}\n\n" + "\n\n".join(parts) + "\n"
-
-
-def on_files(files, config):
-    from mkdocs.structure.files import File
-    homeless = homeless_headers()
-    if homeless:
-        raise SystemExit(f"docs/reference.py: no page has {', '.join(homeless)}: add each to PAGES")
-    for page in PAGES:
-        files.append(File(page, config["docs_dir"], config["site_dir"], config["use_directory_urls"]))
-    return files
-
-
-def on_page_read_source(page, config):
-    return page_as_markdown(page.file.src_uri) if page.file.src_uri in PAGES else None

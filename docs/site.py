@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the site (mkdocs.yml) does with pages: takes those that lie beside docs/, and makes links of the pages named in texts."""
+"""What the site (mkdocs.yml) adds to docs/: pages that lie beside it, the reference, and links where a text names a page."""
 import posixpath
 import re
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import reference
 
 ROOT = Path(__file__).resolve().parent.parent
 BESIDE_DOCS = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
@@ -15,12 +19,17 @@ def on_files(files, config):
     from mkdocs.structure.files import File
     for file in [f for f in files if f.src_uri.endswith((".py", ".pyc"))]:
         files.remove(file)
-    for page in BESIDE_DOCS:
+    homeless = reference.homeless_headers()
+    if homeless:
+        raise SystemExit(f"docs/reference.py: no page has {', '.join(homeless)}; add each to PAGES")
+    for page in [*BESIDE_DOCS, *reference.PAGES]:
         files.append(File(page, config["docs_dir"], config["site_dir"], config["use_directory_urls"]))
     return files
 
 
 def on_page_read_source(page, config):
+    if page.file.src_uri in reference.PAGES:
+        return reference.page_as_markdown(page.file.src_uri)
     source = BESIDE_DOCS.get(page.file.src_uri)
     return (ROOT / source).read_text().replace("](docs/", "](") if source else None
 
