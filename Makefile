@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 DEMO := build/demo
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test bench format packages configure clean
+.PHONY: all demo test bench docs format packages configure clean
 
 all: configure
 	cmake --build --preset $(PRESET) --parallel $(JOBS)
@@ -27,6 +27,11 @@ bench: configure
 	$(BUILD)/apps/bench/ragged_bench
 	python3 apps/bench/triton_descriptors.py
 	python3 apps/bench/ragged_torch.py
+
+docs:
+	bash cmake/install_packages.sh mkdocs:mkdocs pygmentize:python3-pygments
+	mkdocs build --strict --quiet
+	@echo "open $(CURDIR)/build/site/index.html"
 
 format:
 	git ls-files '*.hpp' '*.cpp' '*.cuh' '*.cu' '*.h' | xargs clang-format -i

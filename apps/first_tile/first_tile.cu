@@ -49,6 +49,7 @@ tmap::result<void> sum_tiles(const tmap::map_patch* shapes_on_the_gpu, int count
 }
 // [readme]
 
+// [patch]
 tmap::map_patch matrix(const float* data, std::uint64_t rows, std::uint64_t columns, std::uint64_t pitch_bytes) {
   tmap::map_patch patch{};
   patch.global_address = reinterpret_cast<std::uint64_t>(data);
@@ -57,6 +58,7 @@ tmap::map_patch matrix(const float* data, std::uint64_t rows, std::uint64_t colu
   patch.global_stride_bytes[0] = pitch_bytes;
   return patch;
 }
+// [patch]
 
 }  // namespace
 

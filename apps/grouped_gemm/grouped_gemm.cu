@@ -64,7 +64,7 @@ __nv_bfloat16* filled_matrix(std::uint64_t count) {
   return matrix;
 }
 
-// [readme]
+// [problem]
 tmap::gemm::row_problem problem_of(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c,
                                    const int* sizes_on_the_gpu) {
   tmap::gemm::row_problem problem;
@@ -79,7 +79,7 @@ tmap::gemm::row_problem problem_of(const __nv_bfloat16* a, const __nv_bfloat16* 
   problem.c = {reinterpret_cast<std::uint64_t>(c), n * sizeof(*c)};
   return problem;
 }
-// [readme]
+// [problem]
 
 }  // namespace
 
@@ -95,9 +95,11 @@ int main() {
   auto* const sizes = device_memory<int>(groups);
   auto* const step = device_memory<int>(1);
   auto* const wrong = device_memory<unsigned>(1);
+  // [workspace]
   const auto bytes = tmap::gemm::workspace_bytes(groups);
   if (!bytes) return std::printf("%s\n", to_string(bytes.error()).c_str()), 1;
   const tmap::gemm::workspace scratch{device_memory<unsigned char>(*bytes), *bytes};
+  // [workspace]
   require(cudaDeviceSynchronize());
 
   cudaStream_t stream{};
@@ -105,8 +107,10 @@ int main() {
   cudaGraphExec_t executable{};
   require(cudaStreamCreate(&stream));
   require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  // [record]
   count_rows<<<1, groups, 0, stream>>>(step, sizes);
   const auto multiplied = tmap::gemm::multiply_async(problem_of(a, b, c, sizes), scratch, cuda::stream_ref{stream});
+  // [record]
   compare<<<rows, 128, 0, stream>>>(a, b, c, sizes, wrong);
   require(cudaStreamEndCapture(stream, &graph));
   if (!multiplied) return std::printf("%s\n", to_string(multiplied.error()).c_str()), 1;

@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint32_t piece = 512, pieces = 100, stages = 4, workers = 4 * 32;
 constexpr std::uint32_t loader = workers, storer = workers + 32;  // a thread each, of warps of their own
 
+// [kernel]
 __global__ void double_pieces(const float* source, float* target) {
   using namespace tmap::device;
   alignas(16) __shared__ float in[stages][piece], out[stages][piece];
@@ -48,6 +49,7 @@ __global__ void double_pieces(const float* source, float* target) {
     }
   }
 }
+// [kernel]
 
 }  // namespace
 

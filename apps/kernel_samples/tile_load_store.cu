@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint32_t width = 64, height = 24, box_width = 32, box_height = 8;
 
+// [kernel]
 __global__ void twice(const __grid_constant__ tmap::tensor_map source,
                       const __grid_constant__ tmap::tensor_map target) {
   using namespace tmap::device;
@@ -34,6 +35,7 @@ __global__ void twice(const __grid_constant__ tmap::tensor_map source,
   commit_stores();
   wait_stores_read<0>();  // shared memory must stay until the store has read it
 }
+// [kernel]
 
 }  // namespace
 
@@ -43,10 +45,12 @@ bool samples::tile_load_store() {
   const auto numbers = counting<float>(width * height);
   const device_values<float> source(numbers);
   const device_values<float> target(std::vector<float>(width * height, -1));
+  // [launch]
   const auto source_map = tmap::encode(tmap::packed_spec(tmap::element_type::f32, source.address(), dims, box));
   const auto target_map = tmap::encode(tmap::packed_spec(tmap::element_type::f32, target.address(), dims, box));
   if (!source_map || !target_map) return false;
   twice<<<dim3(width / box_width, height / box_height), 128>>>(*source_map, *target_map);
+  // [launch]
   const auto found = target.read();
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] != 2 * numbers[i]) return false;

@@ -116,6 +116,7 @@ run_time ragged_engine::copy(const tensor_batch& source, const tensor_batch& des
       [&](auto& with) { return on_host::copy(source, destination, with); });
 }
 
+// [pad]
 run_time ragged_engine::pad(const tensor_batch& source, const dense_batch& destination,
                             const ragged::fill_value& fill) const {
   return run(
@@ -125,6 +126,7 @@ run_time ragged_engine::pad(const tensor_batch& source, const dense_batch& desti
       },
       [&](auto& with) { return on_host::pad(source, destination, fill, with); });
 }
+// [pad]
 
 run_time ragged_engine::unpad(const dense_batch& source, const tensor_batch& destination) const {
   return run(

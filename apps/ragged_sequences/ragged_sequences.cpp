@@ -38,6 +38,7 @@ outcome<sequences> read_lines(const std::string& path) {
   return read;
 }
 
+// [batch]
 /// The sequences as a ragged batch of rank 1 in one buffer: their ends say where each lies.
 tensor_batch batch_of(const sequences& lines, const working_memory& memory, std::uint32_t element_bytes) {
   ragged_rows<std::int64_t> rows{};
@@ -53,6 +54,7 @@ tensor_batch batch_of(const sequences& lines, const working_memory& memory, std:
   batch.side = array_side::host;
   return batch;
 }
+// [batch]
 
 /// All values of all sequences, each less the largest of its own.
 outcome<std::vector<float>> subtract_largest(const ragged_engine& engine, const sequences& lines) {
@@ -77,12 +79,14 @@ outcome<std::vector<float>> subtract_largest(const ragged_engine& engine, const 
   described_batch all_shifts{sizeof(float), 1};
   all_shifts.add(shifts->address(), {count});
 
+  // [dense]
   dense_batch dense;
   dense.address = matrix->address();
   dense.dim[0] = lines.longest;
   ragged::fill_value nothing;  // less than any value
   const float lowest = -std::numeric_limits<float>::infinity();
   std::copy_n(reinterpret_cast<const unsigned char*>(&lowest), sizeof lowest, nothing.bytes);
+  // [dense]
 
   const tensor_batch ragged_values = batch_of(lines, *values, sizeof(float));
   const ragged::cast_values less_largest{value_type::f32, value_type::f32, 1, 0, nullptr, shifts->as<float>()};

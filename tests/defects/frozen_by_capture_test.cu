@@ -59,6 +59,7 @@ class frozen_by_capture : public defect_test {
   /// Foreign elements of a replay of the captured batch, then of replays of all the others.
   static std::pair<std::uint64_t, std::uint64_t> replay(const batch_arrays& arrays, const captured_graph& graph,
                                                         const own_stream& stream) {
+    // [replay]
     arrays.choose(0);
     graph.launch(stream);
     const std::uint64_t identical = arrays.take_foreign();
@@ -67,6 +68,7 @@ class frozen_by_capture : public defect_test {
       graph.launch(stream);
       stream.wait();
     }
+    // [replay]
     return {identical, arrays.take_foreign()};
   }
 };
@@ -78,11 +80,13 @@ TEST_F(frozen_by_capture, deepgemm_444_replay_of_a_changed_batch) {
   TMAP_ASSERT_OK(service);
   const result<map_template> base = line_template();
   TMAP_ASSERT_OK(base);
+  // [capture]
   const captured_graph encodes(stream, [&](cudaStream_t capturing) {
     const result<map_batch> batch = service->encode(*base, patch_array{arrays.patches.data()}, maps, capturing);
     TMAP_ASSERT_OK(batch);
     launch_consume_lines({batch->ref(), arrays.uses.data()}, 0, maps, arrays.found.data(), capturing);
   });
+  // [capture]
   if (HasFailure()) return;
   host_maps of_batch_0;
   for (std::uint32_t i = 0; i < maps; ++i) of_batch_0.map[i] = arrays.lines.map(i);

@@ -39,6 +39,7 @@ static int see_sizes(void) {
   return 0;
 }
 
+// [rules]
 static int make_spec(tmap_tensor_spec* spec) {
   const uint64_t dims[2] = {64, 100};
   const uint32_t box[2] = {32, 8};
@@ -60,6 +61,7 @@ static int see_rules(tmap_tensor_spec spec) {
   MUST(tmap_explain(&spec, NULL, text, sizeof text, &length) == TMAP_OK && length > 0 && text[length] == '\0');
   return 0;
 }
+// [rules]
 
 static int see_bits(const tmap_tensor_spec* spec) {
   tmap_tensor_map map;

@@ -10,6 +10,7 @@
 namespace tmap::testing {
 namespace {
 
+// [own_kernel]
 __device__ device::guard_page safe_page;
 
 /// A user's encoder: 32 maps a block of one warp.
@@ -22,6 +23,7 @@ __global__ void encode_reserved(const __grid_constant__ map_template base, const
   const device::map_guard guard{.page = &safe_page, .statuses = writer.statuses};
   device::encode_warp(base, source, writer, first, left < device::warp_lanes ? left : device::warp_lanes, stage, guard);
 }
+// [own_kernel]
 
 constexpr std::uint64_t sizes[] = {1, 2, 33, 4097};
 
@@ -100,6 +102,7 @@ TEST_F(service_device, bad_and_empty_maps_are_named_and_counted) {
   constexpr std::uint64_t count = 100;
   map_service service = make(1024);
   const own_stream stream;
+  // [statuses]
   std::vector<map_patch> patches = rows_patches(count);
   patches[17].global_address = 8;
   patches[40].global_dim[0] = 0;
@@ -117,6 +120,7 @@ TEST_F(service_device, bad_and_empty_maps_are_named_and_counted) {
   EXPECT_EQ(header.bad_count, 2u);
   EXPECT_EQ(header.first_bad, 17u);
   EXPECT_EQ(header.empty_count, 1u);
+  // [statuses]
   const service_statistics statistics = service.statistics();
   EXPECT_EQ(statistics.bad_maps, 2u);
   EXPECT_EQ(statistics.empty_maps, 1u);
@@ -132,10 +136,12 @@ TEST_F(service_device, a_kernel_encodes_into_reserved_slots) {
     const std::vector<map_patch> patches = rows_patches(count);
     const device_array<map_patch> source(patches);
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+    // [reserve]
     const auto batch = service.reserve(count, stream.ref());
     ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
     const auto blocks = static_cast<std::uint32_t>((count + device::warp_lanes - 1) / device::warp_lanes);
     encode_reserved<<<blocks, device::warp_lanes, 0, stream.get()>>>(base, source.data(), batch->writer());
+    // [reserve]
     TMAP_ASSERT_CUDA(cudaGetLastError());
     EXPECT_EQ(count_wrong(read(*batch, stream.get()), base, patches), 0u) << count;
   }

@@ -185,9 +185,11 @@ TEST_F(update_device, copies_go_where_the_maps_lead) {
     const device_array<std::uint32_t> changed(which);
     source.upload(patches());
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+    // [update]
     auto next = service.update(*batch, {changed.data(), which.size()}, lines, patch_array{source.data()}, stream.ref());
     ASSERT_TRUE(next.has_value()) << to_string(next.error());
     use_maps<<<count, 1, 0, stream.get()>>>(next->ref(), seen.data());
+    // [update]
     const std::vector<int> found = seen.download();
     for (std::uint32_t i = 0; i < count; ++i) ASSERT_EQ(found[i], static_cast<int>(line[i])) << i << " by " << step;
     has_moved |= next->ref().indices == nullptr;

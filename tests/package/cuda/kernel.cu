@@ -6,6 +6,7 @@
 
 namespace {
 
+// [kernel]
 __global__ void sum_first_tile(tmap::map_batch_ref groups, float* sums) {
   using namespace tmap::device;
   alignas(128) __shared__ float tile[box_rows * columns];
@@ -23,6 +24,7 @@ __global__ void sum_first_tile(tmap::map_batch_ref groups, float* sums) {
   for (float value : tile) sum += value;
   sums[blockIdx.x] = sum;
 }
+// [kernel]
 
 }  // namespace
 

@@ -27,6 +27,7 @@ bool put_on_the_gpu(const T (&values)[count], T*& there) {
   return cudaMemcpy(memory, values, sizeof(values), cudaMemcpyDefault) == cudaSuccess;
 }
 
+// [enqueue]
 tmap::result<void> enqueue(tmap::map_service& service, const device_data& data) {
   tmap::tensor_spec spec;
   spec.type = tmap::element_type::f32;
@@ -51,6 +52,7 @@ tmap::result<void> enqueue(tmap::map_service& service, const device_data& data) 
   }
   return batch->release();
 }
+// [enqueue]
 
 bool sums_are_right(tmap::map_service& service) {
   float ones[25 * columns];
@@ -77,6 +79,7 @@ bool sums_are_right(tmap::map_service& service) {
 
 }  // namespace
 
+// [main]
 int main() {
   auto service = tmap::map_service::create();
   if (!service) {
@@ -86,3 +89,4 @@ int main() {
   }
   return sums_are_right(*service) ? 0 : 1;
 }
+// [main]

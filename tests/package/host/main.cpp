@@ -47,6 +47,7 @@ bool is_answered(const tmap::result<T>& answer) {
   }
 }
 
+// [judge]
 void judge() {
   expect(tmap::validate(matrix()).empty(), "a good spec breaks no rule");
   tmap::tensor_spec bad = matrix();
@@ -58,7 +59,9 @@ void judge() {
   const auto refused = tmap::encode(bad);
   expect(!refused && refused.error().code == tmap::status::rule_broken, "it is refused before the driver is asked");
 }
+// [judge]
 
+// [bits]
 void read_bits() {
   const auto map = tmap::encode_bits(matrix());
   expect(map.has_value(), "its bits are made");
@@ -69,6 +72,7 @@ void read_bits() {
   expect(is_answered(by_the_driver), "the driver encodes, or there is a reason why not");
   if (by_the_driver) expect(*by_the_driver == *map, "the driver's bytes are the same");
 }
+// [bits]
 
 }  // namespace
 

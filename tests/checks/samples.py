@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The code that pages show is a marked part of files that are built and run: samples.py <root> [--write]
+
+A page says where a block comes from in the line before it, `<!-- from apps/x/x.cu [name] -->`; the file has the part between two
+lines `// [name]`. C and C++ on these pages must come from somewhere, and every marked part is on some page. `--write` renews the pages.
+"""
+import re
+import sys
+import textwrap
+from pathlib import Path
+
+PAGES = ("README.md", "docs/quick_start.md", "docs/cookbook.md", "docs/c_interface.md")
+ROOMS = ("apps", "tests")
+BLOCK = re.compile(r"(?:<!-- from (\S+) \[(\w+)\] -->\n)?```(\w+)\n(.*?)\n?```", re.DOTALL)
+MARK = re.compile(r"^ *// \[(\w+)\]$", re.MULTILINE)
+MUST_BE_MARKED = ("c", "cpp")
+
+
+def part_of(path, name):
+    """What stands between the two marks, without its indentation; nothing unless there are just two."""
+    text = path.read_text() if path.is_file() else ""
+    parts = re.split(rf"^ *// \[{name}\]\n", text, flags=re.MULTILINE)
+    return textwrap.dedent(parts[1]).strip("\n") if len(parts) == 3 else None
+
+
+def marks_in(root):
+    files = (p for room in ROOMS for p in sorted((root / room).rglob("*")) if p.suffix in (".c", ".cpp", ".cu", ".hpp", ".cuh"))
+    return {(p.relative_to(root).as_posix(), name) for p in files for name in MARK.findall(p.read_text())}
+
+
+def faults_of(root, page, shown):
+    """One line for each block that is wrong; adds what the page shows to `shown`."""
+    if not (root / page).is_file():
+        yield f"{page}: it is not there"
+        return
+    for source, name, language, code in BLOCK.findall((root / page).read_text()):
+        first = code.split("\n")[0]
+        if not source:
+            if language in MUST_BE_MARKED:
+                yield f"{page}: no line says where this comes from: {first}"
+            continue
+        shown.add((source, name))
+        part = part_of(root / source, name)
+        if part is None:
+            yield f"{page}: {source} has no part between two marks [{name}]"
+        elif part != code:
+            yield f"{page}: this differs from [{name}] of {source}: {first}"
+
+
+def renew(root, page):
+    def from_source(found):
+        source, name, language, code = found.groups()
+        part = part_of(root / source, name) if source else None
+        return found[0] if part is None else f"<!-- from {source} [{name}] -->\n```{language}\n{part}\n```"
+    (root / page).write_text(BLOCK.sub(from_source, (root / page).read_text()))
+
+
+def faults(root):
+    shown = set()
+    found = [fault for page in PAGES for fault in faults_of(root, page, shown)]
+    found += [f"{source}: no page shows [{name}]" for source, name in sorted(marks_in(root) - shown)]
+    return found if shown else found + ["no page shows a sample"]
+
+
+def main(root, write):
+    if write:
+        for page in filter(lambda page: (root / page).is_file(), PAGES):
+            renew(root, page)
+    found = faults(root)
+    for fault in found:
+        print(fault)
+    print(f"samples: {len(found)} differ or are missing")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), "--write" in sys.argv))
