@@ -47,9 +47,13 @@ class vector_work {
   }
 
   kernels::planned_work work() const {
-    return {tensors_->data(), ends_->data(),
-            planned_.size(),  rule_,
-            maps_->data(),    has_partials_ ? partials_.data() : nullptr};
+    return {tensors_->data(),
+            ends_->data(),
+            planned_.size(),
+            rule_,
+            maps_->data(),
+            nullptr,
+            has_partials_ ? partials_.data() : nullptr};
   }
   std::vector<unsigned char> result() const { return destination_.download(); }
   std::uint32_t of_route(route way) const {
