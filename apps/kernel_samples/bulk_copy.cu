@@ -6,7 +6,7 @@
 
 #include <tmap/device/bulk_copy.cuh>
 
-namespace {
+namespace bulk_copy_sample {
 
 constexpr std::uint32_t piece = 4096, pieces = 7;
 
@@ -26,9 +26,10 @@ __global__ void copy(const unsigned char* source, unsigned char* target) {
   wait_stores_read<0>();
 }
 
-}  // namespace
+}  // namespace bulk_copy_sample
 
 bool samples::bulk_copy() {
+  using namespace bulk_copy_sample;
   const auto numbers = counting<unsigned char>(piece * pieces);
   const device_values<unsigned char> source(numbers);
   const device_values<unsigned char> target(std::vector<unsigned char>(numbers.size(), 0xee));

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace bulk_reduce_sample {
 
 constexpr std::uint32_t columns = 256, rows = 30;
 
@@ -27,9 +27,10 @@ __global__ void largest(const std::int32_t* matrix, std::int32_t* result) {
   wait_stores_read<0>();
 }
 
-}  // namespace
+}  // namespace bulk_reduce_sample
 
 bool samples::bulk_reduce() {
+  using namespace bulk_reduce_sample;
   std::vector<std::int32_t> matrix(columns * rows);
   std::vector<std::int32_t> expected(columns, -1000);
   for (std::uint32_t i = 0; i < matrix.size(); ++i) {

@@ -8,7 +8,7 @@
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/encode.hpp>
 
-namespace {
+namespace cache_hints_sample {
 
 constexpr std::uint32_t width = 256, blocks = 16;
 
@@ -37,9 +37,10 @@ __global__ void scale(const __grid_constant__ tmap::tensor_map numbers, const fl
   wait_stores_read<0>();
 }
 
-}  // namespace
+}  // namespace cache_hints_sample
 
 bool samples::cache_hints() {
+  using namespace cache_hints_sample;
   const device_values<float> numbers(std::vector<float>(blocks * width, 2));
   const device_values<float> factors(counting<float>(width));
   const std::uint64_t dims[] = {width, blocks};

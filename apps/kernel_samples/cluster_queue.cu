@@ -6,7 +6,7 @@
 
 #include <tmap/device/cluster_queue.cuh>
 
-namespace {
+namespace cluster_queue_sample {
 
 constexpr std::uint32_t blocks = 4, threads = 64, row = 4 * blocks * threads, rows = 500;
 
@@ -22,9 +22,10 @@ __global__ void __cluster_dims__(blocks) negate_rows(float* numbers, tmap::devic
   }
 }
 
-}  // namespace
+}  // namespace cluster_queue_sample
 
 bool samples::cluster_queue() {
+  using namespace cluster_queue_sample;
   const auto numbers = counting<float>(rows * row);
   const device_values<float> changed(numbers);
   const device_values<tmap::device::queue_counter> counter(std::vector<tmap::device::queue_counter>(1));

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace {
+namespace copy_async_sample {
 
 constexpr std::uint32_t threads = 64, piece = 4 * threads, length = 3 * piece - 9;
 
@@ -27,9 +27,10 @@ __global__ void reverse_pieces(const float* source, float* target) {
   }
 }
 
-}  // namespace
+}  // namespace copy_async_sample
 
 bool samples::copy_async() {
+  using namespace copy_async_sample;
   const auto numbers = counting<float>(length, 1);
   const device_values<float> source(numbers);
   const device_values<float> target(std::vector<float>(3 * piece, -1));

@@ -8,7 +8,7 @@
 
 #include <cstdlib>
 
-namespace {
+namespace im2col_sample {
 
 constexpr std::int32_t channels = 4, width = 8, height = 6, pixels = width * height;
 
@@ -42,9 +42,10 @@ float expected(std::int32_t i) {
   return sum;
 }
 
-}  // namespace
+}  // namespace im2col_sample
 
 bool samples::im2col() {
+  using namespace im2col_sample;
   const device_values<float> image(counting<float>(pixels * channels));
   const device_values<float> result(std::vector<float>(pixels * channels, -1));
   const std::uint64_t dims[] = {channels, width, height, 1};

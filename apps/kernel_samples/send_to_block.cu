@@ -6,7 +6,7 @@
 
 #include <tmap/device/bulk_copy.cuh>
 
-namespace {
+namespace send_to_block_sample {
 
 constexpr std::uint32_t row = 128, blocks = 4;
 
@@ -32,9 +32,10 @@ __global__ void __cluster_dims__(blocks) pass_on(const float* source, float* tar
   sync_cluster();  // no block ends while its row is still being read
 }
 
-}  // namespace
+}  // namespace send_to_block_sample
 
 bool samples::send_to_block() {
+  using namespace send_to_block_sample;
   const auto numbers = counting<float>(blocks * row);
   const device_values<float> source(numbers);
   const device_values<float> target(std::vector<float>(blocks * row, -1));

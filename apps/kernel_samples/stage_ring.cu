@@ -7,7 +7,7 @@
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/stage_ring.cuh>
 
-namespace {
+namespace stage_ring_sample {
 
 constexpr std::uint32_t piece = 512, pieces = 100, stages = 4, workers = 4 * 32;
 constexpr std::uint32_t loader = workers, storer = workers + 32;  // a thread each, of warps of their own
@@ -51,9 +51,10 @@ __global__ void double_pieces(const float* source, float* target) {
 }
 // [kernel]
 
-}  // namespace
+}  // namespace stage_ring_sample
 
 bool samples::stage_ring() {
+  using namespace stage_ring_sample;
   auto numbers = counting<float>(piece * pieces);
   const device_values<float> source(numbers), target(std::vector<float>(numbers.size(), -1));
   double_pieces<<<8, workers + 64>>>(source.data(), target.data());

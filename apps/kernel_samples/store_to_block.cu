@@ -6,7 +6,7 @@
 
 #include <tmap/device/remote_store.cuh>
 
-namespace {
+namespace store_to_block_sample {
 
 constexpr std::uint32_t blocks = 4, threads = 128, warps = blocks * threads / 32;
 
@@ -31,9 +31,10 @@ __global__ void __cluster_dims__(blocks) sum_of_cluster(const std::uint32_t* num
   result[blockIdx.x / blocks] = total;
 }
 
-}  // namespace
+}  // namespace store_to_block_sample
 
 bool samples::store_to_block() {
+  using namespace store_to_block_sample;
   const device_values<std::uint32_t> numbers(counting<std::uint32_t>(2 * blocks * threads));
   const device_values<std::uint32_t> sums(std::vector<std::uint32_t>(2, 0));
   sum_of_cluster<<<2 * blocks, threads>>>(numbers.data(), sums.data());

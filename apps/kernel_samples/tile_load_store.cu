@@ -7,7 +7,7 @@
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/encode.hpp>
 
-namespace {
+namespace tile_load_store_sample {
 
 constexpr std::uint32_t width = 64, height = 24, box_width = 32, box_height = 8;
 
@@ -37,9 +37,10 @@ __global__ void twice(const __grid_constant__ tmap::tensor_map source,
 }
 // [kernel]
 
-}  // namespace
+}  // namespace tile_load_store_sample
 
 bool samples::tile_load_store() {
+  using namespace tile_load_store_sample;
   const std::uint64_t dims[] = {width, height};
   const std::uint32_t box[] = {box_width, box_height};
   const auto numbers = counting<float>(width * height);

@@ -8,7 +8,7 @@
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/encode.hpp>
 
-namespace {
+namespace tile_multicast_sample {
 
 constexpr std::uint32_t factors = 128, blocks = 8;
 constexpr std::uint16_t whole_cluster = 0xf;
@@ -30,9 +30,10 @@ __global__ void __cluster_dims__(4) multiply(const __grid_constant__ tmap::tenso
   numbers[blockIdx.x * factors + threadIdx.x] *= tile[threadIdx.x];
 }
 
-}  // namespace
+}  // namespace tile_multicast_sample
 
 bool samples::tile_multicast() {
+  using namespace tile_multicast_sample;
   const device_values<float> factor(counting<float>(factors));
   const device_values<float> numbers(std::vector<float>(blocks * factors, 3));
   const std::uint64_t dims[] = {factors};

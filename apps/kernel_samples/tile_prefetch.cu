@@ -7,7 +7,7 @@
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/map_service.hpp>
 
-namespace {
+namespace tile_prefetch_sample {
 
 constexpr std::uint32_t count = 5, size = 64;
 
@@ -31,9 +31,10 @@ __global__ void sum_first_elements(tmap::map_batch_ref maps, std::uint32_t* sum)
   }
 }
 
-}  // namespace
+}  // namespace tile_prefetch_sample
 
 bool samples::tile_prefetch() {
+  using namespace tile_prefetch_sample;
   const auto numbers = counting<std::uint32_t>(count * size);
   const device_values<std::uint32_t> matrices(numbers);
   const device_values<std::uint32_t> sum({0});

@@ -8,7 +8,7 @@
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/encode.hpp>
 
-namespace {
+namespace tile_reduce_sample {
 
 constexpr std::uint32_t bins = 64, blocks = 20, values_of_block = 1000;
 
@@ -28,9 +28,10 @@ __global__ void count(const std::uint32_t* values, const __grid_constant__ tmap:
   wait_stores_read<0>();
 }
 
-}  // namespace
+}  // namespace tile_reduce_sample
 
 bool samples::tile_reduce() {
+  using namespace tile_reduce_sample;
   const auto numbers = counting<std::uint32_t>(blocks * values_of_block);
   std::vector<std::uint32_t> expected(bins, 0);
   for (const std::uint32_t number : numbers) ++expected[number % bins];

@@ -7,7 +7,7 @@
 #include <tmap/device/tile_shares.cuh>
 #include <tmap/device/tile_walk.cuh>
 
-namespace {
+namespace tile_walk_sample {
 
 struct box {
   std::uint32_t dim[2];
@@ -36,9 +36,10 @@ __global__ void sum_tiles(const tmap::map_patch* shapes, const std::uint64_t* en
   }
 }
 
-}  // namespace
+}  // namespace tile_walk_sample
 
 bool samples::tile_walk() {
+  using namespace tile_walk_sample;
   const std::uint64_t sizes[][2] = {{100, 30}, {0, 5}, {7, 9}, {64, 0}, {1000, 333}};
   std::vector<tmap::map_patch> shapes(5);
   std::vector<unsigned long long> expected;

@@ -6,7 +6,7 @@
 
 #include <tmap/device/work_queue.cuh>
 
-namespace {
+namespace work_queue_sample {
 
 __global__ void add_up(const std::uint32_t* lengths, std::uint32_t items, std::uint32_t* sums,
                        tmap::device::queue_counter* counter) {
@@ -20,9 +20,10 @@ __global__ void add_up(const std::uint32_t* lengths, std::uint32_t items, std::u
   }
 }
 
-}  // namespace
+}  // namespace work_queue_sample
 
 bool samples::work_queue() {
+  using namespace work_queue_sample;
   constexpr std::uint32_t items = 1000;
   std::vector<std::uint32_t> lengths, expected;
   for (std::uint32_t i = 0; i < items; ++i) {
