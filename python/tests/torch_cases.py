@@ -9,8 +9,8 @@ import tmap.torch_ops
 SIZES = (5, 0, 128, 1, 77, 300)
 
 
-def grouped(a, b, offs, **options):
-    return torch.ops.tmap.grouped_mm(a, b, offs, **options)
+def grouped(a, b, offs, *rest):
+    return torch.ops.tmap.grouped_mm(a, b, offs, *rest)
 
 
 class GroupedProductCases:
@@ -122,3 +122,8 @@ class PaddingCases:
         self.assertTrue(torch.equal(dense, reference.pad(values, (3, 5), 8, 0)))
         back = torch.ops.tmap.unpad_ragged(dense, torch.tensor((-7, 1_000_000), device=self.device), 8)
         self.assertTrue(torch.equal(back, dense[1]))
+
+    def test_compiled(self):
+        values, offsets = torch.randn(30, 16, device=self.device), torch.tensor((10, 30), device=self.device)
+        compiled = torch.compile(lambda v, o: torch.ops.tmap.pad_ragged(v, o, 20) + 1, fullgraph=True, backend="aot_eager")
+        self.assertTrue(torch.equal(compiled(values, offsets), reference.pad(values, (10, 20), 20, 0) + 1))

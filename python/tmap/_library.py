@@ -45,10 +45,19 @@ _ARGUMENTS = {
     "tmap_ragged_saxpy": (c_float, c_void_p, c_void_p, *_RAGGED),
     "tmap_ragged_max_pool_1d": (c_void_p, c_void_p, c_uint32, *_RAGGED),
     "tmap_ragged_reduce_rows": (c_void_p, c_uint32, c_uint32, c_void_p, *_RAGGED),
+    "tmap_tile_sizes": (c_void_p, c_void_p, c_void_p),
+    "tmap_simulate_load": (c_void_p, c_void_p, c_uint32, c_void_p, c_void_p),
+    "tmap_simulate_store": (c_void_p, c_void_p, c_uint32, c_void_p),
+    "tmap_simulate_reduce": (c_uint32, c_void_p, c_void_p, c_uint32, c_void_p),
     "tmap_gemm_workspace_bytes": (c_uint32, c_void_p),
     "tmap_gemm_rows": (c_void_p, *_RAGGED),
     "tmap_gemm_weights": (c_void_p, *_RAGGED),
 }
+# The same operations on memory of the host take neither workspace nor stream.
+_ARGUMENTS.update({
+    name.replace("tmap_ragged_", "tmap_ragged_on_host_"): (*arguments[:-4], c_void_p) if arguments[-4:] == _RAGGED
+    else arguments[:-1]
+    for name, arguments in _ARGUMENTS.items() if name.startswith("tmap_ragged_") and name != "tmap_ragged_workspace_bytes"})
 _ANSWERS = {
     "tmap_version": (c_uint32, ()),
     "tmap_status_name": (c_char_p, (c_int32,)),

@@ -140,6 +140,15 @@ class RaggedOptions(Sized):
                 ("windows", c_void_p), ("statuses", c_void_p), ("header", c_void_p)]
 
 
+class MemoryWindow(Structure):
+    _fields_ = [("base", c_uint64), ("data", c_void_p), ("bytes", c_uint64)]
+
+
+class Tile(Sized):
+    _fields_ = [("struct_size", c_uint32), ("rank", c_uint32), ("coordinates", c_int32 * MAX_RANK),
+                ("shared_address", c_uint32), ("data", c_void_p), ("bytes", c_uint64)]
+
+
 class GroupOffsets(Structure):
     _fields_ = [("values", c_void_p), ("format", c_uint32), ("bytes", c_uint32)]
 

@@ -141,7 +141,7 @@ def _count(offsets, format):
         raise ValueError(f"format is one of {', '.join(OFFSET_FORMATS)}, not {format!r}")
     if offsets.dtype not in _OFFSET_BYTES or offsets.dim() != 1:
         raise TypeError(f"offsets are int32 or int64 in one dim, not {offsets.dtype} {tuple(offsets.shape)}")
-    return offsets.shape[0] - (format == "prefix")
+    return offsets.shape[0] - int(format == "prefix")
 
 
 def _bounds(offsets, total, format):
