@@ -48,3 +48,9 @@ def ends_of(sizes):
         total += size
         ends.append(total)
     return ends
+
+
+def jax_on_cpu():
+    """A `with` in which JAX's arrays are in memory of the host."""
+    import jax
+    return jax.default_device(jax.devices("cpu")[0])

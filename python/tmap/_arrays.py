@@ -50,14 +50,12 @@ class _Torch:
         self.torch = torch
         self.names = torch_names(torch)
 
-    def owns(self, array):
-        return isinstance(array, self.torch.Tensor)
-
     def device_of(self, tensor):
-        kind = tensor.device.type
-        if kind not in ("cpu", "cuda"):
+        if tensor.is_cuda:
+            return tensor.get_device()
+        if not tensor.is_cpu:
             raise TypeError(f"a tensor on {tensor.device}: tmap knows cpu and cuda")
-        return tensor.device.index if kind == "cuda" else None
+        return None
 
     def view(self, tensor, stream):
         if tensor.layout is not self.torch.strided:
@@ -67,7 +65,7 @@ class _Torch:
             if current.cuda_stream != stream:
                 self.torch.cuda.ExternalStream(stream, tensor.device).wait_stream(current)
         item = tensor.element_size()
-        strides = tuple(step * item for step in tensor.stride())
+        strides = tuple([step * item for step in tensor.stride()])
         return View(tensor.data_ptr(), tuple(tensor.shape), strides, self.names.get(tensor.dtype, str(tensor.dtype)),
                     item, tensor.requires_grad and tensor.is_leaf, tensor)
 
@@ -88,9 +86,6 @@ class _CuPy:
     def __init__(self, cupy):
         self.cupy = cupy
 
-    def owns(self, array):
-        return isinstance(array, self.cupy.ndarray)
-
     def current_stream(self, device):
         with self.use(device):
             return self.cupy.cuda.get_current_stream().ptr
@@ -104,20 +99,25 @@ class _CuPy:
         return memory.data.ptr, memory
 
 
-_adaptors: dict = {}
+_adaptor_of_type: dict = {}
+_LIBRARIES = (("torch", "Tensor", _Torch), ("cupy", "ndarray", _CuPy))
+
+
+def _find_adaptor(kind):
+    """Imports nothing: who has an array has imported its library."""
+    for name, base, adaptor in _LIBRARIES:
+        module = sys.modules.get(name)
+        if issubclass(kind, getattr(module, base, ())):
+            return adaptor(module)
+    return None
 
 
 def _adaptor_of(array):
-    """Of the library that an array comes from, or None. Imports nothing: who has an array has imported its library."""
-    for name, kind in (("torch", _Torch), ("cupy", _CuPy)):
-        module = sys.modules.get(name)
-        if module is None or not hasattr(module, "Tensor" if name == "torch" else "ndarray"):
-            continue
-        if name not in _adaptors:
-            _adaptors[name] = kind(module)
-        if _adaptors[name].owns(array):
-            return _adaptors[name]
-    return None
+    """Of the library that an array comes from, or None."""
+    kind = type(array)
+    if kind not in _adaptor_of_type:
+        _adaptor_of_type[kind] = _find_adaptor(kind)
+    return _adaptor_of_type[kind]
 
 
 def _device_of(array):
