@@ -44,8 +44,8 @@ class Streams(unittest.TestCase):
 
 class Maps(unittest.TestCase):
     def test_a_batch_and_its_arrays(self):
+        values, ends = cupy.zeros((100, 64), dtype="float16"), cupy.array([40, 40, 100], dtype="int32")
         with tmap.MapService(capacity=64) as service:
-            values, ends = cupy.zeros((100, 64), dtype="float16"), cupy.array([40, 40, 100], dtype="int32")
             with service.encode_ragged(values, ends, (16, 64), swizzle="128B") as batch:
                 maps, statuses = cupy.asnumpy(cupy.from_dlpack(batch.maps)), cupy.asnumpy(cupy.from_dlpack(batch.statuses))
             self.assertEqual(statuses.tolist(), [0, 1 << 63, 0])

@@ -18,9 +18,9 @@ class EncodeRagged(unittest.TestCase):
     sizes = (3, 0, 64, 1, 200)
 
     def setUp(self):
+        self.values = torch.randn(sum(self.sizes), 96, device="cuda", dtype=torch.bfloat16)
         self.service = tmap.MapService(capacity=256)
         self.addCleanup(self.service.close)
-        self.values = torch.randn(sum(self.sizes), 96, device="cuda", dtype=torch.bfloat16)
         self.ends = torch.tensor(support.ends_of(self.sizes), device="cuda", dtype=torch.int32)
 
     def expected(self, base, sizes, box, **modes):
@@ -103,9 +103,9 @@ class EncodeRagged(unittest.TestCase):
 
 class Hostile(unittest.TestCase):
     def setUp(self):
+        self.values = torch.zeros(64, 64, device="cuda")
         self.service = tmap.MapService(capacity=16)
         self.addCleanup(self.service.close)
-        self.values = torch.zeros(64, 64, device="cuda")
         self.ends = torch.tensor((16, 64), device="cuda", dtype=torch.int32)
 
     def refused(self, kind, *arguments, **keywords):

@@ -128,7 +128,7 @@ class Template:
 class MapService:
     """The front door: lends slots of device memory and encodes tensor maps into them, on the device.
 
-    For the CUDA context that is current in this thread. `capacity` slots at the beginning (0: the library's default),
+    For the CUDA context that is current in this thread: make an array on the GPU before. `capacity` slots at the beginning (0: the library's default),
     growing to `max_capacity` (0: never). Thread-safe. `close`, or the end of a `with`, ends it; batches that are still
     lent stay good.
 
