@@ -70,6 +70,21 @@ class GroupedProductCases:
         product.sum().backward()
         self.assertEqual(a.grad.shape, a.shape)
 
+    def test_one_compilation_serves_other_sizes(self):
+        _, b = self.cases()["rows, [n, k]"]
+        b.requires_grad_()
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda a, b, offs: torch.ops.tmap.unpad_ragged(torch.ops.tmap.pad_ragged(
+            grouped(a, b, offs), offs, 512), offs, a.shape[0]), fullgraph=True, backend="aot_eager", dynamic=True)
+        for sizes in (SIZES, (9, 1, 0, 0, 70, 2), (500, 0, 0, 0, 0, 100)):
+            ends = torch.tensor(support.ends_of(sizes), device=self.device, dtype=torch.int32)
+            a = self.random(sum(sizes), 64).requires_grad_()
+            with torch._dynamo.config.patch(error_on_recompile=sizes != SIZES):
+                product = compiled(a, b, ends)
+            self.assertNear(product, reference.grouped_mm(a, b, sizes))
+            product.sum().backward()
+            self.assertEqual(a.grad.shape, a.shape)
+
     def test_products_of_nothing(self):
         none = self.random(0, 64)
         w = self.random(self.groups, 96, 64)
