@@ -28,6 +28,10 @@ for entry in $headers; do
     missing+=("${entry##*:}")
   fi
 done
+# A module of any Python that the tests would find (python/tests/CMakeLists.txt).
+if ! python3 -c 'import numpy' 2>/dev/null && ! /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
+  missing+=(python3-numpy)
+fi
 
 if [ ${#missing[@]} -eq 0 ]; then
   exit 0

@@ -20,6 +20,8 @@
 #include <tmap/c/batch.h>
 #include <tmap/c/gemm.h>
 #include <tmap/c/ragged.h>
+#include <tmap/c/ragged_host.h>
 #include <tmap/c/service.h>
+#include <tmap/c/simulator.h>
 #include <tmap/c/spec.h>
 #include <tmap/c/status.h>

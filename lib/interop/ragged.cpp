@@ -3,33 +3,12 @@
 #include <tmap/ragged.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
-#include "lib/interop/convert_ragged.hpp"
+#include "lib/interop/ragged_call.hpp"
 
 namespace tmap::interop {
 namespace {
-
-static_assert(TMAP_VALUE_F8_E5M2 == static_cast<int>(ragged::value_type::f8_e5m2));
-static_assert(TMAP_VALUE_F8_E4M3 == static_cast<int>(ragged::value_type::f8_e4m3));
-static_assert(TMAP_VALUE_F32 == static_cast<int>(ragged::value_type::f32));
-static_assert(TMAP_VALUE_BF16 == static_cast<int>(ragged::value_type::bf16));
-static_assert(TMAP_VALUE_F16 == static_cast<int>(ragged::value_type::f16));
-static_assert(TMAP_VALUE_U8 == static_cast<int>(ragged::value_type::u8));
-static_assert(TMAP_ROWS_SUM == static_cast<int>(ragged::row_reduction::sum));
-static_assert(TMAP_ROWS_MAX == static_cast<int>(ragged::row_reduction::max));
-
-/// `run(from, to, options)` once all is checked; `given` may have checked more.
-template <class Source, class Destination, class Run>
-answer between(const Source* source, const Destination* destination, const tmap_ragged_options* options, const Run& run,
-               arguments given = {}) {
-  check_side(given, source, "source");
-  check_side(given, destination, "destination");
-  check_options(given, options);
-  if (!given) return given.complaint();
-  return answer_of(run(side_of(*source), side_of(*destination), options_of(options)));
-}
 
 answer choose(const tmap_tensor_layout* tensor, uint32_t policy, uint32_t allowed, uint32_t* route, uint32_t* reason) {
   arguments given;
@@ -49,42 +28,6 @@ answer choose(const tmap_tensor_layout* tensor, uint32_t policy, uint32_t allowe
   *route = static_cast<std::uint32_t>(chosen.way);
   *reason = static_cast<std::uint32_t>(chosen.why);
   return {};
-}
-
-/// Null: zeros.
-ragged::fill_value fill_of(const void* fill, const tmap_tensor_batch& source) {
-  ragged::fill_value value;
-  const std::size_t bytes = std::min<std::size_t>(source.element_bytes, sizeof value.bytes);
-  if (fill != nullptr) std::memcpy(value.bytes, fill, bytes);
-  return value;
-}
-
-arguments checked_index(const tmap_row_index* index) {
-  arguments given;
-  given.structure(index, "index");
-  return given;
-}
-
-ragged::row_index index_of(const tmap_row_index& index) {
-  return {index.rows, index.count, index.bytes};
-}
-
-arguments checked_values(const tmap_cast_values* values) {
-  arguments given;
-  given.structure(values, "values");
-  if (!given) return given;
-  given.choice(values->from, TMAP_VALUE_F8_E5M2, "values->from");
-  given.choice(values->to, TMAP_VALUE_F8_E5M2, "values->to");
-  return given;
-}
-
-ragged::cast_values values_of(const tmap_cast_values& values) {
-  return {.from = static_cast<ragged::value_type>(values.from),
-          .to = static_cast<ragged::value_type>(values.to),
-          .scale = values.scale,
-          .shift = values.shift,
-          .scales = values.scales,
-          .shifts = values.shifts};
 }
 
 }  // namespace
@@ -230,9 +173,6 @@ tmap_status tmap_ragged_reduce_rows(const tmap_tensor_batch* source, uint32_t ty
                                     const tmap_tensor_batch* destination, void* workspace, uint64_t workspace_bytes,
                                     const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
-    arguments given;
-    given.choice(type, TMAP_VALUE_F8_E5M2, "type");
-    given.choice(reduction, TMAP_ROWS_MAX, "reduction");
     return between(
         source, destination, options,
         [&](const auto& from, const auto& to, const auto& with) {
@@ -240,6 +180,6 @@ tmap_status tmap_ragged_reduce_rows(const tmap_tensor_batch* source, uint32_t ty
                                                  static_cast<tmap::ragged::row_reduction>(reduction), to,
                                                  {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
         },
-        given);
+        checked_reduction(type, reduction));
   });
 }

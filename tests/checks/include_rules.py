@@ -58,7 +58,7 @@ def broken_rules(path, text):
 
 
 def main():
-    folders = ("include", "lib", "kernels", "apps", "tests", "cmake", "docs")
+    folders = ("include", "lib", "kernels", "apps", "tests", "cmake", "docs", "python")
     files = [p for folder in folders for p in sorted((ROOT / folder).rglob("*")) if p.suffix in LICENSED]
     broken = [line for p in files for line in broken_rules(p.relative_to(ROOT).as_posix(), p.read_text())]
     for line in broken:

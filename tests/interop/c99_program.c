@@ -36,6 +36,8 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_weight_problem) == 112);
   MUST(sizeof(tmap_pointer_problem) == 96);
   MUST(sizeof(tmap_gemm_options) == 24);
+  MUST(sizeof(tmap_memory_window) == 24);
+  MUST(sizeof(tmap_tile) == 48);
   return 0;
 }
 

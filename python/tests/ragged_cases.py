@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every ragged operation, beside NumPy. A test file says where arrays are: `put` brings one there, `get` back."""
+import numpy as np
+
+import support
+from tmap import ragged
+
+SIZES = (3, 0, 17, 1, 40)
+
+
+class RaggedCases:
+    def put(self, array):
+        return array
+
+    def get(self, array):
+        return array
+
+    def setUp(self):
+        self.random = np.random.default_rng(7)
+        self.ends = np.array(support.ends_of(SIZES), dtype=np.int32)
+
+    def values(self, *inner, dtype=np.float32):
+        return (self.random.random((sum(SIZES), *inner)) * 100 - 50).astype(dtype)
+
+    def parts(self, values):
+        return np.split(values, self.ends[:-1])
+
+    def rows(self, values, dtype=np.int32):
+        return ragged.Rows(self.put(values), self.put(self.ends.astype(dtype)))
+
+    def lists(self, arrays):
+        put = [self.put(array) for array in arrays]
+        return ragged.Tensors(put), put
+
+    def check(self, found, expected):
+        np.testing.assert_array_equal(self.get(found), expected)
+
+    def test_pad_and_unpad(self):
+        for dtype, inner in ((np.float32, (12,)), (np.float16, (3, 5)), (np.uint8, ()), (np.int64, (2, 2, 3))):
+            values = self.values(*inner, dtype=dtype)
+            out = self.put(np.full((len(SIZES), 40, *inner), 99, dtype=dtype))
+            statuses = self.put(np.full(len(SIZES), 77, dtype=np.uint32))
+            header = self.put(np.full(4, 77, dtype=np.uint32))
+            ragged.pad(self.rows(values, np.int64), out, fill=5, statuses=statuses, header=header)
+            expected = np.full((len(SIZES), 40, *inner), 5, dtype=dtype)
+            for i, part in enumerate(self.parts(values)):
+                expected[i, :len(part)] = part
+            self.check(out, expected)
+            self.check(statuses, [0, 1 << 31, 0, 0, 0])
+            self.check(header, [0, 0xffffffff, 1, 0])
+            back = self.put(np.zeros_like(values))
+            ragged.unpad(out, ragged.Rows(back, self.put(self.ends)))
+            self.check(back, values)
+
+    def test_a_tensor_too_long_is_cut_and_told(self):
+        values = self.values(4)
+        out, statuses = self.put(np.zeros((len(SIZES), 20, 4), np.float32)), self.put(np.zeros(len(SIZES), np.int32))
+        ragged.pad(self.rows(values), out, statuses=statuses)
+        self.check(statuses, np.array([0, 1 << 31, 0, 0, 1 << 6], np.uint32).view(np.int32))
+        self.check(out[4], values[21:41])
+
+    def test_windows_keep_tensors_in(self):
+        values, out = self.put(self.values(4)), self.put(np.zeros((2, 70, 4), np.float32))
+        statuses = self.put(np.zeros(2, np.uint32))
+        reach = [[self.address(values), self.address(values) + 61 * 16], [self.address(out), self.address(out) + 140 * 16]]
+        lying = self.put(np.array([5, 70]))
+        ragged.pad(ragged.Rows(values, lying), out, statuses=statuses, fill=2, windows=self.put(np.array(reach, np.uint64)))
+        self.check(statuses, [0, 1 << 3])
+        self.check(out[1], np.full((70, 4), 2, np.float32))
+
+    def address(self, array):
+        return array.ctypes.data if hasattr(array, "ctypes") else array.data.ptr
+
+    def test_copy_between_arrays_of_their_own(self):
+        parts = self.parts(self.values(6, dtype=np.float64))
+        to, arrays = self.lists([np.zeros_like(part) for part in parts])
+        ragged.copy(self.lists(parts)[0], to)
+        for found, expected in zip(arrays, parts):
+            self.check(found, expected)
+
+    def test_pack_and_unpack(self):
+        values = self.values(3)
+        out, begins = self.put(np.zeros(2048, np.uint8)), self.put(np.zeros(len(SIZES) + 1, np.int64))
+        ragged.pack(self.rows(values), out, alignment=64, begins=begins)
+        begin, packed = 0, self.get(out)
+        for i, part in enumerate(self.parts(values)):
+            self.assertEqual(int(self.get(begins)[i]), begin)
+            self.assertEqual(packed[begin:begin + part.nbytes].tobytes(), part.tobytes())
+            begin += -(-part.nbytes // 64) * 64
+        back = self.put(np.zeros_like(values))
+        ragged.unpack(out, ragged.Rows(back, self.put(self.ends)), alignment=64)
+        self.check(back, values)
+
+    def test_rows_by_index(self):
+        source, index = self.values(5), np.array([4, 0, 60, -1, 61, 7])
+        out, statuses = self.put(np.full((6, 5), 9, np.float32)), self.put(np.zeros(6, np.uint32))
+        ragged.gather_rows(self.put(source), self.put(index), out, statuses=statuses)
+        expected = np.full((6, 5), 9, np.float32)
+        expected[[0, 1, 2, 5]] = source[[4, 0, 60, 7]]
+        self.check(out, expected)
+        self.check(statuses, [0, 0, 0, 1 << 7, 1 << 7, 0])
+        back = self.put(np.zeros_like(source))
+        ragged.scatter_rows(self.put(source[:3]), self.put(np.array([9, 2, 5], np.int32)), back)
+        scattered = np.zeros_like(source)
+        scattered[[9, 2, 5]] = source[:3]
+        self.check(back, scattered)
+
+    def test_transpose(self):
+        shapes = ((3, 7), (16, 4), (1, 9))
+        sources = [self.random.random(shape).astype(np.float32) for shape in shapes]
+        to, arrays = self.lists([np.zeros(shape[::-1], np.float32) for shape in shapes])
+        ragged.transpose(self.lists(sources)[0], to)
+        for found, source in zip(arrays, sources):
+            self.check(found, source.T)
+
+    def test_cast_with_factors(self):
+        values = self.values(8)
+        scales = (np.arange(len(SIZES)) + 1).astype(np.float32)
+        out = self.put(np.zeros(values.shape, np.float16))
+        ragged.cast(self.rows(values), ragged.Rows(out, self.put(self.ends)), scales=self.put(scales))
+        expected = np.concatenate([(part * scale).astype(np.float16) for part, scale in zip(self.parts(values), scales)])
+        self.check(out, expected)
+        whole = self.put(np.zeros(values.shape, np.uint8))
+        ragged.cast(self.rows(values), ragged.Rows(whole, self.put(self.ends)), scale=2, shift=100)
+        self.check(whole, np.clip(np.rint(values.astype(np.float64) * 2 + 100), 0, 255).astype(np.uint8))
+
+    def test_saxpy(self):
+        x, y = np.rint(self.values(6)), np.rint(self.values(6))
+        out = self.put(y.copy())
+        ragged.saxpy(3, self.rows(x), ragged.Rows(out, self.put(self.ends)))
+        self.check(out, 3 * x + y)
+
+    def test_max_pool(self):
+        values = self.values(20)
+        out = self.put(np.zeros_like(values))
+        ragged.max_pool_1d(self.rows(values), ragged.Rows(out, self.put(self.ends)), radius=2)
+        self.check(out, np.stack([values[:, max(0, j - 2):j + 3].max(1) for j in range(20)], 1))
+
+    def test_reduce_rows(self):
+        values = np.rint(self.values(20))
+        for reduction, expected in (("sum", values.sum(1)), ("max", values.max(1))):
+            out = self.put(np.zeros((len(values), 1), np.float32))
+            ragged.reduce_rows(self.rows(values), ragged.Rows(out, self.put(self.ends)), reduction=reduction)
+            self.check(out, expected[:, None])
+
+    def test_shapes_in_columns(self):
+        parts = [self.put(part) for part in self.parts(self.values(4)) if len(part)]
+        to, arrays = self.lists([np.zeros(part.shape, np.float32) for part in parts])
+        addresses = self.put(np.array([self.address(part) for part in parts], np.uint64))
+        widths, heights = (self.put(np.array([part.shape[axis] for part in parts])) for axis in (1, 0))
+        ragged.copy(ragged.Columns(addresses, [widths, heights], dtype="f32"), to)
+        for found, part in zip(arrays, parts):
+            self.check(found, self.get(part))

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs test files, all or those named, and closes with a line that counts their tests: python/tests/run.py [test_x.py ...]
+
+The library is found as the package finds it: TMAP_LIBRARY names one of a build folder. Ends with 77 where every test was
+skipped.
+"""
+import sys
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+sys.dont_write_bytecode = True
+
+
+class Counted(unittest.TextTestResult):
+    passed = 0
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.passed += 1
+
+
+def main():
+    names = [Path(name).name for name in sys.argv[1:]] or ["test_*.py"]
+    # Only `discover` counts a file that skips itself.
+    suite = unittest.TestSuite(unittest.TestLoader().discover(str(HERE), name) for name in names)
+    done = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Counted).run(suite)
+    failed = len(done.failures) + len(done.errors)
+    print(f"{done.passed} passed, {failed} failed, {len(done.skipped)} skipped")
+    if failed or not (done.passed or done.skipped):
+        return 1
+    return 0 if done.passed else 77
+
+
+sys.exit(main())

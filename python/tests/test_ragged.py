@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ragged operations on arrays of NumPy, in memory of the host, and what they refuse."""
+import unittest
+
+import support
+
+np = support.need("numpy")
+from ragged_cases import RaggedCases  # noqa: E402
+
+import tmap  # noqa: E402
+from tmap import ragged  # noqa: E402
+
+
+class Operations(RaggedCases, unittest.TestCase):
+    pass
+
+
+class Hostile(unittest.TestCase):
+    def setUp(self):
+        self.values, self.ends = np.ones((10, 4), np.float32), np.array([4, 10])
+        self.out = np.full((2, 8, 4), 7, np.float32)
+
+    def refused(self, kind, source, out=None, **options):
+        out = self.out if out is None else out
+        before = out.copy()
+        with self.assertRaises(kind) as caught:
+            ragged.pad(source, out, **options)
+        np.testing.assert_array_equal(out, before)
+        return caught.exception
+
+    def test_sides_of_no_such_kind(self):
+        self.refused(TypeError, self.values)
+        self.refused(TypeError, ragged.Rows([1, 2], self.ends))
+        self.refused(TypeError, ragged.Rows(self.values, self.ends.astype(np.float64)))
+
+    def test_shapes_that_do_not_fit(self):
+        rows = ragged.Rows(self.values, self.ends)
+        self.refused(ValueError, rows, out=self.out[:1])
+        self.refused(ValueError, rows, out=self.out[0])
+        self.refused(ValueError, rows, out=self.out.astype(np.float64))
+        self.refused(ValueError, ragged.Rows(self.values[:, ::2], self.ends))
+        self.refused(ValueError, ragged.Rows(self.values, self.ends, "ends "))
+        self.refused(ValueError, ragged.Rows(self.values, self.ends[:0], "prefix"))
+
+    def test_options_of_no_such_kind(self):
+        rows = ragged.Rows(self.values, self.ends)
+        self.refused(ValueError, rows, policy="fastest")
+        self.refused(ValueError, rows, stream=0)
+        self.refused(TypeError, rows, statuses=np.zeros(2))
+        self.refused(ValueError, rows, statuses=np.zeros(1, np.uint32))
+        self.refused(ValueError, rows, header=np.zeros(3, np.uint32))
+        self.refused(TypeError, rows, colour="red")
+        self.refused(Exception, rows, fill="a")
+
+    def test_outputs_that_are_read_only(self):
+        rows = ragged.Rows(self.values, self.ends)
+        self.out.flags.writeable = False
+        # NumPy before 2.1 cannot hand out what is read-only at all.
+        self.refused((ValueError, BufferError), rows)
+
+    def test_a_failure_of_the_library_is_an_error_with_its_reason(self):
+        with self.assertRaises(tmap.Error) as caught:
+            ragged.pack(ragged.Rows(self.values, self.ends), np.zeros(64, np.uint8), alignment=3)
+        self.assertIs(caught.exception.status, tmap.Status.INVALID_ARGUMENT)
+        self.assertIn("tmap_ragged_on_host_pack", str(caught.exception))
+        with self.assertRaises(ValueError):
+            ragged.Tensors([])
+
+    def test_tensors_of_two_kinds(self):
+        for other in (np.zeros((2, 2), np.float64), np.zeros(2, np.float32)):
+            with self.assertRaises(ValueError):
+                ragged.copy(ragged.Tensors([np.zeros((2, 2), np.float32), other]), ragged.Tensors([self.values]))
+        with self.assertRaises(tmap.Error):
+            ragged.copy(ragged.Tensors([self.values]), ragged.Tensors([self.values.copy(), self.values.copy()]))
+
+    def test_values_of_a_type_without_arithmetic(self):
+        rows = ragged.Rows(self.values.astype(np.int32), self.ends)
+        for operation in (lambda: ragged.saxpy(1, rows, rows), lambda: ragged.cast(rows, rows),
+                          lambda: ragged.reduce_rows(rows, rows), lambda: ragged.max_pool_1d(rows, rows, radius=1)):
+            with self.assertRaises(TypeError):
+                operation()
+
+
+if __name__ == "__main__":
+    unittest.main()

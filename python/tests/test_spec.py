@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Specs, rules and bits, without a GPU and without any library of arrays."""
+import ctypes
+import struct
+import unittest
+
+import support  # noqa: F401
+import tmap
+from tmap import _errors, _structs
+
+
+def good(**changes):
+    members = {"dims": (64, 100), "box": (32, 8), "swizzle": "128B", "address": 4096, **changes}
+    return tmap.TensorSpec("f32", **members)
+
+
+class Layouts(unittest.TestCase):
+    def test_structs_have_the_sizes_that_the_c_interface_promises(self):
+        sizes = {"LastError": 88, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
+                 "ServiceOptions": 40, "EncodeRequest": 24, "BatchInfo": 88, "TensorBatch": 176, "DenseBatch": 96,
+                 "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40, "RaggedOptions": 40,
+                 "RowProblem": 144, "WeightProblem": 112, "GemmOptions": 24, "BatchRef": 40, "MemoryWindow": 24, "Tile": 48}
+        self.assertEqual({name: ctypes.sizeof(getattr(_structs, name)) for name in sizes}, sizes)
+
+    def test_statuses_have_the_librarys_names(self):
+        for status in tmap.Status:
+            if status is not tmap.Status.UNKNOWN:
+                self.assertEqual(_errors.lib.tmap_status_name(status).decode(), status.name.lower())
+        self.assertIs(tmap.Status(12345), tmap.Status.UNKNOWN)
+
+
+class Rules(unittest.TestCase):
+    def test_a_good_spec(self):
+        self.assertEqual(tmap.explain(good()), "no rule broken")
+        self.assertEqual(tmap.validate(good()), [])
+
+    def test_a_broken_one_says_which_rule_where_what_and_how_much(self):
+        spec = good(box=(32, 257))
+        violation, = tmap.validate(spec)
+        self.assertEqual((violation.axis, violation.found, violation.allowed), (1, 257, 256))
+        self.assertIn(violation.rule.name, tmap.explain(spec))
+        for encode in (tmap.encode, tmap.encode_bits):
+            with self.assertRaises(tmap.Error) as caught:
+                encode(spec)
+            error = caught.exception
+            self.assertIs(error.status, tmap.Status.RULE_BROKEN)
+            self.assertEqual((error.rule, error.axis, error.found, error.allowed), (violation.rule, 1, 257, 256))
+            self.assertEqual(error.rules, (violation.rule,))
+            self.assertIn("box_dim", str(error))
+
+    def test_every_rule_is_listed(self):
+        spec = good(box=(0, 257), address=1, strides=(7,))
+        names = [violation.rule.name for violation in tmap.validate(spec)]
+        self.assertGreaterEqual(len(set(names)), 3)
+        text = tmap.explain(spec)
+        self.assertTrue(all(name in text for name in names))
+
+    def test_rules_of_bits(self):
+        self.assertEqual([rule.number for rule in tmap.rules_of(0b101)], [0, 2])
+        self.assertEqual(tmap.rules_of(1 << 63), ())
+        with self.assertRaises(ValueError):
+            tmap.rule(1000)
+
+    def test_what_no_struct_can_hold(self):
+        for changes in ({"dims": (64, -1)}, {"dims": (64, 1 << 64)}, {"box": (32,)}, {"box": (32, 1 << 32)}, {"dims": ()},
+                        {"dims": (1,) * 6, "box": (1,) * 6}, {"swizzle": "128"}, {"oob_fill": "one"}, {"address": -1},
+                        {"interleave": "64B"}, {"l2_promotion": "8B"}, {"strides": (1, 2)}, {"element_strides": (1,)},
+                        {"dims": (64, 1.5)}):
+            with self.assertRaises(ValueError, msg=changes):
+                tmap.explain(good(**changes))
+        with self.assertRaises(ValueError):
+            tmap.explain(tmap.TensorSpec("f31", (64,), (32,)))
+
+
+class Bits(unittest.TestCase):
+    def test_bits_and_back(self):
+        spec = tmap.TensorSpec("bf16", (64, 9, 5), (32, 3, 2), 1 << 20, (256, 4096), (1, 2, 1), "none", "64B", "256B", "nan")
+        data = tmap.encode_bits(spec)
+        self.assertEqual(len(data), 128)
+        decoded = tmap.decode(data)
+        self.assertEqual((decoded.kind, decoded.spec), ("tiled", spec))
+        self.assertEqual(tmap.decode(bytearray(data)), decoded)
+        self.assertIn("bf16", tmap.describe(data))
+        self.assertEqual(tmap.describe_json(data)["element_type"], "bf16")
+
+    def test_bytes_that_are_no_map(self):
+        for data in (bytes(128), b"\xff" * 128):
+            with self.assertRaises(tmap.Error) as caught:
+                tmap.decode(data)
+            self.assertIs(caught.exception.status, tmap.Status.NOT_A_TENSOR_MAP)
+            self.assertTrue(tmap.describe(data))
+        for data in (bytes(127), bytes(129), b""):
+            with self.assertRaises(ValueError):
+                tmap.decode(data)
+        with self.assertRaises(TypeError):
+            tmap.decode("x" * 128)
+
+
+class Simulator(unittest.TestCase):
+    base = 1 << 30
+
+    def setUp(self):
+        self.spec = tmap.TensorSpec("u32", (6, 6), (4, 4), self.base, strides=(32,))
+        self.map = tmap.encode_bits(self.spec)
+        self.memory = bytearray(struct.pack("<48I", *range(48)))
+
+    def test_a_load_fills_with_zero_beyond_the_tensor(self):
+        self.assertEqual(tmap.tile_sizes(self.spec), (64, 64))
+        tile = bytearray(64)
+        self.assertEqual(tmap.simulate_load(self.map, {self.base: bytes(self.memory)}, (4, 4), tile), 64)
+        self.assertEqual(struct.unpack("<16I", tile), (36, 37, 0, 0, 44, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+
+    def test_a_store_and_a_reduction(self):
+        tile = struct.pack("<16I", *range(100, 116))
+        tmap.simulate_store(self.map, {self.base: self.memory}, (0, 0), tile)
+        self.assertEqual(struct.unpack("<10I", self.memory[:40]), (100, 101, 102, 103, 4, 5, 6, 7, 104, 105))
+        tmap.simulate_reduce("add", self.map, {self.base: self.memory}, (0, 0), tile)
+        self.assertEqual(struct.unpack("<5I", self.memory[:20]), (200, 202, 204, 206, 4))
+
+    def test_what_would_end_a_context_is_an_error(self):
+        tile, before = bytearray(64), bytes(self.memory)
+        with self.assertRaises(tmap.Error) as caught:
+            tmap.simulate_load(self.map, {self.base: self.memory[:64]}, (0, 0), tile)
+        self.assertIs(caught.exception.status, tmap.Status.ILLEGAL_MEMORY_ACCESS)
+        for error, act in (
+                (tmap.Error, lambda: tmap.simulate_load(self.map, {self.base: self.memory}, (0, 0), bytearray(63))),
+                (tmap.Error, lambda: tmap.simulate_load(bytes(128), {self.base: self.memory}, (0, 0), tile)),
+                (ValueError, lambda: tmap.simulate_load(self.map, {self.base: self.memory}, (0,) * 6, tile)),
+                (ValueError, lambda: tmap.simulate_load(self.map, {self.base: self.memory}, (0, 0), bytes(64))),
+                (ValueError, lambda: tmap.simulate_store(self.map, {self.base: before}, (0, 0), tile)),
+                (ValueError, lambda: tmap.simulate_reduce("mul", self.map, {self.base: self.memory}, (0, 0), tile)),
+                (tmap.Error, lambda: tmap.simulate_reduce("add", self.map, {}, (0, 0), tile))):
+            with self.assertRaises(error):
+                act()
+        self.assertEqual(bytes(self.memory), before)
+
+
+class WithoutAGpu(unittest.TestCase):
+    """A handle that names nothing is refused before any device is asked for."""
+
+    def test_handles_that_name_nothing(self):
+        from tmap._library import lib
+        for value in (0, 1, 1 << 60, (1 << 64) - 1):
+            code = lib.tmap_batch_release(_structs.Handle(value))
+            self.assertEqual(code, tmap.Status.INVALID_HANDLE)
+            with self.assertRaises(tmap.Error) as caught:
+                _errors.check(code)
+            self.assertIn("tmap_batch_release", str(caught.exception))
+
+    def test_the_version(self):
+        self.assertEqual(tmap.__version__, ".".join(map(str, tmap.version())))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.ops.tmap.* on the GPU: what every device promises, and graphs, and that the host never waits."""
+import unittest
+
+import support
+
+torch = support.need_torch_gpu()
+import tmap  # noqa: E402
+import torch_reference as reference  # noqa: E402
+from torch_cases import SIZES, GroupedProductCases, PaddingCases, grouped  # noqa: E402
+
+
+class GroupedProducts(GroupedProductCases, unittest.TestCase):
+    device = "cuda"
+
+    def test_operands_elsewhere_and_misaligned(self):
+        a, b = self.cases()["rows, [n, k]"]
+        with self.assertRaises(ValueError):
+            grouped(a, b, self.ends.cpu())
+        with self.assertRaises(tmap.Error) as caught:
+            grouped(a.reshape(-1)[1:-63].view(-1, 64), b, self.ends)
+        self.assertIs(caught.exception.status, tmap.Status.INVALID_ARGUMENT)
+
+    def test_equals_torch(self):
+        if not hasattr(torch, "_grouped_mm"):
+            self.skipTest("this version of PyTorch has no _grouped_mm")
+        a, b = self.cases()["rows, [n, k]"]
+        self.assertNear(grouped(a, b, self.ends), torch._grouped_mm(a, b, offs=self.ends))
+
+    def test_a_graph_replays_with_other_sizes_and_the_host_never_waits(self):
+        a, b = self.cases()["rows, [n, k]"]
+        grouped(a, b, self.ends)
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        self.addCleanup(torch.cuda.set_sync_debug_mode, "default")
+        grouped(a, b, self.ends)
+        torch.cuda.set_sync_debug_mode("default")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            product = grouped(a, b, self.ends)
+        other = (100, 11, 0, 200, 0, 200)
+        self.ends.copy_(torch.tensor(support.ends_of(other), device="cuda"))
+        graph.replay()
+        self.assertNear(product, reference.grouped_mm(a, b, other))
+
+    def test_bad_groups_are_told_and_left_alone(self):
+        a, b = self.cases()["rows, [n, k]"]
+        out = torch.full((self.rows, 96), 7, device="cuda", dtype=self.dtype)
+        statuses = torch.full((self.groups,), -1, device="cuda", dtype=torch.int32)
+        wild = torch.tensor((5, 3, 133, 134, 9999, 511), device="cuda", dtype=torch.int32)
+        tmap.grouped_mm(a, b, wild, out=out, statuses=statuses)
+        self.assertEqual([status == 0 for status in statuses.tolist()][:4], [True, False, False, True])
+        self.assertEqual(out[5:133].unique().tolist(), [7])
+        self.assertNear(out[:5], a[:5] @ b[0])
+
+    def test_the_function_takes_epilogues(self):
+        a, b = self.cases()["rows, [n, k]"]
+        bias, scales = self.random(self.groups, 96), torch.rand(self.rows, device="cuda")
+        out = torch.zeros(self.rows, 96, device="cuda", dtype=self.dtype)
+        plain = reference.grouped_mm(a, b, SIZES).float() * scales[:, None]
+        tmap.grouped_mm(a, b, self.ends, out=out, epilogue="bias", bias=bias, row_scales=scales)
+        begin = 0
+        for group, end in enumerate(support.ends_of(SIZES)):
+            plain[begin:end] += bias[group].float()
+            begin = end
+        self.assertNear(out, plain.to(self.dtype))
+        with self.assertRaises(ValueError):
+            tmap.grouped_mm(a, b, self.ends, out=out[:, :88])
+        with self.assertRaises(ValueError):
+            tmap.grouped_mm(a, b, self.ends, out=out, bias=bias)
+        with self.assertRaises(TypeError):
+            tmap.grouped_mm(a, b, self.ends, out=out.float())
+
+
+class Padding(PaddingCases, unittest.TestCase):
+    device = "cuda"
+
+    def test_a_graph_replays_with_other_sizes(self):
+        values, offsets = torch.randn(30, 16, device="cuda"), torch.tensor((10, 30), device="cuda")
+        torch.ops.tmap.pad_ragged(values, offsets, 20)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            dense = torch.ops.tmap.pad_ragged(values, offsets, 20)
+        offsets.copy_(torch.tensor((18, 30), device="cuda"))
+        graph.replay()
+        self.assertTrue(torch.equal(dense, reference.pad(values, (18, 12), 20, 0)))
+
+
+if __name__ == "__main__":
+    unittest.main()

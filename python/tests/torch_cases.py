@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What torch.ops.tmap.* promises on every device. The test files of a device say which, and add what is its own."""
+import support
+import torch
+import torch_reference as reference
+
+import tmap.torch_ops
+
+SIZES = (5, 0, 128, 1, 77, 300)
+
+
+def grouped(a, b, offs, *rest):
+    return torch.ops.tmap.grouped_mm(a, b, offs, *rest)
+
+
+class GroupedProductCases:
+    dtype = torch.bfloat16
+
+    def setUp(self):
+        torch.manual_seed(1)
+        self.ends = torch.tensor(support.ends_of(SIZES), device=self.device, dtype=torch.int32)
+        self.rows, self.groups = sum(SIZES), len(SIZES)
+
+    def random(self, *shape):
+        return (torch.randn(*shape, device=self.device) * 0.3).to(self.dtype)
+
+    def assertNear(self, found, expected):
+        self.assertEqual((found.shape, found.dtype), (expected.shape, expected.dtype))
+        torch.testing.assert_close(found.float(), expected.float(), rtol=2e-2, atol=2e-2)
+
+    def cases(self):
+        a, x = self.random(self.rows, 64), self.random(self.rows, 48)
+        w = self.random(self.groups, 96, 64)
+        return {"rows, [n, k]": (a, w.transpose(-2, -1)), "rows, [k, n]": (a, w.transpose(-2, -1).contiguous()),
+                "columns": (w, a.t()), "sums": (a.t(), x)}
+
+    def test_values_and_gradients(self):
+        for name, (a, b) in self.cases().items():
+            for width in (torch.int32, torch.int64):
+                with self.subTest(name, width=width):
+                    a, b = a.detach().requires_grad_(), b.detach().requires_grad_()
+                    product = grouped(a, b, self.ends.to(width))
+                    expected = reference.grouped_mm(a, b, SIZES)
+                    self.assertNear(product, expected)
+                    direction = self.random(*product.shape)
+                    found = torch.autograd.grad(product, (a, b), direction)
+                    for one, other in zip(found, torch.autograd.grad(expected, (a, b), direction)):
+                        self.assertNear(one, other)
+
+    def test_half_precision(self):
+        self.dtype = torch.float16
+        for name, (a, b) in self.cases().items():
+            with self.subTest(name):
+                self.assertNear(grouped(a, b, self.ends), reference.grouped_mm(a, b, SIZES))
+
+    def test_gradients_of_a_sum_and_of_rows_without_a_group(self):
+        a, b = self.cases()["rows, [n, k]"]
+        a = torch.cat((a, self.random(9, 64))).requires_grad_()
+        grouped(a, b, self.ends)[:self.rows].sum().backward()
+        self.assertEqual(a.grad[self.rows:].abs().max().item(), 0)
+        self.assertGreater(a.grad[:self.rows].abs().max().item(), 0)
+
+    def test_compiled(self):
+        a, b = self.cases()["rows, [n, k]"]
+        a.requires_grad_()
+        compiled = torch.compile(lambda a, b, offs: torch.relu(grouped(a, b, offs) * 2), fullgraph=True,
+                                 backend="aot_eager")
+        product = compiled(a, b, self.ends)
+        self.assertNear(product, torch.relu(reference.grouped_mm(a, b, SIZES) * 2))
+        product.sum().backward()
+        self.assertEqual(a.grad.shape, a.shape)
+
+    def test_one_compilation_serves_other_sizes(self):
+        _, b = self.cases()["rows, [n, k]"]
+        b.requires_grad_()
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda a, b, offs: torch.ops.tmap.unpad_ragged(torch.ops.tmap.pad_ragged(
+            grouped(a, b, offs), offs, 512), offs, a.shape[0]), fullgraph=True, backend="aot_eager", dynamic=True)
+        for sizes in (SIZES, (9, 1, 0, 0, 70, 2), (500, 0, 0, 0, 0, 100)):
+            ends = torch.tensor(support.ends_of(sizes), device=self.device, dtype=torch.int32)
+            a = self.random(sum(sizes), 64).requires_grad_()
+            with torch._dynamo.config.patch(error_on_recompile=sizes != SIZES):
+                product = compiled(a, b, ends)
+            self.assertNear(product, reference.grouped_mm(a, b, sizes))
+            product.sum().backward()
+            self.assertEqual(a.grad.shape, a.shape)
+
+    def test_products_of_nothing(self):
+        none = self.random(0, 64)
+        w = self.random(self.groups, 96, 64)
+        zeros = torch.zeros_like(self.ends)
+        self.assertEqual(grouped(none, w.transpose(-2, -1), zeros).shape, (0, 96))
+        sums = grouped(none.t(), self.random(0, 48), zeros)
+        self.assertEqual((sums.shape, sums.abs().max().item()), ((self.groups, 64, 48), 0))
+
+    def test_hostile_operands(self):
+        a, b = self.cases()["rows, [n, k]"]
+        ends = self.ends
+        for error, arguments in (
+                (ValueError, (a, b, None)), (ValueError, (a, b, ends[1:])), (ValueError, (a[:, ::2], b, ends)),
+                (ValueError, (a[:, :60], b[:, :60], ends)), (ValueError, (a[:, :32], b, ends)), (ValueError, (b, b, ends)),
+                (TypeError, (a, b.half(), ends)), (TypeError, (a.float(), b.float(), ends)),
+                (TypeError, (a, b, ends.float())), (TypeError, (a, b, ends.short())),
+                (ValueError, (a, self.random(self.rows, 48), ends)), (ValueError, (a, b, ends, self.random(6, 96))),
+                (TypeError, (a, b, ends, None, torch.float32))):
+            with self.assertRaises(error):
+                grouped(*arguments)
+
+
+
+class PaddingCases:
+    def cases(self):
+        ends = torch.tensor(support.ends_of(SIZES), device=self.device)
+        return {"ends": ends, "prefix": torch.cat((ends.new_zeros(1), ends)), "sizes": torch.tensor(SIZES, device=self.device)}
+
+    def test_there_and_back_with_gradients(self):
+        for form, offsets in self.cases().items():
+            for dtype, inner in ((torch.float32, (33,)), (torch.bfloat16, (4, 24)), (torch.float16, ())):
+                for longest in (300, 64):
+                    with self.subTest(form, dtype=dtype, longest=longest):
+                        self.check(form, offsets.to(torch.int32), dtype, inner, longest)
+
+    def check(self, form, offsets, dtype, inner, longest):
+        values = torch.randn(sum(SIZES) + 3, *inner, device=self.device).to(dtype).requires_grad_()
+        dense = torch.ops.tmap.pad_ragged(values, offsets, longest, fill=-1.5, format=form)
+        expected = reference.pad(values, SIZES, longest, -1.5)
+        self.assertTrue(torch.equal(dense, expected))
+        direction = torch.randn_like(dense)
+        found, = torch.autograd.grad(dense, values, direction)
+        self.assertTrue(torch.equal(found, torch.autograd.grad(expected, values, direction)[0]))
+        back = torch.ops.tmap.unpad_ragged(dense.detach().requires_grad_(), offsets, values.shape[0], format=form)
+        self.assertTrue(torch.equal(back, reference.unpad(dense, SIZES, values.shape[0])))
+
+    def test_offsets_that_lie_lead_nowhere_else(self):
+        values = torch.randn(8, 16, device=self.device)
+        dense = torch.ops.tmap.pad_ragged(values, torch.tensor((3, 1_000_000), device=self.device), 8)
+        self.assertTrue(torch.equal(dense, reference.pad(values, (3, 5), 8, 0)))
+        back = torch.ops.tmap.unpad_ragged(dense, torch.tensor((-7, 1_000_000), device=self.device), 8)
+        self.assertTrue(torch.equal(back, dense[1]))
+
+    def test_compiled(self):
+        values, offsets = torch.randn(30, 16, device=self.device), torch.tensor((10, 30), device=self.device)
+        compiled = torch.compile(lambda v, o: torch.ops.tmap.pad_ragged(v, o, 20) + 1, fullgraph=True, backend="aot_eager")
+        self.assertTrue(torch.equal(compiled(values, offsets), reference.pad(values, (10, 20), 20, 0) + 1))

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tmap: tensor maps made on the GPU, and operations on batches of tensors of different sizes.
+
+A tensor map is the 128-byte object that tells a Hopper GPU's copy engine where a tensor lies, how it is laid out and how
+to tile it.
+
+Maps           `TensorSpec`, `explain`, `validate`; `encode` (by the driver), `encode_bits` (no GPU needed), `decode`,
+               `describe`; `simulate_load`, `simulate_store`, `simulate_reduce`; `MapService.encode_ragged` makes one map for each tensor of a batch, on the device.
+Operations     `tmap.ragged`: copy, pack, pad and their inverses, rows by index, transpose, cast, saxpy, max_pool_1d,
+               reduce_rows. `grouped_mm`: many matrix products in one call.
+PyTorch        `import tmap.torch_ops` registers `torch.ops.tmap.grouped_mm`, `pad_ragged` and `unpad_ragged`.
+
+Arrays are of any library that speaks DLPack: PyTorch, CuPy, JAX (to read), NumPy (in memory of the host). What fails
+raises `Error`, `TypeError` or `ValueError`, and has changed nothing. docs/python.md has more.
+"""
+from . import ragged
+from ._errors import Error, Rule, Status, rule, rules_of
+from ._gemm import grouped_mm
+from ._library import version
+from ._service import MapBatch, MapService
+from ._simulator import simulate_load, simulate_reduce, simulate_store, tile_sizes
+from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describe_json, encode, encode_bits, explain,
+                    validate)
+
+__version__ = ".".join(map(str, version()))
+__all__ = ["DecodedMap", "Error", "MapBatch", "MapService", "Rule", "Status", "TensorSpec", "Violation", "decode",
+           "describe", "describe_json", "encode", "encode_bits", "explain", "grouped_mm", "ragged", "rule", "rules_of",
+           "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate", "version"]

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the library answers when a call fails, as exceptions."""
+import enum
+from ctypes import byref, c_size_t, create_string_buffer
+from dataclasses import dataclass
+from typing import Dict, Optional, Tuple
+
+from . import _structs as c
+from ._library import lib
+
+
+class Status(enum.IntEnum):
+    """What went wrong: the numbers of `tmap_status`."""
+    OK = 0
+    RULE_BROKEN = 1
+    INVALID_ARGUMENT = 2
+    NO_DRIVER = 3
+    NO_DEVICE = 4
+    COMPUTE_CAPABILITY_TOO_LOW = 5
+    DRIVER_TOO_OLD = 6
+    SYMBOL_MISSING = 7
+    DRIVER_REFUSED = 8
+    NO_CONTEXT = 9
+    EARLIER_ASYNCHRONOUS_ERROR = 10
+    NO_KERNEL_IMAGE = 11
+    OUT_OF_MEMORY = 12
+    CUDA_FAILURE = 13
+    NOT_A_TENSOR_MAP = 14
+    ILLEGAL_INSTRUCTION = 15
+    ILLEGAL_MEMORY_ACCESS = 16
+    MISALIGNED_ADDRESS = 17
+    UNSUPPORTED = 18
+    POOL_EXHAUSTED = 19
+    SERVICE_DEAD = 20
+    FORKED = 21
+    WRONG_CONTEXT = 22
+    SELF_TEST_FAILED = 23
+    INVALID_HANDLE = 256
+    BUFFER_TOO_SMALL = 257
+    BATCH_BUSY = 258
+    INTERNAL_ERROR = 259
+    UNKNOWN = -1  # of a library newer than this package
+
+    @classmethod
+    def _missing_(cls, value):
+        return cls.UNKNOWN
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that tensor maps must keep (docs/fields_and_rules.md): its name, "T07", and its sentence."""
+    number: int
+    name: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.sentence}"
+
+
+def rule(number: int) -> Rule:
+    """The rule of this number."""
+    name, sentence = lib.tmap_rule_name(number), lib.tmap_rule_sentence(number)
+    if name is None:
+        raise ValueError(f"there is no rule {number}")
+    return Rule(number, name.decode(), sentence.decode())
+
+
+def rules_of(bits: int) -> Tuple[Rule, ...]:
+    """The rules in a bit set: bit i stands for rule i."""
+    return tuple(rule(i) for i in range(lib.tmap_rule_count()) if bits >> i & 1)
+
+
+class Error(RuntimeError):
+    """A call of the library failed, and changed nothing.
+
+    `status` says what went wrong. Where rules were broken, `rules` has all that are known, `rule` the first, `axis` its
+    dimension (innermost is 0) or None. `found` and `allowed` are the value that was met and the limit it broke.
+    `cuda_code` is the CUresult or cudaError_t behind the failure, or 0; `slots` is where a service's slots are when it
+    has no more.
+    """
+
+    def __init__(self, message: str, status: Status, rules: Tuple[Rule, ...] = (), first: Optional[Rule] = None,
+                 axis: Optional[int] = None, found: int = 0, allowed: int = 0, cuda_code: int = 0,
+                 slots: Optional[Dict[str, int]] = None):
+        super().__init__(message)
+        self.status = status
+        self.rules = rules
+        self.rule = first
+        self.axis = axis
+        self.found = found
+        self.allowed = allowed
+        self.cuda_code = cuda_code
+        self.slots = slots
+
+
+def text_of(function, *arguments) -> str:
+    """A text of the library, whatever its length."""
+    length = c_size_t()
+    check(function(*arguments, None, 0, byref(length)))
+    while True:
+        capacity = length.value + 1
+        buffer = create_string_buffer(capacity)
+        code = function(*arguments, buffer, capacity, byref(length))
+        if code != Status.BUFFER_TOO_SMALL:
+            check(code)
+            return buffer.value.decode()
+
+
+def last_error() -> Error:
+    """What failed last on this thread."""
+    last = c.LastError()
+    lib.tmap_last_error(byref(last))
+    status = Status(last.code)
+    first = rule(last.first_rule) if last.rules else None
+    message = text_of(lib.tmap_last_message)
+    slots = {name: getattr(last.slots, name) for name, _ in c.SlotCounts._fields_}
+    return Error(message, status, rules_of(last.rules), first, last.axis if last.axis >= 0 else None, last.found,
+                 last.allowed, last.cuda_code, slots if status is Status.POOL_EXHAUSTED else None)
+
+
+def check(code: int) -> None:
+    """Raises what went wrong."""
+    if code != 0:
+        raise last_error()

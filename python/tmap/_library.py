@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shared library: where it is found, and the functions that are called in it."""
+import ctypes
+import os
+from ctypes import POINTER, c_char_p, c_float, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from pathlib import Path
+
+from . import _structs as c
+
+_TEXT = (c_char_p, c_size_t, POINTER(c_size_t))
+_RAGGED = (c_void_p, c_uint64, c_void_p, c_void_p)  # workspace, its bytes, options, stream
+
+# What each function takes. Structs are passed by reference, as c_void_p; all but those below answer with a status.
+_ARGUMENTS = {
+    "tmap_last_error": (c_void_p,),
+    "tmap_last_message": _TEXT,
+    "tmap_packed_spec": (c_uint32, c_uint64, c_uint32, c_void_p, c_void_p, c_void_p),
+    "tmap_validate": (c_void_p, c_void_p, c_void_p, c_uint32, c_void_p),
+    "tmap_explain": (c_void_p, c_void_p, *_TEXT),
+    "tmap_encode": (c_void_p, c_void_p),
+    "tmap_encode_bits": (c_void_p, c_void_p),
+    "tmap_decode": (c_void_p, c_void_p),
+    "tmap_describe": (c_void_p, *_TEXT),
+    "tmap_describe_json": (c_void_p, *_TEXT),
+    "tmap_template_create": (c_void_p, c_uint32, c_void_p),
+    "tmap_template_destroy": (c.Handle,),
+    "tmap_rows_workspace_bytes": (c_uint64, c_uint32, c_void_p),
+    "tmap_service_create": (c_void_p, c_void_p),
+    "tmap_service_destroy": (c.Handle,),
+    "tmap_service_statistics": (c.Handle, *_TEXT),
+    "tmap_service_encode": (c.Handle, c.Handle, c_void_p, c_uint64, c_void_p, c_void_p, c_void_p),
+    "tmap_batch_query": (c.Handle, c_void_p),
+    "tmap_batch_use_on": (c.Handle, c_void_p),
+    "tmap_batch_release": (c.Handle,),
+    "tmap_ragged_workspace_bytes": (c_uint64, c_uint32, c_void_p),
+    "tmap_ragged_copy": (c_void_p, c_void_p, *_RAGGED),
+    "tmap_ragged_pack": (c_void_p, c_void_p, *_RAGGED),
+    "tmap_ragged_unpack": (c_void_p, c_void_p, *_RAGGED),
+    "tmap_ragged_pad": (c_void_p, c_void_p, c_void_p, *_RAGGED),
+    "tmap_ragged_unpad": (c_void_p, c_void_p, *_RAGGED),
+    "tmap_ragged_gather_rows": (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+    "tmap_ragged_scatter_rows": (c_void_p, c_void_p, c_void_p, c_void_p, c_void_p),
+    "tmap_ragged_transpose": (c_void_p, c_void_p, *_RAGGED),
+    "tmap_ragged_cast": (c_void_p, c_void_p, c_void_p, *_RAGGED),
+    "tmap_ragged_saxpy": (c_float, c_void_p, c_void_p, *_RAGGED),
+    "tmap_ragged_max_pool_1d": (c_void_p, c_void_p, c_uint32, *_RAGGED),
+    "tmap_ragged_reduce_rows": (c_void_p, c_uint32, c_uint32, c_void_p, *_RAGGED),
+    "tmap_tile_sizes": (c_void_p, c_void_p, c_void_p),
+    "tmap_simulate_load": (c_void_p, c_void_p, c_uint32, c_void_p, c_void_p),
+    "tmap_simulate_store": (c_void_p, c_void_p, c_uint32, c_void_p),
+    "tmap_simulate_reduce": (c_uint32, c_void_p, c_void_p, c_uint32, c_void_p),
+    "tmap_gemm_workspace_bytes": (c_uint32, c_void_p),
+    "tmap_gemm_rows": (c_void_p, *_RAGGED),
+    "tmap_gemm_weights": (c_void_p, *_RAGGED),
+}
+# The same operations on memory of the host take neither workspace nor stream.
+_ARGUMENTS.update({
+    name.replace("tmap_ragged_", "tmap_ragged_on_host_"): (*arguments[:-4], c_void_p) if arguments[-4:] == _RAGGED
+    else arguments[:-1]
+    for name, arguments in _ARGUMENTS.items() if name.startswith("tmap_ragged_") and name != "tmap_ragged_workspace_bytes"})
+_ANSWERS = {
+    "tmap_version": (c_uint32, ()),
+    "tmap_status_name": (c_char_p, (c_int32,)),
+    "tmap_rule_count": (c_uint32, ()),
+    "tmap_rule_name": (c_char_p, (c_uint32,)),
+    "tmap_rule_sentence": (c_char_p, (c_uint32,)),
+    "tmap_gemm_plan_count": (c_uint32, ()),
+    "tmap_gemm_plan_name": (c_char_p, (c_uint32,)),
+}
+
+
+def _path():
+    """TMAP_LIBRARY, else the library in this package, else the one that is installed."""
+    named = os.environ.get("TMAP_LIBRARY")
+    if named:
+        return named
+    packaged = Path(__file__).with_name("libtmap.so")
+    return str(packaged) if packaged.exists() else "libtmap.so.0"
+
+
+def _load():
+    path = _path()
+    try:
+        loaded = ctypes.CDLL(path)
+        for name, arguments in _ARGUMENTS.items():
+            getattr(loaded, name).argtypes = arguments
+            getattr(loaded, name).restype = c_int32
+        for name, (answer, arguments) in _ANSWERS.items():
+            getattr(loaded, name).argtypes = arguments
+            getattr(loaded, name).restype = answer
+    except (OSError, AttributeError) as reason:
+        raise ImportError(f"tmap: {path} is not the library this package needs: {reason}") from reason
+    return loaded
+
+
+lib = _load()
+
+
+def version():
+    """Of the library: (major, minor, patch)."""
+    number = lib.tmap_version()
+    return number // 10000, number // 100 % 100, number % 100

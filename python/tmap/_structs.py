@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The structs of tmap.h, member for member."""
+from ctypes import Structure, Union, c_float, c_int32, c_uint16, c_uint32, c_uint64, c_void_p, sizeof
+
+MAX_RANK = 5
+
+
+class Sized(Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, **members):
+        super().__init__(struct_size=sizeof(type(self)), **members)
+
+
+class SlotCounts(Structure):
+    _fields_ = [(name, c_uint64) for name in ("capacity", "free", "leased", "pending", "captured")]
+
+
+class LastError(Sized):
+    _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("rules", c_uint64), ("first_rule", c_int32),
+                ("axis", c_int32), ("found", c_uint64), ("allowed", c_uint64), ("cuda_code", c_int32),
+                ("reserved", c_uint32), ("slots", SlotCounts)]
+
+
+class Spec(Sized):
+    _fields_ = [("struct_size", c_uint32), ("rank", c_uint32), ("global_address", c_uint64),
+                ("global_dim", c_uint64 * MAX_RANK), ("global_stride_bytes", c_uint64 * (MAX_RANK - 1)),
+                ("box_dim", c_uint32 * MAX_RANK), ("element_stride", c_uint32 * MAX_RANK), ("element_type", c_uint32),
+                ("interleave", c_uint32), ("swizzle", c_uint32), ("l2_promotion", c_uint32), ("oob_fill", c_uint32),
+                ("reserved", c_uint32)]
+
+
+class Violation(Structure):
+    _fields_ = [("rule", c_uint32), ("axis", c_int32), ("found", c_uint64), ("allowed", c_uint64)]
+
+
+TensorMap = c_uint64 * 16
+
+
+class DecodedMap(Sized):
+    _fields_ = [("struct_size", c_uint32), ("kind", c_uint32), ("tensor", Spec), ("lower_corner", c_int32 * 3),
+                ("upper_corner", c_int32 * 3), ("channels_per_pixel", c_uint32), ("pixels_per_column", c_uint32),
+                ("noted_box_bytes", c_uint64), ("noted_shared_alignment", c_uint64), ("large_tensor", c_uint32),
+                ("reserved", c_uint32)]
+
+
+class Handle(Structure):
+    _fields_ = [("value", c_uint64)]
+
+
+class MapPatch(Structure):
+    _fields_ = [("global_address", c_uint64), ("global_stride_bytes", c_uint64 * (MAX_RANK - 1)),
+                ("global_dim", c_uint64 * MAX_RANK), ("box_dim", c_uint32 * MAX_RANK),
+                ("element_stride", c_uint16 * MAX_RANK), ("padding", c_uint16)]
+
+
+class PatchColumns(Structure):
+    _fields_ = [("global_address", c_void_p), ("global_dim", c_void_p * MAX_RANK),
+                ("global_stride_bytes", c_void_p * (MAX_RANK - 1))]
+
+
+class CompactColumns(Structure):
+    _fields_ = [("base_address", c_uint64), ("address_units", c_void_p), ("global_dim", c_void_p * MAX_RANK),
+                ("global_stride_units", c_void_p * (MAX_RANK - 1))]
+
+
+class RaggedRows(Structure):
+    _fields_ = [("base_address", c_uint64), ("row_pitch_bytes", c_uint64), ("offsets", c_void_p), ("format", c_uint32),
+                ("offset_bytes", c_uint32), ("workspace", c_void_p), ("workspace_bytes", c_uint64)]
+
+
+class SourceMember(Union):
+    _fields_ = [("patches", c_void_p), ("columns", PatchColumns), ("compact", CompactColumns), ("rows", RaggedRows)]
+
+
+SOURCE_PATCHES, SOURCE_COLUMNS, SOURCE_COMPACT, SOURCE_ROWS = range(4)
+
+
+class PatchSource(Sized):
+    _fields_ = [("struct_size", c_uint32), ("kind", c_uint32), ("of", SourceMember)]
+
+
+class ServiceOptions(Sized):
+    _fields_ = [("struct_size", c_uint32), ("skip_self_test", c_uint32), ("capacity", c_uint64),
+                ("max_capacity", c_uint64), ("memory", c_void_p), ("memory_bytes", c_uint64)]
+
+
+class EncodeRequest(Sized):
+    _fields_ = [("struct_size", c_uint32), ("header", c_uint32), ("trusted", c_uint32), ("window_count", c_uint32),
+                ("windows", c_void_p)]
+
+
+class BatchRef(Structure):
+    _fields_ = [("slots", c_void_p), ("statuses", c_void_p), ("indices", c_void_p), ("count", c_uint32),
+                ("generation", c_uint32), ("records", c_void_p)]
+
+
+class BatchWriter(Structure):
+    _fields_ = [("slots", c_void_p), ("statuses", c_void_p), ("count", c_uint32), ("generation", c_uint32),
+                ("records", c_void_p)]
+
+
+class BatchInfo(Sized):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("ref", BatchRef), ("writer", BatchWriter),
+                ("header", c_void_p)]
+
+
+class TensorBatch(Sized):
+    _fields_ = [("struct_size", c_uint32), ("element_bytes", c_uint32), ("rank", c_uint32),
+                ("arrays_on_host", c_uint32), ("count", c_uint64), ("tensors", PatchSource),
+                ("inner_dim", c_uint64 * (MAX_RANK - 1)), ("inner_stride_bytes", c_uint64 * (MAX_RANK - 2))]
+
+
+class DenseBatch(Sized):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("address", c_uint64), ("dim", c_uint64 * MAX_RANK),
+                ("stride_bytes", c_uint64 * (MAX_RANK - 1)), ("tensor_pitch_bytes", c_uint64)]
+
+
+class PackedBuffer(Sized):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("memory", c_void_p), ("bytes", c_uint64),
+                ("alignment", c_uint64), ("begins", c_void_p)]
+
+
+class RowMatrix(Sized):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("address", c_uint64), ("rows", c_uint64),
+                ("row_bytes", c_uint64), ("pitch_bytes", c_uint64)]
+
+
+class RowIndex(Sized):
+    _fields_ = [("struct_size", c_uint32), ("bytes", c_uint32), ("rows", c_void_p), ("count", c_uint64)]
+
+
+class CastValues(Sized):
+    _fields_ = [("struct_size", c_uint32), ("from_type", c_uint32), ("to_type", c_uint32), ("scale", c_float),
+                ("shift", c_float), ("reserved", c_uint32), ("scales", c_void_p), ("shifts", c_void_p)]
+
+
+class RaggedOptions(Sized):
+    _fields_ = [("struct_size", c_uint32), ("policy", c_uint32), ("allowed", c_uint32), ("window_count", c_uint32),
+                ("windows", c_void_p), ("statuses", c_void_p), ("header", c_void_p)]
+
+
+class MemoryWindow(Structure):
+    _fields_ = [("base", c_uint64), ("data", c_void_p), ("bytes", c_uint64)]
+
+
+class Tile(Sized):
+    _fields_ = [("struct_size", c_uint32), ("rank", c_uint32), ("coordinates", c_int32 * MAX_RANK),
+                ("shared_address", c_uint32), ("data", c_void_p), ("bytes", c_uint64)]
+
+
+class GroupOffsets(Structure):
+    _fields_ = [("values", c_void_p), ("format", c_uint32), ("bytes", c_uint32)]
+
+
+class Matrix(Structure):
+    _fields_ = [("address", c_uint64), ("pitch_bytes", c_uint64)]
+
+
+class RowProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32), ("layout", c_uint32),
+                ("rows", c_uint64), ("n", c_uint64), ("k", c_uint64), ("offsets", GroupOffsets), ("a", Matrix),
+                ("b", Matrix), ("b_group_pitch_bytes", c_uint64), ("c", Matrix), ("epilogue", c_uint32),
+                ("reserved", c_uint32), ("bias", c_void_p), ("row_scales", c_void_p), ("column_scales", c_void_p)]
+
+
+class WeightProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32), ("epilogue", c_uint32),
+                ("rows", c_uint64), ("m", c_uint64), ("n", c_uint64), ("offsets", GroupOffsets), ("a", Matrix),
+                ("b", Matrix), ("c", Matrix), ("c_group_pitch_bytes", c_uint64)]
+
+
+class GemmOptions(Sized):
+    _fields_ = [("struct_size", c_uint32), ("plan", c_uint32), ("statuses", c_void_p), ("header", c_void_p)]

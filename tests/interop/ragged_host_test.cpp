@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ragged operations of C on the host: what each writes, and what it refuses.
+#include <gmock/gmock.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "interop/refuses_bad_structs.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+template <class Struct>
+Struct sized() {
+  Struct made{};
+  made.struct_size = sizeof made;
+  return made;
+}
+
+std::uint64_t address_of(const void* memory) {
+  return reinterpret_cast<std::uint64_t>(memory);
+}
+
+/// Rows of three f32, one tensor of 1 row and one of 2; `shape` columns for another width.
+class rows_of_floats {
+ public:
+  explicit rows_of_floats(float* values, std::uint64_t width = 3) : width_{width, width} {
+    address_ = {address_of(values), address_of(values + width)};
+    batch = sized<tmap_tensor_batch>();
+    batch.element_bytes = 4;
+    batch.rank = 2;
+    batch.count = 2;
+    batch.arrays_on_host = 1;
+    batch.tensors.struct_size = sizeof batch.tensors;
+    batch.tensors.kind = TMAP_SOURCE_COLUMNS;
+    batch.tensors.of.columns.global_address = address_.data();
+    batch.tensors.of.columns.global_dim[0] = width_.data();
+    batch.tensors.of.columns.global_dim[1] = height_.data();
+  }
+  rows_of_floats(const rows_of_floats&) = delete;
+  rows_of_floats& operator=(const rows_of_floats&) = delete;
+
+  /// Exchanges the dims.
+  void turn() { std::swap(batch.tensors.of.columns.global_dim[0], batch.tensors.of.columns.global_dim[1]); }
+
+  tmap_tensor_batch batch;
+
+ private:
+  std::array<std::uint64_t, 2> address_;
+  std::array<std::uint64_t, 2> width_;
+  std::array<std::uint64_t, 2> height_{1, 2};
+};
+
+class c_ragged_on_host : public ::testing::Test {
+ protected:
+  std::vector<float> in_{1, 2, 3, 4, 5, 6, 7, 8, 9};
+  std::vector<float> out_ = std::vector<float>(9, -1);
+  rows_of_floats source_{in_.data()};
+  rows_of_floats destination_{out_.data()};
+  const tmap_tensor_batch* from_{&source_.batch};
+  const tmap_tensor_batch* to_{&destination_.batch};
+};
+
+TEST_F(c_ragged_on_host, copies) {
+  ASSERT_EQ(tmap_ragged_on_host_copy(from_, to_, nullptr), TMAP_OK);
+  EXPECT_EQ(out_, in_);
+}
+
+TEST_F(c_ragged_on_host, packs_and_unpacks) {
+  std::vector<float> memory(8 + 8, -2);
+  tmap_packed_buffer packed = sized<tmap_packed_buffer>();
+  packed.memory = memory.data();
+  packed.bytes = 40;
+  packed.alignment = 16;
+  ASSERT_EQ(tmap_ragged_on_host_pack(from_, &packed, nullptr), TMAP_OK);
+  EXPECT_THAT(memory, ElementsAre(1, 2, 3, -2, 4, 5, 6, 7, 8, 9, -2, -2, -2, -2, -2, -2));
+  ASSERT_EQ(tmap_ragged_on_host_unpack(&packed, to_, nullptr), TMAP_OK);
+  EXPECT_EQ(out_, in_);
+}
+
+TEST_F(c_ragged_on_host, pads_and_unpads) {
+  std::vector<float> memory(12, -2);
+  tmap_dense_batch dense = sized<tmap_dense_batch>();
+  dense.address = address_of(memory.data());
+  dense.dim[0] = 3;
+  dense.dim[1] = 2;
+  const float fill = 7;
+  ASSERT_EQ(tmap_ragged_on_host_pad(from_, &dense, &fill, nullptr), TMAP_OK);
+  EXPECT_THAT(memory, ElementsAre(1, 2, 3, 7, 7, 7, 4, 5, 6, 7, 8, 9));
+  ASSERT_EQ(tmap_ragged_on_host_unpad(&dense, to_, nullptr), TMAP_OK);
+  EXPECT_EQ(out_, in_);
+}
+
+TEST_F(c_ragged_on_host, moves_rows_by_index) {
+  tmap_row_matrix from = sized<tmap_row_matrix>();
+  from.address = address_of(in_.data());
+  from.rows = 3;
+  from.row_bytes = from.pitch_bytes = 12;
+  tmap_row_matrix to = from;
+  to.address = address_of(out_.data());
+  const std::int32_t rows[] = {2, 9, 0};
+  tmap_row_index index = sized<tmap_row_index>();
+  index.bytes = 4;
+  index.rows = rows;
+  index.count = 3;
+  std::uint32_t statuses[3] = {7, 7, 7};
+  tmap_ragged_options with = sized<tmap_ragged_options>();
+  with.statuses = statuses;
+  ASSERT_EQ(tmap_ragged_on_host_gather_rows(&from, &index, &to, &with), TMAP_OK);
+  EXPECT_THAT(out_, ElementsAre(7, 8, 9, -1, -1, -1, 1, 2, 3));
+  EXPECT_THAT(statuses, ElementsAre(0u, 1u << 7, 0u));
+  ASSERT_EQ(tmap_ragged_on_host_scatter_rows(&from, &index, &to, nullptr), TMAP_OK);
+  EXPECT_THAT(out_, ElementsAre(7, 8, 9, -1, -1, -1, 1, 2, 3));
+  refuses_bad_structs<tmap_row_index>(index,
+                                      [&](auto* i) { return tmap_ragged_on_host_gather_rows(&from, i, &to, nullptr); });
+  refuses_bad_structs<tmap_row_matrix>(
+      from, [&](auto* f) { return tmap_ragged_on_host_scatter_rows(f, &index, &to, nullptr); });
+}
+
+TEST_F(c_ragged_on_host, transposes) {
+  destination_.turn();
+  ASSERT_EQ(tmap_ragged_on_host_transpose(from_, to_, nullptr), TMAP_OK);
+  EXPECT_THAT(out_, ElementsAre(1, 2, 3, 4, 7, 5, 8, 6, 9));
+}
+
+TEST_F(c_ragged_on_host, casts) {
+  tmap_cast_values values = sized<tmap_cast_values>();
+  values.from = values.to = TMAP_VALUE_F32;
+  values.scale = 10;
+  values.shift = 1;
+  ASSERT_EQ(tmap_ragged_on_host_cast(from_, to_, &values, nullptr), TMAP_OK);
+  EXPECT_THAT(out_, ElementsAre(11, 21, 31, 41, 51, 61, 71, 81, 91));
+  refuses_bad_structs<tmap_cast_values>(values,
+                                        [&](auto* v) { return tmap_ragged_on_host_cast(from_, to_, v, nullptr); });
+  values.from = 6;
+  EXPECT_EQ(tmap_ragged_on_host_cast(from_, to_, &values, nullptr), TMAP_INVALID_ARGUMENT);
+}
+
+TEST_F(c_ragged_on_host, computes) {
+  ASSERT_EQ(tmap_ragged_on_host_saxpy(2, from_, to_, nullptr), TMAP_OK);
+  EXPECT_THAT(out_, ElementsAre(1, 3, 5, 7, 9, 11, 13, 15, 17));
+  ASSERT_EQ(tmap_ragged_on_host_max_pool_1d(from_, to_, 1, nullptr), TMAP_OK);
+  EXPECT_THAT(out_, ElementsAre(2, 3, 3, 5, 6, 6, 8, 9, 9));
+}
+
+TEST_F(c_ragged_on_host, reduces_rows) {
+  std::vector<float> sums(3, -1);
+  rows_of_floats to{sums.data(), 1};
+  ASSERT_EQ(tmap_ragged_on_host_reduce_rows(from_, TMAP_VALUE_F32, TMAP_ROWS_SUM, &to.batch, nullptr), TMAP_OK);
+  EXPECT_THAT(sums, ElementsAre(6, 15, 24));
+  ASSERT_EQ(tmap_ragged_on_host_reduce_rows(from_, TMAP_VALUE_F32, TMAP_ROWS_MAX, &to.batch, nullptr), TMAP_OK);
+  EXPECT_THAT(sums, ElementsAre(3, 6, 9));
+  EXPECT_EQ(tmap_ragged_on_host_reduce_rows(from_, 6, TMAP_ROWS_SUM, &to.batch, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_ragged_on_host_reduce_rows(from_, TMAP_VALUE_F32, 2, &to.batch, nullptr), TMAP_INVALID_ARGUMENT);
+}
+
+TEST_F(c_ragged_on_host, refuses_bad_sides_and_options_and_writes_nothing) {
+  refuses_bad_structs<tmap_tensor_batch>(*from_, [&](auto* f) { return tmap_ragged_on_host_copy(f, to_, nullptr); });
+  refuses_bad_structs<tmap_tensor_batch>(*to_, [&](auto* t) { return tmap_ragged_on_host_copy(from_, t, nullptr); });
+  refuses_bad_structs<tmap_ragged_options>(
+      sized<tmap_ragged_options>(), [&](auto* o) { return tmap_ragged_on_host_copy(from_, to_, o); }, true);
+  destination_.batch.count = 1;
+  EXPECT_EQ(tmap_ragged_on_host_copy(from_, to_, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(out_, std::vector<float>(9, -1));
+}
+
+}  // namespace
+}  // namespace tmap::testing
