@@ -21,12 +21,13 @@ test: all
 	bash tests/run.sh $(BUILD)
 
 bench: configure
-	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench use_bench ragged_bench
+	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench use_bench ragged_bench tmap_shared
 	$(BUILD)/apps/bench/encode_bench
 	$(BUILD)/apps/bench/use_bench
 	$(BUILD)/apps/bench/ragged_bench
 	python3 apps/bench/triton_descriptors.py
 	python3 apps/bench/ragged_torch.py
+	TMAP_LIBRARY=$(BUILD)/libtmap.so PYTHONPATH=python python3 python/benchmarks/overhead.py
 
 docs:
 	bash cmake/install_packages.sh mkdocs:mkdocs pygmentize:python3-pygments

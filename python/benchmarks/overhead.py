@@ -55,7 +55,7 @@ def row(case, measure, call, per_second=None):
         took = measure(call)
         rate = "" if per_second is None else f"{per_second[0] / took * 1e-6:.0f} {per_second[1]}"
         print(f"| {case} | {took:.1f} | {rate} |", flush=True)
-    except (AttributeError, NotImplementedError, RuntimeError) as reason:
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as reason:
         print(f"| {case} | - ({str(reason).splitlines()[0][:60]}) | |", flush=True)
 
 

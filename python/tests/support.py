@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the test files share: which libraries and GPUs this machine has."""
 import importlib
+import os
 import unittest
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX must leave memory to the others
 
 
 def need(name):
@@ -32,9 +35,7 @@ def need_cupy_gpu():
 
 
 def need_jax_gpu():
-    """JAX with a GPU, or the file's tests are skipped. It must leave memory to the others."""
-    import os
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    """JAX with a GPU, or the file's tests are skipped."""
     jax = need("jax")
     if jax.default_backend() != "gpu":
         raise unittest.SkipTest("JAX sees no GPU")

@@ -15,6 +15,29 @@ class Operations(RaggedCases, unittest.TestCase):
     pass
 
 
+class Fills(unittest.TestCase):
+    def test_the_bytes_of_a_number(self):
+        from tmap._ragged import fill_bytes
+        numbers = {0.1: 0x3DCD, 1.00390625: 0x3F80, 1.01171875: 0x3F82, 3.4e38: 0x7F80, -2.0: 0xC000, float("-inf"): 0xFF80}
+        for number, bits in numbers.items():
+            self.assertEqual(fill_bytes(number, "bf16"), bits.to_bytes(2, "little"), number)
+        self.assertEqual(fill_bytes(float("nan"), "bf16")[1] & 0x7F, 0x7F)
+        for number, dtype in ((1.5, "f16"), (-3, "i16"), (200, "u8"), (1e300, "f64"), (True, "bool")):
+            name = {"f": "float", "i": "int", "u": "uint", "b": "bool"}[dtype[0]] + dtype.strip("fiubol")
+            self.assertEqual(fill_bytes(number, dtype), np.dtype(name).type(number).tobytes())
+        with self.assertRaises(TypeError):
+            fill_bytes(1, "f8_e4m3")
+
+    def test_a_dense_array_may_have_pitches(self):
+        values, ends = np.arange(12, dtype=np.float32).reshape(6, 2), np.array([2, 6])
+        whole = np.full((2, 6, 5), 9, np.float32)
+        ragged.pad(ragged.Rows(values, ends), whole[:, 1:5, 1:3], fill=-1)
+        expected = np.full((2, 6, 5), 9, np.float32)
+        expected[:, 1:5, 1:3] = -1
+        expected[0, 1:3, 1:3], expected[1, 1:5, 1:3] = values[:2], values[2:]
+        np.testing.assert_array_equal(whole, expected)
+
+
 class Hostile(unittest.TestCase):
     def setUp(self):
         self.values, self.ends = np.ones((10, 4), np.float32), np.array([4, 10])

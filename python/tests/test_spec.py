@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Specs, rules and bits, without a GPU and without any library of arrays."""
 import ctypes
+import re
 import struct
 import unittest
+from pathlib import Path
 
-import support  # noqa: F401
 import tmap
 from tmap import _errors, _structs
 
@@ -14,7 +15,45 @@ def good(**changes):
     return tmap.TensorSpec("f32", **members)
 
 
+HEADERS = Path(__file__).resolve().parents[2] / "include" / "tmap" / "c"
+C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation", "DecodedMap": "decoded_map",
+           "MapPatch": "map_patch", "PatchColumns": "patch_columns", "CompactColumns": "compact_columns",
+           "RaggedRows": "ragged_rows", "PatchSource": "patch_source", "ServiceOptions": "service_options",
+           "EncodeRequest": "encode_request", "BatchRef": "batch_ref", "BatchWriter": "batch_writer", "BatchInfo": "batch_info",
+           "TensorBatch": "tensor_batch", "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
+           "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values", "RaggedOptions": "ragged_options",
+           "MemoryWindow": "memory_window", "Tile": "tile", "GroupOffsets": "group_offsets", "Matrix": "matrix",
+           "RowProblem": "row_problem", "WeightProblem": "weight_problem", "GemmOptions": "gemm_options",
+           "SlotCounts": "slot_counts"}
+TYPES = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "int32_t": ctypes.c_int32,
+         "uint16_t": ctypes.c_uint16, "float": ctypes.c_float, "tmap_status": ctypes.c_int32}
+
+
+def declared(name):
+    """The members of a struct of C, as (name, type or None for a struct)."""
+    text = "\n".join(path.read_text() for path in sorted(HEADERS.glob("*.h")))
+    body = re.search(rf"typedef struct tmap_{name} {{(.*?)\n}} tmap_{name};", text, re.DOTALL)[1]
+    body = re.sub(r"//[^\n]*", "", body)
+    body = re.sub(r"union {.*?}", "tmap_union", body, flags=re.DOTALL)
+    members = []
+    for kind, member, extent in re.findall(r"([\w ]+[\w\s*]*?[\s*])(\w+)(?:\[([^\]]+)\])?;", body):
+        base = ctypes.c_void_p if "*" in kind else TYPES.get(kind.split()[-1])
+        count = extent and eval(extent, {"TMAP_MAX_RANK": 5})
+        members.append((member, base * count if base and count else base))
+    return members
+
+
 class Layouts(unittest.TestCase):
+    def test_structs_have_the_members_that_the_c_interface_declares(self):
+        for ours, theirs in C_NAMES.items():
+            members = declared(theirs)
+            fields = getattr(_structs, ours)._fields_
+            self.assertEqual([re.sub("_type$", "", name) if ours == "CastValues" else name for name, _ in fields],
+                             [name for name, _ in members], ours)
+            for (name, kind), (_, expected) in zip(fields, members):
+                if expected is not None:
+                    self.assertIs(kind, expected, f"{ours}.{name}")
+
     def test_structs_have_the_sizes_that_the_c_interface_promises(self):
         sizes = {"LastError": 88, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
                  "ServiceOptions": 40, "EncodeRequest": 24, "BatchInfo": 88, "TensorBatch": 176, "DenseBatch": 96,

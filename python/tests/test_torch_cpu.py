@@ -18,6 +18,16 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
                 torch.library.opcheck(torch.ops.tmap.grouped_mm.default, operands, {"zero_rest": True})
 
 
+    def test_compilers_are_told_the_truth_about_strides(self):
+        self.assertTrue({torch.Tag.needs_fixed_stride_order, getattr(torch.Tag, "needs_exact_strides", None)}
+                        & set(torch.ops.tmap.grouped_mm.default.tags))
+        for name, (a, b) in self.cases().items():
+            with self.subTest(name), torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True) as mode:
+                fake = torch.ops.tmap.grouped_mm(*(mode.from_tensor(tensor) for tensor in (a, b, self.ends)))
+            real = torch.ops.tmap.grouped_mm(a, b, self.ends)
+            self.assertEqual((fake.shape, fake.stride(), fake.dtype), (real.shape, real.stride(), real.dtype))
+
+
 class Padding(PaddingCases, unittest.TestCase):
     device = "cpu"
 

@@ -85,6 +85,14 @@ class GroupedProductCases:
             product.sum().backward()
             self.assertEqual(a.grad.shape, a.shape)
 
+    def test_bad_groups_are_left_alone(self):
+        a, b = self.cases()["rows, [n, k]"]
+        wild = torch.tensor((5, 3, 133, 134, 9999, 511), device=self.device, dtype=torch.int32)
+        product = torch.ops.tmap.grouped_mm(a, b, wild, zero_rest=True)
+        self.assertNear(product[:5], a[:5] @ b[0])
+        self.assertNear(product[133:134], a[133:134] @ b[3])
+        self.assertEqual(product[5:133].abs().max().item() + product[134:].abs().max().item(), 0)
+
     def test_products_of_nothing(self):
         none = self.random(0, 64)
         w = self.random(self.groups, 96, 64)

@@ -5,7 +5,8 @@ A tensor map is the 128-byte object that tells a Hopper GPU's copy engine where 
 to tile it.
 
 Maps           `TensorSpec`, `explain`, `validate`; `encode` (by the driver), `encode_bits` (no GPU needed), `decode`,
-               `describe`; `simulate_load`, `simulate_store`, `simulate_reduce`; `MapService.encode_ragged` makes one map for each tensor of a batch, on the device.
+               `describe`; `simulate_load`, `simulate_store`, `simulate_reduce`; `MapService.encode_ragged` makes one map
+               for each tensor of a batch, on the device.
 Operations     `tmap.ragged`: copy, pack, pad and their inverses, rows by index, transpose, cast, saxpy, max_pool_1d,
                reduce_rows. `grouped_mm`: many matrix products in one call.
 PyTorch        `import tmap.torch_ops` registers `torch.ops.tmap.grouped_mm`, `pad_ragged` and `unpad_ragged`.

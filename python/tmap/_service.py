@@ -128,9 +128,9 @@ class Template:
 class MapService:
     """The front door: lends slots of device memory and encodes tensor maps into them, on the device.
 
-    For the CUDA context that is current in this thread: make an array on the GPU before. `capacity` slots at the beginning (0: the library's default),
-    growing to `max_capacity` (0: never). Thread-safe. `close`, or the end of a `with`, ends it; batches that are still
-    lent stay good.
+    For the CUDA context that is current in this thread: make an array on the GPU before. `capacity` slots at the
+    beginning (0: the library's default), growing to `max_capacity` (0: never). Thread-safe. `close`, or the end of a
+    `with`, ends it; batches that are still lent stay good.
 
     >>> with tmap.MapService() as service:
     ...     batch = service.encode_ragged(values, ends, box=(64, 64), swizzle="128B")

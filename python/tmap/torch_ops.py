@@ -71,14 +71,16 @@ def _grouped_mm_cpu(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fal
     ready = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype], offs.shape[0], 4, 0)
     if ready.is_turned:
         a, b = b.t(), a.transpose(-2, -1)
-    out = torch.zeros(ready.out_shape, dtype=a.dtype, device=a.device)
-    begin = 0
+    # NaN stands for what is undefined, so that no program comes to rely on it.
+    out = torch.full(ready.out_shape, 0.0 if zero_rest else torch.nan, dtype=a.dtype, device=a.device)
+    rows, begin, latest = b.shape[0] if a.dim() == b.dim() else a.shape[0], 0, 0
     for group, end in enumerate(offs.tolist()):
-        if a.dim() == b.dim():
-            torch.mm(a[:, begin:end], b[begin:end], out=out[group])
-        else:
-            torch.mm(a[begin:end], b[group], out=out[begin:end])
-        begin = end
+        if latest <= begin <= end <= rows:
+            if a.dim() == b.dim():
+                torch.mm(a[:, begin:end], b[begin:end], out=out[group])
+            else:
+                torch.mm(a[begin:end], b[group], out=out[begin:end])
+        begin, latest = end, max(latest, end)
     return out.t() if ready.is_turned else out
 
 

@@ -15,7 +15,7 @@ for file in usr/bin/tmap usr/include/tmap/encode.hpp libtmap.a 'libtmap.so -> li
 done
 depends=$(dpkg-deb -f "$package" Depends)
 echo "depends on $depends"
-grep -q "libstdc++6" <<<"$depends"
+grep -q "libc6" <<<"$depends"
 if grep -qE "spdlog|cuda|nvidia" <<<"$depends"; then
   echo "the package depends on what is inside, or found at run time" >&2
   exit 1
