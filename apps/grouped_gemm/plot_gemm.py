@@ -20,7 +20,7 @@ def draw(axes, points, label, value, title):
     axes.set_xticks(places, [str(place) for place in places], rotation=45)
     axes.set_xlabel(title)
     axes.set_ylabel(label)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
     axes.grid(alpha=0.3)
 
 
