@@ -47,6 +47,17 @@ class GroupedProductCases:
                     for one, other in zip(found, torch.autograd.grad(expected, (a, b), direction)):
                         self.assertNear(one, other)
 
+    def test_a_batch_with_no_ragged_dim(self):
+        a, b = self.random(3, 40, 64).requires_grad_(), self.random(3, 64, 24).requires_grad_()
+        product, expected = grouped(a, b, None), torch.bmm(a, b)
+        self.assertTrue(torch.equal(product, expected))
+        direction = self.random(*product.shape)
+        for one, other in zip(torch.autograd.grad(product, (a, b), direction),
+                              torch.autograd.grad(expected, (a, b), direction)):
+            self.assertTrue(torch.equal(one, other))
+        compiled = torch.compile(lambda a, b: grouped(a, b, None), fullgraph=True, backend="aot_eager")
+        self.assertTrue(torch.equal(compiled(a, b), expected))
+
     def test_half_precision(self):
         self.dtype = torch.float16
         for name, (a, b) in self.cases().items():

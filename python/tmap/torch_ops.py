@@ -2,7 +2,8 @@
 """Operators of PyTorch: importing this module registers `torch.ops.tmap.*`.
 
 grouped_mm(a, b, offs, bias=None, out_dtype=None, *, zero_rest=False)
-    As `torch._grouped_mm`, in the cases of the table of `tmap.grouped_mm`. Rows of no group are left as they are, which
+    As `torch._grouped_mm`, in the cases of the table of `tmap.grouped_mm`; two operands of three dims, which have no
+    `offs`, are `torch.bmm`. Rows of no group are left as they are, which
     is undefined, or zero with `zero_rest`; those of gradients are zero. Products of nothing are zero.
 pad_ragged(values, offsets, max_length, *, fill=0.0, format="ends")
     Rows of `values`, cut as `offsets` say, to [tensors, max_length, ...]. What is longer loses its end.
@@ -34,14 +35,16 @@ _OFFSET_BYTES = {torch.int32: 4, torch.int64: 8}
 
 
 def _check_operands(a, b, offs, bias, out_dtype):
-    if offs is None:
-        raise ValueError("grouped_mm without offs is a batched product: use torch.bmm")
+    if (offs is None) != (a.dim() == b.dim() == 3):
+        raise ValueError(f"operands of {a.dim()} and {b.dim()} dims: two of 3 have no ragged dim and no offs, others have")
     if bias is not None:
         raise ValueError("grouped_mm takes no bias here: tmap.grouped_mm does")
     if a.dtype != b.dtype or a.dtype not in _OPERANDS:
         raise TypeError(f"a and b are both bfloat16 or both float16, not {a.dtype} and {b.dtype}")
     if out_dtype is not None and out_dtype != a.dtype:
         raise TypeError(f"the product has the operands' type {a.dtype}, not {out_dtype}")
+    if offs is None:
+        return
     if offs.dtype not in _OFFSET_BYTES or offs.dim() != 1 or not offs.is_contiguous():
         raise TypeError(f"offs is int32 or int64 [groups] without gaps, not {offs.dtype} {tuple(offs.shape)}")
     if not a.device == b.device == offs.device:
@@ -50,6 +53,8 @@ def _check_operands(a, b, offs, bias, out_dtype):
 
 def _grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=False):
     _check_operands(a, b, offs, bias, out_dtype)
+    if offs is None:
+        return torch.bmm(a, b)
     groups, device = offs.shape[0], a.device
     if torch.cuda.current_device() != device.index:
         with torch.cuda.device(device):
@@ -68,6 +73,8 @@ def _grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fa
 
 def _grouped_mm_cpu(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=False):
     _check_operands(a, b, offs, bias, out_dtype)
+    if offs is None:
+        return torch.bmm(a, b)
     ready = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype], offs.shape[0], 4, 0)
     if ready.is_turned:
         a, b = b.t(), a.transpose(-2, -1)
@@ -93,7 +100,9 @@ def _grouped_mm_fake(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fa
         return a.new_empty((b.shape[1], a.shape[1])).t()
     if ranks == (2, 2):
         return a.new_empty((offs.shape[0], a.shape[0], b.shape[1]))
-    raise ValueError(f"grouped_mm of {ranks[0]} and {ranks[1]} dims: one dim must be ragged")
+    if ranks == (3, 3):
+        return a.new_empty((a.shape[0], a.shape[1], b.shape[2]))
+    raise ValueError(f"grouped_mm of {ranks[0]} and {ranks[1]} dims: operands have 2 or 3")
 
 
 _multiply = torch.ops.tmap.grouped_mm
@@ -125,7 +134,10 @@ def _gradients_of_rows(a, b, offs, gradient, needs_a, needs_b):
 def _grouped_mm_backward(ctx, gradient):
     a, b, offs = ctx.saved_tensors
     needs_a, needs_b = ctx.needs_input_grad[:2]
-    if a.dim() == 2 and b.dim() == 3:
+    if offs is None:
+        of_a = torch.bmm(gradient, b.transpose(-2, -1)) if needs_a else None
+        of_b = torch.bmm(a.transpose(-2, -1), gradient) if needs_b else None
+    elif a.dim() == 2 and b.dim() == 3:
         of_a, of_b = _gradients_of_rows(a, b, offs, gradient, needs_a, needs_b)
     elif a.dim() == 3:
         of_b, of_a = _gradients_of_rows(b.t(), a.transpose(-2, -1), offs, gradient.t(), needs_b, needs_a)
