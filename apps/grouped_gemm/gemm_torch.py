@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch and Triton take for the shapes of grouped_gemm_bench, on the same sizes. Prints Markdown.
+"""tmap, PyTorch and Triton in one program, on the sizes of grouped_gemm_bench. Prints Markdown.
 
     grouped_gemm_bench --shapes > shapes.json
-    python3 apps/grouped_gemm/gemm_torch.py shapes.json
+    TMAP_LIBRARY=build/release/libtmap.so python3 apps/grouped_gemm/gemm_torch.py shapes.json
 """
 import json
 import statistics
 import sys
+from pathlib import Path
 
 try:
     import torch
@@ -18,6 +19,12 @@ try:
     import triton.language as tl
 except ImportError:
     triton = None
+sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
+try:
+    import tmap
+    import tmap.torch_ops
+except ImportError:
+    tmap = None
 
 REPEATS, WARM_UP, CHAIN_MICROSECONDS, MOST_CHAIN = 5, 3, 10000, 64
 
@@ -32,22 +39,31 @@ def chain_microseconds(enqueue, chain):
     return start.elapsed_time(stop) * 1000 / chain
 
 
-def microseconds(enqueue):
-    """Of one call among calls in a row: the median."""
-    for _ in range(WARM_UP):
-        once = chain_microseconds(enqueue, 1)
-    chain = max(1, min(MOST_CHAIN, int(CHAIN_MICROSECONDS / once)))
-    return statistics.median(chain_microseconds(enqueue, chain) for _ in range(REPEATS))
+def rates(operations, peers, is_right):
+    """TFLOP/s of each as text: medians of bursts in turn, so that all find the GPU equally warm. What is missing here,
+    or computes wrongly, says so."""
+    texts, timed = {}, {}
+    for name, enqueue in peers.items():
+        try:
+            if not is_right(enqueue()):
+                texts[name] = "wrong"
+                continue
+            for _ in range(WARM_UP):
+                once = chain_microseconds(enqueue, 1)
+        except (AttributeError, BufferError, NotImplementedError, RuntimeError, TypeError, ValueError) as reason:
+            texts[name] = f"- ({str(reason).splitlines()[0][:60]})"
+            continue
+        timed[name] = enqueue, max(1, min(MOST_CHAIN, int(CHAIN_MICROSECONDS / once))), []
+    for _ in range(REPEATS):
+        for enqueue, chain, times in timed.values():
+            times.append(chain_microseconds(enqueue, chain))
+    for name, (_, _, times) in timed.items():
+        texts[name] = f"{operations / statistics.median(times) * 1e-6:.0f}"
+    return texts
 
 
-def teraflops(operations, enqueue, is_right):
-    """As text; what this version of torch lacks, or computes wrongly, says so."""
-    try:
-        if not is_right(enqueue()):
-            return "wrong"
-        return f"{operations / microseconds(enqueue) * 1e-6:.0f}"
-    except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError) as reason:
-        return f"- ({str(reason).splitlines()[0][:60]})"
+def print_row(name, texts):
+    print(f"| {name} | " + " | ".join(texts.get(peer, "-") for peer in ("tmap", "torch", "triton")) + " |", flush=True)
 
 
 if triton is not None:
@@ -127,9 +143,12 @@ def print_rows(shape):
     b = torch.empty(groups, n, k, device="cuda", dtype=torch.bfloat16).normal_()
     ends = torch.tensor(begins_of(sizes)[1:], device="cuda", dtype=torch.int32)
     right = loop_is_right(a, b, sizes)
-    by_torch = teraflops(operations, lambda: torch._grouped_mm(a, b.transpose(-2, -1), offs=ends), right)
-    by_triton = "-" if triton is None else teraflops(operations, lambda: triton_rows(a, b, ends), right)
-    print(f"| {name} | {by_torch} | {by_triton} |", flush=True)
+    peers = {"torch": lambda: torch._grouped_mm(a, b.transpose(-2, -1), offs=ends)}
+    if tmap is not None:
+        peers["tmap"] = lambda: torch.ops.tmap.grouped_mm(a, b.transpose(-2, -1), ends)
+    if triton is not None:
+        peers["triton"] = lambda: triton_rows(a, b, ends)
+    print_row(name, rates(operations, peers, right))
     if shape["in_8_bits"]:
         print_8_bits(name, a, b, ends, sizes, operations)
 
@@ -139,9 +158,13 @@ def print_8_bits(name, a, b, ends, sizes, operations):
     scale_a = torch.rand(a.shape[0], device="cuda") + 0.5
     scale_b = torch.rand(b.shape[0], b.shape[1], device="cuda") + 0.5
     right = loop_is_right(a8, b8, sizes, (scale_a, scale_b))
-    by_torch = teraflops(operations, lambda: torch._scaled_grouped_mm(
-        a8, b8.transpose(-2, -1), scale_a, scale_b, offs=ends, out_dtype=torch.bfloat16), right)
-    print(f"| {name}, f8 | {by_torch} | - |", flush=True)
+    peers = {"torch": lambda: torch._scaled_grouped_mm(a8, b8.transpose(-2, -1), scale_a, scale_b, offs=ends,
+                                                       out_dtype=torch.bfloat16)}
+    if tmap is not None:
+        c = torch.empty(a.shape[0], b.shape[1], device="cuda", dtype=torch.bfloat16)
+        peers["tmap"] = lambda: tmap.grouped_mm(a8, b8.transpose(-2, -1), ends, out=c, row_scales=scale_a,
+                                                column_scales=scale_b)
+    print_row(f"{name}, f8", rates(operations, peers, right))
 
 
 def print_weights(shape):
@@ -156,8 +179,10 @@ def print_weights(shape):
         want = a[rows_of].float().t() @ b[rows_of].float()
         return torch.allclose(c[1].float(), want, rtol=2e-2, atol=0.02 * want.std().item())
 
-    by_torch = teraflops(2.0 * rows * m * n, lambda: torch._grouped_mm(a.t(), b, offs=ends), is_right)
-    print(f"| gradient: {groups}, {rows}, {m}, {n} | {by_torch} | - |", flush=True)
+    peers = {"torch": lambda: torch._grouped_mm(a.t(), b, offs=ends)}
+    if tmap is not None:
+        peers["tmap"] = lambda: torch.ops.tmap.grouped_mm(a.t(), b, ends)
+    print_row(f"gradient: {groups}, {rows}, {m}, {n}", rates(2.0 * rows * m * n, peers, is_right))
 
 
 def main():
@@ -168,7 +193,9 @@ def main():
         shapes = json.load(file)
     version = "not installed" if triton is None else triton.__version__
     print(f"torch {torch.__version__}, Triton {version}, {torch.cuda.get_device_name()}; TFLOP/s\n")
-    print("| groups, rows, N, K | torch | Triton, persistent, plain pointers |\n| --- | --- | --- |")
+    if tmap is None:
+        print("tmap is left out: TMAP_LIBRARY names no library\n")
+    print("| groups, rows, N, K | tmap | torch | Triton, persistent, plain pointers |\n| --- | --- | --- | --- |")
     torch.backends.cuda.matmul.allow_tf32 = False
     for shape in shapes["rows"]:
         print_rows(shape)
