@@ -21,12 +21,15 @@ test: all
 	bash tests/run.sh $(BUILD)
 
 bench: configure
-	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench use_bench ragged_bench tmap_shared
+	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench use_bench ragged_bench grouped_gemm_bench tmap_shared
 	$(BUILD)/apps/bench/encode_bench
 	$(BUILD)/apps/bench/use_bench
 	$(BUILD)/apps/bench/ragged_bench
+	$(BUILD)/apps/grouped_gemm/grouped_gemm_bench
+	$(BUILD)/apps/grouped_gemm/grouped_gemm_bench --shapes > $(BUILD)/gemm_shapes.json
 	python3 apps/bench/triton_descriptors.py
 	python3 apps/bench/ragged_torch.py
+	TMAP_LIBRARY=$(BUILD)/libtmap.so python3 apps/grouped_gemm/gemm_torch.py $(BUILD)/gemm_shapes.json
 	TMAP_LIBRARY=$(BUILD)/libtmap.so PYTHONPATH=python python3 python/benchmarks/overhead.py
 
 docs:
