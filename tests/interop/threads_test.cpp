@@ -12,7 +12,7 @@
 
 #ifdef __SANITIZE_THREAD__
 // A forked child never has its parent's threads: the thread sanitizer takes them for lost, and ends it with a code.
-extern "C" const char* __tsan_default_options() {
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
   return "report_thread_leaks=0";
 }
 #endif
