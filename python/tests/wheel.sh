@@ -11,8 +11,7 @@ unset TMAP_LIBRARY PYTHONPATH
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work"
-# NumPy, and PyTorch where it is, are those of the Python that makes it.
-if ! "$python" -m venv --system-site-packages environment ||
+if ! "$python" -m venv environment ||
    ! environment/bin/pip install --quiet --retries 1 --timeout 20 'scikit-build-core>=0.10'; then
   echo "wheel: this machine has no venv, or neither scikit-build-core nor a way to it"
   exit 77
@@ -21,6 +20,9 @@ environment/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir . -
 wheel=$(find . -maxdepth 1 -name "tmap-$version-py3-none-linux_*.whl")
 [ -n "$wheel" ] || { echo "the wheel is not one of version $version for every Python 3: $(ls -- *.whl)" >&2; exit 1; }
 environment/bin/pip install --quiet --no-deps --no-index "$wheel"
+# NumPy, and what else the tests can use, is that of the Python given, which may be of a virtual environment itself.
+"$python" -c 'import sys; print(*(path for path in sys.path if path.endswith("-packages")), sep="\n")' \
+  >"$(echo environment/lib/python3*/site-packages)/others.pth"
 
 installed=$(environment/bin/python -c 'import tmap; print(tmap.__path__[0])')
 case $installed in
