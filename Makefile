@@ -30,7 +30,7 @@ bench: configure
 	python3 apps/bench/triton_descriptors.py
 	python3 apps/bench/ragged_torch.py
 	TMAP_LIBRARY=$(BUILD)/libtmap.so python3 apps/grouped_gemm/gemm_torch.py $(BUILD)/gemm_shapes.json
-	TMAP_LIBRARY=$(BUILD)/libtmap.so PYTHONPATH=python python3 python/benchmarks/overhead.py
+	TMAP_LIBRARY=$(BUILD)/libtmap.so python3 python/benchmarks/overhead.py
 
 docs:
 	bash cmake/install_packages.sh mkdocs:mkdocs pygmentize:python3-pygments

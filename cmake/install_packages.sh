@@ -28,9 +28,9 @@ for entry in $headers; do
     missing+=("${entry##*:}")
   fi
 done
-# A module of any Python that the tests would find (python/tests/CMakeLists.txt).
-if ! python3 -c 'import numpy' 2>/dev/null && ! /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
-  missing+=(python3-numpy)
+# Modules of any Python that the tests would find (python/tests/CMakeLists.txt).
+if ! python3 -c 'import ensurepip, numpy' 2>/dev/null && ! /usr/bin/python3 -c 'import ensurepip, numpy' 2>/dev/null; then
+  missing+=(python3-numpy python3-venv)
 fi
 
 if [ ${#missing[@]} -eq 0 ]; then

@@ -46,7 +46,8 @@ result<void> check_source(const map_template& base, const Columns& source) {
   if ((base.fields & ~known) != 0) return invalid_argument(base.fields, known);
   result<void> checked;
   const auto check_column = [&](patch_fields field, const void* column) {
-    if (checked && (base.fields & field) != 0) checked = check_device_array(column, alignof(*source.global_dim[0]));
+    if (checked && (base.fields & field) != 0)
+      checked = check_device_array(column, alignof(decltype(*source.global_dim[0])));
   };
   check_column(patch_address, address_column(source));
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {

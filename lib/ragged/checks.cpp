@@ -40,11 +40,11 @@ result<void> check_arrays(const tensor_batch&, const patch_array& source) {
 /// Strides may be null: packed.
 template <class Columns>
 result<void> check_columns(const tensor_batch& batch, const Columns& source) {
-  result<void> checked = check_device_array(address_column(source), alignof(*source.global_dim[0]));
+  result<void> checked = check_device_array(address_column(source), alignof(decltype(*source.global_dim[0])));
   for (std::uint32_t axis = 0; checked && axis < batch.rank; ++axis) {
-    checked = check_device_array(source.global_dim[axis], alignof(*source.global_dim[0]));
+    checked = check_device_array(source.global_dim[axis], alignof(decltype(*source.global_dim[0])));
     if (!checked || axis == 0) continue;
-    checked = check_optional_array(stride_column(source, axis - 1), alignof(*source.global_dim[0]));
+    checked = check_optional_array(stride_column(source, axis - 1), alignof(decltype(*source.global_dim[0])));
   }
   return checked;
 }

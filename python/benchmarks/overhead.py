@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What calls from Python cost, and what the GPU takes for them, beside PyTorch's own. Prints Markdown; some 20 seconds.
 
-    TMAP_LIBRARY=build/release/libtmap.so PYTHONPATH=python python3 python/benchmarks/overhead.py
+    TMAP_LIBRARY=build/release/libtmap.so python3 python/benchmarks/overhead.py
 """
 import random
 import statistics
 import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the package beside this file
 
 try:
     import torch

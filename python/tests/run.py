@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs test files, all or those named, and closes with a line that counts their tests: python/tests/run.py [test_x.py ...]
+"""Runs test files, all or those named, and closes with a line that counts their tests: python/tests/run.py [--installed]
+[test_x.py ...]
 
-The library is found as the package finds it: TMAP_LIBRARY names one of a build folder. Ends with 77 where every test was
-skipped.
+They test the package beside them or, with --installed, the one that this Python has. The library is found as the package
+finds it: TMAP_LIBRARY names one of a build folder. Ends with 77 where every test was skipped.
 """
+import importlib.util
 import sys
 import unittest
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+INSTALLED = sys.argv[1:2] == ["--installed"]
+sys.path[:0] = [str(HERE)] if INSTALLED else [str(HERE), str(HERE.parent)]
 sys.dont_write_bytecode = True
 
 
@@ -22,7 +25,8 @@ class Counted(unittest.TextTestResult):
 
 
 def main():
-    names = [Path(name).name for name in sys.argv[1:]] or ["test_*.py"]
+    print(f"testing {importlib.util.find_spec('tmap').origin}")
+    names = [Path(name).name for name in sys.argv[1 + INSTALLED:]] or ["test_*.py"]
     # Only `discover` counts a file that skips itself.
     suite = unittest.TestSuite(unittest.TestLoader().discover(str(HERE), name) for name in names)
     done = unittest.TextTestRunner(stream=sys.stdout, verbosity=2, resultclass=Counted).run(suite)

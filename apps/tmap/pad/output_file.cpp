@@ -22,7 +22,7 @@ class removal_at_signal {
     unfinished = path.c_str();
     struct sigaction action {};
     action.sa_handler = remove_and_die;
-    action.sa_flags = SA_RESETHAND;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
     for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &action, &before_[i]);
   }
   ~removal_at_signal() {
