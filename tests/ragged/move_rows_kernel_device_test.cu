@@ -37,6 +37,26 @@ std::vector<std::int64_t> draw_rows(random_source& random, std::uint64_t count, 
   return index;
 }
 
+bool is_row(std::int64_t number, std::uint64_t rows) {
+  return number >= 0 && number < static_cast<std::int64_t>(rows);
+}
+
+/// Row by row on the host; `in` and `out` are where the matrices begin in the bytes of a side.
+void move_slowly(const row_case& test, const row_move& move, const std::vector<std::int64_t>& index, std::uint64_t in,
+                 std::uint64_t out, const std::vector<unsigned char>& source, std::vector<unsigned char>& expected,
+                 batch_header& header) {
+  for (std::uint64_t i = 0; i < index.size(); ++i) {
+    if (!is_row(index[i], move.source.rows)) {
+      if (header.bad_count++ == 0) header.first_bad = static_cast<std::uint32_t>(i);
+      continue;
+    }
+    const auto named = static_cast<std::uint64_t>(index[i]);
+    const std::uint64_t from = in + (test.scatters ? i : named) * move.source.pitch_bytes;
+    const std::uint64_t to = out + (test.scatters ? named : i) * move.destination.pitch_bytes;
+    std::memcpy(&expected[to], &source[from], test.row_bytes);
+  }
+}
+
 void expect_rows_moved(const row_case& test, const device_shape& shape, std::uint64_t seed) {
   random_source random(seed);
   const std::uint64_t rows = 1 + random.below(std::min<std::uint64_t>(700, 2000000 / (test.row_bytes + 48)));
@@ -65,18 +85,8 @@ void expect_rows_moved(const row_case& test, const device_shape& shape, std::uin
   move.header = header.data();
 
   batch_header wanted{};
-  for (std::uint64_t i = 0; i < count; ++i) {
-    if (index[i] < 0 || index[i] >= static_cast<std::int64_t>(rows)) {
-      if (wanted.bad_count++ == 0) wanted.first_bad = static_cast<std::uint32_t>(i);
-      continue;
-    }
-    const auto named = static_cast<std::uint64_t>(index[i]);
-    const std::uint64_t in =
-        move.source.address - from.address() + (test.scatters ? i : named) * move.source.pitch_bytes;
-    const std::uint64_t out =
-        move.destination.address - to.address() + (test.scatters ? named : i) * move.destination.pitch_bytes;
-    std::memcpy(&expected[out], &source[in], test.row_bytes);
-  }
+  move_slowly(test, move, index, move.source.address - from.address(), move.destination.address - to.address(), source,
+              expected, wanted);
   TMAP_ASSERT_CUDA(launch_move_rows(move, shape, nullptr));
   EXPECT_EQ(to.download(), expected) << "rows of " << test.row_bytes << ", alignment " << test.alignment;
   const batch_header counted = header.download()[0];
@@ -85,8 +95,7 @@ void expect_rows_moved(const row_case& test, const device_shape& shape, std::uin
   EXPECT_EQ(counted.empty_count, 0u);
   const std::vector<ragged::tensor_status> verdicts = statuses.download();
   for (std::uint64_t i = 0; i < count; ++i) {
-    const bool is_bad = index[i] < 0 || index[i] >= static_cast<std::int64_t>(rows);
-    ASSERT_EQ(verdicts[i].bits, is_bad ? static_cast<std::uint32_t>(ragged::fault::index) : 0u) << i;
+    ASSERT_EQ(verdicts[i].bits, is_row(index[i], rows) ? 0u : static_cast<std::uint32_t>(ragged::fault::index)) << i;
   }
 }
 
