@@ -18,7 +18,8 @@ def main():
     for case in cases:
         counts[outcome(case)] += 1
     if counts["skipped"]:
-        print(f"{counts['skipped']} tests were skipped: they need a GPU, a second one, or a compiler or a Python library that this machine has not")
+        print(f"{counts['skipped']} tests were skipped: they need a GPU, a second one or more of its memory, or a compiler or "
+              "a Python library that this machine has not")
     print(", ".join(f"{count} {word}" for word, count in counts.items()))
     return 0 if cases and counts["failed"] == 0 else 1
 
