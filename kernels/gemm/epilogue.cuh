@@ -2,10 +2,11 @@
 #pragma once
 
 // From sums in registers to C: what the epilogue does to them, rounding, and stores through a map that ends where the
-// group ends. 64 columns at a time through one of two staging tiles, so that a store is under way while the next is
-// staged.
+// group ends. Each warp by itself, so that none waits for another: 16 rows by 64 columns at a time through one of two
+// staging tiles, so that a store is under way while the next is staged.
 
 #include <tmap/device/acquire.cuh>
+#include <tmap/device/ptx.cuh>
 #include <tmap/device/ptx_wgmma.cuh>
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/grouped_gemm.hpp>
@@ -121,7 +122,7 @@ class thread_results {
   /// Rounds them into a staging tile.
   static __device__ void stage(unsigned char* tile, const float* sums) {
     const std::uint32_t lane = threadIdx.x % 32;
-    const std::uint32_t row = staged_row(threadIdx.x / 32 % 4, lane);
+    const std::uint32_t row = staged_row(lane);
 #pragma unroll
     for (std::uint32_t unit = 0; unit < 8; unit += 2) {
       std::uint32_t pairs[4];
@@ -150,23 +151,30 @@ class thread_results {
   float row_factor_[2];
 };
 
-/// One warpgroup's stores. Its first thread is the one that stores, and acquires the maps of C: behind the main loop,
-/// when stores of the tile before have long read their staging tiles.
+/// One warp's stores. It acquires the maps of C behind the main loop, when stores of the tile before have long read
+/// their staging tiles.
 class result_store {
  public:
   /// `filler` is any map that is a parameter.
-  __device__ result_store(const tensor_map& filler, unsigned char* tiles, std::uint32_t consumer)
-      : map_(device::parameter_map(filler)),
-        tiles_(tiles),
-        barrier_(consumer + 1),
-        stores_(threadIdx.x % warpgroup_size == 0) {}
+  __device__ result_store(const gemm_shape& shape, const tensor_map& filler, unsigned char* tiles)
+      : map_(device::parameter_map(filler)), tiles_(tiles), only_rounds_(only_rounds(shape)) {}
 
   template <gemm::operand_type Type, std::uint32_t Count>
   __device__ void write(float (&sums)[Count], const gemm_shape& shape, const gemm_group& record,
                         const result_place& place) {
-    if (stores_ && acquired_ != place.group) {
+    const std::uint32_t row = place.row + threadIdx.x / 32 % 4 * strip_rows;
+    if (row >= record.m) return;
+    if (acquired_ != place.group) {
       acquired_ = place.group;
-      map_ = device::acquire(shape.scratch.c + acquired_);
+      if (device::ptx::elect_one()) map_ = device::acquire(shape.scratch.c + acquired_);
+    }
+    if (only_rounds_) {
+#pragma unroll
+      for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
+        const std::uint32_t column = place.column + piece * piece_lines;
+        if (column < place.columns) store<Type>(sums + piece * piece_sums, column, row);
+      }
+      return;
     }
     const bool has_gates = shape.values != 0;
     const thread_results<Type> results(shape, record, place);
@@ -183,37 +191,39 @@ class result_store {
       }
       if (shape.with.kind == gemm::epilogue_kind::bias) results.add_bias(of, column);
       if (shape.with.kind == gemm::epilogue_kind::accumulate) results.add_old(of, column);
-      store<Type>(of, column, place.row);
+      store<Type>(of, column, row);
     }
   }
 
   __device__ void finish() const {
-    if (stores_) device::wait_stores_written();
+    if (device::ptx::elect_one()) device::wait_stores_written();
   }
 
  private:
-  static constexpr std::uint32_t warpgroup_size = 128;
+  static __device__ bool only_rounds(const gemm_shape& shape) {
+    const gemm::epilogue& with = shape.with;
+    return with.kind == gemm::epilogue_kind::none && with.row_scales == nullptr && with.column_scales == nullptr;
+  }
 
   template <gemm::operand_type Type>
   __device__ void store(const float* sums, std::uint32_t column, std::uint32_t row) {
-    unsigned char* const tile = tiles_ + next_ * piece_bytes;
+    unsigned char* const tile = tiles_ + next_ * strip_bytes;
     next_ = (next_ + 1) % staged_results;
-    if (stores_) device::wait_stores_read<staged_results - 1>();
-    device::ptx::named_barrier(barrier_, warpgroup_size);
+    if (device::ptx::elect_one()) device::wait_stores_read<staged_results - 1>();
+    __syncwarp();
     thread_results<Type>::stage(tile, sums);
     device::fence_shared_writes();
-    device::ptx::named_barrier(barrier_, warpgroup_size);
-    if (!stores_) return;
+    __syncwarp();
+    if (!device::ptx::elect_one()) return;
     device::store_tile(map_, {static_cast<std::int32_t>(column), static_cast<std::int32_t>(row)}, tile);
     device::commit_stores();
   }
 
   device::acquired_map map_;
   unsigned char* tiles_;
-  std::uint32_t barrier_;
   std::uint32_t acquired_{~0u};
   std::uint32_t next_{};
-  bool stores_;
+  bool only_rounds_;
 };
 
 }  // namespace tmap::kernels

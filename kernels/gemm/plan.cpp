@@ -65,7 +65,7 @@ tensor_spec operand_spec(gemm::operand_type type, bool is_across, std::uint32_t 
 
 gemm_map_spec result_spec(gemm::operand_type type) {
   const element_type stored = type == gemm::operand_type::f16 ? element_type::f16 : element_type::bf16;
-  return {spec_of(stored, piece_lines, piece_lines), patch_extents(2)};
+  return {spec_of(stored, piece_lines, strip_rows), patch_extents(2)};
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The product kernel: one block on each multiprocessor takes tiles of all groups from a queue. One warp loads tiles of
-// A and B through tensor maps into a ring of stages, two warpgroups multiply, each a half of the tile, and store their
-// halves through the group's map of C, which ends where the group ends. The ring runs on from tile to tile and from
-// group to group: while the last sums are rounded and stored, the next tile is on its way.
+// The product kernel: one block on each multiprocessor takes tiles of all groups from a queue. One warp finds which
+// tile of which group that is, another loads the tile's A and B through tensor maps into a ring of stages, two
+// warpgroups multiply, each a half of the tile, and store their halves through the group's map of C, which ends where
+// the group ends. The ring runs on from tile to tile and from group to group: while the last sums are rounded and
+// stored, the next tile is on its way.
 //
 // In pairs the blocks are two to a cluster and take tiles beside or above each other: what both need of A or B each
 // loads half of, into both. Their rings go on in step: a stage is empty when the consumers of both blocks have left it.
@@ -63,7 +64,7 @@ struct product_config {
   static constexpr std::uint32_t a_piece = AIsAcross || IsPaired ? piece_lines : TileM;
   static constexpr std::uint32_t stage_bytes = a_bytes + b_bytes;
   static constexpr std::uint32_t shared_bytes =
-      Stages * stage_bytes + consumers * staged_results * piece_bytes + alignment_of_swizzle;
+      Stages * stage_bytes + consumer_warps * staged_results * strip_bytes + alignment_of_swizzle;
   static_assert(TileM == piece_lines || halves_rows);
   static_assert(share_n == 128 || share_n == 256);
   static_assert(!IsPaired || halves_rows);
@@ -117,40 +118,53 @@ __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std:
   return note;
 }
 
-/// By one warp, of which one lane waits and loads. It runs a ring ahead of the products, so that the acquire of another
-/// group's maps costs them nothing.
+/// By the finding warp. It is one tile ahead of the loading warp and no more: a tile taken early is one that no other
+/// block can take when this one is late.
 template <class Config>
-__device__ void load_tiles(const product_arguments& arguments, device::cluster_mailbox& mailbox, tile_notes& notes,
+__device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mailbox, tile_notes& notes) {
+  const bool tells = threadIdx.x % 32 == 0;
+  ring_position<noted_tiles> at;
+  std::uint32_t parity = 0;
+  std::uint32_t group = 0;
+  auto queue = tile_queue<Config>(shape, mailbox);
+  for (std::uint32_t tile = queue.take_warp(); tile != device::no_item; tile = queue.take_warp()) {
+    const tile_note note = read_tile<Config>(shape, tile, group);
+    if (tells) tell(notes, at, note);
+    wait_for(notes.begun, parity);
+    parity ^= 1;
+    __syncwarp();
+  }
+  if (tells) tell(notes, at, {});
+}
+
+/// By one thread. It runs a ring ahead of the products, so that the acquire of another group's maps costs them nothing.
+template <class Config>
+__device__ void load_tiles(const product_arguments& arguments, tile_notes& notes,
                            ring_barriers<Config::stages>& barriers, unsigned char* ring) {
   const gemm_shape& shape = arguments.shape;
   device::acquired_map b = device::parameter_map(arguments.b);
   device::acquired_map a = b;
   std::uint32_t acquired = ~0u;
   ring_position<Config::stages> at;
-  ring_position<noted_tiles> note_at;
-  const bool loads = threadIdx.x % 32 == 0;
-  std::uint32_t group = 0;
-  auto queue = tile_queue<Config>(shape, mailbox);
-  for (std::uint32_t tile = queue.take_warp(); tile != device::no_item; tile = queue.take_warp()) {
-    const tile_note note = read_tile<Config>(shape, tile, group);
-    if (loads) {
-      tell(notes, note_at, note);
-      if (acquired != note.group && note.k_blocks != 0) {
-        acquired = note.group;
-        a = device::acquire(shape.scratch.a + acquired);
-        if constexpr (Config::has_own_b) b = device::acquire(shape.scratch.b + acquired);
-      }
-      if constexpr (!Config::is_paired) {
-        load_tile_stages<Config, common_operand::none>(note, shape, a, b, barriers, ring, at);
-      } else if (note.is_beside) {
-        load_tile_stages<Config, common_operand::a>(note, shape, a, b, barriers, ring, at);
-      } else {
-        load_tile_stages<Config, common_operand::b>(note, shape, a, b, barriers, ring, at);
-      }
+  for (ring_position<noted_tiles> note_at;; note_at.advance()) {
+    wait_for(notes.barriers.full[note_at.stage], note_at.parity);
+    const tile_note note = notes.notes[note_at.stage];
+    if (note.columns == 0) return;
+    notes.begun.arrive();
+    notes.barriers.empty[note_at.stage].arrive();
+    if (acquired != note.group && note.k_blocks != 0) {
+      acquired = note.group;
+      a = device::acquire(shape.scratch.a + acquired);
+      if constexpr (Config::has_own_b) b = device::acquire(shape.scratch.b + acquired);
     }
-    __syncwarp();
+    if constexpr (!Config::is_paired) {
+      load_tile_stages<Config, common_operand::none>(note, shape, a, b, barriers, ring, at);
+    } else if (note.is_beside) {
+      load_tile_stages<Config, common_operand::a>(note, shape, a, b, barriers, ring, at);
+    } else {
+      load_tile_stages<Config, common_operand::b>(note, shape, a, b, barriers, ring, at);
+    }
   }
-  if (loads) tell(notes, note_at, {});
 }
 
 template <class Config>
@@ -254,10 +268,9 @@ __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape, r
 template <class Config>
 __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& notes,
                                ring_barriers<Config::stages>& barriers, unsigned char* ring) {
-  const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
   unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
-  result_store store(arguments.b, staging + consumer * staged_results * piece_bytes, consumer);
+  result_store store(arguments.shape, arguments.b, staging + threadIdx.x / 32 * staged_results * strip_bytes);
   ring_position<Config::stages> at;
   for (ring_position<noted_tiles> note_at;; note_at.advance()) {
     wait_for(notes.barriers.full[note_at.stage], note_at.parity);
@@ -299,7 +312,8 @@ __global__ void __launch_bounds__(product_threads, 1)
   unsigned char* const ring = memory + (alignment_of_swizzle - address % alignment_of_swizzle) % alignment_of_swizzle;
   if (threadIdx.x == 0) {
     init_ring(barriers, consumer_warps * Config::cluster_blocks);
-    init_ring(notes.barriers, consumer_warps);
+    init_ring(notes.barriers, consumer_warps + 1);
+    notes.begun.init(1);
     if (Config::is_paired) mailbox.init(1);
     device::fence_barrier_init();
   }
@@ -308,7 +322,9 @@ __global__ void __launch_bounds__(product_threads, 1)
   cudaGridDependencySynchronize();
   if (threadIdx.x >= consumers * warpgroup_threads) {
     device::ptx::setmaxnreg_dec<producer_registers>();
-    if (threadIdx.x < consumers * warpgroup_threads + 32) load_tiles<Config>(arguments, mailbox, notes, barriers, ring);
+    const std::uint32_t warp = threadIdx.x / 32 - consumer_warps;
+    if (warp == 0) find_tiles<Config>(arguments.shape, mailbox, notes);
+    if (warp == 1 && device::ptx::elect_one()) load_tiles<Config>(arguments, notes, barriers, ring);
   } else {
     device::ptx::setmaxnreg_inc<consumer_registers>();
     multiply_tiles<Config>(arguments, notes, barriers, ring);

@@ -15,6 +15,9 @@ inline constexpr std::uint32_t swizzle_bytes = 128;
 /// 64 such rows (or columns, where an operand is read across): the unit everything is cut into.
 inline constexpr std::uint32_t piece_lines = 64;
 inline constexpr std::uint32_t piece_bytes = piece_lines * swizzle_bytes;
+/// Rows of a tile that one warp has the sums of, and the bytes of 64 of their results.
+inline constexpr std::uint32_t strip_rows = 16;
+inline constexpr std::uint32_t strip_bytes = strip_rows * swizzle_bytes;
 /// What one wgmma takes of K, in bytes along a row.
 inline constexpr std::uint32_t step_bytes = 32;
 
@@ -94,7 +97,7 @@ struct b_columns {
   }
 };
 
-/// The byte of a staged result: row 0 to 63, 16-byte unit 0 to 7, permuted as the copy engine does with
+/// The byte of a staged result: row 0 to 15, 16-byte unit 0 to 7, permuted as the copy engine does with
 /// `swizzle::bytes_128` in memory aligned to 1,024 bytes.
 TMAP_HOST_DEVICE constexpr std::uint32_t swizzled_unit(std::uint32_t row, std::uint32_t unit) {
   return row * swizzle_bytes + ((unit ^ (row % 8)) * 16);
@@ -106,13 +109,13 @@ struct sum_place {
   std::uint32_t column;
 };
 TMAP_HOST_DEVICE constexpr sum_place place_sum(std::uint32_t warp, std::uint32_t lane, std::uint32_t i) {
-  return {warp * 16 + lane / 4 + i / 2 % 2 * 8, i / 4 * 8 + lane % 4 * 2 + i % 2};
+  return {warp * strip_rows + lane / 4 + i / 2 % 2 * 8, i / 4 * 8 + lane % 4 * 2 + i % 2};
 }
 
 /// The row of eight elements that a lane gives the address of to stmatrix.x4: matrices 0 and 1 are rows 0 to 15 of one
 /// unit, 2 and 3 those of the next.
-TMAP_HOST_DEVICE constexpr std::uint32_t staged_row(std::uint32_t warp, std::uint32_t lane) {
-  return warp * 16 + lane % 16;
+TMAP_HOST_DEVICE constexpr std::uint32_t staged_row(std::uint32_t lane) {
+  return lane % strip_rows;
 }
 TMAP_HOST_DEVICE constexpr std::uint32_t staged_unit(std::uint32_t lane, std::uint32_t first_unit) {
   return first_unit + lane / 16;

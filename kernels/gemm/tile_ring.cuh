@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the loading warp and the consumers of a block pass each other: stages of operands, and notes on tiles.
+// What the warps of a block pass each other: notes on tiles, and stages of operands.
 
 #include <tmap/device/tile_copy.cuh>
 
@@ -13,8 +13,8 @@
 
 namespace tmap::kernels {
 
-/// One tile, as the loading warp tells it to the consumers. It is two tiles ahead at most, so that neither searching
-/// nor reading the group's record holds up a product.
+/// One tile, as the finding warp tells it to the loading warp and the consumers, so that neither searching nor reading
+/// the group's record holds up a load or a product.
 struct tile_note {
   gemm_group record;
   std::uint32_t group;
@@ -24,7 +24,8 @@ struct tile_note {
   std::uint32_t k_blocks;
   bool is_beside;  ///< the other tile of a pair has the same rows; else it has the same columns
 };
-inline constexpr std::uint32_t noted_tiles = 2;
+/// One that is stored, one that is multiplied, one that is loaded, one that has been found.
+inline constexpr std::uint32_t noted_tiles = 4;
 
 /// Where a role is in the ring.
 template <std::uint32_t Stages>
@@ -47,6 +48,7 @@ struct ring_barriers {
 struct tile_notes {
   tile_note notes[noted_tiles];
   ring_barriers<noted_tiles> barriers;
+  device::tile_barrier begun;  ///< the loading warp has begun with a note
 };
 
 /// Also for what the other block of a pair sends: a wait at the cluster's scope would only add that L1 is emptied,

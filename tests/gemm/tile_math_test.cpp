@@ -140,28 +140,28 @@ TEST(BColumns, PiecesAreRunsOfColumns) {
 /// elements 2 * (t % 4) and the next of row t / 4 of each.
 TEST(Staging, PutsEverySumWhereTheCopyEngineLooks) {
   constexpr std::uint32_t columns = 64;
-  std::vector<std::int32_t> tile(piece_bytes / 2, -1);
   for (std::uint32_t warp = 0; warp < 4; ++warp) {
+    std::vector<std::int32_t> tile(strip_bytes / 2, -1);
     for (std::uint32_t unit = 0; unit < 8; unit += 2) {
       for (std::uint32_t lane = 0; lane < 32; ++lane) {
         for (std::uint32_t i = 0; i < 8; ++i) {
           const std::uint32_t matrix = i / 2;
           const std::uint32_t giver = matrix * 8 + lane / 4;
           const std::uint32_t byte =
-              swizzled_unit(staged_row(warp, giver), staged_unit(giver, unit)) + (lane % 4 * 2 + i % 2) * 2;
+              swizzled_unit(staged_row(giver), staged_unit(giver, unit)) + (lane % 4 * 2 + i % 2) * 2;
           const sum_place sum = place_sum(warp, lane, unit * 4 + i);
           EXPECT_EQ(tile[byte / 2], -1);
           tile[byte / 2] = static_cast<std::int32_t>(sum.row * columns + sum.column);
         }
       }
     }
-  }
-  // The engine finds unit u of row r of a tile with 128-byte swizzle where u is exchanged by the low bits of r.
-  for (std::uint32_t row = 0; row < piece_lines; ++row) {
-    for (std::uint32_t column = 0; column < columns; ++column) {
-      const std::uint32_t plain = row * swizzle_bytes + column * 2;
-      const std::uint32_t swizzled = plain ^ (plain >> 7 & 7) << 4;
-      EXPECT_EQ(tile[swizzled / 2], static_cast<std::int32_t>(row * columns + column));
+    // The engine finds unit u of row r of a tile with 128-byte swizzle where u is exchanged by the low bits of r.
+    for (std::uint32_t row = 0; row < strip_rows; ++row) {
+      for (std::uint32_t column = 0; column < columns; ++column) {
+        const std::uint32_t plain = row * swizzle_bytes + column * 2;
+        const std::uint32_t swizzled = plain ^ (plain >> 7 & 7) << 4;
+        EXPECT_EQ(tile[swizzled / 2], static_cast<std::int32_t>((warp * strip_rows + row) * columns + column));
+      }
     }
   }
 }
@@ -172,7 +172,7 @@ TEST(Staging, HasNoBankConflicts) {
       std::set<std::uint32_t> banks;
       for (std::uint32_t row = 0; row < 8; ++row) {
         const std::uint32_t lane = matrix * 8 + row;
-        banks.insert(swizzled_unit(staged_row(1, lane), staged_unit(lane, unit)) % 128);
+        banks.insert(swizzled_unit(staged_row(lane), staged_unit(lane, unit)) % 128);
       }
       EXPECT_EQ(banks.size(), 8u);
     }

@@ -16,6 +16,21 @@ __device__ inline void prefetch_tensormap(const tensor_map* map) {
   asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory");
 }
 
+// elect.sync _|p, 0xffffffff;                                     PTX ISA 9.7.13.15, sm_90
+// One lane of a whole warp, always the same. Behind it ptxas knows that one thread runs; behind `threadIdx.x % 32 == 0`
+// it puts a loop over the lanes' operands around each copy.
+__device__ inline bool elect_one() {
+  unsigned is_elected;
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "elect.sync _|p, 0xffffffff;\n"
+      "selp.u32 %0, 1, 0, p;\n"
+      "}"
+      : "=r"(is_elected));
+  return is_elected != 0;
+}
+
 // No instruction: the pointer that comes out is one the compiler knows nothing of. It computes the address of a shared
 // variable anew at every tensormap.replace, each time from a special register; this way it keeps it.
 template <class T>

@@ -39,11 +39,6 @@ __device__ void setmaxnreg_dec() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(Registers));
 }
 
-// bar.sync barrier, threads;                                      PTX ISA 9.7.13.1, sm_70
-__device__ inline void named_barrier(std::uint32_t barrier, std::uint32_t threads) {
-  asm volatile("bar.sync %0, %1;" : : "r"(barrier), "r"(threads) : "memory");
-}
-
 // stmatrix.sync.aligned.m8n8.x4.shared.b16 [a], {v0, v1, v2, v3};  PTX ISA 9.7.15.5.16, sm_90
 __device__ inline void stmatrix_x4(void* shared, const std::uint32_t (&v)[4]) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
