@@ -82,9 +82,9 @@ __device__ auto tile_queue(const gemm_shape& shape, device::cluster_mailbox& mai
   // Below 2^31, as memory holds C.
   const auto tiles = static_cast<std::uint32_t>(shape.scratch.tile_ends[shape.groups - 1]);
   if constexpr (Config::is_paired) {
-    return device::cluster_queue(mailbox, shape.scratch.taken, tiles, 0);
+    return device::cluster_queue(mailbox, shape.scratch.taken, tiles, 0, device::asks::late);
   } else {
-    return device::work_queue(shape.scratch.taken, tiles, blockIdx.x, gridDim.x);
+    return device::work_queue(shape.scratch.taken, tiles, blockIdx.x, gridDim.x, device::asks::late);
   }
 }
 
@@ -118,8 +118,9 @@ __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std:
   return note;
 }
 
-/// By the finding warp. It is one tile ahead of the loading warp and no more: a tile taken early is one that no other
-/// block can take when this one is late.
+/// By the finding warp, which asks for a tile when the loading warp nears the end of the one before: a tile taken early
+/// is one that no other block can take when this one is late, and one that begins long after its neighbours, when L2 no
+/// longer holds what it has in common with them.
 template <class Config>
 __device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mailbox, tile_notes& notes) {
   const bool tells = threadIdx.x % 32 == 0;
@@ -130,7 +131,7 @@ __device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mai
   for (std::uint32_t tile = queue.take_warp(); tile != device::no_item; tile = queue.take_warp()) {
     const tile_note note = read_tile<Config>(shape, tile, group);
     if (tells) tell(notes, at, note);
-    wait_for(notes.begun, parity);
+    wait_for(notes.wanted, parity);
     parity ^= 1;
     __syncwarp();
   }
@@ -150,19 +151,19 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
     wait_for(notes.barriers.full[note_at.stage], note_at.parity);
     const tile_note note = notes.notes[note_at.stage];
     if (note.columns == 0) return;
-    notes.begun.arrive();
     notes.barriers.empty[note_at.stage].arrive();
+    if (note.k_blocks == 0) notes.wanted.arrive();
     if (acquired != note.group && note.k_blocks != 0) {
       acquired = note.group;
       a = device::acquire(shape.scratch.a + acquired);
       if constexpr (Config::has_own_b) b = device::acquire(shape.scratch.b + acquired);
     }
     if constexpr (!Config::is_paired) {
-      load_tile_stages<Config, common_operand::none>(note, shape, a, b, barriers, ring, at);
+      load_tile_stages<Config, common_operand::none>(note, shape, a, b, notes.wanted, barriers, ring, at);
     } else if (note.is_beside) {
-      load_tile_stages<Config, common_operand::a>(note, shape, a, b, barriers, ring, at);
+      load_tile_stages<Config, common_operand::a>(note, shape, a, b, notes.wanted, barriers, ring, at);
     } else {
-      load_tile_stages<Config, common_operand::b>(note, shape, a, b, barriers, ring, at);
+      load_tile_stages<Config, common_operand::b>(note, shape, a, b, notes.wanted, barriers, ring, at);
     }
   }
 }
@@ -313,7 +314,7 @@ __global__ void __launch_bounds__(product_threads, 1)
   if (threadIdx.x == 0) {
     init_ring(barriers, consumer_warps * Config::cluster_blocks);
     init_ring(notes.barriers, consumer_warps + 1);
-    notes.begun.init(1);
+    notes.wanted.init(1);
     if (Config::is_paired) mailbox.init(1);
     device::fence_barrier_init();
   }

@@ -71,16 +71,22 @@ __device__ void load_b(unsigned char* to, device::acquired_map map, std::uint32_
   }
 }
 
+/// How many stages before the end of a tile the next one is asked for: what an answer takes, some microseconds.
+inline constexpr std::uint32_t ask_ahead = 8;
+
 /// The loads of one tile's operands, by one thread.
 template <class Config, common_operand Common>
 __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape, device::acquired_map a,
-                                 device::acquired_map b, ring_barriers<Config::stages>& barriers, unsigned char* ring,
+                                 device::acquired_map b, device::tile_barrier& wanted,
+                                 ring_barriers<Config::stages>& barriers, unsigned char* ring,
                                  ring_position<Config::stages>& at) {
   constexpr bool has_common_b = Common == common_operand::b;
   const b_columns columns{Config::share_n, shape.values};
   const std::uint32_t piece_columns = Config::tile_n / shape.b_pieces;
   const load_share share = share_of<has_common_b>(Config::tile_n);
+  const std::uint32_t asks_at = note.k_blocks > ask_ahead ? note.k_blocks - ask_ahead : 0;
   for (std::uint32_t block = 0; block < note.k_blocks; ++block, at.advance()) {
+    if (block == asks_at) wanted.arrive();
     const std::uint32_t k = block * Config::tile_k;
     unsigned char* const stage = ring + at.stage * Config::stage_bytes;
     device::tile_barrier& full = barriers.full[at.stage];

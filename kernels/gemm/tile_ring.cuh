@@ -48,7 +48,7 @@ struct ring_barriers {
 struct tile_notes {
   tile_note notes[noted_tiles];
   ring_barriers<noted_tiles> barriers;
-  device::tile_barrier begun;  ///< the loading warp has begun with a note
+  device::tile_barrier wanted;  ///< the loading warp soon needs the next note
 };
 
 /// Also for what the other block of a pair sends: a wait at the cluster's scope would only add that L1 is emptied,

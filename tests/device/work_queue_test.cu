@@ -32,18 +32,20 @@ __device__ void count(const queue_job& job, std::uint32_t item) {
   }
 }
 
+template <device::asks When>
 __global__ void thread_kernel(queue_job job) {
   const std::uint32_t worker = blockIdx.x * blockDim.x + threadIdx.x;
-  device::work_queue queue(job.counter, *job.items, worker, gridDim.x * blockDim.x);
+  device::work_queue queue(job.counter, *job.items, worker, gridDim.x * blockDim.x, When);
   for (std::uint32_t item = queue.take(); item != device::no_item; item = queue.take()) {
     count(job, item);
     work_on(item);
   }
 }
 
+template <device::asks When>
 __global__ void warp_kernel(queue_job job) {
   const std::uint32_t warps = blockDim.x / 32;
-  device::work_queue queue(job.counter, *job.items, blockIdx.x * warps + threadIdx.x / 32, gridDim.x * warps);
+  device::work_queue queue(job.counter, *job.items, blockIdx.x * warps + threadIdx.x / 32, gridDim.x * warps, When);
   for (std::uint32_t item = queue.take_warp(); item != device::no_item; item = queue.take_warp()) {
     if (item != __shfl_sync(~0u, item, 31)) atomicAdd(job.errors, 1u);
     if (threadIdx.x % 32 == 13) count(job, item);
@@ -52,12 +54,13 @@ __global__ void warp_kernel(queue_job job) {
 }
 
 /// Each warp of each block of a cluster takes every item of the cluster, at its own speed.
+template <device::asks When>
 __global__ void cluster_kernel(queue_job job) {
   __shared__ device::cluster_mailbox mailbox;
   const std::uint32_t warps = blockDim.x / 32;
   if (threadIdx.x == 0) mailbox.init(warps);
   device::sync_cluster();
-  device::cluster_queue queue(mailbox, job.counter, *job.items, threadIdx.x / 32);
+  device::cluster_queue queue(mailbox, job.counter, *job.items, threadIdx.x / 32, When);
   for (std::uint32_t item = queue.take_warp(); item != device::no_item; item = queue.take_warp()) {
     if (item != __shfl_sync(~0u, item, 31)) atomicAdd(job.errors, 1u);
     if (threadIdx.x % 32 == 5) count(job, item);
@@ -163,29 +166,41 @@ class work_queue : public gpu_test {
   std::optional<device_array<std::uint32_t>> errors_;
 };
 
+using device::asks;
+
 TEST_F(work_queue, threads_take_each_item_once) {
-  expect_all_taken(thread_kernel, {40, 1, 1}, 1);
-  expect_all_taken(thread_kernel, {13, 64, 1}, 1);
+  expect_all_taken(thread_kernel<asks::early>, {40, 1, 1}, 1);
+  expect_all_taken(thread_kernel<asks::early>, {13, 64, 1}, 1);
+  expect_all_taken(thread_kernel<asks::late>, {40, 1, 1}, 1);
+  expect_all_taken(thread_kernel<asks::late>, {13, 64, 1}, 1);
 }
 
 TEST_F(work_queue, warps_take_each_item_once) {
-  expect_all_taken(warp_kernel, {132, 32, 1}, 1);
-  expect_all_taken(warp_kernel, {17, 256, 1}, 1);
+  expect_all_taken(warp_kernel<asks::early>, {132, 32, 1}, 1);
+  expect_all_taken(warp_kernel<asks::early>, {17, 256, 1}, 1);
+  expect_all_taken(warp_kernel<asks::late>, {132, 32, 1}, 1);
+  expect_all_taken(warp_kernel<asks::late>, {17, 256, 1}, 1);
 }
 
 TEST_F(work_queue, every_block_of_a_cluster_gets_each_item_once) {
   for (const std::uint32_t cluster : {1u, 2u, 4u, 8u}) {
     for (const std::uint32_t warps : {1u, 3u, 8u}) {
-      expect_all_taken(cluster_kernel, {8 * cluster, 32 * warps, cluster}, cluster * warps);
+      expect_all_taken(cluster_kernel<asks::early>, {8 * cluster, 32 * warps, cluster}, cluster * warps);
+      expect_all_taken(cluster_kernel<asks::late>, {8 * cluster, 32 * warps, cluster}, cluster * warps);
       if (HasFatalFailure()) return;
     }
   }
 }
 
 TEST_F(work_queue, graphs_replay) {
-  expect_replays(thread_kernel, {40, 32, 1}, 1);
-  expect_replays(warp_kernel, {132, 64, 1}, 1);
-  for (const std::uint32_t cluster : {1u, 2u, 4u, 8u}) expect_replays(cluster_kernel, {64, 64, cluster}, cluster * 2);
+  expect_replays(thread_kernel<asks::early>, {40, 32, 1}, 1);
+  expect_replays(warp_kernel<asks::early>, {132, 64, 1}, 1);
+  expect_replays(thread_kernel<asks::late>, {40, 32, 1}, 1);
+  expect_replays(warp_kernel<asks::late>, {132, 64, 1}, 1);
+  for (const std::uint32_t cluster : {1u, 2u, 4u, 8u}) {
+    expect_replays(cluster_kernel<asks::early>, {64, 64, cluster}, cluster * 2);
+    expect_replays(cluster_kernel<asks::late>, {64, 64, cluster}, cluster * 2);
+  }
 }
 
 }  // namespace

@@ -39,22 +39,27 @@ class cluster_queue {
  public:
   /// After `sync_cluster`. `reader`: this warp's number among those that take, from 0. Item numbers as in
   /// `work_queue`, whose workers are the clusters of the grid (one-dimensional).
-  __device__ cluster_queue(cluster_mailbox& mailbox, queue_counter* counter, std::uint32_t items, std::uint32_t reader)
+  __device__ cluster_queue(cluster_mailbox& mailbox, queue_counter* counter, std::uint32_t items, std::uint32_t reader,
+                           asks when = asks::early)
       : mailbox_(mailbox),
-        queue_(counter, items, cuda::ptx::get_sreg_clusterid_x(), cuda::ptx::get_sreg_nclusterid_x()),
+        queue_(counter, items, cuda::ptx::get_sreg_clusterid_x(), cuda::ptx::get_sreg_nclusterid_x(), when),
         is_first_(reader == 0),
-        leads_(reader == 0 && block_of_cluster() == 0) {
-    if (leads_) send();
+        leads_(reader == 0 && block_of_cluster() == 0),
+        when_(when) {
+    if (leads_ && when_ == asks::early) send();
   }
 
-  /// The next item, the same in all blocks of the cluster, or `no_item`. While the leader works on one, the next one
-  /// lies in the mailboxes and the one after it is being fetched.
+  /// The next item, the same in all blocks of the cluster, or `no_item`. Early: while the leader works on one, the next
+  /// one lies in the mailboxes and the one after it is being fetched.
   __device__ std::uint32_t take_warp() {
     if (leads_) send();
     const std::uint32_t slot = reads_.stage();
     mailbox_.full[slot].wait_cluster(reads_.parity());
     const std::uint32_t item = mailbox_.item[slot];
-    if (item == no_item) return no_item;
+    if (item == no_item) {
+      if (leads_ && when_ == asks::late) send();
+      return no_item;
+    }
     __syncwarp();
     if (threadIdx.x % 32 == 0) hand_back(slot);
     reads_.advance();
@@ -95,6 +100,7 @@ class cluster_queue {
   work_queue queue_;
   bool is_first_;
   bool leads_;
+  asks when_;
   bool has_ended_{false};
   ring_position sends_{cluster_mailbox::slots};
   ring_position reads_{cluster_mailbox::slots};
