@@ -88,6 +88,25 @@ class timer {
     return time;
   }
 
+  /// One of `times` in a row, behind `skipped` that are not timed.
+  template <class Enqueue>
+  double stream_microseconds_behind(const Enqueue& enqueue, int skipped, int times) const {
+    for (int i = 0; i < skipped; ++i) enqueue(stream_);
+    return between_events([&] {
+             for (int i = 0; i < times; ++i) enqueue(stream_);
+           }) /
+           times;
+  }
+  /// The same of launches of a graph.
+  double graph_microseconds_behind(const captured_graph& graph, int skipped, int times) const {
+    cudaGraphExec_t executable = nullptr;
+    require(cudaGraphInstantiate(&executable, graph.get(), 0));
+    const double time = stream_microseconds_behind(
+        [&](cudaStream_t stream) { require(cudaGraphLaunch(executable, stream)); }, skipped, times);
+    require(cudaGraphExecDestroy(executable));
+    return time;
+  }
+
   template <class Enqueue>
   ways both(const Enqueue& enqueue) const {
     return {stream_microseconds(enqueue), graph_microseconds(enqueue)};

@@ -17,7 +17,7 @@ std::string plan_text(std::optional<std::uint32_t> plan) {
 void measure_plans(line& made, const subject& of, const timer& time, judge& judging) {
   for (std::uint32_t plan = 0; plan < gemm::plan_count(); ++plan) {
     if (!(judging.worst_error(of, time, plan) < 1)) continue;
-    const double microseconds = best_microseconds(time, [&](cudaStream_t stream) { of.enqueue(stream, plan); });
+    const double microseconds = sustained_microseconds(time, [&](cudaStream_t stream) { of.enqueue(stream, plan); });
     made.plans.push_back({gemm::plan_name(plan), microseconds});
   }
 }
@@ -26,8 +26,8 @@ void measure_plans(line& made, const subject& of, const timer& time, judge& judg
 void measure_peers(line& made, const subject& of, const timer& time) {
   if (!cublas_peer::exists() || of.type != gemm::operand_type::bf16) return;
   const cublas_peer peer(of.peer_products(), of.sums_rows);
-  made.loop = best_microseconds(time, [&](cudaStream_t stream) { peer.enqueue_loop(stream); });
-  made.grouped = best_microseconds(
+  made.loop = sustained_microseconds(time, [&](cudaStream_t stream) { peer.enqueue_loop(stream); });
+  made.grouped = sustained_microseconds(
       time, [&](cudaStream_t stream) { peer.enqueue_grouped(stream); }, false);
 }
 
@@ -64,8 +64,8 @@ line measured(const subject& of, const timer& time, judge& judging, how_thorough
   made.operations = of.operations;
   made.worst_error = judging.worst_error(of, time, {});
   if (made.worst_error < 1) {
-    made.chosen = best_microseconds(time, [&](cudaStream_t stream) { of.enqueue(stream, {}); });
-    if (of.enqueue_empty) made.set_up = best_microseconds(time, of.enqueue_empty);
+    made.chosen = sustained_microseconds(time, [&](cudaStream_t stream) { of.enqueue(stream, {}); });
+    if (of.enqueue_empty) made.set_up = sustained_microseconds(time, of.enqueue_empty);
   }
   if (plans == how_thorough::chosen_plan) return made;
   measure_plans(made, of, time, judging);
