@@ -95,6 +95,7 @@ __global__ void check_and_poison(replayed of) {
   }
 }
 
+/// Each replay multiplies new groups by each plan.
 TEST_F(GroupedRace, AHundredThousandReplaysWithNewGroups) {
   row_settings with;
   with.kind = input_kind::integers;
@@ -115,16 +116,18 @@ TEST_F(GroupedRace, AHundredThousandReplaysWithNewGroups) {
   cudaGraphExec_t executable{};
   TMAP_ASSERT_CUDA(cudaStreamCreate(&stream));
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  draw_ends<<<1, 1, 0, stream>>>(replay.data(), ends, rows);
-  TMAP_ASSERT_OK(device.enqueue(stream));
-  check_and_poison<<<rows, 128, 0, stream>>>({problem, found.data()});
+  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+    draw_ends<<<1, 1, 0, stream>>>(replay.data(), ends, rows);
+    TMAP_ASSERT_OK(device.enqueue(stream, plan));
+    check_and_poison<<<rows, 128, 0, stream>>>({problem, found.data()});
+  }
   TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
   TMAP_ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
   const std::uint64_t replays = scaled(100000);
   for (std::uint64_t i = 0; i < replays; ++i) TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream));
   TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
   EXPECT_EQ(found.download()[0], 0);
-  EXPECT_EQ(replay.download()[0], replays);
+  EXPECT_EQ(replay.download()[0], replays * plan_count());
   EXPECT_EQ(device.output().bytes(), made.c().bytes()) << "a byte that belongs to no element was written";
   TMAP_ASSERT_CUDA(cudaGraphExecDestroy(executable));
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
