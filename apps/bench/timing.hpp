@@ -82,10 +82,14 @@ class timer {
     cudaGraphExec_t executable = nullptr;
     require(cudaGraphInstantiate(&executable, graph.get(), 0));
     require(cudaGraphUpload(executable, stream_));
-    const double time = median_of(
-        repeats, [&] { return between_events([&] { require(cudaGraphLaunch(executable, stream_)); }) / chain; });
+    const double time = median_of(repeats, [&] { return launch_microseconds(executable) / chain; });
     require(cudaGraphExecDestroy(executable));
     return time;
+  }
+
+  /// One launch of a graph, by events around it.
+  double launch_microseconds(cudaGraphExec_t graph) const {
+    return between_events([&] { require(cudaGraphLaunch(graph, stream_)); });
   }
 
   template <class Enqueue>
