@@ -2,8 +2,14 @@
 #include "kernels/gemm/set_up_block.cuh"
 #include "kernels/launch_behind.hpp"
 
+#include <algorithm>
+#include <cstdint>
+
 namespace tmap::kernels {
 namespace {
+
+// Those that come first hold back as many blocks of the products.
+constexpr std::uint32_t most_set_up_blocks = 16;
 
 __device__ device::guard_page set_up_page;
 
@@ -13,13 +19,14 @@ __global__ void __launch_bounds__(set_up_threads)
   // The products may start, and wait for this kernel's end before they read what it wrote.
   cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
-  set_up_groups(request, maps, shared, set_up_page);
+  set_up_groups(request, maps, shared, set_up_page, {blockIdx.x, gridDim.x});
 }
 
 }  // namespace
 
 cudaError_t launch_set_up(const set_up_request& request, const gemm_maps& maps, cudaStream_t stream) {
-  return launch_behind(set_up_kernel, {1, set_up_threads}, stream, request, maps);
+  const std::uint32_t parts = set_up_rounds(request.groups) * set_up_operands(request.kind);
+  return launch_behind(set_up_kernel, {std::min(parts, most_set_up_blocks), set_up_threads}, stream, request, maps);
 }
 
 }  // namespace tmap::kernels

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Set-up by one block that reads the groups' sizes, 256 at a time: judged, their tiles added up, their maps encoded.
-// The kernel of its own calls it, and so can one that has made the sizes.
+// Set-up by blocks that read the groups' sizes, 256 at a time: judged, their tiles added up, their maps encoded. The
+// kernel of its own calls it, and so can one that has made the sizes.
 
+#include <tmap/config.hpp>
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/map_guard.cuh>
 #include <tmap/device/work_queue.cuh>
@@ -23,6 +24,21 @@ struct set_up_shared {
   std::int64_t warp_totals[set_up_warps];
   batch_header header;
 };
+
+/// One of the blocks among which set-up is shared, by parts: an operand's maps of a round of `set_up_threads` groups.
+struct set_up_share {
+  std::uint32_t block{0};
+  std::uint32_t blocks{1};
+  __device__ bool has(std::uint32_t part) const { return part % blocks == block; }
+};
+
+/// Operands of which each group has a map.
+TMAP_HOST_DEVICE constexpr std::uint32_t set_up_operands(set_up_request::form kind) {
+  return kind == set_up_request::form::rows ? 2 : 3;
+}
+TMAP_HOST_DEVICE constexpr std::uint32_t set_up_rounds(std::uint32_t groups) {
+  return (groups + set_up_threads - 1) / set_up_threads;
+}
 
 namespace detail {
 
@@ -218,9 +234,10 @@ __device__ inline std::uint32_t result_columns(const set_up_request& request, co
 
 __device__ inline std::int64_t tiles_of(const set_up_request& request, const judged_group& judged) {
   if (!judged.has_work) return 0;
-  const std::uint64_t rows = (std::uint64_t{judged.group.m} + request.tile.m - 1) / request.tile.m;
+  // Extents are at most 2^31.
+  const std::uint64_t rows = (judged.group.m + request.tile.m - 1) / request.tile.m;
   const std::uint64_t columns =
-      (std::uint64_t{result_columns(request, judged.group)} + request.tile.result_n - 1) / request.tile.result_n;
+      (result_columns(request, judged.group) + request.tile.result_n - 1) / request.tile.result_n;
   return static_cast<std::int64_t>(request.tile.are_paired ? count_pairs(rows, columns) : rows * columns);
 }
 
@@ -234,31 +251,37 @@ __device__ inline map_patch patch_of(std::uint64_t address, std::uint64_t column
   return patch;
 }
 
-/// The maps of a warp's groups, the first of which is `first`; of groups without work, or of operands with nothing to
-/// sum over, the safe empty map.
+enum operand : std::uint32_t { c, a, b };
+
+/// Of a group without work, or of an operand with nothing to sum over, it makes the safe empty map.
+__device__ inline map_patch patch_of(const set_up_request& request, const gemm_group& group, std::uint32_t of) {
+  if (of == c) return patch_of(group.c, result_columns(request, group), group.m, group.c_pitch);
+  if (of == a) {
+    return request.kind == form::weights ? patch_of(group.a, group.m, group.k, group.a_pitch)
+                                         : patch_of(group.a, group.k, group.m, group.a_pitch);
+  }
+  const bool is_along = request.kind == form::pointers && request.pointers.layout == gemm::b_layout::n_by_k;
+  return is_along ? patch_of(group.b, group.k, group.n, group.b_pitch)
+                  : patch_of(group.b, group.n, group.k, group.b_pitch);
+}
+
+/// Stores those maps of a warp's groups, of which `first` is the first, that are this block's part. Rolled: code that
+/// runs once is paid for by its length.
 __device__ inline void encode_maps(const set_up_request& request, const gemm_maps& maps, const judged_group& judged,
-                                   std::uint32_t first, device::warp_stage& stage, const device::guard_page& page) {
+                                   std::uint32_t first, device::warp_stage& stage, const device::guard_page& page,
+                                   set_up_share mine) {
   const std::uint32_t left = request.groups - first;
   const std::uint32_t count = left < device::warp_lanes ? left : device::warp_lanes;
   const device::map_guard guard{&page};
-  const gemm_group& group = judged.group;
-  const auto c = [&](std::uint64_t) {
-    return patch_of(group.c, result_columns(request, group), group.m, group.c_pitch);
-  };
-  device::encode_warp(maps.c, c, request.scratch.c, first, count, stage, guard, map_shape{});
-  const bool a_is_across = request.kind == form::weights;
-  const auto a = [&](std::uint64_t) {
-    return a_is_across ? patch_of(group.a, group.m, group.k, group.a_pitch)
-                       : patch_of(group.a, group.k, group.m, group.a_pitch);
-  };
-  device::encode_warp(maps.a, a, request.scratch.a, first, count, stage, guard, map_shape{});
-  if (request.kind == form::rows) return;
-  const bool b_is_along = request.kind == form::pointers && request.pointers.layout == gemm::b_layout::n_by_k;
-  const auto b = [&](std::uint64_t) {
-    return b_is_along ? patch_of(group.b, group.k, group.n, group.b_pitch)
-                      : patch_of(group.b, group.n, group.k, group.b_pitch);
-  };
-  device::encode_warp(maps.b, b, request.scratch.b, first, count, stage, guard, map_shape{});
+  const std::uint32_t operands = set_up_operands(request.kind);
+  TMAP_KEEP_ROLLED
+  for (std::uint32_t of = c; of < operands; ++of) {
+    if (!mine.has(first / set_up_threads * operands + of)) continue;
+    tensor_map* const slots = of == c ? request.scratch.c : of == a ? request.scratch.a : request.scratch.b;
+    device::warp_encoder encoder(of == c ? maps.c : of == a ? maps.a : maps.b, stage, map_shape{});
+    encoder.compose([&](std::uint64_t) { return patch_of(request, judged.group, of); }, first, count, guard);
+    encoder.store(slots + first, count);
+  }
 }
 
 __device__ inline void report(const set_up_request& request, std::uint32_t g, std::uint32_t bits,
@@ -275,13 +298,16 @@ __device__ inline void report(const set_up_request& request, std::uint32_t g, st
 
 }  // namespace detail
 
-/// By all threads of a block of `set_up_threads`; again only behind a barrier of the block. Products must not run
-/// meanwhile. `page` is of the kernel's module, and what the safe empty maps point to.
+/// By all threads of a block of `set_up_threads`; again only behind a barrier of the block. Every block judges all
+/// groups and adds up all tiles; it writes its parts, with a round's first operand its records, and the first block
+/// what belongs to the call. Products must not run meanwhile. `page` is of the kernel's module, and what the safe empty
+/// maps point to.
 __device__ inline void set_up_groups(const set_up_request& request, const gemm_maps& maps, set_up_shared& shared,
-                                     const device::guard_page& page) {
+                                     const device::guard_page& page, set_up_share mine = {}) {
+  const bool is_first = mine.block == 0;
   if (threadIdx.x == 0) {
     shared.header = batch_header{};
-    request.scratch.taken->taken = 0;
+    if (is_first) request.scratch.taken->taken = 0;
   }
   __syncthreads();
   detail::carried sums;
@@ -290,19 +316,20 @@ __device__ inline void set_up_groups(const set_up_request& request, const gemm_m
     const detail::judged_group judged = detail::judge_group(request, g, sums, shared);
     const std::int64_t tiles = detail::tiles_of(request, judged);
     const std::int64_t before = detail::scan_before(tiles, sums.tiles, shared.warp_totals, detail::add{});
-    if (g < request.groups) {
+    if (is_first && g < request.groups) detail::report(request, g, judged.bits, shared.header);
+    if (mine.has(first / set_up_threads * set_up_operands(request.kind)) && g < request.groups) {
       request.scratch.groups[g] = judged.group;
       request.scratch.tile_ends[g] = static_cast<std::uint64_t>(before + tiles);
-      detail::report(request, g, judged.bits, shared.header);
     }
     const std::uint32_t warp = threadIdx.x / device::warp_lanes;
     const std::uint32_t warp_first = first + warp * device::warp_lanes;
     if (warp_first < request.groups) {
-      detail::encode_maps(request, maps, judged, warp_first, shared.stages[warp], page);
+      detail::encode_maps(request, maps, judged, warp_first, shared.stages[warp], page, mine);
     }
   }
+  device::warp_encoder<detail::map_shape>::release();
   __syncthreads();
-  if (threadIdx.x == 0 && request.header != nullptr) *request.header = shared.header;
+  if (threadIdx.x == 0 && is_first && request.header != nullptr) *request.header = shared.header;
 }
 
 }  // namespace tmap::kernels
