@@ -210,12 +210,11 @@ int run(const settings& with) {
 int main(int count, char** arguments) {
   settings with;
   CLI::App app{"Grouped matrix products beside cuBLAS"};
-  app.add_option("--json", with.json, "Write every figure to this file");
+  CLI::Option* const json = app.add_option("--json", with.json, "Write every figure to this file");
   app.add_option("--seconds", with.seconds, "Give up after this long");
   app.add_flag("--no-curves", with.no_curves, "The table only");
   app.add_flag("--no-plans", with.no_plans, "Only the plans that the library chooses, and no peers");
-  app.add_flag("--routing", with.routing,
-               "Instead: maps made before each product, or by the kernel that makes the sizes");
+  app.add_flag("--routing", with.routing, "Instead: where the maps of products are best made")->excludes(json);
   app.add_flag("--shapes", with.shapes, "Write all sizes as JSON, for other programs, and measure nothing");
   CLI11_PARSE(app, count, arguments);
   return run(with);

@@ -8,7 +8,7 @@
 namespace tmap::kernels {
 namespace {
 
-// Those that come first hold back as many blocks of the products.
+// Each keeps a block of the products from its multiprocessor until it ends.
 constexpr std::uint32_t most_set_up_blocks = 16;
 
 __device__ device::guard_page set_up_page;
