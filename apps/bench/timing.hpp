@@ -87,14 +87,14 @@ class timer {
     return time;
   }
 
-  /// One launch of a graph, by events around it.
-  double launch_microseconds(cudaGraphExec_t graph) const {
-    return between_events([&] { require(cudaGraphLaunch(graph, stream_)); });
-  }
-
   template <class Enqueue>
   ways both(const Enqueue& enqueue) const {
     return {stream_microseconds(enqueue), graph_microseconds(enqueue)};
+  }
+
+  /// One launch of a graph, by events around it.
+  double launch_microseconds(cudaGraphExec_t graph) const {
+    return between_events([&] { require(cudaGraphLaunch(graph, stream_)); });
   }
 
   /// The call alone, by the host's clock: it only enqueues.
