@@ -4,7 +4,7 @@
 // The way from lib/gemm to the kernels of kernels/gemm: plain functions that enqueue work and return what the CUDA
 // runtime said. Arguments have been checked by the caller; there is at least one group, and of a `row_problem` a row.
 //
-// A product is two launches: a set-up kernel of one block judges the groups, adds up their tiles and encodes their
+// A product is two launches: a set-up kernel of few blocks judges the groups, adds up their tiles and encodes their
 // maps; a persistent kernel, which starts while the first still runs, works the tiles off. In between nothing returns
 // to the host.
 

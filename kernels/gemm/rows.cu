@@ -13,23 +13,33 @@ cudaError_t launch_layout(const gemm::row_problem& problem, const product_argume
                                                   : launch_product<Type, false, true, false>(arguments, call);
 }
 
+bool has_gates(const gemm::row_problem& problem) {
+  return problem.with.kind == gemm::epilogue_kind::swiglu;
+}
+
 }  // namespace
 
-cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call) {
-  const bool has_gates = problem.with.kind == gemm::epilogue_kind::swiglu;
+set_up_request set_up_of(const gemm::row_problem& problem, const gemm_call& call) {
   set_up_request request = set_up_of(call, problem.groups, set_up_request::form::rows);
   request.rows = problem;
-  if (has_gates) request.tile.result_n /= 2;
-  const cudaError_t code = launch_set_up(request, call.maps, call.stream);
-  if (code != cudaSuccess) return code;
+  if (has_gates(problem)) request.tile.result_n /= 2;
+  return request;
+}
+
+cudaError_t launch_products(const gemm::row_problem& problem, const gemm_call& call) {
   product_arguments arguments = arguments_of(call, problem.groups, problem.layout == gemm::b_layout::n_by_k ? 1 : 0);
   arguments.shape.with = problem.with;
-  arguments.shape.values = has_gates ? static_cast<std::uint32_t>(problem.n / 2) : 0;
+  arguments.shape.values = has_gates(problem) ? static_cast<std::uint32_t>(problem.n / 2) : 0;
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_layout<gemm::operand_type::bf16>(problem, arguments, call);
     case gemm::operand_type::f16: return launch_layout<gemm::operand_type::f16>(problem, arguments, call);
     default: return launch_product<gemm::operand_type::f8_e4m3, false, false, false>(arguments, call);
   }
+}
+
+cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call) {
+  const cudaError_t code = launch_set_up(set_up_of(problem, call), call.maps, call.stream);
+  return code == cudaSuccess ? launch_products(problem, call) : code;
 }
 
 }  // namespace tmap::kernels

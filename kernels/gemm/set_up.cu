@@ -1,306 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// One block that reads the groups' sizes, 256 at a time: judged, their tiles added up, their maps encoded.
-#include "kernels/gemm/set_up.cuh"
+#include "kernels/gemm/set_up_block.cuh"
 #include "kernels/launch_behind.hpp"
 
-#include <tmap/device/encode_warp.cuh>
-#include <tmap/device/map_guard.cuh>
-#include <tmap/device/work_queue.cuh>
-
+#include <algorithm>
 #include <cstdint>
-
-#include "kernels/gemm/tile_math.hpp"
 
 namespace tmap::kernels {
 namespace {
 
-constexpr std::uint32_t set_up_threads = 256;
-constexpr std::uint32_t set_up_warps = set_up_threads / device::warp_lanes;
-constexpr std::uint64_t unit = 16;
-constexpr std::uint64_t least_pitch_too_large = std::uint64_t{1} << 40;
-using form = set_up_request::form;
-using map_shape = device::fixed_shape<2, patch_extents(2)>;
+// Each keeps a block of the products from its multiprocessor until it ends.
+constexpr std::uint32_t most_set_up_blocks = 16;
 
 __device__ device::guard_page set_up_page;
-
-struct set_up_shared {
-  device::warp_stage stages[set_up_warps];
-  std::int64_t warp_totals[set_up_warps];
-  batch_header header;
-};
-
-struct add {
-  __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  }
-};
-struct larger {
-  __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a < b ? b : a; }
-};
-
-/// What threads before this one have, with `carry` before all of them, which becomes what there is after all of them.
-template <class Operation>
-__device__ std::int64_t scan_before(std::int64_t value, std::int64_t& carry, std::int64_t* warp_totals,
-                                    const Operation& join) {
-  const std::uint32_t lane = threadIdx.x % device::warp_lanes;
-  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
-  std::int64_t up_to = value;
-  for (std::uint32_t step = 1; step < device::warp_lanes; step *= 2) {
-    const std::int64_t other = __shfl_up_sync(~0u, up_to, step);
-    if (lane >= step) up_to = join(other, up_to);
-  }
-  if (lane == device::warp_lanes - 1) warp_totals[warp] = up_to;
-  const std::int64_t left = __shfl_up_sync(~0u, up_to, 1);
-  __syncthreads();
-  std::int64_t before = carry;
-  for (std::uint32_t i = 0; i < set_up_warps; ++i) {
-    if (i < warp) before = join(before, warp_totals[i]);
-    carry = join(carry, warp_totals[i]);
-  }
-  __syncthreads();
-  return lane == 0 ? before : join(before, left);
-}
-
-__device__ std::int64_t read_offset(const gemm::group_offsets& offsets, std::uint64_t i) {
-  return offsets.bytes == 4 ? static_cast<const std::int32_t*>(offsets.values)[i]
-                            : static_cast<const std::int64_t*>(offsets.values)[i];
-}
-
-struct row_range {
-  std::int64_t begin;
-  std::int64_t end;
-};
-
-struct judged_group {
-  gemm_group group;
-  std::uint32_t bits;
-  bool has_work;  ///< something is written to C
-};
-
-/// Sums that all threads carry from one round to the next.
-struct carried {
-  std::int64_t rows{};
-  std::int64_t latest{};
-  std::int64_t tiles{};
-};
-
-/// Where group g's rows are; all threads, those without a group too.
-__device__ row_range read_rows(const gemm::group_offsets& offsets, std::uint32_t g, bool has_group, carried& sums,
-                               set_up_shared& shared) {
-  switch (offsets.format) {
-    case offset_format::prefix:
-      return has_group ? row_range{read_offset(offsets, g), read_offset(offsets, g + 1)} : row_range{};
-    case offset_format::ends:
-      return has_group ? row_range{g == 0 ? 0 : read_offset(offsets, g - 1), read_offset(offsets, g)} : row_range{};
-    default: break;
-  }
-  const std::int64_t size = has_group ? read_offset(offsets, g) : 0;
-  const std::int64_t begin = scan_before(size, sums.rows, shared.warp_totals, add{});
-  return {begin, add{}(begin, size)};
-}
-
-__device__ std::uint32_t judge_rows(const row_range& range, std::int64_t latest, std::uint64_t rows) {
-  if (range.begin == range.end) return gemm::group_status::empty_bit;
-  const bool is_good =
-      range.begin >= latest && range.begin <= range.end && range.end <= static_cast<std::int64_t>(rows);
-  return is_good ? 0 : static_cast<std::uint32_t>(gemm::fault::rows);
-}
-
-__device__ judged_group row_group(const gemm::row_problem& problem, const row_range& range, std::uint32_t bits) {
-  judged_group judged{};
-  judged.bits = bits;
-  judged.has_work = bits == 0;
-  if (!judged.has_work) return judged;
-  const auto begin = static_cast<std::uint64_t>(range.begin);
-  gemm_group& group = judged.group;
-  group.first_row = begin;
-  group.a = problem.a.address + begin * problem.a.pitch_bytes;
-  group.c = problem.c.address + begin * problem.c.pitch_bytes;
-  group.a_pitch = problem.a.pitch_bytes;
-  group.c_pitch = problem.c.pitch_bytes;
-  group.m = static_cast<std::uint32_t>(range.end - range.begin);
-  group.n = static_cast<std::uint32_t>(problem.n);
-  group.k = static_cast<std::uint32_t>(problem.k);
-  return judged;
-}
-
-__device__ judged_group weight_group(const gemm::weight_problem& problem, const row_range& range, std::uint32_t bits,
-                                     std::uint32_t g) {
-  judged_group judged{};
-  judged.bits = bits;
-  judged.has_work = bits == 0 || bits == gemm::group_status::empty_bit;
-  if (!judged.has_work) return judged;
-  const std::uint64_t begin = bits == 0 ? static_cast<std::uint64_t>(range.begin) : 0;
-  gemm_group& group = judged.group;
-  group.a = problem.a.address + begin * problem.a.pitch_bytes;
-  group.b = problem.b.address + begin * problem.b.pitch_bytes;
-  group.c = problem.c.address + g * problem.c_group_pitch_bytes;
-  group.a_pitch = problem.a.pitch_bytes;
-  group.b_pitch = problem.b.pitch_bytes;
-  group.c_pitch = problem.c.pitch_bytes;
-  group.m = static_cast<std::uint32_t>(problem.m);
-  group.n = static_cast<std::uint32_t>(problem.n);
-  group.k = static_cast<std::uint32_t>(range.end - range.begin);
-  return judged;
-}
-
-__device__ bool is_extent(std::int64_t value) {
-  return value >= 0 && static_cast<std::uint64_t>(value) <= gemm::max_extent;
-}
-
-__device__ std::uint32_t judge_matrix(std::uint64_t address, std::int64_t pitch, std::int64_t columns,
-                                      std::uint32_t element_bytes) {
-  std::uint32_t bits = 0;
-  if (address == 0 || address % unit != 0) bits |= static_cast<std::uint32_t>(gemm::fault::address);
-  const auto bytes = static_cast<std::uint64_t>(pitch);
-  const bool is_pitch = bytes % unit == 0 && bytes < least_pitch_too_large &&
-                        bytes >= static_cast<std::uint64_t>(columns) * element_bytes;
-  return is_pitch ? bits : bits | static_cast<std::uint32_t>(gemm::fault::pitch);
-}
-
-__device__ judged_group pointer_group(const gemm::pointer_problem& problem, std::uint32_t g) {
-  const std::uint32_t bytes = gemm::operand_bytes(problem.type);
-  const std::int64_t m = problem.m[g];
-  const std::int64_t n = problem.n[g];
-  const std::int64_t k = problem.k[g];
-  judged_group judged{};
-  if (!is_extent(m)) judged.bits |= static_cast<std::uint32_t>(gemm::fault::rows);
-  for (const std::int64_t columns : {n, k}) {
-    const bool is_good = is_extent(columns) && static_cast<std::uint64_t>(columns) * bytes % unit == 0;
-    if (!is_good) judged.bits |= static_cast<std::uint32_t>(gemm::fault::extent);
-  }
-  const bool is_empty = judged.bits == 0 && (m == 0 || n == 0 || k == 0);
-  const std::int64_t b_columns = problem.layout == gemm::b_layout::n_by_k ? k : n;
-  const std::uint32_t c_bits = judge_matrix(problem.c[g], problem.c_pitch_bytes[g], judged.bits == 0 ? n : 0, bytes);
-  if (is_empty) {
-    judged.bits = gemm::group_status::empty_bit;
-    judged.has_work = m != 0 && n != 0 && c_bits == 0;
-  } else {
-    const bool has_extents = judged.bits == 0;
-    judged.bits |= c_bits | judge_matrix(problem.a[g], problem.a_pitch_bytes[g], has_extents ? k : 0, bytes) |
-                   judge_matrix(problem.b[g], problem.b_pitch_bytes[g], has_extents ? b_columns : 0, bytes);
-    judged.has_work = judged.bits == 0;
-  }
-  if (!judged.has_work) return judged;
-  judged.group = {0,
-                  problem.a[g],
-                  problem.b[g],
-                  problem.c[g],
-                  static_cast<std::uint64_t>(problem.a_pitch_bytes[g]),
-                  static_cast<std::uint64_t>(problem.b_pitch_bytes[g]),
-                  static_cast<std::uint64_t>(problem.c_pitch_bytes[g]),
-                  static_cast<std::uint32_t>(m),
-                  static_cast<std::uint32_t>(n),
-                  static_cast<std::uint32_t>(k),
-                  0};
-  return judged;
-}
-
-__device__ judged_group judge_group(const set_up_request& request, std::uint32_t g, carried& sums,
-                                    set_up_shared& shared) {
-  const bool has_group = g < request.groups;
-  if (request.kind == form::pointers) return has_group ? pointer_group(request.pointers, g) : judged_group{};
-  const bool is_rows = request.kind == form::rows;
-  const gemm::group_offsets& offsets = is_rows ? request.rows.offsets : request.weights.offsets;
-  const row_range range = read_rows(offsets, g, has_group, sums, shared);
-  const std::int64_t latest = scan_before(has_group ? range.end : 0, sums.latest, shared.warp_totals, larger{});
-  if (!has_group) return {};
-  const std::uint32_t bits = judge_rows(range, latest, is_rows ? request.rows.rows : request.weights.rows);
-  return is_rows ? row_group(request.rows, range, bits) : weight_group(request.weights, range, bits, g);
-}
-
-__device__ std::uint32_t result_columns(const set_up_request& request, const gemm_group& group) {
-  const bool has_gates = request.kind == form::rows && request.rows.with.kind == gemm::epilogue_kind::swiglu;
-  return has_gates ? group.n / 2 : group.n;
-}
-
-__device__ std::int64_t tiles_of(const set_up_request& request, const judged_group& judged) {
-  if (!judged.has_work) return 0;
-  const std::uint64_t rows = (std::uint64_t{judged.group.m} + request.tile.m - 1) / request.tile.m;
-  const std::uint64_t columns =
-      (std::uint64_t{result_columns(request, judged.group)} + request.tile.result_n - 1) / request.tile.result_n;
-  return static_cast<std::int64_t>(request.tile.are_paired ? count_pairs(rows, columns) : rows * columns);
-}
-
-__device__ map_patch patch_of(std::uint64_t address, std::uint64_t columns, std::uint64_t rows, std::uint64_t pitch) {
-  map_patch patch{};
-  patch.global_address = address;
-  patch.global_dim[0] = columns;
-  patch.global_dim[1] = rows;
-  patch.global_stride_bytes[0] = pitch;
-  return patch;
-}
-
-/// The maps of a warp's groups, the first of which is `first`; of groups without work, or of operands with nothing to
-/// sum over, the safe empty map.
-__device__ void encode_maps(const set_up_request& request, const gemm_maps& maps, const judged_group& judged,
-                            std::uint32_t first, device::warp_stage& stage) {
-  const std::uint32_t left = request.groups - first;
-  const std::uint32_t count = left < device::warp_lanes ? left : device::warp_lanes;
-  const device::map_guard guard{&set_up_page};
-  const gemm_group& group = judged.group;
-  const auto c = [&](std::uint64_t) {
-    return patch_of(group.c, result_columns(request, group), group.m, group.c_pitch);
-  };
-  device::encode_warp(maps.c, c, request.scratch.c, first, count, stage, guard, map_shape{});
-  const bool a_is_across = request.kind == form::weights;
-  const auto a = [&](std::uint64_t) {
-    return a_is_across ? patch_of(group.a, group.m, group.k, group.a_pitch)
-                       : patch_of(group.a, group.k, group.m, group.a_pitch);
-  };
-  device::encode_warp(maps.a, a, request.scratch.a, first, count, stage, guard, map_shape{});
-  if (request.kind == form::rows) return;
-  const bool b_is_along = request.kind == form::pointers && request.pointers.layout == gemm::b_layout::n_by_k;
-  const auto b = [&](std::uint64_t) {
-    return b_is_along ? patch_of(group.b, group.k, group.n, group.b_pitch)
-                      : patch_of(group.b, group.n, group.k, group.b_pitch);
-  };
-  device::encode_warp(maps.b, b, request.scratch.b, first, count, stage, guard, map_shape{});
-}
-
-__device__ void report(const set_up_request& request, std::uint32_t g, std::uint32_t bits, batch_header& header) {
-  if (request.statuses != nullptr) request.statuses[g] = {bits};
-  if (bits == 0) return;
-  if (bits == gemm::group_status::empty_bit) {
-    atomicAdd(&header.empty_count, 1u);
-    return;
-  }
-  atomicAdd(&header.bad_count, 1u);
-  atomicMin(&header.first_bad, g);
-}
 
 __global__ void __launch_bounds__(set_up_threads)
     set_up_kernel(const __grid_constant__ set_up_request request, const __grid_constant__ gemm_maps maps) {
   __shared__ set_up_shared shared;
   // The products may start, and wait for this kernel's end before they read what it wrote.
   cudaTriggerProgrammaticLaunchCompletion();
-  if (threadIdx.x == 0) shared.header = batch_header{};
   cudaGridDependencySynchronize();
-  if (threadIdx.x == 0) request.scratch.taken->taken = 0;
-  __syncthreads();
-  carried sums;
-  for (std::uint32_t first = 0; first < request.groups; first += set_up_threads) {
-    const std::uint32_t g = first + threadIdx.x;
-    const judged_group judged = judge_group(request, g, sums, shared);
-    const std::int64_t tiles = tiles_of(request, judged);
-    const std::int64_t before = scan_before(tiles, sums.tiles, shared.warp_totals, add{});
-    if (g < request.groups) {
-      request.scratch.groups[g] = judged.group;
-      request.scratch.tile_ends[g] = static_cast<std::uint64_t>(before + tiles);
-      report(request, g, judged.bits, shared.header);
-    }
-    const std::uint32_t warp = threadIdx.x / device::warp_lanes;
-    const std::uint32_t warp_first = first + warp * device::warp_lanes;
-    if (warp_first < request.groups) encode_maps(request, maps, judged, warp_first, shared.stages[warp]);
-  }
-  __syncthreads();
-  if (threadIdx.x == 0 && request.header != nullptr) *request.header = shared.header;
+  set_up_groups(request, maps, shared, set_up_page, {blockIdx.x, gridDim.x});
 }
 
 }  // namespace
 
 cudaError_t launch_set_up(const set_up_request& request, const gemm_maps& maps, cudaStream_t stream) {
-  return launch_behind(set_up_kernel, {1, set_up_threads}, stream, request, maps);
+  const std::uint32_t parts = set_up_rounds(request.groups) * set_up_operands(request.kind);
+  return launch_behind(set_up_kernel, {std::min(parts, most_set_up_blocks), set_up_threads}, stream, request, maps);
 }
 
 }  // namespace tmap::kernels

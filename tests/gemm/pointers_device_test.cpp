@@ -98,6 +98,22 @@ TEST_F(PointerFaults, EachIsNamedAndTouchesNothing) {
   device.expect(want);
 }
 
+// Set-up goes round by round, and its blocks take parts of them.
+TEST_F(PointerFaults, FarBehindTheFirst) {
+  pointer_settings with = settings();
+  with.sizes.clear();
+  for (std::int64_t g = 0; g < 600; ++g) with.sizes.push_back({1 + g % 9, 8 + g % 3 * 8, 8 + g % 4 * 8});
+  pointers_on_device device(with);
+  std::vector<group_status> want(600);
+  device.columns().m[300] = -1;
+  want[300] = bad(fault::rows);
+  device.columns().b[599] = 0;
+  want[599] = bad(fault::address);
+  device.upload();
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(want);
+}
+
 TEST_F(PointerFaults, RandomNumbersHurtNobody) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 50; ++round) {

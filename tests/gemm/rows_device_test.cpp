@@ -190,6 +190,36 @@ TEST_F(GroupedRows, AThousandGroups) {
   run_every_plan(with);
 }
 
+// Set-up goes round by round, and its blocks take several parts each.
+TEST_F(GroupedRows, ThousandsOfSmallGroups) {
+  for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
+    std::mt19937_64 random(8);
+    row_settings with;
+    with.kind = input_kind::integers;
+    with.format = format;
+    with.n = 64;
+    with.k = 32;
+    for (int g = 0; g < 5000; ++g) with.sizes.push_back(static_cast<std::int64_t>(random() % 3));
+    run(with);
+  }
+}
+
+TEST_F(GroupedRows, BadGroupsFarBehindTheFirst) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.n = 64;
+  with.k = 32;
+  with.sizes.assign(1000, 3);
+  row_case made(with);
+  std::vector<std::int64_t> ends = made.offsets();
+  ends[300] = ends[299] - 1;
+  ends[700] = std::int64_t{1} << 30;
+  made.set_offsets(ends);
+  const rows_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, "ends 300 and 700 are wrong");
+}
+
 TEST_F(GroupedRows, ALongK) {
   row_settings with;
   with.sizes = {130, 5};

@@ -86,6 +86,16 @@ TEST_P(GroupedWeights, EmptyGroupsAreZero) {
   }
 }
 
+// Set-up goes round by round, and its blocks take parts of them.
+TEST_P(GroupedWeights, ManySmallGroups) {
+  weight_settings with = settings();
+  with.sizes.clear();
+  for (std::int64_t g = 0; g < 600; ++g) with.sizes.push_back(g % 7);
+  with.m = 64;
+  with.n = 72;
+  run(with);
+}
+
 TEST_P(GroupedWeights, HostileOffsetsTouchNothing) {
   weight_settings with = settings();
   with.sizes = {40, 40, 40, 40};
