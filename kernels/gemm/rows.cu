@@ -13,6 +13,12 @@ cudaError_t launch_layout(const gemm::row_problem& problem, const product_argume
                                                   : launch_product<Type, false, true, false>(arguments, call);
 }
 
+cudaError_t launch_f8(const gemm::row_problem& problem, const product_arguments& arguments, const gemm_call& call) {
+  constexpr auto f8 = gemm::operand_type::f8_e4m3;
+  return problem.fast_accumulation ? launch_product<f8, false, false, false>(arguments, call)
+                                   : launch_product<f8, false, false, false, true>(arguments, call);
+}
+
 }  // namespace
 
 cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call) {
@@ -28,7 +34,7 @@ cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call)
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_layout<gemm::operand_type::bf16>(problem, arguments, call);
     case gemm::operand_type::f16: return launch_layout<gemm::operand_type::f16>(problem, arguments, call);
-    default: return launch_product<gemm::operand_type::f8_e4m3, false, false, false>(arguments, call);
+    default: return launch_f8(problem, arguments, call);
   }
 }
 
