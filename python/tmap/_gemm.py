@@ -162,7 +162,7 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
         raise ValueError("n, k and m are not 0")
     _set_epilogue(site, problem, epilogue, bias, row_scales, column_scales)
     if fast_accumulation:
-        _set_fast_accumulation(problem)
+        set_fast_accumulation(problem)
     options = c.GemmOptions(plan=0 if plan is None else plan + 1,
                             statuses=site.optional(statuses, "statuses", ("u32", "i32"), groups, write=True),
                             header=site.optional(header, "header", ("u32", "i32"), 4, write=True))
@@ -190,7 +190,8 @@ def _set_output(site, ready, problem, out, dtype, epilogue):
     return view
 
 
-def _set_fast_accumulation(problem):
+def set_fast_accumulation(problem) -> None:
+    """Fails with ValueError for what has no such sums."""
     if problem.operand != OPERANDS.index("f8_e4m3"):
         raise ValueError("fast_accumulation is for operands of f8_e4m3")
     problem.fast_accumulation = 1
