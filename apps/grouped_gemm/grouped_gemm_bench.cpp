@@ -129,7 +129,8 @@ class bench {
     add(memory_.weights(weight_shape(), drawn_sizes(weight_shape())));
     memory_.fill(gemm::operand_type::f8_e4m3);
     for (const row_shape& shape : table_shapes()) {
-      if (shape.in_8_bits) add(memory_.rows(shape, drawn_sizes(shape)));
+      if (!shape.in_8_bits) continue;
+      for (const bool is_fast : {false, true}) add(memory_.rows(shape, drawn_sizes(shape), is_fast));
     }
     memory_.fill(gemm::operand_type::bf16);
   }

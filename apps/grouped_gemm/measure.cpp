@@ -24,8 +24,8 @@ void measure_plans(line& made, const subject& of, const timer& time, judge& judg
 
 /// Grouped calls copy host arrays, which a graph may not.
 void measure_peers(line& made, const subject& of, const timer& time) {
-  if (!cublas_peer::exists() || of.type != gemm::operand_type::bf16) return;
-  const cublas_peer peer(of.peer_products(), of.sums_rows);
+  if (!cublas_peer::exists() || of.sums.type != gemm::operand_type::bf16) return;
+  const cublas_peer peer(of.peer_products(), of.sums.sums_rows);
   made.loop = sustained_microseconds(time, [&](cudaStream_t stream) { peer.enqueue_loop(stream); });
   made.grouped = sustained_microseconds(
       time, [&](cudaStream_t stream) { peer.enqueue_grouped(stream); }, false);
@@ -45,7 +45,7 @@ double judge::worst_error(const subject& of, const timer& time, std::optional<st
   require(cudaDeviceSynchronize());
   of.enqueue(time.stream(), plan);
   time.drain();
-  const check_answer answer = check_products(of.type, of.sums_rows, of.products);
+  const check_answer answer = check_products(of.sums, of.products);
   const std::uint64_t poison = count_poison(of.c, of.c_elements);
   const bool is_right = answer.worst < 1 && poison == of.untouched;
   if (is_right) return answer.worst;

@@ -100,12 +100,14 @@ gemm::row_problem operand_memory::row_problem_of(const row_shape& shape) const {
   return problem;
 }
 
-subject operand_memory::rows(const row_shape& shape, const std::vector<std::int64_t>& sizes) {
+subject operand_memory::rows(const row_shape& shape, const std::vector<std::int64_t>& sizes, bool fast_accumulation) {
   const bool has_scales = type_ == operand_type::f8_e4m3;
-  const gemm::row_problem problem = row_problem_of(shape);
+  gemm::row_problem problem = row_problem_of(shape);
+  problem.fast_accumulation = fast_accumulation;
   set_offsets(sizes);
 
-  subject made{shape.name() + (has_scales ? ", f8" : ""), has_scales ? 0 : shape.goal, shape.operations(), type_};
+  const std::string kind = !has_scales ? "" : fast_accumulation ? ", f8 fast" : ", f8";
+  subject made{shape.name() + kind, has_scales ? 0 : shape.goal, shape.operations(), {type_, false, fast_accumulation}};
   std::uint64_t row = 0;
   for (std::uint32_t g = 0; g < shape.groups; ++g) {
     const auto k = static_cast<std::int64_t>(shape.k);
@@ -147,7 +149,7 @@ subject operand_memory::weights(const row_shape& shape, const std::vector<std::i
   require(shape.groups * problem.c_group_pitch_bytes <= c_bytes);
   set_offsets(sizes);
 
-  subject made{"gradient: " + shape.name(), 0, shape.operations(), type_, true};
+  subject made{"gradient: " + shape.name(), 0, shape.operations(), {type_, true, false}};
   std::uint64_t row = 0;
   for (std::uint32_t g = 0; g < shape.groups; ++g) {
     const auto m = static_cast<std::int64_t>(problem.m);
@@ -188,7 +190,7 @@ void operand_memory::add_pointers(subject& made, const std::vector<pointer_size>
 }
 
 subject operand_memory::pointers(const std::vector<pointer_size>& sizes) {
-  subject made{std::to_string(sizes.size()) + " products by pointers", 0, 0, type_};
+  subject made{std::to_string(sizes.size()) + " products by pointers", 0, 0, {type_, false, false}};
   add_pointers(made, sizes);
   std::vector<std::int64_t> columns[pointer_arrays];
   constexpr std::int64_t bytes = sizeof(std::uint16_t);

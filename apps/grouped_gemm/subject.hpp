@@ -25,8 +25,7 @@ struct subject {
   std::string name;
   double goal{};  ///< TFLOP/s, or 0
   double operations{};
-  gemm::operand_type type{};
-  bool sums_rows{};
+  checked_sums sums{};
   std::vector<checked_product> products{};
   void* c{};
   std::size_t c_elements{};  ///< of the output's memory, and how many of them belong to no group
@@ -45,7 +44,7 @@ class operand_memory {
   /// Costs as much as writing all of it.
   void fill(gemm::operand_type type);
 
-  subject rows(const row_shape& shape, const std::vector<std::int64_t>& sizes);
+  subject rows(const row_shape& shape, const std::vector<std::int64_t>& sizes, bool fast_accumulation = false);
   subject weights(const row_shape& shape, const std::vector<std::int64_t>& sizes);
   subject pointers(const std::vector<pointer_size>& sizes);
 

@@ -96,16 +96,21 @@ __device__ double2 product_of(const checked_product& of, bool sums_rows, std::in
 }
 
 /// Sums are as large as the root of K; each step of K may cut off a last bit of them, of 24 bits or, of 8-bit products,
-/// of some 14. What one element of K adds lies far above that.
+/// of some 14: of sums of all of K or, with sums in f32, of 128 elements. What one element of K adds lies far above
+/// that.
 template <class T>
-__device__ double allowed_error(double want, double magnitude, std::int64_t k) {
-  constexpr double sum_rounding = sizeof(T) == 1 ? 0x1p-7 : 0x1p-15;
+double sum_rounding_of(bool fast_accumulation) {
+  if (sizeof(T) != 1) return 0x1p-15;
+  return fast_accumulation ? 0x1p-7 : 0x1p-9;
+}
+
+__device__ double allowed_error(double want, double magnitude, std::int64_t k, double sum_rounding) {
   return 0x1p-8 * fabs(want) + sum_rounding * magnitude / sqrt(fmax(static_cast<double>(k), 1.0)) * 4 + 1e-6;
 }
 
 /// One block a sample. `worst` is a non-negative float as bits, which order as floats do; NaN is above all.
 template <class T>
-__global__ void check_kernel(const checked_product* products, bool sums_rows, unsigned* worst) {
+__global__ void check_kernel(const checked_product* products, bool sums_rows, double sum_rounding, unsigned* worst) {
   const checked_product of = products[blockIdx.y];
   if (of.m == 0 || of.n == 0) return;
   const std::uint64_t bits = mixed(blockIdx.y * 0x9e3779b97f4a7c15 + blockIdx.x);
@@ -118,14 +123,14 @@ __global__ void check_kernel(const checked_product* products, bool sums_rows, un
   sum.x *= scale;
   sum.y *= scale;
   const double got = __bfloat162float(static_cast<const __nv_bfloat16*>(of.c)[row * of.c_pitch + column]);
-  const auto ratio = static_cast<float>(fabs(got - sum.x) / allowed_error<T>(sum.x, sum.y, of.k));
+  const auto ratio = static_cast<float>(fabs(got - sum.x) / allowed_error(sum.x, sum.y, of.k, sum_rounding));
   atomicMax(worst, __float_as_uint(ratio) & 0x7fffffffu);
 }
 
 template <class T>
-void check(const device_array<checked_product>& products, bool sums_rows, unsigned* worst) {
+void check(const device_array<checked_product>& products, const checked_sums& sums, unsigned* worst) {
   const dim3 grid(samples_per_product, static_cast<unsigned>(products.size()));
-  check_kernel<T><<<grid, threads>>>(products.get(), sums_rows, worst);
+  check_kernel<T><<<grid, threads>>>(products.get(), sums.sums_rows, sum_rounding_of<T>(sums.fast_accumulation), worst);
 }
 
 __global__ void count_poison_kernel(const std::uint16_t* words, std::size_t count, unsigned long long* found) {
@@ -156,13 +161,13 @@ void fill_scales(float* to, std::size_t count, std::uint64_t seed) {
   require(cudaDeviceSynchronize());
 }
 
-check_answer check_products(operand_type type, bool sums_rows, const std::vector<checked_product>& products) {
+check_answer check_products(const checked_sums& sums, const std::vector<checked_product>& products) {
   const device_array<checked_product> list(products);
   const device_array<unsigned> worst(std::vector<unsigned>{0});
-  switch (type) {
-    case operand_type::bf16: check<__nv_bfloat16>(list, sums_rows, worst.get()); break;
-    case operand_type::f16: check<__half>(list, sums_rows, worst.get()); break;
-    case operand_type::f8_e4m3: check<__nv_fp8_e4m3>(list, sums_rows, worst.get()); break;
+  switch (sums.type) {
+    case operand_type::bf16: check<__nv_bfloat16>(list, sums, worst.get()); break;
+    case operand_type::f16: check<__half>(list, sums, worst.get()); break;
+    case operand_type::f8_e4m3: check<__nv_fp8_e4m3>(list, sums, worst.get()); break;
   }
   require(cudaGetLastError());
   const unsigned bits = worst.read()[0];

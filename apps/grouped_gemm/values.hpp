@@ -36,8 +36,15 @@ struct check_answer {
   std::uint64_t checked;  ///< elements, spread over all products, the last row and column of each among them
 };
 
+/// How the products' sums are made.
+struct checked_sums {
+  gemm::operand_type type;
+  bool sums_rows;
+  bool fast_accumulation;
+};
+
 /// C is bf16.
-check_answer check_products(gemm::operand_type type, bool sums_rows, const std::vector<checked_product>& products);
+check_answer check_products(const checked_sums& sums, const std::vector<checked_product>& products);
 
 /// How many of these 16-bit words are 0xffff, the poison of outputs, a NaN.
 std::uint64_t count_poison(const void* words, std::size_t count);

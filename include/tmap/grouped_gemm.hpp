@@ -110,6 +110,10 @@ struct row_problem {
   b_layout layout{};
   matrix c{};
   epilogue with{};
+  /// `f8_e4m3` only. Tensor cores cut off what of an 8-bit product lies more than 13 bits below the largest term, the
+  /// sum so far among them. By default they sum up 128 elements of K, and f32 sums add those up. True: they sum up all
+  /// of K. That is faster, and each element may lose 2^-13 of the largest sum on the way, so that errors grow with K.
+  bool fast_accumulation{false};
 };
 
 /// Sums over rows: C[g] [m, n] = (A's rows of group g)^T * (B's rows of group g), for A [rows, m] and B [rows, n]: the

@@ -40,9 +40,10 @@ inline constexpr int producer_registers = 56;
 inline constexpr int consumer_registers = 224;
 
 /// One compiled kernel. Operands are `along` K (their rows are it) or across. Each group has a map of A, and where
-/// `HasOwnB` one of B; else all share one of B, which has the group as its third dim.
+/// `HasOwnB` one of B; else all share one of B, which has the group as its third dim. `Promotes`: the tensor cores sum
+/// up no more of K than a stage, the stages are added up in f32.
 template <gemm::operand_type Type, std::uint32_t TileM, std::uint32_t TileN, std::uint32_t Stages, bool AIsAcross,
-          bool BIsAcross, bool HasOwnB, bool IsPaired>
+          bool BIsAcross, bool HasOwnB, bool IsPaired, bool Promotes>
 struct product_config {
   static constexpr gemm::operand_type type = Type;
   static constexpr std::uint32_t tile_m = TileM;
@@ -52,6 +53,7 @@ struct product_config {
   static constexpr bool b_is_across = BIsAcross;
   static constexpr bool has_own_b = HasOwnB;
   static constexpr bool is_paired = IsPaired;
+  static constexpr bool promotes = Promotes;
   static constexpr std::uint32_t cluster_blocks = IsPaired ? 2 : 1;
   /// Consumers halve the rows, or of tiles of 64 the columns.
   static constexpr bool halves_rows = TileM == consumers * piece_lines;
@@ -168,8 +170,8 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
   }
 }
 
-template <class Config>
-__device__ void multiply_step(float (&sums)[Config::sums], std::uint64_t a, std::uint64_t b, std::uint32_t keeps) {
+template <class Config, std::uint32_t Count>
+__device__ void multiply_step(float (&sums)[Count], std::uint64_t a, std::uint64_t b, std::uint32_t keeps) {
   namespace ptx = device::ptx;
   if constexpr (Config::type == gemm::operand_type::bf16) {
     ptx::wgmma_bf16<Config::a_is_across, Config::b_is_across>(sums, a, b, keeps);
@@ -201,30 +203,45 @@ __device__ void leave_stage(device::tile_barrier& empty) {
   }
 }
 
+/// What a consumer multiplies of a stage, as descriptors.
+struct stage_share {
+  std::uint64_t a;
+  std::uint64_t b;
+};
+template <class Config>
+__device__ stage_share share_of_stage(std::uint32_t ring, std::uint32_t stage) {
+  const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
+  const std::uint32_t a = ring + (Config::halves_rows ? consumer * piece_bytes : 0);
+  const std::uint32_t b =
+      ring + Config::a_bytes + (Config::halves_rows ? 0 : consumer * Config::share_n * swizzle_bytes);
+  const std::uint32_t begin = stage * Config::stage_bytes;
+  return {operand_descriptor(a + begin, Config::a_is_across), operand_descriptor(b + begin, Config::b_is_across)};
+}
+
+/// Gives the tensor cores all steps of a stage. Sums begin anew where `keeps` is 0.
+template <class Config, std::uint32_t Count>
+__device__ void multiply_stage(float (&sums)[Count], const stage_share& share, std::uint32_t keeps) {
+  device::ptx::wgmma_fence();
+#pragma unroll
+  for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
+    multiply_step<Config>(sums, share.a + step * descriptor_step(Config::a_is_across),
+                          share.b + step * descriptor_step(Config::b_is_across), keeps + step);
+  }
+  device::ptx::wgmma_commit_group();
+}
+
 /// The sums of one tile. A stage is free again once the step behind it has been given to the tensor cores.
 template <class Config>
 __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_blocks,
                               ring_barriers<Config::stages>& barriers, std::uint32_t ring,
                               ring_position<Config::stages>& at) {
   namespace ptx = device::ptx;
-  const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
-  const std::uint32_t a_begin = ring + (Config::halves_rows ? consumer * piece_bytes : 0);
-  const std::uint32_t b_begin =
-      ring + Config::a_bytes + (Config::halves_rows ? 0 : consumer * Config::share_n * swizzle_bytes);
   std::uint32_t used = 0;
   keep_sums(sums);
   for (std::uint32_t block = 0; block < k_blocks; ++block) {
-    const std::uint32_t begin = at.stage * Config::stage_bytes;
-    const std::uint64_t a = operand_descriptor(a_begin + begin, Config::a_is_across);
-    const std::uint64_t b = operand_descriptor(b_begin + begin, Config::b_is_across);
+    const stage_share share = share_of_stage<Config>(ring, at.stage);
     wait_for(barriers.full[at.stage], at.parity);
-    ptx::wgmma_fence();
-#pragma unroll
-    for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
-      multiply_step<Config>(sums, a + step * descriptor_step(Config::a_is_across),
-                            b + step * descriptor_step(Config::b_is_across), block + step);
-    }
-    ptx::wgmma_commit_group();
+    multiply_stage<Config>(sums, share, block);
     ptx::wgmma_wait_group<1>();
     if (block != 0) leave_stage<Config>(barriers.empty[used]);
     used = at.stage;
@@ -233,6 +250,33 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_block
   ptx::wgmma_wait_group<0>();
   keep_sums(sums);
   if (k_blocks != 0) leave_stage<Config>(barriers.empty[used]);
+}
+
+/// The same, promoted: of 128 columns after 128 a stage is summed up in the tensor cores and then added. Registers have
+/// no room for all columns twice, nor for the next while these are added: the other consumer's products fill the pause.
+template <class Config>
+__device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_t k_blocks,
+                                       ring_barriers<Config::stages>& barriers, std::uint32_t ring,
+                                       ring_position<Config::stages>& at) {
+  constexpr std::uint32_t part_columns = 128;
+  constexpr std::uint32_t parts = Config::share_n / part_columns;
+  constexpr std::uint32_t part_sums = Config::sums / parts;
+  float partial[part_sums] = {};
+  for (std::uint32_t block = 0; block < k_blocks; ++block, at.advance()) {
+    stage_share share = share_of_stage<Config>(ring, at.stage);
+    wait_for(barriers.full[at.stage], at.parity);
+#pragma unroll
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      keep_sums(partial);
+      multiply_stage<Config>(partial, share, 0);
+      device::ptx::wgmma_wait_group<0>();
+      keep_sums(partial);
+      if (part + 1 == parts) leave_stage<Config>(barriers.empty[at.stage]);
+      share.b += part_columns * swizzle_bytes / 16;
+#pragma unroll
+      for (std::uint32_t i = 0; i < part_sums; ++i) sums[part * part_sums + i] += partial[i];
+    }
+  }
 }
 
 /// A consumer whose half of the tile lies outside the group's product lets the stages pass.
@@ -261,7 +305,11 @@ __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape, r
   float sums[Config::sums];
 #pragma unroll
   for (float& sum : sums) sum = 0;
-  multiply_tile<Config>(sums, note.k_blocks, barriers, ring, at);
+  if constexpr (Config::promotes) {
+    multiply_tile_promoted<Config>(sums, note.k_blocks, barriers, ring, at);
+  } else {
+    multiply_tile<Config>(sums, note.k_blocks, barriers, ring, at);
+  }
   const std::uint32_t column = note.column + (Config::halves_rows ? 0 : consumer * columns.result_share());
   store.template write<Config::type>(sums, shape, note.record, {note.group, row, column, note.columns});
 }

@@ -19,16 +19,19 @@ cudaError_t launch_config(const product_arguments& arguments, const gemm_call& c
 }
 
 /// The compiled kernel of the plan.
-template <gemm::operand_type Type, bool AIsAcross, bool BIsAcross, bool HasOwnB>
+template <gemm::operand_type Type, bool AIsAcross, bool BIsAcross, bool HasOwnB, bool Promotes = false>
 cudaError_t launch_product(const product_arguments& arguments, const gemm_call& call) {
   const gemm_plan& plan = call.plan;
   if (plan.is_paired) {
-    return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnB, true>>(arguments, call);
+    return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnB, true, Promotes>>(arguments,
+                                                                                                           call);
   }
   if (plan.tile_m == 64) {
-    return launch_config<product_config<Type, 64, 256, 4, AIsAcross, BIsAcross, HasOwnB, false>>(arguments, call);
+    return launch_config<product_config<Type, 64, 256, 4, AIsAcross, BIsAcross, HasOwnB, false, Promotes>>(arguments,
+                                                                                                           call);
   }
-  return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnB, false>>(arguments, call);
+  return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnB, false, Promotes>>(arguments,
+                                                                                                          call);
 }
 
 /// What a call begins with, for all forms; the form's problem, its epilogue and its gates are the caller's to add.

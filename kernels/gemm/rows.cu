@@ -17,6 +17,12 @@ bool has_gates(const gemm::row_problem& problem) {
   return problem.with.kind == gemm::epilogue_kind::swiglu;
 }
 
+cudaError_t launch_f8(const gemm::row_problem& problem, const product_arguments& arguments, const gemm_call& call) {
+  constexpr auto f8 = gemm::operand_type::f8_e4m3;
+  return problem.fast_accumulation ? launch_product<f8, false, false, false>(arguments, call)
+                                   : launch_product<f8, false, false, false, true>(arguments, call);
+}
+
 }  // namespace
 
 set_up_request set_up_of(const gemm::row_problem& problem, const gemm_call& call) {
@@ -33,7 +39,7 @@ cudaError_t launch_products(const gemm::row_problem& problem, const gemm_call& c
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_layout<gemm::operand_type::bf16>(problem, arguments, call);
     case gemm::operand_type::f16: return launch_layout<gemm::operand_type::f16>(problem, arguments, call);
-    default: return launch_product<gemm::operand_type::f8_e4m3, false, false, false>(arguments, call);
+    default: return launch_f8(problem, arguments, call);
   }
 }
 

@@ -85,6 +85,11 @@ result<void> check_layout(b_layout layout, operand_type type) {
   return check_enum(layout, type == operand_type::f8_e4m3 ? b_layout::n_by_k : b_layout::k_by_n);
 }
 
+/// Only the sums of 8-bit products can be had faster.
+result<void> check_accumulation(const row_problem& problem) {
+  return check_most(problem.fast_accumulation ? 1 : 0, problem.type == operand_type::f8_e4m3 ? 1 : 0);
+}
+
 result<void> check_matrices(const row_problem& problem) {
   const std::uint32_t element_bytes = operand_bytes(problem.type);
   const bool by_n = problem.layout == b_layout::n_by_k;
@@ -115,6 +120,7 @@ result<void> check_options(const options& with) {
 result<void> check_problem(const row_problem& problem) {
   if (const auto checked = check_groups(problem.groups, problem.type, operand_type::f8_e4m3); !checked) return checked;
   if (const auto checked = check_layout(problem.layout, problem.type); !checked) return checked;
+  if (const auto checked = check_accumulation(problem); !checked) return checked;
   if (const auto checked = check_enum(problem.with.kind, epilogue_kind::accumulate); !checked) return checked;
   if (const auto checked = check_most(problem.rows, max_extent); !checked) return checked;
   const std::uint32_t element_bytes = operand_bytes(problem.type);

@@ -44,6 +44,7 @@ void check_problem(arguments& given, const tmap_row_problem* problem) {
   check_common(given, problem);
   if (!given) return;
   given.choice(problem->layout, TMAP_B_K_BY_N, "problem->layout");
+  given.choice(problem->fast_accumulation, 1, "problem->fast_accumulation");
   check_offsets(given, problem->offsets);
 }
 
@@ -72,7 +73,8 @@ gemm::row_problem problem_of(const tmap_row_problem& from) {
           .with = {.kind = static_cast<gemm::epilogue_kind>(from.epilogue),
                    .bias = from.bias,
                    .row_scales = from.row_scales,
-                   .column_scales = from.column_scales}};
+                   .column_scales = from.column_scales},
+          .fast_accumulation = from.fast_accumulation != 0};
 }
 
 gemm::weight_problem problem_of(const tmap_weight_problem& from) {

@@ -71,6 +71,21 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         with self.assertRaises(TypeError):
             tmap.grouped_mm(a, b, self.ends, out=out.float())
 
+    def test_8_bit_sums_are_of_f32_or_fast(self):
+        # A large product first, then ones: of 13 bits it would hide them.
+        row = torch.cat((torch.tensor([256.0]), torch.zeros(127), torch.ones(1920))).to("cuda", torch.float8_e4m3fn)
+        a, b = row.repeat(64, 1), row.repeat(2, 16, 1).transpose(-2, -1)
+        ends = torch.tensor((30, 64), device="cuda", dtype=torch.int32)
+        out = torch.empty(64, 16, device="cuda", dtype=torch.bfloat16)
+        exact = torch.tensor(256.0**2 + 1920, dtype=torch.bfloat16).item()
+        self.assertEqual(tmap.grouped_mm(a, b, ends, out=out).unique().tolist(), [exact])
+        fast = tmap.grouped_mm(a, b, ends, out=out, fast_accumulation=True).unique().tolist()
+        self.assertNotEqual(fast, [exact])
+        self.assertTrue(all(256.0**2 <= value <= exact for value in fast))
+        a, b = self.cases()["rows, [n, k]"]
+        with self.assertRaisesRegex(ValueError, "f8_e4m3"):
+            tmap.grouped_mm(a, b, self.ends, out=out.new_empty(self.rows, 96, dtype=a.dtype), fast_accumulation=True)
+
 
 class Padding(PaddingCases, unittest.TestCase):
     device = "cuda"

@@ -123,7 +123,8 @@ def enqueue(ready: Prepared, problem, a: int, b: int, out: int, offs: int, works
 
 
 def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None, row_scales=None,
-               column_scales=None, statuses=None, header=None, plan: int = None, stream=None):
+               column_scales=None, fast_accumulation: bool = False, statuses=None, header=None, plan: int = None,
+               stream=None):
     """Many products in one call, of arrays of any library in device memory; the sizes may exist only there.
 
     | a | b | ragged | out |
@@ -138,6 +139,7 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
 
     `epilogue`, in the first row of the table: "bias" adds `bias` [groups, n]; "swiglu" halves the columns; also, in the
     last, "accumulate" adds to what out held. `row_scales` [rows] and `column_scales` [groups, n] are f32 factors.
+    `fast_accumulation`, of f8_e4m3 only, sums up in the tensor cores, to 13 bits, instead of f32 (docs/grouped_gemm.md).
     `statuses`, uint32 [groups], and `header`, uint32 [4], tell on the device what became of each group
     (docs/grouped_gemm.md). Memory to work in comes from PyTorch or CuPy, whichever an array is of.
 
@@ -159,6 +161,8 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     if not ready.has_sums:
         raise ValueError("n, k and m are not 0")
     _set_epilogue(site, problem, epilogue, bias, row_scales, column_scales)
+    if fast_accumulation:
+        set_fast_accumulation(problem)
     options = c.GemmOptions(plan=0 if plan is None else plan + 1,
                             statuses=site.optional(statuses, "statuses", ("u32", "i32"), groups, write=True),
                             header=site.optional(header, "header", ("u32", "i32"), 4, write=True))
@@ -184,6 +188,13 @@ def _set_output(site, ready, problem, out, dtype, epilogue):
     if len(shape) == 3:
         problem.c_group_pitch_bytes = strides[0]
     return view
+
+
+def set_fast_accumulation(problem) -> None:
+    """Fails with ValueError for what has no such sums."""
+    if problem.operand != OPERANDS.index("f8_e4m3"):
+        raise ValueError("fast_accumulation is for operands of f8_e4m3")
+    problem.fast_accumulation = 1
 
 
 def _set_epilogue(site, problem, epilogue, bias, row_scales, column_scales):

@@ -161,7 +161,7 @@ class RowProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32), ("layout", c_uint32),
                 ("rows", c_uint64), ("n", c_uint64), ("k", c_uint64), ("offsets", GroupOffsets), ("a", Matrix),
                 ("b", Matrix), ("b_group_pitch_bytes", c_uint64), ("c", Matrix), ("epilogue", c_uint32),
-                ("reserved", c_uint32), ("bias", c_void_p), ("row_scales", c_void_p), ("column_scales", c_void_p)]
+                ("fast_accumulation", c_uint32), ("bias", c_void_p), ("row_scales", c_void_p), ("column_scales", c_void_p)]
 
 
 class WeightProblem(Sized):

@@ -92,6 +92,21 @@ TEST(GroupedRowArguments, Sizes) {
   });
 }
 
+TEST(GroupedRowArguments, FastAccumulationIsOfEightBitsOnly) {
+  const auto fast = [](operand_type type) {
+    return [type](auto& p) {
+      p.type = type;
+      p.fast_accumulation = true;
+    };
+  };
+  rows_refuse("bf16", fast(operand_type::bf16));
+  rows_refuse("f16", fast(operand_type::f16));
+  row_problem eight_bits = rows();
+  fast(operand_type::f8_e4m3)(eight_bits);
+  eight_bits.rows = 0;
+  EXPECT_TRUE(multiply_async(eight_bits, enough(), no_stream).has_value());
+}
+
 TEST(GroupedRowArguments, Matrices) {
   const std::vector<std::pair<std::string, matrix row_problem::*>> all{
       {"a", &row_problem::a}, {"b", &row_problem::b}, {"c", &row_problem::c}};

@@ -91,6 +91,9 @@ class host_matrix {
 enum class input_kind {
   normal,
   integers,  ///< -2 to 2: sums of them, and their sums in f32, are exact
+  /// Rows begin with a large number and 127 zeros, the rest are ones: sums in f32 are exact, but of 13 bits they would
+  /// be the large number's square alone.
+  outweighed,
 };
 
 class value_source {
@@ -108,11 +111,16 @@ class value_source {
 
   void fill(host_matrix& matrix, std::uint64_t first_row, std::uint64_t end_row) {
     for (std::uint64_t row = first_row; row < end_row; ++row) {
-      for (std::uint64_t column = 0; column < matrix.columns(); ++column) matrix.set(row, column, next());
+      for (std::uint64_t column = 0; column < matrix.columns(); ++column) matrix.set(row, column, next_of(column));
     }
   }
 
  private:
+  double next_of(std::uint64_t column) {
+    if (kind_ != input_kind::outweighed) return next();
+    return column == 0 ? 256 : column < 128 ? 0 : 1;
+  }
+
   input_kind kind_;
   std::mt19937_64 random_;
   std::normal_distribution<double> normal_;

@@ -106,6 +106,7 @@ class rows_on_device {
     made.with.bias = with_.epilogue == epilogue_kind::bias ? bias_.data() + margin_bytes : nullptr;
     made.with.row_scales = with_.row_scales ? row_scales_.data() : nullptr;
     made.with.column_scales = with_.column_scales ? column_scales_.data() : nullptr;
+    made.fast_accumulation = with_.fast_accumulation;
     return made;
   }
 
@@ -120,7 +121,7 @@ class rows_on_device {
   const call_memory& memory() const { return memory_; }
 
   void expect(const row_case& of, const std::string& what) const {
-    EXPECT_EQ(of.expected().fault_of(output(), with_.kind == input_kind::integers), "") << what;
+    EXPECT_EQ(of.expected().fault_of(output(), with_.kind != input_kind::normal), "") << what;
     memory_.expect(of.judged());
   }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -30,15 +31,22 @@ struct bounded {
   double error{};
 };
 
+/// How many elements of K the multiplier sums up before f32 does, of 8-bit operands without `fast_accumulation`.
+inline constexpr std::uint64_t promoted_elements = 128;
+
 /// The multiplier keeps 8-bit products to 13 bits below the largest of a sum, others to 23; K elements are summed up
 /// at 32 bytes at a time.
-inline double sum_error(operand_type type, std::uint64_t k, double magnitude) {
-  const double elements = 32.0 / operand_bytes(type);
-  const double steps = std::ceil(static_cast<double>(k) / elements) + 1;
-  return magnitude * steps * (type == operand_type::f8_e4m3 ? 0x1p-13 : 0x1p-22);
+inline double sum_error(operand_type type, std::uint64_t k, double magnitude, bool fast_accumulation = false) {
+  const auto steps = [type](std::uint64_t elements) {
+    return std::ceil(static_cast<double>(elements) * operand_bytes(type) / 32) + 1;
+  };
+  if (type != operand_type::f8_e4m3) return magnitude * steps(k) * 0x1p-22;
+  if (fast_accumulation) return magnitude * steps(k) * 0x1p-13;
+  return magnitude * (steps(std::min(k, promoted_elements)) * 0x1p-13 + steps(k) * 0x1p-22);
 }
 
-inline bounded dot(const operands& of, operand_type type, std::uint64_t row, std::uint64_t column) {
+inline bounded dot(const operands& of, operand_type type, std::uint64_t row, std::uint64_t column,
+                   bool fast_accumulation = false) {
   const float* const a = of.a.data() + row * of.k;
   const float* const b = of.b.data() + column * of.k;
   double sum = 0;
@@ -48,7 +56,7 @@ inline bounded dot(const operands& of, operand_type type, std::uint64_t row, std
     sum += product;
     magnitude += std::abs(product);
   }
-  return {sum, sum_error(type, of.k, magnitude)};
+  return {sum, sum_error(type, of.k, magnitude, fast_accumulation)};
 }
 
 inline bounded scaled_by(bounded x, double factor) {
@@ -90,6 +98,22 @@ class expected_output {
     elements_[row * before_.columns() + column] = value;
   }
   const host_matrix& before() const { return before_; }
+
+  /// How far results lie from what they should be, against the nearest numbers of the output's type: roots of mean
+  /// squares. 1 where sums are exact.
+  double error_against_rounding(const host_matrix& after) const {
+    double found = 0;
+    double least = 0;
+    for (std::uint64_t index = 0; index < written_.size(); ++index) {
+      if (written_[index] == 0) continue;
+      unsigned char nearest[2];
+      encode(before_.type(), elements_[index].value, nearest);
+      const float got = after.at(index / before_.columns(), index % before_.columns());
+      found += std::pow(got - elements_[index].value, 2);
+      least += std::pow(decode(before_.type(), nearest) - elements_[index].value, 2);
+    }
+    return std::sqrt(found / least);
+  }
 
   /// Says where the first fault lies; empty for none. `exact`: results are the nearest numbers of the output's type.
   std::string fault_of(const host_matrix& after, bool exact) const {

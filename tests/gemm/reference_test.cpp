@@ -2,6 +2,8 @@
 // The judge of all other tests of products, before the court itself: right results pass, each seeded fault is found.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -96,6 +98,66 @@ TEST_P(SeededFaults, ARowOfTheNextGroupsProductIsFound) {
 TEST_P(SeededFaults, WhatIsReadOutsideAnOperandIsFound) {
   right_.set(0, 0, right_.at(0, 0) + 0 * case_.a().at(9, 0));
   EXPECT_NE(fault_of(right_), "");
+}
+
+/// As tensor cores sum up 8-bit products: of each term what lies more than 13 bits below the largest is cut off.
+double cut_sum(const row_case& of, std::uint64_t row, std::uint64_t b_row, std::uint64_t begin, std::uint64_t end) {
+  constexpr std::uint64_t step = 32;
+  double sum = 0;
+  for (std::uint64_t first = begin; first < end; first += step) {
+    std::vector<double> terms{sum};
+    for (std::uint64_t i = first; i < std::min(first + step, end); ++i) {
+      terms.push_back(static_cast<double>(of.a().at(row, i)) * of.b().at(b_row, i));
+    }
+    double largest = 0;
+    for (const double term : terms) largest = std::max(largest, std::abs(term));
+    const double unit = std::ldexp(1, std::ilogb(largest) - 13);
+    sum = 0;
+    for (const double term : terms) sum += std::trunc(term / unit) * unit;
+  }
+  return sum;
+}
+
+/// `at_once` elements of K are summed up so, their sums in f32.
+host_matrix multiplied_in_8_bits(const row_case& of, std::uint64_t at_once) {
+  host_matrix c = of.c();
+  const std::uint64_t k = of.settings().k;
+  for (std::uint64_t row = 0; row < of.settings().used_rows(); ++row) {
+    for (std::uint64_t column = 0; column < of.settings().n; ++column) {
+      float sum = 0;
+      for (std::uint64_t i = 0; i < k; i += at_once) {
+        sum += static_cast<float>(cut_sum(of, row, column, i, std::min(i + at_once, k)));
+      }
+      c.set(row, column, sum);
+    }
+  }
+  return c;
+}
+
+row_settings long_sums(input_kind kind) {
+  row_settings with;
+  with.type = operand_type::f8_e4m3;
+  with.kind = kind;
+  with.sizes = {20};
+  with.n = 64;
+  with.k = 7168;
+  return with;
+}
+
+TEST(EightBits, SumsOf13BitsErrByMoreThanTheirRounding) {
+  const row_case made(long_sums(input_kind::normal));
+  const host_matrix promoted = multiplied_in_8_bits(made, promoted_elements);
+  const host_matrix fast = multiplied_in_8_bits(made, made.settings().k);
+  EXPECT_EQ(made.expected().fault_of(promoted, false), "");
+  EXPECT_LT(made.expected().error_against_rounding(promoted), 1.1);
+  EXPECT_GT(made.expected().error_against_rounding(fast), 1.1);
+}
+
+TEST(EightBits, WhatALargeTermHidIsFound) {
+  const row_case made(long_sums(input_kind::outweighed));
+  EXPECT_EQ(made.expected().fault_of(multiplied_in_8_bits(made, promoted_elements), true), "");
+  EXPECT_NE(made.expected().fault_of(multiplied_in_8_bits(made, made.settings().k), true), "");
+  EXPECT_NE(made.expected().fault_of(multiplied_in_8_bits(made, made.settings().k), false), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, SeededFaults, ::testing::Values(input_kind::normal, input_kind::integers));

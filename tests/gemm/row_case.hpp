@@ -20,6 +20,7 @@ struct row_settings {
   input_kind kind{input_kind::normal};
   b_layout layout{b_layout::n_by_k};
   epilogue_kind epilogue{epilogue_kind::none};
+  bool fast_accumulation{};
   bool row_scales{};
   bool column_scales{};
   offset_format format{offset_format::ends};
@@ -102,7 +103,7 @@ class row_case {
 
   bounded scaled_dot(const operands& of, std::uint32_t g, std::uint64_t begin, std::uint64_t i,
                      std::uint64_t column) const {
-    bounded sum = dot(of, with_.type, i, column);
+    bounded sum = dot(of, with_.type, i, column, with_.fast_accumulation);
     if (with_.row_scales) sum = scaled_by(sum, row_scales_[begin + i]);
     return with_.column_scales ? scaled_by(sum, column_scales_[g * with_.n + column]) : sum;
   }

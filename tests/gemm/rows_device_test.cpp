@@ -21,9 +21,10 @@ namespace {
 const std::vector<std::int64_t> edge_sizes{0, 1, 63, 64, 65, 0, 127, 128, 129, 1000, 0};
 
 std::string text_of(const row_settings& with) {
-  return fmt::format("type {}, inputs {}, layout {}, epilogue {}, n {}, k {}, sizes {}", static_cast<int>(with.type),
-                     static_cast<int>(with.kind), static_cast<int>(with.layout), static_cast<int>(with.epilogue),
-                     with.n, with.k, fmt::join(with.sizes, " "));
+  return fmt::format("type {}, fast {}, inputs {}, layout {}, epilogue {}, n {}, k {}, sizes {}",
+                     static_cast<int>(with.type), with.fast_accumulation, static_cast<int>(with.kind),
+                     static_cast<int>(with.layout), static_cast<int>(with.epilogue), with.n, with.k,
+                     fmt::join(with.sizes, " "));
 }
 
 void run(const row_settings& with) {
@@ -36,11 +37,11 @@ void run(const row_settings& with) {
 class GroupedRows : public gemm_test {};
 
 class GroupedRowsOfType : public gemm_test,
-                          public ::testing::WithParamInterface<std::tuple<operand_type, b_layout, input_kind>> {
+                          public ::testing::WithParamInterface<std::tuple<operand_type, b_layout, input_kind, bool>> {
  protected:
   static row_settings settings() {
     row_settings with;
-    std::tie(with.type, with.layout, with.kind) = GetParam();
+    std::tie(with.type, with.layout, with.kind, with.fast_accumulation) = GetParam();
     with.sizes = edge_sizes;
     return with;
   }
@@ -93,11 +94,13 @@ TEST_P(GroupedRowsOfType, TailsWithSwiglu) {
 INSTANTIATE_TEST_SUITE_P(SixteenBits, GroupedRowsOfType,
                          ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
                                             ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
-                                            ::testing::Values(input_kind::normal, input_kind::integers)));
+                                            ::testing::Values(input_kind::normal, input_kind::integers),
+                                            ::testing::Values(false)));
 INSTANTIATE_TEST_SUITE_P(EightBits, GroupedRowsOfType,
                          ::testing::Combine(::testing::Values(operand_type::f8_e4m3),
                                             ::testing::Values(b_layout::n_by_k),
-                                            ::testing::Values(input_kind::normal, input_kind::integers)));
+                                            ::testing::Values(input_kind::normal, input_kind::integers),
+                                            ::testing::Bool()));
 
 TEST_F(GroupedRows, EveryFormatOfOffsets) {
   for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
@@ -151,13 +154,28 @@ TEST_F(GroupedRows, EveryPlanWithGates) {
 }
 
 TEST_F(GroupedRows, EveryPlanInEightBits) {
-  row_settings with;
-  with.type = operand_type::f8_e4m3;
-  with.sizes = plan_sizes;
-  with.row_scales = with.column_scales = true;
-  with.n = 784;
-  with.k = 400;
-  run_every_plan(with);
+  for (const bool is_fast : {false, true}) {
+    row_settings with;
+    with.type = operand_type::f8_e4m3;
+    with.fast_accumulation = is_fast;
+    with.sizes = plan_sizes;
+    with.row_scales = with.column_scales = true;
+    with.n = 784;
+    with.k = 400;
+    run_every_plan(with);
+  }
+}
+
+TEST_F(GroupedRows, EveryPlanWithGatesInEightBits) {
+  for (const bool is_fast : {false, true}) {
+    row_settings with;
+    with.type = operand_type::f8_e4m3;
+    with.fast_accumulation = is_fast;
+    with.sizes = plan_sizes;
+    with.epilogue = epilogue_kind::swiglu;
+    with.n = 544;
+    run_every_plan(with);
+  }
 }
 
 TEST_F(GroupedRows, EveryNumberOfRowsFrom1To300) {
@@ -225,6 +243,43 @@ TEST_F(GroupedRows, ALongK) {
   with.sizes = {130, 5};
   with.k = 7168;
   run(with);
+}
+
+row_settings long_sums_in_8_bits(input_kind kind) {
+  row_settings with;
+  with.type = operand_type::f8_e4m3;
+  with.kind = kind;
+  with.sizes = {130, 5};
+  with.k = 7168;
+  return with;
+}
+
+/// Of all plans: what has no more than 13 bits must show, or the limit would mean nothing.
+TEST_F(GroupedRows, ALongKInEightBitsErrsByLittleMoreThanItsRounding) {
+  constexpr double limit = 1.1;
+  for (const bool is_fast : {false, true}) {
+    row_settings with = long_sums_in_8_bits(input_kind::normal);
+    with.fast_accumulation = is_fast;
+    const row_case made(with);
+    const rows_on_device device(made);
+    for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+      device.reset_output();
+      TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+      device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
+      const double error = made.expected().error_against_rounding(device.output());
+      EXPECT_EQ(error > limit, is_fast) << plan_name(plan) << ": " << error;
+    }
+  }
+}
+
+TEST_F(GroupedRows, ALargeTermHidesNothingThatFollowsInEightBits) {
+  row_settings with = long_sums_in_8_bits(input_kind::outweighed);
+  run_every_plan(with);
+  with.fast_accumulation = true;
+  const row_case made(with);
+  const rows_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  EXPECT_NE(made.expected().fault_of(device.output(), true), "") << "no sum of 13 bits";
 }
 
 /// C looks the same whether the rest of a group's last tile reads as zeros or as the next group's rows.

@@ -3,6 +3,7 @@
 #include <tmap/grouped_gemm.hpp>
 
 #include <string>
+#include <utility>
 
 #include "interop/refuses_bad_structs.hpp"
 #include "lib/interop/convert_gemm.hpp"
@@ -92,6 +93,26 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   EXPECT_EQ(made.with.bias, at<void>(0x40000));
   EXPECT_EQ(made.with.row_scales, at<float>(0x50000));
   EXPECT_EQ(made.with.column_scales, at<float>(0x60000));
+}
+
+TEST(c_gemm, fast_accumulation_is_converted_and_reaches_the_product) {
+  tmap_row_problem problem = rows();
+  EXPECT_FALSE(interop::problem_of(problem).fast_accumulation);
+  problem.fast_accumulation = 1;
+  EXPECT_TRUE(interop::problem_of(problem).fast_accumulation);
+  // Of 16-bit operands it is the product that refuses, before it looks at the workspace.
+  const auto refused = [&] {
+    EXPECT_EQ(tmap_gemm_rows(&problem, nullptr, 0, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+    tmap_error last{};
+    last.struct_size = sizeof last;
+    EXPECT_EQ(tmap_last_error(&last), TMAP_OK);
+    return std::pair{last.found, last.allowed};
+  };
+  EXPECT_EQ(refused(), (std::pair<std::uint64_t, std::uint64_t>{1, 0}));
+  problem.operand = TMAP_OPERAND_F8_E4M3;
+  problem.layout = TMAP_B_N_BY_K;
+  problem.a.pitch_bytes = problem.b.pitch_bytes = problem.k;
+  EXPECT_EQ(refused().second, gemm::workspace_bytes(10).value());
 }
 
 TEST(c_gemm, a_weight_problem_is_converted_whole) {
@@ -191,6 +212,9 @@ TEST(c_gemm, structs_and_enums_are_checked) {
     refuses([&](tmap_row_problem& p) { p.layout = wild; });
     refuses([&](tmap_row_problem& p) { p.epilogue = wild; });
     refuses([&](tmap_row_problem& p) { p.offsets.format = wild; });
+  }
+  for (const std::uint32_t wild : {2u, ~0u}) {
+    refuses([&](tmap_row_problem& p) { p.fast_accumulation = wild; });
   }
 }
 

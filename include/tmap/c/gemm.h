@@ -39,8 +39,8 @@ typedef struct tmap_row_problem {
   tmap_matrix b;
   uint64_t b_group_pitch_bytes;
   tmap_matrix c;
-  uint32_t epilogue;  ///< TMAP_EPILOGUE_*
-  uint32_t reserved;
+  uint32_t epilogue;           ///< TMAP_EPILOGUE_*
+  uint32_t fast_accumulation;  ///< 0 or 1
   const void* bias;
   const float* row_scales;
   const float* column_scales;
