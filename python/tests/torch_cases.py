@@ -127,7 +127,8 @@ class GroupedProductCases:
         a, b = self.cases()["rows, [n, k]"]
         expected = grouped(a, b, self.ends)
         for error, arguments in ((TypeError, (a, b.half(), self.ends)), (ValueError, (a, b, self.ends[:-1])),
-                                 (TypeError, (a, b, self.ends.repeat_interleave(2)[::2])), (TypeError, (a, b, self.ends.short())),
+                                 (TypeError, (a, b, self.ends.repeat_interleave(2)[::2])),
+                                 (TypeError, (a, b, self.ends.short())),
                                  (ValueError, (a, b, self.ends, self.random(6, 96))),
                                  (TypeError, (a, b, self.ends, None, torch.float32))):
             with self.assertRaises(error):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grouped products: many matrix products of different sizes in one call."""
 import ctypes
+import struct
 from ctypes import byref
 from functools import lru_cache
 from typing import Any, NamedTuple, Tuple
@@ -21,15 +22,13 @@ class Prepared(NamedTuple):
     """All of a product but its addresses."""
     function: Any  # of the library
     problem: Any  # RowProblem or WeightProblem, which nobody changes any more
-    places: Tuple[int, ...]  # of the addresses of a, b, out and offs in it
+    pack: Any  # makes its bytes of the pieces with addresses between: of offs, a, b, out
+    pieces: Tuple[bytes, ...]
     out_shape: Tuple[int, ...]
     out_strides: Tuple[int, ...]  # in elements, of an output without gaps
     is_turned: bool  # A and B change places, and the output is the product's transpose
     has_sums: bool  # False: nothing to sum over, or no column
     workspace_bytes: int  # 0: nothing to do
-
-
-_BIAS, _ROW_SCALES, _COLUMN_SCALES = (c.place((c.RowProblem, name)) for name in ("bias", "row_scales", "column_scales"))
 
 
 def _check_units(item, **extents):
@@ -117,8 +116,15 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
     strides = _packed_strides(out)
     if is_turned:
         out, strides = out[::-1], strides[::-1]
-    places = tuple(c.place((type(problem), name)) for name in ("a", "b", "c", "offsets"))
-    return Prepared(function, problem, places, out, strides, is_turned, has_sums, _workspace_bytes(groups) if has_sums else 0)
+    return Prepared(function, problem, *_in_pieces(problem), out, strides, is_turned, has_sums,
+                    _workspace_bytes(groups) if has_sums else 0)
+
+
+def _in_pieces(problem):
+    """Members of structs in structs cost more to set than all of a struct to pack."""
+    cuts, whole = [getattr(type(problem), name).offset for name in ("offsets", "a", "b", "c")], bytes(problem)
+    pieces = tuple(whole[begin:end] for begin, end in zip([0, *(cut + 8 for cut in cuts)], [*cuts, len(whole)]))
+    return struct.Struct("=" + "Q".join(f"{len(piece)}s" for piece in pieces)).pack, pieces
 
 
 def _workspace_bytes(groups: int) -> int:
@@ -128,15 +134,13 @@ def _workspace_bytes(groups: int) -> int:
 
 
 def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int, stream: int, options=None,
-            more=()) -> None:
-    """`more` are further addresses, each with its place."""
+            rest: bytes = None) -> None:
+    """`rest` replaces what follows the output's address in the problem."""
     if ready.is_turned:
         a, b = b, a
-    problem, (at_a, at_b, at_out, at_offs) = c.copied(ready.problem), ready.places
-    problem[at_a], problem[at_b], problem[at_out], problem[at_offs] = a, b, out, offs
-    for place, address in more:
-        problem[place] = address
-    check(ready.function(byref(problem), workspace, ready.workspace_bytes, options, stream))
+    first, second, third, fourth, last = ready.pieces
+    problem = ready.pack(first, offs, second, a, third, b, fourth, out, rest or last)
+    check(ready.function(problem, workspace, ready.workspace_bytes, options, stream))
 
 
 def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None, row_scales=None,
@@ -165,7 +169,7 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
         raise ValueError("grouped products are of arrays in device memory")
     left, right, cut, target = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs"), site.write(out, "out")
     ready = _judged(left.form, right.form, cut.form, target.form, format, epilogue)
-    more = _epilogue_addresses(site, ready.problem, epilogue, bias, row_scales, column_scales)
+    rest = _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales)
     options = None
     if plan is not None or statuses is not None or header is not None:
         groups = ready.problem.groups
@@ -176,7 +180,7 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
         return out
     with site.use():
         workspace, _lent = site.memory(ready.workspace_bytes)
-        enqueue(ready, left.address, right.address, target.address, cut.address, workspace, site.stream, options, more)
+        enqueue(ready, left.address, right.address, target.address, cut.address, workspace, site.stream, options, rest)
     return out
 
 
@@ -197,7 +201,7 @@ def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, epilo
     if not ready.has_sums:
         raise ValueError("n, k and m are not 0")
     ready.problem.epilogue = EPILOGUES.index(epilogue)
-    return ready
+    return ready._replace(pieces=_in_pieces(ready.problem)[1])
 
 
 def _set_output(ready, target, epilogue):
@@ -214,14 +218,17 @@ def _set_output(ready, target, epilogue):
         ready.problem.c_group_pitch_bytes = strides[0]
 
 
-def _epilogue_addresses(site, problem, epilogue, bias, row_scales, column_scales):
+def _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales):
+    problem = ready.problem
     if (epilogue == "bias") != (bias is not None):
         raise ValueError('bias goes with epilogue="bias"')
     if bias is row_scales is column_scales is None:
-        return ()
+        return None
     if not isinstance(problem, c.RowProblem):
         raise ValueError("bias and scales are for products whose rows or columns are ragged")
     columns = problem.groups * problem.n
-    return ((_BIAS, site.optional(bias, "bias", ("bf16", "f16"), columns) or 0),
-            (_ROW_SCALES, site.optional(row_scales, "row_scales", ("f32",), problem.rows) or 0),
-            (_COLUMN_SCALES, site.optional(column_scales, "column_scales", ("f32",), columns) or 0))
+    made = c.RowProblem.from_buffer_copy(problem)
+    made.bias = site.optional(bias, "bias", ("bf16", "f16"), columns)
+    made.row_scales = site.optional(row_scales, "row_scales", ("f32",), problem.rows)
+    made.column_scales = site.optional(column_scales, "column_scales", ("f32",), columns)
+    return _in_pieces(made)[1][-1]

@@ -3,7 +3,7 @@
 import sys
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import Any, NamedTuple, Optional, Tuple
+from typing import Any, Optional, Tuple
 
 from . import _dlpack
 
@@ -32,12 +32,12 @@ class Form:
 _form = lru_cache(maxsize=4096)(Form)
 
 
-class View(NamedTuple):
+class View:
     """An array as the library sees it."""
-    address: int
-    form: Form
-    read_only: bool
-    owner: Any  # keeps the memory
+    __slots__ = ("address", "form", "read_only", "owner")
+
+    def __init__(self, address: int, form: Form, read_only: bool, owner: Any):
+        self.address, self.form, self.read_only, self.owner = address, form, read_only, owner  # owner keeps the memory
 
     shape = property(lambda self: self.form.shape)
     strides = property(lambda self: self.form.strides)
@@ -110,9 +110,9 @@ class _Torch(_AnyLibrary):
         self.current_device = getattr(inner, "_cuda_getDevice", None) or cuda.current_device
         self.current_stream = (getattr(inner, "_cuda_getCurrentRawStream", None)
                                or (lambda device: cuda.current_stream(device).cuda_stream))
-        self._take = (getattr(inner, "_cuda_cudaCachingAllocator_raw_alloc", None)
+        self.take = (getattr(inner, "_cuda_cudaCachingAllocator_raw_alloc", None)
                       or (lambda size, stream: cuda.caching_allocator_alloc(size, stream=stream)))
-        self._give_back = getattr(inner, "_cuda_cudaCachingAllocator_raw_delete", None) or cuda.caching_allocator_delete
+        self.give_back = getattr(inner, "_cuda_cudaCachingAllocator_raw_delete", None) or cuda.caching_allocator_delete
         self._form = lru_cache(maxsize=4096)(self._new_form)
 
     def _new_form(self, shape, steps, dtype):
@@ -142,8 +142,8 @@ class _Torch(_AnyLibrary):
 
     def memory(self, size, device, stream):
         """Inside `use`."""
-        address = self._take(size, stream)
-        return address, _LentMemory(address, self._give_back)
+        address = self.take(size, stream)
+        return address, _LentMemory(address, self.give_back)
 
 
 class _CuPy(_AnyLibrary):

@@ -35,14 +35,17 @@ class _Library(torch.library.Library):
 
 def _shortened(differentiable, kernels):
     # Sets of dispatch keys as numbers. What is left below Autograd is all that a second dispatch would look at.
-    below = torch._C._after_autograd_keyset.raw_repr()
-    alone = {torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr(): kernel
-             for name, kernel in kernels.items()}
+    try:
+        below = torch._C._after_autograd_keyset.raw_repr()
+        alone = {torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr(): kernel
+                 for name, kernel in kernels.items()}
+    except AttributeError:  # of a version of PyTorch that tells no numbers
+        return differentiable
 
     def kernel(keyset, first, second, *arguments, **keywords):
         """Only the first two can want gradients."""
         direct = alone.get(keyset.raw_repr() & below)
-        if direct is None or (torch.is_grad_enabled() and (first.requires_grad or second.requires_grad)):
+        if direct is None or ((first.requires_grad or second.requires_grad) and torch.is_grad_enabled()):
             return differentiable(keyset, first, second, *arguments, **keywords)
         return direct(first, second, *arguments, **keywords)
 
@@ -114,8 +117,11 @@ def _grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fa
         out.zero_()
     if ready.workspace_bytes:
         stream = _torch.current_stream(device)
-        workspace, _lent = _torch.memory(ready.workspace_bytes, device, stream)
-        _gemm.enqueue(ready, a.data_ptr(), b.data_ptr(), out.data_ptr(), offs.data_ptr(), workspace, stream)
+        workspace = _torch.take(ready.workspace_bytes, stream)
+        try:
+            _gemm.enqueue(ready, a.data_ptr(), b.data_ptr(), out.data_ptr(), offs.data_ptr(), workspace, stream)
+        finally:  # it goes to others in the stream's order
+            _torch.give_back(workspace)
     return out
 
 
