@@ -208,6 +208,17 @@ class Libraries(unittest.TestCase):
             with self.assertRaises(TypeError):
                 ragged.pad(ragged.Rows(odd, ends), out)
 
+    def test_tensors_that_are_alike_share_a_form(self):
+        torch = support.need("torch")
+        np = support.need("numpy")
+        tensor = torch.zeros(4, 2)
+        views = [_arrays.Site(None, array).read(array, "it") for array in (
+            tensor, torch.nn.Parameter(tensor), np.zeros((4, 2), np.float32), tensor.t(), tensor.double(), tensor[:2])]
+        forms = [view.form for view in views]
+        self.assertTrue(forms[0] is forms[1] is forms[2])
+        self.assertEqual(len(set(forms)), 4)
+        self.assertEqual([form.is_packed for form in forms[2:]], [True, False, True, True])
+
     def test_specs_of_any_array(self):
         np = support.need("numpy")
         array = np.zeros((6, 5, 32), np.float16)[:, :4]

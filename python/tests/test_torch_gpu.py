@@ -88,7 +88,8 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
 
         def work(i):
             a, b = cases[i]
-            return all([torch.equal(grouped(a, b, self.ends), expected[i]) for _ in range(50)])
+            products = [grouped(a, b, self.ends) for _ in range(200)]
+            return all([torch.equal(product, expected[i]) for product in products])
 
         with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
             self.assertEqual(list(pool.map(work, range(len(cases)))), [True] * len(cases))

@@ -42,12 +42,12 @@ def _shortened(differentiable, kernels):
     except AttributeError:  # of a version of PyTorch that tells no numbers
         return differentiable
 
-    def kernel(keyset, first, second, *arguments, **keywords):
-        """Only the first two can want gradients."""
+    def kernel(keyset, *arguments, **keywords):
         direct = alone.get(keyset.raw_repr() & below)
-        if direct is None or ((first.requires_grad or second.requires_grad) and torch.is_grad_enabled()):
-            return differentiable(keyset, first, second, *arguments, **keywords)
-        return direct(first, second, *arguments, **keywords)
+        # Only the first two arguments can want gradients.
+        if direct is None or ((arguments[0].requires_grad or arguments[1].requires_grad) and torch.is_grad_enabled()):
+            return differentiable(keyset, *arguments, **keywords)
+        return direct(*arguments, **keywords)
 
     return kernel
 
