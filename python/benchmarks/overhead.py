@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls from Python cost, and what the GPU takes for them, beside PyTorch's own. Prints Markdown; some 20 seconds.
+"""What calls from Python cost, and what the GPU takes for them, beside PyTorch's own. Prints Markdown; half a minute.
 
     TMAP_LIBRARY=build/release/libtmap.so python3 python/benchmarks/overhead.py
 """
@@ -18,6 +18,7 @@ except ImportError:
     sys.exit(0)
 
 REPEATS, CALLS = 7, 200
+BURST = 0.2  # seconds
 
 
 def host_microseconds(call):
@@ -35,31 +36,53 @@ def host_microseconds(call):
     return statistics.median(times)
 
 
-def gpu_microseconds(call):
-    """Of the GPU for one call among calls in a row: the median. A sleep lets the host run ahead."""
-    for _ in range(3):
+def burst(call, count):
+    """Microseconds of the GPU for one call, of the last three quarters of so many in a row."""
+    start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    for i in range(count):
+        if i == count // 4:
+            start.record()
         call()
-    times = []
-    for _ in range(REPEATS):
-        start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(2_000_000)
-        start.record()
-        for _ in range(10):
-            call()
-        stop.record()
-        stop.synchronize()
-        times.append(start.elapsed_time(stop) * 100)
-    return statistics.median(times)
+    stop.record()
+    stop.synchronize()
+    return start.elapsed_time(stop) * 1e3 / (count - count // 4)
 
 
-def row(case, measure, call, per_second=None):
+def gpu_microseconds(calls):
+    """Of the GPU for one call of each: the median of bursts, the calls in turn. Bursts are long since a busy GPU sits at its
+    power cap, so that a short run tells more of what ran before it."""
+    counts = [4 + int(BURST * 1e6 / burst(call, 20)) for call in calls]
+    times = [[burst(call, count) for call, count in zip(calls, counts)] for _ in range(REPEATS)]
+    return [statistics.median(column) for column in zip(*times)]
+
+
+LACKING = (AttributeError, NotImplementedError, RuntimeError, TypeError)
+
+
+def say_lacking(case, reason):
+    print(f"| {case} | - ({str(reason).splitlines()[0][:60]}) | |", flush=True)
+
+
+def host_row(case, call):
     """One line of the table; what this version of PyTorch lacks says so."""
     try:
-        took = measure(call)
-        rate = "" if per_second is None else f"{per_second[0] / took * 1e-6:.0f} {per_second[1]}"
-        print(f"| {case} | {took:.1f} | {rate} |", flush=True)
-    except (AttributeError, NotImplementedError, RuntimeError, TypeError) as reason:
-        print(f"| {case} | - ({str(reason).splitlines()[0][:60]}) | |", flush=True)
+        print(f"| {case} | {host_microseconds(call):.1f} | |", flush=True)
+    except LACKING as reason:
+        say_lacking(case, reason)
+
+
+def gpu_rows(work, **calls):
+    """A line of the table for each, measured side by side. `work` in what unit a call does."""
+    able = {}
+    for case, call in calls.items():
+        try:
+            call()
+            able[case] = call
+        except LACKING as reason:
+            say_lacking(case, reason)
+    amount, unit, case = work
+    for name, took in zip(able, gpu_microseconds(list(able.values()))):
+        print(f"| GPU, {case}: {name} | {took:.1f} | {amount / took * 1e-6:.0f} {unit} |", flush=True)
 
 
 def products(groups, rows, n, k):
@@ -75,24 +98,23 @@ def products(groups, rows, n, k):
 def print_calls(tmap):
     a, w, ends = products(8, 64, 128, 128)
     ours, theirs = torch.ops.tmap.grouped_mm, getattr(torch, "_grouped_mm", None)
-    row("host, grouped_mm: torch.ops.tmap", host_microseconds, lambda: ours(a, w, ends))
-    row("host, grouped_mm: torch._grouped_mm", host_microseconds, lambda: theirs(a, w, offs=ends))
+    host_row("host, grouped_mm: torch.ops.tmap", lambda: ours(a, w, ends))
+    host_row("host, grouped_mm: torch._grouped_mm", lambda: theirs(a, w, offs=ends))
     out = torch.empty(64, 128, device="cuda", dtype=torch.bfloat16)
-    row("host, grouped_mm: tmap.grouped_mm", host_microseconds, lambda: tmap.grouped_mm(a, w, ends, out=out))
-    row("host, torch.mm", host_microseconds, lambda: torch.mm(a, w[0]))
+    host_row("host, grouped_mm: tmap.grouped_mm", lambda: tmap.grouped_mm(a, w, ends, out=out))
+    host_row("host, torch.mm", lambda: torch.mm(a, w[0]))
     with tmap.MapService() as service:
-        row("host, encode_ragged, 8 maps, and release", host_microseconds,
-            lambda: service.encode_ragged(a, ends, (32, 64), swizzle="128B").release())
-    row("host, pad_ragged", host_microseconds, lambda: torch.ops.tmap.pad_ragged(a, ends, 64))
+        host_row("host, encode_ragged, 8 maps, and release",
+                 lambda: service.encode_ragged(a, ends, (32, 64), swizzle="128B").release())
+    host_row("host, pad_ragged", lambda: torch.ops.tmap.pad_ragged(a, ends, 64))
 
 
 def print_products():
     for name, groups, rows, n, k in (("8 groups", 8, 8192, 2048, 2048), ("128 groups", 128, 65536, 1536, 2048),
                                      ("128 groups of 1 row", 128, 128, 1536, 2048)):
         a, w, ends = products(groups, rows, n, k)
-        work, shape = (2 * rows * n * k, "TFLOP/s"), f"{rows} rows, n {n}, k {k}"
-        row(f"GPU, {name}, {shape}: tmap", gpu_microseconds, lambda: torch.ops.tmap.grouped_mm(a, w, ends), work)
-        row(f"GPU, {name}, {shape}: torch", gpu_microseconds, lambda: torch._grouped_mm(a, w, offs=ends), work)
+        work = 2 * rows * n * k, "TFLOP/s", f"{name}, {rows} rows, n {n}, k {k}"
+        gpu_rows(work, tmap=lambda: torch.ops.tmap.grouped_mm(a, w, ends), torch=lambda: torch._grouped_mm(a, w, offs=ends))
 
 
 def print_padding():
@@ -100,14 +122,12 @@ def print_padding():
     lengths = [source.randint(1, 1024) for _ in range(256)]
     values = torch.randn(sum(lengths), 512, device="cuda", dtype=torch.bfloat16)
     prefix = torch.tensor([0] + lengths, device="cuda").cumsum(0)
-    moved = ((values.numel() + 256 * 1024 * 512) * 2 * 1e3, "GB/s")
+    moved = (values.numel() + 256 * 1024 * 512) * 2 * 1e3
     nested = torch.nested.nested_tensor(list(values.split(lengths)))
-    row("GPU, pad: tmap.pad_ragged", gpu_microseconds,
-        lambda: torch.ops.tmap.pad_ragged(values, prefix, 1024, format="prefix"), moved)
-    row("GPU, pad: torch.nested.to_padded_tensor", gpu_microseconds,
-        lambda: torch.nested.to_padded_tensor(nested, 0.0, (256, 1024, 512)), moved)
-    row("GPU, pad: _jagged_to_padded_dense_forward", gpu_microseconds,
-        lambda: torch.ops.aten._jagged_to_padded_dense_forward(values, [prefix], [1024], 0.0), moved)
+    gpu_rows((moved, "GB/s", "pad"), pad_ragged=lambda: torch.ops.tmap.pad_ragged(values, prefix, 1024, format="prefix"),
+             to_padded_tensor=lambda: torch.nested.to_padded_tensor(nested, 0.0, (256, 1024, 512)),
+             _jagged_to_padded_dense_forward=lambda: torch.ops.aten._jagged_to_padded_dense_forward(
+                 values, [prefix], [1024], 0.0))
 
 
 def main():

@@ -88,7 +88,9 @@ class In(unittest.TestCase):
         for error, arrays in ((TypeError, (3,)), (TypeError, ([1.0],)), (TypeError, (other,)), (ValueError, (host, gpu)),
                               (ValueError, (gpu, host))):
             with self.assertRaises(error):
-                _arrays.Site(None, *arrays)
+                site = _arrays.Site(None, *arrays)
+                for array in arrays:
+                    site.read(array, "it")
         with self.assertRaises(ValueError):
             _arrays.Site(5, host)
         with self.assertRaisesRegex(ValueError, "PyTorch or CuPy"):
@@ -201,8 +203,21 @@ class Libraries(unittest.TestCase):
         self.assertEqual(out.sum().item(), 8)
         with self.assertRaises(ValueError):
             ragged.unpad(out, ragged.Rows(values, ends))
-        with self.assertRaises(TypeError):
-            ragged.pad(ragged.Rows(values.detach().to_sparse(), ends), out)
+        for odd in (values.detach().to_sparse(), torch._neg_view(values.detach()),
+                    torch.ones(4, 2, dtype=torch.complex64).conj(), torch.ones(4, 2, dtype=torch.complex64).conj().imag):
+            with self.assertRaises(TypeError):
+                ragged.pad(ragged.Rows(odd, ends), out)
+
+    def test_tensors_that_are_alike_share_a_form(self):
+        torch = support.need("torch")
+        np = support.need("numpy")
+        tensor = torch.zeros(4, 2)
+        views = [_arrays.Site(None, array).read(array, "it") for array in (
+            tensor, torch.nn.Parameter(tensor), np.zeros((4, 2), np.float32), tensor.t(), tensor.double(), tensor[:2])]
+        forms = [view.form for view in views]
+        self.assertTrue(forms[0] is forms[1] is forms[2])
+        self.assertEqual(len(set(forms)), 4)
+        self.assertEqual([form.is_packed for form in forms[2:]], [True, False, True, True])
 
     def test_specs_of_any_array(self):
         np = support.need("numpy")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.ops.tmap.* on the GPU: what every device promises, and graphs, and that the host never waits."""
+import concurrent.futures
 import unittest
 
 import support
@@ -15,8 +16,10 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
 
     def test_operands_elsewhere_and_misaligned(self):
         a, b = self.cases()["rows, [n, k]"]
-        with self.assertRaises(ValueError):
-            grouped(a, b, self.ends.cpu())
+        grouped(a, b, self.ends)
+        for operands in ((a, b, self.ends.cpu()), (a.cpu(), b, self.ends), (a, b.cpu(), self.ends)):
+            with self.assertRaises(ValueError):
+                grouped(*operands)
         with self.assertRaises(tmap.Error) as caught:
             grouped(a.reshape(-1)[1:-63].view(-1, 64), b, self.ends)
         self.assertIs(caught.exception.status, tmap.Status.INVALID_ARGUMENT)
@@ -38,10 +41,58 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             product = grouped(a, b, self.ends)
+        # What the graph works in is not what later calls get.
+        noise = [torch.full((1 << 14,), 255, device="cuda", dtype=torch.uint8) for _ in range(64)]
+        grouped(a, b, self.ends)
         other = (100, 11, 0, 200, 0, 200)
         self.ends.copy_(torch.tensor(support.ends_of(other), device="cuda"))
         graph.replay()
         self.assertNear(product, reference.grouped_mm(a, b, other))
+        self.assertEqual({int(one.min()) for one in noise}, {255})
+
+    def test_memory_to_work_in_is_given_back(self):
+        a, b = self.cases()["rows, [n, k]"]
+        out = torch.zeros(self.rows, 96, device="cuda", dtype=self.dtype)
+        misaligned = a.reshape(-1)[1:-63].view(-1, 64)
+
+        def calls():
+            grouped(a, b, self.ends)
+            tmap.grouped_mm(a, b, self.ends, out=out)
+            with self.assertRaises(tmap.Error):
+                grouped(misaligned, b, self.ends)
+            with self.assertRaises(tmap.Error):
+                tmap.grouped_mm(misaligned, b, self.ends, out=out[1:])
+
+        calls()
+        before = torch.cuda.memory_allocated()
+        calls()
+        self.assertEqual(torch.cuda.memory_allocated(), before)
+
+    def test_work_on_a_stream_that_is_not_the_current_one(self):
+        a, b = self.cases()["rows, [n, k]"]
+        expected, side = grouped(a, b, self.ends), torch.cuda.Stream()
+        late, out = torch.zeros_like(a), torch.zeros_like(expected)
+        torch.cuda._sleep(50_000_000)
+        late.copy_(a)
+        tmap.grouped_mm(late, b, self.ends, out=out, stream=side)
+        with torch.cuda.stream(side):
+            first = grouped(late, b, self.ends)
+        noise = [torch.full((1 << 14,), 255, device="cuda", dtype=torch.uint8) for _ in range(64)]
+        torch.cuda.synchronize()
+        self.assertTrue(torch.equal(out, expected) and torch.equal(first, expected))
+        self.assertEqual({int(one.min()) for one in noise}, {255})
+
+    def test_threads_share_a_stream(self):
+        cases = list(self.cases().values())
+        expected = [grouped(a, b, self.ends) for a, b in cases]
+
+        def work(i):
+            a, b = cases[i]
+            products = [grouped(a, b, self.ends) for _ in range(200)]
+            return all([torch.equal(product, expected[i]) for product in products])
+
+        with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+            self.assertEqual(list(pool.map(work, range(len(cases)))), [True] * len(cases))
 
     def test_bad_groups_are_told_and_left_alone(self):
         a, b = self.cases()["rows, [n, k]"]

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What torch.ops.tmap.* promises on every device. The test files of a device say which, and add what is its own."""
+import contextlib
+import sys
+
 import support
 import torch
 import torch_reference as reference
@@ -11,6 +14,22 @@ SIZES = (5, 0, 128, 1, 77, 300)
 
 def grouped(a, b, offs, *rest):
     return torch.ops.tmap.grouped_mm(a, b, offs, *rest)
+
+
+def python_calls(call):
+    """The names of functions in Python that a call runs, in turn."""
+    names = []
+
+    def note(frame, event, _):
+        if event == "call":
+            names.append(frame.f_code.co_name)
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return names
 
 
 class GroupedProductCases:
@@ -103,6 +122,67 @@ class GroupedProductCases:
         self.assertNear(product[:5], a[:5] @ b[0])
         self.assertNear(product[133:134], a[133:134] @ b[3])
         self.assertEqual(product[5:133].abs().max().item() + product[134:].abs().max().item(), 0)
+
+    def test_operands_that_were_good_once_are_judged_again(self):
+        a, b = self.cases()["rows, [n, k]"]
+        expected = grouped(a, b, self.ends)
+        for error, arguments in ((TypeError, (a, b.half(), self.ends)), (ValueError, (a, b, self.ends[:-1])),
+                                 (TypeError, (a, b, self.ends.repeat_interleave(2)[::2])),
+                                 (TypeError, (a, b, self.ends.short())),
+                                 (ValueError, (a, b, self.ends, self.random(6, 96))),
+                                 (TypeError, (a, b, self.ends, None, torch.float32))):
+            with self.assertRaises(error):
+                grouped(*arguments)
+        self.assertNear(grouped(a, b.contiguous(), self.ends), expected)
+        self.assertNear(grouped(a, b, self.ends.long()), expected)
+
+    def test_transforms_are_right_or_refused(self):
+        a, b = self.cases()["rows, [n, k]"]
+        try:
+            found = torch.func.grad(lambda a: grouped(a, b, self.ends).float().sum())(a)
+        except RuntimeError:  # of versions of PyTorch that know no transforms of operators in Python
+            return
+        a.requires_grad_()
+        expected, = torch.autograd.grad(reference.grouped_mm(a, b, SIZES).float().sum(), a)
+        self.assertNear(found, expected)
+
+    def test_modes_see_the_operator(self):
+        seen = []
+
+        class Recorder(torch.utils._python_dispatch.TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                seen.append(function)
+                return function(*args, **(kwargs or {}))
+
+        a, b = self.cases()["rows, [n, k]"]
+        with Recorder():
+            grouped(a, b, self.ends)
+        self.assertIs(seen[0], torch.ops.tmap.grouped_mm.default)
+
+    def test_operands_that_are_negative_only_by_name(self):
+        for name, (a, b) in self.cases().items():
+            with self.subTest(name):
+                expected = reference.grouped_mm(-a, b, SIZES)
+                self.assertNear(grouped(torch._neg_view(a), b, self.ends), expected)
+
+    def test_a_product_is_no_view_and_may_be_changed(self):
+        for name, (a, b) in self.cases().items():
+            with self.subTest(name), torch.no_grad():
+                product = grouped(a, b, self.ends)
+            self.assertFalse(product._is_view())
+            factor = torch.ones((), device=self.device, dtype=self.dtype, requires_grad=True)
+            product.mul_(factor).sum().backward()
+            self.assertTrue(factor.grad.isfinite())
+
+    def test_only_who_wants_a_gradient_goes_round(self):
+        a, b = self.cases()["rows, [n, k]"]
+        for watch in (contextlib.nullcontext, torch.no_grad, torch.inference_mode):
+            with self.subTest(watch.__name__), watch():
+                names = python_calls(lambda: grouped(a, b, self.ends))
+                self.assertIn(f"_grouped_mm_{self.device}", names)
+                self.assertNotIn("redispatch", names)
+            a.requires_grad_()
+        self.assertIn("_keep_operands", python_calls(lambda: grouped(a, b, self.ends)))
 
     def test_products_of_nothing(self):
         none = self.random(0, 64)

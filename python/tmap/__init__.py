@@ -15,10 +15,11 @@ Arrays are of any library that speaks DLPack: PyTorch, CuPy, JAX (to read), NumP
 raises `Error`, `TypeError` or `ValueError`, and has changed nothing. docs/python.md has more.
 """
 from . import ragged
+from ._batch import MapBatch
 from ._errors import Error, Rule, Status, rule, rules_of
 from ._gemm import grouped_mm
 from ._library import version
-from ._service import MapBatch, MapService
+from ._service import MapService
 from ._simulator import simulate_load, simulate_reduce, simulate_store, tile_sizes
 from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describe_json, encode, encode_bits, explain,
                     validate)

@@ -1,142 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of any library as addresses, shapes and strides, and where the work on them goes: device, stream, memory."""
-import sys
-from contextlib import nullcontext
-from typing import Any, NamedTuple, Optional, Tuple
+"""Where the work on arrays goes: device, stream, memory."""
+from typing import Any, Optional, Tuple
 
-from . import _dlpack
-
-
-class View(NamedTuple):
-    """An array as the library sees it, in the array's own order: outermost dim first."""
-    address: int
-    shape: Tuple[int, ...]
-    strides: Tuple[int, ...]  # in bytes
-    dtype: str
-    item_bytes: int
-    read_only: bool
-    owner: Any  # keeps the memory
-
-    @property
-    def is_packed(self) -> bool:
-        step = self.item_bytes
-        for extent, stride in zip(reversed(self.shape), reversed(self.strides)):
-            if extent != 1 and stride != step:
-                return 0 in self.shape
-            step *= extent
-        return True
-
-    @property
-    def nbytes(self) -> int:
-        total = self.item_bytes
-        for extent in self.shape:
-            total *= extent
-        return total
-
-
-def torch_names(torch) -> dict:
-    """Our names of PyTorch's types, of those that this version has."""
-    names = (("uint8", "u8"), ("uint16", "u16"), ("uint32", "u32"), ("uint64", "u64"), ("int8", "i8"), ("int16", "i16"),
-             ("int32", "i32"), ("int64", "i64"), ("float16", "f16"), ("float32", "f32"), ("float64", "f64"),
-             ("bfloat16", "bf16"), ("bool", "bool"), ("float8_e4m3fn", "f8_e4m3"), ("float8_e5m2", "f8_e5m2"),
-             ("complex64", "c64"), ("complex128", "c128"))
-    return {getattr(torch, theirs): ours for theirs, ours in names if hasattr(torch, theirs)}
-
-
-class _Torch:
-    """PyTorch: read through its own methods, since tensors that need a gradient have no capsule."""
-
-    def __init__(self, torch):
-        self.torch = torch
-        self.names = torch_names(torch)
-
-    def device_of(self, tensor):
-        if tensor.is_cuda:
-            return tensor.get_device()
-        if not tensor.is_cpu:
-            raise TypeError(f"a tensor on {tensor.device}: tmap knows cpu and cuda")
-        return None
-
-    def view(self, tensor, stream):
-        if tensor.layout is not self.torch.strided:
-            raise TypeError(f"a tensor of layout {tensor.layout}: tmap knows strided ones")
-        if stream is not None:
-            current = self.torch.cuda.current_stream(tensor.device)
-            if current.cuda_stream != stream:
-                self.torch.cuda.ExternalStream(stream, tensor.device).wait_stream(current)
-        item = tensor.element_size()
-        strides = tuple([step * item for step in tensor.stride()])
-        return View(tensor.data_ptr(), tuple(tensor.shape), strides, self.names.get(tensor.dtype, str(tensor.dtype)),
-                    item, tensor.requires_grad and tensor.is_leaf, tensor)
-
-    def current_stream(self, device):
-        return self.torch.cuda.current_stream(device).cuda_stream
-
-    def use(self, device):
-        return nullcontext() if self.torch.cuda.current_device() == device else self.torch.cuda.device(device)
-
-    def memory(self, size, device, stream):
-        memory = self.torch.empty(size, dtype=self.torch.uint8, device=f"cuda:{device}")
-        if self.torch.cuda.current_stream(device).cuda_stream != stream:
-            memory.record_stream(self.torch.cuda.ExternalStream(stream, device))
-        return memory.data_ptr(), memory
-
-
-class _CuPy:
-    def __init__(self, cupy):
-        self.cupy = cupy
-
-    def current_stream(self, device):
-        with self.use(device):
-            return self.cupy.cuda.get_current_stream().ptr
-
-    def use(self, device):
-        return self.cupy.cuda.Device(device)
-
-    def memory(self, size, device, stream):
-        with self.use(device), self.cupy.cuda.ExternalStream(stream):
-            memory = self.cupy.empty(size, dtype="uint8")
-        return memory.data.ptr, memory
-
-
-_adaptor_of_type: dict = {}
-_LIBRARIES = (("torch", "Tensor", _Torch), ("cupy", "ndarray", _CuPy))
-
-
-def _find_adaptor(kind):
-    """Imports nothing: who has an array has imported its library."""
-    for name, base, adaptor in _LIBRARIES:
-        module = sys.modules.get(name)
-        if issubclass(kind, getattr(module, base, ())):
-            return adaptor(module)
-    return None
-
-
-def _adaptor_of(array):
-    """Of the library that an array comes from, or None."""
-    kind = type(array)
-    if kind not in _adaptor_of_type:
-        _adaptor_of_type[kind] = _find_adaptor(kind)
-    return _adaptor_of_type[kind]
-
-
-def _device_of(array):
-    """Its CUDA device, or None for memory of the host."""
-    adaptor = _adaptor_of(array)
-    if isinstance(adaptor, _Torch):
-        return adaptor.device_of(array)
-    if not hasattr(array, "__dlpack_device__") or not hasattr(array, "__dlpack__"):
-        raise TypeError(f"{type(array).__name__} is no array: it has no __dlpack__")
-    kind, number = array.__dlpack_device__()
-    if kind in (_dlpack.CUDA, _dlpack.CUDA_MANAGED):
-        return number
-    if kind in (_dlpack.CPU, _dlpack.CUDA_HOST):
-        return None
-    raise TypeError(f"an array on a device of DLPack's kind {int(kind)}: tmap knows CPUs and CUDA")
-
-
-def _is_immutable(array):
-    return type(array).__module__.split(".")[0] in ("jax", "jaxlib")
+from ._libraries import ADAPTORS, HERE, View
 
 
 def stream_handle(stream) -> int:
@@ -156,44 +22,33 @@ class Site:
     """Where one call's work goes: a CUDA device and a stream, or the host."""
 
     def __init__(self, stream, *arrays):
-        """That of the arrays, which must be on one device. `stream` None: the current one of PyTorch or CuPy, whichever
-        the first of their arrays comes from, else CUDA's default stream."""
-        self.device = _device_of(arrays[0])
-        self.adaptor = None
-        for array in arrays:
-            if _device_of(array) != self.device:
-                raise ValueError("arrays of one call are all on one device, or all on the host")
-            self.adaptor = self.adaptor or _adaptor_of(array)
-        if self.device is None:
-            if stream is not None:
+        """That of the arrays, which must be on one device: `read` and `write` see to it. `stream` None: the current one of
+        PyTorch or CuPy, whichever the first of their arrays comes from, else CUDA's default stream."""
+        first = ADAPTORS[type(arrays[0])]
+        self.device = device = first.device_of(arrays[0])
+        self.on_host = device is None
+        if not first.gives_memory:
+            first = next((found for found in (ADAPTORS[type(array)] for array in arrays) if found.gives_memory), None)
+        self.adaptor, self._leads = first, None
+        if stream is not None:
+            if device is None:
                 raise ValueError("work on the host takes no stream")
-            self.stream = None
-        elif stream is not None:
             self.stream = stream_handle(stream)
+        elif device is None:
+            self.stream = None
+        elif first is None:
+            self.stream = 1
         else:
-            self.stream = self.adaptor.current_stream(self.device) if self.adaptor else 1
-
-    @property
-    def on_host(self) -> bool:
-        return self.device is None
+            self.stream, self._leads = first.current_stream(device), first
 
     def read(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> View:
         """An array that is read on the site's stream. What its producer enqueued comes first."""
-        adaptor = _adaptor_of(array)
-        if _device_of(array) != self.device:
-            raise ValueError(f"{name} is on another device")
-        if isinstance(adaptor, _Torch):
-            view = adaptor.view(array, self.stream)
-        else:
-            # DLPack has no stream 0: 1 stands for CUDA's default stream.
-            stream = self.stream if self.on_host else self.stream or 1
-            address, shape, strides, dtype, item, read_only, capsule = _dlpack.read(array, stream)
-            view = View(address, shape, tuple(step * item for step in strides), dtype, item,
-                        read_only or _is_immutable(array), (array, capsule))
-        if dtypes is not None and view.dtype not in dtypes:
-            raise TypeError(f"{name} has elements of {view.dtype}, not of {' or '.join(dtypes)}")
-        if rank is not None and len(view.shape) != rank:
-            raise ValueError(f"{name} has {len(view.shape)} dims, not {rank}")
+        adaptor = ADAPTORS[type(array)]
+        if adaptor.device_of(array) != self.device:
+            raise ValueError(f"{name} is elsewhere: arrays of one call are all on one device, or all on the host")
+        view = adaptor.view(array, self.stream, adaptor is self._leads)
+        if dtypes is not None or rank is not None:
+            view.form.require(name, dtypes, rank)
         return view
 
     def write(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> View:
@@ -214,11 +69,11 @@ class Site:
 
     def use(self):
         """Makes the site's device the thread's current one, for a `with`."""
-        return self.adaptor.use(self.device) if self.adaptor and not self.on_host else nullcontext()
+        return self.adaptor.use(self.device) if self.adaptor and not self.on_host else HERE
 
     def memory(self, size: int) -> Tuple[int, Any]:
-        """Device memory to work in, from the library that the arrays come from: its address and its owner. It may be
-        given back at once: these libraries reuse memory in stream order."""
+        """Device memory to work in, from the library that the arrays come from: its address and its owner. To be asked
+        for inside `use`. It may be given back at once: these libraries reuse memory in stream order."""
         if self.adaptor is None:
             raise ValueError("memory to work in comes from PyTorch or CuPy: give one array of theirs")
         return self.adaptor.memory(size, self.device, self.stream)

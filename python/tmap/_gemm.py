@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grouped products: many matrix products of different sizes in one call."""
 import ctypes
+import struct
 from ctypes import byref
 from functools import lru_cache
 from typing import Any, NamedTuple, Tuple
@@ -8,8 +9,9 @@ from typing import Any, NamedTuple, Tuple
 from . import _structs as c
 from ._arrays import Site
 from ._errors import check
+from ._libraries import Form
 from ._library import lib
-from ._service import offset_view
+from ._service import offset_count
 
 OPERANDS = ("bf16", "f16", "f8_e4m3")
 EPILOGUES = ("none", "bias", "swiglu", "accumulate")
@@ -18,11 +20,15 @@ _N_BY_K, _K_BY_N = 0, 1
 
 class Prepared(NamedTuple):
     """All of a product but its addresses."""
-    problem: Any  # RowProblem or WeightProblem
-    members: bytes
-    out_shape: Tuple[int, ...]  # row-major
+    function: Any  # of the library
+    problem: Any  # RowProblem or WeightProblem, which nobody changes any more
+    pack: Any  # makes its bytes of the pieces with addresses between: of offs, a, b, out
+    pieces: Tuple[bytes, ...]
+    out_shape: Tuple[int, ...]
+    out_strides: Tuple[int, ...]  # in elements, of an output without gaps
     is_turned: bool  # A and B change places, and the output is the product's transpose
     has_sums: bool  # False: nothing to sum over, or no column
+    workspace_bytes: int  # 0: nothing to do
 
 
 def _check_units(item, **extents):
@@ -76,6 +82,14 @@ def _weights(a_shape, a_strides, b_shape, b_strides, groups, operand, item):
     return problem, (groups, m, n), m > 0 and n > 0
 
 
+def _packed_strides(shape):
+    strides, step = [], 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
 def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, offset_bytes: int,
             format: int) -> Prepared:
     """Of shapes and strides (in elements). Fails with ValueError for what no grouped product does."""
@@ -98,28 +112,35 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
         raise ValueError(f"operands have 2 or 3 dims, not {ranks[0]} and {ranks[1]}")
     problem.offsets.format, problem.offsets.bytes = format, offset_bytes
     problem.c.pitch_bytes = out[-1] * 2
-    return Prepared(type(problem), bytes(problem), out, is_turned, has_sums)
+    function = lib.tmap_gemm_rows if isinstance(problem, c.RowProblem) else lib.tmap_gemm_weights
+    strides = _packed_strides(out)
+    if is_turned:
+        out, strides = out[::-1], strides[::-1]
+    return Prepared(function, problem, *_in_pieces(problem), out, strides, is_turned, has_sums,
+                    _workspace_bytes(groups) if has_sums else 0)
 
 
-prepared = lru_cache(maxsize=1024)(prepare)
+def _in_pieces(problem):
+    """Members of structs in structs cost more to set than all of a struct to pack."""
+    cuts, whole = [getattr(type(problem), name).offset for name in ("offsets", "a", "b", "c")], bytes(problem)
+    pieces = tuple(whole[begin:end] for begin, end in zip([0, *(cut + 8 for cut in cuts)], [*cuts, len(whole)]))
+    return struct.Struct("=" + "Q".join(f"{len(piece)}s" for piece in pieces)).pack, pieces
 
 
-@lru_cache(maxsize=256)
-def workspace_bytes(groups: int) -> int:
-    """Device memory that a product of so many groups works in."""
+def _workspace_bytes(groups: int) -> int:
     needed = ctypes.c_uint64()
     check(lib.tmap_gemm_workspace_bytes(groups, byref(needed)))
     return needed.value
 
 
-def enqueue(ready: Prepared, problem, a: int, b: int, out: int, offs: int, workspace: int, stream: int,
-            options=None) -> None:
-    """`problem` is a copy of `ready.members`, to which the addresses are added here."""
+def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int, stream: int, options=None,
+            rest: bytes = None) -> None:
+    """`rest` replaces what follows the output's address in the problem."""
     if ready.is_turned:
         a, b = b, a
-    problem.a.address, problem.b.address, problem.c.address, problem.offsets.values = a, b, out, offs
-    function = lib.tmap_gemm_rows if ready.problem is c.RowProblem else lib.tmap_gemm_weights
-    check(function(byref(problem), workspace, workspace_bytes(problem.groups), options, stream))
+    first, second, third, fourth, last = ready.pieces
+    problem = ready.pack(first, offs, second, a, third, b, fourth, out, rest or last)
+    check(ready.function(problem, workspace, ready.workspace_bytes, options, stream))
 
 
 def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None, row_scales=None,
@@ -148,62 +169,77 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     site = Site(stream, a, b, offs, out)
     if site.on_host:
         raise ValueError("grouped products are of arrays in device memory")
-    if epilogue not in EPILOGUES:
-        raise ValueError(f"epilogue is one of {', '.join(EPILOGUES)}, not {epilogue!r}")
-    left, right = site.read(a, "a", OPERANDS), site.read(b, "b", OPERANDS)
-    if left.dtype != right.dtype:
-        raise TypeError(f"a has elements of {left.dtype}, b of {right.dtype}: they must be equal")
-    cut, groups, number = offset_view(site, offs, format)
-    steps = [tuple(stride // view.item_bytes for stride in view.strides) for view in (left, right)]
-    ready = prepared(left.shape, steps[0], right.shape, steps[1], left.dtype, groups, cut.item_bytes, number)
-    problem = ready.problem.from_buffer_copy(ready.members)
-    target = _set_output(site, ready, problem, out, "f16" if left.dtype == "f16" else "bf16", epilogue)
-    if not ready.has_sums:
-        raise ValueError("n, k and m are not 0")
-    _set_epilogue(site, problem, epilogue, bias, row_scales, column_scales)
-    if fast_accumulation:
-        set_fast_accumulation(problem)
-    options = c.GemmOptions(plan=0 if plan is None else plan + 1,
-                            statuses=site.optional(statuses, "statuses", ("u32", "i32"), groups, write=True),
-                            header=site.optional(header, "header", ("u32", "i32"), 4, write=True))
+    left, right, cut, target = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs"), site.write(out, "out")
+    ready = _judged(left.form, right.form, cut.form, target.form, format, epilogue, bool(fast_accumulation))
+    rest = _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales)
+    options = None
+    if plan is not None or statuses is not None or header is not None:
+        groups = ready.problem.groups
+        options = byref(c.GemmOptions(plan=0 if plan is None else plan + 1,
+                                      statuses=site.optional(statuses, "statuses", ("u32", "i32"), groups, write=True),
+                                      header=site.optional(header, "header", ("u32", "i32"), 4, write=True)))
+    if ready.workspace_bytes == 0:
+        return out
     with site.use():
-        workspace, _ = site.memory(workspace_bytes(groups))
-        enqueue(ready, problem, left.address, right.address, target.address, cut.address, workspace, site.stream,
-                byref(options))
+        workspace, _lent = site.memory(ready.workspace_bytes)
+        enqueue(ready, left.address, right.address, target.address, cut.address, workspace, site.stream, options, rest)
     return out
 
 
-def _set_output(site, ready, problem, out, dtype, epilogue):
-    view = site.write(out, "out", (dtype,))
-    shape, strides = view.shape, view.strides
+@lru_cache(maxsize=1024)
+def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, epilogue: str,
+            fast_accumulation: bool) -> Prepared:
+    """What can be told from forms alone."""
+    if epilogue not in EPILOGUES:
+        raise ValueError(f"epilogue is one of {', '.join(EPILOGUES)}, not {epilogue!r}")
+    left.require("a", OPERANDS)
+    right.require("b", OPERANDS)
+    if left.dtype != right.dtype:
+        raise TypeError(f"a has elements of {left.dtype}, b of {right.dtype}: they must be equal")
+    groups, number = offset_count(cut, format)
+    steps = [tuple(stride // form.item_bytes for stride in form.strides) for form in (left, right)]
+    ready = prepare(left.shape, steps[0], right.shape, steps[1], left.dtype, groups, cut.item_bytes, number)
+    target.require("out", ("f16" if left.dtype == "f16" else "bf16",))
+    _set_output(ready, target, epilogue)
+    if not ready.has_sums:
+        raise ValueError("n, k and m are not 0")
+    ready.problem.epilogue = EPILOGUES.index(epilogue)
+    if fast_accumulation:
+        set_fast_accumulation(ready.problem)
+    return ready._replace(pieces=_in_pieces(ready.problem)[1])
+
+
+def _set_output(ready, target, epilogue):
+    shape, strides, expected = target.shape, target.strides, ready.out_shape
     if ready.is_turned:
-        shape, strides = shape[::-1], strides[::-1]
-    expected = ready.out_shape
+        shape, strides, expected = shape[::-1], strides[::-1], expected[::-1]
     if epilogue == "swiglu":
         expected = (*expected[:-1], expected[-1] // 2)
-    if shape != expected or strides[-1] != view.item_bytes:
-        raise ValueError(f"out has the shape {view.shape} and strides {view.strides} in bytes; the product is "
+    if shape != expected or strides[-1] != target.item_bytes:
+        raise ValueError(f"out has the shape {target.shape} and strides {target.strides} in bytes; the product is "
                          f"{expected[::-1] if ready.is_turned else expected}, its rows without gaps")
-    problem.c.pitch_bytes = strides[-2]
+    ready.problem.c.pitch_bytes = strides[-2]
     if len(shape) == 3:
-        problem.c_group_pitch_bytes = strides[0]
-    return view
+        ready.problem.c_group_pitch_bytes = strides[0]
 
 
-def set_fast_accumulation(problem) -> None:
-    """Fails with ValueError for what has no such sums."""
+def set_fast_accumulation(problem):
     if problem.operand != OPERANDS.index("f8_e4m3"):
         raise ValueError("fast_accumulation is for operands of f8_e4m3")
     problem.fast_accumulation = 1
 
 
-def _set_epilogue(site, problem, epilogue, bias, row_scales, column_scales):
-    problem.epilogue = EPILOGUES.index(epilogue)
+def _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales):
+    problem = ready.problem
     if (epilogue == "bias") != (bias is not None):
         raise ValueError('bias goes with epilogue="bias"')
-    if isinstance(problem, c.RowProblem):
-        problem.bias = site.optional(bias, "bias", ("bf16", "f16"), problem.groups * problem.n)
-        problem.row_scales = site.optional(row_scales, "row_scales", ("f32",), problem.rows)
-        problem.column_scales = site.optional(column_scales, "column_scales", ("f32",), problem.groups * problem.n)
-    elif row_scales is not None or column_scales is not None:
-        raise ValueError("scales are for products whose rows or columns are ragged")
+    if bias is row_scales is column_scales is None:
+        return None
+    if not isinstance(problem, c.RowProblem):
+        raise ValueError("bias and scales are for products whose rows or columns are ragged")
+    columns = problem.groups * problem.n
+    made = c.RowProblem.from_buffer_copy(problem)
+    made.bias = site.optional(bias, "bias", ("bf16", "f16"), columns)
+    made.row_scales = site.optional(row_scales, "row_scales", ("f32",), problem.rows)
+    made.column_scales = site.optional(column_scales, "column_scales", ("f32",), columns)
+    return _in_pieces(made)[1][-1]

@@ -4,13 +4,14 @@ import ctypes
 import struct
 from ctypes import byref, c_uint64
 from functools import lru_cache
-from typing import Any, Optional, Sequence, Union
+from typing import Any, NamedTuple, Optional, Sequence, Union
 
 from . import _structs as c
-from ._arrays import Site, View
+from ._arrays import Site
 from ._errors import check
+from ._libraries import Form, View
 from ._library import lib
-from ._service import offset_view, window_list
+from ._service import offset_count, window_list
 
 VALUE_TYPES = ("u8", "f16", "bf16", "f32", "f8_e4m3", "f8_e5m2")
 POLICIES = ("default", "enable", "disable", "force")
@@ -29,19 +30,11 @@ class Rows:
         return self.values, self.offsets
 
     def side(self, site: Site, name: str, write: bool) -> "_Side":
-        view = (site.write if write else site.read)(self.values, name)
-        cut, count, number = offset_view(site, self.offsets, self.format)
-        _check_rank(view, name)
-        made = _batch_of(view, count)
-        made.tensors.kind = c.SOURCE_ROWS
-        rows = made.tensors.of.rows
-        rows.base_address, rows.row_pitch_bytes = view.address, view.strides[0]
-        rows.offsets, rows.format, rows.offset_bytes = cut.address, number, cut.item_bytes
-        inner = tuple(reversed(view.shape[1:]))
-        made.inner_dim[:len(inner)] = inner
-        steps = tuple(reversed(view.strides[1:-1]))
-        made.inner_stride_bytes[:len(steps)] = steps
-        return _Side(made, view.dtype, (view, cut))
+        values, cut = (site.write if write else site.read)(self.values, name), site.read(self.offsets, "offsets")
+        known = _rows_batch(values.form, cut.form, self.format, name)
+        batch = c.copied(known)
+        batch[_BASE], batch[_OFFSETS] = values.address, cut.address
+        return _Side(batch, known.count, known.rank, values.form.dtype, (values, cut))
 
 
 class Tensors:
@@ -58,17 +51,17 @@ class Tensors:
         first = views[0]
         patches = (c.MapPatch * len(views))()
         for view, patch in zip(views, patches):
-            _check_rank(view, name)
+            _check_rank(view.form, name)
             if view.dtype != first.dtype or len(view.shape) != len(first.shape):
                 raise ValueError(f"{name}: all tensors have one type and number of dims")
             patch.global_address = view.address
             patch.global_dim[:len(view.shape)] = tuple(reversed(view.shape))
             patch.global_stride_bytes[:len(view.shape) - 1] = tuple(reversed(view.strides[:-1]))
-        made = _batch_of(first, len(views))
+        made = _batch_of(first.form, len(views))
         made.arrays_on_host = 1
         made.tensors.kind = c.SOURCE_PATCHES
         made.tensors.of.patches = ctypes.addressof(patches)
-        return _Side(made, first.dtype, (views, patches))
+        return _Side(made, len(views), len(first.shape), first.dtype, (views, patches))
 
 
 class Columns:
@@ -97,7 +90,7 @@ class Columns:
             columns.global_dim[axis] = site.optional(array, name, ("u64", "i64"), count)
         for axis, array in enumerate(self.strides):
             columns.global_stride_bytes[axis] = site.optional(array, name, ("u64", "i64"), count)
-        return _Side(made, self.dtype, addresses)
+        return _Side(made, count, len(self.dims), self.dtype, addresses)
 
 
 Batch = Union[Rows, Tensors, Columns]
@@ -105,23 +98,66 @@ _ITEM_BYTES = {"u8": 1, "i8": 1, "bool": 1, "f8_e4m3": 1, "f8_e5m2": 1, "u16": 2
                "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
 
 
-class _Side:
-    """A side of an operation as a struct, and what must live as long."""
-
-    def __init__(self, struct, dtype: str, keeps):
-        self.struct, self.dtype, self.keeps = struct, dtype, keeps
+_ROWS = (c.TensorBatch, "tensors"), (c.PatchSource, "of"), (c.SourceMember, "rows")
+_BASE, _OFFSETS = (c.place(*_ROWS, (c.RaggedRows, name)) for name in ("base_address", "offsets"))
+_DENSE_ADDRESS = c.place((c.DenseBatch, "address"))
 
 
-def _check_rank(view: View, name: str) -> None:
-    if not 1 <= len(view.shape) <= c.MAX_RANK:
-        raise ValueError(f"{name}: tensors have 1 to {c.MAX_RANK} dims, not {len(view.shape)}")
-    if view.shape[-1] > 1 and 0 not in view.shape and view.strides[-1] != view.item_bytes:
+class _Side(NamedTuple):
+    """A side of an operation."""
+    struct: Any
+    count: int
+    rank: int
+    dtype: str
+    keeps: Any  # what must live as long
+
+
+def _check_rank(form: Form, name: str) -> None:
+    if not 1 <= len(form.shape) <= c.MAX_RANK:
+        raise ValueError(f"{name}: tensors have 1 to {c.MAX_RANK} dims, not {len(form.shape)}")
+    if form.shape[-1] > 1 and 0 not in form.shape and form.strides[-1] != form.item_bytes:
         raise ValueError(f"{name}: the last dim has gaps")
 
 
-def _batch_of(view: View, count: int) -> c.TensorBatch:
-    made = c.TensorBatch(element_bytes=view.item_bytes, rank=len(view.shape), count=count)
+def _batch_of(form: Form, count: int) -> c.TensorBatch:
+    made = c.TensorBatch(element_bytes=form.item_bytes, rank=len(form.shape), count=count)
     made.tensors.struct_size = ctypes.sizeof(c.PatchSource)
+    return made
+
+
+@lru_cache(maxsize=1024)
+def _rows_batch(values: Form, offsets: Form, format: str, name: str) -> c.TensorBatch:
+    """All of `Rows` but its addresses."""
+    count, number = offset_count(offsets, format)
+    _check_rank(values, name)
+    made = _batch_of(values, count)
+    made.tensors.kind = c.SOURCE_ROWS
+    rows = made.tensors.of.rows
+    rows.row_pitch_bytes, rows.format, rows.offset_bytes = values.strides[0], number, offsets.item_bytes
+    inner = tuple(reversed(values.shape[1:]))
+    made.inner_dim[:len(inner)] = inner
+    steps = tuple(reversed(values.strides[1:-1]))
+    made.inner_stride_bytes[:len(steps)] = steps
+    return made
+
+
+@lru_cache(maxsize=1024)
+def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> c.DenseBatch:
+    """All of a dense array but its address."""
+    if form.dtype != dtype or len(form.shape) != rank + 1 or form.shape[0] != count:
+        raise ValueError(f"{name} is {form.dtype} {form.shape}; the batch has {count} tensors of {dtype} and {rank} dims")
+    if form.shape[-1] > 1 and form.strides[-1] != form.item_bytes:
+        raise ValueError(f"{name}: the last dim has gaps")
+    made = c.DenseBatch(tensor_pitch_bytes=form.strides[0])
+    made.dim[:rank] = tuple(reversed(form.shape[1:]))
+    made.stride_bytes[:rank - 1] = tuple(reversed(form.strides[1:-1]))
+    return made
+
+
+def dense_side(view: View, side: _Side, name: str):
+    """An array that is the dense side to a batch, as a struct."""
+    made = c.copied(_dense_batch(view.form, side.count, side.rank, side.dtype, name))
+    made[_DENSE_ADDRESS] = view.address
     return made
 
 
@@ -135,13 +171,15 @@ def _workspace_bytes(count: int, rank: int) -> int:
 class _Call:
     """One operation: where it runs, its options, and its way into the library."""
 
-    def __init__(self, arrays, stream, statuses, header, policy, windows):
-        self.site = Site(stream, *arrays)
+    def __init__(self, sides, stream=None, statuses=None, header=None, policy="default", windows=None):
+        self.site = Site(stream, *_arrays_of(sides))
         self.wanted = statuses, header
         if policy not in POLICIES:
             raise ValueError(f"policy is one of {', '.join(POLICIES)}, not {policy!r}")
-        self.options = c.RaggedOptions(policy=POLICIES.index(policy))
-        self.options.windows, self.options.window_count = window_list(self.site, windows)
+        self.options = None
+        if not (policy == "default" and windows is statuses is header is None):
+            self.options = c.RaggedOptions(policy=POLICIES.index(policy))
+            self.options.windows, self.options.window_count = window_list(self.site, windows)
 
     def source(self, batch, name="source", dtypes=None) -> _Side:
         return self._side(batch, name, False, dtypes)
@@ -159,34 +197,39 @@ class _Call:
 
     def run(self, operation: str, arguments, count: int, rank: Optional[int]) -> None:
         """`rank` None: the operation needs no memory to work in."""
-        statuses, header = self.wanted
-        self.options.statuses = self.site.optional(statuses, "statuses", ("u32", "i32"), count, write=True)
-        self.options.header = self.site.optional(header, "header", ("u32", "i32"), 4, write=True)
+        options = None
+        if self.options is not None:
+            statuses, header = self.wanted
+            self.options.statuses = self.site.optional(statuses, "statuses", ("u32", "i32"), count, write=True)
+            self.options.header = self.site.optional(header, "header", ("u32", "i32"), 4, write=True)
+            options = byref(self.options)
         if self.site.on_host:
-            check(getattr(lib, f"tmap_ragged_on_host_{operation}")(*arguments, byref(self.options)))
+            check(getattr(lib, f"tmap_ragged_on_host_{operation}")(*arguments, options))
             return
         with self.site.use():
             scratch = ()
             if rank is not None:
                 size = _workspace_bytes(count, rank)
-                memory, _ = self.site.memory(size)
+                memory, _lent = self.site.memory(size)
                 scratch = memory, size
             function = getattr(lib, f"tmap_ragged_{operation}")
-            check(function(*arguments, *scratch, byref(self.options), self.site.stream))
+            check(function(*arguments, *scratch, options, self.site.stream))
 
 
-def _arrays_of(*sides):
+def _arrays_of(sides):
+    arrays = []
     for side in sides:
         if isinstance(side, (Rows, Tensors, Columns)):
-            yield from side.arrays
+            arrays.extend(side.arrays)
         elif side is not None:
-            yield side
+            arrays.append(side)
+    return arrays
 
 
 def _between(operation, source, destination, options, before=(), after=(), from_types=None, to_types=None) -> None:
-    call = _Call(_arrays_of(source, destination), **options)
+    call = _Call((source, destination), **options)
     left, right = call.source(source, dtypes=from_types), call.destination(destination, dtypes=to_types)
-    call.run(operation, (*before, byref(left.struct), byref(right.struct), *after), left.struct.count, left.struct.rank)
+    call.run(operation, (*before, byref(left.struct), byref(right.struct), *after), left.count, left.rank)
 
 
 def fill_bytes(value, dtype: str) -> bytes:

@@ -172,3 +172,23 @@ class WeightProblem(Sized):
 
 class GemmOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("plan", c_uint32), ("statuses", c_void_p), ("header", c_void_p)]
+
+
+def place(*members) -> int:
+    """Where a member begins, in units of 64 bits: place((Outer, "inner"), (Inner, "member"))."""
+    return sum(getattr(struct, name).offset for struct, name in members) // 8
+
+
+class _Units(dict):
+    def __missing__(self, kind):
+        self[kind] = c_uint64 * (sizeof(kind) // 8)
+        return self[kind]
+
+
+_units = _Units()
+
+
+def copied(struct):
+    """A struct's 64-bit units, to write the members into that are known last: one by one through structs in structs costs
+    three times as much."""
+    return _units[type(struct)].from_buffer_copy(struct)

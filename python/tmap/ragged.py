@@ -12,39 +12,35 @@ were bad, the first of them, and how many were empty; `windows`, uint64 or int64
 that tensors may reach, since nobody else knows where offsets lead; `policy` is "default", "enable", "disable" or "force"
 (docs/routes.md). Operations raise `TypeError`, `ValueError`, `Error`, and have then changed nothing.
 """
-from ctypes import byref, c_char
+from ctypes import byref
 
 from . import _structs as c
-from ._ragged import (REDUCTIONS, VALUE_TYPES, Columns, Rows, Tensors, _arrays_of, _between, _Call, fill_bytes)
+from ._ragged import (REDUCTIONS, VALUE_TYPES, Columns, Rows, Tensors, _between, _Call, dense_side, fill_bytes)
 
 __all__ = ["Columns", "Rows", "Tensors", "cast", "copy", "gather_rows", "max_pool_1d", "pack", "pad", "reduce_rows",
            "saxpy", "scatter_rows", "transpose", "unpack", "unpad"]
 
 
-def _options(stream=None, statuses=None, header=None, policy="default", windows=None):
-    return {"stream": stream, "statuses": statuses, "header": header, "policy": policy, "windows": windows}
-
-
 def copy(source, destination, **options) -> None:
     """destination[i] = source[i]; both sides have the same shapes."""
-    _between("copy", source, destination, _options(**options))
+    _between("copy", source, destination, options)
 
 
 def pack(source, out, *, alignment: int = 1, begins=None, **options) -> None:
     """Ragged to contiguous: tensor i, packed, begins at the next multiple of `alignment` bytes behind tensor i - 1 in
     `out`. `begins`, int64 [n + 1], gets the byte offsets, the last: where another would begin."""
-    call = _Call(_arrays_of(source, out, begins), **_options(**options))
+    call = _Call((source, out, begins), **options)
     left = call.source(source)
-    buffer = _packed(call, call.site.write(out, "out"), alignment, begins, left.struct.count)
-    call.run("pack", (byref(left.struct), byref(buffer)), left.struct.count, left.struct.rank)
+    buffer = _packed(call, call.site.write(out, "out"), alignment, begins, left.count)
+    call.run("pack", (byref(left.struct), byref(buffer)), left.count, left.rank)
 
 
 def unpack(packed, destination, *, alignment: int = 1, begins=None, **options) -> None:
     """The inverse of `pack`; the shapes are those of the destination."""
-    call = _Call(_arrays_of(destination, packed, begins), **_options(**options))
+    call = _Call((destination, packed, begins), **options)
     right = call.destination(destination)
-    buffer = _packed(call, call.site.read(packed, "packed"), alignment, begins, right.struct.count)
-    call.run("unpack", (byref(buffer), byref(right.struct)), right.struct.count, right.struct.rank)
+    buffer = _packed(call, call.site.read(packed, "packed"), alignment, begins, right.count)
+    call.run("unpack", (byref(buffer), byref(right.struct)), right.count, right.rank)
 
 
 def _packed(call, view, alignment, begins, count):
@@ -57,47 +53,34 @@ def _packed(call, view, alignment, begins, count):
 def pad(source, out, *, fill=0, **options) -> None:
     """Ragged to dense: tensor i goes to the low corner of out[i], the rest becomes `fill` (a number, or one element's
     bytes). A tensor larger than out[i] is cut, and its status says so."""
-    call = _Call(_arrays_of(source, out), **_options(**options))
+    call = _Call((source, out), **options)
     left = call.source(source)
-    dense = _dense(call.site.write(out, "out"), left, "out")
-    value = (c_char * 16).from_buffer_copy(fill_bytes(fill, left.dtype).ljust(16, b"\0"))
-    call.run("pad", (byref(left.struct), byref(dense), value), left.struct.count, left.struct.rank)
+    dense = dense_side(call.site.write(out, "out"), left, "out")
+    value = fill_bytes(fill, left.dtype).ljust(16, b"\0")
+    call.run("pad", (byref(left.struct), byref(dense), value), left.count, left.rank)
 
 
 def unpad(dense, destination, **options) -> None:
     """The inverse of `pad`: tensor i from the low corner of dense[i]."""
-    call = _Call(_arrays_of(destination, dense), **_options(**options))
+    call = _Call((destination, dense), **options)
     right = call.destination(destination)
-    from_dense = _dense(call.site.read(dense, "dense"), right, "dense")
-    call.run("unpad", (byref(from_dense), byref(right.struct)), right.struct.count, right.struct.rank)
-
-
-def _dense(view, side, name):
-    count, *dims = view.shape if view.shape else (0,)
-    if view.dtype != side.dtype or len(dims) != side.struct.rank or count != side.struct.count:
-        raise ValueError(f"{name} is {view.dtype} {view.shape}; the batch has {side.struct.count} tensors of {side.dtype} "
-                         f"and {side.struct.rank} dims")
-    if view.shape[-1] > 1 and view.strides[-1] != view.item_bytes:
-        raise ValueError(f"{name}: the last dim has gaps")
-    made = c.DenseBatch(address=view.address, tensor_pitch_bytes=view.strides[0])
-    made.dim[:len(dims)] = tuple(reversed(dims))
-    made.stride_bytes[:len(dims) - 1] = tuple(reversed(view.strides[1:-1]))
-    return made
+    from_dense = dense_side(call.site.read(dense, "dense"), right, "dense")
+    call.run("unpad", (byref(from_dense), byref(right.struct)), right.count, right.rank)
 
 
 def gather_rows(source, index, out, **options) -> None:
     """out[i] = source[index[i]], rows of matrices; `index` is int32 or int64. A row that does not exist leaves out[i]
     untouched; `statuses` has one element for each index."""
-    _by_index("gather_rows", source, index, out, _options(**options))
+    _by_index("gather_rows", source, index, out, options)
 
 
 def scatter_rows(source, index, out, **options) -> None:
     """out[index[i]] = source[i]. Of equal numbers any one wins."""
-    _by_index("scatter_rows", source, index, out, _options(**options))
+    _by_index("scatter_rows", source, index, out, options)
 
 
 def _by_index(operation, source, index, out, options):
-    call = _Call(_arrays_of(source, index, out), **options)
+    call = _Call((source, index, out), **options)
     left, right = call.site.read(source, "source", rank=2), call.site.write(out, "out", rank=2)
     rows = call.site.read(index, "index", ("i32", "i64"), rank=1)
     if not rows.is_packed or left.dtype != right.dtype:
@@ -116,29 +99,29 @@ def _matrix(view, name):
 
 def transpose(source, destination, **options) -> None:
     """destination[i] = source[i] with its last two dims exchanged; 2 to 5 dims."""
-    _between("transpose", source, destination, _options(**options))
+    _between("transpose", source, destination, options)
 
 
 def cast(source, destination, *, scale: float = 1, shift: float = 0, scales=None, shifts=None, **options) -> None:
     """destination = source * scale + shift, computed in f32 and rounded to the destination's type: u8, f16, bf16, f32,
     f8_e4m3, f8_e5m2. `scales` and `shifts`, f32 [n], are factors of each tensor."""
-    call = _Call(_arrays_of(source, destination, scales, shifts), **_options(**options))
+    call = _Call((source, destination, scales, shifts), **options)
     left, right = call.source(source, dtypes=VALUE_TYPES), call.destination(destination, dtypes=VALUE_TYPES)
-    count = left.struct.count
+    count = left.count
     values = c.CastValues(from_type=VALUE_TYPES.index(left.dtype), to_type=VALUE_TYPES.index(right.dtype), scale=scale,
                           shift=shift, scales=call.site.optional(scales, "scales", ("f32",), count),
                           shifts=call.site.optional(shifts, "shifts", ("f32",), count))
-    call.run("cast", (byref(left.struct), byref(right.struct), byref(values)), count, left.struct.rank)
+    call.run("cast", (byref(left.struct), byref(right.struct), byref(values)), count, left.rank)
 
 
 def saxpy(a: float, x, y, **options) -> None:
     """y[i] = a * x[i] + y[i], in f32."""
-    _between("saxpy", x, y, _options(**options), before=(a,), from_types=("f32",), to_types=("f32",))
+    _between("saxpy", x, y, options, before=(a,), from_types=("f32",), to_types=("f32",))
 
 
 def max_pool_1d(source, destination, *, radius: int, **options) -> None:
     """Each element of a row becomes the largest of those up to `radius` away from it, in f32. A NaN stays one."""
-    _between("max_pool_1d", source, destination, _options(**options), after=(radius,), from_types=("f32",),
+    _between("max_pool_1d", source, destination, options, after=(radius,), from_types=("f32",),
              to_types=("f32",))
 
 
@@ -147,8 +130,8 @@ def reduce_rows(source, destination, *, reduction: str = "sum", **options) -> No
     is 1. Elements are f32, f16 or bf16."""
     if reduction not in REDUCTIONS:
         raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
-    call = _Call(_arrays_of(source, destination), **_options(**options))
+    call = _Call((source, destination), **options)
     left = call.source(source, dtypes=("f32", "f16", "bf16"))
     right = call.destination(destination, dtypes=("f32",))
     arguments = (byref(left.struct), VALUE_TYPES.index(left.dtype), REDUCTIONS.index(reduction), byref(right.struct))
-    call.run("reduce_rows", arguments, left.struct.count, left.struct.rank)
+    call.run("reduce_rows", arguments, left.count, left.rank)

@@ -13,13 +13,46 @@ unpad_ragged(dense, offsets, total, *, format="ends")
 All have gradients, work under torch.compile, never read a size on the host, and may be captured in a graph. On the CPU
 they do the same, slowly. Operands in a form that the library does not take raise `ValueError` and say what to do.
 """
+import math
+
 import torch
 
 from . import _gemm, _ragged, ragged
-from ._arrays import torch_names
+from ._libraries import ADAPTORS, torch_names
 from ._service import OFFSET_FORMATS
 
-_library = torch.library.Library("tmap", "DEF")
+
+class _Library(torch.library.Library):
+    """Where no gradient is wanted and nothing watches (a mode, a transform, a subclass), an operator goes to its device's
+    kernel at once. The kernel that `register_autograd` makes dispatches a second time, in Python: 12 microseconds of 39."""
+    kernels: dict = {}
+
+    def impl(self, op_name, fn, dispatch_key="", **options):
+        if dispatch_key == "Autograd":
+            fn = _shortened(fn, self.kernels[op_name])
+        super().impl(op_name, fn, dispatch_key, **options)
+
+
+def _shortened(differentiable, kernels):
+    # Sets of dispatch keys as numbers. What is left below Autograd is all that a second dispatch would look at.
+    try:
+        below = torch._C._after_autograd_keyset.raw_repr()
+        alone = {torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr(): kernel
+                 for name, kernel in kernels.items()}
+    except AttributeError:  # of a version of PyTorch that tells no numbers
+        return differentiable
+
+    def kernel(keyset, *arguments, **keywords):
+        direct = alone.get(keyset.raw_repr() & below)
+        # Only the first two arguments can want gradients.
+        if direct is None or ((arguments[0].requires_grad or arguments[1].requires_grad) and torch.is_grad_enabled()):
+            return differentiable(keyset, *arguments, **keywords)
+        return direct(*arguments, **keywords)
+
+    return kernel
+
+
+_library = _Library("tmap", "DEF")
 # Results depend on strides of operands, so no compiler may choose others.
 _exact = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
 for _schema in ("grouped_mm(Tensor a, Tensor b, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None, *, "
@@ -32,6 +65,12 @@ for _schema in ("grouped_mm(Tensor a, Tensor b, Tensor? offs=None, Tensor? bias=
 _OPERANDS = {torch.bfloat16: "bf16", torch.float16: "f16"}
 _NAMES = torch_names(torch)
 _OFFSET_BYTES = {torch.int32: 4, torch.int64: 8}
+_torch = ADAPTORS[torch.Tensor]
+# What compiled programs of PyTorch call: it takes half the time of the public function, which the dispatcher calls.
+_empty_cuda = (getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
+               or (lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device="cuda")))
+_MOST_PRODUCTS = 1024
+_products: dict = {}
 
 
 def _check_operands(a, b, offs, bias, out_dtype):
@@ -51,24 +90,39 @@ def _check_operands(a, b, offs, bias, out_dtype):
         raise ValueError(f"a, b and offs are on one device, not on {a.device}, {b.device} and {offs.device}")
 
 
-def _grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=False):
+def _prepared(key, a, b, offs, bias, out_dtype):
     _check_operands(a, b, offs, bias, out_dtype)
+    made = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype], offs.shape[0],
+                         _OFFSET_BYTES[offs.dtype], 0)
+    if len(_products) >= _MOST_PRODUCTS:
+        _products.clear()
+    _products[key] = made
+    return made
+
+
+def _grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=False):
     if offs is None:
+        _check_operands(a, b, offs, bias, out_dtype)
         return torch.bmm(a, b)
-    groups, device = offs.shape[0], a.device
-    if torch.cuda.current_device() != device.index:
+    device = a.get_device()
+    # All that checks and plans look at: they are made once for operands that are alike.
+    key = (device, a.dtype, a.shape, a.stride(), b.get_device(), b.dtype, b.shape, b.stride(), offs.get_device(),
+           offs.dtype, offs.shape, offs.stride(), bias is None, out_dtype)
+    ready = _products.get(key) or _prepared(key, a, b, offs, bias, out_dtype)
+    if _torch.current_device() != device:
         with torch.cuda.device(device):
             return _grouped_mm_cuda(a, b, offs, bias, out_dtype, zero_rest=zero_rest)
-    ready = _gemm.prepared(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype], groups,
-                           _OFFSET_BYTES[offs.dtype], 0)
-    has_work = ready.has_sums and groups != 0
-    new = torch.zeros if zero_rest or not has_work else torch.empty
-    out = new(ready.out_shape, dtype=a.dtype, device=device)
-    if has_work:
-        workspace = torch.empty(_gemm.workspace_bytes(groups), dtype=torch.uint8, device=device)
-        _gemm.enqueue(ready, ready.problem.from_buffer_copy(ready.members), a.data_ptr(), b.data_ptr(), out.data_ptr(),
-                      offs.data_ptr(), workspace.data_ptr(), torch.cuda.current_stream(device).cuda_stream)
-    return out.t() if ready.is_turned else out
+    out = _empty_cuda(ready.out_shape, ready.out_strides, a.dtype)
+    if zero_rest or ready.workspace_bytes == 0:
+        out.zero_()
+    if ready.workspace_bytes:
+        stream = _torch.current_stream(device)
+        workspace = _torch.take(ready.workspace_bytes, stream)
+        try:
+            _gemm.enqueue(ready, a.data_ptr(), b.data_ptr(), out.data_ptr(), offs.data_ptr(), workspace, stream)
+        finally:  # it goes to others in the stream's order
+            _torch.give_back(workspace)
+    return out
 
 
 def _grouped_mm_cpu(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=False):
@@ -76,10 +130,11 @@ def _grouped_mm_cpu(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fal
     if offs is None:
         return torch.bmm(a, b)
     ready = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype], offs.shape[0], 4, 0)
-    if ready.is_turned:
-        a, b = b.t(), a.transpose(-2, -1)
     # NaN stands for what is undefined, so that no program comes to rely on it.
-    out = torch.full(ready.out_shape, 0.0 if zero_rest else torch.nan, dtype=a.dtype, device=a.device)
+    product = a.new_empty_strided(ready.out_shape, ready.out_strides).fill_(0.0 if zero_rest else torch.nan)
+    out = product
+    if ready.is_turned:
+        a, b, out = b.t(), a.transpose(-2, -1), product.t()
     rows, begin, latest = b.shape[0] if a.dim() == b.dim() else a.shape[0], 0, 0
     for group, end in enumerate(offs.tolist()):
         if latest <= begin <= end <= rows:
@@ -88,7 +143,7 @@ def _grouped_mm_cpu(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fal
             else:
                 torch.mm(a[begin:end], b[group], out=out[begin:end])
         begin, latest = end, max(latest, end)
-    return out.t() if ready.is_turned else out
+    return product
 
 
 def _grouped_mm_fake(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=False):
@@ -159,33 +214,35 @@ def _count(offsets, format):
 
 
 def _bounds(offsets, total, format):
-    """Where each tensor begins and ends, within the rows that exist: so no offset leads out of them."""
+    """Where each tensor begins and the last ends, within the rows that exist: so no offset leads out of them."""
     if format == "prefix":
-        within = offsets.clamp(0, total)
-        return within[:-1], within[1:]
-    ends = (offsets.cumsum(0) if format == "sizes" else offsets).clamp(0, total)
-    return torch.cat((ends.new_zeros(1), ends[:-1])), ends
+        return offsets.clamp(0, total).long()
+    bounds = offsets.new_zeros(offsets.shape[0] + 1, dtype=torch.int64)
+    if format == "sizes":
+        torch.cumsum(offsets, 0, dtype=torch.int64, out=bounds[1:])
+    else:
+        bounds[1:].copy_(offsets)
+    return bounds.clamp_(0, total)
 
 
 def _rows(values, offsets, format):
     """The batch, by offsets within the rows that exist."""
-    total = values.shape[0]
     if format == "sizes":
-        return _ragged.Rows(values, offsets.cumsum(0).clamp(0, total), "ends")
-    return _ragged.Rows(values, offsets.clamp(0, total), format)
+        offsets, format = offsets.cumsum(0), "ends"
+    return _ragged.Rows(values, offsets.clamp(0, values.shape[0]), format)
 
 
 def _cut_rows(values, offsets, longest, format):
-    """The same, of no tensor more rows than `longest`."""
-    begins, ends = (bound.long() for bound in _bounds(offsets, values.shape[0], format))
-    addresses = begins * (values.stride(0) * values.element_size()) + values.data_ptr()
-    inner = [torch.full_like(begins, extent) for extent in reversed(values.shape[1:])]
-    return _ragged.Columns(addresses, [*inner, (ends - begins).clamp(max=longest)], dtype=_NAMES[values.dtype])
+    """The same, of no tensor more rows than `longest`, and rows one behind the other: as tensors of one dim."""
+    bounds, width = _bounds(offsets, values.shape[0], format), math.prod(values.shape[1:])
+    begins = bounds[:-1]
+    sizes = (bounds[1:] - begins).clamp_(max=longest).mul_(width)
+    addresses = (begins * (width * values.element_size())).add_(values.data_ptr())
+    return _ragged.Columns(addresses, [sizes], dtype=_NAMES[values.dtype])
 
 
 def _with_rows(tensor):
-    """Its last dim without gaps, and nothing that asks for a gradient."""
-    tensor = tensor.detach()
+    """Its last dim without gaps."""
     return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
 
 
@@ -215,12 +272,12 @@ def _pad_backward(ctx, gradient):
 
 
 def _unpad(dense, offsets, total, *, format="ends"):
-    count, dense = _count(offsets, format), _with_rows(dense)
+    count = _count(offsets, format)
     if dense.dim() < 2 or dense.shape[0] != count:
         raise ValueError(f"dense is [{count}, longest, ...], not {tuple(dense.shape)}")
     values = dense.new_zeros((total, *dense.shape[2:]))
     if values.numel() and dense.numel():
-        ragged.unpad(dense, _cut_rows(values, offsets, dense.shape[1], format))
+        ragged.unpad(_with_rows(dense.reshape(count, -1)), _cut_rows(values, offsets, dense.shape[1], format))
     return values
 
 
@@ -235,6 +292,7 @@ def _unpad_backward(ctx, gradient):
 
 
 def _register(name, kernels, fake, backward, setup):
+    _library.kernels[name] = kernels
     for key, kernel in kernels.items():
         _library.impl(name, kernel, key)
     torch.library.register_fake(f"tmap::{name}", fake, lib=_library)

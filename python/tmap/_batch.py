@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor maps that are lent, and their memory as arrays."""
+from ctypes import byref
+from typing import Any, Optional
+
+from . import _dlpack
+from . import _structs as c
+from ._arrays import stream_handle
+from ._errors import check
+from ._library import lib
+
+_NO_HANDLE = c.Handle()
+
+
+class DeviceArray:
+    """Memory of a batch, read-only, for `torch.from_dlpack`, `cupy.from_dlpack` and the like. It is good while the batch
+    is not released; a library's array made from it keeps the batch no longer."""
+
+    def __init__(self, batch: "MapBatch", address: int, shape: tuple, dtype: str):
+        self._batch = batch
+        self._address = address
+        self.shape = shape
+        self.dtype = dtype
+
+    def __dlpack_device__(self):
+        return _dlpack.CUDA, self._batch.device
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+            raise BufferError("the memory of a batch is lent where it is, and not copied")
+        self._batch.check_lent()
+        if stream != -1:
+            self._batch.use_on(1 if stream is None else stream)
+        return _dlpack.write(self._address, self.shape, self.dtype, self.__dlpack_device__(), True, max_version)
+
+
+class MapBatch:
+    """Tensor maps of one encode, in slots that stay unchanged until `release`, the end of a `with` or of this object.
+    Kernels on the batch's streams may use them: the stream of the encode and each that `use_on` named."""
+
+    def __init__(self, handle: c.Handle, count: int, device: int, keeps: Any):
+        self._handle = handle
+        self._count = count
+        self._keeps = keeps
+        self.device = device
+
+    def __len__(self) -> int:
+        return self._count
+
+    def check_lent(self) -> None:
+        """Raises `Error` (`invalid_handle`) once the batch is released."""
+        self._living()
+
+    def _living(self) -> c.BatchInfo:
+        info = c.BatchInfo()
+        check(lib.tmap_batch_query(self._handle, byref(info)))
+        return info
+
+    @property
+    def ref(self) -> bytes:
+        """The bytes of `tmap::map_batch_ref`, a kernel parameter."""
+        return bytes(self._living().ref)
+
+    @property
+    def maps(self) -> DeviceArray:
+        """The maps, uint8 [count, 128], in device memory."""
+        return DeviceArray(self, self._living().ref.slots, (len(self), 128), "u8")
+
+    @property
+    def statuses(self) -> DeviceArray:
+        """What became of each map, uint64 [count]: 0 good, bit 63 empty, else a bit for each broken rule (`rules_of`)."""
+        return DeviceArray(self, self._living().ref.statuses, (len(self),), "u64")
+
+    @property
+    def header(self) -> Optional[DeviceArray]:
+        """uint32 [4]: bad maps, the first of them (0xffffffff: none), empty maps, 0. None unless it was asked for."""
+        address = self._living().header
+        return DeviceArray(self, address, (4,), "u32") if address else None
+
+    def use_on(self, stream) -> None:
+        """Makes `stream` wait, on the device, for the encode, and adds it to the batch's streams."""
+        check(lib.tmap_batch_use_on(self._handle, stream_handle(stream)))
+
+    def release(self) -> None:
+        """Ends the lease: after what is enqueued so far on the batch's streams, its slots go to others."""
+        check(lib.tmap_batch_release(self._handle))
+        self._handle = _NO_HANDLE
+        self._keeps = None
+
+    def __enter__(self) -> "MapBatch":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        if self._handle.value:
+            self.release()
+
+    def __del__(self):
+        if getattr(self, "_handle", None) is not None and self._handle.value:
+            lib.tmap_batch_release(self._handle)
