@@ -4,7 +4,7 @@
 set -uo pipefail
 build=$1
 shift
-report="$PWD/$build/tests.xml"
+report="$(realpath "$build")/tests.xml"
 rm -f "$report"
 ctest --test-dir "$build" --output-on-failure --no-tests=error --parallel "$(nproc)" --output-junit "$report" \
   --progress "$@" 
