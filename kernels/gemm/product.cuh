@@ -26,12 +26,11 @@
 #include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm/tile_loads.cuh"
 #include "kernels/gemm/tile_math.hpp"
+#include "kernels/gemm/tile_products.cuh"
 #include "kernels/gemm/tile_ring.cuh"
 
 namespace tmap::kernels {
 
-inline constexpr std::uint32_t consumers = 2;
-inline constexpr std::uint32_t warpgroup_threads = 128;
 inline constexpr std::uint32_t product_threads = (consumers + 1) * warpgroup_threads;
 inline constexpr std::uint32_t consumer_warps = consumers * warpgroup_threads / 32;
 /// Rows of blocks that are walked together, so that they share what L2 holds of B.
@@ -167,126 +166,6 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
     } else {
       load_tile_stages<Config, common_operand::b>(note, shape, a, b, notes.wanted, barriers, ring, at);
     }
-  }
-}
-
-template <class Config, std::uint32_t Count>
-__device__ void multiply_step(float (&sums)[Count], std::uint64_t a, std::uint64_t b, std::uint32_t keeps) {
-  namespace ptx = device::ptx;
-  if constexpr (Config::type == gemm::operand_type::bf16) {
-    ptx::wgmma_bf16<Config::a_is_across, Config::b_is_across>(sums, a, b, keeps);
-  } else if constexpr (Config::type == gemm::operand_type::f16) {
-    ptx::wgmma_f16<Config::a_is_across, Config::b_is_across>(sums, a, b, keeps);
-  } else {
-    ptx::wgmma_e4m3(sums, a, b, keeps);
-  }
-}
-
-template <std::uint32_t Count>
-__device__ void keep_sums(float (&sums)[Count]) {
-#pragma unroll
-  for (std::uint32_t i = 0; i < Count; ++i) device::ptx::keep_sum(sums[i]);
-}
-
-/// By whole warps: this warp has left the stage, in pairs for both of those who load.
-template <class Config>
-__device__ void leave_stage(device::tile_barrier& empty) {
-  const std::uint32_t lane = threadIdx.x % 32;
-  if (lane >= Config::cluster_blocks) return;
-  if constexpr (Config::is_paired) {
-    // Relaxed: the warp has read the stage to its end, and wrote nothing that the other block reads.
-    namespace ptx = cuda::ptx;
-    const device::remote_barrier of_block(lane, empty);
-    ptx::mbarrier_arrive(ptx::sem_relaxed, ptx::scope_cluster, ptx::space_cluster, of_block.word());
-  } else {
-    empty.arrive();
-  }
-}
-
-/// What a consumer multiplies of a stage, as descriptors.
-struct stage_share {
-  std::uint64_t a;
-  std::uint64_t b;
-};
-template <class Config>
-__device__ stage_share share_of_stage(std::uint32_t ring, std::uint32_t stage) {
-  const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
-  const std::uint32_t a = ring + (Config::halves_rows ? consumer * piece_bytes : 0);
-  const std::uint32_t b =
-      ring + Config::a_bytes + (Config::halves_rows ? 0 : consumer * Config::share_n * swizzle_bytes);
-  const std::uint32_t begin = stage * Config::stage_bytes;
-  return {operand_descriptor(a + begin, Config::a_is_across), operand_descriptor(b + begin, Config::b_is_across)};
-}
-
-/// Gives the tensor cores all steps of a stage. Sums begin anew where `keeps` is 0.
-template <class Config, std::uint32_t Count>
-__device__ void multiply_stage(float (&sums)[Count], const stage_share& share, std::uint32_t keeps) {
-  device::ptx::wgmma_fence();
-#pragma unroll
-  for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
-    multiply_step<Config>(sums, share.a + step * descriptor_step(Config::a_is_across),
-                          share.b + step * descriptor_step(Config::b_is_across), keeps + step);
-  }
-  device::ptx::wgmma_commit_group();
-}
-
-/// The sums of one tile. A stage is free again once the step behind it has been given to the tensor cores.
-template <class Config>
-__device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_blocks,
-                              ring_barriers<Config::stages>& barriers, std::uint32_t ring,
-                              ring_position<Config::stages>& at) {
-  namespace ptx = device::ptx;
-  std::uint32_t used = 0;
-  keep_sums(sums);
-  for (std::uint32_t block = 0; block < k_blocks; ++block) {
-    const stage_share share = share_of_stage<Config>(ring, at.stage);
-    wait_for(barriers.full[at.stage], at.parity);
-    multiply_stage<Config>(sums, share, block);
-    ptx::wgmma_wait_group<1>();
-    if (block != 0) leave_stage<Config>(barriers.empty[used]);
-    used = at.stage;
-    at.advance();
-  }
-  ptx::wgmma_wait_group<0>();
-  keep_sums(sums);
-  if (k_blocks != 0) leave_stage<Config>(barriers.empty[used]);
-}
-
-/// The same, promoted: of 128 columns after 128 a stage is summed up in the tensor cores and then added. Registers have
-/// no room for all columns twice, nor for the next while these are added: the other consumer's products fill the pause.
-template <class Config>
-__device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_t k_blocks,
-                                       ring_barriers<Config::stages>& barriers, std::uint32_t ring,
-                                       ring_position<Config::stages>& at) {
-  constexpr std::uint32_t part_columns = 128;
-  constexpr std::uint32_t parts = Config::share_n / part_columns;
-  constexpr std::uint32_t part_sums = Config::sums / parts;
-  float partial[part_sums] = {};
-  for (std::uint32_t block = 0; block < k_blocks; ++block, at.advance()) {
-    stage_share share = share_of_stage<Config>(ring, at.stage);
-    wait_for(barriers.full[at.stage], at.parity);
-#pragma unroll
-    for (std::uint32_t part = 0; part < parts; ++part) {
-      keep_sums(partial);
-      multiply_stage<Config>(partial, share, 0);
-      device::ptx::wgmma_wait_group<0>();
-      keep_sums(partial);
-      if (part + 1 == parts) leave_stage<Config>(barriers.empty[at.stage]);
-      share.b += part_columns * swizzle_bytes / 16;
-#pragma unroll
-      for (std::uint32_t i = 0; i < part_sums; ++i) sums[part * part_sums + i] += partial[i];
-    }
-  }
-}
-
-/// A consumer whose half of the tile lies outside the group's product lets the stages pass.
-template <class Config>
-__device__ void pass_tile(std::uint32_t k_blocks, ring_barriers<Config::stages>& barriers,
-                          ring_position<Config::stages>& at) {
-  for (std::uint32_t block = 0; block < k_blocks; ++block, at.advance()) {
-    wait_for(barriers.full[at.stage], at.parity);
-    __syncwarp();
-    leave_stage<Config>(barriers.empty[at.stage]);
   }
 }
 

@@ -29,6 +29,11 @@ __device__ inline void keep_sum(float& sum) {
   asm volatile("" : "+f"(sum) : : "memory");
 }
 
+// No instruction: the compiler keeps the word and does not compute it anew.
+__device__ inline void keep_word(std::uint32_t& word) {
+  asm volatile("" : "+r"(word));
+}
+
 // setmaxnreg.{inc,dec}.sync.aligned.u32 n;                        PTX ISA 9.7.19.5, sm_90a
 template <int Registers>
 __device__ void setmaxnreg_inc() {

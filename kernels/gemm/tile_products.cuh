@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What a consumer does with the stages of one tile: it gives them to the tensor cores, leaves them, and has sums. 8-bit
+// products can be promoted: then the tensor cores, which keep 13 bits of a sum, sum up no more than a stage.
+
+#include <tmap/device/ptx_wgmma.cuh>
+#include <tmap/device/remote_store.cuh>
+#include <tmap/device/tile_copy.cuh>
+#include <tmap/grouped_gemm.hpp>
+
+#include <cuda/ptx>
+
+#include <cstdint>
+
+#include "kernels/gemm/tile_math.hpp"
+#include "kernels/gemm/tile_ring.cuh"
+
+namespace tmap::kernels {
+
+inline constexpr std::uint32_t consumers = 2;
+inline constexpr std::uint32_t warpgroup_threads = 128;
+
+template <class Config, std::uint32_t Count>
+__device__ void multiply_step(float (&sums)[Count], std::uint64_t a, std::uint64_t b, std::uint32_t keeps) {
+  namespace ptx = device::ptx;
+  if constexpr (Config::type == gemm::operand_type::bf16) {
+    ptx::wgmma_bf16<Config::a_is_across, Config::b_is_across>(sums, a, b, keeps);
+  } else if constexpr (Config::type == gemm::operand_type::f16) {
+    ptx::wgmma_f16<Config::a_is_across, Config::b_is_across>(sums, a, b, keeps);
+  } else {
+    ptx::wgmma_e4m3(sums, a, b, keeps);
+  }
+}
+
+template <std::uint32_t Count>
+__device__ void keep_sums(float (&sums)[Count]) {
+#pragma unroll
+  for (std::uint32_t i = 0; i < Count; ++i) device::ptx::keep_sum(sums[i]);
+}
+
+/// By whole warps: this warp has left the stage, in pairs for both of those who load.
+template <class Config>
+__device__ void leave_stage(device::tile_barrier& empty) {
+  const std::uint32_t lane = threadIdx.x % 32;
+  if (lane >= Config::cluster_blocks) return;
+  if constexpr (Config::is_paired) {
+    // Relaxed: the warp has read the stage to its end, and wrote nothing that the other block reads.
+    namespace ptx = cuda::ptx;
+    const device::remote_barrier of_block(lane, empty);
+    ptx::mbarrier_arrive(ptx::sem_relaxed, ptx::scope_cluster, ptx::space_cluster, of_block.word());
+  } else {
+    empty.arrive();
+  }
+}
+
+/// What a consumer multiplies of a stage, as descriptors.
+struct stage_share {
+  std::uint64_t a;
+  std::uint64_t b;
+};
+template <class Config>
+__device__ stage_share share_of_stage(std::uint32_t ring, std::uint32_t stage) {
+  const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
+  const std::uint32_t a = ring + (Config::halves_rows ? consumer * piece_bytes : 0);
+  const std::uint32_t b =
+      ring + Config::a_bytes + (Config::halves_rows ? 0 : consumer * Config::share_n * swizzle_bytes);
+  const std::uint32_t begin = stage * Config::stage_bytes;
+  return {operand_descriptor(a + begin, Config::a_is_across), operand_descriptor(b + begin, Config::b_is_across)};
+}
+
+/// The sums of one tile. A stage is free again once the step behind it has been given to the tensor cores.
+template <class Config>
+__device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_blocks,
+                              ring_barriers<Config::stages>& barriers, std::uint32_t ring,
+                              ring_position<Config::stages>& at) {
+  namespace ptx = device::ptx;
+  std::uint32_t used = 0;
+  keep_sums(sums);
+  for (std::uint32_t block = 0; block < k_blocks; ++block) {
+    const stage_share share = share_of_stage<Config>(ring, at.stage);
+    wait_for(barriers.full[at.stage], at.parity);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
+      multiply_step<Config>(sums, share.a + step * descriptor_step(Config::a_is_across),
+                            share.b + step * descriptor_step(Config::b_is_across), block + step);
+    }
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<1>();
+    if (block != 0) leave_stage<Config>(barriers.empty[used]);
+    used = at.stage;
+    at.advance();
+  }
+  ptx::wgmma_wait_group<0>();
+  keep_sums(sums);
+  if (k_blocks != 0) leave_stage<Config>(barriers.empty[used]);
+}
+
+/// Low words of a share's descriptors. Stages, columns and steps of K move nothing else: an addition makes the next.
+struct share_words {
+  std::uint32_t a;
+  std::uint32_t b;
+};
+inline constexpr std::uint32_t part_columns = 128;
+inline constexpr std::uint32_t part_sums = part_columns / 2;
+
+/// Gives the tensor cores all steps of a stage for 128 columns, whose sums begin anew.
+template <class Config>
+__device__ void multiply_part(float (&partial)[part_sums], const share_words& share) {
+  static_assert(!Config::a_is_across && !Config::b_is_across);
+  constexpr std::uint64_t high_word = operand_descriptor(0, false) >> 32 << 32;
+  keep_sums(partial);
+  device::ptx::wgmma_fence();
+#pragma unroll
+  for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
+    const auto moved = static_cast<std::uint32_t>(step * descriptor_step(false));
+    multiply_step<Config>(partial, high_word | (share.a + moved), high_word | (share.b + moved), step);
+  }
+  device::ptx::wgmma_commit_group();
+}
+
+/// The sums of one tile, promoted: of 128 columns after 128 the tensor cores sum up a stage, and registers add that up.
+/// There is no room for partial sums of all columns, nor for the next ones while these are added. So nothing but these
+/// additions stands between the end of products and the next: stages are left and waited for while products run. K is
+/// not 0.
+template <class Config>
+__device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_t k_blocks,
+                                       ring_barriers<Config::stages>& barriers, std::uint32_t ring,
+                                       ring_position<Config::stages>& at) {
+  constexpr std::uint32_t parts = Config::share_n / part_columns;
+  constexpr std::uint32_t stage_step = Config::stage_bytes / 16;
+  const stage_share first = share_of_stage<Config>(ring, 0);
+  share_words words{static_cast<std::uint32_t>(first.a), static_cast<std::uint32_t>(first.b)};
+  device::ptx::keep_word(words.a);
+  device::ptx::keep_word(words.b);
+  float partial[part_sums] = {};
+  std::uint32_t used = 0;
+  wait_for(barriers.full[at.stage], at.parity);
+  const auto share_of = [&](std::uint32_t stage) {
+    return share_words{words.a + stage * stage_step, words.b + stage * stage_step};
+  };
+  share_words share = share_of(at.stage);
+  for (std::uint32_t block = 0; block < k_blocks; ++block) {
+#pragma unroll
+    for (std::uint32_t part = 0; part < parts; ++part) {
+      multiply_part<Config>(partial, {share.a, share.b + part * (part_columns * swizzle_bytes / 16)});
+      if (part == 0 && block != 0) leave_stage<Config>(barriers.empty[used]);
+      if (part + 1 == parts) {
+        used = at.stage;
+        at.advance();
+        if (block + 1 < k_blocks) wait_for(barriers.full[at.stage], at.parity);
+        share = share_of(at.stage);
+      }
+      device::ptx::wgmma_wait_group<0>();
+      keep_sums(partial);
+#pragma unroll
+      for (std::uint32_t i = 0; i < part_sums; ++i) sums[part * part_sums + i] += partial[i];
+    }
+  }
+  leave_stage<Config>(barriers.empty[used]);
+}
+
+/// A consumer whose half of the tile lies outside the group's product lets the stages pass.
+template <class Config>
+__device__ void pass_tile(std::uint32_t k_blocks, ring_barriers<Config::stages>& barriers,
+                          ring_position<Config::stages>& at) {
+  for (std::uint32_t block = 0; block < k_blocks; ++block, at.advance()) {
+    wait_for(barriers.full[at.stage], at.parity);
+    __syncwarp();
+    leave_stage<Config>(barriers.empty[at.stage]);
+  }
+}
+
+}  // namespace tmap::kernels
