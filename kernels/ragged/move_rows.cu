@@ -169,7 +169,8 @@ route route_of(const ragged::row_matrix& matrix, route_options options) {
 row_work plan_rows(const row_move& move) {
   const route from = route_of(move.source, move.routes);
   const route to = route_of(move.destination, move.routes);
-  row_work work{move, std::max(from, to), 0};
+  // Not std::max: unoptimised, its name begins with the type it returns, as those that the library exports do.
+  row_work work{move, from < to ? to : from, 0};
   if (work.way != route::plain || move.source.row_bytes >= long_row_bytes) return work;
   const std::uint64_t all = move.source.address | move.source.pitch_bytes | move.source.row_bytes |
                             move.destination.address | move.destination.pitch_bytes | granule_bytes;
