@@ -71,7 +71,8 @@ __device__ void store_tiles(const fault_ring& ring, const fault_job& job, fault 
     device::commit_stores();
     const bool is_last_round = k + stages >= tiles_of_block;
     if (seeded != fault::missing_drain || !is_last_round) device::wait_stores_read<0>();
-    if (seeded == fault::wrong_parity) __nanosleep(20'000);  // else two loads would share a phase, and it never ends
+    // Else two loads would share a phase, which ends the kernel or never ends.
+    if (seeded == fault::wrong_parity) bounded_wait(ring.barriers.full[at.stage()], at.parity(), job.gave_up);
     if (seeded != fault::early_release) empty.arrive();
     at.advance();
   }
