@@ -31,10 +31,10 @@ def main():
     alone = measured["groups"][0]["us"]
     draw(groups, measured["groups"], "us more than one group takes", lambda point: point["us"] - alone,
          "groups; 65,536 rows in all, N 2,048, K 512")
-    draw(ks, measured["k"], "TFLOP/s", lambda point: point["teraflops"], "K; 32 groups, 8,192 rows, N 4,096")
     if measured["dense"]:
         ks.axhline(measured["dense"], color="gray", linestyle=":", label="dense, cuBLAS")
-        ks.legend()
+        ks.legend(loc="lower right")
+    draw(ks, measured["k"], "TFLOP/s", lambda point: point["teraflops"], "K; 32 groups, 8,192 rows, N 4,096")
     figure.tight_layout()
     figure.savefig(sys.argv[2], metadata={"Date": None})
 
