@@ -107,16 +107,18 @@ TEST(GroupedRowArguments, FastAccumulationIsOfEightBitsOnly) {
   EXPECT_TRUE(multiply_async(eight_bits, enough(), no_stream).has_value());
 }
 
+void refuse_matrix(const std::string& name, matrix row_problem::*side) {
+  rows_refuse(name + " null", [=](auto& p) { (p.*side).address = 0; });
+  rows_refuse(name + " misaligned", [=](auto& p) { (p.*side).address += 8; });
+  rows_refuse(name + " pitch too small", [=](auto& p) { (p.*side).pitch_bytes -= 16; });
+  rows_refuse(name + " pitch misaligned", [=](auto& p) { (p.*side).pitch_bytes += 8; });
+  rows_refuse(name + " pitch too large", [=](auto& p) { (p.*side).pitch_bytes = std::uint64_t{1} << 40; });
+}
+
 TEST(GroupedRowArguments, Matrices) {
-  const std::vector<std::pair<std::string, matrix row_problem::*>> all{
-      {"a", &row_problem::a}, {"b", &row_problem::b}, {"c", &row_problem::c}};
-  for (const auto& [name, side] : all) {
-    rows_refuse(name + " null", [=](auto& p) { (p.*side).address = 0; });
-    rows_refuse(name + " misaligned", [=](auto& p) { (p.*side).address += 8; });
-    rows_refuse(name + " pitch too small", [=](auto& p) { (p.*side).pitch_bytes -= 16; });
-    rows_refuse(name + " pitch misaligned", [=](auto& p) { (p.*side).pitch_bytes += 8; });
-    rows_refuse(name + " pitch too large", [=](auto& p) { (p.*side).pitch_bytes = std::uint64_t{1} << 40; });
-  }
+  refuse_matrix("a", &row_problem::a);
+  refuse_matrix("b", &row_problem::b);
+  refuse_matrix("c", &row_problem::c);
   rows_refuse("groups of b overlap", [](auto& p) { p.b_group_pitch_bytes -= 16; });
   rows_refuse("groups of b misaligned", [](auto& p) { p.b_group_pitch_bytes += 8; });
 }
