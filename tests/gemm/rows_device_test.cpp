@@ -2,39 +2,20 @@
 // Products with groups of rows, on the GPU: every form against sums in double, every byte of the output.
 #include <tmap/decode.hpp>
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <random>
-#include <string>
 #include <tuple>
 #include <vector>
 
-#include "gemm/on_device.hpp"
+#include "gemm/row_runs.hpp"
 #include "kernels/gemm/gemm_group.hpp"
 
 namespace tmap::gemm::testing {
 namespace {
 
 const std::vector<std::int64_t> edge_sizes{0, 1, 63, 64, 65, 0, 127, 128, 129, 1000, 0};
-
-std::string text_of(const row_settings& with) {
-  return fmt::format("type {}, fast {}, inputs {}, layout {}, epilogue {}, n {}, k {}, sizes {}",
-                     static_cast<int>(with.type), with.fast_accumulation, static_cast<int>(with.kind),
-                     static_cast<int>(with.layout), static_cast<int>(with.epilogue), with.n, with.k,
-                     fmt::join(with.sizes, " "));
-}
-
-void run(const row_settings& with) {
-  const row_case made(with);
-  const rows_on_device device(made);
-  TMAP_ASSERT_OK(device.enqueue(nullptr));
-  device.expect(made, text_of(with));
-}
-
-class GroupedRows : public gemm_test {};
 
 class GroupedRowsOfType : public gemm_test,
                           public ::testing::WithParamInterface<std::tuple<operand_type, b_layout, input_kind, bool>> {
@@ -115,20 +96,6 @@ TEST_F(GroupedRows, EveryFormatOfOffsets) {
   }
 }
 
-/// A plan is legal for every problem; how fast is another matter.
-void run_every_plan(const row_settings& with) {
-  const row_case made(with);
-  const rows_on_device device(made);
-  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
-    device.reset_output();
-    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
-    device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
-  }
-}
-
-// Rows of one to ten blocks, odd and even, the last one low and not; columns of three and of four blocks.
-const std::vector<std::int64_t> plan_sizes{0, 1, 65, 0, 128, 129, 1000, 300, 320, 450, 257, 1153};
-
 TEST_F(GroupedRows, EveryPlan) {
   for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
     for (const std::uint64_t n : {520, 1000}) {
@@ -149,31 +116,6 @@ TEST_F(GroupedRows, EveryPlanWithGates) {
     with.sizes = plan_sizes;
     with.epilogue = epilogue_kind::swiglu;
     with.n = n;
-    run_every_plan(with);
-  }
-}
-
-TEST_F(GroupedRows, EveryPlanInEightBits) {
-  for (const bool is_fast : {false, true}) {
-    row_settings with;
-    with.type = operand_type::f8_e4m3;
-    with.fast_accumulation = is_fast;
-    with.sizes = plan_sizes;
-    with.row_scales = with.column_scales = true;
-    with.n = 784;
-    with.k = 400;
-    run_every_plan(with);
-  }
-}
-
-TEST_F(GroupedRows, EveryPlanWithGatesInEightBits) {
-  for (const bool is_fast : {false, true}) {
-    row_settings with;
-    with.type = operand_type::f8_e4m3;
-    with.fast_accumulation = is_fast;
-    with.sizes = plan_sizes;
-    with.epilogue = epilogue_kind::swiglu;
-    with.n = 544;
     run_every_plan(with);
   }
 }
@@ -243,43 +185,6 @@ TEST_F(GroupedRows, ALongK) {
   with.sizes = {130, 5};
   with.k = 7168;
   run(with);
-}
-
-row_settings long_sums_in_8_bits(input_kind kind) {
-  row_settings with;
-  with.type = operand_type::f8_e4m3;
-  with.kind = kind;
-  with.sizes = {130, 5};
-  with.k = 7168;
-  return with;
-}
-
-/// Of all plans: what has no more than 13 bits must show, or the limit would mean nothing.
-TEST_F(GroupedRows, ALongKInEightBitsErrsByLittleMoreThanItsRounding) {
-  constexpr double limit = 1.1;
-  for (const bool is_fast : {false, true}) {
-    row_settings with = long_sums_in_8_bits(input_kind::normal);
-    with.fast_accumulation = is_fast;
-    const row_case made(with);
-    const rows_on_device device(made);
-    for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
-      device.reset_output();
-      TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
-      device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
-      const double error = made.expected().error_against_rounding(device.output());
-      EXPECT_EQ(error > limit, is_fast) << plan_name(plan) << ": " << error;
-    }
-  }
-}
-
-TEST_F(GroupedRows, ALargeTermHidesNothingThatFollowsInEightBits) {
-  row_settings with = long_sums_in_8_bits(input_kind::outweighed);
-  run_every_plan(with);
-  with.fast_accumulation = true;
-  const row_case made(with);
-  const rows_on_device device(made);
-  TMAP_ASSERT_OK(device.enqueue(nullptr));
-  EXPECT_NE(made.expected().fault_of(device.output(), true), "") << "no sum of 13 bits";
 }
 
 /// C looks the same whether the rest of a group's last tile reads as zeros or as the next group's rows.

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A product of groups of rows on the GPU, by the chosen plan or by all, against what it must be.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gemm/on_device.hpp"
+
+namespace tmap::gemm::testing {
+
+inline std::string text_of(const row_settings& with) {
+  return fmt::format("type {}, fast {}, inputs {}, layout {}, epilogue {}, n {}, k {}, sizes {}",
+                     static_cast<int>(with.type), with.fast_accumulation, static_cast<int>(with.kind),
+                     static_cast<int>(with.layout), static_cast<int>(with.epilogue), with.n, with.k,
+                     fmt::join(with.sizes, " "));
+}
+
+inline void run(const row_settings& with) {
+  const row_case made(with);
+  const rows_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, text_of(with));
+}
+
+class GroupedRows : public gemm_test {};
+
+/// A plan is legal for every problem; how fast is another matter.
+inline void run_every_plan(const row_settings& with) {
+  const row_case made(with);
+  const rows_on_device device(made);
+  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+    device.reset_output();
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
+  }
+}
+
+// Rows of one to ten blocks, odd and even, the last one low and not; columns of three and of four blocks.
+inline const std::vector<std::int64_t> plan_sizes{0, 1, 65, 0, 128, 129, 1000, 300, 320, 450, 257, 1153};
+
+}  // namespace tmap::gemm::testing
