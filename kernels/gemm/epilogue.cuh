@@ -54,31 +54,53 @@ struct result_place {
   std::uint32_t columns;  ///< that C has
 };
 
-/// One thread's sums: rows `row` and `row` + 8, and of each eight columns two.
+/// Factors of a thread's columns among 64: of each eight two.
+struct column_factors {
+  float2 of[piece_sums / 4];
+};
+
+/// One thread's sums: rows `row` and `row` + 8, and of each eight columns two. C ends with whole eights. What lies
+/// behind its end is read from within, so that no load of a piece waits behind a branch; it goes nowhere.
 template <gemm::operand_type Type>
 class thread_results {
  public:
   __device__ thread_results(const gemm_shape& shape, const gemm_group& record, const result_place& place)
-      : with_(shape.with), record_(record), group_(place.group), columns_(place.columns) {
+      : with_(shape.with),
+        c_(record.c),
+        c_pitch_(record.c_pitch),
+        first_of_group_(std::uint64_t{place.group} * record.n),
+        n_(record.n),
+        columns_(place.columns) {
     const sum_place first = place_sum(threadIdx.x / 32 % 4, threadIdx.x % 32, 0);
-    row_ = place.row + first.row;
     column_ = first.column;
+#pragma unroll
     for (std::uint32_t half = 0; half < 2; ++half) {
-      const bool has_factor = with_.row_scales != nullptr && has_row(half);
-      row_factor_[half] = has_factor ? with_.row_scales[record.first_row + row_ + half * 8] : 1;
+      const std::uint32_t row = place.row + first.row + half * 8;
+      row_[half] = row < record.m ? row : record.m - 1;
+      row_factor_[half] = with_.row_scales != nullptr ? with_.row_scales[record.first_row + row_[half]] : 1;
     }
   }
 
+  __device__ bool has_factors() const {
+    return with_.row_scales != nullptr || with_.column_scales != nullptr;
+  }
+
   /// `first` is the column of B of the first of 64.
-  __device__ void scale(float* sums, std::uint32_t first) const {
-    if (with_.row_scales == nullptr && with_.column_scales == nullptr) return;
+  __device__ column_factors factors(std::uint32_t first) const {
+    column_factors made;
+#pragma unroll
+    for (std::uint32_t i = 0; i < piece_sums / 4; ++i) {
+      made.of[i] = with_.column_scales == nullptr
+                       ? float2{1, 1}
+                       : *reinterpret_cast<const float2*>(with_.column_scales + in_group(first + i * 8));
+    }
+    return made;
+  }
+
+  __device__ void scale(float* sums, const column_factors& factors) const {
 #pragma unroll
     for (std::uint32_t i = 0; i < piece_sums; i += 4) {
-      const std::uint32_t column = first + i * 2 + column_;
-      float2 factor{1, 1};
-      if (with_.column_scales != nullptr && column < record_.n) {
-        factor = *reinterpret_cast<const float2*>(with_.column_scales + in_group(column));
-      }
+      const float2 factor = factors.of[i / 4];
       sums[i] *= row_factor_[0] * factor.x;
       sums[i + 1] *= row_factor_[0] * factor.y;
       sums[i + 2] *= row_factor_[1] * factor.x;
@@ -87,29 +109,32 @@ class thread_results {
   }
 
   __device__ void add_bias(float* sums, std::uint32_t first) const {
+    std::uint32_t added[piece_sums / 4];
 #pragma unroll
-    for (std::uint32_t i = 0; i < piece_sums; i += 4) {
-      const std::uint32_t column = first + i * 2 + column_;
-      if (column >= record_.n) continue;
-      const auto* const bias = static_cast<const std::uint16_t*>(with_.bias) + in_group(column);
-      const float2 added = result_pair<Type>::unpack(*reinterpret_cast<const std::uint32_t*>(bias));
-      sums[i] += added.x;
-      sums[i + 1] += added.y;
-      sums[i + 2] += added.x;
-      sums[i + 3] += added.y;
+    for (std::uint32_t i = 0; i < piece_sums / 4; ++i) {
+      const auto* const bias = static_cast<const std::uint16_t*>(with_.bias) + in_group(first + i * 8);
+      added[i] = *reinterpret_cast<const std::uint32_t*>(bias);
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < piece_sums; i += 2) {
+      const float2 of = result_pair<Type>::unpack(added[i / 4]);
+      sums[i] += of.x;
+      sums[i + 1] += of.y;
     }
   }
 
   __device__ void add_old(float* sums, std::uint32_t first) const {
+    std::uint32_t old[piece_sums / 2];
+#pragma unroll
+    for (std::uint32_t i = 0; i < piece_sums / 2; ++i) {
+      const std::uint64_t column = within(first + i / 2 * 8, columns_);
+      old[i] = *reinterpret_cast<const std::uint32_t*>(c_ + row_[i % 2] * c_pitch_ + column * sizeof(std::uint16_t));
+    }
 #pragma unroll
     for (std::uint32_t i = 0; i < piece_sums; i += 2) {
-      const std::uint32_t half = i / 2 % 2;
-      const std::uint32_t column = first + i / 4 * 8 + column_;
-      if (column >= columns_ || !has_row(half)) continue;
-      const std::uint64_t at = record_.c + (row_ + half * 8) * record_.c_pitch + column * sizeof(std::uint16_t);
-      const float2 old = result_pair<Type>::unpack(*reinterpret_cast<const std::uint32_t*>(at));
-      sums[i] += old.x;
-      sums[i + 1] += old.y;
+      const float2 of = result_pair<Type>::unpack(old[i / 2]);
+      sums[i] += of.x;
+      sums[i + 1] += of.y;
     }
   }
 
@@ -135,19 +160,22 @@ class thread_results {
   }
 
  private:
-  __device__ bool has_row(std::uint32_t half) const {
-    return row_ + half * 8 < record_.m;
+  /// This thread's column of the eight at `eight`, or of the last.
+  __device__ std::uint32_t within(std::uint32_t eight, std::uint32_t columns) const {
+    return (eight < columns ? eight : columns - 8) + column_;
   }
-  __device__ std::uint64_t in_group(std::uint32_t column) const {
-    return std::uint64_t{group_} * record_.n + column;
+  __device__ std::uint64_t in_group(std::uint32_t eight) const {
+    return first_of_group_ + within(eight, n_);
   }
 
   const gemm::epilogue& with_;
-  const gemm_group& record_;
-  std::uint32_t group_;
+  std::uint64_t c_;
+  std::uint64_t c_pitch_;
+  std::uint64_t first_of_group_;
+  std::uint32_t n_;
   std::uint32_t columns_;
-  std::uint32_t row_;
   std::uint32_t column_;
+  std::uint32_t row_[2];
   float row_factor_[2];
 };
 
@@ -176,17 +204,23 @@ class result_store {
       }
       return;
     }
-    const bool has_gates = shape.values != 0;
     const thread_results<Type> results(shape, record, place);
+    // The next piece's factors are on their way while one is staged.
+    column_factors next{};
+    if (results.has_factors()) next = results.factors(place.column);
 #pragma unroll
     for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
       const std::uint32_t column = place.column + piece * piece_lines;
-      const bool is_value = has_gates && piece >= Count / piece_sums / 2;
+      const bool is_value = shape.values != 0 && piece >= Count / piece_sums / 2;
       if (is_value || column >= place.columns) continue;
       float* const of = sums + piece * piece_sums;
-      results.scale(of, column);
-      if (has_gates && piece < Count / piece_sums / 2) {
-        results.scale(of + Count / 2, column + shape.values);
+      const column_factors factors = next;
+      if (results.has_factors()) {
+        next = results.factors(column + piece_lines);
+        results.scale(of, factors);
+      }
+      if (shape.values != 0 && piece < Count / piece_sums / 2) {
+        if (results.has_factors()) results.scale(of + Count / 2, results.factors(column + shape.values));
         thread_results<Type>::apply_gate(of, of + Count / 2);
       }
       if (shape.with.kind == gemm::epilogue_kind::bias) results.add_bias(of, column);
