@@ -56,7 +56,7 @@ inline constexpr std::uint32_t warp_rows = box_rows / consumer_warps;
 inline constexpr std::uint32_t most_columns = 2048;
 
 /// What a warp found in its part of a tile.
-struct part_sum {
+struct alignas(8) part_sum {
   std::uint32_t elements;        ///< of the group's rows, added up
   std::uint32_t foreign_chunks;  ///< 16 bytes each that were loaded of rows behind the group's last
 

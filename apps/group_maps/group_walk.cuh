@@ -35,8 +35,8 @@ TMAP_HOST_DEVICE inline std::uint32_t find_group(const group_list& in, std::uint
   return low;
 }
 
-/// A walk through the tiles `mine`, one stop at each group that has some of them. It reads one group ahead, so that a
-/// change of group does not wait for memory.
+/// A walk through the tiles `mine`, one stop at each group that has some of them. At each stop the caller has the walk
+/// read the group behind it, when it suits, so that a change of group does not wait for memory.
 class group_walk {
  public:
   TMAP_HOST_DEVICE group_walk(const group_list& groups, const tmap::device::tile_range& mine)
@@ -44,7 +44,6 @@ class group_walk {
     if (is_done()) return;
     index_ = find_group(groups_, tile_);
     now_ = groups_.groups[index_];
-    read_ahead();
   }
 
   TMAP_HOST_DEVICE bool is_done() const { return tile_ >= last_; }
@@ -56,19 +55,20 @@ class group_walk {
   /// The row of the group with which a tile of it begins.
   TMAP_HOST_DEVICE std::uint32_t row_of(std::uint32_t tile) const { return (tile - now_.first_tile) * box_rows; }
 
+  TMAP_HOST_DEVICE void read_ahead() {
+    if (index_ + 1 < groups_.count) ahead_ = groups_.groups[index_ + 1];
+  }
+
+  /// Goes to the next group with tiles. `read_ahead` must have been called.
   TMAP_HOST_DEVICE void next_group() {
     tile_ = end_tile();
     if (is_done()) return;
-    do {
-      ++index_;
-      now_ = ahead_;
-      read_ahead();
-    } while (now_.end_tile == now_.first_tile);
+    ++index_;
+    now_ = ahead_;
+    while (now_.end_tile == now_.first_tile) now_ = groups_.groups[++index_];
   }
 
  private:
-  TMAP_HOST_DEVICE void read_ahead() { ahead_ = groups_.groups[index_ + 1 < groups_.count ? index_ + 1 : index_]; }
-
   group_list groups_;
   std::uint32_t tile_;
   std::uint32_t last_;

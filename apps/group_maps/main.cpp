@@ -3,7 +3,10 @@
 // timed, and what a change of group costs (standard output, Markdown).
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -44,17 +47,33 @@ void end_after(int seconds) {
   }).detach();
 }
 
+/// What is timed: the ways, and the encoder's launch together with the walk that uses its maps.
+enum timed : std::size_t { one_static_map, made_ahead, made_and_walked, changed_here, timed_count };
+using times = std::array<std::vector<double>, timed_count>;  // microseconds, one a round
+
+/// "median (least to most)" of the nanoseconds that one of `changes` adds to a walk with the static map.
+std::string cost_of_change(const times& of, timed what, std::uint32_t changes) {
+  std::vector<double> costs;
+  for (std::size_t round = 0; round < of[what].size(); ++round) {
+    costs.push_back((of[what][round] - of[one_static_map][round]) * 1000 / changes);
+  }
+  const auto [least, most] = std::minmax_element(costs.begin(), costs.end());
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.0f (%.0f to %.0f)", tmap::bench::median(costs), *least, *most);
+  return text;
+}
+
 class bench {
  public:
   /// Prints a table.
   void run(const table& of) {
     const std::uint32_t blocks = of.blocks == 0 ? tmap::bench::multiprocessors() : of.blocks;
     const std::uint32_t tiles = blocks * tiles_a_block;
-    std::printf("\n%u columns: %u tiles of %u KiB, walked by %u blocks. Microseconds.\n\n", of.columns, tiles,
-                of.columns / box_columns * box_bytes / 1024, blocks);
+    std::printf("\n%u columns: %u tiles of %u KiB, walked by %u blocks. Microseconds; a change of group in ns.\n\n",
+                of.columns, tiles, of.columns / box_columns * box_bytes / 1024, blocks);
     std::printf(
         "| tiles a group | groups a block | one static map | its foreign rows | maps made ahead | and their launch | "
-        "changed here | a change, ns: made ahead | and the launch | changed here |\n"
+        "changed here | a change: made ahead | and the launch | changed here |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
     for (const std::uint32_t size : group_sizes) {
       const grouped_tensor tensor(nearly_full_groups(tiles, size), of.columns, blocks);
@@ -72,38 +91,53 @@ class bench {
       tensor.poison();
       if (way == map_way::made_ahead) tensor.make_maps(time_.stream());
       tensor.walk(way, time_.stream());
-      const std::size_t wrong = count_wrong(tensor.sums(), expected_sums(tensor.groups(), way));
+      const std::vector<part_sum> sums = tensor.sums();
+      const std::size_t wrong = count_wrong(sums, expected_sums(tensor.groups(), way));
       if (wrong != 0) std::printf("way %d: %zu wrong sums\n", static_cast<int>(way), wrong);
       wrong_ += wrong;
+      if (way == map_way::one_static_map) foreign_ = foreign_rows(sums, tensor.groups().front().columns);
     }
   }
 
-  double microseconds(const grouped_tensor& tensor, map_way way, bool makes_maps = false) const {
+  template <class Enqueue>
+  double microseconds(const Enqueue& enqueue) const {
     constexpr int chain = 20;
-    return time_.graph_microseconds(
-        [&](cudaStream_t stream) {
-          if (makes_maps) tensor.make_maps(stream);
-          tensor.walk(way, stream);
-        },
-        chain);
+    constexpr int repeats = 5;
+    return time_.graph_microseconds(enqueue, chain, repeats);
+  }
+
+  /// All in turn, several times.
+  times measured(const grouped_tensor& tensor) const {
+    constexpr int rounds = 7;
+    times found;
+    tensor.make_maps(time_.stream());
+    const auto walk = [&](map_way way) { return [&tensor, way](cudaStream_t s) { tensor.walk(way, s); }; };
+    for (int round = 0; round < rounds; ++round) {
+      found[one_static_map].push_back(microseconds(walk(map_way::one_static_map)));
+      found[made_ahead].push_back(microseconds(walk(map_way::made_ahead)));
+      found[made_and_walked].push_back(microseconds([&](cudaStream_t s) {
+        tensor.make_maps(s);
+        tensor.walk(map_way::made_ahead, s);
+      }));
+      found[changed_here].push_back(microseconds(walk(map_way::changed_here)));
+    }
+    return found;
   }
 
   void print_line(const grouped_tensor& tensor, std::uint32_t size) const {
-    const double fixed = microseconds(tensor, map_way::one_static_map);
-    const std::uint64_t foreign = foreign_rows(tensor.sums(), tensor.groups().front().columns);
-    const double with_launch = microseconds(tensor, map_way::made_ahead, true);
-    const double ahead = microseconds(tensor, map_way::made_ahead);
-    const double changed = microseconds(tensor, map_way::changed_here);
+    const times found = measured(tensor);
     const std::uint32_t changes = tensor.most_groups_of_a_block();
-    const auto of_a_change = [&](double time) { return (time - fixed) * 1000 / changes; };
-    std::printf("| %u | %u | %.2f | %llu | %.2f | %.2f | %.2f | %.0f | %.0f | %.0f |\n", size, changes, fixed,
-                static_cast<unsigned long long>(foreign), ahead, with_launch, changed, of_a_change(ahead),
-                of_a_change(with_launch), of_a_change(changed));
+    const auto time = [&](timed what) { return tmap::bench::median(found[what]); };
+    const auto cost = [&](timed what) { return cost_of_change(found, what, changes); };
+    std::printf("| %u | %u | %.2f | %llu | %.2f | %.2f | %.2f | %s | %s | %s |\n", size, changes, time(one_static_map),
+                static_cast<unsigned long long>(foreign_), time(made_ahead), time(made_and_walked), time(changed_here),
+                cost(made_ahead).c_str(), cost(made_and_walked).c_str(), cost(changed_here).c_str());
     std::fflush(stdout);
   }
 
   tmap::bench::timer time_;
   std::size_t wrong_{};
+  std::uint64_t foreign_{};
 };
 
 int run(const settings& with) {

@@ -30,6 +30,7 @@ __device__ void load_groups(const walk_arguments& in, block_memory& memory) {
   for (group_walk walk(in.groups, in.groups.share(blockIdx.x, gridDim.x)); !walk.is_done(); walk.next_group()) {
     maps.make(walk.now());
     if (ptx::elect_one()) map = maps.acquire(walk.index());
+    walk.read_ahead();  // behind the acquire, which waits for all that was read before
     for (std::uint32_t tile = walk.first_tile(); tile < walk.end_tile(); ++tile) {
       const auto row = static_cast<std::int32_t>(maps.first_row(walk.now()) + walk.row_of(tile));
       for (std::uint32_t column = 0; column < in.columns; column += box_columns) {
@@ -44,13 +45,10 @@ __device__ void load_groups(const walk_arguments& in, block_memory& memory) {
   }
 }
 
-/// Four times two elements, each of 16 bits.
-__device__ inline std::uint32_t sum_of(const uint4& chunk, std::uint32_t sum) {
-  constexpr unsigned ones = 0x0101;  // factors of both elements, a byte each
-  sum = __dp2a_lo(chunk.x, ones, sum);
-  sum = __dp2a_lo(chunk.y, ones, sum);
-  sum = __dp2a_lo(chunk.z, ones, sum);
-  return __dp2a_lo(chunk.w, ones, sum);
+/// Eight elements, two a word.
+__device__ inline std::uint32_t sum_of(const uint4& chunk) {
+  constexpr unsigned ones = 0x0101;  // factors of both elements of a word, a byte each
+  return __dp2a_lo(chunk.x, ones, __dp2a_lo(chunk.y, ones, __dp2a_lo(chunk.z, ones, __dp2a_lo(chunk.w, ones, 0u))));
 }
 
 /// By one warp: its rows of a box, four rows at a time, of which the first `rows` of the box are the group's.
@@ -62,12 +60,9 @@ __device__ inline void add_box(part_sum& sum, const unsigned char* box, std::uin
 #pragma unroll
   for (std::uint32_t i = 0; i < warp_rows; i += rows_at_once) {
     const std::uint32_t row = first + i;
-    const uint4 chunk = reinterpret_cast<const uint4*>(box)[row * row_chunks + lane % row_chunks];
-    if (row < rows) {
-      sum.elements = sum_of(chunk, sum.elements);
-    } else if (chunk.x != 0) {
-      ++sum.foreign_chunks;
-    }
+    const std::uint32_t chunk = sum_of(reinterpret_cast<const uint4*>(box)[row * row_chunks + lane % row_chunks]);
+    sum.elements += row < rows ? chunk : 0;
+    sum.foreign_chunks += row >= rows && chunk != 0 ? 1 : 0;
   }
 }
 
@@ -75,6 +70,7 @@ __device__ inline void add_box(part_sum& sum, const unsigned char* box, std::uin
 __device__ inline void sum_groups(const walk_arguments& in, block_memory& memory) {
   tmap::device::ring_consumer<stages> consumer(memory.barriers);
   for (group_walk walk(in.groups, in.groups.share(blockIdx.x, gridDim.x)); !walk.is_done(); walk.next_group()) {
+    walk.read_ahead();
     for (std::uint32_t tile = walk.first_tile(); tile < walk.end_tile(); ++tile) {
       const std::uint32_t rows = walk.now().rows - walk.row_of(tile);
       part_sum sum{};

@@ -77,7 +77,10 @@ std::uint32_t grouped_tensor::most_groups_of_a_block() const {
   std::uint32_t most = 0;
   for (std::uint32_t block = 0; block < blocks_; ++block) {
     std::uint32_t met = 0;
-    for (group_walk walk(list, list.share(block, blocks_)); !walk.is_done(); walk.next_group()) ++met;
+    for (group_walk walk(list, list.share(block, blocks_)); !walk.is_done(); walk.next_group()) {
+      walk.read_ahead();
+      ++met;
+    }
     most = std::max(most, met);
   }
   return most;
