@@ -57,7 +57,7 @@ class map_changed_here {
       : encoder_(in.base, memory.stage, shape{}), slots_(in.own_maps + blockIdx.x * own_maps) {}
 
   __device__ void make(const group& of) {
-    // The groups' patches are validated elsewhere, as each block would have to do it again.
+    // Not judged: groups are validated once, not by each block that meets them.
     const tmap::device::map_guard trusted{.page = nullptr, .trusted = true};
     turn_ = turn_ + 1 == own_maps ? 0 : turn_ + 1;
     encoder_.compose([&](std::uint64_t) { return patch_of(of); }, 0, 1, trusted);
