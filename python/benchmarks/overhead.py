@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls from Python cost, and what the GPU takes for them, beside PyTorch's own. Prints Markdown; half a minute.
+"""What calls from Python cost, and what the GPU takes for them, beside PyTorch's own, and padding
+beside a loop. Prints Markdown; a minute.
 
     TMAP_LIBRARY=build/release/libtmap.so python3 python/benchmarks/overhead.py
 """
@@ -16,12 +17,13 @@ try:
 except ImportError:
     print("overhead: torch is not installed")
     sys.exit(0)
+from torch.nn.functional import pad
 
 REPEATS, CALLS = 7, 200
 BURST = 0.2  # seconds
 
 
-def host_microseconds(call):
+def host_microseconds(call, calls=CALLS):
     """Of the host's thread for one call, the GPU's queue never full: the median."""
     for _ in range(20):
         call()
@@ -29,9 +31,9 @@ def host_microseconds(call):
     for _ in range(REPEATS):
         torch.cuda.synchronize()
         start = time.perf_counter()
-        for _ in range(CALLS):
+        for _ in range(calls):
             call()
-        times.append((time.perf_counter() - start) / CALLS * 1e6)
+        times.append((time.perf_counter() - start) / calls * 1e6)
     torch.cuda.synchronize()
     return statistics.median(times)
 
@@ -63,10 +65,10 @@ def say_lacking(case, reason):
     print(f"| {case} | - ({str(reason).splitlines()[0][:60]}) | |", flush=True)
 
 
-def host_row(case, call):
+def host_row(case, call, calls=CALLS):
     """One line of the table; what this version of PyTorch lacks says so."""
     try:
-        print(f"| {case} | {host_microseconds(call):.1f} | |", flush=True)
+        print(f"| {case} | {host_microseconds(call, calls):.1f} | |", flush=True)
     except LACKING as reason:
         say_lacking(case, reason)
 
@@ -130,6 +132,50 @@ def print_padding():
                  values, [prefix], [1024], 0.0))
 
 
+def padded_by_loop(values, lengths, longest):
+    return torch.stack([pad(part, (0, 0, 0, longest - part.shape[0])) for part in values.split(lengths)])
+
+
+def unpadded_by_loop(dense, lengths):
+    return torch.cat([one[:length] for one, length in zip(dense, lengths)])
+
+
+def captured(call):
+    """The call as a graph's replay: the GPU then never waits for the host."""
+    call()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
+
+
+def padding_rows(case, moved, ours, loop, calls):
+    """`moved` bytes. Loops have their lengths from the host, which the operators need not know."""
+    try:
+        if not torch.equal(ours(), loop()):
+            return say_lacking(case, "the results differ")
+        host_row(f"host, {case}: tmap", ours, calls)
+        host_row(f"host, {case}: loop", loop, calls)
+        gpu_rows((moved * 1e3, "GB/s", f"{case}, replayed"), tmap=captured(ours), loop=captured(loop))
+    except LACKING as reason:
+        say_lacking(case, reason)
+
+
+def print_loops():
+    source, longest = random.Random(4), 256
+    for count, calls in ((64, CALLS), (4096, 10)):
+        lengths = [source.randint(1, longest) for _ in range(count)]
+        values = torch.randn(sum(lengths), 512, device="cuda", dtype=torch.bfloat16)
+        prefix, total = torch.tensor([0] + lengths, device="cuda").cumsum(0), values.shape[0]
+        dense = padded_by_loop(values, lengths, longest)
+        padding_rows(f"pad {count} sequences of up to {longest} rows of 512", (values.numel() + dense.numel()) * 2,
+                     lambda: torch.ops.tmap.pad_ragged(values, prefix, longest, format="prefix"),
+                     lambda: padded_by_loop(values, lengths, longest), calls)
+        padding_rows(f"unpad {count} of them", 2 * values.numel() * 2,
+                     lambda: torch.ops.tmap.unpad_ragged(dense, prefix, total, format="prefix"),
+                     lambda: unpadded_by_loop(dense, lengths), calls)
+
+
 def main():
     if not torch.cuda.is_available():
         print("overhead: no GPU")
@@ -141,6 +187,7 @@ def main():
     print_calls(tmap)
     print_products()
     print_padding()
+    print_loops()
 
 
 main()

@@ -3,8 +3,10 @@
 import ctypes
 import unittest
 
+import support
 import tmap
-from tmap import _gemm, _structs
+from tmap import _gemm, _gemm_pointers, _structs
+from tmap._arrays import Site
 from tmap._errors import check
 from tmap._library import lib
 
@@ -48,6 +50,55 @@ class FastAccumulation(unittest.TestCase):
         self.assertEqual(refused(problem), plain)
         problem.fast_accumulation = 2
         self.assertIn("fast_accumulation", refused(problem))
+
+
+class Pointers(unittest.TestCase):
+    def setUp(self):
+        self.np = support.need("numpy")
+        self.addresses = [self.np.full(5, 1 << 20, self.np.uint64) for _ in range(3)]
+        self.sizes, self.pitches = ([self.np.full(5, 64) for _ in range(3)] for _ in range(2))
+
+    def made(self, dtype="f16", layout="k_by_n", epilogue="accumulate"):
+        """Of arrays on the host, which hold no products but have addresses."""
+        site = Site(None, *self.addresses)
+        return _gemm_pointers.problem_of(site, *self.addresses, self.sizes, self.pitches, dtype, layout, epilogue)
+
+    def test_every_array_comes_to_its_place(self):
+        problem = self.made()
+        places = [getattr(problem, name) for name in ("a", "b", "c", "m", "n", "k", "a_pitch_bytes", "b_pitch_bytes",
+                                                      "c_pitch_bytes")]
+        self.assertEqual(places, [array.ctypes.data for array in (*self.addresses, *self.sizes, *self.pitches)])
+        self.assertEqual((problem.struct_size, problem.operand, problem.groups, problem.layout, problem.epilogue),
+                         (ctypes.sizeof(problem), 1, 5, 1, 3))
+        self.addresses[1] = self.addresses[1].view(self.np.int64)
+        plain = self.made("bf16", "n_by_k", "none")
+        self.assertEqual((plain.operand, plain.layout, plain.epilogue), (0, 0, 0))
+
+    def test_the_library_takes_it_and_asks_for_memory(self):
+        with self.assertRaisesRegex(tmap.Error, "tmap_gemm_pointers") as caught:
+            check(lib.tmap_gemm_pointers(ctypes.byref(self.made()), None, 0, None, None))
+        self.assertEqual(caught.exception.allowed, _gemm.workspace_bytes(5))
+
+    def test_what_is_no_such_problem(self):
+        for words in ({"dtype": "f8_e4m3"}, {"dtype": "f32"}, {"layout": "n"}, {"epilogue": "bias"}, {"epilogue": "swiglu"}):
+            with self.assertRaises(ValueError, msg=words):
+                self.made(**words)
+        for arrays, name in ((self.addresses, "b"), (self.addresses, "out"), (self.sizes, "n"), (self.pitches, "b_pitch")):
+            place = 2 if name == "out" else 1
+            good = arrays[place]
+            for error, bad in ((ValueError, good[:4]), (ValueError, self.np.repeat(good, 2)[::2]),
+                               (ValueError, good.reshape(5, 1)), (TypeError, good.astype(self.np.int32))):
+                arrays[place] = bad
+                with self.assertRaisesRegex(error, name):
+                    self.made()
+            arrays[place] = good
+        with self.assertRaisesRegex(ValueError, "3 and 2"):
+            self.pitches.pop()
+            self.made()
+
+    def test_products_are_of_device_memory(self):
+        with self.assertRaisesRegex(ValueError, "device memory"):
+            tmap.grouped_mm_by_pointers(*self.addresses, self.sizes, self.pitches, dtype="bf16")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation"
            "TensorBatch": "tensor_batch", "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
            "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values", "RaggedOptions": "ragged_options",
            "MemoryWindow": "memory_window", "Tile": "tile", "GroupOffsets": "group_offsets", "Matrix": "matrix",
-           "RowProblem": "row_problem", "WeightProblem": "weight_problem", "GemmOptions": "gemm_options",
-           "SlotCounts": "slot_counts"}
+           "RowProblem": "row_problem", "WeightProblem": "weight_problem", "PointerProblem": "pointer_problem",
+           "GemmOptions": "gemm_options", "SlotCounts": "slot_counts"}
 TYPES = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "int32_t": ctypes.c_int32,
          "uint16_t": ctypes.c_uint16, "float": ctypes.c_float, "tmap_status": ctypes.c_int32}
 
@@ -58,7 +58,8 @@ class Layouts(unittest.TestCase):
         sizes = {"LastError": 88, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
                  "ServiceOptions": 40, "EncodeRequest": 24, "BatchInfo": 88, "TensorBatch": 176, "DenseBatch": 96,
                  "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40, "RaggedOptions": 40,
-                 "RowProblem": 144, "WeightProblem": 112, "GemmOptions": 24, "BatchRef": 40, "MemoryWindow": 24, "Tile": 48}
+                 "RowProblem": 144, "WeightProblem": 112, "PointerProblem": 96, "GemmOptions": 24, "BatchRef": 40,
+                 "MemoryWindow": 24, "Tile": 48}
         self.assertEqual({name: ctypes.sizeof(getattr(_structs, name)) for name in sizes}, sizes)
 
     def test_statuses_have_the_librarys_names(self):

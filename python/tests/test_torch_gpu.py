@@ -138,6 +138,48 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
             tmap.grouped_mm(a, b, self.ends, out=out.new_empty(self.rows, 96, dtype=a.dtype), fast_accumulation=True)
 
 
+class Pointers(unittest.TestCase):
+    SIZES = ((1, 64, 128), (130, 72, 64), (0, 64, 64), (300, 8, 520), (17, 128, 0), (40, 64, 64))
+
+    def matrices(self, shapes, fill, dtype):
+        """Each a part of a larger one."""
+        return [torch.full((rows + 1, columns + 8), fill, device="cuda", dtype=dtype) for rows, columns in shapes]
+
+    def operands(self, shapes, dtype):
+        made = self.matrices(shapes, float("nan"), dtype)
+        for matrix, (rows, columns) in zip(made, shapes):
+            matrix[:rows, :columns] = torch.randint(-3, 4, (rows, columns), device="cuda").to(dtype)
+        return made
+
+    def column(self, values):
+        return torch.tensor(list(values), device="cuda", dtype=torch.int64)
+
+    def test_every_product_and_nothing_else(self):
+        for dtype, name in ((torch.bfloat16, "bf16"), (torch.float16, "f16")):
+            for layout in ("n_by_k", "k_by_n"):
+                with self.subTest(name, layout=layout):
+                    self.check(dtype, name, layout)
+
+    def check(self, dtype, name, layout):
+        a = self.operands([(m, k) for m, n, k in self.SIZES], dtype)
+        b = self.operands([(n, k) if layout == "n_by_k" else (k, n) for m, n, k in self.SIZES], dtype)
+        out = self.matrices([(m, n) for m, n, k in self.SIZES], 7, dtype)
+        addresses = [self.column(matrix.data_ptr() for matrix in side) for side in (a, b, out)]
+        pitches = [self.column(matrix.stride(0) * 2 for matrix in side) for side in (a, b, out)]
+        pitches[1][-1] += 8  # bad: no multiple of 16
+        statuses = torch.full((len(self.SIZES),), 77, device="cuda", dtype=torch.int32)
+        sizes = [self.column(column) for column in zip(*self.SIZES)]
+        tmap.grouped_mm_by_pointers(*addresses, sizes, pitches, dtype=name, layout=layout, statuses=statuses)
+        empty = -1 << 31
+        self.assertEqual(statuses.tolist(), [0, 0, empty, 0, empty, 1 << 3])
+        for i, (m, n, k) in enumerate(self.SIZES):
+            expected = torch.full_like(out[i], 7)
+            right = b[i][:n, :k].float().t() if layout == "n_by_k" else b[i][:k, :n].float()
+            if i + 1 < len(self.SIZES):
+                expected[:m, :n] = (a[i][:m, :k].float() @ right).to(dtype)
+            self.assertTrue(torch.equal(out[i], expected), f"product {i}")
+
+
 class Padding(PaddingCases, unittest.TestCase):
     device = "cuda"
 

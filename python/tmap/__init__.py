@@ -8,7 +8,8 @@ Maps           `TensorSpec`, `explain`, `validate`; `encode` (by the driver), `e
                `describe`; `simulate_load`, `simulate_store`, `simulate_reduce`; `MapService.encode_ragged` makes one map
                for each tensor of a batch, on the device.
 Operations     `tmap.ragged`: copy, pack, pad and their inverses, rows by index, transpose, cast, saxpy, max_pool_1d,
-               reduce_rows. `grouped_mm`: many matrix products in one call.
+               reduce_rows. `grouped_mm`: many matrix products in one call; `grouped_mm_by_pointers`: of matrices that
+               lie anywhere.
 PyTorch        `import tmap.torch_ops` registers `torch.ops.tmap.grouped_mm`, `pad_ragged` and `unpad_ragged`.
 
 Arrays are of any library that speaks DLPack: PyTorch, CuPy, JAX (to read), NumPy (in memory of the host). What fails
@@ -18,6 +19,7 @@ from . import ragged
 from ._batch import MapBatch
 from ._errors import Error, Rule, Status, rule, rules_of
 from ._gemm import grouped_mm
+from ._gemm_pointers import grouped_mm_by_pointers
 from ._library import version
 from ._service import MapService
 from ._simulator import simulate_load, simulate_reduce, simulate_store, tile_sizes
@@ -26,5 +28,5 @@ from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describ
 
 __version__ = ".".join(map(str, version()))
 __all__ = ["DecodedMap", "Error", "MapBatch", "MapService", "Rule", "Status", "TensorSpec", "Violation", "decode",
-           "describe", "describe_json", "encode", "encode_bits", "explain", "grouped_mm", "ragged", "rule", "rules_of",
-           "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate", "version"]
+           "describe", "describe_json", "encode", "encode_bits", "explain", "grouped_mm", "grouped_mm_by_pointers", "ragged",
+           "rule", "rules_of", "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate", "version"]

@@ -117,7 +117,7 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
     if is_turned:
         out, strides = out[::-1], strides[::-1]
     return Prepared(function, problem, *_in_pieces(problem), out, strides, is_turned, has_sums,
-                    _workspace_bytes(groups) if has_sums else 0)
+                    workspace_bytes(groups) if has_sums else 0)
 
 
 def _in_pieces(problem):
@@ -127,7 +127,7 @@ def _in_pieces(problem):
     return struct.Struct("=" + "Q".join(f"{len(piece)}s" for piece in pieces)).pack, pieces
 
 
-def _workspace_bytes(groups: int) -> int:
+def workspace_bytes(groups: int) -> int:
     needed = ctypes.c_uint64()
     check(lib.tmap_gemm_workspace_bytes(groups, byref(needed)))
     return needed.value
@@ -172,18 +172,21 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     left, right, cut, target = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs"), site.write(out, "out")
     ready = _judged(left.form, right.form, cut.form, target.form, format, epilogue, bool(fast_accumulation))
     rest = _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales)
-    options = None
-    if plan is not None or statuses is not None or header is not None:
-        groups = ready.problem.groups
-        options = byref(c.GemmOptions(plan=0 if plan is None else plan + 1,
-                                      statuses=site.optional(statuses, "statuses", ("u32", "i32"), groups, write=True),
-                                      header=site.optional(header, "header", ("u32", "i32"), 4, write=True)))
+    options = options_of(site, ready.problem.groups, plan, statuses, header)
     if ready.workspace_bytes == 0:
         return out
     with site.use():
         workspace, _lent = site.memory(ready.workspace_bytes)
         enqueue(ready, left.address, right.address, target.address, cut.address, workspace, site.stream, options, rest)
     return out
+
+
+def options_of(site, groups, plan, statuses, header):
+    if plan is statuses is header is None:
+        return None
+    return byref(c.GemmOptions(plan=0 if plan is None else plan + 1,
+                               statuses=site.optional(statuses, "statuses", ("u32", "i32"), groups, write=True),
+                               header=site.optional(header, "header", ("u32", "i32"), 4, write=True)))
 
 
 @lru_cache(maxsize=1024)

@@ -52,6 +52,7 @@ _ARGUMENTS = {
     "tmap_gemm_workspace_bytes": (c_uint32, c_void_p),
     "tmap_gemm_rows": (c_void_p, *_RAGGED),
     "tmap_gemm_weights": (c_void_p, *_RAGGED),
+    "tmap_gemm_pointers": (c_void_p, *_RAGGED),
 }
 # The same operations on memory of the host take neither workspace nor stream.
 _ARGUMENTS.update({

@@ -170,6 +170,13 @@ class WeightProblem(Sized):
                 ("b", Matrix), ("c", Matrix), ("c_group_pitch_bytes", c_uint64)]
 
 
+class PointerProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32), ("layout", c_uint32),
+                ("epilogue", c_uint32), ("reserved", c_uint32), ("a", c_void_p), ("b", c_void_p), ("c", c_void_p),
+                ("a_pitch_bytes", c_void_p), ("b_pitch_bytes", c_void_p), ("c_pitch_bytes", c_void_p), ("m", c_void_p),
+                ("n", c_void_p), ("k", c_void_p)]
+
+
 class GemmOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("plan", c_uint32), ("statuses", c_void_p), ("header", c_void_p)]
 

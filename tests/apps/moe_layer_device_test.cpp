@@ -12,7 +12,7 @@
 
 #include "apps/moe_layer/layer.hpp"
 #include "apps/moe_layer/plain.hpp"
-#include "gemm/on_device.hpp"
+#include "gemm/gemm_fixture.hpp"
 
 namespace moe {
 namespace {

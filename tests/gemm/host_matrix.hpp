@@ -14,6 +14,8 @@
 #include <random>
 #include <vector>
 
+#include "support/run_seed.hpp"
+
 // Matrices in host memory, byte by byte as they will lie in device memory.
 
 namespace tmap::gemm::testing {
@@ -38,9 +40,9 @@ inline void encode(operand_type type, double value, unsigned char* to) {
   std::memcpy(to, &bits, sizeof(bits));
 }
 
-/// Half the distance between neighbours, relative to them.
+/// How far at most the nearest number lies, relative to what it is nearest to.
 inline double rounding_of(operand_type type) {
-  return type == operand_type::bf16 ? 0x1p-9 : 0x1p-11;
+  return type == operand_type::bf16 ? 0x1p-8 : 0x1p-11;
 }
 
 inline operand_type output_of(operand_type type) {
@@ -96,9 +98,15 @@ enum class input_kind {
   outweighed,
 };
 
+/// Results are the nearest numbers of their type.
+inline bool is_exact(input_kind kind) {
+  return kind != input_kind::normal;
+}
+
 class value_source {
  public:
-  value_source(input_kind kind, std::uint64_t seed) : kind_(kind), random_(seed) {}
+  /// Each number gives values of its own, other ones in each run.
+  value_source(input_kind kind, std::uint64_t number) : kind_(kind), random_(tmap::testing::run_random(number)) {}
   input_kind kind() const { return kind_; }
 
   double next() {

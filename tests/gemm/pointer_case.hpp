@@ -26,7 +26,7 @@ struct pointer_settings {
   b_layout layout{b_layout::n_by_k};
   epilogue_kind epilogue{epilogue_kind::none};
   std::vector<product_size> sizes{};
-  std::uint64_t seed{1};
+  std::uint64_t number{1};  ///< of the values it draws
 };
 
 class pointer_product {
@@ -59,7 +59,7 @@ class pointer_product {
     for_rows(of, [&](std::uint64_t row) {
       for (std::uint64_t column = 0; column < of.n; ++column) {
         bounded sum = dot(of, with_.type, row, column);
-        if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, c_.at(row, column));
+        if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, {c_.at(row, column)});
         all.expect(row, column, sum);
       }
     });
@@ -85,7 +85,7 @@ class pointer_product {
 };
 
 inline std::vector<pointer_product> products_of(const pointer_settings& with) {
-  value_source values(with.kind, with.seed);
+  value_source values(with.kind, with.number);
   std::vector<pointer_product> products;
   for (const product_size size : with.sizes) products.emplace_back(with, size, values);
   return products;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gemm/on_device.hpp"
+#include "support/run_seed.hpp"
 
 namespace tmap::gemm::testing {
 namespace {
@@ -115,7 +116,7 @@ TEST_F(PointerFaults, FarBehindTheFirst) {
 }
 
 TEST_F(PointerFaults, RandomNumbersHurtNobody) {
-  std::mt19937_64 random(11);
+  std::mt19937_64 random = tmap::testing::run_random(11);
   for (int round = 0; round < 50; ++round) {
     pointers_on_device device(settings());
     pointer_columns& columns = device.columns();

@@ -25,17 +25,44 @@ row_settings small_settings(input_kind kind) {
   return with;
 }
 
-/// As a slow kernel would: sums in f32, in order.
-host_matrix multiplied(const row_case& of) {
+/// What tensor cores make of a sum of products: of each term of a step, the sum so far among them, they cut off what
+/// lies too far below the largest.
+float cut_sum(operand_type type, const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (std::size_t first = 0; first < a.size(); first += step_elements(type)) {
+    std::vector<double> terms{sum};
+    for (std::size_t i = first; i < std::min<std::size_t>(first + step_elements(type), a.size()); ++i) {
+      terms.push_back(static_cast<double>(a[i]) * b[i]);
+    }
+    double largest = 0;
+    for (const double term : terms) largest = std::max(largest, std::abs(term));
+    if (largest == 0) continue;
+    const double unit = std::ldexp(least_kept(type), std::ilogb(largest));
+    sum = 0;
+    for (const double term : terms) sum += std::trunc(term / unit) * unit;
+    sum = static_cast<float>(sum);
+  }
+  return static_cast<float>(sum);
+}
+
+/// The products of the first `k` elements; tensor cores sum up `at_once` of them, f32 those sums.
+host_matrix multiplied(const row_case& of, std::uint64_t k, std::uint64_t at_once) {
   host_matrix c = of.c();
   const std::vector<judged_group> groups = of.judged();
+  std::vector<float> a;
+  std::vector<float> b;
   for (std::uint32_t g = 0; g < groups.size(); ++g) {
-    if (!groups[g].status.is_good()) continue;
     for (std::uint64_t row = groups[g].begin; row < groups[g].end; ++row) {
       for (std::uint64_t column = 0; column < of.settings().n; ++column) {
         float sum = 0;
-        for (std::uint64_t i = 0; i < of.settings().k; ++i) {
-          sum += of.a().at(row, i) * of.b().at(g * of.b_group_rows() + column, i);
+        for (std::uint64_t first = 0; first < k; first += at_once) {
+          a.clear();
+          b.clear();
+          for (std::uint64_t i = first; i < std::min(first + at_once, k); ++i) {
+            a.push_back(of.a().at(row, i));
+            b.push_back(of.b().at(g * of.b_group_rows() + column, i));
+          }
+          sum += cut_sum(of.settings().type, a, b);
         }
         c.set(row, column, sum);
       }
@@ -44,10 +71,23 @@ host_matrix multiplied(const row_case& of) {
   return c;
 }
 
+/// All of K at once, as 16-bit operands are.
+host_matrix multiplied(const row_case& of) {
+  return multiplied(of, of.settings().k, of.settings().k);
+}
+
 class SeededFaults : public ::testing::TestWithParam<input_kind> {
  protected:
   bool is_exact() const { return GetParam() == input_kind::integers; }
   std::string fault_of(const host_matrix& after) const { return case_.expected().fault_of(after, is_exact()); }
+
+  std::uint64_t column_of_largest(std::uint64_t row) const {
+    std::uint64_t found = 0;
+    for (std::uint64_t column = 0; column < right_.columns(); ++column) {
+      if (std::abs(right_.at(row, column)) > std::abs(right_.at(row, found))) found = column;
+    }
+    return found;
+  }
 
   row_case case_{small_settings(GetParam())};
   host_matrix right_{multiplied(case_)};
@@ -58,16 +98,16 @@ TEST_P(SeededFaults, ARightResultPasses) {
 }
 
 TEST_P(SeededFaults, AnElementThatWasNotWrittenIsFound) {
-  right_.bytes()[right_.place_of(4, 31)] = poison_byte;
-  right_.bytes()[right_.place_of(4, 31) + 1] = poison_byte;
+  // The largest, as others may come near enough to what was there before.
+  const std::uint64_t column = column_of_largest(4);
+  right_.bytes()[right_.place_of(4, column)] = poison_byte;
+  right_.bytes()[right_.place_of(4, column) + 1] = poison_byte;
   EXPECT_NE(fault_of(right_), "");
 }
 
-TEST_P(SeededFaults, AProductWithoutItsLastEightElementsIsFound) {
-  double sum = 0;
-  for (std::uint64_t i = 0; i < case_.settings().k - 8; ++i) sum += case_.a().at(3, i) * case_.b().at(2 * 35, i);
-  right_.set(3, 0, sum);
-  EXPECT_NE(fault_of(right_), "");
+TEST_P(SeededFaults, ProductsWithoutTheirLastEightElementsAreFound) {
+  const std::uint64_t k = case_.settings().k;
+  EXPECT_NE(fault_of(multiplied(case_, k - 8, k)), "");
 }
 
 TEST_P(SeededFaults, AWriteBehindTheLastGroupIsFound) {
@@ -100,38 +140,35 @@ TEST_P(SeededFaults, WhatIsReadOutsideAnOperandIsFound) {
   EXPECT_NE(fault_of(right_), "");
 }
 
-/// As tensor cores sum up 8-bit products: of each term what lies more than 13 bits below the largest is cut off.
-double cut_sum(const row_case& of, std::uint64_t row, std::uint64_t b_row, std::uint64_t begin, std::uint64_t end) {
-  constexpr std::uint64_t step = 32;
-  double sum = 0;
-  for (std::uint64_t first = begin; first < end; first += step) {
-    std::vector<double> terms{sum};
-    for (std::uint64_t i = first; i < std::min(first + step, end); ++i) {
-      terms.push_back(static_cast<double>(of.a().at(row, i)) * of.b().at(b_row, i));
+TEST(Bounds, HoldForRandomSumsAsTensorCoresMakeThem) {
+  for (const operand_type type : {operand_type::bf16, operand_type::f16, operand_type::f8_e4m3}) {
+    for (const bool is_fast : {false, true}) {
+      for (const std::uint64_t k : {16, 48, 400, 2064}) {
+        row_settings with = small_settings(input_kind::normal);
+        with.type = type;
+        with.fast_accumulation = is_fast;
+        with.k = k;
+        const row_case made(with);
+        const bool is_promoted = type == operand_type::f8_e4m3 && !is_fast;
+        const host_matrix got = multiplied(made, k, is_promoted ? promoted_elements : k);
+        EXPECT_EQ(made.expected().fault_of(got, false), "") << static_cast<int>(type) << ", K " << k;
+      }
     }
-    double largest = 0;
-    for (const double term : terms) largest = std::max(largest, std::abs(term));
-    const double unit = std::ldexp(1, std::ilogb(largest) - 13);
-    sum = 0;
-    for (const double term : terms) sum += std::trunc(term / unit) * unit;
   }
-  return sum;
 }
 
-/// `at_once` elements of K are summed up so, their sums in f32.
-host_matrix multiplied_in_8_bits(const row_case& of, std::uint64_t at_once) {
-  host_matrix c = of.c();
-  const std::uint64_t k = of.settings().k;
-  for (std::uint64_t row = 0; row < of.settings().used_rows(); ++row) {
-    for (std::uint64_t column = 0; column < of.settings().n; ++column) {
-      float sum = 0;
-      for (std::uint64_t i = 0; i < k; i += at_once) {
-        sum += static_cast<float>(cut_sum(of, row, column, i, std::min(i + at_once, k)));
-      }
-      c.set(row, column, sum);
-    }
+/// A step of large terms that cancel out and small ones that just vanish.
+TEST(Bounds, HoldWhereEverySmallTermIsLost) {
+  for (const operand_type type : {operand_type::bf16, operand_type::f8_e4m3}) {
+    const auto small = static_cast<float>(0.99 * least_kept(type));
+    operands of{1, 1, step_elements(type), {1, -1}, std::vector<float>(step_elements(type), 1)};
+    of.a.resize(of.k, small);
+    EXPECT_EQ(cut_sum(type, of.a, of.b), 0);
+    const bounded sum = dot(of, type, 0, 0);
+    EXPECT_GT(sum.value, 0);
+    EXPECT_LT(sum.value, sum.error);
+    EXPECT_LT(sum.error, 2 * sum.value) << "wider than need be";
   }
-  return c;
 }
 
 row_settings long_sums(input_kind kind) {
@@ -146,8 +183,8 @@ row_settings long_sums(input_kind kind) {
 
 TEST(EightBits, SumsOf13BitsErrByMoreThanTheirRounding) {
   const row_case made(long_sums(input_kind::normal));
-  const host_matrix promoted = multiplied_in_8_bits(made, promoted_elements);
-  const host_matrix fast = multiplied_in_8_bits(made, made.settings().k);
+  const host_matrix promoted = multiplied(made, made.settings().k, promoted_elements);
+  const host_matrix fast = multiplied(made);
   EXPECT_EQ(made.expected().fault_of(promoted, false), "");
   EXPECT_LT(made.expected().error_against_rounding(promoted), 1.1);
   EXPECT_GT(made.expected().error_against_rounding(fast), 1.1);
@@ -155,9 +192,9 @@ TEST(EightBits, SumsOf13BitsErrByMoreThanTheirRounding) {
 
 TEST(EightBits, WhatALargeTermHidIsFound) {
   const row_case made(long_sums(input_kind::outweighed));
-  EXPECT_EQ(made.expected().fault_of(multiplied_in_8_bits(made, promoted_elements), true), "");
-  EXPECT_NE(made.expected().fault_of(multiplied_in_8_bits(made, made.settings().k), true), "");
-  EXPECT_NE(made.expected().fault_of(multiplied_in_8_bits(made, made.settings().k), false), "");
+  EXPECT_EQ(made.expected().fault_of(multiplied(made, made.settings().k, promoted_elements), true), "");
+  EXPECT_NE(made.expected().fault_of(multiplied(made), true), "");
+  EXPECT_NE(made.expected().fault_of(multiplied(made), false), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, SeededFaults, ::testing::Values(input_kind::normal, input_kind::integers));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gemm/on_device.hpp"
+#include "support/run_seed.hpp"
 
 namespace tmap::gemm::testing {
 namespace {
@@ -78,7 +79,7 @@ TEST_P(GroupedReplay, AHundredTimesWithOtherGroups) {
   row_case made(with);
   const rows_on_device device(made);
   const graph_of graph(device, std::get<1>(GetParam()));
-  std::mt19937_64 random(3);
+  std::mt19937_64 random = tmap::testing::run_random(3);
   for (int i = 0; i < 100; ++i) {
     made.set_offsets(offsets_of(random_sizes(random, 400, with.sizes.size()), with.format));
     device.upload_offsets(made.offsets());
@@ -93,7 +94,7 @@ TEST_P(GroupedReplay, HostileOffsetsTouchNothing) {
   row_case made(with);
   const rows_on_device device(made);
   const graph_of graph(device, std::get<1>(GetParam()));
-  std::mt19937_64 random(5);
+  std::mt19937_64 random = tmap::testing::run_random(5);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < 100; ++i) {
     std::vector<std::int64_t> values = offsets_of(random_sizes(random, 400, with.sizes.size()), with.format);
@@ -118,7 +119,7 @@ class GroupedStreams : public gemm_test {};
 TEST_F(GroupedStreams, TwoAtATimeWithWorkspacesOfTheirOwn) {
   row_settings with = eight_groups(offset_format::ends, 4);
   const row_case first(with);
-  with.seed = 9;
+  with.number = 9;
   const row_case second(with);
   const rows_on_device devices[] = {rows_on_device{first}, rows_on_device{second}};
   cudaStream_t streams[2];

@@ -29,8 +29,8 @@ struct row_settings {
   std::uint64_t spare_rows{70};  ///< behind the last group
   std::uint64_t n{256};
   std::uint64_t k{192};
-  std::uint64_t gap{16};  ///< elements between rows
-  std::uint64_t seed{1};
+  std::uint64_t gap{16};    ///< elements between rows
+  std::uint64_t number{1};  ///< of the values it draws
 
   std::uint32_t groups() const { return static_cast<std::uint32_t>(sizes.size()); }
   std::uint64_t c_columns() const { return epilogue == epilogue_kind::swiglu ? n / 2 : n; }
@@ -43,7 +43,7 @@ inline constexpr std::uint64_t b_gap_rows = 3;
 class row_case {
  public:
   explicit row_case(row_settings with) : with_(std::move(with)), offsets_(offsets_of(with_.sizes, with_.format)) {
-    value_source values(with_.kind, with_.seed);
+    value_source values(with_.kind, with_.number);
     rows_ = with_.used_rows() + with_.spare_rows;
     a_ = host_matrix(with_.type, rows_, with_.k, with_.gap, nan_byte);
     values.fill(a_, 0, with_.used_rows());
@@ -116,8 +116,8 @@ class row_case {
         bounded sum = scaled_dot(of, g, group.begin, i, column);
         switch (with_.epilogue) {
           case epilogue_kind::none: break;
-          case epilogue_kind::bias: sum = plus(sum, bias_.at(g, column)); break;
-          case epilogue_kind::accumulate: sum = plus(sum, c_.at(row, column)); break;
+          case epilogue_kind::bias: sum = plus(sum, {bias_.at(g, column)}); break;
+          case epilogue_kind::accumulate: sum = plus(sum, {c_.at(row, column)}); break;
           case epilogue_kind::swiglu: sum = swiglu(sum, scaled_dot(of, g, group.begin, i, column + with_.n / 2)); break;
         }
         all.expect(row, column, sum);

@@ -11,6 +11,7 @@
 
 #include "gemm/row_runs.hpp"
 #include "kernels/gemm/gemm_group.hpp"
+#include "support/run_seed.hpp"
 
 namespace tmap::gemm::testing {
 namespace {
@@ -55,7 +56,7 @@ TEST_P(GroupedRowsOfType, TailsOfColumnsAndOfK) {
       with.n = n;
       with.k = k;
       with.sizes = {3, 0, 129, 64};
-      with.seed = n + k;
+      with.number = n + k;
       run(with);
     }
   }
@@ -141,7 +142,7 @@ TEST_F(GroupedRows, EmptyGroupsAnywhere) {
 
 // Many more tiles than blocks, in every plan.
 TEST_F(GroupedRows, AThousandGroups) {
-  std::mt19937_64 random(7);
+  std::mt19937_64 random = tmap::testing::run_random(7);
   row_settings with;
   with.kind = input_kind::integers;
   with.n = 64;
@@ -153,7 +154,7 @@ TEST_F(GroupedRows, AThousandGroups) {
 // Set-up goes round by round, and its blocks take several parts each.
 TEST_F(GroupedRows, ThousandsOfSmallGroups) {
   for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
-    std::mt19937_64 random(8);
+    std::mt19937_64 random = tmap::testing::run_random(8);
     row_settings with;
     with.kind = input_kind::integers;
     with.format = format;

@@ -26,7 +26,7 @@ struct weight_settings {
   std::uint64_t m{200};
   std::uint64_t n{264};
   std::uint64_t gap{16};
-  std::uint64_t seed{1};
+  std::uint64_t number{1};  ///< of the values it draws
 
   std::uint32_t groups() const { return static_cast<std::uint32_t>(sizes.size()); }
   std::uint64_t used_rows() const { return sum_of(sizes); }
@@ -38,7 +38,7 @@ inline constexpr std::uint64_t c_gap_rows = 3;
 class weight_case {
  public:
   explicit weight_case(weight_settings with) : with_(std::move(with)), offsets_(offsets_of(with_.sizes, with_.format)) {
-    value_source values(with_.kind, with_.seed);
+    value_source values(with_.kind, with_.number);
     rows_ = with_.used_rows() + with_.spare_rows;
     a_ = host_matrix(with_.type, rows_, with_.m, with_.gap, nan_byte);
     b_ = host_matrix(with_.type, rows_, with_.n, with_.gap, nan_byte);
@@ -82,7 +82,7 @@ class weight_case {
       const std::uint64_t row = g * c_group_rows() + i;
       for (std::uint64_t column = 0; column < of.n; ++column) {
         bounded sum = dot(of, with_.type, i, column);
-        if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, c_.at(row, column));
+        if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, {c_.at(row, column)});
         all.expect(row, column, sum);
       }
     });

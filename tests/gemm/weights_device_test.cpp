@@ -60,7 +60,7 @@ TEST_P(GroupedWeights, TailsOfBothSides) {
       with.sizes = {3, 0, 130};
       with.m = m;
       with.n = n;
-      with.seed = m + n;
+      with.number = m + n;
       run(with);
     }
   }

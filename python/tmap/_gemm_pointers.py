@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Grouped products whose matrices lie anywhere: addresses, pitches and sizes are arrays in device memory."""
+from ctypes import byref
+
+from . import _structs as c
+from ._arrays import Site
+from ._errors import check
+from ._gemm import EPILOGUES, OPERANDS, options_of, workspace_bytes
+from ._library import lib
+
+LAYOUTS = ("n_by_k", "k_by_n")
+_ADDRESSES, _NUMBERS = ("u64", "i64"), ("i64",)
+
+
+def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str = "n_by_k", epilogue: str = "none",
+                           statuses=None, header=None, plan: int = None, stream=None) -> None:
+    """out[i] = a[i] @ b[i].T in one call, each product of a size of its own, known perhaps only to the device.
+
+    `a`, `b` and `out`, uint64 or int64 [groups], are addresses of matrices of `dtype`, "bf16" or "f16": [m, k], [n, k]
+    (with `layout` "k_by_n": [k, n], and out[i] = a[i] @ b[i]) and [m, n]. `sizes` are three arrays (m, n, k), `pitches`
+    three (a, b, out) of the bytes from one row to the next, each int64 [groups]. All are in device memory. Addresses and
+    pitches are multiples of 16 bytes, and so are n elements, and k. `epilogue` "accumulate" adds to what out held.
+
+    Sizes, pitches and addresses are judged on the device: a bad product is skipped, its output untouched, and `statuses`,
+    uint32 [groups], and `header`, uint32 [4], tell (docs/grouped_gemm.md). Whether memory of the caller's lies at an
+    address nobody can judge; nor does the stream wait for those who write the matrices, of whom only addresses are known.
+
+    Never waits for the device; may be captured in a graph. Memory to work in comes from PyTorch or CuPy, whichever an
+    array is of. Raises `TypeError`, `ValueError`, `Error`.
+    """
+    site = Site(stream, a, b, out, *sizes, *pitches)
+    if site.on_host:
+        raise ValueError("grouped products are of arrays in device memory")
+    problem = problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue)
+    options = options_of(site, problem.groups, plan, statuses, header)
+    if problem.groups == 0:
+        return
+    needed = workspace_bytes(problem.groups)
+    with site.use():
+        workspace, _lent = site.memory(needed)
+        check(lib.tmap_gemm_pointers(byref(problem), workspace, needed, options, site.stream))
+
+
+def problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue) -> c.PointerProblem:
+    for name, value, known in (("dtype", dtype, OPERANDS[:2]), ("layout", layout, LAYOUTS),
+                               ("epilogue", epilogue, ("none", "accumulate"))):
+        if value not in known:
+            raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
+    if len(sizes) != 3 or len(pitches) != 3:
+        raise ValueError(f"sizes are (m, n, k), pitches (a, b, out): not {len(sizes)} and {len(pitches)} arrays")
+    groups = site.read(a, "a", _ADDRESSES, rank=1).shape[0]
+    matrices = {name: _address(site, array, label, _ADDRESSES, groups)
+                for name, label, array in zip("abc", ("a", "b", "out"), (a, b, out))}
+    numbers = {name: _address(site, array, name, _NUMBERS, groups)
+               for name, array in zip(("m", "n", "k", "a_pitch_bytes", "b_pitch_bytes", "c_pitch_bytes"),
+                                      (*sizes, *pitches))}
+    return c.PointerProblem(operand=OPERANDS.index(dtype), groups=groups, layout=LAYOUTS.index(layout),
+                            epilogue=EPILOGUES.index(epilogue), **matrices, **numbers)
+
+
+def _address(site, array, name, dtypes, groups):
+    view = site.read(array, name, dtypes, rank=1)
+    if not view.is_packed or view.shape[0] != groups:
+        raise ValueError(f"{name} has {view.shape[0]} elements: it must have {groups}, as a has, without gaps")
+    return view.address
