@@ -31,7 +31,7 @@ struct settings {
   bool no_curves{};
   bool no_plans{};
   bool routing{};
-  int seconds{150};
+  int seconds{240};
 };
 
 /// A kernel that hangs ends with the process.

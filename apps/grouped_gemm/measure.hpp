@@ -11,15 +11,15 @@
 
 namespace tmap::bench {
 
-/// Microseconds of one call among calls in a row for a third of a second, of which the first quarter is left out: by
-/// then the GPU has come to the clock at which it keeps to its power, whatever ran before. From a graph where that may
-/// be.
+/// Microseconds of one call among calls in a row for a little more than a second, of which the first quarter is left
+/// out. The GPU is at its power cap meanwhile, and its clock goes up and down once in 0.8 to 0.9 s: what is timed is a
+/// whole turn, so that it does not matter where it begins nor what ran before. From a graph where that may be.
 template <class Enqueue>
 double sustained_microseconds(const timer& time, const Enqueue& enqueue, bool may_capture = true) {
   constexpr double chain_microseconds = 10000;
   constexpr int most_chain = 200;
-  constexpr int skipped = 9;
-  constexpr int timed = 27;
+  constexpr int skipped = 28;
+  constexpr int timed = 85;
   const int chain =
       std::clamp(static_cast<int>(chain_microseconds / time.stream_microseconds(enqueue, 3)), 1, most_chain);
   if (may_capture)

@@ -187,7 +187,7 @@ __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape, r
   if constexpr (Config::promotes) {
     multiply_tile_promoted<Config>(sums, note.k_blocks, barriers, ring, at);
   } else {
-    multiply_tile<Config>(sums, note.k_blocks, barriers, ring, at);
+    multiply_tile<Config>(sums, note.record.k, barriers, ring, at);
   }
   const std::uint32_t column = note.column + (Config::halves_rows ? 0 : consumer * columns.result_share());
   store.template write<Config::type>(sums, shape, note.record, {note.group, row, column, note.columns});

@@ -69,23 +69,29 @@ __device__ stage_share share_of_stage(std::uint32_t ring, std::uint32_t stage) {
   return {operand_descriptor(a + begin, Config::a_is_across), operand_descriptor(b + begin, Config::b_is_across)};
 }
 
-/// The sums of one tile. A stage is free again once the step behind it has been given to the tensor cores.
+/// The sums of one tile. A stage is free again once the one behind it has been given to the tensor cores. Of a last one
+/// that K does not fill no step is taken that would add zeros alone: where K is short, as in gradients, that tells.
 template <class Config>
-__device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_blocks,
-                              ring_barriers<Config::stages>& barriers, std::uint32_t ring,
-                              ring_position<Config::stages>& at) {
+__device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k, ring_barriers<Config::stages>& barriers,
+                              std::uint32_t ring, ring_position<Config::stages>& at) {
   namespace ptx = device::ptx;
+  constexpr std::uint32_t steps = swizzle_bytes / step_bytes;
+  constexpr std::uint32_t step_k = Config::tile_k / steps;
+  const auto multiply = [&](const stage_share& share, std::uint32_t step, std::uint32_t keeps) {
+    multiply_step<Config>(sums, share.a + step * descriptor_step(Config::a_is_across),
+                          share.b + step * descriptor_step(Config::b_is_across), keeps);
+  };
   std::uint32_t used = 0;
   keep_sums(sums);
-  for (std::uint32_t block = 0; block < k_blocks; ++block) {
+  const std::uint32_t all_steps = (k + step_k - 1) / step_k;
+  const std::uint32_t whole = all_steps / steps;
+  const std::uint32_t last_steps = all_steps % steps;
+  for (std::uint32_t block = 0; block < whole; ++block) {
     const stage_share share = share_of_stage<Config>(ring, at.stage);
     wait_for(barriers.full[at.stage], at.parity);
     ptx::wgmma_fence();
 #pragma unroll
-    for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
-      multiply_step<Config>(sums, share.a + step * descriptor_step(Config::a_is_across),
-                            share.b + step * descriptor_step(Config::b_is_across), block + step);
-    }
+    for (std::uint32_t step = 0; step < steps; ++step) multiply(share, step, block + step);
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
     if (block != 0) leave_stage<Config>(barriers.empty[used]);
@@ -94,7 +100,21 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k_block
   }
   ptx::wgmma_wait_group<0>();
   keep_sums(sums);
-  if (k_blocks != 0) leave_stage<Config>(barriers.empty[used]);
+  if (whole != 0) leave_stage<Config>(barriers.empty[used]);
+  if (last_steps == 0) return;
+  const stage_share share = share_of_stage<Config>(ring, at.stage);
+  wait_for(barriers.full[at.stage], at.parity);
+  // One at a time: ptxas waits for every product of the kernel where some that are under way meet a branch.
+#pragma unroll 1
+  for (std::uint32_t step = 0; step < last_steps; ++step) {
+    ptx::wgmma_fence();
+    multiply(share, step, whole + step);
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<0>();
+  }
+  keep_sums(sums);
+  leave_stage<Config>(barriers.empty[at.stage]);
+  at.advance();
 }
 
 /// Low words of a share's descriptors. Stages, columns and steps of K move nothing else: an addition makes the next.

@@ -11,7 +11,8 @@
 namespace tmap::device {
 
 /// When L2 lets go of a line: `first` for what is read or written once, `last` for what all blocks read again, `normal`
-/// as without a hint, `unchanged` as the line was.
+/// neither, `unchanged` as the line was. `normal` is not the same as no hint: loads of grouped products through maps
+/// were 1 to 5 % slower with it, and where memory was the limit 20 % (docs/gemm_log.md, "L2 hints"). Measure.
 enum class l2_eviction : std::uint32_t { normal, first, last, unchanged };
 
 /// What the hinted loads and stores take: a policy of `createpolicy`, opaque. Made by `make_cache_hint`. Trivially
