@@ -199,12 +199,14 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
   unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
   result_store store(arguments.shape, arguments.b, staging + threadIdx.x / 32 * staged_results * strip_bytes);
+  ring_barriers<Config::stages>* kept = &barriers;
+  device::ptx::keep_word(kept);
   ring_position<Config::stages> at;
   for (ring_position<noted_tiles> note_at;; note_at.advance()) {
     wait_for(notes.barriers.full[note_at.stage], note_at.parity);
     const tile_note& note = notes.notes[note_at.stage];
     if (note.columns == 0) break;
-    make_half_tile<Config>(note, arguments.shape, barriers, ring_address, at, store);
+    make_half_tile<Config>(note, arguments.shape, *kept, ring_address, at, store);
     __syncwarp();
     if (threadIdx.x % 32 == 0) notes.barriers.empty[note_at.stage].arrive();
   }

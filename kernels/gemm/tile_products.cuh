@@ -21,9 +21,42 @@ namespace tmap::kernels {
 inline constexpr std::uint32_t consumers = 2;
 inline constexpr std::uint32_t warpgroup_threads = 128;
 
+/// What a consumer multiplies of a stage, as the low words of descriptors: stages, columns and steps of K move nothing
+/// else, so that an addition makes the next.
+struct stage_share {
+  std::uint32_t a;
+  std::uint32_t b;
+};
+
+/// The share of the ring's first stage. Kept, and not computed for each stage anew.
+template <class Config>
+__device__ stage_share first_share(std::uint32_t ring) {
+  const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
+  const std::uint32_t a = ring + (Config::halves_rows ? consumer * piece_bytes : 0);
+  const std::uint32_t b =
+      ring + Config::a_bytes + (Config::halves_rows ? 0 : consumer * Config::share_n * swizzle_bytes);
+  stage_share first{static_cast<std::uint32_t>(operand_descriptor(a, Config::a_is_across)),
+                    static_cast<std::uint32_t>(operand_descriptor(b, Config::b_is_across))};
+  device::ptx::keep_word(first.a);
+  device::ptx::keep_word(first.b);
+  return first;
+}
+
+template <class Config>
+__device__ stage_share share_of(const stage_share& first, std::uint32_t stage) {
+  constexpr std::uint32_t stage_step = Config::stage_bytes / 16;
+  return {first.a + stage * stage_step, first.b + stage * stage_step};
+}
+
 template <class Config, std::uint32_t Count>
-__device__ void multiply_step(float (&sums)[Count], std::uint64_t a, std::uint64_t b, std::uint32_t keeps) {
+__device__ void multiply_step(float (&sums)[Count], const stage_share& share, std::uint32_t step, std::uint32_t keeps) {
   namespace ptx = device::ptx;
+  constexpr std::uint64_t high_word = operand_descriptor(0, false) >> 32 << 32;
+  static_assert(high_word == operand_descriptor(0, true) >> 32 << 32);
+  constexpr auto a_step = static_cast<std::uint32_t>(descriptor_step(Config::a_is_across));
+  constexpr auto b_step = static_cast<std::uint32_t>(descriptor_step(Config::b_is_across));
+  const std::uint64_t a = high_word | (share.a + step * a_step);
+  const std::uint64_t b = high_word | (share.b + step * b_step);
   if constexpr (Config::type == gemm::operand_type::bf16) {
     ptx::wgmma_bf16<Config::a_is_across, Config::b_is_across>(sums, a, b, keeps);
   } else if constexpr (Config::type == gemm::operand_type::f16) {
@@ -54,21 +87,6 @@ __device__ void leave_stage(device::tile_barrier& empty) {
   }
 }
 
-/// What a consumer multiplies of a stage, as descriptors.
-struct stage_share {
-  std::uint64_t a;
-  std::uint64_t b;
-};
-template <class Config>
-__device__ stage_share share_of_stage(std::uint32_t ring, std::uint32_t stage) {
-  const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
-  const std::uint32_t a = ring + (Config::halves_rows ? consumer * piece_bytes : 0);
-  const std::uint32_t b =
-      ring + Config::a_bytes + (Config::halves_rows ? 0 : consumer * Config::share_n * swizzle_bytes);
-  const std::uint32_t begin = stage * Config::stage_bytes;
-  return {operand_descriptor(a + begin, Config::a_is_across), operand_descriptor(b + begin, Config::b_is_across)};
-}
-
 /// The sums of one tile. A stage is free again once the one behind it has been given to the tensor cores. Of a last one
 /// that K does not fill no step is taken that would add zeros alone: where K is short, as in gradients, that tells.
 template <class Config>
@@ -77,21 +95,18 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k, ring
   namespace ptx = device::ptx;
   constexpr std::uint32_t steps = swizzle_bytes / step_bytes;
   constexpr std::uint32_t step_k = Config::tile_k / steps;
-  const auto multiply = [&](const stage_share& share, std::uint32_t step, std::uint32_t keeps) {
-    multiply_step<Config>(sums, share.a + step * descriptor_step(Config::a_is_across),
-                          share.b + step * descriptor_step(Config::b_is_across), keeps);
-  };
+  const stage_share first = first_share<Config>(ring);
   std::uint32_t used = 0;
   keep_sums(sums);
   const std::uint32_t all_steps = (k + step_k - 1) / step_k;
   const std::uint32_t whole = all_steps / steps;
   const std::uint32_t last_steps = all_steps % steps;
   for (std::uint32_t block = 0; block < whole; ++block) {
-    const stage_share share = share_of_stage<Config>(ring, at.stage);
+    const stage_share share = share_of<Config>(first, at.stage);
     wait_for(barriers.full[at.stage], at.parity);
     ptx::wgmma_fence();
 #pragma unroll
-    for (std::uint32_t step = 0; step < steps; ++step) multiply(share, step, block + step);
+    for (std::uint32_t step = 0; step < steps; ++step) multiply_step<Config>(sums, share, step, step == 0 ? block : 1);
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
     if (block != 0) leave_stage<Config>(barriers.empty[used]);
@@ -102,13 +117,13 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k, ring
   keep_sums(sums);
   if (whole != 0) leave_stage<Config>(barriers.empty[used]);
   if (last_steps == 0) return;
-  const stage_share share = share_of_stage<Config>(ring, at.stage);
+  const stage_share share = share_of<Config>(first, at.stage);
   wait_for(barriers.full[at.stage], at.parity);
   // One at a time: ptxas waits for every product of the kernel where some that are under way meet a branch.
 #pragma unroll 1
   for (std::uint32_t step = 0; step < last_steps; ++step) {
     ptx::wgmma_fence();
-    multiply(share, step, whole + step);
+    multiply_step<Config>(sums, share, step, whole + step);
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<0>();
   }
@@ -117,25 +132,17 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k, ring
   at.advance();
 }
 
-/// Low words of a share's descriptors. Stages, columns and steps of K move nothing else: an addition makes the next.
-struct share_words {
-  std::uint32_t a;
-  std::uint32_t b;
-};
 inline constexpr std::uint32_t part_columns = 128;
 inline constexpr std::uint32_t part_sums = part_columns / 2;
 
 /// Gives the tensor cores all steps of a stage for 128 columns, whose sums begin anew.
 template <class Config>
-__device__ void multiply_part(float (&partial)[part_sums], const share_words& share) {
-  static_assert(!Config::a_is_across && !Config::b_is_across);
-  constexpr std::uint64_t high_word = operand_descriptor(0, false) >> 32 << 32;
+__device__ void multiply_part(float (&partial)[part_sums], const stage_share& share) {
   keep_sums(partial);
   device::ptx::wgmma_fence();
 #pragma unroll
   for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
-    const auto moved = static_cast<std::uint32_t>(step * descriptor_step(false));
-    multiply_step<Config>(partial, high_word | (share.a + moved), high_word | (share.b + moved), step);
+    multiply_step<Config>(partial, share, step, step);
   }
   device::ptx::wgmma_commit_group();
 }
@@ -149,18 +156,11 @@ __device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_
                                        ring_barriers<Config::stages>& barriers, std::uint32_t ring,
                                        ring_position<Config::stages>& at) {
   constexpr std::uint32_t parts = Config::share_n / part_columns;
-  constexpr std::uint32_t stage_step = Config::stage_bytes / 16;
-  const stage_share first = share_of_stage<Config>(ring, 0);
-  share_words words{static_cast<std::uint32_t>(first.a), static_cast<std::uint32_t>(first.b)};
-  device::ptx::keep_word(words.a);
-  device::ptx::keep_word(words.b);
+  const stage_share first = first_share<Config>(ring);
   float partial[part_sums] = {};
   std::uint32_t used = 0;
   wait_for(barriers.full[at.stage], at.parity);
-  const auto share_of = [&](std::uint32_t stage) {
-    return share_words{words.a + stage * stage_step, words.b + stage * stage_step};
-  };
-  share_words share = share_of(at.stage);
+  stage_share share = share_of<Config>(first, at.stage);
   for (std::uint32_t block = 0; block < k_blocks; ++block) {
 #pragma unroll
     for (std::uint32_t part = 0; part < parts; ++part) {
@@ -170,7 +170,7 @@ __device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_
         used = at.stage;
         at.advance();
         if (block + 1 < k_blocks) wait_for(barriers.full[at.stage], at.parity);
-        share = share_of(at.stage);
+        share = share_of<Config>(first, at.stage);
       }
       device::ptx::wgmma_wait_group<0>();
       keep_sums(partial);

@@ -29,9 +29,13 @@ __device__ inline void keep_sum(float& sum) {
   asm volatile("" : "+f"(sum) : : "memory");
 }
 
-// No instruction: the compiler keeps the word and does not compute it anew.
+// No instruction: the compiler keeps the word, or pointer, and does not compute it anew.
 __device__ inline void keep_word(std::uint32_t& word) {
   asm volatile("" : "+r"(word));
+}
+template <class T>
+__device__ void keep_word(T*& pointer) {
+  asm volatile("" : "+l"(pointer));
 }
 
 // setmaxnreg.{inc,dec}.sync.aligned.u32 n;                        PTX ISA 9.7.19.5, sm_90a
