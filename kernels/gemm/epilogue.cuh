@@ -197,13 +197,34 @@ class result_store {
       if (device::ptx::elect_one()) map_ = device::acquire(shape.scratch.c + acquired_);
     }
     if (only_rounds_) {
-#pragma unroll
-      for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
-        const std::uint32_t column = place.column + piece * piece_lines;
-        if (column < place.columns) store<Type>(sums + piece * piece_sums, column, row);
-      }
-      return;
+      store_rounded<Type>(sums, row, place);
+    } else {
+      store_finished<Type>(sums, row, shape, record, place);
     }
+  }
+
+  __device__ void finish() const {
+    if (device::ptx::elect_one()) device::wait_stores_written();
+  }
+
+ private:
+  static __device__ bool only_rounds(const gemm_shape& shape) {
+    const gemm::epilogue& with = shape.with;
+    return with.kind == gemm::epilogue_kind::none && with.row_scales == nullptr && with.column_scales == nullptr;
+  }
+
+  template <gemm::operand_type Type, std::uint32_t Count>
+  __device__ void store_rounded(const float (&sums)[Count], std::uint32_t row, const result_place& place) {
+#pragma unroll
+    for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
+      const std::uint32_t column = place.column + piece * piece_lines;
+      if (column < place.columns) store<Type>(sums + piece * piece_sums, column, row);
+    }
+  }
+
+  template <gemm::operand_type Type, std::uint32_t Count>
+  __device__ void store_finished(float (&sums)[Count], std::uint32_t row, const gemm_shape& shape,
+                                 const gemm_group& record, const result_place& place) {
     const thread_results<Type> results(shape, record, place);
     // The next piece's factors are on their way while one is staged.
     column_factors next{};
@@ -227,16 +248,6 @@ class result_store {
       if (shape.with.kind == gemm::epilogue_kind::accumulate) results.add_old(of, column);
       store<Type>(of, column, row);
     }
-  }
-
-  __device__ void finish() const {
-    if (device::ptx::elect_one()) device::wait_stores_written();
-  }
-
- private:
-  static __device__ bool only_rounds(const gemm_shape& shape) {
-    const gemm::epilogue& with = shape.with;
-    return with.kind == gemm::epilogue_kind::none && with.row_scales == nullptr && with.column_scales == nullptr;
   }
 
   template <gemm::operand_type Type>

@@ -199,6 +199,7 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
   unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
   result_store store(arguments.shape, arguments.b, staging + threadIdx.x / 32 * staged_results * strip_bytes);
+  // As a pointer in registers: of shared memory that it knows the compiler computes the address at each wait.
   ring_barriers<Config::stages>* kept = &barriers;
   device::ptx::keep_word(kept);
   ring_position<Config::stages> at;

@@ -87,26 +87,45 @@ __device__ void leave_stage(device::tile_barrier& empty) {
   }
 }
 
+inline constexpr std::uint32_t stage_steps = swizzle_bytes / step_bytes;
+
+/// The steps of a stage that K does not fill. One at a time: ptxas waits for every product of the kernel where some
+/// that are under way meet a branch.
+template <class Config>
+__device__ void multiply_last_steps(float (&sums)[Config::sums], const stage_share& share, std::uint32_t steps,
+                                    std::uint32_t keeps) {
+  namespace ptx = device::ptx;
+#pragma unroll 1
+  for (std::uint32_t step = 0; step < steps; ++step) {
+    ptx::wgmma_fence();
+    multiply_step<Config>(sums, share, step, keeps + step);
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<0>();
+  }
+  keep_sums(sums);
+}
+
 /// The sums of one tile. A stage is free again once the one behind it has been given to the tensor cores. Of a last one
 /// that K does not fill no step is taken that would add zeros alone: where K is short, as in gradients, that tells.
 template <class Config>
 __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k, ring_barriers<Config::stages>& barriers,
                               std::uint32_t ring, ring_position<Config::stages>& at) {
   namespace ptx = device::ptx;
-  constexpr std::uint32_t steps = swizzle_bytes / step_bytes;
-  constexpr std::uint32_t step_k = Config::tile_k / steps;
+  constexpr std::uint32_t step_k = Config::tile_k / stage_steps;
   const stage_share first = first_share<Config>(ring);
   std::uint32_t used = 0;
   keep_sums(sums);
-  const std::uint32_t all_steps = (k + step_k - 1) / step_k;
-  const std::uint32_t whole = all_steps / steps;
-  const std::uint32_t last_steps = all_steps % steps;
+  const std::uint32_t steps = (k + step_k - 1) / step_k;
+  const std::uint32_t whole = steps / stage_steps;
+  const std::uint32_t last_steps = steps % stage_steps;
   for (std::uint32_t block = 0; block < whole; ++block) {
     const stage_share share = share_of<Config>(first, at.stage);
     wait_for(barriers.full[at.stage], at.parity);
     ptx::wgmma_fence();
 #pragma unroll
-    for (std::uint32_t step = 0; step < steps; ++step) multiply_step<Config>(sums, share, step, step == 0 ? block : 1);
+    for (std::uint32_t step = 0; step < stage_steps; ++step) {
+      multiply_step<Config>(sums, share, step, step == 0 ? block : 1);
+    }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
     if (block != 0) leave_stage<Config>(barriers.empty[used]);
@@ -119,15 +138,7 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k, ring
   if (last_steps == 0) return;
   const stage_share share = share_of<Config>(first, at.stage);
   wait_for(barriers.full[at.stage], at.parity);
-  // One at a time: ptxas waits for every product of the kernel where some that are under way meet a branch.
-#pragma unroll 1
-  for (std::uint32_t step = 0; step < last_steps; ++step) {
-    ptx::wgmma_fence();
-    multiply_step<Config>(sums, share, step, whole + step);
-    ptx::wgmma_commit_group();
-    ptx::wgmma_wait_group<0>();
-  }
-  keep_sums(sums);
+  multiply_last_steps<Config>(sums, share, last_steps, whole);
   leave_stage<Config>(barriers.empty[at.stage]);
   at.advance();
 }
@@ -141,7 +152,7 @@ __device__ void multiply_part(float (&partial)[part_sums], const stage_share& sh
   keep_sums(partial);
   device::ptx::wgmma_fence();
 #pragma unroll
-  for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {
+  for (std::uint32_t step = 0; step < stage_steps; ++step) {
     multiply_step<Config>(partial, share, step, step);
   }
   device::ptx::wgmma_commit_group();
