@@ -5,17 +5,15 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "apps/bench/device.hpp"
 #include "apps/bench/timing.hpp"
+#include "apps/bench/watchdog.hpp"
 #include "apps/group_maps/ways.hpp"
 #include "apps/group_maps/workload.hpp"
 
@@ -37,15 +35,6 @@ struct settings {
   table only{};
   int seconds{60};
 };
-
-/// A kernel that hangs ends with the process.
-void end_after(int seconds) {
-  std::thread([seconds] {
-    std::this_thread::sleep_for(std::chrono::seconds{seconds});
-    std::fprintf(stderr, "group_maps: not done after %d seconds, given up\n", seconds);
-    std::_Exit(2);
-  }).detach();
-}
 
 /// What is timed: the ways, and the encoder's launch together with the walk that uses its maps.
 enum timed : std::size_t { one_static_map, made_ahead, made_and_walked, changed_here, timed_count };
@@ -145,7 +134,7 @@ int run(const settings& with) {
     std::printf("group_maps: no Hopper GPU\n");
     return 0;
   }
-  end_after(with.seconds);
+  tmap::bench::end_after(with.seconds, "group_maps");
   tmap::bench::print_device();
   tmap::bench::wake_device();
   bench all;

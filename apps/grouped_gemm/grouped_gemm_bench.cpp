@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <CLI/CLI.hpp>
 
-#include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "apps/bench/device.hpp"
+#include "apps/bench/watchdog.hpp"
 #include "apps/grouped_gemm/measure.hpp"
 #include "apps/grouped_gemm/routing.hpp"
 #include "apps/grouped_gemm/shapes.hpp"
@@ -33,15 +31,6 @@ struct settings {
   bool routing{};
   int seconds{240};
 };
-
-/// A kernel that hangs ends with the process.
-void end_after(int seconds) {
-  std::thread([seconds] {
-    std::this_thread::sleep_for(std::chrono::seconds{seconds});
-    std::fprintf(stderr, "grouped_gemm_bench: not done after %d seconds, given up\n", seconds);
-    std::_Exit(2);
-  }).detach();
-}
 
 void print_sizes(const row_shape& shape) {
   std::printf("%s:", shape.name().c_str());
@@ -188,7 +177,7 @@ int run(const settings& with) {
     std::printf("grouped_gemm_bench: no Hopper GPU\n");
     return 0;
   }
-  end_after(with.seconds);
+  end_after(with.seconds, "grouped_gemm_bench");
   print_device();
   if (with.routing) {
     wake_device();

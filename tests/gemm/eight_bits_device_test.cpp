@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of 8-bit operands in every plan, with sums in f32 and with those of the tensor cores.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -49,15 +48,10 @@ TEST_F(GroupedRows, ALongKInEightBitsErrsByLittleMoreThanItsRounding) {
   for (const bool is_fast : {false, true}) {
     row_settings with = long_sums_in_8_bits(input_kind::normal);
     with.fast_accumulation = is_fast;
-    const row_case made(with);
-    const rows_on_device device(made);
-    for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
-      device.reset_output();
-      TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
-      device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
+    run_every_plan(with, [&](const row_case& made, const rows_on_device& device, std::uint32_t plan) {
       const double error = made.expected().error_against_rounding(device.output());
       EXPECT_EQ(error > limit, is_fast) << plan_name(plan) << ": " << error;
-    }
+    });
   }
 }
 

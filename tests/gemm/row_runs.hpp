@@ -30,15 +30,20 @@ inline void run(const row_settings& with) {
 
 class GroupedRows : public gemm_test {};
 
-/// A plan is legal for every problem; how fast is another matter.
-inline void run_every_plan(const row_settings& with) {
+/// A plan is legal for every problem; how fast is another matter. `expect(made, device, plan)` may ask for more.
+template <class Expect>
+void run_every_plan(const row_settings& with, const Expect& expect) {
   const row_case made(with);
   const rows_on_device device(made);
   for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
     device.reset_output();
     TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
     device.expect(made, fmt::format("{}: {}", plan_name(plan), text_of(with)));
+    expect(made, device, plan);
   }
+}
+inline void run_every_plan(const row_settings& with) {
+  run_every_plan(with, [](const row_case&, const rows_on_device&, std::uint32_t) {});
 }
 
 // Rows of one to ten blocks, odd and even, the last one low and not; columns of three and of four blocks.
