@@ -37,6 +37,8 @@ enum class status : std::uint8_t {
   forked,            ///< the service was made before this process was forked off: CUDA works in the parent only
   wrong_context,     ///< another context is current than the one the service was made in
   self_test_failed,  ///< a map made by the kernel differs from the driver's: `found` is the case
+  /// a captured call was given an array in pageable memory: `argument` says on which side, `found` is its address
+  pageable_memory_in_capture,
 };
 
 /// One failure, as plain data; the text is made on demand.
@@ -49,6 +51,7 @@ struct error {
   std::uint64_t allowed{};   ///< the bound, multiple or count allowed
   std::int32_t cuda_code{};  ///< CUresult or cudaError_t behind the failure, 0 when there is none
   slot_counts slots{};       ///< of the pool, with `pool_exhausted`
+  const char* argument{};    ///< the argument at fault, a literal; null where the status or a rule says enough
 };
 
 template <class T>

@@ -15,14 +15,16 @@
 // Operations on a batch of tensors of different sizes. Shapes and addresses may exist only in device memory; they are
 // read and judged there. Tensors of one batch may take different routes (route.hpp); the bytes are the same on each.
 //
-// Every operation: enqueues on `stream` and returns; may be captured in a graph (not with arrays of pageable host
-// memory) and replayed with other shapes in the same arrays; is thread-safe; never synchronises, but for CUDA's loading
-// of a kernel at its first use, which may wait for the device. `workspace` is device memory of the caller, aligned to
-// 256 bytes, at least `workspace_bytes` of it, busy until the operation has run. Source and destination may not
-// overlap. A bad tensor is skipped, its destination untouched, and its status says why; the others complete.
+// Every operation: enqueues on `stream` and returns; may be captured in a graph (with arrays of the host only where
+// they are pinned: tensor_batch.hpp) and replayed with other shapes in the same arrays; is thread-safe; never
+// synchronises, but for CUDA's loading of a kernel at its first use, which may wait for the device. `workspace` is
+// device memory of the caller, aligned to 256 bytes, at least `workspace_bytes` of it, busy until the operation has
+// run. Source and destination may not overlap. A bad tensor is skipped, its destination untouched, and its status says
+// why; the others complete.
 //
 // Fails with `invalid_argument` (counts that differ, rank, element bytes, null or misaligned arrays, workspace too
-// small), `compute_capability_too_low` (policy `force`), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`.
+// small), `pageable_memory_in_capture` (an array of the host that is not pinned, in a capture; nothing was enqueued),
+// `compute_capability_too_low` (policy `force`), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`.
 
 namespace tmap::ragged {
 

@@ -41,6 +41,7 @@ static_assert(mirrors(TMAP_SERVICE_DEAD, status::service_dead));
 static_assert(mirrors(TMAP_FORKED, status::forked));
 static_assert(mirrors(TMAP_WRONG_CONTEXT, status::wrong_context));
 static_assert(mirrors(TMAP_SELF_TEST_FAILED, status::self_test_failed));
+static_assert(mirrors(TMAP_PAGEABLE_MEMORY_IN_CAPTURE, status::pageable_memory_in_capture));
 
 struct noted_failure {
   const char* function;

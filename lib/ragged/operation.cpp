@@ -189,6 +189,9 @@ result<planned_operation> enqueue_plan(const operation& op, const workspace& scr
   if (!policy) return failure(policy.error());
   const result<kernels::device_shape> device = current_device_shape();
   if (!device) return failure(device.error());
+  if (const auto checked = check_host_arrays(op.source, op.destination, stream); !checked) {
+    return failure(checked.error());
+  }
   const workspace_layout layout = lay_out_workspace(op.source.tensors.count, op.source.tensors.rank);
   kernels::plan_request request = request_of(op, with, *policy);
   const result<kernels::side> source = enqueue_side(op.source, 0, scratch, layout, stream);

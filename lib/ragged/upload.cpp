@@ -10,6 +10,35 @@
 namespace tmap::ragged {
 namespace {
 
+/// Calls `visit(array, elements)` for each array of the source.
+template <class Visit>
+void visit_arrays(patch_array& source, const tensor_batch& batch, Visit& visit) {
+  visit(source.patches, batch.count);
+}
+
+template <class Visit>
+void visit_arrays(patch_columns& source, const tensor_batch& batch, Visit& visit) {
+  visit(source.global_address, batch.count);
+  for (std::uint32_t axis = 0; axis < batch.rank; ++axis) {
+    visit(source.global_dim[axis], batch.count);
+    if (axis > 0) visit(source.global_stride_bytes[axis - 1], batch.count);
+  }
+}
+
+template <class Visit>
+void visit_arrays(compact_columns& source, const tensor_batch& batch, Visit& visit) {
+  visit(source.address_units, batch.count);
+  for (std::uint32_t axis = 0; axis < batch.rank; ++axis) {
+    visit(source.global_dim[axis], batch.count);
+    if (axis > 0) visit(source.global_stride_units[axis - 1], batch.count);
+  }
+}
+
+template <class Offset, class Visit>
+void visit_arrays(ragged_rows<Offset>& source, const tensor_batch& batch, Visit& visit) {
+  visit(source.offsets, batch.count + (source.format == offset_format::prefix ? 1 : 0));
+}
+
 /// Copies arrays one behind the other; after a failure, nothing more.
 class array_uploader {
  public:
@@ -17,7 +46,7 @@ class array_uploader {
 
   /// Null stays null.
   template <class T>
-  void move(const T*& array, std::uint64_t count) {
+  void operator()(const T*& array, std::uint64_t count) {
     if (array == nullptr || code_ != cudaSuccess) return;
     const std::uint64_t bytes = count * sizeof(T);
     code_ = cudaMemcpyAsync(place_, array, bytes, cudaMemcpyHostToDevice, stream_);
@@ -32,39 +61,70 @@ class array_uploader {
   cudaError_t code_{cudaSuccess};
 };
 
-void move_arrays(array_uploader& to, patch_array& source, const tensor_batch& batch) {
-  to.move(source.patches, batch.count);
-}
+/// Finds the first array in pageable memory; after a failure, asks no more.
+class pageable_finder {
+ public:
+  explicit pageable_finder(const memory_calls& calls) : calls_{calls} {}
 
-void move_arrays(array_uploader& to, patch_columns& source, const tensor_batch& batch) {
-  to.move(source.global_address, batch.count);
-  for (std::uint32_t axis = 0; axis < batch.rank; ++axis) {
-    to.move(source.global_dim[axis], batch.count);
-    if (axis > 0) to.move(source.global_stride_bytes[axis - 1], batch.count);
+  template <class T>
+  void operator()(const T* array, std::uint64_t) {
+    if (array == nullptr || found_ != nullptr || code_ != cudaSuccess) return;
+    cudaPointerAttributes attributes{};
+    code_ = calls_.attributes(&attributes, array);
+    if (code_ == cudaSuccess && attributes.type == cudaMemoryTypeUnregistered) found_ = array;
   }
+  const void* found() const { return found_; }
+  cudaError_t code() const { return code_; }
+
+ private:
+  const memory_calls& calls_;
+  const void* found_{};
+  cudaError_t code_{cudaSuccess};
+};
+
+bool has_host_arrays(const kernels::side& side) {
+  return side.kind == kernels::side_kind::tensors && side.tensors.side == array_side::host;
 }
 
-void move_arrays(array_uploader& to, compact_columns& source, const tensor_batch& batch) {
-  to.move(source.address_units, batch.count);
-  for (std::uint32_t axis = 0; axis < batch.rank; ++axis) {
-    to.move(source.global_dim[axis], batch.count);
-    if (axis > 0) to.move(source.global_stride_units[axis - 1], batch.count);
-  }
-}
-
-template <class Offset>
-void move_arrays(array_uploader& to, ragged_rows<Offset>& source, const tensor_batch& batch) {
-  to.move(source.offsets, batch.count + (source.format == offset_format::prefix ? 1 : 0));
+/// `argument`: the side's name in the interface.
+result<void> check_not_pageable(const kernels::side& side, const char* argument, const memory_calls& calls) {
+  if (!has_host_arrays(side)) return {};
+  pageable_finder finder{calls};
+  tensor_source arrays = side.tensors.tensors;
+  std::visit([&](auto& source) { visit_arrays(source, side.tensors, finder); }, arrays);
+  TMAP_TRY_CUDA(finder.code());
+  if (finder.found() == nullptr) return {};
+  return failure{error{.code = status::pageable_memory_in_capture,
+                       .found = reinterpret_cast<std::uintptr_t>(finder.found()),
+                       .argument = argument}};
 }
 
 }  // namespace
+
+const memory_calls& real_memory_calls() {
+  static constexpr memory_calls calls{
+      [](cudaStream_t stream, cudaStreamCaptureStatus* status) { return cudaStreamIsCapturing(stream, status); },
+      [](cudaPointerAttributes* attributes, const void* data) { return cudaPointerGetAttributes(attributes, data); },
+  };
+  return calls;
+}
+
+result<void> check_host_arrays(const kernels::side& source, const kernels::side& destination, cudaStream_t stream,
+                               const memory_calls& calls) {
+  if (!has_host_arrays(source) && !has_host_arrays(destination)) return {};
+  cudaStreamCaptureStatus status{};
+  TMAP_TRY_CUDA(calls.capture_status(stream, &status));
+  if (status != cudaStreamCaptureStatusActive) return {};
+  const result<void> checked = check_not_pageable(source, "source", calls);
+  return checked ? check_not_pageable(destination, "destination", calls) : checked;
+}
 
 result<tensor_batch> upload_arrays(const tensor_batch& batch, void* place, cudaStream_t stream) {
   tensor_batch moved = batch;
   moved.side = array_side::device;
   if (batch.side == array_side::device) return moved;
   array_uploader uploader(place, stream);
-  std::visit([&](auto& source) { move_arrays(uploader, source, batch); }, moved.tensors);
+  std::visit([&](auto& source) { visit_arrays(source, batch, uploader); }, moved.tensors);
   TMAP_TRY_CUDA(uploader.code());
   return moved;
 }

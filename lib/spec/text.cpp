@@ -66,13 +66,20 @@ status_text text_of(status code) {
       return {"wrong_context", "another CUDA context is current than the one the service was made in"};
     case status::self_test_failed:
       return {"self_test_failed", "a map made on this GPU differs from the driver's: nothing can be encoded here"};
+    case status::pageable_memory_in_capture:
+      return {"pageable_memory_in_capture",
+              "an array lies in pageable host memory, which a graph would read anew at each replay: use pinned memory "
+              "that outlives the graph, or device memory"};
   }
   return {"unknown", "an unknown status"};
 }
 
 std::string sentence_of(const error& e) {
   std::string text = text_of(e.code).sentence;
-  if (e.found != 0 || e.allowed != 0) {
+  if (e.argument != nullptr) text = fmt::format("{}: {}", e.argument, text);
+  if (e.code == status::pageable_memory_in_capture) {
+    text += fmt::format(" (the array at {:#x})", e.found);
+  } else if (e.found != 0 || e.allowed != 0) {
     if (e.rules.empty() && e.code != status::pool_exhausted)
       text += fmt::format(" (found {}, allowed {})", e.found, e.allowed);
   }

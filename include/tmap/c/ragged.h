@@ -5,7 +5,8 @@
 
 // Routes, and operations on batches of tensors of different sizes: route.hpp, tensor_batch.hpp and ragged.hpp say what
 // each does. Every operation takes device memory to work in (`workspace`, `tmap_ragged_workspace_bytes` of it), and
-// options, which may be null.
+// options, which may be null. A captured operation with arrays in pageable memory of the host fails with
+// `TMAP_PAGEABLE_MEMORY_IN_CAPTURE`.
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,7 +49,7 @@ typedef struct tmap_tensor_batch {
   uint32_t struct_size;
   uint32_t element_bytes;
   uint32_t rank;
-  uint32_t arrays_on_host;    ///< 0 or 1: whether the source's arrays are memory of the host
+  uint32_t arrays_on_host;    ///< 0 or 1: the source's arrays are memory of the host, in a capture pinned memory only
   uint64_t count;             ///< tensors
   tmap_patch_source tensors;  ///< with a size of its own
   uint64_t inner_dim[TMAP_MAX_RANK - 1];

@@ -50,6 +50,7 @@ enum {
   TMAP_FORKED = 21,
   TMAP_WRONG_CONTEXT = 22,
   TMAP_SELF_TEST_FAILED = 23,
+  TMAP_PAGEABLE_MEMORY_IN_CAPTURE = 24,
   TMAP_INVALID_HANDLE = 256,    ///< a handle that names nothing: never made, of another kind, or destroyed
   TMAP_BUFFER_TOO_SMALL = 257,  ///< for a text, which is cut; its whole length is told
   TMAP_BATCH_BUSY = 258,        ///< another thread is in a call with the same batch

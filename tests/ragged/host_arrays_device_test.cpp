@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays of the host in captured operations, on a GPU: pageable ones are refused by every operation and the capture
+// goes on; pinned ones are read anew at each replay.
+#include <tmap/ragged.hpp>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "device/gpu_fixture.hpp"
+
+namespace tmap::ragged::testing {
+namespace {
+
+using namespace tmap::testing;
+
+constexpr std::uint64_t edge = 64;
+constexpr std::uint64_t bytes = edge * edge * sizeof(float);
+
+map_patch square_at(const device_array<unsigned char>& memory) {
+  map_patch patch{};
+  patch.global_address = memory.address();
+  patch.global_dim[0] = patch.global_dim[1] = edge;
+  patch.global_stride_bytes[0] = edge * sizeof(float);
+  return patch;
+}
+
+tensor_batch one_square(const map_patch* patch, array_side side = array_side::host) {
+  tensor_batch batch;
+  batch.tensors = patch_array{patch};
+  batch.count = 1;
+  batch.element_bytes = sizeof(float);
+  batch.rank = 2;
+  batch.side = side;
+  return batch;
+}
+
+dense_batch dense_square(const device_array<unsigned char>& memory) {
+  dense_batch dense;
+  dense.address = memory.address();
+  dense.dim[0] = dense.dim[1] = edge;
+  return dense;
+}
+
+/// Patches in memory that CUDA pinned, owned.
+class pinned_patch {
+ public:
+  pinned_patch() { EXPECT_EQ(cudaMallocHost(reinterpret_cast<void**>(&patch_), sizeof *patch_), cudaSuccess); }
+  pinned_patch(const pinned_patch&) = delete;
+  pinned_patch& operator=(const pinned_patch&) = delete;
+  ~pinned_patch() { cudaFreeHost(patch_); }
+  map_patch* get() const { return patch_; }
+
+ private:
+  map_patch* patch_{};
+};
+
+class captured_host_arrays : public gpu_test {
+ protected:
+  void SetUp() override {
+    gpu_test::SetUp();
+    if (IsSkipped()) return;
+    TMAP_ASSERT_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+  }
+  void TearDown() override {
+    if (stream_ != nullptr) {
+      EXPECT_EQ(cudaStreamDestroy(stream_), cudaSuccess);
+    }
+    gpu_test::TearDown();
+  }
+
+  /// The graph of what `work` enqueues on the stream; null where the capture broke.
+  cudaGraph_t capture(const std::function<void()>& work) const {
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaSuccess);
+    work();
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaSuccess);
+    return graph;
+  }
+
+  cudaStream_t stream_{};
+};
+
+/// A call with these two sides.
+using two_sided = std::function<result<void>(const tensor_batch& source, const tensor_batch& destination)>;
+
+TEST_F(captured_host_arrays, pageable_ones_are_refused_by_every_operation_and_the_capture_goes_on) {
+  const device_array<unsigned char> from(bytes);
+  const device_array<unsigned char> to(bytes);
+  const device_array<unsigned char> room(workspace_bytes(1, 2).value());
+  const workspace scratch{room.data(), room.bytes()};
+  const map_patch source_patch = square_at(from);
+  const map_patch destination_patch = square_at(to);
+  const device_array<map_patch> on_device(std::vector<map_patch>{source_patch, destination_patch});
+  packed_buffer packed;
+  packed.memory = to.data();
+  packed.bytes = bytes;
+  const dense_batch dense = dense_square(to);
+  const std::pair<const char*, two_sided> operations[] = {
+      {"copy", [&](const auto& a, const auto& b) { return copy_async(a, b, scratch, stream_); }},
+      {"transpose", [&](const auto& a, const auto& b) { return transpose_async(a, b, scratch, stream_); }},
+      {"saxpy", [&](const auto& a, const auto& b) { return saxpy_async(2, a, b, scratch, stream_); }},
+      {"max_pool_1d", [&](const auto& a, const auto& b) { return max_pool_1d_async(a, b, 1, scratch, stream_); }},
+      {"cast",
+       [&](const auto& a, const auto& b) {
+         return cast_async(a, b, {value_type::f32, value_type::f32}, scratch, stream_);
+       }},
+      {"reduce_rows",
+       [&](const auto& a, const auto& b) {
+         return reduce_rows_async(a, value_type::f32, row_reduction::sum, b, scratch, stream_);
+       }},
+  };
+  const auto expect_refused = [](const result<void>& answer, const std::string& side, const void* array) {
+    ASSERT_FALSE(answer.has_value());
+    EXPECT_EQ(answer.error().code, status::pageable_memory_in_capture) << to_string(answer.error());
+    ASSERT_NE(answer.error().argument, nullptr);
+    EXPECT_EQ(answer.error().argument, side);
+    EXPECT_EQ(answer.error().found, reinterpret_cast<std::uint64_t>(array));
+  };
+  const tensor_batch device_source = one_square(on_device.data(), array_side::device);
+  const tensor_batch device_destination = one_square(on_device.data() + 1, array_side::device);
+  const cudaGraph_t graph = capture([&] {
+    for (const auto& [name, operation] : operations) {
+      SCOPED_TRACE(name);
+      expect_refused(operation(one_square(&source_patch), device_destination), "source", &source_patch);
+      expect_refused(operation(device_source, one_square(&destination_patch)), "destination", &destination_patch);
+    }
+    expect_refused(pack_async(one_square(&source_patch), packed, scratch, stream_), "source", &source_patch);
+    expect_refused(unpack_async(packed, one_square(&source_patch), scratch, stream_), "destination", &source_patch);
+    expect_refused(pad_async(one_square(&source_patch), dense, {}, scratch, stream_), "source", &source_patch);
+    expect_refused(unpad_async(dense, one_square(&source_patch), scratch, stream_), "destination", &source_patch);
+  });
+  ASSERT_NE(graph, nullptr);
+  std::size_t nodes = 1;
+  EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), cudaSuccess);
+  EXPECT_EQ(nodes, 0u) << "a refused call enqueued something";
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST_F(captured_host_arrays, pinned_ones_are_read_anew_at_each_replay) {
+  const device_array<unsigned char> sources[] = {device_array<unsigned char>(std::vector<unsigned char>(bytes, 1)),
+                                                 device_array<unsigned char>(std::vector<unsigned char>(bytes, 2))};
+  const device_array<unsigned char> to(bytes);
+  const device_array<unsigned char> room(workspace_bytes(1, 2).value());
+  const pinned_patch source;
+  const pinned_patch destination;
+  *source.get() = square_at(sources[0]);
+  *destination.get() = square_at(to);
+  const cudaGraph_t graph = capture([&] {
+    TMAP_ASSERT_OK(
+        copy_async(one_square(source.get()), one_square(destination.get()), {room.data(), room.bytes()}, stream_));
+  });
+  ASSERT_NE(graph, nullptr);
+  cudaGraphExec_t executable = nullptr;
+  TMAP_ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+  for (const unsigned char expected : std::vector<unsigned char>{1, 2, 1}) {
+    *source.get() = square_at(sources[expected - 1]);
+    to.fill_poison();
+    TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream_));
+    TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream_));
+    EXPECT_EQ(to.download(), std::vector<unsigned char>(bytes, expected));
+  }
+  EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+}
+
+/// One thread captures a stream that waits for the legacy one, another calls with arrays of the host.
+class beside_a_capture : public captured_host_arrays, public ::testing::WithParamInterface<cudaStreamCaptureMode> {
+ protected:
+  /// Both the call and the capture come out whole.
+  void expect_whole(const tensor_batch& source, const tensor_batch& destination) const {
+    const device_array<unsigned char> room(workspace_bytes(1, 2).value());
+    const workspace scratch{room.data(), room.bytes()};
+    TMAP_ASSERT_OK(copy_async(source, destination, scratch, stream_));  // loads the kernels
+    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+    cudaStream_t captured = nullptr;
+    cudaGraph_t graph = nullptr;
+    TMAP_ASSERT_CUDA(cudaStreamCreate(&captured));
+    TMAP_ASSERT_CUDA(cudaStreamBeginCapture(captured, GetParam()));
+    result<void> answer;
+    std::thread([&] { answer = copy_async(source, destination, scratch, stream_); }).join();
+    EXPECT_EQ(cudaStreamEndCapture(captured, &graph), cudaSuccess) << "the capture broke";
+    TMAP_ASSERT_OK(answer);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    EXPECT_EQ(cudaStreamDestroy(captured), cudaSuccess);
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
+  }
+};
+
+TEST_P(beside_a_capture, pinned_arrays_break_nothing) {
+  const device_array<unsigned char> from(std::vector<unsigned char>(bytes, 7));
+  const device_array<unsigned char> to(bytes);
+  const pinned_patch source;
+  const pinned_patch destination;
+  *source.get() = square_at(from);
+  *destination.get() = square_at(to);
+  expect_whole(one_square(source.get()), one_square(destination.get()));
+  EXPECT_EQ(to.download(), from.download());
+}
+
+TEST_P(beside_a_capture, pageable_arrays_break_nothing) {
+  const device_array<unsigned char> from(std::vector<unsigned char>(bytes, 7));
+  const device_array<unsigned char> to(bytes);
+  const map_patch source = square_at(from);
+  const map_patch destination = square_at(to);
+  expect_whole(one_square(&source), one_square(&destination));
+  EXPECT_EQ(to.download(), from.download());
+}
+
+/// The library refuses before the copy, which would have broken the capture.
+TEST_P(beside_a_capture, a_call_on_the_legacy_stream_is_refused_and_the_capture_goes_on) {
+  const device_array<unsigned char> from(bytes);
+  const device_array<unsigned char> to(bytes);
+  const device_array<unsigned char> room(workspace_bytes(1, 2).value());
+  const map_patch source = square_at(from);
+  const map_patch destination = square_at(to);
+  cudaStream_t captured = nullptr;
+  cudaGraph_t graph = nullptr;
+  TMAP_ASSERT_CUDA(cudaStreamCreate(&captured));
+  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(captured, GetParam()));
+  result<void> answer;
+  std::thread([&] {
+    answer = copy_async(one_square(&source), one_square(&destination), {room.data(), room.bytes()}, cudaStream_t{});
+  }).join();
+  EXPECT_EQ(cudaStreamEndCapture(captured, &graph), cudaSuccess) << "the capture broke";
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().cuda_code, cudaErrorStreamCaptureImplicit) << to_string(answer.error());
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaStreamDestroy(captured), cudaSuccess);
+}
+
+INSTANTIATE_TEST_SUITE_P(host_arrays, beside_a_capture,
+                         ::testing::Values(cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
+                                           cudaStreamCaptureModeRelaxed));
+
+}  // namespace
+}  // namespace tmap::ragged::testing
