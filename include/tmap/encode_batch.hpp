@@ -52,7 +52,8 @@ TMAP_API result<void> encode_batch_async(const map_template& base, const compact
                                          const encode_options& options = {});
 
 /// Changes the address and the outermost dim: `base.fields` must name just these two. Negative sizes and ends that
-/// decrease make huge dims, which are refused; rows before the base or behind the buffer are what windows are for.
+/// decrease make huge dims, which are refused; rows that do not exist are refused where `ragged_rows::rows` says how
+/// many do, as an address of 0 (T05).
 TMAP_API result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int32_t>& source,
                                          tensor_map* slots, std::uint64_t count, cuda::stream_ref stream,
                                          const encode_options& options = {});

@@ -33,7 +33,7 @@ namespace tmap::ragged {
 enum class fault : std::uint32_t {
   dim = 1u << 0,        ///< a dim above 2^31, or more than 2^39 bytes altogether
   stride = 1u << 1,     ///< one whose product with its dim exceeds 2^47, or against the element's alignment
-  address = 1u << 2,    ///< null, against the element's alignment, or reaching beyond all addresses
+  address = 1u << 2,    ///< null, against the element's alignment, beyond all addresses, or `ragged_rows::rows`
   window = 1u << 3,     ///< it reaches outside every address window
   mismatch = 1u << 4,   ///< its two sides differ in shape
   overlap = 1u << 5,    ///< elements of the destination share bytes: a stride below the extent of the smaller ones

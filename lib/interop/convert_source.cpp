@@ -55,7 +55,8 @@ ragged_rows<Offset> rows_of(const tmap_ragged_rows& from) {
           static_cast<const Offset*>(from.offsets),
           static_cast<offset_format>(from.format),
           from.workspace,
-          from.workspace_bytes};
+          from.workspace_bytes,
+          from.is_bounded != 0 ? from.rows : any_rows};
 }
 
 }  // namespace
@@ -67,6 +68,8 @@ void check_source(arguments& given, const tmap_patch_source* source, const char*
   if (source->kind != TMAP_SOURCE_ROWS) return;
   const tmap_ragged_rows& rows = source->of.rows;
   given.choice(rows.format, TMAP_OFFSETS_SIZES, "source->of.rows.format");
+  given.choice(rows.is_bounded, 1, "source->of.rows.is_bounded");
+  given.choice(rows.reserved, 0, "source->of.rows.reserved");
   if (rows.offset_bytes != 4 && rows.offset_bytes != 8) {
     given.complain("source->of.rows.offset_bytes", "is not 4 or 8", rows.offset_bytes, 8);
   }

@@ -92,7 +92,7 @@ tensor_layout tensor_reader::read(const ragged_rows<Offset>& source) {
     begin_ += rows;
   }
   tensor_layout layout = blank();
-  layout.address = source.base_address + begin * source.row_pitch_bytes;
+  layout.address = address_of_rows(source, begin, rows);
   const std::uint32_t outermost = layout.rank - 1;
   std::copy_n(batch_.inner.dim, outermost, layout.dim);
   layout.dim[outermost] = rows;

@@ -66,7 +66,8 @@ class CompactColumns(Structure):
 
 class RaggedRows(Structure):
     _fields_ = [("base_address", c_uint64), ("row_pitch_bytes", c_uint64), ("offsets", c_void_p), ("format", c_uint32),
-                ("offset_bytes", c_uint32), ("workspace", c_void_p), ("workspace_bytes", c_uint64)]
+                ("offset_bytes", c_uint32), ("workspace", c_void_p), ("workspace_bytes", c_uint64), ("rows", c_uint64),
+                ("is_bounded", c_uint32), ("reserved", c_uint32)]
 
 
 class SourceMember(Union):

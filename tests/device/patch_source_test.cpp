@@ -135,6 +135,25 @@ TEST_F(patch_source, negative_sizes_and_decreasing_ends_are_refused) {
   expect_refused<std::int64_t>(offset_format::sizes, {9, INT64_MIN, 4}, 1);
 }
 
+// Tensor 0 ends with the last row, 1 has one more, 2 begins behind all, 3 is empty there, 4 ends before it begins.
+TEST_F(patch_source, rows_that_do_not_exist_are_refused) {
+  const device_array<std::int64_t> offsets(std::vector<std::int64_t>{8, 9, 12, 12, 2});
+  const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
+  TMAP_ASSERT_OK(base);
+  const device_array<tensor_map> slots(5);
+  const device_array<map_status> statuses(5);
+  const ragged_rows<std::int64_t> source{1 << 20, 4096, offsets.data(), offset_format::ends, nullptr, 0, 8};
+  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), 5, default_stream, {.statuses = statuses.data()}));
+  const std::vector<tensor_map> maps = slots.download();
+  const std::vector<map_status> found = statuses.download();
+  EXPECT_EQ(maps[0], expected_map(*base, 1 << 20, 8));
+  EXPECT_TRUE(found[0].is_good() && found[3].is_empty());
+  for (const std::uint32_t i : {1, 2, 3, 4}) EXPECT_EQ(maps[i], safe_map(*base)) << i;
+  for (const std::uint32_t i : {1, 2, 4}) {
+    EXPECT_TRUE(found[i].rules().contains(rule::t05_address_null)) << i;
+  }
+}
+
 // 2^20 sizes of 2^16 rows sum to 2^36: more than the offset type holds.
 TEST_F(patch_source, sums_of_32_bit_sizes_are_64_bits_wide) {
   const std::uint64_t count = scaled(1 << 20);

@@ -31,7 +31,7 @@ TEST_F(c_device, a_service_makes_the_maps_that_the_driver_makes) {
   ASSERT_EQ(tmap_service_create(nullptr, &service), TMAP_OK);
 
   tmap_patch_source source{sizeof source, TMAP_SOURCE_ROWS, {}};
-  source.of.rows = {tensor.address(), pitch, offsets.data(), TMAP_OFFSETS_PREFIX, 4, nullptr, 0};
+  source.of.rows = {tensor.address(), pitch, offsets.data(), TMAP_OFFSETS_PREFIX, 4, nullptr, 0, 0, 0, 0};
   tmap_batch batch{};
   ASSERT_EQ(tmap_service_encode(service, base, &source, 4, nullptr, &batch, nullptr), TMAP_OK);
   tmap_batch_info info{};

@@ -132,13 +132,17 @@ TEST_F(hostile_service, sources) {
   }
   source.kind = TMAP_SOURCE_ROWS;
   for (const std::uint32_t format : {3u, ~0u}) {
-    source.of.rows = {4096, 256, tensors_.patches.data(), format, 4, nullptr, 0};
+    source.of.rows = {4096, 256, tensors_.patches.data(), format, 4, nullptr, 0, 0, 0, 0};
     EXPECT_EQ(encode(&source), TMAP_INVALID_ARGUMENT);
   }
   for (const std::uint32_t bytes : {0u, 1u, 16u, ~0u}) {
-    source.of.rows = {4096, 256, tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes, nullptr, 0};
+    source.of.rows = {4096, 256, tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes, nullptr, 0, 0, 0, 0};
     EXPECT_EQ(encode(&source), TMAP_INVALID_ARGUMENT);
   }
+  source.of.rows = {4096, 256, tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0, 8, 2, 0};
+  EXPECT_EQ(encode(&source), TMAP_INVALID_ARGUMENT);
+  source.of.rows = {4096, 256, tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0, 8, 1, 1};
+  EXPECT_EQ(encode(&source), TMAP_INVALID_ARGUMENT);
 }
 
 TEST_F(hostile_service, requests) {

@@ -134,6 +134,50 @@ TEST_F(RaggedVerdict, BadTensorsAreSkippedAndNamed) {
   expect(fault::window);
 }
 
+TEST(RaggedRows, HaveAnAddressWhereTheyExist) {
+  constexpr std::uint64_t most = ~std::uint64_t{0};
+  ragged_rows<std::int64_t> rows{4096, 16, nullptr, offset_format::ends, nullptr, 0};
+  EXPECT_EQ(address_of_rows(rows, most, 5), 4096u - 16) << "any rows: before the base";
+  rows.rows = 10;
+  for (const auto& [begin, count] : {std::pair<std::uint64_t, std::uint64_t>{0, 10}, {9, 1}, {3, 0}, {3, 7}}) {
+    EXPECT_EQ(address_of_rows(rows, begin, count), 4096 + 16 * begin);
+  }
+  for (const auto& [begin, count] : {std::pair<std::uint64_t, std::uint64_t>{0, 11},
+                                     {10, 1},
+                                     {11, 1},
+                                     {3, 8},
+                                     {most, 1},
+                                     {most, 2},
+                                     {9, most},
+                                     {1, most},
+                                     {most / 2 + 1, most / 2 + 1}}) {
+    EXPECT_EQ(address_of_rows(rows, begin, count), 0u) << begin << ' ' << count;
+  }
+  rows.rows = 0;
+  EXPECT_EQ(address_of_rows(rows, 0, 1), 0u);
+}
+
+TEST(RaggedRows, ThatDoNotExistAreNeitherReadNorWritten) {
+  std::vector<std::uint32_t> values{1, 2, 3, 4, 5, 6};
+  const std::vector<std::int32_t> ends{3, 5, 5};
+  std::vector<tensor_status> statuses(3);
+  ragged::options with;
+  with.statuses = statuses.data();
+  const auto batch_of = [&](std::vector<std::uint32_t>& memory, std::uint64_t rows) {
+    const auto base = reinterpret_cast<std::uint64_t>(memory.data());
+    return tensor_batch{ragged_rows<std::int32_t>{base, 4, ends.data(), offset_format::ends, nullptr, 0, rows}, 3, 4,
+                        1};
+  };
+  for (const auto& [source_rows, destination_rows] :
+       {std::pair<std::uint64_t, std::uint64_t>{4, any_rows}, {any_rows, 4}}) {
+    std::vector<std::uint32_t> out(6, 9);
+    ASSERT_TRUE(on_host::copy(batch_of(values, source_rows), batch_of(out, destination_rows), with));
+    EXPECT_EQ(out, (std::vector<std::uint32_t>{1, 2, 3, 9, 9, 9}));
+    EXPECT_TRUE(statuses[0].is_good() && statuses[2].is_empty());
+    EXPECT_EQ(statuses[1].bits, static_cast<std::uint32_t>(fault::address));
+  }
+}
+
 TEST_F(RaggedVerdict, EmptyTensorsAreCounted) {
   source().global_dim[1] = destination().global_dim[1] = 0;
   source().global_address = 0;

@@ -62,6 +62,9 @@ typedef struct tmap_ragged_rows {
   uint32_t offset_bytes;  ///< 4 or 8
   void* workspace;        ///< null unless `format` is TMAP_OFFSETS_SIZES
   uint64_t workspace_bytes;
+  uint64_t rows;        ///< rows that exist, looked at where `is_bounded` is 1: as `tmap::ragged_rows::rows`
+  uint32_t is_bounded;  ///< 0: nobody knows how many rows exist, and offsets are taken at their word
+  uint32_t reserved;    ///< 0
 } tmap_ragged_rows;
 
 /// Values of `tmap_patch_source::kind`.

@@ -123,10 +123,10 @@ class ragged_rows_reader {
   __device__ map_patch operator()(std::uint64_t i) const { return read(i, 0); }
 
   __device__ map_patch read(std::uint64_t i, patch_fields) const {
-    const std::int64_t begin = first_row(i);
-    const std::uint64_t rows = row_count(i, static_cast<std::uint64_t>(begin));
+    const auto begin = static_cast<std::uint64_t>(first_row(i));
+    const std::uint64_t rows = row_count(i, begin);
     map_patch patch;
-    patch.global_address = source_.base_address + static_cast<std::uint64_t>(begin) * source_.row_pitch_bytes;
+    patch.global_address = address_of_rows(source_, begin, rows);
     // Only the outermost dim is a field of the template; writing all of them keeps the index a constant.
 #pragma unroll
     for (std::uint32_t axis = 0; axis < max_rank; ++axis) patch.global_dim[axis] = rows;
