@@ -78,6 +78,51 @@ class RaggedCases:
         for found, expected in zip(arrays, parts):
             self.check(found, expected)
 
+    def test_arrays_of_their_own_of_every_rank(self):
+        for rank in range(1, 6):
+            shapes = [(2, 3, 5, 4, 6)[-rank:], (1, 1, 1, 1, 2)[-rank:], (3, 1, 2, 7, 5)[-rank:]]
+            sources = [self.random.random(shape).astype(np.float32) for shape in shapes]
+            # Steps that differ along every dim, and order.
+            wide = [self.put(np.zeros([extent + 1 for extent in shape[:-1]] + [shape[-1]], np.float32)) for shape in shapes]
+            parts = [array[tuple(slice(extent) for extent in shape)] for array, shape in zip(wide, shapes)]
+            for part, source in zip(parts, sources):
+                part[...] = self.put(source)
+            to, arrays = self.lists([np.zeros(shape, np.float32) for shape in shapes])
+            ragged.copy(ragged.Tensors(parts), to)
+            for found, expected in zip(arrays, sources):
+                self.check(found, expected)
+            for part in parts:
+                part[...] = 0
+            ragged.copy(to, ragged.Tensors(parts))
+            for whole, part, expected in zip(wide, parts, sources):
+                self.check(part, expected)
+                self.assertEqual(float(self.get(whole).sum(dtype=np.float64)), float(expected.sum(dtype=np.float64)))
+
+    def test_rows_and_dense_of_every_rank(self):
+        for rank in range(1, 6):
+            inner = (2, 3, 2, 5)[:rank - 1]
+            values = self.values(*inner)
+            wide = self.put(np.zeros([len(SIZES), 41] + [extent + 1 for extent in inner[:-1]] + list(inner[-1:]), np.float32))
+            dense = wide[(slice(None), slice(40), *(slice(extent) for extent in inner))]
+            ragged.pad(self.rows(values), dense, fill=0)
+            for i, part in enumerate(self.parts(values)):
+                self.check(dense[i, :len(part)], part)
+            whole = self.get(wide).astype(np.float64)
+            self.assertEqual(float(np.abs(whole).sum()), float(np.abs(values.astype(np.float64)).sum()))
+            back = self.put(np.zeros_like(values))
+            ragged.unpad(dense, ragged.Rows(back, self.put(self.ends)))
+            self.check(back, values)
+
+    def test_the_smallest_batches(self):
+        for count in (1, 2):
+            values, ends = self.values(3)[:count], self.put(np.arange(1, count + 1))
+            out = self.put(np.full((count, 1, 3), 9, np.float32))
+            ragged.pad(ragged.Rows(self.put(values), ends), out)
+            self.check(out[:, 0], values)
+        none, out = self.put(np.zeros((0, 3), np.float32)), self.put(np.full((0, 1, 3), 9, np.float32))
+        ragged.pad(ragged.Rows(none, self.put(np.zeros(0, np.int64))), out)
+        ragged.unpad(out, ragged.Rows(none, self.put(np.zeros(1, np.int64)), "prefix"))
+
     def test_pack_and_unpack(self):
         values = self.values(3)
         out, begins = self.put(np.zeros(2048, np.uint8)), self.put(np.zeros(len(SIZES) + 1, np.int64))

@@ -8,7 +8,7 @@ np = support.need("numpy")
 from ragged_cases import RaggedCases  # noqa: E402
 
 import tmap  # noqa: E402
-from tmap import ragged  # noqa: E402
+from tmap import _ragged, ragged  # noqa: E402
 
 
 class Operations(RaggedCases, unittest.TestCase):
@@ -17,7 +17,11 @@ class Operations(RaggedCases, unittest.TestCase):
 
 class Fills(unittest.TestCase):
     def test_the_bytes_of_a_number(self):
-        from tmap._ragged import fill_bytes
+        from tmap._numbers import element_bytes
+
+        def fill_bytes(value, dtype, item=2):
+            return element_bytes(value, dtype, item, "fill")
+
         numbers = {0.1: 0x3DCD, 1.00390625: 0x3F80, 1.01171875: 0x3F82, 3.4e38: 0x7F80, -2.0: 0xC000, float("-inf"): 0xFF80}
         for number, bits in numbers.items():
             self.assertEqual(fill_bytes(number, "bf16"), bits.to_bytes(2, "little"), number)
@@ -26,7 +30,10 @@ class Fills(unittest.TestCase):
             name = {"f": "float", "i": "int", "u": "uint", "b": "bool"}[dtype[0]] + dtype.strip("fiubol")
             self.assertEqual(fill_bytes(number, dtype), np.dtype(name).type(number).tobytes())
         with self.assertRaises(TypeError):
-            fill_bytes(1, "f8_e4m3")
+            fill_bytes(1, "f8_e4m3", 1)
+        self.assertEqual(fill_bytes(b"\x01", "f8_e4m3", 1), b"\x01")
+        with self.assertRaises(ValueError):
+            fill_bytes(2, "bool", 1)
 
     def test_a_dense_array_may_have_pitches(self):
         values, ends = np.arange(12, dtype=np.float32).reshape(6, 2), np.array([2, 6])
@@ -36,6 +43,15 @@ class Fills(unittest.TestCase):
         expected[:, 1:5, 1:3] = -1
         expected[0, 1:3, 1:3], expected[1, 1:5, 1:3] = values[:2], values[2:]
         np.testing.assert_array_equal(whole, expected)
+
+
+class Options(unittest.TestCase):
+    def test_the_policy_reaches_the_library(self):
+        values, ends = np.ones((4, 2), np.float32), np.array([1, 4])
+        for policy, number in (("default", 0), ("enable", 1), ("disable", 2), ("force", 3)):
+            call = _ragged._Call((ragged.Rows(values, ends),), policy=policy, header=np.zeros(4, np.uint32))
+            self.assertEqual(call.options.policy, number)
+        self.assertIsNone(_ragged._Call((ragged.Rows(values, ends),)).options)
 
 
 class Hostile(unittest.TestCase):

@@ -4,6 +4,7 @@ import ctypes
 import re
 import struct
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import tmap
@@ -88,6 +89,45 @@ class Rules(unittest.TestCase):
             self.assertEqual(error.rules, (violation.rule,))
             self.assertIn("box_dim", str(error))
 
+    def test_an_axis_may_be_the_innermost(self):
+        spec = good(box=(257, 8), swizzle="none")
+        violation = tmap.validate(spec)[0]
+        self.assertEqual((violation.axis, violation.found), (0, 257))
+        with self.assertRaises(tmap.Error) as caught:
+            tmap.encode_bits(spec)
+        self.assertEqual((caught.exception.rule, caught.exception.axis), (violation.rule, 0))
+
+    def test_what_the_library_says_of_a_failure_comes_whole(self):
+        class Failed:
+            """The library after a call that failed like this."""
+
+            def __init__(self, **members):
+                self.members, self.real = members, _errors.lib
+
+            def __getattr__(self, name):
+                return getattr(self.real, name)
+
+            def tmap_last_error(self, last):
+                for name, value in self.members.items():
+                    setattr(last._obj, name, value)
+                return 0
+
+        def told(**members):
+            with unittest.mock.patch.object(_errors, "lib", Failed(**members)):
+                return _errors.last_error()
+
+        slots = _structs.SlotCounts(16, 5, 4, 3, 2)
+        exhausted = told(code=tmap.Status.POOL_EXHAUSTED, slots=slots, axis=-1)
+        self.assertEqual(exhausted.slots, {"capacity": 16, "free": 5, "leased": 4, "pending": 3, "captured": 2})
+        self.assertIsNone(exhausted.rule)
+        self.assertIsNone(exhausted.axis)
+        first = told(code=tmap.Status.RULE_BROKEN, rules=0b101, first_rule=0, axis=0, found=3, allowed=2, slots=slots)
+        self.assertEqual((first.rule.number, [one.number for one in first.rules]), (0, [0, 2]))
+        self.assertEqual((first.axis, first.found, first.allowed, first.slots), (0, 3, 2, None))
+        captured = told(code=tmap.Status.PAGEABLE_MEMORY_IN_CAPTURE)
+        self.assertIs(captured.status, tmap.Status.PAGEABLE_MEMORY_IN_CAPTURE)
+        self.assertRegex(str(captured), "tmap.ragged.Tensors.*take Rows or Columns")
+
     def test_every_rule_is_listed(self):
         spec = good(box=(0, 257), address=1, strides=(7,))
         names = [violation.rule.name for violation in tmap.validate(spec)]
@@ -98,6 +138,9 @@ class Rules(unittest.TestCase):
     def test_rules_of_bits(self):
         self.assertEqual([rule.number for rule in tmap.rules_of(0b101)], [0, 2])
         self.assertEqual(tmap.rules_of(1 << 63), ())
+        every = tmap.rules_of(2**64 - 1)
+        self.assertEqual([rule.number for rule in every], list(range(_errors.lib.tmap_rule_count())))
+        self.assertEqual(tmap.rules_of(1 << len(every) - 1), every[-1:])
         with self.assertRaises(ValueError):
             tmap.rule(1000)
 
@@ -106,7 +149,7 @@ class Rules(unittest.TestCase):
                         {"dims": (1,) * 6, "box": (1,) * 6}, {"swizzle": "128"}, {"oob_fill": "one"}, {"address": -1},
                         {"interleave": "64B"}, {"l2_promotion": "8B"}, {"strides": (1, 2)}, {"element_strides": (1,)},
                         {"dims": (64, 1.5)}):
-            with self.assertRaises(ValueError, msg=changes):
+            with self.assertRaises((TypeError, ValueError), msg=changes):
                 tmap.explain(good(**changes))
         with self.assertRaises(ValueError):
             tmap.explain(tmap.TensorSpec("f31", (64,), (32,)))

@@ -3,12 +3,14 @@
 from typing import Any, Optional, Tuple
 
 from ._libraries import ADAPTORS, HERE, View
+from ._lifetime import Uses
+from ._numbers import integer
 
 
 def stream_handle(stream) -> int:
     """A cudaStream_t as a number: of a number, or of the stream of any library."""
-    if isinstance(stream, int):
-        return stream
+    if hasattr(stream, "__index__"):
+        return integer(stream, "stream", 64)
     asked = getattr(stream, "__cuda_stream__", None)
     if asked is not None:
         return int((asked() if callable(asked) else asked)[1])
@@ -40,13 +42,17 @@ class Site:
             self.stream = 1
         else:
             self.stream, self._leads = first.current_stream(device), first
+        self._uses, self._written = Uses(self.stream), []
 
     def read(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> View:
         """An array that is read on the site's stream. What its producer enqueued comes first."""
         adaptor = ADAPTORS[type(array)]
-        if adaptor.device_of(array) != self.device:
-            raise ValueError(f"{name} is elsewhere: arrays of one call are all on one device, or all on the host")
-        view = adaptor.view(array, self.stream, adaptor is self._leads)
+        try:
+            if adaptor.device_of(array) != self.device:
+                raise ValueError(f"{name} is elsewhere: arrays of one call are all on one device, or all on the host")
+            view = adaptor.view(array, self._uses, adaptor is self._leads)
+        except TypeError as reason:
+            raise TypeError(f"{name}: {reason}") from None
         if dtypes is not None or rank is not None:
             view.form.require(name, dtypes, rank)
         return view
@@ -56,7 +62,22 @@ class Site:
         view = self.read(array, name, dtypes, rank)
         if view.read_only:
             raise ValueError(f"{name} would be written, and is read-only (or a leaf that needs a gradient)")
+        adaptor = ADAPTORS[type(array)]
+        if adaptor.counts_writes:
+            self._written.append((adaptor, array))
         return view
+
+    def keep(self, reference) -> None:
+        """Memory of the host that the site's stream reads."""
+        if not self.on_host:
+            self._uses.add(reference)
+
+    def done(self) -> None:
+        """The call has succeeded: to be told inside `use`. Its arrays live until the stream has used them, and those that
+        it writes count as changed."""
+        self._uses.enqueued()
+        for adaptor, array in self._written:
+            adaptor.count_write(array)
 
     def optional(self, array, name: str, dtypes: Tuple[str, ...], elements: int, write=False) -> Optional[int]:
         """The address of a packed array of so many elements at least; None for None."""

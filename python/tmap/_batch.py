@@ -1,15 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensor maps that are lent, and their memory as arrays."""
+import warnings
 from ctypes import byref
-from typing import Any, Optional
+from typing import List, Optional, Tuple
 
 from . import _dlpack
 from . import _structs as c
 from ._arrays import stream_handle
-from ._errors import check
+from ._driver import Home
+from ._errors import Status, check
+from ._libraries import ADAPTORS, View
 from ._library import lib
+from ._lifetime import Uses
 
 _NO_HANDLE = c.Handle()
+# Batches that nobody holds any more, and whose slots the library would not take back at that time.
+_left: List[Tuple[c.Handle, Home]] = []
+
+
+def release_left() -> None:
+    """Tries again."""
+    for _ in range(len(_left)):
+        handle, home = _left.pop()
+        if _is_still_lent(home.call(lib.tmap_batch_release, handle)):
+            _left.insert(0, (handle, home))
+
+
+def _is_still_lent(code: int) -> bool:
+    """After a release that failed like this."""
+    return code in (Status.WRONG_CONTEXT, Status.BATCH_BUSY)
 
 
 class DeviceArray:
@@ -36,12 +55,16 @@ class DeviceArray:
 
 class MapBatch:
     """Tensor maps of one encode, in slots that stay unchanged until `release`, the end of a `with` or of this object.
-    Kernels on the batch's streams may use them: the stream of the encode and each that `use_on` named."""
+    Kernels on the batch's streams may use them: the stream of the encode and each that `use_on` named. So long the batch
+    keeps the array that its maps describe. Its methods work whichever device is current."""
 
-    def __init__(self, handle: c.Handle, count: int, device: int, keeps: Any):
+    def __init__(self, handle: c.Handle, count: int, home: Home, device: int, described: Optional[View], stream: int):
+        """`described`: the array, with what owns it. `stream`: that of the encode."""
         self._handle = handle
         self._count = count
-        self._keeps = keeps
+        self._home = home
+        self._described = described
+        self._streams = {stream}
         self.device = device
 
     def __len__(self) -> int:
@@ -53,7 +76,7 @@ class MapBatch:
 
     def _living(self) -> c.BatchInfo:
         info = c.BatchInfo()
-        check(lib.tmap_batch_query(self._handle, byref(info)))
+        check(self._home.call(lib.tmap_batch_query, self._handle, byref(info)))
         return info
 
     @property
@@ -79,13 +102,27 @@ class MapBatch:
 
     def use_on(self, stream) -> None:
         """Makes `stream` wait, on the device, for the encode, and adds it to the batch's streams."""
-        check(lib.tmap_batch_use_on(self._handle, stream_handle(stream)))
+        handle = stream_handle(stream)
+        check(self._home.call(lib.tmap_batch_use_on, self._handle, handle))
+        self._streams.add(handle)
 
     def release(self) -> None:
-        """Ends the lease: after what is enqueued so far on the batch's streams, its slots go to others."""
-        check(lib.tmap_batch_release(self._handle))
+        """Ends the lease: after what is enqueued so far on the batch's streams, its slots go to others, and so may the
+        memory of the array that its maps describe."""
+        check(self._home.call(lib.tmap_batch_release, self._handle))
         self._handle = _NO_HANDLE
-        self._keeps = None
+        self._let_go()
+
+    def _let_go(self) -> None:
+        described, self._described = self._described, None
+        if described is not None:
+            for stream in self._streams:
+                self._home.call(self._lend, described, stream)
+
+    def _lend(self, described, stream) -> None:
+        uses = Uses(stream)
+        ADAPTORS[type(described.array)].lend(described, self.device, uses)
+        uses.enqueued()
 
     def __enter__(self) -> "MapBatch":
         return self
@@ -95,5 +132,11 @@ class MapBatch:
             self.release()
 
     def __del__(self):
-        if getattr(self, "_handle", None) is not None and self._handle.value:
-            lib.tmap_batch_release(self._handle)
+        if getattr(self, "_handle", None) is None or not self._handle.value:
+            return
+        code = self._home.call(lib.tmap_batch_release, self._handle)
+        if _is_still_lent(code):
+            _left.append((self._handle, self._home))
+            warnings.warn(f"tmap: a batch was dropped and could not be released ({Status(code).name.lower()}); the next "
+                          "encode tries again", ResourceWarning, stacklevel=2)
+        self._let_go()

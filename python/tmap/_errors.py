@@ -7,6 +7,7 @@ from typing import Dict, Optional, Tuple
 
 from . import _structs as c
 from ._library import lib
+from ._numbers import integer
 
 
 class Status(enum.IntEnum):
@@ -47,6 +48,13 @@ class Status(enum.IntEnum):
         return cls.UNKNOWN
 
 
+# What to do about it in Python, where the library's own sentence speaks of C.
+_ADVICE = {
+    Status.PAGEABLE_MEMORY_IN_CAPTURE: "the addresses and shapes of tmap.ragged.Tensors lie in such memory: take Rows or "
+                                       "Columns, whose arrays lie on the device, in calls that a graph captures",
+}
+
+
 @dataclass(frozen=True)
 class Rule:
     """A rule that tensor maps must keep (docs/fields_and_rules.md): its name, "T07", and its sentence."""
@@ -60,6 +68,7 @@ class Rule:
 
 def rule(number: int) -> Rule:
     """The rule of this number."""
+    number = integer(number, "number", 32)
     name, sentence = lib.tmap_rule_name(number), lib.tmap_rule_sentence(number)
     if name is None:
         raise ValueError(f"there is no rule {number}")
@@ -67,7 +76,8 @@ def rule(number: int) -> Rule:
 
 
 def rules_of(bits: int) -> Tuple[Rule, ...]:
-    """The rules in a bit set: bit i stands for rule i."""
+    """The rules in a bit set: bit i stands for rule i. A negative number is a set of 64 bits that was read as signed."""
+    bits = integer(bits, "bits", 64, signed=True) if bits < 0 else integer(bits, "bits", 64)
     return tuple(rule(i) for i in range(lib.tmap_rule_count()) if bits >> i & 1)
 
 
@@ -113,7 +123,7 @@ def last_error() -> Error:
     lib.tmap_last_error(byref(last))
     status = Status(last.code)
     first = rule(last.first_rule) if last.rules else None
-    message = text_of(lib.tmap_last_message)
+    message = "; ".join(filter(None, (text_of(lib.tmap_last_message), _ADVICE.get(status))))
     slots = {name: getattr(last.slots, name) for name, _ in c.SlotCounts._fields_}
     return Error(message, status, rules_of(last.rules), first, last.axis if last.axis >= 0 else None, last.found,
                  last.allowed, last.cuda_code, slots if status is Status.POOL_EXHAUSTED else None)

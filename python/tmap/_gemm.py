@@ -11,6 +11,7 @@ from ._arrays import Site
 from ._errors import check
 from ._libraries import Form
 from ._library import lib
+from ._numbers import integer
 from ._service import offset_count
 
 OPERANDS = ("bf16", "f16", "f8_e4m3")
@@ -93,7 +94,7 @@ def _packed_strides(shape):
 def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, offset_bytes: int,
             format: int) -> Prepared:
     """Of shapes and strides (in elements). Fails with ValueError for what no grouped product does."""
-    item = 1 if operand == "f8_e4m3" else 2
+    item, groups = 1 if operand == "f8_e4m3" else 2, integer(groups, "the number of groups", 32)
     ranks, is_turned = (len(a_shape), len(b_shape)), False
     if ranks == (3, 2):
         # C^T = B^T A^T, whose rows are ragged where the columns of C are.
@@ -178,13 +179,14 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     with site.use():
         workspace, _lent = site.memory(ready.workspace_bytes)
         enqueue(ready, left.address, right.address, target.address, cut.address, workspace, site.stream, options, rest)
+        site.done()
     return out
 
 
 def options_of(site, groups, plan, statuses, header):
     if plan is statuses is header is None:
         return None
-    return byref(c.GemmOptions(plan=0 if plan is None else plan + 1,
+    return byref(c.GemmOptions(plan=0 if plan is None else integer(plan, "plan", 31) + 1,
                                statuses=site.optional(statuses, "statuses", ("u32", "i32"), groups, write=True),
                                header=site.optional(header, "header", ("u32", "i32"), 4, write=True)))
 

@@ -7,6 +7,7 @@ from ._arrays import Site
 from ._errors import check
 from ._gemm import EPILOGUES, OPERANDS, options_of, workspace_bytes
 from ._library import lib
+from ._numbers import integer, sequence
 
 LAYOUTS = ("n_by_k", "k_by_n")
 _ADDRESSES, _NUMBERS = ("u64", "i64"), ("i64",)
@@ -28,6 +29,7 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str
     Never waits for the device; may be captured in a graph. Memory to work in comes from PyTorch or CuPy, whichever an
     array is of. Raises `TypeError`, `ValueError`, `Error`.
     """
+    sizes, pitches = sequence(sizes, "sizes"), sequence(pitches, "pitches")
     site = Site(stream, a, b, out, *sizes, *pitches)
     if site.on_host:
         raise ValueError("grouped products are of arrays in device memory")
@@ -39,6 +41,7 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str
     with site.use():
         workspace, _lent = site.memory(needed)
         check(lib.tmap_gemm_pointers(byref(problem), workspace, needed, options, site.stream))
+        site.done()
 
 
 def problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue) -> c.PointerProblem:
@@ -48,7 +51,7 @@ def problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue) -> c.Po
             raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
     if len(sizes) != 3 or len(pitches) != 3:
         raise ValueError(f"sizes are (m, n, k), pitches (a, b, out): not {len(sizes)} and {len(pitches)} arrays")
-    groups = site.read(a, "a", _ADDRESSES, rank=1).shape[0]
+    groups = integer(site.read(a, "a", _ADDRESSES, rank=1).shape[0], "the number of groups", 32)
     matrices = {name: _address(site, array, label, _ADDRESSES, groups)
                 for name, label, array in zip("abc", ("a", "b", "out"), (a, b, out))}
     numbers = {name: _address(site, array, name, _NUMBERS, groups)

@@ -15,6 +15,8 @@ class Form:
 
     def __init__(self, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: str, item_bytes: int):
         self.shape, self.strides, self.dtype, self.item_bytes = shape, strides, dtype, item_bytes  # strides in bytes
+        if any(extent > 1 and stride < 0 for extent, stride in zip(shape, strides)):
+            raise ValueError(f"an array has negative strides, {strides} in bytes: copy it first")
         gaps, step = False, item_bytes
         for extent, stride in zip(reversed(shape), reversed(strides)):
             gaps = gaps or (extent != 1 and stride != step)
@@ -33,11 +35,11 @@ _form = lru_cache(maxsize=4096)(Form)
 
 
 class View:
-    """An array as the library sees it."""
-    __slots__ = ("address", "form", "read_only", "owner")
+    """An array as the library sees it. `capsule` is what its library gave for the use, or None."""
+    __slots__ = ("address", "form", "read_only", "array", "capsule")
 
-    def __init__(self, address: int, form: Form, read_only: bool, owner: Any):
-        self.address, self.form, self.read_only, self.owner = address, form, read_only, owner  # owner keeps the memory
+    def __init__(self, address: int, form: Form, read_only: bool, array: Any, capsule: Any = None):
+        self.address, self.form, self.read_only, self.array, self.capsule = address, form, read_only, array, capsule
 
     shape = property(lambda self: self.form.shape)
     strides = property(lambda self: self.form.strides)
@@ -62,6 +64,7 @@ HERE = nullcontext()
 class _AnyLibrary:
     """By DLPack: it tells no current stream, and gives no memory."""
     gives_memory = False
+    counts_writes = False
 
     def __init__(self, is_immutable=False):
         self.is_immutable = is_immutable
@@ -69,7 +72,7 @@ class _AnyLibrary:
     def device_of(self, array):
         """Its CUDA device, or None for memory of the host."""
         if not hasattr(array, "__dlpack_device__") or not hasattr(array, "__dlpack__"):
-            raise TypeError(f"{type(array).__name__} is no array: it has no __dlpack__")
+            raise TypeError(f"a {type(array).__name__} is no array: give one of NumPy, PyTorch, CuPy or JAX")
         kind, number = array.__dlpack_device__()
         if kind in (_dlpack.CUDA, _dlpack.CUDA_MANAGED):
             return number
@@ -77,13 +80,21 @@ class _AnyLibrary:
             return None
         raise TypeError(f"an array on a device of DLPack's kind {int(kind)}: tmap knows CPUs and CUDA")
 
-    def view(self, array, stream, is_current):
-        """For work on the stream, which waits for what the array's producer enqueued; None on the host. `is_current`: it
-        is this library's current one."""
+    def view(self, array, uses, is_current):
+        """For work on the stream of `uses`, which waits for what the array's producer enqueued; None on the host.
+        `is_current`: it is this library's current one."""
+        stream = uses.stream
         # DLPack has no stream 0: 1 stands for CUDA's default stream.
         address, shape, strides, dtype, item, read_only, capsule = _dlpack.read(array, 1 if stream == 0 else stream)
         form = _form(shape, tuple(step * item for step in strides), dtype, item)
-        return View(address, form, read_only or self.is_immutable, (array, capsule))
+        view = View(address, form, read_only or self.is_immutable, array, capsule)
+        if stream is not None and not is_current:
+            self.lend(view, self.device_of(array), uses)
+        return view
+
+    def lend(self, view, device, uses):
+        """The stream of `uses` will use the array's memory, which its library reuses when the last reference goes."""
+        uses.add(view)
 
 
 class _LentMemory:
@@ -102,9 +113,11 @@ class _Torch(_AnyLibrary):
     What its public functions for streams, devices and memory call is called here without them: the current stream costs
     0.1 microseconds so, not 3, in a call that has 10 to spend beside the library's."""
     gives_memory = True
+    counts_writes = True
 
     def __init__(self, torch):
         super().__init__()
+        self.count_write = torch.autograd.graph.increment_version
         self.torch, self._strided, self._names = torch, torch.strided, torch_names(torch)
         inner, cuda = torch._C, torch.cuda
         self.current_device = getattr(inner, "_cuda_getDevice", None) or cuda.current_device
@@ -126,16 +139,23 @@ class _Torch(_AnyLibrary):
             raise TypeError(f"a tensor on {tensor.device}: tmap knows cpu and cuda")
         return None
 
-    def view(self, tensor, stream, is_current):
+    def view(self, tensor, uses, is_current):
         if tensor.layout is not self._strided:
             raise TypeError(f"a tensor of layout {tensor.layout}: tmap knows strided ones")
         if tensor.is_neg() or tensor.is_conj():
             raise TypeError("a tensor whose memory holds other values than it: call .resolve_neg() or .resolve_conj()")
-        if not is_current and stream is not None and self.current_stream(tensor.get_device()) != stream:
-            cuda, device = self.torch.cuda, tensor.device
-            cuda.ExternalStream(stream, device).wait_stream(cuda.current_stream(device))
         form = self._form(tensor.shape, tensor.stride(), tensor.dtype)
-        return View(tensor.data_ptr(), form, tensor.requires_grad and tensor.is_leaf, tensor)
+        view = View(tensor.data_ptr(), form, tensor.requires_grad and tensor.is_leaf, tensor)
+        if not is_current and uses.stream is not None and self.current_stream(tensor.get_device()) != uses.stream:
+            cuda, device = self.torch.cuda, tensor.device
+            cuda.ExternalStream(uses.stream, device).wait_stream(cuda.current_stream(device))
+            self.lend(view, tensor.get_device(), uses)
+        return view
+
+    def lend(self, view, device, uses):
+        """Its allocator is told."""
+        if self.current_stream(device) != uses.stream:
+            view.array.record_stream(self.torch.cuda.ExternalStream(uses.stream, view.array.device))
 
     def use(self, device):
         return HERE if self.current_device() == device else self.torch.cuda.device(device)
@@ -156,6 +176,11 @@ class _CuPy(_AnyLibrary):
     def current_stream(self, device):
         with self.use(device):
             return self.cupy.cuda.get_current_stream().ptr
+
+    def lend(self, view, device, uses):
+        """Its pools are of streams: memory of the current one's is reused in that one's order."""
+        if self.current_stream(device) != uses.stream:
+            super().lend(view, device, uses)
 
     def use(self, device):
         return self.cupy.cuda.Device(device)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on batches of tensors of different sizes."""
 import ctypes
-import struct
+import enum
 from ctypes import byref, c_uint64
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional, Sequence, Union
@@ -11,6 +11,7 @@ from ._arrays import Site
 from ._errors import check
 from ._libraries import Form, View
 from ._library import lib
+from ._numbers import integer, sequence
 from ._service import offset_count, window_list
 
 VALUE_TYPES = ("u8", "f16", "bf16", "f32", "f8_e4m3", "f8_e5m2")
@@ -18,9 +19,29 @@ POLICIES = ("default", "enable", "disable", "force")
 REDUCTIONS = ("sum", "max")
 
 
+class Fault(enum.IntFlag):
+    """Why a tensor (of gather and scatter: a row) was bad, as the bits of its status; `EMPTY` is no fault."""
+    DIM = 1 << 0  # above the largest, or too many bytes altogether
+    STRIDE = 1 << 1  # too large, or against the element's alignment
+    ADDRESS = 1 << 2  # null, misaligned, beyond all addresses, or rows that the array of `Rows` does not have
+    WINDOW = 1 << 3  # it leaves all windows
+    MISMATCH = 1 << 4  # its two sides differ in shape
+    OVERLAP = 1 << 5  # elements of the destination share bytes
+    TRUNCATED = 1 << 6  # it was cut, or did not fit
+    INDEX = 1 << 7  # a row that does not exist
+    EMPTY = 1 << 31
+
+
+def faults_of(status) -> Fault:
+    """The names in an element of `statuses`, of uint32 or int32: `Fault(0)` for a good tensor."""
+    number = integer(status, "status", 32) if status >= 0 else integer(status, "status", 32, signed=True)
+    return Fault(number & 0xFFFFFFFF)
+
+
 class Rows:
     """Tensors that follow each other in one array: rows of `values`, its first dim, cut as `offsets` say ("ends": n
-    values; "prefix": n + 1, the first 0; "sizes": n). Offsets are int32 or int64, where the values are."""
+    values; "prefix": n + 1, the first 0; "sizes": n). Offsets are int32 or int64, where the values are. A tensor with rows
+    that `values` does not have is bad (`Fault.ADDRESS`), unless the call names `windows`."""
 
     def __init__(self, values, offsets, format: str = "ends"):
         self.values, self.offsets, self.format = values, offsets, format
@@ -29,24 +50,24 @@ class Rows:
     def arrays(self):
         return self.values, self.offsets
 
-    def side(self, site: Site, name: str, write: bool) -> "_Side":
+    def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "_Side":
         values, cut = (site.write if write else site.read)(self.values, name), site.read(self.offsets, "offsets")
-        known = _rows_batch(values.form, cut.form, self.format, name)
+        known = _rows_batch(values.form, cut.form, self.format, name, is_bounded)
         batch = c.copied(known)
         batch[_BASE], batch[_OFFSETS] = values.address, cut.address
-        return _Side(batch, known.count, known.rank, values.form.dtype, (values, cut))
+        return _Side(batch, known.count, known.rank, values.dtype, values.item_bytes, (values, cut))
 
 
 class Tensors:
-    """Arrays of their own, all of one type and number of dims. Their shapes are copied on the call's stream, from memory
-    of the host, so that a call with them cannot be captured in a graph."""
+    """Arrays of their own, all of one type and number of dims. Their addresses and shapes are copied on the call's stream,
+    from memory of the host, so a call with them cannot be captured in a graph: `Error` says so."""
 
     def __init__(self, arrays: Sequence[Any]):
-        self.arrays = tuple(arrays)
+        self.arrays = sequence(arrays, "arrays")
         if not self.arrays:
             raise ValueError("a batch has one tensor at least")
 
-    def side(self, site: Site, name: str, write: bool) -> "_Side":
+    def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "_Side":
         views = [(site.write if write else site.read)(array, name) for array in self.arrays]
         first = views[0]
         patches = (c.MapPatch * len(views))()
@@ -57,19 +78,22 @@ class Tensors:
             patch.global_address = view.address
             patch.global_dim[:len(view.shape)] = tuple(reversed(view.shape))
             patch.global_stride_bytes[:len(view.shape) - 1] = tuple(reversed(view.strides[:-1]))
+        site.keep(patches)
         made = _batch_of(first.form, len(views))
         made.arrays_on_host = 1
         made.tensors.kind = c.SOURCE_PATCHES
         made.tensors.of.patches = ctypes.addressof(patches)
-        return _Side(made, len(views), len(first.shape), first.dtype, (views, patches))
+        return _Side(made, len(views), len(first.shape), first.dtype, first.item_bytes, (views, patches))
 
 
 class Columns:
     """Tensors whose addresses and shapes exist only in memory of the device: `addresses`, and an array for each dim
-    (innermost first, in elements) and for each stride (in bytes), uint64 or int64 [n]. Strides left out: packed."""
+    (innermost first, in elements) and for each stride (in bytes), uint64 or int64 [n]. Strides left out: packed. What
+    lies at these addresses only the caller knows, who also keeps it; name `windows` where they may lie."""
 
     def __init__(self, addresses, dims: Sequence[Any], strides: Optional[Sequence[Any]] = None, *, dtype: str):
-        self.addresses, self.dims, self.strides, self.dtype = addresses, tuple(dims), tuple(strides or ()), dtype
+        self.addresses, self.dims, self.dtype = addresses, sequence(dims, "dims"), dtype
+        self.strides = () if strides is None else sequence(strides, "strides")
         if dtype not in _ITEM_BYTES:
             raise ValueError(f"dtype is one of {', '.join(_ITEM_BYTES)}, not {dtype!r}")
         if not 1 <= len(self.dims) <= c.MAX_RANK or len(self.strides) not in (0, len(self.dims) - 1):
@@ -79,7 +103,7 @@ class Columns:
     def arrays(self):
         return self.addresses, *self.dims, *self.strides
 
-    def side(self, site: Site, name: str, write: bool) -> "_Side":
+    def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "_Side":
         addresses = site.read(self.addresses, name, ("u64", "i64"), rank=1)
         count = addresses.shape[0]
         made = c.TensorBatch(element_bytes=_ITEM_BYTES[self.dtype], rank=len(self.dims), count=count)
@@ -90,7 +114,7 @@ class Columns:
             columns.global_dim[axis] = site.optional(array, name, ("u64", "i64"), count)
         for axis, array in enumerate(self.strides):
             columns.global_stride_bytes[axis] = site.optional(array, name, ("u64", "i64"), count)
-        return _Side(made, count, len(self.dims), self.dtype, addresses)
+        return _Side(made, count, len(self.dims), self.dtype, made.element_bytes, addresses)
 
 
 Batch = Union[Rows, Tensors, Columns]
@@ -109,6 +133,7 @@ class _Side(NamedTuple):
     count: int
     rank: int
     dtype: str
+    item_bytes: int
     keeps: Any  # what must live as long
 
 
@@ -126,7 +151,7 @@ def _batch_of(form: Form, count: int) -> c.TensorBatch:
 
 
 @lru_cache(maxsize=1024)
-def _rows_batch(values: Form, offsets: Form, format: str, name: str) -> c.TensorBatch:
+def _rows_batch(values: Form, offsets: Form, format: str, name: str, is_bounded: bool) -> c.TensorBatch:
     """All of `Rows` but its addresses."""
     count, number = offset_count(offsets, format)
     _check_rank(values, name)
@@ -134,6 +159,8 @@ def _rows_batch(values: Form, offsets: Form, format: str, name: str) -> c.Tensor
     made.tensors.kind = c.SOURCE_ROWS
     rows = made.tensors.of.rows
     rows.row_pitch_bytes, rows.format, rows.offset_bytes = values.strides[0], number, offsets.item_bytes
+    if is_bounded:
+        rows.is_bounded, rows.rows = 1, values.shape[0]
     inner = tuple(reversed(values.shape[1:]))
     made.inner_dim[:len(inner)] = inner
     steps = tuple(reversed(values.strides[1:-1]))
@@ -148,6 +175,9 @@ def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> c.
         raise ValueError(f"{name} is {form.dtype} {form.shape}; the batch has {count} tensors of {dtype} and {rank} dims")
     if form.shape[-1] > 1 and form.strides[-1] != form.item_bytes:
         raise ValueError(f"{name}: the last dim has gaps")
+    # The library takes strides of 0 for those of a batch without gaps.
+    if any(extent > 1 and stride == 0 for extent, stride in zip(form.shape, form.strides)):
+        raise ValueError(f"{name} repeats elements, by a stride of 0: copy it first")
     made = c.DenseBatch(tensor_pitch_bytes=form.strides[0])
     made.dim[:rank] = tuple(reversed(form.shape[1:]))
     made.stride_bytes[:rank - 1] = tuple(reversed(form.strides[1:-1]))
@@ -173,7 +203,7 @@ class _Call:
 
     def __init__(self, sides, stream=None, statuses=None, header=None, policy="default", windows=None):
         self.site = Site(stream, *_arrays_of(sides))
-        self.wanted = statuses, header
+        self.wanted, self.is_bounded = (statuses, header), windows is None
         if policy not in POLICIES:
             raise ValueError(f"policy is one of {', '.join(POLICIES)}, not {policy!r}")
         self.options = None
@@ -190,7 +220,7 @@ class _Call:
     def _side(self, batch, name, write, dtypes):
         if not isinstance(batch, (Rows, Tensors, Columns)):
             raise TypeError(f"{name} is {type(batch).__name__}, not Rows, Tensors or Columns")
-        side = batch.side(self.site, name, write)
+        side = batch.side(self.site, name, write, self.is_bounded)
         if dtypes is not None and side.dtype not in dtypes:
             raise TypeError(f"{name} has elements of {side.dtype}, not of {' or '.join(dtypes)}")
         return side
@@ -205,6 +235,7 @@ class _Call:
             options = byref(self.options)
         if self.site.on_host:
             check(getattr(lib, f"tmap_ragged_on_host_{operation}")(*arguments, options))
+            self.site.done()
             return
         with self.site.use():
             scratch = ()
@@ -214,6 +245,7 @@ class _Call:
                 scratch = memory, size
             function = getattr(lib, f"tmap_ragged_{operation}")
             check(function(*arguments, *scratch, options, self.site.stream))
+            self.site.done()
 
 
 def _arrays_of(sides):
@@ -230,19 +262,3 @@ def _between(operation, source, destination, options, before=(), after=(), from_
     call = _Call((source, destination), **options)
     left, right = call.source(source, dtypes=from_types), call.destination(destination, dtypes=to_types)
     call.run(operation, (*before, byref(left.struct), byref(right.struct), *after), left.count, left.rank)
-
-
-def fill_bytes(value, dtype: str) -> bytes:
-    """One element of this value, lowest byte first."""
-    if isinstance(value, bytes):
-        return value
-    if dtype == "bf16":
-        bits, = struct.unpack("<I", struct.pack("<f", value))
-        if value != value:
-            return b"\xc0\x7f"
-        return struct.pack("<I", bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFFFFFF)[2:]
-    letters = {"f16": "e", "f32": "f", "f64": "d", "u8": "B", "bool": "?", "u16": "H", "u32": "I", "u64": "Q", "i8": "b",
-               "i16": "h", "i32": "i", "i64": "q"}
-    if dtype not in letters:
-        raise TypeError(f"give the bytes to fill elements of {dtype} with")
-    return struct.pack("<" + letters[dtype], value if dtype[0] == "f" else int(value))

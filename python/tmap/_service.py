@@ -7,10 +7,12 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 from . import _structs as c
 from ._arrays import Site
-from ._batch import MapBatch
+from ._batch import MapBatch, release_left
+from ._driver import Home
 from ._errors import check, text_of
 from ._libraries import Form
 from ._library import lib
+from ._numbers import integer, sequence
 from ._spec import TensorSpec, element_type_of
 
 OFFSET_FORMATS = ("ends", "prefix", "sizes")
@@ -56,7 +58,7 @@ class MapService:
 
     For the CUDA context that is current in this thread: make an array on the GPU before. `capacity` slots at the
     beginning (0: the library's default), growing to `max_capacity` (0: never). Thread-safe. `close`, or the end of a
-    `with`, ends it; batches that are still lent stay good.
+    `with`, ends it; batches that are still lent stay good. Methods work whichever device is current.
 
     >>> with tmap.MapService() as service:
     ...     batch = service.encode_ragged(values, ends, box=(64, 64), swizzle="128B")
@@ -68,8 +70,10 @@ class MapService:
         self._handle = c.Handle()
         self._templates: Dict[tuple, Template] = {}
         self._plans: Dict[tuple, _Plan] = {}
-        options = c.ServiceOptions(skip_self_test=0 if self_test else 1, capacity=capacity, max_capacity=max_capacity)
+        options = c.ServiceOptions(skip_self_test=0 if self_test else 1, capacity=integer(capacity, "capacity", 64),
+                                   max_capacity=integer(max_capacity, "max_capacity", 64))
         check(lib.tmap_service_create(byref(options), byref(self._handle)))
+        self._home = Home()
 
     def encode_ragged(self, base, offsets, box: Sequence[int], *, format: str = "ends", swizzle: str = "none",
                       l2_promotion: str = "none", oob_fill: str = "zero", windows=None, header: bool = False,
@@ -79,17 +83,22 @@ class MapService:
         `base` is device memory of 2 to 5 dims whose last has no gaps; `offsets` is int32 or int64 in device memory, in
         rows: "ends" (n values), "prefix" (n + 1, the first 0) or "sizes" (n). `box` is in the array's order, outermost
         first. The offsets are read and judged on the device, by this call's kernel; both arrays stay unchanged until it
-        has run. A tensor of no rows, and one that breaks a rule, gets a harmless map; `MapBatch.statuses` tells.
-        `windows`, uint64 or int64 [w, 2] in device memory, are the addresses that maps may reach: begin, end.
+        has run. A tensor of no rows, and one that breaks a rule, gets a harmless map; `MapBatch.statuses` tells. So does
+        one with rows that `base` does not have (T05), unless `windows`, uint64 or int64 [w, 2] in device memory, say
+        which addresses maps may reach instead: begin, end.
 
         Never waits for the device. Raises `TypeError`, `ValueError`, `Error`.
         """
         site = Site(stream, base, offsets)
         if site.on_host:
             raise ValueError("maps are made of arrays in device memory")
+        if site.device != self._home.device and self._home.device is not None:
+            raise ValueError(f"base is on device {site.device}, the service on device {self._home.device}")
+        release_left()
         rows, cut = site.read(base, "base"), site.read(offsets, "offsets")
-        plan = self._plan(rows.form, cut.form, format, tuple(box), swizzle, l2_promotion, oob_fill)
-        source, request, kept = c.copied(plan.source), _REQUESTS[bool(header)], None
+        plan = self._plan(rows.form, cut.form, format, windows is None, sequence(box, "box"), swizzle, l2_promotion,
+                          oob_fill)
+        source, request = c.copied(plan.source), _REQUESTS[bool(header)]
         source[_BASE], source[_OFFSETS] = rows.address, cut.address
         if windows is not None:
             request = c.EncodeRequest(header=int(header))
@@ -97,16 +106,18 @@ class MapService:
         handle = c.Handle()
         with site.use():
             if plan.workspace_bytes:
-                source[_WORKSPACE], kept = site.memory(plan.workspace_bytes)
-            check(lib.tmap_service_encode(self._handle, plan.template.handle, byref(source), plan.count, byref(request),
-                                          byref(handle), site.stream))
-        return MapBatch(handle, plan.count, site.device, (base, offsets, windows, kept))
+                source[_WORKSPACE], _lent = site.memory(plan.workspace_bytes)
+            check(self._home.call(lib.tmap_service_encode, self._handle, plan.template.handle, byref(source), plan.count,
+                                  byref(request), byref(handle), site.stream))
+            batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream)
+            site.done()
+        return batch
 
-    def _plan(self, base: Form, offsets: Form, format: str, *modes) -> "_Plan":
-        key = (base, offsets, format, *modes)
+    def _plan(self, base: Form, offsets: Form, format: str, is_bounded: bool, *modes) -> "_Plan":
+        key = (base, offsets, format, is_bounded, *modes)
         made = self._plans.get(key)
         if made is None:
-            source, count, workspace_bytes = _rows_source(base, offsets, format)
+            source, count, workspace_bytes = _rows_source(base, offsets, format, is_bounded)
             made = _Plan(self._template(base, *modes), source, count, workspace_bytes)
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
@@ -134,7 +145,7 @@ class MapService:
 
     def statistics(self) -> dict:
         """What the service did so far (`tmap::service_statistics`), without waiting for the device."""
-        return json.loads(text_of(lib.tmap_service_statistics, self._handle))
+        return json.loads(self._home.call(text_of, lib.tmap_service_statistics, self._handle))
 
     def close(self) -> None:
         """Ends the service; a second time does nothing."""
@@ -142,7 +153,7 @@ class MapService:
         self._plans.clear()
         self._templates.clear()
         if handle.value:
-            check(lib.tmap_service_destroy(handle))
+            check(self._home.call(lib.tmap_service_destroy, handle))
 
     def __enter__(self) -> "MapService":
         return self
@@ -151,8 +162,8 @@ class MapService:
         self.close()
 
     def __del__(self):
-        if getattr(self, "_handle", None) is not None and self._handle.value:
-            lib.tmap_service_destroy(self._handle)
+        if hasattr(self, "_home") and self._handle.value:
+            self._home.call(lib.tmap_service_destroy, self._handle)
 
 
 def offset_count(offsets: Form, format: str):
@@ -168,12 +179,14 @@ def offset_count(offsets: Form, format: str):
     return count, OFFSET_FORMATS.index(format)
 
 
-def _rows_source(base: Form, offsets: Form, format: str):
+def _rows_source(base: Form, offsets: Form, format: str, is_bounded: bool):
     count, number = offset_count(offsets, format)
     source, needed = c.PatchSource(kind=c.SOURCE_ROWS), ctypes.c_uint64()
     rows = source.of.rows
     rows.row_pitch_bytes = base.strides[0] if base.strides else 0
     rows.format, rows.offset_bytes = number, offsets.item_bytes
+    if is_bounded:
+        rows.is_bounded, rows.rows = 1, base.shape[0]
     if format == "sizes" and count:
         check(lib.tmap_rows_workspace_bytes(count, offsets.item_bytes, byref(needed)))
         rows.workspace_bytes = needed.value

@@ -10,6 +10,7 @@ from . import _structs as c
 from ._arrays import Site
 from ._errors import Rule, Status, check, rule, text_of
 from ._library import lib
+from ._numbers import integer, integers, sequence
 
 ELEMENT_TYPES = ("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz",
                  "u4_align8", "u4_align16", "u6_align16")
@@ -59,29 +60,29 @@ class TensorSpec:
     def of(cls, array, box: Sequence[int], **modes) -> "TensorSpec":
         """The spec of an array of any library. `box` is in the array's own order, outermost first, like its shape. The
         spec keeps the array. `modes` are the members from `element_strides` on, innermost first."""
-        view = Site(None, array).read(array, "array")
+        view, box = Site(None, array).read(array, "array"), sequence(box, "box")
         if len(box) != len(view.shape):
             raise ValueError(f"box has {len(box)} dims, the array {len(view.shape)}")
         if view.shape and view.shape[-1] > 1 and view.strides[-1] != view.item_bytes:
             raise ValueError("the array's last dim has gaps, which no tensor map can describe")
         return cls(element_type_of(view.dtype), tuple(reversed(view.shape)), tuple(reversed(box)), view.address,
-                   tuple(reversed(view.strides[:-1])), keeps=view.owner, **modes)
+                   tuple(reversed(view.strides[:-1])), keeps=(view.array, view.capsule), **modes)
 
     def to_c(self) -> c.Spec:
-        """The struct `tmap_tensor_spec`. Fails with ValueError where a member cannot be written into it."""
-        rank = len(self.dims)
-        if not 1 <= rank <= c.MAX_RANK or len(self.box) != rank:
-            raise ValueError(f"dims and box have the same length, 1 to {c.MAX_RANK}: not {rank} and {len(self.box)}")
+        """The struct `tmap_tensor_spec`. Fails with TypeError or ValueError where a member cannot be written into it."""
+        wide, narrow = integers(self.dims, "dims", 64), integers(self.box, "box", 32)
+        rank = len(wide)
+        if not 1 <= rank <= c.MAX_RANK or len(narrow) != rank:
+            raise ValueError(f"dims and box have the same length, 1 to {c.MAX_RANK}: not {rank} and {len(narrow)}")
         made = c.Spec()
-        wide, narrow = _fitting(self.dims, 64, "dims"), _fitting(self.box, 32, "box")
         kind = _number(self.element_type, ELEMENT_TYPES, "element_type")
-        address, = _fitting((self.address,), 64, "address")
+        address = integer(self.address, "address", 64)
         check(lib.tmap_packed_spec(kind, address, rank, (ctypes.c_uint64 * rank)(*wide),
                                    (c_uint32 * rank)(*narrow), byref(made)))
         if self.strides is not None:
-            _set(made.global_stride_bytes, _fitting(self.strides, 64, "strides"), rank - 1, "strides")
+            _set(made.global_stride_bytes, integers(self.strides, "strides", 64), rank - 1, "strides")
         if self.element_strides is not None:
-            _set(made.element_stride, _fitting(self.element_strides, 32, "element_strides"), rank, "element_strides")
+            _set(made.element_stride, integers(self.element_strides, "element_strides", 32), rank, "element_strides")
         made.interleave = _number(self.interleave, INTERLEAVES, "interleave")
         made.swizzle = _number(self.swizzle, SWIZZLES, "swizzle")
         made.l2_promotion = _number(self.l2_promotion, L2_PROMOTIONS, "l2_promotion")
@@ -106,18 +107,17 @@ def element_type_of(dtype: str) -> str:
     return name
 
 
-def _fitting(values, bits, what):
-    numbers = tuple(values)
-    for value in numbers:
-        if not isinstance(value, int) or not 0 <= value < 1 << bits:
-            raise ValueError(f"{what}: {value!r} is no number of {bits} bits without a sign")
-    return numbers
-
-
 def _set(array, values, count, what):
     if len(values) != count:
         raise ValueError(f"{what} has {len(values)} values, not {count}")
     array[:count] = values
+
+
+def struct_of(spec) -> c.Spec:
+    """The struct of a caller's spec."""
+    if not isinstance(spec, TensorSpec):
+        raise TypeError(f"spec is {spec!r}: it must be a TensorSpec")
+    return spec.to_c()
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Violation:
 
 def validate(spec: TensorSpec) -> List[Violation]:
     """The rules that `spec` breaks on a Hopper GPU, warnings too. Needs no GPU."""
-    given, count = spec.to_c(), c_uint32()
+    given, count = struct_of(spec), c_uint32()
     room = lib.tmap_rule_count() * c.MAX_RANK
     found = (c.Violation * room)()
     code = lib.tmap_validate(byref(given), None, found, room, byref(count))
@@ -143,7 +143,7 @@ def validate(spec: TensorSpec) -> List[Violation]:
 
 def explain(spec: TensorSpec) -> str:
     """The rules that `spec` breaks, a line for each, in words; "no rule broken" where there is none. Needs no GPU."""
-    return text_of(lib.tmap_explain, byref(spec.to_c()), None)
+    return text_of(lib.tmap_explain, byref(struct_of(spec)), None)
 
 
 def encode(spec: TensorSpec) -> bytes:
@@ -159,7 +159,7 @@ def encode_bits(spec: TensorSpec) -> bytes:
 
 def _made_by(function, spec):
     made = c.TensorMap()
-    check(function(byref(spec.to_c()), made))
+    check(function(byref(struct_of(spec)), made))
     return bytes(made)
 
 
@@ -175,9 +175,17 @@ class DecodedMap:
     noted_box_bytes: int
 
 
+def bytes_of(buffer, name: str) -> memoryview:
+    """What a buffer holds."""
+    try:
+        return memoryview(buffer).cast("B")
+    except TypeError:
+        raise TypeError(f"{name} is a {type(buffer).__name__}: it must be bytes, or a buffer without gaps") from None
+
+
 def as_map(data) -> Any:
     """The struct of 128 bytes of any object that has them."""
-    view = memoryview(data).cast("B")
+    view = bytes_of(data, "data")
     if view.nbytes != 128:
         raise ValueError(f"a tensor map has 128 bytes, not {view.nbytes}")
     return c.TensorMap.from_buffer_copy(view)

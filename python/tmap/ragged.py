@@ -6,18 +6,23 @@ the device). Arrays are of any library that speaks DLPack: on a GPU all of a cal
 host, where the operation runs through the simulated copy engine and returns when it is done.
 
 Every operation writes into arrays of the caller, on `stream` (None: the current one of PyTorch or CuPy), and never waits
-for the device. A bad tensor is skipped, its destination untouched. Keywords of all: `statuses`, uint32 or int32 [n], is
-told for each tensor whether it was good (0), empty (bit 31) or why it was bad; `header`, uint32 or int32 [4], how many
-were bad, the first of them, and how many were empty; `windows`, uint64 or int64 [w, 2], are the addresses (begin, end)
-that tensors may reach, since nobody else knows where offsets lead; `policy` is "default", "enable", "disable" or "force"
-(docs/routes.md). Operations raise `TypeError`, `ValueError`, `Error`, and have then changed nothing.
+for the device. A bad tensor is skipped, its destination untouched; `pad` alone fills the whole place of a bad source.
+Keywords of all: `statuses`, uint32 or int32 [n], gets for each tensor 0 (good), bit 31 (empty) or why it was bad
+(`faults_of`); `header`, uint32 or int32 [4], how many were bad, the first of them, how many were empty, and 0; `policy`
+is "default", "enable", "disable" or "force" (docs/routes.md).
+
+No operation reads or writes outside the arrays that it was given, whatever offsets and indices hold: a tensor that would
+is bad. `windows`, uint64 or int64 [w, 2], are addresses (begin, end) that tensors may reach instead; of `Columns`, whose
+addresses are the caller's, they are the only bounds. Operations raise `TypeError`, `ValueError`, `Error`, and have then
+changed nothing.
 """
 from ctypes import byref
 
 from . import _structs as c
-from ._ragged import (REDUCTIONS, VALUE_TYPES, Columns, Rows, Tensors, _between, _Call, dense_side, fill_bytes)
+from ._numbers import element_bytes, integer, real
+from ._ragged import (REDUCTIONS, VALUE_TYPES, Columns, Fault, Rows, Tensors, _between, _Call, dense_side, faults_of)
 
-__all__ = ["Columns", "Rows", "Tensors", "cast", "copy", "gather_rows", "max_pool_1d", "pack", "pad", "reduce_rows",
+__all__ = ["Columns", "Fault", "Rows", "Tensors", "cast", "copy", "faults_of", "gather_rows", "max_pool_1d", "pack", "pad", "reduce_rows",
            "saxpy", "scatter_rows", "transpose", "unpack", "unpad"]
 
 
@@ -47,7 +52,7 @@ def _packed(call, view, alignment, begins, count):
     if not view.is_packed:
         raise ValueError("the packed buffer has gaps")
     at = call.site.optional(begins, "begins", ("i64",), count + 1, write=True)
-    return c.PackedBuffer(memory=view.address, bytes=view.nbytes, alignment=alignment, begins=at)
+    return c.PackedBuffer(memory=view.address, bytes=view.nbytes, alignment=integer(alignment, "alignment", 64), begins=at)
 
 
 def pad(source, out, *, fill=0, **options) -> None:
@@ -56,7 +61,7 @@ def pad(source, out, *, fill=0, **options) -> None:
     call = _Call((source, out), **options)
     left = call.source(source)
     dense = dense_side(call.site.write(out, "out"), left, "out")
-    value = fill_bytes(fill, left.dtype).ljust(16, b"\0")
+    value = element_bytes(fill, left.dtype, left.item_bytes, "fill").ljust(16, b"\0")
     call.run("pad", (byref(left.struct), byref(dense), value), left.count, left.rank)
 
 
@@ -108,21 +113,21 @@ def cast(source, destination, *, scale: float = 1, shift: float = 0, scales=None
     call = _Call((source, destination, scales, shifts), **options)
     left, right = call.source(source, dtypes=VALUE_TYPES), call.destination(destination, dtypes=VALUE_TYPES)
     count = left.count
-    values = c.CastValues(from_type=VALUE_TYPES.index(left.dtype), to_type=VALUE_TYPES.index(right.dtype), scale=scale,
-                          shift=shift, scales=call.site.optional(scales, "scales", ("f32",), count),
+    values = c.CastValues(from_type=VALUE_TYPES.index(left.dtype), to_type=VALUE_TYPES.index(right.dtype),
+                          scale=real(scale, "scale"), shift=real(shift, "shift"), scales=call.site.optional(scales, "scales", ("f32",), count),
                           shifts=call.site.optional(shifts, "shifts", ("f32",), count))
     call.run("cast", (byref(left.struct), byref(right.struct), byref(values)), count, left.rank)
 
 
 def saxpy(a: float, x, y, **options) -> None:
     """y[i] = a * x[i] + y[i], in f32."""
-    _between("saxpy", x, y, options, before=(a,), from_types=("f32",), to_types=("f32",))
+    _between("saxpy", x, y, options, before=(real(a, "a"),), from_types=("f32",), to_types=("f32",))
 
 
 def max_pool_1d(source, destination, *, radius: int, **options) -> None:
     """Each element of a row becomes the largest of those up to `radius` away from it, in f32. A NaN stays one."""
-    _between("max_pool_1d", source, destination, options, after=(radius,), from_types=("f32",),
-             to_types=("f32",))
+    _between("max_pool_1d", source, destination, options, after=(integer(radius, "radius", 32),),
+             from_types=("f32",), to_types=("f32",))
 
 
 def reduce_rows(source, destination, *, reduction: str = "sum", **options) -> None:

@@ -3,7 +3,7 @@
 
 grouped_mm(a, b, offs, bias=None, out_dtype=None, *, zero_rest=False)
     As `torch._grouped_mm`, in the cases of the table of `tmap.grouped_mm`; two operands of three dims, which have no
-    `offs`, are `torch.bmm`. Rows of no group are left as they are, which
+    `offs`, are `torch.bmm`. Rows of no group, and groups whose offsets decrease or lead out, are left as they are, which
     is undefined, or zero with `zero_rest`; those of gradients are zero. Products of nothing are zero.
 pad_ragged(values, offsets, max_length, *, fill=0.0, format="ends")
     Rows of `values`, cut as `offsets` say, to [tensors, max_length, ...]. What is longer loses its end.
@@ -180,9 +180,9 @@ def _gradients_of_rows(a, b, offs, gradient, needs_a, needs_b):
     if needs_a:
         of_a = _multiply(gradient, b.transpose(-2, -1), offs=offs, zero_rest=True)
     if needs_b and b.stride(-1) != 1 and b.stride(-2) == 1:
-        of_b = _multiply(gradient.t(), a, offs=offs).transpose(-2, -1)
+        of_b = _multiply(gradient.t(), a, offs=offs, zero_rest=True).transpose(-2, -1)
     elif needs_b:
-        of_b = _multiply(a.t(), gradient, offs=offs)
+        of_b = _multiply(a.t(), gradient, offs=offs, zero_rest=True)
     return of_a, of_b
 
 

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays live until the stream that uses them has done so, and batches find their way home whichever device is current:
+over stand-ins for CUDA's driver, the library, PyTorch and CuPy."""
+import contextlib
+import gc
+import unittest
+import unittest.mock
+import warnings
+import weakref
+
+import support  # noqa: F401
+from stand_ins import CONTEXT_OF, CuPy, CuPyArray, Driver, Library, OnDevice, Tensor, Torch
+
+import tmap
+from tmap import _batch, _driver, _gemm, _lifetime, _ragged, _service, ragged
+from tmap import _structs as c
+from tmap._libraries import ADAPTORS, _CuPy, _Torch
+
+HERE, OTHER = CONTEXT_OF[0], CONTEXT_OF[1]
+
+
+class StandIns(unittest.TestCase):
+    def setUp(self):
+        self.driver = Driver()
+        self.library = Library(self.driver)
+        self.torch, self.cupy = Torch(), CuPy()
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(unittest.mock.patch.object(_driver, "cuda", self.driver))
+            for module in (_batch, _service, _ragged, _gemm):
+                stack.enter_context(unittest.mock.patch.object(module, "lib", self.library))
+            adaptors = {Tensor: _Torch(self.torch), CuPyArray: _CuPy(self.cupy)}
+            stack.enter_context(unittest.mock.patch.dict(ADAPTORS, adaptors))
+            self.addCleanup(stack.pop_all().close)
+        self.addCleanup(self.forget)
+
+    def forget(self):
+        self.driver.pass_all()
+        _lifetime.let_go()
+        _batch._left.clear()
+
+    def tensor(self, dtype, *shape):
+        return Tensor(shape, getattr(self.torch, dtype))
+
+    def is_alive(self, reference):
+        gc.collect()
+        return reference() is not None
+
+
+class Devices(StandIns):
+    """The service and its batch are of device 0; device 1 is made the current one."""
+
+    def setUp(self):
+        super().setUp()
+        self.service = tmap.MapService()
+        values, ends = OnDevice((8, 16), "f32"), OnDevice((2,), "i32")
+        self.batch = self.service.encode_ragged(values, ends, (8, 16))
+        self.driver.contexts.append(OTHER)
+        self.library.calls.clear()
+
+    def called(self, *names):
+        self.assertEqual(self.library.calls, [(name, HERE) for name in names])
+        self.assertEqual(self.driver.contexts, [HERE, OTHER])
+        self.library.calls.clear()
+
+    def test_every_method_of_a_batch(self):
+        batch = self.batch
+        for use, name in ((lambda: batch.use_on(9), "use_on"), (batch.check_lent, "query"), (lambda: batch.ref, "query"),
+                          (lambda: batch.maps, "query"), (lambda: batch.header, "query"), (batch.release, "release")):
+            use()
+            self.called(name)
+        batch.__exit__()
+        self.called()
+
+    def test_arrays_of_its_memory(self):
+        maps = self.batch.maps
+        self.called("query")
+        maps.__dlpack__(stream=3, max_version=(1, 0))
+        self.called("query", "use_on")
+
+    def test_the_end_of_a_with(self):
+        with self.batch:
+            pass
+        self.called("release")
+
+    def test_the_end_of_the_object(self):
+        del self.batch
+        gc.collect()
+        self.called("release")
+
+    def test_every_method_of_a_service(self):
+        self.assertEqual(self.service.statistics(), {})
+        self.called("statistics", "statistics")
+        self.service.encode_ragged(OnDevice((8, 16), "f32"), OnDevice((2,), "i32"), (8, 16)).release()
+        self.called("encode", "release")
+        self.service.close()
+        self.called("destroy")
+
+    def test_the_end_of_a_service(self):
+        del self.service
+        gc.collect()
+        self.called("destroy")
+
+    def test_arrays_of_another_device_than_the_services(self):
+        with self.assertRaisesRegex(ValueError, "device 1.*device 0"):
+            self.service.encode_ragged(OnDevice((8, 16), "f32", 1), OnDevice((2,), "i32", 1), (8, 16))
+        self.called()
+
+    def test_in_its_own_device_nothing_is_pushed(self):
+        self.driver.contexts.pop()
+        self.driver.may_push = False
+        self.batch.release()
+        self.assertEqual(self.library.calls, [("release", HERE)])
+
+    def test_a_batch_that_cannot_be_released_is_not_lost(self):
+        self.driver.may_push = False
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            del self.batch
+            gc.collect()
+        self.assertEqual([one.category for one in told], [ResourceWarning])
+        self.assertRegex(str(told[0].message), "wrong_context")
+        self.driver.may_push = True
+        self.library.calls.clear()
+        self.service.encode_ragged(OnDevice((8, 16), "f32"), OnDevice((2,), "i32"), (8, 16)).release()
+        self.called("release", "encode", "release")
+        self.assertEqual(_batch._left, [])
+
+    def test_a_batch_that_is_gone_is_not_tried_again(self):
+        self.library.answer = tmap.Status.INVALID_HANDLE
+        del self.batch
+        gc.collect()
+        self.assertEqual(_batch._left, [])
+
+    def test_a_release_that_fails_keeps_the_batch(self):
+        self.driver.may_push = False
+        with self.assertRaises(tmap.Error):
+            self.batch.release()
+        self.driver.may_push = True
+        self.library.calls.clear()
+        self.batch.release()
+        self.called("release")
+
+
+class Torches(StandIns):
+    """PyTorch's allocator is told of a stream that is not the current one."""
+
+    def pad(self, **options):
+        self.arrays = [self.tensor("float32", 8, 4), self.tensor("int64", 2), self.tensor("float32", 2, 8, 4)]
+        self.others = [self.tensor("int32", 2), self.tensor("int32", 4), self.tensor("uint64", 2, 2)]
+        values, ends, out = self.arrays
+        statuses, header, windows = self.others
+        ragged.pad(ragged.Rows(values, ends), out, statuses=statuses, header=header, windows=windows, **options)
+
+    def test_every_array_of_a_call(self):
+        self.pad(stream=9)
+        self.assertEqual([array.streams for array in self.arrays + self.others], [[9]] * 6)
+        self.assertEqual(self.torch.waits, [(9, 5)] * 6)
+
+    def test_nothing_is_to_be_told_on_the_current_stream(self):
+        for options in ({}, {"stream": 5}):
+            self.pad(**options)
+            self.assertEqual([array.streams for array in self.arrays + self.others], [[]] * 6)
+        self.assertFalse(_lifetime._kept)
+
+    def test_what_is_written_counts_as_changed(self):
+        self.pad()
+        self.assertEqual([array.version for array in self.arrays + self.others], [0, 0, 1, 1, 1, 0])
+
+    def test_a_call_that_failed_changed_nothing(self):
+        self.library.answer = tmap.Status.INVALID_ARGUMENT
+        with self.assertRaises(tmap.Error):
+            self.pad()
+        self.assertEqual([array.version for array in self.arrays + self.others], [0] * 6)
+
+    def test_shapes_on_the_host_live_until_they_are_copied(self):
+        kept = []
+        with unittest.mock.patch.object(_lifetime, "keep", lambda stream, references: kept.extend(references)):
+            ragged.copy(ragged.Tensors([self.tensor("float32", 4, 4)]), ragged.Tensors([self.tensor("float32", 4, 4)]))
+        self.assertEqual([type(one) for one in kept], [c.MapPatch * 1] * 2)
+
+    def test_a_product(self):
+        a, b = self.tensor("bfloat16", 16, 16), self.tensor("bfloat16", 1, 16, 16)
+        offs, out = self.tensor("int32", 1), self.tensor("bfloat16", 16, 16)
+        tmap.grouped_mm(a, b, offs, out=out, stream=9)
+        self.assertEqual([(array.streams, array.version) for array in (a, b, offs, out)], [([9], 0)] * 3 + [([9], 1)])
+
+    def test_a_batch_until_its_streams_are_done(self):
+        values, ends = self.tensor("float32", 8, 16), self.tensor("int32", 2)
+        batch = tmap.MapService().encode_ragged(values, ends, (8, 16), stream=9)
+        self.assertEqual((values.streams, ends.streams), ([9], [9]))
+        batch.use_on(11)
+        batch.use_on(5)
+        batch.release()
+        self.assertEqual((sorted(values.streams[1:]), ends.streams), ([9, 11], [9]))
+
+    def test_a_batch_that_is_dropped(self):
+        values = self.tensor("float32", 8, 16)
+        tmap.MapService().encode_ragged(values, self.tensor("int32", 2), (8, 16), stream=9)
+        gc.collect()
+        self.assertEqual(values.streams, [9, 9])
+
+
+class References(StandIns):
+    """Of libraries that cannot be told."""
+
+    def gather(self, kind, stream=None):
+        arrays = [kind((8, 4), "f32"), kind((3,), "i32"), kind((3, 4), "f32")]
+        ragged.gather_rows(*arrays, stream=stream)
+        return [weakref.ref(array) for array in arrays]
+
+    def are_kept(self, references):
+        gc.collect()
+        kept = [reference() is not None for reference in references]
+        self.assertEqual(len(set(kept)), 1)
+        return kept[0]
+
+    def test_arrays_live_until_the_stream_is_done(self):
+        for kind, stream in ((OnDevice, None), (OnDevice, 9), (CuPyArray, 9)):
+            with self.subTest(kind.__name__, stream=stream):
+                references = self.gather(kind, stream)
+                self.assertEqual(list(self.driver.events.values()), [stream or 1])
+                self.assertTrue(self.are_kept(references))
+                later = self.gather(kind, stream)
+                self.assertTrue(self.are_kept(references))
+                self.driver.pass_all()
+                _lifetime.let_go()
+                self.assertFalse(self.are_kept(references) or self.are_kept(later))
+                self.assertEqual(self.driver.events, {})
+
+    def test_cupys_own_stream_reuses_memory_in_its_order(self):
+        self.assertFalse(self.are_kept(self.gather(CuPyArray)))
+        self.assertFalse(self.are_kept(self.gather(CuPyArray, 5)))
+        self.assertEqual(self.driver.events, {})
+
+    def test_a_stream_that_is_done_does_not_wait_for_another(self):
+        first, second = self.gather(OnDevice, 9), self.gather(OnDevice, 11)
+        self.driver.passed.add(2)
+        self.gather(OnDevice, 11)
+        self.assertTrue(self.are_kept(first))
+        self.assertFalse(self.are_kept(second))
+
+    def test_calls_of_any_kind_look(self):
+        references = self.gather(OnDevice)
+        self.driver.pass_all()
+        arrays = [self.tensor("float32", 8, 4), self.tensor("int32", 3), self.tensor("float32", 3, 4)]
+        ragged.gather_rows(*arrays)
+        self.assertFalse(self.are_kept(references))
+
+    def test_a_captured_call_leaves_its_arrays_to_the_caller(self):
+        self.driver.capturing.add(9)
+        self.assertFalse(self.are_kept(self.gather(OnDevice, 9)))
+        self.assertEqual(self.driver.events, {})
+
+    def test_a_batch_keeps_what_its_maps_describe(self):
+        for kind, streams in ((OnDevice, (1, 11)), (CuPyArray, (11,))):
+            values, ends = kind((8, 16), "f32"), kind((2,), "i32")
+            batch = tmap.MapService().encode_ragged(values, ends, (8, 16))
+            described, cut = weakref.ref(values), weakref.ref(ends)
+            del values, ends
+            self.driver.pass_all()
+            _lifetime.let_go()
+            self.assertTrue(self.is_alive(described))
+            self.assertFalse(self.is_alive(cut))
+            batch.use_on(11)
+            batch.release()
+            self.assertEqual(sorted(self.driver.events.values()), sorted(streams))
+            self.assertTrue(self.is_alive(described))
+            self.driver.pass_all()
+            _lifetime.let_go()
+            self.assertFalse(self.is_alive(described))
+
+    def test_an_event_that_cannot_be_made_keeps_for_good(self):
+        with unittest.mock.patch.object(self.driver, "cuEventRecord", lambda event, stream: 2, create=True):
+            references = self.gather(OnDevice)
+        self.driver.pass_all()
+        _lifetime.let_go()
+        self.assertTrue(self.are_kept(references))
+        _lifetime._kept.clear()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What CUDA's driver is asked without a library of arrays: contexts and events."""
+import ctypes
+from ctypes import byref, c_int32, c_uint32, c_void_p
+
+_ARGUMENTS = {
+    "cuCtxGetCurrent": (c_void_p,),
+    "cuCtxGetDevice": (c_void_p,),
+    "cuCtxPushCurrent_v2": (c_void_p,),
+    "cuCtxPopCurrent_v2": (c_void_p,),
+    "cuStreamIsCapturing": (c_void_p, c_void_p),
+    "cuEventCreate": (c_void_p, c_uint32),
+    "cuEventRecord": (c_void_p, c_void_p),
+    "cuEventQuery": (c_void_p,),
+    "cuEventDestroy_v2": (c_void_p,),
+}
+_NO_TIMING = 2
+_NOT_READY = 600
+
+
+class _NoDriver:
+    """Of a machine that has none: there is no context, and nothing to wait for."""
+
+    def __getattr__(self, name):
+        return lambda *arguments: 1
+
+
+def _load():
+    try:
+        loaded = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return _NoDriver()
+    for name, arguments in _ARGUMENTS.items():
+        getattr(loaded, name).argtypes = arguments
+    return loaded
+
+
+cuda = _load()
+
+
+def _current():
+    """The thread's context, or None."""
+    found = c_void_p()
+    return found.value if cuda.cuCtxGetCurrent(byref(found)) == 0 else None
+
+
+class Home:
+    """The context that was current in this thread when this was made, and its device."""
+    __slots__ = ("context", "device")
+
+    def __init__(self):
+        number = c_int32()
+        self.context = _current()
+        self.device = number.value if cuda.cuCtxGetDevice(byref(number)) == 0 else None
+
+    def call(self, function, *arguments):
+        """The function's answer, given while this context is the thread's current one."""
+        if self.context is None or _current() == self.context or cuda.cuCtxPushCurrent_v2(self.context) != 0:
+            return function(*arguments)
+        try:
+            return function(*arguments)
+        finally:
+            cuda.cuCtxPopCurrent_v2(byref(c_void_p()))
+
+
+def is_capturing(stream: int) -> bool:
+    state = c_int32()
+    return cuda.cuStreamIsCapturing(stream, byref(state)) == 0 and state.value != 0
+
+
+class Event:
+    """A point of a stream of the current context."""
+    __slots__ = ("_event", "_is_recorded")
+
+    def __init__(self, stream: int):
+        self._event = c_void_p()
+        self._is_recorded = (cuda.cuEventCreate(byref(self._event), _NO_TIMING) == 0
+                             and cuda.cuEventRecord(self._event, stream) == 0)
+
+    def is_passed(self) -> bool:
+        """Also of a context that is lost, where no work is left. False where nobody can tell."""
+        return self._is_recorded and cuda.cuEventQuery(self._event) != _NOT_READY
+
+    def __del__(self):
+        if self._event:
+            cuda.cuEventDestroy_v2(self._event)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays live until the stream that uses them has done so, whatever becomes of the caller's references.
+
+Every array of a call that is enqueued goes through `Uses`, on one of two ways. The library of the array is told that the
+stream uses its memory (`record_stream` of PyTorch). Of a library that cannot be told, a reference is kept until an event
+behind the work has passed; that is looked at in later calls.
+"""
+import threading
+from collections import deque
+from typing import Any, List
+
+from . import _driver
+
+_kept: deque = deque()  # (event, references)
+_lock = threading.Lock()
+
+
+def keep(stream: int, references: List[Any]) -> None:
+    """Until the stream is past what is enqueued on it now, in the current context. What a graph is captured from is the
+    caller's to keep, as long as the graph."""
+    let_go()
+    if not _driver.is_capturing(stream):
+        _kept.append((_driver.Event(stream), references))
+
+
+def let_go() -> None:
+    """Drops what streams are done with."""
+    passed = []  # dropped after the lock is free: what goes with the last reference may call again
+    with _lock:
+        for _ in range(len(_kept)):
+            entry = _kept.popleft()
+            (passed if entry[0].is_passed() else _kept).append(entry)
+
+
+class Uses:
+    """The arrays that work on one stream uses: those whose library was not told of the stream."""
+    __slots__ = ("stream", "_references")
+
+    def __init__(self, stream):
+        self.stream, self._references = stream, []
+
+    def add(self, reference: Any) -> None:
+        self._references.append(reference)
+
+    def enqueued(self) -> None:
+        """The work is on the stream."""
+        if self._references:
+            keep(self.stream, self._references)
+            self._references = []
+        elif _kept:
+            let_go()

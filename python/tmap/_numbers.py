@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers of the caller's, checked before the library sees them: ctypes cuts what does not fit, without a word."""
+import operator
+import struct
+from typing import Any, Optional, Tuple
+
+
+def integer(value, name: str, bits: int, signed: bool = False) -> int:
+    """Any integer, also one of NumPy, that a member of so many bits can hold."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}: it must be an integer") from None
+    least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    if not least <= number <= most:
+        raise ValueError(f"{name} is {number}: it must be from {least} to {most}")
+    return number
+
+
+def integers(values, name: str, bits: int, signed: bool = False) -> Tuple[int, ...]:
+    """A sequence of them."""
+    return tuple(integer(value, f"{name}[{i}]", bits, signed) for i, value in enumerate(sequence(values, name)))
+
+
+def sequence(values, name: str) -> Tuple[Any, ...]:
+    """A tuple of what can be iterated over."""
+    try:
+        return tuple(values)
+    except TypeError:
+        raise TypeError(f"{name} is {values!r}: it must be a sequence") from None
+
+
+def real(value, name: str) -> float:
+    """Any number that stands for a float."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}: it must be a number") from None
+
+
+_FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+_INTEGERS = {"bool": (1, False), "u8": (8, False), "u16": (16, False), "u32": (32, False), "u64": (64, False),
+             "i8": (8, True), "i16": (16, True), "i32": (32, True), "i64": (64, True)}
+
+
+def element_bytes(value, dtype: str, item_bytes: int, name: str) -> bytes:
+    """One element of this value, lowest byte first. Bytes are taken as they are."""
+    if isinstance(value, bytes):
+        if len(value) != item_bytes:
+            raise ValueError(f"{name} has {len(value)} bytes: an element of {dtype} has {item_bytes}")
+        return value
+    made = _packed(value, dtype, name)
+    if made is None:
+        raise TypeError(f"{name} must be the {item_bytes} bytes of an element of {dtype}")
+    return made
+
+
+def _packed(value, dtype: str, name: str) -> Optional[bytes]:
+    if dtype in _INTEGERS:
+        bits, signed = _INTEGERS[dtype]
+        whole = int(value) if isinstance(value, float) and value.is_integer() else value
+        return integer(whole, name, bits, signed).to_bytes(max(bits // 8, 1), "little", signed=signed)
+    if dtype not in _FLOATS and dtype != "bf16":
+        return None
+    number = real(value, name)
+    try:
+        if dtype == "bf16":
+            return _bf16(number)
+        return struct.pack(_FLOATS[dtype], number)
+    except OverflowError:
+        raise ValueError(f"{name} is {number}: no element of {dtype} holds it") from None
+
+
+def _bf16(number: float) -> bytes:
+    if number != number:
+        return b"\xc0\x7f"
+    bits, = struct.unpack("<I", struct.pack("<f", number))
+    return struct.pack("<I", bits + 0x7FFF + (bits >> 16 & 1) & 0xFFFFFFFF)[2:]
