@@ -5,7 +5,7 @@ import unittest
 import support
 
 torch = support.need("torch")
-from torch_cases import GroupedProductCases, PaddingCases  # noqa: E402
+from torch_cases import GroupedProductCases, PaddingCases, WritingCases  # noqa: E402
 
 
 class GroupedProducts(GroupedProductCases, unittest.TestCase):
@@ -36,6 +36,10 @@ class Padding(PaddingCases, unittest.TestCase):
         torch.library.opcheck(torch.ops.tmap.pad_ragged.default, (values, offsets, 8))
         dense = torch.randn(2, 5, 4, requires_grad=True)
         torch.library.opcheck(torch.ops.tmap.unpad_ragged.default, (dense, offsets, 9))
+
+
+class Writing(WritingCases, unittest.TestCase):
+    device = "cpu"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import support
 torch = support.need_torch_gpu()
 import tmap  # noqa: E402
 import torch_reference as reference  # noqa: E402
-from torch_cases import SIZES, GroupedProductCases, PaddingCases, grouped  # noqa: E402
+from torch_cases import SIZES, GroupedProductCases, PaddingCases, WritingCases, grouped  # noqa: E402
 
 
 class GroupedProducts(GroupedProductCases, unittest.TestCase):
@@ -136,6 +136,16 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         a, b = self.cases()["rows, [n, k]"]
         with self.assertRaisesRegex(ValueError, "f8_e4m3"):
             tmap.grouped_mm(a, b, self.ends, out=out.new_empty(self.rows, 96, dtype=a.dtype), fast_accumulation=True)
+
+
+class Writing(WritingCases, unittest.TestCase):
+    device = "cuda"
+
+    def test_products_too(self):
+        a, b = torch.ones(16, 16, device="cuda").bfloat16(), torch.ones(1, 16, 16, device="cuda").bfloat16()
+        out, offs = torch.ones_like(a), torch.tensor([16], device="cuda", dtype=torch.int32)
+        statuses = torch.zeros(1, device="cuda", dtype=torch.int32)
+        self.counts(lambda: tmap.grouped_mm(a, b, offs, out=out, statuses=statuses), (out, statuses), (a, b, offs))
 
 
 class Pointers(unittest.TestCase):

@@ -8,6 +8,7 @@ import torch
 import torch_reference as reference
 
 import tmap.torch_ops
+from tmap import ragged
 
 SIZES = (5, 0, 128, 1, 77, 300)
 
@@ -122,6 +123,38 @@ class GroupedProductCases:
         self.assertNear(product[:5], a[:5] @ b[0])
         self.assertNear(product[133:134], a[133:134] @ b[3])
         self.assertEqual(product[5:133].abs().max().item() + product[134:].abs().max().item(), 0)
+
+    def test_gradients_of_bad_groups_are_zero(self):
+        wild = torch.tensor((5, 3, 133, 134, 9999, 511), device=self.device, dtype=torch.int32)
+        good = {0: slice(0, 5), 3: slice(133, 134)}
+        for name, (a, b) in self.cases().items():
+            with self.subTest(name):
+                a, b = a.detach().requires_grad_(), b.detach().requires_grad_()
+                # What becomes of memory that nobody writes must not show.
+                noise = [torch.full_like(one, torch.nan, requires_grad=False) for one in (a, b) for _ in range(4)]
+                del noise
+                product = grouped(a, b, wild)
+                direction = torch.ones_like(product)
+                of_a, of_b = torch.autograd.grad(product, (a, b), direction)
+                self.assertTrue(of_a.isfinite().all() and of_b.isfinite().all())
+                if name.startswith("rows"):
+                    weights, rows, ragged_side = of_b, a, of_a
+                elif name == "columns":
+                    weights, rows, ragged_side = of_a.transpose(-2, -1), b.t(), of_b.t()
+                else:
+                    outside = torch.ones(self.rows, dtype=torch.bool, device=self.device)
+                    for part in good.values():
+                        outside[part] = False
+                    self.assertEqual(of_a.t()[outside].abs().max().item() + of_b[outside].abs().max().item(), 0)
+                    continue
+                for group in range(self.groups):
+                    if group in good:
+                        part = rows[good[group]].detach()
+                        expected = part.sum(0, dtype=torch.float32)[:, None].expand_as(weights[group]).to(self.dtype)
+                        self.assertNear(weights[group], expected)
+                    else:
+                        self.assertEqual(weights[group].abs().max().item(), 0, f"group {group}")
+                self.assertEqual(ragged_side[5:133].abs().max().item(), 0)
 
     def test_operands_that_were_good_once_are_judged_again(self):
         a, b = self.cases()["rows, [n, k]"]
@@ -241,3 +274,54 @@ class PaddingCases:
         values, offsets = torch.randn(30, 16, device=self.device), torch.tensor((10, 30), device=self.device)
         compiled = torch.compile(lambda v, o: torch.ops.tmap.pad_ragged(v, o, 20) + 1, fullgraph=True, backend="aot_eager")
         self.assertTrue(torch.equal(compiled(values, offsets), reference.pad(values, (10, 20), 20, 0) + 1))
+
+
+class WritingCases:
+    """What a call writes counts as changed, so that autograd sees it."""
+
+    def setUp(self):
+        self.values, self.out = self.tensor(6, 4), self.tensor(6, 4)
+        self.ends = torch.tensor((2, 6), device=self.device)
+
+    def tensor(self, *shape):
+        return torch.ones(shape, device=self.device)
+
+    def counts(self, call, written, read):
+        before = [tensor._version for tensor in (*written, *read)]
+        call()
+        changes = [tensor._version > version for tensor, version in zip((*written, *read), before)]
+        self.assertEqual(changes, [True] * len(written) + [False] * len(read))
+
+    def test_every_operation(self):
+        values, ends, out = self.values, self.ends, self.out
+        source, to = ragged.Rows(values, ends), ragged.Rows(out, ends)
+        dense, packed = self.tensor(2, 4, 4), torch.zeros(128, device=self.device, dtype=torch.uint8)
+        begins, few = torch.zeros(3, device=self.device, dtype=torch.int64), self.tensor(6, 1)
+        statuses, header = (torch.zeros(n, device=self.device, dtype=torch.int32) for n in (2, 4))
+        turned, square = self.tensor(4, 6), ragged.Tensors([values])
+        for call, written, read in (
+                (lambda: ragged.copy(source, to, statuses=statuses, header=header), (out, statuses, header), (values, ends)),
+                (lambda: ragged.pack(source, packed, begins=begins), (packed, begins), (values, ends)),
+                (lambda: ragged.unpack(packed, to, begins=begins), (out, begins), (packed, ends)),
+                (lambda: ragged.pad(source, dense), (dense,), (values, ends)),
+                (lambda: ragged.unpad(dense, to), (out,), (dense, ends)),
+                (lambda: ragged.gather_rows(values, ends[:1], out), (out,), (values, ends)),
+                (lambda: ragged.scatter_rows(values, ends[:1], out), (out,), (values, ends)),
+                (lambda: ragged.transpose(square, ragged.Tensors([turned])), (turned,), (values,)),
+                (lambda: ragged.cast(source, to), (out,), (values, ends)), (lambda: ragged.saxpy(2, source, to), (out,), (values,)),
+                (lambda: ragged.max_pool_1d(source, to, radius=1), (out,), (values, ends)),
+                (lambda: ragged.reduce_rows(source, ragged.Rows(few, ends)), (few,), (values, ends))):
+            self.counts(call, written, read)
+
+    def test_autograd_notices_that_a_saved_tensor_was_written(self):
+        weight = self.tensor(6, 4).requires_grad_()
+        product = (self.out * weight).sum()
+        ragged.copy(ragged.Rows(self.values, self.ends), ragged.Rows(self.out, self.ends))
+        with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+            product.backward()
+
+    def test_tensors_that_count_nothing_are_written_as_well(self):
+        with torch.inference_mode():
+            out = torch.zeros(6, 4, device=self.device)
+            ragged.copy(ragged.Rows(self.values, self.ends), ragged.Rows(out, self.ends))
+        self.assertEqual(out.sum().item(), 24)
