@@ -11,8 +11,7 @@ namespace tmap::pool {
 
 class lease {
  public:
-  lease(std::shared_ptr<map_pool> pool, holding* lent, const slot_range& place)
-      : slots(lent), range(place), generation(lent->generation), pool_(std::move(pool)) {}
+  explicit lease(std::shared_ptr<map_pool> pool) : pool_(std::move(pool)) {}
 
   /// Null where the lease is not used on that stream.
   stream_use* use_of(const stream_use& now) {
@@ -25,9 +24,9 @@ class lease {
     return std::find(captures.begin(), captures.end(), capture) != captures.end();
   }
 
-  holding* const slots;  ///< until the lease ends
-  const slot_range range;
-  const std::uint32_t generation;
+  holding* slots{};  ///< until the lease ends
+  slot_range range{};
+  std::uint32_t generation{};
   std::vector<stream_use> uses;
   std::vector<capture_id> captures;
 

@@ -9,6 +9,7 @@
 
 #include "lib/pool/graph_hold.hpp"
 #include "lib/pool/lease.hpp"
+#include "lib/pool/make_room.hpp"
 #include "lib/pool/relaxed_capture.hpp"
 #include "lib/pool/slab_layout.hpp"
 #include "lib/support/check.hpp"
@@ -39,7 +40,8 @@ result<std::shared_ptr<map_pool>> map_pool::create(const pool_options& options, 
 map_pool::~map_pool() {
   if (!abandoned_ && !inside_drop) {
     const relaxed_capture relaxed{calls_};
-    for (const cudaEvent_t event : events_) static_cast<void>(calls_.destroy_event(event));
+    ledger_.for_each_event(
+        [&](event_handle event) { static_cast<void>(calls_.destroy_event(static_cast<cudaEvent_t>(event))); });
     for (const slab& part : slabs_) {
       if (part.owned) static_cast<void>(calls_.free(part.memory));
     }
@@ -48,18 +50,20 @@ map_pool::~map_pool() {
 }
 
 result<void> map_pool::add_slab(std::uint64_t capacity, void* memory) {
-  const bool owned = memory == nullptr;
   const std::uint64_t extra = slabs_.empty() ? options_.extra_bytes : 0;
+  const auto free = [&](void* data) { static_cast<void>(calls_.free(data)); };
   const relaxed_capture relaxed{calls_};
   TMAP_TRY_CUDA(relaxed.code());
-  if (owned) TMAP_TRY_CUDA(calls_.allocate(&memory, slab_bytes(capacity) + extra));
-  const result<void> prepared = options_.prepare ? options_.prepare(memory, capacity) : result<void>{};
-  if (!prepared) {
-    if (owned) static_cast<void>(calls_.free(memory));
-    return prepared;
+  make_room(slabs_, slabs_.size() + 1);
+  std::unique_ptr<void, decltype(free)> owned{nullptr, free};
+  if (memory == nullptr) {
+    TMAP_TRY_CUDA(calls_.allocate(&memory, slab_bytes(capacity) + extra));
+    owned.reset(memory);
   }
-  slabs_.push_back({memory, capacity, owned});
+  const result<void> prepared = options_.prepare ? options_.prepare(memory, capacity) : result<void>{};
+  if (!prepared) return prepared;
   ledger_.add_slab(capacity);
+  slabs_.push_back({memory, capacity, owned.release() != nullptr});
   return {};
 }
 
@@ -133,7 +137,9 @@ slot_counts map_pool::counts() const {
   const std::lock_guard lock{mutex_};
   collect_dropped();
   const relaxed_capture relaxed{calls_};
-  for (const stream_id stream : ledger_.marked_streams()) static_cast<void>(ask_events(stream));
+  for (auto stream = ledger_.marked_stream_above(0); stream; stream = ledger_.marked_stream_above(*stream)) {
+    static_cast<void>(ask_events(*stream));
+  }
   return ledger_.counts();
 }
 

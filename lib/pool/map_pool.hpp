@@ -57,7 +57,8 @@ inline bool is_same_stream(const stream_use& a, const stream_use& b) {
 }
 
 /// Lends contiguous slots and takes them back in stream order: bookkeeping on the host, events on the device. Only
-/// growth and the end may wait for the device, since they allocate and free. Thread-safe.
+/// growth and the end may wait for the device, since they allocate and free. Where host memory runs out `create`,
+/// `take` and `use_on` throw `std::bad_alloc`, before they have changed anything. Thread-safe.
 ///
 /// A range is lent again, in this order of preference: (1) free, the smallest that fits; (2) with slots returned on the
 /// very stream that asks and used by no other (a few leases are looked at before (3), the rest after it); (3) with
@@ -91,8 +92,8 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   result<void> use_on(const lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
 
   /// Gives up one hold on the lease; the last one ends it. On failure its slots are never lent again, and count as
-  /// pending.
-  result<void> release(lease_ptr lease);
+  /// pending. Needs no host memory.
+  result<void> release(lease_ptr lease) noexcept;
 
   /// To be called when nobody will take from the pool again: warns if graphs hold slots, whose memory may leak.
   void disown();
@@ -101,6 +102,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   /// exiting. `take` and `use_on` fail with `service_dead` from then on, `release` does nothing, all counts are 0.
   void abandon() noexcept;
 
+  // These need no host memory.
   slot_counts counts() const;                 ///< asks the events first, so that `pending` is what is pending now
   std::uint64_t peak_in_use() const;          ///< most slots that were leased or captured at once
   std::uint64_t cross_stream_reuses() const;  ///< takes that (4) served, or (3) after asking another stream's events
@@ -122,7 +124,6 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   struct spare_event {
     cudaEvent_t event{};
     std::uint64_t age{};
-    bool is_new{};  ///< not yet among `events_`
   };
   struct last_look;
   struct graph_hold;
@@ -134,24 +135,29 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
 
   result<slot_window> find_window(std::uint64_t count, const stream_use& use);
   result<std::optional<slot_window>> find_completed(std::uint64_t count, stream_id stream);
+  result<std::optional<slot_window>> find_after_asking(stream_id asked, std::uint64_t count, stream_id stream);
   result<std::optional<slot_window>> find_by_waiting(std::uint64_t count, const stream_use& use);
-  result<lease_ptr> lend(const slot_window& window, const stream_use& use);
+  result<lease_ptr> lend(lease_ptr made, std::unique_ptr<graph_hold> hold, const slot_window& window,
+                         const stream_use& use);
   failure exhausted(std::uint64_t count) const;
 
   result<stream_use> look_at(cudaStream_t stream) const;
   result<void> order_after(cudaStream_t stream, const stream_use& home);
   result<void> record_and_wait(cudaStream_t stream, cudaStream_t home, spare_event& by) const;
-  result<void> pin(lease& lease, cudaStream_t stream, capture_id capture);
+  std::unique_ptr<graph_hold> prepare_use(lease& lease, capture_id capture);
+  void add_use(lease& lease, const stream_use& use);
+  result<void> pin(lease& lease, cudaStream_t stream, capture_id capture, std::unique_ptr<graph_hold> hold);
   static void drop(void* hold);
   void collect_dropped() const;
 
   result<void> end(const lease& lease, spare_event spare);
   result<last_look> look_at_end(const stream_use& use) const;
   result<void> settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare);
-  result<void> mark_late_end(const late_use& late);
+  result<bool> mark_late_end(const late_use& late);
   result<void> mark_late_ends();
   spare_event borrow_event();
   void give_back(const spare_event& spare);
+  void discard(const spare_event& spare);
   result<void> record(spare_event& spare, cudaStream_t stream) const;
   result<bool> ask_events(stream_id stream) const;
 
@@ -163,8 +169,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   mutable brief_mutex mutex_;  ///< over all below; most takes and releases call CUDA outside of it
   mutable slot_ledger ledger_;
   std::vector<slab> slabs_;
-  std::vector<cudaEvent_t> events_;  ///< all that were made
-  std::vector<late_use> late_uses_;
+  std::vector<late_use> late_uses_;  ///< with room for every mark that is owed
   std::uint64_t peak_in_use_{};
   std::uint64_t cross_stream_reuses_{};
 };

@@ -20,25 +20,23 @@ struct map_pool::last_look {
   stream_id id{};
 };
 
-result<void> map_pool::release(lease_ptr lease) {
+result<void> map_pool::release(lease_ptr lease) noexcept {
   if (lease == nullptr || abandoned_) return {};
   const std::shared_ptr<map_pool> self = shared_from_this();
-  result<void> marked;
   spare_event spare;
   {
     const std::lock_guard lock{mutex_};
     collect_dropped();
-    marked = mark_late_ends();
+    static_cast<void>(mark_late_ends());  // of other leases: the next take says what fails
     // Holds end here only, one at a time, so the count is right.
     if (lease.use_count() != 1) {
       lease.reset();
-      return marked;
+      return {};
     }
-    ledger_.end(lease->slots, lease->uses.size());
+    ledger_.end(lease->slots);
     spare = borrow_event();
   }
-  const result<void> ended = end(*lease, spare);
-  return ended ? marked : ended;
+  return end(*lease, spare);
 }
 
 /// Leaves a mark behind on each stream. On failure the slots stay pending.
@@ -78,7 +76,6 @@ result<void> map_pool::record(spare_event& spare, cudaStream_t stream) const {
     const relaxed_capture relaxed{calls_};
     TMAP_TRY_CUDA(relaxed.code());
     TMAP_TRY_CUDA(calls_.create_event(&spare.event));
-    spare.is_new = true;
   }
   TMAP_TRY_CUDA(calls_.record_event(spare.event, stream));
   return {};
@@ -91,46 +88,47 @@ result<void> map_pool::settle(holding* slots, const stream_use& use, const last_
   if (look.wants == another_look) late_uses_.push_back({slots, use});
   if (look.wants != mark) return {};
   if (ledger_.has_mark_since(look.id, spare.age)) TMAP_TRY_CUDA(calls_.record_event(spare.event, use.stream));
-  if (std::exchange(spare.is_new, false)) events_.push_back(spare.event);
   ledger_.mark(slots, look.id, std::exchange(spare.event, nullptr));
   return {};
 }
 
 map_pool::spare_event map_pool::borrow_event() {
-  spare_event spare{.age = ledger_.youngest_mark()};
-  std::vector<event_handle>& idle = ledger_.idle_events();
-  if (idle.empty()) return spare;
-  spare.event = static_cast<cudaEvent_t>(idle.back());
-  idle.pop_back();
-  return spare;
+  const auto idle = ledger_.borrow_event();
+  return {.event = idle ? static_cast<cudaEvent_t>(*idle) : nullptr, .age = ledger_.youngest_mark()};
 }
 
 void map_pool::give_back(const spare_event& spare) {
-  if (spare.event == nullptr) return;
-  if (spare.is_new) events_.push_back(spare.event);
-  ledger_.idle_events().push_back(spare.event);
+  if (spare.event != nullptr) ledger_.give_back(spare.event);
 }
 
-result<void> map_pool::mark_late_end(const late_use& late) {
+/// For an event that was recorded in a capture: another thread would record it while that is still being built.
+void map_pool::discard(const spare_event& spare) {
+  if (spare.event == nullptr) return;
+  const relaxed_capture relaxed{calls_};
+  if (calls_.destroy_event(spare.event) != cudaSuccess) ledger_.retire(spare.event);
+}
+
+/// False where the stream cannot be marked yet.
+result<bool> map_pool::mark_late_end(const late_use& late) {
   const result<last_look> look = look_at_end(late.use);
   if (!look) return failure{look.error()};
+  if (look->wants == last_look::wish::another_look) return false;
   spare_event spare = borrow_event();
   result<void> marked;
   if (look->wants == last_look::wish::mark) marked = record(spare, late.use.stream);
   if (marked) marked = settle(late.slots, late.use, *look, spare);
   give_back(spare);
-  return marked;
+  if (!marked) return failure{marked.error()};
+  return true;
 }
 
-/// Locked, as all that follows from it.
+/// Locked, as all that follows from it. What fails is tried again by the next call; the first failure is returned.
 result<void> map_pool::mark_late_ends() {
   result<void> outcome;
-  for (const late_use& late : std::exchange(late_uses_, {})) {
-    if (outcome) {
-      outcome = mark_late_end(late);
-    } else {
-      late_uses_.push_back(late);
-    }
+  for (auto late = late_uses_.begin(); late != late_uses_.end();) {
+    const result<bool> marked = mark_late_end(*late);
+    if (!marked && outcome) outcome = failure{marked.error()};
+    late = marked && *marked ? late_uses_.erase(late) : std::next(late);
   }
   return outcome;
 }

@@ -1,10 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/pool/segment_map.hpp"
 
+#include <cstddef>
+#include <iterator>
+#include <utility>
+
 namespace tmap::pool {
+namespace {
+
+/// One for `add`, and two for `assign`, which cuts at both ends of its window.
+constexpr std::size_t most_new_segments = 3;
+
+}  // namespace
 
 void segment_map::add(const slot_window& window) {
-  index_free(segments_.emplace(window.first, segment{window.count, nullptr}).first);
+  index_free(insert(segments_.end(), window, nullptr));
+}
+
+void segment_map::reserve() {
+  while (spare_.size() < most_new_segments) {
+    sizes made{{0, 0}};
+    spare_.emplace(0, segment{0, nullptr, made.extract(made.begin())});
+  }
 }
 
 std::optional<slot_window> segment_map::find_free(std::uint64_t count) const {
@@ -34,10 +51,18 @@ segment_map::iterator segment_map::split(std::uint64_t address) {
   const bool is_free = left->second.owner == nullptr;
   if (is_free) forget_free(left);
   left->second.count = address - left->first;
-  const iterator right = segments_.emplace_hint(next, address, segment{end - address, left->second.owner});
+  const iterator right = insert(next, {address, end - address}, left->second.owner);
   if (is_free) index_free(left);
   if (is_free) index_free(right);
   return right;
+}
+
+segment_map::iterator segment_map::insert(position next, const slot_window& window, holding* owner) {
+  auto made = spare_.extract(spare_.begin());
+  made.key() = window.first;
+  made.mapped().count = window.count;
+  made.mapped().owner = owner;
+  return segments_.insert(next, std::move(made));
 }
 
 /// Makes one of two free neighbours, one of which is not in the index. Returns the segment that `right` is in then.
@@ -52,11 +77,12 @@ segment_map::iterator segment_map::join(iterator left, iterator right) {
 }
 
 void segment_map::index_free(iterator part) {
-  free_by_size_.emplace(part->second.count, part->first);
+  part->second.size.value() = {part->second.count, part->first};
+  free_by_size_.insert(std::move(part->second.size));
 }
 
 void segment_map::forget_free(iterator part) {
-  free_by_size_.erase({part->second.count, part->first});
+  if (part->second.size.empty()) part->second.size = free_by_size_.extract({part->second.count, part->first});
 }
 
 }  // namespace tmap::pool

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -19,12 +20,15 @@ struct slot_window {
 };
 
 /// All slots of a pool in the order of their addresses, cut into segments of one owner each. Null owns the free ones,
-/// which are kept whole. Slabs never touch, for each has less than 2^32 slots.
+/// which are kept whole. Slabs never touch, for each has less than 2^32 slots. What changes it needs no host memory but
+/// for `reserve`.
 class segment_map {
  public:
+  using sizes = std::set<std::pair<std::uint64_t, std::uint64_t>>;  ///< {count, first}
   struct segment {
     std::uint64_t count;
     holding* owner;
+    sizes::node_type size;  ///< empty while it is among the free ones' sizes
   };
   using segments = std::map<std::uint64_t, segment>;
   using position = segments::const_iterator;
@@ -35,7 +39,10 @@ class segment_map {
   position end() const { return segments_.end(); }
   position at(std::uint64_t first) const { return segments_.lower_bound(first); }
 
-  /// New slots, free.
+  /// Host memory for one `add` and one `assign`. Where it throws nothing has changed.
+  void reserve();
+
+  /// New slots, free. After `reserve` only.
   void add(const slot_window& window);
 
   /// The smallest free segment that fits, the lowest of several.
@@ -46,7 +53,7 @@ class segment_map {
   std::optional<slot_window> find_around(position seed, std::uint64_t count, const Usable& usable,
                                          short_runs& noted) const;
 
-  /// Gives a window to `owner`, and tells `former(owner, count)` of each part it is cut from.
+  /// Gives a window to `owner`, and tells `former(owner, count)` of each part it is cut from. After `reserve` only.
   template <class Former>
   void assign(const slot_window& window, holding* owner, const Former& former);
 
@@ -56,13 +63,15 @@ class segment_map {
  private:
   using iterator = segments::iterator;
 
+  iterator insert(position next, const slot_window& window, holding* owner);
   iterator split(std::uint64_t address);
   iterator join(iterator left, iterator right);
   void index_free(iterator part);
   void forget_free(iterator part);
 
   segments segments_;
-  std::set<std::pair<std::uint64_t, std::uint64_t>> free_by_size_;  ///< {count, first}
+  std::multimap<std::uint64_t, segment> spare_;  ///< for `insert`
+  sizes free_by_size_;
 };
 
 template <class Usable>
@@ -94,7 +103,8 @@ void segment_map::assign(const slot_window& window, holding* owner, const Former
     former(part->second.owner, part->second.count);
   }
   segments_.erase(std::next(first), last);
-  first->second = {window.count, owner};
+  first->second.count = window.count;
+  first->second.owner = owner;
 }
 
 }  // namespace tmap::pool

@@ -2,6 +2,8 @@
 #include "lib/pool/slot_ledger.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace tmap::pool {
 namespace {
@@ -16,9 +18,27 @@ bool used_only_on(const holding& slots, stream_id stream) {
 }  // namespace
 
 void slot_ledger::add_slab(std::uint64_t capacity) {
+  segments_.reserve();
   segments_.add({slabs_++ * slab_stride, capacity});
   counts_.capacity += capacity;
   counts_.free += capacity;
+}
+
+void slot_ledger::reserve_lease() {
+  if (spare_.empty()) spare_.emplace_back();
+  reserve_stream(&spare_.back());
+  segments_.reserve();
+}
+
+void slot_ledger::reserve_stream(holding* slots) {
+  slots->marks.reserve(slots->unmarked + 1);
+  reserve_marks();
+}
+
+/// For one more than are owed, and for the event of a call that leaves no mark.
+void slot_ledger::reserve_marks() {
+  while (blank_marks_.size() < owed_marks_ + 2) blank_marks_.emplace_back();
+  while (spare_queues_.size() < owed_marks_ + 1) spare_queues_.emplace();
 }
 
 template <class Usable>
@@ -79,7 +99,11 @@ std::vector<slot_ledger::stream_mark> slot_ledger::marks_before(const slot_windo
 
 holding* slot_ledger::lend(const slot_window& window) {
   last_generation_ = next_generation(last_generation_);
-  holding& slots = held_.emplace_back(holding{.window = window, .slots = window.count, .generation = last_generation_});
+  held_.splice(held_.end(), spare_, spare_.begin());
+  holding& slots = held_.back();
+  slots.window = window;
+  slots.slots = window.count;
+  slots.generation = last_generation_;
   slots.self = std::prev(held_.end());
   segments_.assign(window, &slots, [&](holding* former, std::uint64_t count) {
     if (former == nullptr) {
@@ -92,6 +116,11 @@ holding* slot_ledger::lend(const slot_window& window) {
   return &slots;
 }
 
+void slot_ledger::add_stream(holding* slots) {
+  ++slots->unmarked;
+  ++owed_marks_;
+}
+
 void slot_ledger::pin(holding* slots) {
   change(slots, [&] { ++slots->graphs; });
 }
@@ -100,21 +129,26 @@ void slot_ledger::unpin(holding* slots) {
   change(slots, [&] { --slots->graphs; });
 }
 
-void slot_ledger::end(holding* slots, std::uint64_t streams) {
-  change(slots, [&] {
-    slots->lent = false;
-    slots->unmarked = streams;
-  });
+void slot_ledger::end(holding* slots) {
+  change(slots, [&] { slots->lent = false; });
 }
 
 void slot_ledger::mark(holding* slots, stream_id stream, event_handle event) {
-  std::list<end_mark>& queue = marks_[stream];
-  queue.push_back({event, ++last_age_, slots});
+  auto place = marks_.find(stream);
+  if (place == marks_.end()) {
+    auto queue = spare_queues_.extract(spare_queues_.begin());
+    queue.key() = stream;
+    place = marks_.insert(std::move(queue)).position;
+  }
+  std::list<end_mark>& queue = place->second;
+  queue.splice(queue.end(), blank_marks_, blank_marks_.begin());
+  queue.back() = {event, ++last_age_, slots};
   slots->marks.push_back({stream, std::prev(queue.end())});
   pass(slots);
 }
 
 void slot_ledger::pass(holding* slots) {
+  --owed_marks_;
   change(slots, [&] { --slots->unmarked; });
 }
 
@@ -123,11 +157,10 @@ bool slot_ledger::has_mark_since(stream_id stream, std::uint64_t age) const {
   return queue != marks_.end() && queue->second.back().age > age;
 }
 
-std::vector<stream_id> slot_ledger::marked_streams() const {
-  std::vector<stream_id> streams;
-  streams.reserve(marks_.size());
-  for (const auto& [stream, queue] : marks_) streams.push_back(stream);
-  return streams;
+std::optional<stream_id> slot_ledger::marked_stream_above(stream_id id) const {
+  const auto next = marks_.upper_bound(id);
+  if (next == marks_.end()) return std::nullopt;
+  return next->first;
 }
 
 std::optional<event_handle> slot_ledger::oldest_mark(stream_id stream) const {
@@ -178,11 +211,27 @@ void slot_ledger::lose(holding* slots, std::uint64_t count) {
   returned_.erase(slots->self);
 }
 
+/// Its event is idle from then on.
 void slot_ledger::forget_mark(const holding::mark_place& place) {
-  idle_events_.push_back(place.mark->event);
   const auto queue = marks_.find(place.stream);
-  queue->second.erase(place.mark);
-  if (queue->second.empty()) marks_.erase(queue);
+  idle_marks_.splice(idle_marks_.begin(), queue->second, place.mark);
+  if (queue->second.empty()) spare_queues_.insert(marks_.extract(queue));
+}
+
+std::optional<event_handle> slot_ledger::borrow_event() {
+  if (idle_marks_.empty()) return std::nullopt;
+  blank_marks_.splice(blank_marks_.begin(), idle_marks_, idle_marks_.begin());
+  return blank_marks_.front().event;
+}
+
+void slot_ledger::give_back(event_handle event) {
+  idle_marks_.splice(idle_marks_.begin(), blank_marks_, blank_marks_.begin());
+  idle_marks_.front().event = event;
+}
+
+void slot_ledger::retire(event_handle event) {
+  retired_marks_.splice(retired_marks_.begin(), blank_marks_, blank_marks_.begin());
+  retired_marks_.front().event = event;
 }
 
 }  // namespace tmap::pool

@@ -40,7 +40,7 @@ struct holding {
   std::uint32_t generation{};  ///< of the lease
   bool lent{true};             ///< whether a batch has it
   std::uint32_t graphs{};      ///< that have it
-  std::uint64_t unmarked{};    ///< streams of the ended lease without an event yet
+  std::uint64_t unmarked{};    ///< streams of the lease without an event yet
   std::vector<mark_place> marks{};
   std::list<holding>::iterator self{};
 
@@ -49,6 +49,8 @@ struct holding {
 };
 
 /// Who has which slots, and what has to happen before others may: the books of a pool, without CUDA and without a lock.
+/// Host memory is asked for by `add_slab`, `reserve_lease`, `reserve_stream` and the questions only, which change
+/// nothing where they throw. What ends leases and takes slots back never fails.
 class slot_ledger {
  public:
   struct stream_mark {
@@ -57,6 +59,11 @@ class slot_ledger {
   };
 
   void add_slab(std::uint64_t capacity);
+
+  /// Host memory for one `lend`, for one stream of the lease, and for a slab added before it.
+  void reserve_lease();
+  /// Host memory for one `add_stream`.
+  void reserve_stream(holding* slots);
 
   // Windows in order of preference. None changes anything.
   std::optional<slot_window> find_free(std::uint64_t count) const { return segments_.find_free(count); }
@@ -67,14 +74,16 @@ class slot_ledger {
   /// The last mark in the window of each stream but `stream`: behind these the window is free for it.
   std::vector<stream_mark> marks_before(const slot_window& window, stream_id stream) const;
 
-  /// Lends a window that one of the above found.
+  /// Lends a window that one of the above found. After `reserve_lease` only.
   holding* lend(const slot_window& window);
+  /// One stream more that the lease is used on. Before its end, and after `reserve_lease` or `reserve_stream` only.
+  void add_stream(holding* slots);
 
   void pin(holding* slots);  ///< one more graph has it
   void unpin(holding* slots);
 
   /// The lease ends. As many calls of `mark` or `pass` follow as it has streams.
-  void end(holding* slots, std::uint64_t streams);
+  void end(holding* slots);
   void mark(holding* slots, stream_id stream, event_handle event);
   void pass(holding* slots);  ///< a stream that needs no mark
 
@@ -83,13 +92,22 @@ class slot_ledger {
   /// Whether a mark of the stream came after the one of this age.
   bool has_mark_since(stream_id stream, std::uint64_t age) const;
 
-  /// Streams with marks that are not known to be behind.
-  std::vector<stream_id> marked_streams() const;
+  /// Streams of leases, ended or not, that have no mark yet.
+  std::uint64_t owed_marks() const { return owed_marks_; }
+
+  /// Of the streams with marks that are not known to be behind, the next above this id.
+  std::optional<stream_id> marked_stream_above(stream_id id) const;
   std::optional<event_handle> oldest_mark(stream_id stream) const;
   void complete_oldest_mark(stream_id stream);
 
-  /// Events that nobody needs any more, for any use.
-  std::vector<event_handle>& idle_events() { return idle_events_; }
+  /// An event that no mark needs any more, for any use. Comes back by `mark`, `give_back` or `retire`.
+  std::optional<event_handle> borrow_event();
+  void give_back(event_handle event);
+  /// For an event that must not be used again and cannot be destroyed yet.
+  void retire(event_handle event);
+  /// Tells `each(event)` of every event of the marks, idle or retired.
+  template <class Each>
+  void for_each_event(const Each& each) const;
 
   const slot_counts& counts() const { return counts_; }
 
@@ -97,6 +115,7 @@ class slot_ledger {
   template <class Change>
   void change(holding* slots, const Change& change);
   std::uint64_t& count_of(const holding& slots);
+  void reserve_marks();
   void free(holding* slots);
   void lose(holding* slots, std::uint64_t count);
   void forget_mark(const holding::mark_place& place);
@@ -109,10 +128,26 @@ class slot_ledger {
   slot_counts counts_;
   std::uint32_t last_generation_{};
   std::uint64_t last_age_{};
+  std::list<holding> spare_;  ///< at most one
   std::list<holding> held_;
   std::list<holding> returned_;  ///< in that order
+  std::uint64_t owed_marks_{};
+  // Each mark is in one of these lists. `reserve_marks` keeps their number at that of all events, those borrowed
+  // included.
   std::map<stream_id, std::list<end_mark>> marks_;
-  std::vector<event_handle> idle_events_;
+  std::list<end_mark> blank_marks_;                             ///< without an event
+  std::list<end_mark> idle_marks_;                              ///< whose event is idle
+  std::list<end_mark> retired_marks_;                           ///< whose event is retired
+  std::multimap<stream_id, std::list<end_mark>> spare_queues_;  ///< for streams that have no mark yet
 };
+
+template <class Each>
+void slot_ledger::for_each_event(const Each& each) const {
+  for (const auto& [stream, queue] : marks_) {
+    for (const end_mark& mark : queue) each(mark.event);
+  }
+  for (const end_mark& mark : idle_marks_) each(mark.event);
+  for (const end_mark& mark : retired_marks_) each(mark.event);
+}
 
 }  // namespace tmap::pool

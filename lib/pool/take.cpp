@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <memory>
 #include <mutex>
-#include <vector>
+#include <utility>
 
 #include "lib/pool/graph_hold.hpp"
 #include "lib/pool/lease.hpp"
+#include "lib/pool/make_room.hpp"
 #include "lib/pool/map_pool.hpp"
 #include "lib/pool/relaxed_capture.hpp"
 #include "lib/support/check.hpp"
 
-// How a lease begins and spreads over streams and graphs.
+// How a lease begins and spreads over streams and graphs. All host memory for that is asked for first, that for its end
+// too, so that nothing fails half-way for want of it.
 
 namespace tmap::pool {
 namespace {
@@ -30,11 +33,14 @@ result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream) {
   if (abandoned_) return abandoned();
   const result<stream_use> use = look_at(stream);
   if (!use) return failure{use.error()};
+  auto made = std::make_shared<lease>(shared_from_this());
   const std::lock_guard lock{mutex_};
   collect_dropped();
+  ledger_.reserve_lease();
+  std::unique_ptr<graph_hold> hold = prepare_use(*made, use->capture);
   const result<slot_window> window = find_window(count, *use);
   if (!window) return failure{window.error()};
-  return lend(*window, *use);
+  return lend(std::move(made), std::move(hold), *window, *use);
 }
 
 /// The stream as it is now.
@@ -76,19 +82,22 @@ result<std::optional<slot_window>> map_pool::find_completed(std::uint64_t count,
   if (now.pending == 0 || now.free + now.pending < count) return std::nullopt;
   const relaxed_capture relaxed{calls_};
   TMAP_TRY_CUDA(relaxed.code());
-  std::vector<stream_id> streams = ledger_.marked_streams();
-  std::partition(streams.begin(), streams.end(), [&](stream_id marked) { return marked == stream; });
-  for (const stream_id marked : streams) {
-    const result<bool> any = ask_events(marked);
-    if (!any) return failure{any.error()};
-    if (!*any) continue;
-    auto window = ledger_.find_free(count);
-    if (!window) window = ledger_.find_own(count, stream, quick_look);
-    if (!window) continue;
-    if (marked != stream) ++cross_stream_reuses_;
-    return window;
+  auto window = find_after_asking(stream, count, stream);
+  for (auto other = ledger_.marked_stream_above(0); other; other = ledger_.marked_stream_above(*other)) {
+    if (!window || *window) return window;
+    if (*other == stream) continue;
+    window = find_after_asking(*other, count, stream);
+    if (window && *window) ++cross_stream_reuses_;
   }
-  return std::nullopt;
+  return window;
+}
+
+result<std::optional<slot_window>> map_pool::find_after_asking(stream_id asked, std::uint64_t count, stream_id stream) {
+  const result<bool> any = ask_events(asked);
+  if (!any) return failure{any.error()};
+  if (!*any) return std::nullopt;
+  if (const auto window = ledger_.find_free(count)) return window;
+  return ledger_.find_own(count, stream, quick_look);
 }
 
 result<std::optional<slot_window>> map_pool::find_by_waiting(std::uint64_t count, const stream_use& use) {
@@ -105,30 +114,46 @@ failure map_pool::exhausted(std::uint64_t count) const {
   return failure{error{.code = status::pool_exhausted, .found = count, .slots = ledger_.counts()}};
 }
 
-result<lease_ptr> map_pool::lend(const slot_window& window, const stream_use& use) {
+/// Host memory for one use more of the lease. What `pin` needs of it is returned, null outside of any capture.
+std::unique_ptr<map_pool::graph_hold> map_pool::prepare_use(lease& lease, capture_id capture) {
+  make_room(lease.uses, lease.uses.size() + 1);
+  make_room(late_uses_, ledger_.owed_marks() + 1);
+  if (capture == 0) return nullptr;
+  make_room(lease.captures, lease.captures.size() + 1);
+  return std::make_unique<graph_hold>(graph_hold{shared_from_this(), nullptr, nullptr});
+}
+
+void map_pool::add_use(lease& lease, const stream_use& use) {
+  lease.uses.push_back(use);
+  ledger_.add_stream(lease.slots);
+}
+
+result<lease_ptr> map_pool::lend(lease_ptr made, std::unique_ptr<graph_hold> hold, const slot_window& window,
+                                 const stream_use& use) {
   holding* const slots = ledger_.lend(window);
   const slab& place = slabs_[window.first >> 32];
-  const slot_range range{place.memory, place.capacity, static_cast<std::uint32_t>(window.first),
-                         static_cast<std::uint32_t>(window.count)};
-  lease_ptr made = std::make_shared<lease>(shared_from_this(), slots, range);
+  made->slots = slots;
+  made->range = {place.memory, place.capacity, static_cast<std::uint32_t>(window.first),
+                 static_cast<std::uint32_t>(window.count)};
+  made->generation = slots->generation;
   if (use.capture != 0) {
-    if (const result<void> pinned = pin(*made, use.stream, use.capture); !pinned) {
-      ledger_.end(slots, 0);
+    if (const result<void> pinned = pin(*made, use.stream, use.capture, std::move(hold)); !pinned) {
+      ledger_.end(slots);
       return failure{pinned.error()};
     }
   }
-  made->uses.push_back(use);
+  add_use(*made, use);
   const slot_counts& now = ledger_.counts();
   peak_in_use_ = std::max(peak_in_use_, now.leased + now.captured);
   return made;
 }
 
 /// Gives the lease to the graph that `stream` is being captured into.
-result<void> map_pool::pin(lease& lease, cudaStream_t stream, capture_id capture) {
+result<void> map_pool::pin(lease& lease, cudaStream_t stream, capture_id capture, std::unique_ptr<graph_hold> hold) {
   if (lease.is_captured_in(capture)) return {};
   cudaGraph_t graph{};
   TMAP_TRY_CUDA(calls_.captured_graph(stream, &graph));
-  auto hold = std::make_unique<graph_hold>(graph_hold{shared_from_this(), lease.slots, nullptr});
+  hold->slots = lease.slots;
   ledger_.pin(lease.slots);
   if (const cudaError_t code = calls_.retain_in_graph(graph, hold.get(), drop); code != cudaSuccess) {
     ledger_.unpin(lease.slots);
@@ -151,6 +176,8 @@ result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaS
 
   const bool in_step = source->capture == origin->capture;  // else the graph of `home` began after the lease came there
   const capture_id capture = target->capture == 0 && in_step ? source->capture : target->capture;
+  ledger_.reserve_stream(lease->slots);
+  std::unique_ptr<graph_hold> hold = prepare_use(*lease, capture);
   stream_use* const known = lease->use_of(*target);
   if (known != nullptr && known->capture == capture) return {};
   if (target->capture == 0 && source->capture != 0 && !in_step) TMAP_TRY_CUDA(cudaErrorStreamCaptureIsolation);
@@ -160,10 +187,10 @@ result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaS
     if (const result<void> ordered = order_after(stream, *source); !ordered) return ordered;
   }
   if (capture != 0) {
-    if (const result<void> pinned = pin(*lease, stream, capture); !pinned) return pinned;
+    if (const result<void> pinned = pin(*lease, stream, capture, std::move(hold)); !pinned) return pinned;
   }
   if (known == nullptr) {
-    lease->uses.push_back({stream, target->id, capture});
+    add_use(*lease, {stream, target->id, capture});
   } else if (capture == 0) {
     known->capture = 0;
   }
@@ -183,9 +210,8 @@ result<void> map_pool::order_after(cudaStream_t stream, const stream_use& home) 
   const result<void> ordered = record_and_wait(stream, home.stream, by);
   if (home.capture == 0) {
     give_back(by);
-  } else if (by.event != nullptr) {
-    const relaxed_capture relaxed{calls_};
-    if (calls_.destroy_event(by.event) != cudaSuccess) events_.push_back(by.event);
+  } else {
+    discard(by);
   }
   return ordered;
 }

@@ -8,9 +8,9 @@
 
 namespace tmap::service {
 
-lease::lease(std::shared_ptr<core> service, cudaStream_t home, bool is_trusted)
+lease::lease(std::shared_ptr<core> service, cudaStream_t home, bool is_trusted, std::size_t parts)
     : service_{std::move(service)}, home_{home}, is_trusted_{is_trusted} {
-  parts_.reserve(1);
+  parts_.reserve(parts);
 }
 
 lease::~lease() {

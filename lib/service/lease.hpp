@@ -4,6 +4,7 @@
 #include <tmap/map_batch.hpp>
 #include <tmap/map_service.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -18,8 +19,8 @@ namespace tmap::service {
 /// slab. Ends with its last owner, or by `release`. Not for several threads at once, as its batch.
 class lease {
  public:
-  /// `home` is the stream the batch is made on.
-  lease(std::shared_ptr<core> service, cudaStream_t home, bool is_trusted);
+  /// `home` is the stream the batch is made on; all that `parts` parts will need of host memory is there then.
+  lease(std::shared_ptr<core> service, cudaStream_t home, bool is_trusted, std::size_t parts = 1);
   lease(const lease&) = delete;
   lease& operator=(const lease&) = delete;
   /// As `release`; what fails is logged.
@@ -34,6 +35,7 @@ class lease {
   bool is_trusted() const { return is_trusted_; }
   /// Whether all its slots are in this slab.
   bool is_in(const void* slab) const;
+  std::size_t part_count() const { return parts_.size(); }
   /// Of all that is held, shared ones included.
   std::uint64_t slot_count() const;
 

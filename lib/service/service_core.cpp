@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -146,12 +145,8 @@ result<void> core::use_on(const pool::lease_ptr& lease, cudaStream_t stream, cud
 }
 
 result<void> core::release(pool::lease_ptr lease) noexcept {
-  try {
-    const result<void> ended = pool_->release(std::move(lease));
-    return ended ? ended : failure{guard_.die(ended.error())};
-  } catch (const std::bad_alloc&) {
-    return failure{guard_.die({.code = status::out_of_memory})};
-  }
+  const result<void> ended = pool_->release(std::move(lease));
+  return ended ? ended : failure{guard_.die(ended.error())};
 }
 
 result<void> core::as_result(cudaError_t code) {

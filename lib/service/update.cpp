@@ -110,7 +110,7 @@ result<map_batch> compact(const update_job<Source>& job) {
 template <class Source>
 result<map_batch> share_or_compact(const update_job<Source>& job) {
   if (may_share(job)) {
-    const auto held = std::make_shared<lease>(job.service, job.stream, job.request.trusted);
+    const auto held = std::make_shared<lease>(job.service, job.stream, job.request.trusted, job.old.part_count() + 1);
     const result<lent_slots> fresh = held->take(shared_slots(job));
     if (!fresh) return failure{fresh.error()};
     if (job.old.is_in(fresh->range.slab)) return share(job, held, *fresh);

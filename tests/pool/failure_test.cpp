@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <functional>
+#include <new>
 #include <ostream>
 
 #include "pool/pool_fixture.hpp"
+#include "support/failing_new.hpp"
 
-// Every function with its first, second, third ... call failing, until it makes no more calls.
+// Every function with its first, second, third ... call of CUDA failing, until it makes no more calls; and the same
+// with its allocations of host memory.
 
 namespace tmap::testing {
 namespace {
 
 /// A pool of 8 slots that may grow to `max_capacity`, and what a scenario needs around it.
 struct bench {
-  explicit bench(std::uint64_t most) : max_capacity(most) {}
+  explicit bench(std::uint64_t most) : max_capacity(most) { leases.reserve(8); }
 
   void make() { maps = *pool::map_pool::create({.capacity = 8, .max_capacity = max_capacity}, fake_streams::calls()); }
 
@@ -51,7 +53,8 @@ struct scenario {
   std::uint64_t max_capacity;
   void (*prepare)(bench& b);
   result<void> (*act)(bench& b);
-  std::uint64_t may_lose;  ///< slots that a failure leaves pending for good, for nobody watches them
+  std::uint64_t may_lose;  ///< slots that a failed call leaves pending for good, for nobody watches them
+  bool retries{};          ///< what fails may be a late end, which the next call makes up for
 };
 
 std::ostream& operator<<(std::ostream& out, const scenario& s) {
@@ -90,7 +93,7 @@ const scenario scenarios[] = {
     {"take_grown", 16, return_8_in_two_parts, [](bench& b) { return b.take(8, b.s3); }, 0},
     {"take_waiting", 0, return_8_in_two_parts, [](bench& b) { return b.take(8, b.s3); }, 0},
     {"take_captured", 0, [](bench& b) { b.capture(b.s1); }, [](bench& b) { return b.take(4, b.s1); }, 0},
-    {"take_after_late_ends", 0, return_late, [](bench& b) { return b.take(8, b.s3); }, 4},
+    {"take_after_late_ends", 0, return_late, [](bench& b) { return b.take(8, b.s3); }, 0},
     {"use_on", 0, [](bench& b) { ASSERT_TRUE(b.take(4, b.s1).has_value()); },
      [](bench& b) { return b.use_on(b.s2, b.s1); }, 0},
     {"use_on_captured", 0,
@@ -129,10 +132,22 @@ const scenario scenarios[] = {
        return_late(b);
        ASSERT_TRUE(b.take(2, b.s3).has_value());
      },
-     [](bench& b) { return b.release(); }, 4},
+     [](bench& b) { return b.release(); }, 4, true},
 };
 
-class NthCall : public ::testing::TestWithParam<scenario> {};
+/// What fails, and how to know.
+struct shortage {
+  void (*plan)(bench& b, std::uint64_t n);  ///< 0: nothing fails
+  std::uint64_t (*made)(const bench& b);
+  status expected;
+};
+
+const shortage of_calls{[](bench& b, std::uint64_t n) { b.cuda.fail_call(n, cudaErrorUnknown); },
+                        [](const bench& b) { return b.cuda.calls_made(); }, status::cuda_failure};
+const shortage of_memory{[](bench&, std::uint64_t n) { fail_allocation(n); },
+                         [](const bench&) { return allocations_made(); }, status::out_of_memory};
+const shortage of_all_memory{[](bench&, std::uint64_t n) { fail_allocation(n, true); },
+                             [](const bench&) { return allocations_made(); }, status::out_of_memory};
 
 /// Gives everything back, and looks for slots, events and memory that are missing.
 void expect_nothing_missing(bench& b, std::uint64_t may_lose) {
@@ -145,6 +160,10 @@ void expect_nothing_missing(bench& b, std::uint64_t may_lose) {
   const slot_counts counts = b.maps->counts();
   EXPECT_EQ(counts.free + counts.pending, counts.capacity);
   EXPECT_LE(counts.pending, may_lose);
+  if (counts.pending == 0) {
+    EXPECT_TRUE(b.take(8, b.s1).has_value()) << "the slots are in one piece";
+    EXPECT_TRUE(b.release().has_value());
+  }
   b.maps.reset();
   EXPECT_EQ(b.cuda.live_events(), 0u);
   EXPECT_EQ(b.cuda.live_allocations(), 0u);
@@ -156,44 +175,79 @@ bool may_fail_unseen(std::optional<pool_call> call) {
   return call == pool_call::exchange_capture_mode || call == pool_call::destroy_event;
 }
 
+/// As a service does.
+result<void> act(const scenario& s, bench& b) {
+  try {
+    return s.act(b);
+  } catch (const std::bad_alloc&) {
+    return failure{error{.code = status::out_of_memory}};
+  }
+}
+
+void expect_same(const slot_counts& after, const slot_counts& before) {
+  EXPECT_EQ(after.capacity, before.capacity);
+  EXPECT_EQ(after.free, before.free);
+  EXPECT_EQ(after.leased, before.leased);
+  EXPECT_EQ(after.pending, before.pending);
+  EXPECT_EQ(after.captured, before.captured);
+}
+
 /// False once the function made fewer than n calls.
-bool fails_well(const scenario& s, std::uint64_t n) {
+bool fails_well(const scenario& s, const shortage& what, std::uint64_t n) {
+  const std::uint64_t may_lose = what.expected == status::out_of_memory ? 0 : s.may_lose;
   bench b{s.max_capacity};
   b.make();
   s.prepare(b);
   const slot_counts before = b.maps->counts();
-  const std::uint64_t made = b.cuda.calls_made();
-  b.cuda.fail_call(n, cudaErrorUnknown);
-  const result<void> outcome = s.act(b);
-  const bool was_reached = b.cuda.calls_made() - made >= n;
-  b.cuda.fail_call(0, cudaSuccess);
+  what.plan(b, n);
+  const std::uint64_t made = what.made(b);
+  const result<void> outcome = act(s, b);
+  const bool was_reached = what.made(b) - made >= n;
+  what.plan(b, 0);
   if (outcome) {
-    EXPECT_TRUE(!was_reached || may_fail_unseen(b.cuda.failed_call()));
+    EXPECT_TRUE(!was_reached || s.retries || may_fail_unseen(b.cuda.failed_call()));
     expect_nothing_missing(b, 0);
     return was_reached;
   }
   EXPECT_TRUE(was_reached);
-  EXPECT_EQ(outcome.error().code, status::cuda_failure);
-  EXPECT_EQ(outcome.error().cuda_code, cudaErrorUnknown);
-  const slot_counts after = b.maps->counts();
-  if (s.may_lose == 0) {
-    EXPECT_EQ(after.capacity, before.capacity);
-    EXPECT_EQ(after.free, before.free);
-    EXPECT_EQ(after.leased, before.leased);
-    EXPECT_EQ(after.pending, before.pending);
-    EXPECT_EQ(after.captured, before.captured);
+  EXPECT_EQ(outcome.error().code, what.expected);
+  if (what.expected == status::cuda_failure) {
+    EXPECT_EQ(outcome.error().cuda_code, cudaErrorUnknown);
   }
-  expect_nothing_missing(b, s.may_lose);
+  if (may_lose == 0) expect_same(b.maps->counts(), before);
+  expect_nothing_missing(b, may_lose);
   return true;
 }
 
-TEST_P(NthCall, FailsAndNothingIsLostOrChanged) {
+std::uint64_t failures_of(const scenario& s, const shortage& what) {
   std::uint64_t n = 1;
-  while (fails_well(GetParam(), n) && !HasFailure()) ++n;
-  EXPECT_GT(n, 1u) << "the scenario makes calls";
+  while (fails_well(s, what, n) && !::testing::Test::HasFailure()) {
+    if (++n == 1000) ADD_FAILURE() << "no end of it";
+  }
+  return n - 1;
+}
+
+class NthCall : public ::testing::TestWithParam<scenario> {};
+
+TEST_P(NthCall, FailsAndNothingIsLostOrChanged) {
+  EXPECT_GT(failures_of(GetParam(), of_calls), 0u) << "the scenario makes calls";
+}
+
+class NthAllocation : public ::testing::TestWithParam<scenario> {};
+
+TEST_P(NthAllocation, FailsAndNothingIsLostOrChanged) {
+  SCOPED_TRACE("one allocation fails");
+  failures_of(GetParam(), of_memory);
+}
+
+TEST_P(NthAllocation, AndAllAfterItFailAndNothingIsLostOrChanged) {
+  SCOPED_TRACE("no memory is left");
+  failures_of(GetParam(), of_all_memory);
 }
 
 INSTANTIATE_TEST_SUITE_P(Pool, NthCall, ::testing::ValuesIn(scenarios),
+                         [](const auto& tested) { return std::string{tested.param.name}; });
+INSTANTIATE_TEST_SUITE_P(Pool, NthAllocation, ::testing::ValuesIn(scenarios),
                          [](const auto& tested) { return std::string{tested.param.name}; });
 
 TEST(NthCallOf, Create) {
@@ -210,6 +264,46 @@ TEST(NthCallOf, Create) {
     }
   }
   EXPECT_EQ(n, 4u) << "exchange, allocate, exchange";
+}
+
+TEST(NthAllocationOf, Create) {
+  std::uint64_t failed = 0;
+  for (bool was_made = false; !was_made; ++failed) {
+    bench b{0};
+    fail_allocation(failed + 1);
+    try {
+      was_made = pool::map_pool::create({.capacity = 8}, fake_streams::calls()).has_value();
+    } catch (const std::bad_alloc&) {
+      EXPECT_EQ(b.cuda.live_allocations(), 0u);
+    }
+    fail_allocation(0);
+  }
+  EXPECT_GT(failed, 3u);
+}
+
+/// What must not fail needs no memory at all.
+TEST(NthAllocationOf, CountsReleaseAndTheEndAreNone) {
+  bench b{0};
+  b.make();
+  return_8_in_two_parts(b);
+  ASSERT_TRUE(b.take(8, b.s3).has_value());
+  ASSERT_TRUE(b.use_on(b.s1, b.s3).has_value());
+  ASSERT_TRUE(b.use_on(b.s2, b.s3).has_value());
+  b.capture(b.s2);
+  fail_allocation(1, true);
+  EXPECT_TRUE(b.release().has_value());
+  EXPECT_EQ(b.maps->counts().pending, 8u);
+  EXPECT_EQ(b.maps->device_bytes(), pool::slab_bytes(8));
+  EXPECT_EQ(allocations_made(), 0u);
+  fail_allocation(0);
+  b.end_capture();
+  ASSERT_TRUE(b.take(8, b.s1).has_value()) << "the late end was noted";
+  fail_allocation(1, true);
+  EXPECT_TRUE(b.release().has_value());
+  b.maps->disown();
+  b.maps.reset();
+  EXPECT_EQ(allocations_made(), 0u);
+  fail_allocation(0);
 }
 
 TEST(NthCallOf, TheEnd) {

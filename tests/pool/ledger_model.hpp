@@ -35,6 +35,13 @@ struct model_lease {
   bool is_returned() const { return !lent && graphs == 0 && unmarked == 0; }
 };
 
+inline void add_streams(pool::slot_ledger& ledger, holding* slots, std::uint64_t streams) {
+  for (std::uint64_t stream = 0; stream < streams; ++stream) {
+    ledger.reserve_stream(slots);
+    ledger.add_stream(slots);
+  }
+}
+
 class model {
  public:
   model() {
@@ -116,6 +123,7 @@ class model {
   }
 
   void lend(const slot_window& window) {
+    ledger.reserve_lease();
     const holding* const slots = ledger.lend(window);
     ASSERT_TRUE(generations_.insert(slots->generation).second);
     for (std::uint64_t slot = 0; slot < window.count; ++slot) {
@@ -151,7 +159,8 @@ class model {
     leases_.at(slots).lent = false;
     leases_.at(slots).unmarked = streams;
     settle(slots);
-    ledger.end(slots, streams);
+    add_streams(ledger, slots, streams);
+    ledger.end(slots);
   }
   void mark(holding* slots, stream_id stream) {
     model_lease& lease = leases_.at(slots);

@@ -2,11 +2,13 @@
 #include "pool/random_load.hpp"
 
 #include <algorithm>
+#include <new>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "pool/pool_fixture.hpp"
+#include "support/failing_new.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -29,7 +31,8 @@ struct live_graph {
 
 class random_load {
  public:
-  random_load(const pool::pool_calls& calls, std::uint64_t seed) : random_(seed) {
+  random_load(const pool::pool_calls& calls, std::uint64_t seed, bool memory_runs_out)
+      : random_(seed), memory_runs_out_(memory_runs_out) {
     maps_ = *pool::map_pool::create({.capacity = capacity}, calls);
     for (cudaStream_t& stream : streams_) stream = cuda_.open_stream();
   }
@@ -45,6 +48,24 @@ class random_load {
 
  private:
   std::size_t below(std::size_t bound) { return random_() % bound; }
+
+  /// What `call` of the pool answers; at times an allocation in it fails.
+  template <class Call>
+  auto answer_of(const Call& call) -> decltype(call()) {
+    if (memory_runs_out_ && below(4) == 0) fail_allocation(1 + below(8), below(2) == 0);
+    try {
+      auto answer = call();
+      fail_allocation(0);
+      return answer;
+    } catch (const std::bad_alloc&) {
+      fail_allocation(0);
+      ++report_.without_memory;
+      return failure{error{.code = status::out_of_memory}};
+    }
+  }
+  void note_unless(status expected, const error& e) {
+    if (e.code != expected && e.code != status::out_of_memory) note(to_string(e));
+  }
 
   void note(const std::string& problem) {
     if (report_.problem.empty()) report_.problem = problem;
@@ -75,10 +96,11 @@ class random_load {
   /// The id of the batch; 0 where no slots were free.
   std::uint64_t encode(std::size_t stream) {
     ++takes_;
-    auto taken = maps_->take(1 + below(largest_batch), streams_[stream]);
+    const std::uint64_t count = 1 + below(largest_batch);
+    auto taken = answer_of([&] { return maps_->take(count, streams_[stream]); });
     if (!taken) {
       ++report_.refused_takes;
-      if (taken.error().code != status::pool_exhausted) note(to_string(taken.error()));
+      note_unless(status::pool_exhausted, taken.error());
       return 0;
     }
     live_batch made{{std::move(*taken), next_batch_id()}, {stream}};
@@ -94,8 +116,9 @@ class random_load {
   }
 
   bool use_on(live_batch& used, std::size_t stream) {
-    const auto done = maps_->use_on(used.batch.lease, streams_[stream], streams_[used.streams[0]]);
-    if (!done) note(to_string(done.error()));
+    const auto done =
+        answer_of([&] { return maps_->use_on(used.batch.lease, streams_[stream], streams_[used.streams[0]]); });
+    if (!done) note_unless(status::out_of_memory, done.error());
     if (done) used.streams.push_back(stream);
     return done.has_value();
   }
@@ -110,7 +133,7 @@ class random_load {
   void release(std::size_t index) {
     if (index >= batches_.size()) return;
     std::swap(batches_[index], batches_.back());
-    const auto released = maps_->release(std::move(batches_.back().batch.lease));
+    const auto released = answer_of([&] { return maps_->release(std::move(batches_.back().batch.lease)); });
     if (!released) note(to_string(released.error()));
     batches_.pop_back();
     const slot_counts counts = maps_->counts();
@@ -192,6 +215,7 @@ class random_load {
 
   fake_streams cuda_;
   std::mt19937_64 random_;
+  const bool memory_runs_out_;
   std::shared_ptr<pool::map_pool> maps_;
   cudaStream_t streams_[stream_count]{};
   std::vector<live_batch> batches_;
@@ -203,8 +227,9 @@ class random_load {
 
 }  // namespace
 
-load_report run_random_load(const pool::pool_calls& calls, std::uint64_t seed, std::uint64_t takes) {
-  return random_load{calls, seed}.run(takes);
+load_report run_random_load(const pool::pool_calls& calls, std::uint64_t seed, std::uint64_t takes,
+                            bool memory_runs_out) {
+  return random_load{calls, seed, memory_runs_out}.run(takes);
 }
 
 }  // namespace tmap::testing

@@ -14,11 +14,13 @@ struct load_report {
   std::uint64_t refused_takes{};
   std::uint64_t replays{};
   std::uint64_t released_in_captures{};
-  std::string problem;  ///< the first thing that is wrong beside foreign ids; empty when nothing is
+  std::uint64_t without_memory{};  ///< calls that found none
+  std::string problem;             ///< the first thing that is wrong beside foreign ids; empty when nothing is
 };
 
 /// Batches, graphs and streams that come and go in random order over one pool until `takes` takes were tried, with the
 /// device running in random steps between.
-load_report run_random_load(const pool::pool_calls& calls, std::uint64_t seed, std::uint64_t takes);
+load_report run_random_load(const pool::pool_calls& calls, std::uint64_t seed, std::uint64_t takes,
+                            bool memory_runs_out = false);
 
 }  // namespace tmap::testing

@@ -31,6 +31,19 @@ TEST(RandomLoad, AMillionRecycledSlotsWithoutAForeignId) {
   RecordProperty("recycled_slots", static_cast<int>(sum.recycled_slots));
 }
 
+TEST(RandomLoad, WhereMemoryRunsOutNothingIsLost) {
+  const std::uint64_t wanted = scaled(20000);
+  load_report sum;
+  for (std::uint64_t seed = 1; sum.without_memory < wanted; ++seed) {
+    const load_report load = run_random_load(fake_streams::calls(), seed, takes_of_a_load, true);
+    ASSERT_EQ(load.foreign_ids, 0u) << "seed " << seed;
+    ASSERT_EQ(load.problem, "") << "seed " << seed;
+    sum.without_memory += load.without_memory;
+    sum.released_in_captures += load.released_in_captures;
+  }
+  EXPECT_GT(sum.released_in_captures, 0u);
+}
+
 class RandomLoadWithFault : public ::testing::TestWithParam<fault> {};
 
 TEST_P(RandomLoadWithFault, ForeignIdsAreSeen) {

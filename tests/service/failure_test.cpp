@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of everything a service does fails in turn: nothing leaks, nothing is half made, and the service goes on
-// or is dead.
+// Every call of everything a service does fails in turn, and every allocation of host memory: nothing leaks, nothing is
+// half made, and the service goes on or is dead.
 #include <functional>
 #include <optional>
 
 #include "service/service_fixture.hpp"
+#include "support/failing_new.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -17,16 +18,18 @@ struct scene {
   tensor_list tensors{100};
   std::optional<map_service> service;
   map_batch batch;
+  cudaStream_t home{};
   cudaStream_t other{};
 
   void make_all() {
     result<map_service> made = service::create_service({.capacity = 400}, fake_machine::calls());
     service.emplace(std::move(made.value()));
+    home = machine.streams.open_stream();
     other = machine.streams.open_stream();
     batch = encode().value();
   }
   result<map_batch> encode(const encode_request& request = {}) {
-    return service->encode(base, tensors.source(), tensors.patches.size(), cuda::stream_ref{cudaStream_t{}}, request);
+    return service->encode(base, tensors.source(), tensors.patches.size(), cuda::stream_ref{home}, request);
   }
   result<map_batch> update(const std::vector<std::uint32_t>& which) {
     return service->update(batch, {which.data(), which.size()}, base, tensors.source(), cuda::stream_ref{other});
@@ -61,6 +64,7 @@ std::optional<error> error_of(const result<T>& outcome) {
 
 /// A batch that an action made holds what it should.
 std::optional<error> judged(scene& play, const result<map_batch>& made) {
+  const uncounted_allocations beside;
   if (made) {
     EXPECT_EQ(play.wrong_maps(*made), 0u);
   }
@@ -105,12 +109,45 @@ void fail_each_call(const action& act, table which, cudaError_t code, status exp
   }
 }
 
+slot_counts counts_of(scene& play) {
+  play.machine.streams.run_all();
+  return play.service->statistics().slots;
+}
+
+/// Slots, totals and service are as they were, and go on.
+void fail_each_allocation(const action& act, bool all_after) {
+  for (std::uint64_t n = 1;; ++n) {
+    SCOPED_TRACE(::testing::Message() << "allocation " << n << (all_after ? " and all after it" : ""));
+    scene play;
+    play.make_all();
+    const slot_counts before = counts_of(play);
+    fail_allocation(n, all_after);
+    const std::optional<error> outcome = act(play);
+    const bool was_reached = allocations_made() >= n;
+    fail_allocation(0);
+    EXPECT_EQ(outcome.has_value(), was_reached);
+    if (outcome) {
+      EXPECT_EQ(outcome->code, status::out_of_memory) << to_string(*outcome);
+      const slot_counts after = counts_of(play);
+      EXPECT_EQ(after.free, before.free);
+      EXPECT_EQ(after.leased, before.leased);
+      EXPECT_EQ(after.pending, before.pending);
+      EXPECT_EQ(after.captured, before.captured);
+    }
+    EXPECT_TRUE(play.encode().has_value()) << "it is not dead";
+    check_after(play);
+    if (!was_reached) return;
+    ASSERT_LT(n, 1000u);
+  }
+}
+
 /// `usual` is the answer to a failure that leaves the context whole.
 void expect_robust(const action& act, status usual = status::cuda_failure) {
   for (const table which : {table::of_service, table::of_pool}) {
     fail_each_call(act, which, cudaErrorLaunchOutOfResources, usual);
     fail_each_call(act, which, cudaErrorIllegalAddress, status::service_dead);
   }
+  for (const bool all_after : {false, true}) fail_each_allocation(act, all_after);
 }
 
 TEST(service_failure, encode) {
@@ -121,12 +158,46 @@ TEST(service_failure, encode_with_a_header) {
   expect_robust([](scene& play) { return judged(play, play.encode({.header = true})); });
 }
 
+const std::vector<std::uint32_t> few{1, 2, 3};
+const std::vector<std::uint32_t> many(100, 7);
+
 TEST(service_failure, update_that_shares) {
-  expect_robust([](scene& play) { return judged(play, play.update({1, 2, 3})); });
+  expect_robust([](scene& play) { return judged(play, play.update(few)); });
 }
 
 TEST(service_failure, update_that_moves_everything) {
-  expect_robust([](scene& play) { return judged(play, play.update(std::vector<std::uint32_t>(100, 7))); });
+  expect_robust([](scene& play) { return judged(play, play.update(many)); });
+}
+
+/// Inside a capture of its stream, which ends without harm.
+template <class Make>
+std::optional<error> captured(scene& play, const Make& make) {
+  std::optional<error> outcome;
+  {
+    const uncounted_allocations beside;
+    play.machine.streams.begin_capture(play.other);
+  }
+  {
+    const result<map_batch> made = make();
+    outcome = error_of(made);
+  }
+  const uncounted_allocations beside;
+  const cudaGraph_t graph = play.machine.streams.end_capture(play.other);
+  EXPECT_NE(graph, nullptr);
+  play.machine.streams.destroy_graph(graph);
+  return outcome;
+}
+
+TEST(service_failure, reserve_in_a_capture) {
+  expect_robust([](scene& play) {
+    return captured(play, [&] { return play.service->reserve(50, cuda::stream_ref{play.other}); });
+  });
+}
+
+TEST(service_failure, update_in_a_capture) {
+  for (const std::vector<std::uint32_t>* which : {&few, &many}) {
+    expect_robust([which](scene& play) { return captured(play, [&] { return play.update(*which); }); });
+  }
 }
 
 TEST(service_failure, reserve) {
@@ -135,7 +206,7 @@ TEST(service_failure, reserve) {
 
 TEST(service_failure, use_on) {
   expect_robust([](scene& play) {
-    result<map_batch> made = play.update({1});
+    result<map_batch> made = play.update(few);
     if (!made) return error_of(made);
     return error_of(made->use_on(cuda::stream_ref{cudaStreamLegacy}));
   });
@@ -149,6 +220,23 @@ TEST(service_failure, release) {
   for (const table which : {table::of_service, table::of_pool}) {
     fail_each_call(release, which, cudaErrorIllegalAddress, status::service_dead);
   }
+}
+
+/// What ends something, and what asks, needs no host memory.
+TEST(service_failure, without_memory_batches_end_and_statistics_are_told) {
+  scene play;
+  play.make_all();
+  {
+    const result<map_batch> updated = play.update(few);
+    ASSERT_TRUE(updated.has_value());
+    fail_allocation(1, true);
+  }
+  EXPECT_TRUE(play.batch.release().has_value());
+  EXPECT_EQ(play.service->statistics().slots.pending, 107u);
+  EXPECT_EQ(allocations_made(), 0u);
+  play.service.reset();
+  fail_allocation(0);
+  EXPECT_TRUE(play.machine.is_clean());
 }
 
 /// Everything that creating calls, until it succeeds.
@@ -169,6 +257,21 @@ void fail_each_call_of_create(table which, cudaError_t code, status expected) {
     if (!was_reached) return;
     ASSERT_LT(n, 1000u);
   }
+}
+
+TEST(service_failure, create_without_memory) {
+  std::uint64_t n = 0;
+  for (bool was_reached = true; was_reached;) {
+    scene play;
+    fail_allocation(++n);
+    const result<map_service> made = service::create_service({.capacity = 40}, fake_machine::calls());
+    was_reached = allocations_made() >= n;
+    fail_allocation(0);
+    if (made) continue;  // what failed was a line of the log
+    EXPECT_EQ(made.error().code, status::out_of_memory) << n;
+    EXPECT_TRUE(play.machine.is_clean()) << n;
+  }
+  EXPECT_GT(n, 5u);
 }
 
 TEST(service_failure, create) {

@@ -10,6 +10,7 @@
 
 #include "lib/support/check.hpp"
 #include "service/fake_encoder.hpp"
+#include "support/failing_new.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -27,12 +28,14 @@ struct fake_calls {
   /// Does `what` unless the call is to fail.
   template <class What>
   static cudaError_t code_of(const What& what) {
+    const uncounted_allocations exempt;
     const cudaError_t code = enter();
     if (code == cudaSuccess) what();
     return code;
   }
   template <class What>
   static auto result_of(const What& what) -> decltype(what()) {
+    const uncounted_allocations exempt;
     if (const cudaError_t code = enter(); code != cudaSuccess) return failure{support::runtime_error(code)};
     return what();
   }
@@ -68,6 +71,7 @@ struct fake_calls {
   }
   // What ends something ends it even where it fails, as CUDA's calls do when they only report an earlier error.
   static cudaError_t free_host(void* data) {
+    const uncounted_allocations exempt;
     static_cast<void>(machine().streams.call_unless_captured("free_host"));
     {
       const std::lock_guard lock{machine().mutex_};
@@ -83,6 +87,7 @@ struct fake_calls {
     });
   }
   static cudaError_t close_stream(cudaStream_t stream) {
+    const uncounted_allocations exempt;
     machine().streams.close_stream(stream);
     --machine().private_streams;
     return enter();

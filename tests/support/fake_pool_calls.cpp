@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "support/failing_new.hpp"
 #include "support/fake_streams.hpp"
 
 // The calls of `pool_calls` on the fake streams.
@@ -24,6 +25,7 @@ struct fake_pool_calls {
   /// Runs `body(cuda)` under the lock unless the call is planned to fail.
   template <class Body>
   static cudaError_t call(pool_call which, const Body& body) {
+    const uncounted_allocations exempt;
     fake_streams& cuda = *fake_streams::current;
     const bool in_drop = fake_streams::inside_drop;
     const std::unique_lock lock =
@@ -45,6 +47,7 @@ struct fake_pool_calls {
   }
 
   static cudaError_t free(void* data) {
+    const uncounted_allocations exempt;
     if (!fake_streams::inside_drop) fake_streams::current->run_all();
     return call(pool_call::free, [&](fake_streams& cuda) {
       if (const cudaError_t code = cuda.refuse_if_captured("free"); code != cudaSuccess) return code;

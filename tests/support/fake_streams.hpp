@@ -22,7 +22,7 @@
 // when and as far as a test says, so that every order of completion can be played. What the device does is to write and
 // to read slots; a read that finds another id than the one its batch wrote is counted as foreign. One for the process,
 // as the real ones; make a `fake_streams` at the start of each test. Thread-safe. A test that uses it is built with
-// fake_streams.cpp and fake_pool_calls.cpp.
+// fake_streams.cpp, fake_pool_calls.cpp and failing_new.cpp.
 
 namespace tmap::testing {
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+namespace tmap::pool {
+
+/// After this `list` grows to `count` elements without asking for memory.
+template <class T>
+void make_room(std::vector<T>& list, std::size_t count) {
+  if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
+}
+
+}  // namespace tmap::pool
