@@ -20,7 +20,7 @@ namespace group_maps {
 
 inline constexpr std::uint32_t walk_threads = (consumer_warps + 1) * 32;
 
-/// By one warp. All lanes walk and wait, one acquires and loads.
+/// By one warp. All lanes walk, one acquires, waits and loads: it alone fills the ring.
 template <class Maps>
 __device__ void load_groups(const walk_arguments& in, block_memory& memory) {
   using namespace tmap::device;
@@ -34,12 +34,9 @@ __device__ void load_groups(const walk_arguments& in, block_memory& memory) {
     for (std::uint32_t tile = walk.first_tile(); tile < walk.end_tile(); ++tile) {
       const auto row = static_cast<std::int32_t>(maps.first_row(walk.now()) + walk.row_of(tile));
       for (std::uint32_t column = 0; column < in.columns; column += box_columns) {
+        if (!ptx::elect_one()) continue;
         const std::uint32_t stage = producer.acquire_stage();
-        if (ptx::elect_one()) {
-          load_tile(memory.ring[stage], map, {static_cast<std::int32_t>(column), row}, producer.announce(box_bytes));
-        } else {
-          producer.pass();
-        }
+        load_tile(memory.ring[stage], map, {static_cast<std::int32_t>(column), row}, producer.announce(box_bytes));
       }
     }
   }

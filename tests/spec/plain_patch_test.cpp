@@ -42,6 +42,45 @@ TEST(plain_patch, lets_nothing_pass_that_breaks_a_rule) {
   EXPECT_GT(passed, good / 4);
 }
 
+/// A tensor of the longest rows, whose other axes all reach `steps` times `stride` far.
+tensor_spec far_spec(element_type type, std::uint32_t rank, std::uint64_t steps, std::uint64_t stride) {
+  tensor_spec spec;
+  spec.global_address = detail::address_limit / 2;  // no higher one is plain
+  spec.type = type;
+  spec.rank = rank;
+  spec.global_dim[0] = detail::max_copied_dim;
+  spec.box_dim[0] = 16;
+  for (std::uint32_t axis = 1; axis < rank; ++axis) {
+    spec.global_dim[axis] = steps + 1;
+    spec.global_stride_bytes[axis - 1] = stride;
+    spec.box_dim[axis] = 1;
+  }
+  return spec;
+}
+
+TEST(plain_patch, lets_no_tensor_pass_that_ends_beyond_all_addresses) {
+  std::uint32_t passed = 0;
+  std::uint32_t beyond = 0;
+  for (const element_type type : {element_type::u8, element_type::u64}) {
+    for (std::uint32_t rank = 2; rank <= max_rank; ++rank) {
+      for (std::uint32_t shift = 0; shift < 31; ++shift) {
+        for (std::uint32_t top = 4; top <= 40; ++top) {
+          const tensor_spec spec =
+              far_spec(type, rank, std::uint64_t{1} << shift, (std::uint64_t{1} << top) - detail::unit_bytes);
+          const patch_fields fields = patch_extents(rank);
+          const bool is_plain = detail::is_plainly_good(spec, fields, nullptr, 0);
+          const rule_set broken = broken_patch_rules(spec, fields);
+          ASSERT_FALSE(is_plain && !broken.empty()) << to_text(spec);
+          passed += is_plain;
+          beyond += broken.contains(rule::t34_extent_range);
+        }
+      }
+    }
+  }
+  EXPECT_GT(passed, 1000u);
+  EXPECT_GT(beyond, 1000u);
+}
+
 TEST(plain_patch, stops_each_rule_broken_alone) {
   for (const patch_case& each : all_patch_cases()) {
     const map_template base = make_zeroed_template(each.base, patch_everything(each.base.rank)).value();

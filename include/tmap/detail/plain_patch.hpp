@@ -17,8 +17,9 @@ namespace tmap::detail {
 
 /// All sums here count units of 16 bytes, so that 64 bits hold them.
 inline constexpr std::uint32_t unit_bytes = 16;
-/// No single term of an extent may be longer, so that address and extent stay below `address_limit`.
-inline constexpr std::uint64_t plain_units = address_limit / unit_bytes / 8;
+/// A plain address is at most half of `address_limit`, and an extent's terms together must stay below the other half:
+/// four terms of strides, none of them longer than this, and the row, which is far shorter.
+inline constexpr std::uint64_t plain_units = address_limit / 2 / unit_bytes / 8;
 
 /// log2 of the bytes of each type of a Hopper GPU, two bits each: a shift instead of a search.
 TMAP_HOST_DEVICE constexpr std::uint32_t pack_byte_shifts() {

@@ -5,6 +5,7 @@
 
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/hazards.cuh>
+#include <tmap/device/warp.cuh>
 #include <tmap/map_batch.hpp>
 
 #include <cassert>
@@ -22,7 +23,7 @@ __device__ void encode_warp(const map_template& base, const Source& source, cons
   const bool fits = first <= writer.count && count <= writer.count - first;
   assert(fits);
   if (!fits) __trap();
-  const std::uint32_t lane = detail::lane_index();
+  const std::uint32_t lane = lane_index();
   if (lane < count) detail::begin_write(writer, first + lane);
   encode_warp(base, source, writer.slots, first, count, stage, guard, shape);
   if (lane < count) detail::end_write(writer, first + lane);

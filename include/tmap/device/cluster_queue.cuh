@@ -7,6 +7,7 @@
 
 #include <tmap/device/remote_store.cuh>
 #include <tmap/device/stage_ring.cuh>
+#include <tmap/device/warp.cuh>
 #include <tmap/device/work_queue.cuh>
 
 #include <cuda/ptx>
@@ -61,7 +62,7 @@ class cluster_queue {
       return no_item;
     }
     __syncwarp();
-    if (threadIdx.x % 32 == 0) hand_back(slot);
+    if (lane_index() == 0) hand_back(slot);
     reads_.advance();
     return item;
   }
@@ -74,7 +75,7 @@ class cluster_queue {
     wait_read(mailbox_.empty[slot], sends_.parity() ^ 1);
     if (has_ended_) return;
     const std::uint32_t item = queue_.take_warp();
-    if (const std::uint32_t block = threadIdx.x % 32; block < blocks_of_cluster()) {
+    if (const std::uint32_t block = lane_index(); block < blocks_of_cluster()) {
       store_async(shared_of_block(block, &mailbox_.item[slot]), item, remote_barrier(block, mailbox_.full[slot]));
     }
     has_ended_ = item == no_item;

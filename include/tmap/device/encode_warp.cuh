@@ -8,6 +8,7 @@
 #include <tmap/config.hpp>
 #include <tmap/device/map_guard.cuh>
 #include <tmap/device/ptx.cuh>
+#include <tmap/device/warp.cuh>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>
@@ -18,8 +19,6 @@
 #include <cstdint>
 
 namespace tmap::device {
-
-inline constexpr std::uint32_t warp_lanes = 32;
 
 /// Shared memory in which one warp composes its maps. They lie 144 bytes apart: 128 bytes apart they would share their
 /// banks, and 32 lanes that edit 32 of them would take turns. tensormap.replace asks for no alignment beyond that of
@@ -37,10 +36,6 @@ struct alignas(16) warp_stage {
 };
 
 namespace detail {
-
-__device__ inline std::uint32_t lane_index() {
-  return threadIdx.x % warp_lanes;
-}
 
 /// Calls `use(n32_t<value>)`: the modes of a map are immediates of their instructions.
 template <int... Values, class Use>
@@ -131,14 +126,13 @@ struct fixed_shape {
   static __device__ constexpr patch_fields fields(const map_template&) { return Fields; }
 };
 
-/// One warp's encoder: a template and a stage. All 32 lanes must call each function together, converged; the warp must
-/// be a full one of a block whose x extent is a multiple of 32.
+/// One warp's encoder: a template and a stage. All 32 lanes of a full warp must call each function together, converged.
 template <class Shape = any_shape>
 class warp_encoder {
  public:
   /// `stage` is shared memory of this warp alone.
   __device__ warp_encoder(const map_template& base, warp_stage& stage, Shape = {}) : base_(base), stage_(stage) {
-    const std::uint32_t lane = detail::lane_index();
+    const std::uint32_t lane = lane_index();
     chunk_ = reinterpret_cast<const uint4*>(&base.map)[lane % chunks];
     if constexpr (Shape::may_be_zeroed) {
       if (!__any_sync(~0u, (chunk_.x | chunk_.y | chunk_.z | chunk_.w) != 0)) write_zeroed_chunk(lane);
@@ -150,7 +144,7 @@ class warp_encoder {
   /// template's fields of it are used.
   template <class Source, class Guard>
   __device__ void compose(const Source& source, std::uint64_t first, std::uint32_t count, const Guard& guard) {
-    const std::uint32_t lane = detail::lane_index();
+    const std::uint32_t lane = lane_index();
     const patch_fields fields = Shape::fields(base_);
     tensor_spec spec = base_.spec;
     spec.rank = Shape::rank(base_);
@@ -187,9 +181,9 @@ class warp_encoder {
   template <class Use>
   __device__ void for_each_chunk(std::uint32_t count, const Use& use) {
     constexpr std::uint32_t step = warp_lanes / chunks * warp_stage::stride_bytes / sizeof(uint4);
-    uint4* staged = &stage_.chunk(detail::lane_index());
+    uint4* staged = &stage_.chunk(lane_index());
     TMAP_KEEP_ROLLED
-    for (std::uint32_t at = detail::lane_index(); at < count * chunks; at += warp_lanes, staged += step) {
+    for (std::uint32_t at = lane_index(); at < count * chunks; at += warp_lanes, staged += step) {
       use(*staged, at);
     }
   }

@@ -3,6 +3,7 @@
 
 // What stands between a patch in device memory and a map that copies would follow. A warp encoder takes one of these.
 
+#include <tmap/device/warp.cuh>
 #include <tmap/encode_status.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
@@ -56,7 +57,7 @@ struct map_guard {
     if (__all_sync(~0u, status.is_good())) return;
     const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
     const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
-    if (threadIdx.x % warpSize != 0) return;
+    if (lane_index() != 0) return;
     count(bad, empty, static_cast<std::uint32_t>(index) + __ffs(static_cast<int>(bad)) - 1);
   }
 

@@ -11,26 +11,27 @@
 //
 // Every thread that has a part keeps its own producer or consumer (registers) and goes through all stages in turn. All
 // waiting is by parity, which tells a phase from the one before it only: nobody may run further ahead, and the ring
-// sees to it. (PTX ISA 9.7.13.15, mbarrier)
+// sees to it, as each part arrives for itself: a stage is neither full nor empty before the last of them has called,
+// however late that is. (PTX ISA 9.7.13.15, mbarrier)
 
 #include <tmap/device/async_copy.cuh>
 #include <tmap/device/tile_copy.cuh>
-
-#include <cuda/ptx>
+#include <tmap/device/warp.cuh>
 
 #include <cstdint>
 
 namespace tmap::device {
 
-/// The barriers of up to `Capacity` stages, in shared memory. `Fillers`: threads that take part in filling each stage.
+/// The barriers of up to `Capacity` stages, in shared memory. `Fillers`: threads that take part in filling each stage,
+/// those that pass included.
 template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 struct ring_barriers {
   static_assert(Capacity >= 1 && Fillers >= 1);
   tile_barrier full[Capacity];
   tile_barrier empty[Capacity];
 
-  /// By one thread, before a block barrier. `releases`: how many releases empty a stage, one from each consuming thread
-  /// (`release`, `store_issued`) or warp (`release_warp`).
+  /// By one thread, before a block barrier; it calls `fence_barrier_init` itself. `releases`: how many releases empty a
+  /// stage, one from each consuming thread (`release`, `store_issued`) or warp (`release_warp`).
   __device__ void init(std::uint32_t stages = Capacity, std::uint32_t releases = 1) {
     for (std::uint32_t i = 0; i < stages; ++i) {
       full[i].init(Fillers);
@@ -60,9 +61,10 @@ class ring_position {
   std::uint32_t parity_{0};
 };
 
-/// The producing end. For each stage: `acquire_stage`, then exactly one of the calls that pass it on. Where
-/// several threads fill, each keeps a producer, and stages of all routes may follow each other: through LDGSTS each
-/// thread calls `publish_after_copies`; through the copy engine one calls `announce` and the others `pass`.
+/// The producing end. For each stage: `acquire_stage`, then exactly one of the calls below it. Where several threads
+/// fill, each keeps a producer and makes its own call, which is its one arrival. The route is each thread's choice for
+/// each stage: whoever loads by the copy engine calls `announce`, by LDGSTS `publish_after_copies`, who stores
+/// `publish`, and who brings nothing `pass`.
 template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 class ring_producer {
  public:
@@ -77,22 +79,24 @@ class ring_producer {
   }
 
   /// Publishes what this thread wrote for the stage and announces `bytes` of copies, which the caller then starts on
-  /// the returned barrier. Of several that fill, one, on behalf of all.
+  /// the returned barrier.
   __device__ tile_barrier& announce(std::uint32_t bytes) {
     tile_barrier& full = barriers_.full[position_.stage()];
-    if constexpr (Fillers > 1) {
-      fence_shared_writes();  // LDGSTS or ordinary stores may have written the stage the last time round
-      cuda::ptx::mbarrier_arrive(full.word(), Fillers - 1);
-    }
+    // LDGSTS or ordinary stores may have written the stage the last time round.
+    if constexpr (Fillers > 1) fence_shared_writes();
     full.arrive_expect(bytes);
     position_.advance();
     return full;
   }
 
-  /// Leaves the stage to the thread that announces.
-  __device__ void pass() { position_.advance(); }
+  /// Leaves the stage to the others.
+  __device__ void pass() {
+    static_assert(Fillers > 1,
+                  "a thread that passes is a filler: count it in `Fillers`, or let it leave the ring alone");
+    publish();
+  }
 
-  /// Publishes what this thread wrote for the stage by ordinary stores. Each thread that fills.
+  /// Publishes what this thread wrote for the stage by ordinary stores.
   __device__ void publish() {
     barriers_.full[position_.stage()].arrive();
     position_.advance();
@@ -134,7 +138,7 @@ class ring_consumer {
   /// One release: this warp has. All its lanes call it.
   __device__ void release_warp() {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) barriers_.empty[position_.stage()].arrive();
+    if (lane_index() == 0) barriers_.empty[position_.stage()].arrive();
     position_.advance();
   }
 

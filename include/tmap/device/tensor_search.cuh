@@ -6,6 +6,7 @@
 // and is never found. By one thread, by a warp, or in advance.
 
 #include <tmap/config.hpp>
+#include <tmap/device/warp.cuh>
 
 #include <cstdint>
 
@@ -41,7 +42,7 @@ __device__ inline std::uint64_t find_tensor_near(const std::uint64_t* ends, std:
 /// 100,000 take four steps instead of 17.
 __device__ inline std::uint64_t find_tensor_warp(const std::uint64_t* ends, std::uint64_t g, std::uint64_t low,
                                                  std::uint64_t high) {
-  const std::uint32_t lane = threadIdx.x % 32;
+  const std::uint32_t lane = lane_index();
   while (low < high) {
     const std::uint64_t step = (high - low) / 32 + 1;
     const std::uint64_t part_end = low + (lane + 1) * step - 1;  // of 32 equal parts, those beyond `high` cut off
@@ -55,7 +56,7 @@ __device__ inline std::uint64_t find_tensor_warp(const std::uint64_t* ends, std:
 /// `find_tensor_near` by a warp: the 32 tensors from `low` on in one coalesced load, then all that are left.
 __device__ inline std::uint64_t find_tensor_near_warp(const std::uint64_t* ends, std::uint64_t g, std::uint64_t low,
                                                       std::uint64_t last) {
-  const std::uint64_t mine = low + threadIdx.x % 32;
+  const std::uint64_t mine = low + lane_index();
   const std::uint32_t behind = __ballot_sync(~0u, mine >= last || ends[mine] > g);
   if (behind != 0) return low + __ffs(static_cast<int>(behind)) - 1;
   return find_tensor_warp(ends, g, low + 32, last);

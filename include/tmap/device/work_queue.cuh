@@ -12,6 +12,8 @@
 //   long. Interleaved shares did as well as the queue; a queue of runs gained 4 % where slow tiles were scattered.
 //   Where neighbours are slow together keep runs short, or put them first: the run taken last is the tail.
 
+#include <tmap/device/warp.cuh>
+
 #include <cstdint>
 
 namespace tmap::device {
@@ -53,7 +55,7 @@ class work_queue {
 
   /// The same for all lanes of a warp.
   __device__ std::uint32_t take_warp() {
-    const bool fetches = threadIdx.x % 32 == 0;
+    const bool fetches = lane_index() == 0;
     if (when_ == asks::late && has_first_ && fetches) fetched_ = fetch();
     has_first_ = true;
     const std::uint32_t item = workers_ + __shfl_sync(~0u, fetched_, 0);
