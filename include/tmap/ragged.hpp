@@ -29,9 +29,10 @@
 namespace tmap::ragged {
 
 /// What was wrong with a tensor, as bits. *Alignment of an element*: the largest power of two that divides its bytes.
+/// *Most bytes* of a tensor: 2^47; in a batch of n tensors, n at least 2^16, (2^63 - 1) / n, rounded down to whole MiB.
 /// Strides of dims of one element are not looked at. A side with a dim of 0 has no fault of its own.
 enum class fault : std::uint32_t {
-  dim = 1u << 0,        ///< a dim above 2^31, or more than 2^39 bytes altogether
+  dim = 1u << 0,        ///< a dim above 2^40, or elements of more than *most bytes* altogether
   stride = 1u << 1,     ///< one whose product with its dim exceeds 2^47, or against the element's alignment
   address = 1u << 2,    ///< null, against the element's alignment, beyond all addresses, or `ragged_rows::rows`
   window = 1u << 3,     ///< it reaches outside every address window
@@ -80,7 +81,7 @@ TMAP_API result<void> copy_async(const tensor_batch& source, const tensor_batch&
 /// take no room, those behind the end of the buffer do.
 struct packed_buffer {
   void* memory{};
-  std::uint64_t bytes{};       ///< capacity: a tensor that ends behind it is bad (`truncated`)
+  std::uint64_t bytes{};       ///< capacity, at most 2^47: a tensor that ends behind it is bad (`truncated`)
   std::uint64_t alignment{1};  ///< a power of two, at most 2^20
   /// Null, or `count + 1` byte offsets that `pack` writes, the last: where another would begin.
   std::int64_t* begins{};
@@ -105,7 +106,7 @@ TMAP_API result<void> pad_async(const tensor_batch& source, const dense_batch& d
 TMAP_API result<void> unpad_async(const dense_batch& source, const tensor_batch& destination, workspace scratch,
                                   cuda::stream_ref stream, const options& with = {});
 
-/// Rows of a matrix in global memory.
+/// Rows of a matrix in global memory, any number of them. `row_bytes` and `(rows - 1) * pitch_bytes`: at most 2^47.
 struct row_matrix {
   std::uint64_t address{};
   std::uint64_t rows{};
@@ -119,7 +120,8 @@ struct row_index {
   std::uint32_t bytes{};  ///< 4 or 8
 };
 /// destination row i = source row index[i]. A row number that does not exist leaves the destination row untouched and
-/// is bad (`index`). `options::statuses` has one element for each index; windows are not looked at.
+/// is bad (`index`). `options::statuses` has one element for each index; windows are not looked at. Indices may be more
+/// than a header's 32 bits count: `bad_count` then stays at 2^32 - 1, `first_bad` at 2^32 - 2.
 TMAP_API result<void> gather_rows_async(const row_matrix& source, const row_index& index, const row_matrix& destination,
                                         cuda::stream_ref stream, const options& with = {});
 /// destination row index[i] = source row i. Of equal numbers any one wins.

@@ -36,7 +36,7 @@ struct inner_extents {
 
 /// The tensors of one side of an operation. A plain value; the arrays it points to belong to the caller and stay
 /// unchanged until the operation has run in stream order. Dims count elements, innermost first; strides count bytes.
-/// A dim of 0 makes a tensor empty, which costs nothing.
+/// A dim of 0 makes a tensor empty, which costs nothing. How large dims may be: `ragged::fault` (ragged.hpp).
 struct tensor_batch {
   tensor_source tensors;
   std::uint64_t count{};          ///< tensors, at most `max_batch`
@@ -46,7 +46,8 @@ struct tensor_batch {
   array_side side{array_side::device};
 };
 
-/// Equally large tensors at equal distances in one buffer: [count, dim[rank - 1], ..., dim[0]].
+/// Equally large tensors at equal distances in one buffer: [count, dim[rank - 1], ..., dim[0]]. Dims are at most 2^40,
+/// and the last byte lies at most 2^47 bytes behind the first.
 struct dense_batch {
   std::uint64_t address{};
   std::uint64_t dim[max_rank]{};               ///< of each tensor, in elements, innermost first

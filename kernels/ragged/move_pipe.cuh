@@ -148,7 +148,7 @@ class move_pipe {
 
   /// Stores what is loaded; afterwards all is in global memory.
   __device__ void drain() {
-    while (stored_ != loaded_) store_oldest();
+    while (in_flight_ != 0) store_oldest();
     device::wait_stores_written();
   }
 
@@ -307,7 +307,7 @@ class move_pipe {
   }
 
   __device__ void store_copied(const stage_order& order, const unsigned char* bytes) {
-    if (loaded_ - stored_ > loads_ahead) {
+    if (in_flight_ > loads_ahead) {
       device::wait_copies<loads_ahead>();
     } else {
       device::wait_copies<0>();
@@ -337,7 +337,7 @@ class move_pipe {
   __device__ std::uint32_t begin_load() {
     device::wait_stores_read<warp_stages - 1 - loads_ahead>();
     __syncwarp();
-    return loaded_ % warp_stages;
+    return next_stage_;
   }
   __device__ void end_load() {
     device::commit_copies();
@@ -345,12 +345,12 @@ class move_pipe {
   }
   __device__ void end_load_committed() {
     __syncwarp();
-    ++loaded_;
-    if (loaded_ - stored_ > loads_ahead) store_oldest();
+    next_stage_ = next_stage_ + 1 == warp_stages ? 0 : next_stage_ + 1;
+    if (++in_flight_ > loads_ahead) store_oldest();
   }
 
   __device__ void store_oldest() {
-    const std::uint32_t stage = stored_ % warp_stages;
+    const std::uint32_t stage = next_stage_ - in_flight_ + (next_stage_ < in_flight_ ? warp_stages : 0);
     const stage_order& order = state_.orders[stage];
     if (order.content == stage_content::units || order.content == stage_content::source_rows) {
       store_copied(order, memory_.bytes[stage]);
@@ -358,7 +358,7 @@ class move_pipe {
       store_loaded(order, stage);
     }
     device::commit_stores();
-    ++stored_;
+    --in_flight_;
   }
 
   warp_state& state_;
@@ -367,9 +367,9 @@ class move_pipe {
   std::uint32_t map_rank_;
   std::uint32_t lane_;
   std::uint32_t map_stage_{0};
-  std::uint32_t loaded_{0};
-  std::uint32_t stored_{0};
-  std::uint32_t phases_{0};  ///< bit i: the parity that stage i completes next
+  std::uint32_t next_stage_{0};  ///< to be loaded
+  std::uint32_t in_flight_{0};   ///< stages loaded and not yet stored
+  std::uint32_t phases_{0};      ///< bit i: the parity that stage i completes next
 };
 
 }  // namespace tmap::kernels

@@ -69,10 +69,17 @@ class row_mover {
     }
     const std::uint32_t bad = __ballot_sync(~0u, is_bad);
     if (bad == 0 || work_.move.header == nullptr) return;
-    const std::uint32_t first = __reduce_min_sync(~0u, is_bad ? static_cast<std::uint32_t>(entry) : no_bad_map);
+    const std::uint32_t first = __reduce_min_sync(~0u, is_bad ? tmap::detail::header_index(entry) : no_bad_map);
     if (lane_ != 0) return;
-    atomicAdd(&work_.move.header->bad_count, __popc(bad));
+    count_bad(__popc(bad));
     atomicMin(&work_.move.header->first_bad, first);
+  }
+
+  // Whoever makes the count wrap sets it right, so it stays at the largest.
+  __device__ void count_bad(std::uint32_t more) const {
+    std::uint32_t& count = work_.move.header->bad_count;
+    const std::uint32_t before = atomicAdd(&count, more);
+    if (before > ~more) atomicExch(&count, ~0u);
   }
 
   __device__ void move_row(std::uint64_t indexed_row, std::uint64_t other_row) {

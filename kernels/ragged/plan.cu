@@ -283,14 +283,12 @@ template <std::uint32_t Rank>
 struct packed_size {
   plan_side side;
   std::uint64_t alignment;
-  const address_window* windows;
-  std::uint32_t window_count;
+  tmap::detail::tensor_limits limits;
   bool is_destination;
 
   __device__ std::uint64_t operator()(std::uint64_t i) const {
     const side_extents tensor = detail::read_tensor<Rank>(side, i);
-    return tmap::detail::packed_bytes<Rank>(tensor, side.element_bytes, alignment, {windows, window_count},
-                                            is_destination);
+    return tmap::detail::packed_bytes<Rank>(tensor, side.element_bytes, alignment, limits, is_destination);
   }
 };
 
@@ -319,8 +317,7 @@ plan_arguments arguments_of(const plan_request& request, const plan_target& targ
   plan.routes = request.routes;
   if (target.maps == nullptr) plan.routes.allowed &= ~route_bit(route::tensor_map);
   plan.rule = request.rule;
-  plan.windows = request.windows;
-  plan.window_count = request.window_count;
+  plan.limits = {request.windows, request.window_count, tmap::detail::most_tensor_bytes(request.count)};
   plan.begins = target.begins;
   return plan;
 }
@@ -330,8 +327,7 @@ cudaError_t sum_packed(const plan_request& request, const plan_arguments& plan, 
                        cudaStream_t stream) {
   const bool unpacks = plan.source.kind == side_kind::packed;
   const plan_side& packed = unpacks ? plan.source : plan.destination;
-  const packed_size<Rank> size{unpacks ? plan.destination : plan.source, packed.packed_alignment, plan.windows,
-                               plan.window_count, unpacks};
+  const packed_size<Rank> size{unpacks ? plan.destination : plan.source, packed.packed_alignment, plan.limits, unpacks};
   return launch_inclusive_sum(size, reinterpret_cast<std::uint64_t*>(target.begins + 1), request.count, target.scratch,
                               target.scratch_bytes, stream);
 }

@@ -15,21 +15,24 @@ namespace tmap::kernels {
 
 namespace detail {
 
+/// So that no product overflows. Larger dims take the long way, which such a tensor does not feel.
+inline constexpr std::uint64_t most_plain_dim = std::uint64_t{1} << 31;
+
 /// The bytes of one side; 0 unless it surely has elements, no gaps and no fault.
 template <std::uint32_t Rank>
-__device__ std::uint64_t plain_bytes(const side_extents& tensor, const plan_side& side) {
+__device__ std::uint64_t plain_bytes(const side_extents& tensor, const plan_side& side, std::uint64_t most_bytes) {
   std::uint64_t bytes = side.element_bytes;
   bool is_plain = true;
 #pragma unroll
   for (std::uint32_t axis = 0; axis < Rank; ++axis) {
     const std::uint64_t dim = tensor.dim[axis];
     if (axis > 0) is_plain = is_plain && (dim == 1 || tensor.stride[axis - 1] == bytes);
-    is_plain = is_plain && dim - 1 < tmap::detail::max_copied_dim;
+    is_plain = is_plain && dim - 1 < most_plain_dim;
     // Below 2^32 times at most 2^31: no overflow, as longer ones do not get to the next axis.
     is_plain = is_plain && (axis == 0 || bytes >> 32 == 0);
     bytes *= dim;
   }
-  const bool has_place = tensor.address - 1 < tmap::detail::address_limit / 2 && bytes <= max_tensor_bytes;
+  const bool has_place = tensor.address - 1 < tmap::detail::address_limit / 2 && bytes <= most_bytes;
   return is_plain && has_place && is_multiple(tensor.address, side.alignment()) ? bytes : 0;
 }
 
@@ -56,7 +59,7 @@ template <std::uint32_t Rank>
 __device__ bool has_plain_terms(const plan_arguments& plan) {
   const bool are_tensors = plan.source.kind == side_kind::tensors && plan.destination.kind == side_kind::tensors;
   const bool folds_all = plan.kept_axes == 0 || (Rank == 1 && plan.kept_axes == 1);
-  return are_tensors && folds_all && plan.relation == shape_relation::equal && plan.window_count == 0 &&
+  return are_tensors && folds_all && plan.relation == shape_relation::equal && plan.limits.window_count == 0 &&
          plan.rule.tile == 0 && plan.routes.policy != route_policy::force;
 }
 
@@ -66,8 +69,9 @@ __device__ std::uint64_t plan_plainly(const plan_arguments& plan, std::uint64_t 
   if (!has_plain_terms<Rank>(plan)) return 0;
   const side_extents source = detail::read_tensor<Rank>(plan.source, i);
   const side_extents destination = detail::read_tensor<Rank>(plan.destination, i);
-  const std::uint64_t source_bytes = detail::plain_bytes<Rank>(source, plan.source);
-  const std::uint64_t destination_bytes = detail::plain_bytes<Rank>(destination, plan.destination);
+  const std::uint64_t source_bytes = detail::plain_bytes<Rank>(source, plan.source, plan.limits.most_bytes);
+  const std::uint64_t destination_bytes =
+      detail::plain_bytes<Rank>(destination, plan.destination, plan.limits.most_bytes);
   std::uint64_t elements = 1;
   bool is_same = true;
 #pragma unroll

@@ -46,15 +46,13 @@ struct plan_arguments {
   std::uint32_t kept_axes;
   route_options routes;
   piece_rule rule;
-  const address_window* windows;
-  std::uint32_t window_count;
+  tmap::detail::tensor_limits limits;
   std::int64_t* begins;
 };
 
 namespace detail {
 
 using tmap::detail::is_multiple;
-using tmap::detail::max_tensor_bytes;
 using tmap::detail::saturated_product;
 
 template <std::uint32_t Rank>
@@ -200,8 +198,7 @@ __device__ tensor_verdict read_sides(const plan_arguments& plan, std::uint64_t i
 template <std::uint32_t Rank>
 __device__ tensor_verdict judge_tensor(const plan_arguments& plan, std::uint64_t i) {
   tensor_verdict tensor = detail::read_sides<Rank>(plan, i);
-  const tmap::detail::pair_terms terms{
-      plan.relation, plan.source.terms(), plan.destination.terms(), {plan.windows, plan.window_count}};
+  const tmap::detail::pair_terms terms{plan.relation, plan.source.terms(), plan.destination.terms(), plan.limits};
   const tmap::detail::pair_verdict verdict = tmap::detail::judge_pair<Rank>(tensor.source, tensor.destination, terms);
   tensor.bits = verdict.bits;
   tensor.has_destination = verdict.has_destination;

@@ -19,8 +19,8 @@ namespace tmap::kernels {
 
 /// One tensor, ready to run. `dim` counts elements of the source. Dims that follow each other without gaps on both
 /// sides are folded into one (all into dim 0 for a contiguous tensor) unless the route is `tensor_map`, which keeps the
-/// dims its maps have; dims beyond are 1. A folded dim may be as large as 2^39, all elements of a side together have at
-/// most 2^39 bytes. Strides of dims of 1 say nothing. 128 bytes: eight lanes load one.
+/// dims its maps have, each at most 2^31; dims beyond are 1. A folded dim may be as large as 2^47, all elements of a
+/// side together have at most 2^47 bytes. Strides of dims of 1 say nothing. 128 bytes: eight lanes load one.
 struct alignas(128) planned_tensor {
   std::uint64_t source;  ///< address; 0 for a box that is filled
   std::uint64_t destination;
@@ -46,9 +46,10 @@ struct piece_rule {
   std::uint32_t map_rank;  ///< rank of the maps
 };
 
-/// The work of an operation in device memory: `count` planned tensors, and `ends[i]`, the pieces of tensors 0 to i.
-/// Tensors without pieces (empty, bad) are passed over. `maps` holds a source and a destination map, published, at
-/// [2 * tensor] and [2 * tensor + 1] of each tensor whose route is `tensor_map`; null when no tensor takes it.
+/// The work of an operation in device memory: `count` planned tensors, and `ends[i]`, the pieces of tensors 0 to i,
+/// below 2^63 (`most_tensor_bytes` of detail/judge_tensors.hpp). Tensors without pieces (empty, bad) are passed over.
+/// `maps` holds a source and a destination map, published, at [2 * tensor] and [2 * tensor + 1] of each tensor whose
+/// route is `tensor_map`; null when no tensor takes it.
 struct planned_work {
   const planned_tensor* tensors;
   const std::uint64_t* ends;

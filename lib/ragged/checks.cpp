@@ -16,11 +16,10 @@ namespace tmap::ragged {
 namespace {
 
 using tmap::detail::element_alignment;
+using tmap::detail::max_packed_alignment;
+using tmap::detail::max_stride_reach;
 
 constexpr std::uint32_t most_element_bytes = 16;
-constexpr std::uint64_t most_alignment = std::uint64_t{1} << 20;
-// No byte of a dense batch lies further from its first one: the sums of offsets cannot wrap.
-constexpr std::uint64_t most_reach = std::uint64_t{1} << 47;
 
 result<void> check_range(std::uint64_t value, std::uint64_t least, std::uint64_t most) {
   if (value < least) return invalid_argument(value, least);
@@ -107,9 +106,9 @@ result<void> check_pair(const tensor_batch& source, const tensor_batch& destinat
 }
 
 result<void> check_packed(const packed_buffer& packed, std::uint32_t element_bytes) {
-  if (const auto checked = check_range(packed.alignment, 1, most_alignment); !checked) return checked;
-  if ((packed.alignment & (packed.alignment - 1)) != 0) return invalid_argument(packed.alignment, most_alignment);
-  if (const auto checked = check_range(packed.bytes, 0, most_reach); !checked) return checked;
+  if (const auto checked = check_range(packed.alignment, 1, max_packed_alignment); !checked) return checked;
+  if ((packed.alignment & (packed.alignment - 1)) != 0) return invalid_argument(packed.alignment, max_packed_alignment);
+  if (const auto checked = check_range(packed.bytes, 0, max_stride_reach); !checked) return checked;
   if (const auto checked = check_optional_array(packed.begins, alignof(std::int64_t)); !checked) return checked;
   return check_device_array(packed.memory, element_alignment(element_bytes));
 }
@@ -144,18 +143,18 @@ result<void> check_dense(const dense_batch& dense, const tensor_batch& batch, bo
   uint128 reach = batch.element_bytes;
   for (std::uint32_t axis = 0; axis < batch.rank; ++axis) {
     const std::uint64_t step = axis == 0 ? batch.element_bytes : dense.stride_bytes[axis - 1];
-    if (const auto checked = check_range(dense.dim[axis], 0, tmap::detail::max_copied_dim); !checked) return checked;
+    if (const auto checked = check_range(dense.dim[axis], 0, tmap::detail::max_tensor_dim); !checked) return checked;
     if (dense.dim[axis] <= 1) continue;
     if (const auto checked = check_multiple(step, alignment); !checked) return checked;
     if (is_destination && step < reach) return invalid_argument(step, static_cast<std::uint64_t>(reach));
     reach += uint128{dense.dim[axis] - 1} * step;
-    if (reach > most_reach) return invalid_argument(tmap::detail::saturate(reach), most_reach);
+    if (reach > max_stride_reach) return invalid_argument(tmap::detail::saturate(reach), max_stride_reach);
   }
   if (is_destination && batch.count > 1 && dense.tensor_pitch_bytes < reach) {
     return invalid_argument(dense.tensor_pitch_bytes, static_cast<std::uint64_t>(reach));
   }
   reach += uint128{dense.tensor_pitch_bytes} * (batch.count - 1);
-  if (reach > most_reach) return invalid_argument(tmap::detail::saturate(reach), most_reach);
+  if (reach > max_stride_reach) return invalid_argument(tmap::detail::saturate(reach), max_stride_reach);
   return {};
 }
 

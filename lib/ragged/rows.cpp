@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tmap/detail/judge_tensors.hpp>
 #include <tmap/ragged.hpp>
 
 #include "lib/encode/batch_checks.hpp"
@@ -11,16 +12,15 @@
 namespace tmap::ragged {
 namespace {
 
-// As far as a matrix may reach: sums of offsets cannot wrap.
-constexpr std::uint64_t most_reach = std::uint64_t{1} << 47;
+using tmap::detail::max_stride_reach;
 
 result<void> check_matrix(const row_matrix& matrix, bool is_destination) {
   if (matrix.rows == 0 || matrix.row_bytes == 0) return {};
   if (matrix.address == 0) return invalid_argument(0, 1);
-  if (matrix.row_bytes > most_reach) return invalid_argument(matrix.row_bytes, most_reach);
+  if (matrix.row_bytes > max_stride_reach) return invalid_argument(matrix.row_bytes, max_stride_reach);
   const std::uint64_t pitches = matrix.rows - 1;
-  if (pitches != 0 && matrix.pitch_bytes > most_reach / pitches) {
-    return invalid_argument(matrix.pitch_bytes, most_reach / pitches);
+  if (pitches != 0 && matrix.pitch_bytes > max_stride_reach / pitches) {
+    return invalid_argument(matrix.pitch_bytes, max_stride_reach / pitches);
   }
   if (is_destination && pitches != 0 && matrix.pitch_bytes < matrix.row_bytes) {
     return invalid_argument(matrix.pitch_bytes, matrix.row_bytes);

@@ -48,6 +48,14 @@ bool takes_map(const tensor_layout& tensor, const route_options& routes) {
   return choose_route(tensor, routes).way == route::tensor_map && broken_rules(spec_of(tensor)).empty();
 }
 
+std::uint64_t row_bytes_of(const tensor_layout& tensor) {
+  return tensor.dim[0] * tensor.element_bytes;
+}
+
+bool takes_map_as_destination(const tensor_layout& tensor, const route_options& routes) {
+  return row_bytes_of(tensor) % store_unit == 0 && takes_map(tensor, routes);
+}
+
 /// The tiles of a tensor, one after the other, with their rows' places among elements without gaps.
 class tile_walk {
  public:
@@ -143,7 +151,7 @@ result<element_bytes_t> read_elements(const tensor_layout& tensor, const route_o
     if (!loaded) return failure{loaded.error()};
     return elements;
   }
-  const std::uint64_t row_bytes = tensor.dim[0] * tensor.element_bytes;
+  const std::uint64_t row_bytes = row_bytes_of(tensor);
   for_each_row(tensor, [&](std::uint64_t index, const std::byte* row) {
     std::memcpy(elements.data() + index * row_bytes, row, row_bytes);
   });
@@ -152,11 +160,24 @@ result<element_bytes_t> read_elements(const tensor_layout& tensor, const route_o
 
 result<void> write_elements(const tensor_layout& tensor, std::span<const std::byte> elements,
                             const route_options& routes) {
-  const std::uint64_t row_bytes = tensor.dim[0] * tensor.element_bytes;
-  if (row_bytes % store_unit == 0 && takes_map(tensor, routes)) return store_tiles(tensor, elements);
+  if (takes_map_as_destination(tensor, routes)) return store_tiles(tensor, elements);
+  const std::uint64_t row_bytes = row_bytes_of(tensor);
   for_each_row(tensor, [&](std::uint64_t index, std::byte* row) {
     std::memcpy(row, elements.data() + index * row_bytes, row_bytes);
   });
+  return {};
+}
+
+result<void> move_elements(const tensor_layout& source, const tensor_layout& destination, const route_options& routes) {
+  if (takes_map(source, routes) || takes_map_as_destination(destination, routes)) {
+    const auto elements = read_elements(source, routes);
+    if (!elements) return failure{elements.error()};
+    return write_elements(destination, *elements, routes);
+  }
+  row_cursor from{source};
+  row_cursor to{destination};
+  do std::memcpy(to.row(), from.row(), row_bytes_of(source));
+  while (from.advance() && to.advance());
   return {};
 }
 

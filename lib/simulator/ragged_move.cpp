@@ -12,22 +12,17 @@ namespace {
 
 using namespace tmap::simulator;
 
-result<void> move(const tensor_layout& source, const tensor_layout& destination, const route_options& routes) {
-  const auto elements = read_elements(source, routes);
-  if (!elements) return failure{elements.error()};
-  return write_elements(destination, *elements, routes);
-}
-
 result<void> move_good(const tensor_pair& pair, const route_options& routes) {
   if (!pair.status.is_good()) return {};
-  return move(pair.source, pair.destination, routes);
+  return move_elements(pair.source, pair.destination, routes);
 }
 
 result<void> check_packed(const packed_buffer& buffer, const tensor_batch& batch) {
-  const bool has_alignment = std::has_single_bit(buffer.alignment) && buffer.alignment <= std::uint64_t{1} << 20;
+  const bool has_alignment =
+      std::has_single_bit(buffer.alignment) && buffer.alignment <= tmap::detail::max_packed_alignment;
   const auto address = reinterpret_cast<std::uint64_t>(buffer.memory);
-  if (!has_alignment || address == 0 || address % tmap::detail::element_alignment(batch.element_bytes) != 0)
-    return bad_argument();
+  const bool has_place = address != 0 && address % tmap::detail::element_alignment(batch.element_bytes) == 0;
+  if (!has_alignment || !has_place || buffer.bytes > tmap::detail::max_stride_reach) return bad_argument();
   return {};
 }
 
@@ -39,16 +34,19 @@ result<void> check_dense(const dense_batch& batch, const tensor_batch& other, bo
   const bool has_place = batch.address != 0 && batch.address % alignment == 0 && pitch % alignment == 0;
   const bool is_good =
       tmap::detail::judge_side<max_rank>(extents_of(first), other.element_bytes, {}, is_destination) == 0;
-  const bool overlaps = is_destination && other.count > 1 && pitch < reach_bytes(first);
-  if (!has_place || !is_good || overlaps) return bad_argument();
+  const std::uint64_t reach = reach_bytes(first);
+  const bool overlaps = is_destination && other.count > 1 && pitch < reach;
+  const tmap::detail::uint128 all = tmap::detail::uint128{pitch} * (other.count == 0 ? 0 : other.count - 1) + reach;
+  if (!has_place || !is_good || overlaps || all > tmap::detail::max_stride_reach) return bad_argument();
   return {};
 }
 
 /// Gives each tensor its place in a packed buffer.
 class packed_places {
  public:
-  packed_places(const packed_buffer& buffer, const options& with, bool is_source)
-      : buffer_{buffer}, with_{with}, is_source_{is_source} {}
+  /// `limits`: of all tensors.
+  packed_places(const packed_buffer& buffer, const tmap::detail::tensor_limits& limits, bool is_source)
+      : buffer_{buffer}, limits_{limits}, is_source_{is_source} {}
 
   tmap::detail::side_room room() const { return {reinterpret_cast<std::uint64_t>(buffer_.memory), buffer_.bytes}; }
 
@@ -58,8 +56,8 @@ class packed_places {
     tensor_layout place = other;
     pack_strides(place);
     place.address = room().begin + begin_;
-    begin_ += tmap::detail::packed_bytes<max_rank>(extents_of(other), other.element_bytes, buffer_.alignment,
-                                                   {with_.windows, with_.window_count}, is_source_);
+    begin_ += tmap::detail::packed_bytes<max_rank>(extents_of(other), other.element_bytes, buffer_.alignment, limits_,
+                                                   is_source_);
     return place;
   }
 
@@ -70,7 +68,7 @@ class packed_places {
 
  private:
   const packed_buffer& buffer_;
-  const options& with_;
+  tmap::detail::tensor_limits limits_;
   bool is_source_;
   std::uint64_t begin_{};
 };
@@ -83,24 +81,28 @@ tensor_layout corner(tensor_layout tensor, const tensor_layout& other) {
   return tensor;
 }
 
-/// All elements of a dense tensor, the low corner from the source, the rest `fill`.
-result<element_bytes_t> padded(const tensor_pair& pair, const fill_value& fill, const route_options& routes) {
-  const std::uint64_t item = pair.destination.element_bytes;
-  element_bytes_t dense(packed_bytes(pair.destination));
-  for (std::uint64_t at = 0; at < dense.size(); at += item) std::memcpy(dense.data() + at, fill.bytes, item);
-  const tensor_layout source = corner(pair.source, pair.destination);
-  if (!tmap::detail::is_moved(pair.status.bits, shape_relation::clipped) || has_no_elements(source)) return dense;
-
-  const auto elements = read_elements(source, routes);
-  if (!elements) return failure{elements.error()};
-  tensor_layout inner = pair.destination;
-  pack_strides(inner);
-  inner.address = reinterpret_cast<std::uint64_t>(dense.data());
-  const std::uint64_t row_bytes = source.dim[0] * item;
-  for_each_row(corner(inner, source), [&](std::uint64_t index, std::byte* row) {
-    std::memcpy(row, elements->data() + index * row_bytes, row_bytes);
+/// Every element becomes `fill`.
+void fill_elements(const tensor_layout& tensor, const fill_value& fill) {
+  const std::uint64_t item = tensor.element_bytes;
+  const std::uint64_t most_step = item * 2048;  // what is repeated stays in a cache
+  const std::uint64_t bytes = tensor.dim[0] * item;
+  for_each_row(tensor, [&](std::uint64_t, std::byte* row) {
+    std::memcpy(row, fill.bytes, item);
+    for (std::uint64_t done = item; done < bytes;) {
+      const std::uint64_t step = std::min({done, most_step, bytes - done});
+      std::memcpy(row + done, row, step);
+      done += step;
+    }
   });
-  return dense;
+}
+
+/// The low corner from the source, the rest `fill`.
+result<void> pad_one(const tensor_pair& pair, const fill_value& fill, const route_options& routes) {
+  if (has_no_elements(pair.destination) || !pair.has_destination) return {};
+  fill_elements(pair.destination, fill);
+  const tensor_layout source = corner(pair.source, pair.destination);
+  if (!tmap::detail::is_moved(pair.status.bits, shape_relation::clipped) || has_no_elements(source)) return {};
+  return move_elements(source, corner(pair.destination, source), routes);
 }
 
 }  // namespace
@@ -114,8 +116,8 @@ result<void> pack(const tensor_batch& source, const packed_buffer& destination, 
   if (const auto checked = check_batch(source); !checked) return checked;
   if (const auto checked = check_packed(destination, source); !checked) return checked;
   tensor_reader sources{source};
-  packed_places places{destination, with, false};
-  pair_terms terms = terms_of(shape_relation::equal, source.element_bytes, source.element_bytes, with);
+  pair_terms terms = terms_of(shape_relation::equal, source.element_bytes, source.element_bytes, source.count, with);
+  packed_places places{destination, terms.limits, false};
   terms.destination.room = places.room();
   const auto next = [&](tensor_pair& pair) {
     pair.source = sources.next();
@@ -130,8 +132,9 @@ result<void> unpack(const packed_buffer& source, const tensor_batch& destination
   if (const auto checked = check_batch(destination); !checked) return checked;
   if (const auto checked = check_packed(source, destination); !checked) return checked;
   tensor_reader destinations{destination};
-  packed_places places{source, with, true};
-  pair_terms terms = terms_of(shape_relation::equal, destination.element_bytes, destination.element_bytes, with);
+  pair_terms terms =
+      terms_of(shape_relation::equal, destination.element_bytes, destination.element_bytes, destination.count, with);
+  packed_places places{source, terms.limits, true};
   terms.source.room = places.room();
   const auto next = [&](tensor_pair& pair) {
     pair.destination = destinations.next();
@@ -151,13 +154,9 @@ result<void> pad(const tensor_batch& source, const dense_batch& destination, con
     pair.source = sources.next();
     pair.destination = dense_tensor(destination, source.element_bytes, source.rank, pair.index);
   };
-  const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
-    if (has_no_elements(pair.destination) || !pair.has_destination) return {};
-    const auto dense = padded(pair, fill, routes);
-    if (!dense) return failure{dense.error()};
-    return write_elements(pair.destination, *dense, routes);
-  };
-  const pair_terms terms = terms_of(shape_relation::clipped, source.element_bytes, source.element_bytes, with);
+  const auto work = [&](const tensor_pair& pair, const route_options& routes) { return pad_one(pair, fill, routes); };
+  const pair_terms terms =
+      terms_of(shape_relation::clipped, source.element_bytes, source.element_bytes, source.count, with);
   return for_each_pair(source.count, terms, with, next, work);
 }
 
@@ -171,9 +170,10 @@ result<void> unpad(const dense_batch& source, const tensor_batch& destination, c
   };
   const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
     if (!pair.status.is_good()) return {};
-    return move(corner(pair.source, pair.destination), pair.destination, routes);
+    return move_elements(corner(pair.source, pair.destination), pair.destination, routes);
   };
-  const pair_terms terms = terms_of(shape_relation::corner, destination.element_bytes, destination.element_bytes, with);
+  const pair_terms terms =
+      terms_of(shape_relation::corner, destination.element_bytes, destination.element_bytes, destination.count, with);
   return for_each_pair(destination.count, terms, with, next, work);
 }
 

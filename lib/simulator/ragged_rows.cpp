@@ -3,6 +3,7 @@
 
 #include "lib/simulator/ragged_run.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace tmap::ragged::on_host {
@@ -13,7 +14,9 @@ using namespace tmap::simulator;
 bool is_legal(const row_matrix& matrix, bool is_destination) {
   if (matrix.rows == 0 || matrix.row_bytes == 0) return true;
   const bool overlaps = matrix.rows > 1 && matrix.pitch_bytes < matrix.row_bytes;
-  return matrix.address != 0 && !(is_destination && overlaps);
+  const std::uint64_t reach = tmap::detail::saturated_product(matrix.rows - 1, matrix.pitch_bytes);
+  const bool is_near = std::max(reach, matrix.row_bytes) <= tmap::detail::max_stride_reach;
+  return matrix.address != 0 && is_near && !(is_destination && overlaps);
 }
 
 /// `walked` is the matrix whose row i goes with index i.

@@ -61,7 +61,7 @@ result<void> for_each_good_pair(const tensor_batch& source, const tensor_batch& 
     pair.source = sources.next();
     pair.destination = destinations.next();
   };
-  const pair_terms terms = terms_of(relation, source.element_bytes, destination.element_bytes, with);
+  const pair_terms terms = terms_of(relation, source.element_bytes, destination.element_bytes, source.count, with);
   return for_each_pair(source.count, terms, with, next,
                        [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
                          if (!pair.status.is_good()) return {};

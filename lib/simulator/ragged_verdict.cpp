@@ -8,8 +8,9 @@
 namespace tmap::simulator {
 
 pair_terms terms_of(shape_relation relation, std::uint32_t source_element, std::uint32_t destination_element,
-                    const ragged::options& with) {
-  return {relation, {source_element, {}}, {destination_element, {}}, {with.windows, with.window_count}};
+                    std::uint64_t count, const ragged::options& with) {
+  const detail::tensor_limits limits{with.windows, with.window_count, detail::most_tensor_bytes(count)};
+  return {relation, {source_element, {}}, {destination_element, {}}, limits};
 }
 
 void judge(tensor_pair& pair, const pair_terms& terms) {
@@ -28,8 +29,8 @@ void verdict_writer::write(std::uint64_t index, ragged::tensor_status status) {
   if (with_.statuses != nullptr) with_.statuses[index] = status;
   header_.empty_count += status.is_empty() ? 1 : 0;
   if (!status.is_bad()) return;
-  ++header_.bad_count;
-  header_.first_bad = std::min(header_.first_bad, static_cast<std::uint32_t>(index));
+  header_.bad_count += header_.bad_count == ~0u ? 0 : 1;
+  header_.first_bad = std::min(header_.first_bad, detail::header_index(index));
 }
 
 }  // namespace tmap::simulator

@@ -21,9 +21,9 @@ struct tensor_pair {
   bool has_destination{};  ///< false: nothing may be written, not even fill
 };
 
-/// Terms of sides that are not packed.
+/// Terms of `count` tensors whose sides are not packed.
 pair_terms terms_of(shape_relation relation, std::uint32_t source_element, std::uint32_t destination_element,
-                    const ragged::options& with);
+                    std::uint64_t count, const ragged::options& with);
 
 /// Fills in what became of the pair, just as the planning kernel of the GPU would. Any bits are legal input.
 void judge(tensor_pair& pair, const pair_terms& terms);

@@ -181,6 +181,7 @@ TEST(ragged_arguments, packed_buffers) {
   refused("alignment 2^21", [](packed_buffer& p) { p.alignment = 1 << 21; });
   refused("begins", [](packed_buffer& p) { p.begins = reinterpret_cast<std::int64_t*>(0x10004); });
   refused("bytes", [](packed_buffer& p) { p.bytes = ~std::uint64_t{0}; });
+  refused("bytes beyond 2^47", [](packed_buffer& p) { p.bytes = (std::uint64_t{1} << 47) + 1; });
 }
 
 TEST(ragged_arguments, dense_batches) {
@@ -193,7 +194,7 @@ TEST(ragged_arguments, dense_batches) {
   };
   refused("null", [](dense_batch& d) { d.address = 0; });
   refused("against the element", [](dense_batch& d) { d.address += 2; });
-  refused("dim", [](dense_batch& d) { d.dim[1] = (std::uint64_t{1} << 31) + 1; });
+  refused("dim", [](dense_batch& d) { d.dim[1] = (std::uint64_t{1} << 40) + 1; });
   refused("stride", [](dense_batch& d) { d.stride_bytes[0] = 34; });
   refused("pitch", [](dense_batch& d) { d.tensor_pitch_bytes = 129; });
   refused("reach", [](dense_batch& d) { d.tensor_pitch_bytes = std::uint64_t{1} << 46; });

@@ -17,15 +17,29 @@ namespace tmap::testing {
 struct matrix_shape {
   std::uint64_t columns;
   std::uint64_t rows;
+  std::uint64_t pitch{};  ///< 0: a multiple of 16, and what a side is odd by
 };
 
 inline huge_side lay_out_huge(const std::vector<matrix_shape>& shapes, std::uint64_t odd) {
   huge_side side{};
   std::uint64_t end = 256;
   for (const matrix_shape& shape : shapes) {
-    const std::uint64_t pitch = detail::up(shape.columns, 16) + 16 + odd;
+    const std::uint64_t apart = detail::up(shape.columns, 16) + 16 + odd;
+    const std::uint64_t pitch = shape.pitch == 0 ? apart : shape.pitch;
     const std::uint64_t begin = detail::up(end + 64, 16) + odd;
     side.tensors[side.count] = {begin, shape.columns, shape.rows, pitch};
+    end = side.tensors[side.count++].end();
+  }
+  side.elements = end + 256;
+  return side;
+}
+
+/// Behind one another without gaps but for the alignment, in elements; the first begins at one.
+inline huge_side pack_huge(const std::vector<matrix_shape>& shapes, std::uint64_t alignment) {
+  huge_side side{};
+  std::uint64_t end = 256;
+  for (const matrix_shape& shape : shapes) {
+    side.tensors[side.count] = {detail::up(end, alignment), shape.columns, shape.rows, shape.columns};
     end = side.tensors[side.count++].end();
   }
   side.elements = end + 256;
@@ -62,14 +76,24 @@ inline patch_columns in_bytes(const huge_side& side, std::uint64_t memory, std::
   return columns;
 }
 
-/// `odd`: as it was laid out.
-inline tensor_batch describe(const huge_side& side, std::uint64_t odd, std::uint64_t memory, std::uint32_t bytes,
+/// Whether all is whole units and fits 32 bits.
+inline bool fits_units(const huge_side& side, std::uint32_t bytes) {
+  const auto fits = [](std::uint64_t value) { return value >> 32 == 0; };
+  bool all = true;
+  for (std::uint32_t i = 0; i < side.count; ++i) {
+    const huge_tensor& t = side.tensors[i];
+    all = all && fits(t.columns) && fits(t.rows) && t.begin * bytes % 16 == 0 && t.pitch * bytes % 16 == 0;
+  }
+  return all;
+}
+
+inline tensor_batch describe(const huge_side& side, std::uint64_t memory, std::uint32_t bytes,
                              described_arrays& arrays) {
   tensor_batch batch{};
   batch.count = side.count;
   batch.element_bytes = bytes;
   batch.rank = 2;
-  if (odd == 0) {
+  if (fits_units(side, bytes)) {
     batch.tensors = in_units(side, memory, bytes, arrays);
   } else {
     batch.tensors = in_bytes(side, memory, bytes, arrays);

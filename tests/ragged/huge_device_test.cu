@@ -1,104 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors of 2^31 - 1 elements, and batches of more than 2^32 bytes with tensors across 2^31 and 2^32, by every route.
-// Every element of both sides is looked at, also those between tensors. At most 22 GiB of device memory.
-#include <tmap/ragged.hpp>
-
-#include <string>
-#include <tuple>
-
-#include "ragged/huge_batch.hpp"
-#include "ragged/huge_values.cuh"
+// Operations on huge tensors: of 2^31 - 1 elements and of more, of more than 2^32 bytes, and batches with tensors
+// across 2^31 and 2^32, by every route. Every element of both sides is looked at, also those between tensors. At most
+// 24 GiB of device memory.
+#include "ragged/huge_fixture.cuh"
 
 namespace tmap::ragged::testing {
 namespace {
 
-using namespace tmap::testing;
-
-struct huge_setting {
-  const char* name;
-  route way;  ///< of a long row
-  route_policy policy;
-  route_set allowed;
-  std::uint64_t column_step;  ///< rows are multiples of it
-  std::uint64_t odd[2];       ///< elements by which the tensors of a side, and their pitches, miss alignment
-
-  route_options routes() const { return {policy, allowed}; }
-};
-constexpr huge_setting huge_settings[] = {
-    {"chosen", route::bulk, route_policy::enable, all_routes, 1, {0, 0}},
-    {"plain", route::plain, route_policy::disable, 0, 1, {1, 3}},
-    {"ldgsts", route::ldgsts, route_policy::disable, route_bit(route::ldgsts), 16, {0, 0}},
-    {"tensor_maps", route::tensor_map, route_policy::force, route_bit(route::tensor_map), 16, {0, 0}},
-};
-
-struct huge_sides {
-  huge_side source;
-  huge_side destination;
-};
-
-class ragged_huge : public gpu_test, public ::testing::WithParamInterface<std::tuple<huge_setting, bool>> {
+class ragged_huge_values : public ragged_huge {
  protected:
-  static const huge_setting& setting() { return std::get<0>(GetParam()); }
-  static bool is_batch() { return std::get<1>(GetParam()); }
-
-  /// One row, or a row below 2^31 bytes, one across, many rows, one row across 2^32 bytes, and short rows behind it.
-  static std::vector<matrix_shape> shapes(std::uint64_t element_bytes) {
-    const std::uint64_t middle = (std::uint64_t{1} << 31) / element_bytes;
-    std::vector<matrix_shape> all{{(std::uint64_t{1} << 31) - 1, 1}};
-    if (is_batch()) {
-      all = {{middle - 2003, 1},  {4099, 1},    {1500, middle / 2 / 1520}, {middle / 2 - (16 << 20) - 7, 1},
-             {(32 << 20) + 5, 1}, {33, 1000003}};
-    }
-    for (matrix_shape& shape : all) shape.columns -= shape.columns % setting().column_step;
-    return all;
-  }
-
-  static huge_sides sides(std::uint64_t source_bytes) {
-    const std::vector<matrix_shape> all = shapes(source_bytes);
-    const huge_sides both{lay_out_huge(all, setting().odd[0]), lay_out_huge(all, setting().odd[1])};
-    if (is_batch()) {
-      EXPECT_TRUE(crosses(both.source, source_bytes, std::uint64_t{1} << 31));
-      EXPECT_TRUE(crosses(both.source, source_bytes, std::uint64_t{1} << 32));
-      EXPECT_TRUE(crosses(both.destination, source_bytes, std::uint64_t{1} << 32));
-    }
-    return both;
-  }
-
-  /// Writes `given` and `start`, calls the operation, and expects `wanted` in the destination and nothing new in the
-  /// source.
-  template <class In, class Out, class Given, class Start, class Wanted, class Call>
-  void expect_result(const huge_sides& both, const Given& given, const Start& start, const Wanted& wanted,
-                     const Call& call) {
-    const device_array<In> from(both.source.elements);
-    const device_array<Out> to(both.destination.elements);
-    write_values(from, both.source, given);
-    write_values(to, both.destination, start);
-    described_arrays arrays(array_side::device);
-    const tensor_batch source = describe(both.source, setting().odd[0], from.address(), sizeof(In), arrays);
-    const tensor_batch destination = describe(both.destination, setting().odd[1], to.address(), sizeof(Out), arrays);
-    const device_array<unsigned char> scratch(workspace_bytes(source.count, source.rank).value());
-    const device_array<batch_header> header(1);
-    EXPECT_EQ(choose_route(layout_of(both.source.tensors[0], from.address(), sizeof(In)), setting().routes()).way,
-              setting().way);
-    options with;
-    with.policy = setting().policy;
-    with.allowed = setting().allowed;
-    with.header = header.data();
-    TMAP_ASSERT_OK(call(source, destination, workspace{scratch.data(), scratch.bytes()}, with));
-    EXPECT_EQ(header.download().front().bad_count, 0u);
-    expect_values(to, both.destination, wanted);
-    expect_values(from, both.source, given);
-  }
-
-  static bool fits(const huge_sides& both, std::uint64_t source_bytes, std::uint64_t destination_bytes) {
-    return has_room(both.source.elements * source_bytes + both.destination.elements * destination_bytes);
-  }
-
-  void expect_reduced(row_reduction reduction);
+  static void expect_reduced(row_reduction reduction);
 };
-
-const cuda::stream_ref huge_stream{cudaStream_t{}};
-constexpr const char* no_room = "not enough device memory is free";
 
 /// What the tests look with sees one byte behind 2^32.
 TEST_F(gpu_test, one_wrong_byte_behind_2_32) {
@@ -114,50 +26,56 @@ TEST_F(gpu_test, one_wrong_byte_behind_2_32) {
   EXPECT_EQ(wrong.first, place);
 }
 
-TEST_P(ragged_huge, copy) {
+TEST_P(ragged_huge_values, copy) {
   const huge_sides both = sides(1);
   if (!fits(both, 1, 1)) GTEST_SKIP() << no_room;
+  expect_way(both, 1);
   expect_result<std::uint8_t, std::uint8_t>(
       both, noise_bytes{}, nothing_yet<std::uint8_t>{}, copied_bytes{both.source},
-      [](const auto& from, const auto& to, workspace scratch, const options& with) {
-        return copy_async(from, to, scratch, huge_stream, with);
-      });
+      [](const huge_call& c) { return copy_async(c.source, c.destination, c.scratch, huge_stream, c.with); });
 }
 
-TEST_P(ragged_huge, cast) {
+TEST_P(ragged_huge_values, cast) {
   const huge_sides both = sides(1);
   if (!fits(both, 1, 4)) GTEST_SKIP() << no_room;
   const cast_values values{value_type::u8, value_type::f32, 0.5f, 3, nullptr, nullptr};
   expect_result<std::uint8_t, std::uint32_t>(
       both, noise_bytes{}, nothing_yet<std::uint32_t>{}, bytes_as_floats{both.source, values.scale, values.shift},
-      [&](const auto& from, const auto& to, workspace scratch, const options& with) {
-        return cast_async(from, to, values, scratch, huge_stream, with);
-      });
+      [&](const huge_call& c) { return cast_async(c.source, c.destination, values, c.scratch, huge_stream, c.with); });
 }
 
-TEST_P(ragged_huge, saxpy) {
+TEST_P(ragged_huge_values, saxpy) {
   const huge_sides both = sides(4);
   if (!fits(both, 4, 4)) GTEST_SKIP() << no_room;
   constexpr float a = 1.7f;
   expect_result<std::uint32_t, std::uint32_t>(
       both, noise_floats{}, first_summands{}, float_sums{both.source, a},
-      [&](const auto& from, const auto& to, workspace scratch, const options& with) {
-        return saxpy_async(a, from, to, scratch, huge_stream, with);
-      });
+      [&](const huge_call& c) { return saxpy_async(a, c.source, c.destination, c.scratch, huge_stream, c.with); });
 }
 
-TEST_P(ragged_huge, max_pool_1d) {
+TEST_P(ragged_huge_values, max_pool_1d) {
   const huge_sides both = sides(4);
   if (!fits(both, 4, 4)) GTEST_SKIP() << no_room;
   constexpr std::uint32_t radius = 15;
   expect_result<std::uint32_t, std::uint32_t>(
-      both, noise_floats{}, nothing_yet<std::uint32_t>{}, window_maxima{both.source, radius},
-      [&](const auto& from, const auto& to, workspace scratch, const options& with) {
-        return max_pool_1d_async(from, to, radius, scratch, huge_stream, with);
+      both, noise_floats{}, nothing_yet<std::uint32_t>{}, window_maxima{both.source, radius}, [&](const huge_call& c) {
+        return max_pool_1d_async(c.source, c.destination, radius, c.scratch, huge_stream, c.with);
       });
 }
 
-void ragged_huge::expect_reduced(row_reduction reduction) {
+/// Windows longer than a piece.
+TEST_P(ragged_huge_values, max_pool_1d_far) {
+  const huge_sides both = sides(4);
+  if (!fits(both, 4, 4)) GTEST_SKIP() << no_room;
+  constexpr std::uint32_t radius = 1000;
+  expect_result<std::uint32_t, std::uint32_t>(both, single_peaks{}, nothing_yet<std::uint32_t>{},
+                                              peaks_in_windows{both.source, radius}, [&](const huge_call& c) {
+                                                return max_pool_1d_async(c.source, c.destination, radius, c.scratch,
+                                                                         huge_stream, c.with);
+                                              });
+}
+
+void ragged_huge_values::expect_reduced(row_reduction reduction) {
   std::vector<matrix_shape> rows = shapes(2);
   huge_sides both{lay_out_huge(rows, setting().odd[0]), {}};
   for (matrix_shape& shape : rows) shape.columns = 1;
@@ -175,25 +93,22 @@ void ragged_huge::expect_reduced(row_reduction reduction) {
   TMAP_ASSERT_CUDA(cudaGetLastError());
   expect_result<std::uint16_t, std::uint32_t>(
       both, sparse_halves{}, nothing_yet<std::uint32_t>{}, reduced_rows{sums, reduction == row_reduction::sum},
-      [&](const auto& from, const auto& to, workspace scratch, const options& with) {
-        return reduce_rows_async(from, value_type::bf16, reduction, to, scratch, huge_stream, with);
+      [&](const huge_call& c) {
+        return reduce_rows_async(c.source, value_type::bf16, reduction, c.destination, c.scratch, huge_stream, c.with);
       });
 }
 
-TEST_P(ragged_huge, row_sums) {
+TEST_P(ragged_huge_values, row_sums) {
   expect_reduced(row_reduction::sum);
 }
 
-TEST_P(ragged_huge, row_maxima) {
+TEST_P(ragged_huge_values, row_maxima) {
   expect_reduced(row_reduction::max);
 }
 
-std::string name_of(const ::testing::TestParamInfo<std::tuple<huge_setting, bool>>& info) {
-  return std::string(std::get<0>(info.param).name) + (std::get<1>(info.param) ? "_batch" : "_one");
-}
-
-INSTANTIATE_TEST_SUITE_P(routes, ragged_huge, ::testing::Combine(::testing::ValuesIn(huge_settings), ::testing::Bool()),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(
+    routes, ragged_huge_values,
+    ::testing::ValuesIn(huge_params({huge_kind::one, huge_kind::batch, huge_kind::large, huge_kind::wide})), name_huge);
 
 }  // namespace
 }  // namespace tmap::ragged::testing

@@ -36,6 +36,45 @@ struct copied_bytes {
   }
 };
 
+/// The same rows and columns exchanged.
+struct turned_bytes {
+  huge_side source;
+  __device__ std::uint8_t operator()(std::uint64_t, const huge_place& place) const {
+    if (!place.is_inside) return poison_word<std::uint8_t>;
+    return noise_bytes{}(source.at({place.tensor, place.column, place.row, true, false}));
+  }
+};
+struct turned_floats {
+  huge_side source;
+  __device__ std::uint32_t operator()(std::uint64_t, const huge_place& place) const {
+    if (!place.is_inside) return poison_word<std::uint32_t>;
+    return noise_floats{}(source.at({place.tensor, place.column, place.row, true, false}));
+  }
+};
+
+/// The source's rows and columns where it has them, else fill.
+struct padded_bytes {
+  huge_side source;
+  std::uint8_t fill;
+  __device__ std::uint8_t operator()(std::uint64_t, const huge_place& place) const {
+    if (!place.is_inside) return poison_word<std::uint8_t>;
+    const huge_tensor& tensor = source.tensors[place.tensor];
+    const bool is_moved = place.row < tensor.rows && place.column < tensor.columns;
+    return is_moved ? noise_bytes{}(source.at(place)) : fill;
+  }
+};
+
+/// Rows in the opposite order: row i of `all` is row all - 1 - i of the source, as far as that has it.
+struct reversed_rows {
+  huge_side source;
+  std::uint64_t all;
+  __device__ std::uint8_t operator()(std::uint64_t, const huge_place& place) const {
+    const std::uint64_t row = all - 1 - place.row;
+    if (!place.is_inside || row >= source.tensors[0].rows) return poison_word<std::uint8_t>;
+    return noise_bytes{}(source.at({0, row, place.column, true, false}));
+  }
+};
+
 struct bytes_as_floats {
   huge_side source;
   float scale;
@@ -77,6 +116,28 @@ struct window_maxima {
   }
 };
 
+/// Every 4096th float of a memory is a number of its own, above those between.
+struct single_peaks {
+  static constexpr std::uint64_t apart = 4096;
+  __device__ static float value(std::uint64_t i) {
+    return i % apart == 0 ? static_cast<float>(noise_at(i) >> 40) : -1.0f;
+  }
+  __device__ std::uint32_t operator()(std::uint64_t i, const huge_place&) const { return __float_as_uint(value(i)); }
+};
+/// Of windows that hold one peak at most.
+struct peaks_in_windows {
+  huge_side source;
+  std::uint32_t radius;
+  __device__ std::uint32_t operator()(std::uint64_t, const huge_place& place) const {
+    if (!place.is_inside) return poison_word<std::uint32_t>;
+    const std::uint64_t behind = source.tensors[place.tensor].columns - 1 - place.column;
+    const std::uint64_t first = source.at(place) - (place.column < radius ? place.column : radius);
+    const std::uint64_t last = source.at(place) + (behind < radius ? behind : radius);
+    const std::uint64_t peak = last / single_peaks::apart * single_peaks::apart;
+    return __float_as_uint(peak < first ? -1.0f : single_peaks::value(peak));
+  }
+};
+
 /// bf16: one in 256 is 1, the last of a row 2, others 0, so that sums are exact in any order; 64 outside of tensors.
 struct sparse_halves {
   __device__ static std::uint32_t value(std::uint64_t i, const huge_place& place) {
@@ -85,6 +146,21 @@ struct sparse_halves {
   __device__ std::uint16_t operator()(std::uint64_t i, const huge_place& place) const {
     constexpr std::uint16_t bits[]{0x0000, 0x3f80, 0x4000};
     return place.is_inside ? bits[value(i, place)] : 0x4280;
+  }
+};
+
+/// bf16 numbers of eight bits, and the same as floats.
+struct small_halves {
+  __device__ static float value(std::uint64_t i) { return static_cast<float>(noise_at(i) >> 56); }
+  __device__ std::uint16_t operator()(std::uint64_t i, const huge_place&) const {
+    return static_cast<std::uint16_t>(__float_as_uint(value(i)) >> 16);
+  }
+};
+struct halves_as_floats {
+  huge_side source;
+  __device__ std::uint32_t operator()(std::uint64_t, const huge_place& place) const {
+    if (!place.is_inside) return poison_word<std::uint32_t>;
+    return __float_as_uint(small_halves::value(source.at(place)));
   }
 };
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "ragged/hostile_sides.hpp"
+#include "ragged/large_sides.hpp"
 #include "ragged/packed_reference.hpp"
 #include "ragged/plan_reference.hpp"
 
@@ -49,7 +50,7 @@ struct spoilt_case {
 };
 
 void make_huge(judged_case& c) {
-  c.source.dim[0] = c.destination.dim[0] = (std::uint64_t{1} << 31) + 1;
+  c.source.dim[0] = c.destination.dim[0] = (std::uint64_t{1} << 40) + 1;
 }
 void make_room_small(judged_case& c) {
   c.terms.destination.room = {0x20000, 255};
@@ -63,7 +64,7 @@ constexpr std::uint64_t last = detail::address_limit;
 const spoilt_case alone[] = {
     {"a dim", make_huge, bits_of(fault::dim), false},
     {"bytes",
-     [](judged_case& c) { c.source.dim[0] = c.source.dim[2] = c.destination.dim[0] = c.destination.dim[2] = 1u << 20; },
+     [](judged_case& c) { c.source.dim[0] = c.source.dim[2] = c.destination.dim[0] = c.destination.dim[2] = 1u << 22; },
      bits_of(fault::dim), false},
     {"a wild stride", [](judged_case& c) { c.source.stride[0] = std::uint64_t{1} << 46; }, bits_of(fault::stride)},
     {"a misaligned stride", [](judged_case& c) { c.source.stride[1] = 130; }, bits_of(fault::stride)},
@@ -155,7 +156,12 @@ const spoilt_case spared[] = {
     {"a source that shares bytes", [](judged_case& c) { c.source.stride[0] = 28; }, 0},
     {"any stride of a dim of one",
      [](judged_case& c) { c.source.dim[2] = c.destination.dim[2] = 1, c.source.stride[1] = ~0ull; }, 0},
-    {"no windows", [](judged_case& c) { c.terms.windows = {}, c.source.address += 4; }, 0},
+    {"the largest",
+     [](judged_case& c) {
+       c.source = c.destination = {0x10000, {1ull << 40, 16, 2, 1, 1}, {1ull << 42, 1ull << 46}}, c.terms.limits = {};
+     },
+     0},
+    {"no windows", [](judged_case& c) { c.terms.limits = {}, c.source.address += 4; }, 0},
 };
 
 template <std::size_t N>
@@ -182,6 +188,36 @@ TEST(JudgeTensors, SidesWithoutElementsHaveNoFaults) {
 }
 TEST(JudgeTensors, DimsByTheirRelation) {
   expect_judged(relations);
+}
+
+TEST(JudgeTensors, TheMostBytesOfEachOfMany) {
+  for (const std::uint64_t count : {1ull, 2ull, 65535ull, 65536ull, 65537ull, 1000003ull, 1ull << 24}) {
+    const auto most = static_cast<std::uint64_t>(slow::most_bytes(count));
+    EXPECT_EQ(detail::most_tensor_bytes(count), most) << count;
+    judged_case c;
+    c.terms.source.element_bytes = c.terms.destination.element_bytes = 1;
+    c.terms.limits = {nullptr, 0, most};
+    for (const std::uint64_t over : {0, 1}) {
+      c.source.dim[0] = c.destination.dim[0] = most / 256;
+      c.source.dim[1] = c.destination.dim[1] = 256 + over;
+      c.source.dim[2] = c.destination.dim[2] = 1;
+      c.source.stride[0] = c.destination.stride[0] = 0;
+      c.destination.stride[0] = most / 256;
+      EXPECT_EQ(c.judged().bits & bits_of(fault::dim), over * bits_of(fault::dim)) << count << " tensors, " << over;
+    }
+  }
+  EXPECT_EQ(detail::most_tensor_bytes(0), std::uint64_t{1} << 47);
+  EXPECT_EQ(detail::most_tensor_bytes(65535), std::uint64_t{1} << 47) << "all smaller batches have the whole limit";
+}
+
+/// Wherever a batch ends, its last sum has not wrapped.
+TEST(JudgeTensors, SumsOfBatchesStayBelow2To63) {
+  for (const std::uint64_t count : {1ull, 65535ull, 65536ull, 65537ull, (1ull << 20) + 3, 1ull << 24}) {
+    const wide most = detail::most_tensor_bytes(count);
+    for (std::uint64_t alignment = 1; alignment <= 1ull << 20; alignment *= 2) {
+      EXPECT_TRUE((most + alignment - 1) / alignment * alignment * count < wide{1} << 63) << count;
+    }
+  }
 }
 
 TEST(JudgeTensors, WhatIsMoved) {
@@ -245,6 +281,7 @@ drawn_case draw(random_source& random, shape_relation relation, std::uint32_t ra
   drawn.rules.destination_element = random.pick<std::uint32_t>({1, 2, 3, 4, 8, 12, 16});
   drawn.rules.rule.piece_elements = 1024;
   drawn.rules.routes.allowed = 0;
+  drawn.rules.count = random.pick<std::uint64_t>({1, 1000, 1 << 16, 1 << 20, 1 << 24});
   if (random.one_in(2)) drawn.rules.windows = {{0, ~0ull}};
   if (random.one_in(2)) drawn.rules.windows.push_back({1 << 20, 1ull << 45});
   if (random.one_in(4)) drawn.rules.windows = {{1 << 20, 1ull << 30}};
@@ -266,8 +303,10 @@ TEST(JudgeTensors, AnyBitsAsASlowPlannerWould) {
     const drawn_case drawn = draw(random, relation, rank);
     const planning_rules& rules = drawn.rules;
     const auto window_count = static_cast<std::uint32_t>(rules.windows.size());
-    pair_terms terms{
-        relation, {rules.source_element, {}}, {rules.destination_element, {}}, {rules.windows.data(), window_count}};
+    pair_terms terms{relation,
+                     {rules.source_element, {}},
+                     {rules.destination_element, {}},
+                     {rules.windows.data(), window_count, detail::most_tensor_bytes(rules.count)}};
     if (drawn.capacity != ~0ull) terms.destination.room = {0x7000000000, drawn.capacity};
     const side_extents source = extents_of(drawn.source);
     const side_extents destination = extents_of(drawn.destination);
@@ -280,6 +319,34 @@ TEST(JudgeTensors, AnyBitsAsASlowPlannerWould) {
   }
   EXPECT_EQ(met, empty_bit | 0x7f) << "a fault that never came up proves nothing";
   EXPECT_GT(good, 1000u);
+}
+
+TEST(JudgeTensors, LargeTensorsAsASlowPlannerWould) {
+  random_source random(40);
+  std::uint32_t good = 0;
+  std::uint32_t bad = 0;
+  for (std::uint32_t trial = 0; trial < 50000; ++trial) {
+    planning_rules rules;
+    rules.rule.piece_elements = 1024;
+    rules.routes.allowed = 0;
+    rules.source_element = rules.destination_element = random.pick<std::uint32_t>({1, 2, 3, 4, 8, 12, 16});
+    rules.count = random.pick<std::uint64_t>({1, 65535, 65536, 100000, 1 << 24});
+    const std::uint32_t rank = 2 + random.below32(2);
+    const auto most = static_cast<std::uint64_t>(slow::most_bytes(rules.count));
+    const std::vector<std::uint64_t> dims = large_dims(random, rank, rules.source_element, most);
+    const plain_side from = large_side(random, dims, rules.source_element, std::uint64_t{1} << 50);
+    const plain_side to = large_side(random, dims, rules.source_element, std::uint64_t{1} << 55);
+    const pair_terms terms{shape_relation::equal,
+                           {rules.source_element, {}},
+                           {rules.source_element, {}},
+                           {nullptr, 0, detail::most_tensor_bytes(rules.count)}};
+    const std::uint32_t expected = plan_slowly(from, to, rules, 0).status;
+    ASSERT_EQ(judge_rank(rank, extents_of(from), extents_of(to), terms), expected) << "trial " << trial;
+    good += expected == 0 ? 1 : 0;
+    bad += (expected & bits_of(fault::dim)) != 0 ? 1 : 0;
+  }
+  EXPECT_GT(good, 10000u);
+  EXPECT_GT(bad, 3000u);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of planning where dims reach 2^31 and tensors 2^39 bytes, on the host.
+// The arithmetic of planning where dims reach 2^31, 2^32 and 2^40 and tensors 2^47 bytes, on the host.
 #include <tmap/detail/choose_route.hpp>
 #include <tmap/detail/reduction_order.hpp>
 
@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/ragged/row_part.hpp"
 #include "kernels/ragged/transpose_tiles.hpp"
 #include "kernels/ragged_launch.hpp"
 
@@ -17,8 +18,9 @@ namespace {
 
 __extension__ typedef unsigned __int128 wide;
 
-constexpr std::uint64_t most_dim = std::uint64_t{1} << 31;
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 39;
+constexpr std::uint64_t map_dim = std::uint64_t{1} << 31;  ///< the most that a map has
+constexpr std::uint64_t most_dim = std::uint64_t{1} << 40;
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 47;
 constexpr std::uint32_t element_sizes[]{1, 2, 3, 4, 5, 8, 12, 16};
 
 tmap::detail::two_sided packed(std::uint32_t element_bytes, std::uint64_t inner, std::uint64_t outer,
@@ -47,13 +49,15 @@ TEST(planning_limits, the_largest_tensor_folds_to_one_row) {
 
 TEST(planning_limits, products_beyond_64_bits_saturate) {
   constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_EQ(tmap::detail::saturated_product(most_dim, most_dim), std::uint64_t{1} << 62);
+  EXPECT_EQ(tmap::detail::saturated_product(map_dim, map_dim), std::uint64_t{1} << 62);
+  EXPECT_EQ(tmap::detail::saturated_product(most_dim, most_dim), most) << "2^80";
+  EXPECT_EQ(tmap::detail::saturated_product(most, most), most);
   EXPECT_EQ(tmap::detail::saturated_product(std::uint64_t{1} << 62, 4), most);
   tmap::detail::two_sided t = packed(4, most_dim, most_dim, 0);
-  t.dim[2] = 8;
-  t.source_stride[1] = t.destination_stride[1] = most;
+  t.dim[2] = t.dim[3] = t.dim[4] = most_dim;
+  for (std::uint32_t axis = 1; axis < 4; ++axis) t.source_stride[axis] = t.destination_stride[axis] = most;
   fold(t, 0);
-  EXPECT_EQ(t.dim[0], most) << "2^65 elements";
+  EXPECT_EQ(t.dim[0], most) << "2^200 elements";
 }
 
 TEST(planning_limits, a_map_ends_at_2_31_and_other_routes_go_on) {
@@ -61,11 +65,16 @@ TEST(planning_limits, a_map_ends_at_2_31_and_other_routes_go_on) {
   const auto way_of = [&](std::uint64_t columns, std::uint64_t rows) {
     return choose_route(tensor_layout{4096, 1, 2, {columns, rows}, {columns + 16}}, forced).way;
   };
-  EXPECT_EQ(way_of(most_dim, 256), route::tensor_map);
-  EXPECT_EQ(way_of(most_dim + 16, 256), route::ldgsts);
-  EXPECT_EQ(way_of(256, most_dim), route::tensor_map);
-  EXPECT_EQ(way_of(256, most_dim + 1), route::ldgsts);
-  const tensor_layout largest{4096, 1, 2, {most_dim, 256}, {most_dim}};
+  EXPECT_EQ(way_of(map_dim, 256), route::tensor_map);
+  EXPECT_EQ(way_of(256, map_dim), route::tensor_map);
+  for (const std::uint64_t beyond : {map_dim + 16, map_dim * 2, map_dim * 2 + 16, most_dim - 16}) {
+    EXPECT_EQ(way_of(beyond, 256), route::ldgsts);
+    EXPECT_EQ(way_of(256, beyond), route::ldgsts);
+    const route_choice chosen = choose_route(tensor_layout{4096, 1, 2, {512, beyond}, {1024}});
+    EXPECT_EQ(chosen.way, route::ldgsts);
+    EXPECT_EQ(chosen.why, route_reason::extent_too_large);
+  }
+  const tensor_layout largest{4096, 1, 2, {most_dim, 128}, {most_dim}};
   EXPECT_EQ(choose_route(largest).way, route::bulk);
 }
 
@@ -94,13 +103,15 @@ TEST(planning_limits, squares_of_the_largest_matrices) {
   for (const std::uint32_t bytes : element_sizes) {
     const kernels::piece_rule rule = kernels::transpose_rule(bytes);
     const std::uint64_t most = most_bytes / bytes;
-    for (const std::uint64_t dim : {most_dim - 1, most_dim}) {
-      for (const std::uint64_t other : {std::uint64_t{1}, std::uint64_t{3}, most / most_dim - 1, most / most_dim}) {
+    for (const std::uint64_t dim :
+         {map_dim - 1, map_dim, map_dim * 2 - 1, map_dim * 2, map_dim * 2 + 1, most_dim - 1, most_dim}) {
+      for (const std::uint64_t other : {std::uint64_t{1}, std::uint64_t{3}, most / dim - 1, most / dim}) {
         for (const route way : {route::tensor_map, route::plain}) {
+          if (way == route::tensor_map && std::max(dim, other) > map_dim) continue;
           SCOPED_TRACE(::testing::Message() << bytes << " bytes, " << dim << " and " << other);
           expect_tiles(matrix(dim, other, 1, way), rule);
           expect_tiles(matrix(other, dim, 1, way), rule);
-          expect_tiles(matrix(other, 1, most / other, way), rule);
+          if (way == route::plain) expect_tiles(matrix(other, 1, most / other, way), rule);
         }
       }
     }
@@ -109,10 +120,13 @@ TEST(planning_limits, squares_of_the_largest_matrices) {
 
 TEST(planning_limits, squares_counted_by_hand) {
   const kernels::piece_rule rule = kernels::transpose_rule(1);
-  EXPECT_EQ(kernels::transpose_piece_count(matrix(most_dim, 256, 1, route::tensor_map), rule), most_dim / 128);
-  EXPECT_EQ(kernels::transpose_piece_count(matrix(most_dim - 1, 256, 1, route::plain), rule), most_dim / 128);
-  EXPECT_EQ(kernels::transpose_piece_count(matrix(256, most_dim, 1, route::plain), rule), 2 * most_dim / 256);
-  EXPECT_EQ(kernels::transpose_piece_count(matrix(128, 2, most_dim, route::plain), rule), most_dim);
+  EXPECT_EQ(kernels::transpose_piece_count(matrix(map_dim, 256, 1, route::tensor_map), rule), map_dim / 128);
+  for (const std::uint64_t dim : {map_dim, 2 * map_dim, most_dim}) {
+    EXPECT_EQ(kernels::transpose_piece_count(matrix(dim - 1, 256, 1, route::plain), rule), dim / 128);
+    EXPECT_EQ(kernels::transpose_piece_count(matrix(dim + 1, 256, 1, route::plain), rule), dim / 128 + 1);
+    EXPECT_EQ(kernels::transpose_piece_count(matrix(256, dim, 1, route::plain), rule), 2 * dim / 256);
+    EXPECT_EQ(kernels::transpose_piece_count(matrix(128, 2, dim, route::plain), rule), dim);
+  }
 }
 
 TEST(planning_limits, slices_of_the_longest_rows) {
@@ -121,7 +135,7 @@ TEST(planning_limits, slices_of_the_longest_rows) {
   for (const ragged::value_type type : {ragged::value_type::f32, ragged::value_type::f16, ragged::value_type::bf16}) {
     const kernels::piece_rule rule = kernels::reduce_pieces(type, 1);
     const std::uint64_t longest = most_bytes / value_bytes(type);
-    for (const std::uint64_t about : {std::uint64_t{1} << 23, most_dim, std::uint64_t{1} << 32, longest - 1}) {
+    for (const std::uint64_t about : {std::uint64_t{1} << 23, map_dim, std::uint64_t{1} << 32, most_dim, longest - 1}) {
       for (const std::uint64_t length : {about - 1, about, about + 1}) {
         const std::uint64_t each = slice_elements(length);
         const std::uint64_t slices = slice_count(length);
@@ -132,7 +146,41 @@ TEST(planning_limits, slices_of_the_longest_rows) {
         EXPECT_EQ(each % rule.box_dim[0], 0u) << "a slice ends within a box";
       }
     }
+    EXPECT_EQ(slice_count(map_dim), tmap::detail::most_slices);
     EXPECT_EQ(slice_count(most_dim), tmap::detail::most_slices);
+  }
+}
+
+/// Part `part` of a row by 128-bit arithmetic.
+kernels::row_part cut_wide(wide length, wide part, wide each, std::uint64_t destination, std::uint32_t element_bytes) {
+  const wide before = (kernels::line_bytes - destination % kernels::line_bytes) % kernels::line_bytes;
+  const wide lead = kernels::line_bytes % element_bytes == 0 ? before / element_bytes : 0;
+  const wide first = part == 0 ? 0 : std::min(length, part * each + lead);
+  const wide end = std::min(length, (part + 1) * each + lead);
+  return {static_cast<std::uint64_t>(first), static_cast<std::uint32_t>(end - first)};
+}
+
+/// The pieces of a row about a boundary, and its last ones: as wide arithmetic has them, each where the last one ended.
+TEST(planning_limits, parts_of_the_longest_rows) {
+  for (const std::uint32_t bytes : {1u, 2u, 3u, 4u, 8u, 16u}) {
+    const std::uint64_t each = 4096 / bytes / 16 * 16;
+    for (const std::uint64_t about : {map_dim, 2 * map_dim, most_dim, most_bytes / bytes}) {
+      for (const std::uint64_t length : {about - 1, about, about + 1}) {
+        const std::uint64_t parts = (length + each - 1) / each;
+        for (const std::uint64_t destination : {0u, 1u, 16u, 127u}) {
+          std::uint64_t end = 0;
+          for (std::uint64_t part = parts - 20; part < parts; ++part) {
+            const kernels::row_part found = kernels::cut_at_lines(length, part, each, destination, bytes);
+            const kernels::row_part wanted = cut_wide(length, part, each, destination, bytes);
+            ASSERT_EQ(found.elements, wanted.elements) << length << ", part " << part;
+            ASSERT_EQ(found.first, wanted.first) << length << ", part " << part;
+            ASSERT_TRUE(end == 0 || found.first == end);
+            end = found.first + found.elements;
+          }
+          ASSERT_EQ(end, length);
+        }
+      }
+    }
   }
 }
 

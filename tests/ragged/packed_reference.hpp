@@ -20,7 +20,7 @@ inline plain_side packed_side(plain_side shape, std::uint64_t address, std::uint
 /// From the tensor's begin to the next one's. `shape`: its side that is not packed.
 inline std::uint64_t packed_step(const plain_side& shape, const planning_rules& rules, bool unpacks,
                                  std::uint64_t alignment) {
-  const bool is_bad = slow::faults(shape, rules.source_element, unpacks, rules.windows) != 0;
+  const bool is_bad = slow::faults(shape, rules.source_element, unpacks, rules) != 0;
   const wide bytes = slow::has_zero(shape) || is_bad ? 0 : slow::product(shape.dim) * rules.source_element;
   return static_cast<std::uint64_t>((bytes + alignment - 1) / alignment * alignment);
 }

@@ -53,6 +53,7 @@ inline plan_answer run_plan(plan_case& each) {
   each.request.header = header.data();
   each.request.windows = windows.data();
   each.request.window_count = static_cast<std::uint32_t>(each.rules.windows.size());
+  each.rules.count = count;
   const kernels::plan_target target{tensors.data(),
                                     ends.data(),
                                     nullptr,

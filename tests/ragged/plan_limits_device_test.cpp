@@ -1,39 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning of tensors with dims of 2^31 and 2^39 bytes, which needs none of their memory: every field, piece and end as
+// Planning of tensors with dims of 2^40 and 2^47 bytes, which needs none of their memory: every field, piece and end as
 // a planner in 128 bits has them.
+#include "ragged/large_sides.hpp"
 #include "ragged/plan_case.hpp"
-
-#include "support/random_spec.hpp"
 
 namespace tmap::testing {
 namespace {
 
 using plan_device = gpu_test;
-
-constexpr std::uint64_t most_dim = std::uint64_t{1} << 31;
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 39;
-
-/// Dims about the limits, one in eight beyond.
-std::vector<std::uint64_t> large_dims(random_source& random, std::uint32_t rank, std::uint32_t element_bytes) {
-  const std::uint64_t elements = most_bytes / element_bytes;
-  const std::uint64_t first = random.pick({most_dim, most_dim - 1, most_dim - 16, std::uint64_t{1} << 20});
-  std::uint64_t second = std::min(most_dim, elements / first) - random.below(2);
-  if (rank == 3) second /= 4;
-  std::vector<std::uint64_t> dims{first, second};
-  if (rank == 3) dims.push_back(elements / (first * second));
-  if (random.one_in(3)) std::reverse(dims.begin(), dims.end());
-  if (random.one_in(8)) dims[random.below(rank)] += random.pick<std::uint64_t>({1, most_dim});
-  return dims;
-}
-
-plain_side large_side(random_source& random, const std::vector<std::uint64_t>& dims, std::uint32_t element_bytes,
-                      std::uint64_t address) {
-  plain_side side{address, dims, {}};
-  const std::uint64_t gap = random.pick<std::uint64_t>({0, 0, 16, 4096});
-  std::uint64_t extent = element_bytes;
-  for (std::size_t k = 0; k + 1 < dims.size(); ++k) side.stride.push_back(extent = extent * dims[k] + gap);
-  return side;
-}
 
 device_array<map_patch> upload(const std::vector<plain_side>& sides) {
   std::vector<map_patch> patches(sides.size());
@@ -45,18 +19,19 @@ device_array<map_patch> upload(const std::vector<plain_side>& sides) {
   return device_array<map_patch>(patches);
 }
 
-void expect_large_planned(std::uint32_t element_bytes, std::uint32_t rank, std::uint32_t piece_elements,
-                          plan_census& census) {
+void expect_large_planned(std::uint64_t count, std::uint32_t element_bytes, std::uint32_t rank,
+                          std::uint32_t piece_elements, plan_census& census) {
   random_source random(element_bytes * 100 + rank * 10 + piece_elements % 10);
+  const auto most_bytes = static_cast<std::uint64_t>(slow::most_bytes(count));
   plan_case each;
-  each.request.count = 300;
+  each.request.count = count;
   each.request.rank = rank;
   each.request.relation = each.rules.relation = shape_relation::equal;
   for (std::uint64_t i = 0; i < each.request.count; ++i) {
-    const std::vector<std::uint64_t> dims = large_dims(random, rank, element_bytes);
+    const std::vector<std::uint64_t> dims = large_dims(random, rank, element_bytes, most_bytes);
     const std::uint64_t odd = random.one_in(3) ? element_bytes : 0;
-    each.sources.push_back(large_side(random, dims, element_bytes, (std::uint64_t{1} << 44) + odd));
-    each.destinations.push_back(large_side(random, dims, element_bytes, std::uint64_t{1} << 50));
+    each.sources.push_back(large_side(random, dims, element_bytes, (std::uint64_t{1} << 50) + odd));
+    each.destinations.push_back(large_side(random, dims, element_bytes, std::uint64_t{1} << 55));
   }
   const device_array<map_patch> patches[2] = {upload(each.sources), upload(each.destinations)};
   const auto side_of = [&](int which) {
@@ -80,7 +55,7 @@ TEST_F(plan_device, the_largest_tensors) {
   for (const std::uint32_t element_bytes : {1u, 2u, 4u, 8u, 16u}) {
     for (const std::uint32_t rank : {2u, 3u}) {
       for (const std::uint32_t piece_elements : {1u, 1000u, 4096u}) {
-        expect_large_planned(element_bytes, rank, piece_elements, census);
+        expect_large_planned(300, element_bytes, rank, piece_elements, census);
         ASSERT_FALSE(HasFailure()) << element_bytes << " bytes, rank " << rank << ", pieces of " << piece_elements;
       }
     }
@@ -88,6 +63,17 @@ TEST_F(plan_device, the_largest_tensors) {
   EXPECT_GT(census.good, 3000u);
   EXPECT_GT(census.bad, 300u);
   EXPECT_NE(census.faults & slow::bit(ragged::fault::dim), 0u);
+}
+
+/// The sums of their pieces come close to 2^63.
+TEST_F(plan_device, the_largest_tensors_of_large_batches) {
+  plan_census census;
+  for (const std::uint64_t count : {std::uint64_t{1} << 16, std::uint64_t{1} << 18}) {
+    expect_large_planned(count, 1, 2, 1, census);
+    ASSERT_FALSE(HasFailure()) << count << " tensors";
+  }
+  EXPECT_GT(census.good, 100000u);
+  EXPECT_GT(census.bad, 10000u);
 }
 
 }  // namespace

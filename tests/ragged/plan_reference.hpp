@@ -32,6 +32,7 @@ struct planning_rules {
   route_options routes;
   kernels::piece_rule rule{};
   std::vector<address_window> windows;
+  std::uint64_t count{1};  ///< tensors of the batch
 };
 
 struct expected_plan {
@@ -62,15 +63,22 @@ inline wide reach(const plain_side& side, std::uint32_t element) {
   return bytes;
 }
 
+/// Of one of `count` tensors.
+inline wide most_bytes(std::uint64_t count) {
+  const wide each = ((wide{1} << 63) - 1) / count;
+  return std::min<wide>(wide{1} << 47, each >> 20 << 20);
+}
+
 /// `is_destination`: elements must not share bytes, in whatever order the strides grow.
 inline std::uint32_t faults(const plain_side& side, std::uint32_t element, bool is_destination,
-                            const std::vector<address_window>& windows) {
+                            const planning_rules& rules) {
+  const std::vector<address_window>& windows = rules.windows;
   const std::uint32_t alignment = element & (~element + 1);
   std::uint32_t bits = 0;
   for (const std::uint64_t dim : side.dim) {
-    if (dim > std::uint64_t{1} << 31) bits |= bit(ragged::fault::dim);
+    if (dim > std::uint64_t{1} << 40) bits |= bit(ragged::fault::dim);
   }
-  if (product(side.dim) * element > wide{1} << 39) bits |= bit(ragged::fault::dim);
+  if (product(side.dim) * element > most_bytes(rules.count)) bits |= bit(ragged::fault::dim);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> steps;
   for (std::size_t k = 1; k < side.dim.size(); ++k) {
     if (side.dim[k] <= 1) continue;
@@ -243,12 +251,12 @@ inline expected_plan plan_slowly(const plain_side& source, const plain_side& des
   if (rules.source_is_dense) is_empty = slow::has_zero(destination);
   std::uint32_t to = 0;
   if (!slow::has_zero(destination) && (pads || !is_empty)) {
-    to = slow::faults(destination, rules.destination_element, true, rules.windows);
+    to = slow::faults(destination, rules.destination_element, true, rules);
   }
   std::uint32_t bits = to;
   bool is_cut = false;
   if (!is_empty) {
-    if (!slow::has_zero(source)) bits |= slow::faults(source, rules.source_element, false, rules.windows);
+    if (!slow::has_zero(source)) bits |= slow::faults(source, rules.source_element, false, rules);
     for (std::size_t k = 0; k < rank; ++k) {
       std::uint64_t wanted = source.dim[k];
       if (rules.relation == shape_relation::swapped && k < 2) wanted = source.dim[1 - k];

@@ -69,7 +69,7 @@ TEST(row_part, a_longer_first_piece_may_leave_nothing_for_the_last) {
 }
 
 TEST(row_part, the_longest_rows) {
-  constexpr std::uint64_t length = std::uint64_t{1} << 39;
+  constexpr std::uint64_t length = std::uint64_t{1} << 47;
   const row_part last = cut_at_lines(length, length / each - 1, each, 1, 1);
   EXPECT_EQ(last.first, length - each + line_bytes - 1);
   EXPECT_EQ(last.elements, each - line_bytes + 1);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/simulator/ragged_verdict.hpp"
 #include "simulator/ragged_host_side.hpp"
 #include "support/ragged_reference.hpp"
 
@@ -104,7 +105,7 @@ TEST_F(RaggedVerdict, BadTensorsAreSkippedAndNamed) {
   };
   const map_patch good_source = source();
   const map_patch good_destination = destination();
-  source().global_dim[0] = destination().global_dim[0] = (std::uint64_t{1} << 31) + 1;
+  source().global_dim[0] = destination().global_dim[0] = (std::uint64_t{1} << 40) + 1;
   expect(fault::dim);
   source().global_dim[0] = destination().global_dim[0] = ~std::uint64_t{0};
   expect(fault::dim);
@@ -220,6 +221,83 @@ TEST_F(RaggedVerdict, ArgumentsAreChecked) {
   other = from_.described;
   other.element_bytes = from_.described.element_bytes = 17;
   EXPECT_TRUE(refused());
+}
+
+/// The same limits as on the GPU: no sum of offsets wraps.
+TEST_F(RaggedVerdict, ArgumentsBeyondAllReachAreRefused) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 47;
+  const auto is_refused = [](const result<void>& done) {
+    return !done && done.error().code == status::invalid_argument;
+  };
+  std::vector<unsigned char> memory(1024);
+  EXPECT_TRUE(is_refused(on_host::pack(from_.described, {memory.data(), most + 1, 1, nullptr})));
+  EXPECT_TRUE(is_refused(on_host::unpack({memory.data(), most + 1, 1, nullptr}, to_.described)));
+
+  dense_batch dense{};
+  dense.address = reinterpret_cast<std::uint64_t>(memory.data());
+  dense.dim[0] = 8;
+  dense.dim[1] = 4;
+  for (const std::uint64_t pitch : {most / 2, most, ~std::uint64_t{0} / 4 * 4}) {
+    dense.tensor_pitch_bytes = pitch;
+    EXPECT_TRUE(is_refused(on_host::pad(from_.described, dense, {}))) << pitch;
+    EXPECT_TRUE(is_refused(on_host::unpad(dense, to_.described))) << pitch;
+  }
+
+  const std::int32_t first = 0;
+  const ragged::row_index index{&first, 1, 4};
+  const ragged::row_matrix near{dense.address, 2, 4, 4};
+  for (const ragged::row_matrix& far : {ragged::row_matrix{dense.address, 3, 4, most / 2 + 1},
+                                        ragged::row_matrix{dense.address, std::uint64_t{1} << 60, 4, 1 << 20}}) {
+    EXPECT_TRUE(is_refused(on_host::gather_rows(far, index, near)));
+    EXPECT_TRUE(is_refused(on_host::scatter_rows(near, index, far)));
+  }
+  EXPECT_TRUE(on_host::gather_rows({dense.address, 3, 4, most / 2}, index, near));
+}
+
+/// Bad tensors of which the last sum would not fit 64 bits, if they were good.
+TEST(RaggedVerdictOfMany, TheMostBytesOfEachOfMany) {
+  constexpr std::uint64_t count = 1 << 16;
+  constexpr std::uint64_t most = (std::uint64_t{1} << 47) - (std::uint64_t{1} << 20);
+  std::vector<map_patch> patches(count);
+  for (map_patch& patch : patches) {
+    patch.global_address = 4096;
+    patch.global_dim[0] = most / 256;
+    patch.global_dim[1] = 256;
+    patch.global_stride_bytes[0] = 0;
+  }
+  patches[7].global_dim[1] = 257;
+  tensor_batch batch{};
+  batch.tensors = patch_array{patches.data()};
+  batch.count = count;
+  batch.element_bytes = 1;
+  batch.rank = 2;
+  std::vector<tensor_status> statuses(count);
+  std::vector<std::int64_t> begins(count + 1);
+  ragged::options with;
+  with.statuses = statuses.data();
+  unsigned char buffer[1];
+  ASSERT_TRUE(on_host::pack(batch, {buffer, 1, 1 << 20, begins.data()}, with));
+  EXPECT_EQ(statuses[6].bits, static_cast<std::uint32_t>(fault::truncated));
+  EXPECT_TRUE(statuses[7].has(fault::dim));
+  EXPECT_EQ(begins[8], begins[7]) << "a bad tensor takes no room";
+  EXPECT_EQ(static_cast<std::uint64_t>(begins[count]), (count - 1) * most);
+}
+
+TEST(RaggedVerdictOfMany, HeadersOfMoreRowsThan32BitsCount) {
+  batch_header header;
+  ragged::options with;
+  with.header = &header;
+  const tensor_status bad{static_cast<std::uint32_t>(fault::index)};
+  const auto first_of = [&](std::uint64_t row) {
+    { simulator::verdict_writer{with}.write(row, bad); }
+    return header.first_bad;
+  };
+  EXPECT_EQ(first_of(5), 5u);
+  EXPECT_EQ(first_of(no_bad_map - 1), no_bad_map - 1);
+  for (const std::uint64_t beyond : {std::uint64_t{no_bad_map}, std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 5}) {
+    EXPECT_EQ(first_of(beyond), no_bad_map - 1) << beyond;
+    EXPECT_EQ(header.bad_count, 1u);
+  }
 }
 
 }  // namespace

@@ -16,8 +16,25 @@
 
 namespace tmap::detail {
 
-inline constexpr std::uint64_t max_tensor_bytes = std::uint64_t{1} << 39;
+inline constexpr std::uint64_t max_tensor_dim = std::uint64_t{1} << 40;
+inline constexpr std::uint64_t max_tensor_bytes = std::uint64_t{1} << 47;
+/// How far the steps along one dim may lead, and all of a matrix, a dense batch or a packed buffer: no sum of offsets
+/// wraps.
 inline constexpr std::uint64_t max_stride_reach = std::uint64_t{1} << 47;
+inline constexpr std::uint64_t max_packed_alignment = std::uint64_t{1} << 20;
+
+/// The most bytes of each of `count` tensors. A tensor has no more pieces of work than bytes, so the sums over a batch,
+/// of pieces and of places in a packed buffer, stay below 2^63.
+TMAP_HOST_DEVICE constexpr std::uint64_t most_tensor_bytes(std::uint64_t count) {
+  constexpr std::uint64_t of_all = ~std::uint64_t{0} / 2;
+  const std::uint64_t each = of_all / (count == 0 ? 1 : count) / max_packed_alignment * max_packed_alignment;
+  return each < max_tensor_bytes ? each : max_tensor_bytes;
+}
+
+/// An index as `batch_header::first_bad` has it: of rows there may be more than 32 bits can count.
+TMAP_HOST_DEVICE constexpr std::uint32_t header_index(std::uint64_t index) {
+  return index < no_bad_map ? static_cast<std::uint32_t>(index) : no_bad_map - 1;
+}
 
 TMAP_HOST_DEVICE constexpr std::uint32_t bit(ragged::fault f) {
   return static_cast<std::uint32_t>(f);
@@ -65,9 +82,11 @@ struct side_terms {
   side_room room;
 };
 
-struct window_list {
+/// What each tensor of a batch must keep to, on both sides.
+struct tensor_limits {
   const address_window* windows;
-  std::uint32_t count;
+  std::uint32_t window_count;
+  std::uint64_t most_bytes{max_tensor_bytes};  ///< `most_tensor_bytes`
 };
 
 /// What all tensors of an operation are judged by.
@@ -75,7 +94,7 @@ struct pair_terms {
   shape_relation relation;
   side_terms source;
   side_terms destination;
-  window_list windows;
+  tensor_limits limits;
 };
 
 struct pair_verdict {
@@ -109,26 +128,26 @@ TMAP_HOST_DEVICE constexpr void pack_strides(side_extents& tensor, std::uint32_t
 }
 
 TMAP_HOST_DEVICE constexpr std::uint32_t judge_windows(std::uint64_t begin, std::uint64_t end,
-                                                       const window_list& windows) {
+                                                       const tensor_limits& limits) {
 #if defined(__CUDA_ARCH__)
 #pragma unroll 4  // that many windows are on their way at once
 #endif
-  for (std::uint32_t w = 0; w < windows.count; ++w) {
-    if (windows.windows[w].begin <= begin && end <= windows.windows[w].end) return 0;
+  for (std::uint32_t w = 0; w < limits.window_count; ++w) {
+    if (limits.windows[w].begin <= begin && end <= limits.windows[w].end) return 0;
   }
-  return windows.count == 0 ? 0 : bit(ragged::fault::window);
+  return limits.window_count == 0 ? 0 : bit(ragged::fault::window);
 }
 
 /// Dims, strides, address and windows of a side that has elements. Address and windows are judged where the extents let
 /// them be.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr std::uint32_t judge_extents(const side_extents& tensor, std::uint32_t element_bytes,
-                                                       const window_list& windows) {
+                                                       const tensor_limits& limits) {
   const std::uint64_t alignment = element_alignment(element_bytes);
-  std::uint32_t bits = bytes_of<Rank>(tensor, element_bytes) > max_tensor_bytes ? bit(ragged::fault::dim) : 0;
+  std::uint32_t bits = bytes_of<Rank>(tensor, element_bytes) > limits.most_bytes ? bit(ragged::fault::dim) : 0;
   std::uint64_t reach = tensor.dim[0] * element_bytes;
   for (std::uint32_t axis = 0; axis < Rank; ++axis) {
-    if (tensor.dim[axis] > max_copied_dim) bits |= bit(ragged::fault::dim);
+    if (tensor.dim[axis] > max_tensor_dim) bits |= bit(ragged::fault::dim);
     if (axis == 0 || tensor.dim[axis] <= 1) continue;
     const std::uint64_t stride = tensor.stride[axis - 1];
     const bool is_wild = saturated_product(stride, tensor.dim[axis]) > max_stride_reach;
@@ -139,7 +158,7 @@ TMAP_HOST_DEVICE constexpr std::uint32_t judge_extents(const side_extents& tenso
   if (!is_aligned || tensor.address >= address_limit) bits |= bit(ragged::fault::address);
   if (bits != 0) return bits;
   if (reach > address_limit - tensor.address) return bit(ragged::fault::address);
-  return judge_windows(tensor.address, tensor.address + reach, windows);
+  return judge_windows(tensor.address, tensor.address + reach, limits);
 }
 
 /// Whether elements share bytes, by the order of the strides. Out of line: permuted dims are rare.
@@ -179,10 +198,10 @@ TMAP_HOST_DEVICE constexpr bool has_overlap(const side_extents& tensor, std::uin
 /// The faults of one side by itself. A side without elements has none.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr std::uint32_t judge_side(const side_extents& tensor, std::uint32_t element_bytes,
-                                                    const window_list& windows, bool is_destination) {
+                                                    const tensor_limits& limits, bool is_destination) {
   constexpr std::uint32_t extents = bit(ragged::fault::dim) | bit(ragged::fault::stride);
   if (is_empty<Rank>(tensor)) return 0;
-  std::uint32_t bits = judge_extents<Rank>(tensor, element_bytes, windows);
+  std::uint32_t bits = judge_extents<Rank>(tensor, element_bytes, limits);
   if (is_destination && (bits & extents) == 0 && has_overlap<Rank>(tensor, element_bytes)) {
     bits |= bit(ragged::fault::overlap);
   }
@@ -192,9 +211,9 @@ TMAP_HOST_DEVICE constexpr std::uint32_t judge_side(const side_extents& tensor, 
 /// The bytes that a tensor takes in a packed buffer; none when it is bad by itself.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr std::uint64_t packed_bytes(const side_extents& tensor, std::uint32_t element_bytes,
-                                                      std::uint64_t packed_alignment, const window_list& windows,
+                                                      std::uint64_t packed_alignment, const tensor_limits& limits,
                                                       bool is_destination) {
-  if (is_empty<Rank>(tensor) || judge_extents<Rank>(tensor, element_bytes, windows) != 0) return 0;
+  if (is_empty<Rank>(tensor) || judge_extents<Rank>(tensor, element_bytes, limits) != 0) return 0;
   if (is_destination && has_overlap<Rank>(tensor, element_bytes)) return 0;
   return round_up_to(bytes_of<Rank>(tensor, element_bytes), packed_alignment);
 }
@@ -250,10 +269,10 @@ TMAP_HOST_DEVICE constexpr pair_verdict judge_pair(const side_extents& source, c
   const bool is_empty_tensor = is_empty_pair<Rank>(terms.relation, source, destination);
   const bool is_written = terms.relation == shape_relation::clipped || !is_empty_tensor;
   const std::uint32_t written =
-      is_written ? judge_side<Rank>(destination, terms.destination.element_bytes, terms.windows, true) : 0;
+      is_written ? judge_side<Rank>(destination, terms.destination.element_bytes, terms.limits, true) : 0;
   const bool has_destination = written == 0;
   if (is_empty_tensor) return {has_destination ? ragged::tensor_status::empty_bit : written, has_destination};
-  std::uint32_t bits = written | judge_side<Rank>(source, terms.source.element_bytes, terms.windows, false);
+  std::uint32_t bits = written | judge_side<Rank>(source, terms.source.element_bytes, terms.limits, false);
   if (has_mismatch<Rank>(terms.relation, source, destination)) bits |= bit(ragged::fault::mismatch);
   if (bits == 0 && is_truncated<Rank>(source, destination, terms)) bits = bit(ragged::fault::truncated);
   return {bits, has_destination};
