@@ -69,6 +69,7 @@ struct gemm_call {
   batch_header* header;
   std::uint32_t multiprocessors;
   cudaStream_t stream;
+  fault_sink faults{};
 };
 cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call);
 cudaError_t launch_gemm(const gemm::weight_problem& problem, const gemm_call& call);

@@ -4,6 +4,7 @@
 // The only way from lib to the kernels: plain functions that enqueue work and return what the CUDA runtime said.
 // Arguments have been checked by the caller; `count` is at least 1.
 
+#include <tmap/bad_items.hpp>
 #include <tmap/encode_status.hpp>
 #include <tmap/map_batch.hpp>
 #include <tmap/map_patch.hpp>
@@ -22,22 +23,32 @@ struct encode_plan {
   std::uint32_t maps_per_warp;  ///< that a warp composes at once, 1 to 32
 };
 
+/// Records that kernels of one call each may report to, besides the first one, which is for all calls of a context.
+inline constexpr std::uint32_t call_record_count = 64;
+
+/// The records of the current context, `1 + call_record_count` of them, in device memory that lives as long as the
+/// context; zero at first. Makes the context where there is none, and loads a module at the first call in each.
+cudaError_t find_fault_records(fault_record** records);
+
 /// The plan that measured fastest at this size (docs/measurements/encode_batch.md).
 encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors);
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options);
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults);
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options);
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults);
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const compact_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options);
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults);
 
 /// `begins` is the running sum of the sizes, unused (null) for the other offset formats.
 template <class Offset>
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
                           const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
-                          const encode_options& options);
+                          const encode_options& options, const fault_sink& faults);
 
 /// Which maps of a batch are encoded again, and where they go: change j, of map `changes[j]`, into slot j and to
 /// `table[changes[j]]`; without a table into slot `changes[j]`. Changes that name no map are passed over.
@@ -53,11 +64,14 @@ struct update_target {
 
 /// `options.statuses` is not used: an update has its own.
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options);
+                          const update_target& target, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults);
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options);
+                          const update_target& target, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults);
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const compact_columns& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options);
+                          const update_target& target, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults);
 
 /// table[i] = offset + from.slot_index(i).
 cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream);

@@ -51,6 +51,7 @@ struct plan_request {
   batch_header* header;
   const address_window* windows;
   std::uint32_t window_count;
+  fault_sink faults;
 };
 
 /// Where planning leaves its work. `begins` are the byte begins of a packed side, `count + 1`; null otherwise.
@@ -91,6 +92,7 @@ struct row_move {
   route_options routes;
   ragged::tensor_status* statuses;
   batch_header* header;
+  fault_sink faults;
 };
 cudaError_t launch_move_rows(const row_move& move, const device_shape& device, cudaStream_t stream);
 

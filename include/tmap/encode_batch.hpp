@@ -30,14 +30,15 @@ inline constexpr std::uint64_t max_batch = std::uint64_t{1} << 24;
 // modes. Loads through it bring a whole box of fill, so barriers complete; at coordinate 0 they read the page. Stores
 // write nothing but the page, and only at coordinate 0: up to 32 bytes, which a later load through another safe map
 // may then see in its element 0. Rules of use (U01 to U09) hold for it as for any map. `options` says where the kernel
-// reports what became of each map and of the batch, and which addresses maps may reach.
+// reports what became of each map and of the batch, and which addresses maps may reach; `options.check` makes the call
+// wait and fail where a map is bad. Bad maps are counted in any case (faults.hpp).
 //
 // What validation cannot know: whether memory behind an address is mapped (give address windows), and whether a box
 // that a patch changes fits the shared memory that its consumer has.
 //
 // Fails with `invalid_argument` (null or misaligned slots or options, count > 2^24, a source array that is null though
 // the template changes its field, `trusted` beside another option), `no_driver`, `no_device`, `no_kernel_image`,
-// `cuda_failure`.
+// `cuda_failure`; where it is checked, and then after all maps are made, with `bad_items`.
 
 TMAP_API result<void> encode_batch_async(const map_template& base, const patch_array& source, tensor_map* slots,
                                          std::uint64_t count, cuda::stream_ref stream,

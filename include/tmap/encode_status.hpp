@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
 #include <tmap/rule.hpp>
 
@@ -59,8 +60,9 @@ struct encode_options {
   const address_window* windows{};  ///< with any, a map that reaches outside each of them is bad (T38)
   std::uint32_t window_count{};     ///< every map looks through them in turn: meant for a few
   /// Leaves validation out: any patch becomes the map it asks for, wild ones too. For patches validated before. Goes
-  /// with no other option.
+  /// with no other option but `check`, which then finds nothing.
   bool trusted{};
+  fault_check check{};  ///< whether the call waits, and fails with `bad_items` where a map is bad
 };
 
 }  // namespace tmap

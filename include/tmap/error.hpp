@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
 #include <tmap/rule.hpp>
 #include <tmap/slot_counts.hpp>
@@ -39,6 +40,7 @@ enum class status : std::uint8_t {
   self_test_failed,  ///< a map made by the kernel differs from the driver's: `found` is the case
   /// a captured call was given an array in pageable memory: `argument` says on which side, `found` is its address
   pageable_memory_in_capture,
+  bad_items,         ///< a checked call (`fault_check`) met bad items, `found` of `allowed`; `bad` is one of them
 };
 
 /// One failure, as plain data; the text is made on demand.
@@ -52,6 +54,7 @@ struct error {
   std::int32_t cuda_code{};  ///< CUresult or cudaError_t behind the failure, 0 when there is none
   slot_counts slots{};       ///< of the pool, with `pool_exhausted`
   const char* argument{};    ///< the argument at fault, a literal; null where the status or a rule says enough
+  bad_item bad{};            ///< with `bad_items`
 };
 
 template <class T>

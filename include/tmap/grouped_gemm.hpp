@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
 #include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
@@ -15,11 +16,12 @@
 // device memory; they are read and judged there. Nothing is padded.
 //
 // Every function: enqueues on `stream` and returns; may be captured in a graph and replayed with other sizes in the
-// same arrays; is thread-safe; never synchronises and never allocates. `workspace` is device memory of the caller,
-// aligned to 256 bytes, at least `workspace_bytes(groups)` of it, busy until the products are done: calls that run at
-// the same time need one each. No output may overlap an input, nor another group's output. A bad group is skipped, its
-// output untouched, and its status says why; the others complete. A problem without groups, or a
-// `row_problem` without rows, is done at once: not even statuses are written.
+// same arrays; is thread-safe; never synchronises, unless it is checked (`options::check`), and never allocates.
+// `workspace` is device memory of the caller, aligned to 256 bytes, at least `workspace_bytes(groups)` of it, busy
+// until the products are done: calls that run at the same time need one each. No output may overlap an input, nor
+// another group's output. A bad group is skipped, its output untouched, and its status says why; the others complete.
+// It is counted (faults.hpp). A problem without groups, or a `row_problem` without rows, is done at once: not even
+// statuses are written.
 //
 // Matrices are row-major: row i begins `i * pitch_bytes` behind the address, its elements follow each other. Addresses
 // and pitches are multiples of 16 bytes. N, and K where it is the inner dim of an operand, are multiples of 16 bytes
@@ -27,7 +29,7 @@
 //
 // Fails with `invalid_argument` (null or misaligned arrays and matrices, sizes against the above, an epilogue that does
 // not fit, an unknown plan, workspace too small), `compute_capability_too_low`, `no_driver`, `no_device`,
-// `no_kernel_image`, `cuda_failure`.
+// `no_kernel_image`, `cuda_failure`; where it is checked, and then after all its work, with `bad_items`.
 
 namespace tmap::gemm {
 
@@ -46,7 +48,7 @@ enum class fault : std::uint32_t {
   rows = 1u << 0,     ///< it ends before it begins, begins before the end of any group before it, or ends behind the
                       ///< last row; `pointer_problem`: M is negative or above `max_extent`
   extent = 1u << 1,   ///< `pointer_problem`: N or K is negative, above `max_extent` or no multiple of 16 bytes
-  address = 1u << 2,  ///< `pointer_problem`: null, or no multiple of 16
+  address = 1u << 2,  ///< `pointer_problem`: null, no multiple of 16, or reaching beyond all addresses (2^57)
   pitch = 1u << 3,    ///< `pointer_problem`: no multiple of 16, below the row's bytes, or 2^40 and more
 };
 
@@ -155,6 +157,7 @@ struct options {
   group_status* statuses{};             ///< one for each group
   batch_header* header{};               ///< bad and empty groups, needs no initial value
   std::optional<std::uint32_t> plan{};  ///< none: chosen by the problem's sizes; else below `plan_count`
+  fault_check check{};                  ///< whether the call waits, and fails with `bad_items` where a group is bad
 };
 
 /// Device memory of the caller that a call works in.

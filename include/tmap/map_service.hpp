@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
 #include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
@@ -40,8 +41,9 @@ TMAP_API std::uint64_t service_memory_bytes(std::uint64_t capacity);
 struct encode_request {
   const address_window* windows{};  ///< as in `encode_options`
   std::uint32_t window_count{};
-  bool header{};   ///< whether the kernel fills a `batch_header`; costs one slot and one launch more
-  bool trusted{};  ///< as in `encode_options`: no validation, no statuses
+  bool header{};        ///< whether the kernel fills a `batch_header`; costs one slot and one launch more
+  bool trusted{};       ///< as in `encode_options`: no validation, no statuses
+  fault_check check{};  ///< as in `encode_options`; a call that fails so has given its slots back
 };
 
 /// Which maps of a batch `update` encodes again: `count` indices in device memory, unchanged until it has run. An index
@@ -72,8 +74,9 @@ TMAP_API std::string to_json(const service_statistics& statistics);
 // map_service: the front door. Lends slots of device memory, encodes batches into them, and takes them back in stream
 // order, so that a map is never rewritten while a copy may read it. One service serves one CUDA context: the one
 // current where it was made. Every function is thread-safe, and none but `create` waits for the device or allocates
-// device memory. Two exceptions: growth, where `max_capacity` allows it, allocates and waits for what clears the new
-// memory (never while the stream given is captured); `statistics` waits for a copy on a stream of the service's own.
+// device memory. Three exceptions: a call that is checked (`encode_request::check`) waits for its work; growth, where
+// `max_capacity` allows it, allocates and waits for what clears the new memory (never while the stream given is
+// captured); `statistics` waits for a copy on a stream of the service's own.
 //
 // Slots that a finished batch left are lent again at once on the same stream; on another stream, when an event says
 // that they are free, or else by making that stream wait on the device for the stream that used them.

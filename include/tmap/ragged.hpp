@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
 #include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
@@ -17,14 +18,15 @@
 //
 // Every operation: enqueues on `stream` and returns; may be captured in a graph (with arrays of the host only where
 // they are pinned: tensor_batch.hpp) and replayed with other shapes in the same arrays; is thread-safe; never
-// synchronises, but for CUDA's loading of a kernel at its first use, which may wait for the device. `workspace` is
-// device memory of the caller, aligned to 256 bytes, at least `workspace_bytes` of it, busy until the operation has
-// run. Source and destination may not overlap. A bad tensor is skipped, its destination untouched, and its status says
-// why; the others complete.
+// synchronises, but for CUDA's loading of a kernel at its first use, which may wait for the device, and where it is
+// checked (`options::check`). `workspace` is device memory of the caller, aligned to 256 bytes, at least
+// `workspace_bytes` of it, busy until the operation has run. Source and destination may not overlap. A bad tensor is
+// skipped, its destination untouched, and its status says why; the others complete. It is counted (faults.hpp).
 //
 // Fails with `invalid_argument` (counts that differ, rank, element bytes, null or misaligned arrays, workspace too
 // small), `pageable_memory_in_capture` (an array of the host that is not pinned, in a capture; nothing was enqueued),
-// `compute_capability_too_low` (policy `force`), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`.
+// `compute_capability_too_low` (policy `force`), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`; where it
+// is checked, and then after all its work, with `bad_items`.
 
 namespace tmap::ragged {
 
@@ -62,6 +64,7 @@ struct options {
   batch_header* header{};           ///< bad and empty tensors, needs no initial value
   const address_window* windows{};  ///< with any, a tensor that reaches outside each of them is bad
   std::uint32_t window_count{};
+  fault_check check{};  ///< whether the call waits, and fails with `bad_items` where a tensor or row is bad
 };
 
 /// Device memory of the caller that an operation works in.

@@ -17,16 +17,16 @@ constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
 // Where the safe empty maps of this library point to, on each device: zeroed when the module is loaded.
 __device__ device::guard_page library_page;
 
-__device__ device::map_guard guard_of(const encode_options& options) {
-  return {&library_page,   options.statuses,     options.header, options.totals,
-          options.windows, options.window_count, options.trusted};
+__device__ device::map_guard guard_of(const encode_options& options, const fault_sink& faults) {
+  return {&library_page,   options.statuses,     options.header,  options.totals,
+          options.windows, options.window_count, options.trusted, faults};
 }
 
 template <class Shape, class Source>
 __global__ void __launch_bounds__(block_threads)
     encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
                   const __grid_constant__ encode_options options, tensor_map* slots, std::uint64_t count,
-                  std::uint32_t maps_per_warp) {
+                  std::uint32_t maps_per_warp, const __grid_constant__ fault_sink faults) {
   __shared__ device::warp_stage stages[block_warps];
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(block_threads)
   // This kernel starts early in the same way: nothing above reads or writes memory that another kernel writes.
   cudaGridDependencySynchronize();
   const auto read = [&](std::uint64_t i) { return source.read(i, Shape::fields(base)); };
-  encoder.compose(read, first, maps, guard_of(options));
+  encoder.compose(read, first, maps, guard_of(options, faults));
   encoder.store(slots + first, maps);
   encoder.release();
 }
@@ -55,6 +55,7 @@ struct encode_launch {
   std::uint64_t count;
   std::uint32_t maps_per_warp;
   cudaStream_t stream;
+  const fault_sink& faults;
 };
 
 template <class Shape, class Source>
@@ -62,7 +63,7 @@ cudaError_t launch_shape(const encode_launch<Source>& batch) {
   const std::uint64_t block_maps = std::uint64_t{block_warps} * batch.maps_per_warp;
   const auto blocks = static_cast<std::uint32_t>((batch.count + block_maps - 1) / block_maps);
   return launch_behind(encode_kernel<Shape, Source>, {blocks, block_threads}, batch.stream, batch.base, batch.source,
-                       batch.options, batch.slots, batch.count, batch.maps_per_warp);
+                       batch.options, batch.slots, batch.count, batch.maps_per_warp, batch.faults);
 }
 
 template <std::uint32_t Rank>
@@ -150,9 +151,10 @@ cudaError_t launch_header_reset(batch_header* header, cudaStream_t stream) {
 }
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults) {
   const device::patch_array_reader reader(source, base.fields);
-  return launch_array({base, reader, options, slots, count, plan.maps_per_warp, stream});
+  return launch_array({base, reader, options, slots, count, plan.maps_per_warp, stream, faults});
 }
 
 cudaError_t load_encode_kernels() {
@@ -168,33 +170,35 @@ cudaError_t load_encode_kernels() {
 }
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults) {
   const device::patch_columns_reader reader(source, base.fields);
   return launch_columns<device::patch_columns_reader>(
-      {base, reader, options, slots, count, plan.maps_per_warp, stream});
+      {base, reader, options, slots, count, plan.maps_per_warp, stream, faults});
 }
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const compact_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults) {
   const device::compact_columns_reader reader(source, base.fields);
   return launch_columns<device::compact_columns_reader>(
-      {base, reader, options, slots, count, plan.maps_per_warp, stream});
+      {base, reader, options, slots, count, plan.maps_per_warp, stream, faults});
 }
 
 template <class Offset>
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
                           const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
-                          const encode_options& options) {
+                          const encode_options& options, const fault_sink& faults) {
   const device::ragged_rows_reader<Offset> reader(source, begins);
   return launch_rows<device::ragged_rows_reader<Offset>>(
-      {base, reader, options, slots, count, plan.maps_per_warp, stream});
+      {base, reader, options, slots, count, plan.maps_per_warp, stream, faults});
 }
 
 template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int32_t>&,
-                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t,
-                                   const encode_options&);
+                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t, const encode_options&,
+                                   const fault_sink&);
 template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int64_t>&,
-                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t,
-                                   const encode_options&);
+                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t, const encode_options&,
+                                   const fault_sink&);
 
 }  // namespace tmap::kernels

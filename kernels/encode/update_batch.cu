@@ -39,9 +39,9 @@ struct changed_source {
 struct update_guard : device::map_guard {
   const update_target& target;
 
-  __device__ update_guard(const encode_options& options, const update_target& to)
-      : device::map_guard{&update_page,         nullptr,        options.header, options.totals, options.windows,
-                          options.window_count, options.trusted},
+  __device__ update_guard(const encode_options& options, const update_target& to, const fault_sink& faults)
+      : device::map_guard{&update_page,         nullptr,         options.header, options.totals, options.windows,
+                          options.window_count, options.trusted, faults},
         target(to) {}
 
   __device__ void report(std::uint64_t j, bool has_change, map_status status) const {
@@ -50,6 +50,7 @@ struct update_guard : device::map_guard {
     if (has_map && target.statuses != nullptr) target.statuses[target.table == nullptr ? map : j] = status;
     const bool is_bad = has_map && status.is_bad();
     const std::uint32_t bad = __ballot_sync(~0u, is_bad);
+    if (bad != 0) device::report_bad(faults, item_kind::map, map, is_bad ? status.rules().bits : 0);
     const std::uint32_t empty = __ballot_sync(~0u, has_map && status.is_empty());
     const std::uint32_t first_bad = __reduce_min_sync(~0u, is_bad ? map : no_bad_map);
     if (threadIdx.x % device::warp_lanes == 0) count(bad, empty, first_bad);
@@ -75,7 +76,7 @@ template <class Source>
 __global__ void __launch_bounds__(block_threads)
     update_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
                   const __grid_constant__ encode_options options, const __grid_constant__ update_target target,
-                  std::uint32_t maps_per_warp) {
+                  std::uint32_t maps_per_warp, const __grid_constant__ fault_sink faults) {
   __shared__ device::warp_stage stages[block_warps];
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
@@ -83,7 +84,7 @@ __global__ void __launch_bounds__(block_threads)
   const std::uint64_t left = target.change_count - first;
   const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
   device::warp_encoder encoder(base, stages[warp]);
-  encoder.compose(changed_source<Source>{source, target}, first, maps, update_guard(options, target));
+  encoder.compose(changed_source<Source>{source, target}, first, maps, update_guard(options, target, faults));
   store_changed(stages[warp], target, first, maps);
   encoder.release();
 }
@@ -120,10 +121,10 @@ cudaError_t launch(void (*kernel)(Parameters...), std::uint64_t threads, cudaStr
 
 template <class Source>
 cudaError_t update(const encode_plan& plan, const map_template& base, const Source& source, const update_target& target,
-                   cudaStream_t stream, const encode_options& options) {
+                   cudaStream_t stream, const encode_options& options, const fault_sink& faults) {
   const std::uint64_t warps = (target.change_count + plan.maps_per_warp - 1) / plan.maps_per_warp;
   return launch(update_kernel<Source>, warps * device::warp_lanes, stream, base, source, options, target,
-                plan.maps_per_warp);
+                plan.maps_per_warp, faults);
 }
 
 }  // namespace
@@ -138,18 +139,21 @@ cudaError_t load_update_kernels() {
 }
 
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options) {
-  return update(plan, base, device::patch_array_reader(source, base.fields), target, stream, options);
+                          const update_target& target, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults) {
+  return update(plan, base, device::patch_array_reader(source, base.fields), target, stream, options, faults);
 }
 
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options) {
-  return update(plan, base, device::patch_columns_reader(source, base.fields), target, stream, options);
+                          const update_target& target, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults) {
+  return update(plan, base, device::patch_columns_reader(source, base.fields), target, stream, options, faults);
 }
 
 cudaError_t launch_update(const encode_plan& plan, const map_template& base, const compact_columns& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options) {
-  return update(plan, base, device::compact_columns_reader(source, base.fields), target, stream, options);
+                          const update_target& target, cudaStream_t stream, const encode_options& options,
+                          const fault_sink& faults) {
+  return update(plan, base, device::compact_columns_reader(source, base.fields), target, stream, options, faults);
 }
 
 cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream) {

@@ -43,6 +43,7 @@ inline set_up_request set_up_of(const gemm_call& call, std::uint32_t groups, set
   request.scratch = cut_scratch(call.scratch, groups);
   request.statuses = call.statuses;
   request.header = call.header;
+  request.faults = call.faults;
   return request;
 }
 

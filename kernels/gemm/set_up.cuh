@@ -22,6 +22,7 @@ struct set_up_request {
   gemm_scratch scratch;
   gemm::group_status* statuses;
   batch_header* header;
+  fault_sink faults;
 };
 
 /// The two launches of `launch_gemm` for rows. The products want maps, records and sums that lie in `call.scratch`, and

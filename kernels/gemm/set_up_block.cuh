@@ -7,10 +7,12 @@
 #include <tmap/config.hpp>
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/map_guard.cuh>
+#include <tmap/device/report_bad.cuh>
 #include <tmap/device/work_queue.cuh>
 
 #include <cstdint>
 
+#include "kernels/gemm/judge_matrix.hpp"
 #include "kernels/gemm/set_up.cuh"
 #include "kernels/gemm/tile_math.hpp"
 
@@ -43,7 +45,6 @@ TMAP_HOST_DEVICE constexpr std::uint32_t set_up_rounds(std::uint32_t groups) {
 namespace detail {
 
 inline constexpr std::uint64_t unit = 16;
-inline constexpr std::uint64_t least_pitch_too_large = std::uint64_t{1} << 40;
 using form = set_up_request::form;
 using map_shape = device::fixed_shape<2, patch_extents(2)>;
 
@@ -166,16 +167,6 @@ __device__ inline bool is_extent(std::int64_t value) {
   return value >= 0 && static_cast<std::uint64_t>(value) <= gemm::max_extent;
 }
 
-__device__ inline std::uint32_t judge_matrix(std::uint64_t address, std::int64_t pitch, std::int64_t columns,
-                                             std::uint32_t element_bytes) {
-  std::uint32_t bits = 0;
-  if (address == 0 || address % unit != 0) bits |= static_cast<std::uint32_t>(gemm::fault::address);
-  const auto bytes = static_cast<std::uint64_t>(pitch);
-  const bool is_pitch = bytes % unit == 0 && bytes < least_pitch_too_large &&
-                        bytes >= static_cast<std::uint64_t>(columns) * element_bytes;
-  return is_pitch ? bits : bits | static_cast<std::uint32_t>(gemm::fault::pitch);
-}
-
 __device__ inline judged_group pointer_group(const gemm::pointer_problem& problem, std::uint32_t g) {
   const std::uint32_t bytes = gemm::operand_bytes(problem.type);
   const std::int64_t m = problem.m[g];
@@ -188,15 +179,20 @@ __device__ inline judged_group pointer_group(const gemm::pointer_problem& proble
     if (!is_good) judged.bits |= static_cast<std::uint32_t>(gemm::fault::extent);
   }
   const bool is_empty = judged.bits == 0 && (m == 0 || n == 0 || k == 0);
-  const std::int64_t b_columns = problem.layout == gemm::b_layout::n_by_k ? k : n;
-  const std::uint32_t c_bits = judge_matrix(problem.c[g], problem.c_pitch_bytes[g], judged.bits == 0 ? n : 0, bytes);
+  const bool has_extents = judged.bits == 0;
+  const bool is_along = problem.layout == gemm::b_layout::n_by_k;
+  const auto judge = [&](std::uint64_t address, std::int64_t pitch, std::int64_t rows, std::int64_t columns) {
+    if (!has_extents) rows = columns = 0;
+    return judge_matrix(address, static_cast<std::uint64_t>(pitch), static_cast<std::uint64_t>(rows),
+                        static_cast<std::uint64_t>(columns) * bytes);
+  };
+  const std::uint32_t c_bits = judge(problem.c[g], problem.c_pitch_bytes[g], m, n);
   if (is_empty) {
     judged.bits = gemm::group_status::empty_bit;
     judged.has_work = m != 0 && n != 0 && c_bits == 0;
   } else {
-    const bool has_extents = judged.bits == 0;
-    judged.bits |= c_bits | judge_matrix(problem.a[g], problem.a_pitch_bytes[g], has_extents ? k : 0, bytes) |
-                   judge_matrix(problem.b[g], problem.b_pitch_bytes[g], has_extents ? b_columns : 0, bytes);
+    judged.bits |= c_bits | judge(problem.a[g], problem.a_pitch_bytes[g], m, k) |
+                   judge(problem.b[g], problem.b_pitch_bytes[g], is_along ? n : k, is_along ? k : n);
     judged.has_work = judged.bits == 0;
   }
   if (!judged.has_work) return judged;
@@ -284,11 +280,15 @@ __device__ inline void encode_maps(const set_up_request& request, const gemm_map
   }
 }
 
+/// All threads; `bits` are 0 beyond the groups.
 __device__ inline void report(const set_up_request& request, std::uint32_t g, std::uint32_t bits,
                               batch_header& header) {
+  const bool is_bad = gemm::group_status{bits}.is_bad();
+  device::report_bad(request.faults, item_kind::group, g, is_bad ? bits : 0);
+  if (g >= request.groups) return;
   if (request.statuses != nullptr) request.statuses[g] = {bits};
   if (bits == 0) return;
-  if (bits == gemm::group_status::empty_bit) {
+  if (!is_bad) {
     atomicAdd(&header.empty_count, 1u);
     return;
   }
@@ -316,7 +316,7 @@ __device__ inline void set_up_groups(const set_up_request& request, const gemm_m
     const detail::judged_group judged = detail::judge_group(request, g, sums, shared);
     const std::int64_t tiles = detail::tiles_of(request, judged);
     const std::int64_t before = detail::scan_before(tiles, sums.tiles, shared.warp_totals, detail::add{});
-    if (is_first && g < request.groups) detail::report(request, g, judged.bits, shared.header);
+    if (is_first) detail::report(request, g, judged.bits, shared.header);
     if (mine.has(first / set_up_threads * set_up_operands(request.kind)) && g < request.groups) {
       request.scratch.groups[g] = judged.group;
       request.scratch.tile_ends[g] = static_cast<std::uint64_t>(before + tiles);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tmap/device/report_bad.cuh>
+
 #include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/granule.cuh"
@@ -63,12 +65,15 @@ class row_mover {
   }
 
   __device__ void report(std::uint64_t entry, bool is_entry, bool exists) const {
+    constexpr auto index_fault = static_cast<std::uint32_t>(ragged::fault::index);
     const bool is_bad = is_entry && !exists;
     if (is_entry && work_.move.statuses != nullptr) {
-      work_.move.statuses[entry] = {is_bad ? static_cast<std::uint32_t>(ragged::fault::index) : 0};
+      work_.move.statuses[entry] = {is_bad ? index_fault : 0};
     }
     const std::uint32_t bad = __ballot_sync(~0u, is_bad);
-    if (bad == 0 || work_.move.header == nullptr) return;
+    if (bad == 0) return;
+    device::report_bad(work_.move.faults, item_kind::row, entry, is_bad ? index_fault : 0);
+    if (work_.move.header == nullptr) return;
     const std::uint32_t first = __reduce_min_sync(~0u, is_bad ? tmap::detail::header_index(entry) : no_bad_map);
     if (lane_ != 0) return;
     count_bad(__popc(bad));

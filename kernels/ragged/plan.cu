@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/device/encode_warp.cuh>
+#include <tmap/device/report_bad.cuh>
 #include <tmap/device/work_queue.cuh>
 
 #include <algorithm>
@@ -50,6 +51,7 @@ struct plan_results {
   ragged::tensor_status* statuses;
   batch_header* header;
   device::queue_counter* queue;
+  fault_sink faults;
 };
 
 /// The sum of the threads before this one; `total` becomes that of the block. All threads.
@@ -122,7 +124,10 @@ __device__ void plan_one(const plan_arguments& plan, const plan_results& results
   if (is_judged) tensor = judge_tensor<Rank>(plan, i);
   const ragged::tensor_status status{tensor.bits};
   if (has_tensor && results.statuses != nullptr) results.statuses[i] = status;
-  if (!__all_sync(~0u, status.is_good())) tally(header, status, i);
+  if (!__all_sync(~0u, status.is_good())) {
+    tally(header, status, i);
+    device::report_bad(results.faults, item_kind::tensor, i, status.is_bad() ? status.bits : 0);
+  }
 #pragma unroll
   for (std::uint32_t k = 0; k < Records; ++k) {
     if (is_judged) pieces[k] = stage_judged<Rank>(plan, tensor, i, k, stage);
@@ -339,7 +344,7 @@ cudaError_t plan_rank(const plan_request& request, const plan_target& target, cu
   const launch_size size{grid.blocks, plan_threads};
   const plan_results results{target.tensors, target.ends,      static_cast<block_totals*>(target.scratch),
                              target.begins,  request.statuses, request.header,
-                             target.queue};
+                             target.queue,   request.faults};
   if (target.begins != nullptr) {
     const cudaError_t code = sum_packed<Rank>(request, plan, target, stream);
     if (code != cudaSuccess) return code;

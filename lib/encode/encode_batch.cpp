@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tmap/encode_batch.hpp>
+#include "lib/encode/encode_batch.hpp"
 
 #include "kernels/launch.hpp"
 #include "lib/encode/batch_checks.hpp"
+#include "lib/encode/reported_call.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
 
@@ -50,68 +51,80 @@ struct encode_target {
   encode_options options;
 };
 
-/// Checks, plans, and calls `launch(plan)`.
-template <class Source, class Launch>
-result<void> encode_checked(const map_template& base, const Source& source, const encode_target& target,
-                            const Launch& launch) {
-  const support::trace_range range{"tmap encode"};
-  if (target.count == 0) return {};
-  if (const result<void> checked = check_batch(base, target.slots, target.count); !checked) return checked;
-  if (const result<void> checked = check_source(base, source); !checked) return checked;
-  if (const result<void> checked = check_options(target.options); !checked) return checked;
-  const result<std::uint32_t> multiprocessors = multiprocessor_count();
-  if (!multiprocessors) return failure(multiprocessors.error());
-  if (target.options.header != nullptr) {
-    TMAP_TRY_CUDA(kernels::launch_header_reset(target.options.header, target.stream));
-  }
-  return launch(kernels::plan_encode(target.count, *multiprocessors));
-}
-
 template <class Source>
-result<void> encode_fields(const map_template& base, const Source& source, const encode_target& target) {
-  return encode_checked(base, source, target, [&](const kernels::encode_plan& plan) -> result<void> {
-    TMAP_TRY_CUDA(
-        kernels::launch_encode(plan, base, source, target.slots, target.count, target.stream, target.options));
-    return {};
-  });
+result<void> enqueue(const kernels::encode_plan& plan, const map_template& base, const Source& source,
+                     const encode_target& to, const fault_sink& faults) {
+  TMAP_TRY_CUDA(kernels::launch_encode(plan, base, source, to.slots, to.count, to.stream, to.options, faults));
+  return {};
 }
 
 template <class Offset>
-result<void> encode_ragged(const map_template& base, const ragged_rows<Offset>& source, const encode_target& target) {
-  return encode_checked(base, source, target, [&](const kernels::encode_plan& plan) -> result<void> {
-    const result<const std::int64_t*> begins = enqueue_begins(source, target.count, target.stream);
-    if (!begins) return failure(begins.error());
-    TMAP_TRY_CUDA(
-        kernels::launch_encode(plan, base, source, *begins, target.slots, target.count, target.stream, target.options));
-    return {};
-  });
+result<void> enqueue(const kernels::encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
+                     const encode_target& to, const fault_sink& faults) {
+  const result<const std::int64_t*> begins = enqueue_begins(source, to.count, to.stream);
+  if (!begins) return failure(begins.error());
+  TMAP_TRY_CUDA(kernels::launch_encode(plan, base, source, *begins, to.slots, to.count, to.stream, to.options, faults));
+  return {};
+}
+
+template <class Source>
+result<void> check_encode(const map_template& base, const Source& source, const encode_target& target) {
+  if (const result<void> checked = check_batch(base, target.slots, target.count); !checked) return checked;
+  if (const result<void> checked = check_source(base, source); !checked) return checked;
+  return check_options(target.options);
 }
 
 }  // namespace
 
+template <class Source>
+result<void> encode_batch(batch_call which, const map_template& base, const Source& source, tensor_map* slots,
+                          std::uint64_t count, cudaStream_t stream, const encode_options& options) {
+  const support::trace_range range{"tmap encode"};
+  if (count == 0) return {};
+  const encode_target target{slots, count, stream, options};
+  if (const result<void> checked = check_encode(base, source, target); !checked) return checked;
+  const result<std::uint32_t> multiprocessors = multiprocessor_count();
+  if (!multiprocessors) return failure(multiprocessors.error());
+  return report_call({which, count, options.check, stream}, [&](const fault_sink& faults) -> result<void> {
+    if (options.header != nullptr) TMAP_TRY_CUDA(kernels::launch_header_reset(options.header, stream));
+    return enqueue(kernels::plan_encode(count, *multiprocessors), base, source, target, faults);
+  });
+}
+
+template result<void> encode_batch(batch_call, const map_template&, const patch_array&, tensor_map*, std::uint64_t,
+                                   cudaStream_t, const encode_options&);
+template result<void> encode_batch(batch_call, const map_template&, const patch_columns&, tensor_map*, std::uint64_t,
+                                   cudaStream_t, const encode_options&);
+template result<void> encode_batch(batch_call, const map_template&, const compact_columns&, tensor_map*, std::uint64_t,
+                                   cudaStream_t, const encode_options&);
+template result<void> encode_batch(batch_call, const map_template&, const ragged_rows<std::int32_t>&, tensor_map*,
+                                   std::uint64_t, cudaStream_t, const encode_options&);
+template result<void> encode_batch(batch_call, const map_template&, const ragged_rows<std::int64_t>&, tensor_map*,
+                                   std::uint64_t, cudaStream_t, const encode_options&);
+
 result<void> encode_batch_async(const map_template& base, const patch_array& source, tensor_map* slots,
                                 std::uint64_t count, cuda::stream_ref stream, const encode_options& options) {
-  return encode_fields(base, source, {slots, count, stream.get(), options});
+  return encode_batch(batch_call::encode_batch, base, source, slots, count, stream.get(), options);
 }
 
 result<void> encode_batch_async(const map_template& base, const patch_columns& source, tensor_map* slots,
                                 std::uint64_t count, cuda::stream_ref stream, const encode_options& options) {
-  return encode_fields(base, source, {slots, count, stream.get(), options});
+  return encode_batch(batch_call::encode_batch, base, source, slots, count, stream.get(), options);
 }
 
 result<void> encode_batch_async(const map_template& base, const compact_columns& source, tensor_map* slots,
                                 std::uint64_t count, cuda::stream_ref stream, const encode_options& options) {
-  return encode_fields(base, source, {slots, count, stream.get(), options});
+  return encode_batch(batch_call::encode_batch, base, source, slots, count, stream.get(), options);
 }
 
 result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int32_t>& source, tensor_map* slots,
                                 std::uint64_t count, cuda::stream_ref stream, const encode_options& options) {
-  return encode_ragged(base, source, {slots, count, stream.get(), options});
+  return encode_batch(batch_call::encode_batch, base, source, slots, count, stream.get(), options);
 }
 
 result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int64_t>& source, tensor_map* slots,
                                 std::uint64_t count, cuda::stream_ref stream, const encode_options& options) {
-  return encode_ragged(base, source, {slots, count, stream.get(), options});
+  return encode_batch(batch_call::encode_batch, base, source, slots, count, stream.get(), options);
 }
 
 result<std::uint64_t> ragged_workspace_bytes(std::uint64_t count, std::uint32_t offset_bytes) {

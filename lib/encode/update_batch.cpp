@@ -2,6 +2,7 @@
 #include "lib/encode/update_batch.hpp"
 
 #include "lib/encode/batch_checks.hpp"
+#include "lib/encode/reported_call.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
 
@@ -22,11 +23,14 @@ result<void> update_checked(const map_template& base, const Source& source, cons
   if (const result<void> checked = check_options(options); !checked) return checked;
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure(multiprocessors.error());
-  if (options.header != nullptr) TMAP_TRY_CUDA(kernels::launch_header_reset(options.header, stream));
-  if (target.change_count == 0) return {};
-  const kernels::encode_plan plan = kernels::plan_encode(target.change_count, *multiprocessors);
-  TMAP_TRY_CUDA(kernels::launch_update(plan, base, source, target, stream, options));
-  return {};
+  const reported_call call{batch_call::service_update, target.map_count, options.check, stream};
+  return report_call(call, [&](const fault_sink& faults) -> result<void> {
+    if (options.header != nullptr) TMAP_TRY_CUDA(kernels::launch_header_reset(options.header, stream));
+    if (target.change_count == 0) return {};
+    const kernels::encode_plan plan = kernels::plan_encode(target.change_count, *multiprocessors);
+    TMAP_TRY_CUDA(kernels::launch_update(plan, base, source, target, stream, options, faults));
+    return {};
+  });
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/gemm/checks.hpp"
 
+#include <tmap/detail/spec_arithmetic.hpp>
+
 #include <cstdint>
 
 #include "lib/encode/batch_checks.hpp"
 #include "lib/encode/device.hpp"
+#include "lib/support/checking.hpp"
 
 namespace tmap::gemm {
 namespace {
@@ -51,17 +54,39 @@ result<void> check_pitch(std::uint64_t pitch, std::uint64_t least) {
   return check_multiple(pitch, unit_bytes);
 }
 
-result<void> check_matrix(const matrix& of, std::uint64_t columns, std::uint32_t element_bytes) {
+/// Beyond the last address maps would be refused on the device, and read as zeros.
+result<void> check_reach(const matrix& of, std::uint64_t rows, std::uint64_t row_bytes) {
+  using tmap::detail::address_limit;
+  if (tmap::detail::has_addresses(of.address, rows, of.pitch_bytes, row_bytes)) return {};
+  return invalid_argument(of.address, address_limit);
+}
+
+result<void> check_matrix(const matrix& of, std::uint64_t rows, std::uint64_t columns, std::uint32_t element_bytes) {
   if (of.address == 0) return invalid_argument(0, unit_bytes);
   if (const auto checked = check_multiple(of.address, unit_bytes); !checked) return checked;
-  return check_pitch(of.pitch_bytes, columns * element_bytes);
+  if (const auto checked = check_pitch(of.pitch_bytes, columns * element_bytes); !checked) return checked;
+  return check_reach(of, rows, columns * element_bytes);
 }
 
 /// From one group's matrix to the next.
-result<void> check_group_pitch(std::uint64_t pitch, const matrix& of, std::uint64_t rows, std::uint32_t groups) {
-  if (groups < 2) return {};
+result<void> check_group_pitch(std::uint64_t pitch, const matrix& of, std::uint64_t rows) {
   const bool is_reachable = of.pitch_bytes <= most_pitch / rows;
   return is_reachable ? check_pitch(pitch, rows * of.pitch_bytes) : invalid_argument(of.pitch_bytes, most_pitch / rows);
+}
+
+struct group_places {
+  std::uint32_t groups;
+  std::uint64_t pitch_bytes;
+};
+
+/// Equally large matrices, one for each group.
+result<void> check_matrices(const matrix& first, std::uint64_t rows, std::uint64_t columns, std::uint32_t element_bytes,
+                            const group_places& places) {
+  if (const auto checked = check_matrix(first, rows, columns, element_bytes); !checked) return checked;
+  if (places.groups < 2) return {};
+  if (const auto checked = check_group_pitch(places.pitch_bytes, first, rows); !checked) return checked;
+  const matrix last{first.address + (places.groups - 1) * places.pitch_bytes, first.pitch_bytes};
+  return check_reach(last, rows, columns * element_bytes);
 }
 
 result<void> check_offsets(const group_offsets& offsets) {
@@ -94,12 +119,11 @@ result<void> check_matrices(const row_problem& problem) {
   const std::uint32_t element_bytes = operand_bytes(problem.type);
   const bool by_n = problem.layout == b_layout::n_by_k;
   const std::uint64_t c_columns = problem.with.kind == epilogue_kind::swiglu ? problem.n / 2 : problem.n;
-  if (const auto checked = check_matrix(problem.a, problem.k, element_bytes); !checked) return checked;
-  if (const auto checked = check_matrix(problem.c, c_columns, sizeof(std::uint16_t)); !checked) return checked;
-  if (const auto checked = check_matrix(problem.b, by_n ? problem.k : problem.n, element_bytes); !checked) {
+  if (const auto checked = check_matrix(problem.a, problem.rows, problem.k, element_bytes); !checked) return checked;
+  if (const auto checked = check_matrix(problem.c, problem.rows, c_columns, sizeof(std::uint16_t)); !checked)
     return checked;
-  }
-  return check_group_pitch(problem.b_group_pitch_bytes, problem.b, by_n ? problem.n : problem.k, problem.groups);
+  return check_matrices(problem.b, by_n ? problem.n : problem.k, by_n ? problem.k : problem.n, element_bytes,
+                        {problem.groups, problem.b_group_pitch_bytes});
 }
 
 /// `none` or `accumulate`.
@@ -112,6 +136,7 @@ result<void> check_plain_epilogue(epilogue_kind kind) {
 }  // namespace
 
 result<void> check_options(const options& with) {
+  if (const auto checked = support::is_checked(with.check); !checked) return failure(checked.error());
   if (with.plan && *with.plan >= plan_count()) return invalid_argument(*with.plan, plan_count());
   if (const auto checked = check_optional_array(with.statuses, alignof(group_status)); !checked) return checked;
   return check_optional_array(with.header, alignof(batch_header));
@@ -144,11 +169,10 @@ result<void> check_problem(const weight_problem& problem) {
   if (problem.groups == 0) return {};
   if (const auto checked = check_offsets(problem.offsets); !checked) return checked;
   if (problem.rows != 0) {
-    if (const auto checked = check_matrix(problem.a, problem.m, element_bytes); !checked) return checked;
-    if (const auto checked = check_matrix(problem.b, problem.n, element_bytes); !checked) return checked;
+    if (const auto checked = check_matrix(problem.a, problem.rows, problem.m, element_bytes); !checked) return checked;
+    if (const auto checked = check_matrix(problem.b, problem.rows, problem.n, element_bytes); !checked) return checked;
   }
-  if (const auto checked = check_matrix(problem.c, problem.n, element_bytes); !checked) return checked;
-  return check_group_pitch(problem.c_group_pitch_bytes, problem.c, problem.m, problem.groups);
+  return check_matrices(problem.c, problem.m, problem.n, element_bytes, {problem.groups, problem.c_group_pitch_bytes});
 }
 
 result<void> check_problem(const pointer_problem& problem) {

@@ -4,6 +4,7 @@
 
 #include "kernels/gemm_launch.hpp"
 #include "lib/encode/device.hpp"
+#include "lib/encode/reported_call.hpp"
 #include "lib/gemm/checks.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
@@ -33,6 +34,16 @@ result<void> check_call(const Problem& problem, const workspace& scratch, const 
   return check_workspace(scratch.memory, scratch.bytes, kernels::gemm_scratch_bytes(problem.groups));
 }
 
+constexpr batch_call call_of(const row_problem&) {
+  return batch_call::gemm_rows;
+}
+constexpr batch_call call_of(const weight_problem&) {
+  return batch_call::gemm_weights;
+}
+constexpr batch_call call_of(const pointer_problem&) {
+  return batch_call::gemm_pointers;
+}
+
 template <class Problem>
 result<void> enqueue(const Problem& problem, const workspace& scratch, cudaStream_t stream, const options& with) {
   const kernels::gemm_plan& plan = kernels::gemm_plans[with.plan ? *with.plan : kernels::choose_gemm_plan(problem)];
@@ -40,9 +51,12 @@ result<void> enqueue(const Problem& problem, const workspace& scratch, cudaStrea
   if (!multiprocessors) return failure(multiprocessors.error());
   const result<kernels::gemm_maps> maps = make_maps(kernels::gemm_specs(problem, plan));
   if (!maps) return failure(maps.error());
-  TMAP_TRY_CUDA(kernels::launch_gemm(
-      problem, {plan, *maps, scratch.memory, with.statuses, with.header, *multiprocessors, stream}));
-  return {};
+  const reported_call call{call_of(problem), problem.groups, with.check, stream};
+  return report_call(call, [&](const fault_sink& faults) -> result<void> {
+    TMAP_TRY_CUDA(kernels::launch_gemm(
+        problem, {plan, *maps, scratch.memory, with.statuses, with.header, *multiprocessors, stream, faults}));
+    return {};
+  });
 }
 
 }  // namespace

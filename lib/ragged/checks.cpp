@@ -11,6 +11,7 @@
 
 #include "lib/encode/batch_checks.hpp"
 #include "lib/encode/device.hpp"
+#include "lib/support/checking.hpp"
 
 namespace tmap::ragged {
 namespace {
@@ -71,6 +72,7 @@ result<void> check_arrays(const tensor_batch& batch, const ragged_rows<Offset>& 
 }  // namespace
 
 result<void> check_options(const options& with) {
+  if (const auto checked = support::is_checked(with.check); !checked) return failure(checked.error());
   if (with.policy) {
     const auto policy = static_cast<std::uint64_t>(*with.policy);
     if (const auto checked = check_range(policy, 0, static_cast<std::uint64_t>(route_policy::force)); !checked) {

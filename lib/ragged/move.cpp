@@ -3,7 +3,6 @@
 
 #include "lib/ragged/checks.hpp"
 #include "lib/ragged/operation.hpp"
-#include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
 
 namespace tmap::ragged {
@@ -11,6 +10,7 @@ namespace {
 
 /// Bytes moved as they are, from one side to the other.
 struct move_call {
+  batch_call which;
   kernels::side source;
   kernels::side destination;
   kernels::shape_relation relation{kernels::shape_relation::equal};
@@ -23,10 +23,9 @@ result<void> enqueue_move(const move_call& call, const workspace& scratch, cudaS
   if (const auto checked = check_workspace_of(batch, scratch); !checked) return checked;
   operation op{call.source, call.destination, call.relation, 0, kernels::move_pieces(batch.element_bytes, batch.rank)};
   op.source_map = op.destination_map = map_of(op.rule, batch.element_bytes, batch.rank);
-  const result<planned_operation> plan = enqueue_plan(op, scratch, stream, with);
-  if (!plan) return failure(plan.error());
-  TMAP_TRY_CUDA(kernels::launch_move(plan->work, batch.element_bytes, call.fill, plan->device, stream));
-  return {};
+  return enqueue(call.which, op, scratch, stream, with, [&](const planned_operation& plan) {
+    return kernels::launch_move(plan.work, batch.element_bytes, call.fill, plan.device, stream);
+  });
 }
 
 }  // namespace
@@ -36,7 +35,8 @@ result<void> copy_async(const tensor_batch& source, const tensor_batch& destinat
   const support::trace_range range{"tmap ragged copy"};
   if (const auto checked = check_pair(source, destination); !checked) return checked;
   if (source.count == 0) return {};
-  return enqueue_move({tensors_of(source), tensors_of(destination)}, scratch, stream.get(), with);
+  return enqueue_move({batch_call::ragged_copy, tensors_of(source), tensors_of(destination)}, scratch, stream.get(),
+                      with);
 }
 
 result<void> pack_async(const tensor_batch& source, const packed_buffer& destination, workspace scratch,
@@ -45,7 +45,8 @@ result<void> pack_async(const tensor_batch& source, const packed_buffer& destina
   if (const auto checked = check_batch(source); !checked) return checked;
   if (const auto checked = check_packed(destination, source.element_bytes); !checked) return checked;
   if (source.count == 0) return {};
-  return enqueue_move({tensors_of(source), packed_of(destination, source)}, scratch, stream.get(), with);
+  return enqueue_move({batch_call::ragged_pack, tensors_of(source), packed_of(destination, source)}, scratch,
+                      stream.get(), with);
 }
 
 result<void> unpack_async(const packed_buffer& source, const tensor_batch& destination, workspace scratch,
@@ -54,7 +55,8 @@ result<void> unpack_async(const packed_buffer& source, const tensor_batch& desti
   if (const auto checked = check_batch(destination); !checked) return checked;
   if (const auto checked = check_packed(source, destination.element_bytes); !checked) return checked;
   if (destination.count == 0) return {};
-  return enqueue_move({packed_of(source, destination), tensors_of(destination)}, scratch, stream.get(), with);
+  return enqueue_move({batch_call::ragged_unpack, packed_of(source, destination), tensors_of(destination)}, scratch,
+                      stream.get(), with);
 }
 
 result<void> pad_async(const tensor_batch& source, const dense_batch& destination, const fill_value& fill,
@@ -64,8 +66,9 @@ result<void> pad_async(const tensor_batch& source, const dense_batch& destinatio
   if (source.count == 0) return {};
   const dense_batch dense = with_strides(destination, source);
   if (const auto checked = check_dense(dense, source, true); !checked) return checked;
-  return enqueue_move({tensors_of(source), dense_of(dense, source), kernels::shape_relation::clipped, fill}, scratch,
-                      stream.get(), with);
+  return enqueue_move(
+      {batch_call::ragged_pad, tensors_of(source), dense_of(dense, source), kernels::shape_relation::clipped, fill},
+      scratch, stream.get(), with);
 }
 
 result<void> unpad_async(const dense_batch& source, const tensor_batch& destination, workspace scratch,
@@ -75,8 +78,9 @@ result<void> unpad_async(const dense_batch& source, const tensor_batch& destinat
   if (destination.count == 0) return {};
   const dense_batch dense = with_strides(source, destination);
   if (const auto checked = check_dense(dense, destination, false); !checked) return checked;
-  return enqueue_move({dense_of(dense, destination), tensors_of(destination), kernels::shape_relation::corner}, scratch,
-                      stream.get(), with);
+  return enqueue_move({batch_call::ragged_unpad, dense_of(dense, destination), tensors_of(destination),
+                       kernels::shape_relation::corner},
+                      scratch, stream.get(), with);
 }
 
 }  // namespace tmap::ragged

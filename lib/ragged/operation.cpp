@@ -184,7 +184,7 @@ std::optional<tensor_spec> map_of(const kernels::piece_rule& rule, std::uint32_t
 }
 
 result<planned_operation> enqueue_plan(const operation& op, const workspace& scratch, cudaStream_t stream,
-                                       const options& with) {
+                                       const options& with, const fault_sink& faults) {
   const result<route_policy> policy = policy_of(with);
   if (!policy) return failure(policy.error());
   const result<kernels::device_shape> device = current_device_shape();
@@ -194,6 +194,7 @@ result<planned_operation> enqueue_plan(const operation& op, const workspace& scr
   }
   const workspace_layout layout = lay_out_workspace(op.source.tensors.count, op.source.tensors.rank);
   kernels::plan_request request = request_of(op, with, *policy);
+  request.faults = faults;
   const result<kernels::side> source = enqueue_side(op.source, 0, scratch, layout, stream);
   if (!source) return failure(source.error());
   const result<kernels::side> destination = enqueue_side(op.destination, 1, scratch, layout, stream);

@@ -14,6 +14,8 @@
 #include <optional>
 
 #include "kernels/ragged_launch.hpp"
+#include "lib/encode/reported_call.hpp"
+#include "lib/support/check.hpp"
 
 namespace tmap::ragged {
 
@@ -50,6 +52,19 @@ std::optional<tensor_spec> map_of(const kernels::piece_rule& rule, std::uint32_t
 
 /// Enqueues all but the kernel that works.
 result<planned_operation> enqueue_plan(const operation& op, const workspace& scratch, cudaStream_t stream,
-                                       const options& with);
+                                       const options& with, const fault_sink& faults);
+
+/// Enqueues all of the operation; `launch(plan)` the kernel that works.
+template <class Launch>
+result<void> enqueue(batch_call which, const operation& op, const workspace& scratch, cudaStream_t stream,
+                     const options& with, const Launch& launch) {
+  const reported_call call{which, op.source.tensors.count, with.check, stream};
+  return report_call(call, [&](const fault_sink& faults) -> result<void> {
+    const result<planned_operation> plan = enqueue_plan(op, scratch, stream, with, faults);
+    if (!plan) return failure(plan.error());
+    TMAP_TRY_CUDA(launch(*plan));
+    return {};
+  });
+}
 
 }  // namespace tmap::ragged

@@ -12,7 +12,9 @@ result<route_policy> policy_from_environment() {
   if (word == "enable") return route_policy::enable;
   if (word == "disable") return route_policy::disable;
   if (word == "force") return route_policy::force;
-  return failure(error{status::invalid_argument});
+  error e{status::invalid_argument};
+  e.detail = "the environment variable TMAP_POLICY is none of enable, disable and force: set it to one of them";
+  return failure(e);
 }
 
 }  // namespace tmap

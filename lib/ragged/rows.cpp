@@ -4,6 +4,7 @@
 
 #include "lib/encode/batch_checks.hpp"
 #include "lib/encode/device.hpp"
+#include "lib/encode/reported_call.hpp"
 #include "lib/ragged/checks.hpp"
 #include "lib/ragged/operation.hpp"
 #include "lib/support/check.hpp"
@@ -51,8 +52,13 @@ result<void> enqueue_rows(kernels::row_move move, cudaStream_t stream, const opt
   move.routes = {*policy, with.allowed};
   move.statuses = with.statuses;
   move.header = with.header;
-  TMAP_TRY_CUDA(kernels::launch_move_rows(move, *device, stream));
-  return {};
+  const batch_call which = move.scatters ? batch_call::ragged_scatter_rows : batch_call::ragged_gather_rows;
+  const reported_call call{which, move.index.count, with.check, stream};
+  return report_call(call, [&](const fault_sink& faults) -> result<void> {
+    move.faults = faults;
+    TMAP_TRY_CUDA(kernels::launch_move_rows(move, *device, stream));
+    return {};
+  });
 }
 
 }  // namespace
@@ -60,13 +66,13 @@ result<void> enqueue_rows(kernels::row_move move, cudaStream_t stream, const opt
 result<void> gather_rows_async(const row_matrix& source, const row_index& index, const row_matrix& destination,
                                cuda::stream_ref stream, const options& with) {
   const support::trace_range range{"tmap gather rows"};
-  return enqueue_rows({source, destination, index, false, {}, nullptr, nullptr}, stream.get(), with);
+  return enqueue_rows({source, destination, index, false, {}, nullptr, nullptr, {}}, stream.get(), with);
 }
 
 result<void> scatter_rows_async(const row_matrix& source, const row_index& index, const row_matrix& destination,
                                 cuda::stream_ref stream, const options& with) {
   const support::trace_range range{"tmap scatter rows"};
-  return enqueue_rows({source, destination, index, true, {}, nullptr, nullptr}, stream.get(), with);
+  return enqueue_rows({source, destination, index, true, {}, nullptr, nullptr, {}}, stream.get(), with);
 }
 
 }  // namespace tmap::ragged

@@ -7,7 +7,6 @@
 #include "lib/encode/device.hpp"
 #include "lib/ragged/checks.hpp"
 #include "lib/ragged/operation.hpp"
-#include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
 
 namespace tmap::ragged {
@@ -45,10 +44,10 @@ result<void> transpose_async(const tensor_batch& source, const tensor_batch& des
   operation op{tensors_of(source), tensors_of(destination), kernels::shape_relation::swapped, 2,
                kernels::transpose_pieces(source.element_bytes, source.rank)};
   op.source_map = source_map(source.element_bytes, source.rank);
-  const result<planned_operation> plan = enqueue_plan(op, scratch, stream.get(), without_bulk(with));
-  if (!plan) return failure(plan.error());
-  TMAP_TRY_CUDA(kernels::launch_transpose(plan->work, source.element_bytes, plan->device, stream.get()));
-  return {};
+  return enqueue(batch_call::ragged_transpose, op, scratch, stream.get(), without_bulk(with),
+                 [&](const planned_operation& plan) {
+                   return kernels::launch_transpose(plan.work, source.element_bytes, plan.device, stream.get());
+                 });
 }
 
 }  // namespace tmap::ragged

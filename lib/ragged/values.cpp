@@ -5,7 +5,6 @@
 #include "lib/encode/device.hpp"
 #include "lib/ragged/checks.hpp"
 #include "lib/ragged/operation.hpp"
-#include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
 
 // Operations that compute with the elements.
@@ -40,18 +39,14 @@ result<void> check_call(const value_call& call, const workspace& scratch, const 
   return call.source.count == 0 ? result<void>{} : check_workspace_of(call.source, scratch);
 }
 
-/// Plans, then calls `launch(plan)`.
 template <class Launch>
-result<void> enqueue(operation op, const workspace& scratch, cudaStream_t stream, const options& with,
-                     const Launch& launch) {
+result<void> enqueue_values(batch_call which, operation op, const workspace& scratch, cudaStream_t stream,
+                            const options& with, const Launch& launch) {
   const tensor_batch& source = op.source.tensors;
   op.source_map = map_of(op.rule, source.element_bytes, source.rank);
   const bool stores_values = op.relation == kernels::shape_relation::equal;
   if (stores_values) op.destination_map = map_of(op.rule, op.destination.tensors.element_bytes, source.rank);
-  const result<planned_operation> plan = enqueue_plan(op, scratch, stream, with);
-  if (!plan) return failure(plan.error());
-  TMAP_TRY_CUDA(launch(*plan));
-  return {};
+  return enqueue(which, op, scratch, stream, with, launch);
 }
 
 }  // namespace
@@ -69,7 +64,7 @@ result<void> cast_async(const tensor_batch& source, const tensor_batch& destinat
   if (const auto checked = check_call(call, scratch, with); !checked || source.count == 0) return checked;
   const operation op{tensors_of(source), tensors_of(destination), kernels::shape_relation::equal, 0,
                      kernels::cast_pieces(values, source.rank)};
-  return enqueue(op, scratch, stream.get(), with, [&](const planned_operation& plan) {
+  return enqueue_values(batch_call::ragged_cast, op, scratch, stream.get(), with, [&](const planned_operation& plan) {
     return kernels::launch_cast(plan.work, values, plan.device, stream.get());
   });
 }
@@ -80,7 +75,7 @@ result<void> saxpy_async(float a, const tensor_batch& x, const tensor_batch& y, 
   const value_call call{x, y, f32_bytes, f32_bytes};
   if (const auto checked = check_call(call, scratch, with); !checked || x.count == 0) return checked;
   const operation op{tensors_of(x), tensors_of(y), kernels::shape_relation::equal, 0, kernels::saxpy_pieces(x.rank)};
-  return enqueue(op, scratch, stream.get(), with, [&](const planned_operation& plan) {
+  return enqueue_values(batch_call::ragged_saxpy, op, scratch, stream.get(), with, [&](const planned_operation& plan) {
     return kernels::launch_saxpy(plan.work, a, plan.device, stream.get());
   });
 }
@@ -92,9 +87,10 @@ result<void> max_pool_1d_async(const tensor_batch& source, const tensor_batch& d
   if (const auto checked = check_call(call, scratch, with); !checked || source.count == 0) return checked;
   const operation op{tensors_of(source), tensors_of(destination), kernels::shape_relation::equal, 1,
                      kernels::max_pool_pieces(radius, source.rank)};
-  return enqueue(op, scratch, stream.get(), with, [&](const planned_operation& plan) {
-    return kernels::launch_max_pool_1d(plan.work, radius, plan.device, stream.get());
-  });
+  return enqueue_values(batch_call::ragged_max_pool_1d, op, scratch, stream.get(), with,
+                        [&](const planned_operation& plan) {
+                          return kernels::launch_max_pool_1d(plan.work, radius, plan.device, stream.get());
+                        });
 }
 
 result<void> reduce_rows_async(const tensor_batch& source, value_type type, row_reduction reduction,
@@ -110,9 +106,10 @@ result<void> reduce_rows_async(const tensor_batch& source, value_type type, row_
   if (const auto checked = check_call(call, scratch, with); !checked || source.count == 0) return checked;
   const operation op{tensors_of(source), tensors_of(destination), kernels::shape_relation::reduced, 1,
                      kernels::reduce_pieces(type, source.rank)};
-  return enqueue(op, scratch, stream.get(), with, [&](const planned_operation& plan) {
-    return kernels::launch_reduce_rows(plan.work, type, reduction, plan.device, stream.get());
-  });
+  return enqueue_values(batch_call::ragged_reduce_rows, op, scratch, stream.get(), with,
+                        [&](const planned_operation& plan) {
+                          return kernels::launch_reduce_rows(plan.work, type, reduction, plan.device, stream.get());
+                        });
 }
 
 }  // namespace tmap::ragged

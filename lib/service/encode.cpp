@@ -19,7 +19,8 @@ encode_options options_of(const encode_request& request, const core& service, ba
           .totals = request.trusted ? nullptr : service.totals(),
           .windows = request.windows,
           .window_count = request.window_count,
-          .trusted = request.trusted};
+          .trusted = request.trusted,
+          .check = request.check};
 }
 
 map_batch_ref ref_to(const lent_slots& lent, std::uint32_t first, std::uint32_t count, bool is_trusted) {

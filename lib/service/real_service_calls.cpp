@@ -9,7 +9,9 @@
 
 #include <unistd.h>
 
+#include "lib/driver/context_id.hpp"
 #include "lib/driver/map_driver.hpp"
+#include "lib/encode/encode_batch.hpp"
 #include "lib/encode/update_batch.hpp"
 #include "lib/service/service_calls.hpp"
 #include "lib/support/check.hpp"
@@ -77,28 +79,6 @@ cudaError_t as_runtime_code(CUresult code) {
   return static_cast<cudaError_t>(code);
 }
 
-/// A thread whose context was destroyed has none that could be used.
-bool says_no_context(CUresult code) {
-  return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_NOT_INITIALIZED ||
-         code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
-
-cudaError_t context_id(CUcontext context, std::uint64_t* id) {
-  unsigned long long found = 0;
-  const auto function = functions().context_id();
-  if (!function) return cudaErrorUnknown;
-  const CUresult code = (*function)(context, &found);
-  *id = found;
-  return as_runtime_code(code);
-}
-
-cudaError_t current_context(std::uint64_t* id) {
-  const cudaError_t code = context_id(nullptr, id);
-  if (!says_no_context(static_cast<CUresult>(code))) return code;
-  *id = 0;
-  return cudaSuccess;
-}
-
 /// Only of a context that is there, so that none is made by asking.
 cudaError_t primary_context(int device, std::uint64_t* id) {
   *id = 0;
@@ -111,7 +91,7 @@ cudaError_t primary_context(int device, std::uint64_t* id) {
   if (code != CUDA_SUCCESS || active == 0) return as_runtime_code(code);
   code = functions().primary_retain().value()(&context, handle);
   if (code != CUDA_SUCCESS) return as_runtime_code(code);
-  const cudaError_t asked = context_id(context, id);
+  const cudaError_t asked = driver::context_id(context, id);
   code = functions().primary_release().value()(handle);
   return asked == cudaSuccess ? as_runtime_code(code) : asked;
 }
@@ -125,7 +105,7 @@ cudaError_t allocate_host(void** data, std::size_t bytes) {
 template <class Source>
 result<void> encode_call(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
                          cudaStream_t stream, const encode_options& options) {
-  return encode_batch_async(base, source, slots, count, cuda::stream_ref{stream}, options);
+  return encode_batch(batch_call::service_encode, base, source, slots, count, stream, options);
 }
 
 service_calls make_calls() {
@@ -134,7 +114,7 @@ service_calls make_calls() {
       .is_exiting = is_exiting,
       .process_id = process_id,
       .check_machine = check_machine,
-      .current_context = current_context,
+      .current_context = driver::current_context,
       .primary_context = primary_context,
       .current_device = [](int* device) { return cudaGetDevice(device); },
       .bind_primary_context = [](int device) { return cudaSetDevice(device); },

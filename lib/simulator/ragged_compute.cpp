@@ -83,7 +83,7 @@ bool is_known(value_type type) {
 result<void> transpose(const tensor_batch& source, const tensor_batch& destination, const options& with) {
   if (const auto checked = check_sides(source, destination); !checked) return checked;
   if (source.rank < 2) return bad_argument();
-  return transform(source, destination, shape_relation::swapped, with,
+  return transform(batch_call::ragged_transpose, source, destination, shape_relation::swapped, with,
                    [](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
                      return result<element_bytes_t>{transposed(pair.source, elements)};
                    });
@@ -94,7 +94,7 @@ result<void> cast(const tensor_batch& source, const tensor_batch& destination, c
   if (!is_known(values.from) || !is_known(values.to)) return bad_argument();
   const auto checked = check_sides(source, destination, value_bytes(values.from), value_bytes(values.to));
   if (!checked) return checked;
-  return transform(source, destination, shape_relation::equal, with,
+  return transform(batch_call::ragged_cast, source, destination, shape_relation::equal, with,
                    [&](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
                      return result<element_bytes_t>{converted(elements, values, pair.index)};
                    });
@@ -109,7 +109,7 @@ result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y, const 
     }
     return sums;
   };
-  return transform(x, y, shape_relation::equal, with, compute);
+  return transform(batch_call::ragged_saxpy, x, y, shape_relation::equal, with, compute);
 }
 
 result<void> max_pool_1d(const tensor_batch& source, const tensor_batch& destination, std::uint32_t radius,
@@ -123,7 +123,7 @@ result<void> max_pool_1d(const tensor_batch& source, const tensor_batch& destina
     }
     return result<element_bytes_t>{std::move(made)};
   };
-  return transform(source, destination, shape_relation::equal, with, compute);
+  return transform(batch_call::ragged_max_pool_1d, source, destination, shape_relation::equal, with, compute);
 }
 
 }  // namespace tmap::ragged::on_host

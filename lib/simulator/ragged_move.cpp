@@ -109,7 +109,7 @@ result<void> pad_one(const tensor_pair& pair, const fill_value& fill, const rout
 
 result<void> copy(const tensor_batch& source, const tensor_batch& destination, const options& with) {
   if (const auto checked = check_sides(source, destination); !checked) return checked;
-  return for_each_good_pair(source, destination, shape_relation::equal, with, move_good);
+  return for_each_good_pair(batch_call::ragged_copy, source, destination, shape_relation::equal, with, move_good);
 }
 
 result<void> pack(const tensor_batch& source, const packed_buffer& destination, const options& with) {
@@ -123,8 +123,8 @@ result<void> pack(const tensor_batch& source, const packed_buffer& destination, 
     pair.source = sources.next();
     pair.destination = places.next(pair.index, pair.source);
   };
-  const auto packed = for_each_pair(source.count, terms, with, next, move_good);
-  if (packed) places.note(source.count);
+  const auto packed = for_each_pair({batch_call::ragged_pack, source.count}, terms, with, next, move_good);
+  if (packed || packed.error().code == status::bad_items) places.note(source.count);
   return packed;
 }
 
@@ -140,8 +140,8 @@ result<void> unpack(const packed_buffer& source, const tensor_batch& destination
     pair.destination = destinations.next();
     pair.source = places.next(pair.index, pair.destination);
   };
-  const auto unpacked = for_each_pair(destination.count, terms, with, next, move_good);
-  if (unpacked) places.note(destination.count);
+  const auto unpacked = for_each_pair({batch_call::ragged_unpack, destination.count}, terms, with, next, move_good);
+  if (unpacked || unpacked.error().code == status::bad_items) places.note(destination.count);
   return unpacked;
 }
 
@@ -157,7 +157,7 @@ result<void> pad(const tensor_batch& source, const dense_batch& destination, con
   const auto work = [&](const tensor_pair& pair, const route_options& routes) { return pad_one(pair, fill, routes); };
   const pair_terms terms =
       terms_of(shape_relation::clipped, source.element_bytes, source.element_bytes, source.count, with);
-  return for_each_pair(source.count, terms, with, next, work);
+  return for_each_pair({batch_call::ragged_pad, source.count}, terms, with, next, work);
 }
 
 result<void> unpad(const dense_batch& source, const tensor_batch& destination, const options& with) {
@@ -174,7 +174,7 @@ result<void> unpad(const dense_batch& source, const tensor_batch& destination, c
   };
   const pair_terms terms =
       terms_of(shape_relation::corner, destination.element_bytes, destination.element_bytes, destination.count, with);
-  return for_each_pair(destination.count, terms, with, next, work);
+  return for_each_pair({batch_call::ragged_unpad, destination.count}, terms, with, next, work);
 }
 
 }  // namespace tmap::ragged::on_host

@@ -70,7 +70,7 @@ result<void> reduce_rows(const tensor_batch& source, value_type type, row_reduct
     }
     return result<element_bytes_t>{std::move(made)};
   };
-  return transform(source, destination, shape_relation::reduced, with, compute);
+  return transform(batch_call::ragged_reduce_rows, source, destination, shape_relation::reduced, with, compute);
 }
 
 }  // namespace tmap::ragged::on_host

@@ -40,14 +40,16 @@ std::byte* row_of(const row_matrix& matrix, std::uint64_t row) {
 
 /// Calls `move(i, row)` for each row number that exists in a matrix of `rows`.
 template <class Move>
-void for_each_index(const row_index& index, std::uint64_t rows, const options& with, Move&& move) {
-  verdict_writer verdicts{with};
+result<void> for_each_index(batch_call which, const row_index& index, std::uint64_t rows, const options& with,
+                            Move&& move) {
+  verdict_writer verdicts{{which, index.count}, with};
   for (std::uint64_t i = 0; i < index.count; ++i) {
     const std::int64_t row = row_number(index, i);
     const tensor_status verdict = judge_row(row, rows);
     verdicts.write(i, verdict);
     if (verdict.is_good()) move(i, static_cast<std::uint64_t>(row));
   }
+  return verdicts.close();
 }
 
 }  // namespace
@@ -55,19 +57,19 @@ void for_each_index(const row_index& index, std::uint64_t rows, const options& w
 result<void> gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
                          const options& with) {
   if (const auto checked = check_move(source, index, destination, destination, with); !checked) return checked;
-  for_each_index(index, source.rows, with, [&](std::uint64_t i, std::uint64_t row) {
-    std::memcpy(row_of(destination, i), row_of(source, row), source.row_bytes);
-  });
-  return {};
+  return for_each_index(batch_call::ragged_gather_rows, index, source.rows, with,
+                        [&](std::uint64_t i, std::uint64_t row) {
+                          std::memcpy(row_of(destination, i), row_of(source, row), source.row_bytes);
+                        });
 }
 
 result<void> scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
                           const options& with) {
   if (const auto checked = check_move(source, index, destination, source, with); !checked) return checked;
-  for_each_index(index, destination.rows, with, [&](std::uint64_t i, std::uint64_t row) {
-    std::memcpy(row_of(destination, row), row_of(source, i), source.row_bytes);
-  });
-  return {};
+  return for_each_index(batch_call::ragged_scatter_rows, index, destination.rows, with,
+                        [&](std::uint64_t i, std::uint64_t row) {
+                          std::memcpy(row_of(destination, row), row_of(source, i), source.row_bytes);
+                        });
 }
 
 }  // namespace tmap::ragged::on_host

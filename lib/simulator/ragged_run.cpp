@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "lib/support/checking.hpp"
+
 namespace tmap::simulator {
 namespace {
 
@@ -44,6 +46,7 @@ result<void> check_batch(const tensor_batch& batch) {
 }
 
 result<void> check_options(const ragged::options& with) {
+  if (const auto checked = support::is_checked(with.check); !checked) return failure(checked.error());
   const bool has_policy = !with.policy || *with.policy <= route_policy::force;
   if (!has_policy || (with.window_count != 0 && with.windows == nullptr)) return bad_argument();
   return {};

@@ -32,12 +32,12 @@ inline failure bad_argument() {
 /// For each tensor: `next(pair)` fills in the sides, the pair is judged, `work(pair, routes)` does what is to be done,
 /// whatever the verdict.
 template <class Next, class Work>
-result<void> for_each_pair(std::uint64_t count, const pair_terms& terms, const ragged::options& with, Next&& next,
+result<void> for_each_pair(const judging_call& call, const pair_terms& terms, const ragged::options& with, Next&& next,
                            Work&& work) try {
   const auto routes = routes_of(with);
   if (!routes) return failure{routes.error()};
-  verdict_writer verdicts{with};
-  for (std::uint64_t i = 0; i < count; ++i) {
+  verdict_writer verdicts{call, with};
+  for (std::uint64_t i = 0; i < call.items; ++i) {
     tensor_pair pair;
     pair.index = i;
     next(pair);
@@ -46,15 +46,15 @@ result<void> for_each_pair(std::uint64_t count, const pair_terms& terms, const r
     const result<void> done = work(pair, *routes);
     if (!done) return done;
   }
-  return {};
+  return verdicts.close();
 } catch (const std::bad_alloc&) {
   return failure{error{status::out_of_memory}};
 }
 
 /// The same for two batches whose arguments have been checked, and for good tensors only.
 template <class Work>
-result<void> for_each_good_pair(const tensor_batch& source, const tensor_batch& destination, shape_relation relation,
-                                const ragged::options& with, Work&& work) {
+result<void> for_each_good_pair(batch_call which, const tensor_batch& source, const tensor_batch& destination,
+                                shape_relation relation, const ragged::options& with, Work&& work) {
   tensor_reader sources{source};
   tensor_reader destinations{destination};
   const auto next = [&](tensor_pair& pair) {
@@ -62,7 +62,7 @@ result<void> for_each_good_pair(const tensor_batch& source, const tensor_batch& 
     pair.destination = destinations.next();
   };
   const pair_terms terms = terms_of(relation, source.element_bytes, destination.element_bytes, source.count, with);
-  return for_each_pair(source.count, terms, with, next,
+  return for_each_pair({which, source.count}, terms, with, next,
                        [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
                          if (!pair.status.is_good()) return {};
                          return work(pair, routes);
@@ -71,8 +71,8 @@ result<void> for_each_good_pair(const tensor_batch& source, const tensor_batch& 
 
 /// Good tensors become `compute(pair, elements of the source, routes)`, the elements of the destination.
 template <class Compute>
-result<void> transform(const tensor_batch& source, const tensor_batch& destination, shape_relation relation,
-                       const ragged::options& with, Compute&& compute) {
+result<void> transform(batch_call which, const tensor_batch& source, const tensor_batch& destination,
+                       shape_relation relation, const ragged::options& with, Compute&& compute) {
   const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
     auto elements = read_elements(pair.source, routes);
     if (!elements) return failure{elements.error()};
@@ -80,7 +80,7 @@ result<void> transform(const tensor_batch& source, const tensor_batch& destinati
     if (!made) return failure{made.error()};
     return write_elements(pair.destination, *made, routes);
   };
-  return for_each_good_pair(source, destination, relation, with, work);
+  return for_each_good_pair(which, source, destination, relation, with, work);
 }
 
 }  // namespace tmap::simulator

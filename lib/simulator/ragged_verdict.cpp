@@ -29,8 +29,20 @@ void verdict_writer::write(std::uint64_t index, ragged::tensor_status status) {
   if (with_.statuses != nullptr) with_.statuses[index] = status;
   header_.empty_count += status.is_empty() ? 1 : 0;
   if (!status.is_bad()) return;
+  if (header_.bad_count == 0) first_bad_ = status;
   header_.bad_count += header_.bad_count == ~0u ? 0 : 1;
   header_.first_bad = std::min(header_.first_bad, detail::header_index(index));
+}
+
+result<void> verdict_writer::close() const {
+  const result<bool> checked = support::is_checked(with_.check);
+  if (!checked) return failure(checked.error());
+  if (!*checked || header_.bad_count == 0) return {};
+  error e{status::bad_items};
+  e.found = header_.bad_count;
+  e.allowed = call_.items;
+  e.bad = {call_.which, number_, header_.first_bad, first_bad_.bits};
+  return failure(e);
 }
 
 }  // namespace tmap::simulator

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/bad_items.hpp>
 #include <tmap/detail/judge_tensors.hpp>
+#include <tmap/error.hpp>
 #include <tmap/ragged.hpp>
 #include <tmap/route.hpp>
 
 #include <cstdint>
+
+#include "lib/support/checking.hpp"
 
 namespace tmap::simulator {
 
@@ -31,10 +35,17 @@ void judge(tensor_pair& pair, const pair_terms& terms);
 /// The faults of one row number.
 ragged::tensor_status judge_row(std::int64_t row, std::uint64_t rows);
 
+/// Which call judges, and how many items.
+struct judging_call {
+  batch_call which;
+  std::uint64_t items;
+};
+
 /// Writes statuses and counts them for the header.
 class verdict_writer {
  public:
-  explicit verdict_writer(const ragged::options& with) : with_{with} {}
+  verdict_writer(const judging_call& call, const ragged::options& with)
+      : call_{call}, number_{support::next_call_number()}, with_{with} {}
   ~verdict_writer() {
     if (with_.header != nullptr) *with_.header = header_;
   }
@@ -42,9 +53,14 @@ class verdict_writer {
   verdict_writer& operator=(const verdict_writer&) = delete;
 
   void write(std::uint64_t index, ragged::tensor_status status);
+  /// After the last: fails with `bad_items` where the call is checked and one was bad.
+  result<void> close() const;
 
  private:
+  judging_call call_;
+  std::uint64_t number_;
   const ragged::options& with_;
+  ragged::tensor_status first_bad_{};
   batch_header header_{};
 };
 

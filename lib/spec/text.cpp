@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "lib/spec/fault_text.hpp"
 #include "lib/support/without_throwing.hpp"
 
 namespace tmap {
@@ -70,11 +71,13 @@ status_text text_of(status code) {
       return {"pageable_memory_in_capture",
               "an array lies in pageable host memory, which a graph would read anew at each replay: use pinned memory "
               "that outlives the graph, or device memory"};
+    case status::bad_items: return {"bad_items", "a checked call met bad items"};
   }
   return {"unknown", "an unknown status"};
 }
 
 std::string sentence_of(const error& e) {
+  if (e.code == status::bad_items) return detail::bad_items_sentence(e);
   std::string text = text_of(e.code).sentence;
   if (e.argument != nullptr) text = fmt::format("{}: {}", e.argument, text);
   if (e.code == status::pageable_memory_in_capture) {

@@ -93,7 +93,7 @@ TEST_F(encode_sizes, every_plan_writes_the_same_bytes_judged_or_trusted) {
         const device_array<tensor_map> slots(count + 2 * guard);
         TMAP_ASSERT_CUDA(kernels::launch_encode(encode_plan{maps_per_warp}, base, patch_array{source.data()},
                                                 slots.data() + guard, count, nullptr,
-                                                encode_options{.trusted = trusted}));
+                                                encode_options{.trusted = trusted}, {}));
         expect_slots(slots.download(), base, patches);
       }
     }

@@ -37,7 +37,8 @@ encoded_batch encode_all(const map_template& base, const std::vector<map_patch>&
   const patch_array array{source.data()};
   if (plan) {
     EXPECT_EQ(kernels::launch_header_reset(header.data(), nullptr), cudaSuccess);
-    EXPECT_EQ(kernels::launch_encode(*plan, base, array, slots.data(), patches.size(), nullptr, options), cudaSuccess);
+    EXPECT_EQ(kernels::launch_encode(*plan, base, array, slots.data(), patches.size(), nullptr, options, {}),
+              cudaSuccess);
   } else {
     const result<void> encoded = encode_batch_async(base, array, slots.data(), patches.size(), default_stream, options);
     EXPECT_TRUE(encoded.has_value()) << to_string(encoded.error());

@@ -81,6 +81,7 @@ TEST(encode_arguments, options) {
   };
   expect_invalid(encode_with({.statuses = at<map_status>(0x30004)}));
   expect_invalid(encode_with({.header = at<batch_header>(0x30008)}));
+  expect_invalid(encode_with({.check = static_cast<fault_check>(3)}));
   expect_invalid(encode_with({.totals = at<batch_totals>(0x30008)}));
   expect_invalid(encode_with({.totals = at<batch_totals>(0x30000), .trusted = true}));
   expect_invalid(encode_with({.window_count = 1}));

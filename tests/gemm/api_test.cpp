@@ -123,6 +123,22 @@ TEST(GroupedRowArguments, Matrices) {
   rows_refuse("groups of b misaligned", [](auto& p) { p.b_group_pitch_bytes += 8; });
 }
 
+// No GPU has addresses from 2^57 on: maps there would be refused on the device, and read as zeros.
+TEST(GroupedRowArguments, TheEndOfAllAddresses) {
+  constexpr std::uint64_t limit = std::uint64_t{1} << 57;
+  for (matrix row_problem::*const side : {&row_problem::a, &row_problem::b, &row_problem::c}) {
+    rows_refuse("beyond", [=](auto& p) { (p.*side).address = limit; });
+    rows_refuse("reaching beyond", [=](auto& p) { (p.*side).address = limit - 64; });
+  }
+  rows_refuse("the last group of b", [](auto& p) { p.b.address = limit - 10 * 64 * 64 + 16; });
+  for (matrix weight_problem::*const side : {&weight_problem::a, &weight_problem::b, &weight_problem::c}) {
+    expect_refused<weight_problem>("beyond", weights(), [=](auto& p) { (p.*side).address = limit; });
+    expect_refused<weight_problem>("reaching beyond", weights(), [=](auto& p) { (p.*side).address = limit - 64; });
+  }
+  expect_refused<weight_problem>("the last group of c", weights(),
+                                 [](auto& p) { p.c.address = limit - 10 * 64 * 64 + 16; });
+}
+
 TEST(GroupedRowArguments, OffsetsAndLayouts) {
   rows_refuse("offsets null", [](auto& p) { p.offsets.values = nullptr; });
   rows_refuse("offsets misaligned", [](auto& p) { p.offsets.values = somewhere<void>(2); });
@@ -192,6 +208,9 @@ void expect_options_refused(const Problem& problem) {
   with = {};
   with.header = somewhere<batch_header>(8);
   expect_call_refused("header", problem, enough(), with);
+  with = {};
+  with.check = static_cast<fault_check>(3);
+  expect_call_refused("check", problem, enough(), with);
   workspace small = enough();
   --small.bytes;
   expect_call_refused("workspace", problem, small, {});

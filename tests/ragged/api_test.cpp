@@ -162,6 +162,9 @@ TEST(ragged_arguments, options) {
   with.header = reinterpret_cast<batch_header*>(0x10008);
   refused(with, "header");
   with = {};
+  with.check = static_cast<fault_check>(3);
+  refused(with, "check");
+  with = {};
   with.window_count = 1;
   refused(with, "windows");
 }

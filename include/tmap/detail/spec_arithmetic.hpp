@@ -78,6 +78,14 @@ TMAP_HOST_DEVICE constexpr uint128 reach_bytes(const tensor_spec& spec, std::uin
   return reach;
 }
 
+/// Whether `rows` rows of `row_bytes`, each `pitch` behind the one before, lie below `address_limit`.
+TMAP_HOST_DEVICE constexpr bool has_addresses(std::uint64_t address, std::uint64_t rows, std::uint64_t pitch,
+                                              std::uint64_t row_bytes) {
+  if (address >= address_limit) return false;
+  const uint128 reach = rows == 0 ? 0 : uint128{rows - 1} * pitch + row_bytes;
+  return reach <= address_limit - address;
+}
+
 /// The smallest legal inner dim, and a stride that is legal for every type and interleave.
 TMAP_HOST_DEVICE constexpr std::uint64_t smallest_inner_dim(element_type type) {
   if (needs_32_byte_alignment(type)) return 128;

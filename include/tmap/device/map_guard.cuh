@@ -3,6 +3,7 @@
 
 // What stands between a patch in device memory and a map that copies would follow. A warp encoder takes one of these.
 
+#include <tmap/device/report_bad.cuh>
 #include <tmap/device/warp.cuh>
 #include <tmap/encode_status.hpp>
 #include <tmap/map_patch.hpp>
@@ -43,6 +44,7 @@ struct map_guard {
   std::uint32_t window_count{};
   /// Leaves judging out: any patch becomes the map it asks for, wild ones too. For patches validated before.
   bool trusted{};
+  fault_sink faults{};  ///< where bad maps are counted
 
   /// `judge_patched`, in two parts. The copy keeps the caller's spec in registers.
   __device__ map_status judge(const tensor_spec& patched, patch_fields fields) const {
@@ -55,6 +57,7 @@ struct map_guard {
   __device__ void report(std::uint64_t index, bool has_map, map_status status) const {
     if (statuses != nullptr && has_map) statuses[index] = status;
     if (__all_sync(~0u, status.is_good())) return;
+    report_bad(faults, item_kind::map, index, status.rules().bits);
     const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
     const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
     if (lane_index() != 0) return;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+
+#include <cstdint>
+
+namespace tmap {
+
+// Bad maps, tensors, rows and groups, which calls meet on the device and pass over: how they are counted there. Plain
+// data; faults.hpp reads it.
+
+/// The public calls that judge what they read from device memory.
+enum class batch_call : std::uint32_t {
+  none,
+  encode_batch,
+  service_encode,
+  service_update,
+  ragged_copy,
+  ragged_pack,
+  ragged_unpack,
+  ragged_pad,
+  ragged_unpad,
+  ragged_gather_rows,
+  ragged_scatter_rows,
+  ragged_transpose,
+  ragged_cast,
+  ragged_saxpy,
+  ragged_max_pool_1d,
+  ragged_reduce_rows,
+  gemm_rows,
+  gemm_weights,
+  gemm_pointers,
+};
+inline constexpr std::uint32_t batch_call_count = static_cast<std::uint32_t>(batch_call::gemm_pointers) + 1;
+
+/// What a call judges one by one.
+enum class item_kind : std::uint32_t { map, tensor, row, group };
+inline constexpr std::uint32_t item_kind_count = 4;
+
+TMAP_HOST_DEVICE constexpr item_kind items_of(batch_call call) {
+  if (call >= batch_call::gemm_rows) return item_kind::group;
+  if (call == batch_call::ragged_gather_rows || call == batch_call::ragged_scatter_rows) return item_kind::row;
+  return call >= batch_call::ragged_copy ? item_kind::tensor : item_kind::map;
+}
+
+/// One bad item, and the call that met it.
+struct bad_item {
+  batch_call call{};       ///< none: there is no such item
+  std::uint64_t number{};  ///< of the call: they are counted through the process, from 1 on, when they are enqueued
+  std::uint64_t index{};   ///< in the call's batch; of `service_update` the map's
+  std::uint64_t bits{};    ///< of its status: a `rule_set` of a map, else the bits of `ragged::fault` or `gemm::fault`
+};
+
+/// What kernels count bad items in. In device memory, zero at first.
+struct alignas(64) fault_record {
+  enum class claim : std::uint64_t { open, taken, written };
+
+  std::uint64_t counts[item_kind_count];  ///< bad ones, by `item_kind`
+  claim first;                            ///< `written`: the members below say which bad item was first
+  std::uint64_t call;                     ///< `fault_sink::call` of it
+  std::uint64_t index;
+  std::uint64_t bits;
+};
+static_assert(sizeof(fault_record) == 64, "read by one copy of 64 bytes");
+
+/// Where a kernel reports bad items. A kernel parameter; a null record: nowhere.
+struct fault_sink {
+  fault_record* record{};
+  std::uint64_t call{};  ///< `numbered(call, number)`
+};
+
+TMAP_HOST_DEVICE constexpr std::uint64_t numbered(batch_call call, std::uint64_t number) {
+  return number << 8 | static_cast<std::uint64_t>(call);
+}
+
+/// Whether a call waits for its own work and fails where an item was bad. For finding faults: a checked call costs a
+/// wait for the device.
+enum class fault_check : std::uint32_t {
+  environment,  ///< as the environment variable TMAP_CHECK says: `off` (so it is when unset) or `sync`
+  off,
+  sync,
+};
+
+}  // namespace tmap

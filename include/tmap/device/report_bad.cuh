@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How kernels count bad items (bad_items.hpp). Code that good items never reach.
+
+#include <tmap/bad_items.hpp>
+
+#include <cuda/atomic>
+#include <cuda/ptx>
+
+#include <cstdint>
+
+namespace tmap::device {
+
+namespace detail {
+
+/// Adds to the count first: whoever reads a count finds the first item named, or being named.
+__device__ inline void count_bad(const fault_sink& to, item_kind kind, std::uint32_t count, std::uint64_t index,
+                                 std::uint64_t bits) {
+  using cuda::thread_scope_system;  // a copy engine reads it
+  fault_record& record = *to.record;
+  cuda::atomic_ref<std::uint64_t, thread_scope_system>(record.counts[static_cast<std::uint32_t>(kind)])
+      .fetch_add(count, cuda::memory_order_seq_cst);
+  cuda::atomic_ref<fault_record::claim, thread_scope_system> first(record.first);
+  auto expected = fault_record::claim::open;
+  if (first.load(cuda::memory_order_relaxed) != expected) return;
+  if (!first.compare_exchange_strong(expected, fault_record::claim::taken, cuda::memory_order_acquire)) return;
+  record.call = to.call;
+  record.index = index;
+  record.bits = bits;
+  first.store(fault_record::claim::written, cuda::memory_order_release);
+}
+
+}  // namespace detail
+
+/// Counts the lanes that have bits, each a bad item. If they are the first ones of the record, the lowest lane of them
+/// names its item there: the lowest of these 32, not of the batch. All lanes of a warp together, converged.
+__device__ inline void report_bad(const fault_sink& to, item_kind kind, std::uint64_t index, std::uint64_t bits) {
+  const std::uint32_t bad = __ballot_sync(~0u, bits != 0);
+  if (to.record == nullptr || bits == 0 || (bad & cuda::ptx::get_sreg_lanemask_lt()) != 0) return;
+  detail::count_bad(to, kind, static_cast<std::uint32_t>(__popc(bad)), index, bits);
+}
+
+}  // namespace tmap::device

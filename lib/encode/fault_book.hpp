@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What the host knows of the fault records of each context (bad_items.hpp): where they are, what was read of them, and
+// what checked calls added.
+
+#include <tmap/bad_items.hpp>
+#include <tmap/error.hpp>
+#include <tmap/faults.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace tmap {
+
+/// All that fault records need of CUDA, as pointers, so that tests can play kernels that count meanwhile.
+struct fault_calls {
+  cudaError_t (*current_context)(std::uint64_t* id);             ///< 0 when the calling thread has none
+  cudaError_t (*find_records)(fault_record** records);           ///< as `kernels::find_fault_records`
+  cudaError_t (*allocate_host)(void** data, std::size_t bytes);  ///< pinned
+  cudaError_t (*open_stream)(cudaStream_t* stream);              ///< one that does not wait for the legacy stream
+  cudaError_t (*copy)(void* to, const void* from, std::size_t bytes, cudaStream_t stream);
+  cudaError_t (*clear)(void* data, std::size_t bytes, cudaStream_t stream);
+  cudaError_t (*wait)(cudaStream_t stream);
+  cudaError_t (*exchange_capture_mode)(cudaStreamCaptureMode* mode);
+  cudaError_t (*capture_status)(cudaStream_t stream, cudaStreamCaptureStatus* status);
+};
+const fault_calls& real_fault_calls();
+
+/// The records of one context, and what has been read of them. Never freed: its stream and memory go with the context.
+class fault_page {
+ public:
+  fault_page(const fault_calls& calls, std::uint64_t context, fault_record* records)
+      : calls_{calls}, context_{context}, records_{records} {}
+
+  std::uint64_t context() const { return context_; }
+  fault_record* records() const { return records_; }
+
+  /// As `faults` and `reset_faults`. Thread-safe, as all others.
+  result<fault_report> report(bool resets);
+  /// What a kernel that has ended left in a record.
+  result<fault_record> read(const fault_record* record);
+  /// Adds what a record of one call counted.
+  void add(const fault_record& checked);
+
+ private:
+  result<fault_record> copy(const fault_record* record);
+  result<void> open_first();
+  void note(const bad_item& item);
+
+  const fault_calls& calls_;
+  const std::uint64_t context_;
+  fault_record* const records_;
+  std::mutex mutex_;
+  cudaStream_t stream_{};
+  fault_record* host_{};                                     // pinned
+  std::array<std::uint64_t, item_kind_count> discounted_{};  // what the device counted before the last reset
+  std::array<std::uint64_t, item_kind_count> checked_{};     // what checked calls counted since
+  bad_item first_{};
+};
+
+/// The pages of all contexts of a process. Thread-safe.
+class fault_book {
+ public:
+  explicit fault_book(const fault_calls& calls) : calls_{calls} {}
+  fault_book(const fault_book&) = delete;
+  fault_book& operator=(const fault_book&) = delete;
+
+  const fault_calls& calls() const { return calls_; }
+  /// Of the current context, which is made where there is none.
+  result<fault_page*> page();
+
+ private:
+  result<fault_page*> find(std::uint64_t context);
+
+  const fault_calls& calls_;
+  std::array<std::atomic<fault_page*>, 64> latest_{};  // asked at every call, and found without a lock
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<fault_page>> pages_;
+};
+
+/// The one of this process, over CUDA. Never destroyed: threads may call while the process exits.
+fault_book& process_faults();
+
+}  // namespace tmap

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/encode/reported_call.hpp"
+
+#include <atomic>
+#include <bit>
+#include <utility>
+
+#include "kernels/launch.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/checking.hpp"
+#include "lib/support/log.hpp"
+#include "lib/support/relaxed_capture.hpp"
+
+namespace tmap {
+namespace {
+
+static_assert(kernels::call_record_count == 64, "a bit of `call_records` each");
+
+void warn_of_capture() {
+  static std::atomic<bool> has_warned{false};
+  if (has_warned.exchange(true)) return;
+  support::log(
+      log_level::warning,
+      "TMAP_CHECK=sync: a call is captured in a graph and cannot be checked; ask tmap::faults() after replays");
+}
+
+/// Of a stream of another capture in trouble too: what is wrong with it the call's own launch says.
+bool is_captured(cudaStream_t stream, const fault_calls& calls) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  const cudaError_t code = calls.capture_status(stream, &status);
+  support::clear_last_error(code);
+  return code != cudaSuccess || status != cudaStreamCaptureStatusNone;
+}
+
+}  // namespace
+
+std::uint32_t call_records::take() {
+  std::unique_lock lock{mutex_};
+  freed_.wait(lock, [&] { return used_ != ~std::uint64_t{0}; });
+  const auto record = static_cast<std::uint32_t>(std::countr_one(used_));
+  used_ |= std::uint64_t{1} << record;
+  return record;
+}
+
+void call_records::give_back(std::uint32_t record) {
+  {
+    const std::lock_guard lock{mutex_};
+    used_ &= ~(std::uint64_t{1} << record);
+  }
+  freed_.notify_one();
+}
+
+result<void> call_report::open(const reported_call& call, fault_book& book, call_records& records,
+                               call_report& report) {
+  const result<bool> checked = support::is_checked(call.check);
+  if (!checked) return failure(checked.error());
+  const result<fault_page*> page = book.page();
+  if (!page) return failure(page.error());
+  report.call_ = call;
+  report.calls_ = &book.calls();
+  report.page_ = *page;
+  report.sink_ = {(*page)->records(), numbered(call.which, support::next_call_number())};
+  if (!*checked) return {};
+  if (is_captured(call.stream, book.calls())) {
+    warn_of_capture();
+    return {};
+  }
+  report.records_ = &records;
+  return report.take_record();
+}
+
+result<void> call_report::take_record() {
+  record_ = records_->take();
+  sink_.record = page_->records() + 1 + record_;
+  const support::relaxed_capture relaxed{*calls_};
+  // Not with the call before, which may have left it unread.
+  cudaError_t code = relaxed.code();
+  if (code == cudaSuccess) code = calls_->clear(sink_.record, sizeof(fault_record), call_.stream);
+  if (code == cudaSuccess) return {};
+  give_back();
+  return failure(support::runtime_error(code));
+}
+
+void call_report::give_back() {
+  if (records_ != nullptr) std::exchange(records_, nullptr)->give_back(record_);
+}
+
+call_report::~call_report() {
+  if (records_ == nullptr) return;
+  const support::relaxed_capture relaxed{*calls_};
+  support::clear_last_error(calls_->wait(call_.stream));
+  give_back();
+}
+
+result<void> call_report::close() {
+  if (records_ == nullptr) return {};
+  {
+    const support::relaxed_capture relaxed{*calls_};
+    TMAP_TRY_CUDA(relaxed.code());
+    TMAP_TRY_CUDA(calls_->wait(call_.stream));
+  }
+  const result<fault_record> record = page_->read(sink_.record);
+  if (!record) return failure(record.error());
+  give_back();
+  const item_kind kind = items_of(call_.which);
+  const std::uint64_t bad = record->counts[static_cast<std::uint32_t>(kind)];
+  if (bad == 0) return {};
+  page_->add(*record);
+  error e{status::bad_items};
+  e.found = bad;
+  e.allowed = call_.items;
+  e.bad = {call_.which, sink_.call >> 8, record->index, record->bits};
+  return failure(e);
+}
+
+call_records& process_call_records() {
+  static call_records* const records = new call_records;
+  return *records;
+}
+
+}  // namespace tmap

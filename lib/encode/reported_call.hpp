@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What every call does that judges a batch on the device: it gets a number, its kernels a place to count bad items in,
+// and where it is checked it waits and reads what they counted.
+
+#include <tmap/bad_items.hpp>
+#include <tmap/error.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+#include "lib/encode/fault_book.hpp"
+
+namespace tmap {
+
+struct reported_call {
+  batch_call which;
+  std::uint64_t items;  ///< of its batch
+  fault_check check;
+  cudaStream_t stream;
+};
+
+/// Which records for single calls are in use, in any context: a checked call has one for as long as it lasts.
+/// Thread-safe.
+class call_records {
+ public:
+  /// Waits while all are in use.
+  std::uint32_t take();
+  void give_back(std::uint32_t record);
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable freed_;
+  std::uint64_t used_{};  // a bit each
+};
+
+/// Where the kernels of one call report.
+class call_report {
+ public:
+  /// Fails where no record can be found, with the environment's fault, and as a CUDA call.
+  static result<void> open(const reported_call& call, fault_book& book, call_records& records, call_report& report);
+  call_report() = default;
+  call_report(const call_report&) = delete;
+  call_report& operator=(const call_report&) = delete;
+  /// Of a checked call that was never closed: waits for what it has enqueued.
+  ~call_report();
+
+  const fault_sink& sink() const { return sink_; }
+  /// After all is enqueued: nothing, unless the call is checked. Fails with `bad_items`, and as a CUDA call.
+  result<void> close();
+
+ private:
+  result<void> take_record();
+  void give_back();
+
+  reported_call call_{};
+  const fault_calls* calls_{};
+  fault_page* page_{};
+  call_records* records_{};  // null: the call has no record of its own
+  std::uint32_t record_{};
+  fault_sink sink_{};
+};
+
+call_records& process_call_records();
+
+/// `enqueue(sink)` enqueues all of a call's work.
+template <class Enqueue>
+result<void> report_call(const reported_call& call, const Enqueue& enqueue) {
+  call_report report;
+  if (const result<void> opened = call_report::open(call, process_faults(), process_call_records(), report); !opened) {
+    return opened;
+  }
+  if (const result<void> enqueued = enqueue(report.sink()); !enqueued) return enqueued;
+  return report.close();
+}
+
+}  // namespace tmap

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/spec/fault_text.hpp"
+
+#include <tmap/faults.hpp>
+#include <tmap/rule.hpp>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+#include "lib/support/without_throwing.hpp"
+
+namespace tmap {
+namespace {
+
+constexpr std::array call_names{"none",
+                                "encode_batch_async",
+                                "map_service::encode",
+                                "map_service::update",
+                                "ragged::copy_async",
+                                "ragged::pack_async",
+                                "ragged::unpack_async",
+                                "ragged::pad_async",
+                                "ragged::unpad_async",
+                                "ragged::gather_rows_async",
+                                "ragged::scatter_rows_async",
+                                "ragged::transpose_async",
+                                "ragged::cast_async",
+                                "ragged::saxpy_async",
+                                "ragged::max_pool_1d_async",
+                                "ragged::reduce_rows_async",
+                                "gemm::multiply_async of a row_problem",
+                                "gemm::multiply_async of a weight_problem",
+                                "gemm::multiply_async of a pointer_problem"};
+static_assert(call_names.size() == batch_call_count);
+
+constexpr std::array item_names{"map", "tensor", "row number", "group"};
+static_assert(item_names.size() == item_kind_count);
+
+struct fault_words {
+  std::uint32_t bit;
+  const char* name;
+  const char* meaning;
+};
+
+constexpr fault_words words_of(ragged::fault f, const char* name, const char* meaning) {
+  return {static_cast<std::uint32_t>(f), name, meaning};
+}
+constexpr fault_words words_of(gemm::fault f, const char* name, const char* meaning) {
+  return {static_cast<std::uint32_t>(f), name, meaning};
+}
+
+// The only places that word the faults. Row i words bit i.
+constexpr fault_words tensor_faults[] = {
+    words_of(ragged::fault::dim, "dim", "a dim, or the tensor as a whole, is larger than the operations take"),
+    words_of(ragged::fault::stride, "stride", "a stride reaches too far, or is no multiple of the element's alignment"),
+    words_of(ragged::fault::address, "address",
+             "the address is null, no multiple of the element's alignment, or the tensor reaches beyond all addresses"),
+    words_of(ragged::fault::window, "window", "it reaches outside every address window"),
+    words_of(ragged::fault::mismatch, "mismatch", "its two sides differ in shape"),
+    words_of(ragged::fault::overlap, "overlap", "elements of the destination share bytes"),
+    words_of(ragged::fault::truncated, "truncated",
+             "it does not fit: it is larger than the dense tensor, or ends behind the packed buffer"),
+    words_of(ragged::fault::index, "index", "there is no row of this number"),
+};
+constexpr fault_words group_faults[] = {
+    words_of(gemm::fault::rows, "rows",
+             "it ends before it begins, begins before an earlier group ends, or ends behind the last row; with "
+             "pointers: M is negative or too large"),
+    words_of(gemm::fault::extent, "extent", "N or K is negative, too large, or no multiple of 16 bytes"),
+    words_of(gemm::fault::address, "address",
+             "an address is null, no multiple of 16, or its matrix reaches beyond all addresses"),
+    words_of(gemm::fault::pitch, "pitch", "a pitch is no multiple of 16, below the bytes of a row, or 2^40 and more"),
+};
+
+constexpr bool rows_stand_at_their_bit(const fault_words* begin, const fault_words* end) {
+  for (const fault_words* row = begin; row != end; ++row) {
+    if (row->bit != 1u << (row - begin)) return false;
+  }
+  return true;
+}
+static_assert(rows_stand_at_their_bit(std::begin(tensor_faults), std::end(tensor_faults)));
+static_assert(rows_stand_at_their_bit(std::begin(group_faults), std::end(group_faults)));
+
+/// The bit's name and meaning, as "stride (...)".
+template <std::size_t Count>
+std::string words(const fault_words (&table)[Count], std::uint32_t bit) {
+  return bit < Count ? fmt::format("{} ({})", table[bit].name, table[bit].meaning) : fmt::format("unknown bit {}", bit);
+}
+
+std::string words_of_rule(std::uint32_t bit) {
+  if (bit >= rule_count) return fmt::format("unknown bit {}", bit);
+  const rule_info& row = info(static_cast<rule>(bit));
+  std::string_view sentence = row.sentence;
+  if (sentence.ends_with('.')) sentence.remove_suffix(1);
+  return fmt::format("{} ({})", row.name, sentence);
+}
+
+/// `of_bit(i)` of each bit that is set.
+template <class OfBit>
+std::string all_words(std::uint64_t bits, const OfBit& of_bit) {
+  std::string text;
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    if ((bits >> i & 1) != 0) text += fmt::format("{}{}", text.empty() ? "" : ", ", of_bit(i));
+  }
+  return text;
+}
+
+std::string words_of_map(std::uint64_t bits) {
+  return all_words(bits, words_of_rule);
+}
+std::string words_of_tensor(std::uint64_t bits) {
+  return all_words(bits, [](std::uint32_t bit) { return words(tensor_faults, bit); });
+}
+std::string words_of_group(std::uint64_t bits) {
+  return all_words(bits, [](std::uint32_t bit) { return words(group_faults, bit); });
+}
+
+std::string words_of(item_kind kind, std::uint64_t bits) {
+  switch (kind) {
+    case item_kind::map: return words_of_map(bits);
+    case item_kind::group: return words_of_group(bits);
+    default: return words_of_tensor(bits);
+  }
+}
+
+std::string words_of(const bad_item& item) {
+  const item_kind kind = items_of(item.call);
+  return fmt::format("{} {}: {}", item_names[static_cast<std::size_t>(kind)], item.index, words_of(kind, item.bits));
+}
+
+std::string call_words(const bad_item& item) {
+  return fmt::format("{} (call {})", name(item.call), item.number);
+}
+
+std::string counted(std::uint64_t count, item_kind kind) {
+  return fmt::format("{} bad {}{}", count, item_names[static_cast<std::size_t>(kind)], count == 1 ? "" : "s");
+}
+
+std::string counts_of(const fault_report& report) {
+  const std::uint64_t counts[]{report.maps, report.tensors, report.rows, report.groups};
+  std::string text;
+  for (std::uint32_t kind = 0; kind < item_kind_count; ++kind) {
+    if (counts[kind] == 0) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", counted(counts[kind], static_cast<item_kind>(kind)));
+  }
+  return text.empty() ? "no bad items" : text;
+}
+
+template <class Status, class Words>
+std::string status_words(Status status, const Words& words) {
+  return support::without_throwing([&]() -> std::string {
+    if (status.is_good()) return "good";
+    return status.is_empty() ? "empty" : words(status.bits);
+  });
+}
+
+}  // namespace
+
+std::string detail::bad_items_sentence(const error& e) {
+  const char* const items = item_names[static_cast<std::size_t>(items_of(e.bad.call))];
+  return fmt::format(
+      "{}: {} of {} {}s {} bad, among them {}. What is bad was passed over, all else is done; "
+      "docs/when_results_look_wrong.md tells how to see each",
+      call_words(e.bad), e.found, e.allowed, items, e.found == 1 ? "is" : "are", words_of(e.bad));
+}
+
+const char* name(batch_call call) {
+  const auto row = static_cast<std::size_t>(call);
+  return row < call_names.size() ? call_names[row] : "unknown call";
+}
+
+std::string to_string(const bad_item& item) {
+  return support::without_throwing([&]() -> std::string {
+    if (item.call == batch_call::none) return "none";
+    return fmt::format("{}: {}", call_words(item), words_of(item));
+  });
+}
+
+std::string to_string(const fault_report& report) {
+  return support::without_throwing([&] {
+    if (report.first.call == batch_call::none) return counts_of(report);
+    return fmt::format("{}; the first: {}", counts_of(report), to_string(report.first));
+  });
+}
+
+std::string to_string(map_status status) {
+  return status_words(status, words_of_map);
+}
+std::string ragged::to_string(tensor_status status) {
+  return status_words(status, words_of_tensor);
+}
+std::string gemm::to_string(group_status status) {
+  return status_words(status, words_of_group);
+}
+
+}  // namespace tmap

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/error.hpp>
+
+#include <string>
+
+namespace tmap::detail {
+
+/// What an error of status `bad_items` says.
+std::string bad_items_sentence(const error& e);
+
+}  // namespace tmap::detail

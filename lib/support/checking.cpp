@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/support/checking.hpp"
+
+#include <tmap/faults.hpp>
+
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+namespace tmap {
+
+namespace support {
+
+result<fault_check> check_setting(const char* word) {
+  const std::string_view setting = word == nullptr ? "off" : word;
+  if (setting == "off") return fault_check::off;
+  if (setting == "sync") return fault_check::sync;
+  return failure{error{.argument = "the environment variable TMAP_CHECK, which is neither off nor sync"}};
+}
+
+result<bool> is_checked(fault_check asked) {
+  if (asked > fault_check::sync) {
+    return failure{error{.found = static_cast<std::uint64_t>(asked),
+                         .allowed = static_cast<std::uint64_t>(fault_check::sync),
+                         .argument = "options.check"}};
+  }
+  if (asked != fault_check::environment) return asked == fault_check::sync;
+  const result<fault_check> setting = check_from_environment();
+  if (!setting) return failure{setting.error()};
+  return *setting == fault_check::sync;
+}
+
+std::uint64_t next_call_number() {
+  static std::atomic<std::uint64_t> calls{0};
+  return calls.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+}  // namespace support
+
+result<fault_check> check_from_environment() {
+  static const result<fault_check> setting = support::check_setting(std::getenv("TMAP_CHECK"));
+  return setting;
+}
+
+}  // namespace tmap

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/bad_items.hpp>
+#include <tmap/error.hpp>
+
+#include <cstdint>
+
+namespace tmap::support {
+
+/// What this value of TMAP_CHECK asks for; null: it is not set.
+result<fault_check> check_setting(const char* word);
+
+/// Whether a call with this option is checked. Fails with `invalid_argument`: an unknown option, or the environment's.
+result<bool> is_checked(fault_check asked);
+
+/// The number of a call that begins now. Thread-safe.
+std::uint64_t next_call_number();
+
+}  // namespace tmap::support

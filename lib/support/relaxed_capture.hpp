@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace tmap::support {
+
+/// While it lives, this thread's CUDA calls neither break another thread's stream capture nor are refused for it.
+/// `Calls` has the pointer `exchange_capture_mode`.
+template <class Calls>
+class relaxed_capture {
+ public:
+  explicit relaxed_capture(const Calls& calls) : calls_(calls), code_(calls.exchange_capture_mode(&mode_)) {}
+  /// Where this fails the thread stays relaxed, which harms no capture.
+  ~relaxed_capture() {
+    if (code_ == cudaSuccess) static_cast<void>(calls_.exchange_capture_mode(&mode_));
+  }
+  relaxed_capture(const relaxed_capture&) = delete;
+  relaxed_capture& operator=(const relaxed_capture&) = delete;
+
+  cudaError_t code() const { return code_; }
+
+ private:
+  const Calls& calls_;
+  cudaStreamCaptureMode mode_{cudaStreamCaptureModeRelaxed};
+  cudaError_t code_;
+};
+
+}  // namespace tmap::support
