@@ -289,7 +289,7 @@ TEST(RaggedVerdictOfMany, HeadersOfMoreRowsThan32BitsCount) {
   with.header = &header;
   const tensor_status bad{static_cast<std::uint32_t>(fault::index)};
   const auto first_of = [&](std::uint64_t row) {
-    { simulator::verdict_writer{with}.write(row, bad); }
+    { simulator::verdict_writer{{batch_call::ragged_gather_rows, row + 1}, with}.write(row, bad); }
     return header.first_bad;
   };
   EXPECT_EQ(first_of(5), 5u);
