@@ -13,6 +13,11 @@ install(EXPORT tmap_device NAMESPACE tmap:: DESTINATION ${tmap_cmake_folder})
 if(TMAP_BUILD_APPS)
   install(TARGETS tmap_tool)
 endif()
+if(TMAP_BUILD_APPS AND TMAP_BUILD_BENCHMARKS)
+  # For `tmap bench gemm`, when asked for by this component's name: it needs cuBLAS, which no package of ours brings.
+  install(TARGETS grouped_gemm_bench DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/tmap
+          COMPONENT tmap_benchmarks EXCLUDE_FROM_ALL)
+endif()
 
 configure_package_config_file(cmake/tmapConfig.cmake.in ${PROJECT_BINARY_DIR}/tmapConfig.cmake
   INSTALL_DESTINATION ${tmap_cmake_folder} NO_SET_AND_CHECK_MACRO)

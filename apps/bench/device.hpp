@@ -18,6 +18,12 @@ inline bool has_hopper() {
   return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major == 9;
 }
 
+/// What every benchmark and sample says and returns where there is no Hopper GPU.
+inline int lack_of_hopper(const char* program) {
+  std::fprintf(stderr, "%s: needs a Hopper GPU\n", program);
+  return 1;
+}
+
 inline std::uint32_t multiprocessors() {
   int value = 0;
   require(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0));

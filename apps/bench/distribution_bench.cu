@@ -139,10 +139,7 @@ __global__ void fill_kernel(float* data, std::uint64_t count) {
 }  // namespace
 
 int main() {
-  if (!bench::has_hopper()) {
-    std::puts("distribution_bench: needs a Hopper GPU");
-    return 0;
-  }
+  if (!bench::has_hopper()) return bench::lack_of_hopper("distribution_bench");
   bench::print_device();
   const bench::device_array<float4> data(total_bytes / sizeof(float4));
   const bench::device_array<device::queue_counter> counter(1);

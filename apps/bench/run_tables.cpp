@@ -17,10 +17,7 @@ void table_program::offer_choice(const char* help) {
 int table_program::run(int argc, char** argv, const std::function<void()>& measure) {
   try {
     app_.parse(argc, argv);
-    if (!has_hopper()) {
-      fmt::print(stderr, "{} needs a GPU of compute capability 9.\n", app_.get_name());
-      return 1;
-    }
+    if (!has_hopper()) return lack_of_hopper(app_.get_name().c_str());
     wake_device();
     measure();
   } catch (const CLI::ParseError& e) {

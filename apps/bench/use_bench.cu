@@ -236,10 +236,7 @@ void print_fused(const bench& b) {
 
 int main() {
   using namespace tmap::bench;
-  if (!has_hopper()) {
-    std::fprintf(stderr, "use_bench needs a GPU of compute capability 9.\n");
-    return 1;
-  }
+  if (!has_hopper()) return lack_of_hopper("use_bench");
   print_device();
   const bench b;
   print_touches(b);

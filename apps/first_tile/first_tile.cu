@@ -69,7 +69,7 @@ int main() {
   tmap::tensor_map* slots = nullptr;
   float* sums = nullptr;
   if (cudaMalloc(&data, rows * pitch * sizeof(float)) != cudaSuccess) {
-    std::puts("first_tile: needs a Hopper GPU");
+    std::fputs("first_tile: needs a Hopper GPU\n", stderr);
     return 1;
   }
   cudaMalloc(&shapes, 2 * sizeof(tmap::map_patch));

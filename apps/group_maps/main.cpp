@@ -130,10 +130,7 @@ class bench {
 };
 
 int run(const settings& with) {
-  if (!tmap::bench::has_hopper()) {
-    std::printf("group_maps: no Hopper GPU\n");
-    return 0;
-  }
+  if (!tmap::bench::has_hopper()) return tmap::bench::lack_of_hopper("group_maps");
   tmap::bench::end_after(with.seconds, "group_maps");
   tmap::bench::print_device();
   tmap::bench::wake_device();

@@ -173,10 +173,7 @@ int run(const settings& with) {
     std::cout << shapes_as_json().dump() << "\n";
     return 0;
   }
-  if (!has_hopper()) {
-    std::printf("grouped_gemm_bench: no Hopper GPU\n");
-    return 0;
-  }
+  if (!has_hopper()) return lack_of_hopper("grouped_gemm_bench");
   end_after(with.seconds, "grouped_gemm_bench");
   print_device();
   if (with.routing) {
@@ -206,6 +203,10 @@ int main(int count, char** arguments) {
   app.add_flag("--no-plans", with.no_plans, "Only the plans that the library chooses, and no peers");
   app.add_flag("--routing", with.routing, "Instead: where the maps of products are best made")->excludes(json);
   app.add_flag("--shapes", with.shapes, "Write all sizes as JSON, for other programs, and measure nothing");
-  CLI11_PARSE(app, count, arguments);
+  try {
+    app.parse(count, arguments);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;  // as the tool, whose subcommand this is
+  }
   return run(with);
 }

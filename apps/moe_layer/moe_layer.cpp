@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   app.add_option("--replays", replays, "Runs, each on new tokens")->check(CLI::PositiveNumber)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   if (!has_hopper()) {
-    std::puts("moe_layer: needs a Hopper GPU");
+    std::fputs("moe_layer: needs a Hopper GPU\n", stderr);
     return 1;
   }
   const auto wrong = run(sizes, replays);

@@ -79,7 +79,7 @@ int main() {
   std::int32_t* ends_on_the_gpu = nullptr;
   float* sums = nullptr;
   if (cudaMalloc(&rows, ones.size() * sizeof(float)) != cudaSuccess) {
-    std::puts("ragged_batch: needs a Hopper GPU");
+    std::fputs("ragged_batch: needs a Hopper GPU\n", stderr);
     return 1;
   }
   cudaMalloc(&ends_on_the_gpu, ends.size() * sizeof(std::int32_t));

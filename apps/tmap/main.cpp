@@ -28,7 +28,7 @@ int run(int argc, char** argv) {
       "Exit codes: 0 all is well; 1 the answer is no (a rule is broken, maps differ, something does not work);\n"
       "2 the question could not be asked (unknown flag, unreadable or wrong input). For pad, a bad input is a 1: the\n"
       "command line was right, and with --keep-going the other inputs have their results. bench answers as the\n"
-      "program that it runs.");
+      "program that it runs: with 1 where there is no Hopper GPU.");
   int exit_code = exit_success;
   add_inspect_command(app, exit_code);
   add_explain_command(app, exit_code);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <optional>
+#include <string_view>
 
 namespace tmap::tool {
 namespace {
@@ -134,20 +136,45 @@ outcome<spec_answer> understand(const spec_words& words) {
   return answer;
 }
 
-outcome<device_limits> read_compute_capability(const std::string& text) {
-  const std::size_t dot = text.find('.');
-  const auto major = read_number("compute-capability", text.substr(0, dot));
-  if (!major) return refusal{major.error()};
-  std::uint64_t capability = *major;
-  if (dot != std::string::npos) {
-    const auto minor = read_number("compute-capability", text.substr(dot + 1));
-    if (!minor || *minor > 9) return refuse("compute-capability: '{}' is no version such as 9.0", text);
-    capability = times(10, *major) + *minor;
+namespace {
+
+/// The decimal number that `text` is, and nothing else.
+std::optional<std::uint64_t> number_in(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+/// The digits of a version: without nvcc's "sm_" or "compute_", and without its "a" or "f" for one GPU or family.
+std::string_view version_digits(std::string_view text) {
+  for (const std::string_view prefix : {"sm_", "compute_"}) {
+    if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
   }
-  if (capability < 90) return refuse("compute-capability: {} has no tensor maps, 9.0 is the first with them", text);
-  if (capability > 999) return refuse("compute-capability: '{}' is no version such as 9.0", text);
+  if (text.ends_with('a') || text.ends_with('f')) text.remove_suffix(1);
+  return text;
+}
+
+/// 90 for "9.0", "90" and "9", 120 for "12": what is below 20 stands for a major version alone.
+std::optional<std::uint64_t> capability_of(std::string_view digits) {
+  constexpr std::uint64_t first_with_minor = 20;
+  const std::size_t dot = digits.find('.');
+  const auto major = number_in(digits.substr(0, dot));
+  if (!major || *major > 999) return std::nullopt;
+  if (dot == std::string_view::npos) return *major < first_with_minor ? 10 * *major : *major;
+  const auto minor = number_in(digits.substr(dot + 1));
+  if (!minor || *minor > 9 || *major > 99) return std::nullopt;
+  return 10 * *major + *minor;
+}
+
+}  // namespace
+
+outcome<device_limits> read_compute_capability(const std::string& text) {
+  const auto capability = capability_of(version_digits(text));
+  if (!capability) return refuse("compute-capability: '{}' is no version such as 9.0, 90 or sm_90a", text);
+  if (*capability < 90) return refuse("compute-capability: {} has no tensor maps, 9.0 is the first with them", text);
   device_limits limits = hopper_limits();
-  limits.compute_capability = static_cast<std::uint32_t>(capability);
+  limits.compute_capability = static_cast<std::uint32_t>(*capability);
   return limits;
 }
 

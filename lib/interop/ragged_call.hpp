@@ -4,7 +4,6 @@
 #include <tmap/c/ragged.h>
 #include <tmap/ragged.hpp>
 
-#include <algorithm>
 #include <cstring>
 
 #include "lib/interop/convert_ragged.hpp"
@@ -33,11 +32,11 @@ answer between(const Source* source, const Destination* destination, const tmap_
   return answer_of(run(side_of(*source), side_of(*destination), options_of(options)));
 }
 
-/// Null: zeros.
+/// Null: zeros. Of elements that are too large nothing is read, since the call will refuse them.
 inline ragged::fill_value fill_of(const void* fill, const tmap_tensor_batch& source) {
   ragged::fill_value value;
-  const std::size_t bytes = std::min<std::size_t>(source.element_bytes, sizeof value.bytes);
-  if (fill != nullptr) std::memcpy(value.bytes, fill, bytes);
+  const bool is_known = fill != nullptr && source.element_bytes <= sizeof value.bytes;
+  if (is_known) std::memcpy(value.bytes, fill, source.element_bytes);
   return value;
 }
 

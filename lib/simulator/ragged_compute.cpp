@@ -92,6 +92,7 @@ result<void> transpose(const tensor_batch& source, const tensor_batch& destinati
 result<void> cast(const tensor_batch& source, const tensor_batch& destination, const cast_values& values,
                   const options& with) {
   if (!is_known(values.from) || !is_known(values.to)) return bad_argument();
+  if (!is_optional_array(values.scales) || !is_optional_array(values.shifts)) return bad_argument();
   const auto checked = check_sides(source, destination, value_bytes(values.from), value_bytes(values.to));
   if (!checked) return checked;
   return transform(batch_call::ragged_cast, source, destination, shape_relation::equal, with,

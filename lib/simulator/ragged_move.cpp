@@ -20,6 +20,7 @@ result<void> move_good(const tensor_pair& pair, const route_options& routes) {
 result<void> check_packed(const packed_buffer& buffer, const tensor_batch& batch) {
   const bool has_alignment =
       std::has_single_bit(buffer.alignment) && buffer.alignment <= tmap::detail::max_packed_alignment;
+  if (!is_optional_array(buffer.begins)) return bad_argument();
   const auto address = reinterpret_cast<std::uint64_t>(buffer.memory);
   const bool has_place = address != 0 && address % tmap::detail::element_alignment(batch.element_bytes) == 0;
   if (!has_alignment || !has_place || buffer.bytes > tmap::detail::max_stride_reach) return bad_argument();

@@ -22,7 +22,9 @@ bool is_legal(const row_matrix& matrix, bool is_destination) {
 /// `walked` is the matrix whose row i goes with index i.
 result<void> check_move(const row_matrix& source, const row_index& index, const row_matrix& destination,
                         const row_matrix& walked, const options& with) {
-  const bool has_index = (index.bytes == 4 || index.bytes == 8) && (index.rows != nullptr || index.count == 0);
+  const bool has_rows = index.bytes == 4 ? is_array(static_cast<const std::int32_t*>(index.rows))
+                                         : is_array(static_cast<const std::int64_t*>(index.rows));
+  const bool has_index = (index.bytes == 4 || index.bytes == 8) && (index.count == 0 || has_rows);
   const bool has_sides = is_legal(source, false) && is_legal(destination, true);
   const bool fits = source.row_bytes == destination.row_bytes && index.count <= walked.rows;
   if (!has_index || !has_sides || !fits) return bad_argument();

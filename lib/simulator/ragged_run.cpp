@@ -14,24 +14,24 @@ struct source_check {
   std::uint32_t rank;
   std::uint32_t element_bytes;
 
-  bool operator()(const patch_array& source) const {
-    return source.patches != nullptr && reinterpret_cast<std::uintptr_t>(source.patches) % alignof(map_patch) == 0;
-  }
+  bool operator()(const patch_array& source) const { return is_array(source.patches); }
   bool operator()(const patch_columns& source) const {
-    return source.global_address != nullptr && has_dims(source.global_dim);
+    return is_array(source.global_address) && has_extents(source.global_dim, source.global_stride_bytes);
   }
   bool operator()(const compact_columns& source) const {
-    return source.address_units != nullptr && has_dims(source.global_dim);
+    return is_array(source.address_units) && has_extents(source.global_dim, source.global_stride_units);
   }
   template <class Offset>
   bool operator()(const ragged_rows<Offset>& source) const {
-    return source.offsets != nullptr && source.format <= offset_format::sizes &&
+    return is_array(source.offsets) && source.format <= offset_format::sizes &&
            (rank > 1 || source.row_pitch_bytes == element_bytes);
   }
 
+  /// Strides may be null.
   template <class Column>
-  bool has_dims(const Column& columns) const {
-    return std::none_of(columns, columns + rank, [](const auto* column) { return column == nullptr; });
+  bool has_extents(const Column* dims, const Column* strides) const {
+    return std::all_of(dims, dims + rank, [](Column column) { return is_array(column); }) &&
+           std::all_of(strides, strides + rank - 1, [](Column column) { return is_optional_array(column); });
   }
 };
 
@@ -48,8 +48,9 @@ result<void> check_batch(const tensor_batch& batch) {
 result<void> check_options(const ragged::options& with) {
   if (const auto checked = support::is_checked(with.check); !checked) return failure(checked.error());
   const bool has_policy = !with.policy || *with.policy <= route_policy::force;
-  if (!has_policy || (with.window_count != 0 && with.windows == nullptr)) return bad_argument();
-  return {};
+  const bool has_windows = with.window_count == 0 || is_array(with.windows);
+  const bool has_places = is_optional_array(with.statuses) && is_optional_array(with.header);
+  return has_policy && has_windows && has_places ? result<void>{} : bad_argument();
 }
 
 result<void> check_sides(const tensor_batch& source, const tensor_batch& destination, std::uint32_t from,

@@ -16,6 +16,16 @@
 
 namespace tmap::simulator {
 
+/// Arrays are read and written as their type, so they are aligned as that.
+template <class T>
+bool is_optional_array(const T* array) {
+  return reinterpret_cast<std::uintptr_t>(array) % alignof(T) == 0;
+}
+template <class T>
+bool is_array(const T* array) {
+  return array != nullptr && is_optional_array(array);
+}
+
 result<void> check_batch(const tensor_batch& batch);
 result<void> check_options(const ragged::options& with);
 /// Both sides, which must also agree in count and rank; `from` and `to` are the bytes an element must have, 0 for any

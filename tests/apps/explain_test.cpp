@@ -68,6 +68,37 @@ TEST(tool_explain, a_warning_alone_is_legal) {
   EXPECT_THAT(run.out, HasSubstr("warning T16"));
 }
 
+TEST(tool_explain, takes_a_version_as_people_and_compilers_write_it) {
+  const std::vector<std::string> spec = {"explain", "--type", "f16",  "--dims",
+                                         "64,8",    "--box",  "64,8", "--compute-capability"};
+  const std::pair<const char*, const char*> cases[] = {
+      {"9", "9.0"},      {"90", "9.0"},       {"9.0", "9.0"},        {"90a", "9.0"},  {"sm_90", "9.0"},
+      {"sm_90a", "9.0"}, {"9.0a", "9.0"},     {"compute_90", "9.0"}, {"10", "10.0"},  {"100", "10.0"},
+      {"10.3", "10.3"},  {"sm_103f", "10.3"}, {"12", "12.0"},        {"120", "12.0"}, {"sm_121a", "12.1"},
+  };
+  for (const auto& [word, version] : cases) {
+    auto arguments = spec;
+    arguments.push_back(word);
+    const tool_result run = run_tmap(arguments);
+    EXPECT_EQ(run.exit_code, 0) << word << ": " << run.err;
+    EXPECT_THAT(run.out, HasSubstr(std::string{"on compute capability "} + version + "\n")) << word;
+  }
+  for (const char* word : {"8", "sm_80", "8.9", "50", "89"}) {
+    auto arguments = spec;
+    arguments.push_back(word);
+    const tool_result run = run_tmap(arguments);
+    EXPECT_EQ(run.exit_code, 2) << word;
+    EXPECT_TRUE(is_one_sentence_about(run.err, "has no tensor maps")) << run.err;
+  }
+  for (const char* word : {"a", "sm_", "9.", ".0", "9.10", "1000", "100.0", "-9", "90b", "0x5a", "9.0.0"}) {
+    auto arguments = spec;
+    arguments.back() += "=" + std::string{word};
+    const tool_result run = run_tmap(arguments);
+    EXPECT_EQ(run.exit_code, 2) << word;
+    EXPECT_TRUE(is_one_sentence_about(run.err, "is no version such as")) << run.err;
+  }
+}
+
 TEST(tool_explain, knows_later_gpus) {
   const std::vector<std::string> spec = {"explain", "--type", "f16", "--dims", "64,8", "--box", "64,8", "--swizzle"};
   auto on_hopper = spec;

@@ -41,6 +41,7 @@ TEST(OutputFile, ASignalWhileWritingLeavesNothing) {
     const auto bytes = endless_bytes();
     const pid_t child = fork();
     if (child == 0) {
+      signal(ending, SIG_DFL);  // it may have been ignored when the tests began
       const auto written = tool::write_file(folder / "a.npy", {bytes});
       _exit(written ? 0 : 1);
     }
@@ -55,6 +56,29 @@ TEST(OutputFile, ASignalWhileWritingLeavesNothing) {
   }
 }
 
+/// Under nohup a closed terminal does not end the program, and in the background Ctrl-C does not.
+TEST(OutputFile, AnIgnoredSignalStaysIgnoredWhileWriting) {
+  for (const int ignored : {SIGINT, SIGHUP}) {
+    const temporary_folder folder;
+    const auto bytes = endless_bytes();
+    const pid_t child = fork();
+    if (child == 0) {
+      signal(ignored, SIG_IGN);
+      signal(SIGTERM, SIG_DFL);
+      const auto written = tool::write_file(folder / "a.npy", {bytes});
+      _exit(written ? 0 : 1);
+    }
+    EXPECT_TRUE(waits_for_a_file(folder));
+    kill(child, ignored);
+    kill(child, SIGTERM);  // delivered after it, since its number is higher than both
+    int state = 0;
+    ASSERT_EQ(waitpid(child, &state, 0), child);
+    munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
+    EXPECT_EQ(WTERMSIG(state), SIGTERM) << "the ignored signal ended it";
+    EXPECT_THAT(folder.names(""), IsEmpty());
+  }
+}
+
 TEST(OutputFile, AFailedRenameLeavesNothingBeside) {
   const temporary_folder folder;
   std::filesystem::create_directory(folder / "a.npy");  // nothing can be renamed over a folder
@@ -62,12 +86,21 @@ TEST(OutputFile, AFailedRenameLeavesNothingBeside) {
   EXPECT_THAT(folder.names(""), ElementsAre("a.npy"));
 }
 
+/// Whatever they were: a shell's job in the background begins with SIGINT ignored.
 TEST(OutputFile, HandlersAreAsBeforeAfterwards) {
   const temporary_folder folder;
-  ASSERT_TRUE(tool::write_file(folder / "a.npy", {}));
-  struct sigaction now {};
-  sigaction(SIGINT, nullptr, &now);
-  EXPECT_EQ(now.sa_handler, SIG_DFL);
+  for (const int ending : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(ending, nullptr, &before);
+    for (const auto handler : {SIG_IGN, SIG_DFL, +[](int) {}}) {
+      signal(ending, handler);
+      ASSERT_TRUE(tool::write_file(folder / "a.npy", {}));
+      struct sigaction now {};
+      sigaction(ending, nullptr, &now);
+      EXPECT_EQ(now.sa_handler, handler);
+    }
+    sigaction(ending, &before, nullptr);
+  }
 }
 
 }  // namespace

@@ -63,6 +63,19 @@ TEST_F(PadOnBothEngines, RowsOfAnyPitch) {
   EXPECT_EQ(compare(folder_ / "bytes"), 40u) << "rows of 1 byte";
 }
 
+TEST_F(PadOnBothEngines, TensorsWithoutElements) {
+  safetensors_writer writer;
+  for (std::uint64_t i = 0; i < 12; ++i) {
+    writer.add("flat" + std::to_string(i), "F32", {i * 5 % 4 * 9}, 4);
+    writer.add("square" + std::to_string(i), "F16", {i % 3 * 40, i % 4 * 16}, 2);
+    writer.add("odd" + std::to_string(i), "U8", {i % 4, 1 + i % 3, i % 5}, 1);
+  }
+  const std::string file = folder_.write("model.safetensors", writer.file());
+  EXPECT_EQ(compare(file), 36u);
+  EXPECT_EQ(compare(file, {"--box", "16,2"}), 36u);
+  EXPECT_EQ(compare(file, {"--crop", "min"}), 36u);
+}
+
 TEST_F(PadOnBothEngines, FiftyFiveTensorsOfMixedTypes) {
   const std::string file = folder_.write("model.safetensors", mixed_safetensors());
   EXPECT_EQ(compare(file), 55u);

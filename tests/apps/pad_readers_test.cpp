@@ -48,6 +48,16 @@ TEST(Npy, ReadsEveryTypeItWrites) {
   }
 }
 
+/// Version 2 has four bytes for the length of the header; the third counts from 64 KiB on.
+TEST(Npy, ReadsAHeaderOfMoreThan64KiB) {
+  const std::string padding(70000, ' ');
+  const auto read = npy(npy_file(2, "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }" + padding, "abc"));
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_THAT(read->shape, ElementsAre(3));
+  EXPECT_EQ(text_of(*read), "abc");
+  EXPECT_FALSE(npy(std::string("\x93NUMPY\x02\x00\x01\x00\x00\x01", 12) + std::string(100, ' '))) << "the fourth byte";
+}
+
 TEST(Npy, ScalarsAndOneDimension) {
   EXPECT_THAT(npy(npy_of("<i2", "()", "ab"))->shape, ElementsAre());
   EXPECT_THAT(npy(npy_of("<i2", "(1,)", "ab"))->shape, ElementsAre(1));
@@ -61,6 +71,15 @@ TEST(Npy, TheHeaderIsNumpysOwn) {
   EXPECT_EQ(header.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
   EXPECT_EQ(header.substr(10, 56), "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 3)");
   EXPECT_EQ(header.back(), '\n');
+  EXPECT_THAT(npy_header(dtype::u8, {5}), HasSubstr("'shape': (5,)")) << "(5) is a number in Python";
+  EXPECT_THAT(npy_header(dtype::u8, {}), HasSubstr("'shape': ()"));
+}
+
+TEST(Npy, TensorsWithoutElements) {
+  const auto read = npy(npy_of("<f4", "(0, 3)", ""));
+  ASSERT_TRUE(read) << read.error();
+  EXPECT_THAT(read->shape, ElementsAre(0, 3));
+  EXPECT_TRUE(read->bytes.empty());
 }
 
 struct refused_npy {
@@ -85,7 +104,9 @@ TEST(Npy, RefusesWithTheCause) {
       {"big-endian data ('>f4')", npy_of(">f4", "(2,)", counting_bytes(8))},
       {"dtype '<c16' is not supported", npy_of("<c16", "(1,)", counting_bytes(16))},
       {"dtype '|O' is not supported", npy_of("|O", "(1,)", counting_bytes(8))},
-      {"zero size", npy_of("<f4", "(0, 3)", "")},
+      {"header is corrupt", npy_of("|u1", "(2)", "ab")},
+      {"header is corrupt", npy_of("|u1", "(,)", "")},
+      {"4 bytes of data, its shape needs 0", npy_of("<f4", "(0, 3)", counting_bytes(4))},
       {"truncated: 7 of 8 bytes", npy_of("<f4", "(2,)", counting_bytes(7))},
       {"9 bytes of data, its shape needs 8", npy_of("<f4", "(2,)", counting_bytes(9))},
       {"larger than any memory", npy_of("<f4", "(4294967296, 4294967296)", "")},
@@ -112,7 +133,8 @@ TEST(Safetensors, ReadsTensorsAndRefusesTheBrokenOnesAlone) {
   ASSERT_TRUE((*read)[2]);
   EXPECT_EQ((*read)[2]->name, "good");
   EXPECT_EQ(text_of(*(*read)[2]), "CDEF");
-  EXPECT_THAT((*read)[3].error(), HasSubstr("zero size"));
+  ASSERT_TRUE((*read)[3]) << "a tensor without elements is no error";
+  EXPECT_THAT((*read)[3]->shape, ElementsAre(0));
   EXPECT_THAT((*read)[4].error(), HasSubstr("corrupt"));
   EXPECT_THAT((*read)[5].error(), HasSubstr("offsets [4, 2] are corrupt"));
 }
@@ -132,6 +154,46 @@ TEST(Safetensors, RefusesACorruptHeader) {
     ASSERT_FALSE(read) << cause;
     EXPECT_THAT(read.error(), HasSubstr(cause));
   }
+}
+
+/// A tensor of bytes in a header.
+std::string u8_entry(const std::string& name, std::uint64_t begin, std::uint64_t end) {
+  return fmt::format(R"("{}":{{"dtype":"U8","shape":[{}],"data_offsets":[{},{}]}})", name, end - begin, begin, end);
+}
+
+TEST(Safetensors, RefusesANameThatStandsTwice) {
+  const std::pair<std::string, const char*> cases[] = {
+      {"{" + u8_entry("a", 0, 4) + "," + u8_entry("a", 4, 8) + "}", "has 'a' twice"},
+      {"{" + u8_entry("a", 0, 4) + "," + u8_entry("b", 4, 8) + "," + u8_entry("\\u0061", 4, 8) + "}", "has 'a' twice"},
+      {R"({"a":{"dtype":"U8","shape":[4],"shape":[8],"data_offsets":[0,8]}})", "has 'shape' twice"},
+      {R"({"__metadata__":{"x":"1","x":"2"},)" + u8_entry("a", 0, 8) + "}", "has 'x' twice"},
+      {R"({"__metadata__":{},"__metadata__":{},)" + u8_entry("a", 0, 8) + "}", "has '__metadata__' twice"},
+  };
+  for (const auto& [header, cause] : cases) {
+    const auto read = read_safetensors(stored(to_bytes(safetensors_file(header, "abcdefgh"))));
+    ASSERT_FALSE(read) << header;
+    EXPECT_THAT(read.error(), HasSubstr(cause));
+  }
+  const std::string same_keys = "{" + u8_entry("a", 0, 4) + "," + u8_entry("b", 4, 8) + R"(,"__metadata__":{"a":"b"}})";
+  EXPECT_TRUE(read_safetensors(stored(to_bytes(safetensors_file(same_keys, "abcdefgh")))))
+      << "each object has names of its own";
+}
+
+TEST(Safetensors, RefusesTensorsThatShareBytes) {
+  const auto reads = [](const std::string& entries) {
+    return read_safetensors(stored(to_bytes(safetensors_file("{" + entries + "}", "abcdefgh"))));
+  };
+  const auto a = u8_entry("a", 0, 4);
+  for (const auto& [begin, end] : {std::pair{2, 6}, {3, 4}, {3, 8}, {0, 4}, {1, 2}, {0, 8}}) {
+    const auto read =
+        reads(a + "," + u8_entry("b", static_cast<std::uint64_t>(begin), static_cast<std::uint64_t>(end)));
+    ASSERT_FALSE(read) << begin;
+    EXPECT_THAT(read.error(), ::testing::AllOf(HasSubstr("share bytes"), HasSubstr("'a'"), HasSubstr("'b'")));
+  }
+  EXPECT_FALSE(reads(u8_entry("z", 4, 8) + "," + a + "," + u8_entry("m", 3, 5))) << "whatever the order of the names";
+  EXPECT_TRUE(reads(a + "," + u8_entry("b", 4, 8)));
+  EXPECT_TRUE(reads(u8_entry("b", 5, 8) + "," + a)) << "bytes that belong to none do no harm";
+  EXPECT_TRUE(reads(a + "," + u8_entry("none", 2, 2))) << "one without elements shares nothing";
 }
 
 constexpr std::uint64_t plenty = 1 << 26;

@@ -5,6 +5,7 @@
 #include "tests/apps/run_tool.hpp"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <nlohmann/json.hpp>
 
 namespace tmap::testing {
@@ -84,6 +85,156 @@ TEST_F(Pad, TheBatchHoldsThePaddedArrays) {
             tool::npy_header(tool::dtype::u8, {2, 1, 4}) + std::string("abc\0gh\0\0", 8));
 }
 
+/// By the ragged operation, by maps, and where there is nothing to copy at all.
+TEST_F(Pad, ATensorWithoutElementsIsAllPadding) {
+  const std::string none = folder_.write("none.npy", npy_of("<f4", "(0, 4)", ""));
+  const std::string flat = folder_.write("flat.npy", npy_of("<f4", "(3, 0)", ""));
+  const std::string data = counting_bytes(2 * 4 * 4);
+  const std::string some = folder_.write("some.npy", npy_of("<f4", "(2, 4)", data));
+  const std::string header = tool::npy_header(tool::dtype::f32, {3, 3, 4});
+  const std::string place(3 * 4 * 4, '\0');
+  for (const std::vector<std::string>& how : {std::vector<std::string>{}, {"--box", "4,2"}, {"--swizzle", "32"}}) {
+    std::vector<std::string> arguments{none, some, flat};
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    const tool_result result = pad(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("read 3 tensors (2 of them empty) in"));
+    EXPECT_EQ(read_text_file(folder_ / "out/batch_f32_rank2.npy"),
+              header + place + data + place.substr(data.size()) + place);
+    const auto tensors = report()["batches"][0]["tensors"];
+    EXPECT_EQ(tensors[0]["empty"], true);
+    EXPECT_THAT(tensors[0]["note"].get<std::string>(), HasSubstr("all padding"));
+    EXPECT_FALSE(tensors[1].contains("empty"));
+  }
+  const std::string nothing = folder_.write("nothing.npy", npy_of("|u1", "(0,)", ""));
+  const std::string five = folder_.write("five.npy", npy_of("|u1", "(5,)", "abcde"));
+  ASSERT_EQ(pad({nothing, five}).exit_code, 0);
+  EXPECT_EQ(report()["batches"][0]["tensors"][1]["route"], "tensor map");
+  EXPECT_EQ(read_text_file(folder_ / "out/batch_u8_rank1.npy"),
+            tool::npy_header(tool::dtype::u8, {2, 5}) + std::string("\0\0\0\0\0abcde", 10));
+  ASSERT_EQ(pad({none, flat}).exit_code, 0);
+  EXPECT_EQ(read_text_file(folder_ / "out/batch_f32_rank2.npy"),
+            tool::npy_header(tool::dtype::f32, {2, 3, 4}) + place + place);
+}
+
+TEST_F(Pad, ABatchWithoutBytesIsWritten) {
+  const std::string none = folder_.write("none.npy", npy_of("<f4", "(0, 4)", ""));
+  const std::string some = folder_.write("some.npy", npy_of("<f4", "(2, 5)", counting_bytes(40)));
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{none}, {none, none, "--box", "4"}, {none, some, "--crop", "min"}}) {
+    const tool_result result = pad(arguments);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto batch = report()["batches"][0];
+    EXPECT_EQ(batch["bytes"], 0);
+    EXPECT_EQ(batch["fill"], 0.0) << "and not null, as no number would be";
+    const std::vector<std::uint64_t> shape = batch["shape"];
+    EXPECT_EQ(read_text_file(folder_ / "out/batch_f32_rank2.npy"), tool::npy_header(tool::dtype::f32, shape));
+  }
+}
+
+TEST_F(Pad, AnEarlierRunsResultsGoAndNothingElse) {
+  const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
+  const std::string floats = folder_.write("b.npy", npy_of("<f4", "(2, 1)", counting_bytes(8)));
+  std::filesystem::create_directory(folder_ / "in");
+  folder_.write("in/a.png", sample_png(5, 4));
+  ASSERT_EQ(pad({bytes, floats, folder_ / "in"}).exit_code, 0);
+  folder_.write("out/batch_notes.npy", "mine");
+  folder_.write("out/a.npy", "mine");
+  ASSERT_EQ(pad({bytes}).exit_code, 0);
+  EXPECT_THAT(folder_.names("out"),
+              UnorderedElementsAre("batch_u8_rank1.npy", "report.json", "batch_notes.npy", "a.npy"));
+}
+
+TEST_F(Pad, ARunThatFailsEarlyLeavesTheEarlierResults) {
+  const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
+  ASSERT_EQ(pad({bytes}).exit_code, 0);
+  const std::string before = read_text_file(folder_ / "out/report.json");
+  expect_failure(pad({folder_ / "none.npy"}), "no such file");
+  EXPECT_EQ(read_text_file(folder_ / "out/report.json"), before);
+  EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_u8_rank1.npy", "report.json"));
+}
+
+/// What a report lists may have been changed by anybody.
+TEST_F(Pad, AReportCannotNameFilesOfOthers) {
+  const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
+  std::filesystem::create_directory(folder_ / "out");
+  folder_.write("batch_f32_rank1.npy", "mine");
+  folder_.write("out/mine.npy", "mine");
+  folder_.write("out/report.json",
+                R"({"engine":"x","batches":[{"file":"../batch_f32_rank1.npy"},{"file":"mine.npy"},{"file":7},{},3],)"
+                R"("contact_sheet":"../a.npy"})");
+  ASSERT_EQ(pad({bytes}).exit_code, 0);
+  EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_u8_rank1.npy", "report.json", "mine.npy"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "batch_f32_rank1.npy"));
+}
+
+TEST_F(Pad, FilesThatNoReportListsAreNotReplaced) {
+  const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
+  std::filesystem::create_directory(folder_ / "out");
+  for (const char* name :
+       {"batch_u8_rank1.npy", "batch_f8_e4m3_rank12.npy", "batch_pictures.npy", "contact_sheet.png"}) {
+    folder_.write(std::string{"out/"} + name, "mine");
+    expect_failure(pad({bytes}), std::string{name} + ": it has the name of a result");
+    EXPECT_THAT(folder_.names("out"), ElementsAre(name));
+    EXPECT_EQ(read_text_file(folder_ / "out/" + name), "mine");
+    std::filesystem::remove(folder_ / "out/" + name);
+  }
+  folder_.write("out/report.json", "{\"mine\": 1}");
+  expect_failure(pad({bytes}), "report.json: it is no report of tmap pad");
+  EXPECT_EQ(read_text_file(folder_ / "out/report.json"), "{\"mine\": 1}");
+  std::filesystem::remove(folder_ / "out/report.json");
+  ASSERT_EQ(mkfifo((folder_ / "out/report.json").c_str(), 0600), 0);
+  expect_failure(run_program({"/usr/bin/timeout", "30", TMAP_TOOL, "pad", bytes, "--out", folder_ / "out"}),
+                 "report.json: it is no report of tmap pad");
+}
+
+TEST_F(Pad, NoRunReadsResults) {
+  const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
+  std::filesystem::create_directory(folder_ / "out");
+  folder_.write("out/b.npy", npy_of("|u1", "(2,)", "cd"));
+  std::filesystem::create_directory_symlink(folder_ / "out", folder_ / "link");
+  for (const std::string& same : {folder_ / "out", folder_ / "out/", folder_ / "link", folder_ / "out/../out/."}) {
+    expect_failure(pad({bytes, same}), "--out is this folder");
+    EXPECT_THAT(folder_.names("out"), ElementsAre("b.npy"));
+  }
+  ASSERT_EQ(pad({bytes, folder_ / "out/b.npy"}).exit_code, 0) << "an input beside the results, of another name";
+  const std::string result = read_text_file(folder_ / "out/batch_u8_rank1.npy");
+  std::filesystem::create_symlink(folder_ / "out/batch_u8_rank1.npy", folder_ / "other.npy");
+  for (const std::string& own : {folder_ / "out/batch_u8_rank1.npy", folder_ / "other.npy"}) {
+    expect_failure(pad({own}), "it has the name of a result and lies in --out");
+    EXPECT_EQ(read_text_file(folder_ / "out/batch_u8_rank1.npy"), result);
+  }
+}
+
+/// A folder's folders are no inputs, so results may lie inside the input folder, and above it.
+TEST_F(Pad, ResultsInsideAndAboveTheInputsAreNeverRead) {
+  std::filesystem::create_directories(folder_ / "out/in/results");
+  folder_.write("out/in/a.npy", npy_of("|u1", "(2,)", "ab"));
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_EQ(pad({folder_ / "out/in"}).exit_code, 0) << "above";
+    EXPECT_EQ(report()["batches"][0]["shape"], (std::vector<int>{1, 2}));
+    ASSERT_EQ(
+        run_tmap({"pad", folder_ / "out/in", "--engine", "simulator", "--out", folder_ / "out/in/results"}).exit_code,
+        0)
+        << "inside";
+    EXPECT_EQ(read_text_file(folder_ / "out/in/results/batch_u8_rank1.npy"),
+              read_text_file(folder_ / "out/batch_u8_rank1.npy"));
+  }
+}
+
+/// The first batch is written, the second is larger than a file may be.
+TEST_F(Pad, AFailureAfterABatchIsInTheReport) {
+  const std::string small = folder_.write("a.npy", npy_of("<i2", "(1,)", "ab"));
+  const std::string large = folder_.write("b.npy", npy_of("|u1", "(100000,)", counting_bytes(100000)));
+  expect_failure(run_program({"/bin/sh", "-c",
+                              "ulimit -f 16; exec " TMAP_TOOL " pad " + small + " " + large +
+                                  " --quiet --engine simulator --out " + folder_ / "out"}),
+                 "File too large");
+  EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_i16_rank1.npy", "report.json"));
+  EXPECT_EQ(report()["batches"].size(), 1u);
+  EXPECT_EQ(report()["failures"].size(), 1u);
+}
+
 TEST_F(Pad, BoxAndSwizzleDoNotChangeTheBytes) {
   const std::string a = folder_.write("a.npy", npy_of("<f4", "(41, 70)", counting_bytes(41 * 70 * 4)));
   const std::string b = folder_.write("b.npy", npy_of("<f4", "(70, 33)", counting_bytes(70 * 33 * 4, 9)));
@@ -113,6 +264,8 @@ TEST_F(Pad, KeepGoingWritesTheRest) {
 TEST_F(Pad, OneSentenceForEachBadInput) {
   const std::string good = folder_.write("good.npy", npy_of("<f4", "(2,)", "abcdefgh"));
   std::filesystem::create_directory(folder_ / "empty");
+  const std::string entry = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
+  const std::string twice = safetensors_file("{" + entry + "," + entry + "}", "x");
   const std::pair<std::string, const char*> cases[] = {
       {folder_ / "none.npy", "none.npy: there is no such file"},
       {folder_ / "empty", "empty: the folder itself holds no"},
@@ -120,7 +273,7 @@ TEST_F(Pad, OneSentenceForEachBadInput) {
       {folder_.write("a.txt", "text"), "a.txt: it is no kind of file this tool reads"},
       {folder_.write("a.png", ""), "a.png: it is empty"},
       {folder_.write("a.jpg", "\xff\xd8\xff\xe0"), "a.jpg: it is no readable JPEG"},
-      {folder_.write("zero.npy", npy_of("<f4", "(0, 2)", "")), "zero.npy: shape [0, 2] has a dimension of zero size"},
+      {folder_.write("twice.safetensors", twice), "twice.safetensors: its safetensors header has 'a' twice"},
       {folder_.write("a.safetensors", safetensors_file("{]", "")), "a.safetensors: its safetensors header is no JSON"},
   };
   for (const auto& [input, sentence] : cases) {

@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,9 @@ inline std::string read_all(int file) {
 
 /// A file without a name: a full pipe cannot block the program, and nothing is left behind.
 inline int temporary_file(const std::string& content = {}) {
-  char path[] = "/tmp/tmap-test-XXXXXX";
-  const int file = mkstemp(path);
-  unlink(path);
+  std::string path = (std::filesystem::temp_directory_path() / "tmap-test-XXXXXX").string();
+  const int file = mkstemp(path.data());
+  unlink(path.c_str());
   if (write(file, content.data(), content.size()) != static_cast<ssize_t>(content.size())) std::abort();
   lseek(file, 0, SEEK_SET);
   return file;

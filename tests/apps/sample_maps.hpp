@@ -49,8 +49,8 @@ inline std::string words_of(const tensor_map& map) {
 class temporary_folder {
  public:
   temporary_folder() {
-    char name[] = "/tmp/tmap-test-XXXXXX";
-    path_ = mkdtemp(name);
+    std::string name = (std::filesystem::temp_directory_path() / "tmap-test-XXXXXX").string();
+    path_ = mkdtemp(name.data());
   }
   temporary_folder(const temporary_folder&) = delete;
   temporary_folder& operator=(const temporary_folder&) = delete;

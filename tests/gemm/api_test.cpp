@@ -82,7 +82,7 @@ TEST(GroupedRowArguments, Sizes) {
   rows_refuse("type", [](auto& p) { p.type = static_cast<operand_type>(3); });
   rows_refuse("groups", [](auto& p) { p.groups = max_groups + 1; });
   rows_refuse("rows", [](auto& p) { p.rows = max_extent + 1; });
-  for (const std::uint64_t extent : {std::uint64_t{0}, std::uint64_t{4}, std::uint64_t{12}, max_extent + 8}) {
+  for (const std::uint64_t extent : {std::uint64_t{4}, std::uint64_t{12}, max_extent + 8}) {
     rows_refuse("n", [=](auto& p) { p.n = extent; });
     rows_refuse("k", [=](auto& p) { p.k = extent; });
   }
@@ -169,7 +169,7 @@ TEST(GroupedRowArguments, Epilogues) {
 TEST(GroupedWeightArguments, All) {
   weights_refuse("8-bit type", [](auto& p) { p.type = operand_type::f8_e4m3; });
   weights_refuse("m", [](auto& p) { p.m = 12; });
-  weights_refuse("n", [](auto& p) { p.n = 0; });
+  weights_refuse("n", [](auto& p) { p.n = 4; });
   weights_refuse("epilogue", [](auto& p) { p.kind = epilogue_kind::bias; });
   weights_refuse("offsets", [](auto& p) { p.offsets.values = nullptr; });
   weights_refuse("a", [](auto& p) { p.a.address = 0; });

@@ -218,6 +218,32 @@ TEST(c_gemm, structs_and_enums_are_checked) {
   }
 }
 
+TEST(c_gemm, enums_of_the_other_products_are_checked) {
+  for (const std::uint32_t wild : {4u, ~0u}) {
+    for (const auto member : {&tmap_weight_problem::operand, &tmap_weight_problem::epilogue}) {
+      tmap_weight_problem bad = weights();
+      bad.*member = wild;
+      EXPECT_EQ(of_c(tmap_gemm_weights(&bad, nullptr, 0, nullptr, nullptr)), TMAP_INVALID_ARGUMENT);
+    }
+    tmap_weight_problem bad = weights();
+    bad.offsets.format = wild;
+    EXPECT_EQ(of_c(tmap_gemm_weights(&bad, nullptr, 0, nullptr, nullptr)), TMAP_INVALID_ARGUMENT);
+    for (const auto member :
+         {&tmap_pointer_problem::operand, &tmap_pointer_problem::layout, &tmap_pointer_problem::epilogue}) {
+      tmap_pointer_problem other = pointers();
+      other.*member = wild;
+      EXPECT_EQ(of_c(tmap_gemm_pointers(&other, nullptr, 0, nullptr, nullptr)), TMAP_INVALID_ARGUMENT);
+    }
+  }
+  const tmap_weight_problem weight = weights();
+  const tmap_pointer_problem pointer = pointers();
+  const tmap_gemm_options options{sizeof options, 0, nullptr, nullptr};
+  refuses_bad_structs<tmap_gemm_options>(
+      options, [&](auto* o) { return of_c(tmap_gemm_weights(&weight, nullptr, 0, o, nullptr)); }, true);
+  refuses_bad_structs<tmap_gemm_options>(
+      options, [&](auto* o) { return of_c(tmap_gemm_pointers(&pointer, nullptr, 0, o, nullptr)); }, true);
+}
+
 TEST(c_gemm, workspace_and_plans_are_those_of_cpp) {
   std::uint64_t bytes = 77;
   EXPECT_EQ(tmap_gemm_workspace_bytes(gemm::max_groups + 1, &bytes), TMAP_INVALID_ARGUMENT);

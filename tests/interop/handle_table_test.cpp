@@ -61,9 +61,9 @@ TEST(handle_table, handles_of_other_kinds_and_wild_ones_name_nothing) {
   table batches{handle_kind::batch};
   const std::uint64_t service = services.insert(number(1));
   const std::uint64_t batch = batches.insert(number(2));
-  EXPECT_EQ(services.find(batch), nullptr);
-  EXPECT_EQ(batches.find(service), nullptr);
-  EXPECT_EQ(services.remove(batch), nullptr);
+  ASSERT_EQ(services.find(batch), nullptr);
+  ASSERT_EQ(batches.find(service), nullptr);
+  ASSERT_EQ(services.remove(batch), nullptr);
   EXPECT_EQ(services.find(0), nullptr);
   EXPECT_EQ(services.find(~std::uint64_t{0}), nullptr);
   for (int bit = 0; bit < 64; ++bit) EXPECT_EQ(services.find(service ^ std::uint64_t{1} << bit), nullptr) << bit;

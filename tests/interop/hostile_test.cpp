@@ -57,6 +57,8 @@ TEST(hostile_spec, structs) {
   refuses_bad_structs<tmap_im2col_spec>(im2col, [&](auto* s) { return tmap_encode_im2col(s, &map); });
   refuses_bad_structs<tmap_im2col_spec>(im2col,
                                         [&](auto* s) { return tmap_validate_im2col(s, nullptr, nullptr, 0, &count); });
+  refuses_bad_structs<tmap_im2col_spec>(im2col,
+                                        [&](auto* s) { return tmap_explain_im2col(s, nullptr, text, 4, &length); });
   refuses_bad_structs<spec>(good_spec(), [&](spec* inner) {
     const bool has_place = inner != nullptr && reinterpret_cast<std::uintptr_t>(inner) % alignof(spec) == 0;
     if (!has_place) return tmap_status{TMAP_INVALID_ARGUMENT};  // a member is never null nor misaligned
@@ -185,6 +187,34 @@ TEST_F(hostile_service, handles) {
     refuses_bad_structs<tmap_batch_info>(poisoned<tmap_batch_info>(),
                                          [&](auto* info) { return tmap_batch_query({wild}, info); });
   }
+}
+
+TEST_F(hostile_service, updates) {
+  const tmap_patch_source source = source_of(tensors_);
+  tmap_batch old{};
+  ASSERT_EQ(tmap_service_encode(service_, c_base, &source, 4, nullptr, &old, nullptr), TMAP_OK);
+  const std::uint32_t changed[] = {1, 2};
+  const auto update = [&](const tmap_patch_source* from, const tmap_encode_request* request, tmap_batch* batch,
+                          std::uint64_t count = 2) {
+    return tmap_service_update(service_, old, changed, count, c_base, from, request, batch, nullptr);
+  };
+  refuses_bad_structs<tmap_patch_source>(source, [&](auto* s) { return update(s, nullptr, &batch_); });
+  tmap_encode_request request{};
+  request.struct_size = sizeof request;
+  refuses_bad_structs<tmap_encode_request>(
+      request, [&](auto* r) { return update(&source, r, &batch_); }, true);
+  request.header = 2;
+  EXPECT_EQ(update(&source, &request, &batch_), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(update(&source, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+  for (const std::uint64_t count : {max_batch + 1, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
+    EXPECT_EQ(update(&source, nullptr, &batch_, count), TMAP_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(info_of(old).ref.count, 4u) << "the old batch is as it was";
+  EXPECT_EQ(tmap_batch_release(old), TMAP_OK);
+  EXPECT_EQ(tmap_service_reserve(service_, 4, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_service_reserve(service_, 4, misaligned(&batch_), nullptr), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_service_reserve(service_, 0, &batch_, nullptr), TMAP_INVALID_ARGUMENT);
+  calls_ = machine.all_calls();
 }
 
 TEST_F(hostile_service, options_of_other_calls) {

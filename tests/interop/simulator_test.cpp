@@ -86,6 +86,33 @@ TEST_F(c_simulator, says_what_would_end_a_context) {
   EXPECT_EQ(tmap_simulate_load(&map_, &window_, 1, &tile_, nullptr), TMAP_ILLEGAL_INSTRUCTION);
 }
 
+TEST_F(c_simulator, stores_and_reductions_refuse_bad_arguments) {
+  const auto memory = memory_;
+  const auto store = [&](auto* tile) { return tmap_simulate_store(&map_, &window_, 1, tile); };
+  const auto reduce = [&](auto* tile) { return tmap_simulate_reduce(TMAP_REDUCE_ADD, &map_, &window_, 1, tile); };
+  shared_.fill(100);
+  refuses_bad_structs<tmap_tile>(tile_, store);
+  refuses_bad_structs<tmap_tile>(tile_, reduce);
+  tmap_tile other = tile_;
+  for (const std::uint32_t rank : {6u, 256u, ~0u}) {
+    other.rank = rank;
+    EXPECT_EQ(store(&other), TMAP_INVALID_ARGUMENT);
+    EXPECT_EQ(reduce(&other), TMAP_INVALID_ARGUMENT);
+  }
+  other = tile_;
+  other.bytes = 31;
+  EXPECT_EQ(store(&other), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(reduce(&other), TMAP_INVALID_ARGUMENT);
+  for (const std::uint32_t operation : {8u, 256u, ~0u}) {
+    EXPECT_EQ(tmap_simulate_reduce(operation, &map_, &window_, 1, &tile_), TMAP_INVALID_ARGUMENT);
+  }
+  EXPECT_EQ(tmap_simulate_store(nullptr, &window_, 1, &tile_), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_simulate_store(&map_, nullptr, 1, &tile_), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_simulate_store(&map_, misaligned(&window_), 1, &tile_), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(tmap_simulate_reduce(TMAP_REDUCE_ADD, misaligned(&map_), &window_, 1, &tile_), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(memory_, memory);
+}
+
 TEST_F(c_simulator, refuses_bad_arguments) {
   const auto load = [&](auto* tile) { return tmap_simulate_load(&map_, &window_, 1, tile, nullptr); };
   refuses_bad_structs<tmap_tile>(tile_, load);

@@ -3,6 +3,7 @@
 # Installs a build afresh and holds the files against what is promised: install.sh <build folder> <installed>.
 set -euo pipefail
 build=$1 installed=$2
+unset DESTDIR  # of whoever starts the tests: it would lead elsewhere
 rm -rf "$installed"
 cmake --install "$build" --prefix "$installed" >/dev/null
 
@@ -12,6 +13,10 @@ if grep -rl -e "$build" "$installed" --include='*.cmake' --include='*.pc'; then
   echo "these name the folder of the build" >&2
   exit 1
 fi
+for file in bin/tmap libtmap.so; do
+  held=$(strings -d "$(find -L "$installed" -path "*/$file" -type f | head -1)" | grep -F "$build" || true)
+  [ -z "$held" ] || { echo "$file holds a path of the build: $held" >&2; exit 1; }
+done
 for file in include/tmap/encode.hpp include/tmap/device/acquire.cuh libtmap.a libtmap.so cmake/tmap/tmapConfig.cmake \
             pkgconfig/tmap.pc bin/tmap doc/tmap/LICENSE; do
   [ -n "$(find "$installed" -path "*/$file")" ] || { echo "not installed: $file" >&2; exit 1; }
@@ -22,3 +27,16 @@ for notice in 'Files: spdlog' 'Files: fmt' 'Files: nlohmann/json' 'Files: CLI11'
   grep -q "$notice" <<<"$copyright" || { echo "no notice of what is compiled in: $notice" >&2; exit 1; }
 done
 "$installed/bin/tmap" --version
+
+# The benchmark is installed when it is asked for by name; without it the tool says how to get it.
+libexec=$(dirname "$installed/bin")/libexec/tmap
+[ ! -e "$libexec" ] || { echo "installed, but not asked for: $libexec" >&2; exit 1; }
+if said=$("$installed/bin/tmap" bench gemm --shapes 2>&1) || [[ "$said" != *"--component tmap_benchmarks"* ]]; then
+  echo "without the benchmark the tool says: $said" >&2
+  exit 1
+fi
+if [ -x "$build/apps/grouped_gemm/grouped_gemm_bench" ]; then
+  cmake --install "$build" --prefix "$installed" --component tmap_benchmarks >/dev/null
+  "$installed/bin/tmap" bench gemm --help | grep -q -e --no-plans
+  rm -r "$libexec"
+fi

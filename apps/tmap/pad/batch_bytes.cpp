@@ -119,6 +119,7 @@ outcome<void> check_tensor(const batch_plan& plan, const tensor& t, const std::b
 std::vector<std::byte> pack_sources(const batch_plan& plan, const std::vector<tensor>& tensors) {
   std::vector<std::byte> packed(plan.source_bytes);
   for (std::size_t i = 0; i < plan.members.size(); ++i) {
+    if (plan.is_empty(i)) continue;
     const row_layout layout = rows_of(plan.sources[i]);
     copy_rows(packed.data() + plan.sources[i].global_address, layout.pitch, tensors[plan.members[i]].bytes.data(),
               layout.row_bytes, layout);

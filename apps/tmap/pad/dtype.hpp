@@ -29,6 +29,7 @@ enum class dtype : std::uint8_t {
   f64,
   c64,
 };
+inline constexpr std::uint8_t dtype_count = static_cast<std::uint8_t>(dtype::c64) + 1;
 
 struct dtype_info {
   dtype type;

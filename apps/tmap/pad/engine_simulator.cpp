@@ -36,13 +36,15 @@ class box_grid {
   std::array<std::int32_t, max_rank> corner_{};
 };
 
-result<std::vector<tensor_map>> encode_all(std::vector<tensor_spec> specs, std::uint64_t base) {
-  std::vector<tensor_map> maps;
-  for (tensor_spec& spec : specs) {
-    spec.global_address += base;
-    const auto map = encode_bits(spec);
+/// Those of tensors without elements stay zeroed: nobody loads through them.
+result<std::vector<tensor_map>> encode_all(const batch_plan& plan, std::vector<tensor_spec> specs, std::uint64_t base) {
+  std::vector<tensor_map> maps(specs.size());
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    if (plan.is_empty(i)) continue;
+    specs[i].global_address += base;
+    const auto map = encode_bits(specs[i]);
     if (!map) return failure{map.error()};
-    maps.push_back(*map);
+    maps[i] = *map;
   }
   return maps;
 }
@@ -67,9 +69,9 @@ outcome<copy_times> copy_on_simulator(const copy_job& job) {
   std::memset(job.destinations.data(), poison, job.destinations.size());
   copy_times times;
   stopwatch watch;
-  const auto sources = encode_all(plan.sources, source_base);
+  const auto sources = encode_all(plan, plan.sources, source_base);
   if (!sources) return refuse("{}", to_string(sources.error()));
-  const auto destinations = encode_all(plan.destinations, destination_base);
+  const auto destinations = encode_all(plan, plan.destinations, destination_base);
   if (!destinations) return refuse("{}", to_string(destinations.error()));
   times.encode = watch.lap();
 
@@ -81,11 +83,16 @@ outcome<copy_times> copy_on_simulator(const copy_job& job) {
   const simulator::copy_engine copier{{windows.data(), windows.size()}};
   std::vector<std::byte> tile(tile_footprint_bytes(plan.tile));
   progress bar{"copying", plan.sources.size()};
+  const std::uint64_t place_bytes = plan.destination_bytes / plan.members.size();
   for (std::size_t i = 0; i < plan.sources.size(); ++i) {
+    bar.advance(1);
+    if (plan.is_empty(i)) {
+      std::memset(job.destinations.data() + plan.destinations[i].global_address, 0, place_bytes);
+      continue;
+    }
     const auto copied =
         copy_tensor(copier, (*sources)[i], (*destinations)[i], plan.destinations[i], {tile.data(), tile.size()});
     if (!copied) return refuse("{}", to_string(copied.error()));
-    bar.advance(1);
   }
   times.copy = watch.lap();
   return times;

@@ -22,7 +22,7 @@ bool equal_everywhere(const std::vector<shape_t>& shapes, const shape_t& batch, 
 
 bool fits_one_axis(const std::vector<shape_t>& shapes, const shape_t& batch, axis_run run) {
   const auto fits = [&](const shape_t& shape) {
-    return extent(shape, {run.first, run.last - 1}) <= most_extent / shape[run.last];
+    return shape[run.last] == 0 || extent(shape, {run.first, run.last - 1}) <= most_extent / shape[run.last];
   };
   return fits(batch) && std::all_of(shapes.begin(), shapes.end(), fits);
 }

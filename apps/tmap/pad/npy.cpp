@@ -70,6 +70,7 @@ class literal_reader {
   std::string_view text_;
 };
 
+/// A tuple of one needs its comma, as Python has it: "(5)" is a number.
 std::optional<shape_t> read_shape(literal_reader& reader) {
   if (!reader.take('(')) return std::nullopt;
   shape_t shape;
@@ -77,7 +78,7 @@ std::optional<shape_t> read_shape(literal_reader& reader) {
     const auto dim = reader.number();
     if (!dim) return std::nullopt;
     shape.push_back(*dim);
-    if (!reader.take(',')) return reader.take(')') ? std::optional{shape} : std::nullopt;
+    if (!reader.take(',')) return shape.size() > 1 && reader.take(')') ? std::optional{shape} : std::nullopt;
   }
   return shape;
 }

@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Removes the unfinished file when a signal ends the program meanwhile (Ctrl-C, a closed terminal, kill).
+/// Removes the unfinished file when a signal ends the program meanwhile (Ctrl-C, a closed terminal, kill). One that the
+/// program was started to ignore, as by nohup, stays ignored.
 class removal_at_signal {
  public:
   explicit removal_at_signal(const fs::path& path) {
@@ -23,7 +24,10 @@ class removal_at_signal {
     struct sigaction action {};
     action.sa_handler = remove_and_die;
     action.sa_flags = static_cast<int>(SA_RESETHAND);
-    for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &action, &before_[i]);
+    for (std::size_t i = 0; i < std::size(signals); ++i) {
+      sigaction(signals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) sigaction(signals[i], &action, nullptr);
+    }
   }
   ~removal_at_signal() {
     for (std::size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &before_[i], nullptr);
@@ -75,6 +79,11 @@ outcome<void> write_file(const fs::path& path, const std::vector<std::span<const
   if (fault == 0) return {};
   unlink(partial.c_str());
   return refuse("{}: it cannot be written ({})", path.string(), std::strerror(fault));
+}
+
+outcome<void> remove_file(const fs::path& path) {
+  if (unlink(path.c_str()) == 0 || errno == ENOENT) return {};
+  return refuse("{}: it cannot be removed ({})", path.string(), std::strerror(errno));
 }
 
 outcome<void> prepare_folder(const fs::path& folder) {

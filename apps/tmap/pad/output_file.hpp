@@ -15,6 +15,9 @@ namespace tmap::tool {
 /// Fails with a sentence that names the file.
 outcome<void> write_file(const std::filesystem::path& path, const std::vector<std::span<const std::byte>>& pieces);
 
+/// Fails with a sentence that names the file. One that is not there is no failure.
+outcome<void> remove_file(const std::filesystem::path& path);
+
 /// Makes the folder and those above it, and proves that files can be made in it.
 outcome<void> prepare_folder(const std::filesystem::path& folder);
 

@@ -41,7 +41,9 @@ void add_options(CLI::App& pad, pad_request& request) {
          "inputs", request.inputs,
          "Pictures (.png, .jpg), .npy arrays, .safetensors files, or folders of them (not folders inside those)")
       ->required();
-  pad.add_option("--out", request.out, "Folder for the results")->required();
+  pad.add_option("--out", request.out,
+                 "Folder for the results of this run alone: those that an earlier report there lists go")
+      ->required();
   pad.add_option("--box", request.plan.box,
                  "Extents of a tile, innermost first, in elements; missing ones are 1. All tensors then go by maps")
       ->delimiter(',')

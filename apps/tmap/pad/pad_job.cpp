@@ -4,6 +4,7 @@
 #include "apps/tmap/exit_code.hpp"
 #include "apps/tmap/pad/batch_bytes.hpp"
 #include "apps/tmap/pad/contact_sheet.hpp"
+#include "apps/tmap/pad/earlier_results.hpp"
 #include "apps/tmap/pad/inputs.hpp"
 #include "apps/tmap/pad/output_file.hpp"
 #include "apps/tmap/pad/report.hpp"
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <new>
+#include <utility>
 
 namespace tmap::tool {
 namespace {
@@ -36,7 +38,7 @@ class pad_run {
     for (batch_plan& plan : plans) {
       if (may_go_on()) finish(std::move(plan));
     }
-    if (may_go_on() && !record_.batches.empty()) write_report();
+    if (!record_.batches.empty()) write_report();
     return record_.failures.empty() ? exit_success : exit_no;
   }
 
@@ -63,9 +65,18 @@ class pad_run {
     }
     record_.chosen = *chosen;
     say("engine: {}{}{} ({})\n", chosen->name, chosen->device.empty() ? "" : ", ", chosen->device, chosen->reason);
-    const auto folder = prepare_folder(request_.out);
-    if (!folder) fail(folder.error());
-    return folder.has_value();
+    outcome<void> ready = check_inputs_apart(request_.inputs, request_.out);
+    if (ready) ready = find_earlier();
+    if (ready) ready = prepare_folder(request_.out);
+    if (!ready) fail(ready.error());
+    return ready.has_value();
+  }
+
+  outcome<void> find_earlier() {
+    auto found = find_earlier_results(request_.out);
+    if (!found) return refusal{found.error()};
+    earlier_ = std::move(*found);
+    return {};
   }
 
   void read() {
@@ -74,7 +85,11 @@ class pad_run {
     record_.read_seconds = watch.lap();
     record_.tensors = std::move(loaded.tensors);
     for (const std::string& sentence : loaded.failures) fail(sentence);
-    if (may_go_on()) say("read {} in {:.2f} s\n", counted(record_.tensors.size(), "tensor"), record_.read_seconds);
+    if (!may_go_on()) return;
+    const auto empty =
+        std::count_if(record_.tensors.begin(), record_.tensors.end(), [](const tensor& t) { return t.bytes.empty(); });
+    say("read {}{} in {:.2f} s\n", counted(record_.tensors.size(), "tensor"),
+        empty == 0 ? "" : fmt::format(" ({} of them empty)", empty), record_.read_seconds);
   }
 
   std::vector<batch_plan> plan() {
@@ -102,7 +117,7 @@ class pad_run {
   outcome<void> copy_and_write(batch_plan&& plan) {
     finished_batch batch{std::move(plan), "", {}, 0};
     std::vector<std::byte> pitched(batch.plan.destination_bytes);
-    {
+    if (batch.plan.has_work()) {
       const std::vector<std::byte> sources = pack_sources(batch.plan, record_.tensors);
       const auto times = record_.chosen.run({batch.plan, sources, pitched});
       if (!times) return refuse("{}: {}", batch.plan.name, times.error());
@@ -114,6 +129,7 @@ class pad_run {
     batch.check_seconds = watch.lap();
 
     batch.file = batch.plan.name + ".npy";
+    if (const auto cleared = remove_earlier(); !cleared) return cleared;
     shape_t shape{batch.plan.members.size()};
     shape.insert(shape.end(), batch.plan.shape.begin(), batch.plan.shape.end());
     const std::string header = npy_header(batch.plan.type, shape);
@@ -121,6 +137,14 @@ class pad_run {
     describe(batch, shape);
     record_.batches.push_back(std::move(batch));
     return draw(record_.batches.back().plan, dense);
+  }
+
+  /// Before the first result is written, so that no report ever stands beside another run's batches.
+  outcome<void> remove_earlier() {
+    for (const std::filesystem::path& path : std::exchange(earlier_, {})) {
+      if (const auto removed = remove_file(path); !removed) return removed;
+    }
+    return {};
   }
 
   void describe(const finished_batch& batch, const shape_t& shape) const {
@@ -135,7 +159,7 @@ class pad_run {
   outcome<void> draw(const batch_plan& plan, std::span<const std::byte> dense) {
     if (!record_.tensors[plan.members.front()].picture) return {};
     const std::vector<std::byte> png = draw_contact_sheet(plan, record_.tensors, dense).png();
-    const std::filesystem::path path = request_.out / "contact_sheet.png";
+    const std::filesystem::path path = request_.out / contact_sheet_name;
     if (png.empty()) return refuse("{}: there is not enough memory for it", path.string());
     if (const auto written = write_file(path, {png}); !written) return written;
     record_.contact_sheet = path.filename().string();
@@ -143,7 +167,7 @@ class pad_run {
   }
 
   void write_report() {
-    const std::filesystem::path path = request_.out / "report.json";
+    const std::filesystem::path path = request_.out / report_name;
     const auto written = write_file(path, {bytes_of(report_json(record_))});
     if (!written) return fail(written.error());
     say("{}\n", path.string());
@@ -152,6 +176,7 @@ class pad_run {
 
   const pad_request& request_;
   run_record record_;
+  std::vector<std::filesystem::path> earlier_;  ///< results of an earlier run, its report first
 };
 
 }  // namespace

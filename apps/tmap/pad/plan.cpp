@@ -56,8 +56,14 @@ outcome<void> check_tile(const tensor_spec& tile) {
   return refuse("a box that takes {} bytes of shared memory is too large (at most {})", size, most);
 }
 
+bool has_elements(const tensor_spec& spec) {
+  return std::find(spec.global_dim, spec.global_dim + spec.rank, 0u) == spec.global_dim + spec.rank;
+}
+
+/// A tensor without elements has no map: it is never loaded from.
 outcome<void> check_maps(const std::vector<tensor_spec>& specs) {
   for (tensor_spec spec : specs) {
+    if (!has_elements(spec)) continue;
     spec.global_address += 4096;  // offsets begin at 0, which no allocation does
     if (broken_rules(spec).empty()) continue;
     for (const violation& broken : validate(spec)) {
@@ -94,6 +100,7 @@ std::uint64_t valid_bytes(const shape_t& shape, const batch_plan& plan) {
 
 /// Whether tensor maps can describe all tensors as they are, or are asked for all the same.
 bool goes_by_maps(const batch_plan& plan, const std::vector<shape_t>& shapes, const plan_options& options) {
+  if (*dense_bytes(plan.shape, plan.type) == 0) return false;
   if (!options.box.empty() || options.swizzle != tmap::swizzle::none || plan.folding.size() == 1) return true;
   const auto has_whole_rows = [&](const shape_t& shape) {
     return innermost_first(shape, plan.folding)[0] * bytes(plan.type) % of_maps.row_bytes == 0;
@@ -123,6 +130,10 @@ void lay_out_all(batch_plan& plan, const std::vector<shape_t>& shapes) {
 bool batch_plan::repitched(std::size_t member) const {
   const tensor_spec& spec = sources[member];
   return spec.rank > 1 && spec.global_stride_bytes[0] != element_bytes(spec.type, spec.global_dim[0]);
+}
+
+bool batch_plan::is_empty(std::size_t member) const {
+  return !has_elements(sources[member]);
 }
 
 outcome<batch_plan> plan_batch(const std::vector<tensor>& tensors, const std::vector<std::size_t>& members,

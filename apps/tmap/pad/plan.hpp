@@ -52,6 +52,10 @@ struct batch_plan {
 
   /// Whether the rows of tensor `member` had to be moved apart to reach a multiple of 16 bytes.
   bool repitched(std::size_t member) const;
+  /// Whether tensor `member` has no element, so that its place is all padding.
+  bool is_empty(std::size_t member) const;
+  /// Whether any tensor has an element that goes to the batch. Nothing else needs an engine.
+  bool has_work() const { return source_bytes != 0 && destination_bytes != 0; }
 };
 
 /// The tensors of equal type and rank, in order of first appearance. A scalar counts as one element of rank 1; pictures

@@ -20,10 +20,12 @@ std::string pitch_note(const batch_plan& plan, std::size_t member) {
 }
 
 json tensor_json(const batch_plan& plan, std::size_t member, const tensor& t) {
-  json entry{{"name", t.name},
-             {"dtype", info(t.type).name},
-             {"shape", t.shape},
-             {"route", plan.by_maps ? "tensor map" : "ragged pad"}};
+  json entry{{"name", t.name}, {"dtype", info(t.type).name}, {"shape", t.shape}};
+  if (plan.is_empty(member)) {
+    entry.update({{"empty", true}, {"note", "no elements: its place is all padding"}});
+    return entry;
+  }
+  entry["route"] = plan.by_maps ? "tensor map" : "ragged pad";
   if (plan.repitched(member)) entry["pitch"] = pitch_note(plan, member);
   if (!t.note.empty()) entry["note"] = t.note;
   return entry;
@@ -44,7 +46,7 @@ json batch_json(const finished_batch& batch, const std::vector<tensor>& tensors)
   std::size_t repitched = 0;
   json members = json::array();
   for (std::size_t i = 0; i < plan.members.size(); ++i) {
-    repitched += plan.repitched(i) ? 1 : 0;
+    repitched += !plan.is_empty(i) && plan.repitched(i) ? 1 : 0;
     members.push_back(tensor_json(plan, i, tensors[plan.members[i]]));
   }
   json entry{{"file", batch.file}, {"dtype", info(plan.type).name}, {"shape", shape}};

@@ -3,6 +3,7 @@
 
 #include "apps/tmap/pad/engine.hpp"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,10 @@ struct finished_batch {
 
   /// Billions of bytes read and written by the tile copy in one second.
   double gigabytes_per_second() const;
-  double fill() const { return static_cast<double>(plan.valid_bytes) / static_cast<double>(plan.dense_bytes); }
+  /// The part that comes from tensors; of a batch without bytes, 0.
+  double fill() const {
+    return static_cast<double>(plan.valid_bytes) / static_cast<double>(std::max<std::uint64_t>(plan.dense_bytes, 1));
+  }
   std::uint64_t tiles() const { return plan.tiles_per_tensor * plan.members.size(); }
 };
 

@@ -3,7 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 
 namespace tmap::tool {
 namespace {
@@ -50,6 +52,26 @@ outcome<tensor> read_entry(const json& entry, const byte_storage& file, std::uin
   return read;
 }
 
+/// Sees each key as it is parsed, since of two equal ones the parser keeps the last. Those of the header itself and of
+/// its entries matter; what lies deeper is no tensor.
+class repeated_key {
+ public:
+  /// `depth`: the objects and arrays around it. Keeps every value.
+  bool look(int depth, json::parse_event_t event, const json& parsed) {
+    if (event == json::parse_event_t::object_start && depth < levels) keys_[depth].clear();
+    if (event != json::parse_event_t::key || depth > levels || found_) return true;
+    const auto& key = parsed.get_ref<const std::string&>();
+    if (!keys_[depth - 1].insert(key).second) found_ = key;
+    return true;
+  }
+  const std::optional<std::string>& found() const { return found_; }
+
+ private:
+  static constexpr int levels = 2;
+  std::set<std::string> keys_[levels];
+  std::optional<std::string> found_;
+};
+
 outcome<json> read_header(const std::vector<std::byte>& file) {
   std::uint64_t length = 0;
   if (file.size() < sizeof length) return refuse("it is truncated inside the safetensors header");
@@ -57,9 +79,31 @@ outcome<json> read_header(const std::vector<std::byte>& file) {
   if (length > most_header_bytes) return refuse("its safetensors header is corrupt: a length of {} bytes", length);
   if (length > file.size() - sizeof length) return refuse("it is truncated inside the safetensors header");
   const char* text = reinterpret_cast<const char*>(file.data()) + sizeof length;
-  json header = json::parse(text, text + length, nullptr, /*allow_exceptions=*/false);
+  repeated_key repeated;
+  const auto look = [&](int depth, json::parse_event_t event, json& parsed) {
+    return repeated.look(depth, event, parsed);
+  };
+  json header = json::parse(text, text + length, look, /*allow_exceptions=*/false);
   if (!header.is_object()) return refuse("its safetensors header is no JSON object");
+  if (repeated.found()) return refuse("its safetensors header has '{}' twice", *repeated.found());
   return header;
+}
+
+/// Each byte of the file belongs to one tensor.
+outcome<void> check_apart(const std::vector<outcome<tensor>>& tensors) {
+  std::vector<const tensor*> filled;
+  for (const outcome<tensor>& read : tensors) {
+    if (read && !read->bytes.empty()) filled.push_back(&*read);
+  }
+  std::sort(filled.begin(), filled.end(),
+            [](const tensor* a, const tensor* b) { return a->bytes.data() < b->bytes.data(); });
+  for (std::size_t i = 1; i < filled.size(); ++i) {
+    const tensor& before = *filled[i - 1];
+    if (filled[i]->bytes.data() < before.bytes.data() + before.bytes.size()) {
+      return refuse("its tensors '{}' and '{}' share bytes", before.name, filled[i]->name);
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -77,6 +121,7 @@ outcome<std::vector<outcome<tensor>>> read_safetensors(byte_storage file) {
     tensors.push_back(read ? std::move(read) : refuse("tensor '{}': {}", name, read.error()));
   }
   if (tensors.empty()) return refuse("it holds no tensor");
+  if (const auto apart = check_apart(tensors); !apart) return refusal{apart.error()};
   return tensors;
 }
 

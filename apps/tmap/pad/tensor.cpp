@@ -12,8 +12,6 @@ std::string to_string(const shape_t& shape) {
 outcome<std::uint64_t> check_shape(const shape_t& shape, dtype type, std::uint64_t file_bytes) {
   const auto wanted = dense_bytes(shape, type);
   if (!wanted) return refuse("shape {} is larger than any memory", to_string(shape));
-  if (*wanted == 0)
-    return refuse("shape {} has a dimension of zero size, which no tensor map can describe", to_string(shape));
   if (file_bytes < *wanted) {
     return refuse("it is truncated: {} of {} bytes of data are there", file_bytes, *wanted);
   }

@@ -30,7 +30,7 @@ struct tensor {
 /// "[480, 640, 3]".
 std::string to_string(const shape_t& shape);
 
-/// Whether a tensor of this shape can be padded at all and fills exactly `file_bytes`; else the cause.
+/// The bytes of a tensor of this shape, 0 for one without elements; fails unless they are exactly `file_bytes`.
 outcome<std::uint64_t> check_shape(const shape_t& shape, dtype type, std::uint64_t file_bytes);
 
 // The readers: whole files in memory in, tensors out. Any bytes are a legal argument: each reader compares what a
@@ -43,7 +43,9 @@ outcome<tensor> read_jpeg(std::span<const std::byte> file, std::uint64_t most_by
 /// Versions 1 to 3 of the format, little endian, C order.
 outcome<tensor> read_npy(byte_storage file);
 
-/// One entry for each tensor of the file: the tensor, or why it cannot be used. Names are those of the header.
+/// One entry for each tensor of the file: the tensor, or why it cannot be used. Names are those of the header. Fails as
+/// a whole where the header is corrupt, has a name twice, or gives bytes to two tensors: which are meant, nobody can
+/// know.
 outcome<std::vector<outcome<tensor>>> read_safetensors(byte_storage file);
 
 /// The header numpy reads (version 1, padded to 64 bytes); the data follow.

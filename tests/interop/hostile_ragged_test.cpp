@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every ragged operation of C with each of its arguments spoilt in turn: structs, enums, sizes, arrays. Those on the
+// host must refuse and write nothing; those on the device must refuse in C's own checks what those know of.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <tmap/encode_batch.hpp>
+
+#include "interop/refuses_bad_structs.hpp"
+#include "lib/interop/ragged_call.hpp"
+
+namespace tmap::testing {
+namespace {
+
+template <class Struct>
+Struct sized() {
+  Struct made{};
+  made.struct_size = sizeof made;
+  return made;
+}
+
+template <class T>
+T* moved_by(T* pointer, std::uintptr_t bytes) {
+  return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + bytes);
+}
+
+/// What a call may be given. Two tensors of one f32 row of 4, in memory of the host.
+struct call_arguments {
+  call_arguments() {
+    for (tmap_tensor_batch* const batch : {&source, &destination}) {
+      *batch = sized<tmap_tensor_batch>();
+      batch->element_bytes = 4;
+      batch->rank = 2;
+      batch->count = 2;
+      batch->arrays_on_host = 1;
+      batch->tensors = sized<tmap_patch_source>();
+      batch->tensors.kind = TMAP_SOURCE_COLUMNS;
+      tmap_patch_columns& columns = batch->tensors.of.columns;
+      columns.global_address = batch == &source ? from_addresses.data() : to_addresses.data();
+      columns.global_dim[0] = batch == &source ? width.data() : to_width.data();
+      columns.global_dim[1] = batch == &source ? height.data() : to_height.data();
+      columns.global_stride_bytes[0] = nullptr;
+    }
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      from_addresses[i] = reinterpret_cast<std::uint64_t>(in.data() + 4 * i);
+      to_addresses[i] = reinterpret_cast<std::uint64_t>(out.data() + 4 * i);
+    }
+    dense.address = packed_address();
+    dense.dim[0] = 4;
+    dense.dim[1] = 1;
+    packed.memory = other.data();
+    packed.bytes = sizeof other;
+    packed.alignment = 4;
+    from.address = reinterpret_cast<std::uint64_t>(in.data());
+    to.address = reinterpret_cast<std::uint64_t>(out.data());
+    from.rows = to.rows = 2;
+    from.row_bytes = from.pitch_bytes = to.row_bytes = to.pitch_bytes = 16;
+    index.bytes = 4;
+    index.rows = rows.data();
+    index.count = 2;
+    values.from = values.to = TMAP_VALUE_F32;
+    values.scale = 1;
+  }
+  call_arguments(const call_arguments&) = delete;
+  call_arguments& operator=(const call_arguments&) = delete;
+
+  std::uint64_t packed_address() { return reinterpret_cast<std::uint64_t>(other.data()); }
+  /// For `reduce_rows`, whose destination has one column, and `transpose`.
+  void shape_destination(std::uint64_t columns, std::uint64_t lines) {
+    to_width.fill(columns);
+    to_height.fill(lines);
+  }
+
+  alignas(16) std::array<float, 8> in{1, 2, 3, 4, 5, 6, 7, 8};
+  alignas(16) std::array<float, 8> out{};
+  alignas(16) std::array<float, 64> other{};
+  std::array<std::uint64_t, 2> from_addresses{}, to_addresses{}, width{4, 4}, height{1, 1}, to_width{4, 4},
+      to_height{1, 1};
+  std::array<std::int32_t, 2> rows{1, 0};
+  std::array<std::uint32_t, 4> words{};
+  alignas(16) std::array<std::byte, 64> header{};
+  std::array<tmap_address_window, 2> windows{{{0, ~std::uint64_t{0}}, {0, 0}}};
+
+  tmap_tensor_batch source, destination;
+  tmap_dense_batch dense = sized<tmap_dense_batch>();
+  tmap_packed_buffer packed = sized<tmap_packed_buffer>();
+  tmap_row_matrix from = sized<tmap_row_matrix>(), to = sized<tmap_row_matrix>();
+  tmap_row_index index = sized<tmap_row_index>();
+  tmap_cast_values values = sized<tmap_cast_values>();
+  tmap_ragged_options options = sized<tmap_ragged_options>();
+  std::uint32_t type = TMAP_VALUE_F32, reduction = TMAP_ROWS_SUM;
+  std::array<float, 4> fill{9, 9, 9, 9};
+};
+
+/// The arguments that a call has.
+enum part : std::uint32_t {
+  source = 1,
+  destination = 2,
+  dense = 4,
+  packed = 8,
+  matrices = 16,
+  index = 32,
+  values = 64,
+  reduction = 128,
+};
+
+struct c_call {
+  const char* name;
+  std::uint32_t parts;
+  std::function<tmap_status(call_arguments&)> on_host;
+  std::function<tmap_status(call_arguments&)> on_device;  ///< with no workspace: it refuses whatever it is given
+};
+
+const std::vector<c_call>& all_calls() {
+  using a = call_arguments;
+  static const std::vector<c_call> calls{
+      {"copy", source | destination,
+       [](a& g) { return tmap_ragged_on_host_copy(&g.source, &g.destination, &g.options); },
+       [](a& g) { return tmap_ragged_copy(&g.source, &g.destination, nullptr, 0, &g.options, nullptr); }},
+      {"pack", source | packed, [](a& g) { return tmap_ragged_on_host_pack(&g.source, &g.packed, &g.options); },
+       [](a& g) { return tmap_ragged_pack(&g.source, &g.packed, nullptr, 0, &g.options, nullptr); }},
+      {"unpack", packed | destination,
+       [](a& g) { return tmap_ragged_on_host_unpack(&g.packed, &g.destination, &g.options); },
+       [](a& g) { return tmap_ragged_unpack(&g.packed, &g.destination, nullptr, 0, &g.options, nullptr); }},
+      {"pad", source | dense,
+       [](a& g) { return tmap_ragged_on_host_pad(&g.source, &g.dense, g.fill.data(), &g.options); },
+       [](a& g) { return tmap_ragged_pad(&g.source, &g.dense, g.fill.data(), nullptr, 0, &g.options, nullptr); }},
+      {"unpad", dense | destination,
+       [](a& g) { return tmap_ragged_on_host_unpad(&g.dense, &g.destination, &g.options); },
+       [](a& g) { return tmap_ragged_unpad(&g.dense, &g.destination, nullptr, 0, &g.options, nullptr); }},
+      {"gather_rows", matrices | index,
+       [](a& g) { return tmap_ragged_on_host_gather_rows(&g.from, &g.index, &g.to, &g.options); },
+       [](a& g) {
+         g.index.count = 0;  // nothing to do, and so nothing but the checks
+         return tmap_ragged_gather_rows(&g.from, &g.index, &g.to, &g.options, nullptr);
+       }},
+      {"scatter_rows", matrices | index,
+       [](a& g) { return tmap_ragged_on_host_scatter_rows(&g.from, &g.index, &g.to, &g.options); },
+       [](a& g) {
+         g.index.count = 0;
+         return tmap_ragged_scatter_rows(&g.from, &g.index, &g.to, &g.options, nullptr);
+       }},
+      {"transpose", source | destination,
+       [](a& g) {
+         g.shape_destination(1, 4);
+         return tmap_ragged_on_host_transpose(&g.source, &g.destination, &g.options);
+       },
+       [](a& g) { return tmap_ragged_transpose(&g.source, &g.destination, nullptr, 0, &g.options, nullptr); }},
+      {"cast", source | destination | values,
+       [](a& g) { return tmap_ragged_on_host_cast(&g.source, &g.destination, &g.values, &g.options); },
+       [](a& g) { return tmap_ragged_cast(&g.source, &g.destination, &g.values, nullptr, 0, &g.options, nullptr); }},
+      {"saxpy", source | destination,
+       [](a& g) { return tmap_ragged_on_host_saxpy(2, &g.source, &g.destination, &g.options); },
+       [](a& g) { return tmap_ragged_saxpy(2, &g.source, &g.destination, nullptr, 0, &g.options, nullptr); }},
+      {"max_pool_1d", source | destination,
+       [](a& g) { return tmap_ragged_on_host_max_pool_1d(&g.source, &g.destination, 1, &g.options); },
+       [](a& g) { return tmap_ragged_max_pool_1d(&g.source, &g.destination, 1, nullptr, 0, &g.options, nullptr); }},
+      {"reduce_rows", source | destination | reduction,
+       [](a& g) {
+         g.shape_destination(1, 1);
+         return tmap_ragged_on_host_reduce_rows(&g.source, g.type, g.reduction, &g.destination, &g.options);
+       },
+       [](a& g) {
+         return tmap_ragged_reduce_rows(&g.source, g.type, g.reduction, &g.destination, nullptr, 0, &g.options,
+                                        nullptr);
+       }},
+  };
+  return calls;
+}
+
+/// One way to spoil a call: calls that have all of `parts`.
+struct spoiling {
+  std::string what;
+  std::uint32_t parts;
+  std::function<void(call_arguments&)> spoil;
+};
+
+template <class Member>
+void add_numbers(std::vector<spoiling>& all, const std::string& what, std::uint32_t parts,
+                 const std::vector<std::uint64_t>& wild, const Member& member) {
+  for (const std::uint64_t value : wild) {
+    all.push_back({what + " " + std::to_string(value), parts, [=](call_arguments& given) {
+                     auto& number = member(given);
+                     number = static_cast<std::decay_t<decltype(number)>>(value);
+                   }});
+  }
+}
+
+template <class Member>
+void add_struct(std::vector<spoiling>& all, const std::string& what, std::uint32_t parts, const Member& member) {
+  call_arguments any;
+  const std::uint64_t size = sizeof(member(any));
+  add_numbers(all, what + " size", parts, {0, 4, size - 1, size + 8, ~0u},
+              [=](call_arguments& g) -> std::uint32_t& { return member(g).struct_size; });
+  if constexpr (requires { member(any).reserved; }) {
+    add_numbers(
+        all, what + " reserved", parts, {1, ~0u}, [=](call_arguments & g) -> auto& { return member(g).reserved; });
+  }
+}
+
+/// What C's own checks refuse, whether on the host or on the device.
+std::vector<spoiling> known_to_c() {
+  using a = call_arguments;
+  std::vector<spoiling> all;
+  const auto batch_of = [](std::uint32_t side) {
+    return [side](a& g) -> tmap_tensor_batch& { return side == source ? g.source : g.destination; };
+  };
+  for (const std::uint32_t side : {std::uint32_t{source}, std::uint32_t{destination}}) {
+    const std::string name = side == source ? "source" : "destination";
+    const auto batch = batch_of(side);
+    add_struct(all, name, side, batch);
+    add_struct(all, name + " tensors", side, [=](a& g) -> tmap_patch_source& { return batch(g).tensors; });
+    add_numbers(
+        all, name + " on host", side, {2, ~0u}, [=](a & g) -> auto& { return batch(g).arrays_on_host; });
+    add_numbers(
+        all, name + " kind", side, {4, ~0u}, [=](a & g) -> auto& { return batch(g).tensors.kind; });
+    const auto rows = [=](a& g) -> tmap_ragged_rows& {
+      batch(g).tensors.kind = TMAP_SOURCE_ROWS;
+      batch(g).tensors.of.rows = {g.packed_address(), 16, g.words.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0};
+      return batch(g).tensors.of.rows;
+    };
+    add_numbers(
+        all, name + " format", side, {3, ~0u}, [=](a & g) -> auto& { return rows(g).format; });
+    add_numbers(
+        all, name + " offset bytes", side, {0, 2, 16, ~0u}, [=](a & g) -> auto& { return rows(g).offset_bytes; });
+  }
+  add_struct(all, "dense", dense, [](a& g) -> tmap_dense_batch& { return g.dense; });
+  add_struct(all, "packed", packed, [](a& g) -> tmap_packed_buffer& { return g.packed; });
+  add_struct(all, "from", matrices, [](a& g) -> tmap_row_matrix& { return g.from; });
+  add_struct(all, "to", matrices, [](a& g) -> tmap_row_matrix& { return g.to; });
+  add_struct(all, "index", index, [](a& g) -> tmap_row_index& { return g.index; });
+  add_struct(all, "values", values, [](a& g) -> tmap_cast_values& { return g.values; });
+  add_struct(all, "options", 0, [](a& g) -> tmap_ragged_options& { return g.options; });
+  add_numbers(
+      all, "policy", 0, {4, ~0u}, [](a & g) -> auto& { return g.options.policy; });
+  add_numbers(
+      all, "allowed", 0, {16, ~0u}, [](a & g) -> auto& { return g.options.allowed; });
+  add_numbers(
+      all, "from type", values, {6, ~0u}, [](a & g) -> auto& { return g.values.from; });
+  add_numbers(
+      all, "to type", values, {6, ~0u}, [](a & g) -> auto& { return g.values.to; });
+  add_numbers(
+      all, "type", reduction, {6, ~0u}, [](a & g) -> auto& { return g.type; });
+  add_numbers(
+      all, "reduction", reduction, {2, ~0u}, [](a & g) -> auto& { return g.reduction; });
+  return all;
+}
+
+void add_arrays(std::vector<spoiling>& all, const std::string& name, std::uint32_t side,
+                const std::function<tmap_tensor_batch&(call_arguments&)>& batch) {
+  using a = call_arguments;
+  const auto add = [&](const std::string& what, const std::function<void(tmap_patch_source&, a&)>& spoil) {
+    all.push_back({name + " " + what, side, [=](a& g) { spoil(batch(g).tensors, g); }});
+  };
+  add("no addresses", [](auto& t, a&) { t.of.columns.global_address = nullptr; });
+  add("odd addresses", [](auto& t, a&) { t.of.columns.global_address = moved_by(t.of.columns.global_address, 4); });
+  for (const int axis : {0, 1}) {
+    add("no dims", [=](auto& t, a&) { t.of.columns.global_dim[axis] = nullptr; });
+    add("odd dims", [=](auto& t, a&) { t.of.columns.global_dim[axis] = moved_by(t.of.columns.global_dim[axis], 4); });
+  }
+  add("odd strides", [](auto& t, a& g) { t.of.columns.global_stride_bytes[0] = moved_by(g.width.data(), 4); });
+  add("no patches", [](auto& t, a&) {
+    t.kind = TMAP_SOURCE_PATCHES;
+    t.of.patches = nullptr;
+  });
+  add("odd patches", [](auto& t, a& g) {
+    t.kind = TMAP_SOURCE_PATCHES;
+    t.of.patches = reinterpret_cast<const tmap_map_patch*>(moved_by(g.other.data(), 8));
+  });
+  add("no compact columns", [](auto& t, a&) {
+    t.kind = TMAP_SOURCE_COMPACT;
+    t.of.compact = {};
+  });
+  add("odd compact strides", [](auto& t, a& g) {
+    t.kind = TMAP_SOURCE_COMPACT;
+    t.of.compact = {};
+    t.of.compact.address_units = t.of.compact.global_dim[0] = t.of.compact.global_dim[1] = g.words.data();
+    t.of.compact.global_stride_units[0] = moved_by(g.words.data(), 2);
+  });
+  for (const std::uint32_t bytes : {4u, 8u}) {
+    add("no offsets", [=](auto& t, a& g) {
+      t.kind = TMAP_SOURCE_ROWS;
+      t.of.rows = {g.packed_address(), 16, nullptr, TMAP_OFFSETS_ENDS, bytes, nullptr, 0};
+    });
+    add("odd offsets", [=](auto& t, a& g) {
+      t.kind = TMAP_SOURCE_ROWS;
+      const void* const odd = moved_by(g.other.data(), bytes / 2);
+      t.of.rows = {g.packed_address(), 16, odd, TMAP_OFFSETS_ENDS, bytes, nullptr, 0};
+    });
+  }
+}
+
+/// What only the operation refuses.
+std::vector<spoiling> known_to_the_operation() {
+  using a = call_arguments;
+  std::vector<spoiling> all;
+  const std::vector<std::uint64_t> counts{max_batch + 1, std::uint64_t{1} << 32, ~std::uint64_t{0}};
+  for (const std::uint32_t side : {std::uint32_t{source}, std::uint32_t{destination}}) {
+    const std::string name = side == source ? "source" : "destination";
+    const auto batch = [side](a& g) -> tmap_tensor_batch& { return side == source ? g.source : g.destination; };
+    add_numbers(
+        all, name + " element", side, {0, 17, 256, ~0u}, [=](a & g) -> auto& { return batch(g).element_bytes; });
+    add_numbers(
+        all, name + " rank", side, {0, 6, 256, ~0u}, [=](a & g) -> auto& { return batch(g).rank; });
+    add_numbers(
+        all, name + " count", side, counts, [=](a & g) -> auto& { return batch(g).count; });
+    add_arrays(all, name, side, batch);
+  }
+  const auto add = [&](const char* what, std::uint32_t parts, const std::function<void(a&)>& spoil) {
+    all.push_back({what, parts, spoil});
+  };
+  add("no windows", 0, [](a& g) { g.options.window_count = 1; });
+  add("odd windows", 0, [](a& g) {
+    g.options.window_count = 1;
+    g.options.windows = moved_by(g.windows.data(), 4);
+  });
+  add("odd statuses", 0, [](a& g) { g.options.statuses = moved_by(g.words.data(), 2); });
+  add("odd header", 0, [](a& g) { g.options.header = reinterpret_cast<tmap_batch_header*>(g.header.data() + 8); });
+  add("no dense memory", dense, [](a& g) { g.dense.address = 0; });
+  add("odd dense memory", dense, [](a& g) { g.dense.address += 2; });
+  add("wild dense dim", dense, [](a& g) { g.dense.dim[1] = ~std::uint64_t{0}; });
+  add("odd dense stride", dense, [](a& g) {
+    g.dense.dim[1] = 2;
+    g.dense.stride_bytes[0] = 18;
+  });
+  add("odd dense pitch", dense, [](a& g) { g.dense.tensor_pitch_bytes = 18; });
+  add("dense tensors overlap", source | dense, [](a& g) { g.dense.tensor_pitch_bytes = 12; });
+  add("no packed memory", packed, [](a& g) { g.packed.memory = nullptr; });
+  add("odd packed memory", packed, [](a& g) { g.packed.memory = moved_by(g.other.data(), 2); });
+  add("odd begins", packed, [](a& g) { g.packed.begins = reinterpret_cast<std::int64_t*>(g.words.data() + 1); });
+  add_numbers(
+      all, "packed alignment", packed, {3, std::uint64_t{1} << 21, ~std::uint64_t{0}},
+      [](a & g) -> auto& { return g.packed.alignment; });
+  add("no source rows", matrices, [](a& g) { g.from.address = 0; });
+  add("no destination rows", matrices, [](a& g) { g.to.address = 0; });
+  add("rows overlap", matrices, [](a& g) { g.to.pitch_bytes = 15; });
+  add("rows of other bytes", matrices, [](a& g) { g.from.row_bytes = 12; });
+  add_numbers(
+      all, "index bytes", index, {0, 1, 2, 16, ~0u}, [](a & g) -> auto& { return g.index.bytes; });
+  add_numbers(
+      all, "index count", index, {3, std::uint64_t{1} << 32, ~std::uint64_t{0}},
+      [](a & g) -> auto& { return g.index.count; });
+  add("no index", index, [](a& g) { g.index.rows = nullptr; });
+  add("odd index", index, [](a& g) { g.index.rows = moved_by(g.rows.data(), 2); });
+  add("odd scales", values, [](a& g) { g.values.scales = moved_by(g.fill.data(), 2); });
+  add("odd shifts", values, [](a& g) { g.values.shifts = moved_by(g.fill.data(), 2); });
+  return all;
+}
+
+bool has(const c_call& call, const spoiling& with) {
+  return (call.parts & with.parts) == with.parts;
+}
+
+/// Refused, and every byte that a pointer leads to is as before.
+void expect_refused_on_host(const c_call& call, const spoiling& with) {
+  SCOPED_TRACE(std::string{call.name} + ", " + with.what);
+  call_arguments given;
+  given.words.fill(0x77);
+  with.spoil(given);
+  const auto out = given.out;
+  const auto other = given.other;
+  const auto words = given.words;
+  const auto header = given.header;
+  EXPECT_EQ(call.on_host(given), TMAP_INVALID_ARGUMENT);
+  EXPECT_EQ(given.out, out);
+  EXPECT_EQ(given.other, other);
+  EXPECT_EQ(given.words, words);
+  EXPECT_EQ(given.header, header);
+}
+
+TEST(hostile_ragged, on_the_host_each_runs_with_what_is_not_spoilt) {
+  for (const c_call& call : all_calls()) {
+    call_arguments given;
+    given.options.statuses = given.words.data();
+    given.options.header = reinterpret_cast<tmap_batch_header*>(given.header.data());
+    EXPECT_EQ(call.on_host(given), TMAP_OK) << call.name;
+    EXPECT_EQ(given.words[0], 0u) << call.name;
+    EXPECT_EQ(given.words[1], 0u) << call.name;
+  }
+}
+
+TEST(hostile_ragged, on_the_host_each_argument_is_refused) {
+  for (const c_call& call : all_calls()) {
+    for (const auto& spoilings : {known_to_c(), known_to_the_operation()}) {
+      for (const spoiling& with : spoilings) {
+        if (has(call, with)) expect_refused_on_host(call, with);
+      }
+    }
+  }
+}
+
+/// Without a workspace the operation refuses what is good, too, but in words of its own.
+TEST(hostile_ragged, on_the_device_c_refuses_what_it_knows_of) {
+  const auto is_named = [](const c_call& call, call_arguments& given) {
+    const tmap_status answer = call.on_device(given);
+    char text[512] = {};
+    tmap_last_message(text, sizeof text, nullptr);
+    return answer == TMAP_INVALID_ARGUMENT && std::string{text}.find("contract") == std::string::npos;
+  };
+  for (const c_call& call : all_calls()) {
+    call_arguments good;
+    EXPECT_FALSE(is_named(call, good)) << call.name;
+    for (const spoiling& with : known_to_c()) {
+      if (!has(call, with)) continue;
+      call_arguments given;
+      with.spoil(given);
+      EXPECT_TRUE(is_named(call, given)) << call.name << ", " << with.what;
+    }
+  }
+}
+
+TEST(hostile_ragged, on_the_device_the_operation_refuses_before_it_asks_for_one) {
+  for (const c_call& call : all_calls()) {
+    for (const spoiling& with : known_to_the_operation()) {
+      if (!has(call, with) || (with.parts & index) != 0) continue;  // an index of nothing is never read
+      SCOPED_TRACE(std::string{call.name} + ", " + with.what);
+      call_arguments given;
+      with.spoil(given);
+      EXPECT_EQ(call.on_device(given), TMAP_INVALID_ARGUMENT);
+    }
+  }
+}
+
+/// The message is C's, which names the member.
+TEST(hostile_ragged, the_types_of_a_cast_are_named) {
+  for (const bool is_from : {true, false}) {
+    call_arguments given;
+    (is_from ? given.values.from : given.values.to) = 6;
+    ASSERT_EQ(tmap_ragged_cast(&given.source, &given.destination, &given.values, nullptr, 0, nullptr, nullptr),
+              TMAP_INVALID_ARGUMENT);
+    char text[256] = {};
+    ASSERT_EQ(tmap_last_message(text, sizeof text, nullptr), TMAP_OK);
+    EXPECT_STREQ(text, is_from
+                           ? "tmap_ragged_cast: values->from is no value that this library knows (found 6, allowed 5)"
+                           : "tmap_ragged_cast: values->to is no value that this library knows (found 6, allowed 5)");
+  }
+}
+
+/// The largest element fits, one byte more is not read: the fill is that of a call that will be refused.
+TEST(hostile_ragged, a_fill_is_read_as_far_as_elements_may_be_large) {
+  std::array<unsigned char, 17> fill;
+  fill.fill(0xee);
+  tmap_tensor_batch batch = sized<tmap_tensor_batch>();
+  for (const std::uint32_t bytes : {1u, 4u, 16u}) {
+    batch.element_bytes = bytes;
+    const ragged::fill_value made = interop::fill_of(fill.data(), batch);
+    for (std::uint32_t i = 0; i < sizeof made.bytes; ++i) {
+      EXPECT_EQ(static_cast<unsigned>(made.bytes[i]), i < bytes ? 0xeeu : 0u) << bytes;
+    }
+  }
+  for (const std::uint32_t bytes : {17u, ~0u}) {
+    batch.element_bytes = bytes;
+    const ragged::fill_value made = interop::fill_of(fill.data(), batch);
+    for (const auto byte : made.bytes) EXPECT_EQ(static_cast<unsigned>(byte), 0u) << bytes;
+  }
+}
+
+/// Each pointer to a struct, null and misaligned; options may be null.
+TEST(hostile_ragged, pointers_to_structs) {
+  call_arguments g;
+  using batch = tmap_tensor_batch;
+  using matrix = tmap_row_matrix;
+  const auto refuses = [](const auto& good, const auto& use, bool may_be_null = false) {
+    refuses_bad_structs<std::decay_t<decltype(good)>>(good, use, may_be_null);
+  };
+  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_pack(s, &g.packed, nullptr); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_pad(s, &g.dense, nullptr, nullptr); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_transpose(s, &g.destination, nullptr); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_saxpy(1, s, &g.destination, nullptr); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_max_pool_1d(s, &g.destination, 1, nullptr); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_cast(s, &g.destination, &g.values, nullptr); });
+  refuses(g.source, [&](batch* s) {
+    return tmap_ragged_on_host_reduce_rows(s, TMAP_VALUE_F32, TMAP_ROWS_SUM, &g.destination, nullptr);
+  });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_unpack(&g.packed, d, nullptr); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_unpad(&g.dense, d, nullptr); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_transpose(&g.source, d, nullptr); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_saxpy(1, &g.source, d, nullptr); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_max_pool_1d(&g.source, d, 1, nullptr); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_cast(&g.source, d, &g.values, nullptr); });
+  refuses(g.destination, [&](batch* d) {
+    return tmap_ragged_on_host_reduce_rows(&g.source, TMAP_VALUE_F32, TMAP_ROWS_SUM, d, nullptr);
+  });
+  refuses(g.packed, [&](tmap_packed_buffer* p) { return tmap_ragged_on_host_pack(&g.source, p, nullptr); });
+  refuses(g.packed, [&](tmap_packed_buffer* p) { return tmap_ragged_on_host_unpack(p, &g.destination, nullptr); });
+  refuses(g.dense, [&](tmap_dense_batch* d) { return tmap_ragged_on_host_pad(&g.source, d, nullptr, nullptr); });
+  refuses(g.dense, [&](tmap_dense_batch* d) { return tmap_ragged_on_host_unpad(d, &g.destination, nullptr); });
+  refuses(g.from, [&](matrix* m) { return tmap_ragged_on_host_gather_rows(m, &g.index, &g.to, nullptr); });
+  refuses(g.to, [&](matrix* m) { return tmap_ragged_on_host_gather_rows(&g.from, &g.index, m, nullptr); });
+  refuses(g.to, [&](matrix* m) { return tmap_ragged_on_host_scatter_rows(&g.from, &g.index, m, nullptr); });
+  refuses(g.index, [&](tmap_row_index* i) { return tmap_ragged_on_host_scatter_rows(&g.from, i, &g.to, nullptr); });
+  refuses(
+      g.options, [&](auto* o) { return tmap_ragged_on_host_gather_rows(&g.from, &g.index, &g.to, o); }, true);
+  refuses(
+      g.options, [&](auto* o) { return tmap_ragged_on_host_pad(&g.source, &g.dense, nullptr, o); }, true);
+  EXPECT_EQ(g.out, (std::array<float, 8>{}));
+  EXPECT_EQ(g.other, (std::array<float, 64>{}));
+}
+
+}  // namespace
+}  // namespace tmap::testing

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is just legal passes, and one step less is refused by the check that is meant: every other number is made large
+// enough that no later check can do its work. At the smallest counts, too.
+#include <tmap/ragged.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "lib/ragged/checks.hpp"
+
+namespace tmap::ragged::testing {
+namespace {
+
+constexpr std::uint64_t far = std::uint64_t{1} << 20;
+constexpr std::uint64_t most_reach = std::uint64_t{1} << 47;
+
+tensor_batch batch_of(std::uint64_t count, std::uint32_t rank, std::uint32_t element_bytes = 4) {
+  tensor_batch batch;
+  batch.count = count;
+  batch.rank = rank;
+  batch.element_bytes = element_bytes;
+  return batch;
+}
+
+/// 8 x 4 x 3 elements of 4 bytes, each level as tight as it may be.
+dense_batch tight() {
+  dense_batch dense;
+  dense.address = 0x20000;
+  dense.dim[0] = 8;
+  dense.dim[1] = 4;
+  dense.dim[2] = 3;
+  dense.stride_bytes[0] = 32;
+  dense.stride_bytes[1] = 128;
+  dense.tensor_pitch_bytes = 384;
+  return dense;
+}
+
+void expect_refused(const result<void>& answer, std::uint64_t found, std::uint64_t allowed, const std::string& what) {
+  ASSERT_FALSE(answer.has_value()) << what;
+  EXPECT_EQ(answer.error().code, status::invalid_argument) << what;
+  EXPECT_EQ(answer.error().found, found) << what;
+  EXPECT_EQ(answer.error().allowed, allowed) << what;
+}
+
+TEST(ragged_tight_sizes, of_a_dense_destination_each_level_is_checked_alone) {
+  for (const std::uint64_t count : {1, 2, 10}) {
+    const tensor_batch batch = batch_of(count, 3);
+    EXPECT_TRUE(check_dense(tight(), batch, true).has_value()) << count;
+    dense_batch dense = tight();
+    dense.stride_bytes[0] = 28;
+    dense.stride_bytes[1] = dense.tensor_pitch_bytes = far;
+    expect_refused(check_dense(dense, batch, true), 28, 32, "rows");
+    dense = tight();
+    dense.stride_bytes[1] = 124;
+    dense.tensor_pitch_bytes = far;
+    expect_refused(check_dense(dense, batch, true), 124, 128, "planes");
+  }
+  dense_batch dense = tight();
+  dense.tensor_pitch_bytes = 380;
+  EXPECT_TRUE(check_dense(dense, batch_of(1, 3), true).has_value()) << "one tensor has no next one";
+  expect_refused(check_dense(dense, batch_of(2, 3), true), 380, 384, "tensors");
+}
+
+TEST(ragged_tight_sizes, a_dense_source_may_overlap) {
+  dense_batch dense = tight();
+  dense.stride_bytes[0] = dense.stride_bytes[1] = dense.tensor_pitch_bytes = 4;
+  EXPECT_TRUE(check_dense(dense, batch_of(2, 3), false).has_value());
+}
+
+TEST(ragged_tight_sizes, steps_of_dims_of_one_are_not_looked_at) {
+  dense_batch dense = tight();
+  dense.dim[1] = dense.dim[2] = 1;
+  dense.stride_bytes[0] = dense.stride_bytes[1] = 2;
+  dense.tensor_pitch_bytes = 32;
+  EXPECT_TRUE(check_dense(dense, batch_of(2, 3), true).has_value());
+}
+
+TEST(ragged_tight_sizes, of_rank_1_the_pitch_is_all_there_is) {
+  dense_batch dense = tight();
+  dense.tensor_pitch_bytes = 32;
+  EXPECT_TRUE(check_dense(dense, batch_of(2, 1), true).has_value());
+  dense.tensor_pitch_bytes = 28;
+  expect_refused(check_dense(dense, batch_of(2, 1), true), 28, 32, "tensors of rank 1");
+}
+
+TEST(ragged_tight_sizes, alignment_is_that_of_the_element) {
+  dense_batch dense = tight();
+  dense.stride_bytes[1] = 130;
+  dense.tensor_pitch_bytes = far;
+  expect_refused(check_dense(dense, batch_of(1, 3), false), 130, 4, "planes");
+  dense = tight();
+  dense.tensor_pitch_bytes = far + 2;
+  expect_refused(check_dense(dense, batch_of(1, 3), false), far + 2, 4, "pitch");
+  EXPECT_TRUE(check_dense(dense, batch_of(2, 3, 3), false).has_value()) << "elements of 3 bytes lie anywhere";
+}
+
+TEST(ragged_tight_sizes, a_dense_batch_reaches_2_to_the_47_and_no_further) {
+  dense_batch dense = tight();
+  dense.dim[1] = 2;
+  dense.stride_bytes[0] = most_reach - 32;
+  dense.tensor_pitch_bytes = 0;
+  EXPECT_TRUE(check_dense(dense, batch_of(1, 2), false).has_value());
+  dense.stride_bytes[0] += 4;
+  expect_refused(check_dense(dense, batch_of(1, 2), false), most_reach + 4, most_reach, "one tensor");
+  dense = tight();
+  dense.tensor_pitch_bytes = most_reach - 384;
+  EXPECT_TRUE(check_dense(dense, batch_of(2, 3), true).has_value());
+  dense.tensor_pitch_bytes += 4;
+  expect_refused(check_dense(dense, batch_of(2, 3), true), most_reach + 4, most_reach, "both tensors");
+}
+
+TEST(ragged_tight_sizes, strides_of_zero_mean_packed_where_all_are) {
+  dense_batch dense = tight();
+  dense.stride_bytes[0] = dense.stride_bytes[1] = dense.tensor_pitch_bytes = 0;
+  const dense_batch packed = with_strides(dense, batch_of(2, 3));
+  EXPECT_EQ(packed.stride_bytes[0], 32u);
+  EXPECT_EQ(packed.stride_bytes[1], 128u);
+  EXPECT_EQ(packed.tensor_pitch_bytes, 384u);
+  dense.stride_bytes[1] = 512;
+  expect_refused(check_dense(with_strides(dense, batch_of(1, 3)), batch_of(1, 3), true), 0, 32, "a row stride of 0");
+  EXPECT_EQ(with_strides(tight(), batch_of(2, 1)).stride_bytes[0], 32u) << "of rank 1 there is none to fill in";
+}
+
+const cuda::stream_ref no_stream{cudaStream_t{}};
+
+/// With no index nothing is enqueued, and all the rest is checked.
+result<void> checked_matrices(const row_matrix& source, const row_matrix& destination) {
+  return gather_rows_async(source, {nullptr, 0, 4}, destination, no_stream);
+}
+
+TEST(ragged_tight_sizes, of_matrices_two_rows_are_enough_to_overlap) {
+  const row_matrix two{0x20000, 2, 64, 64};
+  EXPECT_TRUE(checked_matrices(two, two).has_value());
+  expect_refused(checked_matrices(two, {0x20000, 2, 64, 63}), 63, 64, "destination");
+  EXPECT_TRUE(checked_matrices({0x20000, 2, 64, 63}, two).has_value()) << "rows of a source may overlap";
+  EXPECT_TRUE(checked_matrices({0x20000, 1, 64, 0}, {0x20000, 1, 64, 0}).has_value()) << "one row has no next one";
+  EXPECT_TRUE(checked_matrices({0x20000, 2, 64, most_reach}, {0x20000, 2, 64, most_reach}).has_value());
+  expect_refused(checked_matrices(two, {0x20000, 2, 64, most_reach + 1}), most_reach + 1, most_reach, "reach");
+}
+
+/// An index of 3 bytes is refused last, so it shows that all before it passed.
+TEST(ragged_tight_sizes, indices_are_counted_by_the_matrix_that_they_walk) {
+  const row_matrix many{0x20000, 100, 64, 64};
+  const row_matrix four{0x20000, 4, 64, 64};
+  const row_index five{reinterpret_cast<const void*>(0x10000), 5, 3};
+  expect_refused(gather_rows_async(four, five, many, no_stream), 3, 8, "gathers into many rows");
+  expect_refused(gather_rows_async(many, five, four, no_stream), 4, 5, "gathers into four rows");
+  expect_refused(scatter_rows_async(many, five, four, no_stream), 3, 8, "scatters many rows");
+  expect_refused(scatter_rows_async(four, five, many, no_stream), 4, 5, "scatters four rows");
+}
+
+}  // namespace
+}  // namespace tmap::ragged::testing
