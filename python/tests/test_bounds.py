@@ -41,6 +41,14 @@ class Dense(unittest.TestCase):
                 call()
         self.assertTrue((wide == 9).all() and (self.values == 1).all())
 
+    def test_strides_of_no_elements_are_of_no_account(self):
+        step, values = np.lib.stride_tricks.as_strided, np.ones((0, 4), np.float32)
+        for shape in ((0, 5, 4), (2, 0, 4), (2, 5, 0)):
+            dense, ends = step(np.ones(40, np.float32), shape, (0, 0, 0)), np.zeros(shape[0], np.int64)
+            tensors = values[:, :shape[2]]
+            ragged.pad(ragged.Rows(tensors, ends), dense)
+            ragged.unpad(dense, ragged.Rows(tensors, ends))
+
     def test_strides_that_lead_back(self):
         back = np.ones((6, 4), np.float32)[::-1]
         out = np.zeros((2, 5, 4), np.float32)

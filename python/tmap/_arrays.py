@@ -20,8 +20,9 @@ def stream_handle(stream) -> int:
     raise TypeError(f"{type(stream).__name__} is no CUDA stream")
 
 
-class Site:
-    """Where one call's work goes: a CUDA device and a stream, or the host."""
+class Site(Uses):
+    """Where one call's work goes, a CUDA device and a stream, or the host; and the arrays that it uses."""
+    __slots__ = ("device", "on_host", "adaptor", "_leads", "_written")
 
     def __init__(self, stream, *arrays):
         """That of the arrays, which must be on one device: `read` and `write` see to it. `stream` None: the current one of
@@ -42,7 +43,7 @@ class Site:
             self.stream = 1
         else:
             self.stream, self._leads = first.current_stream(device), first
-        self._uses, self._written = Uses(self.stream), []
+        self._references, self._written = [], []
 
     def read(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> View:
         """An array that is read on the site's stream. What its producer enqueued comes first."""
@@ -50,7 +51,7 @@ class Site:
         try:
             if adaptor.device_of(array) != self.device:
                 raise ValueError(f"{name} is elsewhere: arrays of one call are all on one device, or all on the host")
-            view = adaptor.view(array, self._uses, adaptor is self._leads)
+            view = adaptor.view(array, self, adaptor is self._leads)
         except TypeError as reason:
             raise TypeError(f"{name}: {reason}") from None
         if dtypes is not None or rank is not None:
@@ -70,12 +71,12 @@ class Site:
     def keep(self, reference) -> None:
         """Memory of the host that the site's stream reads."""
         if not self.on_host:
-            self._uses.add(reference)
+            self.add(reference)
 
     def done(self) -> None:
         """The call has succeeded: to be told inside `use`. Its arrays live until the stream has used them, and those that
         it writes count as changed."""
-        self._uses.enqueued()
+        self.enqueued()
         for adaptor, array in self._written:
             adaptor.count_write(array)
 

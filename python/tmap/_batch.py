@@ -2,7 +2,7 @@
 """Tensor maps that are lent, and their memory as arrays."""
 import warnings
 from ctypes import byref
-from typing import List, Optional, Tuple
+from typing import List, Optional
 
 from . import _dlpack
 from . import _structs as c
@@ -14,21 +14,17 @@ from ._library import lib
 from ._lifetime import Uses
 
 _NO_HANDLE = c.Handle()
+_STILL_LENT = frozenset((int(Status.WRONG_CONTEXT), int(Status.BATCH_BUSY)))  # after a release that failed like this
 # Batches that nobody holds any more, and whose slots the library would not take back at that time.
-_left: List[Tuple[c.Handle, Home]] = []
+_left: List["MapBatch"] = []
 
 
 def release_left() -> None:
     """Tries again."""
-    for _ in range(len(_left)):
-        handle, home = _left.pop()
-        if _is_still_lent(home.call(lib.tmap_batch_release, handle)):
-            _left.insert(0, (handle, home))
-
-
-def _is_still_lent(code: int) -> bool:
-    """After a release that failed like this."""
-    return code in (Status.WRONG_CONTEXT, Status.BATCH_BUSY)
+    for batch in [_left.pop() for _ in range(len(_left))]:
+        batch.end()
+        if batch.is_lent():
+            _left.append(batch)
 
 
 class DeviceArray:
@@ -105,38 +101,50 @@ class MapBatch:
         handle = stream_handle(stream)
         check(self._home.call(lib.tmap_batch_use_on, self._handle, handle))
         self._streams.add(handle)
+        if self._described is not None and ADAPTORS[type(self._described.array)].is_told:
+            ADAPTORS[type(self._described.array)].lend(self._described, self.device, Uses(handle))
 
     def release(self) -> None:
         """Ends the lease: after what is enqueued so far on the batch's streams, its slots go to others, and so may the
         memory of the array that its maps describe."""
-        check(self._home.call(lib.tmap_batch_release, self._handle))
-        self._handle = _NO_HANDLE
-        self._let_go()
+        check(self.end())
+
+    def end(self) -> int:
+        """`release`, whose answer is returned. In another context, or while another thread is in a call with the batch,
+        it stays lent."""
+        return self._home.call(self._end)
+
+    def _end(self) -> int:
+        code = lib.tmap_batch_release(self._handle)
+        if code not in _STILL_LENT:
+            self._handle = _NO_HANDLE
+            self._let_go()
+        return code
 
     def _let_go(self) -> None:
         described, self._described = self._described, None
-        if described is not None:
-            for stream in self._streams:
-                self._home.call(self._lend, described, stream)
+        if described is None or ADAPTORS[type(described.array)].is_told:
+            return
+        for stream in self._streams:
+            uses = Uses(stream)
+            ADAPTORS[type(described.array)].lend(described, self.device, uses)
+            uses.enqueued()
 
-    def _lend(self, described, stream) -> None:
-        uses = Uses(stream)
-        ADAPTORS[type(described.array)].lend(described, self.device, uses)
-        uses.enqueued()
+    def is_lent(self) -> bool:
+        return bool(self._handle.value)
 
     def __enter__(self) -> "MapBatch":
         return self
 
     def __exit__(self, *exception) -> None:
-        if self._handle.value:
+        if self.is_lent():
             self.release()
 
     def __del__(self):
-        if getattr(self, "_handle", None) is None or not self._handle.value:
+        if not self.is_lent():
             return
-        code = self._home.call(lib.tmap_batch_release, self._handle)
-        if _is_still_lent(code):
-            _left.append((self._handle, self._home))
+        code = self.end()
+        if self.is_lent():
+            _left.append(self)
             warnings.warn(f"tmap: a batch was dropped and could not be released ({Status(code).name.lower()}); the next "
                           "encode tries again", ResourceWarning, stacklevel=2)
-        self._let_go()

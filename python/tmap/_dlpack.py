@@ -59,11 +59,12 @@ def _opened(capsule):
     raise TypeError("__dlpack__ gave no capsule that is still unused")
 
 
-def _packed_strides(shape):
-    strides, step = [], 1
+def packed_strides(shape, step=1):
+    """Of an array without gaps, in units of `step`; legal ones also where it has no elements."""
+    strides = []
     for extent in reversed(shape):
         strides.append(step)
-        step *= extent
+        step *= max(extent, 1)
     return tuple(reversed(strides))
 
 
@@ -76,7 +77,7 @@ def read(array, stream):
     if name is None or tensor.lanes != 1:
         raise TypeError(f"elements of DLPack's code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes")
     shape = tuple(tensor.shape[: tensor.ndim])
-    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _packed_strides(shape)
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else packed_strides(shape)
     address = (tensor.data or 0) + tensor.byte_offset
     return address, shape, strides, name, tensor.bits // 8, bool(flags & READ_ONLY), capsule
 
@@ -86,7 +87,7 @@ def _fill(tensor, numbers, address, shape, name, device):
     tensor.device_type, tensor.device_id = device
     tensor.code, tensor.bits = _NUMBERS[name]
     tensor.lanes, tensor.ndim = 1, len(shape)
-    ctypes.memmove(numbers, (c_int64 * (2 * len(shape)))(*shape, *_packed_strides(shape)), 16 * len(shape))
+    ctypes.memmove(numbers, (c_int64 * (2 * len(shape)))(*shape, *packed_strides(shape)), 16 * len(shape))
     tensor.shape = ctypes.cast(numbers, POINTER(c_int64))
     tensor.strides = ctypes.cast(numbers + 8 * len(shape), POINTER(c_int64))
 

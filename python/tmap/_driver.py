@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What CUDA's driver is asked without a library of arrays: contexts and events."""
 import ctypes
+import threading
 from ctypes import byref, c_int32, c_uint32, c_void_p
 
 _ARGUMENTS = {
@@ -38,10 +39,20 @@ def _load():
 cuda = _load()
 
 
+class _Found(threading.local):
+    """Where an answer is written, made once for each thread."""
+
+    def __init__(self):
+        self.context = c_void_p()
+        self.reference = byref(self.context)
+
+
+_found = _Found()
+
+
 def _current():
     """The thread's context, or None."""
-    found = c_void_p()
-    return found.value if cuda.cuCtxGetCurrent(byref(found)) == 0 else None
+    return _found.context.value if cuda.cuCtxGetCurrent(_found.reference) == 0 else None
 
 
 class Home:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Tuple
 
 from . import _structs as c
 from ._arrays import Site
+from ._dlpack import packed_strides
 from ._errors import check
 from ._libraries import Form
 from ._library import lib
@@ -83,14 +84,6 @@ def _weights(a_shape, a_strides, b_shape, b_strides, groups, operand, item):
     return problem, (groups, m, n), m > 0 and n > 0
 
 
-def _packed_strides(shape):
-    strides, step = [], 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= max(extent, 1)
-    return tuple(reversed(strides))
-
-
 def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, offset_bytes: int,
             format: int) -> Prepared:
     """Of shapes and strides (in elements). Fails with ValueError for what no grouped product does."""
@@ -114,7 +107,7 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
     problem.offsets.format, problem.offsets.bytes = format, offset_bytes
     problem.c.pitch_bytes = out[-1] * 2
     function = lib.tmap_gemm_rows if isinstance(problem, c.RowProblem) else lib.tmap_gemm_weights
-    strides = _packed_strides(out)
+    strides = packed_strides(out)
     if is_turned:
         out, strides = out[::-1], strides[::-1]
     return Prepared(function, problem, *_in_pieces(problem), out, strides, is_turned, has_sums,

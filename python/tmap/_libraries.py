@@ -14,6 +14,8 @@ class Form:
     __slots__ = ("shape", "strides", "dtype", "item_bytes", "is_packed", "nbytes")
 
     def __init__(self, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: str, item_bytes: int):
+        if 0 in shape:  # libraries say anything
+            strides = _dlpack.packed_strides(shape, item_bytes)
         self.shape, self.strides, self.dtype, self.item_bytes = shape, strides, dtype, item_bytes  # strides in bytes
         if any(extent > 1 and stride < 0 for extent, stride in zip(shape, strides)):
             raise ValueError(f"an array has negative strides, {strides} in bytes: copy it first")
@@ -64,6 +66,7 @@ HERE = nullcontext()
 class _AnyLibrary:
     """By DLPack: it tells no current stream, and gives no memory."""
     gives_memory = False
+    is_told = False  # which streams use its arrays' memory, of which it sees to it when that is given back
     counts_writes = False
 
     def __init__(self, is_immutable=False):
@@ -112,8 +115,7 @@ class _Torch(_AnyLibrary):
     """PyTorch: read through its own methods, since tensors that need a gradient have no capsule, and capsules cost more.
     What its public functions for streams, devices and memory call is called here without them: the current stream costs
     0.1 microseconds so, not 3, in a call that has 10 to spend beside the library's."""
-    gives_memory = True
-    counts_writes = True
+    gives_memory = is_told = counts_writes = True
 
     def __init__(self, torch):
         super().__init__()

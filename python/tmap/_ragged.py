@@ -140,7 +140,11 @@ class _Side(NamedTuple):
 def _check_rank(form: Form, name: str) -> None:
     if not 1 <= len(form.shape) <= c.MAX_RANK:
         raise ValueError(f"{name}: tensors have 1 to {c.MAX_RANK} dims, not {len(form.shape)}")
-    if form.shape[-1] > 1 and 0 not in form.shape and form.strides[-1] != form.item_bytes:
+    _check_last_dim(form, name)
+
+
+def _check_last_dim(form: Form, name: str) -> None:
+    if form.shape[-1] > 1 and form.strides[-1] != form.item_bytes:
         raise ValueError(f"{name}: the last dim has gaps")
 
 
@@ -173,8 +177,7 @@ def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> c.
     """All of a dense array but its address."""
     if form.dtype != dtype or len(form.shape) != rank + 1 or form.shape[0] != count:
         raise ValueError(f"{name} is {form.dtype} {form.shape}; the batch has {count} tensors of {dtype} and {rank} dims")
-    if form.shape[-1] > 1 and form.strides[-1] != form.item_bytes:
-        raise ValueError(f"{name}: the last dim has gaps")
+    _check_last_dim(form, name)
     # The library takes strides of 0 for those of a batch without gaps.
     if any(extent > 1 and stride == 0 for extent, stride in zip(form.shape, form.strides)):
         raise ValueError(f"{name} repeats elements, by a stride of 0: copy it first")

@@ -7,7 +7,7 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence
 
 from . import _structs as c
 from ._arrays import Site
-from ._batch import MapBatch, release_left
+from ._batch import MapBatch, _left, release_left
 from ._driver import Home
 from ._errors import check, text_of
 from ._libraries import Form
@@ -94,7 +94,8 @@ class MapService:
             raise ValueError("maps are made of arrays in device memory")
         if site.device != self._home.device and self._home.device is not None:
             raise ValueError(f"base is on device {site.device}, the service on device {self._home.device}")
-        release_left()
+        if _left:
+            release_left()
         rows, cut = site.read(base, "base"), site.read(offsets, "offsets")
         plan = self._plan(rows.form, cut.form, format, windows is None, sequence(box, "box"), swizzle, l2_promotion,
                           oob_fill)
@@ -107,8 +108,11 @@ class MapService:
         with site.use():
             if plan.workspace_bytes:
                 source[_WORKSPACE], _lent = site.memory(plan.workspace_bytes)
-            check(self._home.call(lib.tmap_service_encode, self._handle, plan.template.handle, byref(source), plan.count,
-                                  byref(request), byref(handle), site.stream))
+            # A library of arrays has made the device current, and with it the context.
+            arguments = (self._handle, plan.template.handle, byref(source), plan.count, byref(request), byref(handle),
+                         site.stream)
+            check(lib.tmap_service_encode(*arguments) if site.adaptor else
+                  self._home.call(lib.tmap_service_encode, *arguments))
             batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream)
             site.done()
         return batch
