@@ -267,9 +267,9 @@ TEST_P(ragged_huge_rows, scatter) {
 
 INSTANTIATE_TEST_SUITE_P(matrices, ragged_huge_rows,
                          ::testing::Combine(::testing::ValuesIn(huge_matrices), ::testing::Bool()),
-                         [](const ::testing::TestParamInfo<std::tuple<huge_rows, bool>>& info) {
-                           const char* const way = std::get<1>(info.param) ? "" : "_without_engine";
-                           return std::string(std::get<0>(info.param).name) + way;
+                         [](const ::testing::TestParamInfo<std::tuple<huge_rows, bool>>& tested) {
+                           const char* const way = std::get<1>(tested.param) ? "" : "_without_engine";
+                           return std::string(std::get<0>(tested.param).name) + way;
                          });
 
 /// A header's 32 bits are fewer than the rows: what it counts stays at the largest number. Of the rows that exist the
