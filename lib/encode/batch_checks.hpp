@@ -69,6 +69,21 @@ result<void> check_source(const map_template& base, const ragged_rows<Offset>& s
   return check_device_array(source.offsets, alignof(Offset));
 }
 
+/// `sizes` need room for their running sum; the other formats need none.
+template <class Offset>
+result<void> check_sums(const ragged_rows<Offset>& source, std::uint64_t count) {
+  if (source.format != offset_format::sizes) return {};
+  const result<std::uint64_t> needed = ragged_workspace_bytes(count, sizeof(Offset));
+  if (!needed) return failure{needed.error()};
+  return check_workspace(source.workspace, source.workspace_bytes, *needed);
+}
+
+/// The indices of an update.
+inline result<void> check_changes(const std::uint32_t* changes, std::uint64_t count) {
+  if (count > max_batch) return invalid_argument(count, max_batch);
+  return count == 0 ? result<void>{} : check_device_array(changes, alignof(std::uint32_t));
+}
+
 /// Null is legal: it asks for nothing.
 inline result<void> check_optional_array(const void* array, std::uint64_t alignment) {
   return array == nullptr ? result<void>{} : check_device_array(array, alignment);

@@ -35,8 +35,6 @@ result<const std::int64_t*> enqueue_begins(const ragged_rows<Offset>& source, st
                                            cudaStream_t stream) {
   if (source.format != offset_format::sizes) return nullptr;
   const ragged_workspace layout = lay_out_workspace(count);
-  const result<void> checked = check_workspace(source.workspace, source.workspace_bytes, layout.bytes());
-  if (!checked) return failure(checked.error());
   auto* const begins = static_cast<std::int64_t*>(source.workspace);
   void* const scratch = static_cast<unsigned char*>(source.workspace) + layout.sum_bytes;
   TMAP_TRY_CUDA(kernels::launch_running_sum(source.offsets, begins, count, scratch, layout.scratch_bytes, stream));
@@ -71,6 +69,9 @@ template <class Source>
 result<void> check_encode(const map_template& base, const Source& source, const encode_target& target) {
   if (const result<void> checked = check_batch(base, target.slots, target.count); !checked) return checked;
   if (const result<void> checked = check_source(base, source); !checked) return checked;
+  if constexpr (requires { source.workspace; }) {
+    if (const result<void> checked = check_sums(source, target.count); !checked) return checked;
+  }
   return check_options(target.options);
 }
 

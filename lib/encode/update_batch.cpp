@@ -9,15 +9,10 @@
 namespace tmap {
 namespace {
 
-result<void> check_target(const kernels::update_target& target) {
-  if (target.change_count > max_batch) return invalid_argument(target.change_count, max_batch);
-  return target.change_count == 0 ? result<void>{} : check_device_array(target.changes, alignof(std::uint32_t));
-}
-
 template <class Source>
 result<void> update_checked(const map_template& base, const Source& source, const kernels::update_target& target,
                             cudaStream_t stream, const encode_options& options) {
-  if (const result<void> checked = check_target(target); !checked) return checked;
+  if (const result<void> checked = check_changes(target.changes, target.change_count); !checked) return checked;
   if (const result<void> checked = check_template(base); !checked) return checked;
   if (const result<void> checked = check_source(base, source); !checked) return checked;
   if (const result<void> checked = check_options(options); !checked) return checked;

@@ -83,11 +83,24 @@ result<bool> map_pool::ask_events(stream_id stream) const {
   while (const auto event = ledger_.oldest_mark(stream)) {
     const cudaError_t code = calls_.query_event(static_cast<cudaEvent_t>(*event));
     if (code == cudaErrorNotReady) break;
+    if (code == cudaErrorCapturedEvent) {
+      support::clear_last_error(code);
+      make_late(stream, *event);
+      continue;
+    }
     TMAP_TRY_CUDA(code);
     ledger_.complete_oldest_mark(stream);
     any = true;
   }
   return any;
+}
+
+/// For a mark whose event was recorded in a capture that began and ended beside the release: it says nothing of the
+/// stream, which is to be marked again.
+void map_pool::make_late(stream_id stream, event_handle event) const {
+  const end_mark none = ledger_.withdraw_mark(stream, event);
+  late_uses_.push_back({none.slots, {static_cast<cudaStream_t>(none.stream), stream, 0}});
+  discard(static_cast<cudaEvent_t>(event));
 }
 
 /// Ends a graph's hold. Runs on a thread of CUDA's: no CUDA call, no lock that is held around one.

@@ -68,9 +68,10 @@ inline bool is_same_stream(const stream_use& a, const stream_use& b) {
 ///
 /// A lease has the streams it was taken or used on, and the captures in which it was. When its last hold ends, an event
 /// marks each of these streams, save one that is still in the very capture that brought it here. A stream that is in
-/// another capture then (or is the per-thread stream of another thread) is marked by a later call, and must live until
-/// then. The slots are lent again after all these events, and after every graph with the lease is gone. A lease from a
-/// capture of the per-thread stream must be released by that thread: a captured stream does not tell its id.
+/// another capture then, or enters one meanwhile (or is the per-thread stream of another thread), is marked by a later
+/// call, and must live until then. The slots are lent again after all these events, and after every graph with the
+/// lease is gone. A lease from a capture of the per-thread stream must be released by that thread: a captured stream
+/// does not tell its id.
 class map_pool : public std::enable_shared_from_this<map_pool> {
  public:
   static result<std::shared_ptr<map_pool>> create(const pool_options& options, const pool_calls& calls);
@@ -79,9 +80,10 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   /// `abandon`, and where the last graph with a lease outlived all else: a graph ends where CUDA may not be called.
   ~map_pool();
 
-  /// A lease used on `stream`; captured by its graph if it is being captured. On failure nothing has changed. Fails
-  /// with `pool_exhausted`, `invalid_argument` (no slots asked for), or as a call.
-  result<lease_ptr> take(std::uint64_t count, cudaStream_t stream);
+  /// A lease used on `stream`; captured by its graph if it is being captured. Where a `slab` is named, slots of that
+  /// one only, and nothing is added. On failure nothing has changed. Fails with `pool_exhausted`, `invalid_argument`
+  /// (no slots asked for), or as a call.
+  result<lease_ptr> take(std::uint64_t count, cudaStream_t stream, const void* only_in = nullptr);
 
   /// From now on the lease is used on `stream` too, which waits for what `home`, a stream of the lease, has enqueued so
   /// far; nothing happens where it is in use there already. A captured `stream` makes the lease its graph's, and waits
@@ -124,6 +126,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   struct spare_event {
     cudaEvent_t event{};
     std::uint64_t age{};
+    bool may_be_captured{};  ///< not to be used again: another thread would record it while that graph is being built
   };
   struct last_look;
   struct graph_hold;
@@ -133,10 +136,18 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   result<void> add_slab(std::uint64_t capacity, void* memory);
   result<bool> grow(std::uint64_t count);
 
-  result<slot_window> find_window(std::uint64_t count, const stream_use& use);
-  result<std::optional<slot_window>> find_completed(std::uint64_t count, stream_id stream);
-  result<std::optional<slot_window>> find_after_asking(stream_id asked, std::uint64_t count, stream_id stream);
-  result<std::optional<slot_window>> find_by_waiting(std::uint64_t count, const stream_use& use);
+  /// What a take looks for.
+  struct demand {
+    std::uint64_t count;
+    stream_use use;
+    slot_window bounds;
+  };
+  slot_window window_of(const void* only_in) const;
+  result<slot_window> find_window(const demand& wanted);
+  result<std::optional<slot_window>> find_completed(const demand& wanted);
+  result<std::optional<slot_window>> find_after_asking(stream_id asked, const demand& wanted);
+  result<bool> grow_for(const demand& wanted);
+  result<std::optional<slot_window>> find_by_waiting(const demand& wanted);
   result<lease_ptr> lend(lease_ptr made, std::unique_ptr<graph_hold> hold, const slot_window& window,
                          const stream_use& use);
   failure exhausted(std::uint64_t count) const;
@@ -152,14 +163,16 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
 
   result<void> end(const lease& lease, spare_event spare);
   result<last_look> look_at_end(const stream_use& use) const;
-  result<void> settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare);
+  result<last_look> record_end(spare_event& spare, const stream_use& use, const last_look& look) const;
+  result<bool> settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare);
   result<bool> mark_late_end(const late_use& late);
   result<void> mark_late_ends();
   spare_event borrow_event();
   void give_back(const spare_event& spare);
-  void discard(const spare_event& spare);
+  void discard(cudaEvent_t event) const;
   result<void> record(spare_event& spare, cudaStream_t stream) const;
   result<bool> ask_events(stream_id stream) const;
+  void make_late(stream_id stream, event_handle event) const;
 
   const pool_calls calls_;
   const pool_options options_;
@@ -169,7 +182,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   mutable brief_mutex mutex_;  ///< over all below; most takes and releases call CUDA outside of it
   mutable slot_ledger ledger_;
   std::vector<slab> slabs_;
-  std::vector<late_use> late_uses_;  ///< with room for every mark that is owed
+  mutable std::vector<late_use> late_uses_;  ///< with room for every open mark
   std::uint64_t peak_in_use_{};
   std::uint64_t cross_stream_reuses_{};
 };

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cstdint>
+#include <iterator>
 #include <mutex>
 #include <utility>
 
@@ -19,6 +21,21 @@ struct map_pool::last_look {
   wish wants;
   stream_id id{};
 };
+
+namespace {
+
+/// Whether a call was refused, or its answer is, for the sake of a capture: the context is whole.
+bool is_of_a_capture(std::int32_t code) {
+  return code >= cudaErrorStreamCaptureUnsupported && code <= cudaErrorStreamCaptureWrongThread;
+}
+
+bool says_captured(cudaError_t code) {
+  if (!is_of_a_capture(code)) return false;
+  support::clear_last_error(code);
+  return true;
+}
+
+}  // namespace
 
 result<void> map_pool::release(lease_ptr lease) noexcept {
   if (lease == nullptr || abandoned_) return {};
@@ -42,16 +59,14 @@ result<void> map_pool::release(lease_ptr lease) noexcept {
 /// Leaves a mark behind on each stream. On failure the slots stay pending.
 result<void> map_pool::end(const lease& lease, spare_event spare) {
   for (const stream_use& use : lease.uses) {
-    const result<last_look> look = look_at_end(use);
-    result<void> left = look ? result<void>{} : failure{look.error()};
-    if (look && look->wants == last_look::wish::mark) left = record(spare, use.stream);
+    result<last_look> look = look_at_end(use);
+    if (look && look->wants == last_look::wish::mark) look = record_end(spare, use, *look);
     const std::lock_guard lock{mutex_};
-    if (left) left = settle(lease.slots, use, *look, spare);
-    if (!left || &use == &lease.uses.back()) {
-      give_back(spare);
-      return left;
-    }
-    if (spare.event == nullptr) spare = borrow_event();
+    const result<bool> left = look ? settle(lease.slots, use, *look, spare) : failure{look.error()};
+    if (left && !*left) late_uses_.push_back({lease.slots, use});
+    give_back(spare);
+    if (!left) return failure{left.error()};
+    if (&use != &lease.uses.back()) spare = borrow_event();
   }
   return {};
 }
@@ -60,15 +75,33 @@ result<map_pool::last_look> map_pool::look_at_end(const stream_use& use) const {
   using enum last_look::wish;
   capture_id capture{};
   const cudaError_t asked = calls_.capture_id(use.stream, &capture);
-  if (asked == cudaErrorStreamCaptureImplicit || asked == cudaErrorStreamCaptureInvalidated) {
-    support::clear_last_error(asked);
-    return last_look{another_look};
-  }
+  if (says_captured(asked)) return last_look{another_look};
   TMAP_TRY_CUDA(asked);
   if (capture != 0) return last_look{capture == use.capture ? nothing : another_look};
+  // Not asked without need: the question breaks a capture that begins just now.
+  if (use.id != 0 && use.stream != cudaStreamPerThread) return last_look{mark, use.id};
   unsigned long long id{};
-  TMAP_TRY_CUDA(calls_.stream_id(use.stream, &id));
+  const cudaError_t told = calls_.stream_id(use.stream, &id);
+  if (says_captured(told)) return last_look{another_look};
+  TMAP_TRY_CUDA(told);
   return is_same_stream(use, {use.stream, id, 0}) ? last_look{mark, id} : last_look{another_look};
+}
+
+/// Records an event behind the use, on a stream that was not captured at the look. Where it is captured now the event
+/// may be the graph's: then another look has to come.
+result<map_pool::last_look> map_pool::record_end(spare_event& spare, const stream_use& use,
+                                                 const last_look& look) const {
+  using enum last_look::wish;
+  if (const result<void> recorded = record(spare, use.stream); !recorded) {
+    if (!is_of_a_capture(recorded.error().cuda_code)) return failure{recorded.error()};
+    return last_look{another_look};
+  }
+  capture_id capture{};
+  const cudaError_t asked = calls_.capture_id(use.stream, &capture);
+  if (!says_captured(asked)) TMAP_TRY_CUDA(asked);
+  if (asked == cudaErrorStreamCaptureImplicit) return look;  // the legacy stream itself is never captured
+  spare.may_be_captured = asked != cudaSuccess || capture != 0;
+  return spare.may_be_captured ? last_look{another_look} : look;
 }
 
 result<void> map_pool::record(spare_event& spare, cudaStream_t stream) const {
@@ -81,15 +114,15 @@ result<void> map_pool::record(spare_event& spare, cudaStream_t stream) const {
   return {};
 }
 
-/// Enters what a use has left behind. Locked.
-result<void> map_pool::settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare) {
+/// Enters what a use has left behind; false where it has to be looked at again. Locked.
+result<bool> map_pool::settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare) {
   using enum last_look::wish;
-  if (look.wants == nothing) ledger_.pass(slots);
-  if (look.wants == another_look) late_uses_.push_back({slots, use});
-  if (look.wants != mark) return {};
-  if (ledger_.has_mark_since(look.id, spare.age)) TMAP_TRY_CUDA(calls_.record_event(spare.event, use.stream));
-  ledger_.mark(slots, look.id, std::exchange(spare.event, nullptr));
-  return {};
+  result<last_look> last = look;
+  if (look.wants == mark && ledger_.has_mark_since(look.id, spare.age)) last = record_end(spare, use, look);
+  if (!last) return failure{last.error()};
+  if (last->wants == nothing) ledger_.pass(slots);
+  if (last->wants == mark) ledger_.mark(slots, last->id, std::exchange(spare.event, nullptr), use.stream);
+  return last->wants != another_look;
 }
 
 map_pool::spare_event map_pool::borrow_event() {
@@ -98,28 +131,28 @@ map_pool::spare_event map_pool::borrow_event() {
 }
 
 void map_pool::give_back(const spare_event& spare) {
-  if (spare.event != nullptr) ledger_.give_back(spare.event);
+  if (spare.event == nullptr) return;
+  if (spare.may_be_captured) {
+    discard(spare.event);
+  } else {
+    ledger_.give_back(spare.event);
+  }
 }
 
-/// For an event that was recorded in a capture: another thread would record it while that is still being built.
-void map_pool::discard(const spare_event& spare) {
-  if (spare.event == nullptr) return;
+void map_pool::discard(cudaEvent_t event) const {
   const relaxed_capture relaxed{calls_};
-  if (calls_.destroy_event(spare.event) != cudaSuccess) ledger_.retire(spare.event);
+  if (calls_.destroy_event(event) != cudaSuccess) ledger_.retire(event);
 }
 
 /// False where the stream cannot be marked yet.
 result<bool> map_pool::mark_late_end(const late_use& late) {
-  const result<last_look> look = look_at_end(late.use);
-  if (!look) return failure{look.error()};
-  if (look->wants == last_look::wish::another_look) return false;
+  result<last_look> look = look_at_end(late.use);
+  if (look && look->wants == last_look::wish::another_look) return false;
   spare_event spare = borrow_event();
-  result<void> marked;
-  if (look->wants == last_look::wish::mark) marked = record(spare, late.use.stream);
-  if (marked) marked = settle(late.slots, late.use, *look, spare);
+  if (look && look->wants == last_look::wish::mark) look = record_end(spare, late.use, *look);
+  const result<bool> settled = look ? settle(late.slots, late.use, *look, spare) : failure{look.error()};
   give_back(spare);
-  if (!marked) return failure{marked.error()};
-  return true;
+  return settled;
 }
 
 /// Locked, as all that follows from it. What fails is tried again by the next call; the first failure is returned.

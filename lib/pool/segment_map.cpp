@@ -24,10 +24,11 @@ void segment_map::reserve() {
   }
 }
 
-std::optional<slot_window> segment_map::find_free(std::uint64_t count) const {
-  const auto fitting = free_by_size_.lower_bound({count, 0});
-  if (fitting == free_by_size_.end()) return std::nullopt;
-  return slot_window{fitting->second, count};
+std::optional<slot_window> segment_map::find_free(std::uint64_t count, const slot_window& bounds) const {
+  for (auto fitting = free_by_size_.lower_bound({count, 0}); fitting != free_by_size_.end(); ++fitting) {
+    if (bounds.contains(fitting->second)) return slot_window{fitting->second, count};
+  }
+  return std::nullopt;
 }
 
 void segment_map::free(const slot_window& window, const holding* owner) {

@@ -17,6 +17,7 @@ struct slot_window {
   std::uint64_t first;
   std::uint64_t count;
   std::uint64_t end() const { return first + count; }
+  bool contains(std::uint64_t address) const { return address - first < count; }
 };
 
 /// All slots of a pool in the order of their addresses, cut into segments of one owner each. Null owns the free ones,
@@ -45,8 +46,8 @@ class segment_map {
   /// New slots, free. After `reserve` only.
   void add(const slot_window& window);
 
-  /// The smallest free segment that fits, the lowest of several.
-  std::optional<slot_window> find_free(std::uint64_t count) const;
+  /// The smallest free segment within `bounds` that fits, the lowest of several.
+  std::optional<slot_window> find_free(std::uint64_t count, const slot_window& bounds) const;
 
   /// A window with `seed` in it, all of whose owners are `usable`; where there is none, the run is noted as short.
   template <class Usable>

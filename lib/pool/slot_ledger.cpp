@@ -8,7 +8,10 @@
 namespace tmap::pool {
 namespace {
 
-constexpr std::uint64_t slab_stride = std::uint64_t{1} << 32;
+auto place_of(holding& slots, std::list<end_mark>::iterator mark) {
+  return std::find_if(slots.marks.begin(), slots.marks.end(),
+                      [&](const holding::mark_place& candidate) { return candidate.mark == mark; });
+}
 
 bool used_only_on(const holding& slots, stream_id stream) {
   return std::all_of(slots.marks.begin(), slots.marks.end(),
@@ -19,7 +22,7 @@ bool used_only_on(const holding& slots, stream_id stream) {
 
 void slot_ledger::add_slab(std::uint64_t capacity) {
   segments_.reserve();
-  segments_.add({slabs_++ * slab_stride, capacity});
+  segments_.add({slab_window(slabs_++).first, capacity});
   counts_.capacity += capacity;
   counts_.free += capacity;
 }
@@ -35,10 +38,11 @@ void slot_ledger::reserve_stream(holding* slots) {
   reserve_marks();
 }
 
-/// For one more than are owed, and for the event of a call that leaves no mark.
+/// For one more than are owed, and for the event of a call that leaves no mark. Each open mark may be on a stream of
+/// its own.
 void slot_ledger::reserve_marks() {
   while (blank_marks_.size() < owed_marks_ + 2) blank_marks_.emplace_back();
-  while (spare_queues_.size() < owed_marks_ + 1) spare_queues_.emplace();
+  while (spare_queues_.size() + marks_.size() < open_marks() + 1) spare_queues_.emplace();
 }
 
 template <class Usable>
@@ -52,7 +56,8 @@ std::optional<slot_window> slot_ledger::find_around(const holding& slots, std::u
   return std::nullopt;
 }
 
-std::optional<slot_window> slot_ledger::find_own(std::uint64_t count, stream_id stream, std::size_t most) const {
+std::optional<slot_window> slot_ledger::find_own(std::uint64_t count, stream_id stream, std::size_t most,
+                                                 const slot_window& bounds) const {
   const auto own = marks_.find(stream);
   if (own == marks_.end() || count > counts_.free + counts_.pending) return std::nullopt;
   const auto usable = [&](const holding* slots) {
@@ -61,17 +66,18 @@ std::optional<slot_window> slot_ledger::find_own(std::uint64_t count, stream_id 
   segment_map::short_runs noted;
   for (const end_mark& mark : own->second) {
     if (most-- == 0) break;
-    if (!usable(mark.slots)) continue;
+    if (!usable(mark.slots) || !bounds.contains(mark.slots->window.first)) continue;
     if (const auto window = find_around(*mark.slots, count, usable, noted)) return window;
   }
   return std::nullopt;
 }
 
-std::optional<slot_window> slot_ledger::find_returned(std::uint64_t count) const {
+std::optional<slot_window> slot_ledger::find_returned(std::uint64_t count, const slot_window& bounds) const {
   if (count > counts_.free + counts_.pending) return std::nullopt;
   const auto usable = [](const holding* slots) { return slots == nullptr || slots->returned(); };
   segment_map::short_runs noted;
   for (const holding& slots : returned_) {
+    if (!bounds.contains(slots.window.first)) continue;
     if (const auto window = find_around(slots, count, usable, noted)) return window;
   }
   return std::nullopt;
@@ -133,7 +139,7 @@ void slot_ledger::end(holding* slots) {
   change(slots, [&] { slots->lent = false; });
 }
 
-void slot_ledger::mark(holding* slots, stream_id stream, event_handle event) {
+void slot_ledger::mark(holding* slots, stream_id stream, event_handle event, stream_handle handle) {
   auto place = marks_.find(stream);
   if (place == marks_.end()) {
     auto queue = spare_queues_.extract(spare_queues_.begin());
@@ -142,8 +148,9 @@ void slot_ledger::mark(holding* slots, stream_id stream, event_handle event) {
   }
   std::list<end_mark>& queue = place->second;
   queue.splice(queue.end(), blank_marks_, blank_marks_.begin());
-  queue.back() = {event, ++last_age_, slots};
+  queue.back() = {event, ++last_age_, slots, handle};
   slots->marks.push_back({stream, std::prev(queue.end())});
+  ++marked_;
   pass(slots);
 }
 
@@ -172,11 +179,24 @@ std::optional<event_handle> slot_ledger::oldest_mark(stream_id stream) const {
 void slot_ledger::complete_oldest_mark(stream_id stream) {
   const auto oldest = marks_.at(stream).begin();
   holding* const slots = oldest->slots;
-  const auto place = std::find_if(slots->marks.begin(), slots->marks.end(),
-                                  [&](const holding::mark_place& candidate) { return candidate.mark == oldest; });
-  forget_mark(*place);
+  const auto place = place_of(*slots, oldest);
+  forget_mark(*place, idle_marks_);
   slots->marks.erase(place);
   if (slots->returned() && slots->marks.empty()) free(slots);
+}
+
+end_mark slot_ledger::withdraw_mark(stream_id stream, event_handle event) {
+  std::list<end_mark>& queue = marks_.at(stream);
+  const auto mark =
+      std::find_if(queue.begin(), queue.end(), [&](const end_mark& candidate) { return candidate.event == event; });
+  const end_mark withdrawn = *mark;
+  const auto place = place_of(*mark->slots, mark);
+  forget_mark(*place, blank_marks_);
+  withdrawn.slots->marks.erase(place);
+  if (withdrawn.slots->returned()) held_.splice(held_.end(), returned_, withdrawn.slots->self);
+  ++withdrawn.slots->unmarked;
+  ++owed_marks_;
+  return withdrawn;
 }
 
 std::uint64_t& slot_ledger::count_of(const holding& slots) {
@@ -207,14 +227,14 @@ void slot_ledger::lose(holding* slots, std::uint64_t count) {
   counts_.pending -= count;
   slots->slots -= count;
   if (slots->slots != 0) return;
-  for (const holding::mark_place& place : slots->marks) forget_mark(place);
+  for (const holding::mark_place& place : slots->marks) forget_mark(place, idle_marks_);
   returned_.erase(slots->self);
 }
 
-/// Its event is idle from then on.
-void slot_ledger::forget_mark(const holding::mark_place& place) {
+void slot_ledger::forget_mark(const holding::mark_place& place, std::list<end_mark>& goes_to) {
   const auto queue = marks_.find(place.stream);
-  idle_marks_.splice(idle_marks_.begin(), queue->second, place.mark);
+  goes_to.splice(goes_to.begin(), queue->second, place.mark);
+  --marked_;
   if (queue->second.empty()) spare_queues_.insert(marks_.extract(queue));
 }
 
@@ -229,7 +249,9 @@ void slot_ledger::give_back(event_handle event) {
   idle_marks_.front().event = event;
 }
 
+/// Where there is no mark for it, it is lost: a context in which events cannot be destroyed is lost, too.
 void slot_ledger::retire(event_handle event) {
+  if (blank_marks_.empty()) return;
   retired_marks_.splice(retired_marks_.begin(), blank_marks_, blank_marks_.begin());
   retired_marks_.front().event = event;
 }

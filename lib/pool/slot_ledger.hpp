@@ -14,7 +14,15 @@
 namespace tmap::pool {
 
 using stream_id = std::uint64_t;
-using event_handle = void*;  ///< what it is only the pool knows
+using event_handle = void*;   ///< what it is only the pool knows
+using stream_handle = void*;  ///< the same
+
+inline constexpr slot_window all_slabs{0, ~std::uint64_t{0}};
+/// The slab that was added as number `index`, from 0 on.
+constexpr slot_window slab_window(std::uint64_t index) {
+  constexpr std::uint64_t stride = std::uint64_t{1} << 32;
+  return {index * stride, stride};
+}
 
 /// Bits that count up and leave out 0.
 constexpr std::uint32_t next_generation(std::uint32_t generation) {
@@ -26,6 +34,7 @@ struct end_mark {
   event_handle event;
   std::uint64_t age;  ///< counts up over all marks
   holding* slots;
+  stream_handle stream;
 };
 
 /// What one lease took, until all of it is lent again or free. Belongs to the ledger.
@@ -65,12 +74,15 @@ class slot_ledger {
   /// Host memory for one `add_stream`.
   void reserve_stream(holding* slots);
 
-  // Windows in order of preference. None changes anything.
-  std::optional<slot_window> find_free(std::uint64_t count) const { return segments_.find_free(count); }
+  // Windows within `bounds`, of a slab or all of them, in order of preference. None changes anything.
+  std::optional<slot_window> find_free(std::uint64_t count, const slot_window& bounds = all_slabs) const {
+    return segments_.find_free(count, bounds);
+  }
   /// Free slots, and slots returned on `stream` alone; around the first `most` leases returned there.
-  std::optional<slot_window> find_own(std::uint64_t count, stream_id stream, std::size_t most) const;
+  std::optional<slot_window> find_own(std::uint64_t count, stream_id stream, std::size_t most,
+                                      const slot_window& bounds = all_slabs) const;
   /// Free slots, and slots returned on any stream; around those returned first.
-  std::optional<slot_window> find_returned(std::uint64_t count) const;
+  std::optional<slot_window> find_returned(std::uint64_t count, const slot_window& bounds = all_slabs) const;
   /// The last mark in the window of each stream but `stream`: behind these the window is free for it.
   std::vector<stream_mark> marks_before(const slot_window& window, stream_id stream) const;
 
@@ -84,7 +96,7 @@ class slot_ledger {
 
   /// The lease ends. As many calls of `mark` or `pass` follow as it has streams.
   void end(holding* slots);
-  void mark(holding* slots, stream_id stream, event_handle event);
+  void mark(holding* slots, stream_id stream, event_handle event, stream_handle handle = nullptr);
   void pass(holding* slots);  ///< a stream that needs no mark
 
   /// Marks count up over all streams.
@@ -92,18 +104,21 @@ class slot_ledger {
   /// Whether a mark of the stream came after the one of this age.
   bool has_mark_since(stream_id stream, std::uint64_t age) const;
 
-  /// Streams of leases, ended or not, that have no mark yet.
-  std::uint64_t owed_marks() const { return owed_marks_; }
+  /// Streams of leases, ended or not, that have no mark yet, and marks that are not known to be behind.
+  std::uint64_t open_marks() const { return owed_marks_ + marked_; }
 
   /// Of the streams with marks that are not known to be behind, the next above this id.
   std::optional<stream_id> marked_stream_above(stream_id id) const;
   std::optional<event_handle> oldest_mark(stream_id stream) const;
   void complete_oldest_mark(stream_id stream);
+  /// The stream's mark with this event was none: its lease has a stream without a mark again, and the event is the
+  /// caller's.
+  end_mark withdraw_mark(stream_id stream, event_handle event);
 
   /// An event that no mark needs any more, for any use. Comes back by `mark`, `give_back` or `retire`.
   std::optional<event_handle> borrow_event();
   void give_back(event_handle event);
-  /// For an event that must not be used again and cannot be destroyed yet.
+  /// For an event that must not be used again and could not be destroyed.
   void retire(event_handle event);
   /// Tells `each(event)` of every event of the marks, idle or retired.
   template <class Each>
@@ -118,7 +133,7 @@ class slot_ledger {
   void reserve_marks();
   void free(holding* slots);
   void lose(holding* slots, std::uint64_t count);
-  void forget_mark(const holding::mark_place& place);
+  void forget_mark(const holding::mark_place& place, std::list<end_mark>& goes_to);
   template <class Usable>
   std::optional<slot_window> find_around(const holding& slots, std::uint64_t count, const Usable& usable,
                                          segment_map::short_runs& noted) const;
@@ -132,6 +147,7 @@ class slot_ledger {
   std::list<holding> held_;
   std::list<holding> returned_;  ///< in that order
   std::uint64_t owed_marks_{};
+  std::uint64_t marked_{};  ///< marks in `marks_`
   // Each mark is in one of these lists. `reserve_marks` keeps their number at that of all events, those borrowed
   // included.
   std::map<stream_id, std::list<end_mark>> marks_;

@@ -28,7 +28,7 @@ failure abandoned() {
 
 }  // namespace
 
-result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream) {
+result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream, const void* only_in) {
   if (count == 0) return failure{error{.code = status::invalid_argument, .allowed = 1}};
   if (abandoned_) return abandoned();
   const result<stream_use> use = look_at(stream);
@@ -38,9 +38,16 @@ result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream) {
   collect_dropped();
   ledger_.reserve_lease();
   std::unique_ptr<graph_hold> hold = prepare_use(*made, use->capture);
-  const result<slot_window> window = find_window(count, *use);
+  const result<slot_window> window = find_window({count, *use, window_of(only_in)});
   if (!window) return failure{window.error()};
   return lend(std::move(made), std::move(hold), *window, *use);
+}
+
+slot_window map_pool::window_of(const void* only_in) const {
+  if (only_in == nullptr) return all_slabs;
+  const auto place =
+      std::find_if(slabs_.begin(), slabs_.end(), [&](const slab& part) { return part.memory == only_in; });
+  return slab_window(static_cast<std::uint64_t>(place - slabs_.begin()));
 }
 
 /// The stream as it is now.
@@ -52,59 +59,71 @@ result<stream_use> map_pool::look_at(cudaStream_t stream) const {
   return stream_use{stream, id, capture};
 }
 
-result<slot_window> map_pool::find_window(std::uint64_t count, const stream_use& use) {
+result<slot_window> map_pool::find_window(const demand& wanted) {
+  const auto& [count, use, bounds] = wanted;
   if (use.capture == 0) {
     if (const result<void> marked = mark_late_ends(); !marked) return failure{marked.error()};
   }
-  if (const auto window = ledger_.find_free(count)) return *window;
+  if (const auto window = ledger_.find_free(count, bounds)) return *window;
   if (use.capture != 0) return exhausted(count);
-  if (const auto window = ledger_.find_own(count, use.id, quick_look)) return *window;
+  if (const auto window = ledger_.find_own(count, use.id, quick_look, bounds)) return *window;
 
-  const auto completed = find_completed(count, use.id);
+  const auto completed = find_completed(wanted);
   if (!completed) return failure{completed.error()};
   if (*completed) return **completed;
-  if (const auto window = ledger_.find_own(count, use.id, long_look)) return *window;
+  if (const auto window = ledger_.find_own(count, use.id, long_look, bounds)) return *window;
 
-  const result<bool> grown = grow(count);
+  const result<bool> grown = grow_for(wanted);
   if (grown && *grown) return *ledger_.find_free(count);
   if (!grown && grown.error().code != status::out_of_memory) return failure{grown.error()};
 
-  const auto waited = find_by_waiting(count, use);
+  const auto waited = find_by_waiting(wanted);
   if (!waited) return failure{waited.error()};
   if (*waited) return **waited;
   if (!grown) return failure{grown.error()};
   return exhausted(count);
 }
 
-/// Asks no more streams than it takes to find a window, `stream` itself first.
-result<std::optional<slot_window>> map_pool::find_completed(std::uint64_t count, stream_id stream) {
+result<bool> map_pool::grow_for(const demand& wanted) {
+  const bool anywhere = wanted.bounds.count == all_slabs.count;
+  return anywhere ? grow(wanted.count) : false;
+}
+
+/// Asks no more streams than it takes to find a window, the asking one itself first.
+result<std::optional<slot_window>> map_pool::find_completed(const demand& wanted) {
   const slot_counts& now = ledger_.counts();
-  if (now.pending == 0 || now.free + now.pending < count) return std::nullopt;
+  if (now.pending == 0 || now.free + now.pending < wanted.count) return std::nullopt;
   const relaxed_capture relaxed{calls_};
   TMAP_TRY_CUDA(relaxed.code());
-  auto window = find_after_asking(stream, count, stream);
+  auto window = find_after_asking(wanted.use.id, wanted);
   for (auto other = ledger_.marked_stream_above(0); other; other = ledger_.marked_stream_above(*other)) {
     if (!window || *window) return window;
-    if (*other == stream) continue;
-    window = find_after_asking(*other, count, stream);
+    if (*other == wanted.use.id) continue;
+    window = find_after_asking(*other, wanted);
     if (window && *window) ++cross_stream_reuses_;
   }
   return window;
 }
 
-result<std::optional<slot_window>> map_pool::find_after_asking(stream_id asked, std::uint64_t count, stream_id stream) {
+result<std::optional<slot_window>> map_pool::find_after_asking(stream_id asked, const demand& wanted) {
   const result<bool> any = ask_events(asked);
   if (!any) return failure{any.error()};
   if (!*any) return std::nullopt;
-  if (const auto window = ledger_.find_free(count)) return window;
-  return ledger_.find_own(count, stream, quick_look);
+  if (const auto window = ledger_.find_free(wanted.count, wanted.bounds)) return window;
+  return ledger_.find_own(wanted.count, wanted.use.id, quick_look, wanted.bounds);
 }
 
-result<std::optional<slot_window>> map_pool::find_by_waiting(std::uint64_t count, const stream_use& use) {
-  const auto window = ledger_.find_returned(count);
+result<std::optional<slot_window>> map_pool::find_by_waiting(const demand& wanted) {
+  const auto window = ledger_.find_returned(wanted.count, wanted.bounds);
   if (!window) return std::nullopt;
-  for (const slot_ledger::stream_mark& before : ledger_.marks_before(*window, use.id)) {
-    TMAP_TRY_CUDA(calls_.wait_event(use.stream, static_cast<cudaEvent_t>(before.mark.event)));
+  for (const slot_ledger::stream_mark& before : ledger_.marks_before(*window, wanted.use.id)) {
+    const cudaError_t code = calls_.wait_event(wanted.use.stream, static_cast<cudaEvent_t>(before.mark.event));
+    if (code == cudaErrorCapturedEvent) {
+      support::clear_last_error(code);
+      make_late(before.stream, before.mark.event);
+      return find_by_waiting(wanted);
+    }
+    TMAP_TRY_CUDA(code);
   }
   ++cross_stream_reuses_;
   return window;
@@ -117,7 +136,7 @@ failure map_pool::exhausted(std::uint64_t count) const {
 /// Host memory for one use more of the lease. What `pin` needs of it is returned, null outside of any capture.
 std::unique_ptr<map_pool::graph_hold> map_pool::prepare_use(lease& lease, capture_id capture) {
   make_room(lease.uses, lease.uses.size() + 1);
-  make_room(late_uses_, ledger_.owed_marks() + 1);
+  make_room(late_uses_, ledger_.open_marks() + 1);
   if (capture == 0) return nullptr;
   make_room(lease.captures, lease.captures.size() + 1);
   return std::make_unique<graph_hold>(graph_hold{shared_from_this(), nullptr, nullptr});
@@ -203,16 +222,11 @@ result<void> map_pool::record_and_wait(cudaStream_t stream, cudaStream_t home, s
   return {};
 }
 
-/// CUDA notes at the wait what the event stands for, so the event is idle again at once. One recorded in a capture is
-/// not used again: another thread would record it while that capture is still being built.
+/// CUDA notes at the wait what the event stands for, so the event is idle again at once, but for one of a capture.
 result<void> map_pool::order_after(cudaStream_t stream, const stream_use& home) {
-  spare_event by = home.capture == 0 ? borrow_event() : spare_event{};
+  spare_event by = home.capture == 0 ? borrow_event() : spare_event{.may_be_captured = true};
   const result<void> ordered = record_and_wait(stream, home.stream, by);
-  if (home.capture == 0) {
-    give_back(by);
-  } else {
-    discard(by);
-  }
+  give_back(by);
   return ordered;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/encode/device.hpp"
+#include "lib/encode/batch_checks.hpp"
+#include "lib/service/check_arguments.hpp"
 #include "lib/service/lease.hpp"
 #include "lib/service/make_batch.hpp"
 #include "lib/support/trace.hpp"
@@ -12,11 +13,20 @@ result<void> check_count(std::uint64_t count) {
   return {};
 }
 
+template <class Source>
+result<void> check_call(const map_template& base, const Source& source, std::uint64_t count,
+                        const encode_request& request) {
+  if (const result<void> checked = check_count(count); !checked) return checked;
+  if (const result<void> checked = check_arguments(base, source, request); !checked) return checked;
+  if constexpr (requires { source.workspace; }) return check_sums(source, count);
+  return {};
+}
+
 }  // namespace
 
-encode_options options_of(const encode_request& request, const core& service, batch_header* header) {
+encode_options options_of(const encode_request& request, batch_totals* totals, batch_header* header) {
   return {.header = header,
-          .totals = request.trusted ? nullptr : service.totals(),
+          .totals = request.trusted ? nullptr : totals,
           .windows = request.windows,
           .window_count = request.window_count,
           .trusted = request.trusted,
@@ -36,13 +46,13 @@ result<map_batch> encode_batch(const std::shared_ptr<core>& service, const map_t
                                std::uint64_t count, cudaStream_t stream, const encode_request& request) {
   const support::trace_range range{"tmap service encode"};
   if (const result<void> entered = service->enter(); !entered) return failure{entered.error()};
-  if (const result<void> checked = check_count(count); !checked) return failure{checked.error()};
+  if (const result<void> checked = check_call(base, source, count, request); !checked) return failure{checked.error()};
   const auto held = std::make_shared<lease>(service, stream, request.trusted);
   const std::uint32_t headers = request.header ? 1 : 0;
   const result<lent_slots> lent = held->take(count + headers);
   if (!lent) return failure{lent.error()};
   auto* const header = request.header ? reinterpret_cast<batch_header*>(lent->slots()) : nullptr;
-  encode_options options = options_of(request, *service, header);
+  encode_options options = options_of(request, service->totals(), header);
   if (!request.trusted) options.statuses = lent->statuses() + headers;
   if (const result<void> opened = service->open(*lent, stream); !opened) return failure{opened.error()};
   const result<void> encoded =

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/service/lease.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "lib/support/log.hpp"
@@ -22,7 +21,14 @@ lease::~lease() {
 }
 
 result<lent_slots> lease::take(std::uint64_t count) {
-  result<pool::lease_ptr> taken = service_->take(count, home_);
+  return hold(service_->take(count, home_));
+}
+
+result<lent_slots> lease::take_beside(const lease& other, std::uint64_t count) {
+  return hold(service_->take_in(pool::range_of(*other.parts_.front()).slab, count, home_));
+}
+
+result<lent_slots> lease::hold(result<pool::lease_ptr> taken) {
   if (!taken) return failure{taken.error()};
   parts_.push_back(std::move(*taken));
   return lent_slots{*parts_.back()};
@@ -30,10 +36,6 @@ result<lent_slots> lease::take(std::uint64_t count) {
 
 void lease::share(const lease& other) {
   parts_.insert(parts_.end(), other.parts_.begin(), other.parts_.end());
-}
-
-bool lease::is_in(const void* slab) const {
-  return std::ranges::all_of(parts_, [&](const pool::lease_ptr& part) { return pool::range_of(*part).slab == slab; });
 }
 
 std::uint64_t lease::slot_count() const {

@@ -28,13 +28,13 @@ class lease {
 
   /// Fresh slots, used on `home`.
   result<lent_slots> take(std::uint64_t count);
+  /// Fresh slots of the slab that `other` is in.
+  result<lent_slots> take_beside(const lease& other, std::uint64_t count);
   /// Holds the slots of `other` too, which `home` has to be a stream of.
   void share(const lease& other);
 
   core& service() const { return *service_; }
   bool is_trusted() const { return is_trusted_; }
-  /// Whether all its slots are in this slab.
-  bool is_in(const void* slab) const;
   std::size_t part_count() const { return parts_.size(); }
   /// Of all that is held, shared ones included.
   std::uint64_t slot_count() const;
@@ -45,6 +45,8 @@ class lease {
   result<void> release();
 
  private:
+  result<lent_slots> hold(result<pool::lease_ptr> taken);
+
   std::shared_ptr<core> service_;
   cudaStream_t home_;
   bool is_trusted_;

@@ -28,7 +28,7 @@ result<map_batch> update_batch(const std::shared_ptr<core>& service, const map_b
                                cudaStream_t stream, const encode_request& request);
 
 /// What the encoder is asked for; `header` is null unless the request wants one.
-encode_options options_of(const encode_request& request, const core& service, batch_header* header);
+encode_options options_of(const encode_request& request, batch_totals* totals, batch_header* header);
 
 /// Ref to the maps in the slots of `lent` from `first` on.
 map_batch_ref ref_to(const lent_slots& lent, std::uint32_t first, std::uint32_t count, bool is_trusted);

@@ -139,6 +139,11 @@ result<pool::lease_ptr> core::take(std::uint64_t count, cudaStream_t stream) {
   return taken;
 }
 
+result<pool::lease_ptr> core::take_in(const void* slab, std::uint64_t count, cudaStream_t stream) {
+  result<pool::lease_ptr> taken = pool_->take(count, stream, slab);
+  return taken ? std::move(taken) : failure{guard_.judge(taken.error())};
+}
+
 result<void> core::use_on(const pool::lease_ptr& lease, cudaStream_t stream, cudaStream_t home) {
   const result<void> used = pool_->use_on(lease, stream, home);
   return used ? used : failure{guard_.judge(used.error())};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/encode/device.hpp"
+#include "lib/encode/batch_checks.hpp"
+#include "lib/service/check_arguments.hpp"
 #include "lib/service/lease.hpp"
 #include "lib/service/make_batch.hpp"
 #include "lib/support/check.hpp"
@@ -33,8 +34,8 @@ template <class Source>
 result<void> check(const update_job<Source>& job) {
   if (&job.old.service() != job.service.get()) return invalid_argument(0, 0);
   if (job.old.is_trusted() != job.request.trusted) return invalid_argument(job.request.trusted, job.old.is_trusted());
-  if (job.changed.count > max_batch) return invalid_argument(job.changed.count, max_batch);
-  return {};
+  if (const result<void> checked = check_changes(job.changed.indices, job.changed.count); !checked) return checked;
+  return check_arguments(job.base, job.source, job.request);
 }
 
 /// Slots that sharing needs: changed maps, and a table that says where each map is.
@@ -64,7 +65,7 @@ result<void> encode_changed(const update_job<Source>& job, const lent_slots& fre
                                       .statuses = job.request.trusted ? nullptr : fresh.statuses() + job.headers(),
                                       .table = table,
                                       .first_slot = fresh.range.first + job.headers()};
-  const encode_options options = options_of(job.request, *job.service, job.header_in(fresh));
+  const encode_options options = options_of(job.request, job.service->totals(), job.header_in(fresh));
   const result<void> encoded =
       job.service->calls().update_of(job.source)(job.base, job.source, target, job.stream, options);
   if (!encoded) return failure{job.service->judge(encoded.error())};
@@ -109,12 +110,11 @@ result<map_batch> compact(const update_job<Source>& job) {
 
 template <class Source>
 result<map_batch> share_or_compact(const update_job<Source>& job) {
-  if (may_share(job)) {
-    const auto held = std::make_shared<lease>(job.service, job.stream, job.request.trusted, job.old.part_count() + 1);
-    const result<lent_slots> fresh = held->take(shared_slots(job));
-    if (!fresh) return failure{fresh.error()};
-    if (job.old.is_in(fresh->range.slab)) return share(job, held, *fresh);
-  }
+  if (!may_share(job)) return compact(job);
+  const auto held = std::make_shared<lease>(job.service, job.stream, job.request.trusted, job.old.part_count() + 1);
+  const result<lent_slots> fresh = held->take_beside(job.old, shared_slots(job));
+  if (fresh) return share(job, held, *fresh);
+  if (fresh.error().code != status::pool_exhausted) return failure{fresh.error()};
   return compact(job);
 }
 

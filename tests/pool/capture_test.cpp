@@ -138,6 +138,30 @@ TEST_F(Capture, AForkInsideTheCaptureJoinsItAndIsPinnedOnce) {
   expect_counts(4, 0, 0, 0);
 }
 
+TEST_F(Capture, AnEventRecordedInItIsNotUsedAgain) {
+  make_pool(8);
+  fake_batch eager = encode(4, s1);
+  const cudaStream_t s3 = cuda.open_stream();
+  cuda.begin_capture(s2);
+  fake_batch batch = encode(4, s2);
+  ASSERT_TRUE(maps->use_on(batch.lease, s3, s2).has_value());
+  release(std::move(eager));
+  EXPECT_EQ(cuda.calls_made(pool_call::record_event), 2u);
+  EXPECT_TRUE(cuda.violations().empty()) << "an event of an open capture";
+  release(std::move(batch));
+  cuda.destroy_exec(end_capture(s2));
+  cuda.run_all();
+  expect_counts(8, 0, 0, 0);
+}
+
+TEST_F(Capture, CapturedSlotsAreInUse) {
+  make_pool(8);
+  fake_batch batch;
+  cuda.destroy_exec(capture_batch(5, s1, batch));
+  EXPECT_EQ(maps->peak_in_use(), 5u);
+  release(std::move(batch));
+}
+
 TEST_F(Capture, TwoGraphsBothKeepTheSlots) {
   make_pool(4);
   fake_batch batch = encode(4, s1);

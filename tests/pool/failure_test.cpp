@@ -154,14 +154,14 @@ void expect_nothing_missing(bench& b, std::uint64_t may_lose) {
   EXPECT_EQ(sum_of(b.maps->counts()), b.maps->counts().capacity);
   b.end_capture();
   while (!b.leases.empty()) EXPECT_TRUE(b.release().has_value());
-  EXPECT_TRUE(b.take(1, b.s3).has_value()) << "the pool works";
+  ASSERT_TRUE(b.take(1, b.s3).has_value()) << "the pool works";
   EXPECT_TRUE(b.release().has_value());
   b.cuda.run_all();
   const slot_counts counts = b.maps->counts();
   EXPECT_EQ(counts.free + counts.pending, counts.capacity);
   EXPECT_LE(counts.pending, may_lose);
   if (counts.pending == 0) {
-    EXPECT_TRUE(b.take(8, b.s1).has_value()) << "the slots are in one piece";
+    ASSERT_TRUE(b.take(8, b.s1).has_value()) << "the slots are in one piece";
     EXPECT_TRUE(b.release().has_value());
   }
   b.maps.reset();

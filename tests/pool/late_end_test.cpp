@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "pool/pool_fixture.hpp"
 
@@ -55,6 +57,138 @@ TEST_F(LateEnd, ABrokenCaptureGivesItsSlotsBack) {
   EXPECT_EQ(refused.error().cuda_code, cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(cuda.end_capture(s1), nullptr);
   EXPECT_EQ(use_once(4, s1).count, 4u);
+  cuda.run_all();
+  expect_counts(4, 0, 0, 0);
+}
+
+/// What another thread does just before, and just after, the next event is recorded.
+std::function<void()> before_record;
+std::function<void()> after_record;
+
+cudaError_t record_beside_another_thread(cudaEvent_t event, cudaStream_t stream) {
+  if (before_record) std::exchange(before_record, {})();
+  const cudaError_t code = fake_streams::calls().record_event(event, stream);
+  if (after_record) std::exchange(after_record, {})();
+  return code;
+}
+
+class LateEndBesideACapture : public LateEnd {
+ protected:
+  void SetUp() override {
+    pool::pool_calls calls = fake_streams::calls();
+    calls.record_event = record_beside_another_thread;
+    maps = *pool::map_pool::create({.capacity = 4}, calls);
+  }
+
+  /// All slots, used on a stream, with an event at the release that tells nothing.
+  void release_all(cudaStream_t stream) {
+    fake_batch batch = encode(4, stream);
+    consume(batch, stream);
+    release(std::move(batch));
+    expect_counts(0, 0, 4, 0);
+  }
+
+  /// Once the stream is no more captured, its slots go to another one behind its work.
+  void expect_made_up_for() {
+    EXPECT_EQ(use_once(4, s2).count, 4u);
+    EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u) << "for work that has not run yet";
+    run_and_expect_no_foreign_id();
+    expect_counts(4, 0, 0, 0);
+  }
+};
+
+TEST_F(LateEndBesideACapture, AnEventThatMayBeTheGraphsIsThrownAway) {
+  before_record = [&] { cuda.begin_capture(s1); };
+  release_all(s1);
+  EXPECT_EQ(cuda.live_events(), 0u);
+  const auto refused = maps->take(4, s2);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::pool_exhausted) << "nobody can say when s1 is done";
+  cuda.destroy_exec(end_capture(s1));
+  expect_made_up_for();
+}
+
+TEST_F(LateEndBesideACapture, OneThatBeganBehindTheEventIsTakenForTheSame) {
+  after_record = [&] { cuda.begin_capture(s1); };
+  release_all(s1);
+  cuda.destroy_exec(end_capture(s1));
+  expect_made_up_for();
+}
+
+TEST_F(LateEndBesideACapture, ACaptureThatEndedMeanwhileIsFoundByTheQuestion) {
+  before_record = [&] { cuda.begin_capture(s1); };
+  after_record = [&] { cuda.destroy_exec(end_capture(s1)); };
+  fake_batch batch = encode(4, s1);
+  consume(batch, s1);
+  release(std::move(batch));
+  EXPECT_FALSE(maps->take(4, s2).has_value()) << "nothing marks s1";
+  EXPECT_EQ(cuda.live_events(), 0u);
+  expect_made_up_for();
+}
+
+TEST_F(LateEndBesideACapture, OrByTheWait) {
+  release_all(s1);
+  EXPECT_EQ(use_once(4, s1).count, 4u);
+  cuda.run_all();
+  fake_batch first = encode(2, s1);
+  fake_batch second = encode(2, s1);
+  consume(first, s1);
+  release(std::move(first));
+  before_record = [&] { cuda.begin_capture(s1); };
+  after_record = [&] { cuda.destroy_exec(end_capture(s1)); };
+  consume(second, s1);
+  release(std::move(second));
+  EXPECT_FALSE(maps->take(4, s2).has_value()) << "the first mark has not been reached, the second is none";
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  run_and_expect_no_foreign_id();
+  expect_counts(4, 0, 0, 0);
+}
+
+TEST_F(LateEndBesideACapture, OnTheLegacyStreamItsRefusalIsNoFailure) {
+  before_record = [&] { cuda.begin_capture(s1); };
+  release_all(nullptr);
+  EXPECT_EQ(cuda.end_capture(s1), nullptr) << "CUDA breaks a capture beside which the legacy stream is used";
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  cuda.run_all();
+  expect_counts(4, 0, 0, 0);
+  EXPECT_EQ(cuda.take_violations().size(), 1u) << "that one";
+}
+
+TEST_F(LateEndBesideACapture, NeitherIsOneOfAnEventRecordedAgain) {
+  fake_batch slow = encode(2, s1);
+  fake_batch quick = encode(2, s1);
+  consume(slow, s1);
+  after_record = [&] {
+    release(std::move(quick));
+    before_record = [&] { cuda.begin_capture(s1); };
+  };
+  release(std::move(slow));
+  cuda.destroy_exec(end_capture(s1));
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  run_and_expect_no_foreign_id();
+  expect_counts(4, 0, 0, 0);
+}
+
+TEST_F(LateEnd, AReleaseAsksNoIdThatItKnows) {
+  make_pool(4);
+  fake_batch batch = encode(4, s1);
+  const std::uint64_t asked = cuda.calls_made(pool_call::stream_id);
+  release(std::move(batch));
+  EXPECT_EQ(cuda.calls_made(pool_call::stream_id), asked) << "the question would break a capture that begins just now";
+}
+
+TEST_F(LateEnd, OneThatFailsKeepsNoOtherFromBeingMadeUpFor) {
+  make_pool(4);
+  fake_batch one = encode(2, s1);
+  fake_batch two = encode(2, s2);
+  for (const cudaStream_t stream : {s1, s2}) cuda.begin_capture(stream);
+  release(std::move(one));
+  release(std::move(two));
+  for (const cudaStream_t stream : {s1, s2}) cuda.destroy_exec(end_capture(stream));
+  const cudaStream_t s3 = cuda.open_stream();
+  cuda.fail_call(pool_call::capture_id, 2, cudaErrorUnknown);
+  EXPECT_EQ(maps->take(4, s3).error().cuda_code, cudaErrorUnknown) << "the first one's";
+  EXPECT_EQ(use_once(4, s3).count, 4u);
   cuda.run_all();
   expect_counts(4, 0, 0, 0);
 }

@@ -66,6 +66,24 @@ TEST_F(Preference, AnotherStreamTakesWhatHasCompletedWithoutWaiting) {
   EXPECT_EQ(maps->cross_stream_reuses(), 1u);
 }
 
+TEST_F(Preference, ItsOwnCompletedSlotsAreNoReuseAcrossStreams) {
+  make_pool(20);
+  std::vector<fake_batch> small;
+  std::vector<fake_batch> between;
+  for (int pair = 0; pair < 8; ++pair) {
+    small.push_back(encode(1, s1));
+    between.push_back(encode(1, s2));
+  }
+  fake_batch large = encode(4, s1);
+  for (fake_batch& batch : small) release(std::move(batch));
+  release(std::move(large));
+  cuda.run_all();
+  EXPECT_EQ(use_once(4, s1).first, 16u) << "beyond the first leases that it looks at";
+  EXPECT_EQ(queries(), 9u);
+  EXPECT_EQ(maps->cross_stream_reuses(), 0u);
+  for (fake_batch& batch : between) release(std::move(batch));
+}
+
 TEST_F(Preference, AnotherStreamWaitsOnTheDeviceForWhatRuns) {
   make_pool(4);
   use_once(4, s1);

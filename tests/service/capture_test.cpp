@@ -2,7 +2,9 @@
 // Services, their graphs, and threads that capture.
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "service/service_fixture.hpp"
 
@@ -28,6 +30,43 @@ TEST_F(service_capture, memory_that_graphs_hold_is_not_freed) {
   EXPECT_EQ(machine.streams.live_allocations(), 1u);
 }
 
+/// A graph would keep what it took.
+TEST_F(service_capture, a_call_that_is_refused_takes_no_slots) {
+  const cudaStream_t stream = machine.streams.open_stream();
+  map_service service = make();
+  const tensor_list tensors{40};
+  const map_batch old = encode(service, tensors, stream).value();
+  map_template no_rank = base;
+  no_rank.spec.rank = 0;
+  map_template rows = base;
+  rows.fields = patch_address | patch_dim(1);
+  const std::int32_t sizes[] = {1};
+  const address_window* const odd = reinterpret_cast<const address_window*>(std::uintptr_t{4});
+  const std::uint32_t which[] = {1};
+  const cuda::stream_ref to = stream_of(stream);
+  machine.streams.begin_capture(stream);
+  const auto expect_refused = [&](const result<map_batch>& refused, const char* what) {
+    ASSERT_FALSE(refused.has_value()) << what;
+    EXPECT_EQ(refused.error().code, status::invalid_argument) << what;
+    EXPECT_EQ(service.statistics().slots.captured, 0u) << what;
+  };
+  expect_refused(service.encode(no_rank, tensors.source(), 40, to), "a template");
+  expect_refused(service.encode(base, patch_array{}, 40, to), "a null array");
+  expect_refused(service.encode(base, patch_columns{}, 40, to), "null columns");
+  expect_refused(service.encode(base, tensors.source(), 40, to, {.header = true, .trusted = true}),
+                 "trust, and a header");
+  expect_refused(service.encode(base, tensors.source(), 40, to, {.windows = odd, .window_count = 1}), "windows");
+  expect_refused(
+      service.encode(rows, ragged_rows<std::int32_t>{1 << 24, 256, sizes, offset_format::sizes, nullptr, 0}, 1, to),
+      "sums without a workspace");
+  expect_refused(service.reserve(0, to), "no maps");
+  expect_refused(service.update(old, {which, 1}, no_rank, tensors.source(), to), "an update's template");
+  expect_refused(service.update(old, {nullptr, 1}, base, tensors.source(), to), "an update's indices");
+  expect_refused(service.update(old, {which, 1}, base, patch_array{}, to), "an update's array");
+  machine.streams.destroy_graph(machine.streams.end_capture(stream));
+  EXPECT_TRUE(machine.streams.violations().empty());
+}
+
 TEST_F(service_capture, a_thread_that_captures_may_do_all_of_it) {
   const cudaStream_t captured = machine.streams.open_stream();
   const cudaStream_t one = machine.streams.open_stream();
@@ -48,6 +87,49 @@ TEST_F(service_capture, a_thread_that_captures_may_do_all_of_it) {
   EXPECT_NE(machine.streams.end_capture(captured), nullptr);
   EXPECT_THAT(machine.streams.violations(), ::testing::IsEmpty());
   EXPECT_EQ(machine.private_streams, 0);
+}
+
+/// What another thread does just before the next event is recorded.
+std::function<void()> before_record;
+
+const service::service_calls& raced_calls() {
+  static const pool::pool_calls pool = [] {
+    pool::pool_calls calls = fake_streams::calls();
+    calls.record_event = [](cudaEvent_t event, cudaStream_t stream) {
+      if (before_record) std::exchange(before_record, {})();
+      return fake_streams::calls().record_event(event, stream);
+    };
+    return calls;
+  }();
+  static const service::service_calls calls = [] {
+    service::service_calls made = fake_machine::calls();
+    made.pool = &pool;
+    return made;
+  }();
+  return calls;
+}
+
+TEST_F(service_capture, a_release_beside_its_beginning_harms_neither_it_nor_the_service) {
+  const cudaStream_t stream = machine.streams.open_stream();
+  map_service service = service::create_service({.capacity = 64}, raced_calls()).value();
+  map_batch batch = encode(service, tensor_list{64}, stream).value();
+  before_record = [&] { machine.streams.begin_capture(stream); };
+  EXPECT_TRUE(batch.release().has_value());
+  const cudaGraph_t graph = machine.streams.end_capture(stream);
+  EXPECT_NE(graph, nullptr) << "it is whole";
+  machine.streams.destroy_graph(graph);
+  EXPECT_TRUE(encode(service, tensor_list{64}, nullptr).has_value());
+  EXPECT_TRUE(machine.streams.violations().empty());
+}
+
+TEST_F(service_capture, one_that_forbids_the_legacy_stream_does_not_end_the_service) {
+  const cudaStream_t stream = machine.streams.open_stream();
+  map_service service = service::create_service({.capacity = 64}, raced_calls()).value();
+  map_batch batch = encode(service, tensor_list{64}, nullptr).value();
+  before_record = [&] { machine.streams.begin_capture(stream); };
+  EXPECT_TRUE(batch.release().has_value());
+  EXPECT_EQ(machine.streams.end_capture(stream), nullptr) << "CUDA breaks it";
+  EXPECT_TRUE(encode(service, tensor_list{64}, stream).has_value());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "lib/encode/batch_checks.hpp"
 #include "lib/support/check.hpp"
 #include "service/fake_encoder.hpp"
 #include "support/failing_new.hpp"
@@ -38,6 +39,17 @@ struct fake_calls {
     const uncounted_allocations exempt;
     if (const cudaError_t code = enter(); code != cudaSuccess) return failure{support::runtime_error(code)};
     return what();
+  }
+
+  // The same for work, which a thread without a context cannot ask for: nobody binds one behind its back here.
+  template <class What>
+  static cudaError_t code_of_work(const What& what) {
+    return thread_context == 0 ? cudaErrorDeviceUninitialized : code_of(what);
+  }
+  template <class What>
+  static auto result_of_work(const What& what) -> decltype(what()) {
+    if (thread_context == 0) return failure{support::runtime_error(cudaErrorDeviceUninitialized)};
+    return result_of(what);
   }
 
   static bool is_exiting() { return machine().is_exiting; }
@@ -81,7 +93,7 @@ struct fake_calls {
     return enter();
   }
   static cudaError_t open_stream(cudaStream_t* stream) {
-    return code_of([&] {
+    return code_of_work([&] {
       *stream = machine().streams.open_stream();
       ++machine().private_streams;
     });
@@ -93,7 +105,7 @@ struct fake_calls {
     return enter();
   }
   static cudaError_t clear(void* data, std::size_t bytes, cudaStream_t) {
-    return code_of([&] { std::memset(data, 0, bytes); });
+    return code_of_work([&] { std::memset(data, 0, bytes); });
   }
   /// One side is memory of the host. Where that is not pinned, CUDA may copy by way of the legacy stream.
   static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t) {
@@ -101,14 +113,14 @@ struct fake_calls {
       const cudaError_t refused = machine().streams.call_on_legacy_stream("a copy of pageable memory");
       if (refused != cudaSuccess) return refused;
     }
-    return code_of([&] {
+    return code_of_work([&] {
       const std::lock_guard lock{machine().mutex_};
       std::memcpy(to, from, bytes);
     });
   }
   static cudaError_t wait(cudaStream_t) {
     const cudaError_t refused = machine().streams.call_unless_captured("wait");
-    return refused != cudaSuccess ? refused : code_of([] {});
+    return refused != cudaSuccess ? refused : code_of_work([] {});
   }
 
   static result<tensor_map> driver_map(const tensor_spec& spec) {
@@ -122,10 +134,21 @@ struct fake_calls {
     if (machine().wrong_map != 0 && --machine().wrong_map == 0) map.words[3] ^= 1;
   }
 
+  /// What the real encoder refuses.
+  template <class Source>
+  static result<void> check(const map_template& base, const Source& source, const encode_options& options) {
+    result<void> checked = check_template(base);
+    if (checked) checked = check_source(base, source);
+    if (checked) checked = check_options(options);
+    return checked;
+  }
+
   template <class Source>
   static result<void> encode(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
                              cudaStream_t, const encode_options& options) {
-    return result_of([&]() -> result<void> {
+    return result_of_work([&]() -> result<void> {
+      if (const result<void> checked = check(base, source, options); !checked) return checked;
+      if (const result<void> checked = check_device_array(slots, alignof(tensor_map)); !checked) return checked;
       const std::lock_guard lock{machine().mutex_};
       encode_all(base, source, slots, count, options);
       for (std::uint64_t i = 0; i < count; ++i) spoil(slots[i]);
@@ -136,7 +159,9 @@ struct fake_calls {
   template <class Source>
   static result<void> update(const map_template& base, const Source& source, const kernels::update_target& target,
                              cudaStream_t, const encode_options& options) {
-    return result_of([&]() -> result<void> {
+    return result_of_work([&]() -> result<void> {
+      if (const result<void> checked = check_changes(target.changes, target.change_count); !checked) return checked;
+      if (const result<void> checked = check(base, source, options); !checked) return checked;
       const std::lock_guard lock{machine().mutex_};
       encode_changed(base, source, target, options);
       return {};
@@ -144,12 +169,12 @@ struct fake_calls {
   }
 
   static cudaError_t share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t) {
-    return code_of([&] {
+    return code_of_work([&] {
       for (std::uint32_t i = 0; i < from.count; ++i) table[i] = offset + from.slot_index(i);
     });
   }
   static cudaError_t gather(const map_batch_ref& from, tensor_map* slots, map_status* statuses, cudaStream_t) {
-    return code_of([&] {
+    return code_of_work([&] {
       for (std::uint32_t i = 0; i < from.count; ++i) {
         slots[i] = *from.slot(i);
         if (statuses != nullptr) statuses[i] = from.status(i);
@@ -158,12 +183,12 @@ struct fake_calls {
   }
   static cudaError_t open_slots(slot_record* records, std::uint64_t count, std::uint32_t generation, hazard_log* log,
                                 cudaStream_t) {
-    return code_of([&] {
+    return code_of_work([&] {
       for (std::uint64_t i = 0; i < count; ++i) records[i] = {generation, 0, log};
     });
   }
   static cudaError_t publish_slots(slot_record* records, std::uint64_t count, std::uint32_t, cudaStream_t) {
-    return code_of([&] {
+    return code_of_work([&] {
       for (std::uint64_t i = 0; i < count; ++i) records[i].edition |= edition_published;
     });
   }

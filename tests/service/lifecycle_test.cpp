@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/service/context_guard.hpp"
 #include "service/service_fixture.hpp"
 
 namespace tmap::testing {
@@ -198,6 +199,47 @@ TEST_F(lifecycle, a_forked_child_is_told) {
   ASSERT_EQ(waitpid(child, &outcome, 0), child);
   EXPECT_EQ(outcome, 0);
   EXPECT_TRUE(batch.release().has_value());
+}
+
+TEST_F(lifecycle, a_forked_child_of_a_dead_service_is_told_of_the_fork) {
+  map_service service = make();
+  map_batch batch = encode(service, tensor_list{5}, nullptr).value();
+  machine.reset_device();
+  ASSERT_EQ(encode(service, tensor_list{1}, nullptr).error().code, status::service_dead);
+  const pid_t child = fork();
+  if (child == 0) {
+    expect_all(service, batch, status::forked);
+    _exit(HasFailure() ? 1 : 0);
+  }
+  int outcome = -1;
+  ASSERT_EQ(waitpid(child, &outcome, 0), child);
+  EXPECT_EQ(outcome, 0);
+}
+
+TEST_F(lifecycle, the_first_error_that_breaks_it_is_the_reason_and_logged_alone) {
+  service::context_guard guard{fake_machine::calls(), {machine.primary, 0, true}};
+  for (const cudaError_t code : {cudaErrorIllegalAddress, cudaErrorLaunchFailure}) {
+    const error told = guard.judge({.code = status::earlier_asynchronous_error, .cuda_code = code});
+    EXPECT_EQ(told.code, status::service_dead);
+    EXPECT_EQ(told.cuda_code, cudaErrorIllegalAddress);
+  }
+  EXPECT_EQ(guard.check().error().cuda_code, cudaErrorIllegalAddress);
+  EXPECT_EQ(log.count(log_level::error), 1u);
+}
+
+TEST_F(lifecycle, a_release_of_several_parts_tells_the_first_failure) {
+  map_service service = make();
+  const cudaStream_t stream = machine.streams.open_stream();
+  const tensor_list tensors{100};
+  map_batch old = encode(service, tensors, stream).value();
+  const std::uint32_t which[] = {3};
+  map_batch updated = service.update(old, {which, 1}, base, tensors.source(), stream_of(stream)).value();
+  ASSERT_TRUE(old.release().has_value());
+  machine.streams.fail_call(pool_call::record_event, 1, cudaErrorInvalidResourceHandle);
+  machine.streams.fail_call(pool_call::capture_id, 2, cudaErrorInvalidValue);
+  const auto released = updated.release();
+  ASSERT_FALSE(released.has_value());
+  EXPECT_EQ(released.error().cuda_code, cudaErrorInvalidResourceHandle);
 }
 
 TEST_F(lifecycle, logs_tell_a_services_life) {

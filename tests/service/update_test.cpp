@@ -122,6 +122,20 @@ TEST_F(update_test, everything_moves_when_sharing_would_hold_too_much) {
   EXPECT_EQ(service.statistics().slots.leased, 16u);
 }
 
+TEST_F(update_test, what_moves_with_a_header_lies_behind_it) {
+  map_service service = make();
+  tensor_list tensors{8};
+  const map_batch old = encode(service, tensors, nullptr).value();
+  const std::vector<std::uint32_t> which{0, 1, 2, 3, 4, 5, 6};
+  move(tensors, which);
+  const map_batch all = update(service, old, which, tensors, nullptr, {.header = true}).value();
+  EXPECT_EQ(all.ref().indices, nullptr);
+  EXPECT_EQ(wrong_maps(all, tensors), 0u);
+  ASSERT_NE(all.header(), nullptr);
+  EXPECT_EQ(reinterpret_cast<const tensor_map*>(all.header()) + 1, all.ref().slot(0));
+  EXPECT_EQ(all.header()->bad_count, 0u);
+}
+
 TEST_F(update_test, a_long_chain_holds_a_bounded_number_of_slots) {
   constexpr std::uint32_t maps = 1000;
   map_service service = make(4 * maps);
@@ -151,6 +165,56 @@ TEST_F(update_test, slots_of_another_slab_are_not_shared) {
   const map_batch updated = update(service, old, {5}, tensors).value();
   EXPECT_EQ(updated.ref().indices, nullptr);
   EXPECT_EQ(wrong_maps(updated, tensors), 0u);
+}
+
+TEST_F(update_test, in_a_capture_too_slots_of_another_slab_are_not_taken_to_share) {
+  map_service service = try_make({.capacity = 100, .max_capacity = 200}).value();
+  const cudaStream_t stream = machine.streams.open_stream();
+  tensor_list tensors{100};
+  const map_batch old = encode(service, tensors, stream).value();
+  ASSERT_TRUE(encode(service, tensors, stream).value().release().has_value()) << "grows, and is free again";
+  machine.streams.run_all();
+  ASSERT_EQ(service.statistics().slots.free, 100u);
+  move(tensors, {5});
+  machine.streams.begin_capture(stream);
+  {
+    const map_batch updated = update(service, old, {5}, tensors, stream).value();
+    EXPECT_EQ(updated.ref().indices, nullptr);
+    EXPECT_EQ(wrong_maps(updated, tensors), 0u);
+  }
+  const auto refused = update(service, old, {5}, tensors, stream);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::pool_exhausted);
+  machine.streams.destroy_graph(machine.streams.end_capture(stream));
+  EXPECT_EQ(service.statistics().exhausted_calls, 1u);
+  EXPECT_EQ(service.statistics().slots.free, 100u) << "the graph had what its update took, and no more";
+}
+
+TEST_F(update_test, the_slab_of_the_old_batch_is_preferred) {
+  map_service service = try_make({.capacity = 110, .max_capacity = 220}).value();
+  tensor_list tensors{100};
+  const map_batch old = encode(service, tensors, nullptr).value();
+  const map_batch other = encode(service, tensors, nullptr).value();
+  const map_batch more = encode(service, tensor_list{5}, nullptr).value();  // the smallest piece is in the other slab
+  ASSERT_EQ(service.statistics().slots.capacity, 220u);
+  move(tensors, {5});
+  const map_batch updated = update(service, other, {5}, tensors).value();
+  EXPECT_NE(updated.ref().indices, nullptr);
+  EXPECT_EQ(wrong_maps(updated, tensors), 0u);
+}
+
+TEST_F(update_test, more_changes_than_a_batch_has_maps_are_refused_before_anything) {
+  map_service service = make();
+  const tensor_list tensors{40};
+  const map_batch old = encode(service, tensors, nullptr).value();
+  const std::uint32_t which[] = {1};
+  const std::uint64_t calls = machine.streams.calls_made();
+  const auto refused = service.update(old, {which, max_batch + 1}, base, tensors.source(), stream_of(nullptr));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, status::invalid_argument);
+  EXPECT_EQ(refused.error().found, max_batch + 1);
+  EXPECT_EQ(refused.error().allowed, max_batch);
+  EXPECT_EQ(machine.streams.calls_made(), calls);
 }
 
 TEST_F(update_test, a_pool_that_is_full_changes_nothing) {

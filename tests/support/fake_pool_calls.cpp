@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -82,8 +83,12 @@ struct fake_pool_calls {
         return cuda.violate("a dead handle was recorded", cudaErrorInvalidResourceHandle);
       }
       if (const cudaError_t code = refuse_legacy(cuda, stream, "record_event"); code != cudaSuccess) return code;
+      const unsigned long long capture = state->capture == nullptr ? 0 : state->capture->id;
+      if (capture != known->second->capture && cuda.is_open(known->second->capture)) {
+        return cuda.violate("an event of an open capture was recorded elsewhere", cudaErrorCapturedEvent);
+      }
       known->second->reached = std::make_shared<bool>(false);
-      known->second->capture = state->capture == nullptr ? 0 : state->capture->id;
+      known->second->capture = capture;
       cuda.enqueue(stream, {.what = fake_operation::kind::record, .reached = known->second->reached});
       return cudaSuccess;
     });
@@ -96,7 +101,10 @@ struct fake_pool_calls {
       if (known == cuda.events_.end()) {
         return cuda.violate("a dead event was queried", cudaErrorInvalidResourceHandle);
       }
-      if (known->second->capture != 0) return cuda.violate("a captured event was queried", cudaErrorCapturedEvent);
+      if (cuda.is_open(known->second->capture)) {
+        return cuda.violate("an event of an open capture was queried", cudaErrorCapturedEvent);
+      }
+      if (known->second->capture != 0) return cudaErrorCapturedEvent;
       return *known->second->reached ? cudaSuccess : cudaErrorNotReady;
     });
   }
@@ -220,8 +228,11 @@ cudaError_t fake_streams::join_capture(stream_state& stream, const fake_event& e
   for (const auto& capture : captures_) {
     if (capture->id == event.capture) stream.capture = capture;
   }
-  return stream.capture == nullptr ? violate("a wait for an event of an ended capture", cudaErrorCapturedEvent)
-                                   : cudaSuccess;
+  return stream.capture == nullptr ? cudaErrorCapturedEvent : cudaSuccess;
+}
+
+bool fake_streams::is_open(unsigned long long capture) const {
+  return std::any_of(captures_.begin(), captures_.end(), [&](const auto& open) { return open->id == capture; });
 }
 
 std::uint64_t fake_streams::calls_made() const {
@@ -252,6 +263,11 @@ std::uint64_t fake_streams::foreign_ids() const {
 std::vector<std::string> fake_streams::violations() const {
   const std::lock_guard lock{mutex_};
   return violations_;
+}
+
+std::vector<std::string> fake_streams::take_violations() {
+  const std::lock_guard lock{mutex_};
+  return std::exchange(violations_, {});
 }
 
 }  // namespace tmap::testing

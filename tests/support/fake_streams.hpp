@@ -127,6 +127,7 @@ class fake_streams {
   /// What CUDA would have refused or left undefined: calls inside a drop, of dead handles, unsafe ones while a stream
   /// is captured, and dependencies that cross the edge of a capture.
   std::vector<std::string> violations() const;
+  std::vector<std::string> take_violations();  ///< leaves none behind, for a test that has provoked them
 
   // For calls of other tables. Each breaks all captures that there are, and is a violation then.
   cudaError_t call_unless_captured(const char* what);  ///< on a thread that is not relaxed
@@ -150,6 +151,7 @@ class fake_streams {
   cudaError_t violate(const char* what, cudaError_t code);
   cudaError_t refuse_if_captured(const char* what);
   cudaError_t refuse_on_legacy_stream(const char* what);
+  bool is_open(unsigned long long capture) const;
   cudaError_t join_capture(stream_state& stream, const fake_event& event);
   stream_state* find(cudaStream_t stream);
   fake_stream_id id_now(cudaStream_t stream);
