@@ -5,8 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "device/ring_model/explorer.hpp"
 
@@ -210,7 +211,7 @@ void expect_whole_tiles(const ring_case& how) {
 }
 
 TEST(ring_model, every_mixture_of_routes) {
-  for (std::uint32_t stages = 1; stages <= most_stages; ++stages) {
+  for (std::uint32_t stages = 1; stages <= 3; ++stages) {  // four tiles go round three
     for (const std::string& tiles : all_words("EeLPMB", 4)) expect_whole_tiles<2>({tiles, stages});
   }
 }

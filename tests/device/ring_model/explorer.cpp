@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device/ring_model/explorer.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <type_traits>
@@ -50,6 +49,7 @@ class explorer {
   explicit explorer(const ring_program& program) : program_(program) {}
 
   exploration run() {
+    if (!fits()) return {"the program is too large for this explorer"};
     visit(first_state());
     while (!open_.empty() && found_.fault.empty()) {
       const ring_state s = open_.back();
@@ -63,6 +63,12 @@ class explorer {
   }
 
  private:
+  bool fits() const {
+    bool fits = program_.threads.size() <= most_threads && program_.barrier_counts.size() <= 2 * most_stages;
+    for (const thread_steps& steps : program_.threads) fits = fits && steps.size() <= 64;  // bits of `in_flight`
+    return fits;
+  }
+
   ring_state first_state() const {
     ring_state s{};
     for (std::size_t b = 0; b < program_.barrier_counts.size(); ++b) {
