@@ -46,8 +46,9 @@ outcome<int> compare(const diff_options& options) {
   const auto second = read_one_map(options.second);
   if (!second) return refusal{second.error()};
   const auto differences = diff(*first, *second);
-  options.json ? print_json(differences) : print_text(differences);
-  return differences.empty() ? exit_success : exit_no;
+  if (!differences) return refuse(to_string(differences.error()));
+  options.json ? print_json(*differences) : print_text(*differences);
+  return differences->empty() ? exit_success : exit_no;
 }
 
 }  // namespace

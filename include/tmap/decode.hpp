@@ -42,10 +42,11 @@ TMAP_API result<decoded_map> decode(const tensor_map& map);
 TMAP_API result<tensor_map> encode_bits(const tensor_spec& spec);
 TMAP_API result<tensor_map> encode_bits(const im2col_spec& spec);
 
-/// Every field on a line of its own, aligned, for a person; also for bytes that `decode` refuses.
+/// Every field on a line of its own, aligned, for a person; also for bytes that `decode` refuses. Empty for want of
+/// memory only.
 TMAP_API std::string describe(const tensor_map& map);
 
-/// The same as one JSON object.
+/// The same as one JSON object. Empty for want of memory only.
 TMAP_API std::string describe_json(const tensor_map& map);
 
 /// One field in which two maps differ: its name ("global_dim[1]") and both values as text.
@@ -55,7 +56,8 @@ struct field_difference {
   std::string second;
 };
 
-/// Field by field; bits outside every known field show as "word N, unknown bits". Empty when equal.
-TMAP_API std::vector<field_difference> diff(const tensor_map& first, const tensor_map& second);
+/// Field by field; bits outside every known field show as "word N, unknown bits". Empty when equal. Fails with
+/// `out_of_memory`.
+TMAP_API result<std::vector<field_difference>> diff(const tensor_map& first, const tensor_map& second);
 
 }  // namespace tmap

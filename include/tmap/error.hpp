@@ -62,7 +62,7 @@ using result = cuda::std::expected<T, error>;
 
 using failure = cuda::std::unexpected<error>;
 
-/// One sentence a person can act on: what failed, where, found, allowed.
+/// One sentence a person can act on: what failed, where, found, allowed. Empty for want of memory only.
 TMAP_API std::string to_string(const error& e);
 
 /// The enumerator's name, for logs and JSON.

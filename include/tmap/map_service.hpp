@@ -68,7 +68,7 @@ struct service_statistics {
   std::uint64_t hazards{};  ///< reported by kernels built with TMAP_CHECK_HAZARDS
 };
 
-/// One JSON object, its keys named as the members.
+/// One JSON object, its keys named as the members. Empty for want of memory only.
 TMAP_API std::string to_json(const service_statistics& statistics);
 
 // map_service: the front door. Lends slots of device memory, encodes batches into them, and takes them back in stream

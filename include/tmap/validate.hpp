@@ -126,10 +126,10 @@ TMAP_HOST_DEVICE constexpr rule_set check_instruction_rank(const tensor_spec& sp
   return broken;
 }
 
-/// One sentence: what is wrong, where, what was found and what is allowed.
+/// One sentence: what is wrong, where, what was found and what is allowed. Empty for want of memory only.
 TMAP_API std::string to_string(const violation& v);
 
-/// One line for each violation; "no rule broken" when there is none.
+/// One line for each violation; "no rule broken" when there is none. Empty for want of memory only.
 TMAP_API std::string to_string(const violations& v);
 
 }  // namespace tmap

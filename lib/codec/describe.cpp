@@ -12,35 +12,77 @@
 namespace tmap {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 std::string line(std::string_view name, std::string_view text) {
   return fmt::format("{:<24}{}\n", name, text);
 }
 
+/// Why `decode` refuses the map; empty where it does not.
 std::string refusal(const tensor_map& map) {
   const auto decoded = decode(map);
-  return decoded ? std::string{} : to_string(decoded.error());
+  if (decoded) return {};
+  return support::or_throw(to_string(decoded.error()));
 }
 
-json value_as_json(const codec::field& f, std::uint64_t value) {
+/// Only ever of one number or text: the end of an array or object allocates, and ends the process where that fails.
+std::string json_of(const nlohmann::json& value) {
+  return value.dump();
+}
+
+std::string value_as_json(const codec::field& f, std::uint64_t value) {
   switch (f.text) {
-    case codec::notation::number: return value;
-    case codec::notation::signed_number: return static_cast<std::int64_t>(value);
-    case codec::notation::yes_no: return value != 0;
-    default: return codec::text_of(f, value);
+    case codec::notation::number: return json_of(value);
+    case codec::notation::signed_number: return json_of(static_cast<std::int64_t>(value));
+    case codec::notation::yes_no: return json_of(value != 0);
+    default: return json_of(codec::text_of(f, value));
   }
 }
 
-/// "global_dim[1]" becomes the next element of the array "global_dim".
-void add_to_json(json& object, const codec::field& f, json value) {
+/// The members of a JSON object, in their order. Neighbours "global_dim[0]", "global_dim[1]" become one array.
+class json_members {
+ public:
+  void add(std::string_view name, const std::string& value) {
+    end_array();
+    text_ += fmt::format("{}{}:{}", text_.empty() ? "" : ",", json_of(name), value);
+  }
+  void add_element(std::string_view name, const std::string& value) {
+    if (name == array_) {
+      text_ += ',' + value;
+      return;
+    }
+    add(name, '[' + value);
+    array_ = name;
+  }
+  std::string object() {
+    end_array();
+    return '{' + text_ + '}';
+  }
+
+ private:
+  void end_array() {
+    if (!array_.empty()) text_ += ']';
+    array_ = {};
+  }
+
+  std::string text_;
+  std::string_view array_;  ///< its name while it is open
+};
+
+void add_field(json_members& members, const codec::field& f, std::uint64_t value) {
   const std::string_view name = f.name;
   const std::size_t bracket = name.find('[');
-  if (bracket == std::string_view::npos) {
-    object[f.name] = std::move(value);
-  } else {
-    object[std::string{name.substr(0, bracket)}].push_back(std::move(value));
+  const std::string text = value_as_json(f, value);
+  bracket == std::string_view::npos ? members.add(name, text) : members.add_element(name.substr(0, bracket), text);
+}
+
+std::string unknown_bits_as_json(const tensor_map& map) {
+  json_members words;
+  bool has_any = false;
+  for (std::uint32_t word = 0; word < 16; ++word) {
+    const std::uint64_t bits = codec::unknown_bits(map, word, codec::layout_of(map));
+    if (bits != 0) words.add(fmt::format("word {}", word), json_of(codec::hexadecimal(bits)));
+    has_any = has_any || bits != 0;
   }
+  return has_any ? words.object() : std::string{};
 }
 
 std::string text_of_map(const tensor_map& map) {
@@ -57,18 +99,15 @@ std::string text_of_map(const tensor_map& map) {
 }
 
 std::string json_of_map(const tensor_map& map) {
-  json object;
+  json_members members;
   const std::string reason = refusal(map);
-  object["valid"] = reason.empty();
-  if (!reason.empty()) object["refused"] = reason;
+  members.add("valid", json_of(reason.empty()));
+  if (!reason.empty()) members.add("refused", json_of(reason));
   for (const codec::field& f : codec::table) {
-    if (codec::is_worth_showing(f, map)) add_to_json(object, f, value_as_json(f, codec::read(map, f)));
+    if (codec::is_worth_showing(f, map)) add_field(members, f, codec::read(map, f));
   }
-  for (std::uint32_t word = 0; word < 16; ++word) {
-    const std::uint64_t bits = codec::unknown_bits(map, word, codec::layout_of(map));
-    if (bits != 0) object["unknown_bits"][fmt::format("word {}", word)] = codec::hexadecimal(bits);
-  }
-  return object.dump();
+  if (const std::string bits = unknown_bits_as_json(map); !bits.empty()) members.add("unknown_bits", bits);
+  return members.object();
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/decode.hpp>
 
+#include <new>
+
 #include "lib/codec/field_text.hpp"
 #include "lib/codec/layout.hpp"
-#include "lib/support/without_throwing.hpp"
 
 namespace tmap {
 namespace {
@@ -32,8 +33,10 @@ std::vector<field_difference> differences(const tensor_map& first, const tensor_
 
 }  // namespace
 
-std::vector<field_difference> diff(const tensor_map& first, const tensor_map& second) {
-  return support::without_throwing([&] { return differences(first, second); });
+result<std::vector<field_difference>> diff(const tensor_map& first, const tensor_map& second) try {
+  return differences(first, second);
+} catch (const std::bad_alloc&) {
+  return failure{error{.code = status::out_of_memory}};
 }
 
 }  // namespace tmap

@@ -49,10 +49,21 @@ encode_request request_of(const tmap_encode_request* request) {
           .trusted = request->trusted != 0};
 }
 
-/// A batch that is lost on the way to its handle ends as any other.
-answer hand_out_batch(result<map_batch> made, tmap_batch* batch) {
-  if (!made) return made.error();
-  return hand_out(batches(), std::make_shared<held_batch>(std::move(*made)), batch);
+/// The batch that `make` lends. Its handle is there before it, so that without memory for one no slot was taken.
+template <class Make>
+answer hand_out_batch(tmap_batch* batch, const Make& make) {
+  const auto held = std::make_shared<held_batch>(map_batch{});
+  const batch_turn turn{*held};  // a call that guesses the handle finds it busy
+  tmap_batch handle{};
+  if (const answer handed = hand_out(batches(), held, &handle); !handed.is_ok()) return handed;
+  result<map_batch> made = make();
+  if (!made) {
+    batches().remove(handle.value);
+    return made.error();
+  }
+  held->batch = std::move(*made);
+  *batch = handle;
+  return {};
 }
 
 /// What encode and update both need.
@@ -78,7 +89,7 @@ answer encode_with(const encode_call& asked, const Make& make) {
   if (base == nullptr) return stale("base");
   return std::visit(
       [&](const auto& source) {
-        return hand_out_batch(make(*service, *base, source, request_of(asked.request)), asked.batch);
+        return hand_out_batch(asked.batch, [&] { return make(*service, *base, source, request_of(asked.request)); });
       },
       source_of(*asked.source));
 }
@@ -109,7 +120,7 @@ answer reserve(tmap_service service, uint64_t count, tmap_batch* batch, tmap_str
   if (!given) return given.complaint();
   const auto found = services().find(service.value);
   if (found == nullptr) return stale("service");
-  return hand_out_batch(found->reserve(count, cuda::stream_ref{stream}), batch);
+  return hand_out_batch(batch, [&] { return found->reserve(count, cuda::stream_ref{stream}); });
 }
 
 answer statistics(tmap_service service, char* text, size_t capacity, size_t* length) {
@@ -118,7 +129,7 @@ answer statistics(tmap_service service, char* text, size_t capacity, size_t* len
   if (!given) return given.complaint();
   const auto found = services().find(service.value);
   if (found == nullptr) return stale("service");
-  return write_text(to_json(found->statistics()), text, capacity, length);
+  return write_made_text(to_json(found->statistics()), text, capacity, length);
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ answer explain(const Spec* spec, const tmap_device_limits* limits, char* text, s
   given.optional_structure(limits, "limits");
   check_text(given, text, capacity, length);
   if (!given) return given.complaint();
-  return write_text(to_string(validate(spec_of(*spec), limits_of(limits))), text, capacity, length);
+  return write_made_text(to_string(validate(spec_of(*spec), limits_of(limits))), text, capacity, length);
 }
 
 answer write_map(const result<tensor_map>& made, tmap_tensor_map* map) {
@@ -71,7 +71,7 @@ answer describe_map(const tmap_tensor_map* map, std::string (*make)(const tensor
   arguments given;
   given.pointer(map, "map");
   check_text(given, text, capacity, length);
-  return given ? write_text(make(map_of(*map)), text, capacity, length) : given.complaint();
+  return given ? write_made_text(make(map_of(*map)), text, capacity, length) : given.complaint();
 }
 
 }  // namespace

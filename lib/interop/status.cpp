@@ -53,7 +53,7 @@ thread_local noted_failure last{};
 std::string message_of(const noted_failure& failed) {
   if (failed.ended.is_ok()) return {};
   const error& e = failed.ended.details;
-  if (failed.ended.argument == nullptr) return fmt::format("{}: {}", failed.function, to_string(e));
+  if (failed.ended.argument == nullptr) return fmt::format("{}: {}", failed.function, support::or_throw(to_string(e)));
   std::string text = fmt::format("{}: {} {}", failed.function, failed.ended.argument, failed.ended.reason);
   if (e.found != 0 || e.allowed != 0) text += fmt::format(" (found {}, allowed {})", e.found, e.allowed);
   return text;
@@ -140,6 +140,7 @@ tmap_status tmap_last_message(char* text, size_t capacity, size_t* length) {
   check_text(given, text, capacity, length);
   if (!given) return TMAP_INVALID_ARGUMENT;
   const std::string message = tmap::support::without_throwing([] { return message_of(last); });
+  if (message.empty() && !last.ended.is_ok()) return TMAP_OUT_OF_MEMORY;
   return write_text(message, text, capacity, length).code;
 }
 

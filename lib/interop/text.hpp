@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "lib/interop/call.hpp"
+#include "lib/support/without_throwing.hpp"
 
 namespace tmap::interop {
 
@@ -19,6 +22,11 @@ inline answer write_text(std::string_view text, char* buffer, std::size_t capaci
   buffer[written] = '\0';
   if (written == text.size()) return {};
   return {TMAP_BUFFER_TOO_SMALL, "text", "needs a larger buffer", error{.found = capacity, .allowed = text.size() + 1}};
+}
+
+/// The same of a text that the library made.
+inline answer write_made_text(std::string text, char* buffer, std::size_t capacity, std::size_t* length) {
+  return write_text(support::or_throw(std::move(text)), buffer, capacity, length);
 }
 
 /// Checks of the three arguments of every text.

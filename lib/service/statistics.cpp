@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/map_service.hpp>
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <mutex>
@@ -68,25 +68,15 @@ service_statistics core::statistics() {
 
 std::string to_json(const service_statistics& statistics) {
   return support::without_throwing([&] {
+    // By hand: a JSON object of the library's allocates where it ends, and ends the process where that fails.
     const slot_counts& slots = statistics.slots;
-    const nlohmann::ordered_json object{
-        {"slots",
-         {{"capacity", slots.capacity},
-          {"free", slots.free},
-          {"leased", slots.leased},
-          {"pending", slots.pending},
-          {"captured", slots.captured}}},
-        {"peak_leased", statistics.peak_leased},
-        {"batches", statistics.batches},
-        {"encoded_maps", statistics.encoded_maps},
-        {"bad_maps", statistics.bad_maps},
-        {"empty_maps", statistics.empty_maps},
-        {"exhausted_calls", statistics.exhausted_calls},
-        {"cross_stream_reuses", statistics.cross_stream_reuses},
-        {"device_bytes", statistics.device_bytes},
-        {"hazards", statistics.hazards},
-    };
-    return object.dump();
+    return fmt::format(
+        R"({{"slots":{{"capacity":{},"free":{},"leased":{},"pending":{},"captured":{}}},"peak_leased":{},"batches":{},)"
+        R"("encoded_maps":{},"bad_maps":{},"empty_maps":{},"exhausted_calls":{},"cross_stream_reuses":{},)"
+        R"("device_bytes":{},"hazards":{}}})",
+        slots.capacity, slots.free, slots.leased, slots.pending, slots.captured, statistics.peak_leased,
+        statistics.batches, statistics.encoded_maps, statistics.bad_maps, statistics.empty_maps,
+        statistics.exhausted_calls, statistics.cross_stream_reuses, statistics.device_bytes, statistics.hazards);
   });
 }
 

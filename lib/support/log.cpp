@@ -60,6 +60,7 @@ log_level log_threshold(const char* setting) {
 }
 
 void log(log_level level, const char* text) noexcept {
+  if (*text == '\0') return;  // there was no memory for its text
   try {
     destination& place = current_destination();
     const std::lock_guard lock{place.mutex};

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <exception>
+#include <new>
+#include <string>
 
 namespace tmap::support {
 
@@ -14,6 +16,12 @@ auto without_throwing(const Make& make) noexcept -> decltype(make()) {
   } catch (const std::exception&) {
     return {};
   }
+}
+
+/// A text that was made `without_throwing`, for a function that throws: it is empty only where memory ran out.
+inline std::string or_throw(std::string text) {
+  if (text.empty()) throw std::bad_alloc{};
+  return text;
 }
 
 }  // namespace tmap::support

@@ -13,7 +13,7 @@ namespace {
 
 std::string differences(const tensor_map& ours, const tensor_map& drivers) {
   std::string text;
-  for (const field_difference& d : diff(ours, drivers)) {
+  for (const field_difference& d : diff(ours, drivers).value()) {
     text += d.field + ": ours " + d.first + ", the driver's " + d.second + "\n";
   }
   return text;

@@ -18,7 +18,7 @@ void expect_same_map(const testing::golden_map& golden) {
   const auto ours = is_tiled ? encode_bits(golden.spec.tensor) : encode_bits(golden.spec);
   ASSERT_TRUE(ours) << to_text(golden.spec);
   std::string differences;
-  for (const field_difference& d : diff(*ours, golden.map)) {
+  for (const field_difference& d : diff(*ours, golden.map).value()) {
     differences += d.field + ": ours " + d.first + ", the driver's " + d.second + "\n";
   }
   ASSERT_EQ(differences, "") << to_text(golden.spec);

@@ -42,6 +42,14 @@ TEST_F(Log, NoLineReachesACallbackThatWasReplaced) {
   EXPECT_EQ(second.size(), 1u);
 }
 
+/// It stands for one that there was no memory for.
+TEST_F(Log, AnEmptyLineIsLeftOut) {
+  lines kept;
+  set_log_callback(keep_line, &kept);
+  support::log(log_level::error, "");
+  EXPECT_TRUE(kept.empty());
+}
+
 TEST_F(Log, TheDefaultIsStandardErrorFromWarningOn) {
   ::testing::internal::CaptureStderr();
   support::log(log_level::info, "quiet {}");

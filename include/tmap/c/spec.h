@@ -127,7 +127,7 @@ TMAP_API tmap_status tmap_validate_im2col(const tmap_im2col_spec* spec, const tm
                                           tmap_violation* violations, uint32_t capacity, uint32_t* count);
 
 /// The same as text, a line for each rule; "no rule broken" when there is none. Fails with `TMAP_INVALID_ARGUMENT`,
-/// `TMAP_BUFFER_TOO_SMALL`.
+/// `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_explain(const tmap_tensor_spec* spec, const tmap_device_limits* limits, char* text,
                                   size_t capacity, size_t* length);
 TMAP_API tmap_status tmap_explain_im2col(const tmap_im2col_spec* spec, const tmap_device_limits* limits, char* text,
@@ -148,7 +148,7 @@ TMAP_API tmap_status tmap_encode_bits(const tmap_tensor_spec* spec, tmap_tensor_
 TMAP_API tmap_status tmap_decode(const tmap_tensor_map* map, tmap_decoded_map* decoded);
 
 /// Every field, for a person or as one JSON object; also of bytes that are no map. Fail with `TMAP_INVALID_ARGUMENT`,
-/// `TMAP_BUFFER_TOO_SMALL`.
+/// `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_describe(const tmap_tensor_map* map, char* text, size_t capacity, size_t* length);
 TMAP_API tmap_status tmap_describe_json(const tmap_tensor_map* map, char* text, size_t capacity, size_t* length);
 

@@ -88,7 +88,7 @@ typedef struct tmap_error {
 TMAP_API tmap_status tmap_last_error(tmap_error* last);
 
 /// The same in words: the function, the argument and what is wrong with it. Empty where nothing failed. Made when asked
-/// for. Fails with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`.
+/// for. Fails with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_last_message(char* text, size_t capacity, size_t* length);
 
 /// Rules have the numbers 0 to `tmap_rule_count() - 1`. Names and sentences are as in docs/fields_and_rules.md; null

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/map_service.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "interop/out_of_memory.hpp"
+#include "lib/service/create_service.hpp"
+#include "service/service_fixture.hpp"
+
+namespace tmap::testing {
+
+/// Listens to the log without allocating.
+class log_listener {
+ public:
+  log_listener();
+  ~log_listener();
+  /// Of a line that could not be made nothing is heard.
+  int empty_lines() const { return empty_lines_; }
+
+ private:
+  int empty_lines_{};
+};
+
+/// The arrays of every kind of patch source, for the same tensors.
+struct all_sources {
+  explicit all_sources(const tensor_list& tensors);
+
+  std::vector<std::uint64_t> address, dims[2], stride;
+  std::vector<std::uint32_t> units, dims_32[2], stride_units;
+  std::vector<std::int32_t> ends_32;
+  std::vector<std::int64_t> ends_64;
+
+  patch_columns columns() const { return {address.data(), {dims[0].data(), dims[1].data()}, {stride.data()}}; }
+  compact_columns compact() const {
+    return {0, units.data(), {dims_32[0].data(), dims_32[1].data()}, {stride_units.data()}};
+  }
+  ragged_rows<std::int32_t> rows_32() const { return {1 << 24, 256, ends_32.data(), offset_format::ends, nullptr, 0}; }
+  ragged_rows<std::int64_t> rows_64() const { return {1 << 24, 256, ends_64.data(), offset_format::ends, nullptr, 0}; }
+};
+
+/// A fake machine with a service that has lent one batch.
+struct lending_scene {
+  static constexpr bool may_do_a_part = false;
+  static constexpr std::uint64_t maps = 20;
+
+  lending_scene();
+  /// Counts, log and maps; what is enqueued has run.
+  std::string state();
+  /// Encodes, updates, reserves, uses and releases; then ends everything, of which nothing may be left.
+  std::string work();
+
+  result<map_service> make_service() {
+    return service::create_service({.capacity = 64, .max_capacity = 256}, fake_machine::calls());
+  }
+  template <class Source>
+  result<map_batch> encode(const map_template& of, const Source& source, const encode_request& request = {}) {
+    return service->encode(of, source, maps, cuda::stream_ref{home}, request);
+  }
+  template <class Source>
+  result<map_batch> update(const Source& source) {
+    return service->update(batch, {changed.data(), changed.size()}, base, source, cuda::stream_ref{other});
+  }
+  std::uint64_t wrong_maps(const map_batch& of) const;
+
+  fake_machine machine;
+  log_listener log;
+  map_template base = rows_template();
+  map_template rows_base = codec_template(rows_spec(), patch_address | patch_dim(1)).value();
+  tensor_list tensors{maps};
+  all_sources sources{tensors};
+  std::vector<std::uint32_t> changed{1, 5, 19};
+  cudaStream_t home = machine.streams.open_stream();
+  cudaStream_t other = machine.streams.open_stream();
+  std::optional<map_service> service = make_service().value();
+  std::optional<map_batch> lent = encode(base, tensors.source()).value();
+  map_batch& batch = *lent;
+};
+
+/// The same while the streams are captured.
+struct captured_scene : lending_scene {
+  captured_scene() { machine.streams.begin_capture(home); }
+  std::string work();
+};
+
+}  // namespace tmap::testing

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/tmap.h>
+#include <tmap/decode.hpp>
+#include <tmap/device_limits.hpp>
+#include <tmap/environment.hpp>
+#include <tmap/map_service.hpp>
+#include <tmap/map_template.hpp>
+#include <tmap/route.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <gtest/gtest.h>
+
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "support/failing_new.hpp"
+#include "support/spec_text.hpp"
+
+// What every public call does without memory: it answers `out_of_memory`, or does without the allocation; it does not
+// throw, and where it fails nothing has changed.
+
+namespace tmap::testing {
+
+/// A public call by its name without arguments, as the linker knows it, and the test that fails its allocations.
+/// `overloads` of that name are tested by this entry.
+struct public_call {
+  std::string name;
+  std::function<void()> check;
+  int overloads{1};
+};
+
+// All of them, by what they need.
+std::vector<public_call> plain_calls();   ///< of C++, without a service
+std::vector<public_call> ragged_calls();  ///< on host memory and on a device's, C++ and C
+std::vector<public_call> service_calls_of_cpp();
+std::vector<public_call> plain_calls_of_c();
+std::vector<public_call> service_calls_of_c();
+
+// An answer as text, so that two of them can be compared.
+
+inline std::string text_of(const tensor_map& map) {
+  std::string text;
+  for (const std::uint64_t word : map.words) text += std::to_string(word) + ' ';
+  return text;
+}
+inline std::string text_of(const map_template& base) {
+  return text_of(base.map) + to_text(base.spec) + std::to_string(base.fields);
+}
+inline std::string text_of(const decoded_map& map) {
+  return to_text(map.spec);
+}
+inline std::string text_of(const device_limits& limits) {
+  return std::to_string(limits.shared_memory_bytes);
+}
+inline std::string text_of(route_policy policy) {
+  return name(policy == route_policy::enable ? route::plain : route::bulk);
+}
+inline std::string text_of(std::uint64_t number) {
+  return std::to_string(number);
+}
+inline std::string text_of(const std::string& text) {
+  return text;
+}
+inline std::string text_of(const char* text) {
+  return text == nullptr ? "null" : text;
+}
+inline std::string text_of(const map_service& service) {
+  return to_json(service.statistics());
+}
+inline std::string text_of(const service_statistics& statistics) {
+  return to_json(statistics);
+}
+inline std::string text_of(const map_batch& batch) {
+  return std::to_string(batch.size());
+}
+inline std::string text_of(tmap_status code) {
+  return tmap_status_name(code);
+}
+inline std::string text_of(const environment_item& item) {
+  return item.name + item.detail + item.used_for;
+}
+inline std::string text_of(const field_difference& d) {
+  return d.field + d.first + d.second;
+}
+template <class T>
+std::string text_of(const std::vector<T>& list) {
+  std::string text;
+  for (const T& each : list) text += text_of(each) + '\n';
+  return text;
+}
+template <class T>
+std::string text_of(const result<T>& answer) {
+  if (!answer) return to_string(answer.error());
+  if constexpr (std::is_void_v<T>) {
+    return "success";
+  } else {
+    return text_of(*answer);
+  }
+}
+
+// Whether an answer says that memory ran out. A text or a list that has no room for an error comes out empty.
+
+inline bool lacks_memory(const std::string& text) {
+  return text.empty();
+}
+inline bool lacks_memory(const std::vector<environment_item>& items) {
+  return items.empty();
+}
+inline bool lacks_memory(tmap_status code) {
+  return code == TMAP_OUT_OF_MEMORY;
+}
+template <class T>
+bool lacks_memory(const result<T>& answer) {
+  return !answer && answer.error().code == status::out_of_memory;
+}
+template <class T>
+bool lacks_memory(const T&) {
+  return false;
+}
+
+/// What a call that returns nothing answers.
+struct done {};
+inline std::string text_of(done) {
+  return "done";
+}
+
+/// Which allocations fail: the n-th, and perhaps all after it.
+struct shortage {
+  std::uint64_t n;
+  bool all_after;
+};
+
+/// `call(scene)` without memory; nothing where it threw, which is a failure of the test.
+template <class Scene, class Call>
+auto answer_without_memory(Scene& scene, const Call& call, const shortage& lacking, bool& has_failed)
+    -> std::optional<decltype(call(scene))> {
+  std::optional<decltype(call(scene))> answer;
+  fail_allocation(lacking.n, lacking.all_after);
+  try {
+    answer.emplace(call(scene));
+  } catch (...) {  // no answer says it
+  }
+  has_failed = allocations_made() >= lacking.n;
+  fail_allocation(0);
+  return answer;
+}
+
+/// What the call does with memory, from a scene of its own.
+struct usual_course {
+  std::string before;
+  std::string answer;
+  std::string after;
+  std::string work;
+  cudaError_t cuda_error = cudaPeekAtLastError();  ///< not of the call: a machine without a driver always has one
+};
+
+template <class Make, class Call>
+usual_course take_usual_course(const Make& make, const Call& call) {
+  usual_course usual;
+  auto scene = make();
+  usual.before = scene.state();
+  {
+    const auto answer = call(scene);
+    usual.answer = text_of(answer);
+    usual.after = scene.state();
+  }
+  usual.work = scene.work();
+  return usual;
+}
+
+/// Allocations fail; returns whether the call came to the first of them.
+template <class Make, class Call>
+bool fail_allocations(const Make& make, const Call& call, const usual_course& usual, const shortage& lacking) {
+  SCOPED_TRACE(::testing::Message() << "allocation " << lacking.n << (lacking.all_after ? " and all after it" : ""));
+  bool has_failed = false;
+  auto scene = make();
+  EXPECT_EQ(scene.state(), usual.before);
+  {
+    auto answer = answer_without_memory(scene, call, lacking, has_failed);
+    EXPECT_TRUE(answer.has_value()) << "an exception left the call";
+    if (answer && lacks_memory(*answer)) {
+      EXPECT_TRUE(has_failed);
+      EXPECT_TRUE(scene.may_do_a_part || scene.state() == usual.before) << scene.state() << "\n" << usual.before;
+      answer.emplace(call(scene));
+    }
+    EXPECT_EQ(answer ? text_of(*answer) : "", usual.answer);
+    EXPECT_EQ(scene.state(), usual.after);
+  }
+  EXPECT_EQ(scene.work(), usual.work);
+  EXPECT_EQ(cudaPeekAtLastError(), usual.cuda_error);
+  return has_failed;
+}
+
+/// Makes `call(scene)` fail at each of its allocations. `make` makes the scene: all that the call uses. It has
+/// - `state()`: what one sees of its objects, which a call without memory leaves as it is;
+/// - `work()`: an ordinary round of work with them, and what comes of it;
+/// - `may_do_a_part`: whether the call's contract allows that it has done a part of its work.
+template <class Make, class Call>
+void fail_each_allocation(const Make& make, const Call& call) {
+  const usual_course usual = take_usual_course(make, call);
+  for (const bool all_after : {false, true}) {
+    for (std::uint64_t n = 1; fail_allocations(make, call, usual, {n, all_after}); ++n) {
+      ASSERT_LT(n, 2000u);
+      if (::testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+/// The scene of a call that uses no objects.
+struct empty_scene {
+  static constexpr bool may_do_a_part = false;
+  std::string state() const { return {}; }
+  std::string work() const { return {}; }
+};
+
+/// A call in scenes of one type.
+template <class Scene, class Call>
+public_call in(const char* name, const Call& call, int overloads = 1) {
+  return {name, [call] { fail_each_allocation([] { return Scene{}; }, call); }, overloads};
+}
+
+/// A call without objects.
+template <class Call>
+public_call plain(const char* name, const Call& call) {
+  return in<empty_scene>(name, [call](empty_scene&) { return call(); });
+}
+
+}  // namespace tmap::testing

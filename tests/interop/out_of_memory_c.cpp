@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of C that use neither services nor tensors' memory.
+#include <tmap/tmap.h>
+#include <tmap/encode.hpp>
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "interop/out_of_memory.hpp"
+#include "lib/support/log.hpp"
+
+namespace tmap::testing {
+namespace {
+
+template <class Struct>
+Struct sized() {
+  Struct made{};
+  made.struct_size = sizeof made;
+  return made;
+}
+
+/// What calls read and write: every output is poisoned, and shown by the state.
+struct in_and_out {
+  static constexpr bool may_do_a_part = false;
+
+  in_and_out() {
+    const std::uint64_t dims[] = {64, 8};
+    const std::uint32_t box[] = {32, 8};
+    EXPECT_EQ(tmap_packed_spec(TMAP_F32, 4096, 2, dims, box, &spec), TMAP_OK);
+    EXPECT_EQ(tmap_encode_bits(&spec, &map), TMAP_OK);
+    broken = spec;
+    broken.global_address = 8;
+    broken.box_dim[0] = 300;
+    pictures.tensor = spec;
+    pictures.tensor.rank = 3;
+    pictures.tensor.global_dim[2] = 4;
+    pictures.tensor.global_stride_bytes[1] = 2048;
+    pictures.channels_per_pixel = 32;
+    pictures.pixels_per_column = 8;
+    broken_pictures = pictures;
+    broken_pictures.tensor.global_address = 8;
+    no_map = map;
+    no_map.words[12] = 0xff00;
+    EXPECT_EQ(tmap_encode_bits(&broken, &out.map), TMAP_RULE_BROKEN);  // what `tmap_last_message` has to say
+    std::memset(&out, 0x5a, sizeof out);
+    out.limits = sized<tmap_device_limits>();
+    out.decoded = sized<tmap_decoded_map>();
+    out.last = sized<tmap_error>();
+    out.made_spec = sized<tmap_tensor_spec>();
+  }
+  in_and_out(const in_and_out&) = delete;
+  in_and_out& operator=(const in_and_out&) = delete;
+  ~in_and_out() {
+    if (base.value != 9) tmap_template_destroy(base);
+  }
+  std::string state() const {
+    std::string bytes(sizeof out, ' ');
+    std::memcpy(bytes.data(), &out, sizeof out);
+    for (char& each : bytes) each = static_cast<char>('a' + (each & 15));
+    return bytes + (base.value == 9 ? " no template" : " a template");
+  }
+  std::string work() const { return {}; }
+
+  tmap_tensor_spec spec{};
+  tmap_tensor_spec broken{};
+  tmap_im2col_spec pictures = sized<tmap_im2col_spec>();
+  tmap_im2col_spec broken_pictures{};
+  tmap_tensor_map map{};
+  tmap_tensor_map no_map{};
+  struct outputs {
+    char text[8192];
+    std::size_t length;
+    tmap_tensor_map map;
+    tmap_decoded_map decoded;
+    tmap_device_limits limits;
+    tmap_tensor_spec made_spec;
+    tmap_error last;
+    tmap_violation violations[8];
+    std::uint64_t number;
+    std::uint64_t second_number;
+    std::uint32_t count;
+  } out;
+  tmap_template base{9};
+};
+
+/// With a template to destroy.
+struct with_template : in_and_out {
+  with_template() { EXPECT_EQ(tmap_template_create_zeroed(&spec, 1, &base), TMAP_OK); }
+};
+
+/// Breaks rules, also after a call that failed for want of memory.
+tmap_status explain(in_and_out& s) {
+  return tmap_explain(&s.broken, nullptr, s.out.text, sizeof s.out.text, &s.out.length);
+}
+
+/// An address that is good, but on a machine with a GPU, which would read it.
+template <class T>
+T* somewhere() {
+  static const bool has_gpu = query_device_limits().has_value();
+  return has_gpu ? nullptr : reinterpret_cast<T*>(0x10000);
+}
+
+tmap_status multiply_rows() {
+  tmap_row_problem problem = sized<tmap_row_problem>();
+  problem.groups = 10;
+  problem.rows = 100;
+  problem.n = problem.k = 64;
+  problem.offsets = {somewhere<void>(), TMAP_OFFSETS_PREFIX, 8};
+  problem.a = problem.b = problem.c = {0x10000, 128};
+  problem.b_group_pitch_bytes = 64 * 128;
+  return tmap_gemm_rows(&problem, somewhere<void>(), 1 << 20, nullptr, nullptr);
+}
+
+tmap_status multiply_weights() {
+  tmap_weight_problem problem = sized<tmap_weight_problem>();
+  problem.groups = 10;
+  problem.rows = 100;
+  problem.m = problem.n = 64;
+  problem.offsets = {somewhere<void>(), TMAP_OFFSETS_PREFIX, 8};
+  problem.a = problem.b = problem.c = {0x10000, 128};
+  problem.c_group_pitch_bytes = 64 * 128;
+  return tmap_gemm_weights(&problem, somewhere<void>(), 1 << 20, nullptr, nullptr);
+}
+
+tmap_status multiply_pointers() {
+  tmap_pointer_problem problem = sized<tmap_pointer_problem>();
+  problem.groups = 10;
+  problem.a = problem.b = problem.c = somewhere<std::uint64_t>();
+  problem.a_pitch_bytes = problem.b_pitch_bytes = problem.c_pitch_bytes = somewhere<std::int64_t>();
+  problem.m = problem.n = problem.k = somewhere<std::int64_t>();
+  return tmap_gemm_pointers(&problem, somewhere<void>(), 1 << 20, nullptr, nullptr);
+}
+
+tmap_status encode_into_slots(with_template& s) {
+  tmap_patch_source source = sized<tmap_patch_source>();
+  source.kind = TMAP_SOURCE_PATCHES;
+  source.of.patches = somewhere<tmap_map_patch>();
+  return tmap_encode_batch(s.base, &source, somewhere<tmap_tensor_map>(), 3, nullptr, nullptr);
+}
+
+/// A tile of the simulator, whose calls may do a part.
+struct c_simulated : in_and_out {
+  static constexpr bool may_do_a_part = true;
+  c_simulated() {
+    spec.global_address = 1 << 20;
+    EXPECT_EQ(tmap_encode_bits(&spec, &map), TMAP_OK);
+    tile.rank = 2;
+    tile.data = bytes.data();
+    tile.bytes = sizeof bytes;
+  }
+  alignas(128) std::array<float, 64 * 8> memory{};
+  alignas(128) std::array<float, 32 * 8> bytes{};
+  tmap_memory_window window{1 << 20, memory.data(), sizeof memory};
+  tmap_tile tile = sized<tmap_tile>();
+};
+
+/// Whose callback gets the log's lines.
+struct two_c_logs {
+  static constexpr bool may_do_a_part = false;
+  two_c_logs() { EXPECT_EQ(tmap_set_log_callback(&count, &lines[0]), TMAP_OK); }
+  ~two_c_logs() { EXPECT_EQ(tmap_set_log_callback(nullptr, nullptr), TMAP_OK); }
+  static void count(tmap_log_level, const char*, void* lines) { ++*static_cast<int*>(lines); }
+  std::string state() {
+    support::log(log_level::error, "a line");
+    return std::to_string(std::exchange(lines[0], 0)) + ' ' + std::to_string(std::exchange(lines[1], 0));
+  }
+  std::string work() { return state(); }
+  int lines[2]{};
+};
+
+/// Calls that give one text.
+template <class Call>
+public_call text_call(const char* name, const Call& call) {
+  return in<in_and_out>(name, [call](in_and_out& s) { return call(s, s.out.text, sizeof s.out.text, &s.out.length); });
+}
+
+std::vector<public_call> calls_without_a_gpu() {
+  using s = in_and_out;
+  return {
+      plain("tmap_version", [] { return std::uint64_t{tmap_version()}; }),
+      plain("tmap_status_name", [] { return tmap_status_name(TMAP_OUT_OF_MEMORY); }),
+      plain("tmap_rule_count", [] { return std::uint64_t{tmap_rule_count()}; }),
+      plain("tmap_rule_name", [] { return tmap_rule_name(3); }),
+      plain("tmap_rule_sentence", [] { return tmap_rule_sentence(3); }),
+      in<s>("tmap_last_error", [](s& o) { return tmap_last_error(&o.out.last); }),
+      text_call("tmap_last_message", [](s&, auto... text) { return tmap_last_message(text...); }),
+      in<two_c_logs>("tmap_set_log_callback",
+                     [](two_c_logs& logs) { return tmap_set_log_callback(&two_c_logs::count, &logs.lines[1]); }),
+      in<s>("tmap_packed_spec",
+            [](s& o) {
+              const std::uint64_t dims[] = {64, 8};
+              const std::uint32_t box[] = {32, 8};
+              return tmap_packed_spec(TMAP_F32, 4096, 2, dims, box, &o.out.made_spec);
+            }),
+      in<s>("tmap_validate", [](s& o) { return tmap_validate(&o.broken, nullptr, o.out.violations, 8, &o.out.count); }),
+      in<s>("tmap_validate_im2col",
+            [](s& o) { return tmap_validate_im2col(&o.broken_pictures, nullptr, o.out.violations, 8, &o.out.count); }),
+      in<s>("tmap_explain", &explain),
+      text_call("tmap_explain_im2col",
+                [](s& o, auto... text) { return tmap_explain_im2col(&o.broken_pictures, nullptr, text...); }),
+      in<s>("tmap_encode_bits", [](s& o) { return tmap_encode_bits(&o.spec, &o.out.map); }),
+      in<s>("tmap_decode", [](s& o) { return tmap_decode(&o.map, &o.out.decoded); }),
+      text_call("tmap_describe", [](s& o, auto... text) { return tmap_describe(&o.no_map, text...); }),
+      text_call("tmap_describe_json", [](s& o, auto... text) { return tmap_describe_json(&o.no_map, text...); }),
+      in<s>("tmap_tile_sizes", [](s& o) { return tmap_tile_sizes(&o.spec, &o.out.number, &o.out.second_number); }),
+      in<c_simulated>("tmap_simulate_load",
+                      [](c_simulated& o) { return tmap_simulate_load(&o.map, &o.window, 1, &o.tile, &o.out.number); }),
+      in<c_simulated>("tmap_simulate_store",
+                      [](c_simulated& o) { return tmap_simulate_store(&o.map, &o.window, 1, &o.tile); }),
+      in<c_simulated>(
+          "tmap_simulate_reduce",
+          [](c_simulated& o) { return tmap_simulate_reduce(TMAP_REDUCE_MAX, &o.map, &o.window, 1, &o.tile); }),
+      in<s>("tmap_rows_workspace_bytes", [](s& o) { return tmap_rows_workspace_bytes(10, 4, &o.out.number); }),
+      in<s>("tmap_gemm_workspace_bytes", [](s& o) { return tmap_gemm_workspace_bytes(10, &o.out.number); }),
+      plain("tmap_gemm_plan_count", [] { return std::uint64_t{tmap_gemm_plan_count()}; }),
+      plain("tmap_gemm_plan_name", [] { return tmap_gemm_plan_name(0); }),
+      in<s>("tmap_template_create_zeroed", [](s& o) { return tmap_template_create_zeroed(&o.spec, 1, &o.base); }),
+      in<with_template>("tmap_template_destroy",
+                        [](with_template& o) { return tmap_template_destroy(std::exchange(o.base, {9})); }),
+  };
+}
+
+std::vector<public_call> calls_that_ask_for_a_gpu() {
+  using s = in_and_out;
+  return {
+      in<s>("tmap_encode", [](s& o) { return tmap_encode(&o.spec, &o.out.map); }),
+      in<s>("tmap_encode_im2col", [](s& o) { return tmap_encode_im2col(&o.pictures, &o.out.map); }),
+      in<s>("tmap_replace_address", [](s& o) { return tmap_replace_address(&o.map, 1 << 20, &o.out.map); }),
+      in<s>("tmap_query_device_limits", [](s& o) { return tmap_query_device_limits(&o.out.limits); }),
+      in<s>("tmap_template_create", [](s& o) { return tmap_template_create(&o.spec, 1, &o.base); }),
+      in<with_template>("tmap_encode_batch", &encode_into_slots),
+      plain("tmap_gemm_rows", &multiply_rows),
+      plain("tmap_gemm_weights", &multiply_weights),
+      plain("tmap_gemm_pointers", &multiply_pointers),
+  };
+}
+
+}  // namespace
+
+std::vector<public_call> plain_calls_of_c() {
+  std::vector<public_call> all = calls_without_a_gpu();
+  const std::vector<public_call> others = calls_that_ask_for_a_gpu();
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+}  // namespace tmap::testing

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of C++ that use neither a service nor memory of tensors.
+#include <tmap/copy_tiles.hpp>
+#include <tmap/encode.hpp>
+#include <tmap/encode_batch.hpp>
+#include <tmap/grouped_gemm.hpp>
+#include <tmap/log.hpp>
+#include <tmap/simulator.hpp>
+#include <tmap/validate.hpp>
+
+#include <array>
+#include <utility>
+
+#include "interop/out_of_memory.hpp"
+#include "lib/support/log.hpp"
+#include "service/rows_spec.hpp"
+
+namespace tmap::testing {
+namespace {
+
+const cuda::stream_ref no_stream{cudaStream_t{}};
+
+/// Breaks several rules.
+tensor_spec broken_spec() {
+  tensor_spec spec = rows_spec();
+  spec.global_address = 8;
+  spec.box_dim[0] = 300;
+  spec.global_stride_bytes[0] = 17;
+  return spec;
+}
+
+im2col_spec pictures() {
+  im2col_spec spec{.tensor = rows_spec(), .channels_per_pixel = 32, .pixels_per_column = 8};
+  spec.tensor.rank = 3;
+  spec.tensor.global_dim[2] = 4;
+  spec.tensor.global_stride_bytes[1] = 256;
+  return spec;
+}
+
+tensor_map no_map() {
+  tensor_map map = encode_bits(rows_spec()).value();
+  map.words[1] |= 3u << 11;
+  map.words[12] = 0xff00;
+  return map;
+}
+
+tensor_map other_map() {
+  tensor_spec other = rows_spec();
+  other.global_dim[1] = 77;
+  other.type = element_type::u32;
+  return encode_bits(other).value();
+}
+
+/// An address that is good, but on a machine with a GPU, which would read it.
+template <class T>
+T* somewhere() {
+  static const bool has_gpu = query_device_limits().has_value();
+  return has_gpu ? nullptr : reinterpret_cast<T*>(0x10000);
+}
+
+/// Encoding into slots of a device.
+template <class Source>
+result<void> encode_from(const Source& source, patch_fields fields = patch_address) {
+  return encode_batch_async(*make_zeroed_template(rows_spec(), fields), source, somewhere<tensor_map>(), 1, no_stream);
+}
+
+template <class Offset>
+ragged_rows<Offset> rows() {
+  return {1 << 20, 256, somewhere<Offset>(), offset_format::ends, nullptr, 0};
+}
+
+result<void> copy_tiles() {
+  tile_copy_batch batch{.tile = rows_spec(),
+                        .sources = somewhere<tensor_map>(),
+                        .destinations = somewhere<tensor_map>(),
+                        .extents = somewhere<map_patch>(),
+                        .count = 3};
+  return copy_tiles_async(batch, somewhere<void>(), 1 << 20, no_stream);
+}
+
+template <class Problem>
+result<void> multiply(Problem problem) {
+  problem.groups = 10;
+  if constexpr (requires { problem.offsets; }) {
+    problem.rows = 100;
+    problem.offsets.values = somewhere<void>();
+    problem.n = 64;
+    problem.a = problem.b = problem.c = {0x10000, 128};
+    if constexpr (requires { problem.k; }) {
+      problem.k = 64;
+      problem.b_group_pitch_bytes = 64 * 128;
+    } else {
+      problem.m = 64;
+      problem.c_group_pitch_bytes = 64 * 128;
+    }
+  } else {
+    problem.a = problem.b = problem.c = somewhere<std::uint64_t>();
+    problem.a_pitch_bytes = problem.b_pitch_bytes = problem.c_pitch_bytes = somewhere<std::int64_t>();
+    problem.m = problem.n = problem.k = somewhere<std::int64_t>();
+  }
+  return gemm::multiply_async(problem, {somewhere<void>(), 1 << 20}, no_stream);
+}
+
+/// A tensor and a tile of the simulator.
+struct simulated {
+  static constexpr bool may_do_a_part = true;
+
+  std::string state() const {
+    std::string text;
+    for (const std::uint32_t each : memory) text += std::to_string(each) + ' ';
+    for (const std::uint32_t each : tile) text += std::to_string(each) + ' ';
+    return text;
+  }
+  std::string work() { return text_of(engine.load(map, corner, room)) + state(); }
+
+  std::array<std::uint32_t, 64 * 4> memory = filled<64 * 4>(1);
+  alignas(128) std::array<std::uint32_t, 32 * 8> tile = filled<32 * 8>(1000);
+  simulator::memory_window window{1 << 20, {reinterpret_cast<std::byte*>(memory.data()), sizeof memory}};
+  simulator::copy_engine engine{{&window, 1}};
+  tensor_map map = [] {
+    tensor_spec spec = rows_spec();
+    spec.global_address = 1 << 20;
+    spec.global_dim[1] = 4;
+    spec.type = element_type::u32;
+    return encode_bits(spec).value();
+  }();
+  std::array<std::int32_t, 2> place{32, 1};
+  cuda::std::span<const std::int32_t> corner{place.data(), 2};
+  cuda::std::span<std::byte> room{reinterpret_cast<std::byte*>(tile.data()), sizeof tile};
+
+ private:
+  template <std::size_t Count>
+  static std::array<std::uint32_t, Count> filled(std::uint32_t first) {
+    std::array<std::uint32_t, Count> values;
+    for (std::size_t i = 0; i < Count; ++i) values[i] = first + static_cast<std::uint32_t>(i);
+    return values;
+  }
+};
+
+/// Whose callback gets the log's lines.
+struct two_logs {
+  static constexpr bool may_do_a_part = false;
+  two_logs() { set_log_callback(&count, &lines[0]); }
+  ~two_logs() { set_log_callback(nullptr, nullptr); }
+  static void count(log_level, const char*, void* lines) { ++*static_cast<int*>(lines); }
+  std::string state() {
+    support::log(log_level::error, "a line");
+    return std::to_string(lines[0]) + ' ' + std::to_string(std::exchange(lines[1], 0));
+  }
+  std::string work() { return state(); }
+  int lines[2]{};
+};
+
+}  // namespace
+
+std::vector<public_call> plain_calls() {
+  const tensor_map map = encode_bits(rows_spec()).value();
+  const error failed = encode_bits(broken_spec()).error();
+  return {
+      plain("tmap::info",
+            [] { return std::uint64_t{info(rule::t06_address_multiple_of_16).level == severity::error}; }),
+      plain("tmap::name", [] { return name(status::out_of_memory); }),
+      {"tmap::to_string",
+       [=] {
+         plain("error", [=] { return to_string(failed); }).check();
+         plain("violations", [] { return to_string(validate(broken_spec())); }).check();
+         plain("violation", [] { return to_string(*validate(broken_spec()).begin()); }).check();
+       },
+       3},
+      {"tmap::encode_bits",
+       [] {
+         plain("tiled", [] { return encode_bits(rows_spec()); }).check();
+         plain("im2col", [] { return encode_bits(pictures()); }).check();
+       },
+       2},
+      plain("tmap::decode", [=] { return decode(map); }),
+      {"tmap::describe",
+       [=] {
+         plain("a map", [=] { return describe(map); }).check();
+         plain("no map", [] { return describe(no_map()); }).check();
+       }},
+      {"tmap::describe_json",
+       [=] {
+         plain("a map", [=] { return describe_json(map); }).check();
+         plain("no map", [] { return describe_json(no_map()); }).check();
+       }},
+      plain("tmap::diff", [=] { return diff(map, other_map()); }),
+      plain("tmap::to_json", [] { return to_json(service_statistics{}); }),
+      plain("tmap::policy_from_environment", [] { return policy_from_environment(); }),
+      {"tmap::encode",
+       [] {
+         plain("tiled", [] { return encode(rows_spec()); }).check();
+         plain("im2col", [] { return encode(pictures()); }).check();
+         plain("im2col wide", [] { return encode(im2col_wide_spec{.tensor = pictures().tensor}); }).check();
+       },
+       3},
+      plain("tmap::replace_address", [=] { return replace_address(map, 1 << 20); }),
+      plain("tmap::query_device_limits", [] { return query_device_limits(); }),
+      plain("tmap::query_environment", [] { return query_environment(); }),
+      plain("tmap::make_template", [] { return make_template(rows_spec(), patch_address); }),
+      plain("tmap::make_zeroed_template", [] { return make_zeroed_template(rows_spec(), patch_address); }),
+      {"tmap::encode_batch_async",
+       [] {
+         plain("array", [] { return encode_from(patch_array{somewhere<map_patch>()}); }).check();
+         plain("columns", [] { return encode_from(patch_columns{somewhere<std::uint64_t>(), {}, {}}); }).check();
+         plain("compact", [] { return encode_from(compact_columns{0, somewhere<std::uint32_t>(), {}, {}}); }).check();
+         plain("rows", [] { return encode_from(rows<std::int32_t>(), patch_address | patch_dim(1)); }).check();
+         plain("rows", [] { return encode_from(rows<std::int64_t>(), patch_address | patch_dim(1)); }).check();
+       },
+       5},
+      plain("tmap::ragged_workspace_bytes", [] { return ragged_workspace_bytes(10, 4); }),
+      plain("tmap::copy_tiles_async", &copy_tiles),
+      plain("tmap::copy_tiles_workspace_bytes", [] { return copy_tiles_workspace_bytes(10); }),
+      plain("tmap::gemm::workspace_bytes", [] { return gemm::workspace_bytes(10); }),
+      plain("tmap::gemm::plan_count", [] { return std::uint64_t{gemm::plan_count()}; }),
+      plain("tmap::gemm::plan_name", [] { return gemm::plan_name(0); }),
+      {"tmap::gemm::multiply_async",
+       [] {
+         plain("rows", [] { return multiply(gemm::row_problem{}); }).check();
+         plain("weights", [] { return multiply(gemm::weight_problem{}); }).check();
+         plain("pointers", [] { return multiply(gemm::pointer_problem{}); }).check();
+       },
+       3},
+      plain("tmap::simulator::fidelity_table", [] { return std::uint64_t{simulator::fidelity_table().size()}; }),
+      in<simulated>("tmap::simulator::copy_engine::load",
+                    [](simulated& s) { return s.engine.load(s.map, s.corner, s.room); }),
+      in<simulated>("tmap::simulator::copy_engine::store",
+                    [](simulated& s) { return s.engine.store(s.map, s.corner, s.room); }),
+      in<simulated>("tmap::simulator::copy_engine::reduce",
+                    [](simulated& s) { return s.engine.reduce(reduction::max, s.map, s.corner, s.room); }),
+      in<two_logs>("tmap::set_log_callback",
+                   [](two_logs& logs) {
+                     set_log_callback(&two_logs::count, &logs.lines[1]);
+                     return done{};
+                   }),
+  };
+}
+
+}  // namespace tmap::testing

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ragged operations of C++ and C: on memory of the host, and on a device's, as far as a machine without one goes.
+#include <tmap/encode.hpp>
+#include <tmap/ragged.hpp>
+#include <tmap/ragged_host.hpp>
+
+#include <array>
+
+#include "interop/out_of_memory.hpp"
+#include "lib/interop/convert_ragged.hpp"
+
+namespace tmap::testing {
+namespace {
+
+const cuda::stream_ref no_stream{cudaStream_t{}};
+constexpr std::uint64_t tensors = 3;
+constexpr std::uint64_t width = 64;  // in floats: rows that a map may have, so that the copy engine has its turn
+constexpr std::uint64_t height = 8;
+constexpr std::uint64_t values = tensors * width * height;
+
+template <class Struct>
+Struct sized() {
+  Struct made{};
+  made.struct_size = sizeof made;
+  return made;
+}
+
+/// Equal tensors, one after the other, in memory that begins at `first`.
+struct side {
+  explicit side(float* memory, std::uint64_t row = width) {
+    for (std::uint64_t i = 0; i < tensors; ++i) {
+      address[i] = reinterpret_cast<std::uint64_t>(memory + i * row * height);
+      dim[0][i] = row;
+      dim[1][i] = height;
+    }
+    batch.element_bytes = 4;
+    batch.rank = 2;
+    batch.count = tensors;
+    batch.arrays_on_host = 1;
+    batch.tensors = sized<tmap_patch_source>();
+    batch.tensors.kind = TMAP_SOURCE_COLUMNS;
+    batch.tensors.of.columns = {address.data(), {dim[0].data(), dim[1].data()}, {}};
+  }
+  side(const side&) = delete;
+  side& operator=(const side&) = delete;
+  tensor_batch as_cpp() const { return interop::side_of(batch); }
+  void turn() { std::swap(batch.tensors.of.columns.global_dim[0], batch.tensors.of.columns.global_dim[1]); }
+
+  std::array<std::uint64_t, tensors> address;
+  std::array<std::uint64_t, tensors> dim[2];
+  tmap_tensor_batch batch = sized<tmap_tensor_batch>();
+};
+
+/// Both sides of an operation, in every form that an operation takes. The host's operations may have done a part.
+struct operands {
+  static constexpr bool may_do_a_part = true;
+
+  operands() {
+    for (std::uint64_t i = 0; i < values; ++i) {
+      in[i] = static_cast<float>(i % 100);
+      out[i] = -1;
+    }
+    turned.turn();
+    dense.address = reinterpret_cast<std::uint64_t>(out.data());
+    dense.dim[0] = width;
+    dense.dim[1] = height;
+    packed.memory = out.data();
+    packed.bytes = sizeof out;
+    packed.alignment = 16;
+    index.bytes = 4;
+    index.rows = rows.data();
+    index.count = rows.size();
+    cast.from = cast.to = TMAP_VALUE_F32;
+    cast.scale = 2;
+    options.statuses = statuses.data();
+    options.header = &header;
+  }
+  std::string state() const {
+    std::string text;
+    for (const float each : in) text += std::to_string(each) + ' ';
+    for (const float each : out) text += std::to_string(each) + ' ';
+    for (const std::uint32_t each : statuses) text += std::to_string(each) + ' ';
+    return text + std::to_string(header.bad_count);
+  }
+  std::string work() { return text_of(ragged::on_host::copy(from.as_cpp(), to.as_cpp(), with())) + state(); }
+
+  ragged::options with() const { return interop::options_of(&options); }
+  ragged::row_matrix matrix(const std::array<float, values>& memory) const {
+    return {reinterpret_cast<std::uint64_t>(memory.data()), tensors * height, width * 4, width * 4};
+  }
+  tmap_row_matrix c_matrix(const std::array<float, values>& memory) const {
+    const ragged::row_matrix made = matrix(memory);
+    return {sizeof(tmap_row_matrix), 0, made.address, made.rows, made.row_bytes, made.pitch_bytes};
+  }
+  ragged::row_index cpp_index() const { return {index.rows, index.count, index.bytes}; }
+  ragged::cast_values cpp_cast() const { return {ragged::value_type::f32, ragged::value_type::f32, cast.scale}; }
+
+  /// Good, but on a machine with a GPU, which would read the host's memory.
+  static ragged::workspace scratch() {
+    static const bool has_gpu = query_device_limits().has_value();
+    return has_gpu ? ragged::workspace{} : ragged::workspace{reinterpret_cast<void*>(0x10000), 1 << 20};
+  }
+  /// The same for operations without a workspace.
+  ragged::row_index device_index() const {
+    return {index.rows, index.count, scratch().memory == nullptr ? 3u : index.bytes};
+  }
+  tmap_row_index c_device_index() const {
+    tmap_row_index made = index;
+    made.bytes = device_index().bytes;
+    return made;
+  }
+
+  alignas(128) std::array<float, values> in;
+  alignas(128) std::array<float, values> out;
+  side from{in.data()};
+  side to{out.data()};
+  side turned{out.data()};
+  side sums{out.data(), 1};
+  std::array<std::int32_t, 4> rows{3, 2, 1, 0};
+  std::array<std::uint32_t, 8> statuses{};
+  alignas(16) tmap_batch_header header{};
+  tmap_dense_batch dense = sized<tmap_dense_batch>();
+  tmap_packed_buffer packed = sized<tmap_packed_buffer>();
+  tmap_row_index index = sized<tmap_row_index>();
+  tmap_cast_values cast = sized<tmap_cast_values>();
+  tmap_ragged_options options = sized<tmap_ragged_options>();
+};
+
+/// On a device nothing is done by halves.
+struct device_operands : operands {
+  static constexpr bool may_do_a_part = false;
+};
+
+std::vector<public_call> calls_on_host() {
+  using o = operands;
+  namespace host = ragged::on_host;
+  return {
+      in<o>("tmap::ragged::on_host::copy", [](o& s) { return host::copy(s.from.as_cpp(), s.to.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::pack",
+            [](o& s) { return host::pack(s.from.as_cpp(), interop::side_of(s.packed), s.with()); }),
+      in<o>("tmap::ragged::on_host::unpack",
+            [](o& s) { return host::unpack(interop::side_of(s.packed), s.from.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::pad",
+            [](o& s) { return host::pad(s.from.as_cpp(), interop::side_of(s.dense), {}, s.with()); }),
+      in<o>("tmap::ragged::on_host::unpad",
+            [](o& s) { return host::unpad(interop::side_of(s.dense), s.from.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::gather_rows",
+            [](o& s) { return host::gather_rows(s.matrix(s.in), s.cpp_index(), s.matrix(s.out), s.with()); }),
+      in<o>("tmap::ragged::on_host::scatter_rows",
+            [](o& s) { return host::scatter_rows(s.matrix(s.in), s.cpp_index(), s.matrix(s.out), s.with()); }),
+      in<o>("tmap::ragged::on_host::transpose",
+            [](o& s) { return host::transpose(s.from.as_cpp(), s.turned.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::cast",
+            [](o& s) { return host::cast(s.from.as_cpp(), s.to.as_cpp(), s.cpp_cast(), s.with()); }),
+      // With a factor of 0 a second call gives the same, whatever part of the first was done.
+      in<o>("tmap::ragged::on_host::saxpy",
+            [](o& s) { return host::saxpy(0, s.from.as_cpp(), s.to.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::max_pool_1d",
+            [](o& s) { return host::max_pool_1d(s.from.as_cpp(), s.to.as_cpp(), 2, s.with()); }),
+      in<o>("tmap::ragged::on_host::reduce_rows",
+            [](o& s) {
+              return host::reduce_rows(s.from.as_cpp(), ragged::value_type::f32, ragged::row_reduction::sum,
+                                       s.sums.as_cpp(), s.with());
+            }),
+  };
+}
+
+std::vector<public_call> calls_on_device() {
+  using o = device_operands;
+  return {
+      plain("tmap::ragged::workspace_bytes", [] { return ragged::workspace_bytes(10, 2); }),
+      in<o>("tmap::ragged::copy_async",
+            [](o& s) { return ragged::copy_async(s.from.as_cpp(), s.to.as_cpp(), o::scratch(), no_stream); }),
+      in<o>("tmap::ragged::pack_async",
+            [](o& s) {
+              return ragged::pack_async(s.from.as_cpp(), interop::side_of(s.packed), o::scratch(), no_stream);
+            }),
+      in<o>("tmap::ragged::unpack_async",
+            [](o& s) {
+              return ragged::unpack_async(interop::side_of(s.packed), s.from.as_cpp(), o::scratch(), no_stream);
+            }),
+      in<o>("tmap::ragged::pad_async",
+            [](o& s) {
+              return ragged::pad_async(s.from.as_cpp(), interop::side_of(s.dense), {}, o::scratch(), no_stream);
+            }),
+      in<o>("tmap::ragged::unpad_async",
+            [](o& s) {
+              return ragged::unpad_async(interop::side_of(s.dense), s.from.as_cpp(), o::scratch(), no_stream);
+            }),
+      in<o>(
+          "tmap::ragged::gather_rows_async",
+          [](o& s) { return ragged::gather_rows_async(s.matrix(s.in), s.device_index(), s.matrix(s.out), no_stream); }),
+      in<o>("tmap::ragged::scatter_rows_async",
+            [](o& s) {
+              return ragged::scatter_rows_async(s.matrix(s.in), s.device_index(), s.matrix(s.out), no_stream);
+            }),
+      in<o>("tmap::ragged::transpose_async",
+            [](o& s) { return ragged::transpose_async(s.from.as_cpp(), s.turned.as_cpp(), o::scratch(), no_stream); }),
+      in<o>("tmap::ragged::cast_async",
+            [](o& s) {
+              return ragged::cast_async(s.from.as_cpp(), s.to.as_cpp(), s.cpp_cast(), o::scratch(), no_stream);
+            }),
+      in<o>("tmap::ragged::saxpy_async",
+            [](o& s) { return ragged::saxpy_async(2, s.from.as_cpp(), s.to.as_cpp(), o::scratch(), no_stream); }),
+      in<o>("tmap::ragged::max_pool_1d_async",
+            [](o& s) { return ragged::max_pool_1d_async(s.from.as_cpp(), s.to.as_cpp(), 2, o::scratch(), no_stream); }),
+      in<o>("tmap::ragged::reduce_rows_async",
+            [](o& s) {
+              return ragged::reduce_rows_async(s.from.as_cpp(), ragged::value_type::f32, ragged::row_reduction::max,
+                                               s.sums.as_cpp(), o::scratch(), no_stream);
+            }),
+  };
+}
+
+std::vector<public_call> c_calls_on_host() {
+  using o = operands;
+  return {
+      in<o>("tmap_ragged_on_host_copy",
+            [](o& s) { return tmap_ragged_on_host_copy(&s.from.batch, &s.to.batch, &s.options); }),
+      in<o>("tmap_ragged_on_host_pack",
+            [](o& s) { return tmap_ragged_on_host_pack(&s.from.batch, &s.packed, &s.options); }),
+      in<o>("tmap_ragged_on_host_unpack",
+            [](o& s) { return tmap_ragged_on_host_unpack(&s.packed, &s.from.batch, &s.options); }),
+      in<o>("tmap_ragged_on_host_pad",
+            [](o& s) { return tmap_ragged_on_host_pad(&s.from.batch, &s.dense, nullptr, &s.options); }),
+      in<o>("tmap_ragged_on_host_unpad",
+            [](o& s) { return tmap_ragged_on_host_unpad(&s.dense, &s.from.batch, &s.options); }),
+      in<o>("tmap_ragged_on_host_gather_rows",
+            [](o& s) {
+              const tmap_row_matrix from = s.c_matrix(s.in);
+              const tmap_row_matrix to = s.c_matrix(s.out);
+              return tmap_ragged_on_host_gather_rows(&from, &s.index, &to, &s.options);
+            }),
+      in<o>("tmap_ragged_on_host_scatter_rows",
+            [](o& s) {
+              const tmap_row_matrix from = s.c_matrix(s.in);
+              const tmap_row_matrix to = s.c_matrix(s.out);
+              return tmap_ragged_on_host_scatter_rows(&from, &s.index, &to, &s.options);
+            }),
+      in<o>("tmap_ragged_on_host_transpose",
+            [](o& s) { return tmap_ragged_on_host_transpose(&s.from.batch, &s.turned.batch, &s.options); }),
+      in<o>("tmap_ragged_on_host_cast",
+            [](o& s) { return tmap_ragged_on_host_cast(&s.from.batch, &s.to.batch, &s.cast, &s.options); }),
+      in<o>("tmap_ragged_on_host_saxpy",
+            [](o& s) { return tmap_ragged_on_host_saxpy(0, &s.from.batch, &s.to.batch, &s.options); }),
+      in<o>("tmap_ragged_on_host_max_pool_1d",
+            [](o& s) { return tmap_ragged_on_host_max_pool_1d(&s.from.batch, &s.to.batch, 2, &s.options); }),
+      in<o>("tmap_ragged_on_host_reduce_rows",
+            [](o& s) {
+              return tmap_ragged_on_host_reduce_rows(&s.from.batch, TMAP_VALUE_F32, TMAP_ROWS_SUM, &s.sums.batch,
+                                                     &s.options);
+            }),
+  };
+}
+
+std::vector<public_call> c_calls_on_device() {
+  using o = device_operands;
+  const auto memory = [] { return o::scratch().memory; };
+  const auto bytes = [] { return o::scratch().bytes; };
+  return {
+      plain("tmap_ragged_workspace_bytes",
+            [] {
+              std::uint64_t needed = 0;
+              return tmap_ragged_workspace_bytes(10, 2, &needed);
+            }),
+      plain("tmap_choose_route",
+            [] {
+              const tmap_tensor_layout layout = sized<tmap_tensor_layout>();
+              std::uint32_t route = 0;
+              std::uint32_t reason = 0;
+              return tmap_choose_route(&layout, 0, 0, &route, &reason);
+            }),
+      in<o>("tmap_ragged_copy",
+            [=](o& s) { return tmap_ragged_copy(&s.from.batch, &s.to.batch, memory(), bytes(), nullptr, nullptr); }),
+      in<o>("tmap_ragged_pack",
+            [=](o& s) { return tmap_ragged_pack(&s.from.batch, &s.packed, memory(), bytes(), nullptr, nullptr); }),
+      in<o>("tmap_ragged_unpack",
+            [=](o& s) { return tmap_ragged_unpack(&s.packed, &s.from.batch, memory(), bytes(), nullptr, nullptr); }),
+      in<o>(
+          "tmap_ragged_pad",
+          [=](o& s) { return tmap_ragged_pad(&s.from.batch, &s.dense, nullptr, memory(), bytes(), nullptr, nullptr); }),
+      in<o>("tmap_ragged_unpad",
+            [=](o& s) { return tmap_ragged_unpad(&s.dense, &s.from.batch, memory(), bytes(), nullptr, nullptr); }),
+      in<o>("tmap_ragged_gather_rows",
+            [](o& s) {
+              const tmap_row_matrix from = s.c_matrix(s.in);
+              const tmap_row_matrix to = s.c_matrix(s.out);
+              const tmap_row_index index = s.c_device_index();
+              return tmap_ragged_gather_rows(&from, &index, &to, nullptr, nullptr);
+            }),
+      in<o>("tmap_ragged_scatter_rows",
+            [](o& s) {
+              const tmap_row_matrix from = s.c_matrix(s.in);
+              const tmap_row_matrix to = s.c_matrix(s.out);
+              const tmap_row_index index = s.c_device_index();
+              return tmap_ragged_scatter_rows(&from, &index, &to, nullptr, nullptr);
+            }),
+      in<o>("tmap_ragged_transpose",
+            [=](o& s) {
+              return tmap_ragged_transpose(&s.from.batch, &s.turned.batch, memory(), bytes(), nullptr, nullptr);
+            }),
+      in<o>("tmap_ragged_cast",
+            [=](o& s) {
+              return tmap_ragged_cast(&s.from.batch, &s.to.batch, &s.cast, memory(), bytes(), nullptr, nullptr);
+            }),
+      in<o>(
+          "tmap_ragged_saxpy",
+          [=](o& s) { return tmap_ragged_saxpy(2, &s.from.batch, &s.to.batch, memory(), bytes(), nullptr, nullptr); }),
+      in<o>("tmap_ragged_max_pool_1d",
+            [=](o& s) {
+              return tmap_ragged_max_pool_1d(&s.from.batch, &s.to.batch, 2, memory(), bytes(), nullptr, nullptr);
+            }),
+      in<o>("tmap_ragged_reduce_rows",
+            [=](o& s) {
+              return tmap_ragged_reduce_rows(&s.from.batch, TMAP_VALUE_F32, TMAP_ROWS_MAX, &s.sums.batch, memory(),
+                                             bytes(), nullptr, nullptr);
+            }),
+  };
+}
+
+}  // namespace
+
+std::vector<public_call> ragged_calls() {
+  std::vector<public_call> all = calls_on_host();
+  for (const auto& list : {calls_on_device(), c_calls_on_host(), c_calls_on_device()}) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
+  return all;
+}
+
+}  // namespace tmap::testing

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every public call, with each of its allocations failing in turn.
+#include "interop/out_of_memory.hpp"
+
+#include <array>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include <unistd.h>
+
+namespace tmap::testing {
+namespace {
+
+std::vector<public_call> all_calls() {
+  std::vector<public_call> all;
+  for (const auto list : {&plain_calls, &ragged_calls, &service_calls_of_cpp, &plain_calls_of_c, &service_calls_of_c}) {
+    for (public_call& each : list()) all.push_back(std::move(each));
+  }
+  return all;
+}
+
+void check(const std::vector<public_call>& calls) {
+  for (const public_call& each : calls) {
+    SCOPED_TRACE(each.name);
+    each.check();
+  }
+}
+
+TEST(out_of_memory, plain_calls) {
+  check(plain_calls());
+}
+
+TEST(out_of_memory, ragged_calls) {
+  check(ragged_calls());
+}
+
+TEST(out_of_memory, service_calls) {
+  check(service_calls_of_cpp());
+}
+
+TEST(out_of_memory, plain_calls_of_c) {
+  check(plain_calls_of_c());
+}
+
+TEST(out_of_memory, service_calls_of_c) {
+  check(service_calls_of_c());
+}
+
+/// The symbols of this program, a line each, as `readelf` prints them.
+std::vector<std::string> lines_of_symbols() {
+  std::array<char, 4096> path{};
+  EXPECT_GT(readlink("/proc/self/exe", path.data(), path.size() - 1), 0);
+  std::FILE* const pipe = popen(("readelf --syms --wide --demangle '" + std::string{path.data()} + "'").c_str(), "r");
+  std::vector<std::string> lines;
+  std::array<char, 8192> line{};
+  while (std::fgets(line.data(), line.size(), pipe) != nullptr) lines.emplace_back(line.data());
+  EXPECT_EQ(pclose(pipe), 0);
+  return lines;
+}
+
+/// A public call with its arguments; empty for any other symbol. The library hides what is not public.
+std::string signature_in(const std::string& line) {
+  const bool is_visible = line.find(" FUNC    GLOBAL DEFAULT ") != std::string::npos;
+  const std::size_t begin = line.find(" tmap");
+  return is_visible && begin != std::string::npos ? line.substr(begin + 1) : std::string{};
+}
+
+/// Names without arguments and ABI tags, and how many overloads there are.
+std::map<std::string, int> exported_calls() {
+  std::set<std::string> signatures;  // those of constructors and destructors stand there twice
+  for (const std::string& line : lines_of_symbols()) signatures.insert(signature_in(line));
+  signatures.erase("");
+  std::map<std::string, int> overloads;
+  for (const std::string& each : signatures) ++overloads[each.substr(0, each.find_first_of("[(\n"))];
+  return overloads;
+}
+
+TEST(out_of_memory, every_public_call_is_tested) {
+  std::map<std::string, int> tested;
+  for (const public_call& each : all_calls()) tested[each.name] += each.overloads;
+  EXPECT_EQ(tested, exported_calls());
+}
+
+}  // namespace
+}  // namespace tmap::testing
