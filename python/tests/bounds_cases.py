@@ -45,8 +45,8 @@ class Arena:
 def offsets_that_lead_out(dtype):
     """Three tensors, some of them good."""
     most, least = np.iinfo(dtype).max, np.iinfo(dtype).min
-    cuts = ((4, 11, 10), (-3, 2, 10), (4, 10, 14), (most, 4, 10), (least, 10, 11), (0, 200, 10), (-1, 0, 1), (most, least, -1),
-            (4, most, 12), (11, 12, 13), (10, 10, 11), (12, 8, 10))
+    cuts = ((4, 11, 10), (-3, 2, 10), (4, 10, 14), (most, 4, 10), (least, 10, 11), (0, 200, 10), (-1, 0, 1),
+            (most, least, -1), (4, most, 12), (11, 12, 13), (10, 10, 11), (12, 8, 10))
     return [np.array(cut, dtype) for cut in cuts] + [np.array((ROWS, -ROWS, 3), dtype), np.array((3, 3, 5), dtype)]
 
 

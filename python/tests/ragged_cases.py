@@ -83,7 +83,8 @@ class RaggedCases:
             shapes = [(2, 3, 5, 4, 6)[-rank:], (1, 1, 1, 1, 2)[-rank:], (3, 1, 2, 7, 5)[-rank:]]
             sources = [self.random.random(shape).astype(np.float32) for shape in shapes]
             # Steps that differ along every dim, and order.
-            wide = [self.put(np.zeros([extent + 1 for extent in shape[:-1]] + [shape[-1]], np.float32)) for shape in shapes]
+            wide = [self.put(np.zeros([*(extent + 1 for extent in shape[:-1]), shape[-1]], np.float32))
+                    for shape in shapes]
             parts = [array[tuple(slice(extent) for extent in shape)] for array, shape in zip(wide, shapes)]
             for part, source in zip(parts, sources):
                 part[...] = self.put(source)
@@ -102,7 +103,8 @@ class RaggedCases:
         for rank in range(1, 6):
             inner = (2, 3, 2, 5)[:rank - 1]
             values = self.values(*inner)
-            wide = self.put(np.zeros([len(SIZES), 41] + [extent + 1 for extent in inner[:-1]] + list(inner[-1:]), np.float32))
+            gaps = [extent + 1 for extent in inner[:-1]]
+            wide = self.put(np.zeros([len(SIZES), 41, *gaps, *inner[-1:]], np.float32))
             dense = wide[(slice(None), slice(40), *(slice(extent) for extent in inner))]
             ragged.pad(self.rows(values), dense, fill=0)
             for i, part in enumerate(self.parts(values)):

@@ -19,7 +19,7 @@ class Driver:
 
     def __init__(self):
         self.contexts, self.capturing, self.events, self.passed = [CONTEXT_OF[0]], set(), {}, set()
-        self.numbers, self.may_push = itertools.count(1), True
+        self.numbers, self.may_push, self.pushes = itertools.count(1), True, 0
 
     def current(self):
         return self.contexts[-1]
@@ -39,6 +39,7 @@ class Driver:
         if not self.may_push:
             return 201
         self.contexts.append(context)
+        self.pushes += 1
         return 0
 
     def cuCtxPopCurrent_v2(self, popped):
@@ -58,7 +59,8 @@ class Driver:
         return 0
 
     def cuEventQuery(self, event):
-        return 0 if event.value in self.passed else 600
+        """As CUDA: an event that was never recorded has passed."""
+        return 600 if event.value in self.events and event.value not in self.passed else 0
 
     def cuEventDestroy_v2(self, event):
         self.events.pop(event.value, None)
@@ -67,8 +69,8 @@ class Driver:
 
 class Library:
     """The C functions named; those of batches answer as the real ones do, by the context. Others are the real ones."""
-    DONE = ("tmap_template_create", "tmap_template_destroy", "tmap_ragged_copy", "tmap_ragged_gather_rows", "tmap_ragged_pad",
-            "tmap_gemm_rows")
+    DONE = ("tmap_template_create", "tmap_template_destroy", "tmap_ragged_copy", "tmap_ragged_gather_rows",
+            "tmap_ragged_pad", "tmap_gemm_rows")
 
     def __init__(self, driver, home=CONTEXT_OF[0]):
         self.driver, self.home, self.calls, self.answer = driver, home, [], 0

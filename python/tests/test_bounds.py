@@ -66,7 +66,8 @@ class Gaps(unittest.TestCase):
     def test_every_kind_of_side_refuses_them(self):
         wide, whole, ends = np.ones((6, 8), np.float32), np.ones((6, 4), np.float32), np.array((2, 6))
         gaps, rows_of = wide[:, ::2], ragged.Rows(whole, ends)
-        for call in (lambda: ragged.copy(ragged.Rows(gaps, ends), rows_of), lambda: ragged.copy(rows_of, ragged.Rows(gaps, ends)),
+        for call in (lambda: ragged.copy(ragged.Rows(gaps, ends), rows_of),
+                     lambda: ragged.copy(rows_of, ragged.Rows(gaps, ends)),
                      lambda: ragged.copy(ragged.Tensors([gaps]), ragged.Tensors([whole])),
                      lambda: ragged.copy(ragged.Tensors([whole]), ragged.Tensors([gaps])),
                      lambda: ragged.gather_rows(whole, np.array((0, 9, 1))[::2], whole.copy()),

@@ -44,9 +44,8 @@ class Products(unittest.TestCase):
         """Rows beyond those of a and out hold canaries, which as bf16 are far beyond all sums."""
         for ends in ((4, 200, 32), (-5, 8, 32), (2**31 - 1, 5, 40), (33, 40, 50), (-2**31, 2**31 - 1, 31)):
             arena = OnDevice()
-            rows = lambda count, width: arena.array(count, width, value=0x3F803F80, dtype=np.int32).view(torch.bfloat16)  # noqa: E731
-            a, out = rows(32, 32), rows(32, 32)
-            b = arena.array(3, 64, 32, value=0x3F803F80, dtype=np.int32).view(torch.bfloat16)
+            a, out, b = (arena.array(*shape, value=0x3F803F80, dtype=np.int32).view(torch.bfloat16)
+                         for shape in ((32, 32), (32, 32), (3, 64, 32)))  # ones, two of bf16 in each integer
             offs = torch.tensor(ends, device=DEVICE, dtype=torch.int32)
             tmap.grouped_mm(a, b, offs, out=out)
             self.assertTrue(arena.canaries_live(), ends)

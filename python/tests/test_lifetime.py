@@ -107,9 +107,8 @@ class Devices(StandIns):
 
     def test_in_its_own_device_nothing_is_pushed(self):
         self.driver.contexts.pop()
-        self.driver.may_push = False
         self.batch.release()
-        self.assertEqual(self.library.calls, [("release", HERE)])
+        self.assertEqual((self.library.calls, self.driver.pushes), ([("release", HERE)], 0))
 
     def test_a_batch_that_cannot_be_released_is_not_lost(self):
         self.driver.may_push = False
@@ -119,10 +118,21 @@ class Devices(StandIns):
             gc.collect()
         self.assertEqual([one.category for one in told], [ResourceWarning])
         self.assertRegex(str(told[0].message), "wrong_context")
+        _batch.release_left()  # in vain
         self.driver.may_push = True
         self.library.calls.clear()
         self.service.encode_ragged(OnDevice((8, 16), "f32"), OnDevice((2,), "i32"), (8, 16)).release()
         self.called("release", "encode", "release")
+        self.assertEqual(_batch._left, [])
+
+    def test_a_batch_in_a_call_of_another_thread_is_not_lost(self):
+        self.library.answer = tmap.Status.BATCH_BUSY
+        with self.assertWarnsRegex(ResourceWarning, "batch_busy"):
+            del self.batch
+            gc.collect()
+        self.library.answer = 0
+        self.assertEqual(len(_batch._left), 1)
+        _batch.release_left()
         self.assertEqual(_batch._left, [])
 
     def test_a_batch_that_is_gone_is_not_tried_again(self):
@@ -233,6 +243,21 @@ class References(StandIns):
         self.gather(OnDevice, 11)
         self.assertTrue(self.are_kept(first))
         self.assertFalse(self.are_kept(second))
+
+    def test_looking_may_come_to_look_again(self):
+        """As when an object ends meanwhile whose end calls the library."""
+        references = [self.gather(OnDevice, stream) for stream in (9, 11, 13)]
+        self.driver.passed.update((1, 3))
+        query, nested = self.driver.cuEventQuery, iter((_lifetime.let_go, _lifetime.let_go))
+
+        def looks_again(event):
+            answer = query(event)
+            next(nested, lambda: None)()
+            return answer
+
+        with unittest.mock.patch.object(self.driver, "cuEventQuery", looks_again, create=True):
+            _lifetime.let_go()
+        self.assertEqual([self.are_kept(one) for one in references], [False, True, False])
 
     def test_calls_of_any_kind_look(self):
         references = self.gather(OnDevice)

@@ -25,13 +25,18 @@ class Calls:
     def every(self):
         """(name, call, a good value, bits, signed)"""
         memory, tile, rows = self.memory, self.tile, self.rows
-        spec = lambda **changes: tmap.validate(tmap.TensorSpec("f32", **{"dims": (8, 8), "box": (8, 8), **changes}))  # noqa: E731
-        load = lambda *corner, **more: tmap.simulate_load(self.map, memory, corner, tile, **more)  # noqa: E731
+        bytes_out = self.out.view(np.uint8).ravel()
+
+        def spec(**changes):
+            tmap.validate(tmap.TensorSpec("f32", **{"dims": (8, 8), "box": (8, 8), **changes}))
+
+        def load(*corner, **more):
+            tmap.simulate_load(self.map, memory, corner, tile, **more)
+
         return (
             ("radius", lambda n: ragged.max_pool_1d(rows(self.values), rows(self.out), radius=n), 1, 32, False),
-            ("alignment", lambda n: ragged.pack(rows(self.values), self.out.view(np.uint8).ravel(), alignment=n), 16, 64, False),
-            ("alignment", lambda n: ragged.unpack(self.out.view(np.uint8).ravel(), rows(self.values), alignment=n), 16, 64,
-             False),
+            ("alignment", lambda n: ragged.pack(rows(self.values), bytes_out, alignment=n), 16, 64, False),
+            ("alignment", lambda n: ragged.unpack(bytes_out, rows(self.values), alignment=n), 16, 64, False),
             ("coordinates[0]", lambda n: load(n, 0), -4, 32, True),
             ("coordinates[1]", lambda n: load(0, n), 1, 32, True),
             ("coordinates[1]", lambda n: tmap.simulate_store(self.map, memory, (0, n), tile), 1, 32, True),
@@ -39,8 +44,10 @@ class Calls:
             ("shared_address", lambda n: load(0, 0, shared_address=n), 1024, 32, False),
             ("address of memory", lambda n: tmap.simulate_load(self.map, {n: memory[4096]}, (0, 0), tile), 4096, 64, False),
             ("dims[1]", lambda n: spec(dims=(8, n)), 8, 64, False), ("box[0]", lambda n: spec(box=(n, 8)), 8, 32, False),
-            ("address", lambda n: spec(address=n), 4096, 64, False), ("strides[0]", lambda n: spec(strides=(n,)), 32, 64, False),
+            ("address", lambda n: spec(address=n), 4096, 64, False),
+            ("strides[0]", lambda n: spec(strides=(n,)), 32, 64, False),
             ("element_strides[1]", lambda n: spec(element_strides=(1, n)), 1, 32, False),
+            ("box[0]", lambda n: tmap.TensorSpec.of(self.values, (n, 8)), 4, 32, False),
             ("number", tmap.rule, 3, 32, False),
             ("stream", lambda n: _arrays.stream_handle(n), 7, 64, False),
             ("plan", lambda n: _gemm.options_of(_arrays.Site(None, self.values), 1, n, None, None), 3, 31, False))
@@ -89,6 +96,8 @@ class Integers(unittest.TestCase):
         self.assertEqual(tmap.rules_of(np.int64(-1 << 63)), ())
         self.assertEqual(ragged.faults_of(np.int32(-1 << 31)), ragged.Fault.EMPTY)
         self.assertEqual(ragged.faults_of(1 << 31), ragged.Fault.EMPTY)
+        self.assertEqual(tmap.group_faults_of(np.int32(-1 << 31)), tmap.GroupFault.EMPTY)
+        self.assertEqual(tmap.group_faults_of(5), tmap.GroupFault.ROWS | tmap.GroupFault.ADDRESS)
         self.assertEqual(ragged.faults_of(np.uint32(72)), ragged.Fault.WINDOW | ragged.Fault.TRUNCATED)
         for wrong in (1 << 64, -1 << 64):
             with self.assertRaises(ValueError):
@@ -136,7 +145,8 @@ class Words(unittest.TestCase):
         self.told(TypeError, "memory is a list", lambda: tmap.simulate_load(calls.map, [b""], (0, 0), calls.tile))
         self.told(TypeError, "memory is a str", lambda: tmap.simulate_load(calls.map, {4096: "x"}, (0, 0), calls.tile))
         self.told(TypeError, "tile is a list", lambda: tmap.simulate_load(calls.map, calls.memory, (0, 0), [0]))
-        self.told(ValueError, "tile would be written", lambda: tmap.simulate_load(calls.map, calls.memory, (0, 0), bytes(256)))
+        self.told(ValueError, "tile would be written",
+                  lambda: tmap.simulate_load(calls.map, calls.memory, (0, 0), bytes(256)))
         self.told(TypeError, "coordinates is 0", lambda: tmap.simulate_load(calls.map, calls.memory, 0, calls.tile))
 
     def test_what_is_no_array(self):

@@ -63,6 +63,15 @@ class Layouts(unittest.TestCase):
                  "MemoryWindow": 24, "Tile": 48}
         self.assertEqual({name: ctypes.sizeof(getattr(_structs, name)) for name in sizes}, sizes)
 
+    def test_faults_have_the_names_and_bits_of_the_headers(self):
+        for header, faults in (("ragged", tmap.ragged.Fault), ("grouped_gemm", tmap.GroupFault)):
+            text = (HEADERS.parent / f"{header}.hpp").read_text()
+            body = re.search(r"enum class fault : std::uint32_t {(.*?)\n};", text, re.DOTALL)[1]
+            expected = {name.upper(): 1 << int(bit) for name, bit in re.findall(r"(\w+) = 1u << (\d+)", body)}
+            expected["EMPTY"] = 1 << int(re.search(r"empty_bit = 1u << (\d+)", text)[1])
+            self.assertGreater(len(expected), 4)
+            self.assertEqual(dict(faults.__members__), expected)
+
     def test_statuses_have_the_librarys_names(self):
         for status in tmap.Status:
             if status is not tmap.Status.UNKNOWN:

@@ -270,6 +270,13 @@ class PaddingCases:
         back = torch.ops.tmap.unpad_ragged(dense, torch.tensor((-7, 1_000_000), device=self.device), 8)
         self.assertTrue(torch.equal(back, dense[1]))
 
+    def test_offsets_that_cut_nothing(self):
+        values, none = torch.randn(8, 16, device=self.device), torch.zeros(0, device=self.device, dtype=torch.int64)
+        for form in ("ends", "sizes"):
+            self.assertEqual(torch.ops.tmap.pad_ragged(values, none, 4, format=form).shape, (0, 4, 16))
+        with self.assertRaisesRegex(ValueError, "one value at least"):
+            torch.ops.tmap.pad_ragged(values, none, 4, format="prefix")
+
     def test_compiled(self):
         values, offsets = torch.randn(30, 16, device=self.device), torch.tensor((10, 30), device=self.device)
         compiled = torch.compile(lambda v, o: torch.ops.tmap.pad_ragged(v, o, 20) + 1, fullgraph=True, backend="aot_eager")
@@ -300,7 +307,8 @@ class WritingCases:
         statuses, header = (torch.zeros(n, device=self.device, dtype=torch.int32) for n in (2, 4))
         turned, square = self.tensor(4, 6), ragged.Tensors([values])
         for call, written, read in (
-                (lambda: ragged.copy(source, to, statuses=statuses, header=header), (out, statuses, header), (values, ends)),
+                (lambda: ragged.copy(source, to, statuses=statuses, header=header), (out, statuses, header),
+                 (values, ends)),
                 (lambda: ragged.pack(source, packed, begins=begins), (packed, begins), (values, ends)),
                 (lambda: ragged.unpack(packed, to, begins=begins), (out, begins), (packed, ends)),
                 (lambda: ragged.pad(source, dense), (dense,), (values, ends)),
@@ -308,7 +316,8 @@ class WritingCases:
                 (lambda: ragged.gather_rows(values, ends[:1], out), (out,), (values, ends)),
                 (lambda: ragged.scatter_rows(values, ends[:1], out), (out,), (values, ends)),
                 (lambda: ragged.transpose(square, ragged.Tensors([turned])), (turned,), (values,)),
-                (lambda: ragged.cast(source, to), (out,), (values, ends)), (lambda: ragged.saxpy(2, source, to), (out,), (values,)),
+                (lambda: ragged.cast(source, to), (out,), (values, ends)),
+                (lambda: ragged.saxpy(2, source, to), (out,), (values,)),
                 (lambda: ragged.max_pool_1d(source, to, radius=1), (out,), (values, ends)),
                 (lambda: ragged.reduce_rows(source, ragged.Rows(few, ends)), (few,), (values, ends))):
             self.counts(call, written, read)

@@ -18,7 +18,7 @@ raises `Error`, `TypeError` or `ValueError`, and has changed nothing. docs/pytho
 from . import ragged
 from ._batch import MapBatch
 from ._errors import Error, Rule, Status, rule, rules_of
-from ._gemm import grouped_mm
+from ._gemm import GroupFault, group_faults_of, grouped_mm
 from ._gemm_pointers import grouped_mm_by_pointers
 from ._library import version
 from ._service import MapService
@@ -27,6 +27,7 @@ from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describ
                     validate)
 
 __version__ = ".".join(map(str, version()))
-__all__ = ["DecodedMap", "Error", "MapBatch", "MapService", "Rule", "Status", "TensorSpec", "Violation", "decode",
-           "describe", "describe_json", "encode", "encode_bits", "explain", "grouped_mm", "grouped_mm_by_pointers", "ragged",
-           "rule", "rules_of", "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate", "version"]
+__all__ = ["DecodedMap", "Error", "GroupFault", "MapBatch", "MapService", "Rule", "Status", "TensorSpec", "Violation",
+           "decode", "describe", "describe_json", "encode", "encode_bits", "explain", "group_faults_of", "grouped_mm",
+           "grouped_mm_by_pointers", "ragged", "rule", "rules_of", "simulate_load", "simulate_reduce",
+           "simulate_store", "tile_sizes", "validate", "version"]

@@ -21,7 +21,11 @@ _left: List["MapBatch"] = []
 
 def release_left() -> None:
     """Tries again."""
-    for batch in [_left.pop() for _ in range(len(_left))]:
+    for _ in range(len(_left)):
+        try:
+            batch = _left.pop(0)
+        except IndexError:  # another thread tries the rest
+            return
         batch.end()
         if batch.is_lent():
             _left.append(batch)
@@ -53,6 +57,8 @@ class MapBatch:
     """Tensor maps of one encode, in slots that stay unchanged until `release`, the end of a `with` or of this object.
     Kernels on the batch's streams may use them: the stream of the encode and each that `use_on` named. So long the batch
     keeps the array that its maps describe. Its methods work whichever device is current."""
+
+    _handle = _NO_HANDLE
 
     def __init__(self, handle: c.Handle, count: int, home: Home, device: int, described: Optional[View], stream: int):
         """`described`: the array, with what owns it. `stream`: that of the encode."""
@@ -118,13 +124,12 @@ class MapBatch:
         code = lib.tmap_batch_release(self._handle)
         if code not in _STILL_LENT:
             self._handle = _NO_HANDLE
-            self._let_go()
+            described, self._described = self._described, None
+            if described is not None and not ADAPTORS[type(described.array)].is_told:
+                self._let_go(described)
         return code
 
-    def _let_go(self) -> None:
-        described, self._described = self._described, None
-        if described is None or ADAPTORS[type(described.array)].is_told:
-            return
+    def _let_go(self, described) -> None:
         for stream in self._streams:
             uses = Uses(stream)
             ADAPTORS[type(described.array)].lend(described, self.device, uses)
@@ -141,7 +146,7 @@ class MapBatch:
             self.release()
 
     def __del__(self):
-        if not self.is_lent():
+        if not self._handle.value:
             return
         code = self.end()
         if self.is_lent():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grouped products: many matrix products of different sizes in one call."""
 import ctypes
+import enum
 import struct
 from ctypes import byref
 from functools import lru_cache
@@ -12,12 +13,26 @@ from ._dlpack import packed_strides
 from ._errors import check
 from ._libraries import Form
 from ._library import lib
-from ._numbers import integer
+from ._numbers import integer, status_bits
 from ._service import offset_count
 
 OPERANDS = ("bf16", "f16", "f8_e4m3")
 EPILOGUES = ("none", "bias", "swiglu", "accumulate")
 _N_BY_K, _K_BY_N = 0, 1
+
+
+class GroupFault(enum.IntFlag):
+    """Why a group was bad, as the bits of its status; `EMPTY` is no fault. All but `ROWS` are of products by pointers."""
+    ROWS = 1 << 0  # its offsets decrease or lead out; by pointers: m is negative or too large
+    EXTENT = 1 << 1  # n or k is negative, too large, or no multiple of 16 bytes
+    ADDRESS = 1 << 2  # null, or no multiple of 16
+    PITCH = 1 << 3  # no multiple of 16, below the row's bytes, or too large
+    EMPTY = 1 << 31
+
+
+def group_faults_of(status) -> GroupFault:
+    """The names in an element of `statuses`, of uint32 or int32: `GroupFault(0)` for a good group."""
+    return GroupFault(status_bits(status))
 
 
 class Prepared(NamedTuple):
@@ -156,7 +171,7 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     last, "accumulate" adds to what out held. `row_scales` [rows] and `column_scales` [groups, n] are f32 factors.
     `fast_accumulation`, of f8_e4m3 only, sums up in the tensor cores, to 13 bits, instead of f32 (docs/grouped_gemm.md).
     `statuses`, uint32 [groups], and `header`, uint32 [4], tell on the device what became of each group
-    (docs/grouped_gemm.md). Memory to work in comes from PyTorch or CuPy, whichever an array is of.
+    (`group_faults_of`, docs/grouped_gemm.md). Memory to work in comes from PyTorch or CuPy, whichever an array is of.
 
     Never waits for the device; may be captured in a graph. Returns `out`. Raises `TypeError`, `ValueError`, `Error`.
     """

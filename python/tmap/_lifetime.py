@@ -5,14 +5,12 @@ Every array of a call that is enqueued goes through `Uses`, on one of two ways. 
 stream uses its memory (`record_stream` of PyTorch). Of a library that cannot be told, a reference is kept until an event
 behind the work has passed; that is looked at in later calls.
 """
-import threading
 from collections import deque
 from typing import Any, List
 
 from . import _driver
 
 _kept: deque = deque()  # (event, references)
-_lock = threading.Lock()
 
 
 def keep(stream: int, references: List[Any]) -> None:
@@ -24,12 +22,15 @@ def keep(stream: int, references: List[Any]) -> None:
 
 
 def let_go() -> None:
-    """Drops what streams are done with."""
-    passed = []  # dropped after the lock is free: what goes with the last reference may call again
-    with _lock:
-        for _ in range(len(_kept)):
+    """Drops what streams are done with. Python may end any object at any point of this, whose end may come here again: no
+    lock is held, and each entry is in one hand at a time."""
+    for _ in range(len(_kept)):
+        try:
             entry = _kept.popleft()
-            (passed if entry[0].is_passed() else _kept).append(entry)
+        except IndexError:  # others look at the rest
+            return
+        if not entry[0].is_passed():
+            _kept.append(entry)
 
 
 class Uses:

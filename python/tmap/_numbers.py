@@ -22,6 +22,11 @@ def integers(values, name: str, bits: int, signed: bool = False) -> Tuple[int, .
     return tuple(integer(value, f"{name}[{i}]", bits, signed) for i, value in enumerate(sequence(values, name)))
 
 
+def status_bits(status) -> int:
+    """An element of an array of statuses, of uint32 or int32, without a sign."""
+    return integer(status, "status", 32, signed=True) & 0xFFFFFFFF if status < 0 else integer(status, "status", 32)
+
+
 def sequence(values, name: str) -> Tuple[Any, ...]:
     """A tuple of what can be iterated over."""
     try:

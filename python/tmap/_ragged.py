@@ -11,7 +11,7 @@ from ._arrays import Site
 from ._errors import check
 from ._libraries import Form, View
 from ._library import lib
-from ._numbers import integer, sequence
+from ._numbers import sequence, status_bits
 from ._service import offset_count, window_list
 
 VALUE_TYPES = ("u8", "f16", "bf16", "f32", "f8_e4m3", "f8_e5m2")
@@ -34,8 +34,7 @@ class Fault(enum.IntFlag):
 
 def faults_of(status) -> Fault:
     """The names in an element of `statuses`, of uint32 or int32: `Fault(0)` for a good tensor."""
-    number = integer(status, "status", 32) if status >= 0 else integer(status, "status", 32, signed=True)
-    return Fault(number & 0xFFFFFFFF)
+    return Fault(status_bits(status))
 
 
 class Rows:

@@ -12,7 +12,7 @@ from ._driver import Home
 from ._errors import check, text_of
 from ._libraries import Form
 from ._library import lib
-from ._numbers import integer, sequence
+from ._numbers import integer, integers, sequence
 from ._spec import TensorSpec, element_type_of
 
 OFFSET_FORMATS = ("ends", "prefix", "sizes")
@@ -138,7 +138,8 @@ class MapService:
         made = self._templates.get(key)
         if made is None:
             # The template's address and rows are of no account: each map brings its own.
-            spec = TensorSpec(element_type_of(base.dtype), (*reversed(base.shape[1:]), 1), tuple(reversed(box)),
+            spec = TensorSpec(element_type_of(base.dtype), (*reversed(base.shape[1:]), 1),
+                              tuple(reversed(integers(box, "box", 32))),
                               strides=tuple(reversed(base.strides[:-1])), swizzle=swizzle, l2_promotion=l2_promotion,
                               oob_fill=oob_fill)
             made = Template(spec, _PATCH_ADDRESS | patch_dim(rank - 1))

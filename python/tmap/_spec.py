@@ -10,7 +10,7 @@ from . import _structs as c
 from ._arrays import Site
 from ._errors import Rule, Status, check, rule, text_of
 from ._library import lib
-from ._numbers import integer, integers, sequence
+from ._numbers import integer, integers
 
 ELEMENT_TYPES = ("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16", "f32_ftz", "tf32", "tf32_ftz",
                  "u4_align8", "u4_align16", "u6_align16")
@@ -60,7 +60,7 @@ class TensorSpec:
     def of(cls, array, box: Sequence[int], **modes) -> "TensorSpec":
         """The spec of an array of any library. `box` is in the array's own order, outermost first, like its shape. The
         spec keeps the array. `modes` are the members from `element_strides` on, innermost first."""
-        view, box = Site(None, array).read(array, "array"), sequence(box, "box")
+        view, box = Site(None, array).read(array, "array"), integers(box, "box", 32)
         if len(box) != len(view.shape):
             raise ValueError(f"box has {len(box)} dims, the array {len(view.shape)}")
         if view.shape and view.shape[-1] > 1 and view.strides[-1] != view.item_bytes:

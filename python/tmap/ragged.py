@@ -22,8 +22,8 @@ from . import _structs as c
 from ._numbers import element_bytes, integer, real
 from ._ragged import (REDUCTIONS, VALUE_TYPES, Columns, Fault, Rows, Tensors, _between, _Call, dense_side, faults_of)
 
-__all__ = ["Columns", "Fault", "Rows", "Tensors", "cast", "copy", "faults_of", "gather_rows", "max_pool_1d", "pack", "pad", "reduce_rows",
-           "saxpy", "scatter_rows", "transpose", "unpack", "unpad"]
+__all__ = ["Columns", "Fault", "Rows", "Tensors", "cast", "copy", "faults_of", "gather_rows", "max_pool_1d", "pack",
+           "pad", "reduce_rows", "saxpy", "scatter_rows", "transpose", "unpack", "unpad"]
 
 
 def copy(source, destination, **options) -> None:
@@ -52,7 +52,8 @@ def _packed(call, view, alignment, begins, count):
     if not view.is_packed:
         raise ValueError("the packed buffer has gaps")
     at = call.site.optional(begins, "begins", ("i64",), count + 1, write=True)
-    return c.PackedBuffer(memory=view.address, bytes=view.nbytes, alignment=integer(alignment, "alignment", 64), begins=at)
+    return c.PackedBuffer(memory=view.address, bytes=view.nbytes, alignment=integer(alignment, "alignment", 64),
+                          begins=at)
 
 
 def pad(source, out, *, fill=0, **options) -> None:
@@ -113,9 +114,10 @@ def cast(source, destination, *, scale: float = 1, shift: float = 0, scales=None
     call = _Call((source, destination, scales, shifts), **options)
     left, right = call.source(source, dtypes=VALUE_TYPES), call.destination(destination, dtypes=VALUE_TYPES)
     count = left.count
+    factors = {name: call.site.optional(array, name, ("f32",), count)
+               for name, array in (("scales", scales), ("shifts", shifts))}
     values = c.CastValues(from_type=VALUE_TYPES.index(left.dtype), to_type=VALUE_TYPES.index(right.dtype),
-                          scale=real(scale, "scale"), shift=real(shift, "shift"), scales=call.site.optional(scales, "scales", ("f32",), count),
-                          shifts=call.site.optional(shifts, "shifts", ("f32",), count))
+                          scale=real(scale, "scale"), shift=real(shift, "shift"), **factors)
     call.run("cast", (byref(left.struct), byref(right.struct), byref(values)), count, left.rank)
 
 

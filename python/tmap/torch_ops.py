@@ -210,6 +210,8 @@ def _count(offsets, format):
         raise ValueError(f"format is one of {', '.join(OFFSET_FORMATS)}, not {format!r}")
     if offsets.dtype not in _OFFSET_BYTES or offsets.dim() != 1:
         raise TypeError(f"offsets are int32 or int64 in one dim, not {offsets.dtype} {tuple(offsets.shape)}")
+    if format == "prefix" and offsets.shape[0] == 0:
+        raise ValueError("offsets of format prefix have one value at least")
     return offsets.shape[0] - int(format == "prefix")
 
 
