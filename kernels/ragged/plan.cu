@@ -293,7 +293,8 @@ struct packed_size {
 
   __device__ std::uint64_t operator()(std::uint64_t i) const {
     const side_extents tensor = detail::read_tensor<Rank>(side, i);
-    return tmap::detail::packed_bytes<Rank>(tensor, side.element_bytes, alignment, limits, is_destination);
+    const tmap::detail::tensor_limits own = limits;  // a reference into the kernel's parameters costs local memory
+    return tmap::detail::packed_bytes<Rank>(tensor, side.element_bytes, alignment, own, is_destination);
   }
 };
 

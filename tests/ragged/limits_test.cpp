@@ -163,7 +163,7 @@ kernels::row_part cut_wide(wide length, wide part, wide each, std::uint64_t dest
 /// The pieces of a row about a boundary, and its last ones: as wide arithmetic has them, each where the last one ended.
 TEST(planning_limits, parts_of_the_longest_rows) {
   for (const std::uint32_t bytes : {1u, 2u, 3u, 4u, 8u, 16u}) {
-    const std::uint64_t each = 4096 / bytes / 16 * 16;
+    const std::uint32_t each = 4096 / bytes / 16 * 16;
     for (const std::uint64_t about : {map_dim, 2 * map_dim, most_dim, most_bytes / bytes}) {
       for (const std::uint64_t length : {about - 1, about, about + 1}) {
         const std::uint64_t parts = (length + each - 1) / each;

@@ -65,7 +65,7 @@ TEST_F(plan_device, the_largest_tensors) {
   EXPECT_NE(census.faults & slow::bit(ragged::fault::dim), 0u);
 }
 
-/// The sums of their pieces come close to 2^63.
+/// The sums of their pieces exceed 2^62.
 TEST_F(plan_device, the_largest_tensors_of_large_batches) {
   plan_census census;
   for (const std::uint64_t count : {std::uint64_t{1} << 16, std::uint64_t{1} << 18}) {

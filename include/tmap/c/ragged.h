@@ -4,9 +4,9 @@
 #include <tmap/c/batch.h>
 
 // Routes, and operations on batches of tensors of different sizes: route.hpp, tensor_batch.hpp and ragged.hpp say what
-// each does. Every operation takes device memory to work in (`workspace`, `tmap_ragged_workspace_bytes` of it), and
-// options, which may be null. A captured operation with arrays in pageable memory of the host fails with
-// `TMAP_PAGEABLE_MEMORY_IN_CAPTURE`.
+// each does and how large tensors may be. Every operation takes device memory to work in (`workspace`,
+// `tmap_ragged_workspace_bytes` of it), and options, which may be null. A captured operation with arrays in pageable
+// memory of the host fails with `TMAP_PAGEABLE_MEMORY_IN_CAPTURE`.
 
 #ifdef __cplusplus
 extern "C" {
