@@ -5,6 +5,8 @@
 #include <tmap/decode.hpp>
 #include <tmap/validate.hpp>
 
+#include <vector>
+
 #include "lib/codec/layout.hpp"
 #include "support/random_spec.hpp"
 #include "support/spec_text.hpp"
@@ -71,6 +73,67 @@ TEST(codec_robustness, random_bytes_can_be_described_and_compared) {
     ASSERT_FALSE(diff(map, random_bytes(random))->empty());
     ASSERT_TRUE(diff(map, map)->empty());
   }
+}
+
+/// A legal map of each layout.
+std::vector<tensor_map> a_map_of_each_layout() {
+  random_spec_source source{17};
+  std::vector<tensor_map> maps{*encode_bits(source.legal())};
+  for (std::uint32_t rank = 3; rank <= max_rank; ++rank) {
+    im2col_spec spec;
+    spec.tensor.global_address = 0x1000;
+    spec.tensor.type = element_type::u8;
+    spec.tensor.rank = rank;
+    spec.channels_per_pixel = 16;
+    spec.pixels_per_column = 1;
+    for (auto& dim : spec.tensor.global_dim) dim = 1;
+    maps.push_back(*encode_bits(spec));
+  }
+  return maps;
+}
+
+TEST(codec_robustness, other_versions_are_refused) {
+  for (const tensor_map& map : a_map_of_each_layout()) {
+    ASSERT_TRUE(decode(map));
+    for (std::uint64_t version = 1; version < 8; ++version) {
+      tensor_map other = map;
+      codec::write(other, codec::row("version"), version);
+      expect_refused(other);
+    }
+  }
+}
+
+TEST(codec_robustness, notes_are_read_whatever_they_say) {
+  for (tensor_map map : a_map_of_each_layout()) {
+    EXPECT_FALSE(decode(map)->large_tensor);
+    map.words[8] = 0x123456789abcdef0;
+    map.words[9] = 0x0fedcba987654321;
+    codec::write(map, codec::row("large_tensor"), 1);
+    const auto decoded = decode(map);
+    ASSERT_TRUE(decoded);
+    EXPECT_EQ(decoded->noted_box_bytes, 0x123456789abcdef0u);
+    EXPECT_EQ(decoded->noted_shared_alignment, 0x0fedcba987654321u);
+    EXPECT_TRUE(decoded->large_tensor);
+  }
+}
+
+TEST(codec_robustness, each_bit_of_no_field_is_refused) {
+  std::uint32_t layouts = 0;
+  for (const tensor_map& map : a_map_of_each_layout()) {
+    const std::uint32_t layout = codec::layout_of(map);
+    layouts |= layout;
+    for (std::uint32_t bit = 0; bit < 1024; ++bit) {
+      const std::uint32_t word = bit / 64;
+      const std::uint64_t mask = std::uint64_t{1} << bit % 64;
+      if ((codec::known_bits(word, layout) & mask) != 0) continue;
+      tensor_map spoilt = map;
+      spoilt.words[word] ^= mask;
+      const auto decoded = decode(spoilt);
+      ASSERT_FALSE(decoded) << "bit " << bit << " of layout " << layout;
+      EXPECT_EQ(decoded.error().code, status::not_a_tensor_map);
+    }
+  }
+  EXPECT_EQ(layouts, codec::tiled | codec::im2col);
 }
 
 /// Fields of a decoded map that lie in bits: encoding the spec again must give them back.

@@ -162,6 +162,7 @@ const spoilt_case spared[] = {
      },
      0},
     {"no windows", [](judged_case& c) { c.terms.limits = {}, c.source.address += 4; }, 0},
+    {"ending at the last address", [](judged_case& c) { c.terms.limits = {}, c.source.address = last - 256; }, 0},
 };
 
 template <std::size_t N>
@@ -188,6 +189,38 @@ TEST(JudgeTensors, SidesWithoutElementsHaveNoFaults) {
 }
 TEST(JudgeTensors, DimsByTheirRelation) {
   expect_judged(relations);
+}
+
+/// A good tensor of the longest stride that is no fault, in no window.
+judged_case with_longest_stride() {
+  judged_case c;
+  c.terms.limits = {};
+  c.source.dim[2] = c.destination.dim[2] = 1;
+  c.source.stride[0] = detail::max_stride_reach / c.source.dim[1];
+  return c;
+}
+
+/// And one of the most bytes.
+judged_case with_most_bytes() {
+  judged_case c;
+  c.terms.limits = {};
+  for (side_extents* const side : {&c.source, &c.destination}) {
+    side->dim[0] = side->dim[1] = 1024;
+    side->dim[2] = detail::max_tensor_bytes / 4 / (side->dim[0] * side->dim[1]);
+    detail::pack_strides<3>(*side, 4);
+  }
+  return c;
+}
+
+TEST(JudgeTensors, TheLargestExtents) {
+  judged_case c = with_longest_stride();
+  EXPECT_EQ(c.judged().bits, 0u);
+  c.source.stride[0] += 4;
+  EXPECT_EQ(c.judged().bits, bits_of(fault::stride));
+  c = with_most_bytes();
+  EXPECT_EQ(c.judged().bits, 0u);
+  ++c.source.dim[2], ++c.destination.dim[2];
+  EXPECT_NE(c.judged().bits & bits_of(fault::dim), 0u);
 }
 
 TEST(JudgeTensors, TheMostBytesOfEachOfMany) {

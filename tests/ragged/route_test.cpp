@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <string>
 
@@ -127,9 +129,104 @@ TEST(choose_route, a_spec_is_its_layout) {
   spec.global_stride_bytes[0] = 404;
   EXPECT_EQ(choose_route(spec), chosen(route::ldgsts, route_reason::misaligned));
   tensor_spec fours = packed_spec(element_type::u4_align8, base, dims, box);
-  fours.global_dim[0] = 2048;
   fours.global_stride_bytes[0] = 2048;
+  for (const std::uint64_t columns : {1024, 2046}) {
+    fours.global_dim[0] = columns;
+    EXPECT_EQ(choose_route(fours), chosen(route::tensor_map, route_reason::best))
+        << "rows of " << columns / 2 << " bytes";
+  }
+  fours.global_dim[0] = detail::bulk_row_bytes * 2;
   EXPECT_EQ(choose_route(fours), chosen(route::bulk, route_reason::best));
+}
+
+/// What a map of one side must hold, of rows of `columns` elements.
+detail::route_facts map_facts(std::uint64_t columns, bool is_destination, std::uint64_t element_bytes = 4,
+                              std::uint64_t pitch = 4096, std::uint64_t address = base) {
+  const std::uint64_t dim[max_rank] = {columns, 30, 1, 1, 1};
+  const std::uint64_t stride[max_rank - 1] = {pitch};
+  detail::route_facts facts;
+  detail::add_map_facts(facts, address, element_bytes, dim, stride, is_destination);
+  return facts;
+}
+
+TEST(route_facts, rows_of_a_destination_are_whole_units) {
+  const auto is_aligned = [](const detail::route_facts& facts) { return facts.map_bits % detail::bulk_unit == 0; };
+  EXPECT_TRUE(is_aligned(map_facts(100, false)));
+  EXPECT_TRUE(is_aligned(map_facts(100, true)));
+  EXPECT_TRUE(is_aligned(map_facts(101, false))) << "a load ends anywhere";
+  EXPECT_FALSE(is_aligned(map_facts(101, true))) << "a store would go on to the next unit";
+  EXPECT_FALSE(is_aligned(map_facts(100, false, 4, 4100)));
+  EXPECT_FALSE(is_aligned(map_facts(100, false, 4, 4096, base + 4)));
+}
+
+TEST(route_facts, what_a_map_holds) {
+  for (const std::uint64_t bytes : {1, 2, 4, 8}) EXPECT_TRUE(map_facts(16, false, bytes).has_map_element) << bytes;
+  for (const std::uint64_t bytes : {0, 3, 6, 12, 16})
+    EXPECT_FALSE(map_facts(16, false, bytes).has_map_element) << bytes;
+  EXPECT_TRUE(map_facts(detail::max_copied_dim, false, 1).has_map_extents);
+  EXPECT_FALSE(map_facts(detail::max_copied_dim + 1, false, 1).has_map_extents) << "axis 0, too";
+  EXPECT_TRUE(map_facts(16, false, 4, detail::global_stride_limit - 16).has_map_extents);
+  EXPECT_FALSE(map_facts(16, false, 4, detail::global_stride_limit).has_map_extents);
+}
+
+/// Both orders, as each side may be the worse one.
+TEST(route_facts, of_two_sides_hold_for_both) {
+  detail::route_facts good;
+  good.row_bytes = 4096;
+  good.bytes = 8192;
+  good.has_map_element = good.has_map_extents = true;
+  detail::route_facts bad;
+  bad.row_bytes = 64;
+  bad.bytes = 128;
+  bad.folded_bits = 1;
+  bad.row_bits = 2;
+  bad.map_bits = 4;
+  for (const bool is_first : {false, true}) {
+    const detail::route_facts both = is_first ? join(bad, good) : join(good, bad);
+    EXPECT_EQ(both.row_bytes, 64u);
+    EXPECT_EQ(both.bytes, 128u);
+    EXPECT_EQ(both.folded_bits, 1u);
+    EXPECT_EQ(both.row_bits, 2u);
+    EXPECT_EQ(both.map_bits, 4u);
+    EXPECT_FALSE(both.has_map_element);
+    EXPECT_FALSE(both.has_map_extents);
+  }
+  EXPECT_TRUE(join(good, good).has_map_element);
+  EXPECT_TRUE(join(good, good).has_map_extents);
+}
+
+using dims = std::array<std::uint64_t, max_rank>;
+
+/// A tensor without gaps on both sides, its lowest `kept` axes kept.
+dims folded(const dims& of, std::uint32_t kept, std::uint64_t source_gap = 0, std::uint64_t destination_gap = 0) {
+  detail::two_sided t{{}, {}, {}, 4, 8};
+  std::uint64_t elements = 1;
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    t.dim[axis] = of[axis];
+    elements *= of[axis];
+    if (axis + 1 == max_rank) break;
+    t.source_stride[axis] = elements * 4 + (axis == 1 ? source_gap : 0);
+    t.destination_stride[axis] = elements * 8 + (axis == 1 ? destination_gap : 0);
+  }
+  detail::fold(t, kept);
+  dims left{};
+  std::copy(t.dim, t.dim + max_rank, left.begin());
+  return left;
+}
+
+TEST(fold, joins_what_follows_without_a_gap_on_both_sides) {
+  EXPECT_EQ(folded({8, 4, 2, 3, 5}, 0), (dims{960, 1, 1, 1, 1}));
+  EXPECT_EQ(folded({8, 1, 1, 3, 1}, 0), (dims{24, 1, 1, 1, 1}));
+  EXPECT_EQ(folded({8, 4, 2, 1, 1}, 0, 16), (dims{32, 2, 1, 1, 1})) << "a gap in the source";
+  EXPECT_EQ(folded({8, 4, 2, 1, 1}, 0, 0, 16), (dims{32, 2, 1, 1, 1})) << "a gap in the destination";
+}
+
+TEST(fold, leaves_the_kept_axes_as_they_are) {
+  EXPECT_EQ(folded({8, 4, 2, 3, 5}, 1), (dims{8, 120, 1, 1, 1}));
+  EXPECT_EQ(folded({8, 4, 2, 3, 5}, 2), (dims{8, 4, 30, 1, 1}));
+  EXPECT_EQ(folded({8, 1, 2, 3, 1}, 2), (dims{8, 1, 6, 1, 1})) << "a kept axis of one element";
+  EXPECT_EQ(folded({1, 1, 1, 1, 1}, 2), (dims{1, 1, 1, 1, 1}));
+  EXPECT_EQ(folded({8, 4, 1, 3, 1}, 2), (dims{8, 4, 3, 1, 1})) << "and one that is not kept";
 }
 
 /// The answer to the raw bits of a layout must at least be a route that is allowed and an alignment that it can move.

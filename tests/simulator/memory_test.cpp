@@ -51,6 +51,17 @@ TEST_F(windows, need_the_base_when_something_lies_outside) {
   EXPECT_TRUE(load({window(0, 16)}, 100).has_value());
 }
 
+TEST_F(windows, need_the_base_when_something_lies_before_the_first_row) {
+  const std::uint64_t dims[] = {8, 4};
+  const std::uint32_t box[] = {4, 4};
+  map_ = encode_bits(packed_spec(element_type::u32, small_base, dims, box)).value_or(tensor_map{});
+  const std::int32_t corner[] = {4, -1};  // the right halves of rows 0 to 2
+  const simulator::memory_window without_base = window(16, 128);
+  EXPECT_FALSE((simulator::copy_engine{{&without_base, 1}}.load(map_, corner, tile_).has_value()));
+  const simulator::memory_window whole = window(0, 128);
+  EXPECT_TRUE((simulator::copy_engine{{&whole, 1}}.load(map_, corner, tile_).has_value()));
+}
+
 TEST_F(windows, may_be_absent_for_a_store_outside) {
   const std::int32_t corner[] = {0, 8};
   EXPECT_TRUE(simulator::copy_engine{{}}.store(map_, corner, tile_).has_value());

@@ -40,6 +40,7 @@ TEST(reduction, inc_and_dec_wrap_at_the_tile_value) {
   EXPECT_EQ(reduced<u32>(reduction::inc, element_type::u32, 5, 5), 0u);
   EXPECT_EQ(reduced<u32>(reduction::inc, element_type::u32, 6, 5), 0u);
   EXPECT_EQ(reduced<u32>(reduction::dec, element_type::u32, 3, 5), 2u);
+  EXPECT_EQ(reduced<u32>(reduction::dec, element_type::u32, 5, 5), 4u);
   EXPECT_EQ(reduced<u32>(reduction::dec, element_type::u32, 0, 5), 5u);
   EXPECT_EQ(reduced<u32>(reduction::dec, element_type::u32, 6, 5), 5u);
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <string>
+
 #include "support/rule_cases.hpp"
 
 namespace tmap::testing {
@@ -47,6 +50,18 @@ TEST(Boundaries, StrideOfASizeOneDimensionIsNeverAnOverlap) {
               s.global_stride_bytes[1] = 0;
             }),
             "legal");
+}
+
+TEST(Boundaries, TwoOfADimensionMayOverlap) {
+  const auto pair = [](std::uint64_t stride) {
+    return verdict([&](auto& s) {
+      s.global_dim[2] = 2;
+      s.global_stride_bytes[1] = stride;
+    });
+  };
+  EXPECT_EQ(pair(8192), "legal");
+  EXPECT_EQ(pair(8176), "T16");
+  EXPECT_EQ(pair(0), "T16");
 }
 
 TEST(Boundaries, StridesBeyondTheRankAreIgnored) {
@@ -99,6 +114,118 @@ TEST(Boundaries, InnerBoxFitsTheSwizzle) {
   EXPECT_EQ(inner(swizzle::bytes_64, 80), "T23");
   EXPECT_EQ(inner(swizzle::bytes_128, 128), "legal");
   EXPECT_EQ(inner(swizzle::bytes_128, 144), "T24");
+}
+
+TEST(Boundaries, NoSwizzleSpansTheBoxOfAnInterleavedMap) {
+  tensor_spec spec = interleaved_spec(interleave::bytes_16);
+  for (const swizzle mode : {swizzle::bytes_32, swizzle::bytes_64, swizzle::bytes_128}) {
+    spec.swizzle = mode;
+    spec.box_dim[0] = 64;
+    EXPECT_EQ(verdict([](auto&) {}, spec), "legal") << name(mode);
+  }
+}
+
+TEST(Boundaries, TypesAndSwizzlesOfEachGeneration) {
+  const auto type = [](std::uint32_t value, const device_limits& limits) {
+    tensor_spec spec = plain_spec();
+    spec.type = element_type{value};
+    return broken_rules(spec, limits).contains(rule::t02_element_type);
+  };
+  EXPECT_FALSE(type(hopper_element_type_count - 1, hopper_limits()));
+  EXPECT_TRUE(type(hopper_element_type_count, hopper_limits()));
+  EXPECT_FALSE(type(element_type_count - 1, blackwell_limits));
+  EXPECT_TRUE(type(element_type_count, blackwell_limits));
+  const auto mode = [](std::uint32_t value, const device_limits& limits) {
+    return verdict([&](auto& s) { s.swizzle = swizzle{value}; }, plain_spec(), limits);
+  };
+  EXPECT_EQ(mode(3, hopper_limits()), "legal");
+  EXPECT_EQ(mode(4, hopper_limits()), "T28");
+  EXPECT_EQ(mode(6, blackwell_limits), "legal");
+  EXPECT_EQ(mode(7, blackwell_limits), "T28");
+  const device_limits between{detail::packed_type_compute_capability - 1, blackwell_limits.shared_memory_bytes};
+  EXPECT_TRUE(type(hopper_element_type_count, between));
+  EXPECT_EQ(mode(4, between), "T28");
+}
+
+TEST(Boundaries, SwizzlesOfThePackedTypes) {
+  const auto refused = [](element_type type, rule id) {
+    std::string modes;
+    for (std::uint32_t mode = 0; mode <= 6; ++mode) {
+      tensor_spec spec = packed_type_spec(type);
+      spec.swizzle = swizzle{mode};
+      if (broken_rules(spec, blackwell_limits).contains(id)) modes += std::to_string(mode);
+    }
+    return modes;
+  };
+  EXPECT_EQ(refused(element_type::u4_align8, rule::t26_swizzle_u6), "");
+  EXPECT_EQ(refused(element_type::u4_align8, rule::t27_swizzle_u4), "");
+  EXPECT_EQ(refused(element_type::u4_align16, rule::t26_swizzle_u6), "");
+  EXPECT_EQ(refused(element_type::u4_align16, rule::t27_swizzle_u4), "1256");
+  EXPECT_EQ(refused(element_type::u6_align16, rule::t26_swizzle_u6), "125");
+  EXPECT_EQ(refused(element_type::u6_align16, rule::t27_swizzle_u4), "");
+}
+
+TEST(Boundaries, ExtentsOfThePackedTypes) {
+  const auto inner = [](element_type type, std::uint64_t dim) {
+    tensor_spec spec = packed_type_spec(type);
+    spec.global_dim[0] = dim;
+    return verdict([](auto&) {}, spec, blackwell_limits);
+  };
+  EXPECT_EQ(inner(element_type::u4_align8, 128), "legal");
+  EXPECT_EQ(inner(element_type::u4_align8, 126), "legal");
+  EXPECT_EQ(inner(element_type::u4_align8, 127), "T11");
+  for (const element_type type : {element_type::u4_align16, element_type::u6_align16}) {
+    EXPECT_EQ(inner(type, 256), "legal") << name(type);
+    EXPECT_EQ(inner(type, 192), "T10") << name(type);
+    tensor_spec wide = packed_type_spec(type);
+    wide.box_dim[0] = 256;
+    EXPECT_EQ(verdict([](auto&) {}, wide, blackwell_limits), "T19") << name(type);
+  }
+}
+
+TEST(Boundaries, ModesWithoutALayout) {
+  const auto fill = [](element_type type, std::uint32_t value) {
+    return verdict([&](auto& s) {
+      s.type = type;
+      s.oob_fill = oob_fill{value};
+    });
+  };
+  EXPECT_EQ(fill(element_type::f32, 1), "legal");
+  EXPECT_EQ(fill(element_type::f32, 2), "T30");
+  EXPECT_EQ(fill(element_type::u32, 0), "legal");
+  EXPECT_EQ(fill(element_type::u32, 1), "T30");
+  const auto promotion = [](std::uint32_t value) {
+    return verdict([&](auto& s) { s.l2_promotion = l2_promotion{value}; });
+  };
+  EXPECT_EQ(promotion(3), "legal");
+  EXPECT_EQ(promotion(4), "T29");
+}
+
+/// The smallest rank has one axis, and no stride.
+TEST(Boundaries, OneDimension) {
+  tensor_spec line = plain_spec();
+  line.rank = 1;
+  const auto with = [&](auto change) { return verdict(change, line); };
+  EXPECT_EQ(with([](auto& s) { s.global_stride_bytes[0] = 7; }), "legal") << "no stride is looked at";
+  EXPECT_EQ(with([](auto& s) { s.global_dim[1] = s.box_dim[1] = s.element_stride[1] = 0; }), "legal");
+  EXPECT_EQ(with([](auto& s) { s.global_dim[0] = 0; }), "T09");
+  EXPECT_EQ(with([](auto& s) { s.global_dim[0] = detail::max_copied_dim + 1; }), "T36");
+  EXPECT_EQ(with([](auto& s) { s.box_dim[0] = 0; }), "T17");
+  EXPECT_EQ(with([](auto& s) { s.element_stride[0] = 9; }), "T20");
+  EXPECT_EQ(with([](auto& s) { s.global_address = detail::address_limit - 64 * 4; }), "legal");
+  EXPECT_EQ(with([](auto& s) { s.global_address = detail::address_limit - 64 * 4 + 16; }), "T34");
+}
+
+TEST(Boundaries, AxisZeroIsListedAsOne) {
+  tensor_spec spec = plain_spec();
+  spec.global_dim[0] = spec.box_dim[0] = spec.element_stride[0] = 0;
+  const rule expected[] = {rule::t09_global_dim_range, rule::t20_element_stride_range, rule::t17_box_dim_range};
+  const violations found = validate(spec);
+  ASSERT_EQ(found.size(), std::size(expected));
+  for (std::uint32_t i = 0; i < std::size(expected); ++i) {
+    EXPECT_EQ(found[i].id, expected[i]);
+    EXPECT_EQ(found[i].axis, 0) << info(found[i].id).name;
+  }
 }
 
 TEST(Boundaries, ElementStride) {
@@ -214,6 +341,79 @@ TEST(Boundaries, Im2colCornersByRank) {
     spec.upper_corner[0] = limit;
     EXPECT_TRUE(broken_rules(spec).contains(rule::i03_upper_corner_range)) << rank;
   }
+}
+
+TEST(Boundaries, ChannelsAndPixelsOfIm2col) {
+  const auto column = [](std::uint32_t channels, std::uint32_t pixels) {
+    im2col_spec spec = plain_im2col_spec();
+    spec.tensor.type = element_type::u8;
+    spec.channels_per_pixel = channels;
+    spec.pixels_per_column = pixels;
+    const violations found = validate(spec);
+    return std::string(found.empty() ? "legal" : info(found[0].id).name);
+  };
+  EXPECT_EQ(column(16, 1), "legal");
+  EXPECT_EQ(column(256, 64), "legal");
+  EXPECT_EQ(column(272, 64), "I05");
+  EXPECT_EQ(column(16, 1024), "legal");
+  EXPECT_EQ(column(16, 1025), "I06");
+}
+
+/// What is first wrong with a wide map.
+std::string wide_verdict(const im2col_wide_spec& spec, const device_limits& limits = blackwell_limits) {
+  const violations found = validate(spec, limits);
+  return found.empty() ? "legal" : info(found[0].id).name;
+}
+
+TEST(Boundaries, WideMapsAreOfBlackwell) {
+  const auto on = [](std::uint32_t compute_capability) {
+    return wide_verdict(plain_im2col_wide_spec(), {compute_capability, blackwell_limits.shared_memory_bytes});
+  };
+  EXPECT_EQ(on(detail::packed_type_compute_capability), "legal");
+  EXPECT_EQ(on(detail::packed_type_compute_capability - 1), "W01");
+}
+
+TEST(Boundaries, WideSwizzles) {
+  std::string legal;
+  for (std::uint32_t mode = 0; mode <= 6; ++mode) {
+    im2col_wide_spec spec = plain_im2col_wide_spec();
+    spec.channels_per_pixel = 8;  // 32 bytes, which every swizzle holds
+    spec.tensor.swizzle = swizzle{mode};
+    const std::string found = wide_verdict(spec);
+    EXPECT_TRUE(found == "legal" || found == "W03") << mode << ": " << found;
+    if (found == "legal") legal += std::to_string(mode);
+  }
+  EXPECT_EQ(legal, "234");
+}
+
+TEST(Boundaries, WideCorners) {
+  const auto corners = [](std::int32_t lower, std::int32_t upper, std::uint32_t rank = 4) {
+    im2col_wide_spec spec = plain_im2col_wide_spec();
+    spec.tensor.rank = rank;
+    spec.lower_corner_w = lower;
+    spec.upper_corner_w = upper;
+    return wide_verdict(spec);
+  };
+  EXPECT_EQ(corners(-32768, 32767), "legal");
+  EXPECT_EQ(corners(-32769, 0), "W02");
+  EXPECT_EQ(corners(0, 32768), "W02");
+  EXPECT_EQ(corners(0, -31), "legal") << "32 pixels along W, one of them between the corners";
+  EXPECT_EQ(corners(0, -32), "I04");
+  EXPECT_EQ(corners(31, 0), "legal");
+  EXPECT_EQ(corners(32, 0), "I04");
+  EXPECT_EQ(corners(31, 0, 3), "legal") << "the smallest rank";
+  EXPECT_EQ(corners(32, 0, 3), "I04");
+}
+
+TEST(Boundaries, WideColumnsAreAsLongAsTheirModeSays) {
+  im2col_wide_spec spec = plain_im2col_wide_spec();
+  const std::uint32_t pixel_bytes = spec.channels_per_pixel * 4;
+  spec.pixels_per_column = 1024;
+  EXPECT_EQ(wide_verdict(spec, {100, 1024 * pixel_bytes}), "legal");
+  EXPECT_EQ(wide_verdict(spec, {100, 1024 * pixel_bytes - 1}), "T35");
+  spec.mode = im2col_wide_mode::w128;
+  EXPECT_EQ(wide_verdict(spec, {100, 128 * pixel_bytes}), "legal") << "128 pixels, whatever the count says";
+  EXPECT_EQ(wide_verdict(spec, {100, 128 * pixel_bytes - 1}), "T35");
 }
 
 TEST(Boundaries, WideModeW128IgnoresPixels) {

@@ -49,6 +49,8 @@ void add_type_and_rank(case_list& cases) {
   cases.tiled(rule::t02_element_type, "a packed type on Hopper", [](auto& s) { s.type = element_type::u4_align8; });
   cases.tiled(rule::t02_element_type, "no type at all", [](auto& s) { s.type = element_type{16}; });
   cases.tiled(rule::t02_element_type, "no type, all ones", [](auto& s) { s.type = element_type{~0u}; });
+  cases.add(rule::t02_element_type, "no type of Blackwell", plain_spec(), blackwell_limits,
+            [](auto& s) { s.type = element_type{element_type_count}; });
   cases.tiled(rule::t03_rank, "rank 0", [](auto& s) { s.rank = 0; });
   cases.tiled(rule::t03_rank, "rank 6", [](auto& s) {
     s.rank = 6;
@@ -137,6 +139,8 @@ void add_modes(case_list& cases) {
                [](auto& s) { s.swizzle = swizzle::bytes_64; });
   cases.tiled(rule::t28_swizzle_value, "an atom on Hopper", [](auto& s) { s.swizzle = swizzle::bytes_128_atom_32; });
   cases.tiled(rule::t28_swizzle_value, "7", [](auto& s) { s.swizzle = swizzle{7}; });
+  cases.add(rule::t28_swizzle_value, "7 on Blackwell", plain_spec(), blackwell_limits,
+            [](auto& s) { s.swizzle = swizzle{7}; });
   cases.tiled(rule::t29_l2_promotion_value, "4", [](auto& s) { s.l2_promotion = l2_promotion{4}; });
   cases.tiled(rule::t30_oob_fill, "2", [](auto& s) { s.oob_fill = oob_fill{2}; });
   cases.tiled(rule::t30_oob_fill, "NaN for an integer type", [](auto& s) {
@@ -170,6 +174,7 @@ void add_im2col_wide(case_list& cases) {
   cases.add(rule::w01_compute_capability, "Hopper", plain_im2col_wide_spec(), hopper_limits(), [](auto&) {});
   cases.wide(rule::w02_corner_range, "lower", [](auto& s) { s.lower_corner_w = -32769; });
   cases.wide(rule::w02_corner_range, "upper", [](auto& s) { s.upper_corner_w = 32768; });
+  cases.wide(rule::i04_box_area, "nothing between the corners, wide", [](auto& s) { s.lower_corner_w = 31; });
   cases.wide(rule::w03_swizzle, "none", [](auto& s) { s.tensor.swizzle = swizzle::none; });
   cases.wide(rule::w04_interleave, "16 bytes", [](auto& s) {
     s.tensor.interleave = interleave::bytes_16;
