@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "device/gpu_fixture.hpp"
 #include "lib/pool/map_pool.hpp"
@@ -127,6 +128,36 @@ TEST_F(PoolOnDevice, TheLastGraphLeaksTheSlabAndCallsNothing) {
   EXPECT_FALSE(seen.expired());
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
   EXPECT_TRUE(comes_true([&] { return seen.expired(); }));
+}
+
+/// The stream that another thread begins to capture just before the next event is recorded; null: none.
+cudaStream_t captured_next{};
+
+cudaError_t record_beside_a_capture(cudaEvent_t event, cudaStream_t stream) {
+  if (const cudaStream_t captured = std::exchange(captured_next, nullptr); captured != nullptr) {
+    std::thread{[&] { EXPECT_EQ(cudaStreamBeginCapture(captured, cudaStreamCaptureModeRelaxed), cudaSuccess); }}.join();
+  }
+  return cudaEventRecord(event, stream);
+}
+
+TEST_F(PoolOnDevice, AReleaseBesideTheBeginningOfACaptureIsMadeUpForLater) {
+  const stream_owner s1, s2;
+  pool::pool_calls calls = real_pool_calls();
+  calls.record_event = record_beside_a_capture;
+  maps = *pool::map_pool::create({.capacity = 8}, calls);
+  auto taken = maps->take(8, s1.get());
+  ASSERT_TRUE(taken.has_value());
+  captured_next = s1.get();
+  TMAP_ASSERT_OK(maps->release(std::move(*taken)));
+  EXPECT_EQ(maps->take(8, s2.get()).error().code, status::pool_exhausted);
+  cudaGraph_t graph{};
+  TMAP_ASSERT_CUDA(cudaStreamEndCapture(s1.get(), &graph));
+  EXPECT_NE(graph, nullptr) << "the capture is whole";
+  TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+  use_once(8, s2.get());
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  EXPECT_EQ(maps->counts().free, 8u);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
 }  // namespace

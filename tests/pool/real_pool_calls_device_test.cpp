@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -119,6 +121,175 @@ TEST_F(RealPoolCalls, AGraphDropsOnceWhenAllOfItIsGone) {
   EXPECT_EQ(*drops, 0) << "the executable lives, and the failed call never drops";
   TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
   EXPECT_TRUE(comes_true([&] { return *drops == 1; }));
+}
+
+TEST_F(RealPoolCalls, AnEventOfAnEndedCaptureSaysSo) {
+  const stream_owner captured, other;
+  cudaEvent_t event{};
+  TMAP_ASSERT_CUDA(real_pool_calls().create_event(&event));
+  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(captured.get(), cudaStreamCaptureModeRelaxed));
+  TMAP_ASSERT_CUDA(real_pool_calls().record_event(event, captured.get()));
+  cudaGraph_t graph{};
+  TMAP_ASSERT_CUDA(cudaStreamEndCapture(captured.get(), &graph));
+  TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_EQ(real_pool_calls().query_event(event), cudaErrorCapturedEvent);
+  const cudaError_t waited = real_pool_calls().wait_event(other.get(), event);
+  EXPECT_TRUE(waited == cudaErrorCapturedEvent || waited == cudaErrorStreamCaptureIsolation) << waited;
+  cudaGetLastError();
+  unsigned long long capture{};
+  TMAP_ASSERT_CUDA(real_pool_calls().capture_id(other.get(), &capture));
+  EXPECT_EQ(capture, 0u) << "the wait brought it into no capture";
+  TMAP_ASSERT_CUDA(real_pool_calls().record_event(event, other.get()));
+  TMAP_ASSERT_CUDA(cudaStreamSynchronize(other.get()));
+  EXPECT_EQ(real_pool_calls().query_event(event), cudaSuccess) << "an eager record makes it whole again";
+  TMAP_ASSERT_CUDA(real_pool_calls().destroy_event(event));
+}
+
+/// Graphs that hold an object, and what becomes of it.
+class UserObjects : public gpu_test {
+ protected:
+  void SetUp() override {
+    gpu_test::SetUp();
+    if (IsSkipped()) return;
+    TMAP_ASSERT_CUDA(cudaMalloc(&memory, 4));
+  }
+  void TearDown() override { cudaFree(memory); }
+
+  using counter = std::atomic<int>;
+
+  void capture(counter& drops, counter* open, cudaGraph_t* graph) {
+    TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
+    retain(drops);
+    if (open != nullptr) TMAP_ASSERT_CUDA(cudaLaunchHostFunc(stream.get(), wait_until_open, open));
+    TMAP_ASSERT_CUDA(cudaMemsetAsync(memory, 0, 4, stream.get()));
+    TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream.get(), graph));
+  }
+  void retain(counter& drops) {
+    const auto drop = [](void* object) { ++*static_cast<counter*>(object); };
+    cudaGraph_t graph{};
+    TMAP_ASSERT_CUDA(real_pool_calls().captured_graph(stream.get(), &graph));
+    TMAP_ASSERT_CUDA(real_pool_calls().retain_in_graph(graph, &drops, drop));
+  }
+  static void instantiate(cudaGraph_t graph, cudaGraphExec_t* exec) {
+    TMAP_ASSERT_CUDA(cudaGraphInstantiate(exec, graph, 0));
+    TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+  }
+  void run(cudaGraphExec_t exec) {
+    TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream.get()));
+    TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream.get()));
+  }
+
+  /// Drops come on a thread of CUDA's, some time later.
+  static int after_a_while(const counter& drops) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{50});
+    return drops;
+  }
+  static bool dropped(const counter& drops) {
+    return comes_true([&] { return drops == 1; });
+  }
+
+  const stream_owner stream;
+  void* memory{};
+
+ private:
+  static void CUDART_CB wait_until_open(void* open) {
+    comes_true([&] { return *static_cast<counter*>(open) != 0; });
+  }
+};
+
+/// Opens some time later, whatever waits meanwhile, and notes what was dropped until then.
+class late_opener {
+ public:
+  late_opener(std::atomic<int>& open, const std::atomic<int>& drops)
+      : thread_{[this, &open, &drops] {
+          std::this_thread::sleep_for(std::chrono::milliseconds{300});
+          early_ = drops;
+          open = 1;
+        }} {}
+  int early_drops() {
+    thread_.join();
+    return early_;
+  }
+
+ private:
+  int early_{-1};
+  std::thread thread_;
+};
+
+TEST_F(UserObjects, AnExecutableDestroyedInFlightDropsBehindItsLaunch) {
+  counter drops{}, open{};
+  cudaGraph_t graph{};
+  cudaGraphExec_t exec{};
+  capture(drops, &open, &graph);
+  instantiate(graph, &exec);
+  TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream.get()));
+  late_opener opener{open, drops};
+  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
+  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream.get()));
+  EXPECT_EQ(opener.early_drops(), 0) << "slots would be lent while the replay runs";
+  EXPECT_TRUE(dropped(drops));
+}
+
+TEST_F(UserObjects, AnUpdatedExecutableHoldsTheNewGraphsAndTheOldUntilItsLaunchHasEnded) {
+  counter first{}, second{}, open{};
+  cudaGraph_t old_graph{}, new_graph{};
+  cudaGraphExec_t exec{};
+  capture(first, &open, &old_graph);
+  capture(second, &open, &new_graph);
+  instantiate(old_graph, &exec);
+  TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream.get()));
+  late_opener opener{open, first};
+  cudaGraphExecUpdateResultInfo info{};
+  TMAP_ASSERT_CUDA(cudaGraphExecUpdate(exec, new_graph, &info));
+  TMAP_ASSERT_CUDA(cudaGraphDestroy(new_graph));
+  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream.get()));
+  EXPECT_EQ(opener.early_drops(), 0);
+  run(exec);
+  EXPECT_EQ(after_a_while(second), 0) << "the executable has it now";
+  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
+  EXPECT_TRUE(dropped(first));
+  EXPECT_TRUE(dropped(second));
+}
+
+TEST_F(UserObjects, AParentOfTheGraphHoldsThem) {
+  counter drops{};
+  cudaGraph_t graph{}, parent{};
+  cudaGraphNode_t node{};
+  cudaGraphExec_t exec{};
+  capture(drops, nullptr, &graph);
+  TMAP_ASSERT_CUDA(cudaGraphCreate(&parent, 0));
+  TMAP_ASSERT_CUDA(cudaGraphAddChildGraphNode(&node, parent, nullptr, 0, graph));
+  TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_EQ(after_a_while(drops), 0);
+  instantiate(parent, &exec);
+  run(exec);
+  EXPECT_EQ(after_a_while(drops), 0);
+  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
+  EXPECT_TRUE(dropped(drops));
+}
+
+TEST_F(UserObjects, OfTheBodyOfAConditionalNodeTheExecutableHoldsThem) {
+  counter drops{};
+  cudaGraph_t graph{}, body{};
+  cudaGraphNode_t node{};
+  cudaGraphExec_t exec{};
+  TMAP_ASSERT_CUDA(cudaGraphCreate(&graph, 0));
+  cudaGraphNodeParams branch{};
+  branch.type = cudaGraphNodeTypeConditional;
+  branch.conditional.type = cudaGraphCondTypeIf;
+  branch.conditional.size = 1;
+  TMAP_ASSERT_CUDA(cudaGraphConditionalHandleCreate(&branch.conditional.handle, graph, 1, cudaGraphCondAssignDefault));
+  TMAP_ASSERT_CUDA(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &branch));
+  TMAP_ASSERT_CUDA(cudaStreamBeginCaptureToGraph(stream.get(), branch.conditional.phGraph_out[0], nullptr, nullptr, 0,
+                                                 cudaStreamCaptureModeGlobal));
+  retain(drops);
+  TMAP_ASSERT_CUDA(cudaMemsetAsync(memory, 0, 4, stream.get()));
+  TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream.get(), &body));
+  instantiate(graph, &exec);
+  run(exec);
+  EXPECT_EQ(after_a_while(drops), 0) << "slots would come back while the executable lives";
+  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
+  EXPECT_TRUE(dropped(drops));
 }
 
 }  // namespace

@@ -40,6 +40,24 @@ TEST_F(service_device, arrays_become_the_drivers_maps) {
   }
 }
 
+TEST_F(service_device, trusted_batches_become_the_drivers_maps) {
+  map_service service = make(256);
+  const own_stream stream;
+  const std::vector<map_patch> patches = rows_patches(100);
+  const device_array<map_patch> source(patches);
+  const device_array<std::uint32_t> which(std::vector<std::uint32_t>{7});
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  const encode_request trusted{.trusted = true};
+  const auto batch = service.encode(base, patch_array{source.data()}, 100, stream.ref(), trusted);
+  ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
+  EXPECT_EQ(batch->ref().statuses, nullptr);
+  EXPECT_EQ(count_wrong(read(*batch, stream.get()), base, patches), 0u);
+  const auto updated =
+      service.update(*batch, {which.data(), 1}, base, patch_array{source.data()}, stream.ref(), trusted);
+  ASSERT_TRUE(updated.has_value()) << to_string(updated.error());
+  EXPECT_EQ(count_wrong(read(*updated, stream.get()), base, patches), 0u);
+}
+
 TEST_F(service_device, columns_become_the_drivers_maps) {
   map_service service = make(8192);
   const own_stream stream;

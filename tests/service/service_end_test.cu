@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends a context or a process, each in a child of its own: this program again, with a hidden argument. And two
-// contexts side by side.
+// What ends a context or a process, or needs a fresh one, each in a child of its own: this program again, with a hidden
+// argument. And two contexts side by side.
 #include <cudaTypedefs.h>
 
 #include <cstdlib>
@@ -12,6 +12,7 @@
 
 #include "device/child_process.hpp"
 #include "service/device_maps.cuh"
+#include "service/first_use.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -114,7 +115,11 @@ constexpr child_case child_cases[] = {{"reset", reset_child},
                                       {"reset_and_made_anew", reset_and_made_anew_child},
                                       {"trap", trap_child},
                                       {"fork", fork_child},
-                                      {"exit", exit_child}};
+                                      {"exit", exit_child},
+                                      {"first_use_encode", first_encode_child},
+                                      {"first_use_copy", first_copy_child},
+                                      {"first_use_rows", first_rows_child},
+                                      {"first_use_product", first_product_child}};
 
 class service_end : public ::testing::TestWithParam<std::size_t> {};
 
