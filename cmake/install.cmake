@@ -17,6 +17,7 @@ if(TMAP_BUILD_APPS AND TMAP_BUILD_BENCHMARKS)
   # For `tmap bench gemm`, when asked for by this component's name: it needs cuBLAS, which no package of ours brings.
   install(TARGETS grouped_gemm_bench DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/tmap
           COMPONENT tmap_benchmarks EXCLUDE_FROM_ALL)
+  set_target_properties(grouped_gemm_bench PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)  # to the toolkit's cuBLAS
 endif()
 
 configure_package_config_file(cmake/tmapConfig.cmake.in ${PROJECT_BINARY_DIR}/tmapConfig.cmake

@@ -44,6 +44,7 @@ outcome<std::vector<float>> read_signal(const request_t& request) {
   if (!loaded.failures.empty()) return refusal{loaded.failures.front()};
   const tensor& t = loaded.tensors.front();
   if (t.type != dtype::f32) return refuse("{}: its numbers are {}, not f32", t.name, info(t.type).name);
+  if (t.bytes.empty()) return refuse("{}: it holds no numbers", t.name);
   std::vector<float> signal(t.bytes.size() / sizeof(float));
   std::copy(t.bytes.begin(), t.bytes.end(), std::as_writable_bytes(std::span{signal}).begin());
   return signal;

@@ -70,7 +70,9 @@ TEST(OutputFile, AnIgnoredSignalStaysIgnoredWhileWriting) {
     }
     EXPECT_TRUE(waits_for_a_file(folder));
     kill(child, ignored);
-    kill(child, SIGTERM);  // delivered after it, since its number is higher than both
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds{300});  // as long as some pieces take, behind which it would end
+    kill(child, SIGTERM);
     int state = 0;
     ASSERT_EQ(waitpid(child, &state, 0), child);
     munmap(const_cast<std::byte*>(bytes.data()), bytes.size());

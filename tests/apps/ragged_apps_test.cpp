@@ -123,6 +123,8 @@ TEST_F(TMAP_SUITE, FailsWithASentence) {
   expect({TMAP_SEQUENCES, empty, "--engine", TMAP_ENGINE}, "it holds no line with a character");
   expect({TMAP_IMAGES, empty, "--out", folder_ / "out"}, "empty.txt");
   expect({TMAP_POOL, "--input", folder_ / "none.npy"}, "none.npy: there is no such file");
+  expect({TMAP_POOL, "--input", folder_.write("empty.npy", npy_of("<f4", "(0,)", ""))},
+         "empty.npy: it holds no numbers");
 }
 
 }  // namespace

@@ -66,6 +66,15 @@ TEST(GroupedTightSizes, TwoGroupsAreEnoughToOverlap) {
   }
 }
 
+/// By the checks themselves: a workspace for too many groups would be refused, too.
+TEST(GroupedTightSizes, GroupsAreCountedByThemselves) {
+  expect_refused(check_problem(rows(max_groups + 1)), max_groups + 1, max_groups, "rows");
+  expect_refused(check_problem(weights(max_groups + 1)), max_groups + 1, max_groups, "weights");
+  pointer_problem pointers;
+  pointers.groups = max_groups + 1;
+  expect_refused(check_problem(pointers), max_groups + 1, max_groups, "pointers");
+}
+
 TEST(GroupedTightSizes, OneGroupHasNoNextOne) {
   row_problem product = rows(1);
   weight_problem gradient = weights(1);

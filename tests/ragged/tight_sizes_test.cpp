@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is just legal passes, and one step less is refused by the check that is meant: every other number is made large
 // enough that no later check can do its work. At the smallest counts, too.
+#include <tmap/encode_batch.hpp>
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "lib/ragged/checks.hpp"
 
@@ -121,6 +123,59 @@ TEST(ragged_tight_sizes, strides_of_zero_mean_packed_where_all_are) {
   dense.stride_bytes[1] = 512;
   expect_refused(check_dense(with_strides(dense, batch_of(1, 3)), batch_of(1, 3), true), 0, 32, "a row stride of 0");
   EXPECT_EQ(with_strides(tight(), batch_of(2, 1)).stride_bytes[0], 32u) << "of rank 1 there is none to fill in";
+}
+
+/// Rows that lie apart make tensors that lie apart.
+TEST(ragged_tight_sizes, a_pitch_of_zero_follows_from_the_strides) {
+  dense_batch dense = tight();
+  dense.stride_bytes[0] = 64;
+  dense.tensor_pitch_bytes = 0;
+  EXPECT_EQ(with_strides(dense, batch_of(2, 2)).tensor_pitch_bytes, 256u);
+  dense.stride_bytes[1] = 512;
+  EXPECT_EQ(with_strides(dense, batch_of(2, 3)).tensor_pitch_bytes, 1536u);
+}
+
+/// By the checks themselves: a workspace for too many tensors would be refused, too.
+TEST(ragged_tight_sizes, the_numbers_of_a_batch_are_checked_alone) {
+  tensor_batch batch = batch_of(max_batch, max_rank, 16);
+  batch.tensors = patch_array{reinterpret_cast<const map_patch*>(0x10000)};
+  EXPECT_TRUE(check_batch(batch).has_value());
+  const auto refused = [&](auto tensor_batch::*number, std::uint64_t found, std::uint64_t allowed, const char* what) {
+    tensor_batch bad = batch;
+    bad.*number = static_cast<std::decay_t<decltype(bad.*number)>>(found);
+    expect_refused(check_batch(bad), found, allowed, what);
+  };
+  refused(&tensor_batch::count, max_batch + 1, max_batch, "count");
+  refused(&tensor_batch::rank, max_rank + 1, max_rank, "rank");
+  refused(&tensor_batch::rank, 0, 1, "no rank");
+  refused(&tensor_batch::element_bytes, 17, 16, "element");
+  refused(&tensor_batch::element_bytes, 0, 1, "no element");
+}
+
+TEST(ragged_tight_sizes, sides_differ_in_both_directions) {
+  tensor_batch small = batch_of(2, 2);
+  small.tensors = patch_array{reinterpret_cast<const map_patch*>(0x10000)};
+  tensor_batch large = small;
+  large.rank = 3;
+  expect_refused(check_pair(small, large), 3, 2, "rank above");
+  expect_refused(check_pair(large, small), 2, 3, "rank below");
+  large = small;
+  large.count = 3;
+  expect_refused(check_pair(small, large), 3, 2, "count above");
+  expect_refused(check_pair(large, small), 2, 3, "count below");
+  large = small;
+  large.element_bytes = 8;
+  expect_refused(check_pair(small, large), 8, 4, "element above");
+  expect_refused(check_pair(large, small), 4, 8, "element below");
+  EXPECT_TRUE(check_pair(small, large, false).has_value()) << "where elements may differ";
+}
+
+TEST(ragged_tight_sizes, a_workspace_of_just_the_bytes_is_enough) {
+  const tensor_batch batch = batch_of(10, 2);
+  const std::uint64_t needed = workspace_bytes(10, 2).value();
+  void* const memory = reinterpret_cast<void*>(0x10000);
+  EXPECT_TRUE(check_workspace_of(batch, {memory, needed}).has_value());
+  expect_refused(check_workspace_of(batch, {memory, needed - 1}), needed - 1, needed, "a byte less");
 }
 
 const cuda::stream_ref no_stream{cudaStream_t{}};
