@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Every public header is on one page. Those of `include/tmap/detail` and the wrappers of single instructions are not public.
 PAGES = {
-    "reference/specs.md": ("Specs, rules and errors", "tensor_spec element_type device_limits rule validate error"),
+    "reference/specs.md": ("Specs, rules and errors", "tensor_spec element_type device_limits rule validate error bad_items faults"),
     "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template map_patch patch_rules encode_status encode_batch "
                           "copy_tiles decode"),
     "reference/service.md": ("The service", "map_service map_batch slot_counts slot_record"),
@@ -19,12 +19,12 @@ PAGES = {
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
     "reference/device_maps.md": ("Maps in kernels", "device/acquire device/encode_warp device/batch_writer device/map_guard "
-                                 "device/patch_source device/hazards"),
+                                 "device/patch_source device/report_bad device/hazards"),
     "reference/device_copies.md": ("Copies in kernels", "device/tile_copy device/bulk_copy device/reduce_copy device/async_copy "
                                    "device/remote_store device/cache_hint"),
     "reference/device_work.md": ("Stages and tiles in kernels", "device/warp device/stage_ring device/tile_walk device/tile_shares device/tensor_search "
                                  "device/work_queue device/cluster_queue"),
-    "reference/c.md": ("The C functions", "tmap c/status c/spec c/batch c/service c/ragged c/ragged_host c/gemm c/simulator"),
+    "reference/c.md": ("The C functions", "tmap c/status c/spec c/batch c/service c/ragged c/ragged_host c/gemm c/faults c/simulator"),
 }
 NOT_PUBLIC = re.compile(r"tmap/detail/|tmap/device/ptx\w*\.cuh")
 

@@ -18,6 +18,7 @@
 // - Names and layouts stay within a major version; from 1.0.0 on, structs grow at their end only.
 
 #include <tmap/c/batch.h>
+#include <tmap/c/faults.h>
 #include <tmap/c/gemm.h>
 #include <tmap/c/ragged.h>
 #include <tmap/c/ragged_host.h>

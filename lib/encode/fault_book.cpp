@@ -106,7 +106,7 @@ result<fault_page*> fault_book::find(std::uint64_t context) try {
 
 result<fault_page*> fault_book::page() {
   std::uint64_t context = 0;
-  // Where it cannot be asked, `find` tells why.
+  // Where it cannot be asked, `find` returns why.
   if (calls_.current_context(&context) != cudaSuccess) context = 0;
   fault_page* const kept = latest_[context % latest_.size()].load(std::memory_order_acquire);
   if (kept != nullptr && kept->context() == context) return kept;

@@ -19,9 +19,8 @@ static_assert(kernels::call_record_count == 64, "a bit of `call_records` each");
 void warn_of_capture() {
   static std::atomic<bool> has_warned{false};
   if (has_warned.exchange(true)) return;
-  support::log(
-      log_level::warning,
-      "TMAP_CHECK=sync: a call is captured in a graph and cannot be checked; ask tmap::faults() after replays");
+  support::log(log_level::warning,
+               "a call that is to be checked is captured in a graph: it cannot wait; ask tmap::faults() after replays");
 }
 
 /// Of a stream of another capture in trouble too: what is wrong with it the call's own launch says.

@@ -6,6 +6,7 @@
 #include <memory>
 #include <variant>
 
+#include "lib/interop/bad_item.hpp"
 #include "lib/interop/convert_source.hpp"
 #include "lib/interop/convert_spec.hpp"
 #include "lib/interop/objects.hpp"
@@ -30,6 +31,7 @@ answer encode_into_slots(tmap_template base, const tmap_patch_source* source, tm
   check_source(given, source, "source");
   given.optional_structure(options, "options");
   if (given && options != nullptr) given.choice(options->trusted, 1, "options->trusted");
+  check_check(given, options, "options->check");
   if (!given) return given.complaint();
   const auto shared = templates().find(base.value);
   if (shared == nullptr) return stale("base");

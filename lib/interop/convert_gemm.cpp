@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/interop/convert_gemm.hpp"
 
+#include "lib/interop/bad_item.hpp"
+
 namespace tmap::interop {
 namespace {
 
@@ -111,7 +113,8 @@ gemm::options options_of(const tmap_gemm_options* options) {
   if (options == nullptr) return {};
   gemm::options with{.statuses = reinterpret_cast<gemm::group_status*>(options->statuses),
                      .header = reinterpret_cast<batch_header*>(options->header),
-                     .plan = std::nullopt};
+                     .plan = std::nullopt,
+                     .check = check_of(*options)};
   if (options->plan != 0) with.plan = options->plan - 1;
   return with;
 }

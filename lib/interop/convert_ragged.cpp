@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lib/interop/bad_item.hpp"
 #include "lib/interop/convert_source.hpp"
 
 namespace tmap::interop {
@@ -82,6 +83,7 @@ std::optional<route_policy> policy_of(std::uint32_t policy) {
 void check_options(arguments& given, const tmap_ragged_options* options) {
   given.optional_structure(options, "options");
   if (given && options != nullptr) check_routes(given, options->policy, options->allowed);
+  check_check(given, options, "options->check");
 }
 
 ragged::options options_of(const tmap_ragged_options* options) {
@@ -91,7 +93,8 @@ ragged::options options_of(const tmap_ragged_options* options) {
           .statuses = reinterpret_cast<ragged::tensor_status*>(options->statuses),
           .header = reinterpret_cast<batch_header*>(options->header),
           .windows = windows_of(*options),
-          .window_count = options->window_count};
+          .window_count = options->window_count,
+          .check = check_of(*options)};
 }
 
 }  // namespace tmap::interop

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <iterator>
 
+#include "lib/interop/bad_item.hpp"
+
 namespace tmap::interop {
 namespace {
 
@@ -93,7 +95,8 @@ encode_options options_of(const tmap_encode_options* options) {
           .totals = reinterpret_cast<batch_totals*>(options->totals),
           .windows = windows_of(*options),
           .window_count = options->window_count,
-          .trusted = options->trusted != 0};
+          .trusted = options->trusted != 0,
+          .check = check_of(*options)};
 }
 
 }  // namespace tmap::interop

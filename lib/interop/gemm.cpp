@@ -2,6 +2,7 @@
 #include <tmap/c/gemm.h>
 #include <tmap/grouped_gemm.hpp>
 
+#include "lib/interop/bad_item.hpp"
 #include "lib/interop/convert_gemm.hpp"
 
 namespace tmap::interop {
@@ -13,6 +14,7 @@ answer multiply(const Problem* problem, const gemm::workspace& scratch, const tm
   arguments given;
   check_problem(given, problem);
   given.optional_structure(options, "options");
+  check_check(given, options, "options->check");
   if (!given) return given.complaint();
   return answer_of(gemm::multiply_async(problem_of(*problem), scratch, cuda::stream_ref{stream}, options_of(options)));
 }

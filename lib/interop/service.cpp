@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "lib/interop/bad_item.hpp"
 #include "lib/interop/convert_source.hpp"
 #include "lib/interop/objects.hpp"
 #include "lib/interop/text.hpp"
@@ -39,6 +40,7 @@ void check_request(arguments& given, const tmap_encode_request* request) {
   if (!given || request == nullptr) return;
   given.choice(request->header, 1, "request->header");
   given.choice(request->trusted, 1, "request->trusted");
+  check_check(given, request, "request->check");
 }
 
 encode_request request_of(const tmap_encode_request* request) {
@@ -46,7 +48,8 @@ encode_request request_of(const tmap_encode_request* request) {
   return {.windows = windows_of(*request),
           .window_count = request->window_count,
           .header = request->header != 0,
-          .trusted = request->trusted != 0};
+          .trusted = request->trusted != 0,
+          .check = check_of(*request)};
 }
 
 /// The batch that `make` lends. Its handle is there before it, so that without memory for one no slot was taken.

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "lib/interop/bad_item.hpp"
 #include "lib/interop/text.hpp"
 #include "lib/support/without_throwing.hpp"
 
@@ -42,6 +43,7 @@ static_assert(mirrors(TMAP_FORKED, status::forked));
 static_assert(mirrors(TMAP_WRONG_CONTEXT, status::wrong_context));
 static_assert(mirrors(TMAP_SELF_TEST_FAILED, status::self_test_failed));
 static_assert(mirrors(TMAP_PAGEABLE_MEMORY_IN_CAPTURE, status::pageable_memory_in_capture));
+static_assert(mirrors(TMAP_BAD_ITEMS, status::bad_items));
 
 struct noted_failure {
   const char* function;
@@ -131,7 +133,8 @@ tmap_status tmap_last_error(tmap_error* out) {
           e.allowed,
           e.cuda_code,
           0,
-          slots};
+          slots,
+          c_item_of(e.bad)};
   return TMAP_OK;
 }
 

@@ -164,7 +164,7 @@ std::string detail::bad_items_sentence(const error& e) {
   const char* const items = item_names[static_cast<std::size_t>(items_of(e.bad.call))];
   return fmt::format(
       "{}: {} of {} {}s {} bad, among them {}. What is bad was passed over, all else is done; "
-      "docs/when_results_look_wrong.md tells how to see each",
+      "docs/when_results_look_wrong.md shows how to see each",
       call_words(e.bad), e.found, e.allowed, items, e.found == 1 ? "is" : "are", words_of(e.bad));
 }
 

@@ -25,7 +25,8 @@ C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation"
            "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values", "RaggedOptions": "ragged_options",
            "MemoryWindow": "memory_window", "Tile": "tile", "GroupOffsets": "group_offsets", "Matrix": "matrix",
            "RowProblem": "row_problem", "WeightProblem": "weight_problem", "PointerProblem": "pointer_problem",
-           "GemmOptions": "gemm_options", "SlotCounts": "slot_counts"}
+           "GemmOptions": "gemm_options", "SlotCounts": "slot_counts", "BadItem": "bad_item",
+           "FaultReport": "fault_report"}
 TYPES = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "int32_t": ctypes.c_int32,
          "uint16_t": ctypes.c_uint16, "float": ctypes.c_float, "tmap_status": ctypes.c_int32}
 
@@ -56,11 +57,11 @@ class Layouts(unittest.TestCase):
                     self.assertIs(kind, expected, f"{ours}.{name}")
 
     def test_structs_have_the_sizes_that_the_c_interface_promises(self):
-        sizes = {"LastError": 88, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
-                 "ServiceOptions": 40, "EncodeRequest": 24, "BatchInfo": 88, "TensorBatch": 176, "DenseBatch": 96,
-                 "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40, "RaggedOptions": 40,
-                 "RowProblem": 144, "WeightProblem": 112, "PointerProblem": 96, "GemmOptions": 24, "BatchRef": 40,
-                 "MemoryWindow": 24, "Tile": 48}
+        sizes = {"LastError": 120, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
+                 "ServiceOptions": 40, "EncodeRequest": 32, "BatchInfo": 88, "TensorBatch": 176, "DenseBatch": 96,
+                 "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40, "RaggedOptions": 48,
+                 "RowProblem": 144, "WeightProblem": 112, "PointerProblem": 96, "GemmOptions": 32, "BatchRef": 40,
+                 "MemoryWindow": 24, "Tile": 48, "BadItem": 32, "FaultReport": 72}
         self.assertEqual({name: ctypes.sizeof(getattr(_structs, name)) for name in sizes}, sizes)
 
     def test_faults_have_the_names_and_bits_of_the_headers(self):

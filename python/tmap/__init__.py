@@ -10,6 +10,8 @@ Maps           `TensorSpec`, `explain`, `validate`; `encode` (by the driver), `e
 Operations     `tmap.ragged`: copy, pack, pad and their inverses, rows by index, transpose, cast, saxpy, max_pool_1d,
                reduce_rows. `grouped_mm`: many matrix products in one call; `grouped_mm_by_pointers`: of matrices that
                lie anywhere.
+Faults         `faults`: what calls have found bad on the device and passed over; `describe_status` says it in words. Every
+               call takes `check="sync"`.
 PyTorch        `import tmap.torch_ops` registers `torch.ops.tmap.grouped_mm`, `pad_ragged` and `unpad_ragged`.
 
 Arrays are of any library that speaks DLPack: PyTorch, CuPy, JAX (to read), NumPy (in memory of the host). What fails
@@ -17,7 +19,8 @@ raises `Error`, `TypeError` or `ValueError`, and has changed nothing. docs/pytho
 """
 from . import ragged
 from ._batch import MapBatch
-from ._errors import Error, Rule, Status, rule, rules_of
+from ._errors import BadItem, Error, Rule, Status, rule, rules_of
+from ._faults import FaultReport, describe_status, faults
 from ._gemm import GroupFault, group_faults_of, grouped_mm
 from ._gemm_pointers import grouped_mm_by_pointers
 from ._library import version
@@ -27,7 +30,7 @@ from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describ
                     validate)
 
 __version__ = ".".join(map(str, version()))
-__all__ = ["DecodedMap", "Error", "GroupFault", "MapBatch", "MapService", "Rule", "Status", "TensorSpec", "Violation",
-           "decode", "describe", "describe_json", "encode", "encode_bits", "explain", "group_faults_of", "grouped_mm",
-           "grouped_mm_by_pointers", "ragged", "rule", "rules_of", "simulate_load", "simulate_reduce",
-           "simulate_store", "tile_sizes", "validate", "version"]
+__all__ = ["BadItem", "DecodedMap", "Error", "FaultReport", "GroupFault", "MapBatch", "MapService", "Rule", "Status",
+           "TensorSpec", "Violation", "decode", "describe", "describe_json", "describe_status", "encode", "encode_bits",
+           "explain", "faults", "group_faults_of", "grouped_mm", "grouped_mm_by_pointers", "ragged", "rule", "rules_of",
+           "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate", "version"]

@@ -37,6 +37,7 @@ class Status(enum.IntEnum):
     WRONG_CONTEXT = 22
     SELF_TEST_FAILED = 23
     PAGEABLE_MEMORY_IN_CAPTURE = 24
+    BAD_ITEMS = 25
     INVALID_HANDLE = 256
     BUFFER_TOO_SMALL = 257
     BATCH_BUSY = 258
@@ -81,18 +82,34 @@ def rules_of(bits: int) -> Tuple[Rule, ...]:
     return tuple(rule(i) for i in range(lib.tmap_rule_count()) if bits >> i & 1)
 
 
+@dataclass(frozen=True)
+class BadItem:
+    """A bad map, tensor, row number or group: the `call` that met it, "ragged::copy_async", the call's `number` in this
+    process, the item's `index` and the `bits` of its status (`describe_status`)."""
+    call: str
+    number: int
+    index: int
+    bits: int
+
+
+def bad_item(item: c.BadItem) -> Optional[BadItem]:
+    if item.call == 0:
+        return None
+    return BadItem(lib.tmap_call_name(item.call).decode(), item.number, item.index, item.bits)
+
+
 class Error(RuntimeError):
-    """A call of the library failed, and changed nothing.
+    """A call of the library failed, and changed nothing; one that fails with `Status.BAD_ITEMS` has done its work.
 
     `status` says what went wrong. Where rules were broken, `rules` has all that are known, `rule` the first, `axis` its
     dimension (innermost is 0) or None. `found` and `allowed` are the value that was met and the limit it broke.
     `cuda_code` is the CUresult or cudaError_t behind the failure, or 0; `slots` is where a service's slots are when it
-    has no more.
+    has no more; `bad` is one of the bad items that a checked call met, `found` of `allowed`.
     """
 
     def __init__(self, message: str, status: Status, rules: Tuple[Rule, ...] = (), first: Optional[Rule] = None,
                  axis: Optional[int] = None, found: int = 0, allowed: int = 0, cuda_code: int = 0,
-                 slots: Optional[Dict[str, int]] = None):
+                 slots: Optional[Dict[str, int]] = None, bad: Optional[BadItem] = None):
         super().__init__(message)
         self.status = status
         self.rules = rules
@@ -102,6 +119,7 @@ class Error(RuntimeError):
         self.allowed = allowed
         self.cuda_code = cuda_code
         self.slots = slots
+        self.bad = bad
 
 
 def text_of(function, *arguments) -> str:
@@ -126,7 +144,7 @@ def last_error() -> Error:
     message = "; ".join(filter(None, (text_of(lib.tmap_last_message), _ADVICE.get(status))))
     slots = {name: getattr(last.slots, name) for name, _ in c.SlotCounts._fields_}
     return Error(message, status, rules_of(last.rules), first, last.axis if last.axis >= 0 else None, last.found,
-                 last.allowed, last.cuda_code, slots if status is Status.POOL_EXHAUSTED else None)
+                 last.allowed, last.cuda_code, slots if status is Status.POOL_EXHAUSTED else None, bad_item(last.bad))
 
 
 def check(code: int) -> None:

@@ -11,6 +11,7 @@ from . import _structs as c
 from ._arrays import Site
 from ._dlpack import packed_strides
 from ._errors import check
+from ._faults import check_number
 from ._libraries import Form
 from ._library import lib
 from ._numbers import integer, status_bits
@@ -154,7 +155,7 @@ def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int
 
 def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None, row_scales=None,
                column_scales=None, fast_accumulation: bool = False, statuses=None, header=None, plan: int = None,
-               stream=None):
+               check=None, stream=None):
     """Many products in one call, of arrays of any library in device memory; the sizes may exist only there.
 
     | a | b | ragged | out |
@@ -171,9 +172,10 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     last, "accumulate" adds to what out held. `row_scales` [rows] and `column_scales` [groups, n] are f32 factors.
     `fast_accumulation`, of f8_e4m3 only, sums up in the tensor cores, to 13 bits, instead of f32 (docs/grouped_gemm.md).
     `statuses`, uint32 [groups], and `header`, uint32 [4], tell on the device what became of each group
-    (`group_faults_of`, docs/grouped_gemm.md). Memory to work in comes from PyTorch or CuPy, whichever an array is of.
+    (`group_faults_of`, docs/grouped_gemm.md). `check` as in `tmap.ragged`. Memory to work in comes from PyTorch or CuPy,
+    whichever an array is of.
 
-    Never waits for the device; may be captured in a graph. Returns `out`. Raises `TypeError`, `ValueError`, `Error`.
+    Never waits for the device, unless it is checked; may be captured in a graph. Returns `out`. Raises `TypeError`, `ValueError`, `Error`.
     """
     site = Site(stream, a, b, offs, out)
     if site.on_host:
@@ -181,7 +183,7 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     left, right, cut, target = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs"), site.write(out, "out")
     ready = _judged(left.form, right.form, cut.form, target.form, format, epilogue, bool(fast_accumulation))
     rest = _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales)
-    options = options_of(site, ready.problem.groups, plan, statuses, header)
+    options = options_of(site, ready.problem.groups, plan, statuses, header, check)
     if ready.workspace_bytes == 0:
         return out
     with site.use():
@@ -191,12 +193,13 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     return out
 
 
-def options_of(site, groups, plan, statuses, header):
-    if plan is statuses is header is None:
+def options_of(site, groups, plan, statuses, header, check):
+    if plan is statuses is header is check is None:
         return None
     return byref(c.GemmOptions(plan=0 if plan is None else integer(plan, "plan", 31) + 1,
                                statuses=site.optional(statuses, "statuses", ("u32", "i32"), groups, write=True),
-                               header=site.optional(header, "header", ("u32", "i32"), 4, write=True)))
+                               header=site.optional(header, "header", ("u32", "i32"), 4, write=True),
+                               check=check_number(check)))
 
 
 @lru_cache(maxsize=1024)

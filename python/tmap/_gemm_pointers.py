@@ -2,9 +2,9 @@
 """Grouped products whose matrices lie anywhere: addresses, pitches and sizes are arrays in device memory."""
 from ctypes import byref
 
+from . import _errors
 from . import _structs as c
 from ._arrays import Site
-from ._errors import check
 from ._gemm import EPILOGUES, OPERANDS, options_of, workspace_bytes
 from ._library import lib
 from ._numbers import integer, sequence
@@ -14,7 +14,7 @@ _ADDRESSES, _NUMBERS = ("u64", "i64"), ("i64",)
 
 
 def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str = "n_by_k", epilogue: str = "none",
-                           statuses=None, header=None, plan: int = None, stream=None) -> None:
+                           statuses=None, header=None, plan: int = None, check=None, stream=None) -> None:
     """out[i] = a[i] @ b[i].T in one call, each product of a size of its own, known perhaps only to the device.
 
     `a`, `b` and `out`, uint64 or int64 [groups], are addresses of matrices of `dtype`, "bf16" or "f16": [m, k], [n, k]
@@ -26,7 +26,7 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str
     uint32 [groups], and `header`, uint32 [4], tell (docs/grouped_gemm.md). Whether memory of the caller's lies at an
     address nobody can judge; nor does the stream wait for those who write the matrices, of whom only addresses are known.
 
-    Never waits for the device; may be captured in a graph. Memory to work in comes from PyTorch or CuPy, whichever an
+    Never waits for the device, unless it is checked (`check`, as in `tmap.ragged`); may be captured in a graph. Memory to work in comes from PyTorch or CuPy, whichever an
     array is of. Raises `TypeError`, `ValueError`, `Error`.
     """
     sizes, pitches = sequence(sizes, "sizes"), sequence(pitches, "pitches")
@@ -34,13 +34,13 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str
     if site.on_host:
         raise ValueError("grouped products are of arrays in device memory")
     problem = problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue)
-    options = options_of(site, problem.groups, plan, statuses, header)
+    options = options_of(site, problem.groups, plan, statuses, header, check)
     if problem.groups == 0:
         return
     needed = workspace_bytes(problem.groups)
     with site.use():
         workspace, _lent = site.memory(needed)
-        check(lib.tmap_gemm_pointers(byref(problem), workspace, needed, options, site.stream))
+        _errors.check(lib.tmap_gemm_pointers(byref(problem), workspace, needed, options, site.stream))
         site.done()
 
 

@@ -14,6 +14,10 @@ _RAGGED = (c_void_p, c_uint64, c_void_p, c_void_p)  # workspace, its bytes, opti
 _ARGUMENTS = {
     "tmap_last_error": (c_void_p,),
     "tmap_last_message": _TEXT,
+    "tmap_faults": (c_void_p,),
+    "tmap_reset_faults": (c_void_p,),
+    "tmap_fault_report_text": (c_void_p, *_TEXT),
+    "tmap_item_text": (c_uint32, c_uint64, *_TEXT),
     "tmap_packed_spec": (c_uint32, c_uint64, c_uint32, c_void_p, c_void_p, c_void_p),
     "tmap_validate": (c_void_p, c_void_p, c_void_p, c_uint32, c_void_p),
     "tmap_explain": (c_void_p, c_void_p, *_TEXT),
@@ -62,6 +66,7 @@ _ARGUMENTS.update({
 _ANSWERS = {
     "tmap_version": (c_uint32, ()),
     "tmap_status_name": (c_char_p, (c_int32,)),
+    "tmap_call_name": (c_char_p, (c_uint32,)),
     "tmap_rule_count": (c_uint32, ()),
     "tmap_rule_name": (c_char_p, (c_uint32,)),
     "tmap_rule_sentence": (c_char_p, (c_uint32,)),

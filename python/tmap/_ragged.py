@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Optional, Sequence, Union
 from . import _structs as c
 from ._arrays import Site
 from ._errors import check
+from ._faults import check_number
 from ._libraries import Form, View
 from ._library import lib
 from ._numbers import sequence, status_bits
@@ -203,14 +204,14 @@ def _workspace_bytes(count: int, rank: int) -> int:
 class _Call:
     """One operation: where it runs, its options, and its way into the library."""
 
-    def __init__(self, sides, stream=None, statuses=None, header=None, policy="default", windows=None):
+    def __init__(self, sides, stream=None, statuses=None, header=None, policy="default", windows=None, check=None):
         self.site = Site(stream, *_arrays_of(sides))
         self.wanted, self.is_bounded = (statuses, header), windows is None
         if policy not in POLICIES:
             raise ValueError(f"policy is one of {', '.join(POLICIES)}, not {policy!r}")
         self.options = None
-        if not (policy == "default" and windows is statuses is header is None):
-            self.options = c.RaggedOptions(policy=POLICIES.index(policy))
+        if not (policy == "default" and windows is statuses is header is check is None):
+            self.options = c.RaggedOptions(policy=POLICIES.index(policy), check=check_number(check))
             self.options.windows, self.options.window_count = window_list(self.site, windows)
 
     def source(self, batch, name="source", dtypes=None) -> _Side:

@@ -5,11 +5,13 @@ import json
 from ctypes import byref
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 
+from . import _errors
 from . import _structs as c
 from ._arrays import Site
 from ._batch import MapBatch, _left, release_left
 from ._driver import Home
 from ._errors import check, text_of
+from ._faults import check_number
 from ._libraries import Form
 from ._library import lib
 from ._numbers import integer, integers, sequence
@@ -77,7 +79,7 @@ class MapService:
 
     def encode_ragged(self, base, offsets, box: Sequence[int], *, format: str = "ends", swizzle: str = "none",
                       l2_promotion: str = "none", oob_fill: str = "zero", windows=None, header: bool = False,
-                      stream=None) -> MapBatch:
+                      check=None, stream=None) -> MapBatch:
         """One map for each tensor of a ragged batch: rows of `base` (its first dim), cut as `offsets` say.
 
         `base` is device memory of 2 to 5 dims whose last has no gaps; `offsets` is int32 or int64 in device memory, in
@@ -87,7 +89,8 @@ class MapService:
         one with rows that `base` does not have (T05), unless `windows`, uint64 or int64 [w, 2] in device memory, say
         which addresses maps may reach instead: begin, end.
 
-        Never waits for the device. Raises `TypeError`, `ValueError`, `Error`.
+        Never waits for the device, unless it is checked (`check`, as in `tmap.ragged`). Raises `TypeError`, `ValueError`,
+        `Error`.
         """
         site = Site(stream, base, offsets)
         if site.on_host:
@@ -101,8 +104,8 @@ class MapService:
                           oob_fill)
         source, request = c.copied(plan.source), _REQUESTS[bool(header)]
         source[_BASE], source[_OFFSETS] = rows.address, cut.address
-        if windows is not None:
-            request = c.EncodeRequest(header=int(header))
+        if windows is not None or check is not None:
+            request = c.EncodeRequest(header=int(header), check=check_number(check))
             request.windows, request.window_count = window_list(site, windows)
         handle = c.Handle()
         with site.use():
@@ -111,8 +114,8 @@ class MapService:
             # A library of arrays has made the device current, and with it the context.
             arguments = (self._handle, plan.template.handle, byref(source), plan.count, byref(request), byref(handle),
                          site.stream)
-            check(lib.tmap_service_encode(*arguments) if site.adaptor else
-                  self._home.call(lib.tmap_service_encode, *arguments))
+            _errors.check(lib.tmap_service_encode(*arguments) if site.adaptor else
+                          self._home.call(lib.tmap_service_encode, *arguments))
             batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream)
             site.done()
         return batch

@@ -16,10 +16,19 @@ class SlotCounts(Structure):
     _fields_ = [(name, c_uint64) for name in ("capacity", "free", "leased", "pending", "captured")]
 
 
+class BadItem(Structure):
+    _fields_ = [("call", c_uint32), ("reserved", c_uint32), ("number", c_uint64), ("index", c_uint64), ("bits", c_uint64)]
+
+
+class FaultReport(Sized):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("maps", c_uint64), ("tensors", c_uint64),
+                ("rows", c_uint64), ("groups", c_uint64), ("first", BadItem)]
+
+
 class LastError(Sized):
     _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("rules", c_uint64), ("first_rule", c_int32),
                 ("axis", c_int32), ("found", c_uint64), ("allowed", c_uint64), ("cuda_code", c_int32),
-                ("reserved", c_uint32), ("slots", SlotCounts)]
+                ("reserved", c_uint32), ("slots", SlotCounts), ("bad", BadItem)]
 
 
 class Spec(Sized):
@@ -88,7 +97,7 @@ class ServiceOptions(Sized):
 
 class EncodeRequest(Sized):
     _fields_ = [("struct_size", c_uint32), ("header", c_uint32), ("trusted", c_uint32), ("window_count", c_uint32),
-                ("windows", c_void_p)]
+                ("windows", c_void_p), ("check", c_uint32), ("reserved", c_uint32)]
 
 
 class BatchRef(Structure):
@@ -138,7 +147,8 @@ class CastValues(Sized):
 
 class RaggedOptions(Sized):
     _fields_ = [("struct_size", c_uint32), ("policy", c_uint32), ("allowed", c_uint32), ("window_count", c_uint32),
-                ("windows", c_void_p), ("statuses", c_void_p), ("header", c_void_p)]
+                ("windows", c_void_p), ("statuses", c_void_p), ("header", c_void_p), ("check", c_uint32),
+                ("reserved", c_uint32)]
 
 
 class MemoryWindow(Structure):
@@ -179,7 +189,8 @@ class PointerProblem(Sized):
 
 
 class GemmOptions(Sized):
-    _fields_ = [("struct_size", c_uint32), ("plan", c_uint32), ("statuses", c_void_p), ("header", c_void_p)]
+    _fields_ = [("struct_size", c_uint32), ("plan", c_uint32), ("statuses", c_void_p), ("header", c_void_p),
+                ("check", c_uint32), ("reserved", c_uint32)]
 
 
 def place(*members) -> int:

@@ -6,15 +6,17 @@ the device). Arrays are of any library that speaks DLPack: on a GPU all of a cal
 host, where the operation runs through the simulated copy engine and returns when it is done.
 
 Every operation writes into arrays of the caller, on `stream` (None: the current one of PyTorch or CuPy), and never waits
-for the device. A bad tensor is skipped, its destination untouched; `pad` alone fills the whole place of a bad source.
-Keywords of all: `statuses`, uint32 or int32 [n], gets for each tensor 0 (good), bit 31 (empty) or why it was bad
-(`faults_of`); `header`, uint32 or int32 [4], how many were bad, the first of them, how many were empty, and 0; `policy`
-is "default", "enable", "disable" or "force" (docs/routes.md).
+for the device, unless it is checked. A bad tensor is skipped, its destination untouched; `pad` alone fills the whole
+place of a bad source. Keywords of all: `statuses`, uint32 or int32 [n], gets for each tensor 0 (good), bit 31 (empty) or
+why it was bad (`faults_of`); `header`, uint32 or int32 [4], how many were bad, the first of them, how many were empty,
+and 0; `policy` is "default", "enable", "disable" or "force" (docs/routes.md); `check` is "sync", "off" or None, which is
+what TMAP_CHECK says: a checked operation waits, and raises `Error` where a tensor was bad, after all others are done
+(docs/when_results_look_wrong.md).
 
 No operation reads or writes outside the arrays that it was given, whatever offsets and indices hold: a tensor that would
 is bad. `windows`, uint64 or int64 [w, 2], are addresses (begin, end) that tensors may reach instead; of `Columns`, whose
-addresses are the caller's, they are the only bounds. Operations raise `TypeError`, `ValueError`, `Error`, and have then
-changed nothing.
+addresses are the caller's, they are the only bounds. Operations raise `TypeError`, `ValueError`, `Error`; but for a
+checked one that found bad tensors, they have then changed nothing.
 """
 from ctypes import byref
 

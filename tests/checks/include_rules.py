@@ -23,7 +23,7 @@ LAYERS = {
     "lib/pool": ["tmap/", "lib/driver/", "lib/support/"],
     "lib/service": ["tmap/", "lib/pool/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
     "lib/interop": ["tmap/", "lib/spec/", "lib/support/"],
-    "lib/simulator": ["tmap/", "lib/codec/", "lib/spec/"],
+    "lib/simulator": ["tmap/", "lib/codec/", "lib/spec/", "lib/support/"],
     "kernels": ["tmap/"],
     "apps": ["tmap/"],
     # Times parts of the library that nobody else can call.

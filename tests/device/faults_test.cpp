@@ -392,13 +392,12 @@ TEST_F(device_faults, streams_and_threads_count_together) {
 
 TEST_F(device_faults, many_bad_maps_are_all_counted) {
   constexpr std::uint64_t count = 1 << 18;
-  const device_array<map_patch> patches(std::vector<map_patch>(count));  // addresses null, dims 1
   std::vector<map_patch> values(count);
   for (std::uint64_t i = 0; i < count; ++i) {
     values[i].global_dim[1] = 1;
     values[i].global_address = i % 2 == 0 ? 8 : 4096;
   }
-  patches.upload(values);
+  const device_array<map_patch> patches(values);
   const device_array<tensor_map> slots(count);
   const result<map_template> base = make_template(rows_spec(), patch_address | patch_dim(1));
   TMAP_ASSERT_OK(base);
@@ -494,6 +493,8 @@ TEST_F(device_faults, the_environment_checks_every_call) {
   EXPECT_NE(run_case("device_faults.DISABLED_checked_by_the_environment", "off"), 0);
   EXPECT_EQ(run_case("device_faults.DISABLED_refused_for_the_environment", "always"), 0);
   EXPECT_EQ(run_case("device_faults.DISABLED_context_made_anew", "off"), 0);
+  EXPECT_EQ(run_case("first_use.DISABLED_in_a_capture_global", "off"), 0);
+  EXPECT_EQ(run_case("first_use.DISABLED_in_a_capture_of_this_thread", "off"), 0);
 }
 
 TEST_F(device_faults, DISABLED_checked_by_the_environment) {
@@ -517,6 +518,30 @@ TEST_F(device_faults, DISABLED_refused_for_the_environment) {
     EXPECT_EQ(done.error().code, status::invalid_argument);
     EXPECT_NE(to_string(done.error()).find("TMAP_CHECK"), std::string::npos);
   }
+}
+
+class first_use : public gpu_test {
+ protected:
+  /// The records are found, and what reads them is made, while a stream is captured.
+  static void ask_in_a_capture(cudaStreamCaptureMode mode) {
+    const own_stream stream;
+    TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), mode));
+    const result<fault_report> read = faults();
+    const result<fault_report> reset = reset_faults();
+    cudaGraph_t graph{};
+    TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
+    TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+    TMAP_ASSERT_OK(read);
+    TMAP_ASSERT_OK(reset);
+  }
+};
+
+TEST_F(first_use, DISABLED_in_a_capture_global) {
+  ask_in_a_capture(cudaStreamCaptureModeGlobal);
+}
+
+TEST_F(first_use, DISABLED_in_a_capture_of_this_thread) {
+  ask_in_a_capture(cudaStreamCaptureModeThreadLocal);
 }
 
 TEST_F(device_faults, DISABLED_context_made_anew) {

@@ -148,13 +148,15 @@ TEST(c_gemm, a_pointer_problem_is_converted_whole) {
 }
 
 TEST(c_gemm, options_are_converted_whole) {
-  tmap_gemm_options options{sizeof options, 0, at<std::uint32_t>(0x1000), at<tmap_batch_header>(0x2000)};
+  tmap_gemm_options options{sizeof options,  0, at<std::uint32_t>(0x1000), at<tmap_batch_header>(0x2000),
+                            TMAP_CHECK_SYNC, 0};
   EXPECT_FALSE(interop::options_of(&options).plan.has_value());
   options.plan = 3;
   const gemm::options made = interop::options_of(&options);
   EXPECT_EQ(made.plan, 2u);
   EXPECT_EQ(made.statuses, at<gemm::group_status>(0x1000));
   EXPECT_EQ(made.header, at<batch_header>(0x2000));
+  EXPECT_EQ(made.check, fault_check::sync);
   EXPECT_EQ(interop::options_of(static_cast<const tmap_gemm_options*>(nullptr)).statuses, nullptr);
 }
 
@@ -199,9 +201,12 @@ TEST(c_gemm, structs_and_enums_are_checked) {
       weights(), [](auto* p) { return of_c(tmap_gemm_weights(p, nullptr, 0, nullptr, nullptr)); });
   refuses_bad_structs<tmap_pointer_problem>(
       pointers(), [](auto* p) { return of_c(tmap_gemm_pointers(p, nullptr, 0, nullptr, nullptr)); });
-  const tmap_gemm_options options{sizeof options, 0, nullptr, nullptr};
+  const tmap_gemm_options options{sizeof options, 0, nullptr, nullptr, TMAP_CHECK_DEFAULT, 0};
   refuses_bad_structs<tmap_gemm_options>(
       options, [&](auto* o) { return of_c(tmap_gemm_rows(&good, nullptr, 0, o, nullptr)); }, true);
+  tmap_gemm_options unknown = options;
+  unknown.check = 3;
+  EXPECT_EQ(of_c(tmap_gemm_rows(&good, nullptr, 0, &unknown, nullptr)), TMAP_INVALID_ARGUMENT);
   const auto refuses = [&](const auto& spoil) {
     tmap_row_problem bad = good;
     spoil(bad);

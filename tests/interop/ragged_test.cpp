@@ -208,6 +208,11 @@ TEST(c_ragged, batches_and_options_are_checked) {
   with.policy = 0;
   with.allowed = 16;
   EXPECT_EQ(copy(&a, &a, &with), TMAP_INVALID_ARGUMENT);
+  with.allowed = 0;
+  with.check = 3;
+  EXPECT_EQ(copy(&a, &a, &with), TMAP_INVALID_ARGUMENT);
+  with.check = TMAP_CHECK_SYNC;
+  EXPECT_EQ(copy(&a, &a, &with), TMAP_OK);
 }
 
 TEST(c_ragged, other_arguments_are_checked) {

@@ -114,7 +114,7 @@ typedef struct tmap_encode_options {
   tmap_batch_totals* totals;
   const tmap_address_window* windows;
   uint32_t window_count;
-  uint32_t reserved;
+  uint32_t check;  ///< TMAP_CHECK_*
 } tmap_encode_options;
 
 /// Encodes `count` maps into `slots`: device memory of the caller, aligned to 128 bytes. `options` may be null. Fails

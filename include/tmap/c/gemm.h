@@ -88,6 +88,8 @@ typedef struct tmap_gemm_options {
   uint32_t plan;  ///< 0: chosen by the problem's sizes; else 1 + the plan's number
   uint32_t* statuses;
   tmap_batch_header* header;
+  uint32_t check;  ///< TMAP_CHECK_*
+  uint32_t reserved;
 } tmap_gemm_options;
 
 /// Enough for every call on this many groups.

@@ -119,7 +119,7 @@ typedef struct tmap_cast_values {
 enum { TMAP_ROWS_SUM = 0, TMAP_ROWS_MAX = 1 };
 
 /// `tmap::ragged::options`: device memory of the caller, each pointer may be null. A status is 0 for a good tensor, bit
-/// 31 for an empty one, else faults as bits (`tmap::ragged::fault`).
+/// 31 for an empty one, else faults as bits (`tmap::ragged::fault`), which `tmap_item_text` words.
 typedef struct tmap_ragged_options {
   uint32_t struct_size;
   uint32_t policy;   ///< TMAP_POLICY_*
@@ -128,6 +128,8 @@ typedef struct tmap_ragged_options {
   const tmap_address_window* windows;
   uint32_t* statuses;
   tmap_batch_header* header;
+  uint32_t check;  ///< TMAP_CHECK_*
+  uint32_t reserved;
 } tmap_ragged_options;
 
 /// Enough for every operation on `count` tensors of this rank.

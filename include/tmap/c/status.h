@@ -51,6 +51,7 @@ enum {
   TMAP_WRONG_CONTEXT = 22,
   TMAP_SELF_TEST_FAILED = 23,
   TMAP_PAGEABLE_MEMORY_IN_CAPTURE = 24,
+  TMAP_BAD_ITEMS = 25,
   TMAP_INVALID_HANDLE = 256,    ///< a handle that names nothing: never made, of another kind, or destroyed
   TMAP_BUFFER_TOO_SMALL = 257,  ///< for a text, which is cut; its whole length is told
   TMAP_BATCH_BUSY = 258,        ///< another thread is in a call with the same batch
@@ -69,6 +70,18 @@ typedef struct tmap_slot_counts {
   uint64_t captured;
 } tmap_slot_counts;
 
+/// `check` of the options of calls (`tmap::fault_check`). The default is what the environment variable TMAP_CHECK says.
+enum { TMAP_CHECK_DEFAULT = 0, TMAP_CHECK_OFF = 1, TMAP_CHECK_SYNC = 2 };
+
+/// `tmap::bad_item`.
+typedef struct tmap_bad_item {
+  uint32_t call;  ///< 0: there is no such item; else `tmap_call_name` names the call
+  uint32_t reserved;
+  uint64_t number;
+  uint64_t index;
+  uint64_t bits;
+} tmap_bad_item;
+
 /// The calling thread's last call that failed.
 typedef struct tmap_error {
   uint32_t struct_size;
@@ -81,6 +94,7 @@ typedef struct tmap_error {
   int32_t cuda_code;  ///< CUresult or cudaError_t behind the failure, or 0
   uint32_t reserved;
   tmap_slot_counts slots;  ///< with `TMAP_POOL_EXHAUSTED`
+  tmap_bad_item bad;       ///< with `TMAP_BAD_ITEMS`
 } tmap_error;
 
 /// What failed last on this thread; `code` is `TMAP_OK` where nothing did. Neither this function nor the next changes

@@ -78,7 +78,7 @@ TMAP_HOST_DEVICE constexpr uint128 reach_bytes(const tensor_spec& spec, std::uin
   return reach;
 }
 
-/// Whether `rows` rows of `row_bytes`, each `pitch` behind the one before, lie below `address_limit`.
+/// Whether `rows` rows of `row_bytes`, each `pitch` after the one before, lie below `address_limit`.
 TMAP_HOST_DEVICE constexpr bool has_addresses(std::uint64_t address, std::uint64_t rows, std::uint64_t pitch,
                                               std::uint64_t row_bytes) {
   if (address >= address_limit) return false;

@@ -5,7 +5,6 @@
 
 #include <tmap/bad_items.hpp>
 
-#include <cuda/atomic>
 #include <cuda/ptx>
 
 #include <cstdint>
@@ -17,18 +16,20 @@ namespace detail {
 /// Adds to the count first: whoever reads a count finds the first item named, or being named.
 __device__ inline void count_bad(const fault_sink& to, item_kind kind, std::uint32_t count, std::uint64_t index,
                                  std::uint64_t bits) {
-  using cuda::thread_scope_system;  // a copy engine reads it
+  using word = unsigned long long;
+  constexpr auto open = static_cast<word>(fault_record::claim::open);
+  constexpr auto taken = static_cast<word>(fault_record::claim::taken);
+  constexpr auto written = static_cast<word>(fault_record::claim::written);
   fault_record& record = *to.record;
-  cuda::atomic_ref<std::uint64_t, thread_scope_system>(record.counts[static_cast<std::uint32_t>(kind)])
-      .fetch_add(count, cuda::memory_order_seq_cst);
-  cuda::atomic_ref<fault_record::claim, thread_scope_system> first(record.first);
-  auto expected = fault_record::claim::open;
-  if (first.load(cuda::memory_order_relaxed) != expected) return;
-  if (!first.compare_exchange_strong(expected, fault_record::claim::taken, cuda::memory_order_acquire)) return;
+  auto* const first = reinterpret_cast<word*>(&record.first);
+  atomicAdd(reinterpret_cast<word*>(&record.counts[static_cast<std::uint32_t>(kind)]), word{count});
+  __threadfence();
+  if (*static_cast<volatile word*>(first) != open || atomicCAS(first, open, taken) != open) return;
   record.call = to.call;
   record.index = index;
   record.bits = bits;
-  first.store(fault_record::claim::written, cuda::memory_order_release);
+  __threadfence();
+  atomicExch(first, written);
 }
 
 }  // namespace detail

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad maps, tensors, rows and groups, which are passed over on the device: how many there were, and why."""
+from ctypes import byref
+from dataclasses import dataclass
+from typing import Optional
+
+from . import _structs as c
+from ._errors import BadItem, bad_item, check, text_of
+from ._library import lib
+
+ITEMS = ("map", "tensor", "row", "group")
+CHECKS = (None, "off", "sync")
+
+
+@dataclass(frozen=True)
+class FaultReport:
+    """Bad items of all calls in a CUDA context since they were last reset, as far as their kernels have run: numbers of
+    `maps`, `tensors`, `rows` (row numbers that do not exist) and `groups`, and the `first` that any kernel met, if any.
+    `str` says it in words."""
+    maps: int
+    tensors: int
+    rows: int
+    groups: int
+    first: Optional[BadItem]
+    text: str
+
+    def __bool__(self) -> bool:
+        return bool(self.maps or self.tensors or self.rows or self.groups)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def faults(reset: bool = False) -> FaultReport:
+    """What was bad in the calls of this thread's current CUDA context; `reset` sets the counts to zero.
+
+    Waits for a copy of 64 bytes on a stream of its own and for no other work: synchronise first to have all. Operations
+    in memory of the host are not counted. True where something was bad. Raises `Error`.
+    """
+    report = c.FaultReport()
+    check((lib.tmap_reset_faults if reset else lib.tmap_faults)(byref(report)))
+    text = text_of(lib.tmap_fault_report_text, byref(report))
+    return FaultReport(report.maps, report.tensors, report.rows, report.groups, bad_item(report.first), text)
+
+
+def describe_status(item: str, status: int) -> str:
+    """A status that a call wrote, in words: "good", "empty", or each fault with what it means. `item` is "map", "tensor",
+    "row" or "group". A status read as a negative number is taken for the unsigned one of the same bits."""
+    if item not in ITEMS:
+        raise ValueError(f"item is one of {', '.join(ITEMS)}, not {item!r}")
+    bits = 64 if item == "map" else 32
+    number = int(status)
+    if not -(1 << bits - 1) <= number < 1 << bits:
+        raise ValueError(f"the status of a {item} has {bits} bits: {number} has more")
+    return text_of(lib.tmap_item_text, ITEMS.index(item), number % (1 << bits))
+
+
+def check_number(given) -> int:
+    """The number of a call's keyword `check`."""
+    if given not in CHECKS:
+        raise ValueError(f"check is None, 'off' or 'sync', not {given!r}")
+    return CHECKS.index(given)
