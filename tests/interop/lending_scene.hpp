@@ -61,8 +61,8 @@ struct lending_scene {
     return service->encode(of, source, maps, cuda::stream_ref{home}, request);
   }
   template <class Source>
-  result<map_batch> update(const Source& source) {
-    return service->update(batch, {changed.data(), changed.size()}, base, source, cuda::stream_ref{other});
+  result<map_batch> update(const std::vector<std::uint32_t>& which, const Source& source) {
+    return service->update(batch, {which.data(), which.size()}, base, source, cuda::stream_ref{updating});
   }
   std::uint64_t wrong_maps(const map_batch& of) const;
 
@@ -72,17 +72,22 @@ struct lending_scene {
   map_template rows_base = codec_template(rows_spec(), patch_address | patch_dim(1)).value();
   tensor_list tensors{maps};
   all_sources sources{tensors};
-  std::vector<std::uint32_t> changed{1, 5, 19};
+  const std::vector<std::uint32_t> few{1, 5, 19};
+  const std::vector<std::uint32_t> many = std::vector<std::uint32_t>(maps, 3);  ///< so many that all maps move together
   cudaStream_t home = machine.streams.open_stream();
   cudaStream_t other = machine.streams.open_stream();
+  cudaStream_t updating = other;  ///< what maps are updated on
   std::optional<map_service> service = make_service().value();
   std::optional<map_batch> lent = encode(base, tensors.source()).value();
   map_batch& batch = *lent;
 };
 
-/// The same while the streams are captured.
+/// The same while `home` is captured.
 struct captured_scene : lending_scene {
-  captured_scene() { machine.streams.begin_capture(home); }
+  captured_scene() {
+    machine.streams.begin_capture(home);
+    updating = home;
+  }
   std::string work();
 };
 

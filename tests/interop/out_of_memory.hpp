@@ -198,6 +198,10 @@ bool fail_allocations(const Make& make, const Call& call, const usual_course& us
   return has_failed;
 }
 
+inline int failures_so_far() {
+  return ::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count();
+}
+
 /// Makes `call(scene)` fail at each of its allocations. `make` makes the scene: all that the call uses. It has
 /// - `state()`: what one sees of its objects, which a call without memory leaves as it is;
 /// - `work()`: an ordinary round of work with them, and what comes of it;
@@ -205,10 +209,11 @@ bool fail_allocations(const Make& make, const Call& call, const usual_course& us
 template <class Make, class Call>
 void fail_each_allocation(const Make& make, const Call& call) {
   const usual_course usual = take_usual_course(make, call);
+  const int before = failures_so_far();
   for (const bool all_after : {false, true}) {
     for (std::uint64_t n = 1; fail_allocations(make, call, usual, {n, all_after}); ++n) {
       ASSERT_LT(n, 2000u);
-      if (::testing::Test::HasFailure()) return;
+      if (failures_so_far() != before) return;
     }
   }
 }

@@ -14,6 +14,12 @@ namespace {
 
 constexpr std::uint64_t untouched = 9;
 
+/// Slots that a call takes and gives back have been leased.
+std::string without_peak(std::string counts) {
+  const std::size_t begin = counts.find("\"peak_leased\"");
+  return begin == std::string::npos ? counts : counts.erase(begin, counts.find(',', begin) - begin);
+}
+
 /// What the scene has, by handles. Outputs are poisoned.
 template <class Scene>
 struct by_handles : Scene {
@@ -36,7 +42,7 @@ struct by_handles : Scene {
     shown += made.value == untouched ? ", no batch made, " : ", a batch made, ";
     char counts[1024] = {};
     shown += tmap_status_name(tmap_service_statistics(c_service, counts, sizeof counts, nullptr));
-    shown += counts;
+    shown += without_peak(counts);
     tmap_batch_info info{};
     info.struct_size = sizeof info;
     shown += tmap_status_name(tmap_batch_query(c_batch, &info));
@@ -89,11 +95,11 @@ std::vector<public_call> service_calls_of_c() {
               [](auto& s) {
                 return tmap_service_encode(s.c_service, s.c_base, &s.source, s.maps, nullptr, &s.made, s.home);
               }),
-      in_both("tmap_service_update",
-              [](auto& s) {
-                return tmap_service_update(s.c_service, s.c_batch, s.changed.data(), s.changed.size(), s.c_base,
-                                           &s.source, nullptr, &s.made, s.other);
-              }),
+      in<by_handles<lending_scene>>("tmap_service_update",
+                                    [](auto& s) {
+                                      return tmap_service_update(s.c_service, s.c_batch, s.few.data(), s.few.size(),
+                                                                 s.c_base, &s.source, nullptr, &s.made, s.updating);
+                                    }),
       in_both("tmap_service_reserve", [](auto& s) { return tmap_service_reserve(s.c_service, 7, &s.made, s.home); }),
       in_both("tmap_batch_query",
               [](auto& s) {

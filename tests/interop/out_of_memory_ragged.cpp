@@ -76,11 +76,10 @@ struct operands {
     options.header = &header;
   }
   std::string state() const {
-    std::string text;
-    for (const float each : in) text += std::to_string(each) + ' ';
-    for (const float each : out) text += std::to_string(each) + ' ';
-    for (const std::uint32_t each : statuses) text += std::to_string(each) + ' ';
-    return text + std::to_string(header.bad_count);
+    std::string bytes{reinterpret_cast<const char*>(in.data()), sizeof in};
+    bytes.append(reinterpret_cast<const char*>(out.data()), sizeof out);
+    bytes.append(reinterpret_cast<const char*>(statuses.data()), sizeof statuses);
+    return bytes + std::to_string(header.bad_count);
   }
   std::string work() { return text_of(ragged::on_host::copy(from.as_cpp(), to.as_cpp(), with())) + state(); }
 
