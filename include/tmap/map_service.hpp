@@ -81,8 +81,9 @@ TMAP_API std::string to_json(const service_statistics& statistics);
 // Slots that a finished batch left are lent again at once on the same stream; on another stream, when an event says
 // that they are free, or else by making that stream wait on the device for the stream that used them.
 //
-// Under stream capture `encode`, `update` and `reserve` take free slots only and leave them to the graph. A replay
-// reads patches and offsets anew from the same device arrays. Several graphs and uncaptured work may be in flight.
+// Under stream capture `encode`, `update` and `reserve` take free slots only and leave them to the graph, also where a
+// launch fails after that; a call that is refused for its arguments takes none. A replay reads patches and offsets anew
+// from the same device arrays. Several graphs and uncaptured work may be in flight.
 //
 // When the pool has too few free slots in one piece, a call fails with `pool_exhausted` and its counts, and nothing has
 // changed. An error that breaks the context (an illegal address in any kernel, say) makes the service *dead*, and so
@@ -115,7 +116,8 @@ class TMAP_API map_service {
   // Encodes `count` maps of `base` and `source` into fresh slots, on `stream`, and lends them. All patches are
   // validated on the device, and the statuses are in the batch's `ref()`. `count` is at least 1 and at most
   // `max_batch`; arrays stay unchanged until the encode has run. Fails as `encode_batch_async` does and with
-  // `pool_exhausted`, `out_of_memory` (of the host), `service_dead`, `forked`, `wrong_context`.
+  // `pool_exhausted`, `out_of_memory` (of the host, or of the device to grow), `service_dead`, `forked`,
+  // `wrong_context`.
   result<map_batch> encode(const map_template& base, const patch_array& source, std::uint64_t count,
                            cuda::stream_ref stream, const encode_request& request = {});
   result<map_batch> encode(const map_template& base, const patch_columns& source, std::uint64_t count,
