@@ -173,7 +173,7 @@ class DISABLED_RaggedHugeValues : public ::testing::Test {
     write_noise(source);
     write_noise(destination);
     std::vector<std::vector<std::byte>> wanted;
-    const std::uint64_t firsts[]{0, two_31 / 4 - 500, two_31 / 2 - 500, two_31 - 500, elements - part};
+    const std::uint64_t firsts[]{0, two_31 / 4 - 500, two_31 / 2 - 500, elements - part};
     for (const std::uint64_t first : firsts) {
       const std::byte* const before = destination.data() + first * to_bytes;
       wanted.emplace_back(before, before + part * to_bytes);
