@@ -40,7 +40,7 @@ enum class status : std::uint8_t {
   self_test_failed,  ///< a map made by the kernel differs from the driver's: `found` is the case
   /// a captured call was given an array in pageable memory: `argument` says on which side, `found` is its address
   pageable_memory_in_capture,
-  bad_items,         ///< a checked call (`fault_check`) met bad items, `found` of `allowed`; `bad` is one of them
+  bad_items,  ///< a checked call (`fault_check`) met bad items, `found` of `allowed`; `bad` is one of them
 };
 
 /// One failure, as plain data; the text is made on demand.
