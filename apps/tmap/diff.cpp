@@ -46,7 +46,7 @@ outcome<int> compare(const diff_options& options) {
   const auto second = read_one_map(options.second);
   if (!second) return refusal{second.error()};
   const auto differences = diff(*first, *second);
-  if (!differences) return refuse(to_string(differences.error()));
+  if (!differences) return refuse("{}", to_string(differences.error()));
   options.json ? print_json(*differences) : print_text(*differences);
   return differences->empty() ? exit_success : exit_no;
 }

@@ -7,6 +7,7 @@
 #include "kernels/launch.hpp"
 #include "lib/driver/context_id.hpp"
 #include "lib/support/check.hpp"
+#include "lib/support/immortal.hpp"
 #include "lib/support/relaxed_capture.hpp"
 
 namespace tmap {
@@ -132,7 +133,7 @@ const fault_calls& real_fault_calls() {
 }
 
 fault_book& process_faults() {
-  static fault_book* const book = new fault_book{real_fault_calls()};
+  static support::immortal<fault_book> book{real_fault_calls()};
   return *book;
 }
 

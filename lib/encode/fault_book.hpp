@@ -86,7 +86,7 @@ class fault_book {
   std::vector<std::unique_ptr<fault_page>> pages_;
 };
 
-/// The one of this process, over CUDA. Never destroyed: threads may call while the process exits.
+/// The one of this process, over CUDA.
 fault_book& process_faults();
 
 }  // namespace tmap

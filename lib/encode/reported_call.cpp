@@ -8,6 +8,7 @@
 #include "kernels/launch.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/checking.hpp"
+#include "lib/support/immortal.hpp"
 #include "lib/support/log.hpp"
 #include "lib/support/relaxed_capture.hpp"
 
@@ -113,7 +114,7 @@ result<void> call_report::close() {
 }
 
 call_records& process_call_records() {
-  static call_records* const records = new call_records;
+  static support::immortal<call_records> records;
   return *records;
 }
 

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <utility>
+
+namespace tmap::support {
+
+/// An object of a process that is never destroyed, as threads may use it while the process exits, and that takes no
+/// memory of the heap.
+template <class T>
+class immortal {
+ public:
+  template <class... Arguments>
+  explicit immortal(Arguments&&... arguments) : object_(std::forward<Arguments>(arguments)...) {}
+  immortal(const immortal&) = delete;
+  immortal& operator=(const immortal&) = delete;
+  ~immortal() {}
+
+  T& operator*() { return object_; }
+
+ private:
+  union {
+    T object_;
+  };
+};
+
+}  // namespace tmap::support
