@@ -83,7 +83,7 @@ result<bool> map_pool::ask_events(stream_id stream) const {
   while (const auto event = ledger_.oldest_mark(stream)) {
     const cudaError_t code = calls_.query_event(static_cast<cudaEvent_t>(*event));
     if (code == cudaErrorNotReady) break;
-    if (code == cudaErrorCapturedEvent) {
+    if (is_captured_event(code)) {
       support::clear_last_error(code);
       make_late(stream, *event);
       continue;

@@ -118,7 +118,7 @@ result<std::optional<slot_window>> map_pool::find_by_waiting(const demand& wante
   if (!window) return std::nullopt;
   for (const slot_ledger::stream_mark& before : ledger_.marks_before(*window, wanted.use.id)) {
     const cudaError_t code = calls_.wait_event(wanted.use.stream, static_cast<cudaEvent_t>(before.mark.event));
-    if (code == cudaErrorCapturedEvent || code == cudaErrorStreamCaptureIsolation) {
+    if (is_captured_event(code)) {
       support::clear_last_error(code);
       make_late(before.stream, before.mark.event);
       return find_by_waiting(wanted);

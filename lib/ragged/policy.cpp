@@ -13,7 +13,7 @@ result<route_policy> policy_from_environment() {
   if (word == "disable") return route_policy::disable;
   if (word == "force") return route_policy::force;
   error e{status::invalid_argument};
-  e.argument = "the environment variable TMAP_POLICY, which is none of enable, disable and force";
+  e.argument = "the environment variable TMAP_POLICY (enable, disable or force)";
   return failure(e);
 }
 

@@ -15,7 +15,7 @@ result<fault_check> check_setting(const char* word) {
   const std::string_view setting = word == nullptr ? "off" : word;
   if (setting == "off") return fault_check::off;
   if (setting == "sync") return fault_check::sync;
-  return failure{error{.argument = "the environment variable TMAP_CHECK, which is neither off nor sync"}};
+  return failure{error{.argument = "the environment variable TMAP_CHECK (off or sync)"}};
 }
 
 result<bool> is_checked(fault_check asked) {

@@ -17,8 +17,8 @@ class Arena:
     """Arrays with canaries around each."""
 
     def __init__(self):
-        self.bytes = np.full(1 << 16, CANARY, np.uint8)
-        self.used, self.end = np.zeros(1 << 16, bool), 4096
+        self.bytes = np.full(1 << 17, CANARY, np.uint8)
+        self.used, self.end = np.zeros(1 << 17, bool), 4096
 
     def array(self, *shape, value=None, dtype=np.float32):
         size = int(np.prod(shape)) * np.dtype(dtype).itemsize

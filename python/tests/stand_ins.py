@@ -9,9 +9,11 @@ import types
 from test_dlpack import Producer
 
 from tmap import Status
+from tmap._libraries import LEGACY_STREAM
 from tmap._library import lib
 
 CONTEXT_OF = {0: 0x1000, 1: 0x2000}  # by device
+GLOBAL = 0  # CUDA's strictest capture mode
 
 
 class Driver:
@@ -19,6 +21,7 @@ class Driver:
 
     def __init__(self):
         self.contexts, self.capturing, self.events, self.passed = [CONTEXT_OF[0]], set(), {}, set()
+        self.capture_mode, self.broken_captures = GLOBAL, 0
         self.numbers, self.may_push, self.pushes = itertools.count(1), True, 0
 
     def current(self):
@@ -50,6 +53,10 @@ class Driver:
         state._obj.value = int(stream in self.capturing)
         return 0
 
+    def cuThreadExchangeStreamCaptureMode(self, mode):
+        self.capture_mode, mode._obj.value = mode._obj.value, self.capture_mode
+        return 0
+
     def cuEventCreate(self, event, flags):
         event._obj.value = next(self.numbers)
         return 0
@@ -59,7 +66,10 @@ class Driver:
         return 0
 
     def cuEventQuery(self, event):
-        """As CUDA: an event that was never recorded has passed."""
+        """As CUDA: an event that was never recorded has passed, and the question breaks a global capture."""
+        if self.capturing and self.capture_mode == GLOBAL:
+            self.broken_captures += 1
+            return 900
         return 600 if event.value in self.events and event.value not in self.passed else 0
 
     def cuEventDestroy_v2(self, event):
@@ -187,7 +197,14 @@ class Torch:
             def wait_stream(self, other):
                 torch.waits.append((self.handle, other))
 
+            def __new__(cls, handle, device):
+                if handle == LEGACY_STREAM:
+                    raise RuntimeError(f"invalid StreamId{handle}")  # as PyTorch
+                return super().__new__(cls)
+
+        default_stream = ExternalStream(0, 0)
         self.cuda = types.SimpleNamespace(ExternalStream=ExternalStream, current_stream=lambda device: current,
+                                          default_stream=lambda device: default_stream,
                                           current_device=lambda: 0, caching_allocator_delete=None)
         self._C = types.SimpleNamespace(_cuda_getDevice=lambda: 0, _cuda_getCurrentRawStream=lambda device: current,
                                         _cuda_cudaCachingAllocator_raw_alloc=lambda size, stream: 4096,

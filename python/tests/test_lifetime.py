@@ -9,12 +9,12 @@ import warnings
 import weakref
 
 import support  # noqa: F401
-from stand_ins import CONTEXT_OF, CuPy, CuPyArray, Driver, Library, OnDevice, Tensor, Torch
+from stand_ins import CONTEXT_OF, GLOBAL, CuPy, CuPyArray, Driver, Library, OnDevice, Tensor, Torch
 
 import tmap
 from tmap import _batch, _driver, _gemm, _lifetime, _ragged, _service, ragged
 from tmap import _structs as c
-from tmap._libraries import ADAPTORS, _CuPy, _Torch
+from tmap._libraries import ADAPTORS, LEGACY_STREAM, _CuPy, _Torch
 
 HERE, OTHER = CONTEXT_OF[0], CONTEXT_OF[1]
 
@@ -34,6 +34,10 @@ class StandIns(unittest.TestCase):
         self.addCleanup(self.forget)
 
     def forget(self):
+        """Before the real driver is asked again, which knows none of these contexts and events."""
+        for name in ("batch", "service"):
+            self.__dict__.pop(name, None)
+        gc.collect()
         self.driver.pass_all()
         _lifetime.let_go()
         _batch._left.clear()
@@ -172,6 +176,14 @@ class Torches(StandIns):
             self.assertEqual([array.streams for array in self.arrays + self.others], [[]] * 6)
         self.assertFalse(_lifetime._kept)
 
+    def test_the_legacy_stream_is_its_default_stream(self):
+        self.pad(stream=LEGACY_STREAM)
+        self.assertEqual([array.streams for array in self.arrays + self.others], [[0]] * 6)
+        self.assertEqual(self.torch.waits, [(0, 5)] * 6)
+        with unittest.mock.patch.dict(ADAPTORS, {Tensor: _Torch(Torch(current=0))}):
+            self.pad(stream=LEGACY_STREAM)
+        self.assertEqual([array.streams for array in self.arrays + self.others], [[]] * 6)
+
     def test_what_is_written_counts_as_changed(self):
         self.pad()
         self.assertEqual([array.version for array in self.arrays + self.others], [0, 0, 1, 1, 1, 0])
@@ -265,6 +277,15 @@ class References(StandIns):
         arrays = [self.tensor("float32", 8, 4), self.tensor("int32", 3), self.tensor("float32", 3, 4)]
         ragged.gather_rows(*arrays)
         self.assertFalse(self.are_kept(references))
+
+    def test_looking_breaks_no_capture(self):
+        references = self.gather(OnDevice, 9)
+        self.driver.capturing.add(11)
+        self.gather(OnDevice, 9)
+        self.driver.pass_all()
+        _lifetime.let_go()
+        self.assertFalse(self.are_kept(references))
+        self.assertEqual((self.driver.broken_captures, self.driver.capture_mode), (0, GLOBAL))
 
     def test_a_captured_call_leaves_its_arrays_to_the_caller(self):
         self.driver.capturing.add(9)

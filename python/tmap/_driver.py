@@ -10,12 +10,14 @@ _ARGUMENTS = {
     "cuCtxPushCurrent_v2": (c_void_p,),
     "cuCtxPopCurrent_v2": (c_void_p,),
     "cuStreamIsCapturing": (c_void_p, c_void_p),
+    "cuThreadExchangeStreamCaptureMode": (c_void_p,),
     "cuEventCreate": (c_void_p, c_uint32),
     "cuEventRecord": (c_void_p, c_void_p),
     "cuEventQuery": (c_void_p,),
     "cuEventDestroy_v2": (c_void_p,),
 }
 _NO_TIMING = 2
+_RELAXED = 2
 _NOT_READY = 600
 
 
@@ -77,6 +79,19 @@ class Home:
 def is_capturing(stream: int) -> bool:
     state = c_int32()
     return cuda.cuStreamIsCapturing(stream, byref(state)) == 0 and state.value != 0
+
+
+class RelaxedCapture:
+    """Inside it this thread may ask about events while a stream is captured in the global mode; otherwise the question
+    would break that capture."""
+    __slots__ = ("_mode",)
+
+    def __enter__(self):
+        self._mode = c_int32(_RELAXED)
+        cuda.cuThreadExchangeStreamCaptureMode(byref(self._mode))
+
+    def __exit__(self, *exception):
+        cuda.cuThreadExchangeStreamCaptureMode(byref(self._mode))
 
 
 class Event:

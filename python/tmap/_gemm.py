@@ -193,7 +193,7 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     return out
 
 
-def options_of(site, groups, plan, statuses, header, check):
+def options_of(site, groups, plan, statuses, header, check=None):
     if plan is statuses is header is check is None:
         return None
     return byref(c.GemmOptions(plan=0 if plan is None else integer(plan, "plan", 31) + 1,

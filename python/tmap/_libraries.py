@@ -61,6 +61,7 @@ def torch_names(torch) -> dict:
 
 
 HERE = nullcontext()
+LEGACY_STREAM = 1  # DLPack's number and CUDA's handle of what libraries call stream 0
 
 
 class _AnyLibrary:
@@ -87,8 +88,9 @@ class _AnyLibrary:
         """For work on the stream of `uses`, which waits for what the array's producer enqueued; None on the host.
         `is_current`: it is this library's current one."""
         stream = uses.stream
-        # DLPack has no stream 0: 1 stands for CUDA's default stream.
-        address, shape, strides, dtype, item, read_only, capsule = _dlpack.read(array, 1 if stream == 0 else stream)
+        # DLPack has no stream 0.
+        address, shape, strides, dtype, item, read_only, capsule = _dlpack.read(
+            array, LEGACY_STREAM if stream == 0 else stream)
         form = _form(shape, tuple(step * item for step in strides), dtype, item)
         view = View(address, form, read_only or self.is_immutable, array, capsule)
         if stream is not None and not is_current:
@@ -148,16 +150,23 @@ class _Torch(_AnyLibrary):
             raise TypeError("a tensor whose memory holds other values than it: call .resolve_neg() or .resolve_conj()")
         form = self._form(tensor.shape, tensor.stride(), tensor.dtype)
         view = View(tensor.data_ptr(), form, tensor.requires_grad and tensor.is_leaf, tensor)
-        if not is_current and uses.stream is not None and self.current_stream(tensor.get_device()) != uses.stream:
-            cuda, device = self.torch.cuda, tensor.device
-            cuda.ExternalStream(uses.stream, device).wait_stream(cuda.current_stream(device))
+        if not is_current and uses.stream is not None and not self.is_current(uses.stream, tensor.get_device()):
+            self.stream(uses.stream, tensor.device).wait_stream(self.torch.cuda.current_stream(tensor.device))
             self.lend(view, tensor.get_device(), uses)
         return view
 
     def lend(self, view, device, uses):
         """Its allocator is told."""
-        if self.current_stream(device) != uses.stream:
-            view.array.record_stream(self.torch.cuda.ExternalStream(uses.stream, view.array.device))
+        if not self.is_current(uses.stream, device):
+            view.array.record_stream(self.stream(uses.stream, view.array.device))
+
+    def is_current(self, stream, device):
+        return self.current_stream(device) == (0 if stream == LEGACY_STREAM else stream)
+
+    def stream(self, stream, device):
+        """PyTorch's own stream for CUDA's legacy stream: it takes no other number of it than 0."""
+        cuda = self.torch.cuda
+        return cuda.default_stream(device) if stream in (0, LEGACY_STREAM) else cuda.ExternalStream(stream, device)
 
     def use(self, device):
         return HERE if self.current_device() == device else self.torch.cuda.device(device)

@@ -18,19 +18,21 @@ def keep(stream: int, references: List[Any]) -> None:
     caller's to keep, as long as the graph."""
     let_go()
     if not _driver.is_capturing(stream):
-        _kept.append((_driver.Event(stream), references))
+        with _driver.RelaxedCapture():
+            _kept.append((_driver.Event(stream), references))
 
 
 def let_go() -> None:
     """Drops what streams are done with. Python may end any object at any point of this, whose end may come here again: no
     lock is held, and each entry is in one hand at a time."""
-    for _ in range(len(_kept)):
-        try:
-            entry = _kept.popleft()
-        except IndexError:  # others look at the rest
-            return
-        if not entry[0].is_passed():
-            _kept.append(entry)
+    with _driver.RelaxedCapture():
+        for _ in range(len(_kept)):
+            try:
+                entry = _kept.popleft()
+            except IndexError:  # others look at the rest
+                return
+            if not entry[0].is_passed():
+                _kept.append(entry)
 
 
 class Uses:

@@ -13,7 +13,9 @@ namespace {
 
 std::string differences(const tensor_map& ours, const tensor_map& drivers) {
   std::string text;
-  for (const field_difference& d : diff(ours, drivers).value()) {
+  const auto found = diff(ours, drivers);
+  if (!found) return to_string(found.error());
+  for (const field_difference& d : *found) {
     text += d.field + ": ours " + d.first + ", the driver's " + d.second + "\n";
   }
   return text;

@@ -18,7 +18,9 @@ void expect_same_map(const testing::golden_map& golden) {
   const auto ours = is_tiled ? encode_bits(golden.spec.tensor) : encode_bits(golden.spec);
   ASSERT_TRUE(ours) << to_text(golden.spec);
   std::string differences;
-  for (const field_difference& d : diff(*ours, golden.map).value()) {
+  const auto found = diff(*ours, golden.map);
+  ASSERT_TRUE(found);
+  for (const field_difference& d : *found) {
     differences += d.field + ": ours " + d.first + ", the driver's " + d.second + "\n";
   }
   ASSERT_EQ(differences, "") << to_text(golden.spec);

@@ -242,7 +242,8 @@ TEST(c_gemm, enums_of_the_other_products_are_checked) {
   }
   const tmap_weight_problem weight = weights();
   const tmap_pointer_problem pointer = pointers();
-  const tmap_gemm_options options{sizeof options, 0, nullptr, nullptr};
+  tmap_gemm_options options{};
+  options.struct_size = sizeof options;
   refuses_bad_structs<tmap_gemm_options>(
       options, [&](auto* o) { return of_c(tmap_gemm_weights(&weight, nullptr, 0, o, nullptr)); }, true);
   refuses_bad_structs<tmap_gemm_options>(

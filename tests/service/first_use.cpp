@@ -123,7 +123,7 @@ int first_rows_child() {
   const scene play;
   const std::int64_t* const index = device_copy(std::vector<std::int64_t>{7, 0, 63, 7});
   const int code = replayed([&](cudaStream_t stream) {
-    return ragged::gather_rows_async({address_of(play.from), rows, row_bytes, row_bytes}, {index, 8, 4},
+    return ragged::gather_rows_async({address_of(play.from), rows, row_bytes, row_bytes}, {index, 4, 8},
                                      {address_of(play.to), 4, row_bytes, row_bytes}, cuda::stream_ref{stream});
   });
   const std::vector<unsigned char> results = play.results();

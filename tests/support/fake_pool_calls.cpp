@@ -104,7 +104,7 @@ struct fake_pool_calls {
       if (cuda.is_open(known->second->capture)) {
         return cuda.violate("an event of an open capture was queried", cudaErrorCapturedEvent);
       }
-      if (known->second->capture != 0) return cudaErrorCapturedEvent;
+      if (known->second->capture != 0) return cudaErrorInvalidValue;  // of a capture that has ended
       return *known->second->reached ? cudaSuccess : cudaErrorNotReady;
     });
   }
@@ -228,7 +228,7 @@ cudaError_t fake_streams::join_capture(stream_state& stream, const fake_event& e
   for (const auto& capture : captures_) {
     if (capture->id == event.capture) stream.capture = capture;
   }
-  return stream.capture == nullptr ? cudaErrorCapturedEvent : cudaSuccess;
+  return stream.capture == nullptr ? cudaErrorInvalidValue : cudaSuccess;  // of a capture that has ended
 }
 
 bool fake_streams::is_open(unsigned long long capture) const {
