@@ -32,7 +32,7 @@ answer report_text(const tmap_fault_report* report, char* text, size_t capacity,
   check_text(given, text, capacity, length);
   if (!given) return given.complaint();
   const fault_report told{report->maps, report->tensors, report->rows, report->groups, item_of(report->first)};
-  return write_text(to_string(told), text, capacity, length);
+  return write_made_text(to_string(told), text, capacity, length);
 }
 
 std::string words_of(item_kind kind, std::uint64_t bits) {
@@ -50,7 +50,7 @@ answer item_text(uint32_t kind, uint64_t bits, char* text, size_t capacity, size
   if (given && kind != TMAP_ITEM_MAP) given.choice(bits, UINT32_MAX, "bits");
   check_text(given, text, capacity, length);
   if (!given) return given.complaint();
-  return write_text(words_of(static_cast<item_kind>(kind), bits), text, capacity, length);
+  return write_made_text(words_of(static_cast<item_kind>(kind), bits), text, capacity, length);
 }
 
 }  // namespace

@@ -180,7 +180,7 @@ class Torches(StandIns):
         self.pad(stream=LEGACY_STREAM)
         self.assertEqual([array.streams for array in self.arrays + self.others], [[0]] * 6)
         self.assertEqual(self.torch.waits, [(0, 5)] * 6)
-        with unittest.mock.patch.dict(ADAPTORS, {Tensor: _Torch(Torch(current=0))}):
+        with unittest.mock.patch.object(ADAPTORS[Tensor], "current_stream", lambda device: 0):
             self.pad(stream=LEGACY_STREAM)
         self.assertEqual([array.streams for array in self.arrays + self.others], [[]] * 6)
 

@@ -5,6 +5,7 @@
 #include <tmap/decode.hpp>
 #include <tmap/device_limits.hpp>
 #include <tmap/environment.hpp>
+#include <tmap/faults.hpp>
 #include <tmap/map_service.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/route.hpp>
@@ -61,6 +62,12 @@ inline std::string text_of(const device_limits& limits) {
 }
 inline std::string text_of(route_policy policy) {
   return name(policy == route_policy::enable ? route::plain : route::bulk);
+}
+inline std::string text_of(fault_check check) {
+  return std::to_string(static_cast<std::uint32_t>(check));
+}
+inline std::string text_of(const fault_report& report) {
+  return to_string(report);
 }
 inline std::string text_of(std::uint64_t number) {
   return std::to_string(number);

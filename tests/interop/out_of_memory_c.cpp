@@ -47,6 +47,7 @@ struct in_and_out {
     out.limits = sized<tmap_device_limits>();
     out.decoded = sized<tmap_decoded_map>();
     out.last = sized<tmap_error>();
+    out.report = sized<tmap_fault_report>();
     out.made_spec = sized<tmap_tensor_spec>();
   }
   in_and_out(const in_and_out&) = delete;
@@ -76,6 +77,7 @@ struct in_and_out {
     tmap_device_limits limits;
     tmap_tensor_spec made_spec;
     tmap_error last;
+    tmap_fault_report report;
     tmap_violation violations[8];
     std::uint64_t number;
     std::uint64_t second_number;
@@ -88,6 +90,8 @@ struct in_and_out {
 struct with_template : in_and_out {
   with_template() { EXPECT_EQ(tmap_template_create_zeroed(&spec, 1, &base), TMAP_OK); }
 };
+
+constexpr tmap_fault_report some_report{sizeof(tmap_fault_report), 0, 1, 2, 3, 4, {4, 0, 17, 3, 2}};
 
 /// Breaks rules, also after a call that failed for want of memory.
 tmap_status explain(in_and_out& s) {
@@ -180,6 +184,12 @@ std::vector<public_call> calls_without_a_gpu() {
   return {
       plain("tmap_version", [] { return std::uint64_t{tmap_version()}; }),
       plain("tmap_status_name", [] { return tmap_status_name(TMAP_OUT_OF_MEMORY); }),
+      plain("tmap_call_name", [] { return tmap_call_name(3); }),
+      text_call("tmap_item_text", [](s&, auto... text) { return tmap_item_text(TMAP_ITEM_TENSOR, 7, text...); }),
+      text_call("tmap_fault_report_text",
+                [](s&, auto... text) { return tmap_fault_report_text(&some_report, text...); }),
+      in<s>("tmap_faults", [](s& o) { return tmap_faults(&o.out.report); }),
+      in<s>("tmap_reset_faults", [](s& o) { return tmap_reset_faults(&o.out.report); }),
       plain("tmap_rule_count", [] { return std::uint64_t{tmap_rule_count()}; }),
       plain("tmap_rule_name", [] { return tmap_rule_name(3); }),
       plain("tmap_rule_sentence", [] { return tmap_rule_sentence(3); }),

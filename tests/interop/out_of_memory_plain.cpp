@@ -151,6 +151,8 @@ struct two_logs {
   int lines[2]{};
 };
 
+constexpr bad_item some_bad_item{batch_call::ragged_copy, 17, 3, 2};
+
 }  // namespace
 
 std::vector<public_call> plain_calls() {
@@ -159,14 +161,27 @@ std::vector<public_call> plain_calls() {
   return {
       plain("tmap::info",
             [] { return std::uint64_t{info(rule::t06_address_multiple_of_16).level == severity::error}; }),
-      plain("tmap::name", [] { return name(status::out_of_memory); }),
+      {"tmap::name",
+       [] {
+         plain("a status", [] { return name(status::out_of_memory); }).check();
+         plain("a call", [] { return name(batch_call::ragged_copy); }).check();
+       },
+       2},
       {"tmap::to_string",
        [=] {
          plain("error", [=] { return to_string(failed); }).check();
          plain("violations", [] { return to_string(validate(broken_spec())); }).check();
          plain("violation", [] { return to_string(*validate(broken_spec()).begin()); }).check();
+         plain("report", [] { return to_string(fault_report{1, 2, 3, 4, some_bad_item}); }).check();
+         plain("bad item", [] { return to_string(some_bad_item); }).check();
+         plain("status of a map", [] { return to_string(map_status{7}); }).check();
        },
-       3},
+       6},
+      plain("tmap::ragged::to_string", [] { return ragged::to_string(ragged::tensor_status{7}); }),
+      plain("tmap::gemm::to_string", [] { return gemm::to_string(gemm::group_status{7}); }),
+      plain("tmap::faults", [] { return faults(); }),
+      plain("tmap::reset_faults", [] { return reset_faults(); }),
+      plain("tmap::check_from_environment", [] { return check_from_environment(); }),
       {"tmap::encode_bits",
        [] {
          plain("tiled", [] { return encode_bits(rows_spec()); }).check();

@@ -111,7 +111,8 @@ TEST_F(c_service, ragged_rows_in_each_offset_format) {
   const tmap_template c_rows_base = make_template(rows_base);
   const std::vector<map_patch> patches = rows_patches({3, 0, 5});
   tmap_patch_source source{sizeof source, TMAP_SOURCE_ROWS, {}};
-  source.of.rows = {1 << 24, 256, nullptr, 0, 0, nullptr, 0, 0, 0, 0};
+  alignas(256) unsigned char sums[1 << 14];
+  source.of.rows = {1 << 24, 256, nullptr, 0, 0, sums, sizeof sums, 0, 0, 0};
   const auto check = [&](const tmap_patch_source& from) {
     tmap_batch batch{};
     ASSERT_EQ(tmap_service_encode(service, c_rows_base, &from, 3, nullptr, &batch, nullptr), TMAP_OK);
