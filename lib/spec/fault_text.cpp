@@ -150,6 +150,10 @@ std::string counts_of(const fault_report& report) {
   return text.empty() ? "no bad items" : text;
 }
 
+std::string sentence_of(const bad_item& item) {
+  return item.call == batch_call::none ? "none" : fmt::format("{}: {}", call_words(item), words_of(item));
+}
+
 template <class Status, class Words>
 std::string status_words(Status status, const Words& words) {
   return support::without_throwing([&]() -> std::string {
@@ -174,16 +178,13 @@ const char* name(batch_call call) {
 }
 
 std::string to_string(const bad_item& item) {
-  return support::without_throwing([&]() -> std::string {
-    if (item.call == batch_call::none) return "none";
-    return fmt::format("{}: {}", call_words(item), words_of(item));
-  });
+  return support::without_throwing([&] { return sentence_of(item); });
 }
 
 std::string to_string(const fault_report& report) {
   return support::without_throwing([&] {
     if (report.first.call == batch_call::none) return counts_of(report);
-    return fmt::format("{}; the first: {}", counts_of(report), to_string(report.first));
+    return fmt::format("{}; the first: {}", counts_of(report), sentence_of(report.first));
   });
 }
 

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -150,23 +151,28 @@ class UserObjects : public gpu_test {
   void SetUp() override {
     gpu_test::SetUp();
     if (IsSkipped()) return;
+    owner_.emplace();
+    stream = owner_->get();
     TMAP_ASSERT_CUDA(cudaMalloc(&memory, 4));
   }
-  void TearDown() override { cudaFree(memory); }
+  void TearDown() override {
+    gpu_test::TearDown();
+    cudaFree(memory);
+  }
 
   using counter = std::atomic<int>;
 
   void capture(counter& drops, counter* open, cudaGraph_t* graph) {
-    TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
+    TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
     retain(drops);
-    if (open != nullptr) TMAP_ASSERT_CUDA(cudaLaunchHostFunc(stream.get(), wait_until_open, open));
-    TMAP_ASSERT_CUDA(cudaMemsetAsync(memory, 0, 4, stream.get()));
-    TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream.get(), graph));
+    if (open != nullptr) TMAP_ASSERT_CUDA(cudaLaunchHostFunc(stream, wait_until_open, open));
+    TMAP_ASSERT_CUDA(cudaMemsetAsync(memory, 0, 4, stream));
+    TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, graph));
   }
   void retain(counter& drops) {
     const auto drop = [](void* object) { ++*static_cast<counter*>(object); };
     cudaGraph_t graph{};
-    TMAP_ASSERT_CUDA(real_pool_calls().captured_graph(stream.get(), &graph));
+    TMAP_ASSERT_CUDA(real_pool_calls().captured_graph(stream, &graph));
     TMAP_ASSERT_CUDA(real_pool_calls().retain_in_graph(graph, &drops, drop));
   }
   static void instantiate(cudaGraph_t graph, cudaGraphExec_t* exec) {
@@ -174,8 +180,8 @@ class UserObjects : public gpu_test {
     TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
   }
   void run(cudaGraphExec_t exec) {
-    TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream.get()));
-    TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream.get()));
+    TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream));
+    TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
   }
 
   /// Drops come on a thread of CUDA's, some time later.
@@ -187,10 +193,12 @@ class UserObjects : public gpu_test {
     return comes_true([&] { return drops == 1; });
   }
 
-  const stream_owner stream;
+  cudaStream_t stream{};
   void* memory{};
 
  private:
+  std::optional<stream_owner> owner_;
+
   static void CUDART_CB wait_until_open(void* open) {
     comes_true([&] { return *static_cast<counter*>(open) != 0; });
   }
@@ -221,10 +229,10 @@ TEST_F(UserObjects, AnExecutableDestroyedInFlightDropsBehindItsLaunch) {
   cudaGraphExec_t exec{};
   capture(drops, &open, &graph);
   instantiate(graph, &exec);
-  TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream.get()));
+  TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream));
   late_opener opener{open, drops};
   TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
-  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream.get()));
+  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
   EXPECT_EQ(opener.early_drops(), 0) << "slots would be lent while the replay runs";
   EXPECT_TRUE(dropped(drops));
 }
@@ -236,12 +244,12 @@ TEST_F(UserObjects, AnUpdatedExecutableHoldsTheNewGraphsAndTheOldUntilItsLaunchH
   capture(first, &open, &old_graph);
   capture(second, &open, &new_graph);
   instantiate(old_graph, &exec);
-  TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream.get()));
+  TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream));
   late_opener opener{open, first};
   cudaGraphExecUpdateResultInfo info{};
   TMAP_ASSERT_CUDA(cudaGraphExecUpdate(exec, new_graph, &info));
   TMAP_ASSERT_CUDA(cudaGraphDestroy(new_graph));
-  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream.get()));
+  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
   EXPECT_EQ(opener.early_drops(), 0);
   run(exec);
   EXPECT_EQ(after_a_while(second), 0) << "the executable has it now";
@@ -279,11 +287,11 @@ TEST_F(UserObjects, OfTheBodyOfAConditionalNodeTheExecutableHoldsThem) {
   branch.conditional.size = 1;
   TMAP_ASSERT_CUDA(cudaGraphConditionalHandleCreate(&branch.conditional.handle, graph, 1, cudaGraphCondAssignDefault));
   TMAP_ASSERT_CUDA(cudaGraphAddNode(&node, graph, nullptr, nullptr, 0, &branch));
-  TMAP_ASSERT_CUDA(cudaStreamBeginCaptureToGraph(stream.get(), branch.conditional.phGraph_out[0], nullptr, nullptr, 0,
+  TMAP_ASSERT_CUDA(cudaStreamBeginCaptureToGraph(stream, branch.conditional.phGraph_out[0], nullptr, nullptr, 0,
                                                  cudaStreamCaptureModeGlobal));
   retain(drops);
-  TMAP_ASSERT_CUDA(cudaMemsetAsync(memory, 0, 4, stream.get()));
-  TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream.get(), &body));
+  TMAP_ASSERT_CUDA(cudaMemsetAsync(memory, 0, 4, stream));
+  TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &body));
   instantiate(graph, &exec);
   run(exec);
   EXPECT_EQ(after_a_while(drops), 0) << "slots would come back while the executable lives";
