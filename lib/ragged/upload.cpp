@@ -42,20 +42,22 @@ void visit_arrays(ragged_rows<Offset>& source, const tensor_batch& batch, Visit&
 /// Copies arrays one behind the other; after a failure, nothing more.
 class array_uploader {
  public:
-  array_uploader(void* place, cudaStream_t stream) : place_{static_cast<unsigned char*>(place)}, stream_{stream} {}
+  array_uploader(void* place, cudaStream_t stream, const memory_calls& calls)
+      : calls_{calls}, place_{static_cast<unsigned char*>(place)}, stream_{stream} {}
 
   /// Null stays null.
   template <class T>
   void operator()(const T*& array, std::uint64_t count) {
     if (array == nullptr || code_ != cudaSuccess) return;
     const std::uint64_t bytes = count * sizeof(T);
-    code_ = cudaMemcpyAsync(place_, array, bytes, cudaMemcpyHostToDevice, stream_);
+    code_ = calls_.copy(place_, array, bytes, stream_);
     array = reinterpret_cast<const T*>(place_);
     place_ += round_up(bytes, workspace_alignment);
   }
   cudaError_t code() const { return code_; }
 
  private:
+  const memory_calls& calls_;
   unsigned char* place_;
   cudaStream_t stream_;
   cudaError_t code_{cudaSuccess};
@@ -105,6 +107,9 @@ const memory_calls& real_memory_calls() {
   static constexpr memory_calls calls{
       [](cudaStream_t stream, cudaStreamCaptureStatus* status) { return cudaStreamIsCapturing(stream, status); },
       [](cudaPointerAttributes* attributes, const void* data) { return cudaPointerGetAttributes(attributes, data); },
+      [](void* to, const void* from, std::size_t bytes, cudaStream_t stream) {
+        return cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream);
+      },
   };
   return calls;
 }
@@ -119,11 +124,12 @@ result<void> check_host_arrays(const kernels::side& source, const kernels::side&
   return checked ? check_not_pageable(destination, "destination", calls) : checked;
 }
 
-result<tensor_batch> upload_arrays(const tensor_batch& batch, void* place, cudaStream_t stream) {
+result<tensor_batch> upload_arrays(const tensor_batch& batch, void* place, cudaStream_t stream,
+                                   const memory_calls& calls) {
   tensor_batch moved = batch;
   moved.side = array_side::device;
   if (batch.side == array_side::device) return moved;
-  array_uploader uploader(place, stream);
+  array_uploader uploader(place, stream, calls);
   std::visit([&](auto& source) { visit_arrays(source, batch, uploader); }, moved.tensors);
   TMAP_TRY_CUDA(uploader.code());
   return moved;

@@ -6,6 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
+
 #include "kernels/ragged_launch.hpp"
 
 namespace tmap::ragged {
@@ -14,6 +16,7 @@ namespace tmap::ragged {
 struct memory_calls {
   cudaError_t (*capture_status)(cudaStream_t stream, cudaStreamCaptureStatus* status);
   cudaError_t (*attributes)(cudaPointerAttributes* attributes, const void* data);
+  cudaError_t (*copy)(void* to, const void* from, std::size_t bytes, cudaStream_t stream);  ///< host to device
 };
 
 const memory_calls& real_memory_calls();
@@ -27,6 +30,7 @@ result<void> check_host_arrays(const kernels::side& source, const kernels::side&
 
 /// The same batch with its arrays in device memory: host arrays are copied to `place` on the stream, which has room for
 /// `workspace_layout::arrays`. Device arrays stay where they are.
-result<tensor_batch> upload_arrays(const tensor_batch& batch, void* place, cudaStream_t stream);
+result<tensor_batch> upload_arrays(const tensor_batch& batch, void* place, cudaStream_t stream,
+                                   const memory_calls& calls = real_memory_calls());
 
 }  // namespace tmap::ragged

@@ -6,9 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "kernels/ragged_launch.hpp"
+#include "lib/ragged/operation.hpp"
+#include "lib/ragged/workspace.hpp"
 
 namespace tmap::ragged::testing {
 namespace {
@@ -145,6 +150,42 @@ TEST(ragged_arguments, workspace_bytes) {
   EXPECT_EQ(workspace_bytes(1, 6).error().code, status::invalid_argument);
 }
 
+/// Each part ends before the next one begins.
+TEST(ragged_arguments, a_workspace_has_room_for_every_part) {
+  for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{31}, std::uint64_t{32}, std::uint64_t{1000}}) {
+    for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
+      const std::uint64_t padded = count * (1 + rank);  // a tensor and the boxes that are filled beside it
+      const std::uint64_t sums = count * sizeof(std::int64_t);
+      const workspace_layout l = lay_out_workspace(count, rank);
+      EXPECT_GE(l.ends - l.tensors, padded * sizeof(kernels::planned_tensor));
+      EXPECT_GE(l.maps - l.ends, padded * sizeof(std::uint64_t));
+      EXPECT_GE(l.begins - l.maps, 2 * count * sizeof(tensor_map));
+      EXPECT_GE(l.row_begins[0] - l.begins, sums + sizeof(std::int64_t)) << count;
+      EXPECT_GE(l.row_begins[1] - l.row_begins[0], sums);
+      EXPECT_GE(l.arrays[0] - l.row_begins[1], sums);
+      EXPECT_GE(l.arrays[1] - l.arrays[0], count * sizeof(map_patch));
+      EXPECT_GE(l.partials - l.arrays[1], count * sizeof(map_patch));
+      EXPECT_GE(l.queue - l.partials, kernels::reduce_partials * sizeof(float));
+      EXPECT_GE(l.scratch - l.queue, kernels::queue_counter_bytes);
+      EXPECT_GE(l.scratch_bytes, kernels::plan_scratch_bytes(padded));
+      EXPECT_GE(l.bytes - l.scratch, l.scratch_bytes);
+    }
+  }
+}
+
+TEST(ragged_arguments, maps_have_elements_of_the_batches_width) {
+  const kernels::piece_rule rule{.piece_elements = 64, .box_dim = {16, 4}, .tile = 0, .map_rank = 2};
+  for (const std::uint32_t bytes : {1u, 2u, 4u, 8u}) {
+    const std::optional<tensor_spec> spec = map_of(rule, bytes, 2);
+    ASSERT_TRUE(spec.has_value());
+    EXPECT_EQ(element_bytes(spec->type), bytes);
+    EXPECT_FALSE(is_floating_point(spec->type)) << "copied as bits";
+    EXPECT_EQ(spec->box_dim[1], 4u);
+  }
+  EXPECT_FALSE(map_of(rule, 3, 2).has_value());
+  EXPECT_FALSE(map_of({}, 4, 2).has_value());
+}
+
 TEST(ragged_arguments, options) {
   const tensor_batch batch = columns_batch();
   const auto refused = [&](const options& with, const char* what) {
@@ -210,6 +251,24 @@ TEST(ragged_arguments, dense_batches) {
   expect_refused(pad_async(batch, overlapping, {}, enough(), no_stream), "tensors that overlap");
 }
 
+/// The policy is asked for after the arguments: one that the environment misspells says that these were good.
+class misspelt_policy {
+ public:
+  misspelt_policy() { setenv("TMAP_POLICY", "no such policy", 1); }
+  ~misspelt_policy() { unsetenv("TMAP_POLICY"); }
+  static bool was_asked(const result<void>& answer) { return !answer && answer.error().allowed == 0; }
+};
+
+TEST(ragged_arguments, unpad_reads_a_row_for_all_rows) {
+  const misspelt_policy policy;
+  dense_batch broadcast = some_dense();
+  broadcast.dim[2] = 5;
+  broadcast.stride_bytes[1] = 32;
+  const tensor_batch batch = columns_batch(3);
+  EXPECT_TRUE(policy.was_asked(unpad_async(broadcast, batch, enough(3), no_stream)));
+  EXPECT_FALSE(policy.was_asked(pad_async(batch, broadcast, {}, enough(3), no_stream)));
+}
+
 TEST(ragged_arguments, rows_by_index) {
   const row_matrix good{0x20000, 100, 64, 64};
   const row_index index{somewhere<void>(), 50, 4};
@@ -239,6 +298,9 @@ TEST(ragged_arguments, values) {
   cast_values odd{value_type::f32, value_type::f16};
   odd.scales = somewhere<float>(2);
   expect_refused(cast_async(four, two, odd, enough(), no_stream), "misaligned factors");
+  odd.scales = nullptr;
+  odd.shifts = somewhere<float>(2);
+  expect_refused(cast_async(four, two, odd, enough(), no_stream), "misaligned shifts");
   expect_refused(saxpy_async(1, two, two, enough(), no_stream), "saxpy of 2 bytes");
   expect_refused(max_pool_1d_async(two, two, 1, enough(), no_stream), "pooling of 2 bytes");
   const auto reduced = [&](value_type type, row_reduction how, const tensor_batch& source, const tensor_batch& to) {

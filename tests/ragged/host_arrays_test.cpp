@@ -3,12 +3,16 @@
 // anywhere, over captures and kinds of memory that are made up.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <vector>
 
+#include "lib/encode/device.hpp"
 #include "lib/ragged/operation.hpp"
 #include "lib/ragged/upload.hpp"
+#include "lib/ragged/workspace.hpp"
 
 namespace tmap::ragged::testing {
 namespace {
@@ -36,6 +40,10 @@ const memory_calls fake_calls{
       const auto kind = current->kinds.find(address);
       attributes->type = kind == current->kinds.end() ? cudaMemoryTypeHost : kind->second;
       return current->attributes_code;
+    },
+    [](void* to, const void* from, std::size_t bytes, cudaStream_t) {
+      std::memcpy(to, from, bytes);
+      return cudaSuccess;
     },
 };
 
@@ -148,6 +156,85 @@ TEST_F(host_arrays_in_a_capture, a_call_that_fails_is_handed_on) {
   EXPECT_EQ(memory.arrays_asked.size(), 1u);
   memory.status_code = cudaErrorStreamCaptureImplicit;
   EXPECT_EQ(check(patches_at(0x1000), patches_at(0x1000)).error().cuda_code, cudaErrorStreamCaptureImplicit);
+}
+
+/// A place as a workspace has it, with room for the arrays of `count` tensors and a canary behind.
+class upload_place {
+ public:
+  explicit upload_place(std::uint64_t count) {
+    const workspace_layout layout = lay_out_workspace(count, 1);
+    room_ = layout.arrays[1] - layout.arrays[0];
+    bytes_.assign(room_ + 2 * workspace_alignment, canary);
+    const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
+    begin_ = bytes_.data() + (workspace_alignment - address % workspace_alignment);
+  }
+  tensor_batch upload(tensor_batch batch) {
+    batch.side = array_side::host;
+    return upload_arrays(batch, begin_, {}, fake_calls).value();
+  }
+  /// Whether an array of `count` lies here, at a multiple of the alignment, and is `expected`.
+  template <class T>
+  bool holds(const T* array, const std::vector<T>& expected) const {
+    const auto* const bytes = reinterpret_cast<const unsigned char*>(array);
+    const bool is_here = bytes >= begin_ && bytes + expected.size() * sizeof(T) <= begin_ + room_;
+    const bool is_aligned = reinterpret_cast<std::uintptr_t>(array) % workspace_alignment == 0;
+    return is_here && is_aligned && std::equal(expected.begin(), expected.end(), array);
+  }
+  bool is_untouched_behind() const {
+    const unsigned char* const behind = begin_ + room_;
+    return std::all_of(behind, bytes_.data() + bytes_.size(), [](unsigned char b) { return b == canary; });
+  }
+
+ private:
+  static constexpr unsigned char canary = 0xa5;
+  std::vector<unsigned char> bytes_;
+  unsigned char* begin_{};
+  std::uint64_t room_{};
+};
+
+TEST(uploads, rows_come_with_all_their_offsets) {
+  const std::vector<std::int32_t> offsets{0, 3, 7};
+  for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
+    upload_place place{2};
+    const ragged_rows<std::int32_t> rows{4096, 4, offsets.data(), format, nullptr, 0};
+    const tensor_batch moved = place.upload(batch_of(rows, array_side::host, 1));
+    const std::size_t values = format == offset_format::prefix ? 3 : 2;
+    const std::vector<std::int32_t> expected(offsets.begin(), offsets.begin() + static_cast<std::ptrdiff_t>(values));
+    EXPECT_TRUE(place.holds(std::get<ragged_rows<std::int32_t>>(moved.tensors).offsets, expected));
+    EXPECT_EQ(moved.side, array_side::device);
+  }
+}
+
+TEST(uploads, columns_follow_each_other_aligned) {
+  constexpr std::uint64_t count = 3;
+  std::vector<std::vector<std::uint32_t>> arrays;
+  for (std::uint32_t i = 0; i < 2 * max_rank; ++i) arrays.push_back({10 * i, 10 * i + 1, 10 * i + 2});
+  compact_columns columns{};
+  columns.address_units = arrays[0].data();
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    columns.global_dim[axis] = arrays[1 + axis].data();
+    if (axis > 0) columns.global_stride_units[axis - 1] = arrays[max_rank + axis].data();
+  }
+  tensor_batch batch = batch_of(columns, array_side::host, max_rank);
+  batch.count = count;
+  upload_place place{count};
+  const compact_columns moved = std::get<compact_columns>(place.upload(batch).tensors);
+  EXPECT_TRUE(place.holds(moved.address_units, arrays[0]));
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    EXPECT_TRUE(place.holds(moved.global_dim[axis], arrays[1 + axis])) << axis;
+    if (axis == 0) continue;
+    EXPECT_TRUE(place.holds(moved.global_stride_units[axis - 1], arrays[max_rank + axis])) << axis;
+  }
+  EXPECT_TRUE(place.is_untouched_behind());
+  columns.global_stride_units[0] = nullptr;
+  batch.tensors = columns;
+  EXPECT_EQ(std::get<compact_columns>(place.upload(batch).tensors).global_stride_units[0], nullptr) << "packed";
+}
+
+TEST(uploads, arrays_of_the_device_stay_where_they_are) {
+  const tensor_batch batch = batch_of(columns_at(0x10000), array_side::device);
+  const tensor_batch same = upload_arrays(batch, nullptr, {}, fake_calls).value();
+  EXPECT_EQ(std::get<patch_columns>(same.tensors).global_dim[2], columns_at(0x10000).global_dim[2]);
 }
 
 }  // namespace

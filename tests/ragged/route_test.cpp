@@ -57,6 +57,12 @@ TEST(choose_route, shorter_rows_with_gaps_take_a_map) {
   EXPECT_EQ(choose_route(rows_of(64, 32, 80)), chosen(route::tensor_map, route_reason::best));
 }
 
+TEST(choose_route, more_bytes_than_a_number_holds_are_not_few) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 31;
+  EXPECT_EQ(choose_route(tensor_layout{base, 1, 3, {64, most, most}, {128, std::uint64_t{1} << 39}}),
+            chosen(route::tensor_map, route_reason::best));
+}
+
 TEST(choose_route, too_small_for_a_map) {
   EXPECT_EQ(choose_route(rows_of(64, 31, 80)), chosen(route::ldgsts, route_reason::too_small));
   EXPECT_EQ(choose_route(rows_of(60, 1000, 80)), chosen(route::ldgsts, route_reason::too_small));
