@@ -78,6 +78,9 @@ TEST(codec_describe, im2col_corners_are_signed) {
   EXPECT_THAT(text, HasSubstr("upper_corner[1]         -63\n"));
   EXPECT_THAT(text, HasSubstr("pixels_per_column       1024\n"));
   EXPECT_THAT(text, Not(HasSubstr("box_dim[")));
+  const auto json = nlohmann::json::parse(describe_json(*map), nullptr, false);
+  EXPECT_EQ(json["lower_corner"].dump(), "[-1,0]");
+  EXPECT_EQ(json["upper_corner"].dump(), "[0,-63]");
 }
 
 TEST(codec_describe, shows_bytes_that_are_no_map_and_says_so) {
@@ -114,6 +117,20 @@ TEST(codec_diff, of_different_kinds_says_what_is_absent) {
   const auto found = diff(*encode_bits(picture_spec()), *encode_bits(spec)).value();
   const auto is_box = [](const field_difference& d) { return d.field == "box_dim[0]" && d.second == "absent"; };
   EXPECT_TRUE(std::any_of(found.begin(), found.end(), is_box));
+  const auto is_channels = [](const field_difference& d) {
+    return d.field == "channels_per_pixel" && d.first == "absent" && d.second == "32";
+  };
+  EXPECT_TRUE(std::any_of(found.begin(), found.end(), is_channels));
+}
+
+TEST(codec_decode, knows_maps_of_newer_gpus) {
+  tensor_map map = *encode_bits(picture_spec());
+  map.words[1] |= std::uint64_t{1} << 19 | std::uint64_t{1} << 21;
+  const auto decoded = decode(map);
+  ASSERT_TRUE(decoded) << to_string(decoded.error());
+  EXPECT_EQ(decoded->spec.swizzle, swizzle::bytes_128_atom_32);
+  EXPECT_TRUE(decoded->large_tensor);
+  EXPECT_FALSE(decode(*encode_bits(picture_spec()))->large_tensor);
 }
 
 TEST(codec_diff, sees_every_single_bit) {

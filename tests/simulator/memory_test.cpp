@@ -62,6 +62,15 @@ TEST_F(windows, need_the_base_when_something_lies_before_the_first_row) {
   EXPECT_TRUE((simulator::copy_engine{{&whole, 1}}.load(map_, corner, tile_).has_value()));
 }
 
+TEST_F(windows, need_the_base_also_beside_the_tensor) {
+  const std::int32_t corner[] = {4, 1};
+  const auto load_beside = [&](const simulator::memory_window& memory) {
+    return simulator::copy_engine{{&memory, 1}}.load(map_, corner, tile_);
+  };
+  EXPECT_FALSE(load_beside(window(16, 128)).has_value());
+  EXPECT_TRUE(load_beside(window(0, 16)).has_value()) << "nothing else is read";
+}
+
 TEST_F(windows, may_be_absent_for_a_store_outside) {
   const std::int32_t corner[] = {0, 8};
   EXPECT_TRUE(simulator::copy_engine{{}}.store(map_, corner, tile_).has_value());

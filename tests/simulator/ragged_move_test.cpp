@@ -136,6 +136,54 @@ TEST_P(RaggedMove, UnpadLeavesTensorsThatDoNotFit) {
   expect_bytes(expected.bytes, destination.bytes);
 }
 
+TEST(RaggedMoveArguments, DenseTensorsThatOverlapAreRefused) {
+  alignas(16) unsigned char from[64] = {};
+  alignas(16) unsigned char to[64] = {};
+  const map_patch patches[3] = {{reinterpret_cast<std::uint64_t>(from), {}, {16, 1, 1, 1, 1}, {}, {}}};
+  for (const std::uint64_t count : {2, 3}) {
+    const tensor_batch batch{.tensors = patch_array{patches}, .count = count, .element_bytes = 1, .rank = 1};
+    dense_batch dense{reinterpret_cast<std::uint64_t>(to), {16}, {}, 15};
+    EXPECT_FALSE(on_host::pad(batch, dense, {})) << count;
+    dense.tensor_pitch_bytes = 16;
+    EXPECT_TRUE(on_host::pad(batch, dense, {})) << count;
+  }
+}
+
+TEST(RaggedMoveArguments, NoMoreIndicesThanRowsThatAreWalked) {
+  unsigned char from[4] = {1, 2, 3, 4};
+  unsigned char to[4] = {};
+  const std::int32_t rows[4] = {3, 2, 1, 0};
+  const auto matrix = [](unsigned char* bytes, std::uint64_t count) {
+    return ragged::row_matrix{reinterpret_cast<std::uint64_t>(bytes), count, 1, 1};
+  };
+  EXPECT_FALSE(on_host::gather_rows(matrix(from, 4), {rows, 4, 4}, matrix(to, 3)));
+  EXPECT_FALSE(on_host::scatter_rows(matrix(from, 3), {rows, 4, 4}, matrix(to, 4)));
+  EXPECT_EQ(to[3], 0);
+  ASSERT_TRUE(on_host::gather_rows(matrix(from, 4), {rows, 4, 4}, matrix(to, 4)));
+  EXPECT_EQ(to[3], 1);
+}
+
+/// Units of addresses are 32 bits wide, what they reach is 64 GiB.
+TEST(RaggedMoveArguments, CompactAddressesReachBeyond32Bits) {
+  alignas(16) unsigned char from[16] = {5, 6, 7};
+  unsigned char to[16] = {};
+  const std::uint32_t units[] = {0xffff'ffff};
+  const std::uint32_t dim[] = {3};
+  compact_columns columns{};
+  columns.base_address = reinterpret_cast<std::uint64_t>(from) - 16 * std::uint64_t{0xffff'ffff};
+  columns.address_units = units;
+  columns.global_dim[0] = dim;
+  const map_patch patch{reinterpret_cast<std::uint64_t>(to), {}, {3, 1, 1, 1, 1}, {}, {}};
+  const tensor_batch source{.tensors = columns, .count = 1, .element_bytes = 1, .rank = 1};
+  const tensor_batch destination{.tensors = patch_array{&patch}, .count = 1, .element_bytes = 1, .rank = 1};
+  ragged::tensor_status status{77};
+  ragged::options with;
+  with.statuses = &status;
+  ASSERT_TRUE(on_host::copy(source, destination, with));
+  EXPECT_TRUE(status.is_good());
+  EXPECT_EQ(to[2], 7);
+}
+
 std::string name_of(const ::testing::TestParamInfo<move_case>& info) {
   const auto& [rank, bytes, allowed] = info.param;
   std::string route_name = "mixed";

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
+#include <cstring>
 
 #include "lib/simulator/ragged_values.hpp"
 #include "simulator/ragged_compute_case.hpp"
@@ -79,6 +81,21 @@ TEST(RaggedReduceOrder, LongRowsInTheirOrder) {
   host_side to{sum, source_form::array};
   ASSERT_TRUE(on_host::reduce_rows(from.described, value_type::f32, ragged::row_reduction::sum, to.described));
   EXPECT_EQ(f32_of(sum, 0, extents{{0, 0, 0, 0, 0}}.dim), expected);
+}
+
+TEST(RaggedReduceOrder, SumsBeginWithMinusZero) {
+  random_source random{12};
+  host_batch source = lay_out(random, {extents{{3, 1, 1, 1, 1}}}, 1, 4, source_form::array);
+  host_batch sum = lay_out(random, {extents{{1, 1, 1, 1, 1}}}, 1, 4, source_form::array);
+  const std::uint64_t first[max_rank] = {};
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    const float zero = -0.0f;
+    std::memcpy(source.element(0, std::array<std::uint64_t, 5>{i}.data()), &zero, sizeof zero);
+  }
+  host_side from{source, source_form::array};
+  host_side to{sum, source_form::array};
+  ASSERT_TRUE(on_host::reduce_rows(from.described, value_type::f32, ragged::row_reduction::sum, to.described));
+  EXPECT_EQ(std::bit_cast<std::uint32_t>(f32_of(sum, 0, first)), 0x80000000u);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RaggedReduce, every_compute_case(), compute_case_name);

@@ -228,6 +228,75 @@ TEST(Boundaries, AxisZeroIsListedAsOne) {
   }
 }
 
+/// What is allowed is told in the unit of what was found.
+TEST(Boundaries, InnerBoxesAreToldInElements) {
+  const auto allowed = [](element_type type, swizzle mode, std::uint32_t inner) {
+    tensor_spec spec = testing::plain_spec();
+    spec.type = type;
+    spec.swizzle = mode;
+    spec.box_dim[0] = inner;
+    for (const violation& found : validate(spec)) {
+      if (info(found.id).level == severity::error) return found.allowed;
+    }
+    return std::uint64_t{0};
+  };
+  EXPECT_EQ(allowed(element_type::f32, swizzle::bytes_32, 16), 8u);
+  EXPECT_EQ(allowed(element_type::f32, swizzle::bytes_64, 32), 16u);
+  EXPECT_EQ(allowed(element_type::f32, swizzle::bytes_128, 64), 32u);
+  EXPECT_EQ(allowed(element_type::f64, swizzle::bytes_128, 32), 16u);
+  EXPECT_EQ(allowed(element_type::f64, swizzle::none, 3), 2u);
+}
+
+/// Dimension 0 of an interleaved tensor counts units of 16 or 32 bytes.
+TEST(Boundaries, LastByteOfInterleavedTensors) {
+  constexpr std::uint64_t limit = std::uint64_t{1} << 57;
+  for (const auto layout : {interleave::bytes_16, interleave::bytes_32}) {
+    const std::uint64_t unit = layout == interleave::bytes_16 ? 16 : 32;
+    tensor_spec spec = testing::interleaved_spec(layout);
+    const std::uint64_t reach = 64 * unit + 31 * spec.global_stride_bytes[0] + 15 * spec.global_stride_bytes[1];
+    spec.global_address = limit - reach;
+    EXPECT_TRUE(validate(spec).empty()) << to_string(validate(spec));
+    spec.global_address += 32;
+    EXPECT_TRUE(broken_rules(spec).contains(rule::t34_extent_range));
+  }
+}
+
+/// The spatial dimensions of interleaved maps begin with dimension 0.
+TEST(Boundaries, BoundingBoxOfInterleavedIm2col) {
+  for (const auto layout : {interleave::bytes_16, interleave::bytes_32}) {
+    im2col_spec spec = testing::plain_im2col_spec();
+    spec.tensor.interleave = layout;
+    spec.tensor.global_dim[0] = 2;
+    spec.upper_corner[0] = -3;
+    EXPECT_TRUE(broken_rules(spec).contains(rule::i04_box_area));
+    spec.tensor.global_dim[0] = 64;
+    spec.tensor.global_dim[1] = 3;
+    spec.tensor.global_dim[2] = 1;
+    EXPECT_FALSE(broken_rules(spec).contains(rule::i04_box_area)) << "the third is of no account";
+  }
+}
+
+TEST(Boundaries, PackedTypesOfRank1) {
+  for (const element_type type : {element_type::u4_align8, element_type::u4_align16, element_type::u6_align16}) {
+    tensor_spec spec = testing::packed_type_spec(type);
+    spec.rank = 1;
+    EXPECT_TRUE(broken_rules(spec, testing::blackwell_limits).empty());
+    spec.global_dim[0] = 127;
+    const rule expected =
+        type == element_type::u4_align8 ? rule::t11_global_dim_even : rule::t10_global_dim_packed_type;
+    EXPECT_TRUE(broken_rules(spec, testing::blackwell_limits).contains(expected)) << name(type);
+  }
+}
+
+TEST(Boundaries, InterleavedTilesEndWithASwizzleSpan) {
+  tensor_spec spec = testing::interleaved_spec(interleave::bytes_16);
+  spec.swizzle = swizzle::bytes_128;
+  spec.box_dim[0] = 4;
+  spec.box_dim[2] = 3;
+  EXPECT_EQ(tile_bytes(spec), 3u * 64);
+  EXPECT_EQ(tile_footprint_bytes(spec), 2u * 128);
+}
+
 TEST(Boundaries, ElementStride) {
   const auto step = [](std::uint32_t axis, std::uint32_t value) {
     return verdict([&](auto& s) { s.element_stride[axis] = value; });

@@ -110,6 +110,14 @@ TEST(PatchRules, TheEmptyMapIsLegalForEveryTemplateAndFitsOnePage) {
   }
 }
 
+TEST(PatchRules, TheEmptyMapIsLegalForEveryType) {
+  for (std::uint32_t number = 0; number < element_type_count; ++number) {
+    const tensor_spec spec = testing::packed_type_spec(static_cast<element_type>(number));
+    const rule_set broken = broken_rules(empty_spec(spec, 4096), testing::blackwell_limits);
+    EXPECT_TRUE(broken.empty()) << name(spec.type);
+  }
+}
+
 class AddressWindows : public ::testing::Test {
  protected:
   /// 3 rows of 13 floats, 64 bytes apart, from 4096: 180 bytes, of which stores may touch 192.

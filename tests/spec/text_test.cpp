@@ -78,6 +78,20 @@ TEST(Text, AnErrorLeadsWithItsArgument) {
             "pinned memory that outlives the graph, or device memory (the array at 0x7f10)");
 }
 
+TEST(Text, AnErrorTellsItsNumbersAlsoWhereOneIs0) {
+  EXPECT_THAT(to_string(error{.code = status::invalid_argument, .found = 0, .allowed = 7}),
+              HasSubstr("found 0, allowed 7"));
+  EXPECT_THAT(to_string(error{.code = status::invalid_argument, .found = 7, .allowed = 0}),
+              HasSubstr("found 7, allowed 0"));
+}
+
+TEST(Text, AnExhaustedPoolTellsWhereItsSlotsAre) {
+  const error e{.code = status::pool_exhausted,
+                .found = 9,
+                .slots = {.capacity = 15, .free = 1, .leased = 2, .pending = 4, .captured = 8}};
+  EXPECT_THAT(to_string(e), HasSubstr("9 asked for; of 15 slots 1 are free, 2 leased, 4 pending, 8 captured"));
+}
+
 TEST(Text, AnyBitsMakeText) {
   EXPECT_THAT(to_string(violation{rule{255}, -9, ~0ull, ~0ull}), StartsWith("? "));
   EXPECT_STREQ(name(status{200}), "unknown");
