@@ -238,6 +238,10 @@ TEST_F(hostile_service, options_of_other_calls) {
   wanted.skip_self_test = 2;
   EXPECT_EQ(tmap_service_create(&wanted, &made), TMAP_INVALID_ARGUMENT);
   EXPECT_EQ(tmap_service_create(nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+  wanted.skip_self_test = 0;
+  wanted.capacity = 8;
+  wanted.max_capacity = 7;
+  EXPECT_EQ(tmap_service_create(&wanted, &made), TMAP_INVALID_ARGUMENT) << "both reach the service";
   EXPECT_EQ(made.value, 77u);
 }
 

@@ -209,6 +209,26 @@ TEST_F(c_service, a_full_pool_tells_its_counts) {
   EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
 }
 
+TEST_F(c_service, a_pool_tells_what_is_pending) {
+  const tmap_service service = make_c(8);
+  const tensor_list few{3};
+  const tensor_list many{9};
+  const tmap_patch_source source = source_of(few);
+  const tmap_patch_source too_many = source_of(many);
+  tmap_batch batch{};
+  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 3, nullptr, &batch, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_batch_release(batch), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &too_many, 9, nullptr, &batch, nullptr), TMAP_POOL_EXHAUSTED);
+  tmap_error last{};
+  last.struct_size = sizeof last;
+  ASSERT_EQ(tmap_last_error(&last), TMAP_OK);
+  EXPECT_EQ(last.slots.free, 5u);
+  EXPECT_EQ(last.slots.leased, 0u);
+  EXPECT_EQ(last.slots.pending, 3u);
+  EXPECT_EQ(last.slots.captured, 0u);
+  EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
+}
+
 TEST_F(c_service, batches_outlive_their_service) {
   const tmap_service service = make_c();
   const tensor_list tensors{4};

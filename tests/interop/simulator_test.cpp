@@ -61,6 +61,14 @@ TEST_F(c_simulator, loads_and_fills) {
   EXPECT_EQ(tmap_simulate_load(&map_, &window_, 1, &tile_, nullptr), TMAP_OK);
 }
 
+TEST_F(c_simulator, windows_have_sizes_of_their_own) {
+  std::array<std::uint32_t, 2> before{};
+  const tmap_memory_window two[] = {{window_.base - 4096, before.data(), sizeof before}, window_};
+  tile_.coordinates[1] = 1;
+  ASSERT_EQ(tmap_simulate_load(&map_, two, 2, &tile_, nullptr), TMAP_OK);
+  EXPECT_THAT(shared_, ElementsAre(8, 9, 10, 11, 16, 17, 18, 19));
+}
+
 TEST_F(c_simulator, stores_and_reduces) {
   shared_.fill(100);
   ASSERT_EQ(tmap_simulate_store(&map_, &window_, 1, &tile_), TMAP_OK);

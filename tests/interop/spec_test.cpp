@@ -131,6 +131,25 @@ TEST(c_spec, bits_go_there_and_back) {
   }
 }
 
+TEST(c_spec, im2col_maps_are_decoded_whole) {
+  im2col_spec spec = plain_im2col_spec();
+  spec.lower_corner[0] = -7;
+  spec.lower_corner[1] = 5;
+  spec.upper_corner[0] = -3;
+  spec.upper_corner[1] = -2;
+  const tmap_tensor_map map = interop::c_map_of(encode_bits(spec).value());
+  tmap_decoded_map decoded{};
+  decoded.struct_size = sizeof decoded;
+  ASSERT_EQ(tmap_decode(&map, &decoded), TMAP_OK);
+  EXPECT_EQ(decoded.kind, static_cast<std::uint32_t>(TMAP_MAP_IM2COL));
+  for (int axis = 0; axis < 2; ++axis) {
+    EXPECT_EQ(decoded.lower_corner[axis], spec.lower_corner[axis]);
+    EXPECT_EQ(decoded.upper_corner[axis], spec.upper_corner[axis]);
+  }
+  EXPECT_EQ(decoded.channels_per_pixel, spec.channels_per_pixel);
+  EXPECT_EQ(decoded.pixels_per_column, spec.pixels_per_column);
+}
+
 TEST(c_spec, bytes_that_are_no_map) {
   const tmap_tensor_map zeros{};
   tmap_decoded_map decoded{};

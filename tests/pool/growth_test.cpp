@@ -40,6 +40,12 @@ TEST_F(Growth, ASlabThatWouldBeTooSmallIsNotAdded) {
   release(std::move(held));
 }
 
+TEST_F(Growth, ASlabThatCannotBePreparedIsGivenBack) {
+  const auto refuse = [](void*, std::uint64_t) -> result<void> { return failure{error{.code = status::cuda_failure}}; };
+  EXPECT_FALSE(pool::map_pool::create({.capacity = 4, .prepare = refuse}, fake_streams::calls()).has_value());
+  EXPECT_EQ(cuda.live_allocations(), 0u);
+}
+
 TEST_F(Growth, WithoutMemoryToGrowItWaits) {
   make_pool(4, 64);
   use_once(4, s1);

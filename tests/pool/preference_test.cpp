@@ -206,6 +206,14 @@ TEST_F(Preference, ExhaustionSaysWhereTheSlotsAreAndChangesNothing) {
   release(std::move(held));
 }
 
+TEST_F(Preference, CompletedSlotsBesideFreeOnesNeedNoWait) {
+  make_pool(8);
+  use_once(4, s1);
+  cuda.run_all();
+  EXPECT_EQ(use_once(8, s2).first, 0u);
+  EXPECT_EQ(waits(), 0u);
+}
+
 TEST_F(Preference, NoSlotsAreNoLease) {
   make_pool(4);
   const auto refused = maps->take(0, s1);

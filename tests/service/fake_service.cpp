@@ -64,7 +64,7 @@ struct fake_calls {
     return code_of([&] { *id = machine().primary; });
   }
   static cudaError_t current_device(int* device) {
-    return code_of([&] { *device = 0; });
+    return code_of([&] { *device = machine().device; });
   }
   static cudaError_t bind_primary_context(int) {
     return code_of([] {

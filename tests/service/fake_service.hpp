@@ -47,6 +47,7 @@ class fake_machine {
 
   fake_streams streams;
   bool is_exiting{};
+  int device{};               ///< of every thread; the services' is 0
   result<void> machine;       ///< what `check_machine` answers
   std::uint64_t primary;      ///< of device 0; 0 after a reset
   std::uint64_t wrong_map{};  ///< the n-th map encoded from now on (1 is the next) has a wrong bit

@@ -110,6 +110,15 @@ TEST_F(lifecycle, a_thread_without_a_context_gets_the_services) {
   EXPECT_TRUE(encode(service, tensor_list{5}, nullptr).has_value());
 }
 
+TEST_F(lifecycle, a_thread_of_another_device_does_not_get_them) {
+  map_service service = make();
+  machine.unbind_thread();
+  machine.device = 1;
+  EXPECT_EQ(encode(service, tensor_list{5}, nullptr).error().code, status::wrong_context);
+  machine.device = 0;
+  EXPECT_TRUE(encode(service, tensor_list{5}, nullptr).has_value());
+}
+
 TEST_F(lifecycle, a_reset_device_makes_the_service_dead) {
   std::optional<map_service> service{make()};
   map_batch batch = encode(*service, tensor_list{5}, nullptr).value();

@@ -106,6 +106,24 @@ TEST_F(map_service_test, statistics_are_exact_and_print_as_json) {
                 std::to_string(service_memory_bytes(64)) + R"(,"hazards":0})");
 }
 
+TEST_F(map_service_test, every_number_prints_under_its_name) {
+  service_statistics all{};
+  all.slots = {.capacity = 1, .free = 2, .leased = 3, .pending = 4, .captured = 5};
+  all.peak_leased = 6;
+  all.batches = 7;
+  all.encoded_maps = 8;
+  all.bad_maps = 9;
+  all.empty_maps = 10;
+  all.exhausted_calls = 11;
+  all.cross_stream_reuses = 12;
+  all.device_bytes = 13;
+  all.hazards = 14;
+  EXPECT_EQ(to_json(all),
+            R"({"slots":{"capacity":1,"free":2,"leased":3,"pending":4,"captured":5},)"
+            R"("peak_leased":6,"batches":7,"encoded_maps":8,"bad_maps":9,"empty_maps":10,"exhausted_calls":11,)"
+            R"("cross_stream_reuses":12,"device_bytes":13,"hazards":14})");
+}
+
 /// A service whose second look at its statistics has its n-th call fail, in the service's table or else in the pool's.
 service_statistics look_with_a_failure(fake_machine& machine, map_service& service, bool in_pool, std::uint64_t n,
                                        cudaError_t code) {
@@ -137,6 +155,17 @@ TEST_F(map_service_test, statistics_that_cannot_be_asked_are_the_last_known) {
       }
     }
   }
+}
+
+TEST_F(map_service_test, statistics_that_find_the_context_broken_ask_no_more) {
+  map_service service = make(64);
+  ASSERT_TRUE(encode(service, tensor_list{10}, nullptr).value().release().has_value());
+  ASSERT_EQ(service.statistics().slots.pending, 10u);
+  const std::uint64_t queries = machine.streams.calls_made(pool_call::query_event);
+  machine.fail_call(2, cudaErrorIllegalAddress);  // the copy of the totals
+  EXPECT_EQ(service.statistics().slots.pending, 10u) << "as of the look before";
+  EXPECT_EQ(machine.streams.calls_made(pool_call::query_event), queries);
+  EXPECT_EQ(encode(service, tensor_list{1}, nullptr).error().code, status::service_dead);
 }
 
 TEST_F(map_service_test, release_and_use_on_do_nothing_twice) {

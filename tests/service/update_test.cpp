@@ -264,6 +264,30 @@ TEST_F(update_test, another_stream_waits_for_the_batch_and_is_waited_for) {
   EXPECT_EQ(machine.streams.foreign_ids(), 0u);
 }
 
+TEST_F(update_test, a_stream_that_uses_it_is_waited_for_by_all_of_its_slots) {
+  map_service service = make(105);
+  const cudaStream_t one = machine.streams.open_stream();
+  const cudaStream_t two = machine.streams.open_stream();
+  const tensor_list tensors{100};
+  map_batch old = encode(service, tensors, one).value();
+  machine.streams.write(one, const_cast<tensor_map*>(old.ref().slot(0)), 1, 1);
+  map_batch updated = update(service, old, {5}, tensors, one).value();
+  ASSERT_TRUE(old.release().has_value());
+  ASSERT_TRUE(updated.use_on(stream_of(two)).has_value());
+  machine.streams.read(two, updated.ref().slot(0), 1, 1);
+  ASSERT_TRUE(updated.release().has_value());
+  const map_batch next = encode(service, tensor_list{100}, one).value();
+  machine.streams.write(one, const_cast<tensor_map*>(next.ref().slot(0)), 1, 2);
+  const fake_stream_id first = machine.streams.id_of(one);
+  const auto may_go_on = [&] {
+    const std::vector<fake_stream_id> ready = machine.streams.ready();
+    return std::ranges::find(ready, first) != ready.end();
+  };
+  while (may_go_on()) machine.streams.step(first);
+  machine.streams.run_all();
+  EXPECT_EQ(machine.streams.foreign_ids(), 0u);
+}
+
 TEST_F(update_test, a_graph_keeps_what_its_update_shares) {
   map_service service = make();
   const cudaStream_t stream = machine.streams.open_stream();
