@@ -37,6 +37,47 @@ TEST_F(MapDriver, EachKindReachesItsFunction) {
                                                  "cuTensorMapEncodeIm2colWide", "cuTensorMapReplaceAddress"}));
 }
 
+TEST_F(MapDriver, CornersReachTheDriverInTheirOrder) {
+  im2col_spec spec = plain_im2col_spec();
+  spec.lower_corner[0] = -2;
+  spec.upper_corner[0] = -1;
+  ASSERT_TRUE(driver.encode(spec));
+  std::vector<std::int32_t> expected;
+  for (const auto& corners : {spec.lower_corner, spec.upper_corner}) {
+    expected.insert(expected.end(), corners, corners + spec.tensor.rank - 2);
+  }
+  EXPECT_EQ(cuda.calls.back().corners, expected);
+  cuda.major = 10;
+  driver::map_driver blackwell{fake_runtime()};
+  im2col_wide_spec wide = plain_im2col_wide_spec();
+  wide.lower_corner_w = -2;
+  wide.upper_corner_w = -1;
+  ASSERT_TRUE(blackwell.encode(wide));
+  EXPECT_EQ(cuda.calls.back().corners, (std::vector<std::int32_t>{-2, -1}));
+}
+
+int the_device{};
+
+TEST_F(MapDriver, EachDeviceHasLimitsOfItsOwn) {
+  driver::runtime_calls calls = fake_runtime();
+  calls.current_device = [](int* device) {
+    *device = the_device;
+    return cudaSuccess;
+  };
+  calls.device_attribute = [](int* value, cudaDeviceAttr attribute, int device) {
+    *value = attribute == cudaDevAttrComputeCapabilityMajor ? 9 + device : 1000 * device + 7;
+    return cudaSuccess;
+  };
+  driver::map_driver two{calls};
+  for (const int device : {0, 1, 0, 1, 70, 71}) {  // more than are kept
+    the_device = device;
+    const device_limits limits = two.query_limits().value();
+    const auto number = static_cast<std::uint32_t>(device);
+    EXPECT_EQ(limits.shared_memory_bytes, 1000 * number + 7);
+    EXPECT_EQ(limits.compute_capability, 10 * (9 + number) + 1000 * number + 7);
+  }
+}
+
 TEST_F(MapDriver, TheMapIsWhatTheDriverWroteOverZeroes) {
   const auto map = driver.encode(plain_spec());
   ASSERT_TRUE(map);

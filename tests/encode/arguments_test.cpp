@@ -5,6 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "kernels/launch.hpp"
+#include "lib/encode/batch_checks.hpp"
+#include "lib/encode/device.hpp"
+
 namespace tmap::testing {
 namespace {
 
@@ -104,12 +108,54 @@ TEST(encode_arguments, ragged_rows) {
   expect_invalid(encode_batch_async(base, source, slots, 1, default_stream));
 }
 
+TEST(encode_arguments, rows_bring_address_and_outermost_dim_and_nothing_else) {
+  const ragged_rows<std::int32_t> source{0x1000, 16, at<const std::int32_t>(0x20000), offset_format::ends, nullptr, 0};
+  EXPECT_TRUE(check_source(rank_2(patch_address | patch_dim(1)), source).has_value());
+  for (const patch_fields more : {patch_dim(0), patch_stride(0), patch_box(1)}) {
+    expect_invalid(check_source(rank_2(patch_address | patch_dim(1) | more), source));
+  }
+}
+
+TEST(encode_arguments, columns_of_every_axis_are_looked_at) {
+  map_template base = rank_2(0);
+  base.spec.rank = max_rank;
+  base.fields = patch_extents(max_rank);
+  patch_columns whole{};
+  whole.global_address = at<const std::uint64_t>(0x20000);
+  for (auto& column : whole.global_dim) column = whole.global_address;
+  for (auto& column : whole.global_stride_bytes) column = whole.global_address;
+  EXPECT_TRUE(check_source(base, whole).has_value());
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    patch_columns lacks = whole;
+    lacks.global_dim[axis] = nullptr;
+    expect_invalid(check_source(base, lacks));
+    if (axis + 1 == max_rank) continue;
+    lacks = whole;
+    lacks.global_stride_bytes[axis] = nullptr;
+    expect_invalid(check_source(base, lacks));
+  }
+}
+
 TEST(encode_arguments, workspace_sizes) {
   EXPECT_EQ(ragged_workspace_bytes(0, 4).value(), 0u);
   EXPECT_EQ(ragged_workspace_bytes(max_batch + 1, 4).error().code, status::invalid_argument);
   EXPECT_EQ(ragged_workspace_bytes(1, 2).error().code, status::invalid_argument);
   EXPECT_EQ(copy_tiles_workspace_bytes(0).value(), 0u);
   EXPECT_EQ(copy_tiles_workspace_bytes(max_batch + 1).error().code, status::invalid_argument);
+}
+
+TEST(encode_arguments, workspaces_have_room_for_a_number_of_64_bits_each) {
+  for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{33}, std::uint64_t{100'000}, max_batch}) {
+    const std::uint64_t needed = count * 8 + kernels::inclusive_sum_scratch(count);
+    EXPECT_GE(ragged_workspace_bytes(count, 4).value(), needed);
+    EXPECT_GE(ragged_workspace_bytes(count, 8).value(), needed);
+    EXPECT_GE(copy_tiles_workspace_bytes(count).value(), needed);
+  }
+}
+
+TEST(encode_arguments, a_workspace_of_just_the_bytes_is_enough) {
+  EXPECT_TRUE(check_workspace(slots, 512, 512).has_value());
+  expect_invalid(check_workspace(slots, 511, 512));
 }
 
 tile_copy_batch one_copy() {
@@ -156,6 +202,14 @@ TEST(copy_arguments, a_tile_that_breaks_a_rule_names_it) {
   ASSERT_FALSE(answer.has_value());
   EXPECT_EQ(answer.error().code, status::rule_broken);
   EXPECT_EQ(answer.error().first, rule::t18_inner_box_multiple_of_16);
+}
+
+TEST(copy_arguments, a_tile_wider_than_its_swizzle_is_refused) {
+  tile_copy_batch batch = one_copy();
+  batch.tile.swizzle = swizzle::bytes_32;
+  const result<void> answer = copy_tiles_async(batch, nullptr, 0, default_stream);
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_EQ(answer.error().first, rule::t22_inner_box_swizzle_32);
 }
 
 TEST(copy_arguments, no_tensors_are_no_error) {

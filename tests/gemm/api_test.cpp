@@ -120,6 +120,7 @@ TEST(GroupedRowArguments, Matrices) {
   refuse_matrix("b", &row_problem::b);
   refuse_matrix("c", &row_problem::c);
   rows_refuse("groups of b overlap", [](auto& p) { p.b_group_pitch_bytes -= 16; });
+  rows_refuse("no distance of groups", [](auto& p) { p.b_group_pitch_bytes = 0; });
   rows_refuse("groups of b misaligned", [](auto& p) { p.b_group_pitch_bytes += 8; });
 }
 
@@ -142,6 +143,10 @@ TEST(GroupedRowArguments, TheEndOfAllAddresses) {
 TEST(GroupedRowArguments, OffsetsAndLayouts) {
   rows_refuse("offsets null", [](auto& p) { p.offsets.values = nullptr; });
   rows_refuse("offsets misaligned", [](auto& p) { p.offsets.values = somewhere<void>(2); });
+  rows_refuse("offsets of 8 bytes at a multiple of 4", [](auto& p) {
+    p.offsets.bytes = 8;
+    p.offsets.values = somewhere<void>(4);
+  });
   rows_refuse("offsets of 2 bytes", [](auto& p) { p.offsets.bytes = 2; });
   rows_refuse("format", [](auto& p) { p.offsets.format = static_cast<offset_format>(3); });
   rows_refuse("layout", [](auto& p) { p.layout = static_cast<b_layout>(2); });

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 
+#include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm_launch.hpp"
 
 namespace tmap::gemm::testing {
@@ -65,6 +67,69 @@ TEST(GroupedMaps, OfRowsAreLegal) {
       }
     }
   }
+}
+
+TEST(GroupedMaps, OfRowsCoverAllGroupsOfB) {
+  for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
+    const row_problem problem = rows_of(operand_type::bf16, layout, epilogue_kind::none, 100, 288, 72);
+    const tensor_spec b = gemm_specs(problem, kernels::gemm_plans[0]).b.spec;
+    const bool by_n = layout == b_layout::n_by_k;
+    EXPECT_EQ(b.global_dim[0], by_n ? 72u : 288u);
+    EXPECT_EQ(b.global_dim[1], by_n ? 288u : 72u);
+    EXPECT_EQ(b.global_dim[2], 3u);
+    EXPECT_EQ(b.global_stride_bytes[0], problem.b.pitch_bytes);
+    EXPECT_EQ(b.global_stride_bytes[1], problem.b_group_pitch_bytes);
+  }
+}
+
+TEST(GroupedMaps, OfOneGroupAskForNoDistance) {
+  row_problem one = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, 100, 288, 72);
+  one.groups = 1;
+  one.b_group_pitch_bytes = 3;
+  expect_legal_maps(one);
+}
+
+/// In pairs each block loads half of what a stage holds, and the other block's half comes by multicast.
+TEST(GroupedMaps, OfPairsLoadHalfOfATile) {
+  const row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, 1000, 512, 512);
+  for (const kernels::gemm_plan& plan : kernels::gemm_plans) {
+    const std::uint32_t share = plan.is_paired ? 2 : 1;
+    const kernels::gemm_map_specs specs = kernels::gemm_specs(problem, plan);
+    EXPECT_EQ(specs.a.spec.box_dim[1], plan.tile_m / share) << plan.name;
+    EXPECT_EQ(specs.b.spec.box_dim[1], plan.tile_n / share) << plan.name;
+  }
+}
+
+/// `accumulate` adds in memory, by the type of C's map.
+TEST(GroupedMaps, OfResultsHaveTheirType) {
+  const auto type_of = [](operand_type type) {
+    const row_problem problem = rows_of(type, b_layout::n_by_k, epilogue_kind::accumulate, 100, 64, 64);
+    return kernels::gemm_specs(problem, kernels::gemm_plans[0]).c.spec.type;
+  };
+  EXPECT_EQ(type_of(operand_type::f16), element_type::f16);
+  EXPECT_EQ(type_of(operand_type::bf16), element_type::bf16);
+  EXPECT_EQ(type_of(operand_type::f8_e4m3), element_type::bf16);
+}
+
+TEST(GroupedScratch, HoldsAllThatIsCutFromIt) {
+  for (const std::uint32_t groups : {1u, 7u, 1024u}) {
+    const kernels::gemm_scratch cut = kernels::cut_scratch(nullptr, groups);
+    const auto end = reinterpret_cast<std::uintptr_t>(cut.taken) + sizeof(std::uint32_t);
+    EXPECT_LE(end, kernels::gemm_scratch_bytes(groups));
+  }
+}
+
+TEST(GroupedPlan, GoesByTheRowsOfAGroupAndTheTilesOfAll) {
+  const auto name_of = [](std::uint32_t groups, std::uint64_t rows, std::uint64_t n) {
+    row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, rows, n, 64);
+    problem.groups = groups;
+    return std::string{kernels::gemm_plans[kernels::choose_gemm_plan(problem)].name};
+  };
+  EXPECT_EQ(name_of(4, 4 * 64, 512), "64x256");
+  EXPECT_EQ(name_of(4, 4 * 65, 512), "128x128");
+  EXPECT_EQ(name_of(1, 131 * 128, 256), "128x128");
+  EXPECT_EQ(name_of(1, 131 * 128 + 1, 256), "128x256 pairs") << "132 tiles, the last of one row";
+  EXPECT_EQ(name_of(66, 66 * 128, 264), "128x256 pairs") << "two tiles of columns a group";
 }
 
 TEST(GroupedMaps, OfWeightsAreLegal) {

@@ -12,7 +12,7 @@ fake_cuda* current{};
 
 CUresult answer(const char* function, CUtensorMap* map, const void* address, bool strides_present) {
   const auto place = reinterpret_cast<std::uintptr_t>(map);
-  current->calls.push_back({function, reinterpret_cast<std::uintptr_t>(address), strides_present, place % 64 == 0});
+  current->calls.push_back({function, reinterpret_cast<std::uintptr_t>(address), strides_present, place % 64 == 0, {}});
   if (!current->answers.empty()) {
     const CUresult code = current->answers.front();
     current->answers.pop_front();
@@ -29,17 +29,24 @@ CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void* a
   return answer("cuTensorMapEncodeTiled", map, address, strides != nullptr);
 }
 
-CUresult encode_im2col(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void* address, const cuuint64_t*,
-                       const cuuint64_t* strides, const int*, const int*, cuuint32_t, cuuint32_t, const cuuint32_t*,
-                       CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-  return answer("cuTensorMapEncodeIm2col", map, address, strides != nullptr);
+CUresult encode_im2col(CUtensorMap* map, CUtensorMapDataType, cuuint32_t rank, void* address, const cuuint64_t*,
+                       const cuuint64_t* strides, const int* lower, const int* upper, cuuint32_t, cuuint32_t,
+                       const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
+                       CUtensorMapFloatOOBfill) {
+  const CUresult code = answer("cuTensorMapEncodeIm2col", map, address, strides != nullptr);
+  std::vector<std::int32_t>& corners = current->calls.back().corners;
+  corners.assign(lower, lower + rank - 2);
+  corners.insert(corners.end(), upper, upper + rank - 2);
+  return code;
 }
 
 CUresult encode_im2col_wide(CUtensorMap* map, CUtensorMapDataType, cuuint32_t, void* address, const cuuint64_t*,
-                            const cuuint64_t* strides, int, int, cuuint32_t, cuuint32_t, const cuuint32_t*,
+                            const cuuint64_t* strides, int lower, int upper, cuuint32_t, cuuint32_t, const cuuint32_t*,
                             CUtensorMapInterleave, CUtensorMapIm2ColWideMode, CUtensorMapSwizzle,
                             CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-  return answer("cuTensorMapEncodeIm2colWide", map, address, strides != nullptr);
+  const CUresult code = answer("cuTensorMapEncodeIm2colWide", map, address, strides != nullptr);
+  current->calls.back().corners = {lower, upper};
+  return code;
 }
 
 CUresult replace_address(CUtensorMap* map, void* address) {

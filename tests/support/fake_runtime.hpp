@@ -30,6 +30,7 @@ struct fake_call {
   std::uint64_t address{};
   bool strides_present{};
   bool map_aligned_to_64{};
+  std::vector<std::int32_t> corners{};  ///< of an im2col map: the lower ones, then the upper ones
 };
 
 struct fake_cuda {
