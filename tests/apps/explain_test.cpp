@@ -39,6 +39,26 @@ TEST(tool_explain, what_inspect_writes_explain_reads) {
   }
 }
 
+TEST(tool_explain, tells_what_a_barrier_waits_for_and_what_a_tile_takes) {
+  const tool_result run =
+      run_tmap({"explain", "--type", "f16", "--dims", "64,100", "--box", "16,8", "--swizzle", "128"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("bytes per load          256\n"));
+  EXPECT_THAT(run.out, HasSubstr("shared memory           1024, aligned to 1024\n"));
+}
+
+TEST(tool_explain, reads_element_strides_of_a_file) {
+  const std::string spec = R"({"element_type":"f16","global_dim":[64,8],"box_dim":[64,8],"element_stride":[1,9]})";
+  const tool_result run = run_tmap({"explain", "-"}, spec);
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("T20 element_stride[1] is 9"));
+}
+
+TEST(tool_explain, rounds_packed_rows_up_to_bytes) {
+  const tool_result run = run_tmap({"explain", "--type", "u4_align8", "--dims", "3,2", "--box", "32,2"});
+  EXPECT_THAT(run.out, HasSubstr("packed strides of 2 bytes\n"));
+}
+
 TEST(tool_explain, names_every_broken_rule_at_once) {
   const tool_result run = run_tmap({"explain", "--type", "u32", "--dims", "0,8", "--box", "3,257", "--strides", "24"});
   EXPECT_EQ(run.exit_code, 1);

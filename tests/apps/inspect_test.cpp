@@ -47,6 +47,8 @@ TEST(tool_inspect, shows_an_array_of_maps) {
   const tool_result text = run_tmap({"inspect", file});
   EXPECT_EQ(text.exit_code, 0);
   EXPECT_EQ(text.out, "map 0\n" + describe(sample_map(1)) + "\nmap 1\n" + describe(sample_map(2)));
+  const std::string broken = folder.file("broken.bin", bytes_of(sample_map()) + std::string(128, '\0'));
+  EXPECT_EQ(run_tmap({"inspect", broken}).exit_code, 1) << "one of them is none";
   const tool_result json = run_tmap({"inspect", "--json", file});
   EXPECT_EQ(json.out, describe_json(sample_map(1)) + "\n" + describe_json(sample_map(2)) + "\n");
 }
@@ -69,6 +71,7 @@ TEST(tool_inspect, says_in_one_sentence_what_is_wrong_with_its_input) {
   expect_trouble(run_tmap({"inspect"}), "map is required");
   expect_trouble(run_tmap({"inspect", "no_such_file.bin"}), "no_such_file.bin: no such file");
   expect_trouble(run_tmap({"inspect", hex.substr(2)}), "127 bytes are no whole number");
+  expect_trouble(run_tmap({"inspect", hex.substr(1)}), "no hex digits of a tensor map");
   expect_trouble(run_tmap({"inspect", folder.file("empty", "")}), "it is empty");
   expect_trouble(run_tmap({"inspect", "-"}), "standard input: holds no tensor map");
   expect_trouble(run_tmap({"inspect", folder.file("short.bin", bytes_of(sample_map()).substr(1))}), "short.bin: 127");

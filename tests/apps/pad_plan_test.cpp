@@ -4,6 +4,10 @@
 
 #include <gmock/gmock.h>
 
+#include <nlohmann/json.hpp>
+
+#include "apps/tmap/pad/report.hpp"
+
 namespace tmap::tool {
 namespace {
 
@@ -144,6 +148,27 @@ TEST(Plan, CropCutsAndPads) {
   EXPECT_EQ(plan->valid_bytes, 4u * 9 + 5 * 20);
 }
 
+TEST(Plan, ATileOfNarrowSwizzledRowsTakesNoMoreSharedMemory) {
+  plan_options options;
+  options.swizzle = swizzle::bytes_128;
+  const auto plan = plan_all(dtype::f32, {{1000, 8}, {900, 7}}, options);
+  ASSERT_TRUE(plan) << plan.error();
+  EXPECT_EQ(plan->tile.box_dim[0], 8u);
+  EXPECT_EQ(plan->tile.box_dim[1], 128u) << "a row of 32 bytes takes a span of 128";
+  EXPECT_EQ(tile_footprint_bytes(plan->tile), 16384u);
+}
+
+TEST(Report, HasEachTimeUnderItsName) {
+  const auto plan = plan_all(dtype::u8, {{2, 3}});
+  ASSERT_TRUE(plan) << plan.error();
+  run_record record;
+  record.tensors = {shaped(dtype::u8, {2, 3})};
+  record.batches.push_back({*plan, "batch.npy", {1, 2, 3, 4}, 5});
+  const auto seconds = nlohmann::json::parse(report_json(record))["batches"][0]["seconds"];
+  EXPECT_EQ(seconds,
+            nlohmann::json({{"upload", 1.0}, {"encode", 2.0}, {"copy", 3.0}, {"download", 4.0}, {"check", 5.0}}));
+}
+
 TEST(Plan, RefusesWithTheNumbers) {
   plan_options small;
   small.most_bytes = 1000;
@@ -152,6 +177,10 @@ TEST(Plan, RefusesWithTheNumbers) {
   EXPECT_THAT(plan_all(dtype::u8, {{300, 1}, {1, 3}}, small).error(), HasSubstr("--max-bytes allows 1000"));
   const std::uint64_t huge = std::uint64_t{1} << 40;
   EXPECT_THAT(plan_all(dtype::u8, {{huge, 1}, {1, huge}}).error(), HasSubstr("larger than any memory"));
+  plan_options wide;
+  wide.crop = {std::uint64_t{1} << 56};
+  EXPECT_THAT(plan_all(dtype::u8, std::vector<shape_t>(256, {1}), wide).error(), HasSubstr("larger than any memory"))
+      << "all slices together have 2^64 bytes";
   plan_options odd;
   odd.box = {5, 3};
   EXPECT_THAT(plan_all(dtype::u8, {{9, 9}, {8, 8}}, odd).error(), HasSubstr("T18"));

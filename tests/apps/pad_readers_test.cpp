@@ -242,6 +242,8 @@ TEST(Png, EveryKindBecomesRgbAndTheNoteSaysHow) {
 TEST(Png, RefusesAHeaderThatPromisesTooMuch) {
   auto file = sample_png(9, 4);
   EXPECT_THAT(read_png(file, 30).error(), HasSubstr("--max-bytes"));
+  EXPECT_THAT(read_png(file, 9 * 4 * 4 - 1).error(), HasSubstr("--max-bytes")) << "decoding takes four bytes a pixel";
+  EXPECT_TRUE(read_png(file, 9 * 4 * 4));
   file[18] = file[22] = std::byte{0x7f};  // 32,521 x 32,516: the checksum is wrong too, which libpng says first
   EXPECT_FALSE(read_png(file, plenty));
 }

@@ -235,6 +235,21 @@ TEST_F(Pad, AFailureAfterABatchIsInTheReport) {
   EXPECT_EQ(report()["failures"].size(), 1u);
 }
 
+TEST_F(Pad, FilesOfAFolderComeInTheOrderOfTheirNames) {
+  std::filesystem::create_directory(folder_ / "in");
+  std::vector<std::string> names;
+  for (int i = 0; i < 20; ++i) names.push_back(folder_ / ("in/" + std::string(1, static_cast<char>('a' + i)) + ".NPY"));
+  for (std::size_t i = 0; i < names.size(); ++i) {  // in no order that a folder could have by itself
+    const std::string& name = names[i * 7 % names.size()];
+    folder_.write(std::filesystem::relative(name, folder_ / "").string(), npy_of("|u1", "(1,)", "x"));
+  }
+  ASSERT_EQ(pad({folder_ / "in"}).exit_code, 0);
+  std::vector<std::string> padded;
+  const nlohmann::json tensors = report()["batches"][0]["tensors"];
+  for (const auto& each : tensors) padded.push_back(each["name"]);
+  EXPECT_EQ(padded, names);
+}
+
 TEST_F(Pad, BoxAndSwizzleDoNotChangeTheBytes) {
   const std::string a = folder_.write("a.npy", npy_of("<f4", "(41, 70)", counting_bytes(41 * 70 * 4)));
   const std::string b = folder_.write("b.npy", npy_of("<f4", "(70, 33)", counting_bytes(70 * 33 * 4, 9)));
