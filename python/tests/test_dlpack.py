@@ -118,6 +118,30 @@ class In(unittest.TestCase):
             with self.assertRaises(error):
                 _arrays.Site(None, producer).read(producer, "it")
 
+    def test_an_offset_into_the_memory_is_added(self):
+        class View(Producer):
+            def capsule(self, max_version):
+                made = super().capsule(max_version)
+                tensor, _ = _dlpack._opened(made)
+                tensor.data, tensor.byte_offset = tensor.data - 64, 64 + 4
+                tensor.shape[0] -= 1
+                return made
+
+        producer = View(floats(1, 2, 3), (3,), "f32")
+        view = _arrays.Site(None, producer).read(producer, "it")
+        self.assertEqual((view.address, view.shape), (ctypes.addressof(producer.data) + 4, (2,)))
+
+    def test_vectors_are_no_elements(self):
+        class Vectors(Producer):
+            def capsule(self, max_version):
+                made = super().capsule(max_version)
+                _dlpack._opened(made)[0].lanes = 4
+                return made
+
+        producer = Vectors(floats(1, 2, 3, 4), (1,), "f32")
+        with self.assertRaisesRegex(TypeError, "4 lanes"):
+            _arrays.Site(None, producer).read(producer, "it")
+
     def test_the_operation_refuses_before_it_writes(self):
         values, ends = Producer(floats(1, 2), (2,), "f32"), Producer(struct.pack("<q", 2), (1,), "i64")
         out = Producer(floats(9, 9), (1, 2), "f32", read_only=True)

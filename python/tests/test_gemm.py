@@ -28,6 +28,39 @@ def refused(problem):
     return ""
 
 
+class Preparing(unittest.TestCase):
+    """What comes of shapes and strides alone."""
+
+    def test_pitches_are_those_of_rows_in_memory(self):
+        for layout, strides, pitch in (("n_by_k", (K * N, 1, K), K), ("k_by_n", (K * N, N, 1), N)):
+            with self.subTest(layout):
+                problem = _gemm.prepare((ROWS, K), (K + 8, 1), (GROUPS, K, N), strides, "bf16", GROUPS, 4, 0).problem
+                self.assertEqual((problem.a.pitch_bytes, problem.b.pitch_bytes, problem.c.pitch_bytes),
+                                 (2 * (K + 8), 2 * pitch, 2 * N))
+                self.assertEqual(problem.b_group_pitch_bytes, 2 * K * N)
+
+    def test_the_step_of_a_single_row_may_be_anything(self):
+        problem = _gemm.prepare((1, K), (3, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4, 0).problem
+        self.assertEqual(problem.a.pitch_bytes, 2 * K)
+
+    def test_offsets_and_groups_agree(self):
+        for groups in (GROUPS - 1, GROUPS + 1):
+            with self.assertRaisesRegex(ValueError, f"offs cuts {groups} groups"):
+                _gemm.prepare((ROWS, K), (K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", groups, 4, 0)
+
+    def test_a_bias_is_of_all_groups(self):
+        np = support.need("numpy")
+        ready = _gemm.prepare((ROWS, K), (K, 1), (GROUPS, K, N), (K * N, 1, K), "f16", GROUPS, 4, 0)
+        for groups, is_enough in ((GROUPS, True), (1, False)):
+            bias = np.zeros((groups, N), np.float16)
+            site = Site(None, bias)
+            if is_enough:
+                self.assertTrue(_gemm._epilogue_addresses(site, ready, "bias", bias, None, None))
+            else:
+                with self.assertRaisesRegex(ValueError, "bias must hold"):
+                    _gemm._epilogue_addresses(site, ready, "bias", bias, None, None)
+
+
 class FastAccumulation(unittest.TestCase):
     def test_sums_are_of_f32_unless_told_otherwise(self):
         self.assertEqual(problem_of("f8_e4m3").fast_accumulation, 0)

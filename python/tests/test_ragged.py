@@ -35,6 +35,25 @@ class Fills(unittest.TestCase):
         with self.assertRaises(ValueError):
             fill_bytes(2, "bool", 1)
 
+    def test_the_step_of_a_single_element_may_be_anything(self):
+        statuses = np.full(16, 7, np.uint32)
+        one = statuses[::16]
+        self.assertEqual(one.strides, (64,))
+        ragged.copy(ragged.Tensors([np.ones(3, np.float32)]), ragged.Tensors([np.zeros(3, np.float32)]), statuses=one)
+        self.assertEqual(statuses.tolist(), [0] + [7] * 15)
+
+    def test_rows_by_index_may_have_pitches(self):
+        wide, index = np.arange(40, dtype=np.float32).reshape(5, 8), np.array([3, 1])
+        out = np.zeros((2, 6), np.float32)
+        ragged.gather_rows(wide[:, 2:5], index, out[:, :3])
+        np.testing.assert_array_equal(out, [[26, 27, 28, 0, 0, 0], [10, 11, 12, 0, 0, 0]])
+
+    def test_rows_of_halves_are_reduced_as_halves(self):
+        values, ends = np.arange(12, dtype=np.float16).reshape(4, 3), np.array([1, 4])
+        out = np.zeros((4, 1), np.float32)
+        ragged.reduce_rows(ragged.Rows(values, ends), ragged.Rows(out, ends))
+        self.assertEqual(out[:, 0].tolist(), [3, 12, 21, 30])
+
     def test_a_dense_array_may_have_pitches(self):
         values, ends = np.arange(12, dtype=np.float32).reshape(6, 2), np.array([2, 6])
         whole = np.full((2, 6, 5), 9, np.float32)
@@ -90,6 +109,10 @@ class Hostile(unittest.TestCase):
         self.refused(ValueError, rows, header=np.zeros(3, np.uint32))
         self.refused(TypeError, rows, colour="red")
         self.refused(Exception, rows, fill="a")
+
+    def test_prefix_offsets_without_a_value(self):
+        refused = self.refused(ValueError, ragged.Rows(self.values, self.ends[:0], "prefix"))
+        self.assertIn("one value at least", str(refused))
 
     def test_outputs_that_are_read_only(self):
         rows = ragged.Rows(self.values, self.ends)

@@ -176,6 +176,18 @@ class Bits(unittest.TestCase):
         self.assertIn("bf16", tmap.describe(data))
         self.assertEqual(tmap.describe_json(data)["element_type"], "bf16")
 
+    def test_im2col_maps_of_the_driver(self):
+        lines = (HEADERS.parents[2] / "tests" / "golden" / "driver_maps.txt").read_text().splitlines()
+        maps = [line.split() for line in lines if line.startswith("1 ")]
+        self.assertGreater(len(maps), 50)
+        for numbers in maps:
+            rank, corners = int(numbers[2]), [int(number) for number in numbers[-24:-18]]
+            decoded = tmap.decode(struct.pack("<16Q", *(int(word, 16) for word in numbers[-16:])))
+            self.assertEqual((decoded.kind, decoded.channels_per_pixel, decoded.pixels_per_column),
+                             ("im2col", int(numbers[-18]), int(numbers[-17])))
+            self.assertEqual(decoded.lower_corner[:rank - 2], tuple(corners[:rank - 2]))
+            self.assertEqual(decoded.upper_corner[:rank - 2], tuple(corners[3:rank + 1]))
+
     def test_bytes_that_are_no_map(self):
         for data in (bytes(128), b"\xff" * 128):
             with self.assertRaises(tmap.Error) as caught:
