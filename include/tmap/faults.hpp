@@ -31,8 +31,7 @@ struct fault_report {
 };
 
 // Of the calling thread's current context. Counted are the calls of `batch_call`. Not counted: kernels of one's own
-// that encode (unless their `map_guard` has a sink), operations on the host, and items that calls with
-// `fault_check::sync` met in another context.
+// that encode (unless their `map_guard` has a sink), and operations on the host.
 //
 // Both wait for two copies of 64 bytes at most on a stream of their own, and for no other work: what is still running
 // is not in the report. They may be called while streams are captured, in any mode. Thread-safe. They fail with

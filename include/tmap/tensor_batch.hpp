@@ -21,10 +21,10 @@ using tensor_source =
 
 /// What the arrays of a `tensor_source` are: device memory, or memory of the host. Arrays of the host are copied to the
 /// workspace by the operation, on its stream, as `cudaMemcpyAsync` copies: pinned ones must stay unchanged until then.
-/// A captured operation refuses arrays in pageable memory (`pageable_memory_in_capture`): each replay copies them anew,
-/// so they must be pinned (or registered, or managed) and outlive the graph and its executables. CUDA may copy pageable
-/// memory by way of the legacy stream: while another thread captures a stream that waits for the legacy one, use pinned
-/// arrays.
+/// A captured operation refuses arrays in pageable memory (`pageable_memory_in_capture`): each replay copies them
+/// again, so they must be pinned (or registered, or managed) and outlive the graph and its executables. CUDA may copy
+/// pageable memory by way of the legacy stream: while another thread captures a stream that waits for the legacy one,
+/// use pinned arrays.
 enum class array_side : std::uint32_t { device, host };
 
 /// Dims and strides that all tensors of a `ragged_rows` batch share, as in `tensor_spec`: dims 0 to rank - 2, and
@@ -47,7 +47,7 @@ struct tensor_batch {
 };
 
 /// Equally large tensors at equal distances in one buffer: [count, dim[rank - 1], ..., dim[0]]. Dims are at most 2^40,
-/// and the last byte lies at most 2^47 bytes behind the first.
+/// and the last byte lies at most 2^47 bytes after the first.
 struct dense_batch {
   std::uint64_t address{};
   std::uint64_t dim[max_rank]{};               ///< of each tensor, in elements, innermost first

@@ -95,7 +95,7 @@ result<bool> map_pool::ask_events(stream_id stream) const {
   return any;
 }
 
-/// For a mark whose event was recorded in a capture that began and ended beside the release: it says nothing of the
+/// For a mark whose event was recorded in a capture that began and ended during the release: it says nothing of the
 /// stream, which is to be marked again.
 void map_pool::make_late(stream_id stream, event_handle event) const {
   const end_mark none = ledger_.withdraw_mark(stream, event);

@@ -87,7 +87,7 @@ result<map_pool::last_look> map_pool::look_at_end(const stream_use& use) const {
   return is_same_stream(use, {use.stream, id, 0}) ? last_look{mark, id} : last_look{another_look};
 }
 
-/// Records an event behind the use, on a stream that was not captured at the look. Where it is captured now the event
+/// Records an event after the use, on a stream that was not captured at the look. Where it is captured now the event
 /// may be the graph's: then another look has to come.
 result<map_pool::last_look> map_pool::record_end(spare_event& spare, const stream_use& use,
                                                  const last_look& look) const {

@@ -69,7 +69,7 @@ status_text text_of(status code) {
       return {"self_test_failed", "a map made on this GPU differs from the driver's: nothing can be encoded here"};
     case status::pageable_memory_in_capture:
       return {"pageable_memory_in_capture",
-              "an array lies in pageable host memory, which a graph would read anew at each replay: use pinned memory "
+              "an array lies in pageable host memory, which a graph would read again at each replay: use pinned memory "
               "that outlives the graph, or device memory"};
     case status::bad_items: return {"bad_items", "a checked call met bad items"};
   }

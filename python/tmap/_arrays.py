@@ -74,7 +74,7 @@ class Site(Uses):
             self.add(reference)
 
     def done(self) -> None:
-        """The call has succeeded: to be told inside `use`. Its arrays live until the stream has used them, and those that
+        """The call has succeeded; call this inside `use`. Its arrays live until the stream has used them, and those that
         it writes count as changed."""
         self.enqueued()
         for adaptor, array in self._written:

@@ -116,7 +116,7 @@ class MapBatch:
         check(self.end())
 
     def end(self) -> int:
-        """`release`, whose answer is returned. In another context, or while another thread is in a call with the batch,
+        """`release`, and returns its code. In another context, or while another thread is in a call with the batch,
         it stays lent."""
         return self._home.call(self._end)
 

@@ -42,7 +42,7 @@ cuda = _load()
 
 
 class _Found(threading.local):
-    """Where an answer is written, made once for each thread."""
+    """Where a result is written, made once for each thread."""
 
     def __init__(self):
         self.context = c_void_p()
@@ -67,7 +67,7 @@ class Home:
         self.device = number.value if cuda.cuCtxGetDevice(byref(number)) == 0 else None
 
     def call(self, function, *arguments):
-        """The function's answer, given while this context is the thread's current one."""
+        """What the function returns when it is called with this context as the thread's current one."""
         if self.context is None or _current() == self.context or cuda.cuCtxPushCurrent_v2(self.context) != 0:
             return function(*arguments)
         try:

@@ -156,7 +156,7 @@ class _Torch(_AnyLibrary):
         return view
 
     def lend(self, view, device, uses):
-        """Its allocator is told."""
+        """Tells its allocator."""
         if not self.is_current(uses.stream, device):
             view.array.record_stream(self.stream(uses.stream, view.array.device))
 

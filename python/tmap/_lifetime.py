@@ -3,7 +3,7 @@
 
 Every array of a call that is enqueued goes through `Uses`, on one of two ways. The library of the array is told that the
 stream uses its memory (`record_stream` of PyTorch). Of a library that cannot be told, a reference is kept until an event
-behind the work has passed; that is looked at in later calls.
+after the work has passed; later calls look at it.
 """
 from collections import deque
 from typing import Any, List
@@ -36,7 +36,7 @@ def let_go() -> None:
 
 
 class Uses:
-    """The arrays that work on one stream uses: those whose library was not told of the stream."""
+    """The arrays that work on one stream uses: those whose library does not know of the stream."""
     __slots__ = ("stream", "_references")
 
     def __init__(self, stream):

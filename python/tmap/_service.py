@@ -85,7 +85,7 @@ class MapService:
         `base` is device memory of 2 to 5 dims whose last has no gaps; `offsets` is int32 or int64 in device memory, in
         rows: "ends" (n values), "prefix" (n + 1, the first 0) or "sizes" (n). `box` is in the array's order, outermost
         first. The offsets are read and judged on the device, by this call's kernel; both arrays stay unchanged until it
-        has run. A tensor of no rows, and one that breaks a rule, gets a harmless map; `MapBatch.statuses` tells. So does
+        has run. A tensor of no rows, and one that breaks a rule, gets a harmless map; `MapBatch.statuses` says so. So does
         one with rows that `base` does not have (T05), unless `windows`, uint64 or int64 [w, 2] in device memory, say
         which addresses maps may reach instead: begin, end.
 

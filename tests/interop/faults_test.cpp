@@ -9,18 +9,12 @@
 #include <vector>
 
 #include "interop/refuses_bad_structs.hpp"
+#include "interop/sized.hpp"
 
 namespace tmap::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-template <class Struct>
-Struct sized() {
-  Struct made{};
-  made.struct_size = sizeof made;
-  return made;
-}
 
 std::string item_text(std::uint32_t kind, std::uint64_t bits) {
   char text[2048] = {};

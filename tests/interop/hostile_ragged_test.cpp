@@ -13,17 +13,11 @@
 #include <tmap/encode_batch.hpp>
 
 #include "interop/refuses_bad_structs.hpp"
+#include "interop/sized.hpp"
 #include "lib/interop/ragged_call.hpp"
 
 namespace tmap::testing {
 namespace {
-
-template <class Struct>
-Struct sized() {
-  Struct made{};
-  made.struct_size = sizeof made;
-  return made;
-}
 
 template <class T>
 T* moved_by(T* pointer, std::uintptr_t bytes) {

@@ -8,17 +8,11 @@
 #include <utility>
 
 #include "interop/out_of_memory.hpp"
+#include "interop/sized.hpp"
 #include "lib/support/log.hpp"
 
 namespace tmap::testing {
 namespace {
-
-template <class Struct>
-Struct sized() {
-  Struct made{};
-  made.struct_size = sizeof made;
-  return made;
-}
 
 /// What calls read and write: every output is poisoned, and shown by the state.
 struct in_and_out {

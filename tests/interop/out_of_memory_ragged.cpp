@@ -7,6 +7,7 @@
 #include <array>
 
 #include "interop/out_of_memory.hpp"
+#include "interop/sized.hpp"
 #include "lib/interop/convert_ragged.hpp"
 
 namespace tmap::testing {
@@ -17,13 +18,6 @@ constexpr std::uint64_t tensors = 3;
 constexpr std::uint64_t width = 64;  // in floats: rows that a map may have, so that the copy engine has its turn
 constexpr std::uint64_t height = 8;
 constexpr std::uint64_t values = tensors * width * height;
-
-template <class Struct>
-Struct sized() {
-  Struct made{};
-  made.struct_size = sizeof made;
-  return made;
-}
 
 /// Equal tensors, one after the other, in memory that begins at `first`.
 struct side {

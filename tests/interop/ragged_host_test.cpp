@@ -7,18 +7,12 @@
 #include <vector>
 
 #include "interop/refuses_bad_structs.hpp"
+#include "interop/sized.hpp"
 
 namespace tmap::testing {
 namespace {
 
 using ::testing::ElementsAre;
-
-template <class Struct>
-Struct sized() {
-  Struct made{};
-  made.struct_size = sizeof made;
-  return made;
-}
 
 std::uint64_t address_of(const void* memory) {
   return reinterpret_cast<std::uint64_t>(memory);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "interop/refuses_bad_structs.hpp"
+#include "interop/sized.hpp"
 #include "lib/interop/convert_ragged.hpp"
 #include "support/random_spec.hpp"
 
@@ -30,13 +31,6 @@ tmap_tensor_batch c_batch(std::uint32_t element_bytes = 4) {
   batch.tensors.of.columns.global_dim[0] = column;
   batch.tensors.of.columns.global_dim[1] = column;
   return batch;
-}
-
-template <class Struct>
-Struct sized() {
-  Struct made{};
-  made.struct_size = sizeof made;
-  return made;
 }
 
 tmap_row_matrix c_rows() {

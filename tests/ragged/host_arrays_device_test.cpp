@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays of the host in captured operations, on a GPU: pageable ones are refused by every operation and the capture
-// goes on; pinned ones are read anew at each replay.
+// goes on; pinned ones are read again at each replay.
 #include <tmap/ragged.hpp>
 
 #include <functional>

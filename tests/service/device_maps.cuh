@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
+#include "device/own_stream.hpp"
 #include "service/rows_spec.hpp"
 
 namespace tmap::testing {
@@ -64,20 +65,6 @@ inline std::uint64_t count_wrong(const seen_maps& seen, const map_template& base
   }
   return wrong;
 }
-
-/// A stream that does not wait for the legacy one. Owned.
-class own_stream {
- public:
-  own_stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
-  own_stream(const own_stream&) = delete;
-  own_stream& operator=(const own_stream&) = delete;
-  ~own_stream() { cudaStreamDestroy(stream_); }
-  cudaStream_t get() const { return stream_; }
-  cuda::stream_ref ref() const { return cuda::stream_ref{stream_}; }
-
- private:
-  cudaStream_t stream_{};
-};
 
 class service_device : public gpu_test {
  protected:

@@ -3,6 +3,8 @@
 
 // Gigabytes of addresses that take little memory.
 
+#include <tmap/tensor_batch.hpp>
+
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -75,6 +77,35 @@ class far_memory {
   std::byte* begin_{};
   int file_{-1};
   std::vector<std::span<std::byte>> islands_;
+};
+
+inline constexpr std::uint64_t two_31 = std::uint64_t{1} << 31;
+inline constexpr std::uint64_t two_32 = std::uint64_t{1} << 32;
+
+inline std::byte noise_of(std::uint64_t i) {
+  const std::uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15;
+  return static_cast<std::byte>(bits >> 56);
+}
+
+/// A batch of one tensor, whose patch it keeps.
+template <std::uint32_t Rank>
+struct one_tensor {
+  map_patch patch{};
+  tensor_batch batch{};
+
+  one_tensor(std::uint64_t address, std::uint32_t element_bytes, const std::uint64_t (&dim)[Rank],
+             std::uint64_t pitch = 0) {
+    patch.global_address = address;
+    std::copy(dim, dim + Rank, patch.global_dim);
+    patch.global_stride_bytes[0] = pitch;
+    batch.tensors = patch_array{&patch};
+    batch.count = 1;
+    batch.element_bytes = element_bytes;
+    batch.rank = Rank;
+    batch.side = array_side::host;
+  }
+  one_tensor(const one_tensor&) = delete;
+  one_tensor& operator=(const one_tensor&) = delete;
 };
 
 }  // namespace tmap::testing

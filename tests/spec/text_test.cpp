@@ -74,7 +74,7 @@ TEST(Text, EveryStatusHasItsOwnNameAndSentence) {
 TEST(Text, AnErrorLeadsWithItsArgument) {
   const error e{.code = status::pageable_memory_in_capture, .found = 0x7f10, .argument = "destination"};
   EXPECT_EQ(to_string(e),
-            "destination: an array lies in pageable host memory, which a graph would read anew at each replay: use "
+            "destination: an array lies in pageable host memory, which a graph would read again at each replay: use "
             "pinned memory that outlives the graph, or device memory (the array at 0x7f10)");
 }
 

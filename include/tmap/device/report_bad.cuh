@@ -13,7 +13,7 @@ namespace tmap::device {
 
 namespace detail {
 
-/// Adds to the count first: whoever reads a count finds the first item named, or being named.
+/// Adds to the count first: a reader of the count finds the first item named, or being named.
 __device__ inline void count_bad(const fault_sink& to, item_kind kind, std::uint32_t count, std::uint64_t index,
                                  std::uint64_t bits) {
   using word = unsigned long long;

@@ -63,8 +63,8 @@ class ring_position {
 
 /// The producing end. For each stage: `acquire_stage`, then exactly one of the calls below it. Where several threads
 /// fill, each keeps a producer and makes its own call, which is its one arrival. The route is each thread's choice for
-/// each stage: whoever loads by the copy engine calls `announce`, by LDGSTS `publish_after_copies`, who stores
-/// `publish`, and who brings nothing `pass`.
+/// each stage: to load by the copy engine it calls `announce`, by LDGSTS `publish_after_copies`, to store `publish`,
+/// and to bring nothing `pass`.
 template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 class ring_producer {
  public:
