@@ -109,10 +109,24 @@ class Devices(StandIns):
             self.service.encode_ragged(OnDevice((8, 16), "f32", 1), OnDevice((2,), "i32", 1), (8, 16))
         self.called()
 
-    def test_in_its_own_device_nothing_is_pushed(self):
+    def test_in_its_own_device_the_driver_is_asked_nothing(self):
+        """Each question costs as much as the release."""
         self.driver.contexts.pop()
-        self.batch.release()
-        self.assertEqual((self.library.calls, self.driver.pushes), ([("release", HERE)], 0))
+        batch = self.service.encode_ragged(self.tensor("float32", 8, 16), self.tensor("int32", 2), (8, 16))
+        self.library.calls.clear()
+        self.driver.asked = 0
+        batch.check_lent()
+        batch.use_on(9)
+        batch.release()
+        self.assertEqual(self.library.calls, [("query", HERE), ("use_on", HERE), ("release", HERE)])
+        self.assertEqual((self.driver.asked, self.driver.pushes), (0, 0))
+
+    def test_its_arrays_wait_for_streams_of_its_device(self):
+        for end in (tmap.MapBatch.release, tmap.MapBatch.__del__):
+            self.driver.recorded_in.clear()
+            batch = self.service.encode_ragged(OnDevice((8, 16), "f32"), OnDevice((2,), "i32"), (8, 16))
+            end(batch)
+            self.assertEqual(self.driver.recorded_in, [HERE, HERE])
 
     def test_a_batch_that_cannot_be_released_is_not_lost(self):
         self.driver.may_push = False

@@ -118,15 +118,12 @@ class MapBatch:
     def end(self) -> int:
         """`release`, and returns its code. In another context, or while another thread is in a call with the batch,
         it stays lent."""
-        return self._home.call(self._end)
-
-    def _end(self) -> int:
-        code = lib.tmap_batch_release(self._handle)
+        code = self._home.call(lib.tmap_batch_release, self._handle)
         if code not in _STILL_LENT:
             self._handle = _NO_HANDLE
             described, self._described = self._described, None
             if described is not None and not ADAPTORS[type(described.array)].is_told:
-                self._let_go(described)
+                self._home.inside(self._let_go, described)
         return code
 
     def _let_go(self, described) -> None:

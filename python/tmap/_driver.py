@@ -4,6 +4,8 @@ import ctypes
 import threading
 from ctypes import byref, c_int32, c_uint32, c_void_p
 
+from ._errors import Status
+
 _ARGUMENTS = {
     "cuCtxGetCurrent": (c_void_p,),
     "cuCtxGetDevice": (c_void_p,),
@@ -19,6 +21,7 @@ _ARGUMENTS = {
 _NO_TIMING = 2
 _RELAXED = 2
 _NOT_READY = 600
+_WRONG_CONTEXT = int(Status.WRONG_CONTEXT)
 
 
 class _NoDriver:
@@ -67,7 +70,13 @@ class Home:
         self.device = number.value if cuda.cuCtxGetDevice(byref(number)) == 0 else None
 
     def call(self, function, *arguments):
-        """What the function returns when it is called with this context as the thread's current one."""
+        """What a function of the library's returns in this context. It does nothing in another one and says so, so the
+        driver need not be asked before."""
+        code = function(*arguments)
+        return self.inside(function, *arguments) if code == _WRONG_CONTEXT else code
+
+    def inside(self, function, *arguments):
+        """What any function returns when it is called with this context as the thread's current one."""
         if self.context is None or _current() == self.context or cuda.cuCtxPushCurrent_v2(self.context) != 0:
             return function(*arguments)
         try:

@@ -2,7 +2,6 @@
 """Grouped products: many matrix products of different sizes in one call."""
 import ctypes
 import enum
-import struct
 from ctypes import byref
 from functools import lru_cache
 from typing import Any, NamedTuple, Tuple
@@ -131,10 +130,7 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
 
 
 def _in_pieces(problem):
-    """Members of structs in structs cost more to set than all of a struct to pack."""
-    cuts, whole = [getattr(type(problem), name).offset for name in ("offsets", "a", "b", "c")], bytes(problem)
-    pieces = tuple(whole[begin:end] for begin, end in zip([0, *(cut + 8 for cut in cuts)], [*cuts, len(whole)]))
-    return struct.Struct("=" + "Q".join(f"{len(piece)}s" for piece in pieces)).pack, pieces
+    return c.in_pieces(problem, *(c.place((type(problem), name)) for name in ("offsets", "a", "b", "c")))
 
 
 def workspace_bytes(groups: int) -> int:

@@ -52,10 +52,10 @@ class Rows:
 
     def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "_Side":
         values, cut = (site.write if write else site.read)(self.values, name), site.read(self.offsets, "offsets")
-        known = _rows_batch(values.form, cut.form, self.format, name, is_bounded)
-        batch = c.copied(known)
-        batch[_BASE], batch[_OFFSETS] = values.address, cut.address
-        return _Side(batch, known.count, known.rank, values.dtype, values.item_bytes, (values, cut))
+        count, pack, (first, second, last) = _rows_batch(values.form, cut.form, self.format, name, is_bounded)
+        batch = pack(first, values.address, second, cut.address, last)
+        form = values.form
+        return _Side(batch, count, len(form.shape), form.dtype, form.item_bytes, (values, cut))
 
 
 class Tensors:
@@ -83,7 +83,7 @@ class Tensors:
         made.arrays_on_host = 1
         made.tensors.kind = c.SOURCE_PATCHES
         made.tensors.of.patches = ctypes.addressof(patches)
-        return _Side(made, len(views), len(first.shape), first.dtype, first.item_bytes, (views, patches))
+        return _Side(byref(made), len(views), len(first.shape), first.dtype, first.item_bytes, (views, patches))
 
 
 class Columns:
@@ -114,7 +114,7 @@ class Columns:
             columns.global_dim[axis] = site.optional(array, name, ("u64", "i64"), count)
         for axis, array in enumerate(self.strides):
             columns.global_stride_bytes[axis] = site.optional(array, name, ("u64", "i64"), count)
-        return _Side(made, count, len(self.dims), self.dtype, made.element_bytes, addresses)
+        return _Side(byref(made), count, len(self.dims), self.dtype, made.element_bytes, addresses)
 
 
 Batch = Union[Rows, Tensors, Columns]
@@ -123,13 +123,13 @@ _ITEM_BYTES = {"u8": 1, "i8": 1, "bool": 1, "f8_e4m3": 1, "f8_e5m2": 1, "u16": 2
 
 
 _ROWS = (c.TensorBatch, "tensors"), (c.PatchSource, "of"), (c.SourceMember, "rows")
-_BASE, _OFFSETS = (c.place(*_ROWS, (c.RaggedRows, name)) for name in ("base_address", "offsets"))
+_ADDRESSES = [c.place(*_ROWS, (c.RaggedRows, name)) for name in ("base_address", "offsets")]
 _DENSE_ADDRESS = c.place((c.DenseBatch, "address"))
 
 
 class _Side(NamedTuple):
     """A side of an operation."""
-    struct: Any
+    struct: Any  # as the library takes it: its bytes, or by reference
     count: int
     rank: int
     dtype: str
@@ -155,8 +155,8 @@ def _batch_of(form: Form, count: int) -> c.TensorBatch:
 
 
 @lru_cache(maxsize=1024)
-def _rows_batch(values: Form, offsets: Form, format: str, name: str, is_bounded: bool) -> c.TensorBatch:
-    """All of `Rows` but its addresses."""
+def _rows_batch(values: Form, offsets: Form, format: str, name: str, is_bounded: bool) -> tuple:
+    """All of `Rows` but its addresses: how many tensors, and a TensorBatch in pieces."""
     count, number = offset_count(offsets, format)
     _check_rank(values, name)
     made = _batch_of(values, count)
@@ -169,12 +169,12 @@ def _rows_batch(values: Form, offsets: Form, format: str, name: str, is_bounded:
     made.inner_dim[:len(inner)] = inner
     steps = tuple(reversed(values.strides[1:-1]))
     made.inner_stride_bytes[:len(steps)] = steps
-    return made
+    return count, *c.in_pieces(made, *_ADDRESSES)
 
 
 @lru_cache(maxsize=1024)
-def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> c.DenseBatch:
-    """All of a dense array but its address."""
+def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> tuple:
+    """All of a dense array but its address: a DenseBatch in pieces."""
     if form.dtype != dtype or len(form.shape) != rank + 1 or form.shape[0] != count:
         raise ValueError(f"{name} is {form.dtype} {form.shape}; the batch has {count} tensors of {dtype} and {rank} dims")
     _check_last_dim(form, name)
@@ -184,14 +184,13 @@ def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> c.
     made = c.DenseBatch(tensor_pitch_bytes=form.strides[0])
     made.dim[:rank] = tuple(reversed(form.shape[1:]))
     made.stride_bytes[:rank - 1] = tuple(reversed(form.strides[1:-1]))
-    return made
+    return c.in_pieces(made, _DENSE_ADDRESS)
 
 
-def dense_side(view: View, side: _Side, name: str):
+def dense_side(view: View, side: _Side, name: str) -> bytes:
     """An array that is the dense side to a batch, as a struct."""
-    made = c.copied(_dense_batch(view.form, side.count, side.rank, side.dtype, name))
-    made[_DENSE_ADDRESS] = view.address
-    return made
+    pack, (first, last) = _dense_batch(view.form, side.count, side.rank, side.dtype, name)
+    return pack(first, view.address, last)
 
 
 @lru_cache(maxsize=1024)
@@ -264,4 +263,4 @@ def _arrays_of(sides):
 def _between(operation, source, destination, options, before=(), after=(), from_types=None, to_types=None) -> None:
     call = _Call((source, destination), **options)
     left, right = call.source(source, dtypes=from_types), call.destination(destination, dtypes=to_types)
-    call.run(operation, (*before, byref(left.struct), byref(right.struct), *after), left.count, left.rank)
+    call.run(operation, (*before, left.struct, right.struct, *after), left.count, left.rank)

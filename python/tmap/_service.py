@@ -3,16 +3,15 @@
 import ctypes
 import json
 from ctypes import byref
-from typing import Any, Dict, NamedTuple, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from . import _errors
 from . import _structs as c
 from ._arrays import Site
 from ._batch import MapBatch, _left, release_left
 from ._driver import Home
 from ._errors import check, text_of
 from ._faults import check_number
-from ._libraries import Form
+from ._libraries import Form, View
 from ._library import lib
 from ._numbers import integer, integers, sequence
 from ._spec import TensorSpec, element_type_of
@@ -21,9 +20,9 @@ OFFSET_FORMATS = ("ends", "prefix", "sizes")
 _PATCH_ADDRESS = 1
 _MOST_TEMPLATES = 64
 _MOST_PLANS = 1024
-_REQUESTS = {header: c.EncodeRequest(header=int(header)) for header in (False, True)}
+_REQUESTS = {header: byref(c.EncodeRequest(header=int(header))) for header in (False, True)}
 _ROWS = (c.PatchSource, "of"), (c.SourceMember, "rows")
-_BASE, _OFFSETS, _WORKSPACE = (c.place(*_ROWS, (c.RaggedRows, name)) for name in ("base_address", "offsets", "workspace"))
+_ADDRESSES = [c.place(*_ROWS, (c.RaggedRows, name)) for name in ("base_address", "offsets", "workspace")]
 
 
 def patch_dim(axis: int) -> int:
@@ -50,7 +49,8 @@ class Template:
 class _Plan(NamedTuple):
     """All of an encode but its addresses: what follows from forms and modes."""
     template: Template
-    source: c.PatchSource
+    pack: Any  # makes a PatchSource's bytes of the pieces with addresses between: of base, offsets, workspace
+    pieces: Tuple[bytes, ...]
     count: int
     workspace_bytes: int
 
@@ -102,22 +102,25 @@ class MapService:
         rows, cut = site.read(base, "base"), site.read(offsets, "offsets")
         plan = self._plan(rows.form, cut.form, format, windows is None, sequence(box, "box"), swizzle, l2_promotion,
                           oob_fill)
-        source, request = c.copied(plan.source), _REQUESTS[bool(header)]
-        source[_BASE], source[_OFFSETS] = rows.address, cut.address
+        request = _REQUESTS[bool(header)]
         if windows is not None or check is not None:
             request = c.EncodeRequest(header=int(header), check=check_number(check))
             request.windows, request.window_count = window_list(site, windows)
-        handle = c.Handle()
+            request = byref(request)
         with site.use():
-            if plan.workspace_bytes:
-                source[_WORKSPACE], _lent = site.memory(plan.workspace_bytes)
             # A library of arrays has made the device current, and with it the context.
-            arguments = (self._handle, plan.template.handle, byref(source), plan.count, byref(request), byref(handle),
-                         site.stream)
-            _errors.check(lib.tmap_service_encode(*arguments) if site.adaptor else
-                          self._home.call(lib.tmap_service_encode, *arguments))
-            batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream)
-            site.done()
+            return (self._encode(site, plan, rows, cut, request) if site.adaptor else
+                    self._home.inside(self._encode, site, plan, rows, cut, request))
+
+    def _encode(self, site: Site, plan: _Plan, rows: View, cut: View, request) -> MapBatch:
+        workspace, _lent = site.memory(plan.workspace_bytes) if plan.workspace_bytes else (0, None)
+        first, second, third, last = plan.pieces
+        source = plan.pack(first, rows.address, second, cut.address, third, workspace, last)
+        handle = c.Handle()
+        check(lib.tmap_service_encode(self._handle, plan.template.handle, source, plan.count, request, byref(handle),
+                                      site.stream))
+        batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream)
+        site.done()
         return batch
 
     def _plan(self, base: Form, offsets: Form, format: str, is_bounded: bool, *modes) -> "_Plan":
@@ -125,7 +128,7 @@ class MapService:
         made = self._plans.get(key)
         if made is None:
             source, count, workspace_bytes = _rows_source(base, offsets, format, is_bounded)
-            made = _Plan(self._template(base, *modes), source, count, workspace_bytes)
+            made = _Plan(self._template(base, *modes), *c.in_pieces(source, *_ADDRESSES), count, workspace_bytes)
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[key] = made
@@ -153,7 +156,7 @@ class MapService:
 
     def statistics(self) -> dict:
         """What the service did so far (`tmap::service_statistics`), without waiting for the device."""
-        return json.loads(self._home.call(text_of, lib.tmap_service_statistics, self._handle))
+        return json.loads(self._home.inside(text_of, lib.tmap_service_statistics, self._handle))
 
     def close(self) -> None:
         """Ends the service; a second time does nothing."""
@@ -161,7 +164,7 @@ class MapService:
         self._plans.clear()
         self._templates.clear()
         if handle.value:
-            check(self._home.call(lib.tmap_service_destroy, handle))
+            check(self._home.inside(lib.tmap_service_destroy, handle))
 
     def __enter__(self) -> "MapService":
         return self
@@ -171,7 +174,7 @@ class MapService:
 
     def __del__(self):
         if hasattr(self, "_home") and self._handle.value:
-            self._home.call(lib.tmap_service_destroy, self._handle)
+            self._home.inside(lib.tmap_service_destroy, self._handle)
 
 
 def offset_count(offsets: Form, format: str):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The structs of tmap.h, member for member."""
+import struct
 from ctypes import Structure, Union, c_float, c_int32, c_uint16, c_uint32, c_uint64, c_void_p, sizeof
 
 MAX_RANK = 5
@@ -194,20 +195,14 @@ class GemmOptions(Sized):
 
 
 def place(*members) -> int:
-    """Where a member begins, in units of 64 bits: place((Outer, "inner"), (Inner, "member"))."""
-    return sum(getattr(struct, name).offset for struct, name in members) // 8
+    """Where a member begins, in bytes: place((Outer, "inner"), (Inner, "member"))."""
+    return sum(getattr(kind, name).offset for kind, name in members)
 
 
-class _Units(dict):
-    def __missing__(self, kind):
-        self[kind] = c_uint64 * (sizeof(kind) // 8)
-        return self[kind]
-
-
-_units = _Units()
-
-
-def copied(struct):
-    """A struct's 64-bit units, to write the members into that are known last: one by one through structs in structs costs
-    three times as much."""
-    return _units[type(struct)].from_buffer_copy(struct)
+def in_pieces(made: Structure, *places: int) -> tuple:
+    """A struct without its 64-bit members at these places, in their order, which are known last: what makes its bytes of
+    the pieces with those members between them, and the pieces. To set a member of a struct in a struct costs more than
+    to pack all of it."""
+    whole, ends = bytes(made), [at + 8 for at in places]
+    pieces = tuple(whole[begin:end] for begin, end in zip([0, *ends], [*places, len(whole)]))
+    return struct.Struct("=" + "Q".join(f"{len(piece)}s" for piece in pieces)).pack, pieces

@@ -39,7 +39,7 @@ def pack(source, out, *, alignment: int = 1, begins=None, **options) -> None:
     call = _Call((source, out, begins), **options)
     left = call.source(source)
     buffer = _packed(call, call.site.write(out, "out"), alignment, begins, left.count)
-    call.run("pack", (byref(left.struct), byref(buffer)), left.count, left.rank)
+    call.run("pack", (left.struct, byref(buffer)), left.count, left.rank)
 
 
 def unpack(packed, destination, *, alignment: int = 1, begins=None, **options) -> None:
@@ -47,7 +47,7 @@ def unpack(packed, destination, *, alignment: int = 1, begins=None, **options) -
     call = _Call((destination, packed, begins), **options)
     right = call.destination(destination)
     buffer = _packed(call, call.site.read(packed, "packed"), alignment, begins, right.count)
-    call.run("unpack", (byref(buffer), byref(right.struct)), right.count, right.rank)
+    call.run("unpack", (byref(buffer), right.struct), right.count, right.rank)
 
 
 def _packed(call, view, alignment, begins, count):
@@ -65,7 +65,7 @@ def pad(source, out, *, fill=0, **options) -> None:
     left = call.source(source)
     dense = dense_side(call.site.write(out, "out"), left, "out")
     value = element_bytes(fill, left.dtype, left.item_bytes, "fill").ljust(16, b"\0")
-    call.run("pad", (byref(left.struct), byref(dense), value), left.count, left.rank)
+    call.run("pad", (left.struct, dense, value), left.count, left.rank)
 
 
 def unpad(dense, destination, **options) -> None:
@@ -73,7 +73,7 @@ def unpad(dense, destination, **options) -> None:
     call = _Call((destination, dense), **options)
     right = call.destination(destination)
     from_dense = dense_side(call.site.read(dense, "dense"), right, "dense")
-    call.run("unpad", (byref(from_dense), byref(right.struct)), right.count, right.rank)
+    call.run("unpad", (from_dense, right.struct), right.count, right.rank)
 
 
 def gather_rows(source, index, out, **options) -> None:
@@ -120,7 +120,7 @@ def cast(source, destination, *, scale: float = 1, shift: float = 0, scales=None
                for name, array in (("scales", scales), ("shifts", shifts))}
     values = c.CastValues(from_type=VALUE_TYPES.index(left.dtype), to_type=VALUE_TYPES.index(right.dtype),
                           scale=real(scale, "scale"), shift=real(shift, "shift"), **factors)
-    call.run("cast", (byref(left.struct), byref(right.struct), byref(values)), count, left.rank)
+    call.run("cast", (left.struct, right.struct, byref(values)), count, left.rank)
 
 
 def saxpy(a: float, x, y, **options) -> None:
@@ -142,5 +142,5 @@ def reduce_rows(source, destination, *, reduction: str = "sum", **options) -> No
     call = _Call((source, destination), **options)
     left = call.source(source, dtypes=("f32", "f16", "bf16"))
     right = call.destination(destination, dtypes=("f32",))
-    arguments = (byref(left.struct), VALUE_TYPES.index(left.dtype), REDUCTIONS.index(reduction), byref(right.struct))
+    arguments = (left.struct, VALUE_TYPES.index(left.dtype), REDUCTIONS.index(reduction), right.struct)
     call.run("reduce_rows", arguments, left.count, left.rank)
