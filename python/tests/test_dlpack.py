@@ -228,7 +228,8 @@ class Libraries(unittest.TestCase):
         with self.assertRaises(ValueError):
             ragged.unpad(out, ragged.Rows(values, ends))
         for odd in (values.detach().to_sparse(), torch._neg_view(values.detach()),
-                    torch.ones(4, 2, dtype=torch.complex64).conj(), torch.ones(4, 2, dtype=torch.complex64).conj().imag):
+                    torch.ones(4, 2, dtype=torch.complex64).conj(), torch.ones(4, 2, dtype=torch.complex64).conj().imag,
+                    torch.ones(4, 2).to(torch.complex32).conj()):
             with self.assertRaises(TypeError):
                 ragged.pad(ragged.Rows(odd, ends), out)
 

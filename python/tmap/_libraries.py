@@ -134,7 +134,8 @@ class _Torch(_AnyLibrary):
 
     def _new_form(self, shape, steps, dtype):
         item = dtype.itemsize
-        return _form(tuple(shape), tuple(step * item for step in steps), self._names.get(dtype, str(dtype)), item)
+        name = self._names.get(dtype, str(dtype))
+        return _form(tuple(shape), tuple(step * item for step in steps), name, item), dtype.is_complex
 
     def device_of(self, tensor):
         if tensor.is_cuda:
@@ -146,9 +147,9 @@ class _Torch(_AnyLibrary):
     def view(self, tensor, uses, is_current):
         if tensor.layout is not self._strided:
             raise TypeError(f"a tensor of layout {tensor.layout}: tmap knows strided ones")
-        if tensor.is_neg() or tensor.is_conj():
+        form, is_complex = self._form(tensor.shape, tensor.stride(), tensor.dtype)
+        if tensor.is_neg() or (is_complex and tensor.is_conj()):
             raise TypeError("a tensor whose memory holds other values than it: call .resolve_neg() or .resolve_conj()")
-        form = self._form(tensor.shape, tensor.stride(), tensor.dtype)
         view = View(tensor.data_ptr(), form, tensor.requires_grad and tensor.is_leaf, tensor)
         if not is_current and uses.stream is not None and not self.is_current(uses.stream, tensor.get_device()):
             self.stream(uses.stream, tensor.device).wait_stream(self.torch.cuda.current_stream(tensor.device))
