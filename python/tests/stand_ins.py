@@ -24,6 +24,7 @@ class Driver:
         self.capture_mode, self.broken_captures = GLOBAL, 0
         self.numbers, self.may_push, self.pushes = itertools.count(1), True, 0
         self.asked, self.recorded_in = 0, []  # how often which context is current; contexts that events were recorded in
+        self.queries, self.mode_changes = 0, 0
 
     def current(self):
         return self.contexts[-1]
@@ -56,6 +57,7 @@ class Driver:
         return 0
 
     def cuThreadExchangeStreamCaptureMode(self, mode):
+        self.mode_changes += 1
         self.capture_mode, mode._obj.value = mode._obj.value, self.capture_mode
         return 0
 
@@ -70,6 +72,7 @@ class Driver:
 
     def cuEventQuery(self, event):
         """As CUDA: an event that was never recorded has passed, and the question breaks a global capture."""
+        self.queries += 1
         if self.capturing and self.capture_mode == GLOBAL:
             self.broken_captures += 1
             return 900

@@ -39,7 +39,8 @@ class StandIns(unittest.TestCase):
             self.__dict__.pop(name, None)
         gc.collect()
         self.driver.pass_all()
-        _lifetime.let_go()
+        while _lifetime._kept:
+            _lifetime.let_go()
         _batch._left.clear()
 
     def tensor(self, dtype, *shape):
@@ -269,6 +270,16 @@ class References(StandIns):
         self.gather(OnDevice, 11)
         self.assertTrue(self.are_kept(first))
         self.assertFalse(self.are_kept(second))
+
+    def test_a_call_costs_the_same_however_many_are_kept(self):
+        references = [self.gather(OnDevice, stream) for stream in range(9, 50)]
+        self.driver.queries = self.driver.mode_changes = 0
+        self.gather(OnDevice, 9)
+        self.assertEqual((self.driver.queries, self.driver.mode_changes), (_lifetime._LOOKED_AT, 2))
+        self.driver.pass_all()
+        for _ in range(len(references)):
+            self.gather(OnDevice, 9)
+        self.assertFalse(any(self.are_kept(one) for one in references))
 
     def test_looking_may_come_to_look_again(self):
         """As when an object ends meanwhile whose end calls the library."""

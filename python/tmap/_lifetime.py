@@ -11,28 +11,34 @@ from typing import Any, List
 from . import _driver
 
 _kept: deque = deque()  # (event, references)
+_LOOKED_AT = 4  # by a call; it keeps one
 
 
 def keep(stream: int, references: List[Any]) -> None:
     """Until the stream is past what is enqueued on it now, in the current context. What a graph is captured from is the
     caller's to keep, as long as the graph."""
-    let_go()
-    if not _driver.is_capturing(stream):
-        with _driver.RelaxedCapture():
+    with _driver.RelaxedCapture():
+        _look()
+        if not _driver.is_capturing(stream):
             _kept.append((_driver.Event(stream), references))
 
 
 def let_go() -> None:
-    """Drops what streams are done with. Python may end any object at any point of this, whose end may come here again: no
-    lock is held, and each entry is in one hand at a time."""
+    """Drops what streams are done with, as far as it looks: at those that were not looked at for longest."""
     with _driver.RelaxedCapture():
-        for _ in range(len(_kept)):
-            try:
-                entry = _kept.popleft()
-            except IndexError:  # others look at the rest
-                return
-            if not entry[0].is_passed():
-                _kept.append(entry)
+        _look()
+
+
+def _look() -> None:
+    """Python may end any object at any point of this, whose end may come here again: no lock is held, and each entry is in
+    one hand at a time."""
+    for _ in range(min(len(_kept), _LOOKED_AT)):
+        try:
+            entry = _kept.popleft()
+        except IndexError:  # others look at the rest
+            return
+        if not entry[0].is_passed():
+            _kept.append(entry)
 
 
 class Uses:
