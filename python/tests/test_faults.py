@@ -79,10 +79,24 @@ class Words(unittest.TestCase):
         self.assertTrue(tmap.describe_status("map", 1 << 5).startswith("T06 ("))
         self.assertTrue(tmap.describe_status("row", np.uint32(128)).startswith("index ("))
 
+    def test_the_library_words_every_fault(self):
+        for item, faults in (("tensor", ragged.Fault), ("group", tmap.GroupFault)):
+            for fault in faults:
+                words = fault.name.lower() + ("" if fault is faults.EMPTY else " (")
+                self.assertTrue(tmap.describe_status(item, fault).startswith(words), fault)
+
+    def test_rows_that_an_array_does_not_have(self):
+        statuses, out = np.zeros(1, np.uint32), np.zeros((1, 9, 2), np.float32)
+        ragged.pad(ragged.Rows(np.zeros((8, 2), np.float32), np.array([9])), out, statuses=statuses)
+        self.assertIn("rows that do not exist", tmap.describe_status("tensor", statuses[0]))
+
     def test_what_is_no_status(self):
         for item, status in (("file", 0), ("tensor", 1 << 32), ("map", 1 << 64), ("row", -(1 << 31) - 1)):
             with self.assertRaises(ValueError):
                 tmap.describe_status(item, status)
+        for status in ("7", 1.5, None):
+            with self.assertRaises(TypeError):
+                tmap.describe_status("tensor", status)
 
     def test_items_of_the_library(self):
         self.assertIsNone(bad_item(c.BadItem()))

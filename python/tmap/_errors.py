@@ -7,7 +7,7 @@ from typing import Dict, Optional, Tuple
 
 from . import _structs as c
 from ._library import lib
-from ._numbers import integer
+from ._numbers import integer, status_bits
 
 
 class Status(enum.IntEnum):
@@ -78,7 +78,7 @@ def rule(number: int) -> Rule:
 
 def rules_of(bits: int) -> Tuple[Rule, ...]:
     """The rules in a bit set: bit i stands for rule i. A negative number is a set of 64 bits that was read as signed."""
-    bits = integer(bits, "bits", 64, signed=True) if bits < 0 else integer(bits, "bits", 64)
+    bits = status_bits(bits, 64, "bits")
     return tuple(rule(i) for i in range(lib.tmap_rule_count()) if bits >> i & 1)
 
 

@@ -7,6 +7,7 @@ from typing import Optional
 from . import _structs as c
 from ._errors import BadItem, bad_item, check, text_of
 from ._library import lib
+from ._numbers import status_bits
 
 ITEMS = ("map", "tensor", "row", "group")
 CHECKS = (None, "off", "sync")
@@ -48,11 +49,8 @@ def describe_status(item: str, status: int) -> str:
     "row" or "group". A status read as a negative number is taken for the unsigned one of the same bits."""
     if item not in ITEMS:
         raise ValueError(f"item is one of {', '.join(ITEMS)}, not {item!r}")
-    bits = 64 if item == "map" else 32
-    number = int(status)
-    if not -(1 << bits - 1) <= number < 1 << bits:
-        raise ValueError(f"the status of a {item} has {bits} bits: {number} has more")
-    return text_of(lib.tmap_item_text, ITEMS.index(item), number % (1 << bits))
+    bits = status_bits(status, 64 if item == "map" else 32, f"the status of a {item}")
+    return text_of(lib.tmap_item_text, ITEMS.index(item), bits)
 
 
 def check_number(given) -> int:

@@ -22,11 +22,12 @@ _N_BY_K, _K_BY_N = 0, 1
 
 
 class GroupFault(enum.IntFlag):
-    """Why a group was bad, as the bits of its status; `EMPTY` is no fault. All but `ROWS` are of products by pointers."""
-    ROWS = 1 << 0  # its offsets decrease or lead out; by pointers: m is negative or too large
-    EXTENT = 1 << 1  # n or k is negative, too large, or no multiple of 16 bytes
-    ADDRESS = 1 << 2  # null, or no multiple of 16
-    PITCH = 1 << 3  # no multiple of 16, below the row's bytes, or too large
+    """Why a group was bad, as the bits of its status; `EMPTY` is no fault. All but `ROWS` are of products by pointers.
+    `describe_status` says what each means."""
+    ROWS = 1 << 0
+    EXTENT = 1 << 1
+    ADDRESS = 1 << 2
+    PITCH = 1 << 3
     EMPTY = 1 << 31
 
 

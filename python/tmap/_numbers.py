@@ -5,12 +5,17 @@ import struct
 from typing import Any, Optional, Tuple
 
 
-def integer(value, name: str, bits: int, signed: bool = False) -> int:
-    """Any integer, also one of NumPy, that a member of so many bits can hold."""
+def whole(value, name: str) -> int:
+    """Any integer, also one of NumPy."""
     try:
-        number = operator.index(value)
+        return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}: it must be an integer") from None
+
+
+def integer(value, name: str, bits: int, signed: bool = False) -> int:
+    """One that a member of so many bits can hold."""
+    number = whole(value, name)
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     if not least <= number <= most:
         raise ValueError(f"{name} is {number}: it must be from {least} to {most}")
@@ -22,9 +27,10 @@ def integers(values, name: str, bits: int, signed: bool = False) -> Tuple[int, .
     return tuple(integer(value, f"{name}[{i}]", bits, signed) for i, value in enumerate(sequence(values, name)))
 
 
-def status_bits(status) -> int:
-    """An element of an array of statuses, of uint32 or int32, without a sign."""
-    return integer(status, "status", 32, signed=True) & 0xFFFFFFFF if status < 0 else integer(status, "status", 32)
+def status_bits(status, bits: int = 32, name: str = "status") -> int:
+    """A status of so many bits without a sign: a negative number stands for the unsigned one of the same bits."""
+    number = whole(status, name)
+    return integer(number, name, bits, signed=number < 0) % (1 << bits)
 
 
 def sequence(values, name: str) -> Tuple[Any, ...]:
@@ -63,8 +69,8 @@ def element_bytes(value, dtype: str, item_bytes: int, name: str) -> bytes:
 def _packed(value, dtype: str, name: str) -> Optional[bytes]:
     if dtype in _INTEGERS:
         bits, signed = _INTEGERS[dtype]
-        whole = int(value) if isinstance(value, float) and value.is_integer() else value
-        return integer(whole, name, bits, signed).to_bytes(max(bits // 8, 1), "little", signed=signed)
+        number = int(value) if isinstance(value, float) and value.is_integer() else value
+        return integer(number, name, bits, signed).to_bytes(max(bits // 8, 1), "little", signed=signed)
     if dtype not in _FLOATS and dtype != "bf16":
         return None
     number = real(value, name)

@@ -21,15 +21,16 @@ REDUCTIONS = ("sum", "max")
 
 
 class Fault(enum.IntFlag):
-    """Why a tensor (of gather and scatter: a row) was bad, as the bits of its status; `EMPTY` is no fault."""
-    DIM = 1 << 0  # above the largest, or too many bytes altogether
-    STRIDE = 1 << 1  # too large, or against the element's alignment
-    ADDRESS = 1 << 2  # null, misaligned, beyond all addresses, or rows that the array of `Rows` does not have
-    WINDOW = 1 << 3  # it leaves all windows
-    MISMATCH = 1 << 4  # its two sides differ in shape
-    OVERLAP = 1 << 5  # elements of the destination share bytes
-    TRUNCATED = 1 << 6  # it was cut, or did not fit
-    INDEX = 1 << 7  # a row that does not exist
+    """Why a tensor (of gather and scatter: a row) was bad, as the bits of its status; `EMPTY` is no fault.
+    `tmap.describe_status` says what each means."""
+    DIM = 1 << 0
+    STRIDE = 1 << 1
+    ADDRESS = 1 << 2
+    WINDOW = 1 << 3
+    MISMATCH = 1 << 4
+    OVERLAP = 1 << 5
+    TRUNCATED = 1 << 6
+    INDEX = 1 << 7
     EMPTY = 1 << 31
 
 
