@@ -122,6 +122,17 @@ class Devices(StandIns):
         self.assertEqual(self.library.calls, [("query", HERE), ("use_on", HERE), ("release", HERE)])
         self.assertEqual((self.driver.asked, self.driver.pushes), (0, 0))
 
+    def test_other_calls_with_arrays_that_name_no_library_want_theirs_to_be_current(self):
+        def gather(device):
+            arrays = (((8, 4), "f32"), ((3,), "i32"), ((3, 4), "f32"))
+            ragged.gather_rows(*(OnDevice(*array, device) for array in arrays))
+
+        with self.assertRaisesRegex(ValueError, "device 0.*device 1"):
+            gather(0)
+        self.called()
+        gather(1)
+        self.assertEqual(self.library.calls, [("tmap_ragged_gather_rows", OTHER)])
+
     def test_its_arrays_wait_for_streams_of_its_device(self):
         for end in (tmap.MapBatch.release, tmap.MapBatch.__del__):
             self.driver.recorded_in.clear()

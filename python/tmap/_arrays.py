@@ -2,6 +2,7 @@
 """Where the work on arrays goes: device, stream, memory."""
 from typing import Any, Optional, Tuple
 
+from . import _driver
 from ._libraries import ADAPTORS, HERE, View
 from ._lifetime import Uses
 from ._numbers import integer
@@ -90,8 +91,15 @@ class Site(Uses):
         return view.address
 
     def use(self):
-        """Makes the site's device the thread's current one, for a `with`."""
-        return self.adaptor.use(self.device) if self.adaptor and not self.on_host else HERE
+        """Makes the site's device the thread's current one, for a `with`. It must be so already where no library of the
+        arrays' does that."""
+        if self.adaptor is not None:
+            return self.adaptor.use(self.device)
+        current = _driver.current_device() or 0  # CUDA takes device 0 in a thread without a context
+        if current != self.device:
+            raise ValueError(f"the arrays are on device {self.device}, and device {current} is current: make theirs "
+                             "current before the call")
+        return HERE
 
     def memory(self, size: int) -> Tuple[int, Any]:
         """Device memory to work in, from the library that the arrays come from: its address and its owner. To be asked

@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from ctypes import byref, c_int32, c_uint32, c_void_p
+from typing import Optional
 
 from ._errors import Status
 
@@ -60,14 +61,18 @@ def _current():
     return _found.context.value if cuda.cuCtxGetCurrent(_found.reference) == 0 else None
 
 
+def current_device() -> Optional[int]:
+    """Of the thread's context, or None."""
+    number = c_int32()
+    return number.value if cuda.cuCtxGetDevice(byref(number)) == 0 else None
+
+
 class Home:
     """The context that was current in this thread when this was made, and its device."""
     __slots__ = ("context", "device")
 
     def __init__(self):
-        number = c_int32()
-        self.context = _current()
-        self.device = number.value if cuda.cuCtxGetDevice(byref(number)) == 0 else None
+        self.context, self.device = _current(), current_device()
 
     def call(self, function, *arguments):
         """What a function of the library's returns in this context. It does nothing in another one and says so, so the

@@ -107,10 +107,10 @@ class MapService:
             request = c.EncodeRequest(header=int(header), check=check_number(check))
             request.windows, request.window_count = window_list(site, windows)
             request = byref(request)
-        with site.use():
-            # A library of arrays has made the device current, and with it the context.
-            return (self._encode(site, plan, rows, cut, request) if site.adaptor else
-                    self._home.inside(self._encode, site, plan, rows, cut, request))
+        if site.adaptor is None:
+            return self._home.inside(self._encode, site, plan, rows, cut, request)
+        with site.use():  # the device, and with it the context
+            return self._encode(site, plan, rows, cut, request)
 
     def _encode(self, site: Site, plan: _Plan, rows: View, cut: View, request) -> MapBatch:
         workspace, _lent = site.memory(plan.workspace_bytes) if plan.workspace_bytes else (0, None)
