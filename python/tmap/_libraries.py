@@ -85,8 +85,8 @@ class _AnyLibrary:
         raise TypeError(f"an array on a device of DLPack's kind {int(kind)}: tmap knows CPUs and CUDA")
 
     def view(self, array, uses, is_current):
-        """For work on the stream of `uses`, which waits for what the array's producer enqueued; None on the host.
-        `is_current`: it is this library's current one."""
+        """For work on the device and stream of `uses`, a `Site`, which waits for what the array's producer enqueued; the
+        stream is None on the host. `is_current`: it is this library's current one."""
         stream = uses.stream
         # DLPack has no stream 0.
         address, shape, strides, dtype, item, read_only, capsule = _dlpack.read(
@@ -94,7 +94,7 @@ class _AnyLibrary:
         form = _form(shape, tuple(step * item for step in strides), dtype, item)
         view = View(address, form, read_only or self.is_immutable, array, capsule)
         if stream is not None and not is_current:
-            self.lend(view, self.device_of(array), uses)
+            self.lend(view, uses.device, uses)
         return view
 
     def lend(self, view, device, uses):
@@ -151,9 +151,9 @@ class _Torch(_AnyLibrary):
         if tensor.is_neg() or (is_complex and tensor.is_conj()):
             raise TypeError("a tensor whose memory holds other values than it: call .resolve_neg() or .resolve_conj()")
         view = View(tensor.data_ptr(), form, tensor.requires_grad and tensor.is_leaf, tensor)
-        if not is_current and uses.stream is not None and not self.is_current(uses.stream, tensor.get_device()):
+        if not is_current and uses.stream is not None and not self.is_current(uses.stream, uses.device):
             self.stream(uses.stream, tensor.device).wait_stream(self.torch.cuda.current_stream(tensor.device))
-            self.lend(view, tensor.get_device(), uses)
+            self.lend(view, uses.device, uses)
         return view
 
     def lend(self, view, device, uses):
