@@ -58,8 +58,7 @@ constexpr fault_words tensor_faults[] = {
     words_of(ragged::fault::dim, "dim", "a dim, or the tensor as a whole, is larger than the operations take"),
     words_of(ragged::fault::stride, "stride", "a stride reaches too far, or is no multiple of the element's alignment"),
     words_of(ragged::fault::address, "address",
-             "the address is null or no multiple of the element's alignment, or the tensor has rows that do not exist or "
-             "reaches beyond all addresses"),
+             "the address is null or misaligned, or it has rows that do not exist or reaches beyond all addresses"),
     words_of(ragged::fault::window, "window", "it reaches outside every address window"),
     words_of(ragged::fault::mismatch, "mismatch", "its two sides differ in shape"),
     words_of(ragged::fault::overlap, "overlap", "elements of the destination share bytes"),
