@@ -140,6 +140,20 @@ class Captures(unittest.TestCase):
             self.assertEqual(self.out.unique().tolist(), [1])
 
 
+class Unnamed:
+    """A tensor as an array of a library that tmap knows by DLPack only, which makes no device current."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __dlpack__(self, **keywords):
+        with torch.cuda.device(self.tensor.device):  # PyTorch wants it so
+            return self.tensor.__dlpack__(**keywords)
+
+
 class Devices(unittest.TestCase):
     """Arrays, service and batches are of device 1, device 0 is the current one."""
     MAPS = 2
@@ -168,6 +182,20 @@ class Devices(unittest.TestCase):
         self.assertEqual(self.service.statistics()["encoded_maps"], self.MAPS)
         self.service.close()
         self.assertEqual(torch.cuda.current_device(), 0)
+
+    def test_arrays_whose_library_makes_no_device_current(self):
+        values, ends = Unnamed(self.values), Unnamed(self.ends)
+        with self.service.encode_ragged(values, ends, box=(8, 64)) as batch:
+            expected = tmap.encode(tmap.TensorSpec.of(self.values[:10], (8, 64)))
+            self.assertEqual(bytes(torch.from_dlpack(batch.maps)[0].tolist()), expected)
+        rows, out = torch.tensor((1, 0), device="cuda:1"), torch.zeros(2, 64, device="cuda:1", dtype=torch.bfloat16)
+        arrays = [Unnamed(tensor) for tensor in (self.values, rows, out)]
+        with self.assertRaisesRegex(ValueError, "device 1.*device 0"):
+            ragged.gather_rows(*arrays)
+        with torch.cuda.device(1):
+            ragged.gather_rows(*arrays)
+        torch.cuda.synchronize(1)
+        self.assertTrue(torch.equal(out, self.values[[1, 0]]))
 
     def test_dropped_batches_give_their_slots_back(self):
         for _ in range(200):

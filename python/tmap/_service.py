@@ -3,7 +3,7 @@
 import ctypes
 import json
 from ctypes import byref
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
 from . import _structs as c
 from ._arrays import Site
