@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "lib/pool/brief_mutex.hpp"
@@ -39,6 +40,12 @@ struct slot_range {
 /// the pointer in. Slots of a lease whose last hold just goes are never lent again. Holds its pool.
 class lease;
 using lease_ptr = std::shared_ptr<lease>;
+
+/// Leases that the work which slots are taken for reads, and a stream of theirs.
+struct read_leases {
+  std::span<const lease_ptr> leases;
+  cudaStream_t home;
+};
 
 using capture_id = unsigned long long;
 
@@ -81,9 +88,11 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   ~map_pool();
 
   /// A lease used on `stream`; captured by its graph if it is being captured. Where a `slab` is named, slots of that
-  /// one only, and nothing is added. On failure nothing has changed. Fails with `pool_exhausted`, `invalid_argument`
-  /// (no slots asked for), or as a call.
-  result<lease_ptr> take(std::uint64_t count, cudaStream_t stream, const void* only_in = nullptr);
+  /// one only, and nothing is added. Once there are slots, and before they are lent, the leases `read` are used on
+  /// `stream` too, as by `use_on`. Where that fails some of them are; on any other failure nothing has changed. Fails
+  /// with `pool_exhausted`, `invalid_argument` (no slots asked for), as `use_on`, or as a call.
+  result<lease_ptr> take(std::uint64_t count, cudaStream_t stream, const void* only_in = nullptr,
+                         const read_leases& read = {});
 
   /// From now on the lease is used on `stream` too, which waits for what `home`, a stream of the lease, has enqueued so
   /// far; nothing happens where it is in use there already. A captured `stream` makes the lease its graph's, and waits
@@ -130,6 +139,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   };
   struct last_look;
   struct graph_hold;
+  struct spread;
 
   map_pool(const pool_options& options, const pool_calls& calls);
 
@@ -155,7 +165,10 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   result<stream_use> look_at(cudaStream_t stream) const;
   result<void> order_after(cudaStream_t stream, const stream_use& home);
   result<void> record_and_wait(cudaStream_t stream, cudaStream_t home, spare_event& by) const;
-  std::unique_ptr<graph_hold> prepare_use(lease& lease, capture_id capture);
+  std::unique_ptr<graph_hold> prepare_use(lease& lease, capture_id capture, std::uint64_t before);
+  result<spread> prepare_spread(lease& lease, const stream_use& from, const stream_use& to, std::uint64_t before);
+  result<std::vector<spread>> prepare_spreads(const read_leases& read, const stream_use& to);
+  result<void> carry_out(spread& prepared);
   void add_use(lease& lease, const stream_use& use);
   result<void> pin(lease& lease, cudaStream_t stream, capture_id capture, std::unique_ptr<graph_hold> hold);
   static void drop(void* hold);

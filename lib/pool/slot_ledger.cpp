@@ -33,16 +33,16 @@ void slot_ledger::reserve_lease() {
   segments_.reserve();
 }
 
-void slot_ledger::reserve_stream(holding* slots) {
+void slot_ledger::reserve_stream(holding* slots, std::uint64_t before) {
   slots->marks.reserve(slots->unmarked + 1);
-  reserve_marks();
+  reserve_marks(before + 1);
 }
 
-/// For one more than are owed, and for the event of a call that leaves no mark. Each open mark may be on a stream of
-/// its own.
-void slot_ledger::reserve_marks() {
-  while (blank_marks_.size() < owed_marks_ + 2) blank_marks_.emplace_back();
-  while (spare_queues_.size() + marks_.size() < open_marks() + 1) spare_queues_.emplace();
+/// For `count` more than are owed, and for the event of a call that leaves no mark. Each open mark may be on a stream
+/// of its own.
+void slot_ledger::reserve_marks(std::uint64_t count) {
+  while (blank_marks_.size() < owed_marks_ + count + 1) blank_marks_.emplace_back();
+  while (spare_queues_.size() + marks_.size() < open_marks() + count) spare_queues_.emplace();
 }
 
 template <class Usable>

@@ -71,8 +71,8 @@ class slot_ledger {
 
   /// Host memory for one `lend`, for one stream of the lease, and for a slab added before it.
   void reserve_lease();
-  /// Host memory for one `add_stream`.
-  void reserve_stream(holding* slots);
+  /// Host memory for one `add_stream`, after `before` others, of other leases.
+  void reserve_stream(holding* slots, std::uint64_t before = 0);
 
   // Windows within `bounds`, of a slab or all of them, in order of preference. None changes anything.
   std::optional<slot_window> find_free(std::uint64_t count, const slot_window& bounds = all_slabs) const {
@@ -130,7 +130,7 @@ class slot_ledger {
   template <class Change>
   void change(holding* slots, const Change& change);
   std::uint64_t& count_of(const holding& slots);
-  void reserve_marks();
+  void reserve_marks(std::uint64_t count);
   void free(holding* slots);
   void lose(holding* slots, std::uint64_t count);
   void forget_mark(const holding::mark_place& place, std::list<end_mark>& goes_to);

@@ -28,7 +28,19 @@ failure abandoned() {
 
 }  // namespace
 
-result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream, const void* only_in) {
+/// A lease comes to another stream: what is known of it, and the host memory for it.
+struct map_pool::spread {
+  lease& spreading;
+  stream_use from;
+  stream_use to;
+  bool in_step{};        ///< else the graph of `from` began after the lease came there
+  capture_id capture{};  ///< that the lease is in then
+  bool is_there{};       ///< nothing to do
+  std::unique_ptr<graph_hold> hold{};
+};
+
+result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream, const void* only_in,
+                                 const read_leases& read) {
   if (count == 0) return failure{error{.code = status::invalid_argument, .allowed = 1}};
   if (abandoned_) return abandoned();
   const result<stream_use> use = look_at(stream);
@@ -37,9 +49,14 @@ result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream, const
   const std::lock_guard lock{mutex_};
   collect_dropped();
   ledger_.reserve_lease();
-  std::unique_ptr<graph_hold> hold = prepare_use(*made, use->capture);
+  std::unique_ptr<graph_hold> hold = prepare_use(*made, use->capture, 0);
+  result<std::vector<spread>> spreads = prepare_spreads(read, *use);
+  if (!spreads) return failure{spreads.error()};
   const result<slot_window> window = find_window({count, *use, window_of(only_in)});
   if (!window) return failure{window.error()};
+  for (spread& each : *spreads) {
+    if (const result<void> used = carry_out(each); !used) return failure{used.error()};
+  }
   return lend(std::move(made), std::move(hold), *window, *use);
 }
 
@@ -133,10 +150,11 @@ failure map_pool::exhausted(std::uint64_t count) const {
   return failure{error{.code = status::pool_exhausted, .found = count, .slots = ledger_.counts()}};
 }
 
-/// Host memory for one use more of the lease. What `pin` needs of it is returned, null outside of any capture.
-std::unique_ptr<map_pool::graph_hold> map_pool::prepare_use(lease& lease, capture_id capture) {
+/// Host memory for one use more of the lease, after `before` of others. What `pin` needs of it is returned, null
+/// outside of any capture.
+std::unique_ptr<map_pool::graph_hold> map_pool::prepare_use(lease& lease, capture_id capture, std::uint64_t before) {
   make_room(lease.uses, lease.uses.size() + 1);
-  make_room(late_uses_, ledger_.open_marks() + 1);
+  make_room(late_uses_, ledger_.open_marks() + before + 1);
   if (capture == 0) return nullptr;
   make_room(lease.captures, lease.captures.size() + 1);
   return std::make_unique<graph_hold>(graph_hold{shared_from_this(), nullptr, nullptr});
@@ -190,26 +208,56 @@ result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaS
   const result<stream_use> target = look_at(stream);
   if (!target) return failure{target.error()};
   const std::lock_guard lock{mutex_};
-  const stream_use* const origin = lease->use_of(*source);
+  result<spread> prepared = prepare_spread(*lease, *source, *target, 0);
+  return prepared ? carry_out(*prepared) : failure{prepared.error()};
+}
+
+/// Asks for the host memory, after that for `before` uses of other leases. Changes nothing.
+result<map_pool::spread> map_pool::prepare_spread(lease& lease, const stream_use& from, const stream_use& to,
+                                                  std::uint64_t before) {
+  const stream_use* const origin = lease.use_of(from);
   if (origin == nullptr) return failure{error{.code = status::invalid_argument}};
+  spread made{lease, from, to};
+  made.in_step = from.capture == origin->capture;
+  made.capture = to.capture == 0 && made.in_step ? from.capture : to.capture;
+  const stream_use* const known = lease.use_of(to);
+  made.is_there = known != nullptr && known->capture == made.capture;
+  if (made.is_there) return made;
+  if (to.capture == 0 && from.capture != 0 && !made.in_step) TMAP_TRY_CUDA(cudaErrorStreamCaptureIsolation);
+  ledger_.reserve_stream(lease.slots, before);
+  made.hold = prepare_use(lease, made.capture, before);
+  return made;
+}
 
-  const bool in_step = source->capture == origin->capture;  // else the graph of `home` began after the lease came there
-  const capture_id capture = target->capture == 0 && in_step ? source->capture : target->capture;
-  ledger_.reserve_stream(lease->slots);
-  std::unique_ptr<graph_hold> hold = prepare_use(*lease, capture);
-  stream_use* const known = lease->use_of(*target);
-  if (known != nullptr && known->capture == capture) return {};
-  if (target->capture == 0 && source->capture != 0 && !in_step) TMAP_TRY_CUDA(cudaErrorStreamCaptureIsolation);
+/// For leases that come to `to` together with one that is made there.
+result<std::vector<map_pool::spread>> map_pool::prepare_spreads(const read_leases& read, const stream_use& to) {
+  std::vector<spread> spreads;
+  if (read.leases.empty()) return spreads;
+  const result<stream_use> from = look_at(read.home);
+  if (!from) return failure{from.error()};
+  spreads.reserve(read.leases.size());
+  for (const lease_ptr& each : read.leases) {
+    result<spread> prepared = prepare_spread(*each, *from, to, spreads.size() + 1);
+    if (!prepared) return failure{prepared.error()};
+    spreads.push_back(std::move(*prepared));
+  }
+  return spreads;
+}
 
-  const bool same_world = target->capture == 0 || (in_step && target->capture == source->capture);
-  if (same_world && !is_same_stream(*target, *source)) {
-    if (const result<void> ordered = order_after(stream, *source); !ordered) return ordered;
+/// Needs no host memory.
+result<void> map_pool::carry_out(spread& prepared) {
+  if (prepared.is_there) return {};
+  const auto& [lease, from, to, in_step, capture, is_there, hold] = prepared;
+  const bool same_world = to.capture == 0 || (in_step && to.capture == from.capture);
+  if (same_world && !is_same_stream(to, from)) {
+    if (const result<void> ordered = order_after(to.stream, from); !ordered) return ordered;
   }
   if (capture != 0) {
-    if (const result<void> pinned = pin(*lease, stream, capture, std::move(hold)); !pinned) return pinned;
+    if (const result<void> pinned = pin(lease, to.stream, capture, std::move(prepared.hold)); !pinned) return pinned;
   }
+  stream_use* const known = lease.use_of(to);
   if (known == nullptr) {
-    add_use(*lease, {stream, target->id, capture});
+    add_use(lease, {to.stream, to.id, capture});
   } else if (capture == 0) {
     known->capture = 0;
   }

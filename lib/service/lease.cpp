@@ -24,8 +24,12 @@ result<lent_slots> lease::take(std::uint64_t count) {
   return hold(service_->take(count, home_));
 }
 
-result<lent_slots> lease::take_beside(const lease& other, std::uint64_t count) {
-  return hold(service_->take_in(pool::range_of(*other.parts_.front()).slab, count, home_));
+result<lent_slots> lease::take_reading(const lease& old, std::uint64_t count) {
+  return hold(service_->take(count, home_, old.as_read()));
+}
+
+result<lent_slots> lease::take_beside(const lease& old, std::uint64_t count) {
+  return hold(service_->take_in(pool::range_of(*old.parts_.front()).slab, count, home_, old.as_read()));
 }
 
 result<lent_slots> lease::hold(result<pool::lease_ptr> taken) {

@@ -28,8 +28,10 @@ class lease {
 
   /// Fresh slots, used on `home`.
   result<lent_slots> take(std::uint64_t count);
-  /// Fresh slots of the slab that `other` is in.
-  result<lent_slots> take_beside(const lease& other, std::uint64_t count);
+  /// The same; and `home` becomes a stream of `old`, as by `use_on`, before the slots are lent.
+  result<lent_slots> take_reading(const lease& old, std::uint64_t count);
+  /// As `take_reading`, of the slab that `old` is in.
+  result<lent_slots> take_beside(const lease& old, std::uint64_t count);
   /// Holds the slots of `other` too, which `home` has to be a stream of.
   void share(const lease& other);
 
@@ -46,6 +48,7 @@ class lease {
 
  private:
   result<lent_slots> hold(result<pool::lease_ptr> taken);
+  pool::read_leases as_read() const { return {parts_, home_}; }
 
   std::shared_ptr<core> service_;
   cudaStream_t home_;

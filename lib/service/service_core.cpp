@@ -131,16 +131,17 @@ bool core::may_free() {
   return entered.has_value();
 }
 
-result<pool::lease_ptr> core::take(std::uint64_t count, cudaStream_t stream) {
-  result<pool::lease_ptr> taken = pool_->take(count, stream);
+result<pool::lease_ptr> core::take(std::uint64_t count, cudaStream_t stream, const pool::read_leases& read) {
+  result<pool::lease_ptr> taken = pool_->take(count, stream, nullptr, read);
   if (!taken && taken.error().code == status::pool_exhausted) note_exhaustion(taken.error());
   if (!taken) return failure{guard_.judge(taken.error())};
   note_growth(pool::range_of(**taken).slab);
   return taken;
 }
 
-result<pool::lease_ptr> core::take_in(const void* slab, std::uint64_t count, cudaStream_t stream) {
-  result<pool::lease_ptr> taken = pool_->take(count, stream, slab);
+result<pool::lease_ptr> core::take_in(const void* slab, std::uint64_t count, cudaStream_t stream,
+                                      const pool::read_leases& read) {
+  result<pool::lease_ptr> taken = pool_->take(count, stream, slab, read);
   return taken ? std::move(taken) : failure{guard_.judge(taken.error())};
 }
 

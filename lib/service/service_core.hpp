@@ -42,9 +42,10 @@ class core {
   error judge(const error& e) { return guard_.judge(e); }
   result<void> as_result(cudaError_t code);
 
-  result<pool::lease_ptr> take(std::uint64_t count, cudaStream_t stream);
+  result<pool::lease_ptr> take(std::uint64_t count, cudaStream_t stream, const pool::read_leases& read = {});
   /// Slots of this slab. That it has too few is no shortage yet: it is neither counted nor logged.
-  result<pool::lease_ptr> take_in(const void* slab, std::uint64_t count, cudaStream_t stream);
+  result<pool::lease_ptr> take_in(const void* slab, std::uint64_t count, cudaStream_t stream,
+                                  const pool::read_leases& read);
   result<void> use_on(const pool::lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
   /// Gives up one hold. Where that fails the service is dead: slots nobody can watch are never lent again.
   result<void> release(pool::lease_ptr lease) noexcept;

@@ -38,6 +38,9 @@ result<void> check(const update_job<Source>& job) {
   return check_arguments(job.base, job.source, job.request);
 }
 
+// The old maps are read on the job's stream: by the kernel that copies them, or through the new batch. So the take of
+// fresh slots makes it a stream of theirs.
+
 /// Slots that sharing needs: changed maps, and a table that says where each map is.
 template <class Source>
 std::uint64_t shared_slots(const update_job<Source>& job) {
@@ -47,13 +50,6 @@ std::uint64_t shared_slots(const update_job<Source>& job) {
 template <class Source>
 bool may_share(const update_job<Source>& job) {
   return job.old.slot_count() + shared_slots(job) <= 2 * std::uint64_t{job.map_count()};
-}
-
-/// The old maps are read on this stream from now on: by the kernel that copies them, or through the new batch.
-template <class Source>
-result<void> prepare(const update_job<Source>& job, const lent_slots& fresh) {
-  if (const result<void> used = job.old.use_on(job.stream); !used) return used;
-  return job.service->open(fresh, job.stream);
 }
 
 template <class Source>
@@ -75,7 +71,7 @@ result<void> encode_changed(const update_job<Source>& job, const lent_slots& fre
 template <class Source>
 result<map_batch> share(const update_job<Source>& job, const std::shared_ptr<lease>& held, const lent_slots& fresh) {
   held->share(job.old);
-  if (const result<void> prepared = prepare(job, fresh); !prepared) return failure{prepared.error()};
+  if (const result<void> opened = job.service->open(fresh, job.stream); !opened) return failure{opened.error()};
   tensor_map* const slab = pool::slots_of(fresh.range.slab);
   auto* const table = reinterpret_cast<std::uint32_t*>(fresh.slots() + job.headers() + job.changed.count);
   const map_batch_ref from = job.batch.ref();
@@ -96,9 +92,9 @@ result<map_batch> share(const update_job<Source>& job, const std::shared_ptr<lea
 template <class Source>
 result<map_batch> compact(const update_job<Source>& job) {
   const auto held = std::make_shared<lease>(job.service, job.stream, job.request.trusted);
-  const result<lent_slots> fresh = held->take(job.headers() + job.map_count());
+  const result<lent_slots> fresh = held->take_reading(job.old, job.headers() + job.map_count());
   if (!fresh) return failure{fresh.error()};
-  if (const result<void> prepared = prepare(job, *fresh); !prepared) return failure{prepared.error()};
+  if (const result<void> opened = job.service->open(*fresh, job.stream); !opened) return failure{opened.error()};
   const map_batch_ref ref = ref_to(*fresh, job.headers(), job.map_count(), job.request.trusted);
   map_status* const statuses = job.request.trusted ? nullptr : fresh->statuses() + job.headers();
   const cudaError_t code =

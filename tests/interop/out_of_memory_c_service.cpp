@@ -95,11 +95,11 @@ std::vector<public_call> service_calls_of_c() {
               [](auto& s) {
                 return tmap_service_encode(s.c_service, s.c_base, &s.source, s.maps, nullptr, &s.made, s.home);
               }),
-      in<by_handles<lending_scene>>("tmap_service_update",
-                                    [](auto& s) {
-                                      return tmap_service_update(s.c_service, s.c_batch, s.few.data(), s.few.size(),
-                                                                 s.c_base, &s.source, nullptr, &s.made, s.updating);
-                                    }),
+      in_both("tmap_service_update",
+              [](auto& s) {
+                return tmap_service_update(s.c_service, s.c_batch, s.few.data(), s.few.size(), s.c_base, &s.source,
+                                           nullptr, &s.made, s.updating);
+              }),
       in_both("tmap_service_reserve", [](auto& s) { return tmap_service_reserve(s.c_service, 7, &s.made, s.home); }),
       in_both("tmap_batch_query",
               [](auto& s) {

@@ -35,22 +35,15 @@ void check_exhaustion() {
   check_in_both([](lending_scene& s) { return s.service->reserve(1000, cuda::stream_ref{s.home}); });
 }
 
-/// Not captured: slots that a captured update took before memory ran out stay with the graph, as
-/// docs/lifetime_and_threads.md says.
-template <class Call>
-void check_update_by(const Call& call) {
-  in<lending_scene>("update", call).check();
-}
-
 void check_update() {
-  check_update_by([](lending_scene& s) { return s.update(s.few, s.tensors.source()); });
-  check_update_by([](lending_scene& s) { return s.update(s.few, s.sources.columns()); });
-  check_update_by([](lending_scene& s) { return s.update(s.few, s.sources.compact()); });
+  check_in_both([](lending_scene& s) { return s.update(s.few, s.tensors.source()); });
+  check_in_both([](lending_scene& s) { return s.update(s.few, s.sources.columns()); });
+  check_in_both([](lending_scene& s) { return s.update(s.few, s.sources.compact()); });
 }
 
 /// So many maps change that all move together.
 void check_update_of_all() {
-  check_update_by([](lending_scene& s) { return s.update(s.many, s.tensors.source()); });
+  check_in_both([](lending_scene& s) { return s.update(s.many, s.tensors.source()); });
 }
 
 void check_use_on() {

@@ -23,6 +23,13 @@ struct bench {
     leases.push_back(std::move(*taken));
     return {};
   }
+  /// What was taken so far, all on `home`, is read on `stream`.
+  result<void> take_reading(std::uint64_t count, cudaStream_t stream, cudaStream_t home) {
+    auto taken = maps->take(count, stream, nullptr, {leases, home});
+    if (!taken) return failure{taken.error()};
+    leases.push_back(std::move(*taken));
+    return {};
+  }
   result<void> use_on(cudaStream_t stream, cudaStream_t home) { return maps->use_on(leases.back(), stream, home); }
   result<void> release() {
     pool::lease_ptr last = std::move(leases.back());
@@ -81,6 +88,10 @@ void return_late(bench& b) {
   b.end_capture();
 }
 
+void take_three(bench& b) {
+  for (int lease = 0; lease < 3; ++lease) ASSERT_TRUE(b.take(1, b.s1).has_value());
+}
+
 const scenario scenarios[] = {
     {"take_free", 0, [](bench&) {}, [](bench& b) { return b.take(4, b.s1); }, 0},
     {"take_own", 0, [](bench& b) { lend_and_return(b, 8, b.s1); }, [](bench& b) { return b.take(4, b.s1); }, 0},
@@ -93,6 +104,13 @@ const scenario scenarios[] = {
     {"take_grown", 16, return_8_in_two_parts, [](bench& b) { return b.take(8, b.s3); }, 0},
     {"take_waiting", 0, return_8_in_two_parts, [](bench& b) { return b.take(8, b.s3); }, 0},
     {"take_captured", 0, [](bench& b) { b.capture(b.s1); }, [](bench& b) { return b.take(4, b.s1); }, 0},
+    {"take_reading", 0, take_three, [](bench& b) { return b.take_reading(4, b.s2, b.s1); }, 0},
+    {"take_reading_captured", 0,
+     [](bench& b) {
+       take_three(b);
+       b.capture(b.s2);
+     },
+     [](bench& b) { return b.take_reading(4, b.s2, b.s1); }, 3},
     {"take_after_late_ends", 0, return_late, [](bench& b) { return b.take(8, b.s3); }, 0},
     {"use_on", 0, [](bench& b) { ASSERT_TRUE(b.take(4, b.s1).has_value()); },
      [](bench& b) { return b.use_on(b.s2, b.s1); }, 0},
