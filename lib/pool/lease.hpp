@@ -2,12 +2,20 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
 #include "lib/pool/map_pool.hpp"
 
 namespace tmap::pool {
+
+/// A graph that has a lease, from the capture's side.
+struct graph_grip {
+  capture_id capture;
+  cudaUserObject_t held{};
+  std::size_t nodes{};  ///< of the graph when it got the lease
+};
 
 class lease {
  public:
@@ -21,14 +29,14 @@ class lease {
   }
 
   bool is_captured_in(capture_id capture) const {
-    return std::find(captures.begin(), captures.end(), capture) != captures.end();
+    return std::any_of(grips.begin(), grips.end(), [&](const graph_grip& grip) { return grip.capture == capture; });
   }
 
   holding* slots{};  ///< until the lease ends
   slot_range range{};
   std::uint32_t generation{};
   std::vector<stream_use> uses;
-  std::vector<capture_id> captures;
+  std::vector<graph_grip> grips;
 
  private:
   const std::shared_ptr<map_pool> pool_;

@@ -106,6 +106,11 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   /// pending. Needs no host memory.
   result<void> release(lease_ptr lease) noexcept;
 
+  /// As `release`, for slots whose work could not be enqueued. The graph of an open capture in which they were taken
+  /// lets go of them if no node has come to it since: then nothing in it uses them. Other holds on the lease keep it
+  /// there.
+  result<void> withdraw(lease_ptr lease) noexcept;
+
   /// To be called when nobody will take from the pool again: warns if graphs hold slots, whose memory may leak.
   void disown();
 
@@ -174,6 +179,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   static void drop(void* hold);
   void collect_dropped() const;
 
+  cudaError_t leave_graph(const lease& lease) const;
   result<void> end(const lease& lease, spare_event spare);
   result<last_look> look_at_end(const stream_use& use) const;
   result<last_look> record_end(spare_event& spare, const stream_use& use, const last_look& look) const;

@@ -22,13 +22,17 @@ struct pool_calls {
   /// `graph` is the graph being captured, null when the stream is not captured.
   cudaError_t (*captured_graph)(cudaStream_t stream, cudaGraph_t* graph);
   /// Calls `drop(object)` once, when `graph` and all its executables are gone, on a thread where CUDA may not be
-  /// called. Where it fails, `drop` is never called.
-  cudaError_t (*retain_in_graph)(cudaGraph_t graph, void* object, void (*drop)(void* object));
+  /// called. Where it fails, `drop` is never called. `held` names the object until then.
+  cudaError_t (*retain_in_graph)(cudaGraph_t graph, void* object, void (*drop)(void* object), cudaUserObject_t* held);
   cudaError_t (*exchange_capture_mode)(cudaStreamCaptureMode* mode);
   /// Of the capture the stream takes part in, unique in the process; 0 when it is not captured. Answers
   /// `cudaErrorStreamCaptureImplicit` for the legacy stream while another stream's capture forbids its use, and
   /// `cudaErrorStreamCaptureInvalidated` for a capture that broke and has not ended.
   cudaError_t (*capture_id)(cudaStream_t stream, unsigned long long* id);
+  /// How many nodes a graph has, also while it is being captured, when it loses none.
+  cudaError_t (*graph_nodes)(cudaGraph_t graph, std::size_t* count);
+  /// The graph, which is being captured, lets go of an object: `drop` is called as if it were gone, perhaps at once.
+  cudaError_t (*release_from_graph)(cudaGraph_t graph, cudaUserObject_t held);
 };
 
 const pool_calls& real_pool_calls();

@@ -78,7 +78,7 @@ void CUDART_CB end_user_object(void* data) {
   if (ended->in_graph) ended->drop(ended->object);
 }
 
-cudaError_t retain_in_graph(cudaGraph_t graph, void* object, void (*drop)(void* object)) {
+cudaError_t retain_in_graph(cudaGraph_t graph, void* object, void (*drop)(void* object), cudaUserObject_t* held) {
   auto* const data = new (std::nothrow) user_object{object, drop, true};
   if (data == nullptr) return cudaErrorMemoryAllocation;
   cudaUserObject_t handle{};
@@ -92,7 +92,16 @@ cudaError_t retain_in_graph(cudaGraph_t graph, void* object, void (*drop)(void* 
     data->in_graph = false;
     cudaUserObjectRelease(handle, 1);
   }
+  *held = handle;
   return code;
+}
+
+cudaError_t graph_nodes(cudaGraph_t graph, std::size_t* count) {
+  return cudaGraphGetNodes(graph, nullptr, count);
+}
+
+cudaError_t release_from_graph(cudaGraph_t graph, cudaUserObject_t held) {
+  return cudaGraphReleaseUserObject(graph, held, 1);
 }
 
 }  // namespace
@@ -109,7 +118,9 @@ const pool_calls& real_pool_calls() {
                                     captured_graph,
                                     retain_in_graph,
                                     cudaThreadExchangeStreamCaptureMode,
-                                    capture_id};
+                                    capture_id,
+                                    graph_nodes,
+                                    release_from_graph};
   return calls;
 }
 

@@ -56,6 +56,28 @@ result<void> map_pool::release(lease_ptr lease) noexcept {
   return end(*lease, spare);
 }
 
+result<void> map_pool::withdraw(lease_ptr lease) noexcept {
+  if (lease == nullptr || abandoned_) return {};
+  const bool is_fresh = lease.use_count() == 1 && lease->uses.size() == 1 && lease->grips.size() == 1;
+  if (is_fresh) support::clear_last_error(leave_graph(*lease));
+  return release(std::move(lease));
+}
+
+/// Of a lease with one hold, stream and graph. Where a question fails the graph keeps it, as it may always do.
+cudaError_t map_pool::leave_graph(const lease& lease) const {
+  const cudaStream_t stream = lease.uses.front().stream;
+  const graph_grip& grip = lease.grips.front();
+  capture_id capture{};
+  cudaGraph_t graph{};
+  std::size_t nodes{};
+  cudaError_t code = calls_.capture_id(stream, &capture);
+  if (code != cudaSuccess || capture != grip.capture) return code;
+  code = calls_.captured_graph(stream, &graph);
+  if (code == cudaSuccess) code = calls_.graph_nodes(graph, &nodes);
+  if (code != cudaSuccess || nodes != grip.nodes) return code;
+  return calls_.release_from_graph(graph, grip.held);
+}
+
 /// Leaves a mark behind on each stream. On failure the slots stay pending.
 result<void> map_pool::end(const lease& lease, spare_event spare) {
   for (const stream_use& use : lease.uses) {

@@ -156,7 +156,7 @@ std::unique_ptr<map_pool::graph_hold> map_pool::prepare_use(lease& lease, captur
   make_room(lease.uses, lease.uses.size() + 1);
   make_room(late_uses_, ledger_.open_marks() + before + 1);
   if (capture == 0) return nullptr;
-  make_room(lease.captures, lease.captures.size() + 1);
+  make_room(lease.grips, lease.grips.size() + 1);
   return std::make_unique<graph_hold>(graph_hold{shared_from_this(), nullptr, nullptr});
 }
 
@@ -189,15 +189,17 @@ result<lease_ptr> map_pool::lend(lease_ptr made, std::unique_ptr<graph_hold> hol
 result<void> map_pool::pin(lease& lease, cudaStream_t stream, capture_id capture, std::unique_ptr<graph_hold> hold) {
   if (lease.is_captured_in(capture)) return {};
   cudaGraph_t graph{};
+  graph_grip grip{.capture = capture};
   TMAP_TRY_CUDA(calls_.captured_graph(stream, &graph));
+  TMAP_TRY_CUDA(calls_.graph_nodes(graph, &grip.nodes));
   hold->slots = lease.slots;
   ledger_.pin(lease.slots);
-  if (const cudaError_t code = calls_.retain_in_graph(graph, hold.get(), drop); code != cudaSuccess) {
+  if (const cudaError_t code = calls_.retain_in_graph(graph, hold.get(), drop, &grip.held); code != cudaSuccess) {
     ledger_.unpin(lease.slots);
     return failure{support::runtime_error(code)};
   }
   static_cast<void>(hold.release());
-  lease.captures.push_back(capture);
+  lease.grips.push_back(grip);
   return {};
 }
 

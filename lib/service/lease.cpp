@@ -60,7 +60,7 @@ result<void> lease::release() {
   if (const result<void> entered = service_->enter(); !entered) return entered;
   result<void> released;
   for (pool::lease_ptr& part : parts_) {
-    const result<void> ended = service_->release(std::move(part));
+    const result<void> ended = is_batch_ ? service_->release(std::move(part)) : service_->withdraw(std::move(part));
     if (released && !ended) released = ended;
   }
   parts_.clear();

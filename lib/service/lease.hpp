@@ -35,6 +35,9 @@ class lease {
   /// Holds the slots of `other` too, which `home` has to be a stream of.
   void share(const lease& other);
 
+  /// All work of the call that took the slots is enqueued: a batch has them from now on.
+  void become_batch() { is_batch_ = true; }
+
   core& service() const { return *service_; }
   bool is_trusted() const { return is_trusted_; }
   std::size_t part_count() const { return parts_.size(); }
@@ -53,6 +56,7 @@ class lease {
   std::shared_ptr<core> service_;
   cudaStream_t home_;
   bool is_trusted_;
+  bool is_batch_{};
   std::vector<pool::lease_ptr> parts_;
 };
 
@@ -60,6 +64,7 @@ class lease {
 struct access {
   static map_batch make_batch(std::shared_ptr<lease> held, const map_batch_ref& ref, const map_batch_writer& writer,
                               const batch_header* header) {
+    held->become_batch();
     return map_batch{std::move(held), ref, writer, header};
   }
   static const lease* lease_of(const map_batch& batch) { return batch.lease_.get(); }

@@ -155,6 +155,11 @@ result<void> core::release(pool::lease_ptr lease) noexcept {
   return ended ? ended : failure{guard_.die(ended.error())};
 }
 
+result<void> core::withdraw(pool::lease_ptr lease) noexcept {
+  const result<void> ended = pool_->withdraw(std::move(lease));
+  return ended ? ended : failure{guard_.die(ended.error())};
+}
+
 result<void> core::as_result(cudaError_t code) {
   return code == cudaSuccess ? result<void>{} : failure{guard_.judge(support::runtime_error(code))};
 }

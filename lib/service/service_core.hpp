@@ -49,6 +49,8 @@ class core {
   result<void> use_on(const pool::lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
   /// Gives up one hold. Where that fails the service is dead: slots nobody can watch are never lent again.
   result<void> release(pool::lease_ptr lease) noexcept;
+  /// The same, of slots whose work could not be enqueued.
+  result<void> withdraw(pool::lease_ptr lease) noexcept;
 
   /// Around the library's own encode; `open` also before a kernel of the user's. Nothing but with TMAP_CHECK_HAZARDS.
   result<void> open(const lent_slots& lent, cudaStream_t stream);

@@ -197,6 +197,62 @@ TEST_F(Capture, AnEagerStreamCannotWaitForAForeignCapture) {
   run_and_expect_no_foreign_id();
 }
 
+class CaptureWithdrawn : public Capture {
+ protected:
+  void SetUp() override { make_pool(8); }
+
+  /// The slots of a batch of the open capture, as a call that has failed gives them up.
+  void withdraw(fake_batch&& batch) { EXPECT_TRUE(maps->withdraw(std::move(batch.lease)).has_value()); }
+  fake_batch take(std::uint64_t count, cudaStream_t stream) { return {maps->take(count, stream).value()}; }
+};
+
+TEST_F(CaptureWithdrawn, WhatNoNodeUsesComesBackAtOnce) {
+  cuda.begin_capture(s1);
+  const fake_batch other = encode(2, s1);
+  withdraw(take(6, s1));
+  expect_counts(6, 0, 0, 2);
+  EXPECT_EQ(use_once(6, s2).count, 6u) << "to a stream outside of the capture";
+  cuda.destroy_exec(end_capture(s1));
+  run_and_expect_no_foreign_id();
+}
+
+TEST_F(CaptureWithdrawn, WhatANodeMayUseStaysWithTheGraph) {
+  cuda.begin_capture(s1);
+  withdraw(encode(6, s1));
+  expect_counts(2, 0, 0, 6);
+  cuda.destroy_exec(end_capture(s1));
+  expect_counts(8, 0, 0, 0);
+}
+
+TEST_F(CaptureWithdrawn, WhatAnotherHoldHasStaysWithTheGraph) {
+  cuda.begin_capture(s1);
+  fake_batch kept = take(6, s1);
+  withdraw(fake_batch{kept});
+  expect_counts(2, 0, 0, 6);
+  release(std::move(kept));
+  expect_counts(2, 0, 0, 6);
+  cuda.destroy_exec(end_capture(s1));
+  expect_counts(8, 0, 0, 0);
+}
+
+TEST_F(CaptureWithdrawn, AGraphThatIsWholeMeanwhileKeepsThem) {
+  cuda.begin_capture(s1);
+  fake_batch late = take(6, s1);
+  const cudaGraphExec_t exec = end_capture(s1);
+  withdraw(std::move(late));
+  cuda.run_all();
+  expect_counts(2, 0, 0, 6);
+  cuda.destroy_exec(exec);
+  expect_counts(8, 0, 0, 0);
+}
+
+TEST_F(CaptureWithdrawn, OutsideOfAnyItIsARelease) {
+  withdraw(encode(8, s1));
+  expect_counts(0, 0, 8, 0);
+  run_and_expect_no_foreign_id();
+  expect_counts(8, 0, 0, 0);
+}
+
 TEST_F(Capture, ACapturedStreamThatTurnsEagerWaitsThen) {
   make_pool(4);
   fake_batch batch = encode(4, s1);

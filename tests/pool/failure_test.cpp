@@ -36,6 +36,11 @@ struct bench {
     leases.pop_back();
     return maps->release(std::move(last));
   }
+  result<void> withdraw() {
+    pool::lease_ptr last = std::move(leases.back());
+    leases.pop_back();
+    return maps->withdraw(std::move(last));
+  }
   void capture(cudaStream_t stream) {
     cuda.begin_capture(stream);
     captured = stream;
@@ -145,6 +150,12 @@ const scenario scenarios[] = {
        b.capture(b.s1);
      },
      [](bench& b) { return b.release(); }, 4},
+    {"withdraw", 0,
+     [](bench& b) {
+       b.capture(b.s1);
+       ASSERT_TRUE(b.take(4, b.s1).has_value());
+     },
+     [](bench& b) { return b.withdraw(); }, 4, true},
     {"release_after_late_ends", 0,
      [](bench& b) {
        return_late(b);

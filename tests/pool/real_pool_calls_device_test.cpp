@@ -105,13 +105,14 @@ TEST_F(RealPoolCalls, AGraphDropsOnceWhenAllOfItIsGone) {
   const stream_owner stream;
   const auto drops = std::make_unique<std::atomic<int>>(0);
   const auto drop = [](void* object) { ++*static_cast<std::atomic<int>*>(object); };
-  EXPECT_NE(real_pool_calls().retain_in_graph(nullptr, drops.get(), drop), cudaSuccess);
+  cudaUserObject_t held{};
+  EXPECT_NE(real_pool_calls().retain_in_graph(nullptr, drops.get(), drop, &held), cudaSuccess);
   cudaGetLastError();
 
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
   cudaGraph_t graph{};
   TMAP_ASSERT_CUDA(real_pool_calls().captured_graph(stream.get(), &graph));
-  TMAP_ASSERT_CUDA(real_pool_calls().retain_in_graph(graph, drops.get(), drop));
+  TMAP_ASSERT_CUDA(real_pool_calls().retain_in_graph(graph, drops.get(), drop, &held));
   TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
   cudaGraphExec_t exec{};
   TMAP_ASSERT_CUDA(cudaGraphInstantiate(&exec, graph, 0));
@@ -173,7 +174,7 @@ class UserObjects : public gpu_test {
     const auto drop = [](void* object) { ++*static_cast<counter*>(object); };
     cudaGraph_t graph{};
     TMAP_ASSERT_CUDA(real_pool_calls().captured_graph(stream, &graph));
-    TMAP_ASSERT_CUDA(real_pool_calls().retain_in_graph(graph, &drops, drop));
+    TMAP_ASSERT_CUDA(real_pool_calls().retain_in_graph(graph, &drops, drop, &held));
   }
   static void instantiate(cudaGraph_t graph, cudaGraphExec_t* exec) {
     TMAP_ASSERT_CUDA(cudaGraphInstantiate(exec, graph, 0));
@@ -195,6 +196,7 @@ class UserObjects : public gpu_test {
 
   cudaStream_t stream{};
   void* memory{};
+  cudaUserObject_t held{};  ///< by the last capture
 
  private:
   std::optional<stream_owner> owner_;
@@ -203,6 +205,36 @@ class UserObjects : public gpu_test {
     comes_true([&] { return *static_cast<counter*>(open) != 0; });
   }
 };
+
+/// As a failed call of the pool's does.
+TEST_F(UserObjects, ReleasedInsideTheCaptureDropOnceAndTheGraphIsWhole) {
+  counter released{}, kept{};
+  std::size_t nodes{1};
+  cudaGraph_t graph{};
+  cudaGraphExec_t exec{};
+  TMAP_ASSERT_CUDA(cudaMemset(memory, 1, 4));
+  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  retain(kept);
+  retain(released);
+  TMAP_ASSERT_CUDA(real_pool_calls().captured_graph(stream, &graph));
+  TMAP_ASSERT_CUDA(real_pool_calls().graph_nodes(graph, &nodes));
+  EXPECT_EQ(nodes, 0u);
+  TMAP_ASSERT_CUDA(real_pool_calls().release_from_graph(graph, held));
+  EXPECT_TRUE(dropped(released)) << "while the capture goes on";
+  TMAP_ASSERT_CUDA(cudaMemsetAsync(memory, 0, 4, stream));
+  TMAP_ASSERT_CUDA(real_pool_calls().graph_nodes(graph, &nodes));
+  EXPECT_EQ(nodes, 1u);
+  TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
+  instantiate(graph, &exec);
+  run(exec);
+  int seen{-1};
+  TMAP_ASSERT_CUDA(cudaMemcpy(&seen, memory, 4, cudaMemcpyDeviceToHost));
+  EXPECT_EQ(seen, 0);
+  EXPECT_EQ(after_a_while(kept), 0);
+  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
+  EXPECT_TRUE(dropped(kept));
+  EXPECT_EQ(after_a_while(released), 1);
+}
 
 /// Opens some time later, whatever waits meanwhile, and notes what was dropped until then.
 class late_opener {

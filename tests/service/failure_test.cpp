@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every call of everything a service does fails in turn, and every allocation of host memory: nothing leaks, nothing is
 // half made, and the service goes on or is dead.
+#include <algorithm>
 #include <functional>
 #include <optional>
 
@@ -197,6 +198,51 @@ TEST(service_failure, reserve_in_a_capture) {
 TEST(service_failure, update_in_a_capture) {
   for (const std::vector<std::uint32_t>* which : {&few, &many}) {
     expect_robust([which](scene& play) { return captured(play, [&] { return play.update(*which); }); });
+  }
+}
+
+const std::vector<std::uint32_t> one{1};
+
+/// A captured call whose call number `n` of the service's table fails, counted from the first that enqueues a kernel.
+struct failing_kernel {
+  const char* what;
+  std::uint64_t n;
+  std::uint64_t kept;  ///< slots that the graph keeps, old ones included
+  std::function<result<map_batch>(scene&, cudaStream_t)> act;
+};
+
+/// The calls before the first kernel: one asks for the context.
+constexpr std::uint64_t calls_of_enter = 1;
+constexpr std::uint64_t calls_of_open = checks_hazards ? 1 : 0;
+
+/// What no node uses comes back while the capture goes on.
+TEST(service_failure, a_captured_call_that_enqueued_nothing_gives_its_slots_back) {
+  const failing_kernel tries[] = {
+      {"encode", 1, 0,
+       [](scene& play, cudaStream_t stream) {
+         return play.service->encode(play.base, play.tensors.source(), 50, cuda::stream_ref{stream});
+       }},
+      {"update that shares", 1, 100, [](scene& play, cudaStream_t) { return play.update(one); }},
+      {"update that moves everything", 1, 100, [](scene& play, cudaStream_t) { return play.update(many); }},
+      {"the second kernel of an update that shares", 2 + calls_of_open, 105,
+       [](scene& play, cudaStream_t) { return play.update(one); }},
+      {"the second kernel of an update that moves", 2 + calls_of_open, 200,
+       [](scene& play, cudaStream_t) { return play.update(many); }},
+  };
+  for (const failing_kernel& each : tries) {
+    SCOPED_TRACE(each.what);
+    scene play;
+    play.make_all();
+    play.machine.streams.begin_capture(play.other);
+    play.machine.fail_call(calls_of_enter + each.n, cudaErrorLaunchOutOfResources);
+    EXPECT_EQ(each.act(play, play.other).error().cuda_code, cudaErrorLaunchOutOfResources);
+    const slot_counts slots = play.service->statistics().slots;
+    EXPECT_EQ(slots.captured, each.kept);
+    EXPECT_EQ(slots.free, 400 - std::max<std::uint64_t>(each.kept, 100));
+    EXPECT_TRUE(each.act(play, play.other).has_value()) << "the capture goes on";
+    play.machine.streams.destroy_graph(play.machine.streams.end_capture(play.other));
+    EXPECT_TRUE(play.machine.streams.violations().empty());
+    check_after(play);
   }
 }
 

@@ -46,10 +46,22 @@ struct fake_calls {
   static cudaError_t code_of_work(const What& what) {
     return thread_context == 0 ? cudaErrorDeviceUninitialized : code_of(what);
   }
+  // The same for a kernel on a stream, which is a node of the graph where that is captured.
   template <class What>
-  static auto result_of_work(const What& what) -> decltype(what()) {
+  static cudaError_t code_of_kernel(cudaStream_t stream, const What& what) {
+    return code_of_work([&] {
+      what();
+      machine().streams.note_work(stream);
+    });
+  }
+  template <class What>
+  static result<void> result_of_kernel(cudaStream_t stream, const What& what) {
     if (thread_context == 0) return failure{support::runtime_error(cudaErrorDeviceUninitialized)};
-    return result_of(what);
+    return result_of([&] {
+      const result<void> done = what();
+      if (done) machine().streams.note_work(stream);
+      return done;
+    });
   }
 
   static bool is_exiting() { return machine().is_exiting; }
@@ -145,8 +157,8 @@ struct fake_calls {
 
   template <class Source>
   static result<void> encode(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
-                             cudaStream_t, const encode_options& options) {
-    return result_of_work([&]() -> result<void> {
+                             cudaStream_t stream, const encode_options& options) {
+    return result_of_kernel(stream, [&]() -> result<void> {
       if (const result<void> checked = check(base, source, options); !checked) return checked;
       if (const result<void> checked = check_device_array(slots, alignof(tensor_map)); !checked) return checked;
       const std::lock_guard lock{machine().mutex_};
@@ -158,8 +170,8 @@ struct fake_calls {
 
   template <class Source>
   static result<void> update(const map_template& base, const Source& source, const kernels::update_target& target,
-                             cudaStream_t, const encode_options& options) {
-    return result_of_work([&]() -> result<void> {
+                             cudaStream_t stream, const encode_options& options) {
+    return result_of_kernel(stream, [&]() -> result<void> {
       if (const result<void> checked = check_changes(target.changes, target.change_count); !checked) return checked;
       if (const result<void> checked = check(base, source, options); !checked) return checked;
       const std::lock_guard lock{machine().mutex_};
@@ -168,13 +180,13 @@ struct fake_calls {
     });
   }
 
-  static cudaError_t share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t) {
-    return code_of_work([&] {
+  static cudaError_t share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream) {
+    return code_of_kernel(stream, [&] {
       for (std::uint32_t i = 0; i < from.count; ++i) table[i] = offset + from.slot_index(i);
     });
   }
-  static cudaError_t gather(const map_batch_ref& from, tensor_map* slots, map_status* statuses, cudaStream_t) {
-    return code_of_work([&] {
+  static cudaError_t gather(const map_batch_ref& from, tensor_map* slots, map_status* statuses, cudaStream_t stream) {
+    return code_of_kernel(stream, [&] {
       for (std::uint32_t i = 0; i < from.count; ++i) {
         slots[i] = *from.slot(i);
         if (statuses != nullptr) statuses[i] = from.status(i);
@@ -182,13 +194,13 @@ struct fake_calls {
     });
   }
   static cudaError_t open_slots(slot_record* records, std::uint64_t count, std::uint32_t generation, hazard_log* log,
-                                cudaStream_t) {
-    return code_of_work([&] {
+                                cudaStream_t stream) {
+    return code_of_kernel(stream, [&] {
       for (std::uint64_t i = 0; i < count; ++i) records[i] = {generation, 0, log};
     });
   }
-  static cudaError_t publish_slots(slot_record* records, std::uint64_t count, std::uint32_t, cudaStream_t) {
-    return code_of_work([&] {
+  static cudaError_t publish_slots(slot_record* records, std::uint64_t count, std::uint32_t, cudaStream_t stream) {
+    return code_of_kernel(stream, [&] {
       for (std::uint64_t i = 0; i < count; ++i) records[i].edition |= edition_published;
     });
   }

@@ -4,6 +4,9 @@
 #include <tmap/device/patch_source.cuh>
 #include <tmap/encode_batch.hpp>
 
+#include "lib/service/create_service.hpp"
+#include "lib/service/service_calls.hpp"
+#include "lib/support/check.hpp"
 #include "pool/device_streams.hpp"
 #include "service/device_maps.cuh"
 
@@ -178,6 +181,33 @@ TEST_F(service_device, may_be_made_and_end_while_its_thread_captures) {
   }
   EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess);
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+}
+
+__global__ void never_runs() {}
+
+/// An encoder whose launch CUDA refuses: no block has so many threads.
+result<void> refused_encode(const map_template&, const patch_array&, tensor_map*, std::uint64_t, cudaStream_t stream,
+                            const encode_options&) {
+  never_runs<<<1, 4096, 0, stream>>>();
+  TMAP_TRY_CUDA(cudaGetLastError());
+  return {};
+}
+
+TEST_F(service_device, a_captured_call_whose_launch_fails_gives_its_slots_back) {
+  service::service_calls calls = service::real_service_calls();
+  calls.encode_array = refused_encode;
+  const own_stream stream;
+  const device_array<map_patch> source(rows_patches(60));
+  map_service service = service::create_service({.capacity = 60, .self_test = false}, calls).value();
+  cudaGraph_t graph{};
+  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
+  EXPECT_FALSE(service.encode(base, patch_array{source.data()}, 60, stream.ref()).has_value());
+  EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
+  TMAP_ASSERT_OK(service.reserve(60, stream.ref()));
+  EXPECT_EQ(service.statistics().slots.captured, 60u);
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess) << "the capture is whole";
+  TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
 }
 
 TEST_F(service_device, a_last_error_of_the_caller_harms_nothing_and_stays) {

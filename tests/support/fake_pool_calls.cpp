@@ -157,11 +157,35 @@ struct fake_pool_calls {
     });
   }
 
-  static cudaError_t retain_in_graph(cudaGraph_t graph, void* object, void (*drop)(void*)) {
+  static cudaError_t retain_in_graph(cudaGraph_t graph, void* object, void (*drop)(void*), cudaUserObject_t* held) {
     return call(pool_call::retain_in_graph, [&](fake_streams& cuda) {
       const auto known = cuda.graphs_.find(graph);
       if (known == cuda.graphs_.end()) return cuda.violate("a dead graph retained", cudaErrorInvalidValue);
       known->second->objects->objects.emplace_back(object, drop);
+      *held = static_cast<cudaUserObject_t>(object);
+      return cudaSuccess;
+    });
+  }
+
+  static cudaError_t release_from_graph(cudaGraph_t graph, cudaUserObject_t held) {
+    return call(pool_call::release_from_graph, [&](fake_streams& cuda) {
+      const auto known = cuda.graphs_.find(graph);
+      if (known == cuda.graphs_.end()) return cuda.violate("a dead graph released", cudaErrorInvalidValue);
+      auto& objects = known->second->objects->objects;
+      const auto place = std::find_if(objects.begin(), objects.end(), [&](const auto& o) { return o.first == held; });
+      if (place == objects.end()) return cuda.violate("a graph released what it has not", cudaErrorInvalidValue);
+      fake_objects ends;
+      ends.objects.push_back(*place);
+      objects.erase(place);
+      return cudaSuccess;
+    });
+  }
+
+  static cudaError_t graph_nodes(cudaGraph_t graph, std::size_t* count) {
+    return call(pool_call::graph_nodes, [&](fake_streams& cuda) {
+      const auto known = cuda.graphs_.find(graph);
+      if (known == cuda.graphs_.end()) return cuda.violate("a dead graph was asked", cudaErrorInvalidValue);
+      *count = known->second->operations.size();
       return cudaSuccess;
     });
   }
@@ -187,7 +211,9 @@ const pool::pool_calls& fake_streams::calls() {
                                           fake::captured_graph,
                                           fake::retain_in_graph,
                                           fake::exchange_capture_mode,
-                                          fake::capture_id};
+                                          fake::capture_id,
+                                          fake::graph_nodes,
+                                          fake::release_from_graph};
   return table;
 }
 

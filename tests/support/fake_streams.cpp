@@ -105,6 +105,12 @@ void fake_streams::read(cudaStream_t stream, const void* slots, std::uint64_t co
   enqueue(stream, {fake_operation::kind::read, bytes, count, id});
 }
 
+void fake_streams::note_work(cudaStream_t stream) {
+  const std::lock_guard lock{mutex_};
+  const stream_state* const state = find(stream);
+  if (state != nullptr && state->capture != nullptr) enqueue(stream, {.what = fake_operation::kind::work});
+}
+
 bool fake_streams::is_ready(const stream_state& stream) const {
   if (stream.queue.empty()) return false;
   const fake_operation& next = stream.queue.front();

@@ -38,7 +38,9 @@ enum class pool_call : std::uint32_t {
   captured_graph,
   retain_in_graph,
   exchange_capture_mode,
-  capture_id
+  capture_id,
+  graph_nodes,
+  release_from_graph
 };
 
 using fake_stream_id = unsigned long long;
@@ -49,7 +51,7 @@ struct fake_objects {
 };
 
 struct fake_operation {
-  enum class kind { write, read, record, wait, keep };
+  enum class kind { write, read, record, wait, keep, work };
   kind what;
   unsigned char* slots{};
   std::uint64_t count{};
@@ -93,6 +95,8 @@ class fake_streams {
   // What a kernel does with `count` slots of 128 bytes: each holds one id.
   void write(cudaStream_t stream, void* slots, std::uint64_t count, std::uint64_t id);
   void read(cudaStream_t stream, const void* slots, std::uint64_t count, std::uint64_t id);
+  /// What was done already: nothing but a node of the graph, where the stream is captured.
+  void note_work(cudaStream_t stream);
 
   /// The streams whose next operation can run now, and that operation.
   std::vector<fake_stream_id> ready() const;
@@ -145,7 +149,7 @@ class fake_streams {
     std::uint64_t countdown{};
     cudaError_t code{};
   };
-  static constexpr std::size_t call_count = 12;
+  static constexpr std::size_t call_count = 14;
 
   cudaError_t enter(pool_call call);
   cudaError_t violate(const char* what, cudaError_t code);
