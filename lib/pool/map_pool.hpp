@@ -50,7 +50,7 @@ struct read_leases {
 using capture_id = unsigned long long;
 
 /// A stream that a lease is used on, and the capture in which it came there: 0 outside of any. A stream that is being
-/// captured may not be asked for its id, which is then 0.
+/// captured may not be asked for its id, which is then 0. Nor is it asked later: by then it may be captured again.
 struct stream_use {
   cudaStream_t stream;
   stream_id id;
@@ -196,6 +196,9 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   const pool_calls calls_;
   const pool_options options_;
   std::atomic<bool> abandoned_{};
+  /// Names for the marks of streams that are known from captures only: a queue for each mark, as if of a stream of its
+  /// own. CUDA counts its ids up from small ones.
+  mutable std::atomic<stream_id> last_nameless_{stream_id{1} << 63};
   mutable std::atomic<graph_hold*> dropped_{};  ///< by graphs, to be taken back by the next call
 
   mutable brief_mutex mutex_;  ///< over all below; most takes and releases call CUDA outside of it

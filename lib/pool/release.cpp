@@ -100,8 +100,9 @@ result<map_pool::last_look> map_pool::look_at_end(const stream_use& use) const {
   if (says_captured(asked)) return last_look{another_look};
   TMAP_TRY_CUDA(asked);
   if (capture != 0) return last_look{capture == use.capture ? nothing : another_look};
-  // Not asked without need: the question breaks a capture that begins just now.
-  if (use.id != 0 && use.stream != cudaStreamPerThread) return last_look{mark, use.id};
+  // Not asked for its id: the question breaks a capture that another thread begins just now. Nobody else captures a
+  // thread's own stream.
+  if (use.stream != cudaStreamPerThread) return last_look{mark, use.id != 0 ? use.id : ++last_nameless_};
   unsigned long long id{};
   const cudaError_t told = calls_.stream_id(use.stream, &id);
   if (says_captured(told)) return last_look{another_look};

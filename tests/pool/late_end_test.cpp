@@ -12,6 +12,12 @@ namespace {
 
 class LateEnd : public pool_fixture {
  protected:
+  void run_once(cudaGraphExec_t exec) {
+    cuda.launch(exec, s1);
+    cuda.run_all();
+    cuda.destroy_exec(exec);
+  }
+
   const cudaStream_t s1 = cuda.open_stream();
   const cudaStream_t s2 = cuda.open_stream();
 };
@@ -175,6 +181,51 @@ TEST_F(LateEnd, AReleaseAsksNoIdThatItKnows) {
   const std::uint64_t asked = cuda.calls_made(pool_call::stream_id);
   release(std::move(batch));
   EXPECT_EQ(cuda.calls_made(pool_call::stream_id), asked) << "the question would break a capture that begins just now";
+}
+
+TEST_F(LateEnd, AReleaseAsksNoIdOfAStreamThatItKnowsFromACapture) {
+  make_pool(4);
+  fake_batch batch;
+  run_once(capture_batch(4, s1, batch));
+  consume(batch, s1);
+  const std::uint64_t asked = cuda.calls_made(pool_call::stream_id);
+  release(std::move(batch));
+  EXPECT_EQ(cuda.calls_made(pool_call::stream_id), asked) << "the question would break a capture that begins just now";
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u) << "for the work on s1";
+  run_and_expect_no_foreign_id();
+  expect_counts(4, 0, 0, 0);
+}
+
+TEST_F(LateEnd, TwoStreamsKnownFromCapturesAreBothWaitedFor) {
+  make_pool(4);
+  fake_batch batches[2];
+  const cudaStream_t streams[] = {s1, s2};
+  for (int i = 0; i < 2; ++i) {
+    run_once(capture_batch(2, streams[i], batches[i]));
+    consume(batches[i], streams[i]);
+  }
+  for (fake_batch& each : batches) release(std::move(each));
+  EXPECT_EQ(use_once(4, cuda.open_stream()).count, 4u);
+  EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 2u);
+  run_and_expect_no_foreign_id();
+  expect_counts(4, 0, 0, 0);
+}
+
+TEST_F(LateEnd, OneKnownFromACaptureIsMadeUpForWithoutItsId) {
+  make_pool(4);
+  fake_batch batch;
+  run_once(capture_batch(4, s1, batch));
+  consume(batch, s1);
+  cuda.begin_capture(s1);
+  release(std::move(batch));
+  expect_counts(0, 0, 4, 0);
+  cuda.destroy_exec(end_capture(s1));
+  const std::uint64_t asked = cuda.calls_made(pool_call::stream_id);
+  EXPECT_EQ(use_once(4, s2).count, 4u);
+  EXPECT_EQ(cuda.calls_made(pool_call::stream_id), asked + 1) << "of s2";
+  run_and_expect_no_foreign_id();
+  expect_counts(4, 0, 0, 0);
 }
 
 TEST_F(LateEnd, OneThatFailsKeepsNoOtherFromBeingMadeUpFor) {

@@ -54,6 +54,7 @@ TEST_F(RealPoolCalls, StreamIdsAreNeverUsedAgain) {
     unsigned long long id{};
     TMAP_ASSERT_CUDA(real_pool_calls().stream_id(stream.get(), &id));
     EXPECT_NE(id, last);
+    EXPECT_LT(id, 1ull << 63) << "the pool has names of its own above";
     last = id;
   }
   unsigned long long null_id{}, legacy_id{}, here{}, there{};
@@ -64,6 +65,7 @@ TEST_F(RealPoolCalls, StreamIdsAreNeverUsedAgain) {
   std::thread{[&] { EXPECT_EQ(real_pool_calls().stream_id(cudaStreamPerThread, &there), cudaSuccess); }}.join();
   EXPECT_NE(here, legacy_id);
   EXPECT_NE(here, there);
+  for (const unsigned long long id : {legacy_id, here, there}) EXPECT_LT(id, 1ull << 63);
 }
 
 TEST_F(RealPoolCalls, CapturesHaveIdsAndForbidTheLegacyStream) {
