@@ -9,7 +9,9 @@ namespace {
 /// The runtime answers with an error when asked for a version above the driver's.
 status status_of_failed_query(const runtime_calls& calls, unsigned int wanted) {
   int version = 0;
-  if (calls.driver_version(&version) != cudaSuccess || version == 0) return status::no_driver;
+  const cudaError_t asked = calls.driver_version(&version);
+  support::clear_last_error(asked);
+  if (asked != cudaSuccess || version == 0) return status::no_driver;
   return static_cast<unsigned int>(version) < wanted ? status::driver_too_old : status::cuda_failure;
 }
 

@@ -43,10 +43,11 @@ environment_item driver_item() {
   return {"CUDA driver", state ? "for CUDA " + cuda_version(version) : "", on_gpu, true, state};
 }
 
-std::string gpu_detail() {
+result<std::string> gpu_detail() {
   int device = 0;
   cudaDeviceProp properties{};
-  if (cudaGetDevice(&device) != cudaSuccess || cudaGetDeviceProperties(&properties, device) != cudaSuccess) return {};
+  TMAP_TRY_CUDA(cudaGetDevice(&device));
+  TMAP_TRY_CUDA(cudaGetDeviceProperties(&properties, device));
   return fmt::format("{}, compute capability {}.{}", properties.name, properties.major, properties.minor);
 }
 
@@ -57,7 +58,10 @@ environment_item gpu_item() {
     state =
         failure{error{.code = status::compute_capability_too_low, .found = limits->compute_capability, .allowed = 90}};
   }
-  return {"GPU", limits ? gpu_detail() : "", on_gpu, true, state};
+  if (!limits) return {"GPU", "", on_gpu, true, state};
+  const result<std::string> detail = gpu_detail();
+  if (!detail) return {"GPU", "", on_gpu, true, without_value(detail)};
+  return {"GPU", *detail, on_gpu, true, state};
 }
 
 /// Looking up a function succeeds without a driver, so the driver is asked first.

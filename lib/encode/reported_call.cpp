@@ -24,12 +24,10 @@ void warn_of_capture() {
                "a call that is to be checked is captured in a graph: it cannot wait; ask tmap::faults() after replays");
 }
 
-/// Of a stream of another capture in trouble too: what is wrong with it the call's own launch says.
-bool is_captured(cudaStream_t stream, const fault_calls& calls) {
+result<bool> is_captured(cudaStream_t stream, const fault_calls& calls) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  const cudaError_t code = calls.capture_status(stream, &status);
-  support::clear_last_error(code);
-  return code != cudaSuccess || status != cudaStreamCaptureStatusNone;
+  TMAP_TRY_CUDA(calls.capture_status(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
 }
 
 }  // namespace
@@ -61,7 +59,9 @@ result<void> call_report::open(const reported_call& call, fault_book& book, call
   report.page_ = *page;
   report.sink_ = {(*page)->records(), numbered(call.which, support::next_call_number())};
   if (!*checked) return {};
-  if (is_captured(call.stream, book.calls())) {
+  const result<bool> captured = is_captured(call.stream, book.calls());
+  if (!captured) return failure(captured.error());
+  if (*captured) {
     warn_of_capture();
     return {};
   }

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include "lib/support/check.hpp"
+
 namespace tmap::support {
 
 /// While it lives, this thread's CUDA calls neither break another thread's stream capture nor are refused for it.
@@ -10,10 +12,10 @@ namespace tmap::support {
 template <class Calls>
 class relaxed_capture {
  public:
-  explicit relaxed_capture(const Calls& calls) : calls_(calls), code_(calls.exchange_capture_mode(&mode_)) {}
+  explicit relaxed_capture(const Calls& calls) : calls_(calls), code_(exchange()) {}
   /// Where this fails the thread stays relaxed, which harms no capture.
   ~relaxed_capture() {
-    if (code_ == cudaSuccess) static_cast<void>(calls_.exchange_capture_mode(&mode_));
+    if (code_ == cudaSuccess) static_cast<void>(exchange());
   }
   relaxed_capture(const relaxed_capture&) = delete;
   relaxed_capture& operator=(const relaxed_capture&) = delete;
@@ -21,6 +23,12 @@ class relaxed_capture {
   cudaError_t code() const { return code_; }
 
  private:
+  cudaError_t exchange() {
+    const cudaError_t code = calls_.exchange_capture_mode(&mode_);
+    if (code != cudaSuccess) clear_last_error(code);
+    return code;
+  }
+
   const Calls& calls_;
   cudaStreamCaptureMode mode_{cudaStreamCaptureModeRelaxed};
   cudaError_t code_;

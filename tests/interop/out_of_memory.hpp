@@ -14,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -21,15 +23,32 @@
 #include <type_traits>
 #include <vector>
 
-#include "support/failing_new.hpp"
 #include "support/spec_text.hpp"
 
-// What every public call does without memory: it answers `out_of_memory`, or does without the allocation; it does not
-// throw, and where it fails nothing has changed.
+// What every public call does where something fails that it needs: it says so, or does without; it does not throw, and
+// where it fails nothing has changed. What fails each program says (`what_fails`).
 
 namespace tmap::testing {
 
-/// A public call by its name without arguments, as the linker knows it, and the test that fails its allocations.
+/// What fails in turn: allocations of host memory in interop_test, calls of CUDA in failing_cuda_test.
+struct needed_thing {
+  void (*fail)(std::uint64_t n, bool all_after);  ///< the n-th from now on (1 is the next, 0 is none)
+  std::uint64_t (*asked)();                       ///< how often it was asked for since then
+  bool (*is_named)(status code);                  ///< whether an answer is the error for the lack of it
+  bool (*may_go_unseen)();                        ///< whether a call may succeed without what failed last
+  bool (*reads_memory)();                         ///< whether there is a GPU, which reads what calls are given
+  /// `attempt()`; in a process of its own where a first call differs from the next.
+  bool (*run)(const std::function<bool()>& attempt);
+};
+extern const needed_thing what_fails;
+
+/// An address that is good, but for a GPU, which would read it.
+template <class T>
+T* somewhere() {
+  return what_fails.reads_memory() ? nullptr : reinterpret_cast<T*>(0x10000);
+}
+
+/// A public call by its name without arguments, as the linker knows it, and the test that fails what it needs in turn.
 /// `overloads` of that name are tested by this entry.
 struct public_call {
   std::string name;
@@ -112,23 +131,26 @@ std::string text_of(const result<T>& answer) {
   }
 }
 
-// Whether an answer says that memory ran out. A text or a list that has no room for an error comes out empty.
+// Whether an answer says what failed. A text or a list that has no room for an error comes out empty.
 
-inline bool lacks_memory(const std::string& text) {
+inline bool says_failure(const std::string& text) {
   return text.empty();
 }
-inline bool lacks_memory(const std::vector<environment_item>& items) {
-  return items.empty();
+inline bool says_failure(const std::vector<environment_item>& items) {
+  const auto is_missing = [](const environment_item& item) {
+    return !item.state && what_fails.is_named(item.state.error().code);
+  };
+  return items.empty() || std::any_of(items.begin(), items.end(), is_missing);
 }
-inline bool lacks_memory(tmap_status code) {
-  return code == TMAP_OUT_OF_MEMORY;
+inline bool says_failure(tmap_status code) {
+  return what_fails.is_named(static_cast<status>(code));
 }
 template <class T>
-bool lacks_memory(const result<T>& answer) {
-  return !answer && answer.error().code == status::out_of_memory;
+bool says_failure(const result<T>& answer) {
+  return !answer && what_fails.is_named(answer.error().code);
 }
 template <class T>
-bool lacks_memory(const T&) {
+bool says_failure(const T&) {
   return false;
 }
 
@@ -138,34 +160,33 @@ inline std::string text_of(done) {
   return "done";
 }
 
-/// Which allocations fail: the n-th, and perhaps all after it.
+/// What fails: the n-th, and perhaps all after it.
 struct shortage {
   std::uint64_t n;
   bool all_after;
 };
 
-/// `call(scene)` without memory; nothing where it threw, which is a failure of the test.
+/// `call(scene)` with a shortage; nothing where it threw, which is a failure of the test.
 template <class Scene, class Call>
-auto answer_without_memory(Scene& scene, const Call& call, const shortage& lacking, bool& has_failed)
+auto answer_with(const shortage& lacking, Scene& scene, const Call& call, bool& has_failed)
     -> std::optional<decltype(call(scene))> {
   std::optional<decltype(call(scene))> answer;
-  fail_allocation(lacking.n, lacking.all_after);
+  what_fails.fail(lacking.n, lacking.all_after);
   try {
     answer.emplace(call(scene));
   } catch (...) {  // no answer says it
   }
-  has_failed = allocations_made() >= lacking.n;
-  fail_allocation(0);
+  has_failed = what_fails.asked() >= lacking.n;
+  what_fails.fail(0, false);
   return answer;
 }
 
-/// What the call does with memory, from a scene of its own.
+/// What the call does without a shortage, in a scene of its own.
 struct usual_course {
   std::string before;
   std::string answer;
   std::string after;
   std::string work;
-  cudaError_t cuda_error = cudaPeekAtLastError();  ///< not of the call: a machine without a driver always has one
 };
 
 template <class Make, class Call>
@@ -175,6 +196,7 @@ usual_course take_usual_course(const Make& make, const Call& call) {
   usual.before = scene.state();
   {
     const auto answer = call(scene);
+    EXPECT_FALSE(says_failure(answer)) << text_of(answer);
     usual.answer = text_of(answer);
     usual.after = scene.state();
   }
@@ -182,26 +204,35 @@ usual_course take_usual_course(const Make& make, const Call& call) {
   return usual;
 }
 
-/// Allocations fail; returns whether the call came to the first of them.
+/// Returns whether the call came to the first thing that fails.
 template <class Make, class Call>
-bool fail_allocations(const Make& make, const Call& call, const usual_course& usual, const shortage& lacking) {
-  SCOPED_TRACE(::testing::Message() << "allocation " << lacking.n << (lacking.all_after ? " and all after it" : ""));
+bool fails_well(const Make& make, const Call& call, const shortage& lacking) {
+  SCOPED_TRACE(::testing::Message() << "number " << lacking.n << (lacking.all_after ? " and all after it" : ""));
   bool has_failed = false;
+  usual_course seen;
   auto scene = make();
-  EXPECT_EQ(scene.state(), usual.before);
+  const cudaError_t cuda_error = cudaPeekAtLastError();  // not of the call: a machine without a driver always has one
+  seen.before = scene.state();
   {
-    auto answer = answer_without_memory(scene, call, lacking, has_failed);
+    auto answer = answer_with(lacking, scene, call, has_failed);
     EXPECT_TRUE(answer.has_value()) << "an exception left the call";
-    if (answer && lacks_memory(*answer)) {
+    EXPECT_EQ(cudaPeekAtLastError(), cuda_error);
+    if (answer && says_failure(*answer)) {
       EXPECT_TRUE(has_failed);
-      EXPECT_TRUE(scene.may_do_a_part || scene.state() == usual.before) << scene.state() << "\n" << usual.before;
+      EXPECT_TRUE(scene.may_do_a_part || scene.state() == seen.before) << scene.state() << "\n" << seen.before;
       answer.emplace(call(scene));
+    } else {
+      EXPECT_TRUE(!has_failed || what_fails.may_go_unseen()) << (answer ? text_of(*answer) : "");
     }
-    EXPECT_EQ(answer ? text_of(*answer) : "", usual.answer);
-    EXPECT_EQ(scene.state(), usual.after);
+    seen.answer = answer ? text_of(*answer) : "";
+    seen.after = scene.state();
   }
-  EXPECT_EQ(scene.work(), usual.work);
-  EXPECT_EQ(cudaPeekAtLastError(), usual.cuda_error);
+  seen.work = scene.work();
+  const usual_course usual = take_usual_course(make, call);
+  EXPECT_EQ(seen.before, usual.before);
+  EXPECT_EQ(seen.answer, usual.answer);
+  EXPECT_EQ(seen.after, usual.after);
+  EXPECT_EQ(seen.work, usual.work);
   return has_failed;
 }
 
@@ -209,16 +240,18 @@ inline int failures_so_far() {
   return ::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count();
 }
 
-/// Makes `call(scene)` fail at each of its allocations. `make` makes the scene: all that the call uses. It has
-/// - `state()`: what one sees of its objects, which a call without memory leaves as it is;
+/// Makes `call(scene)` fail at each thing that it needs. `make` makes the scene: all that the call uses. It has
+/// - `state()`: what one sees of its objects, which a call that fails leaves as it is;
 /// - `work()`: an ordinary round of work with them, and what comes of it;
 /// - `may_do_a_part`: whether the call's contract allows that it has done a part of its work.
 template <class Make, class Call>
-void fail_each_allocation(const Make& make, const Call& call) {
-  const usual_course usual = take_usual_course(make, call);
+void fail_each_in_turn(const Make& make, const Call& call) {
   const int before = failures_so_far();
   for (const bool all_after : {false, true}) {
-    for (std::uint64_t n = 1; fail_allocations(make, call, usual, {n, all_after}); ++n) {
+    const auto attempt = [&](std::uint64_t n) {
+      return what_fails.run([&] { return fails_well(make, call, {n, all_after}); });
+    };
+    for (std::uint64_t n = 1; attempt(n); ++n) {
       ASSERT_LT(n, 2000u);
       if (failures_so_far() != before) return;
     }
@@ -235,7 +268,7 @@ struct empty_scene {
 /// A call in scenes of one type.
 template <class Scene, class Call>
 public_call in(const char* name, const Call& call, int overloads = 1) {
-  return {name, [call] { fail_each_allocation([] { return Scene{}; }, call); }, overloads};
+  return {name, [call] { fail_each_in_turn([] { return Scene{}; }, call); }, overloads};
 }
 
 /// A call without objects.

@@ -92,13 +92,6 @@ tmap_status explain(in_and_out& s) {
   return tmap_explain(&s.broken, nullptr, s.out.text, sizeof s.out.text, &s.out.length);
 }
 
-/// An address that is good, but on a machine with a GPU, which would read it.
-template <class T>
-T* somewhere() {
-  static const bool has_gpu = query_device_limits().has_value();
-  return has_gpu ? nullptr : reinterpret_cast<T*>(0x10000);
-}
-
 tmap_status multiply_rows() {
   tmap_row_problem problem = sized<tmap_row_problem>();
   problem.groups = 10;

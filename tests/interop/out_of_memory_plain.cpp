@@ -37,6 +37,12 @@ im2col_spec pictures() {
   return spec;
 }
 
+im2col_wide_spec wide_pictures() {
+  im2col_wide_spec spec{.tensor = pictures().tensor, .channels_per_pixel = 32, .pixels_per_column = 8};
+  spec.tensor.swizzle = swizzle::bytes_128;
+  return spec;
+}
+
 tensor_map no_map() {
   tensor_map map = encode_bits(rows_spec()).value();
   map.words[1] |= 3u << 11;
@@ -49,13 +55,6 @@ tensor_map other_map() {
   other.global_dim[1] = 77;
   other.type = element_type::u32;
   return encode_bits(other).value();
-}
-
-/// An address that is good, but on a machine with a GPU, which would read it.
-template <class T>
-T* somewhere() {
-  static const bool has_gpu = query_device_limits().has_value();
-  return has_gpu ? nullptr : reinterpret_cast<T*>(0x10000);
 }
 
 /// Encoding into slots of a device.
@@ -206,7 +205,7 @@ std::vector<public_call> plain_calls() {
        [] {
          plain("tiled", [] { return encode(rows_spec()); }).check();
          plain("im2col", [] { return encode(pictures()); }).check();
-         plain("im2col wide", [] { return encode(im2col_wide_spec{.tensor = pictures().tensor}); }).check();
+         plain("im2col wide", [] { return encode(wide_pictures()); }).check();
        },
        3},
       plain("tmap::replace_address", [=] { return replace_address(map, 1 << 20); }),

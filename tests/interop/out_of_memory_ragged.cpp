@@ -88,11 +88,8 @@ struct operands {
   ragged::row_index cpp_index() const { return {index.rows, index.count, index.bytes}; }
   ragged::cast_values cpp_cast() const { return {ragged::value_type::f32, ragged::value_type::f32, cast.scale}; }
 
-  /// Good, but on a machine with a GPU, which would read the host's memory.
-  static ragged::workspace scratch() {
-    static const bool has_gpu = query_device_limits().has_value();
-    return has_gpu ? ragged::workspace{} : ragged::workspace{reinterpret_cast<void*>(0x10000), 1 << 20};
-  }
+  /// Good, but for a GPU, which would read the host's memory.
+  static ragged::workspace scratch() { return {somewhere<void>(), what_fails.reads_memory() ? 0u : 1u << 30}; }
   /// The same for operations without a workspace.
   ragged::row_index device_index() const {
     return {index.rows, index.count, scratch().memory == nullptr ? 3u : index.bytes};

@@ -2,6 +2,8 @@
 // Every public call, with each of its allocations failing in turn.
 #include "interop/out_of_memory.hpp"
 
+#include <tmap/encode.hpp>
+
 #include <array>
 #include <cstdio>
 #include <map>
@@ -9,7 +11,20 @@
 
 #include <unistd.h>
 
+#include "support/failing_new.hpp"
+
 namespace tmap::testing {
+
+const needed_thing what_fails{&fail_allocation,
+                              &allocations_made,
+                              [](status code) { return code == status::out_of_memory; },
+                              [] { return true; },
+                              [] {
+                                static const bool has_gpu = query_device_limits().has_value();
+                                return has_gpu;
+                              },
+                              [](const std::function<bool()>& attempt) { return attempt(); }};
+
 namespace {
 
 std::vector<public_call> all_calls() {

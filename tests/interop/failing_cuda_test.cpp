@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every public call but those of services, with each of its calls of CUDA failing in turn, in a process of its own, so
+// that it is the first call of all.
+#include "interop/out_of_memory.hpp"
+#include "interop/wrapped_cuda.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <initializer_list>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace tmap::testing {
+namespace {
+
+bool may_do_without_maps = false;
+
+bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// A context's id is asked for again where it could not be had; a mode that stays relaxed harms nothing. Where no
+/// template of a map can be made a ragged operation takes another route.
+bool may_go_unseen() {
+  const std::string& name = failed_cuda_call();
+  const bool is_of_a_map = is_one_of(name, {"cudaGetDevice", "cudaGetDeviceCount", "cudaDriverGetVersion",
+                                            "cudaDeviceGetAttribute", "cuTensorMapEncodeTiled"});
+  const bool is_unseen = is_one_of(name, {"cuCtxGetId", "cudaThreadExchangeStreamCaptureMode"});
+  EXPECT_TRUE(is_unseen || (may_do_without_maps && is_of_a_map)) << name << " failed";
+  return true;
+}
+
+bool names_a_failing_call(status code) {
+  return code == status::out_of_memory || code == status::cuda_failure || code == status::no_driver;
+}
+
+enum outcome : int { never_reached, reached, failed };
+
+std::uint64_t calls_that_failed{};
+
+/// Long before the test's own limit.
+constexpr unsigned int seconds_of_a_child = 60;
+
+bool run_in_a_child(const std::function<bool()>& attempt) {
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(seconds_of_a_child);
+    const int before = failures_so_far();
+    const bool was_reached = attempt();
+    std::fflush(nullptr);
+    _exit(failures_so_far() != before ? failed : was_reached ? reached : never_reached);
+  }
+  int state = 0;
+  EXPECT_EQ(waitpid(child, &state, 0), child);
+  EXPECT_TRUE(WIFEXITED(state)) << "it crashed or hung: signal " << WTERMSIG(state);
+  EXPECT_NE(WEXITSTATUS(state), failed) << "see above";
+  if (WIFEXITED(state) && WEXITSTATUS(state) == reached) ++calls_that_failed;
+  return WIFEXITED(state) && WEXITSTATUS(state) == reached;
+}
+
+/// Calls that enqueue work; each asks for the device, finds its kernels and launches them.
+bool is_enqueued(const std::string& name) {
+  const bool is_of_c = name.rfind("tmap_gemm_", 0) == 0 || name.rfind("tmap_ragged_", 0) == 0;
+  const bool is_of_host = name.find("on_host") != std::string::npos;
+  const bool only_asks = name.find("plan") != std::string::npos || name.find("workspace_bytes") != std::string::npos;
+  return name.find("_async") != std::string::npos || (is_of_c && !is_of_host && !only_asks);
+}
+
+void check(const std::vector<public_call>& calls) {
+  for (const public_call& each : calls) {
+    SCOPED_TRACE(each.name);
+    calls_that_failed = 0;
+    each.check();
+    if (is_enqueued(each.name)) {
+      EXPECT_GT(calls_that_failed, 5u) << "it was refused for something else";
+    }
+  }
+}
+
+/// Settings of the environment, which each child reads anew.
+class setting {
+ public:
+  setting(const char* name, const char* value) : name_{name} { EXPECT_EQ(setenv(name, value, 1), 0); }
+  ~setting() { EXPECT_EQ(unsetenv(name_), 0); }
+  setting(const setting&) = delete;
+  setting& operator=(const setting&) = delete;
+
+ private:
+  const char* const name_;
+};
+
+TEST(failing_cuda, plain_calls) {
+  check(plain_calls());
+}
+
+TEST(failing_cuda, plain_calls_of_c) {
+  check(plain_calls_of_c());
+}
+
+TEST(failing_cuda, ragged_calls) {
+  may_do_without_maps = true;
+  check(ragged_calls());
+  may_do_without_maps = false;
+}
+
+/// Each waits for its kernels and reads what they counted. Ragged operations here make no maps, so that every failure
+/// has to be seen.
+TEST(failing_cuda, checked_calls) {
+  const setting checked{"TMAP_CHECK", "sync"};
+  const setting without_maps{"TMAP_POLICY", "disable"};
+  check(plain_calls());
+  check(plain_calls_of_c());
+  check(ragged_calls());
+}
+
+}  // namespace
+
+const needed_thing what_fails{&fail_cuda_call, &cuda_calls_made,     &names_a_failing_call,
+                              &may_go_unseen,  [] { return false; }, &run_in_a_child};
+
+}  // namespace tmap::testing
