@@ -22,7 +22,8 @@ struct pool_calls {
   /// `graph` is the graph being captured, null when the stream is not captured.
   cudaError_t (*captured_graph)(cudaStream_t stream, cudaGraph_t* graph);
   /// Calls `drop(object)` once, when `graph` and all its executables are gone, on a thread where CUDA may not be
-  /// called. Where it fails, `drop` is never called. `held` names the object until then.
+  /// called. `held` names the object until then. Where it fails `drop` is called only if it has set `held`. Needs no
+  /// host memory of the program.
   cudaError_t (*retain_in_graph)(cudaGraph_t graph, void* object, void (*drop)(void* object), cudaUserObject_t* held);
   cudaError_t (*exchange_capture_mode)(cudaStreamCaptureMode* mode);
   /// Of the capture the stream takes part in, unique in the process; 0 when it is not captured. Answers

@@ -1,7 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <memory>
-#include <new>
-
 #include "lib/driver/map_driver.hpp"
 #include "lib/pool/pool_calls.hpp"
 
@@ -66,33 +63,14 @@ cudaError_t capture_id(cudaStream_t stream, unsigned long long* id) {
   return cudaSuccess;
 }
 
-/// What the last release of a user object calls: nothing to drop until a graph has it.
-struct user_object {
-  void* object;
-  void (*drop)(void* object);
-  bool in_graph;
-};
-
-void CUDART_CB end_user_object(void* data) {
-  const std::unique_ptr<user_object> ended{static_cast<user_object*>(data)};
-  if (ended->in_graph) ended->drop(ended->object);
-}
-
 cudaError_t retain_in_graph(cudaGraph_t graph, void* object, void (*drop)(void* object), cudaUserObject_t* held) {
-  auto* const data = new (std::nothrow) user_object{object, drop, true};
-  if (data == nullptr) return cudaErrorMemoryAllocation;
-  cudaUserObject_t handle{};
-  cudaError_t code = cudaUserObjectCreate(&handle, data, end_user_object, 1, cudaUserObjectNoDestructorSync);
-  if (code != cudaSuccess) {
-    delete data;
-    return code;
+  const cudaError_t made = cudaUserObjectCreate(held, object, drop, 1, cudaUserObjectNoDestructorSync);
+  if (made != cudaSuccess) {
+    *held = nullptr;
+    return made;
   }
-  code = cudaGraphRetainUserObject(graph, handle, 1, cudaGraphUserObjectMove);
-  if (code != cudaSuccess) {
-    data->in_graph = false;
-    cudaUserObjectRelease(handle, 1);
-  }
-  *held = handle;
+  const cudaError_t code = cudaGraphRetainUserObject(graph, *held, 1, cudaGraphUserObjectMove);
+  if (code != cudaSuccess) static_cast<void>(cudaUserObjectRelease(*held, 1));
   return code;
 }
 

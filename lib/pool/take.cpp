@@ -194,11 +194,13 @@ result<void> map_pool::pin(lease& lease, cudaStream_t stream, capture_id capture
   TMAP_TRY_CUDA(calls_.graph_nodes(graph, &grip.nodes));
   hold->slots = lease.slots;
   ledger_.pin(lease.slots);
-  if (const cudaError_t code = calls_.retain_in_graph(graph, hold.get(), drop, &grip.held); code != cudaSuccess) {
+  const cudaError_t code = calls_.retain_in_graph(graph, hold.get(), drop, &grip.held);
+  if (grip.held != nullptr) {
+    static_cast<void>(hold.release());  // dropped where that failed
+  } else {
     ledger_.unpin(lease.slots);
-    return failure{support::runtime_error(code)};
   }
-  static_cast<void>(hold.release());
+  TMAP_TRY_CUDA(code);
   lease.grips.push_back(grip);
   return {};
 }

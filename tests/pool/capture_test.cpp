@@ -197,6 +197,28 @@ TEST_F(Capture, AnEagerStreamCannotWaitForAForeignCapture) {
   run_and_expect_no_foreign_id();
 }
 
+/// CUDA makes the object, and the graph does not take it: it drops at once.
+cudaError_t refuse_to_retain(cudaGraph_t, void* object, void (*drop)(void*), cudaUserObject_t* held) {
+  *held = static_cast<cudaUserObject_t>(object);
+  drop(object);
+  return cudaErrorInvalidValue;
+}
+
+TEST_F(Capture, AGraphThatDoesNotTakeTheObjectLeavesTheSlots) {
+  pool::pool_calls calls = fake_streams::calls();
+  calls.retain_in_graph = refuse_to_retain;
+  maps = *pool::map_pool::create({.capacity = 8}, calls);
+  fake_batch batch = encode(4, s2);
+  cuda.begin_capture(s1);
+  EXPECT_EQ(maps->take(4, s1).error().cuda_code, cudaErrorInvalidValue);
+  EXPECT_EQ(maps->use_on(batch.lease, s1, s2).error().cuda_code, cudaErrorInvalidValue);
+  expect_counts(4, 4, 0, 0);
+  cuda.destroy_graph(cuda.end_capture(s1));
+  release(std::move(batch));
+  run_and_expect_no_foreign_id();
+  expect_counts(8, 0, 0, 0);
+}
+
 class CaptureWithdrawn : public Capture {
  protected:
   void SetUp() override { make_pool(8); }

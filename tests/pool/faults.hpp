@@ -54,7 +54,8 @@ inline fault forget_every_other_stream() {
 /// What a graph holds comes back while it lives.
 inline fault lend_captured_slots() {
   pool::pool_calls calls = fake_streams::calls();
-  calls.retain_in_graph = [](cudaGraph_t, void* object, void (*drop)(void*), cudaUserObject_t*) {
+  calls.retain_in_graph = [](cudaGraph_t, void* object, void (*drop)(void*), cudaUserObject_t* held) {
+    *held = static_cast<cudaUserObject_t>(object);
     drop(object);
     return cudaSuccess;
   };
