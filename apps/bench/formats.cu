@@ -24,7 +24,7 @@ struct read_bytes {
   double moved;
 };
 
-struct figures {
+struct format_figures {
   std::string format;
   patch_case shape;
   std::uint64_t count;
@@ -108,7 +108,7 @@ compact_columns make_compact(const patch_case& shape, column_store<std::uint32_t
 /// Measures one size of every format.
 class format_runs {
  public:
-  format_runs(const timer& clock, std::uint64_t count, std::vector<figures>& all, tool::progress& bar)
+  format_runs(const timer& clock, std::uint64_t count, std::vector<format_figures>& all, tool::progress& bar)
       : clock_(clock), patches_(make_patches(count)), slots_(count), all_(all), bar_(bar) {}
 
   template <patch_fields Fields>
@@ -163,12 +163,12 @@ class format_runs {
   const timer& clock_;
   std::vector<map_patch> patches_;
   device_array<tensor_map> slots_;
-  std::vector<figures>& all_;
+  std::vector<format_figures>& all_;
   tool::progress& bar_;
 };
 
-std::vector<figures> measure_all(const timer& clock) {
-  std::vector<figures> all;
+std::vector<format_figures> measure_formats(const timer& clock) {
+  std::vector<format_figures> all;
   tool::progress bar{"formats", formats_measured * std::size(format_sizes)};
   for (const std::uint64_t count : format_sizes) {
     format_runs runs(clock, count, all, bar);
@@ -183,14 +183,14 @@ std::vector<figures> measure_all(const timer& clock) {
 }  // namespace
 
 void print_formats(const timer& clock) {
-  const std::vector<figures> all = measure_all(clock);
+  const std::vector<format_figures> all = measure_formats(clock);
   table t(
       "Patch formats. Bytes read a map: those of its fields, and in brackets what memory moves for them (32-byte "
       "sectors of the array, each counted once; the others are dense). Rates from the graph's time; GB/s are bytes "
       "moved and the 128 written.",
       {"format", "patches", "maps", "bytes read", "stream us", "graph us", "rate", "GB/s", "floor, graph us",
        "tmap / floor, stream", "tmap / floor, graph"});
-  for (const figures& f : all) {
+  for (const format_figures& f : all) {
     const double bytes = static_cast<double>(f.count) * (f.read.moved + tensor_map_bytes);
     t.add({f.format, f.shape.name, count_text(f.count), text(f.read.fields, 0) + " (" + text(f.read.moved, 0) + ")",
            text(f.encode.stream), text(f.encode.graph), rate_text(f.count, f.encode.graph),

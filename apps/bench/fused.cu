@@ -157,7 +157,7 @@ class consumer {
   device_array<std::uint32_t> sums_;
 };
 
-struct figures {
+struct fused_figures {
   std::uint64_t count;
   ways made_earlier;
   ways launched_before;
@@ -166,7 +166,7 @@ struct figures {
   ways own_of_known_shape;
 };
 
-figures measure(const timer& clock, std::uint64_t count) {
+fused_figures measure_fused(const timer& clock, std::uint64_t count) {
   const consumer c(count);
   const auto timed = [&](const auto& enqueue) {
     const ways times = clock.both(enqueue);
@@ -188,11 +188,11 @@ figures measure(const timer& clock, std::uint64_t count) {
           .own_of_known_shape = fresh([&](cudaStream_t stream) { c.encode_and_consume<tile_shape>(stream); })};
 }
 
-void print_way(const char* title, const std::vector<figures>& all, double ways::*way) {
+void print_way(const char* title, const std::vector<fused_figures>& all, double ways::*way) {
   table t(title, {"maps", "consumer alone, maps made earlier", "encode_batch_async before it adds",
                   "the same with programmatic dependent launch adds", "encode_warp in its prologue adds",
                   "with its shape known when compiled"});
-  for (const figures& f : all) {
+  for (const fused_figures& f : all) {
     const auto added = [&](const ways& times) { return signed_text(times.*way - f.made_earlier.*way); };
     t.add({count_text(f.count), text(f.made_earlier.*way), added(f.launched_before), added(f.overlapped), added(f.own),
            added(f.own_of_known_shape)});
@@ -203,11 +203,11 @@ void print_way(const char* title, const std::vector<figures>& all, double ways::
 }  // namespace
 
 void print_fused(const timer& clock) {
-  std::vector<figures> all;
+  std::vector<fused_figures> all;
   {
     tool::progress bar{"fused", std::size(consumer_sizes)};
     for (const std::uint64_t count : consumer_sizes) {
-      all.push_back(measure(clock, count));
+      all.push_back(measure_fused(clock, count));
       bar.advance(1);
     }
   }

@@ -14,7 +14,7 @@
 namespace tmap::bench {
 namespace {
 
-struct figures {
+struct goal_figures {
   patch_case shape;
   std::uint64_t count;
   ways judged;
@@ -27,7 +27,7 @@ struct figures {
 };
 
 template <patch_fields Fields>
-figures measure(const timer& clock, const patch_case& shape, const std::vector<map_patch>& patches) {
+goal_figures measure_goal(const timer& clock, const patch_case& shape, const std::vector<map_patch>& patches) {
   using reader = device::patch_array_reader;
   const batch b(shape, patches);
   const reader source(b.source(), Fields);
@@ -57,26 +57,26 @@ figures measure(const timer& clock, const patch_case& shape, const std::vector<m
           .empty_call = median(clock.host_times(empty))};
 }
 
-std::vector<figures> measure_all(const timer& clock) {
+std::vector<goal_figures> measure_goals(const timer& clock) {
   tool::progress bar{"goals", 3 * std::size(sizes)};
-  std::vector<figures> all;
-  const auto add = [&](const figures& f) {
+  std::vector<goal_figures> all;
+  const auto add = [&](const goal_figures& f) {
     all.push_back(f);
     bar.advance(1);
   };
   for (const std::uint64_t count : sizes) {
     const std::vector<map_patch> patches = make_patches(count);
-    add(measure<few.fields>(clock, few, patches));
-    add(measure<extents.fields>(clock, extents, patches));
-    add(measure<everything.fields>(clock, everything, patches));
+    add(measure_goal<few.fields>(clock, few, patches));
+    add(measure_goal<extents.fields>(clock, extents, patches));
+    add(measure_goal<everything.fields>(clock, everything, patches));
   }
   return all;
 }
 
-void print_times(const char* title, const std::vector<figures>& all, double ways::*way) {
+void print_times(const char* title, const std::vector<goal_figures>& all, double ways::*way) {
   table t(title, {"patches", "maps", "**tmap**", "tmap, trusted", "empty kernel, same launch",
                   "empty kernel, no overlap", "floor", "tmap / empty", "tmap / floor"});
-  for (const figures& f : all) {
+  for (const goal_figures& f : all) {
     t.add({f.shape.name, count_text(f.count), text(f.judged.*way), text(f.trusted.*way), text(f.empty.*way),
            text(f.plain_empty.*way), text(f.floor.*way), text(f.judged.*way / f.empty.*way),
            text(f.judged.*way / f.floor.*way)});
@@ -84,10 +84,10 @@ void print_times(const char* title, const std::vector<figures>& all, double ways
   t.print();
 }
 
-void print_calls(const std::vector<figures>& all) {
+void print_calls(const std::vector<goal_figures>& all) {
   table t("Microseconds of the call on the host, which enqueues.",
           {"patches", "maps", "encode_batch_async", "launch of the empty kernel"});
-  for (const figures& f : all) t.add({f.shape.name, count_text(f.count), text(f.call), text(f.empty_call)});
+  for (const goal_figures& f : all) t.add({f.shape.name, count_text(f.count), text(f.call), text(f.empty_call)});
   t.print();
 }
 
@@ -111,18 +111,18 @@ const goal goals[] = {
     {everything, 1048576, peer::floor, 1.50},
 };
 
-const figures& figures_of(const goal& g, const std::vector<figures>& all) {
-  for (const figures& f : all) {
+const goal_figures& figures_of(const goal& g, const std::vector<goal_figures>& all) {
+  for (const goal_figures& f : all) {
     if (f.shape.fields == g.shape.fields && f.count == g.count) return f;
   }
   require(false);
   return all.front();
 }
 
-void print_verdicts(const std::vector<figures>& all) {
+void print_verdicts(const std::vector<goal_figures>& all) {
   table t("Goals.", {"patches", "maps", "goal", "stream", "graph"});
   for (const goal& g : goals) {
-    const figures& f = figures_of(g, all);
+    const goal_figures& f = figures_of(g, all);
     const ways& beside = g.beside == peer::empty ? f.empty : f.floor;
     const auto verdict = [&](double ways::*way) {
       const double ratio = f.judged.*way / beside.*way;
@@ -138,7 +138,7 @@ void print_verdicts(const std::vector<figures>& all) {
 }  // namespace
 
 void print_goals(const timer& clock) {
-  const std::vector<figures> all = measure_all(clock);
+  const std::vector<goal_figures> all = measure_goals(clock);
   print_times("Microseconds for one batch, on an idle stream.", all, &ways::stream);
   print_times("Microseconds for one batch, as one of a hundred nodes of a graph.", all, &ways::graph);
   print_calls(all);

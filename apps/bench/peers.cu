@@ -19,14 +19,14 @@
 namespace tmap::bench {
 namespace {
 
-constexpr std::uint32_t lanes = 32;
+constexpr std::uint32_t peer_lanes = 32;
 constexpr std::uint32_t block_threads = 128;
 constexpr std::uint64_t most_by_host = 65536;  // more would take the host too long
 
 /// As the CUDA programming guide does it: one warp, one map, composed in shared memory by one thread, then copied and
 /// released by all ("Encoding a tensor map on device").
 template <patch_fields Fields>
-__global__ void __launch_bounds__(lanes)
+__global__ void __launch_bounds__(peer_lanes)
     guide_kernel(const __grid_constant__ map_template base, const __grid_constant__ device::patch_array_reader source,
                  tensor_map* slots) {
   namespace ptx = cuda::ptx;
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 /// Microseconds; what was not measured is empty.
-struct figures {
+struct peer_figures {
   patch_case shape;
   std::uint64_t count;
   double tmap;
@@ -103,7 +103,7 @@ std::vector<tensor_map> maps_of(const batch& b, const Encode& encode) {
 }
 
 void measure_host(const timer& clock, const patch_case& shape, const std::vector<map_patch>& patches, const batch& b,
-                  const std::vector<tensor_map>& maps, figures& f) {
+                  const std::vector<tensor_map>& maps, peer_figures& f) {
   const host_encoder on_host(shape, patches);
   const auto host = [&](cudaStream_t stream) { on_host.encode(b.slots(), stream); };
   const auto from_device = [&](cudaStream_t stream) { on_host.encode_from(b.source().patches, b.slots(), stream); };
@@ -114,13 +114,13 @@ void measure_host(const timer& clock, const patch_case& shape, const std::vector
 }
 
 template <patch_fields Fields>
-figures measure(const timer& clock, const patch_case& shape, const std::vector<map_patch>& patches) {
+peer_figures measure_peer(const timer& clock, const patch_case& shape, const std::vector<map_patch>& patches) {
   const batch b(shape, patches);
   const device::patch_array_reader source(b.source(), Fields);
   const auto blocks = static_cast<std::uint32_t>((b.count() + block_threads - 1) / block_threads);
   const auto tmap = [&](cudaStream_t stream) { b.encode(stream); };
   const auto guide = [&](cudaStream_t stream) {
-    guide_kernel<Fields><<<static_cast<std::uint32_t>(b.count()), lanes, 0, stream>>>(b.base(), source, b.slots());
+    guide_kernel<Fields><<<static_cast<std::uint32_t>(b.count()), peer_lanes, 0, stream>>>(b.base(), source, b.slots());
     require(cudaGetLastError());
   };
   const auto in_global = [&](cudaStream_t stream) {
@@ -131,26 +131,26 @@ figures measure(const timer& clock, const patch_case& shape, const std::vector<m
   const std::vector<tensor_map> maps = maps_of(b, tmap);
   require(maps_of(b, guide) == maps);
   require(maps_of(b, in_global) == maps);
-  figures f{shape,
-            b.count(),
-            clock.graph_microseconds(tmap),
-            clock.graph_microseconds(guide),
-            clock.graph_microseconds(in_global),
-            clock.end_to_end_microseconds(tmap),
-            {},
-            {}};
+  peer_figures f{shape,
+                 b.count(),
+                 clock.graph_microseconds(tmap),
+                 clock.graph_microseconds(guide),
+                 clock.graph_microseconds(in_global),
+                 clock.end_to_end_microseconds(tmap),
+                 {},
+                 {}};
   if (b.count() <= most_by_host) measure_host(clock, shape, patches, b, maps, f);
   return f;
 }
 
-std::vector<figures> measure_all(const timer& clock) {
+std::vector<peer_figures> measure_peers(const timer& clock) {
   tool::progress bar{"peers", 2 * std::size(sizes)};
-  std::vector<figures> all;
+  std::vector<peer_figures> all;
   for (const std::uint64_t count : sizes) {
     const std::vector<map_patch> patches = make_patches(count);
-    all.push_back(measure<few.fields>(clock, few, patches));
+    all.push_back(measure_peer<few.fields>(clock, few, patches));
     bar.advance(1);
-    all.push_back(measure<everything.fields>(clock, everything, patches));
+    all.push_back(measure_peer<everything.fields>(clock, everything, patches));
     bar.advance(1);
   }
   return all;
@@ -168,14 +168,14 @@ std::string ratio(const std::optional<double>& peer, double own) {
 }  // namespace
 
 void print_peers(const timer& clock) {
-  const std::vector<figures> all = measure_all(clock);
+  const std::vector<peer_figures> all = measure_peers(clock);
   table kernels("Peers on the device: microseconds as one of a hundred nodes of a graph, and maps made at that rate.",
                 {"patches", "maps", "**tmap**", "one warp, one map (guide)", "replace in global memory", "guide / tmap",
                  "in global / tmap"});
   table hosts("Peers on the host: microseconds from the call until the maps are in their slots, by the host's clock.",
               {"patches", "maps", "**tmap**", "driver loop and copy, shapes on the host",
                "the same, shapes on the device", "loop / tmap", "loop from device / tmap"});
-  for (const figures& f : all) {
+  for (const peer_figures& f : all) {
     kernels.add({f.shape.name, count_text(f.count), cell(f.count, f.tmap), cell(f.count, f.guide),
                  cell(f.count, f.in_global), ratio(f.guide, f.tmap), ratio(f.in_global, f.tmap)});
     hosts.add({f.shape.name, count_text(f.count), cell(f.count, f.tmap_end_to_end), cell(f.count, f.host),
