@@ -9,18 +9,16 @@
 namespace tmap::tool {
 namespace {
 
-using json = nlohmann::json;
-
-outcome<void> take(const json& value, std::string& word) {
+outcome<void> take(const nlohmann::json& value, std::string& word) {
   if (!value.is_string()) return refuse("must be a string");
   word = value.get<std::string>();
   return {};
 }
 
 template <class Number>
-outcome<void> take(const json& value, std::vector<Number>& numbers) {
+outcome<void> take(const nlohmann::json& value, std::vector<Number>& numbers) {
   if (!value.is_array()) return refuse("must be an array of numbers");
-  for (const json& each : value) {
+  for (const nlohmann::json& each : value) {
     const bool fits = each.is_number_unsigned() && each.get<std::uint64_t>() <= std::numeric_limits<Number>::max();
     if (!fits) return refuse("{} is no whole number from 0 to {}", each.dump(), std::numeric_limits<Number>::max());
     numbers.push_back(each.get<Number>());
@@ -28,13 +26,13 @@ outcome<void> take(const json& value, std::vector<Number>& numbers) {
   return {};
 }
 
-outcome<void> take_address(const json& value, std::string& word) {
+outcome<void> take_address(const nlohmann::json& value, std::string& word) {
   if (!value.is_number_unsigned()) return take(value, word);
   word = std::to_string(value.get<std::uint64_t>());
   return {};
 }
 
-outcome<void> take_kind(const json& value) {
+outcome<void> take_kind(const nlohmann::json& value) {
   if (value == "tiled") return {};
   return refuse("{} is not explained, only \"tiled\" is", value.dump());
 }
@@ -47,7 +45,7 @@ bool is_said_beside(std::string_view key) {
   return false;
 }
 
-outcome<void> take_member(const std::string& key, const json& value, spec_words& words) {
+outcome<void> take_member(const std::string& key, const nlohmann::json& value, spec_words& words) {
   if (key == "kind") return take_kind(value);
   if (key == "element_type") return take(value, words.type);
   if (key == "global_address") return take_address(value, words.address);
@@ -66,7 +64,7 @@ outcome<void> take_member(const std::string& key, const json& value, spec_words&
 }  // namespace
 
 outcome<spec_words> read_spec_json(const std::string& text, const std::string& source) {
-  const json object = json::parse(text, nullptr, false);
+  const nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
   if (object.is_discarded()) return refuse("{}: is no JSON", source);
   if (!object.is_object()) return refuse("{}: must hold one JSON object", source);
   spec_words words;

@@ -29,12 +29,6 @@ TEST(tool_diff, shows_each_field_that_differs_with_exit_code_1) {
   EXPECT_EQ(as_json.out, "[{\"field\":\"global_dim[1]\",\"first\":\"7\",\"second\":\"8\"}]\n");
 }
 
-void expect_trouble(const tool_result& run, const std::string& what) {
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(run.out, "");
-  EXPECT_TRUE(is_one_sentence_about(run.err, what)) << run.err;
-}
-
 TEST(tool_diff, says_in_one_sentence_what_is_wrong_with_its_input) {
   const temporary_folder folder;
   const std::string hex = hex_of(sample_map());

@@ -59,12 +59,6 @@ TEST(tool_inspect, bytes_that_are_no_map_are_shown_with_exit_code_1) {
   EXPECT_THAT(run.out, HasSubstr("refused"));
 }
 
-void expect_trouble(const tool_result& run, const std::string& what) {
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(run.out, "");
-  EXPECT_TRUE(is_one_sentence_about(run.err, what)) << run.err;
-}
-
 TEST(tool_inspect, says_in_one_sentence_what_is_wrong_with_its_input) {
   const temporary_folder folder;
   const std::string hex = hex_of(sample_map());

@@ -14,7 +14,7 @@ namespace {
 
 using namespace tmap::testing;
 
-constexpr std::uint64_t plenty = 1 << 22;
+constexpr std::uint64_t mutant_budget = 1 << 22;
 
 struct sample {
   const char* name;
@@ -37,7 +37,7 @@ void expect_sound(const loaded_inputs& loaded) {
 
 class Damage : public ::testing::TestWithParam<sample> {
  protected:
-  loaded_inputs read(bytes_t file) const { return read_tensors(GetParam().name, std::move(file), plenty); }
+  loaded_inputs read(bytes_t file) const { return read_tensors(GetParam().name, std::move(file), mutant_budget); }
 };
 
 TEST_P(Damage, TheFileIsSoundBefore) {
@@ -82,12 +82,12 @@ TEST_P(Damage, ManyBytesChanged) {
 /// Checksums are heeded: no changed byte goes unnoticed and gives other pixels.
 TEST(PngDamage, IsRefusedOrHarmless) {
   const bytes_t whole = sample_png(24, 17);
-  const loaded_inputs before = read_tensors("a.png", whole, plenty);
+  const loaded_inputs before = read_tensors("a.png", whole, mutant_budget);
   std::size_t refused = 0;
   for (std::size_t i = 0; i < whole.size(); ++i) {
     bytes_t file = whole;
     file[i] ^= std::byte{4};
-    const loaded_inputs after = read_tensors("a.png", file, plenty);
+    const loaded_inputs after = read_tensors("a.png", file, mutant_budget);
     refused += after.failures.size();
     for (const tensor& t : after.tensors) EXPECT_TRUE(std::ranges::equal(t.bytes, before.tensors[0].bytes)) << i;
   }

@@ -14,7 +14,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t plenty = std::uint64_t{1} << 33;
+constexpr std::uint64_t plan_budget = std::uint64_t{1} << 33;
 
 tensor shaped(dtype type, shape_t shape) {
   tensor made;
@@ -30,7 +30,7 @@ outcome<batch_plan> plan_all(dtype type, const std::vector<shape_t>& shapes, pla
     members.push_back(tensors.size());
     tensors.push_back(shaped(type, shape));
   }
-  if (options.most_bytes == 0) options.most_bytes = plenty;
+  if (options.most_bytes == 0) options.most_bytes = plan_budget;
   return plan_batch(tensors, members, options);
 }
 

@@ -199,10 +199,10 @@ TEST(Safetensors, RefusesTensorsThatShareBytes) {
   EXPECT_TRUE(reads(a + "," + u8_entry("none", 2, 2))) << "one without elements shares nothing";
 }
 
-constexpr std::uint64_t plenty = 1 << 26;
+constexpr std::uint64_t reader_budget = 1 << 26;
 
 TEST(Png, GivesThePixelsThatWereDrawn) {
-  const auto read = read_png(sample_png(9, 4, 3), plenty);
+  const auto read = read_png(sample_png(9, 4, 3), reader_budget);
   ASSERT_TRUE(read) << read.error();
   EXPECT_THAT(read->shape, ElementsAre(4, 9, 3));
   const auto* pixel = reinterpret_cast<const std::uint8_t*>(read->bytes.data()) + (2 * 9 + 5) * 3;
@@ -225,15 +225,15 @@ bytes_t png_row(png_uint_32 format, std::uint32_t width, const std::vector<std::
 }
 
 TEST(Png, EveryKindBecomesRgbAndTheNoteSaysHow) {
-  const auto grey = read_png(png_row(PNG_FORMAT_GRAY, 3, {1, 128, 255}), plenty);
+  const auto grey = read_png(png_row(PNG_FORMAT_GRAY, 3, {1, 128, 255}), reader_budget);
   ASSERT_TRUE(grey) << grey.error();
   EXPECT_EQ(text_of(*grey), "\x01\x01\x01\x80\x80\x80\xff\xff\xff");
   EXPECT_EQ(grey->note, "grey expanded to RGB");
-  const auto transparent = read_png(png_row(PNG_FORMAT_RGBA, 2, {10, 20, 30, 255, 40, 50, 60, 0}), plenty);
+  const auto transparent = read_png(png_row(PNG_FORMAT_RGBA, 2, {10, 20, 30, 255, 40, 50, 60, 0}), reader_budget);
   ASSERT_TRUE(transparent) << transparent.error();
   EXPECT_EQ(text_of(*transparent), "\x0a\x14\x1e\x28\x32\x3c");
   EXPECT_EQ(transparent->note, "transparency dropped");
-  const auto deep = read_png(png_row(PNG_FORMAT_LINEAR_RGB, 1, {0, 0, 255, 255, 255, 255}), plenty);
+  const auto deep = read_png(png_row(PNG_FORMAT_LINEAR_RGB, 1, {0, 0, 255, 255, 255, 255}), reader_budget);
   ASSERT_TRUE(deep) << deep.error();
   EXPECT_EQ(text_of(*deep), std::string("\0\xff\xff", 3));
   EXPECT_EQ(deep->note, "16 bits reduced to 8");
@@ -245,11 +245,11 @@ TEST(Png, RefusesAHeaderThatPromisesTooMuch) {
   EXPECT_THAT(read_png(file, 9 * 4 * 4 - 1).error(), HasSubstr("--max-bytes")) << "decoding takes four bytes a pixel";
   EXPECT_TRUE(read_png(file, 9 * 4 * 4));
   file[18] = file[22] = std::byte{0x7f};  // 32,521 x 32,516: the checksum is wrong too, which libpng says first
-  EXPECT_FALSE(read_png(file, plenty));
+  EXPECT_FALSE(read_png(file, reader_budget));
 }
 
 TEST(Jpeg, GivesPixelsNearTheOnesThatWereDrawn) {
-  const auto read = read_jpeg(sample_jpeg(16, 8, {200, 100, 50}), plenty);
+  const auto read = read_jpeg(sample_jpeg(16, 8, {200, 100, 50}), reader_budget);
   ASSERT_TRUE(read) << read.error();
   EXPECT_THAT(read->shape, ElementsAre(8, 16, 3));
   for (std::size_t i = 0; i < read->bytes.size(); ++i) {
@@ -259,11 +259,11 @@ TEST(Jpeg, GivesPixelsNearTheOnesThatWereDrawn) {
 }
 
 TEST(Jpeg, GreyBecomesRgbAndCmykIsRefused) {
-  const auto grey = read_jpeg(sample_jpeg(8, 8, {128}, JCS_GRAYSCALE), plenty);
+  const auto grey = read_jpeg(sample_jpeg(8, 8, {128}, JCS_GRAYSCALE), reader_budget);
   ASSERT_TRUE(grey) << grey.error();
   EXPECT_EQ(text_of(*grey), std::string(8 * 8 * 3, '\x80'));
   EXPECT_EQ(grey->note, "grey expanded to RGB");
-  const auto cmyk = read_jpeg(sample_jpeg(8, 8, {1, 2, 3, 4}, JCS_CMYK), plenty);
+  const auto cmyk = read_jpeg(sample_jpeg(8, 8, {1, 2, 3, 4}, JCS_CMYK), reader_budget);
   ASSERT_FALSE(cmyk);
   EXPECT_THAT(cmyk.error(), HasSubstr("CMYK"));
 }

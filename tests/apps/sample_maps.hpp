@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 #include <unistd.h>
 #include <tmap/decode.hpp>
 
@@ -9,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "apps/run_tool.hpp"
 
 // Maps for the tests of the tool, and the forms in which a person may hand them over.
 
@@ -70,6 +73,13 @@ class temporary_folder {
 inline bool is_one_sentence_about(const std::string& text, const std::string& what) {
   const bool one_line = !text.empty() && text.find('\n') == text.size() - 1;
   return one_line && text.starts_with("tmap: ") && text.find(what) != std::string::npos;
+}
+
+/// The tool did nothing but say what is wrong.
+inline void expect_trouble(const tool_result& run, const std::string& what) {
+  EXPECT_EQ(run.exit_code, 2) << what;
+  EXPECT_EQ(run.out, "");
+  EXPECT_TRUE(is_one_sentence_about(run.err, what)) << run.err;
 }
 
 }  // namespace tmap::testing

@@ -8,8 +8,6 @@
 namespace tmap::testing {
 namespace {
 
-const cuda::stream_ref default_stream{cudaStream_t{}};
-
 class copy_tiles : public gpu_test, public ::testing::WithParamInterface<std::uint32_t> {};
 
 TEST_P(copy_tiles, random_ragged_batches) {

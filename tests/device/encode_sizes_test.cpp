@@ -11,13 +11,13 @@ namespace {
 using kernels::encode_plan;
 
 constexpr std::uint64_t guard = 33;  // slots before and after the batch
-constexpr std::uint64_t base_address = 1 << 20;
+constexpr std::uint64_t arena_address = 1 << 20;
 
 map_template sized_template() {
   const std::uint64_t dims[] = {64, 5};
   const std::uint32_t box[] = {16, 4};
   const result<map_template> base =
-      make_template(packed_spec(element_type::f32, base_address, dims, box), patch_extents(2));
+      make_template(packed_spec(element_type::f32, arena_address, dims, box), patch_extents(2));
   EXPECT_TRUE(base.has_value()) << to_string(base.error());
   return base ? *base : map_template{};
 }
@@ -25,7 +25,7 @@ map_template sized_template() {
 std::vector<map_patch> distinct_patches(std::uint64_t count) {
   std::vector<map_patch> patches(count);
   for (std::uint64_t i = 0; i < count; ++i) {
-    patches[i].global_address = base_address + 16 * i;
+    patches[i].global_address = arena_address + 16 * i;
     patches[i].global_dim[0] = 1 + i % 1000;
     patches[i].global_dim[1] = 1 + i / 1000;
     patches[i].global_stride_bytes[0] = 4096 + 16 * (i % 777);

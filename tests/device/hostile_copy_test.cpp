@@ -10,7 +10,6 @@
 namespace tmap::testing {
 namespace {
 
-const cuda::stream_ref default_stream{cudaStream_t{}};
 constexpr std::uint64_t most = std::uint64_t{1} << 31;  // of an extent, and of a tensor's tiles
 
 /// Nothing was stored through a safe map.

@@ -14,6 +14,8 @@
 
 namespace tmap::testing {
 
+inline const cuda::stream_ref default_stream{cudaStream_t{}};
+
 /// One tensor inside its side's buffer. `spec.global_address` is an offset until the buffer's address is added.
 struct ragged_side {
   std::vector<tensor_spec> tensors;

@@ -5,13 +5,12 @@
 #include <string>
 #include <utility>
 
+#include "interop/no_stream.hpp"
 #include "interop/refuses_bad_structs.hpp"
 #include "lib/interop/convert_gemm.hpp"
 
 namespace tmap::testing {
 namespace {
-
-const cuda::stream_ref no_stream{cudaStream_t{}};
 
 template <class T>
 T* at(std::uintptr_t address) {

@@ -11,14 +11,13 @@
 #include <array>
 #include <utility>
 
+#include "interop/no_stream.hpp"
 #include "interop/out_of_memory.hpp"
 #include "lib/support/log.hpp"
 #include "service/rows_spec.hpp"
 
 namespace tmap::testing {
 namespace {
-
-const cuda::stream_ref no_stream{cudaStream_t{}};
 
 /// Breaks several rules.
 tensor_spec broken_spec() {

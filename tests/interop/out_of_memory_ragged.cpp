@@ -6,6 +6,7 @@
 
 #include <array>
 
+#include "interop/no_stream.hpp"
 #include "interop/out_of_memory.hpp"
 #include "interop/sized.hpp"
 #include "lib/interop/convert_ragged.hpp"
@@ -13,23 +14,22 @@
 namespace tmap::testing {
 namespace {
 
-const cuda::stream_ref no_stream{cudaStream_t{}};
-constexpr std::uint64_t tensors = 3;
-constexpr std::uint64_t width = 64;  // in floats: rows that a map may have, so that the copy engine has its turn
-constexpr std::uint64_t height = 8;
-constexpr std::uint64_t values = tensors * width * height;
+constexpr std::uint64_t tensor_count = 3;
+constexpr std::uint64_t row_width = 64;  // in floats: rows that a map may have, so that the copy engine has its turn
+constexpr std::uint64_t row_count = 8;
+constexpr std::uint64_t value_count = tensor_count * row_width * row_count;
 
 /// Equal tensors, one after the other, in memory that begins at `first`.
 struct side {
-  explicit side(float* memory, std::uint64_t row = width) {
-    for (std::uint64_t i = 0; i < tensors; ++i) {
-      address[i] = reinterpret_cast<std::uint64_t>(memory + i * row * height);
+  explicit side(float* memory, std::uint64_t row = row_width) {
+    for (std::uint64_t i = 0; i < tensor_count; ++i) {
+      address[i] = reinterpret_cast<std::uint64_t>(memory + i * row * row_count);
       dim[0][i] = row;
-      dim[1][i] = height;
+      dim[1][i] = row_count;
     }
     batch.element_bytes = 4;
     batch.rank = 2;
-    batch.count = tensors;
+    batch.count = tensor_count;
     batch.arrays_on_host = 1;
     batch.tensors = sized<tmap_patch_source>();
     batch.tensors.kind = TMAP_SOURCE_COLUMNS;
@@ -40,8 +40,8 @@ struct side {
   tensor_batch as_cpp() const { return interop::side_of(batch); }
   void turn() { std::swap(batch.tensors.of.columns.global_dim[0], batch.tensors.of.columns.global_dim[1]); }
 
-  std::array<std::uint64_t, tensors> address;
-  std::array<std::uint64_t, tensors> dim[2];
+  std::array<std::uint64_t, tensor_count> address;
+  std::array<std::uint64_t, tensor_count> dim[2];
   tmap_tensor_batch batch = sized<tmap_tensor_batch>();
 };
 
@@ -50,14 +50,14 @@ struct operands {
   static constexpr bool may_do_a_part = true;
 
   operands() {
-    for (std::uint64_t i = 0; i < values; ++i) {
+    for (std::uint64_t i = 0; i < value_count; ++i) {
       in[i] = static_cast<float>(i % 100);
       out[i] = -1;
     }
     turned.turn();
     dense.address = reinterpret_cast<std::uint64_t>(out.data());
-    dense.dim[0] = width;
-    dense.dim[1] = height;
+    dense.dim[0] = row_width;
+    dense.dim[1] = row_count;
     packed.memory = out.data();
     packed.bytes = sizeof out;
     packed.alignment = 16;
@@ -78,10 +78,10 @@ struct operands {
   std::string work() { return text_of(ragged::on_host::copy(from.as_cpp(), to.as_cpp(), with())) + state(); }
 
   ragged::options with() const { return interop::options_of(&options); }
-  ragged::row_matrix matrix(const std::array<float, values>& memory) const {
-    return {reinterpret_cast<std::uint64_t>(memory.data()), tensors * height, width * 4, width * 4};
+  ragged::row_matrix matrix(const std::array<float, value_count>& memory) const {
+    return {reinterpret_cast<std::uint64_t>(memory.data()), tensor_count * row_count, row_width * 4, row_width * 4};
   }
-  tmap_row_matrix c_matrix(const std::array<float, values>& memory) const {
+  tmap_row_matrix c_matrix(const std::array<float, value_count>& memory) const {
     const ragged::row_matrix made = matrix(memory);
     return {sizeof(tmap_row_matrix), 0, made.address, made.rows, made.row_bytes, made.pitch_bytes};
   }
@@ -100,8 +100,8 @@ struct operands {
     return made;
   }
 
-  alignas(128) std::array<float, values> in;
-  alignas(128) std::array<float, values> out;
+  alignas(128) std::array<float, value_count> in;
+  alignas(128) std::array<float, value_count> out;
   side from{in.data()};
   side to{out.data()};
   side turned{out.data()};

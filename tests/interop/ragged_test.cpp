@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "interop/no_stream.hpp"
 #include "interop/refuses_bad_structs.hpp"
 #include "interop/sized.hpp"
 #include "lib/interop/convert_ragged.hpp"
@@ -15,8 +16,6 @@
 
 namespace tmap::testing {
 namespace {
-
-const cuda::stream_ref no_stream{cudaStream_t{}};
 
 tmap_tensor_batch c_batch(std::uint32_t element_bytes = 4) {
   static const std::uint64_t column[] = {1 << 20, 1 << 20};

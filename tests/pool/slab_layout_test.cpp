@@ -9,14 +9,14 @@ namespace tmap::testing {
 namespace {
 
 TEST(SlabLayout, ArraysAreAlignedApartAndInside) {
-  for (const std::uint64_t capacity : {1u, 2u, 31u, 32u, 33u, 16384u, 16777216u}) {
-    const std::uint64_t statuses = pool::statuses_offset(capacity);
-    const std::uint64_t records = pool::records_offset(capacity);
-    EXPECT_GE(statuses, capacity * sizeof(tensor_map));
-    EXPECT_GE(records, statuses + capacity * sizeof(map_status));
-    EXPECT_GE(pool::slab_bytes(capacity), records + capacity * pool::record_bytes);
-    EXPECT_LT(pool::slab_bytes(capacity), capacity * (128 + 8 + pool::record_bytes) + 3 * 256);
-    EXPECT_EQ(statuses % 256 + records % 256 + pool::slab_bytes(capacity) % 256, 0u);
+  for (const std::uint64_t slots : {1u, 2u, 31u, 32u, 33u, 16384u, 16777216u}) {
+    const std::uint64_t statuses = pool::statuses_offset(slots);
+    const std::uint64_t records = pool::records_offset(slots);
+    EXPECT_GE(statuses, slots * sizeof(tensor_map));
+    EXPECT_GE(records, statuses + slots * sizeof(map_status));
+    EXPECT_GE(pool::slab_bytes(slots), records + slots * pool::record_bytes);
+    EXPECT_LT(pool::slab_bytes(slots), slots * (128 + 8 + pool::record_bytes) + 3 * 256);
+    EXPECT_EQ(statuses % 256 + records % 256 + pool::slab_bytes(slots) % 256, 0u);
   }
 }
 

@@ -178,11 +178,11 @@ TEST(ragged_tight_sizes, a_workspace_of_just_the_bytes_is_enough) {
   expect_refused(check_workspace_of(batch, {memory, needed - 1}), needed - 1, needed, "a byte less");
 }
 
-const cuda::stream_ref no_stream{cudaStream_t{}};
+const cuda::stream_ref default_stream{cudaStream_t{}};
 
 /// With no index nothing is enqueued, and all the rest is checked.
 result<void> checked_matrices(const row_matrix& source, const row_matrix& destination) {
-  return gather_rows_async(source, {nullptr, 0, 4}, destination, no_stream);
+  return gather_rows_async(source, {nullptr, 0, 4}, destination, default_stream);
 }
 
 TEST(ragged_tight_sizes, of_matrices_two_rows_are_enough_to_overlap) {
@@ -200,10 +200,10 @@ TEST(ragged_tight_sizes, indices_are_counted_by_the_matrix_that_they_walk) {
   const row_matrix many{0x20000, 100, 64, 64};
   const row_matrix four{0x20000, 4, 64, 64};
   const row_index five{reinterpret_cast<const void*>(0x10000), 5, 3};
-  expect_refused(gather_rows_async(four, five, many, no_stream), 3, 8, "gathers into many rows");
-  expect_refused(gather_rows_async(many, five, four, no_stream), 4, 5, "gathers into four rows");
-  expect_refused(scatter_rows_async(many, five, four, no_stream), 3, 8, "scatters many rows");
-  expect_refused(scatter_rows_async(four, five, many, no_stream), 4, 5, "scatters four rows");
+  expect_refused(gather_rows_async(four, five, many, default_stream), 3, 8, "gathers into many rows");
+  expect_refused(gather_rows_async(many, five, four, default_stream), 4, 5, "gathers into four rows");
+  expect_refused(scatter_rows_async(many, five, four, default_stream), 3, 8, "scatters many rows");
+  expect_refused(scatter_rows_async(four, five, many, default_stream), 4, 5, "scatters four rows");
 }
 
 }  // namespace

@@ -6,10 +6,10 @@
 namespace tmap::testing {
 namespace {
 
-using matrix = small_tensor<std::uint32_t>;
+using word_tensor = small_tensor<std::uint32_t>;
 
 TEST(load, copies_a_box_row_by_row) {
-  matrix m{element_type::u32, {16, 8}, {4, 2}};
+  word_tensor m{element_type::u32, {16, 8}, {4, 2}};
   EXPECT_EQ(m.load({4, 3}), 4u * 2 * 4);
   EXPECT_EQ(m.tile[0], 3u * 16 + 4 + 1);
   EXPECT_EQ(m.tile[3], 3u * 16 + 7 + 1);
@@ -18,7 +18,7 @@ TEST(load, copies_a_box_row_by_row) {
 }
 
 TEST(load, follows_the_strides_of_five_dimensions) {
-  matrix m{element_type::u32, {4, 2, 3, 2, 5}, {4, 1, 2, 1, 2}};
+  word_tensor m{element_type::u32, {4, 2, 3, 2, 5}, {4, 1, 2, 1, 2}};
   ASSERT_EQ(m.load({0, 1, 1, 1, 3}), 64u);
   // Steps of 4, 8, 24 and 48 elements.
   const std::uint32_t first = 4 + 8 + 24 + 3 * 48 + 1;
@@ -29,7 +29,7 @@ TEST(load, follows_the_strides_of_five_dimensions) {
 }
 
 TEST(load, fills_what_lies_outside_on_either_side) {
-  matrix m{element_type::u32, {8, 4}, {8, 3}};
+  word_tensor m{element_type::u32, {8, 4}, {8, 3}};
   ASSERT_EQ(m.load({-4, -1}), 96u) << "the barrier receives the whole box";
   for (std::size_t x = 0; x < 8; ++x) EXPECT_EQ(m.tile[x], 0u) << "the row above";
   EXPECT_EQ(m.tile[8 + 3], 0u);
@@ -41,7 +41,7 @@ TEST(load, fills_what_lies_outside_on_either_side) {
 }
 
 TEST(load, ends_at_the_element_in_a_ragged_row) {
-  matrix m{element_type::u32, {5, 2}, {8, 2}};
+  word_tensor m{element_type::u32, {5, 2}, {8, 2}};
   m.spec.global_stride_bytes[0] = 32;
   ASSERT_EQ(m.load({0, 0}), 64u);
   EXPECT_EQ(m.tile[4], 5u);
@@ -52,7 +52,7 @@ TEST(load, ends_at_the_element_in_a_ragged_row) {
 TEST(load, takes_any_coordinate) {
   constexpr std::int32_t lowest = std::numeric_limits<std::int32_t>::min();
   constexpr std::int32_t highest = std::numeric_limits<std::int32_t>::max();
-  matrix m{element_type::u32, {8, 4}, {8, 3}};
+  word_tensor m{element_type::u32, {8, 4}, {8, 3}};
   m.spec.element_stride[1] = 2;
   for (const std::int32_t x : {lowest, -8, 0, 8, highest - 3}) {
     for (const std::int32_t y : {lowest, -4, 4, highest}) {
@@ -64,7 +64,7 @@ TEST(load, takes_any_coordinate) {
 }
 
 TEST(load, reaches_the_last_of_2_to_the_31_rows) {
-  matrix m{element_type::u32, {4, 1}, {4, 4}};
+  word_tensor m{element_type::u32, {4, 1}, {4, 4}};
   m.spec.global_dim[1] = std::uint64_t{1} << 31;
   m.spec.global_stride_bytes[0] = 0;
   ASSERT_EQ(m.load({0, std::numeric_limits<std::int32_t>::max() - 1}), 64u);
@@ -73,7 +73,7 @@ TEST(load, reaches_the_last_of_2_to_the_31_rows) {
 }
 
 TEST(load, steps_over_rows_and_rounds_their_number_up) {
-  matrix m{element_type::u32, {4, 16}, {4, 7}};
+  word_tensor m{element_type::u32, {4, 16}, {4, 7}};
   m.spec.element_stride[0] = 3;  // without effect
   m.spec.element_stride[1] = 3;
   ASSERT_EQ(m.load({0, -1}), 3u * 16) << "ceil(7 / 3) rows";
@@ -88,7 +88,7 @@ TEST(load, steps_over_rows_and_rounds_their_number_up) {
 }
 
 TEST(load, reads_rows_that_share_memory) {
-  matrix m{element_type::u32, {8, 4}, {8, 4}};
+  word_tensor m{element_type::u32, {8, 4}, {8, 4}};
   m.spec.global_stride_bytes[0] = 16;
   ASSERT_EQ(m.load({0, 0}), 128u);
   EXPECT_EQ(m.tile[8], 5u);
@@ -113,7 +113,7 @@ TEST(load, fills_with_the_nan_of_each_width) {
 }
 
 TEST(load, rounds_tf32_but_not_its_fill) {
-  matrix m{element_type::tf32, {3, 1}, {4, 1}};
+  word_tensor m{element_type::tf32, {3, 1}, {4, 1}};
   m.spec.global_stride_bytes[0] = 16;
   m.spec.oob_fill = oob_fill::nan;
   m.memory[0] = 0x3f801001;

@@ -19,11 +19,11 @@ using ragged::tensor_status;
 using ragged::value_type;
 using ragged::workspace;
 
-using spoilt::count;
 using spoilt::reduced;
 using spoilt::reshape;
 using spoilt::same;
 using spoilt::slot_bytes;
+using spoilt::slot_count;
 using spoilt::swapped;
 
 template <class T>
@@ -44,13 +44,13 @@ class managed_array {
 };
 
 struct side_memory {
-  managed_array<unsigned char> bytes{count * slot_bytes};
-  managed_array<map_patch> patches{count};
+  managed_array<unsigned char> bytes{slot_count * slot_bytes};
+  managed_array<map_patch> patches{slot_count};
 
   tensor_batch described(std::uint32_t element_bytes, std::uint32_t rank) const {
     tensor_batch batch;
     batch.tensors = patch_array{patches.get()};
-    batch.count = count;
+    batch.count = slot_count;
     batch.element_bytes = element_bytes;
     batch.rank = rank;
     return batch;
@@ -70,8 +70,8 @@ class RaggedOnBothEngines : public gpu_test {
     ASSERT_NE(managed, 0);
     source_ = std::make_unique<side_memory>();
     destination_ = std::make_unique<side_memory>();
-    windows_ = std::make_unique<managed_array<address_window>>(2 * count);
-    statuses_ = std::make_unique<managed_array<tensor_status>>(count);
+    windows_ = std::make_unique<managed_array<address_window>>(2 * slot_count);
+    statuses_ = std::make_unique<managed_array<tensor_status>>(slot_count);
     header_ = std::make_unique<managed_array<batch_header>>(1);
     spoilt::set_windows(where(), windows_->get());
   }
@@ -83,7 +83,7 @@ class RaggedOnBothEngines : public gpu_test {
 
   void fill(std::uint32_t rank, std::uint32_t from_item, std::uint32_t to_item, reshape to_destination = same) {
     spoilt::draw(random_, where(), {rank, from_item, to_item, to_destination});
-    for (std::uint64_t k = 0; k < count * slot_bytes; ++k) {
+    for (std::uint64_t k = 0; k < slot_count * slot_bytes; ++k) {
       source_->bytes.get()[k] =
           static_cast<unsigned char>(random_.below(120));  // no NaN in any type of 2 bytes or more
       destination_->bytes.get()[k] = static_cast<unsigned char>(random_.below(120));
@@ -97,20 +97,20 @@ class RaggedOnBothEngines : public gpu_test {
     with.statuses = statuses_->get();
     with.header = header_->get();
     with.windows = windows_->get();
-    with.window_count = 2 * count;
+    with.window_count = 2 * slot_count;
     const std::vector<unsigned char> before = bytes();
-    const auto needed = ragged::workspace_bytes(count, rank);
+    const auto needed = ragged::workspace_bytes(slot_count, rank);
     TMAP_ASSERT_OK(needed);
     const device_array<unsigned char> scratch(*needed);
     TMAP_ASSERT_OK(on_gpu({scratch.data(), *needed}, cuda::stream_ref{cudaStream_t{nullptr}}, with));
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
     const std::vector<unsigned char> found = bytes();
-    const std::vector<tensor_status> statuses(statuses_->get(), statuses_->get() + count);
+    const std::vector<tensor_status> statuses(statuses_->get(), statuses_->get() + slot_count);
     const batch_header header = *header_->get();
     std::copy(before.begin(), before.end(), destination_->bytes.get());
     TMAP_ASSERT_OK(on_host(with));
     expect_bytes(bytes(), found);
-    for (std::uint64_t i = 0; i < count; ++i) {
+    for (std::uint64_t i = 0; i < slot_count; ++i) {
       EXPECT_EQ(statuses[i].bits, statuses_->get()[i].bits) << "tensor " << i << " (GPU, host)";
     }
     EXPECT_EQ(header.bad_count, header_->get()->bad_count);
@@ -120,7 +120,7 @@ class RaggedOnBothEngines : public gpu_test {
   }
 
   std::vector<unsigned char> bytes() const {
-    return {destination_->bytes.get(), destination_->bytes.get() + count * slot_bytes};
+    return {destination_->bytes.get(), destination_->bytes.get() + slot_count * slot_bytes};
   }
 
   /// Calls `use(rank, routes)` for every rank and pinned route.

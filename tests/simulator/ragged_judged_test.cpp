@@ -15,8 +15,8 @@ namespace {
 using kernels::shape_relation;
 using ragged::fault;
 using ragged::tensor_status;
-using spoilt::count;
 using spoilt::slot_bytes;
+using spoilt::slot_count;
 namespace on_host = ragged::on_host;
 
 constexpr std::uint32_t trials = 40;
@@ -38,11 +38,11 @@ class RaggedJudged : public ::testing::Test {
     with_.header = &header_;
     rules_.windows = windows_;  // without them spoilt tensors that are good by their extents would be moved
     with_.windows = windows_.data();
-    with_.window_count = 2 * count;
+    with_.window_count = 2 * slot_count;
   }
 
   tensor_batch described(const std::vector<map_patch>& patches, std::uint32_t item) const {
-    return {patch_array{patches.data()}, count, item, rank_, {}, array_side::host};
+    return {patch_array{patches.data()}, slot_count, item, rank_, {}, array_side::host};
   }
   tensor_batch source() const { return described(source_patches_, rules_.source_element); }
   tensor_batch destination() const { return described(destination_patches_, rules_.destination_element); }
@@ -80,7 +80,7 @@ class RaggedJudged : public ::testing::Test {
 
   void compare_pairs(const result<void>& done) {
     ASSERT_TRUE(done) << to_string(done.error());
-    for (std::uint64_t i = 0; i < count; ++i) {
+    for (std::uint64_t i = 0; i < slot_count; ++i) {
       expect_planned(i, plan_slowly(source_of(i), destination_of(i), rules_, i));
       if (HasFatalFailure()) return;
     }
@@ -91,7 +91,7 @@ class RaggedJudged : public ::testing::Test {
     ASSERT_TRUE(done) << to_string(done.error());
     const auto memory = reinterpret_cast<std::uint64_t>(packed.memory);
     std::uint64_t begin = 0;
-    for (std::uint64_t i = 0; i < count; ++i) {
+    for (std::uint64_t i = 0; i < slot_count; ++i) {
       const plain_side shape = unpacks ? destination_of(i) : source_of(i);
       const plain_side place = packed_side(shape, memory + begin, rules_.source_element);
       ASSERT_EQ(begins_[i], static_cast<std::int64_t>(begin)) << "tensor " << i << " of rank " << rank_;
@@ -99,21 +99,21 @@ class RaggedJudged : public ::testing::Test {
       if (HasFatalFailure()) return;
       begin += packed_step(shape, rules_, unpacks, packed.alignment);
     }
-    ASSERT_EQ(begins_[count], static_cast<std::int64_t>(begin));
+    ASSERT_EQ(begins_[slot_count], static_cast<std::int64_t>(begin));
     expect_header();
   }
 
   random_source random_{77};
-  std::vector<unsigned char> source_bytes_ = std::vector<unsigned char>(count * slot_bytes);
-  std::vector<unsigned char> destination_bytes_ = std::vector<unsigned char>(count * slot_bytes);
-  std::vector<map_patch> source_patches_ = std::vector<map_patch>(count);
-  std::vector<map_patch> destination_patches_ = std::vector<map_patch>(count);
+  std::vector<unsigned char> source_bytes_ = std::vector<unsigned char>(slot_count * slot_bytes);
+  std::vector<unsigned char> destination_bytes_ = std::vector<unsigned char>(slot_count * slot_bytes);
+  std::vector<map_patch> source_patches_ = std::vector<map_patch>(slot_count);
+  std::vector<map_patch> destination_patches_ = std::vector<map_patch>(slot_count);
   spoilt::slots where_{reinterpret_cast<std::uint64_t>(source_bytes_.data()),
                        reinterpret_cast<std::uint64_t>(destination_bytes_.data()), source_patches_.data(),
                        destination_patches_.data()};
-  std::vector<address_window> windows_ = std::vector<address_window>(2 * count);
-  std::vector<tensor_status> statuses_ = std::vector<tensor_status>(count);
-  std::vector<std::int64_t> begins_ = std::vector<std::int64_t>(count + 1);
+  std::vector<address_window> windows_ = std::vector<address_window>(2 * slot_count);
+  std::vector<tensor_status> statuses_ = std::vector<tensor_status>(slot_count);
+  std::vector<std::int64_t> begins_ = std::vector<std::int64_t>(slot_count + 1);
   batch_header header_;
   batch_header wanted_;
   planning_rules rules_;
@@ -161,7 +161,7 @@ TEST_F(RaggedJudged, DenseTensors) {
     dense_batch dense{where_.destination, {3, 4, 5, 6, 7}, {}, slot_bytes};
     rules_.relation = shape_relation::clipped;
     ASSERT_TRUE(on_host::pad(source(), dense, {}, with_));
-    for (std::uint64_t i = 0; i < count; ++i) {
+    for (std::uint64_t i = 0; i < slot_count; ++i) {
       ASSERT_NO_FATAL_FAILURE(expect_planned(i, plan_slowly(source_of(i), dense_of(dense, i), rules_, i)));
     }
     expect_header();
@@ -169,7 +169,7 @@ TEST_F(RaggedJudged, DenseTensors) {
     dense = {where_.source, {6, 6, 6, 6, 6}, {}, slot_bytes};
     rules_.source_is_dense = true;
     ASSERT_TRUE(on_host::unpad(dense, destination(), with_));
-    for (std::uint64_t i = 0; i < count; ++i) {
+    for (std::uint64_t i = 0; i < slot_count; ++i) {
       ASSERT_NO_FATAL_FAILURE(expect_planned(i, plan_slowly(dense_of(dense, i), destination_of(i), rules_, i)));
     }
     expect_header();

@@ -13,7 +13,7 @@
 
 namespace tmap::testing::spoilt {
 
-inline constexpr std::uint64_t count = 48;
+inline constexpr std::uint64_t slot_count = 48;
 inline constexpr std::uint64_t slot_bytes = 16384;
 
 /// The dims of a destination from those of its source.
@@ -63,7 +63,7 @@ struct slots {
 };
 
 inline void set_windows(const slots& where, address_window* windows) {
-  for (std::uint64_t i = 0; i < count; ++i) {
+  for (std::uint64_t i = 0; i < slot_count; ++i) {
     const std::uint64_t from = where.source + i * slot_bytes;
     const std::uint64_t to = where.destination + i * slot_bytes;
     windows[2 * i] = {from, from + slot_bytes};
@@ -79,7 +79,7 @@ struct drawn_from {
 };
 
 inline void draw(random_source& random, const slots& where, const drawn_from& from) {
-  for (std::uint64_t i = 0; i < count; ++i) {
+  for (std::uint64_t i = 0; i < slot_count; ++i) {
     extents shape = random_shape(random, {from.rank, 1, 300, false, 0});
     where.source_patches[i] = lay(random, where.source + i * slot_bytes, shape, from.source_item);
     from.to_destination(shape);

@@ -4,10 +4,10 @@
 namespace tmap::testing {
 namespace {
 
-using matrix = small_tensor<std::uint32_t>;
+using word_tensor = small_tensor<std::uint32_t>;
 
 TEST(store, writes_the_box_and_nothing_else) {
-  matrix m{element_type::u32, {16, 8}, {4, 2}};
+  word_tensor m{element_type::u32, {16, 8}, {4, 2}};
   const auto before = m.memory;
   for (std::uint32_t i = 0; i < 8; ++i) m.tile[i] = 1000 + i;
   ASSERT_TRUE(m.store({8, 3}));
@@ -18,7 +18,7 @@ TEST(store, writes_the_box_and_nothing_else) {
 }
 
 TEST(store, drops_rows_outside) {
-  matrix m{element_type::u32, {4, 4}, {4, 4}};
+  word_tensor m{element_type::u32, {4, 4}, {4, 4}};
   ASSERT_TRUE(m.store({0, 3}));
   EXPECT_EQ(m.memory[3 * 4], 0xeeeeeeeeu);
   EXPECT_EQ(m.memory[4 * 4], 17u);
@@ -30,7 +30,7 @@ TEST(store, drops_rows_outside) {
 }
 
 TEST(store, goes_on_to_the_next_16_bytes_of_a_ragged_row) {
-  matrix m{element_type::u32, {5, 2}, {12, 1}};
+  word_tensor m{element_type::u32, {5, 2}, {12, 1}};
   m.spec.global_stride_bytes[0] = 64;
   ASSERT_TRUE(m.store({0, 0}));
   EXPECT_EQ(m.memory[7], 0xeeeeeeeeu) << "three elements past the tensor";
@@ -43,7 +43,7 @@ TEST(store, goes_on_to_the_next_16_bytes_of_a_ragged_row) {
 }
 
 TEST(store, leaves_the_rows_between_element_strides_alone) {
-  matrix m{element_type::u32, {4, 8}, {4, 5}};
+  word_tensor m{element_type::u32, {4, 8}, {4, 5}};
   m.spec.element_stride[1] = 2;
   ASSERT_TRUE(m.store({0, 1}));
   for (std::uint32_t y = 0; y < 8; ++y) {
@@ -53,7 +53,7 @@ TEST(store, leaves_the_rows_between_element_strides_alone) {
 }
 
 TEST(store, undoes_the_swizzle_of_a_load) {
-  matrix m{element_type::u32, {32, 16}, {32, 16}};
+  word_tensor m{element_type::u32, {32, 16}, {32, 16}};
   m.spec.swizzle = swizzle::bytes_128;
   const auto before = m.memory;
   ASSERT_NE(m.load({0, 0}, 384), 0u);
@@ -63,7 +63,7 @@ TEST(store, undoes_the_swizzle_of_a_load) {
 }
 
 TEST(store, copies_tf32_bits_unrounded) {
-  matrix m{element_type::tf32, {4, 1}, {4, 1}};
+  word_tensor m{element_type::tf32, {4, 1}, {4, 1}};
   m.tile[0] = 0x3f801001;
   ASSERT_TRUE(m.store({0, 0}));
   EXPECT_EQ(m.memory[0], 0x3f801001u);

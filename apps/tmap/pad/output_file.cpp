@@ -68,7 +68,7 @@ int write_all(int file, std::span<const std::byte> piece) {
 outcome<void> write_file(const fs::path& path, const std::vector<std::span<const std::byte>>& pieces) {
   const fs::path partial = beside(path);
   const removal_at_signal guard{partial};
-  const int file = open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int file = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return refuse("{}: it cannot be made ({})", path.string(), std::strerror(errno));
   int fault = 0;
   for (const auto piece : pieces) {

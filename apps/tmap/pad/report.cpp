@@ -7,7 +7,7 @@
 namespace tmap::tool {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 std::vector<std::uint32_t> box_of(const tensor_spec& tile) {
   return {tile.box_dim, tile.box_dim + tile.rank};
@@ -19,8 +19,8 @@ std::string pitch_note(const batch_plan& plan, std::size_t member) {
                      element_bytes(spec.type, spec.global_dim[0]), spec.global_stride_bytes[0]);
 }
 
-json tensor_json(const batch_plan& plan, std::size_t member, const tensor& t) {
-  json entry{{"name", t.name}, {"dtype", info(t.type).name}, {"shape", t.shape}};
+ordered_json tensor_json(const batch_plan& plan, std::size_t member, const tensor& t) {
+  ordered_json entry{{"name", t.name}, {"dtype", info(t.type).name}, {"shape", t.shape}};
   if (plan.is_empty(member)) {
     entry.update({{"empty", true}, {"note", "no elements: its place is all padding"}});
     return entry;
@@ -31,7 +31,7 @@ json tensor_json(const batch_plan& plan, std::size_t member, const tensor& t) {
   return entry;
 }
 
-json times_json(const finished_batch& batch) {
+ordered_json times_json(const finished_batch& batch) {
   return {{"upload", batch.times.upload},
           {"encode", batch.times.encode},
           {"copy", batch.times.copy},
@@ -39,17 +39,17 @@ json times_json(const finished_batch& batch) {
           {"check", batch.check_seconds}};
 }
 
-json batch_json(const finished_batch& batch, const std::vector<tensor>& tensors) {
+ordered_json batch_json(const finished_batch& batch, const std::vector<tensor>& tensors) {
   const batch_plan& plan = batch.plan;
   shape_t shape{plan.members.size()};
   shape.insert(shape.end(), plan.shape.begin(), plan.shape.end());
   std::size_t repitched = 0;
-  json members = json::array();
+  ordered_json members = ordered_json::array();
   for (std::size_t i = 0; i < plan.members.size(); ++i) {
     repitched += !plan.is_empty(i) && plan.repitched(i) ? 1 : 0;
     members.push_back(tensor_json(plan, i, tensors[plan.members[i]]));
   }
-  json entry{{"file", batch.file}, {"dtype", info(plan.type).name}, {"shape", shape}};
+  ordered_json entry{{"file", batch.file}, {"dtype", info(plan.type).name}, {"shape", shape}};
   if (info(plan.type).npy_is_bits) {
     entry["note"] = fmt::format("{} bits, as numpy has no such type", info(plan.type).name);
   }
@@ -84,15 +84,15 @@ std::string swizzle_text(tmap::swizzle mode) {
 }
 
 std::string report_json(const run_record& record) {
-  json report{{"engine", record.chosen.name}, {"engine_reason", record.chosen.reason}};
+  ordered_json report{{"engine", record.chosen.name}, {"engine_reason", record.chosen.reason}};
   if (!record.chosen.device.empty()) report["gpu"] = record.chosen.device;
   report["read_seconds"] = record.read_seconds;
-  report["batches"] = json::array();
+  report["batches"] = ordered_json::array();
   for (const finished_batch& batch : record.batches) report["batches"].push_back(batch_json(batch, record.tensors));
   if (!record.contact_sheet.empty()) report["contact_sheet"] = record.contact_sheet;
   report["failures"] = record.failures;
   // File names need not be UTF-8.
-  return report.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return report.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tmap::tool

@@ -10,7 +10,7 @@ namespace tmap::testing {
 namespace {
 
 constexpr std::uint32_t most_threads = 5;
-constexpr std::uint32_t most_stages = 4;
+constexpr std::uint32_t most_modelled_stages = 4;
 constexpr std::uint8_t nothing = 0xff;  // a part of a stage that holds no whole tile
 
 struct modelled_barrier {
@@ -23,9 +23,9 @@ struct modelled_barrier {
 struct ring_state {
   std::uint64_t in_flight[most_threads];  // a bit for each step whose copy or store is under way
   std::uint8_t next[most_threads];        // step of each thread
-  modelled_barrier barriers[2 * most_stages];
-  std::uint8_t held[most_stages][most_threads];  // the tile whose part each thread has filled
-  std::uint8_t readers[most_stages];
+  modelled_barrier barriers[2 * most_modelled_stages];
+  std::uint8_t held[most_modelled_stages][most_threads];  // the tile whose part each thread has filled
+  std::uint8_t readers[most_modelled_stages];
   std::uint8_t unused[3];
 };
 static_assert(std::has_unique_object_representations_v<ring_state>);
@@ -64,7 +64,7 @@ class explorer {
 
  private:
   bool fits() const {
-    bool fits = program_.threads.size() <= most_threads && program_.barrier_counts.size() <= 2 * most_stages;
+    bool fits = program_.threads.size() <= most_threads && program_.barrier_counts.size() <= 2 * most_modelled_stages;
     for (const thread_steps& steps : program_.threads) fits = fits && steps.size() <= 64;  // bits of `in_flight`
     return fits;
   }
