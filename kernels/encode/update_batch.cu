@@ -10,8 +10,8 @@
 namespace tmap::kernels {
 namespace {
 
-constexpr std::uint32_t block_warps = 4;
-constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
+constexpr std::uint32_t update_block_warps = 4;
+constexpr std::uint32_t update_block_threads = update_block_warps * device::warp_lanes;
 constexpr std::uint32_t map_chunks = tensor_map_bytes / sizeof(uint4);
 
 // Where the safe empty maps that an update makes point to: zeroed when the module is loaded.
@@ -73,13 +73,13 @@ __device__ void store_changed(device::warp_stage& maps, const update_target& tar
 }
 
 template <class Source>
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(update_block_threads)
     update_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
                   const __grid_constant__ encode_options options, const __grid_constant__ update_target target,
                   std::uint32_t maps_per_warp, const __grid_constant__ fault_sink faults) {
-  __shared__ device::warp_stage stages[block_warps];
+  __shared__ device::warp_stage stages[update_block_warps];
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
-  const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
+  const std::uint64_t first = (std::uint64_t{blockIdx.x} * update_block_warps + warp) * maps_per_warp;
   if (first >= target.change_count) return;
   const std::uint64_t left = target.change_count - first;
   const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
@@ -89,17 +89,17 @@ __global__ void __launch_bounds__(block_threads)
   encoder.release();
 }
 
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(update_block_threads)
     share_kernel(const map_batch_ref from, std::uint32_t offset, std::uint32_t* table) {
-  const std::uint32_t i = blockIdx.x * block_threads + threadIdx.x;
+  const std::uint32_t i = blockIdx.x * update_block_threads + threadIdx.x;
   if (i < from.count) table[i] = offset + from.slot_index(i);
 }
 
 /// Eight threads a map. What was stored through the generic proxy is read through it; the copies need a release of
 /// their own before the copy engine may see them.
-__global__ void __launch_bounds__(block_threads)
+__global__ void __launch_bounds__(update_block_threads)
     gather_kernel(const map_batch_ref from, tensor_map* slots, map_status* statuses) {
-  const std::uint32_t thread = blockIdx.x * block_threads + threadIdx.x;
+  const std::uint32_t thread = blockIdx.x * update_block_threads + threadIdx.x;
   const std::uint32_t i = thread / map_chunks;
   const std::uint32_t chunk = thread % map_chunks;
   if (i < from.count) {
@@ -113,8 +113,8 @@ template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), std::uint64_t threads, cudaStream_t stream,
                    const Arguments&... arguments) {
   cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<std::uint32_t>((threads + block_threads - 1) / block_threads);
-  config.blockDim = block_threads;
+  config.gridDim = static_cast<std::uint32_t>((threads + update_block_threads - 1) / update_block_threads);
+  config.blockDim = update_block_threads;
   config.stream = stream;
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
