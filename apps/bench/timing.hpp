@@ -82,7 +82,8 @@ class timer {
     cudaGraphExec_t executable = nullptr;
     require(cudaGraphInstantiate(&executable, graph.get(), 0));
     require(cudaGraphUpload(executable, stream_));
-    const double time = median_of(repeats, [&] { return launch_microseconds(executable) / chain; });
+    const double time = median_of(
+        repeats, [&] { return between_events([&] { require(cudaGraphLaunch(executable, stream_)); }) / chain; });
     require(cudaGraphExecDestroy(executable));
     return time;
   }
@@ -109,11 +110,6 @@ class timer {
   template <class Enqueue>
   ways both(const Enqueue& enqueue) const {
     return {stream_microseconds(enqueue), graph_microseconds(enqueue)};
-  }
-
-  /// One launch of a graph, by events around it.
-  double launch_microseconds(cudaGraphExec_t graph) const {
-    return between_events([&] { require(cudaGraphLaunch(graph, stream_)); });
   }
 
   /// The call alone, by the host's clock: it only enqueues.

@@ -12,7 +12,6 @@
 #include "apps/bench/device.hpp"
 #include "apps/bench/watchdog.hpp"
 #include "apps/grouped_gemm/measure.hpp"
-#include "apps/grouped_gemm/routing.hpp"
 #include "apps/grouped_gemm/shapes.hpp"
 #include "apps/grouped_gemm/subject.hpp"
 
@@ -28,7 +27,6 @@ struct settings {
   bool shapes{};
   bool no_curves{};
   bool no_plans{};
-  bool routing{};
   int seconds{240};
 };
 
@@ -176,10 +174,6 @@ int run(const settings& with) {
   if (!has_hopper()) return lack_of_hopper("grouped_gemm_bench");
   end_after(with.seconds, "grouped_gemm_bench");
   print_device();
-  if (with.routing) {
-    wake_device();
-    return measure_routing() == 0 ? 0 : 1;
-  }
   if (!cublas_peer::exists()) std::printf("built without cuBLAS: no peers\n");
   print_all_sizes();
   bench all(with);
@@ -197,11 +191,10 @@ int run(const settings& with) {
 int main(int count, char** arguments) {
   settings with;
   CLI::App app{"Grouped matrix products beside cuBLAS"};
-  CLI::Option* const json = app.add_option("--json", with.json, "Write every figure to this file");
+  app.add_option("--json", with.json, "Write every figure to this file");
   app.add_option("--seconds", with.seconds, "Give up after this long");
   app.add_flag("--no-curves", with.no_curves, "The table only");
   app.add_flag("--no-plans", with.no_plans, "Only the plans that the library chooses, and no peers");
-  app.add_flag("--routing", with.routing, "Instead: where the maps of products are best made")->excludes(json);
   app.add_flag("--shapes", with.shapes, "Write all sizes as JSON, for other programs, and measure nothing");
   try {
     app.parse(count, arguments);

@@ -35,12 +35,12 @@ std::string row_shape::name() const {
   return std::to_string(groups) + ", " + std::to_string(rows) + ", " + std::to_string(n) + ", " + std::to_string(k);
 }
 
-std::vector<std::int64_t> drawn_sizes(std::uint32_t groups, std::uint64_t rows, row_weights weights,
-                                      std::uint64_t seed) {
-  std::mt19937_64 random(seed);
-  std::vector<double> drawn(groups);
+std::vector<std::int64_t> drawn_sizes(const row_shape& shape) {
+  const std::uint64_t rows = shape.rows;
+  std::mt19937_64 random(1000 + shape.groups);
+  std::vector<double> drawn(shape.groups);
   double sum = 0;
-  for (double& weight : drawn) sum += weight = weight_of(weights, random);
+  for (double& weight : drawn) sum += weight = weight_of(shape.weights, random);
   // Ends are rounded, not sizes: these add up.
   std::vector<std::int64_t> sizes;
   double end = 0;
@@ -53,10 +53,6 @@ std::vector<std::int64_t> drawn_sizes(std::uint32_t groups, std::uint64_t rows, 
   }
   sizes.back() += static_cast<std::int64_t>(rows) - last;
   return sizes;
-}
-
-std::vector<std::int64_t> drawn_sizes(const row_shape& shape) {
-  return drawn_sizes(shape.groups, shape.rows, shape.weights, 1000 + shape.groups);
 }
 
 std::vector<pointer_size> drawn_pointer_sizes() {

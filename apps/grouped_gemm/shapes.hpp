@@ -34,10 +34,7 @@ struct row_shape {
   }
 };
 
-/// Sizes that add up to `rows`.
-std::vector<std::int64_t> drawn_sizes(std::uint32_t groups, std::uint64_t rows, row_weights weights,
-                                      std::uint64_t seed);
-/// By the seed that belongs to this shape.
+/// Sizes that add up to `rows`, the same in every run.
 std::vector<std::int64_t> drawn_sizes(const row_shape& shape);
 
 struct pointer_size {

@@ -23,8 +23,6 @@ cudaError_t launch_f8(const gemm::row_problem& problem, const product_arguments&
                                    : launch_product<f8, false, false, false, true>(arguments, call);
 }
 
-}  // namespace
-
 set_up_request set_up_of(const gemm::row_problem& problem, const gemm_call& call) {
   set_up_request request = set_up_of(call, problem.groups, set_up_request::form::rows);
   request.rows = problem;
@@ -42,6 +40,8 @@ cudaError_t launch_products(const gemm::row_problem& problem, const gemm_call& c
     default: return launch_f8(problem, arguments, call);
   }
 }
+
+}  // namespace
 
 cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call) {
   const cudaError_t code = launch_set_up(set_up_of(problem, call), call.maps, call.stream);

@@ -25,11 +25,6 @@ struct set_up_request {
   fault_sink faults;
 };
 
-/// The two launches of `launch_gemm` for rows. The products want maps, records and sums that lie in `call.scratch`, and
-/// leave them as they were, so that they may run again.
-set_up_request set_up_of(const gemm::row_problem& problem, const gemm_call& call);
-cudaError_t launch_products(const gemm::row_problem& problem, const gemm_call& call);
-
 /// Judges the groups, writes their records, the running sum of their tiles, and their maps: of A and C, and unless the
 /// form is `rows` of B.
 cudaError_t launch_set_up(const set_up_request& request, const gemm_maps& maps, cudaStream_t stream);

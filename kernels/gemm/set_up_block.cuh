@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Set-up by blocks that read the groups' sizes, 256 at a time: judged, their tiles added up, their maps encoded. The
-// kernel of its own calls it, and so can one that has made the sizes.
+// Set-up by blocks that read the groups' sizes, 256 at a time: judged, their tiles added up, their maps encoded.
 
 #include <tmap/config.hpp>
 #include <tmap/device/encode_warp.cuh>
@@ -29,8 +28,8 @@ struct set_up_shared {
 
 /// One of the blocks among which set-up is shared, by parts: an operand's maps of a round of `set_up_threads` groups.
 struct set_up_share {
-  std::uint32_t block{0};
-  std::uint32_t blocks{1};
+  std::uint32_t block;
+  std::uint32_t blocks;
   __device__ bool has(std::uint32_t part) const { return part % blocks == block; }
 };
 
@@ -298,12 +297,11 @@ __device__ inline void report(const set_up_request& request, std::uint32_t g, st
 
 }  // namespace detail
 
-/// By all threads of a block of `set_up_threads`; again only behind a barrier of the block. Every block judges all
-/// groups and adds up all tiles; it writes its parts, with a round's first operand its records, and the first block
-/// what belongs to the call. Products must not run meanwhile. `page` is of the kernel's module, and what the safe empty
-/// maps point to.
+/// By all threads of a block of `set_up_threads`. Every block judges all groups and adds up all tiles; it writes its
+/// parts, with a round's first operand its records, and the first block what belongs to the call. Products must not run
+/// meanwhile. `page` is of the kernel's module, and what the safe empty maps point to.
 __device__ inline void set_up_groups(const set_up_request& request, const gemm_maps& maps, set_up_shared& shared,
-                                     const device::guard_page& page, set_up_share mine = {}) {
+                                     const device::guard_page& page, set_up_share mine) {
   const bool is_first = mine.block == 0;
   if (threadIdx.x == 0) {
     shared.header = batch_header{};

@@ -26,8 +26,6 @@ LAYERS = {
     "lib/simulator": ["tmap/", "lib/codec/", "lib/spec/", "lib/support/"],
     "kernels": ["tmap/"],
     "apps": ["tmap/"],
-    # Times parts of the library that nobody else can call.
-    "apps/grouped_gemm": ["tmap/", "apps/", "kernels/gemm/", "kernels/gemm_launch.hpp", "kernels/launch_behind.hpp"],
 }
 PROJECT = ("tmap/", "lib/", "kernels/", "apps/", "tests/")
 PTX_ROOM = re.compile(r"include/tmap/device/ptx\w*\.cuh")
