@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
     "reference/specs.md": ("Specs, rules and errors", "tensor_spec element_type device_limits rule validate error bad_items faults"),
     "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template map_patch patch_rules encode_status encode_batch "
-                          "copy_tiles decode"),
+                          "decode"),
     "reference/service.md": ("The service", "map_service map_batch slot_counts slot_record"),
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged ragged_host"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),

@@ -106,55 +106,12 @@ template <class Offset>
 cudaError_t launch_running_sum(const Offset* sizes, std::int64_t* begins, std::uint64_t count, void* scratch,
                                std::size_t scratch_bytes, cudaStream_t stream);
 
-/// What one tile of a copy looks like.
-struct tile_shape {
-  std::uint32_t rank;
-  std::uint32_t box_dim[max_rank];
-  std::uint32_t bytes;
-};
-
-/// The tensors of a tile copy, before their tiles are counted; statuses may be null.
-struct counted_tensors {
-  const map_patch* extents;
-  const map_status* source_statuses;
-  const map_status* destination_statuses;
-  std::uint64_t count;
-};
-
-/// tile_ends[i] = tiles of tensors 0 to i, by `device::count_tiles`; one with a bad source, or with no good
-/// destination, has none.
-cudaError_t launch_tile_count(const counted_tensors& tensors, const tile_shape& shape, std::uint64_t* tile_ends,
-                              void* scratch, std::size_t scratch_bytes, cudaStream_t stream);
-
-/// The device arrays of one tile copy; `tile_ends` as `launch_tile_count` left it.
-struct tile_copy_arguments {
-  const tensor_map* sources;
-  const tensor_map* destinations;
-  const map_patch* extents;
-  const std::uint64_t* tile_ends;
-  std::uint64_t count;
-};
-
-/// Most stages of a block's ring, and the shared memory it takes beside its stages.
-inline constexpr std::uint32_t max_copy_stages = 8;
-inline constexpr std::uint32_t copy_stage_alignment = 1024;
-inline constexpr std::uint32_t copy_fixed_shared_bytes = 2048;
-
-struct tile_copy_plan {
-  std::uint32_t stages;       ///< 2 to max_copy_stages
-  std::uint32_t stage_bytes;  ///< a tile's bytes, rounded up to the alignment of its swizzle
-  std::uint32_t blocks;
-};
-
-/// Whether the current device can load the kernels behind the launches above: `cudaErrorNoKernelImageForDevice` when
-/// they were built for other GPUs. Launches nothing. Afterwards they are loaded: CUDA loads a kernel at its first
-/// launch, and may wait for the device when it does.
+/// Whether the current device can load these kernels: `cudaErrorNoKernelImageForDevice` when they were built for other
+/// GPUs. Launches nothing. Afterwards they are loaded: CUDA loads a kernel at its first launch, and may wait for the
+/// device when it does.
 cudaError_t load_encode_kernels();
 cudaError_t load_running_sum_kernels();
 cudaError_t load_update_kernels();
-cudaError_t copy_kernel_image();
-
-cudaError_t launch_copy_tiles(const tile_copy_plan& plan, const tile_shape& shape, const tile_copy_arguments& arguments,
-                              cudaStream_t stream);
+cudaError_t load_move_kernel();
 
 }  // namespace tmap::kernels

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
+#include "kernels/load_kernel.hpp"
 #include "kernels/ragged/granule.cuh"
 #include "kernels/ragged/move_pipe.cuh"
 #include "kernels/ragged/move_small.cuh"
@@ -122,6 +124,10 @@ piece_rule move_pieces(std::uint32_t element_bytes, std::uint32_t rank) {
   rule.box_dim[0] = 256 / element_bytes;
   if (rank > 1) rule.box_dim[1] = 16;
   return rule;
+}
+
+cudaError_t load_move_kernel() {
+  return load(move_kernel);
 }
 
 cudaError_t launch_move(const planned_work& work, std::uint32_t element_bytes, const ragged::fill_value& fill,

@@ -85,7 +85,7 @@ void add_entry_points(std::vector<environment_item>& items, const result<void>& 
 
 void add_kernels(std::vector<environment_item>& items) {
   items.push_back({"encode kernel", "", "maps made on the GPU", true, as_result(kernels::load_encode_kernels())});
-  items.push_back({"tile copy kernel", "", "tiles copied through maps", true, as_result(kernels::copy_kernel_image())});
+  items.push_back({"moving kernel", "", "ragged batches moved", true, as_result(kernels::load_move_kernel())});
 }
 
 std::vector<environment_item> all_items() {

@@ -51,7 +51,7 @@ TEST(tool_doctor, says_what_works_here) {
   const tool_result run = run_tmap({"doctor"});
   EXPECT_EQ(run.exit_code, has_gpu ? 0 : 1);
   for (const char* item : {"CUDA runtime", "CUDA driver", "GPU", "cuTensorMapEncodeTiled", "encode kernel",
-                           "tile copy kernel", "rules, codec, simulator"}) {
+                           "moving kernel", "rules, codec, simulator"}) {
     EXPECT_THAT(run.out, HasSubstr(item));
   }
   EXPECT_THAT(run.out, HasSubstr(has_gpu ? "Everything works here." : "inspect, explain, diff"));

@@ -5,7 +5,7 @@
 #include <tmap/device/work_queue.cuh>
 
 #include "device/gpu_fixture.hpp"
-#include "kernels/launch.hpp"
+#include "kernels/running_sum.cuh"
 #include "support/random_spec.hpp"
 
 namespace tmap::testing {
@@ -14,11 +14,26 @@ namespace {
 enum class sharing : std::uint32_t { consecutive, interleaved, listed, queued };
 constexpr sharing all_sharings[] = {sharing::consecutive, sharing::interleaved, sharing::listed, sharing::queued};
 
+struct tile_shape {
+  std::uint32_t rank;
+  std::uint32_t box_dim[max_rank];
+};
+
+template <std::uint32_t Rank>
+struct tile_counter {
+  const map_patch* extents;
+  tile_shape shape;
+
+  __device__ std::uint64_t operator()(std::uint64_t i) const {
+    return device::count_tiles<Rank>(extents[i], shape.box_dim);
+  }
+};
+
 struct walk_job {
   const map_patch* extents;
   const std::uint64_t* tile_ends;
   std::uint64_t count;
-  kernels::tile_shape shape;
+  tile_shape shape;
   std::uint32_t* visits;           // one for each tile
   std::uint32_t* errors;           // tiles that do not exist, or are not the one asked for
   std::uint32_t* list;             // `runs` tensors
@@ -165,7 +180,7 @@ void launch_visits(const walk_job& job, sharing how, bool by_warp, cudaStream_t 
 
 /// A batch on the device, its tiles counted there.
 struct walked_batch {
-  walked_batch(const std::vector<map_patch>& tensors, const kernels::tile_shape& shape_, std::uint64_t most_tiles,
+  walked_batch(const std::vector<map_patch>& tensors, const tile_shape& shape_, std::uint64_t most_tiles,
                std::uint32_t runs_)
       : extents(tensors),
         tile_ends(tensors.size()),
@@ -189,8 +204,18 @@ struct walked_batch {
             runs};
   }
   cudaError_t count_tiles(cudaStream_t stream) const {
-    return kernels::launch_tile_count({extents.data(), nullptr, nullptr, extents.size()}, shape, tile_ends.data(),
-                                      scratch.data(), scratch.bytes(), stream);
+    switch (shape.rank) {
+      case 1: return count_tiles<1>(stream);
+      case 2: return count_tiles<2>(stream);
+      case 3: return count_tiles<3>(stream);
+      case 4: return count_tiles<4>(stream);
+      default: return count_tiles<5>(stream);
+    }
+  }
+  template <std::uint32_t Rank>
+  cudaError_t count_tiles(cudaStream_t stream) const {
+    return kernels::launch_inclusive_sum(tile_counter<Rank>{extents.data(), shape}, tile_ends.data(), extents.size(),
+                                         scratch.data(), scratch.bytes(), stream);
   }
 
   device_array<map_patch> extents;
@@ -200,7 +225,7 @@ struct walked_batch {
   device_array<std::uint32_t> errors;
   device_array<std::uint32_t> list;
   device_array<std::uint32_t> counter;
-  kernels::tile_shape shape;
+  tile_shape shape;
   std::uint32_t runs;
 };
 
@@ -222,8 +247,7 @@ class tile_walk : public gpu_test {
   }
 
   /// `tiles`: what all the tensors have, computed by the test.
-  static void expect_walks(const std::vector<map_patch>& tensors, const kernels::tile_shape& shape,
-                           std::uint64_t tiles) {
+  static void expect_walks(const std::vector<map_patch>& tensors, const tile_shape& shape, std::uint64_t tiles) {
     const walked_batch batch(tensors, shape, tiles, 500);
     TMAP_ASSERT_CUDA(batch.count_tiles(nullptr));
     ASSERT_EQ(batch.tile_ends.download().back(), tiles);
@@ -240,8 +264,8 @@ class tile_walk : public gpu_test {
   }
 };
 
-constexpr kernels::tile_shape lines{1, {16, 1, 1, 1, 1}, 0};
-constexpr kernels::tile_shape squares{2, {8, 4, 1, 1, 1}, 0};
+constexpr tile_shape lines{1, {16, 1, 1, 1, 1}};
+constexpr tile_shape squares{2, {8, 4, 1, 1, 1}};
 
 TEST_F(tile_walk, one_tile) {
   expect_walks({tensor_of({5})}, lines, 1);
@@ -294,7 +318,7 @@ TEST_F(tile_walk, every_rank) {
   random_source random(5);
   for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
     SCOPED_TRACE(rank);
-    kernels::tile_shape shape{rank, {}, 0};
+    tile_shape shape{rank, {}};
     for (std::uint32_t& box : shape.box_dim) box = 1 + random.below32(9);
     std::vector<map_patch> tensors(300, tensor_of({}));
     std::uint64_t tiles = 0;

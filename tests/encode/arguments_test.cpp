@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arguments outside the contract are answered before any CUDA call, so these cases need no GPU.
-#include <tmap/copy_tiles.hpp>
 #include <tmap/encode_batch.hpp>
 
 #include <gtest/gtest.h>
@@ -140,8 +139,6 @@ TEST(encode_arguments, workspace_sizes) {
   EXPECT_EQ(ragged_workspace_bytes(0, 4).value(), 0u);
   EXPECT_EQ(ragged_workspace_bytes(max_batch + 1, 4).error().code, status::invalid_argument);
   EXPECT_EQ(ragged_workspace_bytes(1, 2).error().code, status::invalid_argument);
-  EXPECT_EQ(copy_tiles_workspace_bytes(0).value(), 0u);
-  EXPECT_EQ(copy_tiles_workspace_bytes(max_batch + 1).error().code, status::invalid_argument);
 }
 
 TEST(encode_arguments, workspaces_have_room_for_a_number_of_64_bits_each) {
@@ -149,73 +146,12 @@ TEST(encode_arguments, workspaces_have_room_for_a_number_of_64_bits_each) {
     const std::uint64_t needed = count * 8 + kernels::inclusive_sum_scratch(count);
     EXPECT_GE(ragged_workspace_bytes(count, 4).value(), needed);
     EXPECT_GE(ragged_workspace_bytes(count, 8).value(), needed);
-    EXPECT_GE(copy_tiles_workspace_bytes(count).value(), needed);
   }
 }
 
 TEST(encode_arguments, a_workspace_of_just_the_bytes_is_enough) {
   EXPECT_TRUE(check_workspace(slots, 512, 512).has_value());
   expect_invalid(check_workspace(slots, 511, 512));
-}
-
-tile_copy_batch one_copy() {
-  tile_copy_batch batch{};
-  batch.tile.type = element_type::f32;
-  batch.tile.rank = 2;
-  batch.tile.box_dim[0] = 16;
-  batch.tile.box_dim[1] = 8;
-  batch.sources = slots;
-  batch.destinations = slots;
-  batch.extents = patches.patches;
-  batch.count = 1;
-  return batch;
-}
-
-TEST(copy_arguments, rank_arrays_and_count) {
-  tile_copy_batch batch = one_copy();
-  batch.tile.rank = 6;
-  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
-  batch = one_copy();
-  batch.sources = nullptr;
-  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
-  batch = one_copy();
-  batch.destinations = at<const tensor_map>(0x10010);
-  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
-  batch = one_copy();
-  batch.extents = nullptr;
-  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
-  batch = one_copy();
-  batch.source_statuses = at<const map_status>(0x10004);
-  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
-  batch = one_copy();
-  batch.destination_statuses = at<const map_status>(0x10001);
-  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
-  batch = one_copy();
-  batch.count = max_batch + 1;
-  expect_invalid(copy_tiles_async(batch, nullptr, 0, default_stream));
-}
-
-TEST(copy_arguments, a_tile_that_breaks_a_rule_names_it) {
-  tile_copy_batch batch = one_copy();
-  batch.tile.box_dim[0] = 3;
-  const result<void> answer = copy_tiles_async(batch, nullptr, 0, default_stream);
-  ASSERT_FALSE(answer.has_value());
-  EXPECT_EQ(answer.error().code, status::rule_broken);
-  EXPECT_EQ(answer.error().first, rule::t18_inner_box_multiple_of_16);
-}
-
-TEST(copy_arguments, a_tile_wider_than_its_swizzle_is_refused) {
-  tile_copy_batch batch = one_copy();
-  batch.tile.swizzle = swizzle::bytes_32;
-  const result<void> answer = copy_tiles_async(batch, nullptr, 0, default_stream);
-  ASSERT_FALSE(answer.has_value());
-  EXPECT_EQ(answer.error().first, rule::t22_inner_box_swizzle_32);
-}
-
-TEST(copy_arguments, no_tensors_are_no_error) {
-  tile_copy_batch batch = one_copy();
-  batch.count = 0;
-  EXPECT_TRUE(copy_tiles_async(batch, nullptr, 0, default_stream).has_value());
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls of C++ that use neither a service nor memory of tensors.
-#include <tmap/copy_tiles.hpp>
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
 #include <tmap/grouped_gemm.hpp>
@@ -65,15 +64,6 @@ result<void> encode_from(const Source& source, patch_fields fields = patch_addre
 template <class Offset>
 ragged_rows<Offset> rows() {
   return {1 << 20, 256, somewhere<Offset>(), offset_format::ends, nullptr, 0};
-}
-
-result<void> copy_tiles() {
-  tile_copy_batch batch{.tile = rows_spec(),
-                        .sources = somewhere<tensor_map>(),
-                        .destinations = somewhere<tensor_map>(),
-                        .extents = somewhere<map_patch>(),
-                        .count = 3};
-  return copy_tiles_async(batch, somewhere<void>(), 1 << 20, no_stream);
 }
 
 template <class Problem>
@@ -222,8 +212,6 @@ std::vector<public_call> plain_calls() {
        },
        5},
       plain("tmap::ragged_workspace_bytes", [] { return ragged_workspace_bytes(10, 4); }),
-      plain("tmap::copy_tiles_async", &copy_tiles),
-      plain("tmap::copy_tiles_workspace_bytes", [] { return copy_tiles_workspace_bytes(10); }),
       plain("tmap::gemm::workspace_bytes", [] { return gemm::workspace_bytes(10); }),
       plain("tmap::gemm::plan_count", [] { return std::uint64_t{gemm::plan_count()}; }),
       plain("tmap::gemm::plan_name", [] { return gemm::plan_name(0); }),

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "device/gpu_fixture.hpp"
+#include "ragged/route_settings.hpp"
 #include "support/ragged_upload.hpp"
 
 namespace tmap::ragged::testing {
@@ -15,27 +16,6 @@ namespace {
 using namespace tmap::testing;
 
 const cuda::stream_ref default_stream{cudaStream_t{}};
-
-/// The routes an operation may take; each test runs with all of them.
-struct route_setting {
-  const char* name;
-  route_policy policy;
-  route_set allowed;
-};
-constexpr route_setting settings[] = {
-    {"mixed", route_policy::enable, all_routes},
-    {"tensor maps", route_policy::force, route_bit(route::tensor_map)},
-    {"bulk", route_policy::force, route_bit(route::bulk)},
-    {"ldgsts", route_policy::enable, route_bit(route::ldgsts)},
-    {"plain", route_policy::disable, 0},
-};
-
-options options_of(const route_setting& setting) {
-  options with;
-  with.policy = setting.policy;
-  with.allowed = setting.allowed;
-  return with;
-}
 
 source_form random_form(random_source& random) {
   return static_cast<source_form>(random.below32(source_forms));
@@ -67,14 +47,6 @@ struct trial {
            std::to_string(static_cast<std::uint32_t>(forms[1]));
   }
 };
-
-device_array<unsigned char> workspace_for(std::uint64_t count, std::uint32_t rank) {
-  return device_array<unsigned char>(workspace_bytes(count, rank).value());
-}
-
-workspace all_of(const device_array<unsigned char>& memory) {
-  return {memory.data(), memory.bytes()};
-}
 
 /// Statuses and header of a batch without a bad tensor.
 void expect_all_good(const std::vector<extents>& shapes, const device_array<tensor_status>& statuses,
@@ -345,12 +317,6 @@ TEST_P(ragged_move, a_captured_graph_replays_with_other_shapes_and_addresses) {
   TMAP_ASSERT_CUDA(cudaGraphExecDestroy(executable));
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
   TMAP_ASSERT_CUDA(cudaStreamDestroy(stream));
-}
-
-std::string name_of(const ::testing::TestParamInfo<route_setting>& info) {
-  std::string name = info.param.name;
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(routes, ragged_move, ::testing::ValuesIn(settings), name_of);

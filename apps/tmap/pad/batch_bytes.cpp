@@ -10,30 +10,6 @@
 namespace tmap::tool {
 namespace {
 
-struct row_layout {
-  std::uint64_t rows;
-  std::uint64_t row_bytes;
-  std::uint64_t pitch;
-};
-
-row_layout rows_of(const tensor_spec& spec) {
-  row_layout layout{1, element_bytes(spec.type, spec.global_dim[0]), 0};
-  for (std::uint32_t axis = 1; axis < spec.rank; ++axis) layout.rows *= spec.global_dim[axis];
-  layout.pitch = spec.rank > 1 ? spec.global_stride_bytes[0] : layout.row_bytes;
-  return layout;
-}
-
-void copy_rows(std::byte* to, std::uint64_t to_pitch, const std::byte* from, std::uint64_t from_pitch,
-               const row_layout& layout) {
-  if (to_pitch == from_pitch) {
-    std::memcpy(to, from, layout.rows * layout.row_bytes);
-    return;
-  }
-  for (std::uint64_t row = 0; row < layout.rows; ++row) {
-    std::memcpy(to + row * to_pitch, from + row * from_pitch, layout.row_bytes);
-  }
-}
-
 /// One tensor beside its slice of the batch, both dense.
 class slice_check {
  public:
@@ -119,24 +95,10 @@ outcome<void> check_tensor(const batch_plan& plan, const tensor& t, const std::b
 std::vector<std::byte> pack_sources(const batch_plan& plan, const std::vector<tensor>& tensors) {
   std::vector<std::byte> packed(plan.source_bytes);
   for (std::size_t i = 0; i < plan.members.size(); ++i) {
-    if (plan.is_empty(i)) continue;
-    const row_layout layout = rows_of(plan.sources[i]);
-    copy_rows(packed.data() + plan.sources[i].global_address, layout.pitch, tensors[plan.members[i]].bytes.data(),
-              layout.row_bytes, layout);
+    const std::span<const std::byte> bytes = tensors[plan.members[i]].bytes;
+    std::copy(bytes.begin(), bytes.end(), packed.data() + plan.sources[i].global_address);
   }
   return packed;
-}
-
-std::vector<std::byte> pack_batch(const batch_plan& plan, std::vector<std::byte> pitched) {
-  if (pitched.size() == plan.dense_bytes) return pitched;
-  std::vector<std::byte> dense(plan.dense_bytes);
-  const std::uint64_t slice_bytes = plan.dense_bytes / plan.members.size();
-  for (std::size_t i = 0; i < plan.members.size(); ++i) {
-    const row_layout layout = rows_of(plan.destinations[i]);
-    copy_rows(dense.data() + i * slice_bytes, layout.row_bytes, pitched.data() + plan.destinations[i].global_address,
-              layout.pitch, layout);
-  }
-  return dense;
 }
 
 outcome<void> check_batch(const batch_plan& plan, const std::vector<tensor>& tensors,

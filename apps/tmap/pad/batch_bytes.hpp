@@ -9,15 +9,11 @@
 
 namespace tmap::tool {
 
-/// The sources of a batch as the plan lays them out, with gaps of zeros between rows.
+/// The sources of a batch as the plan lays them out.
 std::vector<std::byte> pack_sources(const batch_plan& plan, const std::vector<tensor>& tensors);
 
-/// The padded batch without gaps, as the file holds it. Takes the pitched bytes, and gives them back where there were
-/// no gaps.
-std::vector<std::byte> pack_batch(const batch_plan& plan, std::vector<std::byte> pitched);
-
-/// Compares every byte of a dense batch with a plain loop over the tensors, which knows nothing of folding, pitches or
-/// tiles. Fails with the first element that differs.
+/// Compares every byte of a dense batch with a plain loop over the tensors, which knows nothing of folding. Fails with
+/// the first element that differs.
 outcome<void> check_batch(const batch_plan& plan, const std::vector<tensor>& tensors, std::span<const std::byte> batch);
 
 }  // namespace tmap::tool

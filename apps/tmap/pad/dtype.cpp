@@ -7,22 +7,22 @@ namespace tmap::tool {
 namespace {
 
 constexpr dtype_info table[] = {
-    {dtype::boolean, "bool", element_type::u8, "|b1", "BOOL", false},
-    {dtype::u8, "u8", element_type::u8, "|u1", "U8", false},
-    {dtype::i8, "i8", element_type::u8, "|i1", "I8", false},
-    {dtype::f8_e4m3, "f8_e4m3", element_type::u8, "|u1", "F8_E4M3", true},
-    {dtype::f8_e5m2, "f8_e5m2", element_type::u8, "|u1", "F8_E5M2", true},
-    {dtype::u16, "u16", element_type::u16, "<u2", "U16", false},
-    {dtype::i16, "i16", element_type::u16, "<i2", "I16", false},
-    {dtype::f16, "f16", element_type::f16, "<f2", "F16", false},
-    {dtype::bf16, "bf16", element_type::bf16, "<u2", "BF16", true},
-    {dtype::u32, "u32", element_type::u32, "<u4", "U32", false},
-    {dtype::i32, "i32", element_type::i32, "<i4", "I32", false},
-    {dtype::f32, "f32", element_type::f32, "<f4", "F32", false},
-    {dtype::u64, "u64", element_type::u64, "<u8", "U64", false},
-    {dtype::i64, "i64", element_type::i64, "<i8", "I64", false},
-    {dtype::f64, "f64", element_type::f64, "<f8", "F64", false},
-    {dtype::c64, "c64", element_type::u64, "<c8", "C64", false},
+    {dtype::boolean, "bool", 1, "|b1", "BOOL", false},
+    {dtype::u8, "u8", 1, "|u1", "U8", false},
+    {dtype::i8, "i8", 1, "|i1", "I8", false},
+    {dtype::f8_e4m3, "f8_e4m3", 1, "|u1", "F8_E4M3", true},
+    {dtype::f8_e5m2, "f8_e5m2", 1, "|u1", "F8_E5M2", true},
+    {dtype::u16, "u16", 2, "<u2", "U16", false},
+    {dtype::i16, "i16", 2, "<i2", "I16", false},
+    {dtype::f16, "f16", 2, "<f2", "F16", false},
+    {dtype::bf16, "bf16", 2, "<u2", "BF16", true},
+    {dtype::u32, "u32", 4, "<u4", "U32", false},
+    {dtype::i32, "i32", 4, "<i4", "I32", false},
+    {dtype::f32, "f32", 4, "<f4", "F32", false},
+    {dtype::u64, "u64", 8, "<u8", "U64", false},
+    {dtype::i64, "i64", 8, "<i8", "I64", false},
+    {dtype::f64, "f64", 8, "<f8", "F64", false},
+    {dtype::c64, "c64", 8, "<c8", "C64", false},
 };
 
 }  // namespace

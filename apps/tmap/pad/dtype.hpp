@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/element_type.hpp>
-
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -34,7 +32,7 @@ inline constexpr std::uint8_t dtype_count = static_cast<std::uint8_t>(dtype::c64
 struct dtype_info {
   dtype type;
   const char* name;         ///< in reports and file names
-  element_type moved_as;    ///< same width: the copy engine has no 8-bit signed, bool or complex type
+  std::uint32_t bytes;      ///< of an element
   const char* npy;          ///< how numpy writes it, or the plain type of the same width
   const char* safetensors;  ///< how safetensors writes it
   bool npy_is_bits;         ///< numpy has no such type: a .npy file holds its bits as unsigned numbers
@@ -43,7 +41,7 @@ struct dtype_info {
 const dtype_info& info(dtype type);
 
 inline std::uint64_t bytes(dtype type) {
-  return element_bytes(info(type).moved_as);
+  return info(type).bytes;
 }
 
 /// The type a .npy file's `descr` names; empty when it is not supported.

@@ -10,26 +10,24 @@
 
 namespace tmap::tool {
 
-/// One batch to copy: where the plan says, from `sources` to `destinations` (host memory, laid out by the plan).
+/// One batch to pad: where the plan says, from `sources` to `batch` (host memory, laid out by the plan).
 struct copy_job {
   const batch_plan& plan;
   std::span<const std::byte> sources;
-  std::span<std::byte> destinations;
+  std::span<std::byte> batch;
 };
 
 /// Seconds. Where nothing is uploaded or downloaded the two are 0.
 struct copy_times {
   double upload{};
-  double encode{};
   double copy{};
   double download{};
 };
 
 enum class engine_request { automatic, gpu, simulator };
 
-/// What moves the bytes. By maps: one per tensor and side, then box after box through them; padding is what the copy
-/// engine reads outside a source. Else by the ragged pad operation. The destination is poisoned beforehand, so bytes
-/// that no store reached show.
+/// What moves the bytes, by the ragged pad operation. The batch is poisoned before, so that bytes which nothing wrote
+/// show.
 struct engine {
   std::string name;    ///< "gpu" or "simulator"
   std::string device;  ///< the GPU and its driver, or empty
@@ -37,13 +35,9 @@ struct engine {
   outcome<copy_times> (*run)(const copy_job&);
 };
 
-/// What every byte of a destination is before the copy.
+/// What every byte of a batch is before.
 inline constexpr unsigned char poison = 0xA5;
 
-outcome<copy_times> copy_on_gpu(const copy_job& job);
-outcome<copy_times> copy_on_simulator(const copy_job& job);
-
-/// The jobs that do not go by maps.
 outcome<copy_times> pad_on_gpu(const copy_job& job);
 outcome<copy_times> pad_on_host(const copy_job& job);
 

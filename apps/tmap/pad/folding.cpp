@@ -2,13 +2,12 @@
 #include "apps/tmap/pad/plan.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace tmap::tool {
 namespace {
 
-/// The coordinates of a tile are signed 32-bit numbers.
-constexpr std::uint64_t most_extent = std::numeric_limits<std::int32_t>::max();
+/// Of a dim of an operation (`ragged::fault`).
+constexpr std::uint64_t most_extent = std::uint64_t{1} << 40;
 
 std::uint64_t extent(const shape_t& shape, axis_run run) {
   std::uint64_t product = 1;
@@ -25,11 +24,6 @@ bool fits_one_axis(const std::vector<shape_t>& shapes, const shape_t& batch, axi
     return shape[run.last] == 0 || extent(shape, {run.first, run.last - 1}) <= most_extent / shape[run.last];
   };
   return fits(batch) && std::all_of(shapes.begin(), shapes.end(), fits);
-}
-
-/// Elements that make whole 16-byte units.
-std::uint64_t round_to_unit(std::uint64_t elements, std::uint64_t unit) {
-  return (elements + unit - 1) / unit * unit;
 }
 
 }  // namespace
@@ -77,23 +71,6 @@ shape_t innermost_first(const shape_t& shape, const std::vector<axis_run>& foldi
   shape_t extents;
   for (auto run = folding.rbegin(); run != folding.rend(); ++run) extents.push_back(extent(shape, *run));
   return extents;
-}
-
-std::vector<std::uint32_t> choose_box(const shape_t& extents, dtype type, tmap::swizzle mode) {
-  constexpr std::uint64_t tile_bytes = 16384;
-  constexpr std::uint64_t most_box = 256;
-  const std::uint64_t unit = 16 / bytes(type);
-  const std::uint64_t span = swizzle_span_bytes(mode);
-  const std::uint64_t widest = span == 0 ? most_box : std::min(most_box, span / bytes(type));
-  std::vector<std::uint32_t> box;
-  std::uint64_t room = tile_bytes / bytes(type);
-  for (std::size_t axis = 0; axis < extents.size(); ++axis) {
-    const std::uint64_t wanted = axis == 0 ? round_to_unit(extents[0], unit) : extents[axis];
-    const std::uint64_t size = std::min({wanted, axis == 0 ? widest : most_box, room});
-    box.push_back(static_cast<std::uint32_t>(std::max<std::uint64_t>(size, 1)));
-    room /= axis == 0 && span != 0 ? widest : box.back();  // a swizzled row takes a whole span
-  }
-  return box;
 }
 
 }  // namespace tmap::tool

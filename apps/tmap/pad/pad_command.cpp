@@ -13,8 +13,6 @@ constexpr std::uint64_t default_most_bytes = std::uint64_t{8} << 30;
 
 const std::map<std::string, engine_request> engines{
     {"auto", engine_request::automatic}, {"gpu", engine_request::gpu}, {"simulator", engine_request::simulator}};
-const std::map<std::string, swizzle> swizzles{
-    {"none", swizzle::none}, {"32", swizzle::bytes_32}, {"64", swizzle::bytes_64}, {"128", swizzle::bytes_128}};
 
 /// "min", or sizes separated by commas.
 std::string parse_crop(const std::string& text, plan_options& options) {
@@ -29,13 +27,6 @@ std::string parse_crop(const std::string& text, plan_options& options) {
   return {};
 }
 
-/// An option that takes one of a few words.
-template <class T>
-void add_choice(CLI::App& pad, const char* option, T& value, const std::map<std::string, T>& words, const char* help) {
-  const auto choose = [&value, &words](const std::string& word) { value = words.at(word); };
-  pad.add_option_function<std::string>(option, choose, help)->check(CLI::IsMember(words));
-}
-
 void add_options(CLI::App& pad, pad_request& request) {
   pad.add_option(
          "inputs", request.inputs,
@@ -44,13 +35,10 @@ void add_options(CLI::App& pad, pad_request& request) {
   pad.add_option("--out", request.out,
                  "Folder for the results of this run alone: those that an earlier report there lists go")
       ->required();
-  pad.add_option("--box", request.plan.box,
-                 "Extents of a tile, innermost first, in elements; missing ones are 1. All tensors then go by maps")
-      ->delimiter(',')
-      ->type_name("N,N,...")
-      ->check(CLI::Range(1, 256));
-  add_choice(pad, "--swizzle", request.plan.swizzle, swizzles, "How tiles lie in shared memory (bytes)");
-  add_choice(pad, "--engine", request.engine, engines, "What copies the tiles; auto: the GPU where there is one");
+  pad.add_option_function<std::string>(
+         "--engine", [&request](const std::string& word) { request.engine = engines.at(word); },
+         "What copies; auto: the GPU where there is one")
+      ->check(CLI::IsMember(engines));
   pad.add_option_function<std::string>(
          "--crop", [&request](const std::string& text) { parse_crop(text, request.plan); },
          "Cut instead of padding to the largest: a shape like 224,224,3 (outermost first), or min for the smallest")

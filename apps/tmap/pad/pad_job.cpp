@@ -116,14 +116,13 @@ class pad_run {
 
   outcome<void> copy_and_write(batch_plan&& plan) {
     finished_batch batch{std::move(plan), "", {}, 0};
-    std::vector<std::byte> pitched(batch.plan.destination_bytes);
+    std::vector<std::byte> dense(batch.plan.dense_bytes);
     if (batch.plan.has_work()) {
       const std::vector<std::byte> sources = pack_sources(batch.plan, record_.tensors);
-      const auto times = record_.chosen.run({batch.plan, sources, pitched});
+      const auto times = record_.chosen.run({batch.plan, sources, dense});
       if (!times) return refuse("{}: {}", batch.plan.name, times.error());
       batch.times = *times;
     }
-    const std::vector<std::byte> dense = pack_batch(batch.plan, std::move(pitched));
     stopwatch watch;
     if (const auto same = check_batch(batch.plan, record_.tensors, dense); !same) return same;
     batch.check_seconds = watch.lap();
@@ -148,11 +147,8 @@ class pad_run {
   }
 
   void describe(const finished_batch& batch, const shape_t& shape) const {
-    const std::string how = batch.plan.by_maps
-                                ? fmt::format("{} of {}", counted(batch.tiles(), "tile"), box_text(batch.plan.tile))
-                                : "rows of any pitch";
-    say("{}: {} {}, {:.1f} % filled, {}, copied in {:.3f} ms ({:.1f} GB/s), every byte checked\n",
-        (request_.out / batch.file).string(), info(batch.plan.type).name, to_string(shape), 100 * batch.fill(), how,
+    say("{}: {} {}, {:.1f} % filled, copied in {:.3f} ms ({:.1f} GB/s), every byte checked\n",
+        (request_.out / batch.file).string(), info(batch.plan.type).name, to_string(shape), 100 * batch.fill(),
         1000 * batch.times.copy, batch.gigabytes_per_second());
   }
 

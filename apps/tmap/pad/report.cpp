@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/pad/report.hpp"
 
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace tmap::tool {
@@ -9,31 +8,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::vector<std::uint32_t> box_of(const tensor_spec& tile) {
-  return {tile.box_dim, tile.box_dim + tile.rank};
-}
-
-std::string pitch_note(const batch_plan& plan, std::size_t member) {
-  const tensor_spec& spec = plan.sources[member];
-  return fmt::format("rows of {} bytes uploaded at a pitch of {}, as strides must be multiples of 16",
-                     element_bytes(spec.type, spec.global_dim[0]), spec.global_stride_bytes[0]);
-}
-
 ordered_json tensor_json(const batch_plan& plan, std::size_t member, const tensor& t) {
   ordered_json entry{{"name", t.name}, {"dtype", info(t.type).name}, {"shape", t.shape}};
   if (plan.is_empty(member)) {
     entry.update({{"empty", true}, {"note", "no elements: its place is all padding"}});
     return entry;
   }
-  entry["route"] = plan.by_maps ? "tensor map" : "ragged pad";
-  if (plan.repitched(member)) entry["pitch"] = pitch_note(plan, member);
   if (!t.note.empty()) entry["note"] = t.note;
   return entry;
 }
 
 ordered_json times_json(const finished_batch& batch) {
   return {{"upload", batch.times.upload},
-          {"encode", batch.times.encode},
           {"copy", batch.times.copy},
           {"download", batch.times.download},
           {"check", batch.check_seconds}};
@@ -43,25 +29,17 @@ ordered_json batch_json(const finished_batch& batch, const std::vector<tensor>& 
   const batch_plan& plan = batch.plan;
   shape_t shape{plan.members.size()};
   shape.insert(shape.end(), plan.shape.begin(), plan.shape.end());
-  std::size_t repitched = 0;
   ordered_json members = ordered_json::array();
   for (std::size_t i = 0; i < plan.members.size(); ++i) {
-    repitched += !plan.is_empty(i) && plan.repitched(i) ? 1 : 0;
     members.push_back(tensor_json(plan, i, tensors[plan.members[i]]));
   }
   ordered_json entry{{"file", batch.file}, {"dtype", info(plan.type).name}, {"shape", shape}};
   if (info(plan.type).npy_is_bits) {
     entry["note"] = fmt::format("{} bits, as numpy has no such type", info(plan.type).name);
   }
-  entry.update({{"fill", batch.fill()}, {"bytes", plan.dense_bytes}});
-  if (plan.by_maps) {
-    entry.update({{"map_rank", plan.tile.rank},
-                  {"box_innermost_first", box_of(plan.tile)},
-                  {"swizzle", swizzle_text(plan.tile.swizzle)},
-                  {"tiles", batch.tiles()},
-                  {"repitched_tensors", repitched}});
-  }
-  entry.update({{"checked_bytes", plan.dense_bytes},
+  entry.update({{"fill", batch.fill()},
+                {"bytes", plan.dense_bytes},
+                {"checked_bytes", plan.dense_bytes},
                 {"seconds", times_json(batch)},
                 {"copy_gigabytes_per_second", batch.gigabytes_per_second()},
                 {"tensors", members}});
@@ -73,14 +51,6 @@ ordered_json batch_json(const finished_batch& batch, const std::vector<tensor>& 
 double finished_batch::gigabytes_per_second() const {
   if (times.copy <= 0) return 0;
   return static_cast<double>(plan.valid_bytes + plan.dense_bytes) / times.copy / 1e9;
-}
-
-std::string box_text(const tensor_spec& tile) {
-  return fmt::format("{}", fmt::join(box_of(tile), " x "));
-}
-
-std::string swizzle_text(tmap::swizzle mode) {
-  return mode == swizzle::none ? "none" : fmt::format("{} bytes", swizzle_span_bytes(mode));
 }
 
 std::string report_json(const run_record& record) {

@@ -16,13 +16,12 @@ struct finished_batch {
   copy_times times;
   double check_seconds{};
 
-  /// Billions of bytes read and written by the tile copy in one second.
+  /// Billions of bytes read and written by the copy in one second.
   double gigabytes_per_second() const;
   /// The part that comes from tensors; of a batch without bytes, 0.
   double fill() const {
     return static_cast<double>(plan.valid_bytes) / static_cast<double>(std::max<std::uint64_t>(plan.dense_bytes, 1));
   }
-  std::uint64_t tiles() const { return plan.tiles_per_tensor * plan.members.size(); }
 };
 
 /// All of one run that the report tells.
@@ -34,11 +33,6 @@ struct run_record {
   std::string contact_sheet;  ///< its file, or empty
   double read_seconds{};
 };
-
-/// "256 x 64", innermost first.
-std::string box_text(const tensor_spec& tile);
-
-std::string swizzle_text(tmap::swizzle mode);
 
 /// The report as JSON text.
 std::string report_json(const run_record& record);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/ragged_host.hpp>
+
+#include "apps/tmap/pad/engine.hpp"
+#include "apps/tmap/pad/stopwatch.hpp"
+
+#include <cstring>
+
+namespace tmap::tool {
+namespace {
+
+std::uint64_t address_of(const std::byte* memory) {
+  return reinterpret_cast<std::uint64_t>(memory);
+}
+
+}  // namespace
+
+outcome<copy_times> pad_on_host(const copy_job& job) {
+  std::memset(job.batch.data(), poison, job.batch.size());
+  const std::vector<map_patch> sources = job.plan.sources_at(address_of(job.sources.data()));
+  copy_times times;
+  stopwatch watch;
+  const auto padded = ragged::on_host::pad(job.plan.described(sources.data(), array_side::host),
+                                           job.plan.batch_at(address_of(job.batch.data())), {});
+  if (!padded) return refuse("{}", to_string(padded.error()));
+  times.copy = watch.lap();
+  return times;
+}
+
+}  // namespace tmap::tool
