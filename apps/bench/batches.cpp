@@ -3,7 +3,7 @@
 
 #include <iterator>
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint32_t boxes[max_rank] = {16, 4, 2, 1, 1};
@@ -49,4 +49,4 @@ void batch::encode(cudaStream_t stream, const encode_options& options) const {
   require(encode_batch_async(base_, source(), slots(), count(), cuda::stream_ref{stream}, options));
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

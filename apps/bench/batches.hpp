@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/bench/arrays.hpp"
+#include "apps/support/device_array.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 inline constexpr std::uint64_t sizes[] = {1, 32, 256, 4096, 65536, 1048576};
 
@@ -69,4 +69,4 @@ void require_good(const Encode& encode) {
   require(found.bad_count == 0 && found.empty_count == 0);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

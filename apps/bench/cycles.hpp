@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/require.hpp"
+#include "apps/support/require.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// Where a kernel puts its cycles: for each figure, for each block, so many samples. Device memory.
 struct cycle_log {
@@ -55,4 +55,4 @@ class cycle_counts {
   std::vector<std::uint32_t> values_;
 };
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -7,8 +7,8 @@
 #include <tmap/device/tile_shares.cuh>
 #include <tmap/device/work_queue.cuh>
 
-#include "apps/bench/device.hpp"
-#include "apps/bench/timing.hpp"
+#include "apps/support/device.hpp"
+#include "apps/support/timing.hpp"
 
 namespace {
 
@@ -102,13 +102,13 @@ __global__ void __launch_bounds__(workers + 32) work_kernel(const __grid_constan
 }
 
 template <sharing How>
-double microseconds(const work& job, const bench::timer& timer) {
-  bench::require(cudaFuncSetAttribute(work_kernel<How>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(ring_bytes)));
-  const std::uint32_t blocks = bench::multiprocessors() * blocks_per_multiprocessor;
+double microseconds(const work& job, const apps::timer& timer) {
+  apps::require(cudaFuncSetAttribute(work_kernel<How>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(ring_bytes)));
+  const std::uint32_t blocks = apps::multiprocessors() * blocks_per_multiprocessor;
   return timer.stream_microseconds([&](cudaStream_t stream) {
     work_kernel<How><<<blocks, workers + 32, ring_bytes, stream>>>(job);
-    bench::require(cudaGetLastError());
+    apps::require(cudaGetLastError());
   });
 }
 
@@ -139,19 +139,19 @@ __global__ void fill_kernel(float* data, std::uint64_t count) {
 }  // namespace
 
 int main() {
-  if (!bench::has_hopper()) return bench::lack_of_hopper("distribution_bench");
-  bench::print_device();
-  const bench::device_array<float4> data(total_bytes / sizeof(float4));
-  const bench::device_array<device::queue_counter> counter(1);
+  if (!apps::has_hopper()) return apps::lack_of_hopper("distribution_bench");
+  apps::print_device();
+  const apps::device_array<float4> data(total_bytes / sizeof(float4));
+  const apps::device_array<device::queue_counter> counter(1);
   fill_kernel<<<1024, 256>>>(reinterpret_cast<float*>(data.get()), total_bytes / sizeof(float));
-  bench::require(cudaDeviceSynchronize());
+  apps::require(cudaDeviceSynchronize());
   counter.fill(0);
-  bench::wake_device();
-  const bench::timer timer;
+  apps::wake_device();
+  const apps::timer timer;
   std::printf("%-38s %12s %12s %12s %12s\n", "microseconds", "consecutive", "interleaved", "queue", "queued runs");
   for (const measured_case& one : cases) {
     const auto tiles = static_cast<std::uint32_t>(total_bytes / one.tile_bytes);
-    const bench::device_array<float> sums(std::size_t{tiles} * 4);
+    const apps::device_array<float> sums(std::size_t{tiles} * 4);
     const work job{data.get(),
                    sums.get(),
                    counter.get(),
@@ -164,7 +164,7 @@ int main() {
     const double consecutive = microseconds<sharing::consecutive>(job, timer);
     const std::vector<float> expected = sums.read();
     const auto checked = [&](double time) {
-      bench::require(sums.read() == expected);
+      apps::require(sums.read() == expected);
       sums.fill(0);
       return time;
     };

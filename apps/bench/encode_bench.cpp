@@ -2,13 +2,14 @@
 // What making tensor maps costs, beside its floors and its peers. Prints Markdown.
 #include <fmt/format.h>
 
-#include "apps/bench/device.hpp"
 #include "apps/bench/run_tables.hpp"
 #include "apps/bench/tables.hpp"
+#include "apps/support/device.hpp"
 
 namespace {
 
-using namespace tmap::bench;
+using namespace tmap::apps;
+using namespace tmap::apps::bench;
 
 constexpr named_table<timer> tables[] = {
     {"goals", print_goals},     {"formats", print_formats}, {"peers", print_peers},

@@ -12,9 +12,9 @@
 
 #include <cstdint>
 
-#include "apps/bench/timing.hpp"
+#include "apps/support/timing.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint32_t lanes = 32;
@@ -130,4 +130,4 @@ class twin {
 };
 
 }  // namespace
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

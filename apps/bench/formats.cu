@@ -10,9 +10,9 @@
 #include "apps/bench/floors.cuh"
 #include "apps/bench/table.hpp"
 #include "apps/bench/tables.hpp"
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint64_t format_sizes[] = {4096, 65536, 1048576};
@@ -108,7 +108,7 @@ compact_columns make_compact(const patch_case& shape, column_store<std::uint32_t
 /// Measures one size of every format.
 class format_runs {
  public:
-  format_runs(const timer& clock, std::uint64_t count, std::vector<format_figures>& all, tool::progress& bar)
+  format_runs(const timer& clock, std::uint64_t count, std::vector<format_figures>& all, progress& bar)
       : clock_(clock), patches_(make_patches(count)), slots_(count), all_(all), bar_(bar) {}
 
   template <patch_fields Fields>
@@ -164,12 +164,12 @@ class format_runs {
   std::vector<map_patch> patches_;
   device_array<tensor_map> slots_;
   std::vector<format_figures>& all_;
-  tool::progress& bar_;
+  progress& bar_;
 };
 
 std::vector<format_figures> measure_formats(const timer& clock) {
   std::vector<format_figures> all;
-  tool::progress bar{"formats", formats_measured * std::size(format_sizes)};
+  progress bar{"formats", formats_measured * std::size(format_sizes)};
   for (const std::uint64_t count : format_sizes) {
     format_runs runs(clock, count, all, bar);
     runs.run_fields<few.fields>(few);
@@ -200,4 +200,4 @@ void print_formats(const timer& clock) {
   t.print();
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

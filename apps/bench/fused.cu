@@ -9,9 +9,9 @@
 #include "apps/bench/batches.hpp"
 #include "apps/bench/table.hpp"
 #include "apps/bench/tables.hpp"
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint64_t consumer_sizes[] = {1, 132, 4096};
@@ -205,7 +205,7 @@ void print_way(const char* title, const std::vector<fused_figures>& all, double 
 void print_fused(const timer& clock) {
   std::vector<fused_figures> all;
   {
-    tool::progress bar{"fused", std::size(consumer_sizes)};
+    progress bar{"fused", std::size(consumer_sizes)};
     for (const std::uint64_t count : consumer_sizes) {
       all.push_back(measure_fused(clock, count));
       bar.advance(1);
@@ -219,4 +219,4 @@ void print_fused(const timer& clock) {
   print_way("The same as one of a hundred in a graph.", all, &ways::graph);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -9,9 +9,9 @@
 #include "apps/bench/floors.cuh"
 #include "apps/bench/table.hpp"
 #include "apps/bench/tables.hpp"
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 struct goal_figures {
@@ -58,7 +58,7 @@ goal_figures measure_goal(const timer& clock, const patch_case& shape, const std
 }
 
 std::vector<goal_figures> measure_goals(const timer& clock) {
-  tool::progress bar{"goals", 3 * std::size(sizes)};
+  progress bar{"goals", 3 * std::size(sizes)};
   std::vector<goal_figures> all;
   const auto add = [&](const goal_figures& f) {
     all.push_back(f);
@@ -145,4 +145,4 @@ void print_goals(const timer& clock) {
   print_verdicts(all);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 decltype(&cuTensorMapEncodeTiled) find_encode_tiled() {
@@ -53,4 +53,4 @@ void host_encoder::encode_from(const map_patch* patches_on_device, tensor_map* s
   encode(slots, stream);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -11,10 +11,10 @@
 
 #include <vector>
 
-#include "apps/bench/arrays.hpp"
 #include "apps/bench/batches.hpp"
+#include "apps/bench/pinned_array.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 class host_encoder {
  public:
@@ -34,4 +34,4 @@ class host_encoder {
   decltype(&cuTensorMapEncodeTiled) encode_tiled_;
 };
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

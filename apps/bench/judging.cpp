@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "apps/bench/batches.hpp"
+#include "apps/bench/pinned_array.hpp"
 #include "apps/bench/table.hpp"
 #include "apps/bench/tables.hpp"
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint64_t judged_sizes[] = {1, 256, 4096, 65536, 1048576};
@@ -117,7 +118,7 @@ figures measure(const timer& clock, const patch_case& shape, const std::vector<m
 }
 
 std::vector<figures> measure_all(const timer& clock) {
-  tool::progress bar{"judging", 2 * std::size(judged_sizes)};
+  progress bar{"judging", 2 * std::size(judged_sizes)};
   std::vector<figures> all;
   for (const std::uint64_t count : judged_sizes) {
     const std::vector<map_patch> patches = make_patches(count);
@@ -152,4 +153,4 @@ void print_judging(const timer& clock) {
   print_way("The same as one of a hundred in a graph.", all, &ways::graph);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

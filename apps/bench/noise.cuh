@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 __device__ inline std::uint64_t noise(std::uint64_t z) {
   z = (z + 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
@@ -18,4 +18,4 @@ __device__ inline float noise_float(std::uint64_t i, std::uint32_t series) {
   return static_cast<float>(static_cast<std::int32_t>(bits)) * 0x1p-31f;
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

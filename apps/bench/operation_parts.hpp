@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "apps/bench/timing.hpp"
+#include "apps/support/timing.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// Microseconds of one call in a chain. Both parts by themselves have full launches between them, where the whole
 /// operation has its launches overlap.
@@ -72,4 +72,4 @@ operation_parts time_parts(const timer& clock, const Enqueue& enqueue, int chain
   return {whole, time(0, launches - 1), time(launches - 1, launches), launches - 1};
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -14,9 +14,9 @@
 #include "apps/bench/host_peers.hpp"
 #include "apps/bench/table.hpp"
 #include "apps/bench/tables.hpp"
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint32_t peer_lanes = 32;
@@ -144,7 +144,7 @@ peer_figures measure_peer(const timer& clock, const patch_case& shape, const std
 }
 
 std::vector<peer_figures> measure_peers(const timer& clock) {
-  tool::progress bar{"peers", 2 * std::size(sizes)};
+  progress bar{"peers", 2 * std::size(sizes)};
   std::vector<peer_figures> all;
   for (const std::uint64_t count : sizes) {
     const std::vector<map_patch> patches = make_patches(count);
@@ -186,4 +186,4 @@ void print_peers(const timer& clock) {
   hosts.print();
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 std::uint64_t random_sizes::bits() {
   std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
@@ -73,4 +73,4 @@ tensor_columns device_batch::columns() const {
   return view;
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "apps/bench/arrays.hpp"
+#include "apps/support/device_array.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// splitmix64: the same sizes on every machine.
 class random_sizes {
@@ -80,4 +80,4 @@ class device_batch {
   tensor_batch described_{};
 };
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -4,13 +4,14 @@
 
 #include <string>
 
-#include "apps/bench/device.hpp"
 #include "apps/bench/ragged_case.hpp"
 #include "apps/bench/run_tables.hpp"
+#include "apps/support/device.hpp"
 
 namespace {
 
-using namespace tmap::bench;
+using namespace tmap::apps;
+using namespace tmap::apps::bench;
 
 void print_breakdown(const ragged_meter&) {
   fmt::print(R"(

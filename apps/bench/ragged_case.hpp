@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/arrays.hpp"
 #include "apps/bench/operation_parts.hpp"
 #include "apps/bench/table.hpp"
-#include "apps/bench/timing.hpp"
+#include "apps/support/device_array.hpp"
+#include "apps/support/timing.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// Calls are short of a millisecond: five in a graph, medians of a few.
 struct measured {
@@ -164,4 +164,4 @@ void print_vectors(const ragged_meter& meter);
 /// GB/s against the size of a tensor, as JSON in this file.
 void write_curve(const ragged_meter& meter, const std::string& path);
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

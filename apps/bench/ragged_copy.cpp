@@ -12,7 +12,7 @@
 #include "apps/bench/ragged_case.hpp"
 #include "apps/bench/ragged_peers.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 struct size_class {
@@ -138,4 +138,4 @@ void write_curve(const ragged_meter& meter, const std::string& path) {
   require(file.good());
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -5,9 +5,9 @@
 
 #include "apps/bench/noise.cuh"
 #include "apps/bench/ragged_peers.hpp"
-#include "apps/bench/require.hpp"
+#include "apps/support/require.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 __global__ void noise_kernel(std::uint64_t* words, std::uint64_t count) {
@@ -145,4 +145,4 @@ void runtime_batched_copy::enqueue(cudaStream_t stream) const {
   require(cudaMemcpyBatchAsync(to_.data(), from_.data(), bytes_.data(), bytes_.size(), &attributes, &first, 1, stream));
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -11,7 +11,7 @@
 
 #include "apps/bench/ragged_batch.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// Every 8 bytes another number.
 void fill_with_noise(const device_array<unsigned char>& memory);
@@ -47,4 +47,4 @@ class runtime_batched_copy {
   std::vector<std::size_t> bytes_;
 };
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

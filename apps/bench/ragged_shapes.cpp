@@ -8,7 +8,7 @@
 #include "apps/bench/ragged_case.hpp"
 #include "apps/bench/ragged_peers.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint64_t sequences = 512;
@@ -132,4 +132,4 @@ void print_transpose(const ragged_meter& meter) {
   table.print();
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -11,7 +11,7 @@
 #include "apps/bench/vector_checks.hpp"
 #include "apps/bench/vector_peers.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint64_t elements_in_all = std::uint64_t{1} << 28;
@@ -140,4 +140,4 @@ void print_vectors(const ragged_meter& meter) {
   if (meter.wanted() != columns_wanted::parts) print_by_hand(meter);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

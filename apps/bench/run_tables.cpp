@@ -5,9 +5,9 @@
 
 #include <exception>
 
-#include "apps/bench/device.hpp"
+#include "apps/support/device.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 void table_program::offer_choice(const char* help) {
   const std::vector<std::string> names = wanted_;
@@ -29,4 +29,4 @@ int table_program::run(int argc, char** argv, const std::function<void()>& measu
   return 0;
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// A table and what prints it; `Meter` is what it measures with.
 template <class Meter>
@@ -57,4 +57,4 @@ class table_program {
   std::vector<std::string> wanted_;
 };
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

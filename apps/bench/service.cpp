@@ -11,9 +11,9 @@
 #include "apps/bench/batches.hpp"
 #include "apps/bench/table.hpp"
 #include "apps/bench/tables.hpp"
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint64_t service_sizes[] = {1, 256, 4096};
@@ -92,7 +92,7 @@ void print_service(const timer&) {
           {"threads", "maps", "encode_batch_async alone", "encode and release", "update of 10 % and release",
            "the service adds"});
   {
-    tool::progress bar{"service", std::size(thread_counts) * std::size(service_sizes)};
+    progress bar{"service", std::size(thread_counts) * std::size(service_sizes)};
     for (const std::uint32_t threads : thread_counts) {
       for (const std::uint64_t count : service_sizes) {
         const double bare = median_call(service, count, threads, &caller::encode_bare);
@@ -107,4 +107,4 @@ void print_service(const timer&) {
   t.print();
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

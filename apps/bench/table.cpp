@@ -5,9 +5,9 @@
 
 #include <utility>
 
-#include "apps/bench/require.hpp"
+#include "apps/support/require.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 void print_row(const std::vector<std::string>& cells) {
@@ -52,4 +52,4 @@ std::string rate_text(std::uint64_t count, double microseconds) {
   return fmt::format("{:.{}f} M/s", millions, millions < 1 ? 3 : millions < 100 ? 1 : 0);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

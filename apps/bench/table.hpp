@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 class table {
  public:
@@ -32,4 +32,4 @@ std::string count_text(std::uint64_t count);
 /// `count` maps made in so many microseconds, in millions a second.
 std::string rate_text(std::uint64_t count, double microseconds);
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

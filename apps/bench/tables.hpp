@@ -3,9 +3,9 @@
 
 // The tables of encode_bench, one a file. Each measures, then prints.
 
-#include "apps/bench/timing.hpp"
+#include "apps/support/timing.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// One batch beside an empty kernel and its floor, and whether the goals are met.
 void print_goals(const timer& clock);
@@ -25,4 +25,4 @@ void print_fused(const timer& clock);
 /// The service's own time on the host.
 void print_service(const timer& clock);
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -3,12 +3,12 @@
 // all multiprocessors and several launches, and between which values eight of ten lie.
 #include <tmap/encode_batch.hpp>
 
-#include "apps/bench/arrays.hpp"
-#include "apps/bench/device.hpp"
 #include "apps/bench/table.hpp"
 #include "apps/bench/use_kernels.cuh"
+#include "apps/support/device.hpp"
+#include "apps/support/device_array.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint32_t most_counts = 1 << 20;  // figures * blocks * samples of one launch
@@ -232,10 +232,11 @@ void print_fused(const bench& b) {
 }
 
 }  // namespace
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench
 
 int main() {
-  using namespace tmap::bench;
+  using namespace tmap::apps;
+  using namespace tmap::apps::bench;
   if (!has_hopper()) return lack_of_hopper("use_bench");
   print_device();
   const bench b;

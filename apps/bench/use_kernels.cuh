@@ -13,7 +13,7 @@
 
 #include "apps/bench/cycles.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint32_t tile_columns = 32;
@@ -388,4 +388,4 @@ __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant
 }
 
 }  // namespace
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -4,7 +4,7 @@
 #include "apps/bench/noise.cuh"
 #include "apps/bench/vector_checks.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 /// One tensor of two dims as a check sees it.
@@ -110,4 +110,4 @@ std::uint64_t count_wrong_sums(const device_batch& source, const device_batch& s
   return count_wrong(source, sums, sum_check{});
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

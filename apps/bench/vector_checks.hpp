@@ -7,7 +7,7 @@
 
 #include "apps/bench/ragged_batch.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// y held floats of series `y_series` (`fill_with_floats`) before.
 std::uint64_t count_wrong_saxpy(const device_batch& x, const device_batch& y, float a, std::uint32_t y_series);
@@ -16,4 +16,4 @@ std::uint64_t count_wrong_bf16(const device_batch& wide, const device_batch& nar
 /// Within 2^-17 of the sum of magnitudes: the order of additions is the operation's own.
 std::uint64_t count_wrong_sums(const device_batch& source, const device_batch& sums);
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

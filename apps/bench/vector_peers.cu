@@ -6,11 +6,11 @@
 #include <cfloat>
 #include <cstdint>
 
-#include "apps/bench/device.hpp"
-#include "apps/bench/require.hpp"
 #include "apps/bench/vector_peers.hpp"
+#include "apps/support/device.hpp"
+#include "apps/support/require.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint32_t threads = 256;
@@ -197,4 +197,4 @@ void bulk_max_pool(const vector_pair& vectors, std::uint32_t radius, cudaStream_
   launch(bulk_kernel<pool_step>, bulk_stages, threads + 32, vectors, pool_step{radius}, stream);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// f32, 16-byte aligned, n a multiple of 4, without NaN. saxpy: y = a * x + y; pooling: y = the largest of x within
 /// `radius`.
@@ -35,4 +35,4 @@ void bulk_max_pool(const vector_pair& vectors, std::uint32_t radius, cudaStream_
 /// Radius up to this.
 inline constexpr std::uint32_t most_peer_radius = 64;
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

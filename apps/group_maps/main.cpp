@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/device.hpp"
-#include "apps/bench/timing.hpp"
-#include "apps/bench/watchdog.hpp"
 #include "apps/group_maps/ways.hpp"
 #include "apps/group_maps/workload.hpp"
+#include "apps/support/device.hpp"
+#include "apps/support/timing.hpp"
+#include "apps/support/watchdog.hpp"
 
 namespace {
 
@@ -48,7 +48,7 @@ std::string cost_of_change(const times& of, timed what, std::uint32_t changes) {
   }
   const auto [least, most] = std::minmax_element(costs.begin(), costs.end());
   char text[64];
-  std::snprintf(text, sizeof(text), "%.0f (%.0f to %.0f)", tmap::bench::median(costs), *least, *most);
+  std::snprintf(text, sizeof(text), "%.0f (%.0f to %.0f)", tmap::apps::median(costs), *least, *most);
   return text;
 }
 
@@ -56,7 +56,7 @@ class bench {
  public:
   /// Prints a table.
   void run(const table& of) {
-    const std::uint32_t blocks = of.blocks == 0 ? tmap::bench::multiprocessors() : of.blocks;
+    const std::uint32_t blocks = of.blocks == 0 ? tmap::apps::multiprocessors() : of.blocks;
     const std::uint32_t tiles = blocks * tiles_a_block;
     std::printf("\n%u columns: %u tiles of %u KiB, walked by %u blocks. Microseconds; a change of group in ns.\n\n",
                 of.columns, tiles, of.columns / box_columns * box_bytes / 1024, blocks);
@@ -116,7 +116,7 @@ class bench {
   void print_line(const grouped_tensor& tensor, std::uint32_t size) const {
     const times found = measured(tensor);
     const std::uint32_t changes = tensor.most_groups_of_a_block();
-    const auto time = [&](timed what) { return tmap::bench::median(found[what]); };
+    const auto time = [&](timed what) { return tmap::apps::median(found[what]); };
     const auto cost = [&](timed what) { return cost_of_change(found, what, changes); };
     std::printf("| %u | %u | %.2f | %llu | %.2f | %.2f | %.2f | %s | %s | %s |\n", size, changes, time(one_static_map),
                 static_cast<unsigned long long>(foreign_), time(made_ahead), time(made_and_walked), time(changed_here),
@@ -124,16 +124,16 @@ class bench {
     std::fflush(stdout);
   }
 
-  tmap::bench::timer time_;
+  tmap::apps::timer time_;
   std::size_t wrong_{};
   std::uint64_t foreign_{};
 };
 
 int run(const settings& with) {
-  if (!tmap::bench::has_hopper()) return tmap::bench::lack_of_hopper("group_maps");
-  tmap::bench::end_after(with.seconds, "group_maps");
-  tmap::bench::print_device();
-  tmap::bench::wake_device();
+  if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("group_maps");
+  tmap::apps::end_after(with.seconds, "group_maps");
+  tmap::apps::print_device();
+  tmap::apps::wake_device();
   bench all;
   if (with.only.columns != 0) {
     all.run(with.only);

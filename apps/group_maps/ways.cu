@@ -7,15 +7,15 @@
 #include <algorithm>
 #include <numeric>
 
-#include "apps/bench/require.hpp"
 #include "apps/group_maps/map_ways.cuh"
 #include "apps/group_maps/walk_kernel.cuh"
 #include "apps/group_maps/workload.hpp"
+#include "apps/support/require.hpp"
 
 namespace group_maps {
 namespace {
 
-using tmap::bench::require;
+using tmap::apps::require;
 
 __global__ void fill_elements(std::uint16_t* elements, std::uint64_t count, std::uint32_t columns) {
   const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
@@ -65,8 +65,8 @@ grouped_tensor::grouped_tensor(const std::vector<std::uint32_t>& rows, std::uint
       own_maps_(blocks * own_maps),
       sums_(groups_.back().end_tile * consumer_warps) {
   const tmap::tensor_spec spec = whole_spec(groups_.front(), groups_.back());
-  whole_ = tmap::bench::value_of(tmap::encode(spec));
-  base_ = tmap::bench::value_of(tmap::make_template(spec, group_fields));
+  whole_ = tmap::apps::value_of(tmap::encode(spec));
+  base_ = tmap::apps::value_of(tmap::make_template(spec, group_fields));
   fill_elements<<<1024, 256>>>(elements_.get(), elements_.size(), columns_);
   require(cudaGetLastError());
   poison();

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/bench/arrays.hpp"
 #include "apps/group_maps/group.hpp"
+#include "apps/support/device_array.hpp"
 
 namespace group_maps {
 
@@ -36,13 +36,13 @@ class grouped_tensor {
  private:
   std::uint32_t blocks_;
   std::uint32_t columns_;
-  tmap::bench::device_array<std::uint16_t> elements_;
+  tmap::apps::device_array<std::uint16_t> elements_;
   std::vector<group> groups_;
-  tmap::bench::device_array<group> device_groups_;
-  tmap::bench::device_array<tmap::map_patch> patches_;
-  tmap::bench::device_array<tmap::tensor_map> maps_;
-  tmap::bench::device_array<tmap::tensor_map> own_maps_;
-  tmap::bench::device_array<part_sum> sums_;
+  tmap::apps::device_array<group> device_groups_;
+  tmap::apps::device_array<tmap::map_patch> patches_;
+  tmap::apps::device_array<tmap::tensor_map> maps_;
+  tmap::apps::device_array<tmap::tensor_map> own_maps_;
+  tmap::apps::device_array<part_sum> sums_;
   tmap::tensor_map whole_;
   tmap::map_template base_;
 };

@@ -6,12 +6,12 @@
 #include <source_location>
 #include <utility>
 
-#include "apps/bench/arrays.hpp"
-#include "apps/bench/require.hpp"
+#include "apps/support/device_array.hpp"
+#include "apps/support/require.hpp"
 
 // cuBLAS counts columns first: row-major C = A * B^T is its C^T = B * A^T, with the operands exchanged.
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 void require(cublasStatus_t code, const std::source_location& at = std::source_location::current()) {
@@ -106,4 +106,4 @@ void cublas_peer::enqueue_grouped(cudaStream_t stream) const {
       static_cast<int>(all.m.size()), all.sizes.data(), CUBLAS_COMPUTE_32F));
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

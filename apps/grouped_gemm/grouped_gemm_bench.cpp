@@ -9,18 +9,19 @@
 
 #include <nlohmann/json.hpp>
 
-#include "apps/bench/device.hpp"
-#include "apps/bench/watchdog.hpp"
 #include "apps/grouped_gemm/measure.hpp"
 #include "apps/grouped_gemm/shapes.hpp"
 #include "apps/grouped_gemm/subject.hpp"
+#include "apps/support/device.hpp"
+#include "apps/support/watchdog.hpp"
 
 // Grouped products beside cuBLAS, as a table (standard output) and curves (JSON).
 
 namespace {
 
 using namespace tmap;
-using namespace tmap::bench;
+using namespace tmap::apps;
+using namespace tmap::apps::bench;
 
 struct settings {
   std::string json;

@@ -3,9 +3,9 @@
 
 #include <cstdio>
 
-#include "apps/bench/require.hpp"
+#include "apps/support/require.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 constexpr int nan_byte = 0xff;
@@ -73,4 +73,4 @@ line measured(const subject& of, const timer& time, judge& judging, how_thorough
   return made;
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/timing.hpp"
 #include "apps/grouped_gemm/subject.hpp"
+#include "apps/support/timing.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// Microseconds of one call among calls in a row for a little more than a second, of which the first quarter is left
 /// out. The GPU is at its power cap meanwhile, and its clock goes up and down once in 0.8 to 0.9 s: what is timed is a
@@ -62,4 +62,4 @@ class judge {
 enum class how_thorough { all_plans, chosen_plan };
 line measured(const subject& of, const timer& time, judge& judging, how_thorough plans);
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

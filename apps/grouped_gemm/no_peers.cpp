@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/bench/require.hpp"
 #include "apps/grouped_gemm/peers.hpp"
+#include "apps/support/require.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 struct cublas_peer::state {};
 
@@ -22,4 +22,4 @@ void cublas_peer::enqueue_grouped(cudaStream_t) const {
   require(exists());
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

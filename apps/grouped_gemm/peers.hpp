@@ -9,7 +9,7 @@
 
 // cuBLAS on the same matrices. It knows all sizes on the host, which tmap does not.
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// One product C = A * B^T (or, `sums_rows`, A^T * B), bf16. Pitches count elements.
 struct peer_product {
@@ -44,4 +44,4 @@ class cublas_peer {
   std::unique_ptr<state> state_;
 };
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 double uniform(std::mt19937_64& random) {
@@ -94,4 +94,4 @@ nlohmann::json shapes_as_json() {
   return all;
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -10,7 +10,7 @@
 // What grouped_gemm_bench multiplies. Sizes are drawn from a fixed seed, so that peers in other programs draw the same
 // (`grouped_gemm_bench --shapes` writes them).
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// How rows are shared among groups: by weights, of u uniform in (0, 1), normalised to the sum.
 enum class row_weights {
@@ -52,4 +52,4 @@ const row_shape& weight_shape();
 /// All of the above, for other programs.
 nlohmann::json shapes_as_json();
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

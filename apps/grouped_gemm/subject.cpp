@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "apps/bench/require.hpp"
+#include "apps/support/require.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 using gemm::operand_type;
@@ -232,4 +232,4 @@ subject operand_memory::pointers(const std::vector<pointer_size>& sizes) {
   return made;
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

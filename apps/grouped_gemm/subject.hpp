@@ -12,14 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "apps/bench/arrays.hpp"
 #include "apps/grouped_gemm/peers.hpp"
 #include "apps/grouped_gemm/shapes.hpp"
 #include "apps/grouped_gemm/values.hpp"
+#include "apps/support/device_array.hpp"
 
 // One line of the table: a call, how to check what it left, and the same work for peers.
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 struct subject {
   std::string name;
@@ -67,4 +67,4 @@ class operand_memory {
   device_array<std::int64_t> columns_;  ///< of pointers: nine arrays
 };
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

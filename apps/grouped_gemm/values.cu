@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "apps/bench/arrays.hpp"
-#include "apps/bench/require.hpp"
+#include "apps/support/device_array.hpp"
+#include "apps/support/require.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 namespace {
 
 using gemm::operand_type;
@@ -185,4 +185,4 @@ std::uint64_t count_poison(const void* words, std::size_t count) {
   return found.read()[0];
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

@@ -9,7 +9,7 @@
 
 // Random normal inputs made on the GPU, and results checked there.
 
-namespace tmap::bench {
+namespace tmap::apps::bench {
 
 /// `count` elements of this type at `to`; waits.
 void fill_normal(gemm::operand_type type, void* to, std::size_t count, std::uint64_t seed);
@@ -49,4 +49,4 @@ check_answer check_products(const checked_sums& sums, const std::vector<checked_
 /// How many of these 16-bit words are 0xffff, the poison of outputs, a NaN.
 std::uint64_t count_poison(const void* words, std::size_t count);
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps::bench

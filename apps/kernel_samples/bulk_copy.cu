@@ -31,8 +31,8 @@ __global__ void copy(const unsigned char* source, unsigned char* target) {
 bool samples::bulk_copy() {
   using namespace bulk_copy_sample;
   const auto numbers = counting<unsigned char>(piece * pieces);
-  const device_values<unsigned char> source(numbers);
-  const device_values<unsigned char> target(std::vector<unsigned char>(numbers.size(), 0xee));
-  copy<<<pieces, 1>>>(source.data(), target.data());
+  const device_array<unsigned char> source(numbers);
+  const device_array<unsigned char> target(std::vector<unsigned char>(numbers.size(), 0xee));
+  copy<<<pieces, 1>>>(source.get(), target.get());
   return target.read() == numbers;
 }

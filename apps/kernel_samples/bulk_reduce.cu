@@ -37,8 +37,8 @@ bool samples::bulk_reduce() {
     matrix[i] = static_cast<std::int32_t>(i * 7919 % 1999) - 999;
     expected[i % columns] = std::max(expected[i % columns], matrix[i]);
   }
-  const device_values<std::int32_t> there(matrix);
-  const device_values<std::int32_t> result(std::vector<std::int32_t>(columns, -1000));
-  largest<<<rows, 1>>>(there.data(), result.data());
+  const device_array<std::int32_t> there(matrix);
+  const device_array<std::int32_t> result(std::vector<std::int32_t>(columns, -1000));
+  largest<<<rows, 1>>>(there.get(), result.get());
   return result.read() == expected;
 }

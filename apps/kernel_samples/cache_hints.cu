@@ -41,13 +41,13 @@ __global__ void scale(const __grid_constant__ tmap::tensor_map numbers, const fl
 
 bool samples::cache_hints() {
   using namespace cache_hints_sample;
-  const device_values<float> numbers(std::vector<float>(blocks * width, 2));
-  const device_values<float> factors(counting<float>(width));
+  const device_array<float> numbers(std::vector<float>(blocks * width, 2));
+  const device_array<float> factors(counting<float>(width));
   const std::uint64_t dims[] = {width, blocks};
   const std::uint32_t box[] = {width, 1};
   const auto map = tmap::encode(tmap::packed_spec(tmap::element_type::f32, numbers.address(), dims, box));
   if (!map) return false;
-  scale<<<blocks, width>>>(*map, factors.data());
+  scale<<<blocks, width>>>(*map, factors.get());
   const auto found = numbers.read();
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] != 2 * static_cast<float>(i % width)) return false;

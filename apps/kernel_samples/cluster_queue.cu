@@ -27,9 +27,9 @@ __global__ void __cluster_dims__(blocks) negate_rows(float* numbers, tmap::devic
 bool samples::cluster_queue() {
   using namespace cluster_queue_sample;
   const auto numbers = counting<float>(rows * row);
-  const device_values<float> changed(numbers);
-  const device_values<tmap::device::queue_counter> counter(std::vector<tmap::device::queue_counter>(1));
-  negate_rows<<<10 * blocks, threads>>>(changed.data(), counter.data());
+  const device_array<float> changed(numbers);
+  const device_array<tmap::device::queue_counter> counter(std::vector<tmap::device::queue_counter>(1));
+  negate_rows<<<10 * blocks, threads>>>(changed.get(), counter.get());
   const auto found = changed.read();
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] != -numbers[i]) return false;

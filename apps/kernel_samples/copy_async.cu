@@ -32,9 +32,9 @@ __global__ void reverse_pieces(const float* source, float* target) {
 bool samples::copy_async() {
   using namespace copy_async_sample;
   const auto numbers = counting<float>(length, 1);
-  const device_values<float> source(numbers);
-  const device_values<float> target(std::vector<float>(3 * piece, -1));
-  reverse_pieces<<<3, threads>>>(source.data(), target.data());
+  const device_array<float> source(numbers);
+  const device_array<float> target(std::vector<float>(3 * piece, -1));
+  reverse_pieces<<<3, threads>>>(source.get(), target.get());
   std::vector<float> expected(numbers);
   expected.resize(3 * piece, 0);
   for (std::uint32_t i = 0; i < 3; ++i) {

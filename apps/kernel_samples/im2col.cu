@@ -46,14 +46,14 @@ float expected(std::int32_t i) {
 
 bool samples::im2col() {
   using namespace im2col_sample;
-  const device_values<float> image(counting<float>(pixels * channels));
-  const device_values<float> result(std::vector<float>(pixels * channels, -1));
+  const device_array<float> image(counting<float>(pixels * channels));
+  const device_array<float> result(std::vector<float>(pixels * channels, -1));
   const std::uint64_t dims[] = {channels, width, height, 1};
   const auto tensor = tmap::packed_spec(tmap::element_type::f32, image.address(), dims, {});
   // The first of nine pixels is in [-1, dim - 1) along both axes.
   const auto map = tmap::encode(tmap::im2col_spec{tensor, {-1, -1}, {-1, -1}, channels, pixels});
   if (!map) return false;
-  filter<<<1, pixels * channels>>>(*map, result.data());
+  filter<<<1, pixels * channels>>>(*map, result.get());
   const auto found = result.read();
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] != expected(static_cast<std::int32_t>(i))) return false;

@@ -2,6 +2,7 @@
 // Runs every sample and says of each whether its result is right. Without a GPU there is nothing to run.
 
 #include "apps/kernel_samples/samples.hpp"
+#include "apps/support/device.hpp"
 
 #include <cstdio>
 
@@ -26,11 +27,7 @@ constexpr sample all_samples[] = {
 }  // namespace
 
 int main() {
-  int devices = 0;
-  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
-    std::fputs("kernel_samples: needs a Hopper GPU\n", stderr);
-    return 1;
-  }
+  if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("kernel_samples");
   bool all_right = true;
   for (const sample& one : all_samples) {
     const bool right = one.run();

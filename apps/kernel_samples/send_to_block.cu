@@ -37,9 +37,9 @@ __global__ void __cluster_dims__(blocks) pass_on(const float* source, float* tar
 bool samples::send_to_block() {
   using namespace send_to_block_sample;
   const auto numbers = counting<float>(blocks * row);
-  const device_values<float> source(numbers);
-  const device_values<float> target(std::vector<float>(blocks * row, -1));
-  pass_on<<<blocks, row>>>(source.data(), target.data());
+  const device_array<float> source(numbers);
+  const device_array<float> target(std::vector<float>(blocks * row, -1));
+  pass_on<<<blocks, row>>>(source.get(), target.get());
   const auto found = target.read();
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[(i + row) % found.size()] != numbers[i]) return false;

@@ -56,8 +56,8 @@ __global__ void double_pieces(const float* source, float* target) {
 bool samples::stage_ring() {
   using namespace stage_ring_sample;
   auto numbers = counting<float>(piece * pieces);
-  const device_values<float> source(numbers), target(std::vector<float>(numbers.size(), -1));
-  double_pieces<<<8, workers + 64>>>(source.data(), target.data());
+  const device_array<float> source(numbers), target(std::vector<float>(numbers.size(), -1));
+  double_pieces<<<8, workers + 64>>>(source.get(), target.get());
   for (float& number : numbers) number *= 2;
   return target.read() == numbers;
 }

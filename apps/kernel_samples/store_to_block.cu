@@ -35,9 +35,9 @@ __global__ void __cluster_dims__(blocks) sum_of_cluster(const std::uint32_t* num
 
 bool samples::store_to_block() {
   using namespace store_to_block_sample;
-  const device_values<std::uint32_t> numbers(counting<std::uint32_t>(2 * blocks * threads));
-  const device_values<std::uint32_t> sums(std::vector<std::uint32_t>(2, 0));
-  sum_of_cluster<<<2 * blocks, threads>>>(numbers.data(), sums.data());
+  const device_array<std::uint32_t> numbers(counting<std::uint32_t>(2 * blocks * threads));
+  const device_array<std::uint32_t> sums(std::vector<std::uint32_t>(2, 0));
+  sum_of_cluster<<<2 * blocks, threads>>>(numbers.get(), sums.get());
   constexpr std::uint32_t count = blocks * threads;
   return sums.read() == std::vector<std::uint32_t>{count * (count - 1) / 2, count * (3 * count - 1) / 2};
 }

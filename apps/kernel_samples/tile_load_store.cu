@@ -44,8 +44,8 @@ bool samples::tile_load_store() {
   const std::uint64_t dims[] = {width, height};
   const std::uint32_t box[] = {box_width, box_height};
   const auto numbers = counting<float>(width * height);
-  const device_values<float> source(numbers);
-  const device_values<float> target(std::vector<float>(width * height, -1));
+  const device_array<float> source(numbers);
+  const device_array<float> target(std::vector<float>(width * height, -1));
   // [launch]
   const auto source_map = tmap::encode(tmap::packed_spec(tmap::element_type::f32, source.address(), dims, box));
   const auto target_map = tmap::encode(tmap::packed_spec(tmap::element_type::f32, target.address(), dims, box));

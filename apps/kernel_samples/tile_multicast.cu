@@ -34,13 +34,13 @@ __global__ void __cluster_dims__(4) multiply(const __grid_constant__ tmap::tenso
 
 bool samples::tile_multicast() {
   using namespace tile_multicast_sample;
-  const device_values<float> factor(counting<float>(factors));
-  const device_values<float> numbers(std::vector<float>(blocks * factors, 3));
+  const device_array<float> factor(counting<float>(factors));
+  const device_array<float> numbers(std::vector<float>(blocks * factors, 3));
   const std::uint64_t dims[] = {factors};
   const std::uint32_t box[] = {factors};
   const auto map = tmap::encode(tmap::packed_spec(tmap::element_type::f32, factor.address(), dims, box));
   if (!map) return false;
-  multiply<<<blocks, factors>>>(*map, numbers.data());
+  multiply<<<blocks, factors>>>(*map, numbers.get());
   const auto found = numbers.read();
   for (std::size_t i = 0; i < found.size(); ++i) {
     if (found[i] != 3 * static_cast<float>(i % factors)) return false;

@@ -36,11 +36,11 @@ __global__ void sum_first_elements(tmap::map_batch_ref maps, std::uint32_t* sum)
 bool samples::tile_prefetch() {
   using namespace tile_prefetch_sample;
   const auto numbers = counting<std::uint32_t>(count * size);
-  const device_values<std::uint32_t> matrices(numbers);
-  const device_values<std::uint32_t> sum({0});
+  const device_array<std::uint32_t> matrices(numbers);
+  const device_array<std::uint32_t> sum(std::vector<std::uint32_t>{0});
   std::vector<tmap::map_patch> patches(count);
   for (std::uint32_t i = 0; i < count; ++i) patches[i].global_address = matrices.address() + i * size * 4;
-  const device_values<tmap::map_patch> patches_there(patches);
+  const device_array<tmap::map_patch> patches_there(patches);
   const std::uint64_t dims[] = {size};
   const std::uint32_t box[] = {size};
   const auto spec = tmap::packed_spec(tmap::element_type::u32, matrices.address(), dims, box);
@@ -48,8 +48,8 @@ bool samples::tile_prefetch() {
   auto service = tmap::map_service::create();
   if (!base || !service) return false;
   const cuda::stream_ref stream{cudaStream_t{}};
-  const auto batch = service->encode(*base, tmap::patch_array{patches_there.data()}, count, stream);
+  const auto batch = service->encode(*base, tmap::patch_array{patches_there.get()}, count, stream);
   if (!batch) return false;
-  sum_first_elements<<<1, 1>>>(batch->ref(), sum.data());
+  sum_first_elements<<<1, 1>>>(batch->ref(), sum.get());
   return sum.read() == std::vector<std::uint32_t>{(0 + 1 + 2 + 3 + 4) * size};
 }

@@ -35,12 +35,12 @@ bool samples::tile_reduce() {
   const auto numbers = counting<std::uint32_t>(blocks * values_of_block);
   std::vector<std::uint32_t> expected(bins, 0);
   for (const std::uint32_t number : numbers) ++expected[number % bins];
-  const device_values<std::uint32_t> values(numbers);
-  const device_values<std::uint32_t> histogram(std::vector<std::uint32_t>(bins, 0));
+  const device_array<std::uint32_t> values(numbers);
+  const device_array<std::uint32_t> histogram(std::vector<std::uint32_t>(bins, 0));
   const std::uint64_t dims[] = {bins};
   const std::uint32_t box[] = {bins};
   const auto map = tmap::encode(tmap::packed_spec(tmap::element_type::u32, histogram.address(), dims, box));
   if (!map) return false;
-  count<<<blocks, 128>>>(values.data(), *map);
+  count<<<blocks, 128>>>(values.get(), *map);
   return histogram.read() == expected;
 }

@@ -47,10 +47,10 @@ bool samples::tile_walk() {
     for (int axis = 0; axis < 2; ++axis) shapes[i].global_dim[axis] = sizes[i][axis];
     expected.push_back(sizes[i][0] * sizes[i][1]);
   }
-  const device_values<tmap::map_patch> patches(shapes);
-  const device_values<std::uint64_t> ends(std::vector<std::uint64_t>(5));
-  const device_values<unsigned long long> sums(std::vector<unsigned long long>(5));
-  count_tiles<<<1, 1>>>(patches.data(), 5, box{{16, 8}}, ends.data());
-  sum_tiles<<<7, 64>>>(patches.data(), ends.data(), 5, box{{16, 8}}, sums.data());
+  const device_array<tmap::map_patch> patches(shapes);
+  const device_array<std::uint64_t> ends(std::vector<std::uint64_t>(5));
+  const device_array<unsigned long long> sums(std::vector<unsigned long long>(5));
+  count_tiles<<<1, 1>>>(patches.get(), 5, box{{16, 8}}, ends.get());
+  sum_tiles<<<7, 64>>>(patches.get(), ends.get(), 5, box{{16, 8}}, sums.get());
   return sums.read() == expected;
 }

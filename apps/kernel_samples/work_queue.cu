@@ -30,8 +30,8 @@ bool samples::work_queue() {
     lengths.push_back(i % 16 == 3 ? 20'000 : i % 50);
     expected.push_back(2 * static_cast<std::uint32_t>(std::uint64_t{lengths[i]} * (lengths[i] - 1ull) / 2));
   }
-  const device_values<std::uint32_t> all(lengths), sums(std::vector<std::uint32_t>(items, 0));
-  const device_values<tmap::device::queue_counter> counter(std::vector<tmap::device::queue_counter>(1));
-  for (int launch = 0; launch < 2; ++launch) add_up<<<20, 128>>>(all.data(), items, sums.data(), counter.data());
+  const device_array<std::uint32_t> all(lengths), sums(std::vector<std::uint32_t>(items, 0));
+  const device_array<tmap::device::queue_counter> counter(std::vector<tmap::device::queue_counter>(1));
+  for (int launch = 0; launch < 2; ++launch) add_up<<<20, 128>>>(all.get(), items, sums.get(), counter.get());
   return sums.read() == expected;
 }

@@ -13,17 +13,12 @@ namespace {
 
 using tmap::failure;
 using tmap::result;
+using tmap::apps::as_result;
+using tmap::apps::copy_bytes;
+using tmap::apps::device_memory;
 
 constexpr std::uint32_t most_tokens = 1u << 24;
 constexpr std::uint32_t products = 2;
-
-result<void> judged(cudaError_t code) {
-  if (code == cudaSuccess) return {};
-  tmap::error made;
-  made.code = code == cudaErrorMemoryAllocation ? tmap::status::out_of_memory : tmap::status::cuda_failure;
-  made.cuda_code = code;
-  return failure(made);
-}
 
 result<void> check(bool holds, std::uint64_t found, std::uint64_t allowed) {
   if (holds) return {};
@@ -45,14 +40,14 @@ result<void> check_sizes(const layer_sizes& sizes) {
 result<void> upload(const std::vector<float>& values, std::uint64_t count, __nv_bfloat16* to) {
   if (const auto checked = check(values.size() == count, values.size(), count); !checked) return checked;
   const std::vector<__nv_bfloat16> rounded = as_bf16(values);
-  const auto copied = judged(cudaMemcpy(to, rounded.data(), count * sizeof(*to), cudaMemcpyHostToDevice));
-  return copied ? judged(cudaDeviceSynchronize()) : copied;  // streams that do not wait for the default one follow
+  const auto copied = copy_bytes(to, rounded.data(), count * sizeof(*to));
+  return copied ? as_result(cudaDeviceSynchronize()) : copied;  // streams that do not wait for the default one follow
 }
 
 template <class T>
 result<void> download(const T* from, std::uint64_t count, std::vector<T>& to) {
   to.resize(count);
-  return judged(cudaMemcpy(to.data(), from, count * sizeof(T), cudaMemcpyDeviceToHost));
+  return copy_bytes(to.data(), from, count * sizeof(T));
 }
 
 std::uint64_t address_of(const void* memory) {
@@ -91,11 +86,11 @@ result<layer> layer::make(const layer_sizes& sizes) {
 }
 
 template <class T>
-result<void> layer::add(std::vector<allocation>& memory, T*& to, std::uint64_t count) {
-  void* got = nullptr;
-  if (const auto done = judged(cudaMalloc(&got, count * sizeof(T))); !done) return done;
-  memory.push_back({std::unique_ptr<void, free_device_memory>{got}, count * sizeof(T)});
-  to = static_cast<T*>(got);
+result<void> layer::add(std::vector<device_memory>& memory, T*& to, std::uint64_t count) {
+  auto got = device_memory::allocate(count * sizeof(T));
+  if (!got) return failure(got.error());
+  to = got->as<T>();
+  memory.push_back(std::move(*got));
   return {};
 }
 
@@ -138,12 +133,12 @@ result<void> layer::set_tokens(const std::vector<float>& tokens) const {
 
 // Nothing here waits, allocates, or asks the GPU for a size.
 result<void> layer::enqueue(cudaStream_t stream) const {
-  result<void> done = judged(launch_route(sizes_, arrays_, stream));
-  if (done) done = judged(launch_place(sizes_, arrays_, stream));
+  result<void> done = as_result(launch_route(sizes_, arrays_, stream));
+  if (done) done = as_result(launch_place(sizes_, arrays_, stream));
   if (done) done = gather(stream);
   if (done) done = gate_and_up(stream);
   if (done) done = down(stream);
-  if (done) done = judged(launch_combine(sizes_, arrays_, stream));
+  if (done) done = as_result(launch_combine(sizes_, arrays_, stream));
   return done;
 }
 
@@ -176,16 +171,16 @@ result<void> layer::down(cudaStream_t stream) const {
 
 result<void> layer::poison() const {
   constexpr int byte = 0xff;  // a NaN of bf16 and f32, an expert and a row that do not exist
-  for (const allocation& memory : written_) {
-    if (const auto done = judged(cudaMemset(memory.data.get(), byte, memory.bytes)); !done) return done;
+  for (const device_memory& memory : written_) {
+    if (const auto done = memory.fill(byte); !done) return done;
   }
-  return judged(cudaDeviceSynchronize());
+  return as_result(cudaDeviceSynchronize());
 }
 
 result<layer_results> layer::results() const {
   layer_results got;
   std::vector<__nv_bfloat16> output;
-  result<void> done = judged(cudaDeviceSynchronize());
+  result<void> done = as_result(cudaDeviceSynchronize());
   if (done) done = download(arrays_.experts, sizes_.rows(), got.experts);
   if (done) done = download(arrays_.shares, sizes_.rows(), got.shares);
   if (done) done = download(arrays_.sizes, sizes_.experts, got.sizes);
@@ -205,13 +200,13 @@ result<std::vector<tmap::batch_header>> layer::product_headers() const {
 result<layer_graph> layer_graph::capture(const layer& of) {
   layer_graph made;
   cudaGraph_t graph = nullptr;
-  result<void> done = judged(cudaStreamCreateWithFlags(&made.stream_, cudaStreamNonBlocking));
-  if (done) done = judged(cudaStreamBeginCapture(made.stream_, cudaStreamCaptureModeThreadLocal));
+  result<void> done = as_result(cudaStreamCreateWithFlags(&made.stream_, cudaStreamNonBlocking));
+  if (done) done = as_result(cudaStreamBeginCapture(made.stream_, cudaStreamCaptureModeThreadLocal));
   if (!done) return failure(done.error());
   done = of.enqueue(made.stream_);
-  const auto ended = judged(cudaStreamEndCapture(made.stream_, &graph));
+  const auto ended = as_result(cudaStreamEndCapture(made.stream_, &graph));
   if (done) done = ended;
-  if (done) done = judged(cudaGraphInstantiate(&made.executable_, graph, 0));
+  if (done) done = as_result(cudaGraphInstantiate(&made.executable_, graph, 0));
   if (graph != nullptr) cudaGraphDestroy(graph);
   if (!done) return failure(done.error());
   return made;
@@ -226,8 +221,8 @@ layer_graph::~layer_graph() {
 }
 
 result<void> layer_graph::replay() const {
-  result<void> done = judged(cudaGraphLaunch(executable_, stream_));
-  if (done) done = judged(cudaStreamSynchronize(stream_));
+  result<void> done = as_result(cudaGraphLaunch(executable_, stream_));
+  if (done) done = as_result(cudaStreamSynchronize(stream_));
   return done;
 }
 

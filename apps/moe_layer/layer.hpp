@@ -7,19 +7,15 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "apps/moe_layer/inputs.hpp"
 #include "apps/moe_layer/kernels.hpp"
+#include "apps/support/device_memory.hpp"
 
 // A mixture-of-experts layer that the host only launches: how many tokens each expert gets is known to the GPU alone.
 
 namespace moe {
-
-struct free_device_memory {
-  void operator()(void* memory) const { cudaFree(memory); }
-};
 
 /// The layer with its device memory. `enqueue` may be captured, and the graph replayed with other tokens.
 class layer {
@@ -41,15 +37,10 @@ class layer {
   tmap::result<std::vector<tmap::batch_header>> product_headers() const;
 
  private:
-  struct allocation {
-    std::unique_ptr<void, free_device_memory> data;
-    std::uint64_t bytes;
-  };
-
   explicit layer(const layer_sizes& sizes) : sizes_(sizes) {}
   tmap::result<void> allocate();
   template <class T>
-  static tmap::result<void> add(std::vector<allocation>& memory, T*& to, std::uint64_t count);
+  static tmap::result<void> add(std::vector<tmap::apps::device_memory>& memory, T*& to, std::uint64_t count);
   tmap::result<void> gather(cudaStream_t stream) const;
   tmap::result<void> gate_and_up(cudaStream_t stream) const;
   tmap::result<void> down(cudaStream_t stream) const;
@@ -59,8 +50,8 @@ class layer {
   tmap::batch_header* headers_{};
   unsigned char* scratch_{};
   std::uint64_t scratch_bytes_{};
-  std::vector<allocation> inputs_;
-  std::vector<allocation> written_;
+  std::vector<tmap::apps::device_memory> inputs_;
+  std::vector<tmap::apps::device_memory> written_;
 };
 
 /// One captured run of a layer, which must outlive it.

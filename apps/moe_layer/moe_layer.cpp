@@ -11,17 +11,13 @@
 
 #include "apps/moe_layer/layer.hpp"
 #include "apps/moe_layer/plain.hpp"
+#include "apps/support/device.hpp"
 
 namespace {
 
 using namespace moe;
 using tmap::failure;
 using tmap::result;
-
-bool has_hopper() {
-  int major = 0;
-  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major == 9;
-}
 
 /// One replay on tokens of its own; what it left, told in a line.
 result<bool> run_once(const layer& of, const layer_graph& graph, const layer_weights& weights, int replay) {
@@ -79,10 +75,7 @@ int main(int argc, char** argv) {
   app.add_option("--hidden", sizes.hidden, "Hidden values of an expert, a multiple of 16")->capture_default_str();
   app.add_option("--replays", replays, "Runs, each on new tokens")->check(CLI::PositiveNumber)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  if (!has_hopper()) {
-    std::fputs("moe_layer: needs a Hopper GPU\n", stderr);
-    return 1;
-  }
+  if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("moe_layer");
   const auto wrong = run(sizes, replays);
   if (!wrong) {
     std::fprintf(stderr, "moe_layer: %s\n", to_string(wrong.error()).c_str());

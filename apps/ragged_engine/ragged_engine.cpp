@@ -3,7 +3,8 @@
 
 #include <tmap/ragged_host.hpp>
 
-#include "apps/tmap/pad/stopwatch.hpp"
+#include "apps/support/stopwatch.hpp"
+#include "apps/tmap/pad/gpu_outcome.hpp"
 
 #include <cstring>
 #include <map>
@@ -43,9 +44,9 @@ outcome<ragged_engine> ragged_engine::create(engine_request request) {
   ragged_engine made;
   made.description_ = fmt::format("engine: {} ({})", chosen->name == "gpu" ? chosen->device : "host", chosen->reason);
   if (chosen->name != "gpu") return made;
-  auto stream = timed_stream::create();
+  auto stream = told("making a stream", apps::timed_stream::create());
   if (!stream) return refusal{stream.error()};
-  made.stream_ = std::make_unique<timed_stream>(std::move(*stream));
+  made.stream_ = std::make_unique<apps::timed_stream>(std::move(*stream));
   return made;
 }
 
@@ -55,7 +56,7 @@ outcome<working_memory> ragged_engine::allocate(std::uint64_t bytes) const {
     memory.on_host_ = std::make_unique<std::byte[]>(bytes + 1);  // never null
     return memory;
   }
-  auto allocated = device_memory::allocate(bytes + 1);
+  auto allocated = told(fmt::format("taking {} bytes of its memory", bytes), apps::device_memory::allocate(bytes + 1));
   if (!allocated) return refusal{allocated.error()};
   memory.on_gpu_ = std::move(*allocated);
   return memory;
@@ -66,12 +67,12 @@ outcome<working_memory> ragged_engine::upload(std::span<const std::byte> bytes) 
   if (!memory) return memory;
   if (!is_gpu()) std::memcpy(memory->as<std::byte>(), bytes.data(), bytes.size());
   if (!is_gpu()) return memory;
-  const auto copied = check(cudaMemcpy(memory->as<void>(), bytes.data(), bytes.size(), cudaMemcpyDefault), "uploading");
+  const auto copied = told("uploading", apps::copy_bytes(memory->as<void>(), bytes.data(), bytes.size()));
   return copied ? std::move(memory) : refusal{copied.error()};
 }
 
 outcome<void> ragged_engine::download(const working_memory& from, std::span<std::byte> to) const {
-  if (is_gpu()) return check(cudaMemcpy(to.data(), from.as<void>(), to.size(), cudaMemcpyDefault), "downloading");
+  if (is_gpu()) return told("downloading", apps::copy_bytes(to.data(), from.as<void>(), to.size()));
   std::memcpy(to.data(), from.as<std::byte>(), to.size());
   return {};
 }
@@ -90,13 +91,13 @@ run_time ragged_engine::run(const char* action, const tensor_batch& batch, OnGpu
     const auto scratch = allocate(*needed);
     if (!scratch) return refusal{scratch.error()};
     const cuda::stream_ref stream{stream_->get()};
-    const auto timed = stream_->time(action, [&] {
+    const auto timed = told(action, stream_->milliseconds([&] {
       return on_gpu(workspace{scratch->template as<void>(), *needed}, stream, with);
-    });
+    }));
     if (!timed) return timed;
-    seconds = *timed;
+    seconds = *timed / 1000;
   } else {
-    stopwatch watch;
+    apps::stopwatch watch;
     const auto done = on_host(with);
     if (!done) return refuse("{}: {}", action, to_string(done.error()));
     seconds = watch.lap();

@@ -3,7 +3,8 @@
 
 #include <tmap/ragged.hpp>
 
-#include "apps/tmap/pad/device_memory.hpp"
+#include "apps/support/device_memory.hpp"
+#include "apps/support/timed_stream.hpp"
 #include "apps/tmap/pad/engine.hpp"
 
 #include <CLI/CLI.hpp>
@@ -34,7 +35,7 @@ class working_memory {
  private:
   friend class ragged_engine;
   std::unique_ptr<std::byte[]> on_host_;
-  device_memory on_gpu_;
+  apps::device_memory on_gpu_;
 };
 
 /// A batch of packed tensors, described by an array in host memory.
@@ -82,7 +83,7 @@ class ragged_engine {
   template <class OnGpu, class OnHost>
   run_time run(const char* action, const tensor_batch& batch, OnGpu on_gpu, OnHost on_host) const;
 
-  std::unique_ptr<timed_stream> stream_;  ///< null on the host
+  std::unique_ptr<apps::timed_stream> stream_;  ///< null on the host
   std::string description_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -52,7 +52,7 @@ std::string in_pipe(const std::function<void()>& work) {
 }
 
 void half_of_long_work() {
-  tool::progress bar{"reading", 4, std::chrono::milliseconds{0}};
+  apps::progress bar{"reading", 4, std::chrono::milliseconds{0}};
   bar.advance(2);
 }
 
@@ -68,7 +68,7 @@ TEST(Progress, APipeSeesNothing) {
 
 TEST(Progress, ShortWorkHasNoBar) {
   const auto work = [] {
-    tool::progress bar{"reading", 4};
+    apps::progress bar{"reading", 4};
     bar.advance(4);
   };
   EXPECT_EQ(on_terminal(work), "");

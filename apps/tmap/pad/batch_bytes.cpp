@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/pad/batch_bytes.hpp"
 
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -104,7 +104,7 @@ std::vector<std::byte> pack_sources(const batch_plan& plan, const std::vector<te
 outcome<void> check_batch(const batch_plan& plan, const std::vector<tensor>& tensors,
                           std::span<const std::byte> batch) {
   const std::uint64_t slice_bytes = plan.dense_bytes / plan.members.size();
-  progress bar{"checking", plan.members.size()};
+  apps::progress bar{"checking", plan.members.size()};
   for (std::size_t i = 0; i < plan.members.size(); ++i) {
     const auto same = check_tensor(plan, tensors[plan.members[i]], batch.data() + i * slice_bytes);
     if (!same) return same;

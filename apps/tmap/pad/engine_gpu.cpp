@@ -2,9 +2,11 @@
 #include <tmap/encode.hpp>
 #include <tmap/ragged.hpp>
 
-#include "apps/tmap/pad/device_memory.hpp"
+#include "apps/support/device_memory.hpp"
+#include "apps/support/stopwatch.hpp"
+#include "apps/support/timed_stream.hpp"
 #include "apps/tmap/pad/engine.hpp"
-#include "apps/tmap/pad/stopwatch.hpp"
+#include "apps/tmap/pad/gpu_outcome.hpp"
 
 #include <fstream>
 #include <utility>
@@ -12,25 +14,25 @@
 namespace tmap::tool {
 namespace {
 
+using apps::device_memory;
+
 struct gpu_memory {
   device_memory sources;
   device_memory patches;
   device_memory batch;
   device_memory workspace;
-  std::uint64_t workspace_bytes{};
 };
 
 outcome<gpu_memory> allocate(const batch_plan& plan) {
   const auto needed = ragged::workspace_bytes(plan.sources.size(), plan.rank());
   if (!needed) return refuse("{}", to_string(needed.error()));
   gpu_memory memory;
-  memory.workspace_bytes = *needed;
   const std::pair<device_memory*, std::uint64_t> wanted[] = {{&memory.sources, plan.source_bytes},
                                                              {&memory.patches, plan.sources.size() * sizeof(map_patch)},
                                                              {&memory.batch, plan.dense_bytes},
                                                              {&memory.workspace, *needed}};
   for (const auto& [place, size] : wanted) {
-    auto allocated = device_memory::allocate(size);
+    auto allocated = told(fmt::format("taking {} bytes of its memory", size), device_memory::allocate(size));
     if (!allocated) return refusal{allocated.error()};
     *place = std::move(*allocated);
   }
@@ -38,30 +40,27 @@ outcome<gpu_memory> allocate(const batch_plan& plan) {
 }
 
 outcome<void> copy_bytes(void* to, const void* from, std::uint64_t bytes) {
-  return check(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "copying between host and GPU");
+  return told("copying between host and GPU", apps::copy_bytes(to, from, bytes));
 }
 
 outcome<void> upload(const copy_job& job, const gpu_memory& memory) {
   const std::vector<map_patch> patches = job.plan.sources_at(memory.sources.address());
-  const auto described = copy_bytes(memory.patches.as<void>(), patches.data(), patches.size() * sizeof(map_patch));
+  const auto described = copy_bytes(memory.patches.as<void>(), patches.data(), memory.patches.bytes());
   return described ? copy_bytes(memory.sources.as<void>(), job.sources.data(), job.sources.size()) : described;
 }
 
-/// The seconds of a second run: the first also loads the kernels.
-outcome<double> pad_twice(const batch_plan& plan, const gpu_memory& memory) {
-  if (const auto poisoned = check(cudaMemset(memory.batch.as<void>(), poison, plan.dense_bytes), "poisoning");
-      !poisoned) {
-    return refusal{poisoned.error()};
-  }
-  const auto stream = timed_stream::create();
-  if (!stream) return refusal{stream.error()};
+/// The milliseconds of a second run: the first also loads the kernels.
+result<double> pad_twice(const batch_plan& plan, const gpu_memory& memory) {
+  if (const auto poisoned = memory.batch.fill(poison); !poisoned) return failure(poisoned.error());
+  const auto stream = apps::timed_stream::create();
+  if (!stream) return failure(stream.error());
   const auto enqueue = [&] {
     return ragged::pad_async(plan.described(memory.patches.as<map_patch>(), array_side::device),
                              plan.batch_at(memory.batch.address()), {},
-                             {memory.workspace.as<void>(), memory.workspace_bytes}, cuda::stream_ref{stream->get()});
+                             {memory.workspace.as<void>(), memory.workspace.bytes()}, cuda::stream_ref{stream->get()});
   };
-  const auto first = stream->time("padding", enqueue);
-  return first ? stream->time("padding", enqueue) : first;
+  const auto first = stream->milliseconds(enqueue);
+  return first ? stream->milliseconds(enqueue) : first;
 }
 
 /// Pads one byte, which fails where tmap has no code for the GPU.
@@ -94,9 +93,9 @@ outcome<std::string> usable_gpu() {
   if (const auto padded = try_padding(); !padded) return refusal{padded.error()};
   int device = 0;
   cudaDeviceProp properties{};
-  if (const auto current = check(cudaGetDevice(&device), "asking for it"); !current) return refusal{current.error()};
-  const auto known = check(cudaGetDeviceProperties(&properties, device), "asking for its name");
-  if (!known) return refusal{known.error()};
+  result<void> known = apps::as_result(cudaGetDevice(&device));
+  if (known) known = apps::as_result(cudaGetDeviceProperties(&properties, device));
+  if (const auto named = told("asking for its name", std::move(known)); !named) return refusal{named.error()};
   return std::string{properties.name} + driver_version();
 }
 
@@ -104,12 +103,12 @@ outcome<copy_times> pad_on_gpu(const copy_job& job) {
   const auto memory = allocate(job.plan);
   if (!memory) return refusal{memory.error()};
   copy_times times;
-  stopwatch watch;
+  apps::stopwatch watch;
   if (const auto uploaded = upload(job, *memory); !uploaded) return refusal{uploaded.error()};
   times.upload = watch.lap();
-  const auto padded = pad_twice(job.plan, *memory);
+  const auto padded = told("padding", pad_twice(job.plan, *memory));
   if (!padded) return refusal{padded.error()};
-  times.copy = *padded;
+  times.copy = *padded / 1000;
   watch.lap();
   const auto downloaded = copy_bytes(job.batch.data(), memory->batch.as<void>(), job.batch.size());
   if (!downloaded) return refusal{downloaded.error()};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/ragged_host.hpp>
 
+#include "apps/support/stopwatch.hpp"
 #include "apps/tmap/pad/engine.hpp"
-#include "apps/tmap/pad/stopwatch.hpp"
 
 #include <cstring>
 
@@ -19,7 +19,7 @@ outcome<copy_times> pad_on_host(const copy_job& job) {
   std::memset(job.batch.data(), poison, job.batch.size());
   const std::vector<map_patch> sources = job.plan.sources_at(address_of(job.sources.data()));
   copy_times times;
-  stopwatch watch;
+  apps::stopwatch watch;
   const auto padded = ragged::on_host::pad(job.plan.described(sources.data(), array_side::host),
                                            job.plan.batch_at(address_of(job.batch.data())), {});
   if (!padded) return refuse("{}", to_string(padded.error()));

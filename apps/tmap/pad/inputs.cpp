@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/pad/inputs.hpp"
 
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -125,7 +125,7 @@ loaded_inputs read_inputs(const std::vector<std::string>& inputs, std::uint64_t 
     if (expanded) files.insert(files.end(), expanded->begin(), expanded->end());
     if (!expanded) loaded.failures.push_back(fmt::format("{}: {}", input, expanded.error()));
   }
-  progress bar{"reading", files.size()};
+  apps::progress bar{"reading", files.size()};
   for (const fs::path& file : files) {
     if (!loaded.failures.empty() && !keep_going) break;
     append(loaded, read_file(file, most_bytes));

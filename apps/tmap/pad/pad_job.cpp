@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/pad/pad_job.hpp"
 
+#include "apps/support/stopwatch.hpp"
 #include "apps/tmap/exit_code.hpp"
 #include "apps/tmap/pad/batch_bytes.hpp"
 #include "apps/tmap/pad/contact_sheet.hpp"
@@ -8,7 +9,6 @@
 #include "apps/tmap/pad/inputs.hpp"
 #include "apps/tmap/pad/output_file.hpp"
 #include "apps/tmap/pad/report.hpp"
-#include "apps/tmap/pad/stopwatch.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -80,7 +80,7 @@ class pad_run {
   }
 
   void read() {
-    stopwatch watch;
+    apps::stopwatch watch;
     loaded_inputs loaded = read_inputs(request_.inputs, request_.plan.most_bytes, request_.keep_going);
     record_.read_seconds = watch.lap();
     record_.tensors = std::move(loaded.tensors);
@@ -123,7 +123,7 @@ class pad_run {
       if (!times) return refuse("{}: {}", batch.plan.name, times.error());
       batch.times = *times;
     }
-    stopwatch watch;
+    apps::stopwatch watch;
     if (const auto same = check_batch(batch.plan, record_.tensors, dense); !same) return same;
     batch.check_seconds = watch.lap();
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A benchmark has no one to hand an error to: it says where it failed and ends.
+// For programs that have no one to hand an error to: they say where they failed, and end.
 
 #include <tmap/error.hpp>
 
@@ -12,10 +12,10 @@
 #include <source_location>
 #include <utility>
 
-namespace tmap::bench {
+namespace tmap::apps {
 
 [[noreturn]] inline void fail(const char* reason, const std::source_location& at) {
-  std::fprintf(stderr, "%s:%u: benchmark failed: %s\n", at.file_name(), static_cast<unsigned>(at.line()), reason);
+  std::fprintf(stderr, "%s:%u: failed: %s\n", at.file_name(), static_cast<unsigned>(at.line()), reason);
   std::exit(1);
 }
 
@@ -38,4 +38,4 @@ T value_of(result<T>&& answer, const std::source_location& at = std::source_loca
   return std::move(*answer);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-namespace tmap::tool {
+namespace tmap::apps {
 
 /// Seconds since it was made, or since the last lap.
 class stopwatch {
@@ -19,4 +19,4 @@ class stopwatch {
   std::chrono::steady_clock::time_point start_{std::chrono::steady_clock::now()};
 };
 
-}  // namespace tmap::tool
+}  // namespace tmap::apps

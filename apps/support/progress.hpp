@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace tmap::tool {
+namespace tmap::apps {
 
 /// A bar on standard error for work that lasts longer than `patience`; nothing at all when that is no terminal.
 /// Removes itself when it goes. Not thread-safe.
@@ -31,4 +31,4 @@ class progress {
   clock::time_point next_;
 };
 
-}  // namespace tmap::tool
+}  // namespace tmap::apps

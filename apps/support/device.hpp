@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The GPU that a benchmark runs on.
+// The GPU that a program runs on.
 
 #include <cuda_runtime_api.h>
 
@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "apps/bench/arrays.hpp"
+#include "apps/support/device_array.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps {
 
 inline bool has_hopper() {
   int major = 0;
@@ -47,4 +47,4 @@ inline void wake_device() {
   while (clock::now() < end) memory.fill(0);
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/tmap/progress.hpp"
+#include "apps/support/progress.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <utility>
 
-namespace tmap::tool {
+namespace tmap::apps {
 
 progress::progress(std::string label, std::uint64_t total, std::chrono::milliseconds patience)
     : label_{std::move(label)}, total_{total}, terminal_{isatty(STDERR_FILENO) == 1}, next_{clock::now() + patience} {}
@@ -30,4 +30,4 @@ void progress::draw() const {
              total_ == 0 ? 100 : 100 * done_ / total_);
 }
 
-}  // namespace tmap::tool
+}  // namespace tmap::apps

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <thread>
 
-namespace tmap::bench {
+namespace tmap::apps {
 
 /// A kernel that hangs ends with the process, whose exit code then is 2. `program`: what a message begins with.
 inline void end_after(int seconds, const char* program) {
@@ -17,4 +17,4 @@ inline void end_after(int seconds, const char* program) {
   }).detach();
 }
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps

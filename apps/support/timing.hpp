@@ -11,9 +11,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/bench/require.hpp"
+#include "apps/support/require.hpp"
+#include "apps/support/timed_stream.hpp"
 
-namespace tmap::bench {
+namespace tmap::apps {
 
 inline double median(std::vector<double> times) {
   require(!times.empty());
@@ -47,43 +48,31 @@ struct ways {
   double graph;
 };
 
+/// Statistics over a `timed_stream`, for programs that end where CUDA fails.
 class timer {
  public:
-  timer() {
-    require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
-    require(cudaEventCreate(&start_));
-    require(cudaEventCreate(&stop_));
-  }
-  ~timer() {
-    cudaEventDestroy(start_);
-    cudaEventDestroy(stop_);
-    cudaStreamDestroy(stream_);
-  }
-  timer(const timer&) = delete;
-  timer& operator=(const timer&) = delete;
-
-  cudaStream_t stream() const { return stream_; }
-  void drain() const { require(cudaStreamSynchronize(stream_)); }
+  cudaStream_t stream() const { return stream_.get(); }
+  void drain() const { require(cudaStreamSynchronize(stream())); }
 
   /// By events around what one call enqueues on the idle stream. Where that takes the GPU less time than the host needs
   /// to enqueue it, the host's time is in it.
   template <class Enqueue>
   double stream_microseconds(const Enqueue& enqueue, int repeats = 201) const {
-    return median_of(repeats, [&] { return between_events([&] { enqueue(stream_); }); });
+    return median_of(repeats, [&] { return between_events([&] { enqueue(stream()); }); });
   }
 
   /// One of a hundred in a row: events around a graph that holds them all.
   template <class Enqueue>
   double graph_microseconds(const Enqueue& enqueue, int chain = 100, int repeats = 25) const {
-    return graph_microseconds(captured_graph(stream_, enqueue, chain), chain, repeats);
+    return graph_microseconds(captured_graph(stream(), enqueue, chain), chain, repeats);
   }
   /// The same of a graph that holds `chain` of them.
   double graph_microseconds(const captured_graph& graph, int chain, int repeats) const {
     cudaGraphExec_t executable = nullptr;
     require(cudaGraphInstantiate(&executable, graph.get(), 0));
-    require(cudaGraphUpload(executable, stream_));
+    require(cudaGraphUpload(executable, stream()));
     const double time = median_of(
-        repeats, [&] { return between_events([&] { require(cudaGraphLaunch(executable, stream_)); }) / chain; });
+        repeats, [&] { return between_events([&] { require(cudaGraphLaunch(executable, stream())); }) / chain; });
     require(cudaGraphExecDestroy(executable));
     return time;
   }
@@ -91,9 +80,9 @@ class timer {
   /// One of `times` in a row, behind `skipped` that are not timed.
   template <class Enqueue>
   double stream_microseconds_behind(const Enqueue& enqueue, int skipped, int times) const {
-    for (int i = 0; i < skipped; ++i) enqueue(stream_);
+    for (int i = 0; i < skipped; ++i) enqueue(stream());
     return between_events([&] {
-             for (int i = 0; i < times; ++i) enqueue(stream_);
+             for (int i = 0; i < times; ++i) enqueue(stream());
            }) /
            times;
   }
@@ -120,7 +109,7 @@ class timer {
     std::vector<double> times;
     for (int i = -drained_every; i < repeats; ++i) {
       if (i % drained_every == 0) drain();
-      const double time = host_microseconds([&] { enqueue(stream_); });
+      const double time = host_microseconds([&] { enqueue(stream()); });
       if (i >= 0) times.push_back(time);
     }
     drain();
@@ -132,7 +121,7 @@ class timer {
   double end_to_end_microseconds(const Enqueue& enqueue) const {
     return median_of(51, [&] {
       return host_microseconds([&] {
-        enqueue(stream_);
+        enqueue(stream());
         drain();
       });
     });
@@ -152,13 +141,11 @@ class timer {
 
   template <class Work>
   double between_events(const Work& work) const {
-    require(cudaEventRecord(start_, stream_));
-    work();
-    require(cudaEventRecord(stop_, stream_));
-    require(cudaEventSynchronize(stop_));
-    float milliseconds = 0;
-    require(cudaEventElapsedTime(&milliseconds, start_, stop_));
-    return milliseconds * 1000.0;
+    return value_of(stream_.milliseconds([&] {
+             work();
+             return result<void>{};
+           })) *
+           1000;
   }
 
   template <class Work>
@@ -169,9 +156,7 @@ class timer {
     return std::chrono::duration<double, std::micro>(clock::now() - start).count();
   }
 
-  cudaStream_t stream_{};
-  cudaEvent_t start_{};
-  cudaEvent_t stop_{};
+  timed_stream stream_{value_of(timed_stream::create())};
 };
 
-}  // namespace tmap::bench
+}  // namespace tmap::apps

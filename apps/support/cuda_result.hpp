@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/error.hpp>
+
+#include <cuda_runtime_api.h>
+
+namespace tmap::apps {
+
+/// What the CUDA runtime said; the error that it remembers is cleared.
+inline result<void> as_result(cudaError_t code) {
+  if (code == cudaSuccess) return {};
+  static_cast<void>(cudaGetLastError());
+  error made;
+  made.code = code == cudaErrorMemoryAllocation ? status::out_of_memory : status::cuda_failure;
+  made.cuda_code = code;
+  return failure(made);
+}
+
+}  // namespace tmap::apps
