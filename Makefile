@@ -22,14 +22,14 @@ test: all
 
 bench: configure
 	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench use_bench ragged_bench grouped_gemm_bench tmap_shared
-	$(BUILD)/apps/bench/encode_bench
-	$(BUILD)/apps/bench/use_bench
-	$(BUILD)/apps/bench/ragged_bench
-	$(BUILD)/apps/grouped_gemm/grouped_gemm_bench
-	$(BUILD)/apps/grouped_gemm/grouped_gemm_bench --shapes > $(BUILD)/gemm_shapes.json
-	python3 apps/bench/triton_descriptors.py
-	python3 apps/bench/ragged_torch.py
-	TMAP_LIBRARY=$(BUILD)/libtmap.so python3 apps/grouped_gemm/gemm_torch.py $(BUILD)/gemm_shapes.json
+	$(BUILD)/apps/bench/encode/encode_bench
+	$(BUILD)/apps/bench/use/use_bench
+	$(BUILD)/apps/bench/ragged/ragged_bench
+	$(BUILD)/apps/bench/gemm/grouped_gemm_bench
+	$(BUILD)/apps/bench/gemm/grouped_gemm_bench --shapes > $(BUILD)/gemm_shapes.json
+	python3 apps/bench/encode/triton_descriptors.py
+	python3 apps/bench/ragged/ragged_torch.py
+	TMAP_LIBRARY=$(BUILD)/libtmap.so python3 apps/bench/gemm/gemm_torch.py $(BUILD)/gemm_shapes.json
 	TMAP_LIBRARY=$(BUILD)/libtmap.so python3 python/benchmarks/overhead.py
 
 docs:

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 /// Where the benchmark may lie, from the folder of the tool: beside it, where it is installed, where both are built.
 constexpr const char* places[] = {"grouped_gemm_bench", TMAP_LIBEXEC_FROM_BIN "/grouped_gemm_bench",
-                                  "../grouped_gemm/grouped_gemm_bench"};
+                                  "../bench/gemm/grouped_gemm_bench"};
 
 /// No path of the machine that built the tool: an installed one may be anywhere.
 std::string find_gemm_bench() {

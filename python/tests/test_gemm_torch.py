@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apps/grouped_gemm/gemm_torch.py as far as it goes without a GPU: its arguments, its cases, and what it tells cuBLAS."""
+"""apps/bench/gemm/gemm_torch.py as far as it goes without a GPU: its arguments, its cases, and what it tells cuBLAS."""
 import ctypes
 import json
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 import support
 
 np = support.need("numpy")
-APP = Path(__file__).resolve().parents[2] / "apps" / "grouped_gemm"
+APP = Path(__file__).resolve().parents[2] / "apps" / "bench" / "gemm"
 sys.path.append(str(APP))
 import cublas_grouped  # noqa: E402
 import gemm_cases  # noqa: E402

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/group_maps/ways.hpp"
-#include "apps/group_maps/workload.hpp"
+#include "apps/samples/group_maps/ways.hpp"
+#include "apps/samples/group_maps/workload.hpp"
 #include "device/gpu_fixture.hpp"
 
 namespace group_maps {

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <vector>
 
-#include "apps/group_maps/group.hpp"
-#include "apps/group_maps/group_walk.cuh"
-#include "apps/group_maps/workload.hpp"
+#include "apps/samples/group_maps/group.hpp"
+#include "apps/samples/group_maps/group_walk.cuh"
+#include "apps/samples/group_maps/workload.hpp"
 
 namespace group_maps {
 namespace {

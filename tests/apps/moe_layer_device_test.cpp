@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/moe_layer/layer.hpp"
-#include "apps/moe_layer/plain.hpp"
+#include "apps/samples/moe_layer/layer.hpp"
+#include "apps/samples/moe_layer/plain.hpp"
 #include "gemm/gemm_fixture.hpp"
 
 namespace moe {

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "apps/moe_layer/layer.hpp"
-#include "apps/moe_layer/plain.hpp"
+#include "apps/samples/moe_layer/layer.hpp"
+#include "apps/samples/moe_layer/plain.hpp"
 
 namespace moe {
 namespace {

@@ -35,7 +35,7 @@ if said=$("$installed/bin/tmap" bench gemm --shapes 2>&1) || [[ "$said" != *"--c
   echo "without the benchmark the tool says: $said" >&2
   exit 1
 fi
-if [ -x "$build/apps/grouped_gemm/grouped_gemm_bench" ]; then
+if [ -x "$build/apps/bench/gemm/grouped_gemm_bench" ]; then
   cmake --install "$build" --prefix "$installed" --component tmap_benchmarks >/dev/null
   "$installed/bin/tmap" bench gemm --help | grep -q -e --no-plans
   rm -r "$libexec"

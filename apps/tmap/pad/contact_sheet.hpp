@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "apps/picture/picture.hpp"
+#include "apps/support/picture/picture.hpp"
 #include "apps/tmap/pad/plan.hpp"
 
 #include <cstddef>

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tmap and its peers in one program, on the sizes of grouped_gemm_bench. Prints Markdown, TFLOP/s.
+
+    grouped_gemm_bench --shapes > shapes.json
+    TMAP_LIBRARY=build/release/libtmap.so python3 apps/bench/gemm/gemm_torch.py shapes.json --json gemm_torch.json
+"""
+import argparse
+import json
+import re
+import statistics
+from pathlib import Path
+
+from gemm_cases import cases_of, torch
+
+PEERS = {"tmap": "tmap", "torch": "torch", "triton": "Triton, persistent, plain pointers", "grouped": "cuBLAS grouped",
+         "loop": "cuBLAS loop"}
+# Of a burst the first quarter is left out: by then the GPU has come to the clock at which it keeps to its power.
+ROUNDS, WARM_UP, BURST_MICROSECONDS = 2, 3, 360000
+
+
+def microseconds(enqueue, skipped, timed):
+    start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    for _ in range(skipped):
+        enqueue()
+    start.record()
+    for _ in range(timed):
+        enqueue()
+    stop.record()
+    stop.synchronize()
+    return start.elapsed_time(stop) * 1000 / timed
+
+
+def measured(operations, peers, is_right):
+    """TFLOP/s of each, from bursts in turn, or the reason why there are none. Results are kept until all are compared, so
+    that none is right for lying where another lay."""
+    found, timed, kept = {}, {}, []
+    for name, enqueue in peers.items():
+        try:
+            kept.append(enqueue())
+            if not is_right(kept[-1]):
+                raise ArithmeticError("wrong")
+            once = microseconds(enqueue, WARM_UP, 1)
+        except Exception as reason:  # whatever a library answers, the others go on
+            found[name] = {"reason": (str(reason).splitlines() or [type(reason).__name__])[0]}
+            continue
+        timed[name] = enqueue, max(1, int(BURST_MICROSECONDS / 4 / once)), []
+    kept.clear()
+    for _ in range(ROUNDS):
+        for enqueue, quarter, times in timed.values():
+            times.append(microseconds(enqueue, quarter, 3 * quarter))
+    for name, (_, _, times) in timed.items():
+        found[name] = {"tflops": operations / statistics.mean(times) * 1e-6, "microseconds": times}
+    return found
+
+
+def text_of(figure):
+    if figure is None:
+        return "-"
+    return f"{figure['tflops']:.0f}" if "tflops" in figure else f"- ({figure['reason'][:60]})"
+
+
+def parsed(arguments=None):
+    parser = argparse.ArgumentParser(description="tmap and its peers on the sizes of grouped_gemm_bench")
+    parser.add_argument("shapes", help="what grouped_gemm_bench --shapes prints")
+    parser.add_argument("--json", metavar="FILE", help="all figures, also of each burst")
+    parser.add_argument("--only", metavar="REGEX", type=re.compile, default="", help="cases whose name it finds")
+    return parser.parse_args(arguments)
+
+
+def main():
+    options = parsed()
+    cases = cases_of(json.loads(Path(options.shapes).read_text(encoding="utf-8")), options.only)
+    if torch is None or not torch.cuda.is_available():
+        print("gemm_torch: " + ("torch is not installed" if torch is None else "no GPU"))
+        return
+    print(f"torch {torch.__version__}, CUDA {torch.version.cuda}, {torch.cuda.get_device_name()}; TFLOP/s\n")
+    print("| groups, rows, N, K | " + " | ".join(PEERS.values()) + " |\n|" + " --- |" * (1 + len(PEERS)))
+    torch.backends.cuda.matmul.allow_tf32 = False
+    figures = []
+    for name, make in cases:
+        found = measured(*make())
+        print(f"| {name} | " + " | ".join(text_of(found.get(peer)) for peer in PEERS) + " |", flush=True)
+        figures.append({"case": name, "peers": found})
+        torch.cuda.empty_cache()
+    if options.json:
+        about = {"torch": torch.__version__, "cuda": torch.version.cuda, "device": torch.cuda.get_device_name()}
+        Path(options.json).write_text(json.dumps({**about, "cases": figures}, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

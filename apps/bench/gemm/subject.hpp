@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/grouped_gemm.hpp>
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/bench/gemm/peers.hpp"
+#include "apps/bench/gemm/shapes.hpp"
+#include "apps/bench/gemm/values.hpp"
+#include "apps/support/device_array.hpp"
+
+// One line of the table: a call, how to check what it left, and the same work for peers.
+
+namespace tmap::apps::bench {
+
+struct subject {
+  std::string name;
+  double goal{};  ///< TFLOP/s, or 0
+  double operations{};
+  checked_sums sums{};
+  std::vector<checked_product> products{};
+  void* c{};
+  std::size_t c_elements{};  ///< of the output's memory, and how many of them belong to no group
+  std::size_t untouched{};
+  std::function<void(cudaStream_t, std::optional<std::uint32_t> plan)> enqueue{};
+  /// The same call, but no group has rows: what it costs to read sizes, make maps and launch.
+  std::function<void(cudaStream_t)> enqueue_empty{};
+
+  std::vector<peer_product> peer_products() const;
+};
+
+/// Memory for all subjects, one at a time, filled with normal numbers in the type asked for last.
+class operand_memory {
+ public:
+  operand_memory();
+  /// Costs as much as writing all of it.
+  void fill(gemm::operand_type type);
+
+  subject rows(const row_shape& shape, const std::vector<std::int64_t>& sizes, bool fast_accumulation = false);
+  subject weights(const row_shape& shape, const std::vector<std::int64_t>& sizes);
+  subject pointers(const std::vector<pointer_size>& sizes);
+
+ private:
+  gemm::row_problem row_problem_of(const row_shape& shape) const;
+  void set_offsets(const std::vector<std::int64_t>& sizes);
+  gemm::workspace scratch() const { return {scratch_.get(), scratch_.bytes()}; }
+  std::uint64_t address_of(const device_array<unsigned char>& of) const;
+  void add_pointers(subject& made, const std::vector<pointer_size>& sizes);
+
+  gemm::operand_type type_{};
+  device_array<unsigned char> a_;
+  device_array<unsigned char> b_;
+  device_array<unsigned char> c_;
+  device_array<float> row_scales_;
+  device_array<float> column_scales_;
+  device_array<unsigned char> scratch_;
+  device_array<std::int64_t> offsets_;
+  device_array<std::int64_t> no_rows_;
+  device_array<std::int64_t> columns_;  ///< of pointers: nine arrays
+};
+
+}  // namespace tmap::apps::bench

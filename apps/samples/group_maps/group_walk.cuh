@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Which tiles of which groups a block walks: its share of all tiles, group by group.
+
+#include <tmap/device/tile_shares.cuh>
+
+#include <cstdint>
+
+#include "apps/samples/group_maps/group.hpp"
+
+namespace group_maps {
+
+struct group_list {
+  const group* groups;
+  std::uint32_t count;
+  std::uint32_t tiles;  ///< of all groups
+
+  TMAP_HOST_DEVICE tmap::device::tile_range share(std::uint32_t block, std::uint32_t blocks) const {
+    return tmap::device::tile_shares(tiles, blocks).run(block);
+  }
+};
+
+/// The first group that ends behind `tile`, which must exist.
+TMAP_HOST_DEVICE inline std::uint32_t find_group(const group_list& in, std::uint32_t tile) {
+  std::uint32_t low = 0;
+  for (std::uint32_t high = in.count - 1; low < high;) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (in.groups[middle].end_tile > tile) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+/// A walk through the tiles `mine`, one stop at each group that has some of them. At each stop the caller has the walk
+/// read the group behind it, when it suits, so that a change of group does not wait for memory.
+class group_walk {
+ public:
+  TMAP_HOST_DEVICE group_walk(const group_list& groups, const tmap::device::tile_range& mine)
+      : groups_(groups), tile_(static_cast<std::uint32_t>(mine.first)), last_(static_cast<std::uint32_t>(mine.last)) {
+    if (is_done()) return;
+    index_ = find_group(groups_, tile_);
+    now_ = groups_.groups[index_];
+  }
+
+  TMAP_HOST_DEVICE bool is_done() const { return tile_ >= last_; }
+  TMAP_HOST_DEVICE std::uint32_t index() const { return index_; }
+  TMAP_HOST_DEVICE const group& now() const { return now_; }
+  /// Its tiles of this walk.
+  TMAP_HOST_DEVICE std::uint32_t first_tile() const { return tile_; }
+  TMAP_HOST_DEVICE std::uint32_t end_tile() const { return now_.end_tile < last_ ? now_.end_tile : last_; }
+  /// The row of the group with which a tile of it begins.
+  TMAP_HOST_DEVICE std::uint32_t row_of(std::uint32_t tile) const { return (tile - now_.first_tile) * box_rows; }
+
+  TMAP_HOST_DEVICE void read_ahead() {
+    if (index_ + 1 < groups_.count) ahead_ = groups_.groups[index_ + 1];
+  }
+
+  /// Goes to the next group with tiles. `read_ahead` must have been called.
+  TMAP_HOST_DEVICE void next_group() {
+    tile_ = end_tile();
+    if (is_done()) return;
+    ++index_;
+    now_ = ahead_;
+    while (now_.end_tile == now_.first_tile) now_ = groups_.groups[++index_];
+  }
+
+ private:
+  group_list groups_;
+  std::uint32_t tile_;
+  std::uint32_t last_;
+  std::uint32_t index_{};
+  group now_{};
+  group ahead_{};
+};
+
+}  // namespace group_maps

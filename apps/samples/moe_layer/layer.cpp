@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "apps/samples/moe_layer/layer.hpp"
+
+#include <tmap/grouped_gemm.hpp>
+#include <tmap/ragged.hpp>
+
+#include <cuda/stream_ref>
+
+#include <utility>
+
+namespace moe {
+namespace {
+
+using tmap::failure;
+using tmap::result;
+using tmap::apps::as_result;
+using tmap::apps::copy_bytes;
+using tmap::apps::device_memory;
+
+constexpr std::uint32_t most_tokens = 1u << 24;
+constexpr std::uint32_t products = 2;
+
+result<void> check(bool holds, std::uint64_t found, std::uint64_t allowed) {
+  if (holds) return {};
+  tmap::error made;
+  made.found = found;
+  made.allowed = allowed;
+  return failure(made);
+}
+
+result<void> check_sizes(const layer_sizes& sizes) {
+  result<void> checked = check(sizes.tokens > 0 && sizes.tokens <= most_tokens, sizes.tokens, most_tokens);
+  if (checked) checked = check(sizes.experts >= choices, sizes.experts, choices);
+  if (checked) checked = check(sizes.experts <= tmap::gemm::max_groups, sizes.experts, tmap::gemm::max_groups);
+  if (checked) checked = check(sizes.width > 0 && sizes.width % 8 == 0, sizes.width, 8);
+  if (checked) checked = check(sizes.hidden > 0 && sizes.hidden % 16 == 0, sizes.hidden, 16);
+  return checked;
+}
+
+result<void> upload(const std::vector<float>& values, std::uint64_t count, __nv_bfloat16* to) {
+  if (const auto checked = check(values.size() == count, values.size(), count); !checked) return checked;
+  const std::vector<__nv_bfloat16> rounded = as_bf16(values);
+  const auto copied = copy_bytes(to, rounded.data(), count * sizeof(*to));
+  return copied ? as_result(cudaDeviceSynchronize()) : copied;  // streams that do not wait for the default one follow
+}
+
+template <class T>
+result<void> download(const T* from, std::uint64_t count, std::vector<T>& to) {
+  to.resize(count);
+  return copy_bytes(to.data(), from, count * sizeof(T));
+}
+
+std::uint64_t address_of(const void* memory) {
+  return reinterpret_cast<std::uint64_t>(memory);
+}
+
+tmap::ragged::row_matrix rows_of(const __nv_bfloat16* memory, std::uint64_t rows, std::uint64_t columns) {
+  return {address_of(memory), rows, columns * sizeof(*memory), columns * sizeof(*memory)};
+}
+
+tmap::gemm::matrix matrix_of(const __nv_bfloat16* memory, std::uint64_t columns) {
+  return {address_of(memory), columns * sizeof(*memory)};
+}
+
+/// One product for each expert, [its rows, k] by [k, n]; the sizes of experts are read on the GPU.
+tmap::gemm::row_problem experts_problem(const layer_sizes& sizes, const layer_arrays& arrays, std::uint64_t n,
+                                        std::uint64_t k) {
+  tmap::gemm::row_problem problem;
+  problem.type = tmap::gemm::operand_type::bf16;
+  problem.groups = sizes.experts;
+  problem.rows = sizes.rows();
+  problem.n = n;
+  problem.k = k;
+  problem.offsets = {arrays.sizes, tmap::offset_format::sizes, sizeof(*arrays.sizes)};
+  problem.b_group_pitch_bytes = n * k * sizeof(__nv_bfloat16);
+  return problem;
+}
+
+}  // namespace
+
+result<layer> layer::make(const layer_sizes& sizes) {
+  if (const auto checked = check_sizes(sizes); !checked) return failure(checked.error());
+  layer made(sizes);
+  if (const auto allocated = made.allocate(); !allocated) return failure(allocated.error());
+  return made;
+}
+
+template <class T>
+result<void> layer::add(std::vector<device_memory>& memory, T*& to, std::uint64_t count) {
+  auto got = device_memory::allocate(count * sizeof(T));
+  if (!got) return failure(got.error());
+  to = got->as<T>();
+  memory.push_back(std::move(*got));
+  return {};
+}
+
+result<void> layer::allocate() {
+  const std::uint64_t tokens = std::uint64_t{sizes_.tokens} * sizes_.width;
+  const std::uint64_t weights = std::uint64_t{sizes_.experts} * sizes_.width;
+  const std::uint64_t rows = sizes_.rows();
+  const auto bytes = tmap::gemm::workspace_bytes(sizes_.experts);
+  if (!bytes) return failure(bytes.error());
+  scratch_bytes_ = *bytes;
+  result<void> got = add(inputs_, arrays_.tokens, tokens);
+  if (got) got = add(inputs_, arrays_.router, weights);
+  if (got) got = add(inputs_, arrays_.gate_up, weights * 2 * sizes_.hidden);
+  if (got) got = add(inputs_, arrays_.down, weights * sizes_.hidden);
+  if (got) got = add(written_, arrays_.experts, rows);
+  if (got) got = add(written_, arrays_.shares, rows);
+  if (got) got = add(written_, arrays_.sizes, sizes_.experts);
+  if (got) got = add(written_, arrays_.row_of, rows);
+  if (got) got = add(written_, arrays_.token_of, rows);
+  if (got) got = add(written_, arrays_.sorted, rows * sizes_.width);
+  if (got) got = add(written_, arrays_.hidden, rows * sizes_.hidden);
+  if (got) got = add(written_, arrays_.answers, rows * sizes_.width);
+  if (got) got = add(written_, arrays_.output, tokens);
+  if (got) got = add(written_, headers_, products);
+  if (got) got = add(written_, scratch_, scratch_bytes_);
+  return got;
+}
+
+result<void> layer::set_weights(const layer_weights& weights) const {
+  const std::uint64_t matrix = std::uint64_t{sizes_.experts} * sizes_.width;
+  result<void> done = upload(weights.router, matrix, arrays_.router);
+  if (done) done = upload(weights.gate_up, matrix * 2 * sizes_.hidden, arrays_.gate_up);
+  if (done) done = upload(weights.down, matrix * sizes_.hidden, arrays_.down);
+  return done;
+}
+
+result<void> layer::set_tokens(const std::vector<float>& tokens) const {
+  return upload(tokens, std::uint64_t{sizes_.tokens} * sizes_.width, arrays_.tokens);
+}
+
+// Nothing here waits, allocates, or asks the GPU for a size.
+result<void> layer::enqueue(cudaStream_t stream) const {
+  result<void> done = as_result(launch_route(sizes_, arrays_, stream));
+  if (done) done = as_result(launch_place(sizes_, arrays_, stream));
+  if (done) done = gather(stream);
+  if (done) done = gate_and_up(stream);
+  if (done) done = down(stream);
+  if (done) done = as_result(launch_combine(sizes_, arrays_, stream));
+  return done;
+}
+
+result<void> layer::gather(cudaStream_t stream) const {
+  const tmap::ragged::row_index tokens_of_rows{arrays_.token_of, sizes_.rows(), sizeof(*arrays_.token_of)};
+  return tmap::ragged::gather_rows_async(rows_of(arrays_.tokens, sizes_.tokens, sizes_.width), tokens_of_rows,
+                                         rows_of(arrays_.sorted, sizes_.rows(), sizes_.width),
+                                         cuda::stream_ref{stream});
+}
+
+result<void> layer::gate_and_up(cudaStream_t stream) const {
+  tmap::gemm::row_problem problem = experts_problem(sizes_, arrays_, 2 * std::uint64_t{sizes_.hidden}, sizes_.width);
+  problem.a = matrix_of(arrays_.sorted, sizes_.width);
+  problem.b = matrix_of(arrays_.gate_up, sizes_.width);
+  problem.c = matrix_of(arrays_.hidden, sizes_.hidden);
+  problem.with.kind = tmap::gemm::epilogue_kind::swiglu;
+  return tmap::gemm::multiply_async(problem, {scratch_, scratch_bytes_}, cuda::stream_ref{stream},
+                                    {nullptr, &headers_[0], {}});
+}
+
+/// In the workspace of the product before it: on one stream they run one after the other.
+result<void> layer::down(cudaStream_t stream) const {
+  tmap::gemm::row_problem problem = experts_problem(sizes_, arrays_, sizes_.width, sizes_.hidden);
+  problem.a = matrix_of(arrays_.hidden, sizes_.hidden);
+  problem.b = matrix_of(arrays_.down, sizes_.hidden);
+  problem.c = matrix_of(arrays_.answers, sizes_.width);
+  return tmap::gemm::multiply_async(problem, {scratch_, scratch_bytes_}, cuda::stream_ref{stream},
+                                    {nullptr, &headers_[1], {}});
+}
+
+result<void> layer::poison() const {
+  constexpr int byte = 0xff;  // a NaN of bf16 and f32, an expert and a row that do not exist
+  for (const device_memory& memory : written_) {
+    if (const auto done = memory.fill(byte); !done) return done;
+  }
+  return as_result(cudaDeviceSynchronize());
+}
+
+result<layer_results> layer::results() const {
+  layer_results got;
+  std::vector<__nv_bfloat16> output;
+  result<void> done = as_result(cudaDeviceSynchronize());
+  if (done) done = download(arrays_.experts, sizes_.rows(), got.experts);
+  if (done) done = download(arrays_.shares, sizes_.rows(), got.shares);
+  if (done) done = download(arrays_.sizes, sizes_.experts, got.sizes);
+  if (done) done = download(arrays_.row_of, sizes_.rows(), got.row_of);
+  if (done) done = download(arrays_.output, std::uint64_t{sizes_.tokens} * sizes_.width, output);
+  if (!done) return failure(done.error());
+  got.output = as_float(output);
+  return got;
+}
+
+result<std::vector<tmap::batch_header>> layer::product_headers() const {
+  std::vector<tmap::batch_header> got;
+  if (const auto done = download(headers_, products, got); !done) return failure(done.error());
+  return got;
+}
+
+result<layer_graph> layer_graph::capture(const layer& of) {
+  layer_graph made;
+  cudaGraph_t graph = nullptr;
+  result<void> done = as_result(cudaStreamCreateWithFlags(&made.stream_, cudaStreamNonBlocking));
+  if (done) done = as_result(cudaStreamBeginCapture(made.stream_, cudaStreamCaptureModeThreadLocal));
+  if (!done) return failure(done.error());
+  done = of.enqueue(made.stream_);
+  const auto ended = as_result(cudaStreamEndCapture(made.stream_, &graph));
+  if (done) done = ended;
+  if (done) done = as_result(cudaGraphInstantiate(&made.executable_, graph, 0));
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (!done) return failure(done.error());
+  return made;
+}
+
+layer_graph::layer_graph(layer_graph&& other) noexcept
+    : stream_(std::exchange(other.stream_, nullptr)), executable_(std::exchange(other.executable_, nullptr)) {}
+
+layer_graph::~layer_graph() {
+  if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+}
+
+result<void> layer_graph::replay() const {
+  result<void> done = as_result(cudaGraphLaunch(executable_, stream_));
+  if (done) done = as_result(cudaStreamSynchronize(stream_));
+  return done;
+}
+
+}  // namespace moe

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// A small mixture-of-experts layer that the GPU runs by itself: a router sends each token to two experts, the tokens
+// are sorted by expert, two grouped products with SwiGLU between them run on as many rows as each expert happened to
+// get, and the answers go back to their tokens. Recorded in one CUDA graph, replayed with new tokens in the same
+// memory, and compared with plain loops on the host each time.
+#include <CLI/CLI.hpp>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "apps/samples/moe_layer/layer.hpp"
+#include "apps/samples/moe_layer/plain.hpp"
+#include "apps/support/device.hpp"
+
+namespace {
+
+using namespace moe;
+using tmap::failure;
+using tmap::result;
+
+/// One replay on tokens of its own; what it left, told in a line.
+result<bool> run_once(const layer& of, const layer_graph& graph, const layer_weights& weights, int replay) {
+  const std::vector<float> tokens = random_tokens(of.sizes(), static_cast<std::uint64_t>(replay) + 1000);
+  result<void> done = of.set_tokens(tokens);
+  if (done) done = of.poison();
+  if (done) done = graph.replay();
+  if (!done) return failure(done.error());
+  const auto got = of.results();
+  if (!got) return failure(got.error());
+  const auto headers = of.product_headers();
+  if (!headers) return failure(headers.error());
+
+  const comparison found = compare(of.sizes(), weights, tokens, *got);
+  std::printf("replay %d: tokens of each expert", replay);
+  for (const std::int32_t size : got->sizes) std::printf(" %d", size);
+  std::printf("; largest error %.2g, of the allowed at most %.2f\n", found.worst_error, found.worst);
+  if (!found.fault.empty()) std::printf("  wrong: %s\n", found.fault.c_str());
+  bool is_right = found.fault.empty();
+  for (const tmap::batch_header& header : *headers) {
+    if (header.bad_count != 0) std::printf("  wrong: a product refused %u experts\n", header.bad_count);
+    is_right = is_right && header.bad_count == 0;
+  }
+  return is_right;
+}
+
+/// How many replays were wrong.
+result<int> run(const layer_sizes& sizes, int replays) {
+  const auto made = layer::make(sizes);
+  if (!made) return failure(made.error());
+  const layer_weights weights = random_weights(sizes, 1);
+  if (const auto set = made->set_weights(weights); !set) return failure(set.error());
+  const auto graph = layer_graph::capture(*made);
+  if (!graph) return failure(graph.error());
+  std::printf("%u tokens of %u values, %u experts with %u hidden values, each token to %u of them\n", sizes.tokens,
+              sizes.width, sizes.experts, sizes.hidden, choices);
+  int wrong = 0;
+  for (int replay = 0; replay < replays; ++replay) {
+    const auto is_right = run_once(*made, *graph, weights, replay);
+    if (!is_right) return failure(is_right.error());
+    if (!*is_right) ++wrong;
+  }
+  return wrong;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Runs a mixture-of-experts layer as one CUDA graph, with new tokens each time, and checks it"};
+  layer_sizes sizes;
+  int replays = 5;
+  app.add_option("--tokens", sizes.tokens, "Tokens of a run")->capture_default_str();
+  app.add_option("--experts", sizes.experts, "Experts, at least 2")->capture_default_str();
+  app.add_option("--width", sizes.width, "Values of a token, a multiple of 8")->capture_default_str();
+  app.add_option("--hidden", sizes.hidden, "Hidden values of an expert, a multiple of 16")->capture_default_str();
+  app.add_option("--replays", replays, "Runs, each on new tokens")->check(CLI::PositiveNumber)->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("moe_layer");
+  const auto wrong = run(sizes, replays);
+  if (!wrong) {
+    std::fprintf(stderr, "moe_layer: %s\n", to_string(wrong.error()).c_str());
+    return 1;
+  }
+  std::printf("%d replays of one graph: %d wrong\n", replays, *wrong);
+  return *wrong == 0 ? 0 : 1;
+}
