@@ -13,9 +13,14 @@ if grep -rl -e "$build" "$installed" --include='*.cmake' --include='*.pc'; then
   echo "these name the folder of the build" >&2
   exit 1
 fi
+root=$(cd "$(dirname "$0")/../.." && pwd)
+must_not_name_this_machine() {
+  local held
+  held=$(strings -d "$1" | grep -F -e "$build" -e "$root/" || true)
+  [ -z "$held" ] || { echo "$1 holds a path of the machine that built it: $held" >&2; exit 1; }
+}
 for file in bin/tmap libtmap.so; do
-  held=$(strings -d "$(find -L "$installed" -path "*/$file" -type f | head -1)" | grep -F "$build" || true)
-  [ -z "$held" ] || { echo "$file holds a path of the build: $held" >&2; exit 1; }
+  must_not_name_this_machine "$(find -L "$installed" -path "*/$file" -type f | head -1)"
 done
 for file in include/tmap/encode.hpp include/tmap/device/acquire.cuh libtmap.a libtmap.so cmake/tmap/tmapConfig.cmake \
             pkgconfig/tmap.pc bin/tmap doc/tmap/LICENSE; do
@@ -38,5 +43,6 @@ fi
 if [ -x "$build/apps/bench/gemm/grouped_gemm_bench" ]; then
   cmake --install "$build" --prefix "$installed" --component tmap_benchmarks >/dev/null
   "$installed/bin/tmap" bench gemm --help | grep -q -e --no-plans
+  must_not_name_this_machine "$libexec/grouped_gemm_bench"
   rm -r "$libexec"
 fi
