@@ -51,6 +51,12 @@ struct alignas(16) address_window {
   std::uint64_t end;
 };
 
+/// How a kernel that encodes writes its maps and publishes them. The bytes are equal, and consumers acquire either.
+enum class publish : std::uint32_t {
+  stores,      ///< coalesced stores of 16 bytes, then one release fence for all maps of a warp: the faster way
+  copy_fence,  ///< `tensormap.cp_fenceproxy`, which copies one map and releases it
+};
+
 /// What a batch encode does beside making maps. All pointers are device memory of the caller, unchanged (`windows`) or
 /// unread (`statuses`, `header`) until the encode has run in stream order; each may be null.
 struct encode_options {
@@ -63,6 +69,7 @@ struct encode_options {
   /// with no other option but `check`, which then finds nothing.
   bool trusted{};
   fault_check check{};  ///< whether the call waits, and fails with `bad_items` where a map is bad
+  publish published_by{publish::stores};
 };
 
 }  // namespace tmap

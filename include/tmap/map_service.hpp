@@ -44,6 +44,7 @@ struct encode_request {
   bool header{};        ///< whether the kernel fills a `batch_header`; costs one slot and one launch more
   bool trusted{};       ///< as in `encode_options`: no validation, no statuses
   fault_check check{};  ///< as in `encode_options`; a call that fails so has given its slots back
+  publish published_by{publish::stores};
 };
 
 /// Which maps of a batch `update` encodes again: `count` indices in device memory, unchanged until it has run. An index

@@ -22,7 +22,7 @@ __device__ device::map_guard guard_of(const encode_options& options, const fault
           options.windows, options.window_count, options.trusted, faults};
 }
 
-template <class Shape, class Source>
+template <class Shape, publish How, class Source>
 __global__ void __launch_bounds__(block_threads)
     encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
                   const __grid_constant__ encode_options options, tensor_map* slots, std::uint64_t count,
@@ -41,8 +41,7 @@ __global__ void __launch_bounds__(block_threads)
   cudaGridDependencySynchronize();
   const auto read = [&](std::uint64_t i) { return source.read(i, Shape::fields(base)); };
   encoder.compose(read, first, maps, guard_of(options, faults));
-  encoder.store(slots + first, maps);
-  encoder.release();
+  encoder.publish_in(slots + first, maps, How);
 }
 
 /// One batch, everything checked.
@@ -58,12 +57,12 @@ struct encode_launch {
   const fault_sink& faults;
 };
 
-template <class Shape, class Source>
+template <class Shape, publish How = publish::stores, class Source>
 cudaError_t launch_shape(const encode_launch<Source>& batch) {
   const std::uint64_t block_maps = std::uint64_t{block_warps} * batch.maps_per_warp;
   const auto blocks = static_cast<std::uint32_t>((batch.count + block_maps - 1) / block_maps);
-  return launch_behind(encode_kernel<Shape, Source>, {blocks, block_threads}, batch.stream, batch.base, batch.source,
-                       batch.options, batch.slots, batch.count, batch.maps_per_warp, batch.faults);
+  return launch_behind(encode_kernel<Shape, How, Source>, {blocks, block_threads}, batch.stream, batch.base,
+                       batch.source, batch.options, batch.slots, batch.count, batch.maps_per_warp, batch.faults);
 }
 
 template <std::uint32_t Rank>
@@ -84,27 +83,34 @@ cudaError_t launch_fixed(const encode_launch<Source>& batch) {
   }
 }
 
-/// What `make_zeroed_template` answers with, and only that.
-bool is_zeroed(const map_template& base) {
-  return base.map == tensor_map{};
+/// Whether the kernels of fixed shapes cannot do it: they want a template of `make_template`, and publish by stores.
+template <class Source>
+bool needs_any_shape(const encode_launch<Source>& batch) {
+  return batch.base.map == tensor_map{} || batch.options.published_by != publish::stores;
+}
+
+template <class Source>
+cudaError_t launch_any(const encode_launch<Source>& batch) {
+  return batch.options.published_by == publish::stores ? launch_shape<device::any_shape>(batch)
+                                                       : launch_shape<device::any_shape, publish::copy_fence>(batch);
 }
 
 /// Of sources that cannot change boxes.
 template <class Source>
 cudaError_t launch_columns(const encode_launch<Source>& batch) {
-  const bool is_plain = !is_zeroed(batch.base) && batch.base.fields == patch_extents(batch.base.spec.rank);
-  return is_plain ? launch_fixed<extents_shape>(batch) : launch_shape<device::any_shape>(batch);
+  const bool is_plain = !needs_any_shape(batch) && batch.base.fields == patch_extents(batch.base.spec.rank);
+  return is_plain ? launch_fixed<extents_shape>(batch) : launch_any(batch);
 }
 
 cudaError_t launch_array(const encode_launch<device::patch_array_reader>& batch) {
   const bool has_every_field = batch.base.fields == patch_everything(batch.base.spec.rank);
-  if (!is_zeroed(batch.base) && has_every_field) return launch_fixed<every_field_shape>(batch);
+  if (!needs_any_shape(batch) && has_every_field) return launch_fixed<every_field_shape>(batch);
   return launch_columns(batch);
 }
 
 template <class Source>
 cudaError_t launch_rows(const encode_launch<Source>& batch) {
-  return is_zeroed(batch.base) ? launch_shape<device::any_shape>(batch) : launch_fixed<rows_shape>(batch);
+  return needs_any_shape(batch) ? launch_any(batch) : launch_fixed<rows_shape>(batch);
 }
 
 __global__ void reset_header_kernel(batch_header* header) {
@@ -113,23 +119,29 @@ __global__ void reset_header_kernel(batch_header* header) {
 
 template <template <std::uint32_t> class Shape, class Source>
 cudaError_t load_fixed() {
-  cudaError_t code = load(encode_kernel<Shape<1>, Source>);
-  if (code == cudaSuccess) code = load(encode_kernel<Shape<2>, Source>);
-  if (code == cudaSuccess) code = load(encode_kernel<Shape<3>, Source>);
-  if (code == cudaSuccess) code = load(encode_kernel<Shape<4>, Source>);
-  if (code == cudaSuccess) code = load(encode_kernel<Shape<5>, Source>);
+  cudaError_t code = load(encode_kernel<Shape<1>, publish::stores, Source>);
+  if (code == cudaSuccess) code = load(encode_kernel<Shape<2>, publish::stores, Source>);
+  if (code == cudaSuccess) code = load(encode_kernel<Shape<3>, publish::stores, Source>);
+  if (code == cudaSuccess) code = load(encode_kernel<Shape<4>, publish::stores, Source>);
+  if (code == cudaSuccess) code = load(encode_kernel<Shape<5>, publish::stores, Source>);
   return code;
 }
 
 template <class Source>
+cudaError_t load_any() {
+  const cudaError_t code = load(encode_kernel<device::any_shape, publish::stores, Source>);
+  return code == cudaSuccess ? load(encode_kernel<device::any_shape, publish::copy_fence, Source>) : code;
+}
+
+template <class Source>
 cudaError_t load_columns() {
-  const cudaError_t code = load(encode_kernel<device::any_shape, Source>);
+  const cudaError_t code = load_any<Source>();
   return code == cudaSuccess ? load_fixed<extents_shape, Source>() : code;
 }
 
 template <class Offset>
 cudaError_t load_rows() {
-  const cudaError_t code = load(encode_kernel<device::any_shape, device::ragged_rows_reader<Offset>>);
+  const cudaError_t code = load_any<device::ragged_rows_reader<Offset>>();
   return code == cudaSuccess ? load_fixed<rows_shape, device::ragged_rows_reader<Offset>>() : code;
 }
 

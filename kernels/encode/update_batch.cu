@@ -57,22 +57,30 @@ struct update_guard : device::map_guard {
   }
 };
 
-/// Stores the composed maps `first` to `first + count` where they belong, and publishes them. All lanes of the warp.
+/// The slot of change j; null for one that names no map.
+__device__ tensor_map* slot_of(const update_target& target, std::uint64_t j) {
+  const std::uint32_t map = map_of(target, j);
+  if (map == target.map_count) return nullptr;
+  return target.slots + (target.table == nullptr ? map : j);
+}
+
+/// Notes in the table where the changed maps `first` to `first + count` are. All lanes of the warp.
+__device__ void enter_changed(const update_target& target, std::uint64_t first, std::uint32_t count) {
+  const std::uint64_t j = first + device::lane_index();
+  if (target.table == nullptr || device::lane_index() >= count || slot_of(target, j) == nullptr) return;
+  target.table[map_of(target, j)] = target.first_slot + static_cast<std::uint32_t>(j);
+}
+
+/// Stores the composed maps `first` to `first + count` where they belong. All lanes of the warp.
 __device__ void store_changed(device::warp_stage& maps, const update_target& target, std::uint64_t first,
                               std::uint32_t count) {
-  for (std::uint32_t at = threadIdx.x % device::warp_lanes; at < count * map_chunks; at += device::warp_lanes) {
-    const std::uint64_t j = first + at / map_chunks;
-    const std::uint32_t map = map_of(target, j);
-    if (map == target.map_count) continue;
-    tensor_map* const slot = target.slots + (target.table == nullptr ? map : j);
-    reinterpret_cast<uint4*>(slot)[at % map_chunks] = maps.chunk(at);
-    if (target.table != nullptr && at % map_chunks == 0) {
-      target.table[map] = target.first_slot + static_cast<std::uint32_t>(j);
-    }
+  for (std::uint32_t at = device::lane_index(); at < count * map_chunks; at += device::warp_lanes) {
+    tensor_map* const slot = slot_of(target, first + at / map_chunks);
+    if (slot != nullptr) reinterpret_cast<uint4*>(slot)[at % map_chunks] = maps.chunk(at);
   }
 }
 
-template <class Source>
+template <publish How, class Source>
 __global__ void __launch_bounds__(update_block_threads)
     update_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
                   const __grid_constant__ encode_options options, const __grid_constant__ update_target target,
@@ -85,8 +93,13 @@ __global__ void __launch_bounds__(update_block_threads)
   const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
   device::warp_encoder encoder(base, stages[warp]);
   encoder.compose(changed_source<Source>{source, target}, first, maps, update_guard(options, target, faults));
-  store_changed(stages[warp], target, first, maps);
-  encoder.release();
+  enter_changed(target, first, maps);
+  if constexpr (How == publish::copy_fence) {
+    encoder.copy_fence(maps, [&](std::uint32_t i) { return slot_of(target, first + i); });
+  } else {
+    store_changed(stages[warp], target, first, maps);
+    encoder.release();
+  }
 }
 
 __global__ void __launch_bounds__(update_block_threads)
@@ -123,16 +136,23 @@ template <class Source>
 cudaError_t update(const encode_plan& plan, const map_template& base, const Source& source, const update_target& target,
                    cudaStream_t stream, const encode_options& options, const fault_sink& faults) {
   const std::uint64_t warps = (target.change_count + plan.maps_per_warp - 1) / plan.maps_per_warp;
-  return launch(update_kernel<Source>, warps * device::warp_lanes, stream, base, source, options, target,
-                plan.maps_per_warp, faults);
+  const auto kernel = options.published_by == publish::stores ? update_kernel<publish::stores, Source>
+                                                              : update_kernel<publish::copy_fence, Source>;
+  return launch(kernel, warps * device::warp_lanes, stream, base, source, options, target, plan.maps_per_warp, faults);
+}
+
+template <class Source>
+cudaError_t load_update() {
+  const cudaError_t code = load(update_kernel<publish::stores, Source>);
+  return code == cudaSuccess ? load(update_kernel<publish::copy_fence, Source>) : code;
 }
 
 }  // namespace
 
 cudaError_t load_update_kernels() {
-  cudaError_t code = load(update_kernel<device::patch_array_reader>);
-  if (code == cudaSuccess) code = load(update_kernel<device::patch_columns_reader>);
-  if (code == cudaSuccess) code = load(update_kernel<device::compact_columns_reader>);
+  cudaError_t code = load_update<device::patch_array_reader>();
+  if (code == cudaSuccess) code = load_update<device::patch_columns_reader>();
+  if (code == cudaSuccess) code = load_update<device::compact_columns_reader>();
   if (code == cudaSuccess) code = load(share_kernel);
   if (code == cudaSuccess) code = load(gather_kernel);
   return code;

@@ -93,6 +93,10 @@ inline result<void> check_options(const encode_options& options) {
   const bool asks = options.statuses != nullptr || options.header != nullptr || options.totals != nullptr ||
                     options.window_count != 0;
   if (options.trusted && asks) return invalid_argument(1, 0);
+  if (options.published_by > publish::copy_fence) {
+    return invalid_argument(static_cast<std::uint64_t>(options.published_by),
+                            static_cast<std::uint64_t>(publish::copy_fence));
+  }
   if (const auto checked = support::is_checked(options.check); !checked) return failure(checked.error());
   if (options.window_count != 0) {
     if (const auto checked = check_device_array(options.windows, alignof(address_window)); !checked) return checked;

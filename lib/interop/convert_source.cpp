@@ -88,6 +88,9 @@ tensor_source source_of(const tmap_patch_source& source) {
   }
 }
 
+static_assert(TMAP_PUBLISH_STORES == static_cast<int>(publish::stores));
+static_assert(TMAP_PUBLISH_COPY_FENCE == static_cast<int>(publish::copy_fence));
+
 encode_options options_of(const tmap_encode_options* options) {
   if (options == nullptr) return {};
   return {.statuses = reinterpret_cast<map_status*>(options->statuses),
@@ -96,7 +99,8 @@ encode_options options_of(const tmap_encode_options* options) {
           .windows = windows_of(*options),
           .window_count = options->window_count,
           .trusted = options->trusted != 0,
-          .check = check_of(*options)};
+          .check = check_of(*options),
+          .published_by = static_cast<publish>(options->publish)};
 }
 
 }  // namespace tmap::interop

@@ -40,6 +40,7 @@ void check_request(arguments& given, const tmap_encode_request* request) {
   if (!given || request == nullptr) return;
   given.choice(request->header, 1, "request->header");
   given.choice(request->trusted, 1, "request->trusted");
+  given.choice(request->publish, TMAP_PUBLISH_COPY_FENCE, "request->publish");
   check_check(given, request, "request->check");
 }
 
@@ -49,7 +50,8 @@ encode_request request_of(const tmap_encode_request* request) {
           .window_count = request->window_count,
           .header = request->header != 0,
           .trusted = request->trusted != 0,
-          .check = check_of(*request)};
+          .check = check_of(*request),
+          .published_by = static_cast<publish>(request->publish)};
 }
 
 /// The batch that `make` lends. Its handle is there before it, so that without memory for one no slot was taken.

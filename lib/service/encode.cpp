@@ -30,7 +30,8 @@ encode_options options_of(const encode_request& request, batch_totals* totals, b
           .windows = request.windows,
           .window_count = request.window_count,
           .trusted = request.trusted,
-          .check = request.check};
+          .check = request.check,
+          .published_by = request.published_by};
 }
 
 map_batch_ref ref_to(const lent_slots& lent, std::uint32_t first, std::uint32_t count, bool is_trusted) {

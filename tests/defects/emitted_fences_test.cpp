@@ -73,6 +73,15 @@ TEST(emitted_fences, triton_7293_publish_in_ptx) {
   EXPECT_TRUE(releases(ptx_of("publish_by_stores")));
 }
 
+TEST(emitted_fences, maps_are_edited_by_replace_and_published_by_copies_where_asked) {
+  const std::string ptx = ptx_of("publish_by_copies");
+  EXPECT_TRUE(
+      has_in_order(ptx, {"tensormap.replace.tile.global_address.shared::cta",
+                         "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"}));
+  EXPECT_TRUE(releases(ptx));
+  EXPECT_EQ(ptx_of("publish_by_stores").find("tensormap.cp_fenceproxy"), std::string::npos);
+}
+
 TEST(emitted_fences, triton_7293_seeded_code_without_fences_is_recognised) {
   EXPECT_FALSE(has_in_order(ptx_of("no_acquire"), acquire_and_load("gpu")));
   EXPECT_FALSE(has_in_order(ptx_of("fence_alone"), acquire_and_load("gpu")));

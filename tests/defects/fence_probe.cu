@@ -90,6 +90,13 @@ __global__ void publish_by_stores(const __grid_constant__ map_template base, ten
   encoder.release();
 }
 
+__global__ void publish_by_copies(const __grid_constant__ map_template base, tensor_map* slots) {
+  __shared__ device::warp_stage stage;
+  device::warp_encoder encoder(base, stage);
+  encoder.compose(patch_of, 0, 32, device::map_guard{&page});
+  encoder.publish_in(slots, 32, publish::copy_fence);
+}
+
 // Seeded: no release.
 __global__ void stores_alone(const __grid_constant__ map_template base, tensor_map* slots) {
   __shared__ device::warp_stage stage;

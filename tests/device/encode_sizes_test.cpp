@@ -83,18 +83,20 @@ TEST_F(encode_sizes, chosen_plan) {
   for (const std::uint64_t count : small_counts) expect_encoded(count);
 }
 
-TEST_F(encode_sizes, every_plan_writes_the_same_bytes_judged_or_trusted) {
+TEST_F(encode_sizes, every_plan_writes_the_same_bytes_judged_or_trusted_and_however_published) {
   const map_template base = sized_template();
   for (const std::uint64_t count : small_counts) {
     const std::vector<map_patch> patches = distinct_patches(count);
     const device_array<map_patch> source(patches);
     for (const bool trusted : {false, true}) {
       for (const std::uint32_t maps_per_warp : {1u, 3u, 16u, 32u}) {
-        const device_array<tensor_map> slots(count + 2 * guard);
-        TMAP_ASSERT_CUDA(kernels::launch_encode(encode_plan{maps_per_warp}, base, patch_array{source.data()},
-                                                slots.data() + guard, count, nullptr,
-                                                encode_options{.trusted = trusted}, {}));
-        expect_slots(slots.download(), base, patches);
+        for (const publish how : {publish::stores, publish::copy_fence}) {
+          const device_array<tensor_map> slots(count + 2 * guard);
+          const encode_options options{.trusted = trusted, .published_by = how};
+          TMAP_ASSERT_CUDA(kernels::launch_encode(encode_plan{maps_per_warp}, base, patch_array{source.data()},
+                                                  slots.data() + guard, count, nullptr, options, {}));
+          expect_slots(slots.download(), base, patches);
+        }
       }
     }
   }

@@ -62,8 +62,12 @@ void check_ragged(std::uint64_t count, std::uint32_t rank, offset_format format,
   TMAP_ASSERT_OK(base);
   const ragged_rows<Offset> source{1 << 20, 4096, offsets.data(), format, workspace.data(), workspace.bytes()};
   const device_array<tensor_map> slots(count);
+  const device_array<tensor_map> copied(count);
   TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), count, default_stream));
+  TMAP_ASSERT_OK(
+      encode_batch_async(*base, source, copied.data(), count, default_stream, {.published_by = publish::copy_fence}));
   const std::vector<tensor_map> maps = slots.download();
+  ASSERT_TRUE(copied.download() == maps) << count << " maps published by copies";
   const tensor_map empty = safe_map(*base);
   std::uint64_t row = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -75,6 +79,17 @@ void check_ragged(std::uint64_t count, std::uint32_t rank, offset_format format,
 }
 
 using patch_source = gpu_test;
+
+/// Every way to judge and to publish.
+std::vector<encode_options> all_ways() {
+  std::vector<encode_options> ways;
+  for (const bool trusted : {false, true}) {
+    for (const publish how : {publish::stores, publish::copy_fence}) {
+      ways.push_back({.trusted = trusted, .published_by = how});
+    }
+  }
+  return ways;
+}
 
 TEST_F(patch_source, ragged_rows_of_every_format_rank_and_offset_type) {
   random_source random(3);
@@ -245,14 +260,14 @@ TEST_F(patch_source, columns_of_every_rank_equal_an_array_of_patches) {
     TMAP_ASSERT_OK(base);
     const column_arrays columns = columns_of(specs, rank);
     const device_array<map_patch> array(patches);
-    for (const bool trusted : {false, true}) {
+    for (const encode_options& options : all_ways()) {
       const device_array<tensor_map> by_columns(specs.size());
       const device_array<tensor_map> by_array(specs.size());
-      const encode_options options{.trusted = trusted};
+      const encode_options by_stores{.trusted = options.trusted};
       TMAP_ASSERT_OK(
           encode_batch_async(*base, columns.columns, by_columns.data(), specs.size(), default_stream, options));
-      TMAP_ASSERT_OK(
-          encode_batch_async(*base, patch_array{array.data()}, by_array.data(), specs.size(), default_stream, options));
+      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, by_array.data(), specs.size(), default_stream,
+                                        by_stores));
       EXPECT_TRUE(by_columns.download() == by_array.download()) << "rank " << rank;
     }
   }
@@ -303,14 +318,14 @@ TEST_F(patch_source, compact_columns_of_every_rank_equal_an_array_of_patches) {
     const result<map_template> base = make_template(slice_spec(rank), patch_extents(rank));
     TMAP_ASSERT_OK(base);
     const device_array<map_patch> array(patches);
-    for (const bool trusted : {false, true}) {
+    for (const encode_options& options : all_ways()) {
       const device_array<tensor_map> by_columns(patches.size());
       const device_array<tensor_map> by_array(patches.size());
-      const encode_options options{.trusted = trusted};
+      const encode_options by_stores{.trusted = options.trusted};
       TMAP_ASSERT_OK(
           encode_batch_async(*base, compact.columns, by_columns.data(), patches.size(), default_stream, options));
       TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, by_array.data(), patches.size(),
-                                        default_stream, options));
+                                        default_stream, by_stores));
       EXPECT_TRUE(by_columns.download() == by_array.download()) << "rank " << rank;
     }
   }

@@ -42,7 +42,7 @@ __global__ void read_through_slot(const tensor_map* slot, bool acquires, int* se
 
 /// One warp: encodes the slot for the old buffer and uses it, encodes it for the new one and uses it again.
 __global__ void rewrite_in_one_block(const __grid_constant__ map_template base, const map_patch* patches,
-                                     tensor_map* slots, bool acquires, int* seen) {
+                                     tensor_map* slots, publish how, bool acquires, int* seen) {
   __shared__ device::warp_stage stage;
   __shared__ alignas(128) int tile[box];
   __shared__ device::tile_barrier barrier;
@@ -52,7 +52,8 @@ __global__ void rewrite_in_one_block(const __grid_constant__ map_template base, 
   __syncwarp();
   for (std::uint32_t turn = 0; turn < 2; ++turn) {
     device::encode_warp(
-        base, [&](std::uint64_t) { return source(turn); }, slot, 0, 1, stage, device::map_guard{&safe_page});
+        base, [&](std::uint64_t) { return source(turn); }, slot, 0, 1, stage, device::map_guard{&safe_page},
+        device::any_shape{}, how);
     if (threadIdx.x == 0) {
       if (acquires || turn == 0) device::acquire(slot);
       seen[blockIdx.x] = load_unguarded(slot, barrier, turn, tile);
@@ -81,7 +82,8 @@ __device__ void signal(std::uint32_t& flag, std::uint32_t value) {
 /// Blocks work in pairs on one slot: the odd one encodes it for the old and then for the new buffer, and the even one
 /// uses it after each.
 __global__ void rewrite_in_another_block(const __grid_constant__ map_template base, const map_patch* patches,
-                                         tensor_map* slots, handshake* handshakes, bool acquires, int* seen) {
+                                         tensor_map* slots, handshake* handshakes, publish how, bool acquires,
+                                         int* seen) {
   __shared__ device::warp_stage stage;
   __shared__ alignas(128) int tile[box];
   __shared__ device::tile_barrier barrier;
@@ -94,7 +96,8 @@ __global__ void rewrite_in_another_block(const __grid_constant__ map_template ba
     __syncwarp();
     if (encodes) {
       device::encode_warp(
-          base, [&](std::uint64_t) { return source(turn); }, &slots[pair], 0, 1, stage, device::map_guard{&safe_page});
+          base, [&](std::uint64_t) { return source(turn); }, &slots[pair], 0, 1, stage, device::map_guard{&safe_page},
+          device::any_shape{}, how);
       if (threadIdx.x == 0) signal(handshakes[pair].published, turn + 1);
     } else if (threadIdx.x == 0) {
       if (acquires || turn == 0) device::acquire(&slots[pair]);
@@ -105,7 +108,7 @@ __global__ void rewrite_in_another_block(const __grid_constant__ map_template ba
   }
 }
 
-class stale_map : public gpu_test {
+class stale_map : public gpu_test, public ::testing::WithParamInterface<publish> {
  protected:
   static constexpr std::uint32_t blocks = 528;  // four for each multiprocessor of an H200
 
@@ -129,7 +132,7 @@ std::vector<map_patch> patches_of(const device_array<int>& before, const device_
 
 // Whether a kernel's start refreshes the cache is the hardware's affair (an H200 was not seen to fail here without the
 // acquire), so only the acquired use is asserted.
-TEST_F(stale_map, a_later_kernel_that_acquires_never_reads_the_old_buffer) {
+TEST_P(stale_map, a_later_kernel_that_acquires_never_reads_the_old_buffer) {
   const device_array<int> before(std::vector<int>(box, old_value));
   const device_array<int> after(std::vector<int>(box, new_value));
   const device_array<map_patch> patches(patches_of(before, after));
@@ -138,13 +141,14 @@ TEST_F(stale_map, a_later_kernel_that_acquires_never_reads_the_old_buffer) {
   const device_array<tensor_map> slot(1);
   const device_array<int> seen(blocks);
   const cuda::stream_ref stream{cudaStream_t{}};
+  const encode_options how{.published_by = GetParam()};
   std::uint64_t stale[2] = {};
   for (int trial = 0; trial < 100; ++trial) {
     for (const bool acquires : {false, true}) {
-      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data()}, slot.data(), 1, stream));
+      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data()}, slot.data(), 1, stream, how));
       read_through_slot<<<blocks, 1>>>(slot.data(), true, seen.data());
       ASSERT_EQ(count(seen.download(), old_value), blocks);
-      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data() + 1}, slot.data(), 1, stream));
+      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data() + 1}, slot.data(), 1, stream, how));
       read_through_slot<<<blocks, 1>>>(slot.data(), acquires, seen.data());
       const std::vector<int> values = seen.download();
       ASSERT_EQ(count(values, old_value) + count(values, new_value), blocks);
@@ -155,7 +159,7 @@ TEST_F(stale_map, a_later_kernel_that_acquires_never_reads_the_old_buffer) {
   EXPECT_EQ(stale[true], 0u);
 }
 
-TEST_F(stale_map, a_block_that_does_not_acquire_again_is_seen_reading_the_old_buffer) {
+TEST_P(stale_map, a_block_that_does_not_acquire_again_is_seen_reading_the_old_buffer) {
   const device_array<int> before(std::vector<int>(box, old_value));
   const device_array<int> after(std::vector<int>(box, new_value));
   const device_array<map_patch> patches(patches_of(before, after));
@@ -165,7 +169,7 @@ TEST_F(stale_map, a_block_that_does_not_acquire_again_is_seen_reading_the_old_bu
   const device_array<int> seen(blocks);
   std::uint64_t stale[2] = {};
   for (const bool acquires : {false, true}) {
-    rewrite_in_one_block<<<blocks, 32>>>(*base, patches.data(), slots.data(), acquires, seen.data());
+    rewrite_in_one_block<<<blocks, 32>>>(*base, patches.data(), slots.data(), GetParam(), acquires, seen.data());
     TMAP_ASSERT_CUDA(cudaGetLastError());
     const std::vector<int> values = seen.download();
     ASSERT_EQ(count(values, old_value) + count(values, new_value), blocks);
@@ -176,7 +180,7 @@ TEST_F(stale_map, a_block_that_does_not_acquire_again_is_seen_reading_the_old_bu
   EXPECT_EQ(stale[true], 0u);
 }
 
-TEST_F(stale_map, a_map_rewritten_by_another_block_is_seen_stale_without_an_acquire) {
+TEST_P(stale_map, a_map_rewritten_by_another_block_is_seen_stale_without_an_acquire) {
   constexpr std::uint32_t pairs = 32;  // all blocks run at once
   const device_array<int> before(std::vector<int>(box, old_value));
   const device_array<int> after(std::vector<int>(box, new_value));
@@ -189,8 +193,8 @@ TEST_F(stale_map, a_map_rewritten_by_another_block_is_seen_stale_without_an_acqu
   for (const bool acquires : {false, true}) {
     for (int trial = 0; trial < 20; ++trial) {
       const device_array<handshake> handshakes(std::vector<handshake>(pairs, handshake{0, 0}));
-      rewrite_in_another_block<<<2 * pairs, 32>>>(*base, patches.data(), slots.data(), handshakes.data(), acquires,
-                                                  seen.data());
+      rewrite_in_another_block<<<2 * pairs, 32>>>(*base, patches.data(), slots.data(), handshakes.data(), GetParam(),
+                                                  acquires, seen.data());
       TMAP_ASSERT_CUDA(cudaGetLastError());
       const std::vector<int> values = seen.download();
       ASSERT_EQ(count(values, old_value) + count(values, new_value), pairs);
@@ -201,6 +205,9 @@ TEST_F(stale_map, a_map_rewritten_by_another_block_is_seen_stale_without_an_acqu
   EXPECT_GT(stale[false], 0u) << "this GPU did not show the fault";
   EXPECT_EQ(stale[true], 0u);
 }
+
+INSTANTIATE_TEST_SUITE_P(published_by, stale_map, ::testing::Values(publish::stores, publish::copy_fence),
+                         [](const auto& info) { return info.param == publish::stores ? "stores" : "copy_fence"; });
 
 }  // namespace
 }  // namespace tmap::testing::stale_map_cases

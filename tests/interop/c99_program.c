@@ -22,7 +22,7 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_decoded_map) == 216);
   MUST(sizeof(tmap_map_patch) == 112);
   MUST(sizeof(tmap_patch_source) == 96);
-  MUST(sizeof(tmap_encode_options) == 48);
+  MUST(sizeof(tmap_encode_options) == 56);
   MUST(sizeof(tmap_service_options) == 40);
   MUST(sizeof(tmap_encode_request) == 32);
   MUST(sizeof(tmap_batch_info) == 88);

@@ -158,6 +158,9 @@ TEST_F(hostile_service, requests) {
   request.header = 0;
   request.trusted = ~0u;
   EXPECT_EQ(encode(&source, &request), TMAP_INVALID_ARGUMENT);
+  request.trusted = 0;
+  request.publish = TMAP_PUBLISH_COPY_FENCE + 1;
+  EXPECT_EQ(encode(&source, &request), TMAP_INVALID_ARGUMENT);
   for (const std::uint64_t count : {std::uint64_t{0}, max_batch + 1, ~std::uint64_t{0}}) {
     calls_ = machine.all_calls();
     EXPECT_EQ(encode(&source, nullptr, count), TMAP_INVALID_ARGUMENT);
@@ -227,6 +230,9 @@ TEST_F(hostile_service, options_of_other_calls) {
   };
   refuses_bad_structs<tmap_encode_options>(options, encode_slots, true);
   options.trusted = 2;
+  EXPECT_EQ(encode_slots(&options), TMAP_INVALID_ARGUMENT);
+  options.trusted = 0;
+  options.publish = ~0u;
   EXPECT_EQ(encode_slots(&options), TMAP_INVALID_ARGUMENT);
   EXPECT_EQ(tmap_encode_batch(c_base, &source, nullptr, 4, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
   EXPECT_EQ(tmap_encode_batch(c_base, &source, slots, max_batch + 1, nullptr, nullptr), TMAP_INVALID_ARGUMENT);

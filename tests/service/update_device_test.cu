@@ -26,6 +26,20 @@ __global__ void use_maps(map_batch_ref ref, int* seen) {
   seen[blockIdx.x] = *static_cast<volatile int*>(tile);
 }
 
+/// How many maps a batch has, and how they are published.
+struct batch_way {
+  std::uint32_t count;
+  publish how;
+};
+
+std::vector<batch_way> every_way(std::initializer_list<std::uint32_t> counts) {
+  std::vector<batch_way> ways;
+  for (const std::uint32_t count : counts) {
+    for (const publish how : {publish::stores, publish::copy_fence}) ways.push_back({count, how});
+  }
+  return ways;
+}
+
 class update_device : public service_device {
  protected:
   /// A batch of `patches`, and its update to `after` in the maps named.
@@ -41,7 +55,8 @@ class update_device : public service_device {
     const device_array<map_patch> second(after);
     const device_array<std::uint32_t> changed(which);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    auto old = service.encode(base, patch_array{first.data()}, before.size(), stream.ref());
+    auto old = service.encode(base, patch_array{first.data()}, before.size(), stream.ref(),
+                              {.published_by = request.published_by});
     EXPECT_TRUE(old.has_value()) << to_string(old.error());
     auto updated =
         service.update(*old, {changed.data(), which.size()}, base, patch_array{second.data()}, stream.ref(), request);
@@ -60,13 +75,13 @@ class update_device : public service_device {
 TEST_F(update_device, shares_what_did_not_change) {
   map_service service = make(16384);
   const own_stream stream;
-  for (const std::uint32_t count : {100u, 4097u}) {
+  for (const auto& [count, how] : every_way({100u, 4097u})) {
     const std::vector<map_patch> before = rows_patches(count);
     std::vector<map_patch> after = before;
     std::vector<std::uint32_t> which;
     for (std::uint32_t i = 3; i < count; i += 11) which.push_back(i);
     move(after, which);
-    const pair batches = update(service, stream, before, after, which);
+    const pair batches = update(service, stream, before, after, which, {.published_by = how});
     const seen_maps old = read(batches.old, stream.get());
     const seen_maps updated = read(batches.updated, stream.get());
     EXPECT_EQ(count_wrong(old, base, before), 0u);
@@ -78,7 +93,7 @@ TEST_F(update_device, shares_what_did_not_change) {
 TEST_F(update_device, everything_moves_when_most_changed) {
   map_service service = make(16384);
   const own_stream stream;
-  for (const std::uint32_t count : {1u, 33u, 4097u}) {
+  for (const auto& [count, how] : every_way({1u, 33u, 4097u})) {
     const std::vector<map_patch> before = rows_patches(count);
     std::vector<map_patch> after = before;
     std::vector<std::uint32_t> which;
@@ -87,7 +102,7 @@ TEST_F(update_device, everything_moves_when_most_changed) {
     }
     move(after, which);
     which.insert(which.end(), count / 4, 0);
-    const pair batches = update(service, stream, before, after, which);
+    const pair batches = update(service, stream, before, after, which, {.published_by = how});
     EXPECT_EQ(batches.updated.ref().indices, nullptr);
     EXPECT_EQ(count_wrong(read(batches.updated, stream.get()), base, after), 0u);
     EXPECT_EQ(count_wrong(read(batches.old, stream.get()), base, before), 0u);
@@ -97,7 +112,7 @@ TEST_F(update_device, everything_moves_when_most_changed) {
 TEST_F(update_device, strange_changes_do_no_harm) {
   map_service service = make(16384);
   const own_stream stream;
-  for (const std::uint32_t count : {1000u, 40u}) {  // shared, and all moved
+  for (const auto& [count, how] : every_way({1000u, 40u})) {  // shared, and all moved
     const std::vector<map_patch> before = rows_patches(count);
     std::vector<map_patch> after = before;
     std::vector<std::uint32_t> which{count, ~0u, 7, 7, 7, count + 31, 39, 1u << 31, 0};
@@ -105,7 +120,7 @@ TEST_F(update_device, strange_changes_do_no_harm) {
     move(after, {7});
     after[39].global_address = 8;
     after[0].global_dim[1] = 0;
-    const pair batches = update(service, stream, before, after, which, {.header = true});
+    const pair batches = update(service, stream, before, after, which, {.header = true, .published_by = how});
     const seen_maps seen = read(batches.updated, stream.get());
     for (std::uint32_t i = 0; i < count; ++i) {
       const map_status expected = judge_patched(patched_spec(base, after[i]), base.fields, nullptr, 0);
@@ -120,8 +135,8 @@ TEST_F(update_device, strange_changes_do_no_harm) {
     EXPECT_EQ(header.first_bad, 39u);
     EXPECT_EQ(header.empty_count, 1u);
   }
-  EXPECT_EQ(service.statistics().bad_maps, 2u);
-  EXPECT_EQ(service.statistics().empty_maps, 2u);
+  EXPECT_EQ(service.statistics().bad_maps, 4u);
+  EXPECT_EQ(service.statistics().empty_maps, 4u);
 }
 
 TEST_F(update_device, long_chains_stay_right_and_small) {

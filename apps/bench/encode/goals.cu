@@ -19,6 +19,7 @@ struct goal_figures {
   std::uint64_t count;
   ways judged;
   ways trusted;
+  ways copied;  // published by copies
   ways empty;
   ways plain_empty;
   ways floor;
@@ -33,6 +34,7 @@ goal_figures measure_goal(const timer& clock, const patch_case& shape, const std
   const reader source(b.source(), Fields);
   const auto judged = [&](cudaStream_t stream) { b.encode(stream); };
   const auto trusted = [&](cudaStream_t stream) { b.encode(stream, {.trusted = true}); };
+  const auto copied = [&](cudaStream_t stream) { b.encode(stream, {.published_by = publish::copy_fence}); };
   require_good([&](cudaStream_t stream, const encode_options& options) { b.encode(stream, options); });
   const twin beside(clock, b.count(), judged);
   const auto empty_with = [&](overlap_with_last overlap) {
@@ -50,6 +52,7 @@ goal_figures measure_goal(const timer& clock, const patch_case& shape, const std
           .count = b.count(),
           .judged = clock.both(judged),
           .trusted = clock.both(trusted),
+          .copied = clock.both(copied),
           .empty = clock.both(empty),
           .plain_empty = clock.both(empty_with(overlap_with_last::none)),
           .floor = clock.both(floor),
@@ -74,11 +77,11 @@ std::vector<goal_figures> measure_goals(const timer& clock) {
 }
 
 void print_times(const char* title, const std::vector<goal_figures>& all, double ways::*way) {
-  table t(title, {"patches", "maps", "**tmap**", "tmap, trusted", "empty kernel, same launch",
+  table t(title, {"patches", "maps", "**tmap**", "tmap, trusted", "tmap, copy_fence", "empty kernel, same launch",
                   "empty kernel, no overlap", "floor", "tmap / empty", "tmap / floor"});
   for (const goal_figures& f : all) {
-    t.add({f.shape.name, count_text(f.count), text(f.judged.*way), text(f.trusted.*way), text(f.empty.*way),
-           text(f.plain_empty.*way), text(f.floor.*way), text(f.judged.*way / f.empty.*way),
+    t.add({f.shape.name, count_text(f.count), text(f.judged.*way), text(f.trusted.*way), text(f.copied.*way),
+           text(f.empty.*way), text(f.plain_empty.*way), text(f.floor.*way), text(f.judged.*way / f.empty.*way),
            text(f.judged.*way / f.floor.*way)});
   }
   t.print();

@@ -105,6 +105,9 @@ typedef struct tmap_address_window {
   uint64_t end;
 } tmap_address_window;
 
+/// How maps are written and published (`tmap::publish`).
+enum { TMAP_PUBLISH_STORES = 0, TMAP_PUBLISH_COPY_FENCE = 1 };
+
 /// `tmap::encode_options`: device memory of the caller, each pointer may be null.
 typedef struct tmap_encode_options {
   uint32_t struct_size;
@@ -114,7 +117,9 @@ typedef struct tmap_encode_options {
   tmap_batch_totals* totals;
   const tmap_address_window* windows;
   uint32_t window_count;
-  uint32_t check;  ///< TMAP_CHECK_*
+  uint32_t check;    ///< TMAP_CHECK_*
+  uint32_t publish;  ///< TMAP_PUBLISH_*
+  uint32_t reserved;
 } tmap_encode_options;
 
 /// Encodes `count` maps into `slots`: device memory of the caller, aligned to 128 bytes. `options` may be null. Fails

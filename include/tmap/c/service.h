@@ -38,7 +38,7 @@ typedef struct tmap_encode_request {
   uint32_t window_count;
   const tmap_address_window* windows;  ///< device memory
   uint32_t check;                      ///< TMAP_CHECK_*
-  uint32_t reserved;
+  uint32_t publish;                    ///< TMAP_PUBLISH_*
 } tmap_encode_request;
 
 /// What a kernel needs of a batch: the bytes of `tmap::map_batch_ref`, a kernel parameter, so without a size. Map i is

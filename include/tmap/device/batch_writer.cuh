@@ -19,13 +19,13 @@ namespace tmap::device {
 template <class Source, class Guard, class Shape = any_shape>
 __device__ void encode_warp(const map_template& base, const Source& source, const map_batch_writer& writer,
                             std::uint64_t first, std::uint32_t count, warp_stage& stage, const Guard& guard,
-                            Shape shape = {}) {
+                            Shape shape = {}, publish how = publish::stores) {
   const bool fits = first <= writer.count && count <= writer.count - first;
   assert(fits);
   if (!fits) __trap();
   const std::uint32_t lane = lane_index();
   if (lane < count) detail::begin_write(writer, first + lane);
-  encode_warp(base, source, writer.slots, first, count, stage, guard, shape);
+  encode_warp(base, source, writer.slots, first, count, stage, guard, shape, how);
   if (lane < count) detail::end_write(writer, first + lane);
   __syncwarp();
 }

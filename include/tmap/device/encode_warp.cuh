@@ -9,6 +9,7 @@
 #include <tmap/device/map_guard.cuh>
 #include <tmap/device/ptx.cuh>
 #include <tmap/device/warp.cuh>
+#include <tmap/encode_status.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>
@@ -22,8 +23,9 @@ namespace tmap::device {
 
 /// Shared memory in which one warp composes its maps. They lie 144 bytes apart: 128 bytes apart they would share their
 /// banks, and 32 lanes that edit 32 of them would take turns. tensormap.replace asks for no alignment beyond that of
-/// the words it edits once ptxas has made plain loads and stores of it; the tests compare the bytes.
-struct alignas(16) warp_stage {
+/// the words it edits once ptxas has made plain loads and stores of it; the tests compare the bytes. Only the first map
+/// is aligned to 128 bytes, as tensormap.cp_fenceproxy wants its source.
+struct alignas(tensor_map_bytes) warp_stage {
   static constexpr std::uint32_t stride_bytes = tensor_map_bytes + sizeof(uint4);
   unsigned char bytes[warp_lanes * stride_bytes];
 
@@ -173,6 +175,34 @@ class warp_encoder {
     __syncwarp();
   }
 
+  /// Copies composed map i to `slot_of(i)` and publishes it, for each i below `count` (`publish::copy_fence`). A null
+  /// slot leaves its map out. After it any lane may acquire, and the stage holds nothing of use.
+  template <class SlotOf>
+  __device__ void copy_fence(std::uint32_t count, const SlotOf& slot_of) {
+    namespace ptx = cuda::ptx;
+    tensor_map* const aligned = stage_.map(0);
+    TMAP_KEEP_ROLLED
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if (i != 0 && lane_index() < chunks) stage_.chunk(lane_index()) = stage_.chunk(i * chunks + lane_index());
+      __syncwarp();
+      tensor_map* const slot = slot_of(i);
+      if (slot != nullptr) {
+        ptx::tensormap_cp_fenceproxy(ptx::sem_release, ptx::scope_gpu, slot, aligned, ptx::n32_t<tensor_map_bytes>{});
+      }
+      __syncwarp();
+    }
+  }
+
+  /// Writes the composed maps to `slots` and publishes them.
+  __device__ void publish_in(tensor_map* slots, std::uint32_t count, publish how) {
+    if (how == publish::copy_fence) {
+      copy_fence(count, [&](std::uint32_t i) { return slots + i; });
+    } else {
+      store(slots, count);
+      release();
+    }
+  }
+
  private:
   static constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
 
@@ -218,11 +248,11 @@ class warp_encoder {
 /// source that reads those fields alone, for shorter code.
 template <class Source, class Guard, class Shape = any_shape>
 __device__ void encode_warp(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t first,
-                            std::uint32_t count, warp_stage& stage, const Guard& guard, Shape shape = {}) {
+                            std::uint32_t count, warp_stage& stage, const Guard& guard, Shape shape = {},
+                            publish how = publish::stores) {
   warp_encoder encoder(base, stage, shape);
   encoder.compose(source, first, count, guard);
-  encoder.store(slots + first, count);
-  encoder.release();
+  encoder.publish_in(slots + first, count, how);
 }
 
 }  // namespace tmap::device
