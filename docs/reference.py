@@ -14,6 +14,7 @@ PAGES = {
     "reference/specs.md": ("Specs, rules and errors", "tensor_spec element_type device_limits rule validate error bad_items faults"),
     "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template map_patch patch_rules encode_status encode_batch "
                           "decode"),
+    "reference/tiles.md": ("Tiles", "tile_layout"),
     "reference/service.md": ("The service", "map_service map_batch slot_counts slot_record"),
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged ragged_host"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
@@ -109,6 +110,7 @@ def without_bodies(code):
 
 
 def without_private(code):
+    code = re.sub(r"^((?:template <.*>\n)?class [^{;]*\{\n)(?:.*\n)*?(?= public:)", r"\1", code, flags=re.MULTILINE)
     code = re.sub(r"\n *(?:private|protected):\n.*?(?=\n\};|\n *public:)", "", code, flags=re.DOTALL)
     code = re.sub(r"\n *friend (?:struct|class|__device__)[^;]*;", "", code)
     return re.sub(r"\n+(?=\n\};)", "", code)

@@ -98,13 +98,12 @@ result<void> write_tile(const tensor_spec& spec, cuda::std::span<const std::int3
   row_buffer buffer;
   const box_geometry box{spec, coordinates};
   const std::uint64_t pitch = tile_row_pitch_bytes(spec);
-  const std::uint64_t mask = swizzle_mask(spec.swizzle);
   bool mapped = true;
   box.for_each_row([&](std::uint64_t index, bool inside, std::uint64_t address) {
     if (!inside) return true;
     const std::byte* row = tile + index * pitch;
-    if (mask != 0) {
-      gather_row(tile, index * pitch, buffer.data(), box.row_bytes(), shared_address, mask);
+    if (spec.swizzle != swizzle::none) {
+      gather_row(tile, index * pitch, buffer.data(), box.row_bytes(), shared_address, spec.swizzle);
       row = buffer.data();
     }
     return mapped = write_row(box, address, row, write);
@@ -126,13 +125,13 @@ result<std::uint64_t> copy_engine::load(const tensor_map& map, cuda::std::span<c
 
   const loader rows{*spec, box, memory};
   const std::uint64_t pitch = tile_row_pitch_bytes(*spec);
-  const std::uint64_t mask = swizzle_mask(spec->swizzle);
+  const bool is_swizzled = spec->swizzle != swizzle::none;
   row_buffer buffer;  // not initialised: every row is written before it is read
   bool mapped = true;
   box.for_each_row([&](std::uint64_t index, bool inside, std::uint64_t address) {
-    std::byte* row = mask == 0 ? tile.data() + index * pitch : buffer.data();
+    std::byte* row = is_swizzled ? buffer.data() : tile.data() + index * pitch;
     mapped = rows.build(inside, address, row);
-    if (mask != 0) scatter_row(row, box.row_bytes(), tile.data(), index * pitch, shared_address, mask);
+    if (is_swizzled) scatter_row(row, box.row_bytes(), tile.data(), index * pitch, shared_address, spec->swizzle);
     return mapped;
   });
   if (!mapped) return failure{unmapped(memory.missing())};

@@ -7,23 +7,6 @@ namespace {
 constexpr std::uint64_t seed = 20261121;
 constexpr int extra_cases = 4000;
 
-/// Calls visit(class) for every legal pair of layout and swizzle, of every type and rank.
-template <class Visit>
-void for_each_layout(Visit&& visit) {
-  for (std::uint32_t type = 0; type < hopper_element_type_count; ++type) {
-    for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
-      for (const auto layout : {interleave::none, interleave::bytes_16, interleave::bytes_32}) {
-        for (const auto mode : {swizzle::none, swizzle::bytes_32, swizzle::bytes_64, swizzle::bytes_128}) {
-          if (layout != interleave::none && rank < 3) continue;
-          if (layout == interleave::bytes_32 && mode != swizzle::bytes_32) continue;
-          visit(
-              case_class{.type = static_cast<element_type>(type), .rank = rank, .swizzle = mode, .interleave = layout});
-        }
-      }
-    }
-  }
-}
-
 void add_loads(case_class wanted, case_source& source, std::vector<tile_case>& cases) {
   wanted.kind = copy_kind::load;
   for (const auto fill : {oob_fill::zero, oob_fill::nan}) {
@@ -54,16 +37,15 @@ void add_stores(case_class wanted, case_source& source, std::vector<tile_case>& 
 
 std::vector<tile_case> all_cases() {
   std::vector<tile_case> cases;
-  std::vector<case_class> layouts;
+  const std::vector<case_class> layouts = all_layouts();
   case_source source{seed};
-  for_each_layout([&](case_class wanted) {
-    layouts.push_back(wanted);
+  for (case_class wanted : layouts) {
     for (const bool has_steps : {false, true}) {
       wanted.has_steps = has_steps;
       add_loads(wanted, source, cases);
       add_stores(wanted, source, cases);
     }
-  });
+  }
   testing::random_source random{seed + 1};
   for (int i = 0; i < extra_cases; ++i) {
     case_class wanted = layouts[random.below(layouts.size())];

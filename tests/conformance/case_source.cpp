@@ -144,4 +144,21 @@ tile_case case_source::draw(const case_class& wanted) {
   return tile;
 }
 
+std::vector<case_class> all_layouts() {
+  std::vector<case_class> layouts;
+  for (std::uint32_t type = 0; type < hopper_element_type_count; ++type) {
+    for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
+      for (const auto layout : {interleave::none, interleave::bytes_16, interleave::bytes_32}) {
+        for (const auto mode : {swizzle::none, swizzle::bytes_32, swizzle::bytes_64, swizzle::bytes_128}) {
+          if (layout != interleave::none && rank < 3) continue;
+          if (layout == interleave::bytes_32 && mode != swizzle::bytes_32) continue;
+          layouts.push_back(
+              {.type = static_cast<element_type>(type), .rank = rank, .swizzle = mode, .interleave = layout});
+        }
+      }
+    }
+  }
+  return layouts;
+}
+
 }  // namespace tmap::conformance

@@ -1,49 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "simulator/small_tensor.hpp"
 
-#include "lib/simulator/swizzle.hpp"
+#include <tmap/tile_layout.hpp>
 
 namespace tmap::testing {
 namespace {
 
-using simulator::swizzle_mask;
-using simulator::swizzled;
-
 /// Where chunk c of 128-byte line l goes, as PTX ISA 5.5.7 draws it for the 128-byte swizzle: chunk c ^ l.
 TEST(swizzle, of_128_bytes_permutes_eight_chunks_in_eight_lines) {
-  const std::uint64_t mask = swizzle_mask(swizzle::bytes_128);
+  const auto mode = swizzle::bytes_128;
   for (std::uint64_t line = 0; line < 16; ++line) {
     for (std::uint64_t chunk = 0; chunk < 8; ++chunk) {
-      EXPECT_EQ(swizzled(line * 128 + chunk * 16, mask), line * 128 + (chunk ^ (line % 8)) * 16);
+      EXPECT_EQ(swizzled(line * 128 + chunk * 16, mode), line * 128 + (chunk ^ (line % 8)) * 16);
     }
   }
 }
 
 TEST(swizzle, of_64_bytes_permutes_four_chunks_and_repeats_after_512_bytes) {
-  const std::uint64_t mask = swizzle_mask(swizzle::bytes_64);
-  EXPECT_EQ(swizzled(0x00, mask), 0x00u);
-  EXPECT_EQ(swizzled(0x80, mask), 0x90u);
-  EXPECT_EQ(swizzled(0x100, mask), 0x120u);
-  EXPECT_EQ(swizzled(0x180, mask), 0x1b0u);
-  EXPECT_EQ(swizzled(0x200, mask), 0x200u);
-  EXPECT_EQ(swizzled(0x1f0, mask), 0x1c0u);
+  const auto mode = swizzle::bytes_64;
+  EXPECT_EQ(swizzled(0x00, mode), 0x00u);
+  EXPECT_EQ(swizzled(0x80, mode), 0x90u);
+  EXPECT_EQ(swizzled(0x100, mode), 0x120u);
+  EXPECT_EQ(swizzled(0x180, mode), 0x1b0u);
+  EXPECT_EQ(swizzled(0x200, mode), 0x200u);
+  EXPECT_EQ(swizzled(0x1f0, mode), 0x1c0u);
 }
 
 TEST(swizzle, of_32_bytes_swaps_two_chunks_in_every_other_line) {
-  const std::uint64_t mask = swizzle_mask(swizzle::bytes_32);
-  EXPECT_EQ(swizzled(0x10, mask), 0x10u);
-  EXPECT_EQ(swizzled(0x80, mask), 0x90u);
-  EXPECT_EQ(swizzled(0x90, mask), 0x80u);
-  EXPECT_EQ(swizzled(0xa0, mask), 0xb0u);
-  EXPECT_EQ(swizzled(0x100, mask), 0x100u);
+  const auto mode = swizzle::bytes_32;
+  EXPECT_EQ(swizzled(0x10, mode), 0x10u);
+  EXPECT_EQ(swizzled(0x80, mode), 0x90u);
+  EXPECT_EQ(swizzled(0x90, mode), 0x80u);
+  EXPECT_EQ(swizzled(0xa0, mode), 0xb0u);
+  EXPECT_EQ(swizzled(0x100, mode), 0x100u);
 }
 
 TEST(swizzle, keeps_bytes_within_a_chunk_and_is_its_own_inverse) {
   for (const auto mode : {swizzle::none, swizzle::bytes_32, swizzle::bytes_64, swizzle::bytes_128}) {
-    const std::uint64_t mask = swizzle_mask(mode);
     for (std::uint64_t address = 0; address < 4096; ++address) {
-      EXPECT_EQ(swizzled(swizzled(address, mask), mask), address);
-      EXPECT_EQ(swizzled(address, mask) % 16, address % 16);
+      EXPECT_EQ(swizzled(swizzled(address, mode), mode), address);
+      EXPECT_EQ(swizzled(address, mode) % 16, address % 16);
     }
   }
 }
