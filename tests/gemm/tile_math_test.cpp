@@ -2,6 +2,8 @@
 // The arithmetic that the product kernels place their bytes by.
 #include "kernels/gemm/tile_math.hpp"
 
+#include <tmap/tile_layout.hpp>
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -155,12 +157,11 @@ TEST(Staging, PutsEverySumWhereTheCopyEngineLooks) {
         }
       }
     }
-    // The engine finds unit u of row r of a tile with 128-byte swizzle where u is exchanged by the low bits of r.
     for (std::uint32_t row = 0; row < strip_rows; ++row) {
       for (std::uint32_t column = 0; column < columns; ++column) {
         const std::uint32_t plain = row * swizzle_bytes + column * 2;
-        const std::uint32_t swizzled = plain ^ (plain >> 7 & 7) << 4;
-        EXPECT_EQ(tile[swizzled / 2], static_cast<std::int32_t>((warp * strip_rows + row) * columns + column));
+        const std::uint32_t byte = swizzled(plain, swizzle::bytes_128);
+        EXPECT_EQ(tile[byte / 2], static_cast<std::int32_t>((warp * strip_rows + row) * columns + column));
       }
     }
   }
@@ -208,7 +209,7 @@ TEST(OperandDescriptor, StepsCoverThePiece) {
           // The tile as it was loaded: row of 128 bytes, element in it.
           EXPECT_EQ(plain / swizzle_bytes, is_across ? step * 16 + k : line);
           EXPECT_EQ(plain % swizzle_bytes / 2, is_across ? line : step * 16 + k);
-          bytes.insert(plain ^ (plain >> 7 & 7) << 4);
+          bytes.insert(swizzled(plain, swizzle::bytes_128));
         }
       }
     }
