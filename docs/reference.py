@@ -11,11 +11,11 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Every public header is on one page. Those of `include/tmap/detail` and the wrappers of single instructions are not public.
 PAGES = {
-    "reference/specs.md": ("Specs, rules and errors", "tensor_spec element_type device_limits rule validate error bad_items faults"),
+    "reference/specs.md": ("Specs, rules and errors", "tensor_spec element_type element_of device_limits rule validate error bad_items faults"),
     "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template map_patch patch_rules encode_status encode_batch "
                           "decode"),
-    "reference/tiles.md": ("Tiles", "tile_layout"),
-    "reference/service.md": ("The service", "map_service map_batch slot_counts slot_record"),
+    "reference/tiles.md": ("Tiles", "tile_layout tile typed_maps make_typed_maps"),
+    "reference/service.md": ("The service", "map_service map_batch map_batch_ref slot_counts slot_record"),
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged ragged_host"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
@@ -117,7 +117,7 @@ def without_private(code):
 
 
 NAME = re.compile(
-    r"^(?:template <.*> )?(?:(?:struct|class|enum class|enum|union) (?:alignas\(\w+\) )?(\w+)(?!\w*;)|using (\w+) =|#define (\w+)|"
+    r"^(?:template <.*> )?(?:(?:struct|class|enum class|enum|union) (?:alignas\((?:[^()]|\([^()]*\))*\) )?(\w+)(?!\w*;)|using (\w+) =|#define (\w+)|"
     r"typedef (?:struct|union) (\w+) \{|typedef [^(]*?(?:\(\*)?(\w+)(?:\)\(.*\))?;|"
     r"(?:inline )?constexpr [\w:<>* ]+? (\w+)(?:\[\w*\])?\s*[{=]|[^({]*?\b(operator.{1,2}|\w+)\()")
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <tmap/config.hpp>
+#include <tmap/detail/tile_shape.hpp>
 #include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
-#include <tmap/tensor_map.hpp>
+#include <tmap/map_batch_ref.hpp>
+#include <tmap/typed_maps.hpp>
 
 #include <cuda/stream_ref>
 
@@ -12,36 +14,6 @@
 #include <memory>
 
 namespace tmap {
-
-struct slot_record;
-
-/// What a kernel needs of a batch, passed by value. Trivially copyable; owns nothing: good as long as the `map_batch`
-/// it came from, on the streams that batch knows. `device::acquire(ref, i)` (device/acquire.cuh) is the way to map i.
-struct map_batch_ref {
-  const tensor_map* slots{};
-  /// Beside `slots`; null for a trusted batch. Those of a reserved batch are its kernel's to write.
-  const map_status* statuses{};
-  const std::uint32_t* indices{};  ///< map i is in slot `indices[i]`; null: in slot i
-  std::uint32_t count{};
-  std::uint32_t generation{};    ///< of the lease, for `records`
-  const slot_record* records{};  ///< beside `slots`; null unless the service checks hazards
-
-  TMAP_HOST_DEVICE std::uint32_t slot_index(std::uint32_t i) const { return indices == nullptr ? i : indices[i]; }
-  TMAP_HOST_DEVICE const tensor_map* slot(std::uint32_t i) const { return slots + slot_index(i); }
-  TMAP_HOST_DEVICE map_status status(std::uint32_t i) const {
-    return statuses == nullptr ? map_status{} : statuses[slot_index(i)];
-  }
-};
-
-/// What a kernel that encodes for itself needs of a reserved batch (`map_service::reserve`), passed by value: each map
-/// is to be written and published once (device/encode_warp.cuh). Trivially copyable; good as long as the `map_batch`.
-struct map_batch_writer {
-  tensor_map* slots{};
-  map_status* statuses{};
-  std::uint32_t count{};
-  std::uint32_t generation{};
-  slot_record* records{};
-};
 
 namespace service {
 class lease;
@@ -78,6 +50,16 @@ class TMAP_API map_batch {
   /// For kernels on the batch's streams.
   map_batch_ref ref() const { return ref_; }
 
+  /// The same for kernels that move a `Tile` (tile.hpp). Fails as `typed_maps_of` (make_typed_maps.hpp) does where the
+  /// template of the batch moves another one; where there is no one template, `argument` says so: the batch is empty,
+  /// reserved, or an update of one that was made from another kind of template.
+  template <class Tile>
+  result<typed_maps<Tile>> as() const {
+    const result<void> checked = detail::check_tile(shape_, Tile::spec());
+    if (!checked) return failure{checked.error()};
+    return detail::typed_access::as<Tile>(ref_);
+  }
+
   /// For the kernel that encodes a reserved batch; empty (null, 0) for any other.
   map_batch_writer writer() const { return writer_; }
 
@@ -101,12 +83,13 @@ class TMAP_API map_batch {
  private:
   friend struct service::access;
   map_batch(std::shared_ptr<service::lease> lease, const map_batch_ref& ref, const map_batch_writer& writer,
-            const batch_header* header);
+            const batch_header* header, const detail::tile_shape& shape);
 
   std::shared_ptr<service::lease> lease_;
   map_batch_ref ref_;
   map_batch_writer writer_;
   const batch_header* header_{};
+  detail::tile_shape shape_;
 };
 
 }  // namespace tmap

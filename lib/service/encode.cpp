@@ -62,7 +62,7 @@ result<map_batch> encode_batch(const std::shared_ptr<core>& service, const map_t
   if (const result<void> published = service->publish(*lent, stream); !published) return failure{published.error()};
   service->count_batch(count);
   return access::make_batch(held, ref_to(*lent, headers, static_cast<std::uint32_t>(count), request.trusted), {},
-                            header);
+                            header, detail::shape_of(base.spec, base.fields));
 }
 
 template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_template&, const patch_array&,

@@ -23,6 +23,11 @@ struct update_job {
 
   std::uint32_t map_count() const { return batch.size(); }
   std::uint32_t headers() const { return request.header ? 1 : 0; }
+  /// What all maps move: those that stay and those that are made from `base`.
+  detail::tile_shape shape() const {
+    const detail::tile_shape made = detail::shape_of(base.spec, base.fields);
+    return made == access::shape_of(batch) ? made : detail::tile_shape{};
+  }
   batch_header* header_in(const lent_slots& lent) const {
     return request.header ? reinterpret_cast<batch_header*>(lent.slots()) : nullptr;
   }
@@ -86,7 +91,7 @@ result<map_batch> share(const update_job<Source>& job, const std::shared_ptr<lea
       .count = job.map_count(),
       .generation = fresh.generation,
       .records = pool::records_of(fresh.range.slab, fresh.range.slab_capacity)};
-  return access::make_batch(held, ref, {}, job.header_in(fresh));
+  return access::make_batch(held, ref, {}, job.header_in(fresh), job.shape());
 }
 
 template <class Source>
@@ -101,7 +106,7 @@ result<map_batch> compact(const update_job<Source>& job) {
       job.service->calls().gather(job.batch.ref(), fresh->slots() + job.headers(), statuses, job.stream);
   if (const result<void> gathered = job.service->as_result(code); !gathered) return failure{gathered.error()};
   if (const result<void> encoded = encode_changed(job, *fresh, nullptr); !encoded) return failure{encoded.error()};
-  return access::make_batch(held, ref, {}, job.header_in(*fresh));
+  return access::make_batch(held, ref, {}, job.header_in(*fresh), job.shape());
 }
 
 template <class Source>

@@ -157,8 +157,7 @@ void expect_reduced(std::uint32_t& tried) {
     const device_array<T> source(brought);
     const std::uint64_t dims[] = {reduced};
     const std::uint32_t box[] = {reduced};
-    const auto map =
-        encode(packed_spec(device::detail::reduced_type<T>, there.address() + reduced * sizeof(T), dims, box));
+    const auto map = encode(packed_spec(element_of<T>, there.address() + reduced * sizeof(T), dims, box));
     TMAP_ASSERT_OK(map);
     bytes memory = bytes_of(before);
     const bytes tile = bytes_of(brought);

@@ -7,6 +7,7 @@
 // Each function is called by one thread. (PTX ISA 9.7.9.25.4.2 and 9.7.9.27.1.3)
 
 #include <tmap/device/tile_copy.cuh>
+#include <tmap/element_of.hpp>
 #include <tmap/element_type.hpp>
 #include <tmap/reduction.hpp>
 
@@ -45,25 +46,6 @@ __device__ void reduce_tile_by(acquired_map map, const std::int32_t (&coordinate
                                    coordinates, shared);
 }
 
-template <class T>
-inline constexpr element_type reduced_type = element_type::u8;  // which has no reduction
-template <>
-inline constexpr element_type reduced_type<std::uint32_t> = element_type::u32;
-template <>
-inline constexpr element_type reduced_type<std::int32_t> = element_type::i32;
-template <>
-inline constexpr element_type reduced_type<std::uint64_t> = element_type::u64;
-template <>
-inline constexpr element_type reduced_type<std::int64_t> = element_type::i64;
-template <>
-inline constexpr element_type reduced_type<__half> = element_type::f16;
-template <>
-inline constexpr element_type reduced_type<__nv_bfloat16> = element_type::bf16;
-template <>
-inline constexpr element_type reduced_type<float> = element_type::f32;
-template <>
-inline constexpr element_type reduced_type<double> = element_type::f64;
-
 }  // namespace detail
 
 /// Starts reducing the tile in `shared` into the one at `coordinates` of a map whose elements are of type `Type`. What
@@ -92,8 +74,7 @@ __device__ void reduce_tile(reduction operation, acquired_map map, const std::in
 
 /// Starts reducing `bytes` of `shared` into `global`, without a map. Addresses and bytes are multiples of 16. `T` is
 /// one of uint32_t, int32_t, uint64_t, int64_t, __half, __nv_bfloat16, float, double.
-template <reduction Operation, class T,
-          std::enable_if_t<detail::has_reduction(detail::reduced_type<T>, Operation), int> = 0>
+template <reduction Operation, class T, std::enable_if_t<detail::has_reduction(element_of<T>, Operation), int> = 0>
 __device__ void reduce_bytes(T* global, const T* shared, std::uint32_t bytes) {
   namespace ptx = cuda::ptx;
   ptx::cp_reduce_async_bulk(ptx::space_global, ptx::space_shared, detail::operation_tag<Operation>(), global, shared,
