@@ -21,7 +21,7 @@ PAGES = {
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
     "reference/device_maps.md": ("Maps in kernels", "device/acquire device/encode_warp device/batch_writer device/map_guard "
                                  "device/patch_source device/report_bad device/hazards"),
-    "reference/device_copies.md": ("Copies in kernels", "device/tile_copy device/bulk_copy device/reduce_copy device/async_copy "
+    "reference/device_copies.md": ("Copies in kernels", "device/tile device/tile_copy device/bulk_copy device/reduce_copy device/async_copy "
                                    "device/remote_store device/cache_hint"),
     "reference/device_work.md": ("Stages and tiles in kernels", "device/warp device/stage_ring device/tile_walk device/tile_shares device/tensor_search "
                                  "device/work_queue device/cluster_queue"),
