@@ -3,9 +3,9 @@
 // matrices of different sizes; the tile at row 4, column 8 of each goes to shared memory, and what lies outside a
 // matrix arrives as zero.
 
-#include <tmap/device/acquire.cuh>
-#include <tmap/device/tile_copy.cuh>
+#include <tmap/device/tile.cuh>
 #include <tmap/encode_batch.hpp>
+#include <tmap/make_typed_maps.hpp>
 #include <tmap/map_template.hpp>
 
 #include <cstdio>
@@ -13,38 +13,34 @@
 
 namespace {
 
-constexpr std::uint32_t box_columns = 8, box_rows = 8;
+using tile_8x8 = tmap::tile<float, tmap::swizzle::none, 8, 8>;
 
-__global__ void sum_tile(const tmap::tensor_map* maps, float* sums) {
+__global__ void sum_tile(tmap::typed_maps<tile_8x8> maps, float* sums) {
   using namespace tmap::device;
-  alignas(128) __shared__ float tile[box_rows * box_columns];
+  __shared__ tile_8x8 tile;
   __shared__ tile_barrier barrier;
   if (threadIdx.x != 0) return;
 
   barrier.init(1);
   fence_barrier_init();
-  const acquired_map map = acquire(&maps[blockIdx.x]);  // the only way to a map that load_tile takes
-  barrier.arrive_expect(sizeof(tile));
-  load_tile<2>(tile, map, {8, 4}, barrier);  // column 8, row 4: innermost first
+  const auto map = acquire(maps, blockIdx.x);
+  expect_and_load(tile, map, {8, 4}, barrier);  // column 8, row 4: innermost first
   barrier.wait(0);
 
   float sum = 0;
-  for (float value : tile) sum += value;
+  for (std::uint32_t i = 0; i < tile_8x8::elements; ++i) sum += tile[i];
   sums[blockIdx.x] = sum;
 }
 
 // [readme]
 tmap::result<void> sum_tiles(const tmap::map_patch* shapes_on_the_gpu, int count, tmap::tensor_map* slots, float* sums,
                              cudaStream_t stream) {
-  tmap::tensor_spec spec;
-  spec.type = tmap::element_type::f32;
-  spec.rank = 2;
-  spec.box_dim[0] = box_columns;
-  spec.box_dim[1] = box_rows;
-  const auto base = tmap::make_template(spec, tmap::patch_extents(spec.rank));
+  const auto base = tmap::make_template(tile_8x8::spec(), tmap::patch_extents(tile_8x8::rank));
   if (!base) return tmap::failure(base.error());
+  const auto maps = tmap::typed_maps_of<tile_8x8>(*base, slots, count);
+  if (!maps) return tmap::failure(maps.error());
   const auto encoded = tmap::encode_batch_async(*base, tmap::patch_array{shapes_on_the_gpu}, slots, count, stream);
-  if (encoded) sum_tile<<<count, 32, 0, stream>>>(slots, sums);
+  if (encoded) sum_tile<<<count, 32, 0, stream>>>(*maps, sums);
   return encoded;
 }
 // [readme]

@@ -26,6 +26,7 @@ bool tile_load_store();
 bool tile_multicast();
 bool tile_prefetch();
 bool tile_reduce();
+bool tile_transpose();
 bool tile_walk();
 bool work_queue();
 

@@ -5,22 +5,23 @@
 #include "apps/samples/kernel_samples/samples.hpp"
 
 #include <tmap/device/remote_store.cuh>
-#include <tmap/device/tile_copy.cuh>
-#include <tmap/encode.hpp>
+#include <tmap/device/tile.cuh>
+#include <tmap/make_typed_maps.hpp>
 
 namespace tile_multicast_sample {
 
 constexpr std::uint32_t factors = 128, blocks = 8;
 constexpr std::uint16_t whole_cluster = 0xf;
+using factor_tile = tmap::tile<float, tmap::swizzle::none, factors>;
 
-__global__ void __cluster_dims__(4) multiply(const __grid_constant__ tmap::tensor_map map, float* numbers) {
+__global__ void __cluster_dims__(4) multiply(const __grid_constant__ tmap::typed_map<factor_tile> map, float* numbers) {
   using namespace tmap::device;
-  alignas(128) __shared__ float tile[factors];
+  __shared__ factor_tile tile;
   __shared__ tile_barrier barrier;
   if (threadIdx.x == 0) {
     barrier.init(1);
     fence_barrier_init();
-    barrier.arrive_expect(sizeof(tile));  // each block, for its own barrier
+    barrier.arrive_expect(factor_tile::bytes);  // each block, for its own barrier
   }
   sync_cluster();  // the barriers of all blocks are ready before a copy completes on them
   if (threadIdx.x == 0 && block_of_cluster() == 0) {
@@ -37,8 +38,7 @@ bool samples::tile_multicast() {
   const device_array<float> factor(counting<float>(factors));
   const device_array<float> numbers(std::vector<float>(blocks * factors, 3));
   const std::uint64_t dims[] = {factors};
-  const std::uint32_t box[] = {factors};
-  const auto map = tmap::encode(tmap::packed_spec(tmap::element_type::f32, factor.address(), dims, box));
+  const auto map = tmap::typed_map_of<factor_tile>(tmap::packed_spec<factor_tile>(factor.address(), dims));
   if (!map) return false;
   multiply<<<blocks, factors>>>(*map, numbers.get());
   const auto found = numbers.read();

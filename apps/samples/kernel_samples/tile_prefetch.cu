@@ -4,23 +4,23 @@
 
 #include "apps/samples/kernel_samples/samples.hpp"
 
-#include <tmap/device/tile_copy.cuh>
+#include <tmap/device/tile.cuh>
 #include <tmap/map_service.hpp>
 
 namespace tile_prefetch_sample {
 
 constexpr std::uint32_t count = 5, size = 64;
+using number_tile = tmap::tile<std::uint32_t, tmap::swizzle::none, size>;
 
-__global__ void sum_first_elements(tmap::map_batch_ref maps, std::uint32_t* sum) {
+__global__ void sum_first_elements(tmap::typed_maps<number_tile> maps, std::uint32_t* sum) {
   using namespace tmap::device;
-  alignas(128) __shared__ std::uint32_t tile[size];
+  __shared__ number_tile tile;
   __shared__ tile_barrier barrier;
   barrier.init(1);
   fence_barrier_init();
-  acquired_map next = acquire(maps, 0);
+  auto next = acquire(maps, 0);
   for (std::uint32_t i = 0; i < count; ++i) {
-    barrier.arrive_expect(sizeof(tile));
-    load_tile(tile, next, {0}, barrier);
+    expect_and_load(tile, next, {0}, barrier);
     if (i + 1 < count) {
       next = acquire(maps, i + 1);
       prefetch(next);            // the map, into the copy engine's cache
@@ -42,14 +42,14 @@ bool samples::tile_prefetch() {
   for (std::uint32_t i = 0; i < count; ++i) patches[i].global_address = matrices.address() + i * size * 4;
   const device_array<tmap::map_patch> patches_there(patches);
   const std::uint64_t dims[] = {size};
-  const std::uint32_t box[] = {size};
-  const auto spec = tmap::packed_spec(tmap::element_type::u32, matrices.address(), dims, box);
-  const auto base = tmap::make_template(spec, tmap::patch_address);
+  const auto base = tmap::make_template(tmap::packed_spec<number_tile>(matrices.address(), dims), tmap::patch_address);
   auto service = tmap::map_service::create();
   if (!base || !service) return false;
   const cuda::stream_ref stream{cudaStream_t{}};
   const auto batch = service->encode(*base, tmap::patch_array{patches_there.get()}, count, stream);
   if (!batch) return false;
-  sum_first_elements<<<1, 1>>>(batch->ref(), sum.get());
+  const auto maps = batch->as<number_tile>();
+  if (!maps) return false;
+  sum_first_elements<<<1, 1>>>(*maps, sum.get());
   return sum.read() == std::vector<std::uint32_t>{(0 + 1 + 2 + 3 + 4) * size};
 }

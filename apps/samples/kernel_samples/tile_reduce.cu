@@ -4,17 +4,17 @@
 
 #include "apps/samples/kernel_samples/samples.hpp"
 
-#include <tmap/device/reduce_copy.cuh>
-#include <tmap/device/tile_copy.cuh>
-#include <tmap/encode.hpp>
+#include <tmap/device/tile.cuh>
+#include <tmap/make_typed_maps.hpp>
 
 namespace tile_reduce_sample {
 
 constexpr std::uint32_t bins = 64, blocks = 20, values_of_block = 1000;
+using bin_counts = tmap::tile<std::uint32_t, tmap::swizzle::none, bins>;
 
-__global__ void count(const std::uint32_t* values, const __grid_constant__ tmap::tensor_map histogram) {
+__global__ void count(const std::uint32_t* values, const __grid_constant__ tmap::typed_map<bin_counts> histogram) {
   using namespace tmap::device;
-  alignas(128) __shared__ std::uint32_t counts[bins];
+  __shared__ bin_counts counts;
   for (std::uint32_t i = threadIdx.x; i < bins; i += blockDim.x) counts[i] = 0;
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < values_of_block; i += blockDim.x) {
@@ -23,7 +23,7 @@ __global__ void count(const std::uint32_t* values, const __grid_constant__ tmap:
   fence_shared_writes();
   __syncthreads();
   if (threadIdx.x != 0) return;
-  reduce_tile<tmap::reduction::add, tmap::element_type::u32>(parameter_map(histogram), {0}, counts);
+  reduce_tile<tmap::reduction::add>(parameter_map(histogram), {0}, counts);
   commit_stores();
   wait_stores_read<0>();
 }
@@ -38,8 +38,7 @@ bool samples::tile_reduce() {
   const device_array<std::uint32_t> values(numbers);
   const device_array<std::uint32_t> histogram(std::vector<std::uint32_t>(bins, 0));
   const std::uint64_t dims[] = {bins};
-  const std::uint32_t box[] = {bins};
-  const auto map = tmap::encode(tmap::packed_spec(tmap::element_type::u32, histogram.address(), dims, box));
+  const auto map = tmap::typed_map_of<bin_counts>(tmap::packed_spec<bin_counts>(histogram.address(), dims));
   if (!map) return false;
   count<<<blocks, 128>>>(values.get(), *map);
   return histogram.read() == expected;

@@ -3,8 +3,7 @@
 // one buffer, and only the GPU knows where each group ends. The first tile of each group goes to shared memory; rows
 // of the next group and groups without rows arrive as zeros.
 
-#include <tmap/device/acquire.cuh>
-#include <tmap/device/tile_copy.cuh>
+#include <tmap/device/tile.cuh>
 #include <tmap/map_service.hpp>
 
 #include <cstdio>
@@ -13,35 +12,31 @@
 namespace {
 
 // [readme]
-constexpr std::uint32_t columns = 16, box_columns = 16, box_rows = 8;
+constexpr std::uint32_t columns = 16, box_rows = 8;
+using group_tile = tmap::tile<float, tmap::swizzle::none, columns, box_rows>;
 
-__global__ void sum_first_tile(tmap::map_batch_ref groups, float* sums) {
+__global__ void sum_first_tile(tmap::typed_maps<group_tile> groups, float* sums) {
   using namespace tmap::device;
-  alignas(128) __shared__ float tile[box_rows * box_columns];
+  __shared__ group_tile tile;
   __shared__ tile_barrier barrier;
   if (threadIdx.x != 0) return;
 
   barrier.init(1);
   fence_barrier_init();
-  const acquired_map map = acquire(groups, blockIdx.x);  // the only way to a map that load_tile takes
-  barrier.arrive_expect(sizeof(tile));
-  load_tile<2>(tile, map, {0, 0}, barrier);  // column 0, row 0: innermost first
+  const auto map = acquire(groups, blockIdx.x);  // the only way to a map that a load takes
+  expect_and_load(tile, map, {0, 0}, barrier);   // column 0, row 0: innermost first
   barrier.wait(0);
 
   float sum = 0;
-  for (float value : tile) sum += value;
+  for (std::uint32_t i = 0; i < group_tile::elements; ++i) sum += tile[i];
   sums[blockIdx.x] = sum;
 }
 
 tmap::result<void> sum_groups(tmap::map_service& service, const float* rows, const std::int32_t* ends_on_the_gpu,
                               int count, float* sums, cudaStream_t stream) {
-  tmap::tensor_spec spec;
-  spec.type = tmap::element_type::f32;
-  spec.rank = 2;
+  tmap::tensor_spec spec = group_tile::spec();  // all but the tensor
   spec.global_dim[0] = columns;
   spec.global_stride_bytes[0] = columns * sizeof(float);
-  spec.box_dim[0] = box_columns;
-  spec.box_dim[1] = box_rows;
   const auto base = tmap::make_template(spec, tmap::patch_address | tmap::patch_dim(1));
   if (!base) return tmap::failure(base.error());
 
@@ -52,7 +47,9 @@ tmap::result<void> sum_groups(tmap::map_service& service, const float* rows, con
   groups.format = tmap::offset_format::ends;
   auto batch = service.encode(*base, groups, count, stream);
   if (!batch) return tmap::failure(batch.error());
-  sum_first_tile<<<count, 32, 0, stream>>>(batch->ref(), sums);
+  const auto maps = batch->as<group_tile>();  // fails where the maps move another tile
+  if (!maps) return tmap::failure(maps.error());
+  sum_first_tile<<<count, 32, 0, stream>>>(*maps, sums);
   return batch->release();  // its slots are lent again when the kernel has run
 }
 // [readme]
@@ -63,7 +60,7 @@ bool are_right(const std::vector<float>& sums, const std::vector<std::int32_t>& 
   std::int32_t begin = 0;
   for (std::size_t i = 0; i < ends.size(); begin = ends[i++]) {
     const auto rows = static_cast<std::uint32_t>(ends[i] - begin);
-    const float expected = static_cast<float>((rows < box_rows ? rows : box_rows) * box_columns);
+    const float expected = static_cast<float>((rows < box_rows ? rows : box_rows) * columns);
     std::printf("group %zu: %u rows, sum of its first tile %g, expected %g\n", i, rows, sums[i], expected);
     right = right && sums[i] == expected;
   }

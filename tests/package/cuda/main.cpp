@@ -29,13 +29,9 @@ bool put_on_the_gpu(const T (&values)[count], T*& there) {
 
 // [enqueue]
 tmap::result<void> enqueue(tmap::map_service& service, const device_data& data) {
-  tmap::tensor_spec spec;
-  spec.type = tmap::element_type::f32;
-  spec.rank = 2;
+  tmap::tensor_spec spec = group_tile::spec();
   spec.global_dim[0] = columns;
   spec.global_stride_bytes[0] = columns * sizeof(float);
-  spec.box_dim[0] = columns;
-  spec.box_dim[1] = box_rows;
   const auto base = tmap::make_template(spec, tmap::patch_address | tmap::patch_dim(1));
   if (!base) return tmap::failure(base.error());
 
@@ -47,7 +43,9 @@ tmap::result<void> enqueue(tmap::map_service& service, const device_data& data) 
   const cudaStream_t stream = nullptr;
   auto batch = service.encode(*base, source, groups, stream);
   if (!batch) return tmap::failure(batch.error());
-  if (sum_first_tiles(batch->ref(), data.sums, stream) != cudaSuccess) {
+  const auto maps = batch->as<group_tile>();
+  if (!maps) return tmap::failure(maps.error());
+  if (sum_first_tiles(*maps, data.sums, stream) != cudaSuccess) {
     return tmap::failure(tmap::error{tmap::status::cuda_failure});
   }
   return batch->release();
