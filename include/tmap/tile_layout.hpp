@@ -67,9 +67,13 @@ class tile_view {
  public:
   using address = std::conditional_t<std::is_const_v<T>, const void*, void*>;
 
-  /// `begin` is aligned to `shared_alignment` of the layout's swizzle; on the host, where nothing but the swizzle
-  /// depends on addresses, to `alignof(T)` only.
-  TMAP_HOST_DEVICE constexpr tile_view(address begin, const tile_layout& layout) : begin_(begin), layout_(layout) {}
+  /// `begin` is aligned to `shared_alignment` of the layout's swizzle, which a debug build asserts in shared memory; on
+  /// the host, where a buffer stands for an aligned tile, to `alignof(T)` only.
+  TMAP_HOST_DEVICE tile_view(address begin, const tile_layout& layout) : begin_(begin), layout_(layout) {
+#if defined(__CUDA_ARCH__)
+    assert(!__isShared(begin) || __cvta_generic_to_shared(begin) % shared_alignment(layout.swizzle) == 0);
+#endif
+  }
 
   /// Coordinates are below the tile's extents (`layout().dim`); it is not checked.
   template <class... At, std::enable_if_t<sizeof...(At) == Rank, int> = 0>
@@ -88,7 +92,9 @@ class tile_view {
     return element(at);
   }
 
-  TMAP_HOST_DEVICE constexpr const tile_layout& layout() const { return layout_; }
+  TMAP_HOST_DEVICE constexpr const tile_layout& layout() const {
+    return layout_;
+  }
 
  private:
   using byte = std::conditional_t<std::is_const_v<T>, const unsigned char, unsigned char>;
