@@ -2,8 +2,7 @@
 #pragma once
 
 #include <tmap/config.hpp>
-
-#include <cstdint>
+#include <tmap/detail/standard.hpp>
 
 namespace tmap {
 

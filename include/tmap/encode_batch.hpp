@@ -4,8 +4,8 @@
 #include <tmap/config.hpp>
 #include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
+#include <tmap/make_template.hpp>
 #include <tmap/map_patch.hpp>
-#include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>
 
 #include <cuda/stream_ref>

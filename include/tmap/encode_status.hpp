@@ -3,9 +3,8 @@
 
 #include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/rule.hpp>
-
-#include <cstdint>
 
 namespace tmap {
 

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/tensor_spec.hpp>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace tmap {
 

@@ -5,9 +5,9 @@
 #include <tmap/config.hpp>
 #include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
+#include <tmap/make_template.hpp>
 #include <tmap/map_batch.hpp>
 #include <tmap/map_patch.hpp>
-#include <tmap/map_template.hpp>
 #include <tmap/slot_counts.hpp>
 
 #include <cuda/stream_ref>

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/element_type.hpp>
-
-#include <cstdint>
 
 namespace tmap {
 

@@ -2,9 +2,7 @@
 #pragma once
 
 #include <tmap/config.hpp>
-
-#include <cstdint>
-#include <type_traits>
+#include <tmap/detail/standard.hpp>
 
 namespace tmap {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <type_traits>
+#include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
 
 namespace tmap {
 
@@ -14,13 +14,13 @@ namespace tmap {
 struct alignas(128) tensor_map {
   std::uint64_t words[16];
 
-  friend constexpr bool operator==(const tensor_map& a, const tensor_map& b) {
+  friend TMAP_HOST_DEVICE constexpr bool operator==(const tensor_map& a, const tensor_map& b) {
     for (int i = 0; i < 16; ++i) {
       if (a.words[i] != b.words[i]) return false;
     }
     return true;
   }
-  friend constexpr bool operator!=(const tensor_map& a, const tensor_map& b) { return !(a == b); }
+  friend TMAP_HOST_DEVICE constexpr bool operator!=(const tensor_map& a, const tensor_map& b) { return !(a == b); }
 };
 
 inline constexpr std::uint32_t tensor_map_bytes = 128;

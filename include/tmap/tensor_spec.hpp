@@ -2,11 +2,10 @@
 #pragma once
 
 #include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/element_type.hpp>
 
 #include <cuda/std/span>
-
-#include <cstdint>
 
 namespace tmap {
 

@@ -7,6 +7,7 @@
 #include <tmap/device_limits.hpp>
 #include <tmap/reduction.hpp>
 #include <tmap/rule.hpp>
+#include <tmap/rule_info.hpp>
 #include <tmap/tensor_spec.hpp>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/encode.hpp>
-#include <tmap/map_template.hpp>
+#include <tmap/make_template.hpp>
 #include <tmap/validate.hpp>
 
 #include "lib/spec/rule_error.hpp"

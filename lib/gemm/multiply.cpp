@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/grouped_gemm.hpp>
-#include <tmap/map_template.hpp>
+#include <tmap/make_template.hpp>
 
 #include "kernels/gemm_launch.hpp"
 #include "lib/encode/device.hpp"

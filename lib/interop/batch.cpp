@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/c/batch.h>
 #include <tmap/encode_batch.hpp>
-#include <tmap/map_template.hpp>
+#include <tmap/make_template.hpp>
 
 #include <memory>
 #include <variant>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/ragged/operation.hpp"
 
-#include <tmap/map_template.hpp>
+#include <tmap/make_template.hpp>
 
 #include <algorithm>
 #include <variant>

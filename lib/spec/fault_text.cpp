@@ -2,7 +2,7 @@
 #include "lib/spec/fault_text.hpp"
 
 #include <tmap/faults.hpp>
-#include <tmap/rule.hpp>
+#include <tmap/rule_info.hpp>
 
 #include <fmt/format.h>
 

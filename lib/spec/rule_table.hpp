@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/rule.hpp>
+#include <tmap/rule_info.hpp>
 
 namespace tmap::detail {
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom (docs/design.md, "The rooms"), the licence line of every file, and where inline PTX may stand."""
+"""Who may include whom (docs/design.md, "The rooms"), what headers of device code may include, the licence line of every
+file, and where inline PTX may stand."""
 import re
 import sys
 from pathlib import Path
@@ -27,6 +28,10 @@ LAYERS = {
     "kernels": ["tmap/"],
     "apps": ["tmap/"],
 }
+# Beside headers of tmap, what headers of device code may include: NVRTC has no others. One has the standard library's.
+DEVICE_ROOM = "include/tmap/device/"
+DEVICE_MAY_INCLUDE = ("tmap/", "cuda/std/", "cuda/atomic", "cuda/ptx", "cuda_bf16.h", "cuda_fp16.h")
+STANDARD = "include/tmap/detail/standard.hpp"
 PROJECT = ("tmap/", "lib/", "kernels/", "apps/", "tests/")
 PTX_ROOM = re.compile(r"include/tmap/device/ptx\w*\.cuh")
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
@@ -49,6 +54,26 @@ def broken_includes(path, text):
             yield f"{path}: only files compiled by nvcc may include {target}"
 
 
+def headers_of_device_code(texts):
+    """The headers in include/tmap/device and all of tmap's that they include; each with the file that needs it."""
+    needed_by = {path: path for path in texts if path.startswith(DEVICE_ROOM)}
+    open_ends = list(needed_by)
+    while open_ends:
+        path = open_ends.pop()
+        for target in ("include/" + name for name in INCLUDE.findall(texts[path])):
+            if target in texts and target not in needed_by:
+                needed_by[target] = path
+                open_ends.append(target)
+    return needed_by
+
+
+def broken_device_includes(texts):
+    for path, needed_by in headers_of_device_code(texts).items():
+        for target in INCLUDE.findall(texts[path]) if path != STANDARD else ():
+            if not target.startswith(DEVICE_MAY_INCLUDE):
+                yield f"{path}: device code includes it ({needed_by}), so it may not include {target}: see {STANDARD}"
+
+
 def broken_rules(path, text):
     yield from broken_includes(path, text)
     if path.endswith(LICENSED) and "SPDX-License-Identifier: Apache-2.0" not in text[:200]:
@@ -60,7 +85,9 @@ def broken_rules(path, text):
 def main():
     folders = ("include", "lib", "kernels", "apps", "tests", "cmake", "docs", "python")
     files = [p for folder in folders for p in sorted((ROOT / folder).rglob("*")) if p.suffix in LICENSED]
-    broken = [line for p in files for line in broken_rules(p.relative_to(ROOT).as_posix(), p.read_text())]
+    texts = {p.relative_to(ROOT).as_posix(): p.read_text() for p in files}
+    broken = [line for path, text in texts.items() for line in broken_rules(path, text)]
+    broken += broken_device_includes(texts)
     for line in broken:
         print(line)
     print(f"include rules: {len(files)} files, {len(broken)} broken")

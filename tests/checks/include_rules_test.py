@@ -16,6 +16,9 @@ FAULTS = {
     "lib/encode/a.cpp": (SPDX + "#include <tmap/device/acquire.cuh>\n", "only files compiled by nvcc may include"),
     "lib/spec/b.cpp": ("int x;\n", "the SPDX line is missing"),
     "kernels/b.cu": (SPDX + 'void f() { asm volatile(""); }\n', "inline PTX belongs in"),
+    "include/tmap/device/a.cuh": (SPDX + "#include <cstdint>\n", "so it may not include cstdint"),
+    "include/tmap/shared.hpp": (SPDX + "#include <string>\n",
+                                "device code includes it (include/tmap/device/b.cuh), so it may not include string"),
 }
 
 
@@ -31,6 +34,10 @@ def run(files):
 
 clean = {
     "lib/spec/clean.cpp": SPDX + '#include "lib/support/b.hpp"\n',
+    "include/tmap/device/b.cuh": SPDX + "#include <tmap/shared.hpp>\n#include <cuda/ptx>\n",
+    "include/tmap/shared.hpp": SPDX + "#include <tmap/detail/standard.hpp>\n",
+    "include/tmap/detail/standard.hpp": SPDX + "#include <cstdint>\n",
+    "include/tmap/host.hpp": SPDX + "#include <string>\n",
     "include/tmap/device/ptx_copy.cuh": SPDX + 'void f() { asm volatile(""); }\n',
 }
 assert run(clean)[0] == 0, "a clean tree was refused"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/make_template.hpp>
 #include <tmap/map_patch.hpp>
-#include <tmap/map_template.hpp>
 
 #include <cstdint>
 #include <vector>

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <tmap/encode.hpp>
+#include <tmap/make_template.hpp>
 #include <tmap/map_patch.hpp>
-#include <tmap/map_template.hpp>
 
 #include <cstdint>
 #include <vector>

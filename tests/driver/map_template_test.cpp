@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <tmap/encode.hpp>
-#include <tmap/map_template.hpp>
+#include <tmap/make_template.hpp>
 #include <tmap/validate.hpp>
 
 #include "support/rule_cases.hpp"

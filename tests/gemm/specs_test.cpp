@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tensor maps that products are made with: every one of them is legal, for every plan and form.
 #include <tmap/grouped_gemm.hpp>
-#include <tmap/map_template.hpp>
+#include <tmap/make_template.hpp>
 
 #include <gtest/gtest.h>
 

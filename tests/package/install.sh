@@ -9,6 +9,7 @@ cmake --install "$build" --prefix "$installed" >/dev/null
 
 private=$(find "$installed/include" -type f ! -path "$installed/include/tmap/*" -o -type f ! -name '*.h' ! -name '*.hpp' ! -name '*.cuh')
 [ -z "$private" ] || { echo "installed, but no public header: $private" >&2; exit 1; }
+diff --recursive "$(dirname "$(realpath "$0")")/../../include/tmap" "$installed/include/tmap"
 if grep -rl -e "$build" "$installed" --include='*.cmake' --include='*.pc'; then
   echo "these name the folder of the build" >&2
   exit 1

@@ -4,7 +4,7 @@
 #include <tmap/decode.hpp>
 #include <tmap/encode_batch.hpp>
 #include <tmap/grouped_gemm.hpp>
-#include <tmap/map_template.hpp>
+#include <tmap/make_template.hpp>
 #include <tmap/ragged.hpp>
 
 #include <cuda_runtime_api.h>

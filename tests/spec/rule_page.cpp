@@ -3,7 +3,7 @@
 
 #include <tmap/element_type.hpp>
 #include <tmap/reduction.hpp>
-#include <tmap/rule.hpp>
+#include <tmap/rule_info.hpp>
 
 #include <fmt/format.h>
 

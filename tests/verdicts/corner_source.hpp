@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tmap/encode_status.hpp>
-#include <tmap/map_template.hpp>
+#include <tmap/make_template.hpp>
 
 #include "support/random_patch.hpp"
 

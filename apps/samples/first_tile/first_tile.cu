@@ -5,8 +5,8 @@
 
 #include <tmap/device/tile.cuh>
 #include <tmap/encode_batch.hpp>
+#include <tmap/make_template.hpp>
 #include <tmap/make_typed_maps.hpp>
-#include <tmap/map_template.hpp>
 
 #include <cstdio>
 #include <vector>

@@ -4,14 +4,13 @@
 // The limits the rules compare with, and sums over a spec that no input can wrap.
 
 #include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/rule.hpp>
 #include <tmap/tensor_spec.hpp>
 
-#include <cstdint>
-
 namespace tmap::detail {
 
-__extension__ typedef unsigned __int128 uint128;
+using uint128 = __uint128_t;  // of NVRTC with --device-int128
 
 inline constexpr std::uint64_t max_global_dim = std::uint64_t{1} << 32;
 /// Beyond this the driver still encodes, and the first copy raises an illegal instruction.

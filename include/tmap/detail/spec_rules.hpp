@@ -7,11 +7,10 @@
 
 #include <tmap/config.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/device_limits.hpp>
 #include <tmap/rule.hpp>
 #include <tmap/tensor_spec.hpp>
-
-#include <cstdint>
 
 namespace tmap::detail {
 

@@ -5,15 +5,13 @@
 // kernel boundary nor a barrier refreshes: a map in global memory has to be acquired by every thread block that uses
 // it (PTX ISA 8.9.5 "Causality order", CUDA programming guide "Encoding a tensor map on device").
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/hazards.cuh>
 #include <tmap/device/ptx.cuh>
-#include <tmap/map_batch.hpp>
+#include <tmap/map_batch_ref.hpp>
 #include <tmap/tensor_map.hpp>
 
 #include <cuda/ptx>
-
-#include <cassert>
-#include <cstdint>
 
 namespace tmap::device {
 

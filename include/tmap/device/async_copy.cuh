@@ -5,10 +5,9 @@
 // cp.async). Called by every thread for its own bytes. They are writes of the ordinary (generic) proxy: before the copy
 // engine reads or writes the same shared memory, `fence_shared_writes`.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/ptx.cuh>
 #include <tmap/device/tile_copy.cuh>
-
-#include <cstdint>
 
 namespace tmap::device {
 

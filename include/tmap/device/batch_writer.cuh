@@ -3,13 +3,11 @@
 
 // Encoding by one warp into a batch that `map_service::reserve` lent.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/hazards.cuh>
 #include <tmap/device/warp.cuh>
-#include <tmap/map_batch.hpp>
-
-#include <cassert>
-#include <cstdint>
+#include <tmap/map_batch_ref.hpp>
 
 namespace tmap::device {
 

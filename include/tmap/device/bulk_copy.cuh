@@ -5,14 +5,13 @@
 // memory of another block of the cluster, and prefetch to L2. Addresses and bytes are multiples of 16. Each function is
 // called by one thread. Reductions: reduce_copy.cuh. (PTX ISA 9.7.9.25.4, cp.async.bulk)
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/cache_hint.cuh>
 #include <tmap/device/ptx_copy.cuh>
 #include <tmap/device/remote_store.cuh>
 #include <tmap/device/tile_copy.cuh>
 
 #include <cuda/ptx>
-
-#include <cstdint>
 
 namespace tmap::device {
 

@@ -4,9 +4,8 @@
 // How L2 is to treat the lines that a copy touches. A hint, never needed for the right bytes; it lives in a register
 // and is made once, outside the loop that copies.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/ptx.cuh>
-
-#include <cstdint>
 
 namespace tmap::device {
 

@@ -5,14 +5,13 @@
 // fetches the items and sends each to all blocks by st.async, which completes on a barrier of the receiving block (PTX
 // ISA 9.7.9.12). A cluster of one block is a block.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/remote_store.cuh>
 #include <tmap/device/stage_ring.cuh>
 #include <tmap/device/warp.cuh>
 #include <tmap/device/work_queue.cuh>
 
 #include <cuda/ptx>
-
-#include <cstdint>
 
 namespace tmap::device {
 

@@ -6,6 +6,7 @@
 // epilogue. Needs an architecture-specific target such as sm_90a (tensormap.replace, PTX ISA 9.7.9.28).
 
 #include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/map_guard.cuh>
 #include <tmap/device/ptx.cuh>
 #include <tmap/device/warp.cuh>
@@ -16,8 +17,6 @@
 
 #include <cuda/ptx>
 #include <cuda/std/utility>
-
-#include <cstdint>
 
 namespace tmap::device {
 
@@ -39,11 +38,25 @@ struct alignas(tensor_map_bytes) warp_stage {
 
 namespace detail {
 
-/// Calls `use(n32_t<value>)`: the modes of a map are immediates of their instructions.
-template <int... Values, class Use>
-__device__ inline void with_immediate(std::uint32_t value, cuda::std::integer_sequence<int, Values...>,
-                                      const Use& use) {
-  ((value == Values ? use(cuda::ptx::n32_t<Values>{}) : void()), ...);
+/// The fields whose values are immediates of their instructions.
+enum class mode_field { element_type, interleave, swizzle, fill };
+
+template <mode_field Field, int Value>
+__device__ inline void write_immediate(tensor_map* map) {
+  namespace ptx = cuda::ptx;
+  constexpr ptx::n32_t<Value> value{};
+  if constexpr (Field == mode_field::element_type) ptx::tensormap_replace_elemtype(ptx::space_shared, map, value);
+  if constexpr (Field == mode_field::interleave) {
+    ptx::tensormap_replace_interleave_layout(ptx::space_shared, map, value);
+  }
+  if constexpr (Field == mode_field::swizzle) ptx::tensormap_replace_swizzle_mode(ptx::space_shared, map, value);
+  if constexpr (Field == mode_field::fill) ptx::tensormap_replace_fill_mode(ptx::space_shared, map, value);
+}
+
+/// Writes `value`, one of `Values`. No generic lambdas do this: NVRTC takes them for functions of the host.
+template <mode_field Field, int... Values>
+__device__ inline void write_mode(tensor_map* map, std::uint32_t value, cuda::std::integer_sequence<int, Values...>) {
+  ((value == Values ? write_immediate<Field, Values>(map) : void()), ...);
 }
 
 /// The number tensormap.replace has for an element type (PTX ISA 9.7.9.28); three differ from the driver's.
@@ -100,15 +113,16 @@ __device__ inline void apply_patch(tensor_map* map, const tensor_spec& values, p
 /// as most templates come from the driver.
 __device__ __noinline__ inline void write_zeroed_map(tensor_map* map, const tensor_spec& spec) {
   namespace ptx = cuda::ptx;
+  using field = detail::mode_field;
   ptx::tensormap_replace_rank(ptx::space_shared, map, spec.rank - 1);
-  detail::with_immediate(detail::replace_elemtype(spec.type), cuda::std::make_integer_sequence<int, 13>{},
-                         [&](auto type) { ptx::tensormap_replace_elemtype(ptx::space_shared, map, type); });
-  detail::with_immediate(static_cast<std::uint32_t>(spec.interleave), cuda::std::make_integer_sequence<int, 3>{},
-                         [&](auto mode) { ptx::tensormap_replace_interleave_layout(ptx::space_shared, map, mode); });
-  detail::with_immediate(static_cast<std::uint32_t>(spec.swizzle), cuda::std::make_integer_sequence<int, 4>{},
-                         [&](auto mode) { ptx::tensormap_replace_swizzle_mode(ptx::space_shared, map, mode); });
-  detail::with_immediate(static_cast<std::uint32_t>(spec.oob_fill), cuda::std::make_integer_sequence<int, 2>{},
-                         [&](auto mode) { ptx::tensormap_replace_fill_mode(ptx::space_shared, map, mode); });
+  detail::write_mode<field::element_type>(map, detail::replace_elemtype(spec.type),
+                                          cuda::std::make_integer_sequence<int, 13>{});
+  detail::write_mode<field::interleave>(map, static_cast<std::uint32_t>(spec.interleave),
+                                        cuda::std::make_integer_sequence<int, 3>{});
+  detail::write_mode<field::swizzle>(map, static_cast<std::uint32_t>(spec.swizzle),
+                                     cuda::std::make_integer_sequence<int, 4>{});
+  detail::write_mode<field::fill>(map, static_cast<std::uint32_t>(spec.oob_fill),
+                                  cuda::std::make_integer_sequence<int, 2>{});
   apply_patch(map, spec, patch_everything(spec.rank));
 }
 

@@ -4,15 +4,12 @@
 // What acquire.cuh and batch_writer.cuh check in a build with TMAP_CHECK_HAZARDS (docs/hazards.md); in any other build
 // all of this is empty.
 
-#include <tmap/map_batch.hpp>
+#include <tmap/detail/standard.hpp>
+#include <tmap/map_batch_ref.hpp>
 #include <tmap/slot_record.hpp>
 #include <tmap/tensor_map.hpp>
 
 #include <cuda/atomic>
-
-#include <cstdint>
-#include <cstdio>
-#include <type_traits>
 
 namespace tmap::device::detail {
 
@@ -35,7 +32,7 @@ __device__ inline std::uint32_t thread_in_block() {
 __noinline__ __device__ inline void report(hazard kind, std::uint32_t map, std::uint32_t expected, std::uint32_t found,
                                            hazard_log* log) {
   if (log == nullptr) {
-    std::printf("tmap: hazard %s: map %u, generation %u, found %u\n", name_of(kind), map, expected, found);
+    ::printf("tmap: hazard %s: map %u, generation %u, found %u\n", name_of(kind), map, expected, found);
     return;
   }
   // The log may lie in host memory, where few machines have read-modify-writes of the system's scope. One GPU writes

@@ -3,6 +3,7 @@
 
 // What stands between a patch in device memory and a map that copies would follow. A warp encoder takes one of these.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/report_bad.cuh>
 #include <tmap/device/warp.cuh>
 #include <tmap/encode_status.hpp>
@@ -12,8 +13,6 @@
 #include <tmap/tensor_spec.hpp>
 
 #include <cuda/atomic>
-
-#include <cstdint>
 
 namespace tmap::device {
 

@@ -5,11 +5,9 @@
 // and leave the others undefined. Any callable of this shape may stand in their place. `read` does the same for fields
 // that its caller knows when compiled.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
-
-#include <cstddef>
-#include <cstdint>
 
 namespace tmap::device {
 

@@ -4,9 +4,8 @@
 // The instructions tmap uses that cuda::ptx of CUDA 13.0 lacks; beside ptx_copy.cuh, which has those of the copy
 // engine, the only inline PTX of the project.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/tensor_map.hpp>
-
-#include <cstdint>
 
 namespace tmap::device::ptx {
 

@@ -4,9 +4,8 @@
 // The copy engine's instructions that cuda::ptx of CUDA 13.0 lacks: those with an L2 cache hint, prefetches, and loads
 // through im2col maps. Shared addresses are those of this block.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/tensor_map.hpp>
-
-#include <cstdint>
 
 namespace tmap::device::ptx {
 

@@ -4,7 +4,7 @@
 // The instructions of warpgroups that multiply (PTX ISA 9.7.15): products of two operands in shared memory, sums in
 // registers. `a` and `b` are matrix descriptors; sums begin anew where `keeps` is 0. All 128 threads, converged.
 
-#include <cstdint>
+#include <tmap/detail/standard.hpp>
 
 namespace tmap::device::ptx {
 

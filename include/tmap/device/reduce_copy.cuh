@@ -6,6 +6,7 @@
 // type has: tmap/reduction.hpp; any other is an illegal instruction, or does not compile where the type is an argument.
 // Each function is called by one thread. (PTX ISA 9.7.9.25.4.2 and 9.7.9.27.1.3)
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/element_of.hpp>
 #include <tmap/element_type.hpp>
@@ -14,9 +15,6 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda/ptx>
-
-#include <cstdint>
-#include <type_traits>
 
 namespace tmap::device {
 
@@ -35,7 +33,7 @@ __device__ constexpr auto operation_tag() {
   if constexpr (Operation == reduction::bit_xor) return ptx::op_xor_op;
 }
 
-constexpr bool has_reduction(element_type type, reduction operation) {
+TMAP_HOST_DEVICE constexpr bool has_reduction(element_type type, reduction operation) {
   return (reductions_of(type) & operation_bit(operation)) != 0;
 }
 

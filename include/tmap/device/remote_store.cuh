@@ -6,13 +6,10 @@
 // `sync_cluster`, tells it the bytes to expect, and waits with `wait_cluster`. No block may end while another may still
 // write its shared memory: a last `sync_cluster`, or a wait for what is on its way, comes before the end.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/tile_copy.cuh>
 
 #include <cuda/ptx>
-
-#include <cstdint>
-#include <cstring>
-#include <type_traits>
 
 namespace tmap::device {
 

@@ -4,10 +4,9 @@
 // How kernels count bad items (bad_items.hpp). Code that good items never reach.
 
 #include <tmap/bad_items.hpp>
+#include <tmap/detail/standard.hpp>
 
 #include <cuda/ptx>
-
-#include <cstdint>
 
 namespace tmap::device {
 

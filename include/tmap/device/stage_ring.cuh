@@ -14,11 +14,10 @@
 // sees to it, as each part arrives for itself: a stage is neither full nor empty before the last of them has called,
 // however late that is. (PTX ISA 9.7.13.15, mbarrier)
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/async_copy.cuh>
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/device/warp.cuh>
-
-#include <cstdint>
 
 namespace tmap::device {
 

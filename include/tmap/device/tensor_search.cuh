@@ -6,9 +6,8 @@
 // and is never found. By one thread, by a warp, or in advance.
 
 #include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/warp.cuh>
-
-#include <cstdint>
 
 namespace tmap::device {
 

@@ -7,13 +7,12 @@
 // may be negative (both are illegal instructions). Shared addresses obey `shared_alignment` of the map's swizzle.
 // Each function is called by one thread. `Rank` must be the map's rank: the hardware traps on another.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/cache_hint.cuh>
 #include <tmap/device/ptx_copy.cuh>
 
 #include <cuda/ptx>
-
-#include <cstdint>
 
 namespace tmap::device {
 

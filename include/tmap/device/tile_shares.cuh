@@ -11,9 +11,8 @@
 // Which wins when: work_queue.cuh.
 
 #include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/tensor_search.cuh>
-
-#include <cstdint>
 
 namespace tmap::device {
 

@@ -6,11 +6,10 @@
 // first tile of each and steps through the rest.
 
 #include <tmap/detail/spec_arithmetic.hpp>
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/tensor_search.cuh>
 #include <tmap/map_patch.hpp>
 #include <tmap/tensor_spec.hpp>
-
-#include <cstdint>
 
 namespace tmap::device {
 

@@ -3,9 +3,9 @@
 
 // A thread's place in its warp.
 
-#include <cuda/ptx>
+#include <tmap/detail/standard.hpp>
 
-#include <cstdint>
+#include <cuda/ptx>
 
 namespace tmap::device {
 

@@ -12,9 +12,8 @@
 //   long. Interleaved shares did as well as the queue; a queue of runs gained 4 % where slow tiles were scattered.
 //   Where neighbours are slow together keep runs short, or put them first: the run taken last is the tail.
 
+#include <tmap/detail/standard.hpp>
 #include <tmap/device/warp.cuh>
-
-#include <cstdint>
 
 namespace tmap::device {
 

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Device headers compile at run time: nvrtc.py <tmap's headers> <libnvrtc.so> <folder of CUDA's headers> ...
+
+NVRTC, which CuPy, cuda.core and others compile kernels by, takes each header of tmap/device alone and nvrtc_kernel.cu, for
+sm_90a in C++17 and C++20, and refuses seeded faults. Needs no GPU. Ends with 77 where there is no NVRTC.
+"""
+import ctypes
+import sys
+import tempfile
+from pathlib import Path
+
+HEADERS, LIBRARY, FOLDERS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+KERNEL = Path(__file__).with_name("nvrtc_kernel.cu")
+OPTIONS = ["--gpu-architecture=sm_90a", "--device-int128", *(f"-I{folder}" for folder in (HEADERS, *FOLDERS))]
+# Most of the time goes into these headers, which are not tmap's: they are read once for each standard.
+LIBCUDACXX = "".join(f"#include <cuda/{name}>\n" for name in ("atomic", "ptx", "std/span", "std/type_traits", "std/utility"))
+# A header, what it may not hold, and what NVRTC must say of that.
+FAULTS = [("tmap/map_batch_ref.hpp", "#include <string>\n", 'cannot open source file "string"'),
+          ("tmap/tensor_map.hpp", "inline int seeded() { return 1; }\n", "host functions are not allowed"),
+          ("tmap/rule.hpp", "#include <cstdint>\n", 'cannot open source file "cstdint"')]
+
+
+def load():
+    try:
+        return ctypes.CDLL(LIBRARY)
+    except OSError as reason:
+        print(f"nvrtc: skipped, this machine has no NVRTC: {reason}")
+        sys.exit(77)
+
+
+nvrtc = load()
+
+
+def must(code):
+    assert code == 0, f"NVRTC fails with {code}"
+
+
+def texts(values):
+    return (ctypes.c_char_p * len(values))(*(value.encode() for value in values))
+
+
+def compiled(source, *options, replaced=None):
+    """Whether it compiled, and what NVRTC said. `replaced`: headers, by the name that includes have, with other text."""
+    program, size, headers = ctypes.c_void_p(), ctypes.c_size_t(), replaced or {}
+    must(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"program.cu", len(headers),
+                                  texts(headers.values()), texts(headers.keys())))
+    code = nvrtc.nvrtcCompileProgram(program, len(OPTIONS) + len(options), texts([*OPTIONS, *options]))
+    must(nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size)))
+    log = ctypes.create_string_buffer(size.value)
+    must(nvrtc.nvrtcGetProgramLog(program, log))
+    must(nvrtc.nvrtcDestroyProgram(ctypes.byref(program)))
+    return code == 0, log.value.decode()
+
+
+def check(standard, folder):
+    """One line for each thing that is not as it should be."""
+    read = f"{folder}/libcudacxx_{standard}.pch"
+    made, log = compiled(LIBCUDACXX, f"-std=c++{standard}", f"--create-pch={read}")
+    assert made, log
+
+    def try_one(source, **more):
+        return compiled(LIBCUDACXX + source, f"-std=c++{standard}", f"--use-pch={read}", **more)
+
+    sources = {header: f"#include <{header}>\n" for header in device_headers()}
+    sources["nvrtc_kernel.cu"] = KERNEL.read_text()
+    sources["nvrtc_kernel.cu with TMAP_CHECK_HAZARDS"] = "#define TMAP_CHECK_HAZARDS\n" + KERNEL.read_text()
+    for name, source in sources.items():
+        good, log = try_one(source)
+        if not good or "warning" in log.lower():
+            yield f"{name} as C++{standard}: {log}"
+    for header, text, expected in FAULTS:
+        good, log = try_one("#include <tmap/device/acquire.cuh>\n",
+                            replaced={header: (HEADERS / header).read_text() + text})
+        if good or expected not in log or header not in log:
+            yield f"{header} with {text.strip()}: NVRTC should say {expected}, and says: {log}"
+
+
+def device_headers():
+    return sorted(path.relative_to(HEADERS).as_posix() for path in (HEADERS / "tmap/device").glob("*.cuh"))
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        faults = [line for standard in (17, 20) for line in check(standard, folder)]
+    print("\n".join(faults))
+    print(f"nvrtc: {len(device_headers())} headers and their kernels, {len(FAULTS)} seeded faults, {len(faults)} not as they should be")
+    return 1 if faults or len(device_headers()) < 20 else 0
+
+
+sys.exit(main())
