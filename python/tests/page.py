@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The samples of docs/python.md. Those that need a GPU say so by device="cuda"."""
+"""The samples of docs/python.md, by the library whose GPU arrays they take."""
 import contextlib
 import io
 from pathlib import Path
@@ -7,13 +7,16 @@ from pathlib import Path
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 
 
-def samples(on_gpu):
-    """By the line where each begins."""
+NEEDS = {"import cupy": "cupy", "from cuda.core": "cuda.core", 'device="cuda"': "torch"}  # the first that a sample has
+
+
+def samples(library):
+    """By the line where each begins. `library`: cupy, cuda.core, torch; None for those that need no GPU."""
     found, lines = {}, PAGE.read_text().split("\n")
     for begin, line in enumerate(lines):
         if line == "```python":
             text = "\n".join(lines[begin + 1:lines.index("```", begin)])
-            if ('device="cuda"' in text) == on_gpu:
+            if next((needed for words, needed in NEEDS.items() if words in text), None) == library:
                 found[begin + 1] = text
     return found
 

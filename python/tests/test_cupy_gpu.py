@@ -6,6 +6,8 @@ import support
 
 cupy = support.need_cupy_gpu()
 numpy = support.need("numpy")
+import first_tiles  # noqa: E402
+import page  # noqa: E402
 import tmap  # noqa: E402
 from ragged_cases import RaggedCases  # noqa: E402
 from tmap import ragged  # noqa: E402
@@ -52,6 +54,32 @@ class Maps(unittest.TestCase):
             for i, part in ((0, values[:40]), (2, values[40:])):
                 expected = tmap.encode(tmap.TensorSpec.of(part, (16, 64), swizzle="128B"))
                 self.assertEqual(maps[i].tobytes(), expected)
+
+
+class Kernels(unittest.TestCase):
+    """Kernels of CuPy's own compiler use the maps of a batch."""
+
+    def run_kernel(self, name, parameters_of):
+        count = sum(first_tiles.SIZES)
+        values = cupy.arange(count * 64, dtype="float32").reshape(count, 64)
+        ends = cupy.array(support.ends_of(first_tiles.SIZES), dtype="int32")
+        tiles = cupy.full((len(first_tiles.SIZES) + 1, 4, 64), first_tiles.POISON, dtype="float32")
+        module = cupy.RawModule(code=first_tiles.SOURCE, options=("-std=c++17", f"-I{tmap.include_dir()}"))
+        with tmap.MapService(capacity=64) as service:
+            with service.encode_ragged(values, ends, first_tiles.BOX) as batch:
+                ref = numpy.frombuffer(batch.ref, batch.REF_DTYPE)
+                module.get_function(name)((len(first_tiles.SIZES),), (32,), (*parameters_of(ref), tiles))
+        self.assertEqual(cupy.asnumpy(tiles).tobytes(), first_tiles.expected())
+
+    def test_a_batch_is_a_parameter_by_value(self):
+        self.run_kernel("by_value", lambda ref: (ref,))
+
+    def test_a_batch_is_a_parameter_member_by_member(self):
+        self.run_kernel("by_members", lambda ref: tuple(ref[0]))
+
+    def test_the_sample_of_the_page_runs(self):
+        (line, text), = page.samples("cupy").items()
+        page.run(text, line)
 
 
 class Hostile(unittest.TestCase):

@@ -10,14 +10,14 @@ import page  # noqa: E402
 
 class Samples(unittest.TestCase):
     def test_each_runs(self):
-        samples = page.samples(on_gpu=False)
+        samples = page.samples(None)
         self.assertEqual(len(samples), 2)
         for line, text in samples.items():
             with self.subTest(line=line):
                 page.run(text, line)
 
     def test_the_first_prints_what_the_page_says(self):
-        line, text = next(iter(page.samples(on_gpu=False).items()))
+        line, text = next(iter(page.samples(None).items()))
         said = text.split("print(tmap.explain(spec))")[1].split("\n")[0].split("#")[1].strip()
         self.assertEqual(page.run(text, line).split("\n")[0], said)
 

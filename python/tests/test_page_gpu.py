@@ -10,7 +10,7 @@ import page  # noqa: E402
 
 class Samples(unittest.TestCase):
     def test_each_runs(self):
-        samples = page.samples(on_gpu=True)
+        samples = page.samples("torch")
         self.assertEqual(len(samples), 3)
         for line, text in samples.items():
             with self.subTest(line=line):

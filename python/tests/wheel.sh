@@ -30,7 +30,8 @@ case $installed in
   *) echo "$installed was found, not what was installed" >&2; exit 1 ;;
 esac
 cmp "$library" "$installed/libtmap.so"
-diff --recursive --exclude=libtmap.so --exclude=__pycache__ --exclude=LICENSE --exclude=copyright "$package/tmap" "$installed"
+diff --recursive --exclude=libtmap.so --exclude=__pycache__ --exclude=LICENSE --exclude=copyright --exclude=include "$package/tmap" "$installed"
+diff --recursive "$package/../include" "$installed/include"
 cmp "$package/../LICENSE" "$installed/LICENSE"
 grep --quiet spdlog "$installed/copyright"
 environment/bin/python "$package/tests/run.py" --installed

@@ -12,6 +12,8 @@ Operations     `tmap.ragged`: copy, pack, pad and their inverses, rows by index,
                lie anywhere.
 Faults         `faults`: what calls have found bad on the device and passed over; `describe_status` says it in words. Every
                call takes `check="sync"`.
+Own kernels    `MapBatch.ref` is a kernel parameter; `include_dir()` has the headers for CuPy, cuda.core and others that
+               compile at run time.
 PyTorch        `import tmap.torch_ops` registers `torch.ops.tmap.grouped_mm`, `pad_ragged` and `unpad_ragged`.
 
 Arrays are of any library that speaks DLPack: PyTorch, CuPy, JAX (to read), NumPy (in memory of the host). What fails
@@ -23,6 +25,7 @@ from ._errors import BadItem, Error, Rule, Status, rule, rules_of
 from ._faults import FaultReport, describe_status, faults
 from ._gemm import GroupFault, group_faults_of, grouped_mm
 from ._gemm_pointers import grouped_mm_by_pointers
+from ._headers import include_dir
 from ._library import version
 from ._service import MapService
 from ._simulator import simulate_load, simulate_reduce, simulate_store, tile_sizes
@@ -32,5 +35,5 @@ from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describ
 __version__ = ".".join(map(str, version()))
 __all__ = ["BadItem", "DecodedMap", "Error", "FaultReport", "GroupFault", "MapBatch", "MapService", "Rule", "Status",
            "TensorSpec", "Violation", "decode", "describe", "describe_json", "describe_status", "encode", "encode_bits",
-           "explain", "faults", "group_faults_of", "grouped_mm", "grouped_mm_by_pointers", "ragged", "rule", "rules_of",
-           "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate", "version"]
+           "explain", "faults", "group_faults_of", "grouped_mm", "grouped_mm_by_pointers", "include_dir", "ragged", "rule",
+           "rules_of", "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate", "version"]

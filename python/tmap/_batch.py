@@ -58,6 +58,10 @@ class MapBatch:
     Kernels on the batch's streams may use them: the stream of the encode and each that `use_on` named. So long the batch
     keeps the array that its maps describe. Its methods work whichever device is current."""
 
+    # The members of `ref`, for `numpy.frombuffer(batch.ref, batch.REF_DTYPE)`: addresses, and two numbers of 32 bits.
+    REF_DTYPE = [("slots", "u8"), ("statuses", "u8"), ("indices", "u8"), ("count", "u4"), ("generation", "u4"),
+                 ("records", "u8")]
+
     _handle = _NO_HANDLE
 
     def __init__(self, handle: c.Handle, count: int, home: Home, device: int, described: Optional[View], stream: int):
@@ -83,7 +87,7 @@ class MapBatch:
 
     @property
     def ref(self) -> bytes:
-        """The bytes of `tmap::map_batch_ref`, a kernel parameter."""
+        """The 40 bytes of `tmap::map_batch_ref`, a kernel parameter. Good as long as the batch is lent."""
         return bytes(self._living().ref)
 
     @property

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Device headers compile at run time: nvrtc.py <tmap's headers> <libnvrtc.so> <folder of CUDA's headers> ...
 
-NVRTC, which CuPy, cuda.core and others compile kernels by, takes each header of tmap/device alone and nvrtc_kernel.cu, for
-sm_90a in C++17 and C++20, and refuses seeded faults. Needs no GPU. Ends with 77 where there is no NVRTC.
+NVRTC, which CuPy, cuda.core and others compile kernels by, takes each header of tmap/device alone, nvrtc_kernel.cu and the
+kernels of docs/python.md, for sm_90a in C++17 and C++20, and refuses seeded faults. Needs no GPU. Ends with 77 where there is no NVRTC.
 """
 import ctypes
+import re
 import sys
 import tempfile
 from pathlib import Path
 
 HEADERS, LIBRARY, FOLDERS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
 KERNEL = Path(__file__).with_name("nvrtc_kernel.cu")
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 OPTIONS = ["--gpu-architecture=sm_90a", "--device-int128", *(f"-I{folder}" for folder in (HEADERS, *FOLDERS))]
 # Most of the time goes into these headers, which are not tmap's: they are read once for each standard.
 LIBCUDACXX = "".join(f"#include <cuda/{name}>\n" for name in ("atomic", "ptx", "std/span", "std/type_traits", "std/utility"))
@@ -61,10 +63,7 @@ def check(standard, folder):
     def try_one(source, **more):
         return compiled(LIBCUDACXX + source, f"-std=c++{standard}", f"--use-pch={read}", **more)
 
-    sources = {header: f"#include <{header}>\n" for header in device_headers()}
-    sources["nvrtc_kernel.cu"] = KERNEL.read_text()
-    sources["nvrtc_kernel.cu with TMAP_CHECK_HAZARDS"] = "#define TMAP_CHECK_HAZARDS\n" + KERNEL.read_text()
-    for name, source in sources.items():
+    for name, source in sources().items():
         good, log = try_one(source)
         if not good or "warning" in log.lower():
             yield f"{name} as C++{standard}: {log}"
@@ -79,12 +78,20 @@ def device_headers():
     return sorted(path.relative_to(HEADERS).as_posix() for path in (HEADERS / "tmap/device").glob("*.cuh"))
 
 
+def sources():
+    """Programs, by what messages call them."""
+    kernel, sample = KERNEL.read_text(), re.compile(r'r"""\n(#include.*?)"""', re.DOTALL)
+    return {**{header: f"#include <{header}>\n" for header in device_headers()},
+            KERNEL.name: kernel, f"{KERNEL.name} with TMAP_CHECK_HAZARDS": "#define TMAP_CHECK_HAZARDS\n" + kernel,
+            **{f"{PAGE.name}: {found[1]}": found[1] for found in sample.finditer(PAGE.read_text())}}
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         faults = [line for standard in (17, 20) for line in check(standard, folder)]
     print("\n".join(faults))
-    print(f"nvrtc: {len(device_headers())} headers and their kernels, {len(FAULTS)} seeded faults, {len(faults)} not as they should be")
-    return 1 if faults or len(device_headers()) < 20 else 0
+    print(f"nvrtc: {len(sources())} programs, {len(FAULTS)} seeded faults, {len(faults)} not as they should be")
+    return 1 if faults or len(sources()) < 25 else 0
 
 
 sys.exit(main())
