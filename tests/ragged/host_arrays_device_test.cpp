@@ -17,7 +17,7 @@ namespace {
 using namespace tmap::testing;
 
 constexpr std::uint64_t edge = 64;
-constexpr std::uint64_t bytes = edge * edge * sizeof(float);
+constexpr std::uint64_t square_bytes = edge * edge * sizeof(float);
 
 map_patch square_at(const device_array<unsigned char>& memory) {
   map_patch patch{};
@@ -87,8 +87,8 @@ class captured_host_arrays : public gpu_test {
 using two_sided = std::function<result<void>(const tensor_batch& source, const tensor_batch& destination)>;
 
 TEST_F(captured_host_arrays, pageable_ones_are_refused_by_every_operation_and_the_capture_goes_on) {
-  const device_array<unsigned char> from(bytes);
-  const device_array<unsigned char> to(bytes);
+  const device_array<unsigned char> from(square_bytes);
+  const device_array<unsigned char> to(square_bytes);
   const device_array<unsigned char> room(workspace_bytes(1, 2).value());
   const workspace scratch{room.data(), room.bytes()};
   const map_patch source_patch = square_at(from);
@@ -96,7 +96,7 @@ TEST_F(captured_host_arrays, pageable_ones_are_refused_by_every_operation_and_th
   const device_array<map_patch> on_device(std::vector<map_patch>{source_patch, destination_patch});
   packed_buffer packed;
   packed.memory = to.data();
-  packed.bytes = bytes;
+  packed.bytes = square_bytes;
   const dense_batch dense = dense_square(to);
   const std::pair<const char*, two_sided> operations[] = {
       {"copy", [&](const auto& a, const auto& b) { return copy_async(a, b, scratch, stream_); }},
@@ -141,9 +141,10 @@ TEST_F(captured_host_arrays, pageable_ones_are_refused_by_every_operation_and_th
 }
 
 TEST_F(captured_host_arrays, pinned_ones_are_read_anew_at_each_replay) {
-  const device_array<unsigned char> sources[] = {device_array<unsigned char>(std::vector<unsigned char>(bytes, 1)),
-                                                 device_array<unsigned char>(std::vector<unsigned char>(bytes, 2))};
-  const device_array<unsigned char> to(bytes);
+  const device_array<unsigned char> sources[] = {
+      device_array<unsigned char>(std::vector<unsigned char>(square_bytes, 1)),
+      device_array<unsigned char>(std::vector<unsigned char>(square_bytes, 2))};
+  const device_array<unsigned char> to(square_bytes);
   const device_array<unsigned char> room(workspace_bytes(1, 2).value());
   const pinned_patch source;
   const pinned_patch destination;
@@ -161,7 +162,7 @@ TEST_F(captured_host_arrays, pinned_ones_are_read_anew_at_each_replay) {
     to.fill_poison();
     TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream_));
     TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream_));
-    EXPECT_EQ(to.download(), std::vector<unsigned char>(bytes, expected));
+    EXPECT_EQ(to.download(), std::vector<unsigned char>(square_bytes, expected));
   }
   EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
@@ -191,8 +192,8 @@ class beside_a_capture : public captured_host_arrays, public ::testing::WithPara
 };
 
 TEST_P(beside_a_capture, pinned_arrays_break_nothing) {
-  const device_array<unsigned char> from(std::vector<unsigned char>(bytes, 7));
-  const device_array<unsigned char> to(bytes);
+  const device_array<unsigned char> from(std::vector<unsigned char>(square_bytes, 7));
+  const device_array<unsigned char> to(square_bytes);
   const pinned_patch source;
   const pinned_patch destination;
   *source.get() = square_at(from);
@@ -202,8 +203,8 @@ TEST_P(beside_a_capture, pinned_arrays_break_nothing) {
 }
 
 TEST_P(beside_a_capture, pageable_arrays_break_nothing) {
-  const device_array<unsigned char> from(std::vector<unsigned char>(bytes, 7));
-  const device_array<unsigned char> to(bytes);
+  const device_array<unsigned char> from(std::vector<unsigned char>(square_bytes, 7));
+  const device_array<unsigned char> to(square_bytes);
   const map_patch source = square_at(from);
   const map_patch destination = square_at(to);
   expect_whole(one_square(&source), one_square(&destination));
@@ -212,8 +213,8 @@ TEST_P(beside_a_capture, pageable_arrays_break_nothing) {
 
 /// The library refuses before the copy, which would have broken the capture.
 TEST_P(beside_a_capture, a_call_on_the_legacy_stream_is_refused_and_the_capture_goes_on) {
-  const device_array<unsigned char> from(bytes);
-  const device_array<unsigned char> to(bytes);
+  const device_array<unsigned char> from(square_bytes);
+  const device_array<unsigned char> to(square_bytes);
   const device_array<unsigned char> room(workspace_bytes(1, 2).value());
   const map_patch source = square_at(from);
   const map_patch destination = square_at(to);

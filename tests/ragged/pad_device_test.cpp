@@ -12,7 +12,7 @@ namespace {
 
 using namespace tmap::testing;
 
-const cuda::stream_ref default_stream{cudaStream_t{}};
+const cuda::stream_ref legacy_stream{cudaStream_t{}};
 constexpr std::uint32_t element_bytes = 4;
 
 /// A batch of arrays, its dense tensors, and a fill, on the host and on the device.
@@ -96,7 +96,7 @@ TEST_P(ragged_pad, bad_tensors_leave_their_places_filled) {
   const device_array<map_patch> spoilt(patches);
   tensor_batch described = job.from.described();
   described.tensors = patch_array{spoilt.data()};
-  TMAP_ASSERT_OK(job.run(described, GetParam(), default_stream));
+  TMAP_ASSERT_OK(job.run(described, GetParam(), legacy_stream));
   job.expect_padded(is_bad);
   const std::vector<tensor_status> found = job.statuses.download();
   for (std::uint64_t i = 0; i < found.size(); ++i) {
@@ -116,7 +116,7 @@ TEST_P(ragged_pad, long_runs_of_tensors_without_elements) {
     }
     pad_job job(random, lay_out(random, shapes, rank, element_bytes, source_form::array),
                 random_shape(random, {rank, 1, 200, false, 0}));
-    TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), default_stream));
+    TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), legacy_stream));
     job.expect_padded();
     ASSERT_FALSE(HasFailure()) << "rank " << rank;
   }
@@ -128,7 +128,7 @@ TEST_P(ragged_pad, more_boxes_than_all_warps_hold_at_once) {
   for (const std::uint64_t rows : {2503, 1, 4000, 9001, 3999})
     shapes.push_back({{rows == 1 ? 700u : 333u, rows, 1, 1, 1}});
   pad_job job(random, lay_out_for_maps(random, shapes, 2), {{336, 4000, 1, 1, 1}});
-  TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), default_stream));
+  TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), legacy_stream));
   job.expect_padded();
 }
 
@@ -173,7 +173,7 @@ TEST_P(ragged_pad, an_error_that_was_pending_before_fails_nothing) {
   const std::vector<extents> shapes = random_shapes(random, {2, 10, 2000, false, 0});
   pad_job job(random, lay_out(random, shapes, 2, element_bytes, source_form::array), {{20, 30, 1, 1, 1}});
   EXPECT_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice);
-  TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), default_stream));
+  TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), legacy_stream));
   static_cast<void>(cudaGetLastError());
   job.expect_padded();
 }

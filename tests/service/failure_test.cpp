@@ -201,7 +201,7 @@ TEST(service_failure, update_in_a_capture) {
   }
 }
 
-const std::vector<std::uint32_t> one{1};
+const std::vector<std::uint32_t> second_map{1};
 
 /// A captured call whose call number `n` of the service's table fails, counted from the first that enqueues a kernel.
 struct failing_kernel {
@@ -222,10 +222,10 @@ TEST(service_failure, a_captured_call_that_enqueued_nothing_gives_its_slots_back
        [](scene& play, cudaStream_t stream) {
          return play.service->encode(play.base, play.tensors.source(), 50, cuda::stream_ref{stream});
        }},
-      {"update that shares", 1, 100, [](scene& play, cudaStream_t) { return play.update(one); }},
+      {"update that shares", 1, 100, [](scene& play, cudaStream_t) { return play.update(second_map); }},
       {"update that moves everything", 1, 100, [](scene& play, cudaStream_t) { return play.update(many); }},
       {"the second kernel of an update that shares", 2 + calls_of_open, 105,
-       [](scene& play, cudaStream_t) { return play.update(one); }},
+       [](scene& play, cudaStream_t) { return play.update(second_map); }},
       {"the second kernel of an update that moves", 2 + calls_of_open, 200,
        [](scene& play, cudaStream_t) { return play.update(many); }},
   };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verdicts/verdict_book.hpp"
 
+#include <tmap/rule_info.hpp>
+
 #include <fmt/format.h>
 
 #include <bit>
