@@ -6,6 +6,7 @@
 // Coordinates are in elements, innermost first; the innermost one must be a multiple of 16 bytes, and none of a store
 // may be negative (both are illegal instructions). Shared addresses obey `shared_alignment` of the map's swizzle.
 // Each function is called by one thread. `Rank` must be the map's rank: the hardware traps on another.
+// Where rank and bytes are known to the compiler, tile.cuh takes both from the type of the tile.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/acquire.cuh>
