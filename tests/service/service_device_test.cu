@@ -185,6 +185,12 @@ TEST_F(service_device, may_be_made_and_end_while_its_thread_captures) {
 
 __global__ void never_runs() {}
 
+/// An encoder that fails before it launches anything.
+result<void> idle_encode(const map_template&, const patch_array&, tensor_map*, std::uint64_t, cudaStream_t,
+                         const encode_options&) {
+  return failure{error{status::out_of_memory}};
+}
+
 /// An encoder whose launch CUDA refuses: no block has so many threads.
 result<void> refused_encode(const map_template&, const patch_array&, tensor_map*, std::uint64_t, cudaStream_t stream,
                             const encode_options&) {
@@ -193,9 +199,9 @@ result<void> refused_encode(const map_template&, const patch_array&, tensor_map*
   return {};
 }
 
-TEST_F(service_device, a_captured_call_whose_launch_fails_gives_its_slots_back) {
+TEST_F(service_device, a_captured_call_that_enqueued_nothing_gives_its_slots_back) {
   service::service_calls calls = service::real_service_calls();
-  calls.encode_array = refused_encode;
+  calls.encode_array = idle_encode;
   const own_stream stream;
   const device_array<map_patch> source(rows_patches(60));
   map_service service = service::create_service({.capacity = 60, .self_test = false}, calls).value();
@@ -207,6 +213,22 @@ TEST_F(service_device, a_captured_call_whose_launch_fails_gives_its_slots_back) 
   EXPECT_EQ(service.statistics().slots.captured, 60u);
   EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess) << "the capture is whole";
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
+  EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
+}
+
+// CUDA ends a capture in which a launch fails: there will be no graph.
+TEST_F(service_device, a_captured_call_whose_launch_fails_gives_its_slots_back_when_the_capture_ends) {
+  service::service_calls calls = service::real_service_calls();
+  calls.encode_array = refused_encode;
+  const own_stream stream;
+  const device_array<map_patch> source(rows_patches(60));
+  map_service service = service::create_service({.capacity = 60, .self_test = false}, calls).value();
+  cudaGraph_t graph{};
+  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
+  EXPECT_FALSE(service.encode(base, patch_array{source.data()}, 60, stream.ref()).has_value());
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorStreamCaptureInvalidated);
   EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
 }
 
