@@ -198,3 +198,13 @@ class RaggedCases:
         ragged.copy(ragged.Columns(addresses, [widths, heights], dtype="f32"), to)
         for found, part in zip(arrays, parts):
             self.check(found, self.get(part))
+
+    def test_strides_in_columns(self):
+        wholes = [self.put(np.arange(3 * 4 * 8, dtype=np.float32).reshape(3, 4, 8) + 100 * i) for i in range(2)]
+        parts = [whole[:2, :3, 1:6] for whole in wholes]
+        to, arrays = self.lists([np.zeros((2, 3, 5), np.float32) for _ in parts])
+        addresses = self.put(np.array([self.address(part) for part in parts], np.uint64))
+        dims, strides = ([self.put(np.full(2, number)) for number in numbers] for numbers in ((5, 3, 2), (32, 128)))
+        ragged.copy(ragged.Columns(addresses, dims, strides, dtype="f32"), to)
+        for found, part in zip(arrays, parts):
+            self.check(found, self.get(part))

@@ -8,7 +8,7 @@ import weakref
 
 import support  # noqa: F401
 import tmap
-from tmap import _arrays, _dlpack, ragged
+from tmap import _arrays, _dlpack, _libraries, ragged
 
 HOST, GPU, OTHER = (1, 0), (2, 0), (4, 0)
 
@@ -142,6 +142,14 @@ class In(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "4 lanes"):
             _arrays.Site(None, producer).read(producer, "it")
 
+    def test_the_step_of_a_single_element_may_be_anything(self):
+        for step in (-12, 0, 5):
+            form = _libraries.Form((1, 3), (step, 4), "f32", 4)
+            self.assertTrue(form.is_packed)
+            self.assertEqual(form.nbytes, 12)
+        with self.assertRaisesRegex(ValueError, "negative strides"):
+            _libraries.Form((2, 3), (-12, 4), "f32", 4)
+
     def test_the_operation_refuses_before_it_writes(self):
         values, ends = Producer(floats(1, 2), (2,), "f32"), Producer(struct.pack("<q", 2), (1,), "i64")
         out = Producer(floats(9, 9), (1, 2), "f32", read_only=True)
@@ -161,6 +169,18 @@ class In(unittest.TestCase):
         del view
         gc.collect()
         self.assertIsNone(gone())
+
+
+    def test_a_spec_keeps_what_the_producer_gave(self):
+        class Remembering(Producer):
+            def capsule(self, max_version):
+                self.made = super().capsule(max_version)
+                return self.made
+
+        producer = Remembering(floats(1, 2, 3, 4), (4,), "f32")
+        kept = tmap.TensorSpec.of(producer, (4,)).keeps
+        for needed in (producer, producer.made):
+            self.assertTrue(any(one is needed for one in kept), needed)
 
 
 class Out(unittest.TestCase):

@@ -5,7 +5,7 @@ import unittest
 
 import support
 import tmap
-from tmap import _gemm, _gemm_pointers, _structs
+from tmap import _gemm, _gemm_pointers, _libraries, _structs
 from tmap._arrays import Site
 from tmap._errors import check
 from tmap._library import lib
@@ -42,6 +42,24 @@ class Preparing(unittest.TestCase):
     def test_the_step_of_a_single_row_may_be_anything(self):
         problem = _gemm.prepare((1, K), (3, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4, 0).problem
         self.assertEqual(problem.a.pitch_bytes, 2 * K)
+        weights = _gemm.prepare((N, 1), (1, 3), (1, K), (5, 1), "bf16", GROUPS, 4, 0).problem
+        self.assertEqual((weights.a.pitch_bytes, weights.b.pitch_bytes), (2 * N, 2 * K))
+
+    def test_rows_of_the_output_have_no_gaps(self):
+        def half(shape, strides):
+            return _libraries.Form(shape, strides, "bf16", 2)
+
+        left, right = half((ROWS, K), (2 * K, 2)), half((GROUPS, K, N), (2 * K * N, 2, 2 * K))
+        ends = _libraries.Form((GROUPS,), (4,), "i32", 4)
+
+        def pitch_of(out):
+            return _gemm._judged(left, right, ends, out, "ends", "none", False).problem.c.pitch_bytes
+
+        self.assertEqual(pitch_of(half((ROWS, N), (2 * N, 2))), 2 * N)
+        self.assertEqual(pitch_of(half((ROWS, N), (4 * N, 2))), 4 * N)
+        for shape, strides in (((ROWS, N), (4 * N, 4)), ((ROWS, N), (2, 2 * ROWS)), ((ROWS, N // 2), (N, 2))):
+            with self.assertRaisesRegex(ValueError, "out has the shape"):
+                pitch_of(half(shape, strides))
 
     def test_offsets_and_groups_agree(self):
         for groups in (GROUPS - 1, GROUPS + 1):

@@ -14,7 +14,7 @@ from stand_ins import CONTEXT_OF, GLOBAL, CuPy, CuPyArray, Driver, Library, OnDe
 import tmap
 from tmap import _batch, _driver, _gemm, _lifetime, _ragged, _service, ragged
 from tmap import _structs as c
-from tmap._libraries import ADAPTORS, LEGACY_STREAM, _CuPy, _Torch
+from tmap._libraries import ADAPTORS, LEGACY_STREAM, Form, _CuPy, _Torch
 
 HERE, OTHER = CONTEXT_OF[0], CONTEXT_OF[1]
 
@@ -81,6 +81,12 @@ class Devices(StandIns):
         self.called("query")
         maps.__dlpack__(stream=3, max_version=(1, 0))
         self.called("query", "use_on")
+        maps.__dlpack__(stream=-1, max_version=(1, 0), dl_device=(2, 0), copy=False)
+        self.called("query")
+        for words in ({"copy": True}, {"dl_device": (1, 0)}, {"dl_device": (2, 1)}):
+            with self.assertRaisesRegex(BufferError, "not copied"):
+                maps.__dlpack__(stream=3, max_version=(1, 0), **words)
+        self.called()
 
     def test_the_end_of_a_with(self):
         with self.batch:
@@ -99,6 +105,12 @@ class Devices(StandIns):
         self.called("encode", "release")
         self.service.close()
         self.called("destroy")
+
+    def test_the_step_of_a_single_element_may_be_anything(self):
+        modes = (8, 1), "none", "none", "zero"
+        self.assertTrue(self.service._template(Form((8, 1), (64, 12), "f32", 4), *modes))
+        with self.assertRaisesRegex(ValueError, "gaps"):
+            self.service._template(Form((8, 2), (64, 12), "f32", 4), *modes)
 
     def test_the_end_of_a_service(self):
         del self.service
