@@ -4,14 +4,11 @@
 #include "lib/driver/map_driver.hpp"
 
 namespace tmap::driver {
-namespace {
 
 bool says_no_context(CUresult code) {
   return code == CUDA_ERROR_INVALID_CONTEXT || code == CUDA_ERROR_NOT_INITIALIZED ||
          code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
-
-}  // namespace
 
 // The runtime and the driver number the errors they share alike.
 

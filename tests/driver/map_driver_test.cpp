@@ -3,11 +3,15 @@
 
 #include <tmap/encode.hpp>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 
+#include "lib/driver/context_id.hpp"
 #include "lib/driver/map_driver.hpp"
 #include "support/fake_runtime.hpp"
 #include "support/rule_cases.hpp"
+#include "support/spec_text.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -37,23 +41,43 @@ TEST_F(MapDriver, EachKindReachesItsFunction) {
                                                  "cuTensorMapEncodeIm2colWide", "cuTensorMapReplaceAddress"}));
 }
 
-TEST_F(MapDriver, CornersReachTheDriverInTheirOrder) {
-  im2col_spec spec = plain_im2col_spec();
-  spec.lower_corner[0] = -2;
-  spec.upper_corner[0] = -1;
+/// A legal tensor of im2col whose members all differ.
+tensor_spec unlike_spec() {
+  tensor_spec spec;
+  spec.global_address = 0x12340;
+  spec.type = element_type::bf16;
+  spec.rank = 5;
+  const std::uint64_t dims[] = {64, 50, 40, 30, 20};
+  const std::uint64_t strides[] = {160, 8016, 320656, 9619696};
+  const std::uint32_t box[] = {32, 5, 4, 3, 2};
+  const std::uint32_t steps[] = {1, 2, 3, 4, 5};
+  std::copy(std::begin(dims), std::end(dims), spec.global_dim);
+  std::copy(std::begin(strides), std::end(strides), spec.global_stride_bytes);
+  std::copy(std::begin(box), std::end(box), spec.box_dim);
+  std::copy(std::begin(steps), std::end(steps), spec.element_stride);
+  spec.swizzle = swizzle::bytes_64;
+  spec.l2_promotion = l2_promotion::bytes_256;
+  spec.oob_fill = oob_fill::nan;
+  return spec;
+}
+
+TEST_F(MapDriver, EveryNumberReachesTheDriverInItsPlace) {
+  im2col_spec spec{.tensor = unlike_spec(),
+                   .lower_corner = {-6, -5, -4},
+                   .upper_corner = {-3, -2, -1},
+                   .channels_per_pixel = 32,
+                   .pixels_per_column = 7};
+  ASSERT_TRUE(driver.encode(spec.tensor));
+  EXPECT_EQ(to_text(cuda.calls.back().given.tensor), to_text(spec.tensor));
+  std::fill(std::begin(spec.tensor.box_dim), std::end(spec.tensor.box_dim), 0u);  // of no use to im2col
   ASSERT_TRUE(driver.encode(spec));
-  std::vector<std::int32_t> expected;
-  for (const auto& corners : {spec.lower_corner, spec.upper_corner}) {
-    expected.insert(expected.end(), corners, corners + spec.tensor.rank - 2);
-  }
-  EXPECT_EQ(cuda.calls.back().corners, expected);
+  EXPECT_EQ(to_text(cuda.calls.back().given), to_text(spec));
   cuda.major = 10;
   driver::map_driver blackwell{fake_runtime()};
-  im2col_wide_spec wide = plain_im2col_wide_spec();
-  wide.lower_corner_w = -2;
-  wide.upper_corner_w = -1;
-  ASSERT_TRUE(blackwell.encode(wide));
-  EXPECT_EQ(cuda.calls.back().corners, (std::vector<std::int32_t>{-2, -1}));
+  ASSERT_TRUE(blackwell.encode(im2col_wide_spec{spec.tensor, -6, -3, 32, 7, im2col_wide_mode::w128}));
+  for (std::uint32_t axis = 1; axis < 3; ++axis) spec.lower_corner[axis] = spec.upper_corner[axis] = 0;
+  EXPECT_EQ(to_text(cuda.calls.back().given), to_text(spec));
+  EXPECT_EQ(cuda.calls.back().wide_mode, im2col_wide_mode::w128);
 }
 
 int the_device{};
@@ -155,6 +179,11 @@ TEST_F(MapDriver, NoDeviceByCode) {
   EXPECT_EQ(error_of_encode().code, status::no_device);
 }
 
+TEST_F(MapDriver, NoDeviceThoughTheRuntimeNamesOne) {
+  cuda.devices = 0;
+  EXPECT_EQ(error_of_encode().code, status::no_device);
+}
+
 TEST_F(MapDriver, ComputeCapabilityTooLow) {
   cuda.major = 8;
   cuda.minor = 9;
@@ -192,6 +221,16 @@ TEST_F(MapDriver, SuccessWithoutTouchingTheOutputs) {
   EXPECT_EQ(error_of_encode().code, status::symbol_missing);
 }
 
+TEST_F(MapDriver, AFailedLookUpOfAFunctionThatTheDriverHas) {
+  cuda.symbol = {cudaErrorUnknown, cudaDriverEntryPointSuccess, false, false};
+  for (const int version : {12000, 13000}) {
+    cuda.version = version;
+    EXPECT_EQ(error_of_encode().code, status::cuda_failure) << version;
+  }
+  cuda.version = 11999;
+  EXPECT_EQ(error_of_encode().code, status::driver_too_old);
+}
+
 TEST_F(MapDriver, AFailedLookUpIsTriedAgain) {
   cuda.symbol = {cudaErrorUnknown, cudaDriverEntryPointSuccess, false, false};
   EXPECT_EQ(error_of_encode().code, status::cuda_failure);
@@ -225,7 +264,10 @@ TEST_F(MapDriver, NoContextAfterOneAttempt) {
   for (const CUresult code : {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_INITIALIZED}) {
     cuda.answers = {code, code};
     cuda.set_device_calls = 0;
-    EXPECT_EQ(error_of_encode().code, status::no_context);
+    const error e = error_of_encode();
+    EXPECT_EQ(e.code, status::no_context);
+    EXPECT_EQ(e.first, rule::t31_context_present);
+    EXPECT_EQ(e.rules.bits, std::uint64_t{1} << static_cast<std::uint32_t>(e.first));
     EXPECT_EQ(cuda.set_device_calls, 1);
   }
 }
@@ -243,6 +285,8 @@ TEST_F(MapDriver, EarlierAsynchronousErrors) {
     const error e = error_of_encode();
     EXPECT_EQ(e.code, status::earlier_asynchronous_error) << code;
     EXPECT_EQ(e.cuda_code, code);
+    EXPECT_EQ(e.first, rule::t32_no_earlier_error);
+    EXPECT_EQ(e.rules.bits, std::uint64_t{1} << static_cast<std::uint32_t>(e.first));
   }
 }
 
@@ -251,6 +295,16 @@ TEST_F(MapDriver, AnyOtherCode) {
   const error e = error_of_encode();
   EXPECT_EQ(e.code, status::cuda_failure);
   EXPECT_EQ(e.cuda_code, CUDA_ERROR_DEINITIALIZED);
+}
+
+TEST(ContextId, IsZeroWithoutAContextThatLives) {
+  for (const CUresult code :
+       {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_CONTEXT_IS_DESTROYED}) {
+    EXPECT_TRUE(driver::says_no_context(code)) << code;
+  }
+  for (const CUresult code : {CUDA_SUCCESS, CUDA_ERROR_UNKNOWN, CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_LAUNCH_FAILED}) {
+    EXPECT_FALSE(driver::says_no_context(code)) << code;
+  }
 }
 
 /// The process-wide driver on this machine, whatever it is: a map, or the reason why there is none.

@@ -4,6 +4,8 @@
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 
+#include <tmap/tensor_spec.hpp>
+
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -30,7 +32,8 @@ struct fake_call {
   std::uint64_t address{};
   bool strides_present{};
   bool map_aligned_to_64{};
-  std::vector<std::int32_t> corners{};  ///< of an im2col map: the lower ones, then the upper ones
+  im2col_spec given{};  ///< every number of the call; a tiled map has its tensor only, an im2col map no box
+  im2col_wide_mode wide_mode{};
 };
 
 struct fake_cuda {
