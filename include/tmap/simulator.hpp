@@ -29,8 +29,9 @@ using tmap::reduction;
 /// What would kill a CUDA context comes back as an error with the rule it breaks: `illegal_instruction`,
 /// `misaligned_address`, `illegal_memory_access` (a byte outside every window: `found` is its address). A tile shorter
 /// than `tile_footprint_bytes` is an `invalid_argument`. What the model does is measured:
-/// docs/measurements/copy_engine_semantics.md. Owns nothing; the windows must outlive it. Thread-safe as far
-/// as the windows' bytes are: two stores to the same bytes race, as they do on the GPU.
+/// docs/measurements/copy_engine_semantics.md. A 32-byte interleave with another swizzle (T25) is not: `unsupported`.
+/// Owns nothing; the windows must outlive it. Thread-safe as far as the windows' bytes are: two stores to the same
+/// bytes race, as they do on the GPU.
 class copy_engine {
  public:
   TMAP_API explicit copy_engine(cuda::std::span<const memory_window> windows) : windows_{windows} {}

@@ -33,11 +33,8 @@ tensor_map without_idle_bits(const tensor_map& map) {
 }
 
 status raised_for(rule broken) {
-  switch (broken) {
-    case rule::t25_interleave_32_swizzle: return status::unsupported;  // runs, but nobody measured as what
-    case rule::t37_box_bytes: return status::illegal_memory_access;    // no shared memory holds the tile
-    default: return status::illegal_instruction;
-  }
+  // No shared memory holds a tile that breaks T37.
+  return broken == rule::t37_box_bytes ? status::illegal_memory_access : status::illegal_instruction;
 }
 
 result<tensor_spec> decode_map(const tensor_map& map) {
@@ -53,6 +50,11 @@ result<tensor_spec> decode_map(const tensor_map& map) {
   if (is_packed(spec.type)) {
     return failure{raised(status::illegal_instruction, rule::t02_element_type, -1,
                           static_cast<std::uint32_t>(spec.type), hopper_element_type_count - 1)};
+  }
+  if (spec.interleave == interleave::bytes_32 && spec.swizzle != swizzle::bytes_32) {
+    // The engine runs such a map, and nobody measured as what.
+    return failure{raised(status::unsupported, rule::t25_interleave_32_swizzle, -1,
+                          static_cast<std::uint32_t>(spec.swizzle), static_cast<std::uint32_t>(swizzle::bytes_32))};
   }
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {
     if (spec.global_dim[axis] > largest_dim) {

@@ -2,6 +2,7 @@
 #include "conformance/fatal_cases.hpp"
 #include "simulator/small_tensor.hpp"
 
+#include <algorithm>
 #include <set>
 
 // The same list that a GPU runs in child processes (tests/device/hardware_facts_test.cu): here each comes back as a
@@ -72,6 +73,42 @@ TEST(errors, name_the_rule_and_the_values) {
   EXPECT_EQ(run(named("instruction_of_rank_3")).first, rule::u07_instruction_rank);
   EXPECT_EQ(run(named("rows_2_31_plus_1")).first, rule::t36_global_dim_copied);
   EXPECT_EQ(run(named("null_base")).found, 0u);
+}
+
+/// A legal map of which bits of word `word` are changed, loaded.
+error run_changed(const tensor_spec& spec, std::uint32_t word, std::uint64_t cleared, std::uint64_t set) {
+  tensor_map map = encode_bits(spec).value_or(tensor_map{});
+  map.words[word] = (map.words[word] & ~cleared) | set;
+  const std::int32_t corner[] = {0, 0, 0};
+  std::byte tile[128];
+  const auto loaded = simulator::copy_engine{{}}.load(map, corner, tile);
+  return loaded ? error{.code = status{}} : loaded.error();
+}
+
+TEST(errors, of_maps_are_not_all_illegal_instructions) {
+  tensor_spec wide;
+  wide.global_address = arena_address;
+  wide.rank = 3;
+  std::fill_n(wide.global_dim, 3, 256);
+  std::fill_n(wide.global_stride_bytes, 2, 65536);
+  wide.global_stride_bytes[0] = 256;
+  wide.box_dim[0] = wide.box_dim[1] = 256;
+  wide.box_dim[2] = 1;
+  const error too_large = run_changed(wide, 7, 0, 3 << 8);  // four planes
+  EXPECT_EQ(too_large.code, status::illegal_memory_access);
+  EXPECT_EQ(too_large.first, rule::t37_box_bytes);
+
+  tensor_spec interleaved = wide;
+  interleaved.interleave = interleave::bytes_32;
+  interleaved.swizzle = swizzle::bytes_32;
+  interleaved.global_dim[0] = 4;
+  interleaved.box_dim[0] = 16;
+  const error without_swizzle = run_changed(interleaved, 1, std::uint64_t{3} << 13, 0);
+  EXPECT_EQ(without_swizzle.code, status::unsupported);
+  EXPECT_EQ(without_swizzle.first, rule::t25_interleave_32_swizzle);
+
+  const error no_such_rank = run_changed(wide, 1, 0, std::uint64_t{7} << 4);
+  EXPECT_EQ(no_such_rank.code, status::illegal_instruction);
 }
 
 TEST(errors, refuse_a_tile_too_small_for_its_footprint) {
