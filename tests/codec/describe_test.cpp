@@ -96,6 +96,19 @@ TEST(codec_describe, shows_bytes_that_are_no_map_and_says_so) {
   EXPECT_EQ(json["unknown_bits"]["word 12"], "0xff00");
 }
 
+/// Of each field any bit is enough, also where the rank does not use it.
+TEST(codec_describe, shows_what_lies_beyond_the_rank) {
+  const auto with_bit = [](std::uint32_t word, std::uint32_t shift) {
+    tensor_map map = *encode_bits(picture_spec());
+    map.words[word] |= std::uint64_t{1} << shift;
+    return describe(map);
+  };
+  EXPECT_THAT(describe(*encode_bits(picture_spec())), Not(HasSubstr("[3]")));
+  EXPECT_THAT(with_bit(5, 32), HasSubstr("global_dim[3]           2\n"));
+  EXPECT_THAT(with_bit(3, 0), HasSubstr("global_stride_bytes[3]  16\n"));
+  EXPECT_THAT(with_bit(3, 44), HasSubstr("global_stride_bytes[3]  68719476736\n"));
+}
+
 TEST(codec_diff, names_the_fields_and_both_values) {
   tensor_spec other = picture_spec();
   other.global_dim[1] = 101;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -12,6 +14,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "encode/fake_faults.hpp"
@@ -281,11 +284,15 @@ TEST_F(ReportedCall, ChecksAtOnceHaveARecordEach) {
     EXPECT_LE(record, fake_.records() + 64);
   }
   // The 65th waits for one of them.
+  std::atomic<bool> is_open{false};
   std::thread late{[&] {
     call_report report;
     EXPECT_TRUE(open(fault_check::sync, report).has_value());
+    is_open = true;
     EXPECT_TRUE(report.close().has_value());
   }};
+  std::this_thread::sleep_for(std::chrono::milliseconds{50});  // it waits by then, and must be woken
+  EXPECT_FALSE(is_open);
   EXPECT_TRUE(reports[7]->close().has_value());
   late.join();
 }

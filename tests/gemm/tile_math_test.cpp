@@ -97,6 +97,9 @@ TEST(PlacePair, FullBlocksAreAboveEachOther) {
   for (const std::uint32_t m : {2u, 8u, 34u}) {
     for_pairs(m, 5, 16, false, [](const tile_pair& pair) { EXPECT_FALSE(pair.is_beside); });
   }
+  for_pairs(32, 5, 8, true, [](const tile_pair& pair) {
+    EXPECT_EQ(pair.is_beside, pair.of_block(0).block_n < 4 && pair.of_block(0).block_m >= 30) << "only the last is low";
+  });
 }
 
 /// Of a share of a tile's columns: which result each sum of a consumer belongs to, and which column of B it came from.

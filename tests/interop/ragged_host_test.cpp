@@ -63,6 +63,32 @@ TEST_F(c_ragged_on_host, copies) {
   EXPECT_EQ(out_, in_);
 }
 
+TEST_F(c_ragged_on_host, reads_no_row_that_an_array_has_not) {
+  const std::int32_t ends[] = {1, 3};
+  std::uint32_t statuses[2];
+  tmap_tensor_batch rows = sized<tmap_tensor_batch>();
+  rows.element_bytes = 4;
+  rows.rank = 2;
+  rows.count = 2;
+  rows.inner_dim[0] = 3;
+  rows.tensors.struct_size = sizeof rows.tensors;
+  rows.tensors.kind = TMAP_SOURCE_ROWS;
+  tmap_ragged_options with = sized<tmap_ragged_options>();
+  with.statuses = statuses;
+  const auto bad_among = [&](std::uint32_t is_bounded, std::uint64_t row_count) {
+    rows.tensors.of.rows = {
+        address_of(in_.data()), 12, ends, TMAP_OFFSETS_ENDS, 4, nullptr, 0, row_count, is_bounded, 0};
+    EXPECT_EQ(tmap_ragged_on_host_copy(&rows, to_, &with), TMAP_OK);
+    return (statuses[0] != 0 ? 1 : 0) + (statuses[1] != 0 ? 2 : 0);
+  };
+  EXPECT_EQ(bad_among(1, 0), 3);
+  EXPECT_EQ(out_, std::vector<float>(9, -1));
+  EXPECT_EQ(bad_among(1, 1), 2);
+  EXPECT_EQ(bad_among(1, 3), 0);
+  EXPECT_EQ(bad_among(0, 0), 0) << "an array of unknown size";
+  EXPECT_EQ(out_, in_);
+}
+
 TEST_F(c_ragged_on_host, packs_and_unpacks) {
   std::vector<float> memory(8 + 8, -2);
   tmap_packed_buffer packed = sized<tmap_packed_buffer>();

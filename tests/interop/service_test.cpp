@@ -209,6 +209,26 @@ TEST_F(c_service, a_full_pool_tells_its_counts) {
   EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
 }
 
+TEST_F(c_service, a_call_that_fails_keeps_no_handle) {
+  const tmap_service service = make_c(8);
+  const tensor_list few{3};
+  const tensor_list many{9};
+  const tmap_patch_source source = source_of(few);
+  const tmap_patch_source too_large = source_of(many);
+  const auto place_of_next = [&] {
+    tmap_batch batch{};
+    EXPECT_EQ(tmap_service_encode(service, c_base, &source, 3, nullptr, &batch, nullptr), TMAP_OK);
+    EXPECT_EQ(tmap_batch_release(batch), TMAP_OK);
+    return batch.value >> 32;
+  };
+  const std::uint64_t place = place_of_next();
+  tmap_batch batch{};
+  EXPECT_EQ(tmap_service_encode(service, c_base, &too_large, 9, nullptr, &batch, nullptr), TMAP_POOL_EXHAUSTED);
+  EXPECT_EQ(tmap_service_reserve(service, 9, &batch, nullptr), TMAP_POOL_EXHAUSTED);
+  EXPECT_EQ(place_of_next(), place);
+  EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
+}
+
 TEST_F(c_service, a_pool_tells_what_is_pending) {
   const tmap_service service = make_c(8);
   const tensor_list few{3};

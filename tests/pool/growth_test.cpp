@@ -29,6 +29,24 @@ TEST_F(Growth, GrowsRatherThanWaits) {
   release(std::move(b));
 }
 
+std::vector<std::size_t> allocated_bytes;
+
+TEST_F(Growth, OnlyTheFirstSlabHasRoomForMore) {
+  allocated_bytes.clear();
+  pool::pool_calls calls = fake_streams::calls();
+  calls.allocate = [](void** data, std::size_t bytes) {
+    allocated_bytes.push_back(bytes);
+    return fake_streams::calls().allocate(data, bytes);
+  };
+  maps = *pool::map_pool::create({.capacity = 4, .max_capacity = 8, .extra_bytes = 256}, calls);
+  fake_batch a = encode(4, s1);
+  fake_batch b = encode(4, s2);
+  EXPECT_EQ(allocated_bytes, (std::vector<std::size_t>{pool::slab_bytes(4) + 256, pool::slab_bytes(4)}));
+  EXPECT_EQ(maps->device_bytes(), 2 * pool::slab_bytes(4) + 256);
+  release(std::move(a));
+  release(std::move(b));
+}
+
 TEST_F(Growth, ASlabThatWouldBeTooSmallIsNotAdded) {
   make_pool(4, 6);
   fake_batch held = encode(4, s1);

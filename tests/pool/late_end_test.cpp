@@ -114,6 +114,15 @@ TEST_F(LateEndBesideACapture, AnEventThatMayBeTheGraphsIsThrownAway) {
   expect_made_up_for();
 }
 
+TEST_F(LateEndBesideACapture, SoIsOneOfACaptureThatBroke) {
+  before_record = [&] { cuda.begin_capture(s1); };
+  after_record = [&] { cuda.invalidate_captures(); };
+  release_all(s1);
+  EXPECT_EQ(cuda.live_events(), 0u);
+  EXPECT_EQ(cuda.end_capture(s1), nullptr);
+  expect_made_up_for();
+}
+
 TEST_F(LateEndBesideACapture, OneThatBeganBehindTheEventIsTakenForTheSame) {
   after_record = [&] { cuda.begin_capture(s1); };
   release_all(s1);

@@ -294,7 +294,10 @@ TEST(ragged_arguments, values) {
   expect_refused(transpose_async(columns_batch(1), columns_batch(1), enough(1), no_stream), "transpose of rank 1");
   expect_refused(cast_async(four, four, {value_type::f32, value_type::f16}, enough(), no_stream), "f16 of 4 bytes");
   expect_refused(cast_async(two, two, {value_type::f32, value_type::f16}, enough(), no_stream), "f32 of 2 bytes");
-  expect_refused(cast_async(four, four, {value_type::f32, static_cast<value_type>(6)}, enough(), no_stream), "no type");
+  const tensor_batch one = columns_batch(2, 1);
+  constexpr auto unknown = static_cast<value_type>(6);  // that of one byte, if of any
+  expect_refused(cast_async(four, one, {value_type::f32, unknown}, enough(), no_stream), "to no type");
+  expect_refused(cast_async(one, four, {unknown, value_type::f32}, enough(), no_stream), "from no type");
   cast_values odd{value_type::f32, value_type::f16};
   odd.scales = somewhere<float>(2);
   expect_refused(cast_async(four, two, odd, enough(), no_stream), "misaligned factors");

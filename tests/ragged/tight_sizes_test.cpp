@@ -195,6 +195,16 @@ TEST(ragged_tight_sizes, of_matrices_two_rows_are_enough_to_overlap) {
   expect_refused(checked_matrices(two, {0x20000, 2, 64, most_reach + 1}), most_reach + 1, most_reach, "reach");
 }
 
+TEST(ragged_tight_sizes, rows_reach_2_to_the_47_and_no_further) {
+  for (const std::uint64_t rows : {1, 2}) {
+    const row_matrix longest{0x20000, rows, most_reach, most_reach};
+    EXPECT_TRUE(checked_matrices(longest, longest).has_value()) << rows;
+    const row_matrix longer{0x20000, rows, most_reach + 1, most_reach};
+    expect_refused(checked_matrices(longer, longest), most_reach + 1, most_reach, "source");
+    expect_refused(checked_matrices(longest, longer), most_reach + 1, most_reach, "destination");
+  }
+}
+
 /// An index of 3 bytes is refused last, so it shows that all before it passed.
 TEST(ragged_tight_sizes, indices_are_counted_by_the_matrix_that_they_walk) {
   const row_matrix many{0x20000, 100, 64, 64};

@@ -89,6 +89,18 @@ TEST_F(windows, that_end_early_stop_stores_and_reductions) {
   EXPECT_EQ(reduced.error().code, status::illegal_memory_access);
 }
 
+TEST_F(windows, the_last_address_is_followed_by_none) {
+  tensor_spec spec = packed_spec(element_type::u32, small_base, std::initializer_list<std::uint64_t>{4, 2},
+                                 std::initializer_list<std::uint32_t>{4, 2});
+  spec.global_stride_bytes[0] = 32;
+  map_ = encode_bits(spec).value_or(tensor_map{});
+  map_.words[0] = ~std::uint64_t{31};  // the second row at 2^64, which is no address, and not 0
+  const cuda::std::span<std::byte> row{bytes_, 16};
+  const auto received = load({{map_.words[0], row}, {0, row}}, 0);
+  ASSERT_FALSE(received.has_value());
+  EXPECT_EQ(received.error().code, status::illegal_memory_access);
+}
+
 TEST_F(windows, extents_beyond_all_addresses_are_no_memory) {
   const std::uint64_t most = std::uint64_t{1} << 31;
   tensor_spec spec = packed_spec(element_type::u32, small_base, std::initializer_list<std::uint64_t>{4, 8},

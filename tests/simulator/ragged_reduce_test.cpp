@@ -8,6 +8,8 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <limits>
+#include <vector>
 
 #include "lib/simulator/ragged_values.hpp"
 #include "simulator/ragged_compute_case.hpp"
@@ -83,19 +85,31 @@ TEST(RaggedReduceOrder, LongRowsInTheirOrder) {
   EXPECT_EQ(f32_of(sum, 0, extents{{0, 0, 0, 0, 0}}.dim), expected);
 }
 
-TEST(RaggedReduceOrder, SumsBeginWithMinusZero) {
+/// The bits of a row of these reduced.
+std::uint32_t bits_of_reduced(ragged::row_reduction reduction, const std::vector<float>& row) {
   random_source random{12};
-  host_batch source = lay_out(random, {extents{{3, 1, 1, 1, 1}}}, 1, 4, source_form::array);
-  host_batch sum = lay_out(random, {extents{{1, 1, 1, 1, 1}}}, 1, 4, source_form::array);
+  host_batch source = lay_out(random, {extents{{row.size(), 1, 1, 1, 1}}}, 1, 4, source_form::array);
+  host_batch reduced = lay_out(random, {extents{{1, 1, 1, 1, 1}}}, 1, 4, source_form::array);
   const std::uint64_t first[max_rank] = {};
-  for (std::uint64_t i = 0; i < 3; ++i) {
-    const float zero = -0.0f;
-    std::memcpy(source.element(0, std::array<std::uint64_t, 5>{i}.data()), &zero, sizeof zero);
-  }
+  std::memcpy(source.element(0, first), row.data(), row.size() * sizeof(float));
   host_side from{source, source_form::array};
-  host_side to{sum, source_form::array};
-  ASSERT_TRUE(on_host::reduce_rows(from.described, value_type::f32, ragged::row_reduction::sum, to.described));
-  EXPECT_EQ(std::bit_cast<std::uint32_t>(f32_of(sum, 0, first)), 0x80000000u);
+  host_side to{reduced, source_form::array};
+  EXPECT_TRUE(on_host::reduce_rows(from.described, value_type::f32, reduction, to.described));
+  return std::bit_cast<std::uint32_t>(f32_of(reduced, 0, first));
+}
+
+TEST(RaggedReduceOrder, SumsBeginWithMinusZero) {
+  EXPECT_EQ(bits_of_reduced(ragged::row_reduction::sum, {-0.0f, -0.0f, -0.0f}), 0x80000000u);
+}
+
+TEST(RaggedReduceOrder, EveryNaNHasThePatternOfAGpus) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const auto other = std::bit_cast<float>(0xffc12345u);
+  for (const auto reduction : {ragged::row_reduction::sum, ragged::row_reduction::max}) {
+    EXPECT_EQ(bits_of_reduced(reduction, {1, other, 2}), 0x7fffffffu);
+    EXPECT_EQ(bits_of_reduced(reduction, {other}), 0x7fffffffu);
+  }
+  EXPECT_EQ(bits_of_reduced(ragged::row_reduction::sum, {infinity, -infinity}), 0x7fffffffu);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RaggedReduce, every_compute_case(), compute_case_name);

@@ -188,6 +188,22 @@ TEST_F(RaggedVerdict, EmptyTensorsAreCounted) {
   EXPECT_EQ(header_.first_bad, no_bad_map);
 }
 
+/// Neither are tensors copied there, nor is anything filled.
+TEST_F(RaggedVerdict, WhatOfADenseBatchLiesOutsideTheWindowsIsUntouched) {
+  const std::vector<std::uint32_t> poison(3 * 8 * 5, 7);
+  std::vector<std::uint32_t> memory = poison;
+  dense_batch dense{};
+  dense.address = reinterpret_cast<std::uint64_t>(memory.data());
+  dense.dim[0] = 8;
+  dense.dim[1] = 5;
+  const std::uint64_t each = 8 * 5 * 4;
+  const auto start = reinterpret_cast<std::uint64_t>(source_.bytes.data());
+  windows_ = {{start, start + source_.bytes.size()}, {dense.address + each, dense.address + 2 * each}};
+  ASSERT_TRUE(on_host::pad(from_.described, dense, {}, with()));
+  EXPECT_TRUE(statuses_[0].has(fault::window) && statuses_[1].is_good() && statuses_[2].has(fault::window));
+  for (std::size_t i = 0; i < memory.size(); ++i) EXPECT_EQ(memory[i] == 7, i / 40 != 1) << i;
+}
+
 TEST_F(RaggedVerdict, PackedTensorsBehindTheEndAreLeftOut) {
   std::vector<unsigned char> memory(3 * 128, 0xa5);
   std::int64_t begins[4]{};

@@ -194,6 +194,12 @@ TEST(Boundaries, ModesWithoutALayout) {
   EXPECT_EQ(fill(element_type::f32, 2), "T30");
   EXPECT_EQ(fill(element_type::u32, 0), "legal");
   EXPECT_EQ(fill(element_type::u32, 1), "T30");
+  tensor_spec unknown = plain_spec();
+  unknown.type = element_type{element_type_count};
+  unknown.oob_fill = oob_fill::nan;
+  EXPECT_FALSE(broken_rules(unknown).contains(rule::t30_oob_fill)) << "nobody knows whether it has a NaN";
+  unknown.oob_fill = oob_fill{2};
+  EXPECT_TRUE(broken_rules(unknown).contains(rule::t30_oob_fill));
   const auto promotion = [](std::uint32_t value) {
     return verdict([&](auto& s) { s.l2_promotion = l2_promotion{value}; });
   };
@@ -245,6 +251,23 @@ TEST(Boundaries, InnerBoxesAreToldInElements) {
   EXPECT_EQ(allowed(element_type::f32, swizzle::bytes_128, 64), 32u);
   EXPECT_EQ(allowed(element_type::f64, swizzle::bytes_128, 32), 16u);
   EXPECT_EQ(allowed(element_type::f64, swizzle::none, 3), 2u);
+}
+
+TEST(Boundaries, UnitsOfThePackedTypes) {
+  EXPECT_EQ(detail::elements_per_16_bytes(element_type::u4_align8), 32u);
+  for (const element_type type : {element_type::u4_align16, element_type::u6_align16}) {
+    tensor_spec spec = packed_type_spec(type);
+    const std::int32_t between[] = {64, 0, 0};
+    EXPECT_TRUE(check_load_corner(spec, between).contains(rule::u09_innermost_coordinate)) << name(type);
+    const std::int32_t at_a_group[] = {128, 0, 0};
+    EXPECT_TRUE(check_load_corner(spec, at_a_group).empty()) << name(type);
+    spec.box_dim[0] = 8;
+    for (const violation& found : validate(spec, blackwell_limits)) {
+      if (found.id == rule::t18_inner_box_multiple_of_16) {
+        EXPECT_EQ(found.allowed, 128u) << name(type);
+      }
+    }
+  }
 }
 
 /// Dimension 0 of an interleaved tensor counts units of 16 or 32 bytes.

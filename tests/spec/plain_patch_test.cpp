@@ -88,6 +88,19 @@ TEST(plain_patch, stops_each_rule_broken_alone) {
   }
 }
 
+TEST(plain_patch, lets_no_box_pass_that_is_wider_than_its_swizzle) {
+  for (std::uint32_t mode = 0; mode <= 7; ++mode) {
+    for (std::uint32_t bytes = 16; bytes <= detail::max_box_dim; bytes += 16) {
+      const std::uint64_t dims[] = {1024, 16};
+      const std::uint32_t box[] = {bytes, 2};
+      tensor_spec spec = packed_spec(element_type::u8, 4096, dims, box);
+      spec.swizzle = swizzle{mode};
+      const bool is_plain = detail::is_plainly_good(spec, patch_everything(2), nullptr, 0);
+      EXPECT_LE(is_plain, broken_patch_rules(spec, patch_everything(2)).empty()) << mode << ", " << bytes;
+    }
+  }
+}
+
 TEST(plain_patch, stops_no_ordinary_tensor) {
   const std::uint64_t dims[] = {1 << 10, 256, 64, 16, 8};
   const std::uint32_t box[] = {16, 8, 4, 2, 1};
