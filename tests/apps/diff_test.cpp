@@ -36,7 +36,7 @@ TEST(tool_diff, says_in_one_sentence_what_is_wrong_with_its_input) {
   expect_trouble(run_tmap({"diff", hex}), "second is required");
   expect_trouble(run_tmap({"diff", hex, two}), "two.bin: holds 2 tensor maps");
   expect_trouble(run_tmap({"diff", hex, "absent.bin"}), "absent.bin");
-  expect_trouble(run_tmap({"diff", "-", "-"}, hex), "standard input");
+  expect_trouble(run_tmap({"diff", "-", "-"}, hex), "standard input can be one of the maps, not both");
 }
 
 }  // namespace

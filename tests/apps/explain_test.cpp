@@ -82,6 +82,15 @@ TEST(tool_explain, json_lists_rule_axis_found_and_allowed) {
   EXPECT_EQ(answer["violations"][0]["allowed"], 16);
 }
 
+TEST(tool_explain, takes_every_number_that_a_field_holds) {
+  const std::string spec =
+      R"({"element_type":"u8","global_dim":[18446744073709551615],"box_dim":[4294967295],"global_address":"0x1000"})";
+  const tool_result run = run_tmap({"explain", "-"}, spec);
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("global_dim[0] is 18446744073709551615"));
+  EXPECT_THAT(run.out, HasSubstr("box_dim[0] is 4294967295"));
+}
+
 TEST(tool_explain, a_warning_alone_is_legal) {
   const tool_result run = run_tmap({"explain", "--type", "u8", "--dims", "64,8", "--box", "16,8", "--strides", "16"});
   EXPECT_EQ(run.exit_code, 0);

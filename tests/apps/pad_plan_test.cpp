@@ -159,6 +159,11 @@ TEST(Plan, RefusesWithTheNumbers) {
   EXPECT_THAT(plan_all(dtype::f32, {{10, 20}, {20, 10}}, small).error(),
               HasSubstr("needs 3200 bytes, --max-bytes allows 1000"));
   EXPECT_THAT(plan_all(dtype::u8, {{300, 1}, {1, 3}}, small).error(), HasSubstr("--max-bytes allows 1000"));
+  small.most_bytes = 2 * 32 * 32 * 4;
+  EXPECT_TRUE(plan_all(dtype::f32, {{8, 32}, {32, 8}}, small)) << "just as many as are allowed";
+  --small.most_bytes;
+  EXPECT_THAT(plan_all(dtype::f32, {{8, 32}, {32, 8}}, small).error(),
+              HasSubstr("needs 8192 bytes, --max-bytes allows 8191"));
   const std::uint64_t huge = std::uint64_t{1} << 40;
   EXPECT_THAT(plan_all(dtype::u8, {{huge, 1}, {1, huge}}).error(), HasSubstr("larger than any memory"));
   plan_options wide;

@@ -134,9 +134,11 @@ TEST_F(Pad, AnEarlierRunsResultsGoAndNothingElse) {
   ASSERT_EQ(pad({bytes, floats, folder_ / "in"}).exit_code, 0);
   folder_.write("out/batch_notes.npy", "mine");
   folder_.write("out/a.npy", "mine");
+  folder_.write("out/batch_f32_rank.npy", "mine");
+  folder_.write("out/batch_f32_rank2b.npy", "mine");
   ASSERT_EQ(pad({bytes}).exit_code, 0);
-  EXPECT_THAT(folder_.names("out"),
-              UnorderedElementsAre("batch_u8_rank1.npy", "report.json", "batch_notes.npy", "a.npy"));
+  EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_u8_rank1.npy", "report.json", "batch_notes.npy",
+                                                         "a.npy", "batch_f32_rank.npy", "batch_f32_rank2b.npy"));
 }
 
 TEST_F(Pad, ARunThatFailsEarlyLeavesTheEarlierResults) {
@@ -277,7 +279,12 @@ TEST_F(Pad, OneSentenceForEachBadInput) {
     expect_failure(pad({good, input}), sentence);
     EXPECT_THAT(folder_.names("out"), IsEmpty());
   }
-  expect_failure(pad({good, "--max-bytes", "100"}), "--max-bytes allows");
+  const std::string whole = npy_of("|u1", "(64,)", counting_bytes(64));
+  const std::string of_just_the_size = folder_.write("whole.npy", whole);
+  expect_failure(pad({of_just_the_size, "--max-bytes", std::to_string(whole.size() - 1)}),
+                 "bytes are more than --max-bytes allows");
+  EXPECT_THAT(folder_.names("out"), IsEmpty());
+  EXPECT_EQ(pad({of_just_the_size, "--max-bytes", std::to_string(whole.size())}).exit_code, 0);
   expect_failure(pad({good, "--crop", "1,2,3"}), "--crop names 3 dimensions");
 }
 
