@@ -68,15 +68,15 @@ __device__ void store_async(T* remote, const T& value, remote_barrier barrier) {
   namespace ptx = cuda::ptx;
   if constexpr (sizeof(T) == 4) {
     std::uint32_t word;
-    std::memcpy(&word, &value, sizeof(T));
+    ::memcpy(&word, &value, sizeof(T));
     ptx::st_async(reinterpret_cast<std::uint32_t*>(remote), word, barrier.word());
   } else if constexpr (sizeof(T) == 8) {
     std::uint64_t word;
-    std::memcpy(&word, &value, sizeof(T));
+    ::memcpy(&word, &value, sizeof(T));
     ptx::st_async(reinterpret_cast<std::uint64_t*>(remote), word, barrier.word());
   } else {
     std::uint64_t words[2];
-    std::memcpy(words, &value, sizeof(T));
+    ::memcpy(words, &value, sizeof(T));
     ptx::st_async(reinterpret_cast<std::uint64_t*>(remote), words, barrier.word());
   }
 }
