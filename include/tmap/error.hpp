@@ -8,15 +8,17 @@
 
 #include <cuda/std/expected>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tmap {
 
 /// What went wrong. Every function that can fail answers with a `result`; none throws or aborts.
 enum class status : std::uint8_t {
   rule_broken = 1,             ///< the spec breaks a rule of the table: `rules`, `first`
-  invalid_argument,            ///< an argument outside the function's contract
+  invalid_argument,            ///< an argument outside the function's contract: `argument`, `reason`
   no_driver,                   ///< no CUDA driver on this machine
   no_device,                   ///< a driver, but no GPU
   compute_capability_too_low,  ///< the GPU has no copy engine (needs 9.0)
@@ -43,6 +45,34 @@ enum class status : std::uint8_t {
   bad_items,  ///< a checked call (`fault_check`) met bad items, `found` of `allowed`; `bad` is one of them
 };
 
+/// The name of an argument as its caller wrote it, members after dots: "count", "source.tensors.global_dim[3]". A plain
+/// value that holds its text, of at most `capacity` characters; what is longer is cut.
+class argument_name {
+ public:
+  static constexpr std::size_t capacity = 63;
+
+  constexpr argument_name() = default;
+  constexpr argument_name(std::string_view text) { append(text); }                      // NOLINT: a text is a name
+  constexpr argument_name(const char* text) : argument_name(std::string_view{text}) {}  // NOLINT
+
+  constexpr bool empty() const { return text_[0] == '\0'; }
+  constexpr const char* c_str() const { return text_; }
+  constexpr std::string_view view() const { return text_; }
+
+  constexpr void append(std::string_view more) {
+    std::size_t end = view().size();
+    for (const char letter : more) {
+      if (end < capacity) text_[end++] = letter;
+    }
+  }
+
+  friend constexpr bool operator==(const argument_name& a, const argument_name& b) { return a.view() == b.view(); }
+  friend constexpr bool operator!=(const argument_name& a, const argument_name& b) { return !(a == b); }
+
+ private:
+  char text_[capacity + 1]{};
+};
+
 /// One failure, as plain data; the text is made on demand.
 struct error {
   status code{status::invalid_argument};
@@ -53,8 +83,11 @@ struct error {
   std::uint64_t allowed{};   ///< the bound, multiple or count allowed
   std::int32_t cuda_code{};  ///< CUresult or cudaError_t behind the failure, 0 when there is none
   slot_counts slots{};       ///< of the pool, with `pool_exhausted`
-  const char* argument{};    ///< the argument at fault, a literal; null where the status or a rule says enough
-  bad_item bad{};            ///< with `bad_items`
+  argument_name argument{};  ///< the argument at fault; empty where the status or a rule says enough
+  /// What is wrong with `argument` and what it must be, a literal in which `{found}` and `{allowed}` stand for those;
+  /// null where the status says it.
+  const char* reason{};
+  bad_item bad{};  ///< with `bad_items`
 };
 
 template <class T>

@@ -167,17 +167,17 @@ struct workspace {
 };
 
 /// Enough for every call on this many groups, whatever its options.
-TMAP_API result<std::uint64_t> workspace_bytes(std::uint32_t groups);
+[[nodiscard]] TMAP_API result<std::uint64_t> workspace_bytes(std::uint32_t groups);
 
 /// The ways in which products can be cut into tiles, for tuning. Names are stable, numbers are not.
 TMAP_API std::uint32_t plan_count();
 TMAP_API const char* plan_name(std::uint32_t plan);  ///< null from `plan_count` on
 
-TMAP_API result<void> multiply_async(const row_problem& problem, workspace scratch, cuda::stream_ref stream,
-                                     const options& with = {});
-TMAP_API result<void> multiply_async(const weight_problem& problem, workspace scratch, cuda::stream_ref stream,
-                                     const options& with = {});
-TMAP_API result<void> multiply_async(const pointer_problem& problem, workspace scratch, cuda::stream_ref stream,
-                                     const options& with = {});
+[[nodiscard]] TMAP_API result<void> multiply_async(const row_problem& problem, workspace scratch,
+                                                   cuda::stream_ref stream, const options& options = {});
+[[nodiscard]] TMAP_API result<void> multiply_async(const weight_problem& problem, workspace scratch,
+                                                   cuda::stream_ref stream, const options& options = {});
+[[nodiscard]] TMAP_API result<void> multiply_async(const pointer_problem& problem, workspace scratch,
+                                                   cuda::stream_ref stream, const options& options = {});
 
 }  // namespace tmap::gemm

@@ -74,11 +74,11 @@ struct workspace {
 };
 
 /// Enough for every operation on `count` tensors of this rank, whatever its options.
-TMAP_API result<std::uint64_t> workspace_bytes(std::uint64_t count, std::uint32_t rank);
+[[nodiscard]] TMAP_API result<std::uint64_t> workspace_bytes(std::uint64_t count, std::uint32_t rank);
 
 /// destination[i] = source[i]; both sides have the same dims.
-TMAP_API result<void> copy_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
-                                 cuda::stream_ref stream, const options& with = {});
+[[nodiscard]] TMAP_API result<void> copy_async(const tensor_batch& source, const tensor_batch& destination,
+                                               workspace scratch, cuda::stream_ref stream, const options& options = {});
 
 /// Ragged to contiguous: tensor i, packed, begins at the next multiple of `alignment` behind tensor i - 1. Bad tensors
 /// take no room, those behind the end of the buffer do.
@@ -89,11 +89,12 @@ struct packed_buffer {
   /// Null, or `count + 1` byte offsets that `pack` writes, the last: where another would begin.
   std::int64_t* begins{};
 };
-TMAP_API result<void> pack_async(const tensor_batch& source, const packed_buffer& destination, workspace scratch,
-                                 cuda::stream_ref stream, const options& with = {});
+[[nodiscard]] TMAP_API result<void> pack_async(const tensor_batch& source, const packed_buffer& destination,
+                                               workspace scratch, cuda::stream_ref stream, const options& options = {});
 /// The inverse: shapes are those of the destination; `source.begins` is written as by `pack`.
-TMAP_API result<void> unpack_async(const packed_buffer& source, const tensor_batch& destination, workspace scratch,
-                                   cuda::stream_ref stream, const options& with = {});
+[[nodiscard]] TMAP_API result<void> unpack_async(const packed_buffer& source, const tensor_batch& destination,
+                                                 workspace scratch, cuda::stream_ref stream,
+                                                 const options& options = {});
 
 /// One element's bytes, lowest first, to fill with; those beyond `element_bytes` are ignored.
 struct fill_value {
@@ -102,12 +103,14 @@ struct fill_value {
 
 /// Ragged to dense: tensor i goes to the low corner of dense tensor i, the rest becomes `fill`. A tensor larger than
 /// the dense one is cut (`truncated`). A bad tensor's place is filled altogether.
-TMAP_API result<void> pad_async(const tensor_batch& source, const dense_batch& destination, const fill_value& fill,
-                                workspace scratch, cuda::stream_ref stream, const options& with = {});
+[[nodiscard]] TMAP_API result<void> pad_async(const tensor_batch& source, const dense_batch& destination,
+                                              const fill_value& fill, workspace scratch, cuda::stream_ref stream,
+                                              const options& options = {});
 /// The inverse: ragged tensor i from the low corner of dense tensor i. A tensor larger than the dense one is bad
 /// (`mismatch`).
-TMAP_API result<void> unpad_async(const dense_batch& source, const tensor_batch& destination, workspace scratch,
-                                  cuda::stream_ref stream, const options& with = {});
+[[nodiscard]] TMAP_API result<void> unpad_async(const dense_batch& source, const tensor_batch& destination,
+                                                workspace scratch, cuda::stream_ref stream,
+                                                const options& options = {});
 
 /// Rows of a matrix in global memory, any number of them. `row_bytes` and `(rows - 1) * pitch_bytes`: at most 2^47.
 struct row_matrix {
@@ -125,16 +128,18 @@ struct row_index {
 /// destination row i = source row index[i]. A row number that does not exist leaves the destination row untouched and
 /// is bad (`index`). `options::statuses` has one element for each index; windows are not looked at. Indices may be more
 /// than a header's 32 bits count: `bad_count` then stays at 2^32 - 1, `first_bad` at 2^32 - 2.
-TMAP_API result<void> gather_rows_async(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                                        cuda::stream_ref stream, const options& with = {});
+[[nodiscard]] TMAP_API result<void> gather_rows_async(const row_matrix& source, const row_index& index,
+                                                      const row_matrix& destination, cuda::stream_ref stream,
+                                                      const options& options = {});
 /// destination row index[i] = source row i. Of equal numbers any one wins.
-TMAP_API result<void> scatter_rows_async(const row_matrix& source, const row_index& index,
-                                         const row_matrix& destination, cuda::stream_ref stream,
-                                         const options& with = {});
+[[nodiscard]] TMAP_API result<void> scatter_rows_async(const row_matrix& source, const row_index& index,
+                                                       const row_matrix& destination, cuda::stream_ref stream,
+                                                       const options& options = {});
 
 /// destination[i] = source[i] with dims 0 and 1 exchanged; rank 2 to 5.
-TMAP_API result<void> transpose_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
-                                      cuda::stream_ref stream, const options& with = {});
+[[nodiscard]] TMAP_API result<void> transpose_async(const tensor_batch& source, const tensor_batch& destination,
+                                                    workspace scratch, cuda::stream_ref stream,
+                                                    const options& options = {});
 
 /// Types that `cast` knows. `f8_e4m3` and `f8_e5m2` are the OCP 8-bit formats: results beyond the largest finite value
 /// saturate to it; NaN stays NaN. f16 results beyond it become infinite, as IEEE 754 says, u8 results saturate, NaN
@@ -158,18 +163,20 @@ struct cast_values {
   const float* scales{};  ///< null, or one factor for each tensor (device memory), used instead of `scale`
   const float* shifts{};  ///< the same for `shift`
 };
-TMAP_API result<void> cast_async(const tensor_batch& source, const tensor_batch& destination, const cast_values& values,
-                                 workspace scratch, cuda::stream_ref stream, const options& with = {});
+[[nodiscard]] TMAP_API result<void> cast_async(const tensor_batch& source, const tensor_batch& destination,
+                                               const cast_values& values, workspace scratch, cuda::stream_ref stream,
+                                               const options& options = {});
 
 /// y[i] = a * x[i] + y[i], f32, one fused multiply-add an element. `element_bytes` of both is 4.
-TMAP_API result<void> saxpy_async(float a, const tensor_batch& x, const tensor_batch& y, workspace scratch,
-                                  cuda::stream_ref stream, const options& with = {});
+[[nodiscard]] TMAP_API result<void> saxpy_async(float a, const tensor_batch& x, const tensor_batch& y,
+                                                workspace scratch, cuda::stream_ref stream,
+                                                const options& options = {});
 
 /// destination element j of a row = the largest of the source's elements j - radius to j + radius that exist, f32,
 /// along dimension 0. A NaN in the window makes it NaN.
-TMAP_API result<void> max_pool_1d_async(const tensor_batch& source, const tensor_batch& destination,
-                                        std::uint32_t radius, workspace scratch, cuda::stream_ref stream,
-                                        const options& with = {});
+[[nodiscard]] TMAP_API result<void> max_pool_1d_async(const tensor_batch& source, const tensor_batch& destination,
+                                                      std::uint32_t radius, workspace scratch, cuda::stream_ref stream,
+                                                      const options& options = {});
 
 /// How `reduce_rows` combines the elements of a row.
 enum class row_reduction : std::uint32_t { sum, max };
@@ -177,8 +184,9 @@ enum class row_reduction : std::uint32_t { sum, max };
 /// `type` is f32, f16 or bf16; sums are taken in f32, in an order that depends on the row's length only, so that
 /// results repeat bit for bit on every route. A NaN in a row makes its sum and its maximum NaN. An empty row is an
 /// empty tensor: nothing is written.
-TMAP_API result<void> reduce_rows_async(const tensor_batch& source, value_type type, row_reduction reduction,
-                                        const tensor_batch& destination, workspace scratch, cuda::stream_ref stream,
-                                        const options& with = {});
+[[nodiscard]] TMAP_API result<void> reduce_rows_async(const tensor_batch& source, value_type type,
+                                                      row_reduction reduction, const tensor_batch& destination,
+                                                      workspace scratch, cuda::stream_ref stream,
+                                                      const options& options = {});
 
 }  // namespace tmap::ragged

@@ -21,32 +21,38 @@
 
 namespace tmap::ragged::on_host {
 
-TMAP_API result<void> copy(const tensor_batch& source, const tensor_batch& destination, const options& with = {});
+[[nodiscard]] TMAP_API result<void> copy(const tensor_batch& source, const tensor_batch& destination,
+                                         const options& options = {});
 
-TMAP_API result<void> pack(const tensor_batch& source, const packed_buffer& destination, const options& with = {});
-TMAP_API result<void> unpack(const packed_buffer& source, const tensor_batch& destination, const options& with = {});
+[[nodiscard]] TMAP_API result<void> pack(const tensor_batch& source, const packed_buffer& destination,
+                                         const options& options = {});
+[[nodiscard]] TMAP_API result<void> unpack(const packed_buffer& source, const tensor_batch& destination,
+                                           const options& options = {});
 
-TMAP_API result<void> pad(const tensor_batch& source, const dense_batch& destination, const fill_value& fill,
-                          const options& with = {});
-TMAP_API result<void> unpad(const dense_batch& source, const tensor_batch& destination, const options& with = {});
+[[nodiscard]] TMAP_API result<void> pad(const tensor_batch& source, const dense_batch& destination,
+                                        const fill_value& fill, const options& options = {});
+[[nodiscard]] TMAP_API result<void> unpad(const dense_batch& source, const tensor_batch& destination,
+                                          const options& options = {});
 
-TMAP_API result<void> gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                                  const options& with = {});
+[[nodiscard]] TMAP_API result<void> gather_rows(const row_matrix& source, const row_index& index,
+                                                const row_matrix& destination, const options& options = {});
 /// Of equal numbers the last one wins.
-TMAP_API result<void> scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                                   const options& with = {});
+[[nodiscard]] TMAP_API result<void> scatter_rows(const row_matrix& source, const row_index& index,
+                                                 const row_matrix& destination, const options& options = {});
 
-TMAP_API result<void> transpose(const tensor_batch& source, const tensor_batch& destination, const options& with = {});
+[[nodiscard]] TMAP_API result<void> transpose(const tensor_batch& source, const tensor_batch& destination,
+                                              const options& options = {});
 
-TMAP_API result<void> cast(const tensor_batch& source, const tensor_batch& destination, const cast_values& values,
-                           const options& with = {});
+[[nodiscard]] TMAP_API result<void> cast(const tensor_batch& source, const tensor_batch& destination,
+                                         const cast_values& values, const options& options = {});
 
-TMAP_API result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y, const options& with = {});
+[[nodiscard]] TMAP_API result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y,
+                                          const options& options = {});
 
-TMAP_API result<void> max_pool_1d(const tensor_batch& source, const tensor_batch& destination, std::uint32_t radius,
-                                  const options& with = {});
+[[nodiscard]] TMAP_API result<void> max_pool_1d(const tensor_batch& source, const tensor_batch& destination,
+                                                std::uint32_t radius, const options& options = {});
 
-TMAP_API result<void> reduce_rows(const tensor_batch& source, value_type type, row_reduction reduction,
-                                  const tensor_batch& destination, const options& with = {});
+[[nodiscard]] TMAP_API result<void> reduce_rows(const tensor_batch& source, value_type type, row_reduction reduction,
+                                                const tensor_batch& destination, const options& options = {});
 
 }  // namespace tmap::ragged::on_host

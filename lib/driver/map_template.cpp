@@ -3,7 +3,9 @@
 #include <tmap/make_template.hpp>
 #include <tmap/validate.hpp>
 
+#include "lib/batch/source_arguments.hpp"
 #include "lib/spec/rule_error.hpp"
+#include "lib/support/arguments.hpp"
 
 namespace tmap {
 namespace {
@@ -24,15 +26,17 @@ tensor_spec with_placeholders(tensor_spec spec, patch_fields fields) {
 }
 
 /// A field beyond the rank has no place in a map. A rank out of range is left to validation.
-bool names_other_axes(const tensor_spec& spec, patch_fields fields) {
-  const bool legal_rank = spec.rank >= 1 && spec.rank <= max_rank;
-  return legal_rank && (fields & ~patch_everything(spec.rank)) != 0;
+result<void> check_changes(const tensor_spec& spec, patch_fields fields) {
+  support::arguments given;
+  const bool has_legal_rank = spec.rank >= 1 && spec.rank <= max_rank;
+  if (has_legal_rank) check_fields(given, fields, patch_everything(spec.rank), "fields");
+  return given.outcome();
 }
 
 }  // namespace
 
 result<map_template> make_template(const tensor_spec& spec, patch_fields fields) {
-  if (names_other_axes(spec, fields)) return failure{{.code = status::invalid_argument, .found = fields}};
+  if (const result<void> checked = check_changes(spec, fields); !checked) return failure{checked.error()};
   const tensor_spec smallest = with_placeholders(spec, fields);
   const result<tensor_map> map = encode(smallest);
   if (!map) return failure{map.error()};
@@ -40,7 +44,7 @@ result<map_template> make_template(const tensor_spec& spec, patch_fields fields)
 }
 
 result<map_template> make_zeroed_template(const tensor_spec& spec, patch_fields fields) {
-  if (names_other_axes(spec, fields)) return failure{{.code = status::invalid_argument, .found = fields}};
+  if (const result<void> checked = check_changes(spec, fields); !checked) return failure{checked.error()};
   tensor_spec smallest = with_placeholders(spec, fields);
   smallest.l2_promotion = l2_promotion::none;
   const violations found = validate(smallest);

@@ -2,7 +2,8 @@
 #include "lib/encode/encode_batch.hpp"
 
 #include "kernels/launch.hpp"
-#include "lib/encode/batch_checks.hpp"
+#include "lib/encode/device.hpp"
+#include "lib/encode/encode_arguments.hpp"
 #include "lib/encode/reported_call.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
@@ -21,12 +22,6 @@ struct ragged_workspace {
 
 ragged_workspace lay_out_workspace(std::uint64_t count) {
   return {round_up(count * begin_bytes, workspace_alignment), kernels::inclusive_sum_scratch(count)};
-}
-
-result<void> check_batch(const map_template& base, const tensor_map* slots, std::uint64_t count) {
-  if (count > max_batch) return invalid_argument(count, max_batch);
-  if (const result<void> checked = check_template(base); !checked) return checked;
-  return check_device_array(slots, alignof(tensor_map));
 }
 
 /// Enqueues the running sum that `sizes` need; the other formats need none and get a null pointer.
@@ -67,12 +62,14 @@ result<void> enqueue(const kernels::encode_plan& plan, const map_template& base,
 
 template <class Source>
 result<void> check_encode(const map_template& base, const Source& source, const encode_target& target) {
-  if (const result<void> checked = check_batch(base, target.slots, target.count); !checked) return checked;
-  if (const result<void> checked = check_source(base, source); !checked) return checked;
-  if constexpr (requires { source.workspace; }) {
-    if (const result<void> checked = check_sums(source, target.count); !checked) return checked;
-  }
-  return check_options(target.options);
+  support::arguments given;
+  given.at_most(target.count, max_batch, "count");
+  check_template(given, base);
+  given.pointer(target.slots, "slots");
+  if (given) check_source(given, base, source);
+  if constexpr (requires { source.workspace; }) check_sums(given, source, target.count);
+  check_options(given, target.options, "options");
+  return given.outcome();
 }
 
 }  // namespace
@@ -129,8 +126,10 @@ result<void> encode_batch_async(const map_template& base, const ragged_rows<std:
 }
 
 result<std::uint64_t> ragged_workspace_bytes(std::uint64_t count, std::uint32_t offset_bytes) {
-  if (count > max_batch) return invalid_argument(count, max_batch);
-  if (offset_bytes != 4 && offset_bytes != 8) return invalid_argument(offset_bytes, 8);
+  support::arguments given;
+  given.at_most(count, max_batch, "count");
+  given.integer_bytes(offset_bytes, "offset_bytes");
+  if (!given) return failure{given.complaint()};
   if (count == 0) return 0;
   return lay_out_workspace(count).bytes();
 }

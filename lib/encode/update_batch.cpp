@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/encode/update_batch.hpp"
 
-#include "lib/encode/batch_checks.hpp"
+#include "lib/encode/device.hpp"
 #include "lib/encode/reported_call.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
@@ -10,12 +10,8 @@ namespace tmap {
 namespace {
 
 template <class Source>
-result<void> update_checked(const map_template& base, const Source& source, const kernels::update_target& target,
+result<void> enqueue_update(const map_template& base, const Source& source, const kernels::update_target& target,
                             cudaStream_t stream, const encode_options& options) {
-  if (const result<void> checked = check_changes(target.changes, target.change_count); !checked) return checked;
-  if (const result<void> checked = check_template(base); !checked) return checked;
-  if (const result<void> checked = check_source(base, source); !checked) return checked;
-  if (const result<void> checked = check_options(options); !checked) return checked;
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure(multiprocessors.error());
   const reported_call call{batch_call::service_update, target.map_count, options.check, stream};
@@ -34,21 +30,21 @@ result<void> update_batch_async(const map_template& base, const patch_array& sou
                                 const kernels::update_target& target, cudaStream_t stream,
                                 const encode_options& options) {
   const support::trace_range range{"tmap encode changed maps"};
-  return update_checked(base, source, target, stream, options);
+  return enqueue_update(base, source, target, stream, options);
 }
 
 result<void> update_batch_async(const map_template& base, const patch_columns& source,
                                 const kernels::update_target& target, cudaStream_t stream,
                                 const encode_options& options) {
   const support::trace_range range{"tmap encode changed maps"};
-  return update_checked(base, source, target, stream, options);
+  return enqueue_update(base, source, target, stream, options);
 }
 
 result<void> update_batch_async(const map_template& base, const compact_columns& source,
                                 const kernels::update_target& target, cudaStream_t stream,
                                 const encode_options& options) {
   const support::trace_range range{"tmap encode changed maps"};
-  return update_checked(base, source, target, stream, options);
+  return enqueue_update(base, source, target, stream, options);
 }
 
 }  // namespace tmap

@@ -5,187 +5,191 @@
 
 #include <cstdint>
 
-#include "lib/encode/batch_checks.hpp"
-#include "lib/encode/device.hpp"
 #include "lib/support/checking.hpp"
 
 namespace tmap::gemm {
 namespace {
 
+using support::argument;
+using support::arguments;
+
+const argument problem_name{"problem"};
+
 // What tensor maps demand of addresses and strides.
 constexpr std::uint64_t unit_bytes = 16;
 constexpr std::uint64_t most_pitch = (std::uint64_t{1} << 40) - unit_bytes;
 
-result<void> check_most(std::uint64_t value, std::uint64_t most) {
-  if (value > most) return invalid_argument(value, most);
-  return {};
-}
-
-result<void> check_least(std::uint64_t value, std::uint64_t least) {
-  if (value < least) return invalid_argument(value, least);
-  return {};
-}
-
-result<void> check_multiple(std::uint64_t value, std::uint64_t divisor) {
-  if (value % divisor != 0) return invalid_argument(value, divisor);
-  return {};
-}
-
-template <class Enum>
-result<void> check_enum(Enum value, Enum most) {
-  return check_most(static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(most));
-}
-
-result<void> check_groups(std::uint32_t groups, operand_type type, operand_type last_type) {
-  if (const auto checked = check_enum(type, last_type); !checked) return checked;
-  return check_most(groups, max_groups);
+void check_groups(arguments& given, std::uint32_t groups, operand_type type, operand_type last_type) {
+  given.enumerator(type, last_type, problem_name.member("type"));
+  given.at_most(groups, max_groups, problem_name.member("groups"));
 }
 
 /// Columns of whole units, of at least one.
-result<void> check_columns(std::uint64_t columns, std::uint32_t element_bytes) {
-  if (const auto checked = check_least(columns, unit_bytes / element_bytes); !checked) return checked;
-  if (const auto checked = check_most(columns, max_extent); !checked) return checked;
-  return check_multiple(columns * element_bytes, unit_bytes);
+void check_columns(arguments& given, std::uint64_t columns, std::uint32_t element_bytes, const argument& name) {
+  given.range(columns, unit_bytes / element_bytes, max_extent, name);
+  given.multiple(columns, unit_bytes / element_bytes, name);
 }
 
-result<void> check_pitch(std::uint64_t pitch, std::uint64_t least) {
-  if (const auto checked = check_least(pitch, least); !checked) return checked;
-  if (const auto checked = check_most(pitch, most_pitch); !checked) return checked;
-  return check_multiple(pitch, unit_bytes);
+void check_pitch(arguments& given, std::uint64_t pitch, std::uint64_t least, const argument& name) {
+  given.range(pitch, least, most_pitch, name);
+  given.multiple(pitch, unit_bytes, name);
 }
 
 /// Beyond the last address maps would be refused on the device, and read as zeros.
-result<void> check_reach(const matrix& of, std::uint64_t rows, std::uint64_t row_bytes) {
+void check_reach(arguments& given, const matrix& of, std::uint64_t rows, std::uint64_t row_bytes,
+                 const argument& name) {
   using tmap::detail::address_limit;
-  if (tmap::detail::has_addresses(of.address, rows, of.pitch_bytes, row_bytes)) return {};
-  return invalid_argument(of.address, address_limit);
+  if (tmap::detail::has_addresses(of.address, rows, of.pitch_bytes, row_bytes)) return;
+  given.refuse(name.member("address"),
+               "is {found:#x}, from where the matrix reaches beyond all addresses, {allowed:#x}", of.address,
+               address_limit);
 }
 
-result<void> check_matrix(const matrix& of, std::uint64_t rows, std::uint64_t columns, std::uint32_t element_bytes) {
-  if (of.address == 0) return invalid_argument(0, unit_bytes);
-  if (const auto checked = check_multiple(of.address, unit_bytes); !checked) return checked;
-  if (const auto checked = check_pitch(of.pitch_bytes, columns * element_bytes); !checked) return checked;
-  return check_reach(of, rows, columns * element_bytes);
-}
+/// Equal rows, of a matrix or of each group's.
+struct row_shape {
+  std::uint64_t rows;
+  std::uint64_t bytes;  ///< of a row
+};
 
-/// From one group's matrix to the next.
-result<void> check_group_pitch(std::uint64_t pitch, const matrix& of, std::uint64_t rows) {
-  const bool is_reachable = of.pitch_bytes <= most_pitch / rows;
-  return is_reachable ? check_pitch(pitch, rows * of.pitch_bytes) : invalid_argument(of.pitch_bytes, most_pitch / rows);
+void check_matrix(arguments& given, const matrix& of, const row_shape& shape, const argument& name) {
+  given.address(of.address, unit_bytes, name.member("address"));
+  check_pitch(given, of.pitch_bytes, shape.bytes, name.member("pitch_bytes"));
+  if (given) check_reach(given, of, shape.rows, shape.bytes, name);
 }
 
 struct group_places {
   std::uint32_t groups;
-  std::uint64_t pitch_bytes;
+  std::uint64_t pitch_bytes;  ///< from one group's matrix to the next
+  const argument& pitch_name;
 };
 
 /// Equally large matrices, one for each group.
-result<void> check_matrices(const matrix& first, std::uint64_t rows, std::uint64_t columns, std::uint32_t element_bytes,
-                            const group_places& places) {
-  if (const auto checked = check_matrix(first, rows, columns, element_bytes); !checked) return checked;
-  if (places.groups < 2) return {};
-  if (const auto checked = check_group_pitch(places.pitch_bytes, first, rows); !checked) return checked;
+void check_matrices(arguments& given, const matrix& first, const row_shape& shape, const group_places& places,
+                    const argument& name) {
+  check_matrix(given, first, shape, name);
+  if (!given || places.groups < 2) return;
+  given.at_most(first.pitch_bytes, most_pitch / shape.rows, name.member("pitch_bytes"));
+  if (!given) return;
+  check_pitch(given, places.pitch_bytes, shape.rows * first.pitch_bytes, places.pitch_name);
+  if (!given) return;
   const matrix last{first.address + (places.groups - 1) * places.pitch_bytes, first.pitch_bytes};
-  return check_reach(last, rows, columns * element_bytes);
+  check_reach(given, last, shape.rows, shape.bytes, name);
 }
 
-result<void> check_offsets(const group_offsets& offsets) {
-  if (const auto checked = check_enum(offsets.format, offset_format::sizes); !checked) return checked;
-  if (offsets.bytes != 4 && offsets.bytes != 8) return invalid_argument(offsets.bytes, 8);
-  return check_device_array(offsets.values, offsets.bytes);
+void check_offsets(arguments& given, const group_offsets& offsets) {
+  const argument name = problem_name.member("offsets");
+  given.enumerator(offsets.format, offset_format::sizes, name.member("format"));
+  given.integer_bytes(offsets.bytes, name.member("bytes"));
+  if (given) given.pointer(offsets.values, offsets.bytes, name.member("values"));
 }
 
-result<void> check_epilogue(const epilogue& with, std::uint64_t n) {
+void check_scales(arguments& given, const float* scales, const argument& name) {
+  if (scales != nullptr) given.pointer(scales, unit_bytes, name);
+}
+
+void check_epilogue(arguments& given, const epilogue& with, std::uint64_t n) {
   // A tile holds as many columns of gates as of values.
   constexpr std::uint64_t swiglu_columns = 32;
-  for (const float* const scales : {with.row_scales, with.column_scales}) {
-    if (const auto checked = check_optional_array(scales, unit_bytes); !checked) return checked;
-  }
-  if (with.kind == epilogue_kind::bias) return check_device_array(with.bias, unit_bytes);
-  return with.kind == epilogue_kind::swiglu ? check_multiple(n, swiglu_columns) : result<void>{};
+  const argument name = problem_name.member("with");
+  check_scales(given, with.row_scales, name.member("row_scales"));
+  check_scales(given, with.column_scales, name.member("column_scales"));
+  if (with.kind == epilogue_kind::bias) given.pointer(with.bias, unit_bytes, name.member("bias"));
+  if (with.kind == epilogue_kind::swiglu) given.multiple(n, swiglu_columns, problem_name.member("n"));
 }
 
 /// 8-bit operands are read along K only.
-result<void> check_layout(b_layout layout, operand_type type) {
-  return check_enum(layout, type == operand_type::f8_e4m3 ? b_layout::n_by_k : b_layout::k_by_n);
+void check_layout(arguments& given, b_layout layout, operand_type type) {
+  const argument name = problem_name.member("layout");
+  given.enumerator(layout, b_layout::k_by_n, name);
+  if (type == operand_type::f8_e4m3 && layout != b_layout::n_by_k) {
+    given.refuse(name, "is k_by_n; with operands of 8 bits it must be n_by_k");
+  }
 }
 
 /// Only the sums of 8-bit products can be had faster.
-result<void> check_accumulation(const row_problem& problem) {
-  return check_most(problem.fast_accumulation ? 1 : 0, problem.type == operand_type::f8_e4m3 ? 1 : 0);
+void check_accumulation(arguments& given, const row_problem& problem) {
+  if (problem.fast_accumulation && problem.type != operand_type::f8_e4m3) {
+    given.refuse(problem_name.member("fast_accumulation"), "is {found}; it must be {allowed} but with operands of 8 bits", 1, 0);
+  }
 }
 
-result<void> check_matrices(const row_problem& problem) {
+void check_matrices(arguments& given, const row_problem& problem) {
   const std::uint32_t element_bytes = operand_bytes(problem.type);
   const bool by_n = problem.layout == b_layout::n_by_k;
   const std::uint64_t c_columns = problem.with.kind == epilogue_kind::swiglu ? problem.n / 2 : problem.n;
-  if (const auto checked = check_matrix(problem.a, problem.rows, problem.k, element_bytes); !checked) return checked;
-  if (const auto checked = check_matrix(problem.c, problem.rows, c_columns, sizeof(std::uint16_t)); !checked)
-    return checked;
-  return check_matrices(problem.b, by_n ? problem.n : problem.k, by_n ? problem.k : problem.n, element_bytes,
-                        {problem.groups, problem.b_group_pitch_bytes});
+  const row_shape of_b{by_n ? problem.n : problem.k, (by_n ? problem.k : problem.n) * element_bytes};
+  check_matrix(given, problem.a, {problem.rows, problem.k * element_bytes}, problem_name.member("a"));
+  check_matrix(given, problem.c, {problem.rows, c_columns * sizeof(std::uint16_t)}, problem_name.member("c"));
+  check_matrices(given, problem.b, of_b,
+                 {problem.groups, problem.b_group_pitch_bytes, problem_name.member("b_group_pitch_bytes")},
+                 problem_name.member("b"));
 }
 
 /// `none` or `accumulate`.
-result<void> check_plain_epilogue(epilogue_kind kind) {
+void check_plain_epilogue(arguments& given, epilogue_kind kind) {
   const bool is_plain = kind == epilogue_kind::none || kind == epilogue_kind::accumulate;
-  if (is_plain) return {};
-  return invalid_argument(static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(epilogue_kind::accumulate));
+  if (is_plain) return;
+  given.refuse(problem_name.member("kind"), "is {found}; it must be none or accumulate, 0 or {allowed}",
+               static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(epilogue_kind::accumulate));
 }
 
 }  // namespace
 
-result<void> check_options(const options& with) {
-  if (const auto checked = support::is_checked(with.check); !checked) return failure(checked.error());
-  if (with.plan && *with.plan >= plan_count()) return invalid_argument(*with.plan, plan_count());
-  if (const auto checked = check_optional_array(with.statuses, alignof(group_status)); !checked) return checked;
-  return check_optional_array(with.header, alignof(batch_header));
+void check_options(arguments& given, const options& with) {
+  const argument name{"options"};
+  support::check_fault_check(given, with.check, name.member("check"));
+  if (with.plan) given.at_most(*with.plan, plan_count() - 1, name.member("plan"));
+  given.optional_pointer(with.statuses, name.member("statuses"));
+  given.optional_pointer(with.header, name.member("header"));
 }
 
-result<void> check_problem(const row_problem& problem) {
-  if (const auto checked = check_groups(problem.groups, problem.type, operand_type::f8_e4m3); !checked) return checked;
-  if (const auto checked = check_layout(problem.layout, problem.type); !checked) return checked;
-  if (const auto checked = check_accumulation(problem); !checked) return checked;
-  if (const auto checked = check_enum(problem.with.kind, epilogue_kind::accumulate); !checked) return checked;
-  if (const auto checked = check_most(problem.rows, max_extent); !checked) return checked;
+void check_problem(arguments& given, const row_problem& problem) {
+  check_groups(given, problem.groups, problem.type, operand_type::f8_e4m3);
+  check_layout(given, problem.layout, problem.type);
+  check_accumulation(given, problem);
+  given.enumerator(problem.with.kind, epilogue_kind::accumulate, problem_name.member("with").member("kind"));
+  given.at_most(problem.rows, max_extent, problem_name.member("rows"));
   const std::uint32_t element_bytes = operand_bytes(problem.type);
-  for (const std::uint64_t columns : {problem.n, problem.k}) {
-    if (const auto checked = check_columns(columns, element_bytes); !checked) return checked;
-  }
-  if (problem.groups == 0 || problem.rows == 0) return {};
-  if (const auto checked = check_offsets(problem.offsets); !checked) return checked;
-  if (const auto checked = check_epilogue(problem.with, problem.n); !checked) return checked;
-  return check_matrices(problem);
+  check_columns(given, problem.n, element_bytes, problem_name.member("n"));
+  check_columns(given, problem.k, element_bytes, problem_name.member("k"));
+  if (!given || problem.groups == 0 || problem.rows == 0) return;
+  check_offsets(given, problem.offsets);
+  check_epilogue(given, problem.with, problem.n);
+  check_matrices(given, problem);
 }
 
-result<void> check_problem(const weight_problem& problem) {
-  if (const auto checked = check_groups(problem.groups, problem.type, operand_type::f16); !checked) return checked;
-  if (const auto checked = check_plain_epilogue(problem.kind); !checked) return checked;
-  if (const auto checked = check_most(problem.rows, max_extent); !checked) return checked;
+void check_problem(arguments& given, const weight_problem& problem) {
+  check_groups(given, problem.groups, problem.type, operand_type::f16);
+  check_plain_epilogue(given, problem.kind);
+  given.at_most(problem.rows, max_extent, problem_name.member("rows"));
   const std::uint32_t element_bytes = operand_bytes(problem.type);
-  for (const std::uint64_t columns : {problem.m, problem.n}) {
-    if (const auto checked = check_columns(columns, element_bytes); !checked) return checked;
-  }
-  if (problem.groups == 0) return {};
-  if (const auto checked = check_offsets(problem.offsets); !checked) return checked;
+  check_columns(given, problem.m, element_bytes, problem_name.member("m"));
+  check_columns(given, problem.n, element_bytes, problem_name.member("n"));
+  if (!given || problem.groups == 0) return;
+  check_offsets(given, problem.offsets);
   if (problem.rows != 0) {
-    if (const auto checked = check_matrix(problem.a, problem.rows, problem.m, element_bytes); !checked) return checked;
-    if (const auto checked = check_matrix(problem.b, problem.rows, problem.n, element_bytes); !checked) return checked;
+    check_matrix(given, problem.a, {problem.rows, problem.m * element_bytes}, problem_name.member("a"));
+    check_matrix(given, problem.b, {problem.rows, problem.n * element_bytes}, problem_name.member("b"));
   }
-  return check_matrices(problem.c, problem.m, problem.n, element_bytes, {problem.groups, problem.c_group_pitch_bytes});
+  check_matrices(given, problem.c, {problem.m, problem.n * element_bytes},
+                 {problem.groups, problem.c_group_pitch_bytes, problem_name.member("c_group_pitch_bytes")},
+                 problem_name.member("c"));
 }
 
-result<void> check_problem(const pointer_problem& problem) {
-  if (const auto checked = check_groups(problem.groups, problem.type, operand_type::f16); !checked) return checked;
-  if (const auto checked = check_layout(problem.layout, problem.type); !checked) return checked;
-  if (const auto checked = check_plain_epilogue(problem.kind); !checked || problem.groups == 0) return checked;
-  const void* const arrays[] = {
-      problem.a, problem.b, problem.c, problem.a_pitch_bytes, problem.b_pitch_bytes, problem.c_pitch_bytes,
-      problem.m, problem.n, problem.k};
-  for (const void* const array : arrays) {
-    if (const auto checked = check_device_array(array, sizeof(std::uint64_t)); !checked) return checked;
-  }
-  return {};
+void check_problem(arguments& given, const pointer_problem& problem) {
+  check_groups(given, problem.groups, problem.type, operand_type::f16);
+  check_layout(given, problem.layout, problem.type);
+  check_plain_epilogue(given, problem.kind);
+  if (!given || problem.groups == 0) return;
+  given.pointer(problem.a, problem_name.member("a"));
+  given.pointer(problem.b, problem_name.member("b"));
+  given.pointer(problem.c, problem_name.member("c"));
+  given.pointer(problem.a_pitch_bytes, problem_name.member("a_pitch_bytes"));
+  given.pointer(problem.b_pitch_bytes, problem_name.member("b_pitch_bytes"));
+  given.pointer(problem.c_pitch_bytes, problem_name.member("c_pitch_bytes"));
+  given.pointer(problem.m, problem_name.member("m"));
+  given.pointer(problem.n, problem_name.member("n"));
+  given.pointer(problem.k, problem_name.member("k"));
 }
 
 }  // namespace tmap::gemm

@@ -3,15 +3,16 @@
 
 // What the host can check of a grouped product before anything is enqueued: arguments, never what device memory holds.
 
-#include <tmap/error.hpp>
 #include <tmap/grouped_gemm.hpp>
+
+#include "lib/support/arguments.hpp"
 
 namespace tmap::gemm {
 
-result<void> check_options(const options& with);
+void check_options(support::arguments& given, const options& with);
 // Of a problem without groups nothing but its numbers.
-result<void> check_problem(const row_problem& problem);
-result<void> check_problem(const weight_problem& problem);
-result<void> check_problem(const pointer_problem& problem);
+void check_problem(support::arguments& given, const row_problem& problem);
+void check_problem(support::arguments& given, const weight_problem& problem);
+void check_problem(support::arguments& given, const pointer_problem& problem);
 
 }  // namespace tmap::gemm

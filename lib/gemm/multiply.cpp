@@ -3,6 +3,7 @@
 #include <tmap/make_template.hpp>
 
 #include "kernels/gemm_launch.hpp"
+#include "lib/batch/workspace.hpp"
 #include "lib/encode/device.hpp"
 #include "lib/encode/reported_call.hpp"
 #include "lib/gemm/checks.hpp"
@@ -29,9 +30,14 @@ result<kernels::gemm_maps> make_maps(const kernels::gemm_map_specs& specs) {
 
 template <class Problem>
 result<void> check_call(const Problem& problem, const workspace& scratch, const options& with) {
-  if (const auto checked = check_options(with); !checked) return checked;
-  if (const auto checked = check_problem(problem); !checked || problem.groups == 0) return checked;
-  return check_workspace(scratch.memory, scratch.bytes, kernels::gemm_scratch_bytes(problem.groups));
+  const support::argument name{"scratch"};
+  support::arguments given;
+  check_options(given, with);
+  check_problem(given, problem);
+  if (!given || problem.groups == 0) return given.outcome();
+  check_workspace(given, scratch.memory, scratch.bytes, kernels::gemm_scratch_bytes(problem.groups),
+                  {name.member("memory"), name.member("bytes")});
+  return given.outcome();
 }
 
 constexpr batch_call call_of(const row_problem&) {
@@ -62,7 +68,9 @@ result<void> enqueue(const Problem& problem, const workspace& scratch, cudaStrea
 }  // namespace
 
 result<std::uint64_t> workspace_bytes(std::uint32_t groups) {
-  if (groups > max_groups) return invalid_argument(groups, max_groups);
+  support::arguments given;
+  given.at_most(groups, max_groups, "groups");
+  if (!given) return failure{given.complaint()};
   return groups == 0 ? 0 : kernels::gemm_scratch_bytes(groups);
 }
 

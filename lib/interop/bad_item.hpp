@@ -21,8 +21,8 @@ inline bad_item item_of(const tmap_bad_item& from) {
 
 /// Of options that were given.
 template <class Options>
-void check_check(arguments& given, const Options* options, const char* name) {
-  if (given && options != nullptr) given.choice(options->check, TMAP_CHECK_SYNC, name);
+void check_check(arguments& given, const Options* options, const support::argument& name) {
+  if (given && options != nullptr) given.enumerator(options->check, TMAP_CHECK_SYNC, name);
 }
 template <class Options>
 fault_check check_of(const Options& options) {

@@ -31,10 +31,10 @@ answer encode_into_slots(tmap_template base, const tmap_patch_source* source, tm
   check_source(given, source, "source");
   given.optional_structure(options, "options");
   if (given && options != nullptr) {
-    given.choice(options->trusted, 1, "options->trusted");
-    given.choice(options->publish, TMAP_PUBLISH_COPY_FENCE, "options->publish");
+    given.enumerator(options->trusted, 1, "options.trusted");
+    given.enumerator(options->publish, TMAP_PUBLISH_COPY_FENCE, "options.publish");
   }
-  check_check(given, options, "options->check");
+  check_check(given, options, "options.check");
   if (!given) return given.complaint();
   const auto shared = templates().find(base.value);
   if (shared == nullptr) return stale("base");

@@ -24,12 +24,12 @@ template <class Problem>
 void check_common(arguments& given, const Problem* problem) {
   given.structure(problem, "problem");
   if (!given) return;
-  given.choice(problem->operand, TMAP_OPERAND_F8_E4M3, "problem->operand");
-  given.choice(problem->epilogue, TMAP_EPILOGUE_ACCUMULATE, "problem->epilogue");
+  given.enumerator(problem->operand, TMAP_OPERAND_F8_E4M3, "problem.operand");
+  given.enumerator(problem->epilogue, TMAP_EPILOGUE_ACCUMULATE, "problem.epilogue");
 }
 
 void check_offsets(arguments& given, const tmap_group_offsets& offsets) {
-  given.choice(offsets.format, TMAP_OFFSETS_SIZES, "problem->offsets.format");
+  given.enumerator(offsets.format, TMAP_OFFSETS_SIZES, "problem.offsets.format");
 }
 
 gemm::group_offsets offsets_of(const tmap_group_offsets& from) {
@@ -45,8 +45,8 @@ gemm::matrix matrix_of(const tmap_matrix& from) {
 void check_problem(arguments& given, const tmap_row_problem* problem) {
   check_common(given, problem);
   if (!given) return;
-  given.choice(problem->layout, TMAP_B_K_BY_N, "problem->layout");
-  given.choice(problem->fast_accumulation, 1, "problem->fast_accumulation");
+  given.enumerator(problem->layout, TMAP_B_K_BY_N, "problem.layout");
+  given.enumerator(problem->fast_accumulation, 1, "problem.fast_accumulation");
   check_offsets(given, problem->offsets);
 }
 
@@ -57,7 +57,7 @@ void check_problem(arguments& given, const tmap_weight_problem* problem) {
 
 void check_problem(arguments& given, const tmap_pointer_problem* problem) {
   check_common(given, problem);
-  if (given) given.choice(problem->layout, TMAP_B_K_BY_N, "problem->layout");
+  if (given) given.enumerator(problem->layout, TMAP_B_K_BY_N, "problem.layout");
 }
 
 gemm::row_problem problem_of(const tmap_row_problem& from) {

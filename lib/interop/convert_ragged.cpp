@@ -28,11 +28,11 @@ static_assert(sizeof(ragged::tensor_status) == sizeof(std::uint32_t));
 
 }  // namespace
 
-void check_side(arguments& given, const tmap_tensor_batch* side, const char* name) {
+void check_side(arguments& given, const tmap_tensor_batch* side, const support::argument& name) {
   given.structure(side, name);
   if (!given) return;
-  given.choice(side->arrays_on_host, 1, "arrays_on_host");
-  check_source(given, &side->tensors, "tensors");
+  given.enumerator(side->arrays_on_host, 1, name.member("arrays_on_host"));
+  check_source(given, &side->tensors, name.member("tensors"));
 }
 
 tensor_batch side_of(const tmap_tensor_batch& side) {
@@ -66,9 +66,12 @@ ragged::row_matrix side_of(const tmap_row_matrix& side) {
   return {side.address, side.rows, side.row_bytes, side.pitch_bytes};
 }
 
-void check_routes(arguments& given, std::uint32_t policy, std::uint32_t allowed) {
-  given.choice(policy, TMAP_POLICY_FORCE, "policy");
-  given.choice(allowed, all_routes, "allowed");
+void check_routes(arguments& given, std::uint32_t policy, std::uint32_t allowed, const route_names& names) {
+  given.enumerator(policy, TMAP_POLICY_FORCE, names.policy);
+  if ((allowed & ~all_routes) != 0) {
+    given.refuse(names.allowed, "is {found:#x}; it must have no other bits than {allowed:#x}, all routes", allowed,
+                 all_routes);
+  }
 }
 
 route_set routes_of(std::uint32_t allowed) {
@@ -82,8 +85,9 @@ std::optional<route_policy> policy_of(std::uint32_t policy) {
 
 void check_options(arguments& given, const tmap_ragged_options* options) {
   given.optional_structure(options, "options");
-  if (given && options != nullptr) check_routes(given, options->policy, options->allowed);
-  check_check(given, options, "options->check");
+  if (given && options != nullptr)
+    check_routes(given, options->policy, options->allowed, {"options.policy", "options.allowed"});
+  check_check(given, options, "options.check");
 }
 
 ragged::options options_of(const tmap_ragged_options* options) {

@@ -11,11 +11,11 @@
 
 namespace tmap::interop {
 
-void check_side(arguments& given, const tmap_tensor_batch* side, const char* name);
+void check_side(arguments& given, const tmap_tensor_batch* side, const support::argument& name);
 
 /// Structs without enums.
 template <class Struct>
-void check_side(arguments& given, const Struct* side, const char* name) {
+void check_side(arguments& given, const Struct* side, const support::argument& name) {
   given.structure(side, name);
 }
 
@@ -29,7 +29,11 @@ void check_options(arguments& given, const tmap_ragged_options* options);
 ragged::options options_of(const tmap_ragged_options* options);
 
 /// `TMAP_POLICY_*` and sets of routes, of the caller's or by default.
-void check_routes(arguments& given, std::uint32_t policy, std::uint32_t allowed);
+struct route_names {
+  const support::argument& policy;
+  const support::argument& allowed;
+};
+void check_routes(arguments& given, std::uint32_t policy, std::uint32_t allowed, const route_names& names);
 route_set routes_of(std::uint32_t allowed);
 std::optional<route_policy> policy_of(std::uint32_t policy);
 

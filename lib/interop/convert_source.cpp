@@ -63,18 +63,16 @@ ragged_rows<Offset> rows_of(const tmap_ragged_rows& from) {
 
 }  // namespace
 
-void check_source(arguments& given, const tmap_patch_source* source, const char* name) {
+void check_source(arguments& given, const tmap_patch_source* source, const support::argument& name) {
   given.structure(source, name);
   if (!given) return;
-  given.choice(source->kind, TMAP_SOURCE_ROWS, "source->kind");
+  given.enumerator(source->kind, TMAP_SOURCE_ROWS, name.member("kind"));
   if (source->kind != TMAP_SOURCE_ROWS) return;
   const tmap_ragged_rows& rows = source->of.rows;
-  given.choice(rows.format, TMAP_OFFSETS_SIZES, "source->of.rows.format");
-  given.choice(rows.is_bounded, 1, "source->of.rows.is_bounded");
-  given.choice(rows.reserved, 0, "source->of.rows.reserved");
-  if (rows.offset_bytes != 4 && rows.offset_bytes != 8) {
-    given.complain("source->of.rows.offset_bytes", "is not 4 or 8", rows.offset_bytes, 8);
-  }
+  given.enumerator(rows.format, TMAP_OFFSETS_SIZES, name.member("format"));
+  given.enumerator(rows.is_bounded, 1, name.member("is_bounded"));
+  given.equal(rows.reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
+  given.integer_bytes(rows.offset_bytes, name.member("offset_bytes"));
 }
 
 tensor_source source_of(const tmap_patch_source& source) {

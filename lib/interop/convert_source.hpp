@@ -13,7 +13,7 @@
 namespace tmap::interop {
 
 /// The struct and the enums of the member that its kind names. Pointers to device memory are left to the encoder.
-void check_source(arguments& given, const tmap_patch_source* source, const char* name);
+void check_source(arguments& given, const tmap_patch_source* source, const support::argument& name);
 
 /// Of a checked source.
 tensor_source source_of(const tmap_patch_source& source);

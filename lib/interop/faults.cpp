@@ -46,8 +46,8 @@ std::string words_of(item_kind kind, std::uint64_t bits) {
 
 answer item_text(uint32_t kind, uint64_t bits, char* text, size_t capacity, size_t* length) {
   arguments given;
-  given.choice(kind, TMAP_ITEM_GROUP, "kind");
-  if (given && kind != TMAP_ITEM_MAP) given.choice(bits, UINT32_MAX, "bits");
+  given.enumerator(kind, TMAP_ITEM_GROUP, "kind");
+  if (given && kind != TMAP_ITEM_MAP) given.at_most(bits, UINT32_MAX, "bits");
   check_text(given, text, capacity, length);
   if (!given) return given.complaint();
   return write_made_text(words_of(static_cast<item_kind>(kind), bits), text, capacity, length);

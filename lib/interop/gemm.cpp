@@ -14,7 +14,7 @@ answer multiply(const Problem* problem, const gemm::workspace& scratch, const tm
   arguments given;
   check_problem(given, problem);
   given.optional_structure(options, "options");
-  check_check(given, options, "options->check");
+  check_check(given, options, "options.check");
   if (!given) return given.complaint();
   return answer_of(gemm::multiply_async(problem_of(*problem), scratch, cuda::stream_ref{stream}, options_of(options)));
 }

@@ -13,7 +13,7 @@ namespace {
 answer choose(const tmap_tensor_layout* tensor, uint32_t policy, uint32_t allowed, uint32_t* route, uint32_t* reason) {
   arguments given;
   given.structure(tensor, "tensor");
-  check_routes(given, policy, allowed);
+  check_routes(given, policy, allowed, {"policy", "allowed"});
   given.pointer(route, "route");
   given.pointer(reason, "reason");
   if (!given) return given.complaint();
@@ -152,9 +152,12 @@ tmap_status tmap_ragged_cast(const tmap_tensor_batch* source, const tmap_tensor_
 tmap_status tmap_ragged_saxpy(float a, const tmap_tensor_batch* x, const tmap_tensor_batch* y, void* workspace,
                               uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
-    return between(x, y, options, [&](const auto& from, const auto& to, const auto& with) {
-      return tmap::ragged::saxpy_async(a, from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
-    });
+    return between(
+        x, y, options,
+        [&](const auto& from, const auto& to, const auto& with) {
+          return tmap::ragged::saxpy_async(a, from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
+        },
+        {}, {"x", "y"});
   });
 }
 

@@ -21,12 +21,18 @@ static_assert(TMAP_VALUE_U8 == static_cast<int>(ragged::value_type::u8));
 static_assert(TMAP_ROWS_SUM == static_cast<int>(ragged::row_reduction::sum));
 static_assert(TMAP_ROWS_MAX == static_cast<int>(ragged::row_reduction::max));
 
+/// What a call names its two sides.
+struct side_names {
+  const char* source{"source"};
+  const char* destination{"destination"};
+};
+
 /// `run(from, to, options)` once all is checked; `given` may have checked more.
 template <class Source, class Destination, class Run>
 answer between(const Source* source, const Destination* destination, const tmap_ragged_options* options, const Run& run,
-               arguments given = {}) {
-  check_side(given, source, "source");
-  check_side(given, destination, "destination");
+               arguments given = {}, const side_names& names = {}) {
+  check_side(given, source, names.source);
+  check_side(given, destination, names.destination);
   check_options(given, options);
   if (!given) return given.complaint();
   return answer_of(run(side_of(*source), side_of(*destination), options_of(options)));
@@ -54,15 +60,15 @@ inline arguments checked_values(const tmap_cast_values* values) {
   arguments given;
   given.structure(values, "values");
   if (!given) return given;
-  given.choice(values->from, TMAP_VALUE_F8_E5M2, "values->from");
-  given.choice(values->to, TMAP_VALUE_F8_E5M2, "values->to");
+  given.enumerator(values->from, TMAP_VALUE_F8_E5M2, "values.from");
+  given.enumerator(values->to, TMAP_VALUE_F8_E5M2, "values.to");
   return given;
 }
 
 inline arguments checked_reduction(std::uint32_t type, std::uint32_t reduction) {
   arguments given;
-  given.choice(type, TMAP_VALUE_F8_E5M2, "type");
-  given.choice(reduction, TMAP_ROWS_MAX, "reduction");
+  given.enumerator(type, TMAP_VALUE_F8_E5M2, "type");
+  given.enumerator(reduction, TMAP_ROWS_MAX, "reduction");
   return given;
 }
 

@@ -96,7 +96,8 @@ tmap_status tmap_ragged_on_host_saxpy(float a, const tmap_tensor_batch* x, const
                                       const tmap_ragged_options* options) {
   return call(__func__, [&] {
     return between(x, y, options,
-                   [&](const auto& from, const auto& to, const auto& with) { return host::saxpy(a, from, to, with); });
+                   [&](const auto& from, const auto& to, const auto& with) { return host::saxpy(a, from, to, with); },
+                   {}, {"x", "y"});
   });
 }
 

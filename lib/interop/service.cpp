@@ -27,7 +27,7 @@ service_options options_of(const tmap_service_options* options) {
 answer create(const tmap_service_options* options, tmap_service* service) {
   arguments given;
   given.optional_structure(options, "options");
-  if (given && options != nullptr) given.choice(options->skip_self_test, 1, "options->skip_self_test");
+  if (given && options != nullptr) given.enumerator(options->skip_self_test, 1, "options.skip_self_test");
   given.pointer(service, "service");
   if (!given) return given.complaint();
   result<map_service> made = map_service::create(options_of(options));
@@ -38,10 +38,10 @@ answer create(const tmap_service_options* options, tmap_service* service) {
 void check_request(arguments& given, const tmap_encode_request* request) {
   given.optional_structure(request, "request");
   if (!given || request == nullptr) return;
-  given.choice(request->header, 1, "request->header");
-  given.choice(request->trusted, 1, "request->trusted");
-  given.choice(request->publish, TMAP_PUBLISH_COPY_FENCE, "request->publish");
-  check_check(given, request, "request->check");
+  given.enumerator(request->header, 1, "request.header");
+  given.enumerator(request->trusted, 1, "request.trusted");
+  given.enumerator(request->publish, TMAP_PUBLISH_COPY_FENCE, "request.publish");
+  check_check(given, request, "request.check");
 }
 
 encode_request request_of(const tmap_encode_request* request) {
@@ -112,7 +112,9 @@ answer update(const encode_call& asked, tmap_batch old, const changed_maps& chan
                      [&]<class Source>(map_service& service, const map_template& base, const Source& source,
                                        const encode_request& request) -> result<map_batch> {
                        if constexpr (is_rows<Source>) {
-                         return failure{error{.code = status::unsupported}};
+                         return failure{error{.code = status::unsupported,
+                                              .argument = "source.kind",
+                                              .reason = "is rows; an update takes patches or columns"}};
                        } else {
                          return service.update(held->batch, changed, base, source, cuda::stream_ref{stream}, request);
                        }

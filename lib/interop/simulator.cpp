@@ -21,10 +21,11 @@ answer with_engine(const tmap_tensor_map* map, const tmap_memory_window* windows
   given.pointer(map, "map");
   given.buffer(windows, window_count, "windows");
   given.structure(tile, "tile");
-  if (given) given.choice(tile->rank, TMAP_MAX_RANK, "tile->rank");
-  if (given) given.buffer(static_cast<const std::byte*>(tile->data), tile->bytes, "tile->data");
+  if (given) given.at_most(tile->rank, TMAP_MAX_RANK, "tile.rank");
+  if (given) given.buffer(static_cast<const std::byte*>(tile->data), tile->bytes, "tile.data");
   for (uint32_t i = 0; given && i < window_count; ++i) {
-    given.buffer(static_cast<const std::byte*>(windows[i].data), windows[i].bytes, "windows[i].data");
+    given.buffer(static_cast<const std::byte*>(windows[i].data), windows[i].bytes,
+                 support::argument{"windows"}[i].member("data"));
   }
   if (!given) return given.complaint();
   std::vector<simulator::memory_window> memory;
@@ -59,7 +60,7 @@ tmap_status tmap_simulate_load(const tmap_tensor_map* map, const tmap_memory_win
                                const tmap_tile* tile, uint64_t* received) {
   return call(__func__, [&] {
     arguments given;
-    given.optional(received, "received");
+    given.optional_pointer(received, "received");
     return with_engine(map, windows, window_count, tile, given,
                        [&](const auto& engine, const auto& of, auto coordinates, auto bytes) -> answer {
                          const auto loaded = engine.load(of, coordinates, bytes, tile->shared_address);
@@ -84,7 +85,7 @@ tmap_status tmap_simulate_reduce(uint32_t operation, const tmap_tensor_map* map,
                                  uint32_t window_count, const tmap_tile* tile) {
   return call(__func__, [&] {
     arguments given;
-    given.choice(operation, TMAP_REDUCE_XOR, "operation");
+    given.enumerator(operation, TMAP_REDUCE_XOR, "operation");
     const auto named = static_cast<tmap::reduction>(operation);
     return with_engine(map, windows, window_count, tile, given,
                        [&](const auto& engine, const auto& of, auto coordinates, auto bytes) {

@@ -21,7 +21,7 @@ void check_spec(arguments& given, const tmap_tensor_spec* spec) {
 
 void check_spec(arguments& given, const tmap_im2col_spec* spec) {
   given.structure(spec, "spec");
-  if (given) given.structure(&spec->tensor, "spec->tensor");
+  if (given) given.structure(&spec->tensor, "spec.tensor");
 }
 
 template <class Spec>
@@ -83,8 +83,8 @@ tmap_status tmap_packed_spec(uint32_t element_type, uint64_t global_address, uin
                              const uint32_t* box, tmap_tensor_spec* spec) {
   return call(__func__, [&]() -> answer {
     arguments given;
-    given.choice(element_type, tmap::element_type_count - 1, "element_type");
-    if (rank < 1 || rank > tmap::max_rank) given.complain("rank", "is not 1 to 5", rank, tmap::max_rank);
+    given.enumerator(element_type, tmap::element_type_count - 1, "element_type");
+    given.range(rank, 1, tmap::max_rank, "rank");
     given.pointer(dims, "dims");
     given.pointer(box, "box");
     given.pointer(spec, "spec");

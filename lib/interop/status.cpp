@@ -5,9 +5,11 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "lib/interop/bad_item.hpp"
 #include "lib/interop/text.hpp"
@@ -44,6 +46,7 @@ static_assert(mirrors(TMAP_WRONG_CONTEXT, status::wrong_context));
 static_assert(mirrors(TMAP_SELF_TEST_FAILED, status::self_test_failed));
 static_assert(mirrors(TMAP_PAGEABLE_MEMORY_IN_CAPTURE, status::pageable_memory_in_capture));
 static_assert(mirrors(TMAP_BAD_ITEMS, status::bad_items));
+static_assert(TMAP_ARGUMENT_CAPACITY == argument_name::capacity + 1);
 
 struct noted_failure {
   const char* function;
@@ -54,11 +57,7 @@ thread_local noted_failure last{};
 
 std::string message_of(const noted_failure& failed) {
   if (failed.ended.is_ok()) return {};
-  const error& e = failed.ended.details;
-  if (failed.ended.argument == nullptr) return fmt::format("{}: {}", failed.function, support::or_throw(to_string(e)));
-  std::string text = fmt::format("{}: {} {}", failed.function, failed.ended.argument, failed.ended.reason);
-  if (e.found != 0 || e.allowed != 0) text += fmt::format(" (found {}, allowed {})", e.found, e.allowed);
-  return text;
+  return fmt::format("{}: {}", failed.function, support::or_throw(to_string(failed.ended.details)));
 }
 
 /// Where lines go that C asked for. The lines' source wants a callback of its own type, so it gets `forward`.
@@ -93,6 +92,32 @@ answer set_callback(tmap_log_callback callback, void* user) {
 }
 
 }  // namespace
+
+argument_name c_name_of(const argument_name& name) {
+  struct other_name {
+    std::string_view library;
+    std::string_view c;
+  };
+  static constexpr other_name beginnings[] = {
+      {"scratch.memory", "workspace"},
+      {"scratch.bytes", "workspace_bytes"},
+      {"problem.type", "problem.operand"},
+      {"problem.kind", "problem.epilogue"},
+      {"problem.with.kind", "problem.epilogue"},
+      {"problem.with.", "problem."},
+      {"changed.indices", "changed"},
+      {"changed.count", "changed_count"},
+      {"map_batch", "batch"},
+      {"batch", "old"},
+  };
+  for (const other_name& other : beginnings) {
+    if (name.view().substr(0, other.library.size()) != other.library) continue;
+    argument_name made{other.c};
+    made.append(name.view().substr(other.library.size()));
+    return made;
+  }
+  return name;
+}
 
 tmap_status note(const char* function, const answer& ended) noexcept {
   last = {function, ended};
@@ -134,7 +159,9 @@ tmap_status tmap_last_error(tmap_error* out) {
           e.cuda_code,
           0,
           slots,
-          c_item_of(e.bad)};
+          c_item_of(e.bad),
+          {}};
+  std::memcpy(out->argument, e.argument.c_str(), sizeof out->argument);
   return TMAP_OK;
 }
 

@@ -21,7 +21,10 @@ inline answer write_text(std::string_view text, char* buffer, std::size_t capaci
   std::memcpy(buffer, text.data(), written);
   buffer[written] = '\0';
   if (written == text.size()) return {};
-  return {TMAP_BUFFER_TOO_SMALL, "text", "needs a larger buffer", error{.found = capacity, .allowed = text.size() + 1}};
+  return {TMAP_BUFFER_TOO_SMALL, error{.found = capacity,
+                                       .allowed = text.size() + 1,
+                                       .argument = "capacity",
+                                       .reason = "is {found}; it must be at least {allowed} for the whole text"}};
 }
 
 /// The same of a text that the library made.
@@ -32,7 +35,7 @@ inline answer write_made_text(std::string text, char* buffer, std::size_t capaci
 /// Checks of the three arguments of every text.
 inline void check_text(arguments& given, const char* buffer, std::size_t capacity, const std::size_t* length) {
   given.buffer(buffer, capacity, "text");
-  given.optional(length, "length");
+  given.optional_pointer(length, "length");
 }
 
 }  // namespace tmap::interop

@@ -9,6 +9,7 @@
 #include "lib/pool/make_room.hpp"
 #include "lib/pool/map_pool.hpp"
 #include "lib/pool/relaxed_capture.hpp"
+#include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
 
 // How a lease begins and spreads over streams and graphs. All host memory for that is asked for first, that for its end
@@ -41,7 +42,7 @@ struct map_pool::spread {
 
 result<lease_ptr> map_pool::take(std::uint64_t count, cudaStream_t stream, const void* only_in,
                                  const read_leases& read) {
-  if (count == 0) return failure{error{.code = status::invalid_argument, .allowed = 1}};
+  if (count == 0) return support::refused("count", "is {found}; it must be at least {allowed}", count, 1);
   if (abandoned_) return abandoned();
   const result<stream_use> use = look_at(stream);
   if (!use) return failure{use.error()};
@@ -220,7 +221,10 @@ result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaS
 result<map_pool::spread> map_pool::prepare_spread(lease& lease, const stream_use& from, const stream_use& to,
                                                   std::uint64_t before) {
   const stream_use* const origin = lease.use_of(from);
-  if (origin == nullptr) return failure{error{.code = status::invalid_argument}};
+  if (origin == nullptr) {
+    return support::refused("map_batch",
+                            "was made on the per-thread stream of another thread; only that one may use it");
+  }
   spread made{lease, from, to};
   made.in_step = from.capture == origin->capture;
   made.capture = to.capture == 0 && made.in_step ? from.capture : to.capture;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/ragged.hpp>
 
-#include "lib/ragged/checks.hpp"
+#include "lib/batch/ragged_arguments.hpp"
 #include "lib/ragged/operation.hpp"
+#include "lib/ragged/workspace.hpp"
 #include "lib/support/trace.hpp"
 
 namespace tmap::ragged {
@@ -19,8 +20,7 @@ struct move_call {
 
 result<void> enqueue_move(const move_call& call, const workspace& scratch, cudaStream_t stream, const options& with) {
   const tensor_batch& batch = call.source.tensors;
-  if (const auto checked = check_options(with); !checked) return checked;
-  if (const auto checked = check_workspace_of(batch, scratch); !checked) return checked;
+  if (const auto checked = check_workspace_of(batch, scratch); !checked || batch.count == 0) return checked;
   operation op{call.source, call.destination, call.relation, 0, kernels::move_pieces(batch.element_bytes, batch.rank)};
   op.source_map = op.destination_map = map_of(op.rule, batch.element_bytes, batch.rank);
   return enqueue(call.which, op, scratch, stream, with, [&](const planned_operation& plan) {
@@ -33,8 +33,7 @@ result<void> enqueue_move(const move_call& call, const workspace& scratch, cudaS
 result<void> copy_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
                         cuda::stream_ref stream, const options& with) {
   const support::trace_range range{"tmap ragged copy"};
-  if (const auto checked = check_pair(source, destination); !checked) return checked;
-  if (source.count == 0) return {};
+  if (const auto checked = check_copy(source, destination, with); !checked) return checked;
   return enqueue_move({batch_call::ragged_copy, tensors_of(source), tensors_of(destination)}, scratch, stream.get(),
                       with);
 }
@@ -42,9 +41,7 @@ result<void> copy_async(const tensor_batch& source, const tensor_batch& destinat
 result<void> pack_async(const tensor_batch& source, const packed_buffer& destination, workspace scratch,
                         cuda::stream_ref stream, const options& with) {
   const support::trace_range range{"tmap ragged pack"};
-  if (const auto checked = check_batch(source); !checked) return checked;
-  if (const auto checked = check_packed(destination, source.element_bytes); !checked) return checked;
-  if (source.count == 0) return {};
+  if (const auto checked = check_pack(source, destination, with); !checked) return checked;
   return enqueue_move({batch_call::ragged_pack, tensors_of(source), packed_of(destination, source)}, scratch,
                       stream.get(), with);
 }
@@ -52,9 +49,7 @@ result<void> pack_async(const tensor_batch& source, const packed_buffer& destina
 result<void> unpack_async(const packed_buffer& source, const tensor_batch& destination, workspace scratch,
                           cuda::stream_ref stream, const options& with) {
   const support::trace_range range{"tmap ragged unpack"};
-  if (const auto checked = check_batch(destination); !checked) return checked;
-  if (const auto checked = check_packed(source, destination.element_bytes); !checked) return checked;
-  if (destination.count == 0) return {};
+  if (const auto checked = check_unpack(source, destination, with); !checked) return checked;
   return enqueue_move({batch_call::ragged_unpack, packed_of(source, destination), tensors_of(destination)}, scratch,
                       stream.get(), with);
 }
@@ -62,10 +57,8 @@ result<void> unpack_async(const packed_buffer& source, const tensor_batch& desti
 result<void> pad_async(const tensor_batch& source, const dense_batch& destination, const fill_value& fill,
                        workspace scratch, cuda::stream_ref stream, const options& with) {
   const support::trace_range range{"tmap ragged pad"};
-  if (const auto checked = check_batch(source); !checked) return checked;
-  if (source.count == 0) return {};
+  if (const auto checked = check_pad(source, destination, with); !checked) return checked;
   const dense_batch dense = with_strides(destination, source);
-  if (const auto checked = check_dense(dense, source, true); !checked) return checked;
   return enqueue_move(
       {batch_call::ragged_pad, tensors_of(source), dense_of(dense, source), kernels::shape_relation::clipped, fill},
       scratch, stream.get(), with);
@@ -74,10 +67,8 @@ result<void> pad_async(const tensor_batch& source, const dense_batch& destinatio
 result<void> unpad_async(const dense_batch& source, const tensor_batch& destination, workspace scratch,
                          cuda::stream_ref stream, const options& with) {
   const support::trace_range range{"tmap ragged unpad"};
-  if (const auto checked = check_batch(destination); !checked) return checked;
-  if (destination.count == 0) return {};
+  if (const auto checked = check_unpad(source, destination, with); !checked) return checked;
   const dense_batch dense = with_strides(source, destination);
-  if (const auto checked = check_dense(dense, destination, false); !checked) return checked;
   return enqueue_move({batch_call::ragged_unpad, dense_of(dense, destination), tensors_of(destination),
                        kernels::shape_relation::corner},
                       scratch, stream.get(), with);

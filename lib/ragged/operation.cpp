@@ -8,7 +8,6 @@
 
 #include "kernels/launch.hpp"
 #include "lib/encode/device.hpp"
-#include "lib/ragged/checks.hpp"
 #include "lib/ragged/upload.hpp"
 #include "lib/ragged/workspace.hpp"
 #include "lib/support/check.hpp"

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "lib/support/arguments.hpp"
+
 namespace tmap {
 
 result<route_policy> policy_from_environment() {
@@ -12,9 +14,8 @@ result<route_policy> policy_from_environment() {
   if (word == "enable") return route_policy::enable;
   if (word == "disable") return route_policy::disable;
   if (word == "force") return route_policy::force;
-  error e{status::invalid_argument};
-  e.argument = "the environment variable TMAP_POLICY (enable, disable or force)";
-  return failure(e);
+  return support::refused("TMAP_POLICY",
+                          "is none of `enable`, `disable` and `force`; set this environment variable to one of them");
 }
 
 }  // namespace tmap

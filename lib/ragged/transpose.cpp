@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "kernels/ragged/transpose_tiles.hpp"
-#include "lib/encode/device.hpp"
-#include "lib/ragged/checks.hpp"
+#include "lib/batch/ragged_arguments.hpp"
 #include "lib/ragged/operation.hpp"
+#include "lib/ragged/workspace.hpp"
 #include "lib/support/trace.hpp"
 
 namespace tmap::ragged {
@@ -36,11 +36,8 @@ options without_bulk(options with) {
 result<void> transpose_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
                              cuda::stream_ref stream, const options& with) {
   const support::trace_range range{"tmap ragged transpose"};
-  if (const auto checked = check_options(with); !checked) return checked;
-  if (const auto checked = check_pair(source, destination); !checked) return checked;
-  if (source.rank < 2) return invalid_argument(source.rank, 2);
-  if (source.count == 0) return {};
-  if (const auto checked = check_workspace_of(source, scratch); !checked) return checked;
+  if (const auto checked = check_transpose(source, destination, with); !checked) return checked;
+  if (const auto checked = check_workspace_of(source, scratch); !checked || source.count == 0) return checked;
   operation op{tensors_of(source), tensors_of(destination), kernels::shape_relation::swapped, 2,
                kernels::transpose_pieces(source.element_bytes, source.rank)};
   op.source_map = source_map(source.element_bytes, source.rank);

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <variant>
 
-#include "lib/encode/device.hpp"
+#include "lib/batch/workspace.hpp"
 #include "lib/support/check.hpp"
 
 namespace tmap::ragged {

@@ -7,7 +7,8 @@
 
 #include "kernels/launch.hpp"
 #include "kernels/ragged_launch.hpp"
-#include "lib/encode/device.hpp"
+#include "lib/batch/workspace.hpp"
+#include "lib/support/arguments.hpp"
 
 namespace tmap::ragged {
 namespace {
@@ -54,9 +55,20 @@ workspace_layout lay_out_workspace(std::uint64_t count, std::uint32_t rank) {
   return layout;
 }
 
+result<void> check_workspace_of(const tensor_batch& batch, const workspace& scratch) {
+  if (batch.count == 0) return {};
+  const support::argument name{"scratch"};
+  support::arguments given;
+  check_workspace(given, scratch.memory, scratch.bytes, lay_out_workspace(batch.count, batch.rank).bytes,
+                  {name.member("memory"), name.member("bytes")});
+  return given.outcome();
+}
+
 result<std::uint64_t> workspace_bytes(std::uint64_t count, std::uint32_t rank) {
-  if (count > max_batch) return invalid_argument(count, max_batch);
-  if (rank < 1 || rank > max_rank) return invalid_argument(rank, max_rank);
+  support::arguments given;
+  given.at_most(count, max_batch, "count");
+  given.range(rank, 1, max_rank, "rank");
+  if (!given) return failure{given.complaint()};
   return count == 0 ? 0 : lay_out_workspace(count, rank).bytes;
 }
 

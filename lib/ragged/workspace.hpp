@@ -29,6 +29,10 @@ struct workspace_layout {
 
 workspace_layout lay_out_workspace(std::uint64_t count, std::uint32_t rank);
 
+/// Whether the workspace has room for an operation on this batch, whose other arguments are good; an empty one needs
+/// none.
+[[nodiscard]] result<void> check_workspace_of(const tensor_batch& batch, const workspace& scratch);
+
 /// The part of the workspace that begins at `offset`.
 template <class T>
 T* part_of(const workspace& scratch, std::uint64_t offset) {

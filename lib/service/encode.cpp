@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/encode/batch_checks.hpp"
 #include "lib/service/check_arguments.hpp"
 #include "lib/service/lease.hpp"
 #include "lib/service/make_batch.hpp"
@@ -8,18 +7,14 @@
 namespace tmap::service {
 namespace {
 
-result<void> check_count(std::uint64_t count) {
-  if (count < 1 || count > max_batch) return invalid_argument(count, max_batch);
-  return {};
-}
-
 template <class Source>
 result<void> check_call(const map_template& base, const Source& source, std::uint64_t count,
                         const encode_request& request) {
-  if (const result<void> checked = check_count(count); !checked) return checked;
-  if (const result<void> checked = check_arguments(base, source, request); !checked) return checked;
-  if constexpr (requires { source.workspace; }) return check_sums(source, count);
-  return {};
+  support::arguments given;
+  given.range(count, 1, max_batch, "count");
+  check_arguments(given, base, source, request);
+  if constexpr (requires { source.workspace; }) check_sums(given, source, count);
+  return given.outcome();
 }
 
 }  // namespace
@@ -81,7 +76,9 @@ template result<map_batch> encode_batch(const std::shared_ptr<core>&, const map_
 result<map_batch> reserve_batch(const std::shared_ptr<core>& service, std::uint64_t count, cudaStream_t stream) {
   const support::trace_range range{"tmap service reserve"};
   if (const result<void> entered = service->enter(); !entered) return failure{entered.error()};
-  if (const result<void> checked = check_count(count); !checked) return failure{checked.error()};
+  support::arguments given;
+  given.range(count, 1, max_batch, "count");
+  if (!given) return failure{given.complaint()};
   const auto held = std::make_shared<lease>(service, stream, false);
   const result<lent_slots> lent = held->take(count);
   if (!lent) return failure{lent.error()};

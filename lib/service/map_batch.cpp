@@ -4,8 +4,8 @@
 #include <new>
 #include <utility>
 
-#include "lib/encode/device.hpp"
 #include "lib/service/lease.hpp"
+#include "lib/support/arguments.hpp"
 
 namespace tmap {
 
@@ -33,7 +33,7 @@ map_batch& map_batch::operator=(map_batch&& other) noexcept {
 map_batch::~map_batch() = default;
 
 result<void> map_batch::use_on(cuda::stream_ref stream) {
-  if (lease_ == nullptr) return invalid_argument(0, 1);
+  if (lease_ == nullptr) return support::refused("map_batch", "is empty; it must be a batch that holds maps");
   try {
     return lease_->use_on(stream.get());
   } catch (const std::bad_alloc&) {

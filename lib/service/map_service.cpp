@@ -4,11 +4,11 @@
 #include <new>
 #include <utility>
 
-#include "lib/encode/device.hpp"
 #include "lib/pool/slab_layout.hpp"
 #include "lib/service/create_service.hpp"
 #include "lib/service/lease.hpp"
 #include "lib/service/make_batch.hpp"
+#include "lib/support/arguments.hpp"
 
 namespace tmap {
 namespace {
@@ -16,7 +16,9 @@ namespace {
 /// What `make` makes of a service that was not moved away.
 template <class Make>
 result<map_batch> made_by(const std::shared_ptr<service::core>& core, const Make& make) noexcept {
-  if (core == nullptr) return invalid_argument(0, 1);
+  if (core == nullptr) {
+    return support::refused("map_service", "was moved from; call the service that it was moved to");
+  }
   try {
     return make();
   } catch (const std::bad_alloc&) {

@@ -7,11 +7,11 @@
 #include <string>
 #include <utility>
 
-#include "lib/encode/device.hpp"
 #include "lib/pool/relaxed_capture.hpp"
 #include "lib/pool/slab_layout.hpp"
 #include "lib/service/private_stream.hpp"
 #include "lib/service/self_test.hpp"
+#include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/log.hpp"
 #include "lib/support/without_throwing.hpp"
@@ -31,14 +31,14 @@ std::string text_of(const slot_counts& slots) {
 }
 
 result<void> check_options(const service_options& options) {
-  if (options.capacity < 1 || options.capacity > max_batch) return invalid_argument(options.capacity, max_batch);
-  if (options.max_capacity != 0 && options.max_capacity < options.capacity) {
-    return invalid_argument(options.max_capacity, options.capacity);
-  }
-  if (options.memory == nullptr) return {};
-  const std::uint64_t needed = service_memory_bytes(options.capacity);
-  if (options.memory_bytes < needed) return invalid_argument(options.memory_bytes, needed);
-  return check_device_array(options.memory, pool::slab_alignment);
+  const support::argument name{"options"};
+  support::arguments given;
+  given.range(options.capacity, 1, max_batch, name.member("capacity"));
+  if (options.max_capacity != 0) given.at_least(options.max_capacity, options.capacity, name.member("max_capacity"));
+  if (!given || options.memory == nullptr) return given.outcome();
+  given.at_least(options.memory_bytes, service_memory_bytes(options.capacity), name.member("memory_bytes"));
+  given.pointer(options.memory, pool::slab_alignment, name.member("memory"));
+  return given.outcome();
 }
 
 /// Leaves no trace of what the caller's memory held.

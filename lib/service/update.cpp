@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lib/encode/batch_checks.hpp"
 #include "lib/service/check_arguments.hpp"
 #include "lib/service/lease.hpp"
 #include "lib/service/make_batch.hpp"
@@ -37,10 +36,17 @@ constexpr std::uint64_t indices_per_slot = sizeof(tensor_map) / sizeof(std::uint
 
 template <class Source>
 result<void> check(const update_job<Source>& job) {
-  if (&job.old.service() != job.service.get()) return invalid_argument(0, 0);
-  if (job.old.is_trusted() != job.request.trusted) return invalid_argument(job.request.trusted, job.old.is_trusted());
-  if (const result<void> checked = check_changes(job.changed.indices, job.changed.count); !checked) return checked;
-  return check_arguments(job.base, job.source, job.request);
+  const support::argument changed{"changed"};
+  support::arguments given;
+  if (&job.old.service() != job.service.get()) {
+    given.refuse("batch", "is another service's; update it with the service that made it");
+  }
+  given.equal(job.request.trusted, job.old.is_trusted(), support::argument{"request"}.member("trusted"),
+              "is {found}; it must be {allowed}, as when `batch` was made");
+  given.at_most(job.changed.count, max_batch, changed.member("count"));
+  if (job.changed.count != 0) given.pointer(job.changed.indices, changed.member("indices"));
+  check_arguments(given, job.base, job.source, job.request);
+  return given.outcome();
 }
 
 // The old maps are read on the job's stream: by the kernel that copies them, or through the new batch. So the take of
@@ -128,7 +134,7 @@ result<map_batch> update_batch(const std::shared_ptr<core>& service, const map_b
   const support::trace_range range{"tmap service update"};
   if (const result<void> entered = service->enter(); !entered) return failure{entered.error()};
   const lease* const old = access::lease_of(batch);
-  if (old == nullptr) return invalid_argument(0, 1);
+  if (old == nullptr) return support::refused("batch", "is empty; it must be a batch that holds maps");
   const update_job<Source> job{service, batch, *old, changed, base, source, stream, request};
   if (const result<void> checked = check(job); !checked) return failure{checked.error()};
   result<map_batch> updated = share_or_compact(job);

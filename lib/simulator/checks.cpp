@@ -6,6 +6,7 @@
 #include <tmap/validate.hpp>
 
 #include "lib/codec/layout.hpp"
+#include "lib/support/arguments.hpp"
 
 namespace tmap::simulator {
 namespace {
@@ -129,7 +130,7 @@ result<tensor_spec> accept(const copy_request& request) {
   if (const auto aligned = check_alignment(*spec, request.shared_address); !aligned) return failure{aligned.error()};
   const std::uint64_t needed = tile_footprint_bytes(*spec);
   if (request.tile_size < needed) {
-    return failure{error{.code = status::invalid_argument, .found = request.tile_size, .allowed = needed}};
+    return support::refused("tile", "has {found} bytes; a tile of this map needs {allowed}", request.tile_size, needed);
   }
   return spec;
 }

@@ -74,15 +74,10 @@ void pool_row(const element_bytes_t& from, std::uint64_t begin, std::uint64_t le
   }
 }
 
-bool is_known(value_type type) {
-  return type <= value_type::f8_e5m2;
-}
-
 }  // namespace
 
 result<void> transpose(const tensor_batch& source, const tensor_batch& destination, const options& with) {
-  if (const auto checked = check_sides(source, destination); !checked) return checked;
-  if (source.rank < 2) return bad_argument();
+  if (const auto checked = check_transpose(source, destination, with); !checked) return checked;
   return transform(batch_call::ragged_transpose, source, destination, shape_relation::swapped, with,
                    [](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
                      return result<element_bytes_t>{transposed(pair.source, elements)};
@@ -91,10 +86,7 @@ result<void> transpose(const tensor_batch& source, const tensor_batch& destinati
 
 result<void> cast(const tensor_batch& source, const tensor_batch& destination, const cast_values& values,
                   const options& with) {
-  if (!is_known(values.from) || !is_known(values.to)) return bad_argument();
-  if (!is_optional_array(values.scales) || !is_optional_array(values.shifts)) return bad_argument();
-  const auto checked = check_sides(source, destination, value_bytes(values.from), value_bytes(values.to));
-  if (!checked) return checked;
+  if (const auto checked = check_cast(source, destination, values, with); !checked) return checked;
   return transform(batch_call::ragged_cast, source, destination, shape_relation::equal, with,
                    [&](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
                      return result<element_bytes_t>{converted(elements, values, pair.index)};
@@ -102,7 +94,7 @@ result<void> cast(const tensor_batch& source, const tensor_batch& destination, c
 }
 
 result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y, const options& with) {
-  if (const auto checked = check_sides(x, y, f32_bytes, f32_bytes); !checked) return checked;
+  if (const auto checked = check_saxpy(x, y, with); !checked) return checked;
   const auto compute = [&](const tensor_pair& pair, element_bytes_t elements, const route_options& routes) {
     auto sums = read_elements(pair.destination, routes);
     for (std::uint64_t i = 0; sums && i < elements.size() / f32_bytes; ++i) {
@@ -115,7 +107,7 @@ result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y, const 
 
 result<void> max_pool_1d(const tensor_batch& source, const tensor_batch& destination, std::uint32_t radius,
                          const options& with) {
-  if (const auto checked = check_sides(source, destination, f32_bytes, f32_bytes); !checked) return checked;
+  if (const auto checked = check_max_pool_1d(source, destination, with); !checked) return checked;
   const auto compute = [&](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
     element_bytes_t made(elements.size());
     const std::uint64_t length = pair.source.dim[0];

@@ -4,7 +4,6 @@
 #include "lib/simulator/ragged_run.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 namespace tmap::ragged::on_host {
@@ -15,31 +14,6 @@ using namespace tmap::simulator;
 result<void> move_good(const tensor_pair& pair, const route_options& routes) {
   if (!pair.status.is_good()) return {};
   return move_elements(pair.source, pair.destination, routes);
-}
-
-result<void> check_packed(const packed_buffer& buffer, const tensor_batch& batch) {
-  const bool has_alignment =
-      std::has_single_bit(buffer.alignment) && buffer.alignment <= tmap::detail::max_packed_alignment;
-  if (!is_optional_array(buffer.begins)) return bad_argument();
-  const auto address = reinterpret_cast<std::uint64_t>(buffer.memory);
-  const bool has_place = address != 0 && address % tmap::detail::element_alignment(batch.element_bytes) == 0;
-  if (!has_alignment || !has_place || buffer.bytes > tmap::detail::max_stride_reach) return bad_argument();
-  return {};
-}
-
-/// The dense tensors are all alike, so what would be wrong with one is an argument's fault.
-result<void> check_dense(const dense_batch& batch, const tensor_batch& other, bool is_destination) {
-  const tensor_layout first = dense_tensor(batch, other.element_bytes, other.rank, 0);
-  const std::uint64_t pitch = dense_pitch(batch, other.element_bytes, other.rank);
-  const std::uint64_t alignment = tmap::detail::element_alignment(other.element_bytes);
-  const bool has_place = batch.address != 0 && batch.address % alignment == 0 && pitch % alignment == 0;
-  const bool is_good =
-      tmap::detail::judge_side<max_rank>(extents_of(first), other.element_bytes, {}, is_destination) == 0;
-  const std::uint64_t reach = reach_bytes(first);
-  const bool overlaps = is_destination && other.count > 1 && pitch < reach;
-  const tmap::detail::uint128 all = tmap::detail::uint128{pitch} * (other.count == 0 ? 0 : other.count - 1) + reach;
-  if (!has_place || !is_good || overlaps || all > tmap::detail::max_stride_reach) return bad_argument();
-  return {};
 }
 
 /// Gives each tensor its place in a packed buffer.
@@ -109,13 +83,12 @@ result<void> pad_one(const tensor_pair& pair, const fill_value& fill, const rout
 }  // namespace
 
 result<void> copy(const tensor_batch& source, const tensor_batch& destination, const options& with) {
-  if (const auto checked = check_sides(source, destination); !checked) return checked;
+  if (const auto checked = check_copy(source, destination, with); !checked) return checked;
   return for_each_good_pair(batch_call::ragged_copy, source, destination, shape_relation::equal, with, move_good);
 }
 
 result<void> pack(const tensor_batch& source, const packed_buffer& destination, const options& with) {
-  if (const auto checked = check_batch(source); !checked) return checked;
-  if (const auto checked = check_packed(destination, source); !checked) return checked;
+  if (const auto checked = check_pack(source, destination, with); !checked) return checked;
   tensor_reader sources{source};
   pair_terms terms = terms_of(shape_relation::equal, source.element_bytes, source.element_bytes, source.count, with);
   packed_places places{destination, terms.limits, false};
@@ -130,8 +103,7 @@ result<void> pack(const tensor_batch& source, const packed_buffer& destination, 
 }
 
 result<void> unpack(const packed_buffer& source, const tensor_batch& destination, const options& with) {
-  if (const auto checked = check_batch(destination); !checked) return checked;
-  if (const auto checked = check_packed(source, destination); !checked) return checked;
+  if (const auto checked = check_unpack(source, destination, with); !checked) return checked;
   tensor_reader destinations{destination};
   pair_terms terms =
       terms_of(shape_relation::equal, destination.element_bytes, destination.element_bytes, destination.count, with);
@@ -148,12 +120,12 @@ result<void> unpack(const packed_buffer& source, const tensor_batch& destination
 
 result<void> pad(const tensor_batch& source, const dense_batch& destination, const fill_value& fill,
                  const options& with) {
-  if (const auto checked = check_batch(source); !checked) return checked;
-  if (const auto checked = check_dense(destination, source, true); !checked) return checked;
+  if (const auto checked = check_pad(source, destination, with); !checked) return checked;
+  const dense_batch dense = with_strides(destination, source);
   tensor_reader sources{source};
   const auto next = [&](tensor_pair& pair) {
     pair.source = sources.next();
-    pair.destination = dense_tensor(destination, source.element_bytes, source.rank, pair.index);
+    pair.destination = dense_tensor(dense, source.element_bytes, source.rank, pair.index);
   };
   const auto work = [&](const tensor_pair& pair, const route_options& routes) { return pad_one(pair, fill, routes); };
   const pair_terms terms =
@@ -162,11 +134,11 @@ result<void> pad(const tensor_batch& source, const dense_batch& destination, con
 }
 
 result<void> unpad(const dense_batch& source, const tensor_batch& destination, const options& with) {
-  if (const auto checked = check_batch(destination); !checked) return checked;
-  if (const auto checked = check_dense(source, destination, false); !checked) return checked;
+  if (const auto checked = check_unpad(source, destination, with); !checked) return checked;
+  const dense_batch dense = with_strides(source, destination);
   tensor_reader destinations{destination};
   const auto next = [&](tensor_pair& pair) {
-    pair.source = dense_tensor(source, destination.element_bytes, destination.rank, pair.index);
+    pair.source = dense_tensor(dense, destination.element_bytes, destination.rank, pair.index);
     pair.destination = destinations.next();
   };
   const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {

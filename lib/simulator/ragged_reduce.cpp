@@ -55,10 +55,8 @@ float reduce_row(row_reduction reduction, std::uint64_t length, Value&& value) {
 
 result<void> reduce_rows(const tensor_batch& source, value_type type, row_reduction reduction,
                          const tensor_batch& destination, const options& with) {
-  const bool is_float = type == value_type::f32 || type == value_type::f16 || type == value_type::bf16;
-  if (!is_float || reduction > row_reduction::max) return bad_argument();
+  if (const auto checked = check_reduce_rows(source, type, reduction, destination, with); !checked) return checked;
   const std::uint64_t item = value_bytes(type);
-  if (const auto checked = check_sides(source, destination, value_bytes(type), f32_bytes); !checked) return checked;
   const auto compute = [&](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
     const std::uint64_t length = pair.source.dim[0];
     element_bytes_t made(elements.size() / item / length * f32_bytes);

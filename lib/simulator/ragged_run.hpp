@@ -5,6 +5,7 @@
 #include <tmap/ragged.hpp>
 #include <tmap/tensor_batch.hpp>
 
+#include "lib/batch/ragged_arguments.hpp"
 #include "lib/simulator/ragged_elements.hpp"
 #include "lib/simulator/ragged_tensors.hpp"
 #include "lib/simulator/ragged_verdict.hpp"
@@ -12,38 +13,18 @@
 #include <cstdint>
 #include <new>
 
-// What the operations on the host have in common: arguments, the walk over the tensors, verdicts.
+// What the operations on the host have in common once their arguments are checked: the walk over the tensors, verdicts.
 
 namespace tmap::simulator {
 
-/// Arrays are read and written as their type, so they are aligned as that.
-template <class T>
-bool is_optional_array(const T* array) {
-  return reinterpret_cast<std::uintptr_t>(array) % alignof(T) == 0;
-}
-template <class T>
-bool is_array(const T* array) {
-  return array != nullptr && is_optional_array(array);
-}
-
-result<void> check_batch(const tensor_batch& batch);
-result<void> check_options(const ragged::options& with);
-/// Both sides, which must also agree in count and rank; `from` and `to` are the bytes an element must have, 0 for any
-/// that are equal.
-result<void> check_sides(const tensor_batch& source, const tensor_batch& destination, std::uint32_t from = 0,
-                         std::uint32_t to = 0);
-
-result<route_options> routes_of(const ragged::options& with);
-
-inline failure bad_argument() {
-  return failure{error{status::invalid_argument}};
-}
+/// Of checked options. Fails where the environment names no policy.
+[[nodiscard]] result<route_options> routes_of(const ragged::options& with);
 
 /// For each tensor: `next(pair)` fills in the sides, the pair is judged, `work(pair, routes)` does what is to be done,
 /// whatever the verdict.
 template <class Next, class Work>
-result<void> for_each_pair(const judging_call& call, const pair_terms& terms, const ragged::options& with, Next&& next,
-                           Work&& work) try {
+[[nodiscard]] result<void> for_each_pair(const judging_call& call, const pair_terms& terms, const ragged::options& with,
+                                         Next&& next, Work&& work) try {
   const auto routes = routes_of(with);
   if (!routes) return failure{routes.error()};
   verdict_writer verdicts{call, with};
@@ -63,8 +44,9 @@ result<void> for_each_pair(const judging_call& call, const pair_terms& terms, co
 
 /// The same for two batches whose arguments have been checked, and for good tensors only.
 template <class Work>
-result<void> for_each_good_pair(batch_call which, const tensor_batch& source, const tensor_batch& destination,
-                                shape_relation relation, const ragged::options& with, Work&& work) {
+[[nodiscard]] result<void> for_each_good_pair(batch_call which, const tensor_batch& source,
+                                              const tensor_batch& destination, shape_relation relation,
+                                              const ragged::options& with, Work&& work) {
   tensor_reader sources{source};
   tensor_reader destinations{destination};
   const auto next = [&](tensor_pair& pair) {
@@ -81,8 +63,8 @@ result<void> for_each_good_pair(batch_call which, const tensor_batch& source, co
 
 /// Good tensors become `compute(pair, elements of the source, routes)`, the elements of the destination.
 template <class Compute>
-result<void> transform(batch_call which, const tensor_batch& source, const tensor_batch& destination,
-                       shape_relation relation, const ragged::options& with, Compute&& compute) {
+[[nodiscard]] result<void> transform(batch_call which, const tensor_batch& source, const tensor_batch& destination,
+                                     shape_relation relation, const ragged::options& with, Compute&& compute) {
   const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
     auto elements = read_elements(pair.source, routes);
     if (!elements) return failure{elements.error()};

@@ -11,18 +11,6 @@ namespace {
 
 using detail::saturated_product;
 
-tensor_layout first_dense(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank) {
-  tensor_layout layout;
-  layout.address = batch.address;
-  layout.element_bytes = element_bytes;
-  layout.rank = rank;
-  std::copy_n(batch.dim, rank, layout.dim);
-  pack_strides(layout);
-  const bool is_packed = std::all_of(batch.stride_bytes, batch.stride_bytes + rank - 1, [](auto s) { return s == 0; });
-  if (!is_packed) std::copy_n(batch.stride_bytes, rank - 1, layout.stride_bytes);
-  return layout;
-}
-
 }  // namespace
 
 tensor_layout tensor_reader::next() {
@@ -120,16 +108,14 @@ std::uint64_t packed_bytes(const tensor_layout& layout) {
   return detail::bytes_of<max_rank>(extents_of(layout), layout.element_bytes);
 }
 
-std::uint64_t dense_pitch(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank) {
-  if (batch.tensor_pitch_bytes != 0) return batch.tensor_pitch_bytes;
-  const tensor_layout first = first_dense(batch, element_bytes, rank);
-  return saturated_product(rank == 1 ? element_bytes : first.stride_bytes[rank - 2], first.dim[rank - 1]);
-}
-
 tensor_layout dense_tensor(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank,
                            std::uint64_t index) {
-  tensor_layout layout = first_dense(batch, element_bytes, rank);
-  layout.address += index * dense_pitch(batch, element_bytes, rank);
+  tensor_layout layout;
+  layout.address = batch.address + index * batch.tensor_pitch_bytes;
+  layout.element_bytes = element_bytes;
+  layout.rank = rank;
+  std::copy_n(batch.dim, rank, layout.dim);
+  std::copy_n(batch.stride_bytes, rank - 1, layout.stride_bytes);
   return layout;
 }
 

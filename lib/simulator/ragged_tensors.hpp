@@ -43,10 +43,7 @@ void pack_strides(tensor_layout& layout);
 /// Bytes of the elements, without gaps; saturating.
 std::uint64_t packed_bytes(const tensor_layout& layout);
 
-/// From one tensor of a dense batch to the next; saturating.
-std::uint64_t dense_pitch(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank);
-
-/// Tensor `index` of a dense batch.
+/// Tensor `index` of a dense batch whose strides and pitch are given.
 tensor_layout dense_tensor(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank,
                            std::uint64_t index);
 

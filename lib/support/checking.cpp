@@ -15,19 +15,19 @@ result<fault_check> check_setting(const char* word) {
   const std::string_view setting = word == nullptr ? "off" : word;
   if (setting == "off") return fault_check::off;
   if (setting == "sync") return fault_check::sync;
-  return failure{error{.argument = "the environment variable TMAP_CHECK (off or sync)"}};
+  return refused("TMAP_CHECK", "is neither `off` nor `sync`; set this environment variable to one of them");
+}
+
+void check_fault_check(arguments& given, fault_check asked, const argument& name) {
+  given.enumerator(asked, fault_check::sync, name);
+  if (asked == fault_check::environment) given.add(check_from_environment());
 }
 
 result<bool> is_checked(fault_check asked) {
-  if (asked > fault_check::sync) {
-    return failure{error{.found = static_cast<std::uint64_t>(asked),
-                         .allowed = static_cast<std::uint64_t>(fault_check::sync),
-                         .argument = "options.check"}};
-  }
-  if (asked != fault_check::environment) return asked == fault_check::sync;
-  const result<fault_check> setting = check_from_environment();
-  if (!setting) return failure{setting.error()};
-  return *setting == fault_check::sync;
+  arguments given;
+  check_fault_check(given, asked, "options.check");
+  if (!given) return failure{given.complaint()};
+  return (asked == fault_check::environment ? *check_from_environment() : asked) == fault_check::sync;
 }
 
 std::uint64_t next_call_number() {

@@ -6,13 +6,18 @@
 
 #include <cstdint>
 
+#include "lib/support/arguments.hpp"
+
 namespace tmap::support {
 
 /// What this value of TMAP_CHECK asks for; null: it is not set.
-result<fault_check> check_setting(const char* word);
+[[nodiscard]] result<fault_check> check_setting(const char* word);
+
+/// The option of a call, and the environment where the option leaves it to that.
+void check_fault_check(arguments& given, fault_check asked, const argument& name);
 
 /// Whether a call with this option is checked. Fails with `invalid_argument`: an unknown option, or the environment's.
-result<bool> is_checked(fault_check asked);
+[[nodiscard]] result<bool> is_checked(fault_check asked);
 
 /// The number of a call that begins now. Thread-safe.
 std::uint64_t next_call_number();

@@ -66,7 +66,7 @@ class Checked(unittest.TestCase):
         self.assertEqual(self.child("off"), "nothing\n")
         answer = self.child("sometimes")
         self.assertIn("INVALID_ARGUMENT", answer)
-        self.assertIn("TMAP_CHECK (off or sync)", answer)
+        self.assertIn("`TMAP_CHECK` is neither `off` nor `sync`", answer)
 
 
 class Words(unittest.TestCase):

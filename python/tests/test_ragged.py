@@ -124,7 +124,9 @@ class Hostile(unittest.TestCase):
         with self.assertRaises(tmap.Error) as caught:
             ragged.pack(ragged.Rows(self.values, self.ends), np.zeros(64, np.uint8), alignment=3)
         self.assertIs(caught.exception.status, tmap.Status.INVALID_ARGUMENT)
-        self.assertIn("tmap_ragged_on_host_pack", str(caught.exception))
+        self.assertEqual(caught.exception.argument, "destination.alignment")
+        self.assertEqual(str(caught.exception), "tmap_ragged_on_host_pack: `destination.alignment` is 3; it must be a power of two, at "
+                         "most 1048576")
         with self.assertRaises(ValueError):
             ragged.Tensors([])
 

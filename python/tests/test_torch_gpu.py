@@ -23,6 +23,7 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         with self.assertRaises(tmap.Error) as caught:
             grouped(a.reshape(-1)[1:-63].view(-1, 64), b, self.ends)
         self.assertIs(caught.exception.status, tmap.Status.INVALID_ARGUMENT)
+        self.assertEqual(caught.exception.argument, "problem.a.address")
 
     def test_equals_torch(self):
         if not hasattr(torch, "_grouped_mm"):

@@ -102,14 +102,16 @@ class Error(RuntimeError):
     """A call of the library failed, and changed nothing; one that fails with `Status.BAD_ITEMS` has done its work.
 
     `status` says what went wrong. Where rules were broken, `rules` has all that are known, `rule` the first, `axis` its
-    dimension (innermost is 0) or None. `found` and `allowed` are the value that was met and the limit it broke.
+    dimension (innermost is 0) or None. `argument` names the argument at fault, as C has it ("source.tensors.offsets"),
+    or is None. `found` and `allowed` are the value that was met and the limit it broke.
     `cuda_code` is the CUresult or cudaError_t behind the failure, or 0; `slots` is where a service's slots are when it
     has no more; `bad` is one of the bad items that a checked call met, `found` of `allowed`.
     """
 
     def __init__(self, message: str, status: Status, rules: Tuple[Rule, ...] = (), first: Optional[Rule] = None,
                  axis: Optional[int] = None, found: int = 0, allowed: int = 0, cuda_code: int = 0,
-                 slots: Optional[Dict[str, int]] = None, bad: Optional[BadItem] = None):
+                 slots: Optional[Dict[str, int]] = None, bad: Optional[BadItem] = None,
+                 argument: Optional[str] = None):
         super().__init__(message)
         self.status = status
         self.rules = rules
@@ -120,6 +122,7 @@ class Error(RuntimeError):
         self.cuda_code = cuda_code
         self.slots = slots
         self.bad = bad
+        self.argument = argument
 
 
 def text_of(function, *arguments) -> str:
@@ -144,7 +147,8 @@ def last_error() -> Error:
     message = "; ".join(filter(None, (text_of(lib.tmap_last_message), _ADVICE.get(status))))
     slots = {name: getattr(last.slots, name) for name, _ in c.SlotCounts._fields_}
     return Error(message, status, rules_of(last.rules), first, last.axis if last.axis >= 0 else None, last.found,
-                 last.allowed, last.cuda_code, slots if status is Status.POOL_EXHAUSTED else None, bad_item(last.bad))
+                 last.allowed, last.cuda_code, slots if status is Status.POOL_EXHAUSTED else None, bad_item(last.bad),
+                 last.argument.decode() or None)
 
 
 def check(code: int) -> None:

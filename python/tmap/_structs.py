@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The structs of tmap.h, member for member."""
 import struct
-from ctypes import Structure, Union, c_float, c_int32, c_uint16, c_uint32, c_uint64, c_void_p, sizeof
+from ctypes import Structure, Union, c_char, c_float, c_int32, c_uint16, c_uint32, c_uint64, c_void_p, sizeof
 
 MAX_RANK = 5
 
@@ -29,7 +29,7 @@ class FaultReport(Sized):
 class LastError(Sized):
     _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("rules", c_uint64), ("first_rule", c_int32),
                 ("axis", c_int32), ("found", c_uint64), ("allowed", c_uint64), ("cuda_code", c_int32),
-                ("reserved", c_uint32), ("slots", SlotCounts), ("bad", BadItem)]
+                ("reserved", c_uint32), ("slots", SlotCounts), ("bad", BadItem), ("argument", c_char * 64)]
 
 
 class Spec(Sized):

@@ -5,19 +5,23 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "lib/gemm/checks.hpp"
+#include "support/refusal.hpp"
 
 namespace tmap::gemm::testing {
 namespace {
 
 constexpr std::uint64_t far = std::uint64_t{1} << 20;
 
-void expect_refused(const result<void>& answer, std::uint64_t found, std::uint64_t allowed, const std::string& what) {
-  ASSERT_FALSE(answer.has_value()) << what;
-  EXPECT_EQ(answer.error().code, status::invalid_argument) << what;
-  EXPECT_EQ(answer.error().found, found) << what;
-  EXPECT_EQ(answer.error().allowed, allowed) << what;
+using tmap::testing::expect_refused;
+
+template <class Problem>
+result<void> check(const Problem& problem) {
+  support::arguments given;
+  check_problem(given, problem);
+  return given.outcome();
 }
 
 /// [100, 32] by groups of [64, 32] transposed, 2-byte elements, all pitches tight.
@@ -51,28 +55,28 @@ weight_problem weights(std::uint32_t groups) {
 
 TEST(GroupedTightSizes, TwoGroupsAreEnoughToOverlap) {
   for (const std::uint32_t groups : {2u, 3u, max_groups}) {
-    EXPECT_TRUE(check_problem(rows(groups)).has_value()) << groups;
-    EXPECT_TRUE(check_problem(weights(groups)).has_value()) << groups;
+    EXPECT_TRUE(check(rows(groups)).has_value()) << groups;
+    EXPECT_TRUE(check(weights(groups)).has_value()) << groups;
     row_problem product = rows(groups);
     product.b_group_pitch_bytes = 4080;
-    expect_refused(check_problem(product), 4080, 4096, "groups of b overlap");
+    expect_refused(check(product), "problem.b_group_pitch_bytes", 4080, 4096, "groups of b overlap");
     product.b_group_pitch_bytes = far + 8;
-    expect_refused(check_problem(product), far + 8, 16, "groups of b misaligned");
+    expect_refused(check(product), "problem.b_group_pitch_bytes", far + 8, 16, "groups of b misaligned");
     weight_problem gradient = weights(groups);
     gradient.c_group_pitch_bytes = 4080;
-    expect_refused(check_problem(gradient), 4080, 4096, "groups of c overlap");
+    expect_refused(check(gradient), "problem.c_group_pitch_bytes", 4080, 4096, "groups of c overlap");
     gradient.c_group_pitch_bytes = far + 8;
-    expect_refused(check_problem(gradient), far + 8, 16, "groups of c misaligned");
+    expect_refused(check(gradient), "problem.c_group_pitch_bytes", far + 8, 16, "groups of c misaligned");
   }
 }
 
 /// By the checks themselves: a workspace for too many groups would be refused, too.
 TEST(GroupedTightSizes, GroupsAreCountedByThemselves) {
-  expect_refused(check_problem(rows(max_groups + 1)), max_groups + 1, max_groups, "rows");
-  expect_refused(check_problem(weights(max_groups + 1)), max_groups + 1, max_groups, "weights");
+  expect_refused(check(rows(max_groups + 1)), "problem.groups", max_groups + 1, max_groups, "rows");
+  expect_refused(check(weights(max_groups + 1)), "problem.groups", max_groups + 1, max_groups, "weights");
   pointer_problem pointers;
   pointers.groups = max_groups + 1;
-  expect_refused(check_problem(pointers), max_groups + 1, max_groups, "pointers");
+  expect_refused(check(pointers), "problem.groups", max_groups + 1, max_groups, "pointers");
 }
 
 TEST(GroupedTightSizes, OneGroupHasNoNextOne) {
@@ -80,8 +84,8 @@ TEST(GroupedTightSizes, OneGroupHasNoNextOne) {
   weight_problem gradient = weights(1);
   for (const std::uint64_t pitch : {0, 8, 4080}) {
     product.b_group_pitch_bytes = gradient.c_group_pitch_bytes = pitch;
-    EXPECT_TRUE(check_problem(product).has_value()) << pitch;
-    EXPECT_TRUE(check_problem(gradient).has_value()) << pitch;
+    EXPECT_TRUE(check(product).has_value()) << pitch;
+    EXPECT_TRUE(check(gradient).has_value()) << pitch;
   }
 }
 
@@ -105,15 +109,15 @@ TEST(GroupedTightSizes, PitchesReachAsFarAsAMapDoes) {
   constexpr std::uint64_t most = (std::uint64_t{1} << 40) - 16;
   row_problem product = rows(2);
   product.b_group_pitch_bytes = most;
-  EXPECT_TRUE(check_problem(product).has_value());
+  EXPECT_TRUE(check(product).has_value());
   product.b_group_pitch_bytes = most + 16;
-  expect_refused(check_problem(product), most + 16, most, "group pitch");
+  expect_refused(check(product), "problem.b_group_pitch_bytes", most + 16, most, "group pitch");
   product = rows(2);
   product.b.pitch_bytes = far * far / 16;
   product.b_group_pitch_bytes = most;
-  expect_refused(check_problem(product), far * far / 16, most / 64, "64 rows of a group lead further");
+  expect_refused(check(product), "problem.b.pitch_bytes", far * far / 16, most / 64, "64 rows of a group lead further");
   product.groups = 1;
-  EXPECT_TRUE(check_problem(product).has_value());
+  EXPECT_TRUE(check(product).has_value());
 }
 
 TEST(GroupedTightSizes, OfBByKAGroupHasKRowsOfNColumns) {
@@ -121,25 +125,25 @@ TEST(GroupedTightSizes, OfBByKAGroupHasKRowsOfNColumns) {
   product.layout = b_layout::k_by_n;
   product.b = {0x20000, 128};
   product.b_group_pitch_bytes = 32 * 128;
-  EXPECT_TRUE(check_problem(product).has_value());
+  EXPECT_TRUE(check(product).has_value());
   product.b_group_pitch_bytes -= 16;
-  expect_refused(check_problem(product), 4080, 4096, "groups overlap");
+  expect_refused(check(product), "problem.b_group_pitch_bytes", 4080, 4096, "groups overlap");
   product.b = {0x20000, 112};
   product.b_group_pitch_bytes = far;
-  expect_refused(check_problem(product), 112, 128, "rows overlap");
+  expect_refused(check(product), "problem.b.pitch_bytes", 112, 128, "rows overlap");
 }
 
 TEST(GroupedTightSizes, SwigluLeavesHalfOfTheColumns) {
   row_problem product = rows(2);
   product.with.kind = epilogue_kind::swiglu;
   product.c.pitch_bytes = 64;
-  EXPECT_TRUE(check_problem(product).has_value()) << "n / 2 columns of 2 bytes";
+  EXPECT_TRUE(check(product).has_value()) << "n / 2 columns of 2 bytes";
   product.c.pitch_bytes = 48;
-  expect_refused(check_problem(product), 48, 64, "columns of c");
+  expect_refused(check(product), "problem.c.pitch_bytes", 48, 64, "columns of c");
   product = rows(2);
   product.with.kind = epilogue_kind::accumulate;
   product.c.pitch_bytes = 112;
-  expect_refused(check_problem(product), 112, 128, "any other keeps them all");
+  expect_refused(check(product), "problem.c.pitch_bytes", 112, 128, "any other keeps them all");
 }
 
 TEST(GroupedTightSizes, ExtentsAreOneUnitAtLeast) {
@@ -148,21 +152,21 @@ TEST(GroupedTightSizes, ExtentsAreOneUnitAtLeast) {
     product.type = type;
     product.a.pitch_bytes = product.b.pitch_bytes = product.c.pitch_bytes = far;
     product.*extent = value;
-    return check_problem(product);
+    return check(product);
   };
-  for (const auto extent : {&row_problem::n, &row_problem::k}) {
+  for (const auto& [name, extent] : {std::pair{"problem.n", &row_problem::n}, {"problem.k", &row_problem::k}}) {
     EXPECT_TRUE(refuses(extent, 8, operand_type::bf16).has_value());
     EXPECT_TRUE(refuses(extent, 16, operand_type::f8_e4m3).has_value());
-    expect_refused(refuses(extent, 0, operand_type::bf16), 0, 8, "no columns");
-    expect_refused(refuses(extent, 7, operand_type::f16), 7, 8, "less than a unit");
-    expect_refused(refuses(extent, 12, operand_type::bf16), 24, 16, "part of a unit");
-    expect_refused(refuses(extent, 8, operand_type::f8_e4m3), 8, 16, "half a unit");
-    expect_refused(refuses(extent, max_extent + 8, operand_type::bf16), max_extent + 8, max_extent, "too many");
+    expect_refused(refuses(extent, 0, operand_type::bf16), name, 0, 8, "no columns");
+    expect_refused(refuses(extent, 7, operand_type::f16), name, 7, 8, "less than a unit");
+    expect_refused(refuses(extent, 12, operand_type::bf16), name, 12, 8, "part of a unit");
+    expect_refused(refuses(extent, 8, operand_type::f8_e4m3), name, 8, 16, "half a unit");
+    expect_refused(refuses(extent, max_extent + 8, operand_type::bf16), name, max_extent + 8, max_extent, "too many");
   }
-  for (const auto extent : {&weight_problem::m, &weight_problem::n}) {
+  for (const auto& [name, extent] : {std::pair{"problem.m", &weight_problem::m}, {"problem.n", &weight_problem::n}}) {
     weight_problem gradient = weights(1);
     gradient.*extent = 0;
-    expect_refused(check_problem(gradient), 0, 8, "no columns");
+    expect_refused(check(gradient), name, 0, 8, "no columns");
   }
 }
 
@@ -170,13 +174,13 @@ TEST(GroupedTightSizes, WithoutRowsOnlyTheResultIsLookedAt) {
   row_problem product = rows(2);
   product.rows = 0;
   product.a = product.b = product.c = {};
-  EXPECT_TRUE(check_problem(product).has_value());
+  EXPECT_TRUE(check(product).has_value());
   weight_problem gradient = weights(2);
   gradient.rows = 0;
   gradient.a = gradient.b = {};
-  EXPECT_TRUE(check_problem(gradient).has_value());
+  EXPECT_TRUE(check(gradient).has_value());
   gradient.c.pitch_bytes = 48;
-  expect_refused(check_problem(gradient), 48, 64, "gradients of nothing are zeros, which are written");
+  expect_refused(check(gradient), "problem.c.pitch_bytes", 48, 64, "gradients of nothing are zeros, which are written");
 }
 
 }  // namespace

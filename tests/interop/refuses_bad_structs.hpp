@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <string>
 
 namespace tmap::testing {
 
@@ -16,27 +17,44 @@ T* misaligned(T* pointer) {
   return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + 1);
 }
 
+/// The argument that the last call refused; empty where it did anything else.
+inline std::string refused(tmap_status answer) {
+  tmap_error last{};
+  last.struct_size = sizeof last;
+  const bool is_told = answer == TMAP_INVALID_ARGUMENT && tmap_last_error(&last) == TMAP_OK;
+  return is_told ? last.argument : "";
+}
+
 /// What `use` does with null, a misaligned pointer, wrong sizes and a reserved member in the place of `good`: it
-/// answers `TMAP_INVALID_ARGUMENT` and leaves the struct as it is.
+/// answers `TMAP_INVALID_ARGUMENT`, leaves the struct as it is, and names it (where `is_named`), always alike.
 template <class Struct>
-void refuses_bad_structs(const Struct& good, const std::function<tmap_status(Struct*)>& use, bool may_be_null = false) {
+void refuses_bad_structs(const Struct& good, const std::function<tmap_status(Struct*)>& use, bool may_be_null = false,
+                         bool is_named = true) {
   Struct given = good;
-  if (!may_be_null) {
-    EXPECT_EQ(use(nullptr), TMAP_INVALID_ARGUMENT);
-  }
-  EXPECT_EQ(use(misaligned(&given)), TMAP_INVALID_ARGUMENT);
+  const auto refusal_of = [&](Struct* bad) {
+    const tmap_status answer = use(bad);
+    EXPECT_EQ(answer, TMAP_INVALID_ARGUMENT);
+    return refused(answer);
+  };
+  const std::string name = refusal_of(misaligned(&given));
+  const auto expect_named = [&](Struct* bad, const std::string& member) {
+    const std::string found = refusal_of(bad);
+    EXPECT_EQ(found, is_named ? name + member : found);
+  };
+  EXPECT_TRUE(!is_named || !name.empty());
+  if (!may_be_null) expect_named(nullptr, "");
   for (const std::uint32_t size : {0u, 4u, std::uint32_t{sizeof given} - 1, std::uint32_t{sizeof given} + 8, ~0u}) {
     given = good;
     given.struct_size = size;
     const Struct before = given;
-    EXPECT_EQ(use(&given), TMAP_INVALID_ARGUMENT) << size;
+    expect_named(&given, ".struct_size");
     EXPECT_EQ(std::memcmp(&given, &before, sizeof given), 0);
   }
   if constexpr (requires { given.reserved; }) {
     given = good;
     given.reserved = 1;
     const Struct before = given;
-    EXPECT_EQ(use(&given), TMAP_INVALID_ARGUMENT);
+    expect_named(&given, ".reserved");
     EXPECT_EQ(std::memcmp(&given, &before, sizeof given), 0);
   }
 }

@@ -59,11 +59,22 @@ TEST(c_status, rules_have_names_and_sentences) {
 TEST(c_message, names_function_argument_and_reason) {
   tmap_tensor_map map{};
   EXPECT_EQ(tmap_encode(nullptr, &map), TMAP_INVALID_ARGUMENT);
-  EXPECT_EQ(last_message(), "tmap_encode: spec is null");
+  EXPECT_EQ(last_message(), "tmap_encode: `spec` is null; it must be an address that is a multiple of 8");
   tmap_tensor_spec spec{};
   spec.struct_size = 12;
   EXPECT_EQ(tmap_encode(&spec, &map), TMAP_INVALID_ARGUMENT);
-  EXPECT_EQ(last_message(), "tmap_encode: spec has another struct_size than this library (found 12, allowed 152)");
+  EXPECT_EQ(last_message(), "tmap_encode: `spec.struct_size` is 12; it must be 152, the struct's size in this library");
+}
+
+TEST(c_message, the_last_error_names_the_argument) {
+  EXPECT_EQ(tmap_encode(nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+  tmap_error last{};
+  last.struct_size = sizeof last;
+  ASSERT_EQ(tmap_last_error(&last), TMAP_OK);
+  EXPECT_STREQ(last.argument, "spec");
+  EXPECT_EQ(tmap_template_destroy({0}), TMAP_INVALID_HANDLE);
+  ASSERT_EQ(tmap_last_error(&last), TMAP_OK);
+  EXPECT_STREQ(last.argument, "base");
 }
 
 TEST(c_message, tells_the_rule) {
@@ -120,7 +131,7 @@ TEST(c_boundary, no_exception_gets_through) {
   EXPECT_EQ(interop::call("f", []() -> interop::answer { throw std::bad_alloc{}; }), TMAP_OUT_OF_MEMORY);
   EXPECT_THAT(last_message(), HasSubstr("an allocation failed"));
   EXPECT_EQ(interop::call("f", []() -> interop::answer { throw 5; }), TMAP_INTERNAL_ERROR);
-  EXPECT_EQ(last_message(), "f: tmap met an exception that it does not know");
+  EXPECT_EQ(last_message(), "f: `tmap` met an exception that it does not know");
 }
 
 struct received {

@@ -12,6 +12,7 @@
 #include "lib/pool/map_pool.hpp"
 #include "lib/pool/slab_layout.hpp"
 #include "support/fake_streams.hpp"
+#include "support/refusal.hpp"
 
 // A pool over the fake streams, and batches that write an id of their own into each slot and read it back.
 

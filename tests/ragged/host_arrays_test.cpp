@@ -9,7 +9,7 @@
 #include <map>
 #include <vector>
 
-#include "lib/encode/device.hpp"
+#include "lib/batch/workspace.hpp"
 #include "lib/ragged/operation.hpp"
 #include "lib/ragged/upload.hpp"
 #include "lib/ragged/workspace.hpp"
@@ -89,7 +89,7 @@ class host_arrays_in_a_capture : public ::testing::Test {
     const result<void> answer = check(source, destination);
     ASSERT_FALSE(answer.has_value());
     EXPECT_EQ(answer.error().code, status::pageable_memory_in_capture) << to_string(answer.error());
-    EXPECT_STREQ(answer.error().argument, argument);
+    EXPECT_STREQ(answer.error().argument.c_str(), argument);
     EXPECT_EQ(answer.error().found, address);
   }
 

@@ -10,7 +10,9 @@
 #include <string>
 #include <type_traits>
 
-#include "lib/ragged/checks.hpp"
+#include "lib/batch/ragged_arguments.hpp"
+#include "lib/ragged/workspace.hpp"
+#include "support/refusal.hpp"
 
 namespace tmap::ragged::testing {
 namespace {
@@ -39,11 +41,18 @@ dense_batch tight() {
   return dense;
 }
 
-void expect_refused(const result<void>& answer, std::uint64_t found, std::uint64_t allowed, const std::string& what) {
-  ASSERT_FALSE(answer.has_value()) << what;
-  EXPECT_EQ(answer.error().code, status::invalid_argument) << what;
-  EXPECT_EQ(answer.error().found, found) << what;
-  EXPECT_EQ(answer.error().allowed, allowed) << what;
+using tmap::testing::expect_refused;
+
+result<void> check_dense(const dense_batch& dense, const tensor_batch& batch, bool is_destination) {
+  support::arguments given;
+  ragged::check_dense(given, dense, batch, is_destination, "dense");
+  return given.outcome();
+}
+
+result<void> check_batch(const tensor_batch& batch) {
+  support::arguments given;
+  check_tensors(given, batch, "batch");
+  return given.outcome();
 }
 
 TEST(ragged_tight_sizes, of_a_dense_destination_each_level_is_checked_alone) {
@@ -53,16 +62,16 @@ TEST(ragged_tight_sizes, of_a_dense_destination_each_level_is_checked_alone) {
     dense_batch dense = tight();
     dense.stride_bytes[0] = 28;
     dense.stride_bytes[1] = dense.tensor_pitch_bytes = far;
-    expect_refused(check_dense(dense, batch, true), 28, 32, "rows");
+    expect_refused(check_dense(dense, batch, true), "dense.stride_bytes[0]", 28, 32, "rows");
     dense = tight();
     dense.stride_bytes[1] = 124;
     dense.tensor_pitch_bytes = far;
-    expect_refused(check_dense(dense, batch, true), 124, 128, "planes");
+    expect_refused(check_dense(dense, batch, true), "dense.stride_bytes[1]", 124, 128, "planes");
   }
   dense_batch dense = tight();
   dense.tensor_pitch_bytes = 380;
   EXPECT_TRUE(check_dense(dense, batch_of(1, 3), true).has_value()) << "one tensor has no next one";
-  expect_refused(check_dense(dense, batch_of(2, 3), true), 380, 384, "tensors");
+  expect_refused(check_dense(dense, batch_of(2, 3), true), "dense.tensor_pitch_bytes", 380, 384, "tensors");
 }
 
 TEST(ragged_tight_sizes, a_dense_source_may_overlap) {
@@ -84,17 +93,17 @@ TEST(ragged_tight_sizes, of_rank_1_the_pitch_is_all_there_is) {
   dense.tensor_pitch_bytes = 32;
   EXPECT_TRUE(check_dense(dense, batch_of(2, 1), true).has_value());
   dense.tensor_pitch_bytes = 28;
-  expect_refused(check_dense(dense, batch_of(2, 1), true), 28, 32, "tensors of rank 1");
+  expect_refused(check_dense(dense, batch_of(2, 1), true), "dense.tensor_pitch_bytes", 28, 32, "tensors of rank 1");
 }
 
 TEST(ragged_tight_sizes, alignment_is_that_of_the_element) {
   dense_batch dense = tight();
   dense.stride_bytes[1] = 130;
   dense.tensor_pitch_bytes = far;
-  expect_refused(check_dense(dense, batch_of(1, 3), false), 130, 4, "planes");
+  expect_refused(check_dense(dense, batch_of(1, 3), false), "dense.stride_bytes[1]", 130, 4, "planes");
   dense = tight();
   dense.tensor_pitch_bytes = far + 2;
-  expect_refused(check_dense(dense, batch_of(1, 3), false), far + 2, 4, "pitch");
+  expect_refused(check_dense(dense, batch_of(1, 3), false), "dense.tensor_pitch_bytes", far + 2, 4, "pitch");
   EXPECT_TRUE(check_dense(dense, batch_of(2, 3, 3), false).has_value()) << "elements of 3 bytes lie anywhere";
 }
 
@@ -105,12 +114,12 @@ TEST(ragged_tight_sizes, a_dense_batch_reaches_2_to_the_47_and_no_further) {
   dense.tensor_pitch_bytes = 0;
   EXPECT_TRUE(check_dense(dense, batch_of(1, 2), false).has_value());
   dense.stride_bytes[0] += 4;
-  expect_refused(check_dense(dense, batch_of(1, 2), false), most_reach + 4, most_reach, "one tensor");
+  expect_refused(check_dense(dense, batch_of(1, 2), false), "dense", most_reach + 4, most_reach, "one tensor");
   dense = tight();
   dense.tensor_pitch_bytes = most_reach - 384;
   EXPECT_TRUE(check_dense(dense, batch_of(2, 3), true).has_value());
   dense.tensor_pitch_bytes += 4;
-  expect_refused(check_dense(dense, batch_of(2, 3), true), most_reach + 4, most_reach, "both tensors");
+  expect_refused(check_dense(dense, batch_of(2, 3), true), "dense", most_reach + 4, most_reach, "both tensors");
 }
 
 TEST(ragged_tight_sizes, strides_of_zero_mean_packed_where_all_are) {
@@ -121,7 +130,8 @@ TEST(ragged_tight_sizes, strides_of_zero_mean_packed_where_all_are) {
   EXPECT_EQ(packed.stride_bytes[1], 128u);
   EXPECT_EQ(packed.tensor_pitch_bytes, 384u);
   dense.stride_bytes[1] = 512;
-  expect_refused(check_dense(with_strides(dense, batch_of(1, 3)), batch_of(1, 3), true), 0, 32, "a row stride of 0");
+  expect_refused(check_dense(with_strides(dense, batch_of(1, 3)), batch_of(1, 3), true), "dense.stride_bytes[0]", 0, 32,
+                 "a row stride of 0");
   EXPECT_EQ(with_strides(tight(), batch_of(2, 1)).stride_bytes[0], 32u) << "of rank 1 there is none to fill in";
 }
 
@@ -140,16 +150,16 @@ TEST(ragged_tight_sizes, the_numbers_of_a_batch_are_checked_alone) {
   tensor_batch batch = batch_of(max_batch, max_rank, 16);
   batch.tensors = patch_array{reinterpret_cast<const map_patch*>(0x10000)};
   EXPECT_TRUE(check_batch(batch).has_value());
-  const auto refused = [&](auto tensor_batch::*number, std::uint64_t found, std::uint64_t allowed, const char* what) {
+  const auto refused = [&](auto tensor_batch::*number, std::uint64_t found, std::uint64_t allowed, const char* name) {
     tensor_batch bad = batch;
     bad.*number = static_cast<std::decay_t<decltype(bad.*number)>>(found);
-    expect_refused(check_batch(bad), found, allowed, what);
+    expect_refused(check_batch(bad), name, found, allowed, name);
   };
-  refused(&tensor_batch::count, max_batch + 1, max_batch, "count");
-  refused(&tensor_batch::rank, max_rank + 1, max_rank, "rank");
-  refused(&tensor_batch::rank, 0, 1, "no rank");
-  refused(&tensor_batch::element_bytes, 17, 16, "element");
-  refused(&tensor_batch::element_bytes, 0, 1, "no element");
+  refused(&tensor_batch::count, max_batch + 1, max_batch, "batch.count");
+  refused(&tensor_batch::rank, max_rank + 1, max_rank, "batch.rank");
+  refused(&tensor_batch::rank, 0, 1, "batch.rank");
+  refused(&tensor_batch::element_bytes, 17, 16, "batch.element_bytes");
+  refused(&tensor_batch::element_bytes, 0, 1, "batch.element_bytes");
 }
 
 TEST(ragged_tight_sizes, sides_differ_in_both_directions) {
@@ -157,17 +167,18 @@ TEST(ragged_tight_sizes, sides_differ_in_both_directions) {
   small.tensors = patch_array{reinterpret_cast<const map_patch*>(0x10000)};
   tensor_batch large = small;
   large.rank = 3;
-  expect_refused(check_pair(small, large), 3, 2, "rank above");
-  expect_refused(check_pair(large, small), 2, 3, "rank below");
+  expect_refused(check_copy(small, large, {}), "destination.rank", 3, 2, "rank above");
+  expect_refused(check_copy(large, small, {}), "destination.rank", 2, 3, "rank below");
   large = small;
   large.count = 3;
-  expect_refused(check_pair(small, large), 3, 2, "count above");
-  expect_refused(check_pair(large, small), 2, 3, "count below");
+  expect_refused(check_copy(small, large, {}), "destination.count", 3, 2, "count above");
+  expect_refused(check_copy(large, small, {}), "destination.count", 2, 3, "count below");
   large = small;
   large.element_bytes = 8;
-  expect_refused(check_pair(small, large), 8, 4, "element above");
-  expect_refused(check_pair(large, small), 4, 8, "element below");
-  EXPECT_TRUE(check_pair(small, large, false).has_value()) << "where elements may differ";
+  expect_refused(check_copy(small, large, {}), "destination.element_bytes", 8, 4, "element above");
+  expect_refused(check_copy(large, small, {}), "destination.element_bytes", 4, 8, "element below");
+  large.element_bytes = 2;
+  EXPECT_TRUE(check_cast(small, large, {value_type::f32, value_type::f16}, {}).has_value()) << "they may differ";
 }
 
 TEST(ragged_tight_sizes, a_workspace_of_just_the_bytes_is_enough) {
@@ -175,7 +186,7 @@ TEST(ragged_tight_sizes, a_workspace_of_just_the_bytes_is_enough) {
   const std::uint64_t needed = workspace_bytes(10, 2).value();
   void* const memory = reinterpret_cast<void*>(0x10000);
   EXPECT_TRUE(check_workspace_of(batch, {memory, needed}).has_value());
-  expect_refused(check_workspace_of(batch, {memory, needed - 1}), needed - 1, needed, "a byte less");
+  expect_refused(check_workspace_of(batch, {memory, needed - 1}), "scratch.bytes", needed - 1, needed, "a byte less");
 }
 
 const cuda::stream_ref default_stream{cudaStream_t{}};
@@ -188,11 +199,12 @@ result<void> checked_matrices(const row_matrix& source, const row_matrix& destin
 TEST(ragged_tight_sizes, of_matrices_two_rows_are_enough_to_overlap) {
   const row_matrix two{0x20000, 2, 64, 64};
   EXPECT_TRUE(checked_matrices(two, two).has_value());
-  expect_refused(checked_matrices(two, {0x20000, 2, 64, 63}), 63, 64, "destination");
+  expect_refused(checked_matrices(two, {0x20000, 2, 64, 63}), "destination.pitch_bytes", 63, 64, "destination");
   EXPECT_TRUE(checked_matrices({0x20000, 2, 64, 63}, two).has_value()) << "rows of a source may overlap";
   EXPECT_TRUE(checked_matrices({0x20000, 1, 64, 0}, {0x20000, 1, 64, 0}).has_value()) << "one row has no next one";
   EXPECT_TRUE(checked_matrices({0x20000, 2, 64, most_reach}, {0x20000, 2, 64, most_reach}).has_value());
-  expect_refused(checked_matrices(two, {0x20000, 2, 64, most_reach + 1}), most_reach + 1, most_reach, "reach");
+  expect_refused(checked_matrices(two, {0x20000, 2, 64, most_reach + 1}), "destination.pitch_bytes", most_reach + 1,
+                 most_reach, "reach");
 }
 
 TEST(ragged_tight_sizes, rows_reach_2_to_the_47_and_no_further) {
@@ -200,8 +212,8 @@ TEST(ragged_tight_sizes, rows_reach_2_to_the_47_and_no_further) {
     const row_matrix longest{0x20000, rows, most_reach, most_reach};
     EXPECT_TRUE(checked_matrices(longest, longest).has_value()) << rows;
     const row_matrix longer{0x20000, rows, most_reach + 1, most_reach};
-    expect_refused(checked_matrices(longer, longest), most_reach + 1, most_reach, "source");
-    expect_refused(checked_matrices(longest, longer), most_reach + 1, most_reach, "destination");
+    expect_refused(checked_matrices(longer, longest), "source.row_bytes", most_reach + 1, most_reach, "source");
+    expect_refused(checked_matrices(longest, longer), "destination.row_bytes", most_reach + 1, most_reach, "destination");
   }
 }
 
@@ -210,10 +222,10 @@ TEST(ragged_tight_sizes, indices_are_counted_by_the_matrix_that_they_walk) {
   const row_matrix many{0x20000, 100, 64, 64};
   const row_matrix four{0x20000, 4, 64, 64};
   const row_index five{reinterpret_cast<const void*>(0x10000), 5, 3};
-  expect_refused(gather_rows_async(four, five, many, default_stream), 3, 8, "gathers into many rows");
-  expect_refused(gather_rows_async(many, five, four, default_stream), 4, 5, "gathers into four rows");
-  expect_refused(scatter_rows_async(many, five, four, default_stream), 3, 8, "scatters many rows");
-  expect_refused(scatter_rows_async(four, five, many, default_stream), 4, 5, "scatters four rows");
+  expect_refused(gather_rows_async(four, five, many, default_stream), "index.bytes", 3, 8, "gathers into many rows");
+  expect_refused(gather_rows_async(many, five, four, default_stream), "destination.rows", 4, 5, "gathers into four rows");
+  expect_refused(scatter_rows_async(many, five, four, default_stream), "index.bytes", 3, 8, "scatters many rows");
+  expect_refused(scatter_rows_async(four, five, many, default_stream), "source.rows", 4, 5, "scatters four rows");
 }
 
 }  // namespace

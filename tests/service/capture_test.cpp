@@ -45,24 +45,23 @@ TEST_F(service_capture, a_call_that_is_refused_takes_no_slots) {
   const std::uint32_t which[] = {1};
   const cuda::stream_ref to = stream_of(stream);
   machine.streams.begin_capture(stream);
-  const auto expect_refused = [&](const result<map_batch>& refused, const char* what) {
-    ASSERT_FALSE(refused.has_value()) << what;
-    EXPECT_EQ(refused.error().code, status::invalid_argument) << what;
-    EXPECT_EQ(service.statistics().slots.captured, 0u) << what;
+  const auto expect_refused = [&](const result<map_batch>& refused, const char* argument) {
+    tmap::testing::expect_refused(refused, argument);
+    EXPECT_EQ(service.statistics().slots.captured, 0u) << argument;
   };
-  expect_refused(service.encode(no_rank, tensors.source(), 40, to), "a template");
-  expect_refused(service.encode(base, patch_array{}, 40, to), "a null array");
-  expect_refused(service.encode(base, patch_columns{}, 40, to), "null columns");
+  expect_refused(service.encode(no_rank, tensors.source(), 40, to), "base.spec.rank");
+  expect_refused(service.encode(base, patch_array{}, 40, to), "source.patches");
+  expect_refused(service.encode(base, patch_columns{}, 40, to), "source.global_address");
   expect_refused(service.encode(base, tensors.source(), 40, to, {.header = true, .trusted = true}),
-                 "trust, and a header");
-  expect_refused(service.encode(base, tensors.source(), 40, to, {.windows = odd, .window_count = 1}), "windows");
+                 "request.trusted");
+  expect_refused(service.encode(base, tensors.source(), 40, to, {.windows = odd, .window_count = 1}), "request.windows");
   expect_refused(
       service.encode(rows, ragged_rows<std::int32_t>{1 << 24, 256, sizes, offset_format::sizes, nullptr, 0}, 1, to),
-      "sums without a workspace");
-  expect_refused(service.reserve(0, to), "no maps");
-  expect_refused(service.update(old, {which, 1}, no_rank, tensors.source(), to), "an update's template");
-  expect_refused(service.update(old, {nullptr, 1}, base, tensors.source(), to), "an update's indices");
-  expect_refused(service.update(old, {which, 1}, base, patch_array{}, to), "an update's array");
+      "source.workspace_bytes");
+  expect_refused(service.reserve(0, to), "count");
+  expect_refused(service.update(old, {which, 1}, no_rank, tensors.source(), to), "base.spec.rank");
+  expect_refused(service.update(old, {nullptr, 1}, base, tensors.source(), to), "changed.indices");
+  expect_refused(service.update(old, {which, 1}, base, patch_array{}, to), "source.patches");
   machine.streams.destroy_graph(machine.streams.end_capture(stream));
   EXPECT_TRUE(machine.streams.violations().empty());
 }

@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "lib/encode/batch_checks.hpp"
+#include "lib/encode/encode_arguments.hpp"
 #include "lib/support/check.hpp"
 #include "service/fake_encoder.hpp"
 #include "support/failing_new.hpp"
@@ -149,10 +149,11 @@ struct fake_calls {
   /// What the real encoder refuses.
   template <class Source>
   static result<void> check(const map_template& base, const Source& source, const encode_options& options) {
-    result<void> checked = check_template(base);
-    if (checked) checked = check_source(base, source);
-    if (checked) checked = check_options(options);
-    return checked;
+    support::arguments given;
+    check_template(given, base);
+    if (given) check_source(given, base, source);
+    check_options(given, options, "options");
+    return given.outcome();
   }
 
   template <class Source>
@@ -160,7 +161,9 @@ struct fake_calls {
                              cudaStream_t stream, const encode_options& options) {
     return result_of_kernel(stream, [&]() -> result<void> {
       if (const result<void> checked = check(base, source, options); !checked) return checked;
-      if (const result<void> checked = check_device_array(slots, alignof(tensor_map)); !checked) return checked;
+      support::arguments given;
+      given.pointer(slots, "slots");
+      if (!given) return given.outcome();
       const std::lock_guard lock{machine().mutex_};
       encode_all(base, source, slots, count, options);
       for (std::uint64_t i = 0; i < count; ++i) spoil(slots[i]);
@@ -172,8 +175,6 @@ struct fake_calls {
   static result<void> update(const map_template& base, const Source& source, const kernels::update_target& target,
                              cudaStream_t stream, const encode_options& options) {
     return result_of_kernel(stream, [&]() -> result<void> {
-      if (const result<void> checked = check_changes(target.changes, target.change_count); !checked) return checked;
-      if (const result<void> checked = check(base, source, options); !checked) return checked;
       const std::lock_guard lock{machine().mutex_};
       encode_changed(base, source, target, options);
       return {};

@@ -56,8 +56,8 @@ TEST_F(lifecycle, moved_from_objects_are_empty) {
   taken = encode(service, tensor_list{7}, nullptr).value();
   EXPECT_EQ(service.statistics().slots.leased, 7u);
   map_service other = std::move(service);
-  EXPECT_EQ(encode(service, tensor_list{1}, nullptr).error().code, status::invalid_argument);
-  EXPECT_EQ(service.reserve(1, stream_of(nullptr)).error().code, status::invalid_argument);
+  expect_refused(encode(service, tensor_list{1}, nullptr), "map_service", "encode");
+  expect_refused(service.reserve(1, stream_of(nullptr)), "map_service", "reserve");
   EXPECT_EQ(service.statistics().slots.capacity, 0u);
   EXPECT_EQ(other.statistics().batches, 2u);
 }

@@ -13,6 +13,7 @@
 #include "service/fake_service.hpp"
 #include "service/log_lines.hpp"
 #include "service/rows_spec.hpp"
+#include "support/refusal.hpp"
 
 namespace tmap::testing {
 

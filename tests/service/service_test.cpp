@@ -14,9 +14,8 @@ TEST_F(map_service_test, counts_outside_the_contract_are_refused) {
   const tensor_list tensors{1};
   for (const std::uint64_t count : {std::uint64_t{0}, max_batch + 1}) {
     const auto encoded = service.encode(base, tensors.source(), count, stream_of(nullptr));
-    ASSERT_FALSE(encoded.has_value());
-    EXPECT_EQ(encoded.error().code, status::invalid_argument);
-    EXPECT_EQ(service.reserve(count, stream_of(nullptr)).error().code, status::invalid_argument);
+    expect_refused(encoded, "count", "encode");
+    expect_refused(service.reserve(count, stream_of(nullptr)), "count", "reserve");
   }
   EXPECT_EQ(service.statistics().slots.free, 256u);
 }
@@ -76,15 +75,12 @@ TEST_F(map_service_test, options_outside_the_contract_are_refused) {
   void* const misaligned = reinterpret_cast<void*>(std::uintptr_t{4096 + 128});
   void* const aligned = reinterpret_cast<void*>(std::uintptr_t{4096});
   const std::uint64_t bytes = service_memory_bytes(8);
-  for (const service_options& options :
-       {service_options{.capacity = 0}, service_options{.capacity = max_batch + 1},
-        service_options{.capacity = 8, .max_capacity = 7},
-        service_options{.capacity = 8, .memory = misaligned, .memory_bytes = bytes},
-        service_options{.capacity = 8, .memory = aligned, .memory_bytes = bytes - 1}}) {
-    const auto refused = try_make(options);
-    ASSERT_FALSE(refused.has_value());
-    EXPECT_EQ(refused.error().code, status::invalid_argument);
-  }
+  expect_refused(try_make({.capacity = 0}), "options.capacity", 0, 1, "none");
+  expect_refused(try_make({.capacity = max_batch + 1}), "options.capacity", max_batch + 1, max_batch, "too many");
+  expect_refused(try_make({.capacity = 8, .max_capacity = 7}), "options.max_capacity", 7, 8, "less than at first");
+  expect_refused(try_make({.capacity = 8, .memory = misaligned, .memory_bytes = bytes}), "options.memory");
+  expect_refused(try_make({.capacity = 8, .memory = aligned, .memory_bytes = bytes - 1}), "options.memory_bytes",
+                 bytes - 1, bytes, "a byte less");
   EXPECT_TRUE(machine.is_clean());
 }
 
@@ -183,7 +179,7 @@ TEST_F(map_service_test, release_and_use_on_do_nothing_twice) {
   EXPECT_EQ(batch.size(), 0u);
   EXPECT_EQ(batch.ref().slots, nullptr);
   EXPECT_TRUE(batch.release().has_value());
-  EXPECT_EQ(batch.use_on(stream_of(two)).error().code, status::invalid_argument);
+  expect_refused(batch.use_on(stream_of(two)), "map_batch", "after its release");
 }
 
 }  // namespace

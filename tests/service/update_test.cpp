@@ -210,10 +210,7 @@ TEST_F(update_test, more_changes_than_a_batch_has_maps_are_refused_before_anythi
   const std::uint32_t which[] = {1};
   const std::uint64_t calls = machine.streams.calls_made();
   const auto refused = service.update(old, {which, max_batch + 1}, base, tensors.source(), stream_of(nullptr));
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, status::invalid_argument);
-  EXPECT_EQ(refused.error().found, max_batch + 1);
-  EXPECT_EQ(refused.error().allowed, max_batch);
+  expect_refused(refused, "changed.count", max_batch + 1, max_batch, "more changes than maps");
   EXPECT_EQ(machine.streams.calls_made(), calls);
 }
 
@@ -235,13 +232,13 @@ TEST_F(update_test, what_does_not_fit_together_is_refused) {
   const tensor_list tensors{40};
   const map_batch judged = encode(service, tensors, nullptr).value();
   const map_batch trusted = encode(service, tensors, nullptr, {.trusted = true}).value();
-  const auto code = [&](map_service& by, const map_batch& batch, const encode_request& request) {
-    return update(by, batch, {1}, tensors, nullptr, request).error().code;
+  const auto updated_by = [&](map_service& by, const map_batch& batch, const encode_request& request) {
+    return update(by, batch, {1}, tensors, nullptr, request);
   };
-  EXPECT_EQ(code(service, judged, {.trusted = true}), status::invalid_argument);
-  EXPECT_EQ(code(service, trusted, {}), status::invalid_argument);
-  EXPECT_EQ(code(service, map_batch{}, {}), status::invalid_argument);
-  EXPECT_EQ(code(other, judged, {}), status::invalid_argument);
+  expect_refused(updated_by(service, judged, {.trusted = true}), "request.trusted", 1, 0, "of a judged batch");
+  expect_refused(updated_by(service, trusted, {}), "request.trusted", 0, 1, "of a trusted batch");
+  expect_refused(updated_by(service, map_batch{}, {}), "batch", "an empty one");
+  expect_refused(updated_by(other, judged, {}), "batch", "another service's");
   const map_batch updated = update(service, trusted, {1}, tensors, nullptr, {.trusted = true}).value();
   EXPECT_EQ(updated.ref().statuses, nullptr);
 }

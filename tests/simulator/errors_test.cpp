@@ -117,6 +117,7 @@ TEST(errors, refuse_a_tile_too_small_for_its_footprint) {
   m.tile.resize(tile_footprint_bytes(m.spec) / 4 - 1);
   EXPECT_EQ(m.load({0, 0}), 0u);
   EXPECT_EQ(m.last_error.code, status::invalid_argument);
+  EXPECT_STREQ(m.last_error.argument.c_str(), "tile");
   EXPECT_EQ(m.last_error.allowed, 4u * 128) << "four rows of one span, though the box has 64 bytes";
 }
 

@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lib/simulator/ragged_verdict.hpp"
 #include "simulator/ragged_host_side.hpp"
 #include "support/ragged_reference.hpp"
+#include "support/refusal.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -220,34 +223,30 @@ TEST_F(RaggedVerdict, PackedTensorsBehindTheEndAreLeftOut) {
 TEST_F(RaggedVerdict, ArgumentsAreChecked) {
   tensor_batch other = to_.described;
   const auto refused = [&] {
-    const auto copied = on_host::copy(from_.described, other);
-    const bool is_refused = !copied && copied.error().code == status::invalid_argument;
+    const std::string name = refused_argument(on_host::copy(from_.described, other));
     other = to_.described;
-    return is_refused;
+    return name;
   };
-  EXPECT_FALSE(refused());
+  EXPECT_EQ(refused(), "");
   other.count = 2;
-  EXPECT_TRUE(refused());
+  EXPECT_EQ(refused(), "destination.count");
   other.rank = 3;
-  EXPECT_TRUE(refused());
+  EXPECT_EQ(refused(), "destination.rank");
   other.element_bytes = 2;
-  EXPECT_TRUE(refused());
+  EXPECT_EQ(refused(), "destination.element_bytes");
   other.tensors = patch_array{nullptr};
-  EXPECT_TRUE(refused());
+  EXPECT_EQ(refused(), "destination.tensors.patches");
   other = from_.described;
   other.element_bytes = from_.described.element_bytes = 17;
-  EXPECT_TRUE(refused());
+  EXPECT_EQ(refused(), "source.element_bytes");
 }
 
 /// The same limits as on the GPU: no sum of offsets wraps.
 TEST_F(RaggedVerdict, ArgumentsBeyondAllReachAreRefused) {
   constexpr std::uint64_t most = std::uint64_t{1} << 47;
-  const auto is_refused = [](const result<void>& done) {
-    return !done && done.error().code == status::invalid_argument;
-  };
   std::vector<unsigned char> memory(1024);
-  EXPECT_TRUE(is_refused(on_host::pack(from_.described, {memory.data(), most + 1, 1, nullptr})));
-  EXPECT_TRUE(is_refused(on_host::unpack({memory.data(), most + 1, 1, nullptr}, to_.described)));
+  expect_refused(on_host::pack(from_.described, {memory.data(), most + 1, 1, nullptr}), "destination.bytes");
+  expect_refused(on_host::unpack({memory.data(), most + 1, 1, nullptr}, to_.described), "source.bytes");
 
   dense_batch dense{};
   dense.address = reinterpret_cast<std::uint64_t>(memory.data());
@@ -255,8 +254,8 @@ TEST_F(RaggedVerdict, ArgumentsBeyondAllReachAreRefused) {
   dense.dim[1] = 4;
   for (const std::uint64_t pitch : {most / 2, most, ~std::uint64_t{0} / 4 * 4}) {
     dense.tensor_pitch_bytes = pitch;
-    EXPECT_TRUE(is_refused(on_host::pad(from_.described, dense, {}))) << pitch;
-    EXPECT_TRUE(is_refused(on_host::unpad(dense, to_.described))) << pitch;
+    expect_refused(on_host::pad(from_.described, dense, {}), "destination", std::to_string(pitch));
+    expect_refused(on_host::unpad(dense, to_.described), "source", std::to_string(pitch));
   }
 
   const std::int32_t first = 0;
@@ -264,8 +263,8 @@ TEST_F(RaggedVerdict, ArgumentsBeyondAllReachAreRefused) {
   const ragged::row_matrix near{dense.address, 2, 4, 4};
   for (const ragged::row_matrix& far : {ragged::row_matrix{dense.address, 3, 4, most / 2 + 1},
                                         ragged::row_matrix{dense.address, std::uint64_t{1} << 60, 4, 1 << 20}}) {
-    EXPECT_TRUE(is_refused(on_host::gather_rows(far, index, near)));
-    EXPECT_TRUE(is_refused(on_host::scatter_rows(near, index, far)));
+    expect_refused(on_host::gather_rows(far, index, near), "source.pitch_bytes");
+    expect_refused(on_host::scatter_rows(near, index, far), "destination.pitch_bytes");
   }
   EXPECT_TRUE(on_host::gather_rows({dense.address, 3, 4, most / 2}, index, near));
 }

@@ -92,7 +92,7 @@ TEST(FaultText, AnErrorNamesCallCountItemAndWhatToDo) {
 }
 
 TEST(FaultText, AnErrorsDetailIsTold) {
-  EXPECT_THAT(to_string(error{.argument = "TMAP_CHECK"}), ::testing::StartsWith("TMAP_CHECK: "));
+  EXPECT_THAT(to_string(error{.argument = "TMAP_CHECK"}), ::testing::StartsWith("`TMAP_CHECK`: "));
 }
 
 }  // namespace

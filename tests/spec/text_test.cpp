@@ -74,8 +74,17 @@ TEST(Text, EveryStatusHasItsOwnNameAndSentence) {
 TEST(Text, AnErrorLeadsWithItsArgument) {
   const error e{.code = status::pageable_memory_in_capture, .found = 0x7f10, .argument = "destination"};
   EXPECT_EQ(to_string(e),
-            "destination: an array lies in pageable host memory, which a graph would read again at each replay: use "
+            "`destination`: an array lies in pageable host memory, which a graph would read again at each replay: use "
             "pinned memory that outlives the graph, or device memory (the array at 0x7f10)");
+}
+
+TEST(Text, AReasonIsAllThatIsSaidOfAnArgument) {
+  const error e{.code = status::invalid_argument,
+                .found = 7,
+                .allowed = 16,
+                .argument = "boxes[2].columns",
+                .reason = "is {found}; it must be a multiple of {allowed}"};
+  EXPECT_EQ(to_string(e), "`boxes[2].columns` is 7; it must be a multiple of 16");
 }
 
 TEST(Text, AnErrorTellsItsNumbersAlsoWhereOneIs0) {

@@ -82,6 +82,9 @@ typedef struct tmap_bad_item {
   uint64_t bits;
 } tmap_bad_item;
 
+/// Bytes of an argument's name, its zero included.
+#define TMAP_ARGUMENT_CAPACITY 64
+
 /// The calling thread's last call that failed.
 typedef struct tmap_error {
   uint32_t struct_size;
@@ -95,6 +98,9 @@ typedef struct tmap_error {
   uint32_t reserved;
   tmap_slot_counts slots;  ///< with `TMAP_POOL_EXHAUSTED`
   tmap_bad_item bad;       ///< with `TMAP_BAD_ITEMS`
+  /// The argument at fault, members after dots: "count", "source.tensors.global_dim[3]"; empty where the code or a rule
+  /// says enough. The members of a union are left out.
+  char argument[TMAP_ARGUMENT_CAPACITY];
 } tmap_error;
 
 /// What failed last on this thread; `code` is `TMAP_OK` where nothing did. Neither this function nor the next changes

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What is checked alike of every call that takes a batch from arrays (map_patch.hpp).
+
+#include <tmap/encode_status.hpp>
+#include <tmap/map_patch.hpp>
+#include <tmap/map_template.hpp>
+
+#include <cstdint>
+
+#include "lib/support/arguments.hpp"
+
+namespace tmap {
+
+// Two kinds of columns, which name their parts differently.
+inline auto address_column(const patch_columns& source) {
+  return source.global_address;
+}
+inline auto address_column(const compact_columns& source) {
+  return source.address_units;
+}
+inline auto stride_column(const patch_columns& source, std::uint32_t index) {
+  return source.global_stride_bytes[index];
+}
+inline auto stride_column(const compact_columns& source, std::uint32_t index) {
+  return source.global_stride_units[index];
+}
+inline support::argument address_column(const patch_columns&, const support::argument& name) {
+  return name.member("global_address");
+}
+inline support::argument address_column(const compact_columns&, const support::argument& name) {
+  return name.member("address_units");
+}
+inline support::argument stride_columns(const patch_columns&, const support::argument& name) {
+  return name.member("global_stride_bytes");
+}
+inline support::argument stride_columns(const compact_columns&, const support::argument& name) {
+  return name.member("global_stride_units");
+}
+
+/// No fields but the known ones.
+inline void check_fields(support::arguments& given, patch_fields fields, patch_fields known,
+                         const support::argument& name) {
+  if ((fields & ~known) == 0) return;
+  given.refuse(name, "is {found:#x}; it must have no other bits than {allowed:#x}, the fields that can be changed here",
+               fields, known);
+}
+
+template <class Offset>
+void check_offsets(support::arguments& given, const ragged_rows<Offset>& source, const support::argument& name) {
+  given.enumerator(source.format, offset_format::sizes, name.member("format"));
+  given.pointer(source.offsets, name.member("offsets"));
+}
+
+/// Of encode_options and the options of ragged operations, and of what the service is asked for.
+template <class Options>
+void check_windows(support::arguments& given, const Options& options, const support::argument& name) {
+  if (options.window_count != 0) given.pointer(options.windows, name.member("windows"));
+}
+
+}  // namespace tmap
