@@ -46,8 +46,8 @@ struct alignas(16) batch_totals {
 
 /// A range of device addresses that a map may reach, from `begin` up to but not including `end`: an allocation, say.
 struct alignas(16) address_window {
-  std::uint64_t begin;
-  std::uint64_t end;
+  std::uint64_t begin{};
+  std::uint64_t end{};
 };
 
 /// How a kernel that encodes writes its maps and publishes them. The bytes are equal, and consumers acquire either.

@@ -8,7 +8,8 @@
 namespace tmap {
 
 /// What one map of a batch changes in its template. Only the fields named by the template's `patch_fields` are read.
-/// Same words and units as in `tensor_spec`. 112 bytes: seven 16-byte loads.
+/// Same words and units as in `tensor_spec`. 112 bytes: seven 16-byte loads. Not initialised, so that kernels read and
+/// write no field of it in vain: `map_patch patch{}` is.
 struct alignas(16) map_patch {
   std::uint64_t global_address;
   std::uint64_t global_stride_bytes[max_rank - 1];
@@ -16,28 +17,28 @@ struct alignas(16) map_patch {
   std::uint32_t box_dim[max_rank];
   std::uint16_t element_stride[max_rank];
 };
-static_assert(sizeof(map_patch) == 112);
+static_assert(sizeof(map_patch) == 112 && std::is_trivially_copyable_v<map_patch>);
 
 /// A patch source: one `map_patch` for each map, in device memory.
 struct patch_array {
-  const map_patch* patches;
+  const map_patch* patches{};
 };
 
 /// A patch source: separate arrays in device memory, one element for each map; an array whose field the template does
 /// not change may be null.
 struct patch_columns {
-  const std::uint64_t* global_address;
-  const std::uint64_t* global_dim[max_rank];
-  const std::uint64_t* global_stride_bytes[max_rank - 1];
+  const std::uint64_t* global_address{};
+  const std::uint64_t* global_dim[max_rank]{};
+  const std::uint64_t* global_stride_bytes[max_rank - 1]{};
 };
 
 /// A patch source: separate arrays of 32-bit values, half the bytes of `patch_columns`; null as there. Addresses are
 /// offsets, and offsets and strides count units of 16 bytes, below which neither may be legal: 64 GiB reach of each.
 struct compact_columns {
-  std::uint64_t base_address;  ///< map i begins at base_address + 16 * address_units[i]
-  const std::uint32_t* address_units;
-  const std::uint32_t* global_dim[max_rank];
-  const std::uint32_t* global_stride_units[max_rank - 1];
+  std::uint64_t base_address{};  ///< map i begins at base_address + 16 * address_units[i]
+  const std::uint32_t* address_units{};
+  const std::uint32_t* global_dim[max_rank]{};
+  const std::uint32_t* global_stride_units[max_rank - 1]{};
 };
 
 /// How a ragged batch says where each tensor begins, in rows.
@@ -57,12 +58,12 @@ inline constexpr std::uint64_t any_rows = ~std::uint64_t{0};
 /// the encode has run). A tensor of no rows gets the safe empty map and the status `empty`.
 template <class Offset>
 struct ragged_rows {
-  std::uint64_t base_address;     ///< address of row 0
-  std::uint64_t row_pitch_bytes;  ///< from one row (a slice of the outermost dimension) to the next
-  const Offset* offsets;          ///< device memory, in rows, as `format` says
-  offset_format format;
-  void* workspace;  ///< null unless `format` is `sizes`
-  std::uint64_t workspace_bytes;
+  std::uint64_t base_address{};     ///< address of row 0
+  std::uint64_t row_pitch_bytes{};  ///< from one row (a slice of the outermost dimension) to the next
+  const Offset* offsets{};          ///< device memory, in rows, as `format` says
+  offset_format format{};
+  void* workspace{};  ///< null unless `format` is `sizes`
+  std::uint64_t workspace_bytes{};
   /// Rows that exist. A tensor that leaves them has no address: it is judged as one at address 0, which is refused.
   std::uint64_t rows{any_rows};
 };

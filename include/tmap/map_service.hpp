@@ -50,8 +50,8 @@ struct encode_request {
 /// Which maps of a batch `update` encodes again: `count` indices in device memory, unchanged until it has run. An index
 /// beyond the batch is passed over; one named twice is encoded twice.
 struct changed_maps {
-  const std::uint32_t* indices;
-  std::uint64_t count;
+  const std::uint32_t* indices{};
+  std::uint64_t count{};
 };
 
 /// What a service did so far. Read without waiting for a kernel: costs a copy of 16 bytes. Each number is exact when
@@ -108,7 +108,7 @@ class TMAP_API map_service {
   /// May be called while streams are captured. Fails with `invalid_argument`, `no_driver`, `no_device`, `no_context`,
   /// `compute_capability_too_low`, `driver_too_old`, `symbol_missing`, `driver_refused`, `no_kernel_image`,
   /// `out_of_memory`, `self_test_failed`, `earlier_asynchronous_error`, `cuda_failure`.
-  static result<map_service> create(const service_options& options = {});
+  [[nodiscard]] static result<map_service> create(const service_options& options = {});
 
   map_service(map_service&&) noexcept;
   map_service& operator=(map_service&&) noexcept;
@@ -119,16 +119,18 @@ class TMAP_API map_service {
   // `max_batch`; arrays stay unchanged until the encode has run. Fails as `encode_batch_async` does and with
   // `pool_exhausted`, `out_of_memory` (of the host, or of the device to grow), `service_dead`, `forked`,
   // `wrong_context`.
-  result<map_batch> encode(const map_template& base, const patch_array& source, std::uint64_t count,
-                           cuda::stream_ref stream, const encode_request& request = {});
-  result<map_batch> encode(const map_template& base, const patch_columns& source, std::uint64_t count,
-                           cuda::stream_ref stream, const encode_request& request = {});
-  result<map_batch> encode(const map_template& base, const compact_columns& source, std::uint64_t count,
-                           cuda::stream_ref stream, const encode_request& request = {});
-  result<map_batch> encode(const map_template& base, const ragged_rows<std::int32_t>& source, std::uint64_t count,
-                           cuda::stream_ref stream, const encode_request& request = {});
-  result<map_batch> encode(const map_template& base, const ragged_rows<std::int64_t>& source, std::uint64_t count,
-                           cuda::stream_ref stream, const encode_request& request = {});
+  [[nodiscard]] result<map_batch> encode(const map_template& base, const patch_array& source, std::uint64_t count,
+                                         cuda::stream_ref stream, const encode_request& request = {});
+  [[nodiscard]] result<map_batch> encode(const map_template& base, const patch_columns& source, std::uint64_t count,
+                                         cuda::stream_ref stream, const encode_request& request = {});
+  [[nodiscard]] result<map_batch> encode(const map_template& base, const compact_columns& source, std::uint64_t count,
+                                         cuda::stream_ref stream, const encode_request& request = {});
+  [[nodiscard]] result<map_batch> encode(const map_template& base, const ragged_rows<std::int32_t>& source,
+                                         std::uint64_t count, cuda::stream_ref stream,
+                                         const encode_request& request = {});
+  [[nodiscard]] result<map_batch> encode(const map_template& base, const ragged_rows<std::int64_t>& source,
+                                         std::uint64_t count, cuda::stream_ref stream,
+                                         const encode_request& request = {});
 
   // A batch of the same size in which the `changed` maps are encoded from `source` (map i from patch i) into fresh
   // slots and all others are shared with `batch`, which stays as it is and may be released at once. `stream` becomes
@@ -136,16 +138,19 @@ class TMAP_API map_service {
   // the tables that say where each map is included, all maps move together into fresh slots. The header, if any, counts
   // the changed maps only. Fails as `encode` does, and with `invalid_argument` where `batch` is empty or another
   // service's, or trusted and `request` is not, or the other way round.
-  result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
-                           const patch_array& source, cuda::stream_ref stream, const encode_request& request = {});
-  result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
-                           const patch_columns& source, cuda::stream_ref stream, const encode_request& request = {});
-  result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
-                           const compact_columns& source, cuda::stream_ref stream, const encode_request& request = {});
+  [[nodiscard]] result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
+                                         const patch_array& source, cuda::stream_ref stream,
+                                         const encode_request& request = {});
+  [[nodiscard]] result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
+                                         const patch_columns& source, cuda::stream_ref stream,
+                                         const encode_request& request = {});
+  [[nodiscard]] result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
+                                         const compact_columns& source, cuda::stream_ref stream,
+                                         const encode_request& request = {});
 
   /// Fresh slots for a kernel that encodes for itself (`encode_warp` with the batch's `writer()`), to be launched on
   /// `stream` next. Fails as `encode` does.
-  result<map_batch> reserve(std::uint64_t count, cuda::stream_ref stream);
+  [[nodiscard]] result<map_batch> reserve(std::uint64_t count, cuda::stream_ref stream);
 
   /// Where the calls above would fail (`service_dead`, say), what was counted on the device is as of the call before.
   service_statistics statistics() const;

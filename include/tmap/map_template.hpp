@@ -47,7 +47,7 @@ TMAP_HOST_DEVICE constexpr patch_fields patch_everything(std::uint32_t rank) {
 /// and fill of a template hold for every map made from it: tensormap.replace cannot change L2 promotion, nor clear a
 /// TF32 bit, and its other modes are immediates.
 struct map_template {
-  tensor_map map;
+  tensor_map map{};
   tensor_spec spec;
   patch_fields fields{};
 };

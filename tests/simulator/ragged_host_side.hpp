@@ -43,7 +43,7 @@ class host_side {
   void describe_array() {
     patches_ = std::make_unique<map_patch[]>(batch_.tensors.size());
     for (std::uint64_t i = 0; i < batch_.tensors.size(); ++i) {
-      std::memset(&patches_[i], 0xee, sizeof(map_patch));
+      std::memset(static_cast<void*>(&patches_[i]), 0xee, sizeof(map_patch));
       patches_[i].global_address = base() + batch_.tensors[i].begin;
       for (std::uint32_t axis = 0; axis < batch_.rank; ++axis) {
         patches_[i].global_dim[axis] = batch_.tensors[i].shape.dim[axis];
