@@ -143,8 +143,8 @@ def declarations(lines):
     """The code of a chunk as a reader wants it: no bodies, private members, checks, or marks for the linker."""
     code = without_private(without_bodies("\n".join(lines)))
     code = re.sub(r"^static_assert\([^;]*;\n?", "", code, flags=re.MULTILINE)
-    code = re.sub(r"^( *)TMAP_API (.*(?:\n {10,}.*)*)", lambda found: found[1] + found[2].replace("\n" + 9 * " ", "\n"), code,
-                  flags=re.MULTILINE)
+    code = re.sub(r"^( *(?:\[\[nodiscard\]\] )?)TMAP_API (.*(?:\n {10,}.*)*)",
+                  lambda found: found[1] + found[2].replace("\n" + 9 * " ", "\n"), code, flags=re.MULTILINE)
     code = code.replace("class TMAP_API ", "class ")
     return re.sub(r"\n{2,}", "\n\n", re.sub(r"^(?:(?:class|struct) \w+|using [\w:]+);$", "", code, flags=re.MULTILINE)).strip("\n")
 

@@ -8,7 +8,7 @@
 namespace tmap::apps {
 
 /// What the CUDA runtime said; the error that it remembers is cleared.
-inline result<void> as_result(cudaError_t code) {
+[[nodiscard]] inline result<void> as_result(cudaError_t code) {
   if (code == cudaSuccess) return {};
   static_cast<void>(cudaGetLastError());
   error made;

@@ -23,7 +23,7 @@ class device_memory {
   }
   ~device_memory() { static_cast<void>(cudaFree(data_)); }
 
-  static result<device_memory> allocate(std::uint64_t bytes) {
+  [[nodiscard]] static result<device_memory> allocate(std::uint64_t bytes) {
     device_memory memory;
     if (const auto done = as_result(cudaMalloc(&memory.data_, bytes)); !done) return failure(done.error());
     memory.bytes_ = bytes;
@@ -38,7 +38,7 @@ class device_memory {
   std::uint64_t bytes() const { return bytes_; }
 
   /// In order of the default stream.
-  result<void> fill(int byte) const { return as_result(cudaMemset(data_, byte, bytes_)); }
+  [[nodiscard]] result<void> fill(int byte) const { return as_result(cudaMemset(data_, byte, bytes_)); }
 
  private:
   void* data_{};
@@ -46,7 +46,7 @@ class device_memory {
 };
 
 /// Between any two of host and device. Waits where `cudaMemcpy` does.
-inline result<void> copy_bytes(void* to, const void* from, std::uint64_t bytes) {
+[[nodiscard]] inline result<void> copy_bytes(void* to, const void* from, std::uint64_t bytes) {
   return as_result(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
 }
 

@@ -12,7 +12,7 @@ namespace tmap::apps {
 /// Owns a stream, which does not wait for the default one, and two events that time what is enqueued between them.
 class timed_stream {
  public:
-  static result<timed_stream> create() {
+  [[nodiscard]] static result<timed_stream> create() {
     timed_stream made;
     cudaError_t code = cudaStreamCreateWithFlags(&made.stream_, cudaStreamNonBlocking);
     if (code == cudaSuccess) code = cudaEventCreate(&made.begin_);
@@ -36,7 +36,7 @@ class timed_stream {
 
   /// Runs what `enqueue` (which returns a result) enqueues on the stream to its end; the GPU's own milliseconds.
   template <class Enqueue>
-  result<double> milliseconds(const Enqueue& enqueue) const {
+  [[nodiscard]] result<double> milliseconds(const Enqueue& enqueue) const {
     cudaError_t code = cudaEventRecord(begin_, stream_);
     if (const result<void> enqueued = enqueue(); !enqueued) return failure(enqueued.error());
     if (code == cudaSuccess) code = cudaEventRecord(end_, stream_);

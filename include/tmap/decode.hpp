@@ -36,11 +36,11 @@ struct decoded_map {
 /// `not_a_tensor_map` when a field holds a value no encoder writes (128 zero bytes, say): an unknown number or bit, or
 /// a spec that breaks a rule the driver enforces, which the error then names. Legal for the driver is enough: a null
 /// address decodes, though a copy through it would fault.
-TMAP_API result<decoded_map> decode(const tensor_map& map);
+[[nodiscard]] TMAP_API result<decoded_map> decode(const tensor_map& map);
 
 /// The 128 bytes the driver would write on a Hopper GPU (`hopper_limits`). Fails with `rule_broken`.
-TMAP_API result<tensor_map> encode_bits(const tensor_spec& spec);
-TMAP_API result<tensor_map> encode_bits(const im2col_spec& spec);
+[[nodiscard]] TMAP_API result<tensor_map> encode_bits(const tensor_spec& spec);
+[[nodiscard]] TMAP_API result<tensor_map> encode_bits(const im2col_spec& spec);
 
 /// Every field on a line of its own, aligned, for a person; also for bytes that `decode` refuses. Empty for want of
 /// memory only.
@@ -58,6 +58,6 @@ struct field_difference {
 
 /// Field by field; bits outside every known field show as "word N, unknown bits". Empty when equal. Fails with
 /// `out_of_memory`.
-TMAP_API result<std::vector<field_difference>> diff(const tensor_map& first, const tensor_map& second);
+[[nodiscard]] TMAP_API result<std::vector<field_difference>> diff(const tensor_map& first, const tensor_map& second);
 
 }  // namespace tmap

@@ -20,19 +20,19 @@ namespace tmap {
 
 /// A tiled map (cuTensorMapEncodeTiled). Fails with `rule_broken`, `driver_refused`, `no_context`,
 /// `earlier_asynchronous_error`, or a reason why the driver cannot be asked.
-TMAP_API result<tensor_map> encode(const tensor_spec& spec);
+[[nodiscard]] TMAP_API result<tensor_map> encode(const tensor_spec& spec);
 
 /// An im2col map (cuTensorMapEncodeIm2col). Fails as the tiled form does.
-TMAP_API result<tensor_map> encode(const im2col_spec& spec);
+[[nodiscard]] TMAP_API result<tensor_map> encode(const im2col_spec& spec);
 
 /// An im2col-wide map (cuTensorMapEncodeIm2colWide; driver 12.8, compute capability 10). Fails as the tiled form does.
-TMAP_API result<tensor_map> encode(const im2col_wide_spec& spec);
+[[nodiscard]] TMAP_API result<tensor_map> encode(const im2col_wide_spec& spec);
 
 /// The same map at another address, which must be aligned as the map demands (cuTensorMapReplaceAddress).
 /// Works for maps of every kind, on the host only.
-TMAP_API result<tensor_map> replace_address(const tensor_map& map, std::uint64_t global_address);
+[[nodiscard]] TMAP_API result<tensor_map> replace_address(const tensor_map& map, std::uint64_t global_address);
 
 /// Limits of the calling thread's current device. Fails with `no_driver` or `no_device`.
-TMAP_API result<device_limits> query_device_limits();
+[[nodiscard]] TMAP_API result<device_limits> query_device_limits();
 
 }  // namespace tmap

@@ -40,29 +40,31 @@ inline constexpr std::uint64_t max_batch = std::uint64_t{1} << 24;
 // the template changes its field, `trusted` beside another option), `no_driver`, `no_device`, `no_kernel_image`,
 // `cuda_failure`; where it is checked, and then after all maps are made, with `bad_items`.
 
-TMAP_API result<void> encode_batch_async(const map_template& base, const patch_array& source, tensor_map* slots,
-                                         std::uint64_t count, cuda::stream_ref stream,
-                                         const encode_options& options = {});
+[[nodiscard]] TMAP_API result<void> encode_batch_async(const map_template& base, const patch_array& source,
+                                                       tensor_map* slots, std::uint64_t count, cuda::stream_ref stream,
+                                                       const encode_options& options = {});
 
-TMAP_API result<void> encode_batch_async(const map_template& base, const patch_columns& source, tensor_map* slots,
-                                         std::uint64_t count, cuda::stream_ref stream,
-                                         const encode_options& options = {});
+[[nodiscard]] TMAP_API result<void> encode_batch_async(const map_template& base, const patch_columns& source,
+                                                       tensor_map* slots, std::uint64_t count, cuda::stream_ref stream,
+                                                       const encode_options& options = {});
 
-TMAP_API result<void> encode_batch_async(const map_template& base, const compact_columns& source, tensor_map* slots,
-                                         std::uint64_t count, cuda::stream_ref stream,
-                                         const encode_options& options = {});
+[[nodiscard]] TMAP_API result<void> encode_batch_async(const map_template& base, const compact_columns& source,
+                                                       tensor_map* slots, std::uint64_t count, cuda::stream_ref stream,
+                                                       const encode_options& options = {});
 
 /// Changes the address and the outermost dim: `base.fields` must name just these two. Negative sizes and ends that
 /// decrease make huge dims, which are refused; rows that do not exist are refused where `ragged_rows::rows` says how
 /// many do, as an address of 0 (T05).
-TMAP_API result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int32_t>& source,
-                                         tensor_map* slots, std::uint64_t count, cuda::stream_ref stream,
-                                         const encode_options& options = {});
-TMAP_API result<void> encode_batch_async(const map_template& base, const ragged_rows<std::int64_t>& source,
-                                         tensor_map* slots, std::uint64_t count, cuda::stream_ref stream,
-                                         const encode_options& options = {});
+[[nodiscard]] TMAP_API result<void> encode_batch_async(const map_template& base,
+                                                       const ragged_rows<std::int32_t>& source, tensor_map* slots,
+                                                       std::uint64_t count, cuda::stream_ref stream,
+                                                       const encode_options& options = {});
+[[nodiscard]] TMAP_API result<void> encode_batch_async(const map_template& base,
+                                                       const ragged_rows<std::int64_t>& source, tensor_map* slots,
+                                                       std::uint64_t count, cuda::stream_ref stream,
+                                                       const encode_options& options = {});
 
 /// Device memory that `offset_format::sizes` of `count` offsets of `offset_bytes` (4 or 8) needs. Same failures.
-TMAP_API result<std::uint64_t> ragged_workspace_bytes(std::uint64_t count, std::uint32_t offset_bytes);
+[[nodiscard]] TMAP_API result<std::uint64_t> ragged_workspace_bytes(std::uint64_t count, std::uint32_t offset_bytes);
 
 }  // namespace tmap

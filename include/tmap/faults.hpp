@@ -39,12 +39,12 @@ struct fault_report {
 // `cuda_failure`.
 
 /// The counts.
-TMAP_API result<fault_report> faults();
+[[nodiscard]] TMAP_API result<fault_report> faults();
 
 /// The same, and sets all of it to zero. Kernels may run meanwhile: each bad item is counted in this report or in a
 /// later one, and in one only. The first of the next report may be one that this report counted. A call that fails has
 /// lost nothing.
-TMAP_API result<fault_report> reset_faults();
+[[nodiscard]] TMAP_API result<fault_report> reset_faults();
 
 /// "3 bad maps, 1 bad tensor; the first: ragged::copy_async (call 17): tensor 3: stride (...)", or "no bad items".
 TMAP_API std::string to_string(const fault_report& report);
@@ -65,6 +65,6 @@ TMAP_API std::string to_string(group_status status);
 
 /// What TMAP_CHECK says: never `environment`. Read once in the process. Fails with `invalid_argument` and names the
 /// variable where it is neither `off` nor `sync`, as does then each call that asks it.
-TMAP_API result<fault_check> check_from_environment();
+[[nodiscard]] TMAP_API result<fault_check> check_from_environment();
 
 }  // namespace tmap

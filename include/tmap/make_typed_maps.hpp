@@ -19,7 +19,7 @@ namespace tmap {
 
 /// A map for a parameter or for constant memory: `encode(spec)`, and fails as it does, too.
 template <class Tile>
-result<typed_map<Tile>> typed_map_of(const tensor_spec& spec) {
+[[nodiscard]] result<typed_map<Tile>> typed_map_of(const tensor_spec& spec) {
   const result<void> checked = detail::check_tile(detail::shape_of(spec), Tile::spec());
   if (!checked) return failure{checked.error()};
   const result<tensor_map> map = encode(spec);
@@ -29,7 +29,7 @@ result<typed_map<Tile>> typed_map_of(const tensor_spec& spec) {
 
 /// Maps made from `base`: those of a reserved batch, which its kernel encodes.
 template <class Tile>
-result<typed_maps<Tile>> typed_maps_of(const map_template& base, const map_batch_ref& maps) {
+[[nodiscard]] result<typed_maps<Tile>> typed_maps_of(const map_template& base, const map_batch_ref& maps) {
   const result<void> checked = detail::check_tile(detail::shape_of(base.spec, base.fields), Tile::spec());
   if (!checked) return failure{checked.error()};
   return detail::typed_access::as<Tile>(maps);
@@ -37,7 +37,8 @@ result<typed_maps<Tile>> typed_maps_of(const map_template& base, const map_batch
 
 /// Maps made from `base` in slots of the caller, `count` of them in device memory.
 template <class Tile>
-result<typed_maps<Tile>> typed_maps_of(const map_template& base, const tensor_map* slots, std::uint32_t count) {
+[[nodiscard]] result<typed_maps<Tile>> typed_maps_of(const map_template& base, const tensor_map* slots,
+                                                     std::uint32_t count) {
   map_batch_ref maps;
   maps.slots = slots;
   maps.count = count;

@@ -54,7 +54,7 @@ class TMAP_API map_batch {
   /// template of the batch moves another one; where there is no one template, `argument` says so: the batch is empty,
   /// reserved, or an update of one that was made from another kind of template.
   template <class Tile>
-  result<typed_maps<Tile>> as() const {
+  [[nodiscard]] result<typed_maps<Tile>> as() const {
     const result<void> checked = detail::check_tile(shape_, Tile::spec());
     if (!checked) return failure{checked.error()};
     return detail::typed_access::as<Tile>(ref_);
@@ -73,12 +73,12 @@ class TMAP_API map_batch {
   /// outside its graph: launch the graph after it. Does nothing twice. Fails with `invalid_argument` (empty batch, or
   /// one of another thread's per-thread stream), `out_of_memory` (of the host), `service_dead`, `forked`,
   /// `wrong_context`, `cuda_failure`.
-  result<void> use_on(cuda::stream_ref stream);
+  [[nodiscard]] result<void> use_on(cuda::stream_ref stream);
 
   /// Ends the lease. After it the batch is empty. Does nothing to an empty batch. Fails with `service_dead` (which the
   /// service is from then on if an event could not be recorded: slots nobody can watch are never lent again), `forked`,
   /// and with `wrong_context`, where nothing has changed.
-  result<void> release();
+  [[nodiscard]] result<void> release();
 
  private:
   friend struct service::access;

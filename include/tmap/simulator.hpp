@@ -38,19 +38,23 @@ class copy_engine {
 
   /// Fills `tile` (`tile_bytes` of it, spread over `tile_footprint_bytes`); answers with the bytes the barrier
   /// receives. A failing load may have filled some of it.
-  TMAP_API result<std::uint64_t> load(const tensor_map& map, cuda::std::span<const std::int32_t> coordinates,
-                                      cuda::std::span<std::byte> tile, std::uint32_t shared_address = 0) const;
+  [[nodiscard]] TMAP_API result<std::uint64_t> load(const tensor_map& map,
+                                                    cuda::std::span<const std::int32_t> coordinates,
+                                                    cuda::std::span<std::byte> tile,
+                                                    std::uint32_t shared_address = 0) const;
 
   /// Writes the part of `tile` that lies inside the tensor; along dimension 0 it goes on to the next multiple of 16
   /// bytes, as the hardware does. A failing store may have written some bytes.
-  TMAP_API result<void> store(const tensor_map& map, cuda::std::span<const std::int32_t> coordinates,
-                              cuda::std::span<const std::byte> tile, std::uint32_t shared_address = 0) const;
+  [[nodiscard]] TMAP_API result<void> store(const tensor_map& map, cuda::std::span<const std::int32_t> coordinates,
+                                            cuda::std::span<const std::byte> tile,
+                                            std::uint32_t shared_address = 0) const;
 
   /// Combines the part of `tile` that lies inside the tensor with memory. Fails with U06 for a type without the
   /// operation.
-  TMAP_API result<void> reduce(reduction operation, const tensor_map& map,
-                               cuda::std::span<const std::int32_t> coordinates, cuda::std::span<const std::byte> tile,
-                               std::uint32_t shared_address = 0) const;
+  [[nodiscard]] TMAP_API result<void> reduce(reduction operation, const tensor_map& map,
+                                             cuda::std::span<const std::int32_t> coordinates,
+                                             cuda::std::span<const std::byte> tile,
+                                             std::uint32_t shared_address = 0) const;
 
  private:
   cuda::std::span<const memory_window> windows_;

@@ -17,12 +17,12 @@ class device_query {
  public:
   explicit device_query(const runtime_calls& calls) : calls_{calls} {}
 
-  result<device_limits> current();
+  [[nodiscard]] result<device_limits> current();
 
  private:
-  result<int> current_device() const;
-  result<device_limits> read(int device) const;
-  result<device_limits> read_and_keep(int device);
+  [[nodiscard]] result<int> current_device() const;
+  [[nodiscard]] result<device_limits> read(int device) const;
+  [[nodiscard]] result<device_limits> read_and_keep(int device);
 
   /// Devices from this number on are read at each call.
   static constexpr int kept_devices = 64;

@@ -29,22 +29,22 @@ class entry_points {
  public:
   explicit entry_points(const runtime_calls& calls) : calls_{calls} {}
 
-  result<encode_tiled_function> encode_tiled();
-  result<encode_im2col_function> encode_im2col();
-  result<encode_im2col_wide_function> encode_im2col_wide();
-  result<replace_address_function> replace_address();
-  result<context_id_function> context_id();
-  result<get_device_function> get_device();
-  result<primary_state_function> primary_state();
-  result<primary_retain_function> primary_retain();
-  result<primary_release_function> primary_release();
-  result<event_query_function> event_query();
+  [[nodiscard]] result<encode_tiled_function> encode_tiled();
+  [[nodiscard]] result<encode_im2col_function> encode_im2col();
+  [[nodiscard]] result<encode_im2col_wide_function> encode_im2col_wide();
+  [[nodiscard]] result<replace_address_function> replace_address();
+  [[nodiscard]] result<context_id_function> context_id();
+  [[nodiscard]] result<get_device_function> get_device();
+  [[nodiscard]] result<primary_state_function> primary_state();
+  [[nodiscard]] result<primary_retain_function> primary_retain();
+  [[nodiscard]] result<primary_release_function> primary_release();
+  [[nodiscard]] result<event_query_function> event_query();
 
  private:
   using kept_pointer = std::atomic<void*>;
 
   template <class Function>
-  result<Function> find(kept_pointer& kept, const char* symbol, unsigned int version);
+  [[nodiscard]] result<Function> find(kept_pointer& kept, const char* symbol, unsigned int version);
 
   const runtime_calls& calls_;
   kept_pointer encode_tiled_{};

@@ -15,19 +15,19 @@ class map_driver {
  public:
   explicit map_driver(const runtime_calls& calls) : calls_{calls}, entry_points_{calls}, devices_{calls} {}
 
-  result<tensor_map> encode(const tensor_spec& spec);
-  result<tensor_map> encode(const im2col_spec& spec);
-  result<tensor_map> encode(const im2col_wide_spec& spec);
-  result<tensor_map> replace_address(const tensor_map& map, std::uint64_t global_address);
-  result<device_limits> query_limits() { return devices_.current(); }
+  [[nodiscard]] result<tensor_map> encode(const tensor_spec& spec);
+  [[nodiscard]] result<tensor_map> encode(const im2col_spec& spec);
+  [[nodiscard]] result<tensor_map> encode(const im2col_wide_spec& spec);
+  [[nodiscard]] result<tensor_map> replace_address(const tensor_map& map, std::uint64_t global_address);
+  [[nodiscard]] result<device_limits> query_limits() { return devices_.current(); }
 
   /// For the tests that ask the driver alone.
   entry_points& functions() { return entry_points_; }
 
  private:
   template <class Spec, class Function>
-  result<tensor_map> encode_with(const Spec& spec, result<Function> (entry_points::*find)());
-  result<device_limits> usable_limits();
+  [[nodiscard]] result<tensor_map> encode_with(const Spec& spec, result<Function> (entry_points::*find)());
+  [[nodiscard]] result<device_limits> usable_limits();
   template <class Call>
   CUresult call_with_context(const Call& call) const;
 

@@ -44,15 +44,15 @@ class fault_page {
   fault_record* records() const { return records_; }
 
   /// As `faults` and `reset_faults`. Thread-safe, as all others.
-  result<fault_report> report(bool resets);
+  [[nodiscard]] result<fault_report> report(bool resets);
   /// What a kernel that has ended left in a record.
-  result<fault_record> read(const fault_record* record);
+  [[nodiscard]] result<fault_record> read(const fault_record* record);
   /// Adds what a record of one call counted.
   void add(const fault_record& checked);
 
  private:
-  result<fault_record> copy(const fault_record* record);
-  result<void> open_first();
+  [[nodiscard]] result<fault_record> copy(const fault_record* record);
+  [[nodiscard]] result<void> open_first();
   void note(const bad_item& item);
 
   const fault_calls& calls_;
@@ -75,10 +75,10 @@ class fault_book {
 
   const fault_calls& calls() const { return calls_; }
   /// Of the current context, which is made where there is none.
-  result<fault_page*> page();
+  [[nodiscard]] result<fault_page*> page();
 
  private:
-  result<fault_page*> find(std::uint64_t context);
+  [[nodiscard]] result<fault_page*> find(std::uint64_t context);
 
   const fault_calls& calls_;
   std::array<std::atomic<fault_page*>, 64> latest_{};  // asked at every call, and found without a lock

@@ -42,7 +42,8 @@ class call_records {
 class call_report {
  public:
   /// Fails where no record can be found, with the environment's fault, and as a CUDA call.
-  static result<void> open(const reported_call& call, fault_book& book, call_records& records, call_report& report);
+  [[nodiscard]] static result<void> open(const reported_call& call, fault_book& book, call_records& records,
+                                         call_report& report);
   call_report() = default;
   call_report(const call_report&) = delete;
   call_report& operator=(const call_report&) = delete;
@@ -51,10 +52,10 @@ class call_report {
 
   const fault_sink& sink() const { return sink_; }
   /// After all is enqueued: nothing, unless the call is checked. Fails with `bad_items`, and as a CUDA call.
-  result<void> close();
+  [[nodiscard]] result<void> close();
 
  private:
-  result<void> take_record();
+  [[nodiscard]] result<void> take_record();
   void give_back();
 
   reported_call call_{};
@@ -69,7 +70,7 @@ call_records& process_call_records();
 
 /// `enqueue(sink)` enqueues all of a call's work.
 template <class Enqueue>
-result<void> report_call(const reported_call& call, const Enqueue& enqueue) {
+[[nodiscard]] result<void> report_call(const reported_call& call, const Enqueue& enqueue) {
   call_report report;
   if (const result<void> opened = call_report::open(call, process_faults(), process_call_records(), report); !opened) {
     return opened;

@@ -81,7 +81,7 @@ inline bool is_same_stream(const stream_use& a, const stream_use& b) {
 /// does not tell its id.
 class map_pool : public std::enable_shared_from_this<map_pool> {
  public:
-  static result<std::shared_ptr<map_pool>> create(const pool_options& options, const pool_calls& calls);
+  [[nodiscard]] static result<std::shared_ptr<map_pool>> create(const pool_options& options, const pool_calls& calls);
 
   /// Frees what it allocated, which waits for the device; memory of the caller must be unused by then. Leaks it after
   /// `abandon`, and where the last graph with a lease outlived all else: a graph ends where CUDA may not be called.
@@ -91,8 +91,8 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   /// one only, and nothing is added. Once there are slots, and before they are lent, the leases `read` are used on
   /// `stream` too, as by `use_on`. Where that fails some of them are; on any other failure nothing has changed. Fails
   /// with `pool_exhausted`, `invalid_argument` (no slots asked for), as `use_on`, or as a call.
-  result<lease_ptr> take(std::uint64_t count, cudaStream_t stream, const void* only_in = nullptr,
-                         const read_leases& read = {});
+  [[nodiscard]] result<lease_ptr> take(std::uint64_t count, cudaStream_t stream, const void* only_in = nullptr,
+                                       const read_leases& read = {});
 
   /// From now on the lease is used on `stream` too, which waits for what `home`, a stream of the lease, has enqueued so
   /// far; nothing happens where it is in use there already. A captured `stream` makes the lease its graph's, and waits
@@ -100,16 +100,16 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   /// launches it does. A `stream` that waits for a captured `home` joins that capture, as CUDA has it. Fails with
   /// `invalid_argument` (`home` is no stream of the lease), or as a call: `cudaErrorStreamCaptureIsolation` for a
   /// stream that would have to wait for a `home` which is in a capture that the lease is not from.
-  result<void> use_on(const lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
+  [[nodiscard]] result<void> use_on(const lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
 
   /// Gives up one hold on the lease; the last one ends it. On failure its slots are never lent again, and count as
   /// pending. Needs no host memory.
-  result<void> release(lease_ptr lease) noexcept;
+  [[nodiscard]] result<void> release(lease_ptr lease) noexcept;
 
   /// As `release`, for slots whose work could not be enqueued. The graph of an open capture in which they were taken
   /// lets go of them if no node has come to it since: then nothing in it uses them. Other holds on the lease keep it
   /// there.
-  result<void> withdraw(lease_ptr lease) noexcept;
+  [[nodiscard]] result<void> withdraw(lease_ptr lease) noexcept;
 
   /// To be called when nobody will take from the pool again: warns if graphs hold slots, whose memory may leak.
   void disown();
@@ -148,8 +148,8 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
 
   map_pool(const pool_options& options, const pool_calls& calls);
 
-  result<void> add_slab(std::uint64_t capacity, void* memory);
-  result<bool> grow(std::uint64_t count);
+  [[nodiscard]] result<void> add_slab(std::uint64_t capacity, void* memory);
+  [[nodiscard]] result<bool> grow(std::uint64_t count);
 
   /// What a take looks for.
   struct demand {
@@ -158,39 +158,41 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
     slot_window bounds;
   };
   slot_window window_of(const void* only_in) const;
-  result<slot_window> find_window(const demand& wanted);
-  result<std::optional<slot_window>> find_completed(const demand& wanted);
-  result<std::optional<slot_window>> find_after_asking(stream_id asked, const demand& wanted);
-  result<bool> grow_for(const demand& wanted);
-  result<std::optional<slot_window>> find_by_waiting(const demand& wanted);
-  result<lease_ptr> lend(lease_ptr made, std::unique_ptr<graph_hold> hold, const slot_window& window,
-                         const stream_use& use);
+  [[nodiscard]] result<slot_window> find_window(const demand& wanted);
+  [[nodiscard]] result<std::optional<slot_window>> find_completed(const demand& wanted);
+  [[nodiscard]] result<std::optional<slot_window>> find_after_asking(stream_id asked, const demand& wanted);
+  [[nodiscard]] result<bool> grow_for(const demand& wanted);
+  [[nodiscard]] result<std::optional<slot_window>> find_by_waiting(const demand& wanted);
+  [[nodiscard]] result<lease_ptr> lend(lease_ptr made, std::unique_ptr<graph_hold> hold, const slot_window& window,
+                                       const stream_use& use);
   failure exhausted(std::uint64_t count) const;
 
-  result<stream_use> look_at(cudaStream_t stream) const;
-  result<void> order_after(cudaStream_t stream, const stream_use& home);
-  result<void> record_and_wait(cudaStream_t stream, cudaStream_t home, spare_event& by) const;
+  [[nodiscard]] result<stream_use> look_at(cudaStream_t stream) const;
+  [[nodiscard]] result<void> order_after(cudaStream_t stream, const stream_use& home);
+  [[nodiscard]] result<void> record_and_wait(cudaStream_t stream, cudaStream_t home, spare_event& by) const;
   std::unique_ptr<graph_hold> prepare_use(lease& lease, capture_id capture, std::uint64_t before);
-  result<spread> prepare_spread(lease& lease, const stream_use& from, const stream_use& to, std::uint64_t before);
-  result<std::vector<spread>> prepare_spreads(const read_leases& read, const stream_use& to);
-  result<void> carry_out(spread& prepared);
+  [[nodiscard]] result<spread> prepare_spread(lease& lease, const stream_use& from, const stream_use& to,
+                                              std::uint64_t before);
+  [[nodiscard]] result<std::vector<spread>> prepare_spreads(const read_leases& read, const stream_use& to);
+  [[nodiscard]] result<void> carry_out(spread& prepared);
   void add_use(lease& lease, const stream_use& use);
-  result<void> pin(lease& lease, cudaStream_t stream, capture_id capture, std::unique_ptr<graph_hold> hold);
+  [[nodiscard]] result<void> pin(lease& lease, cudaStream_t stream, capture_id capture,
+                                 std::unique_ptr<graph_hold> hold);
   static void drop(void* hold);
   void collect_dropped() const;
 
   cudaError_t leave_graph(const lease& lease) const;
-  result<void> end(const lease& lease, spare_event spare);
-  result<last_look> look_at_end(const stream_use& use) const;
-  result<last_look> record_end(spare_event& spare, const stream_use& use, const last_look& look) const;
-  result<bool> settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare);
-  result<bool> mark_late_end(const late_use& late);
-  result<void> mark_late_ends();
+  [[nodiscard]] result<void> end(const lease& lease, spare_event spare);
+  [[nodiscard]] result<last_look> look_at_end(const stream_use& use) const;
+  [[nodiscard]] result<last_look> record_end(spare_event& spare, const stream_use& use, const last_look& look) const;
+  [[nodiscard]] result<bool> settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare);
+  [[nodiscard]] result<bool> mark_late_end(const late_use& late);
+  [[nodiscard]] result<void> mark_late_ends();
   spare_event borrow_event();
   void give_back(const spare_event& spare);
   void discard(cudaEvent_t event) const;
-  result<void> record(spare_event& spare, cudaStream_t stream) const;
-  result<bool> ask_events(stream_id stream) const;
+  [[nodiscard]] result<void> record(spare_event& spare, cudaStream_t stream) const;
+  [[nodiscard]] result<bool> ask_events(stream_id stream) const;
   void make_late(stream_id stream, event_handle event) const;
 
   const pool_calls calls_;

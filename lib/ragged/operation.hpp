@@ -38,9 +38,9 @@ struct planned_operation {
 
 /// The policy in force. Fails with `invalid_argument` when the environment names none, and with
 /// `compute_capability_too_low` when it is `force` and the current device has no copy engine.
-result<route_policy> policy_of(const options& with);
+[[nodiscard]] result<route_policy> policy_of(const options& with);
 
-result<kernels::device_shape> current_device_shape();
+[[nodiscard]] result<kernels::device_shape> current_device_shape();
 
 kernels::side tensors_of(const tensor_batch& batch);
 /// Dims and strides in the order of `batch`, which has the same elements and rank.
@@ -51,13 +51,13 @@ kernels::side packed_of(const packed_buffer& packed, const tensor_batch& batch);
 std::optional<tensor_spec> map_of(const kernels::piece_rule& rule, std::uint32_t element_bytes, std::uint32_t rank);
 
 /// Enqueues all but the kernel that works.
-result<planned_operation> enqueue_plan(const operation& op, const workspace& scratch, cudaStream_t stream,
-                                       const options& with, const fault_sink& faults);
+[[nodiscard]] result<planned_operation> enqueue_plan(const operation& op, const workspace& scratch, cudaStream_t stream,
+                                                     const options& with, const fault_sink& faults);
 
 /// Enqueues all of the operation; `launch(plan)` the kernel that works.
 template <class Launch>
-result<void> enqueue(batch_call which, const operation& op, const workspace& scratch, cudaStream_t stream,
-                     const options& with, const Launch& launch) {
+[[nodiscard]] result<void> enqueue(batch_call which, const operation& op, const workspace& scratch, cudaStream_t stream,
+                                   const options& with, const Launch& launch) {
   const reported_call call{which, op.source.tensors.count, with.check, stream};
   return report_call(call, [&](const fault_sink& faults) -> result<void> {
     const result<planned_operation> plan = enqueue_plan(op, scratch, stream, with, faults);

@@ -25,12 +25,12 @@ const memory_calls& real_memory_calls();
 /// graph would read at each replay, long after its owner freed it. Asks CUDA only where a side has arrays of the host,
 /// and enqueues nothing. Fails with `pageable_memory_in_capture`, or as a call: with `cudaErrorStreamCaptureImplicit`
 /// on the legacy stream while a capture forbids it, which the copy would have broken.
-result<void> check_host_arrays(const kernels::side& source, const kernels::side& destination, cudaStream_t stream,
-                               const memory_calls& calls = real_memory_calls());
+[[nodiscard]] result<void> check_host_arrays(const kernels::side& source, const kernels::side& destination,
+                                             cudaStream_t stream, const memory_calls& calls = real_memory_calls());
 
 /// The same batch with its arrays in device memory: host arrays are copied to `place` on the stream, which has room for
 /// `workspace_layout::arrays`. Device arrays stay where they are.
-result<tensor_batch> upload_arrays(const tensor_batch& batch, void* place, cudaStream_t stream,
-                                   const memory_calls& calls = real_memory_calls());
+[[nodiscard]] result<tensor_batch> upload_arrays(const tensor_batch& batch, void* place, cudaStream_t stream,
+                                                 const memory_calls& calls = real_memory_calls());
 
 }  // namespace tmap::ragged

@@ -19,7 +19,7 @@ struct home_context {
 };
 
 /// The current context of the calling thread, which gets its current device's primary one if it has none.
-result<home_context> find_home_context(const service_calls& calls);
+[[nodiscard]] result<home_context> find_home_context(const service_calls& calls);
 
 /// Asks before each call whether CUDA may be called for a service at all, in this process, now and on this thread.
 /// Thread-safe.
@@ -34,7 +34,7 @@ class context_guard {
   /// A service is dead when its context is lost. That is certain for a primary context: its device then has none, or
   /// one of another id (cudaDeviceReset and a context made anew). Nothing may be asked of a context from cuCtxCreate
   /// once it might be destroyed, so where that is not current the answer is `wrong_context`.
-  result<void> check();
+  [[nodiscard]] result<void> check();
 
   bool is_forked() const { return calls_.process_id() != process_id_; }
   bool is_dead() const { return is_dead_.load(std::memory_order_acquire); }
@@ -46,8 +46,8 @@ class context_guard {
   error die(const error& reason);
 
  private:
-  result<void> check_other(std::uint64_t current);
-  result<void> enter_home(std::uint64_t current);
+  [[nodiscard]] result<void> check_other(std::uint64_t current);
+  [[nodiscard]] result<void> enter_home(std::uint64_t current);
   error death() const;
 
   const service_calls& calls_;

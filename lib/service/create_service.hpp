@@ -8,6 +8,6 @@
 namespace tmap::service {
 
 /// `map_service::create` over any set of calls, which must outlive the service and its batches.
-result<map_service> create_service(const service_options& options, const service_calls& calls) noexcept;
+[[nodiscard]] result<map_service> create_service(const service_options& options, const service_calls& calls) noexcept;
 
 }  // namespace tmap::service

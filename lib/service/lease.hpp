@@ -27,11 +27,11 @@ class lease {
   ~lease();
 
   /// Fresh slots, used on `home`.
-  result<lent_slots> take(std::uint64_t count);
+  [[nodiscard]] result<lent_slots> take(std::uint64_t count);
   /// The same; and `home` becomes a stream of `old`, as by `use_on`, before the slots are lent.
-  result<lent_slots> take_reading(const lease& old, std::uint64_t count);
+  [[nodiscard]] result<lent_slots> take_reading(const lease& old, std::uint64_t count);
   /// As `take_reading`, of the slab that `old` is in.
-  result<lent_slots> take_beside(const lease& old, std::uint64_t count);
+  [[nodiscard]] result<lent_slots> take_beside(const lease& old, std::uint64_t count);
   /// Holds the slots of `other` too, which `home` has to be a stream of.
   void share(const lease& other);
 
@@ -45,12 +45,12 @@ class lease {
   std::uint64_t slot_count() const;
 
   /// As `map_batch::use_on`, for each part.
-  result<void> use_on(cudaStream_t stream) const;
+  [[nodiscard]] result<void> use_on(cudaStream_t stream) const;
   /// As `map_batch::release`.
-  result<void> release();
+  [[nodiscard]] result<void> release();
 
  private:
-  result<lent_slots> hold(result<pool::lease_ptr> taken);
+  [[nodiscard]] result<lent_slots> hold(result<pool::lease_ptr> taken);
   pool::read_leases as_read() const { return {parts_, home_}; }
 
   std::shared_ptr<core> service_;

@@ -17,15 +17,17 @@ namespace tmap::service {
 // then changed nothing.
 
 template <class Source>
-result<map_batch> encode_batch(const std::shared_ptr<core>& service, const map_template& base, const Source& source,
-                               std::uint64_t count, cudaStream_t stream, const encode_request& request);
+[[nodiscard]] result<map_batch> encode_batch(const std::shared_ptr<core>& service, const map_template& base,
+                                             const Source& source, std::uint64_t count, cudaStream_t stream,
+                                             const encode_request& request);
 
-result<map_batch> reserve_batch(const std::shared_ptr<core>& service, std::uint64_t count, cudaStream_t stream);
+[[nodiscard]] result<map_batch> reserve_batch(const std::shared_ptr<core>& service, std::uint64_t count,
+                                              cudaStream_t stream);
 
 template <class Source>
-result<map_batch> update_batch(const std::shared_ptr<core>& service, const map_batch& batch,
-                               const changed_maps& changed, const map_template& base, const Source& source,
-                               cudaStream_t stream, const encode_request& request);
+[[nodiscard]] result<map_batch> update_batch(const std::shared_ptr<core>& service, const map_batch& batch,
+                                             const changed_maps& changed, const map_template& base,
+                                             const Source& source, cudaStream_t stream, const encode_request& request);
 
 /// What the encoder is asked for; `header` is null unless the request wants one.
 encode_options options_of(const encode_request& request, batch_totals* totals, batch_header* header);

@@ -25,7 +25,7 @@ static_assert(sizeof(batch_totals) <= totals_bytes);
 /// Thread-safe.
 class core {
  public:
-  static result<std::shared_ptr<core>> create(const service_options& options, const service_calls& calls);
+  [[nodiscard]] static result<std::shared_ptr<core>> create(const service_options& options, const service_calls& calls);
   /// Use `create`.
   core(const service_calls& calls, const home_context& home, host_block block, private_stream stream,
        std::shared_ptr<pool::map_pool> pool);
@@ -37,24 +37,25 @@ class core {
   const service_calls& calls() const { return calls_; }
 
   /// Whether a call may go on: as `context_guard::check`.
-  result<void> enter() { return guard_.check(); }
+  [[nodiscard]] result<void> enter() { return guard_.check(); }
   /// What to tell of a failure; one that breaks the context makes the service dead.
   error judge(const error& e) { return guard_.judge(e); }
-  result<void> as_result(cudaError_t code);
+  [[nodiscard]] result<void> as_result(cudaError_t code);
 
-  result<pool::lease_ptr> take(std::uint64_t count, cudaStream_t stream, const pool::read_leases& read = {});
+  [[nodiscard]] result<pool::lease_ptr> take(std::uint64_t count, cudaStream_t stream,
+                                             const pool::read_leases& read = {});
   /// Slots of this slab. That it has too few is no shortage yet: it is neither counted nor logged.
-  result<pool::lease_ptr> take_in(const void* slab, std::uint64_t count, cudaStream_t stream,
-                                  const pool::read_leases& read);
-  result<void> use_on(const pool::lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
+  [[nodiscard]] result<pool::lease_ptr> take_in(const void* slab, std::uint64_t count, cudaStream_t stream,
+                                                const pool::read_leases& read);
+  [[nodiscard]] result<void> use_on(const pool::lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
   /// Gives up one hold. Where that fails the service is dead: slots nobody can watch are never lent again.
-  result<void> release(pool::lease_ptr lease) noexcept;
+  [[nodiscard]] result<void> release(pool::lease_ptr lease) noexcept;
   /// The same, of slots whose work could not be enqueued.
-  result<void> withdraw(pool::lease_ptr lease) noexcept;
+  [[nodiscard]] result<void> withdraw(pool::lease_ptr lease) noexcept;
 
   /// Around the library's own encode; `open` also before a kernel of the user's. Nothing but with TMAP_CHECK_HAZARDS.
-  result<void> open(const lent_slots& lent, cudaStream_t stream);
-  result<void> publish(const lent_slots& lent, cudaStream_t stream);
+  [[nodiscard]] result<void> open(const lent_slots& lent, cudaStream_t stream);
+  [[nodiscard]] result<void> publish(const lent_slots& lent, cudaStream_t stream);
 
   /// In device memory.
   batch_totals* totals() const { return totals_; }

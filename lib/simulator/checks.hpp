@@ -26,6 +26,6 @@ struct copy_request {
 };
 
 /// The spec the engine would work with, or the first thing it would raise.
-result<tensor_spec> accept(const copy_request& request);
+[[nodiscard]] result<tensor_spec> accept(const copy_request& request);
 
 }  // namespace tmap::simulator

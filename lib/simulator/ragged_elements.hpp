@@ -16,14 +16,15 @@ namespace tmap::simulator {
 
 using element_bytes_t = std::vector<std::byte>;
 
-result<element_bytes_t> read_elements(const tensor_layout& tensor, const route_options& routes);
+[[nodiscard]] result<element_bytes_t> read_elements(const tensor_layout& tensor, const route_options& routes);
 
-result<void> write_elements(const tensor_layout& tensor, std::span<const std::byte> elements,
-                            const route_options& routes);
+[[nodiscard]] result<void> write_elements(const tensor_layout& tensor, std::span<const std::byte> elements,
+                                          const route_options& routes);
 
 /// The elements of `source` to `destination`, which has the same dims. Without a map on either side rows go straight
 /// from one to the other.
-result<void> move_elements(const tensor_layout& source, const tensor_layout& destination, const route_options& routes);
+[[nodiscard]] result<void> move_elements(const tensor_layout& source, const tensor_layout& destination,
+                                         const route_options& routes);
 
 /// The rows (dimension 0) of a tensor, in order.
 class row_cursor {

@@ -54,7 +54,7 @@ class verdict_writer {
 
   void write(std::uint64_t index, ragged::tensor_status status);
   /// After the last: fails with `bad_items` where the call is checked and one was bad.
-  result<void> close() const;
+  [[nodiscard]] result<void> close() const;
 
  private:
   judging_call call_;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may include whom (docs/design.md, "The rooms"), what headers of device code may include, the licence line of every
-file, and where inline PTX may stand."""
+file, where inline PTX may stand, and that every function that returns a `result` is marked `[[nodiscard]]` where it is
+declared."""
 import re
 import sys
 from pathlib import Path
@@ -35,6 +36,10 @@ DEVICE_MAY_INCLUDE = ("tmap/", "cuda/std/", "cuda/atomic", "cuda/ptx", "cuda_bf1
 STANDARD = "include/tmap/detail/standard.hpp"
 PROJECT = ("tmap/", "lib/", "kernels/", "apps/", "tests/")
 PTX_ROOM = re.compile(r"include/tmap/device/ptx\w*\.cuh")
+HEADER_FOLDERS = ("include/", "lib/", "kernels/", "apps/")
+# A declaration that begins with its type, or with specifiers before it: [[nodiscard]] would come first.
+RETURNS_RESULT = re.compile(r"^ *(?:(?:TMAP_API|static|inline|constexpr|friend|virtual|const) )*(?:tmap::)?result<[^;(){}=]*>[ &*]+([\w:]+)\(",
+                            re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -75,8 +80,17 @@ def broken_device_includes(texts):
                 yield f"{path}: device code includes it ({needed_by}), so it may not include {target}: see {STANDARD}"
 
 
+def dropped_results(path, text):
+    """A result that nobody looks at is an error that nobody sees."""
+    if not path.startswith(HEADER_FOLDERS) or not path.endswith((".hpp", ".cuh")):
+        return
+    for name in RETURNS_RESULT.findall(text):
+        yield f"{path}: {name} returns a result and is not marked [[nodiscard]]"
+
+
 def broken_rules(path, text):
     yield from broken_includes(path, text)
+    yield from dropped_results(path, text)
     if path.endswith(LICENSED) and "SPDX-License-Identifier: Apache-2.0" not in text[:200]:
         yield f"{path}: the SPDX line is missing"
     if re.search(r"\basm\s+volatile|\basm\s*\(", text) and path.endswith(SOURCES) and not PTX_ROOM.fullmatch(path):

@@ -19,6 +19,9 @@ FAULTS = {
     "include/tmap/device/a.cuh": (SPDX + "#include <cstdint>\n", "so it may not include cstdint"),
     "include/tmap/shared.hpp": (SPDX + "#include <string>\n",
                                 "device code includes it (include/tmap/device/b.cuh), so it may not include string"),
+    "include/tmap/a.hpp": (SPDX + "TMAP_API result<std::vector<int>> sum(int of);\n", "sum returns a result and is not marked"),
+    "lib/pool/a.hpp": (SPDX + "  static result<std::shared_ptr<pool>> create();\n", "create returns a result and is not marked"),
+    "lib/pool/b.hpp": (SPDX + "template <class T>\ninline result<void> check(T t) {\n", "check returns a result and is not marked"),
 }
 
 
@@ -38,6 +41,8 @@ clean = {
     "include/tmap/shared.hpp": SPDX + "#include <tmap/detail/standard.hpp>\n",
     "include/tmap/detail/standard.hpp": SPDX + "#include <cstdint>\n",
     "include/tmap/host.hpp": SPDX + "#include <string>\n",
+    "include/tmap/clean.hpp": SPDX + "[[nodiscard]] TMAP_API result<int> sum(int of);\n  result<void> state;\n  result<int> (*ask)(int of);\n",
+    "lib/spec/other.cpp": SPDX + "result<int> sum(int of) {\n",
     "include/tmap/device/ptx_copy.cuh": SPDX + 'void f() { asm volatile(""); }\n',
 }
 assert run(clean)[0] == 0, "a clean tree was refused"

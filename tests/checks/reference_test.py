@@ -53,7 +53,7 @@ TMAP_API result<T> sum(const rows& of,
                        int from = 0);
 TMAP_API result<int> sum(const box& of) noexcept { return of.size(); }
 
-TMAP_API result<int> sum(int of);
+[[nodiscard]] TMAP_API result<int> sum(int of);
 
 }  // namespace tmap::room
 """
@@ -107,7 +107,7 @@ template <class T>
 result<T> sum(const rows& of,
               int from = 0);
 result<int> sum(const box& of) noexcept;
-result<int> sum(int of);
+[[nodiscard]] result<int> sum(int of);
 ```"""
 
 

@@ -21,29 +21,30 @@ namespace moe {
 class layer {
  public:
   /// Fails with `invalid_argument` for sizes it cannot work on, and as CUDA fails.
-  static tmap::result<layer> make(const layer_sizes& sizes);
+  [[nodiscard]] static tmap::result<layer> make(const layer_sizes& sizes);
 
   const layer_sizes& sizes() const { return sizes_; }
-  tmap::result<void> set_weights(const layer_weights& weights) const;
-  tmap::result<void> set_tokens(const std::vector<float>& tokens) const;
+  [[nodiscard]] tmap::result<void> set_weights(const layer_weights& weights) const;
+  [[nodiscard]] tmap::result<void> set_tokens(const std::vector<float>& tokens) const;
 
-  tmap::result<void> enqueue(cudaStream_t stream) const;
+  [[nodiscard]] tmap::result<void> enqueue(cudaStream_t stream) const;
 
   /// Overwrites all that a run writes with bytes that mean nothing, so that a run that writes nothing shows.
-  tmap::result<void> poison() const;
+  [[nodiscard]] tmap::result<void> poison() const;
   /// Waits for the device.
-  tmap::result<layer_results> results() const;
+  [[nodiscard]] tmap::result<layer_results> results() const;
   /// What the two products said of the experts' rows.
-  tmap::result<std::vector<tmap::batch_header>> product_headers() const;
+  [[nodiscard]] tmap::result<std::vector<tmap::batch_header>> product_headers() const;
 
  private:
   explicit layer(const layer_sizes& sizes) : sizes_(sizes) {}
-  tmap::result<void> allocate();
+  [[nodiscard]] tmap::result<void> allocate();
   template <class T>
-  static tmap::result<void> add(std::vector<tmap::apps::device_memory>& memory, T*& to, std::uint64_t count);
-  tmap::result<void> gather(cudaStream_t stream) const;
-  tmap::result<void> gate_and_up(cudaStream_t stream) const;
-  tmap::result<void> down(cudaStream_t stream) const;
+  [[nodiscard]] static tmap::result<void> add(std::vector<tmap::apps::device_memory>& memory, T*& to,
+                                              std::uint64_t count);
+  [[nodiscard]] tmap::result<void> gather(cudaStream_t stream) const;
+  [[nodiscard]] tmap::result<void> gate_and_up(cudaStream_t stream) const;
+  [[nodiscard]] tmap::result<void> down(cudaStream_t stream) const;
 
   layer_sizes sizes_;
   layer_arrays arrays_{};
@@ -57,12 +58,12 @@ class layer {
 /// One captured run of a layer, which must outlive it.
 class layer_graph {
  public:
-  static tmap::result<layer_graph> capture(const layer& of);
+  [[nodiscard]] static tmap::result<layer_graph> capture(const layer& of);
   layer_graph(layer_graph&& other) noexcept;
   ~layer_graph();
 
   /// Runs it with what the layer's device memory holds now, and waits.
-  tmap::result<void> replay() const;
+  [[nodiscard]] tmap::result<void> replay() const;
 
  private:
   layer_graph() = default;

@@ -51,7 +51,7 @@ inline failure other_tile(const char* argument, std::int32_t axis, std::uint64_t
 
 /// Fails with `invalid_argument` that names the first field in which maps of shape `found` differ from the tile of
 /// `wanted`; enumerations by their values.
-inline result<void> check_tile(const tile_shape& found, const tensor_spec& wanted) {
+[[nodiscard]] inline result<void> check_tile(const tile_shape& found, const tensor_spec& wanted) {
   constexpr const char* boxes[max_rank] = {"box_dim[0] of the maps", "box_dim[1] of the maps", "box_dim[2] of the maps",
                                            "box_dim[3] of the maps", "box_dim[4] of the maps"};
   if (found.rank == 0) return other_tile("template of the maps", -1, 0, 0);
