@@ -15,6 +15,7 @@
 
 #include "apps/samples/moe_layer/layer.hpp"
 #include "apps/samples/moe_layer/plain.hpp"
+#include "support/refusal.hpp"
 
 namespace moe {
 namespace {
@@ -221,12 +222,16 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& fault) { return std::string{fault.param.name}; });
 
 TEST(LayerSizes, ThatCannotBeAreRefused) {
-  for (const layer_sizes& sizes : {layer_sizes{0, 8, 64, 64}, layer_sizes{8, 1, 64, 64}, layer_sizes{8, 70000, 64, 64},
-                                   layer_sizes{8, 8, 60, 64}, layer_sizes{8, 8, 64, 24}, layer_sizes{8, 8, 0, 64}}) {
-    const auto made = layer::make(sizes);
-    ASSERT_FALSE(made.has_value());
-    EXPECT_EQ(made.error().code, tmap::status::invalid_argument);
-  }
+  const auto refused = [](const char* name, const layer_sizes& sizes) {
+    tmap::testing::expect_refused(layer::make(sizes), name);
+  };
+  refused("sizes.tokens", {0, 8, 64, 64});
+  refused("sizes.tokens", {(1u << 24) + 1, 8, 64, 64});
+  refused("sizes.experts", {8, 1, 64, 64});
+  refused("sizes.experts", {8, 70000, 64, 64});
+  refused("sizes.width", {8, 8, 60, 64});
+  refused("sizes.hidden", {8, 8, 64, 24});
+  refused("sizes.width", {8, 8, 0, 64});
 }
 
 }  // namespace

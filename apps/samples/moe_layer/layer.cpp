@@ -20,25 +20,41 @@ using tmap::apps::device_memory;
 constexpr std::uint32_t most_tokens = 1u << 24;
 constexpr std::uint32_t products = 2;
 
-result<void> check(bool holds, std::uint64_t found, std::uint64_t allowed) {
+/// What a number must be, in words; `reason` as in `tmap::error`.
+struct demand {
+  const char* name;
+  const char* reason;
+  std::uint64_t allowed;
+};
+constexpr const char* at_least = "is {found}; it must be at least {allowed}";
+constexpr const char* at_most = "is {found}; it must be at most {allowed}";
+constexpr const char* multiple = "is {found}; it must be a multiple of {allowed}, and not 0";
+
+result<void> check(bool holds, std::uint64_t found, const demand& must) {
   if (holds) return {};
   tmap::error made;
   made.found = found;
-  made.allowed = allowed;
+  made.allowed = must.allowed;
+  made.argument = must.name;
+  made.reason = must.reason;
   return failure(made);
 }
 
 result<void> check_sizes(const layer_sizes& sizes) {
-  result<void> checked = check(sizes.tokens > 0 && sizes.tokens <= most_tokens, sizes.tokens, most_tokens);
-  if (checked) checked = check(sizes.experts >= choices, sizes.experts, choices);
-  if (checked) checked = check(sizes.experts <= tmap::gemm::max_groups, sizes.experts, tmap::gemm::max_groups);
-  if (checked) checked = check(sizes.width > 0 && sizes.width % 8 == 0, sizes.width, 8);
-  if (checked) checked = check(sizes.hidden > 0 && sizes.hidden % 16 == 0, sizes.hidden, 16);
+  constexpr std::uint64_t most_experts = tmap::gemm::max_groups;
+  const auto is_multiple = [](std::uint64_t value, std::uint64_t of) { return value > 0 && value % of == 0; };
+  result<void> checked = check(sizes.tokens > 0, sizes.tokens, {"sizes.tokens", at_least, 1});
+  if (checked) checked = check(sizes.tokens <= most_tokens, sizes.tokens, {"sizes.tokens", at_most, most_tokens});
+  if (checked) checked = check(sizes.experts >= choices, sizes.experts, {"sizes.experts", at_least, choices});
+  if (checked) checked = check(sizes.experts <= most_experts, sizes.experts, {"sizes.experts", at_most, most_experts});
+  if (checked) checked = check(is_multiple(sizes.width, 8), sizes.width, {"sizes.width", multiple, 8});
+  if (checked) checked = check(is_multiple(sizes.hidden, 16), sizes.hidden, {"sizes.hidden", multiple, 16});
   return checked;
 }
 
-result<void> upload(const std::vector<float>& values, std::uint64_t count, __nv_bfloat16* to) {
-  if (const auto checked = check(values.size() == count, values.size(), count); !checked) return checked;
+result<void> upload(const char* name, const std::vector<float>& values, std::uint64_t count, __nv_bfloat16* to) {
+  const demand all_of_them{name, "has {found} values; the layer's sizes ask for {allowed}", count};
+  if (const auto checked = check(values.size() == count, values.size(), all_of_them); !checked) return checked;
   const std::vector<__nv_bfloat16> rounded = as_bf16(values);
   const auto copied = copy_bytes(to, rounded.data(), count * sizeof(*to));
   return copied ? as_result(cudaDeviceSynchronize()) : copied;  // streams that do not wait for the default one follow
@@ -121,14 +137,14 @@ result<void> layer::allocate() {
 
 result<void> layer::set_weights(const layer_weights& weights) const {
   const std::uint64_t matrix = std::uint64_t{sizes_.experts} * sizes_.width;
-  result<void> done = upload(weights.router, matrix, arrays_.router);
-  if (done) done = upload(weights.gate_up, matrix * 2 * sizes_.hidden, arrays_.gate_up);
-  if (done) done = upload(weights.down, matrix * sizes_.hidden, arrays_.down);
+  result<void> done = upload("weights.router", weights.router, matrix, arrays_.router);
+  if (done) done = upload("weights.gate_up", weights.gate_up, matrix * 2 * sizes_.hidden, arrays_.gate_up);
+  if (done) done = upload("weights.down", weights.down, matrix * sizes_.hidden, arrays_.down);
   return done;
 }
 
 result<void> layer::set_tokens(const std::vector<float>& tokens) const {
-  return upload(tokens, std::uint64_t{sizes_.tokens} * sizes_.width, arrays_.tokens);
+  return upload("tokens", tokens, std::uint64_t{sizes_.tokens} * sizes_.width, arrays_.tokens);
 }
 
 // Nothing here waits, allocates, or asks the GPU for a size.
