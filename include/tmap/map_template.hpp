@@ -11,18 +11,28 @@ namespace tmap {
 /// The fields a batch may change, as a bit set: `patch_address | patch_dim(0) | patch_stride(0)`.
 using patch_fields = std::uint32_t;
 
-inline constexpr patch_fields patch_address = 1;
-TMAP_HOST_DEVICE constexpr patch_fields patch_dim(std::uint32_t axis) {
-  return 1u << (1 + axis);
+namespace detail {
+/// What an axis that no tensor has names: a field that no template takes. Not constexpr, so that a constant which needs
+/// it does not compile.
+TMAP_HOST_DEVICE inline patch_fields no_such_field() {
+  return patch_fields{1} << 31;
 }
+}  // namespace detail
+
+inline constexpr patch_fields patch_address = 1;
+/// Of axis 0 to 4. An axis beyond does not compile where it is a constant, and is refused with the template elsewhere.
+TMAP_HOST_DEVICE constexpr patch_fields patch_dim(std::uint32_t axis) {
+  return axis < max_rank ? 1u << (1 + axis) : detail::no_such_field();
+}
+/// Of index 0 to 3: the step of dimension `index + 1`.
 TMAP_HOST_DEVICE constexpr patch_fields patch_stride(std::uint32_t index) {
-  return 1u << (6 + index);
+  return index < max_rank - 1 ? 1u << (6 + index) : detail::no_such_field();
 }
 TMAP_HOST_DEVICE constexpr patch_fields patch_box(std::uint32_t axis) {
-  return 1u << (10 + axis);
+  return axis < max_rank ? 1u << (10 + axis) : detail::no_such_field();
 }
 TMAP_HOST_DEVICE constexpr patch_fields patch_element_stride(std::uint32_t axis) {
-  return 1u << (15 + axis);
+  return axis < max_rank ? 1u << (15 + axis) : detail::no_such_field();
 }
 
 /// Address, every dim and every stride of a tensor of this rank: what a ragged batch changes.

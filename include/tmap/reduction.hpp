@@ -11,21 +11,36 @@ namespace tmap {
 /// the tensor map.
 enum class reduction : std::uint32_t { add, min, max, inc, dec, bit_and, bit_or, bit_xor };
 
-/// The operations of a set, one bit each: bit `op` is the reduction `op`.
-using reduction_mask = std::uint32_t;
+/// A set of operations: bit `op` is the reduction `op`. No integer becomes one unasked.
+class reduction_mask {
+ public:
+  constexpr reduction_mask() = default;
+  TMAP_HOST_DEVICE constexpr explicit reduction_mask(std::uint32_t bits) : bits_{bits} {}
 
-TMAP_HOST_DEVICE constexpr reduction_mask operation_bit(reduction op) {
-  return static_cast<std::uint32_t>(op) < 32 ? 1u << static_cast<std::uint32_t>(op) : 0u;
-}
+  TMAP_HOST_DEVICE constexpr std::uint32_t bits() const { return bits_; }
+  /// False for what is no reduction.
+  TMAP_HOST_DEVICE constexpr bool contains(reduction op) const {
+    return static_cast<std::uint32_t>(op) < 32 && (bits_ >> static_cast<std::uint32_t>(op) & 1) != 0;
+  }
+  friend TMAP_HOST_DEVICE constexpr reduction_mask operator|(reduction_mask a, reduction_mask b) {
+    return reduction_mask{a.bits_ | b.bits_};
+  }
+  friend TMAP_HOST_DEVICE constexpr reduction_mask operator|(reduction_mask a, reduction b) {
+    return a | reduction_mask{1u << static_cast<std::uint32_t>(b)};
+  }
+
+ private:
+  std::uint32_t bits_{};
+};
 
 /// Every operation the copy engine has for a type; any other is an illegal instruction (measured,
 /// docs/measurements/copy_engine_semantics.md).
 TMAP_HOST_DEVICE constexpr reduction_mask reductions_of(element_type type) {
-  const reduction_mask add = operation_bit(reduction::add);
-  const reduction_mask order = operation_bit(reduction::min) | operation_bit(reduction::max);
-  const reduction_mask count = operation_bit(reduction::inc) | operation_bit(reduction::dec);
-  const reduction_mask bits =
-      operation_bit(reduction::bit_and) | operation_bit(reduction::bit_or) | operation_bit(reduction::bit_xor);
+  constexpr reduction_mask none;
+  constexpr reduction_mask add = none | reduction::add;
+  constexpr reduction_mask order = none | reduction::min | reduction::max;
+  constexpr reduction_mask count = none | reduction::inc | reduction::dec;
+  constexpr reduction_mask bits = none | reduction::bit_and | reduction::bit_or | reduction::bit_xor;
   switch (type) {
     case element_type::u32: return add | order | count | bits;
     case element_type::i32:
@@ -38,7 +53,7 @@ TMAP_HOST_DEVICE constexpr reduction_mask reductions_of(element_type type) {
     case element_type::tf32:
     case element_type::tf32_ftz:
     case element_type::f64: return add;
-    default: return 0;
+    default: return none;
   }
 }
 

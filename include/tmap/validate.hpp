@@ -116,7 +116,7 @@ TMAP_HOST_DEVICE constexpr rule_set check_store_corner(const tensor_spec& spec, 
 /// U06: the copy engine has only some reductions for each element type (`reductions_of`).
 TMAP_HOST_DEVICE constexpr rule_set check_reduction(const tensor_spec& spec, reduction operation) {
   rule_set broken;
-  if ((reductions_of(spec.type) & operation_bit(operation)) == 0) broken.insert(rule::u06_reduction_type);
+  if (!reductions_of(spec.type).contains(operation)) broken.insert(rule::u06_reduction_type);
   return broken;
 }
 

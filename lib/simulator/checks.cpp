@@ -103,7 +103,7 @@ result<void> check_instruction(const tensor_spec& spec, const copy_request& requ
   }
   if (const reduction* op = request.operation; op != nullptr && !check_reduction(spec, *op).empty()) {
     return failure{raised(status::illegal_instruction, rule::u06_reduction_type, -1, static_cast<std::uint32_t>(*op),
-                          reductions_of(spec.type))};
+                          reductions_of(spec.type).bits())};
   }
   return check_corner(spec, request);
 }

@@ -145,7 +145,7 @@ reduction_kernel kernel_16(reduction operation) {
 }  // namespace
 
 reduction_kernel kernel_for(reduction operation, element_type type) {
-  if ((reductions_of(type) & operation_bit(operation)) == 0) return nullptr;
+  if (!reductions_of(type).contains(operation)) return nullptr;
   switch (type) {
     case element_type::u32: return u32_kernel(operation);
     case element_type::i32: return i32_kernel(operation);

@@ -27,7 +27,7 @@ void add_stores(case_class wanted, case_source& source, std::vector<tile_case>& 
     wanted.kind = copy_kind::reduce;
     for (std::uint32_t op = 0; op < 8; ++op) {
       wanted.operation = static_cast<reduction>(op);
-      const bool exists = (reductions_of(wanted.type) & operation_bit(wanted.operation)) != 0;
+      const bool exists = reductions_of(wanted.type).contains(wanted.operation);
       if (exists && where != place::far) cases.push_back(source.draw(wanted));
     }
   }

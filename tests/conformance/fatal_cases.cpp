@@ -193,7 +193,7 @@ void add_reductions(std::vector<fatal_case>& cases) {
     const auto element = static_cast<element_type>(type);
     for (std::uint32_t op = 0; op < 8; ++op) {
       const auto operation = static_cast<reduction>(op);
-      if ((reductions_of(element) & operation_bit(operation)) != 0) continue;
+      if (reductions_of(element).contains(operation)) continue;
       const std::string name = std::string{"reduce_"} + conformance::name(operation) + "_" + tmap::name(element);
       cases.push_back({name, reducing(operation, element), {}, 0, illegal});
     }

@@ -24,7 +24,7 @@ template <std::size_t Pair, std::uint32_t Rank>
 __device__ void reduce_as_pair(device::acquired_map map, const std::int32_t (&at)[Rank], const void* tile) {
   constexpr auto type = static_cast<element_type>(Pair / pairs_of_type);
   constexpr auto operation = static_cast<reduction>(Pair % pairs_of_type);
-  if constexpr ((reductions_of(type) & operation_bit(operation)) != 0) {
+  if constexpr (reductions_of(type).contains(operation)) {
     device::reduce_tile<operation, type>(map, at, tile);
   }
 }
@@ -196,7 +196,7 @@ TEST_F(toolkit_tiles, reduce_of_every_operation_and_type) {
   for (std::uint32_t pair = 0; pair < pairs; ++pair) {
     const auto type = static_cast<element_type>(pair / pairs_of_type);
     const auto operation = static_cast<reduction>(pair % pairs_of_type);
-    if ((reductions_of(type) & operation_bit(operation)) == 0) continue;
+    if (!reductions_of(type).contains(operation)) continue;
     SCOPED_TRACE(std::string(name(type)) + ", operation " + std::to_string(pair % pairs_of_type));
     tile_trial<2> trial(type);
     expect_right(trial, tile_action::reduce, operation);

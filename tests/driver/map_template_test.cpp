@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
 #include <tmap/encode.hpp>
 #include <tmap/make_template.hpp>
 #include <tmap/validate.hpp>
@@ -71,6 +75,45 @@ TEST(ZeroedTemplate, RefusesFieldsOfOtherAxes) {
   for (const patch_fields fields : {patch_dim(3), patch_stride(2), patch_box(4), patch_fields{1u << 20}}) {
     const auto made = make_zeroed_template(plain_spec(), fields);
     expect_refused(made, "fields", fields, patch_everything(3), "a field beyond the rank");
+  }
+}
+
+// An axis that no tensor has is no constant.
+template <std::uint32_t Axis>
+concept has_fields = requires {
+  typename std::integral_constant<patch_fields, patch_dim(Axis)>;
+  typename std::integral_constant<patch_fields, patch_box(Axis)>;
+  typename std::integral_constant<patch_fields, patch_element_stride(Axis)>;
+};
+template <std::uint32_t Axis>
+concept has_any_field = requires {
+  typename std::integral_constant<patch_fields, patch_dim(Axis)>;
+}
+|| requires {
+  typename std::integral_constant<patch_fields, patch_box(Axis)>;
+}
+|| requires {
+  typename std::integral_constant<patch_fields, patch_element_stride(Axis)>;
+};
+template <std::uint32_t Index>
+concept has_stride = requires {
+  typename std::integral_constant<patch_fields, patch_stride(Index)>;
+};
+static_assert(has_fields<0> && has_fields<4> && !has_any_field<5> && !has_any_field<31> && !has_any_field<~0u>);
+static_assert(has_stride<0> && has_stride<3> && !has_stride<4> && !has_stride<~0u>);
+
+TEST(ZeroedTemplate, AnAxisThatNoTensorHasNamesNoOtherField) {
+  const auto refused = [](patch_fields field, std::uint32_t axis) {
+    EXPECT_EQ(field & patch_everything(max_rank), 0u) << axis;
+    expect_refused(make_zeroed_template(plain_spec(), field), "fields", field, patch_everything(3),
+                   std::to_string(axis));
+  };
+  refused(patch_stride(4), 4);
+  for (const std::uint32_t axis : {5u, 6u, 8u, 9u, 14u, 30u, 31u, 32u, ~0u}) {
+    refused(patch_dim(axis), axis);
+    refused(patch_stride(axis), axis);
+    refused(patch_box(axis), axis);
+    refused(patch_element_stride(axis), axis);
   }
 }
 

@@ -265,6 +265,12 @@ TEST_F(hostile_service, templates) {
     EXPECT_EQ(refused(create(&spec, 1, nullptr)), "made");
     EXPECT_EQ(refused(create(&spec, TMAP_PATCH_DIM(2), &made)), "fields");
     EXPECT_EQ(refused(create(&spec, ~0u, &made)), "fields");
+    for (const int axis : {5, 8, 30, 32, -1}) {
+      for (const std::uint32_t field :
+           {TMAP_PATCH_DIM(axis), TMAP_PATCH_STRIDE(axis), TMAP_PATCH_BOX(axis), TMAP_PATCH_ELEMENT_STRIDE(axis)}) {
+        EXPECT_EQ(refused(create(&spec, field, &made)), "fields") << axis;
+      }
+    }
   }
   EXPECT_EQ(made.value, 77u);
   std::uint64_t bytes = 77;

@@ -76,7 +76,7 @@ std::string reductions_text(element_type type) {
   constexpr const char* names[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor"};
   std::string text;
   for (std::uint32_t op = 0; op < 8; ++op) {
-    if ((reductions_of(type) >> op & 1) != 0) text += fmt::format("{}{}", text.empty() ? "" : " ", names[op]);
+    if ((reductions_of(type).bits() >> op & 1) != 0) text += fmt::format("{}{}", text.empty() ? "" : " ", names[op]);
   }
   return text.empty() ? nothing : text;
 }

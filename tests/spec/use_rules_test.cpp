@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "support/rule_cases.hpp"
 
 namespace tmap::testing {
 namespace {
+
+static_assert(!std::is_convertible_v<std::uint32_t, reduction_mask> && !std::is_convertible_v<reduction_mask, bool>);
 
 rule_set load_at(element_type type, std::int32_t inner, interleave layout = interleave::none) {
   tensor_spec spec = plain_spec();

@@ -10,12 +10,13 @@
 extern "C" {
 #endif
 
-/// The fields a batch may change, as a bit set.
+/// The fields a batch may change, as a bit set. An axis that no tensor has names a field that no template takes.
 #define TMAP_PATCH_ADDRESS 1u
-#define TMAP_PATCH_DIM(axis) (1u << (1 + (axis)))
-#define TMAP_PATCH_STRIDE(index) (1u << (6 + (index)))
-#define TMAP_PATCH_BOX(axis) (1u << (10 + (axis)))
-#define TMAP_PATCH_ELEMENT_STRIDE(axis) (1u << (15 + (axis)))
+#define TMAP_PATCH_FIELD(first, count, axis) ((axis) < (count) ? 1u << ((first) + (axis)) : 1u << 31)
+#define TMAP_PATCH_DIM(axis) TMAP_PATCH_FIELD(1, 5, (unsigned)(axis))
+#define TMAP_PATCH_STRIDE(index) TMAP_PATCH_FIELD(6, 4, (unsigned)(index))
+#define TMAP_PATCH_BOX(axis) TMAP_PATCH_FIELD(10, 5, (unsigned)(axis))
+#define TMAP_PATCH_ELEMENT_STRIDE(axis) TMAP_PATCH_FIELD(15, 5, (unsigned)(axis))
 
 /// A `tmap::map_template`: never changes, for any number of threads at once.
 typedef struct tmap_template {

@@ -34,7 +34,7 @@ __device__ constexpr auto operation_tag() {
 }
 
 TMAP_HOST_DEVICE constexpr bool has_reduction(element_type type, reduction operation) {
-  return (reductions_of(type) & operation_bit(operation)) != 0;
+  return reductions_of(type).contains(operation);
 }
 
 template <reduction Operation, std::uint32_t Rank>
