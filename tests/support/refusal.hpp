@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What every refused argument owes its caller: its name, and a sentence that says what is wrong and what would be right.
+// What every refused argument owes its caller: its name, and a sentence that says what is wrong and what would be
+// right.
 
 #include <tmap/error.hpp>
 
