@@ -109,7 +109,8 @@ void check_layout(arguments& given, b_layout layout, operand_type type) {
 /// Only the sums of 8-bit products can be had faster.
 void check_accumulation(arguments& given, const row_problem& problem) {
   if (problem.fast_accumulation && problem.type != operand_type::f8_e4m3) {
-    given.refuse(problem_name.member("fast_accumulation"), "is {found}; it must be {allowed} but with operands of 8 bits", 1, 0);
+    given.refuse(problem_name.member("fast_accumulation"),
+                 "is {found}; it must be {allowed} but with operands of 8 bits", 1, 0);
   }
 }
 

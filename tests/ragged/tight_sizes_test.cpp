@@ -213,7 +213,8 @@ TEST(ragged_tight_sizes, rows_reach_2_to_the_47_and_no_further) {
     EXPECT_TRUE(checked_matrices(longest, longest).has_value()) << rows;
     const row_matrix longer{0x20000, rows, most_reach + 1, most_reach};
     expect_refused(checked_matrices(longer, longest), "source.row_bytes", most_reach + 1, most_reach, "source");
-    expect_refused(checked_matrices(longest, longer), "destination.row_bytes", most_reach + 1, most_reach, "destination");
+    expect_refused(checked_matrices(longest, longer), "destination.row_bytes", most_reach + 1, most_reach,
+                   "destination");
   }
 }
 
@@ -223,7 +224,8 @@ TEST(ragged_tight_sizes, indices_are_counted_by_the_matrix_that_they_walk) {
   const row_matrix four{0x20000, 4, 64, 64};
   const row_index five{reinterpret_cast<const void*>(0x10000), 5, 3};
   expect_refused(gather_rows_async(four, five, many, default_stream), "index.bytes", 3, 8, "gathers into many rows");
-  expect_refused(gather_rows_async(many, five, four, default_stream), "destination.rows", 4, 5, "gathers into four rows");
+  expect_refused(gather_rows_async(many, five, four, default_stream), "destination.rows", 4, 5,
+                 "gathers into four rows");
   expect_refused(scatter_rows_async(many, five, four, default_stream), "index.bytes", 3, 8, "scatters many rows");
   expect_refused(scatter_rows_async(four, five, many, default_stream), "source.rows", 4, 5, "scatters four rows");
 }

@@ -52,9 +52,9 @@ TEST_F(service_capture, a_call_that_is_refused_takes_no_slots) {
   expect_refused(service.encode(no_rank, tensors.source(), 40, to), "base.spec.rank");
   expect_refused(service.encode(base, patch_array{}, 40, to), "source.patches");
   expect_refused(service.encode(base, patch_columns{}, 40, to), "source.global_address");
-  expect_refused(service.encode(base, tensors.source(), 40, to, {.header = true, .trusted = true}),
-                 "request.trusted");
-  expect_refused(service.encode(base, tensors.source(), 40, to, {.windows = odd, .window_count = 1}), "request.windows");
+  expect_refused(service.encode(base, tensors.source(), 40, to, {.header = true, .trusted = true}), "request.trusted");
+  expect_refused(service.encode(base, tensors.source(), 40, to, {.windows = odd, .window_count = 1}),
+                 "request.windows");
   expect_refused(
       service.encode(rows, ragged_rows<std::int32_t>{1 << 24, 256, sizes, offset_format::sizes, nullptr, 0}, 1, to),
       "source.workspace_bytes");
