@@ -285,6 +285,7 @@ TEST_F(Pad, OneSentenceForEachBadInput) {
                  "bytes are more than --max-bytes allows");
   EXPECT_THAT(folder_.names("out"), IsEmpty());
   EXPECT_EQ(pad({of_just_the_size, "--max-bytes", std::to_string(whole.size())}).exit_code, 0);
+  expect_failure(pad({good, "--max-bytes", "100", "--crop", "26"}), "needs 104 bytes, --max-bytes allows 100");
   expect_failure(pad({good, "--crop", "1,2,3"}), "--crop names 3 dimensions");
 }
 

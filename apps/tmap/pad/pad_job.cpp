@@ -94,14 +94,15 @@ class pad_run {
 
   std::vector<batch_plan> plan() {
     std::vector<batch_plan> plans;
+    const std::size_t cropped_rank = request_.plan.crop.size();
+    bool is_crop_used = cropped_rank == 0;
     for (const std::vector<std::size_t>& members : group(record_.tensors)) {
+      is_crop_used |= std::max<std::size_t>(record_.tensors[members.front()].shape.size(), 1) == cropped_rank;
       auto planned = plan_batch(record_.tensors, members, request_.plan);
       if (planned) plans.push_back(std::move(*planned));
       if (!planned) fail(planned.error());
     }
-    const std::size_t rank = request_.plan.crop.size();
-    const bool used = std::any_of(plans.begin(), plans.end(), [&](const auto& p) { return p.shape.size() == rank; });
-    if (rank > 0 && !used) fail(fmt::format("--crop names {} dimensions, which no batch has", rank));
+    if (!is_crop_used) fail(fmt::format("--crop names {} dimensions, which no batch has", cropped_rank));
     return plans;
   }
 
