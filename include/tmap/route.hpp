@@ -32,13 +32,36 @@ TMAP_HOST_DEVICE constexpr const char* name(route r) {
   return "invalid";
 }
 
-/// Routes as a bit set: `route_bit(route::bulk) | route_bit(route::ldgsts)`. `plain` is always allowed: it is what is
-/// left for a tensor that no other allowed route can move.
-using route_set = std::uint32_t;
+/// A set of routes: `route_bit(route::bulk) | route_bit(route::ldgsts)`. `plain` is always allowed: it is what is left
+/// for a tensor that no other allowed route can move. No integer becomes one unasked.
+class route_set {
+ public:
+  constexpr route_set() = default;
+  TMAP_HOST_DEVICE constexpr explicit route_set(std::uint32_t bits) : bits_{bits} {}
+
+  /// Bit r: the route r.
+  TMAP_HOST_DEVICE constexpr std::uint32_t bits() const { return bits_; }
+  TMAP_HOST_DEVICE constexpr bool empty() const { return bits_ == 0; }
+  TMAP_HOST_DEVICE constexpr bool contains(route r) const { return (bits_ & 1u << static_cast<std::uint32_t>(r)) != 0; }
+  TMAP_HOST_DEVICE constexpr route_set without(route r) const {
+    return route_set{bits_ & ~(1u << static_cast<std::uint32_t>(r))};
+  }
+  friend TMAP_HOST_DEVICE constexpr route_set operator|(route_set a, route_set b) {
+    return route_set{a.bits_ | b.bits_};
+  }
+  friend TMAP_HOST_DEVICE constexpr route_set operator&(route_set a, route_set b) {
+    return route_set{a.bits_ & b.bits_};
+  }
+  friend TMAP_HOST_DEVICE constexpr bool operator==(route_set a, route_set b) { return a.bits_ == b.bits_; }
+  friend TMAP_HOST_DEVICE constexpr bool operator!=(route_set a, route_set b) { return a.bits_ != b.bits_; }
+
+ private:
+  std::uint32_t bits_{};
+};
 TMAP_HOST_DEVICE constexpr route_set route_bit(route r) {
-  return 1u << static_cast<std::uint32_t>(r);
+  return route_set{1u << static_cast<std::uint32_t>(r)};
 }
-inline constexpr route_set all_routes = (1u << route_count) - 1;
+inline constexpr route_set all_routes{(1u << route_count) - 1};
 
 /// Whether the copy engine may be used (routes `tensor_map` and `bulk`).
 enum class route_policy : std::uint32_t {

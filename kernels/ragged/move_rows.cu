@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(block_threads, 1) move_rows_kernel(const __gri
 
 // By the row alone: rows by index do not follow each other, whatever their pitch.
 route route_of(const ragged::row_matrix& matrix, route_options options) {
-  options.allowed &= ~route_bit(route::tensor_map);
+  options.allowed = options.allowed.without(route::tensor_map);
   tensor_layout row{};
   row.address = matrix.address | matrix.pitch_bytes;
   row.element_bytes = 1;

@@ -321,7 +321,7 @@ plan_arguments arguments_of(const plan_request& request, const plan_target& targ
   plan.relation = request.relation;
   plan.kept_axes = request.kept_axes;
   plan.routes = request.routes;
-  if (target.maps == nullptr) plan.routes.allowed &= ~route_bit(route::tensor_map);
+  if (target.maps == nullptr) plan.routes.allowed = plan.routes.allowed.without(route::tensor_map);
   plan.rule = request.rule;
   plan.limits = {request.windows, request.window_count, tmap::detail::most_tensor_bytes(request.count)};
   plan.begins = target.begins;
@@ -354,7 +354,7 @@ cudaError_t plan_rank(const plan_request& request, const plan_target& target, cu
   const cudaError_t code = is_padded
                                ? launch_behind(plan_kernel<Rank, 1 + Rank>, size, stream, plan, results, grid.rounds)
                                : launch_behind(plan_kernel<Rank, 1>, size, stream, plan, results, grid.rounds);
-  const bool has_maps = (plan.routes.allowed & route_bit(route::tensor_map)) != 0;
+  const bool has_maps = plan.routes.allowed.contains(route::tensor_map);
   if (code != cudaSuccess || (grid.blocks == 1 && !has_maps)) return code;
   const finish_arguments finish{results, target.maps, request.count, is_padded ? 1 + Rank : 1, grid.rounds};
   return has_maps

@@ -45,9 +45,9 @@ __device__ inline bool choose_plainly(const plan_arguments& plan, std::uint64_t 
   const bool may_engine = routes.policy != route_policy::disable;
   if (may_engine && row >= tmap::detail::bulk_row_bytes && addresses % tmap::detail::bulk_unit == 0) {
     way = route::bulk;
-    return (routes.allowed & route_bit(route::bulk)) != 0;
+    return routes.allowed.contains(route::bulk);
   }
-  const bool has_units = bits % tmap::detail::ldgsts_unit == 0 && (routes.allowed & route_bit(route::ldgsts)) != 0;
+  const bool has_units = bits % tmap::detail::ldgsts_unit == 0 && routes.allowed.contains(route::ldgsts);
   way = has_units ? route::ldgsts : route::plain;
   return true;
 }

@@ -74,8 +74,8 @@ __device__ inline bool may_have_map(const plan_arguments& plan, const moved_box&
 __device__ inline planned_tensor plan_box(const plan_arguments& plan, const moved_box& box, std::uint64_t tensor) {
   route_options routes = plan.routes;
   route_facts facts;
-  if (!may_have_map(plan, box)) routes.allowed &= ~route_bit(route::tensor_map);
-  if ((routes.allowed & route_bit(route::tensor_map)) != 0) facts = add_maps(plan, box);
+  if (!may_have_map(plan, box)) routes.allowed = routes.allowed.without(route::tensor_map);
+  if (routes.allowed.contains(route::tensor_map)) facts = add_maps(plan, box);
   moved_box folded = box;
   tmap::detail::fold(folded.shape, plan.kept_axes);
   add_rows(facts, plan, folded);

@@ -68,14 +68,14 @@ ragged::row_matrix side_of(const tmap_row_matrix& side) {
 
 void check_routes(arguments& given, std::uint32_t policy, std::uint32_t allowed, const route_names& names) {
   given.enumerator(policy, TMAP_POLICY_FORCE, names.policy);
-  if ((allowed & ~all_routes) != 0) {
+  if ((allowed & ~all_routes.bits()) != 0) {
     given.refuse(names.allowed, "is {found:#x}; it must have no other bits than {allowed:#x}, all routes", allowed,
-                 all_routes);
+                 all_routes.bits());
   }
 }
 
 route_set routes_of(std::uint32_t allowed) {
-  return allowed == 0 ? all_routes : allowed;
+  return allowed == 0 ? all_routes : route_set{allowed};
 }
 
 std::optional<route_policy> policy_of(std::uint32_t policy) {

@@ -75,14 +75,14 @@ map_template template_of(const std::optional<tensor_spec>& spec, std::uint32_t r
 /// Whether bulk copies are the first choice for every tensor that a map could be made for: a tensor of rank 1 is one
 /// row, too small for either, or as long and as aligned as both need.
 bool is_bulk_first(const kernels::plan_request& request) {
-  const bool may_bulk = (request.routes.allowed & route_bit(route::bulk)) != 0;
+  const bool may_bulk = request.routes.allowed.contains(route::bulk);
   return request.rank == 1 && request.routes.policy == route_policy::enable && may_bulk;
 }
 
 /// Maps are left out where no template can be made; a plan that does not use them is spared their launch.
 void set_templates(kernels::plan_request& request, const operation& op) {
-  constexpr route_set maps = route_bit(route::tensor_map);
-  const bool is_allowed = request.routes.policy != route_policy::disable && (request.routes.allowed & maps) != 0;
+  const bool is_allowed =
+      request.routes.policy != route_policy::disable && request.routes.allowed.contains(route::tensor_map);
   const bool may_use = is_allowed && !is_bulk_first(request);
   if (may_use) {
     request.source_map = template_of(op.source_map, request.rank);
@@ -90,7 +90,8 @@ void set_templates(kernels::plan_request& request, const operation& op) {
   }
   const bool has_source = request.source_map.spec.rank != 0;
   const bool has_destination = !op.destination_map || request.destination_map.spec.rank != 0;
-  if (!has_source || !has_destination) request.routes.allowed &= ~maps;
+  if (has_source && has_destination) return;
+  request.routes.allowed = request.routes.allowed.without(route::tensor_map);
 }
 
 kernels::plan_target target_of(const operation& op, const workspace& scratch, const workspace_layout& layout,
@@ -200,7 +201,7 @@ result<planned_operation> enqueue_plan(const operation& op, const workspace& scr
   if (!destination) return failure(destination.error());
   request.source = *source;
   request.destination = *destination;
-  const bool has_maps = (request.routes.allowed & route_bit(route::tensor_map)) != 0;
+  const bool has_maps = request.routes.allowed.contains(route::tensor_map);
   const kernels::plan_target target = target_of(op, scratch, layout, has_maps);
   TMAP_TRY_CUDA(kernels::launch_plan(request, target, stream));
   const bool is_padded = op.relation == kernels::shape_relation::clipped;

@@ -27,7 +27,7 @@ std::optional<tensor_spec> source_map(std::uint32_t element_bytes, std::uint32_t
 /// used.
 options without_bulk(options with) {
   constexpr route_set faster = route_bit(route::tensor_map) | route_bit(route::ldgsts);
-  if ((with.allowed & faster) != 0) with.allowed &= ~route_bit(route::bulk);
+  if (!(with.allowed & faster).empty()) with.allowed = with.allowed.without(route::bulk);
   return with;
 }
 

@@ -93,7 +93,7 @@ TEST(c_route, is_chosen_as_in_cpp) {
     const std::uint32_t policy = random.below32(4);
     const std::uint32_t allowed = random.below32(16);
     const route_policy meant = policy == 0 ? route_policy::enable : static_cast<route_policy>(policy - 1);
-    const route_choice expected = choose_route(layout, {meant, allowed == 0 ? all_routes : allowed});
+    const route_choice expected = choose_route(layout, {meant, allowed == 0 ? all_routes : route_set{allowed}});
     std::uint32_t route = 77;
     std::uint32_t reason = 77;
     ASSERT_EQ(tmap_choose_route(&c, policy, allowed, &route, &reason), TMAP_OK);

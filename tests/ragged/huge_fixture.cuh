@@ -29,7 +29,7 @@ struct huge_setting {
 };
 inline constexpr huge_setting huge_settings[] = {
     {"chosen", route::bulk, route_policy::enable, all_routes, 1, {0, 0}},
-    {"plain", route::plain, route_policy::disable, 0, 1, {1, 3}},
+    {"plain", route::plain, route_policy::disable, {}, 1, {1, 3}},
     {"ldgsts", route::ldgsts, route_policy::disable, route_bit(route::ldgsts), 16, {0, 0}},
     {"tensor_maps", route::tensor_map, route_policy::force, route_bit(route::tensor_map), 16, {0, 0}},
 };

@@ -313,7 +313,7 @@ drawn_case draw(random_source& random, shape_relation relation, std::uint32_t ra
   drawn.rules.source_element = random.pick<std::uint32_t>({1, 2, 3, 4, 8, 12, 16});
   drawn.rules.destination_element = random.pick<std::uint32_t>({1, 2, 3, 4, 8, 12, 16});
   drawn.rules.rule.piece_elements = 1024;
-  drawn.rules.routes.allowed = 0;
+  drawn.rules.routes.allowed = {};
   drawn.rules.count = random.pick<std::uint64_t>({1, 1000, 1 << 16, 1 << 20, 1 << 24});
   if (random.one_in(2)) drawn.rules.windows = {{0, ~0ull}};
   if (random.one_in(2)) drawn.rules.windows.push_back({1 << 20, 1ull << 45});
@@ -361,7 +361,7 @@ TEST(JudgeTensors, LargeTensorsAsASlowPlannerWould) {
   for (std::uint32_t trial = 0; trial < 50000; ++trial) {
     planning_rules rules;
     rules.rule.piece_elements = 1024;
-    rules.routes.allowed = 0;
+    rules.routes.allowed = {};
     rules.source_element = rules.destination_element = random.pick<std::uint32_t>({1, 2, 3, 4, 8, 12, 16});
     rules.count = random.pick<std::uint64_t>({1, 65535, 65536, 100000, 1 << 24});
     const std::uint32_t rank = 2 + random.below32(2);

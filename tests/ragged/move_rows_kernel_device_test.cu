@@ -105,7 +105,7 @@ TEST_F(move_kernel, rows_by_index) {
   std::uint64_t seed = 1;
   for (const std::uint64_t row_bytes : row_lengths) {
     for (const std::uint32_t alignment : {1u, 2u, 4u, 8u, 16u}) {
-      for (const route_set allowed : {all_routes, route_bit(route::ldgsts), route_set{0}}) {
+      for (const route_set allowed : {all_routes, route_bit(route::ldgsts), route_set{}}) {
         ++seed;
         expect_rows_moved({row_bytes, alignment, seed % 2 == 0 ? 4u : 8u, seed % 3 == 0, allowed}, shape(), seed);
         if (HasFailure()) return;

@@ -24,7 +24,7 @@ kernels::piece_rule random_rule(random_source& random) {
 route_options random_routes(random_source& random) {
   const route_policy policy = random.pick({route_policy::enable, route_policy::disable, route_policy::force});
   // Without room for maps no tensor may take them: they are tested where they are used.
-  return {policy, random.one_in(2) ? all_routes : static_cast<route_set>(random.bits())};
+  return {policy, random.one_in(2) ? all_routes : route_set{static_cast<std::uint32_t>(random.bits())}};
 }
 
 plain_side side_of(const host_batch& batch, std::uint64_t i, std::uint64_t memory) {
@@ -51,7 +51,7 @@ void set_rules(plan_case& each, random_source& random) {
   each.rules.kept_axes = each.request.kept_axes;
   each.request.rule = each.rules.rule;
   each.request.routes = each.rules.routes;
-  each.rules.routes.allowed &= ~route_bit(route::tensor_map);
+  each.rules.routes.allowed = each.rules.routes.allowed.without(route::tensor_map);
   each.rules.source_element = each.request.source.tensors.element_bytes;
   each.rules.destination_element = each.request.destination.tensors.element_bytes;
 }

@@ -46,7 +46,7 @@ void expect_large_planned(std::uint64_t count, std::uint32_t element_bytes, std:
   each.rules.source_element = each.rules.destination_element = element_bytes;
   each.rules.rule.piece_elements = piece_elements;
   each.request.rule = each.rules.rule;
-  each.rules.routes.allowed = each.request.routes.allowed = all_routes & ~route_bit(route::tensor_map);
+  each.rules.routes.allowed = each.request.routes.allowed = all_routes.without(route::tensor_map);
   expect_planned(each, census);
 }
 

@@ -167,7 +167,7 @@ inline route choose(const kernels::planned_tensor& box, const std::vector<axis>&
   const auto may = [&](route way) {
     const bool is_engine = way == route::tensor_map || way == route::bulk;
     if (is_engine && rules.routes.policy == route_policy::disable) return false;
-    return (rules.routes.allowed & route_bit(way)) != 0;
+    return rules.routes.allowed.contains(way);
   };
   std::vector<std::uint64_t> places;
   std::vector<std::uint64_t> rows;
@@ -222,7 +222,7 @@ inline void add_box(expected_plan& plan, kernels::planned_tensor box, std::vecto
   if (!is_empty) {
     planning_rules allowed = rules;
     if (rules.relation == kernels::shape_relation::swapped && is_thin(axes, rules.rule)) {
-      allowed.routes.allowed &= ~route_bit(route::tensor_map);
+      allowed.routes.allowed = allowed.routes.allowed.without(route::tensor_map);
     }
     fold(axes, rules.kept_axes);
     box.way = choose(box, whole, axes, sides, allowed);

@@ -33,7 +33,7 @@ inline route_case random_route_case(random_source& random) {
     tensor.stride_bytes[axis] = random.one_in(8) ? random.of_random_length(64) : extent;
   }
   made.options.policy = random.pick({route_policy::enable, route_policy::disable, route_policy::force});
-  made.options.allowed = random.one_in(2) ? all_routes : static_cast<route_set>(random.bits());
+  made.options.allowed = random.one_in(2) ? all_routes : route_set{static_cast<std::uint32_t>(random.bits())};
   return made;
 }
 

@@ -26,7 +26,7 @@ inline constexpr route_setting settings[] = {
     {"tensor maps", route_policy::force, route_bit(route::tensor_map)},
     {"bulk", route_policy::force, route_bit(route::bulk)},
     {"ldgsts", route_policy::enable, route_bit(route::ldgsts)},
-    {"plain", route_policy::disable, 0},
+    {"plain", route_policy::disable, {}},
 };
 
 inline options options_of(const route_setting& setting) {

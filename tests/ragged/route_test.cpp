@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdlib>
 #include <string>
+#include <type_traits>
 
 #include "ragged/route_cases.hpp"
 #include "support/refusal.hpp"
@@ -24,6 +25,10 @@ static bool operator==(const route_choice& a, const route_choice& b) {
 
 namespace testing {
 namespace {
+
+static_assert(!std::is_convertible_v<std::uint32_t, route_set> && !std::is_convertible_v<route_set, bool>);
+static_assert(all_routes.without(route::bulk) ==
+              (route_bit(route::tensor_map) | route_bit(route::ldgsts) | route_bit(route::plain)));
 
 constexpr std::uint64_t base = 1 << 20;
 
@@ -123,7 +128,7 @@ TEST(choose_route, allowed_routes_only) {
   EXPECT_EQ(choose_route(tensor, allow(route::tensor_map)), chosen(route::tensor_map, route_reason::not_allowed));
   EXPECT_EQ(choose_route(tensor, allow(route::ldgsts)), chosen(route::ldgsts, route_reason::not_allowed));
   EXPECT_EQ(choose_route(tensor, allow(route::plain)), chosen(route::plain, route_reason::not_allowed));
-  EXPECT_EQ(choose_route(tensor, {route_policy::enable, 0}), chosen(route::plain, route_reason::not_allowed));
+  EXPECT_EQ(choose_route(tensor, {route_policy::enable, {}}), chosen(route::plain, route_reason::not_allowed));
 }
 
 TEST(choose_route, a_spec_is_its_layout) {
@@ -245,7 +250,7 @@ TEST(choose_route, any_bits_get_a_route_that_can_move_them) {
     const route_choice choice = choose_route(each.tensor, each.options);
     ++taken[static_cast<std::uint32_t>(choice.way)];
     if (choice.way == route::plain) continue;
-    ASSERT_NE(each.options.allowed & route_bit(choice.way), 0u);
+    ASSERT_TRUE(each.options.allowed.contains(choice.way));
     ASSERT_EQ(each.tensor.address % (choice.way == route::ldgsts ? 4 : 16), 0u);
     const bool is_engine = choice.way != route::ldgsts;
     ASSERT_FALSE(is_engine && each.options.policy == route_policy::disable);

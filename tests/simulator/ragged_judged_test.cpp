@@ -31,7 +31,7 @@ class RaggedJudged : public ::testing::Test {
     rules_.source_element = from.source_item;
     rules_.destination_element = from.destination_item;
     rules_.rule.piece_elements = 1024;
-    rules_.routes.allowed = 0;
+    rules_.routes.allowed = {};
     rank_ = from.rank;
     with_ = {};
     with_.statuses = statuses_.data();

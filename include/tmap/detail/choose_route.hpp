@@ -142,7 +142,7 @@ TMAP_HOST_DEVICE constexpr route_reason obstacle(const route_facts& facts, route
     if ((facts.folded_bits | facts.row_bits) % ldgsts_unit != 0) return route_reason::misaligned;
   }
   if (is_engine && options.policy == route_policy::disable) return route_reason::disabled_by_policy;
-  if (way != route::plain && (options.allowed & route_bit(way)) == 0) return route_reason::not_allowed;
+  if (way != route::plain && !options.allowed.contains(way)) return route_reason::not_allowed;
   return route_reason::best;
 }
 
