@@ -48,12 +48,19 @@ class Maps(unittest.TestCase):
     def test_a_batch_and_its_arrays(self):
         values, ends = cupy.zeros((100, 64), dtype="float16"), cupy.array([40, 40, 100], dtype="int32")
         with tmap.MapService(capacity=64) as service:
-            with service.encode_ragged(values, ends, (16, 64), swizzle="128B") as batch:
-                maps, statuses = cupy.asnumpy(cupy.from_dlpack(batch.maps)), cupy.asnumpy(cupy.from_dlpack(batch.statuses))
-            self.assertEqual(statuses.tolist(), [0, 1 << 63, 0])
-            for i, part in ((0, values[:40]), (2, values[40:])):
-                expected = tmap.encode(tmap.TensorSpec.of(part, (16, 64), swizzle="128B"))
-                self.assertEqual(maps[i].tobytes(), expected)
+            for publish in ("stores", "copy_fence"):
+                with service.encode_ragged(values, ends, (16, 64), swizzle="128B", publish=publish) as batch:
+                    maps = cupy.asnumpy(cupy.from_dlpack(batch.maps))
+                    statuses = cupy.asnumpy(cupy.from_dlpack(batch.statuses))
+                self.assertEqual(statuses.tolist(), [0, 1 << 63, 0])
+                for i, part in ((0, values[:40]), (2, values[40:])):
+                    expected = tmap.encode(tmap.TensorSpec.of(part, (16, 64), swizzle="128B"))
+                    self.assertEqual(maps[i].tobytes(), expected)
+
+    def test_no_other_way_to_publish(self):
+        values, ends = cupy.zeros((100, 64), dtype="float16"), cupy.array([100], dtype="int32")
+        with tmap.MapService(capacity=8) as service, self.assertRaisesRegex(ValueError, "publish is 'copies'"):
+            service.encode_ragged(values, ends, (16, 64), publish="copies")
 
 
 class Kernels(unittest.TestCase):

@@ -20,7 +20,9 @@ OFFSET_FORMATS = ("ends", "prefix", "sizes")
 _PATCH_ADDRESS = 1
 _MOST_TEMPLATES = 64
 _MOST_PLANS = 1024
-_REQUESTS = {header: byref(c.EncodeRequest(header=int(header))) for header in (False, True)}
+PUBLISHES = ("stores", "copy_fence")
+_REQUESTS = {(header, publish): byref(c.EncodeRequest(header=int(header), publish=i))
+             for header in (False, True) for i, publish in enumerate(PUBLISHES)}
 _ROWS = (c.PatchSource, "of"), (c.SourceMember, "rows")
 _ADDRESSES = [c.place(*_ROWS, (c.RaggedRows, name)) for name in ("base_address", "offsets", "workspace")]
 
@@ -79,7 +81,7 @@ class MapService:
 
     def encode_ragged(self, base, offsets, box: Sequence[int], *, format: str = "ends", swizzle: str = "none",
                       l2_promotion: str = "none", oob_fill: str = "zero", windows=None, header: bool = False,
-                      check=None, stream=None) -> MapBatch:
+                      check=None, publish: str = "stores", stream=None) -> MapBatch:
         """One map for each tensor of a ragged batch: rows of `base` (its first dim), cut as `offsets` say.
 
         `base` is device memory of 2 to 5 dims whose last has no gaps; `offsets` is int32 or int64 in device memory, in
@@ -87,7 +89,8 @@ class MapService:
         first. The offsets are read and judged on the device, by this call's kernel; both arrays stay unchanged until it
         has run. A tensor of no rows, and one that breaks a rule, gets a harmless map; `MapBatch.statuses` says so. So does
         one with rows that `base` does not have (T05), unless `windows`, uint64 or int64 [w, 2] in device memory, say
-        which addresses maps may reach instead: begin, end.
+        which addresses maps may reach instead: begin, end. `publish`: "stores", or "copy_fence" for maps that
+        tensormap.cp_fenceproxy publishes, which takes longer; the maps are equal.
 
         Never waits for the device, unless it is checked (`check`, as in `tmap.ragged`). Raises `TypeError`, `ValueError`,
         `Error`.
@@ -102,9 +105,11 @@ class MapService:
         rows, cut = site.read(base, "base"), site.read(offsets, "offsets")
         plan = self._plan(rows.form, cut.form, format, windows is None, sequence(box, "box"), swizzle, l2_promotion,
                           oob_fill)
-        request = _REQUESTS[bool(header)]
+        if publish not in PUBLISHES:
+            raise ValueError(f"publish is {publish!r}; it must be one of {', '.join(map(repr, PUBLISHES))}")
+        request = _REQUESTS[bool(header), publish]
         if windows is not None or check is not None:
-            request = c.EncodeRequest(header=int(header), check=check_number(check))
+            request = c.EncodeRequest(header=int(header), check=check_number(check), publish=PUBLISHES.index(publish))
             request.windows, request.window_count = window_list(site, windows)
             request = byref(request)
         if site.adaptor is None:

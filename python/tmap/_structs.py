@@ -98,7 +98,7 @@ class ServiceOptions(Sized):
 
 class EncodeRequest(Sized):
     _fields_ = [("struct_size", c_uint32), ("header", c_uint32), ("trusted", c_uint32), ("window_count", c_uint32),
-                ("windows", c_void_p), ("check", c_uint32), ("reserved", c_uint32)]
+                ("windows", c_void_p), ("check", c_uint32), ("publish", c_uint32)]
 
 
 class BatchRef(Structure):
