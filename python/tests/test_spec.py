@@ -28,7 +28,7 @@ C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation"
            "GemmOptions": "gemm_options", "SlotCounts": "slot_counts", "BadItem": "bad_item",
            "FaultReport": "fault_report"}
 TYPES = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "int32_t": ctypes.c_int32,
-         "uint16_t": ctypes.c_uint16, "float": ctypes.c_float, "tmap_status": ctypes.c_int32}
+         "uint16_t": ctypes.c_uint16, "char": ctypes.c_char, "float": ctypes.c_float, "tmap_status": ctypes.c_int32}
 
 
 def declared(name):
@@ -40,7 +40,7 @@ def declared(name):
     members = []
     for kind, member, extent in re.findall(r"([\w ]+[\w\s*]*?[\s*])(\w+)(?:\[([^\]]+)\])?;", body):
         base = ctypes.c_void_p if "*" in kind else TYPES.get(kind.split()[-1])
-        count = extent and eval(extent, {"TMAP_MAX_RANK": 5})
+        count = extent and eval(extent, {"TMAP_MAX_RANK": 5, "TMAP_ARGUMENT_CAPACITY": 64})
         members.append((member, base * count if base and count else base))
     return members
 
