@@ -12,6 +12,12 @@ namespace tmap {
 using patch_fields = std::uint32_t;
 
 namespace detail {
+/// Where the bits of each kind of field begin: one for each axis.
+inline constexpr std::uint32_t dim_fields = 1;
+inline constexpr std::uint32_t stride_fields = 6;
+inline constexpr std::uint32_t box_fields = 10;
+inline constexpr std::uint32_t element_stride_fields = 15;
+
 /// What an axis that no tensor has names: a field that no template takes. Not constexpr, so that a constant which needs
 /// it does not compile.
 TMAP_HOST_DEVICE inline patch_fields no_such_field() {
@@ -22,25 +28,25 @@ TMAP_HOST_DEVICE inline patch_fields no_such_field() {
 inline constexpr patch_fields patch_address = 1;
 /// Of axis 0 to 4. An axis beyond does not compile where it is a constant, and is refused with the template elsewhere.
 TMAP_HOST_DEVICE constexpr patch_fields patch_dim(std::uint32_t axis) {
-  return axis < max_rank ? 1u << (1 + axis) : detail::no_such_field();
+  return axis < max_rank ? 1u << (detail::dim_fields + axis) : detail::no_such_field();
 }
 /// Of index 0 to 3: the step of dimension `index + 1`.
 TMAP_HOST_DEVICE constexpr patch_fields patch_stride(std::uint32_t index) {
-  return index < max_rank - 1 ? 1u << (6 + index) : detail::no_such_field();
+  return index < max_rank - 1 ? 1u << (detail::stride_fields + index) : detail::no_such_field();
 }
 TMAP_HOST_DEVICE constexpr patch_fields patch_box(std::uint32_t axis) {
-  return axis < max_rank ? 1u << (10 + axis) : detail::no_such_field();
+  return axis < max_rank ? 1u << (detail::box_fields + axis) : detail::no_such_field();
 }
 TMAP_HOST_DEVICE constexpr patch_fields patch_element_stride(std::uint32_t axis) {
-  return axis < max_rank ? 1u << (15 + axis) : detail::no_such_field();
+  return axis < max_rank ? 1u << (detail::element_stride_fields + axis) : detail::no_such_field();
 }
 
-/// Address, every dim and every stride of a tensor of this rank: what a ragged batch changes.
+/// Address, every dim and every stride of a tensor of this rank, at most 5: what a ragged batch changes.
 TMAP_HOST_DEVICE constexpr patch_fields patch_extents(std::uint32_t rank) {
   patch_fields fields = patch_address;
   for (std::uint32_t axis = 0; axis < rank; ++axis) {
-    fields |= patch_dim(axis);
-    if (axis + 1 < rank) fields |= patch_stride(axis);
+    fields |= 1u << (detail::dim_fields + axis);
+    if (axis + 1 < rank) fields |= 1u << (detail::stride_fields + axis);
   }
   return fields;
 }
@@ -48,7 +54,9 @@ TMAP_HOST_DEVICE constexpr patch_fields patch_extents(std::uint32_t rank) {
 /// `patch_extents` and also every box dim and element stride.
 TMAP_HOST_DEVICE constexpr patch_fields patch_everything(std::uint32_t rank) {
   patch_fields fields = patch_extents(rank);
-  for (std::uint32_t axis = 0; axis < rank; ++axis) fields |= patch_box(axis) | patch_element_stride(axis);
+  for (std::uint32_t axis = 0; axis < rank; ++axis) {
+    fields |= 1u << (detail::box_fields + axis) | 1u << (detail::element_stride_fields + axis);
+  }
   return fields;
 }
 
