@@ -76,7 +76,7 @@ class arguments {
   void power_of_two(std::uint64_t given, std::uint64_t most, const argument& name) {
     if (given == 0 || given > most || (given & (given - 1)) != 0) refuse(name, no_power_of_two, given, most);
   }
-  /// What a number is that must be just this one; `why` as `error::reason`.
+  /// Just this number; `why` as `error::reason`.
   void equal(std::uint64_t given, std::uint64_t wanted, const argument& name, const char* why) {
     if (given != wanted) refuse(name, why, given, wanted);
   }
