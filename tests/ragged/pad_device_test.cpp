@@ -17,15 +17,18 @@ constexpr std::uint32_t element_bytes = 4;
 
 /// A batch of arrays, its dense tensors, and a fill, on the host and on the device.
 struct pad_job {
-  pad_job(random_source& random, const host_batch& source_, const extents& shape)
+  pad_job(random_source& random, const host_batch& source_, const host_dense& dense_)
       : source(source_),
-        dense(lay_out_dense(random, shape, source.tensors.size(), source.rank, element_bytes)),
+        dense(dense_),
         from(source, source_form::array, array_side::device),
         to(dense.batch.bytes),
         scratch(workspace_for(source.tensors.size(), source.rank)),
         statuses(source.tensors.size()) {
     for (unsigned char& byte : fill.bytes) byte = static_cast<unsigned char>(random.bits());
   }
+
+  pad_job(random_source& random, const host_batch& source_, const extents& shape)
+      : pad_job(random, source_, lay_out_dense(random, shape, source_.tensors.size(), source_.rank, element_bytes)) {}
 
   result<void> run(const tensor_batch& described, const route_setting& setting, cuda::stream_ref stream) const {
     options with = options_of(setting);
@@ -74,6 +77,22 @@ host_batch lay_out_for_maps(random_source& random, const std::vector<extents>& s
   }
   for (unsigned char& byte : batch.bytes) byte = static_cast<unsigned char>(random.bits());
   return batch;
+}
+
+/// The same of dense tensors, whose rows are whole units.
+host_dense lay_out_dense_for_maps(random_source& random, const extents& shape, std::uint64_t count,
+                                  std::uint32_t rank) {
+  host_dense dense{lay_out_for_maps(random, {shape}, rank), shape.elements() * element_bytes};
+  for (std::uint64_t i = 1; i < count; ++i) {
+    dense.batch.tensors.push_back(dense.batch.tensors.back());
+    dense.batch.tensors.back().begin += dense.pitch;
+  }
+  const std::size_t one = dense.batch.bytes.size();
+  dense.batch.bytes.resize(one + (count - 1) * dense.pitch);
+  for (std::size_t i = one; i < dense.batch.bytes.size(); ++i) {
+    dense.batch.bytes[i] = static_cast<unsigned char>(random.bits());
+  }
+  return dense;
 }
 
 class ragged_pad : public gpu_test, public ::testing::WithParamInterface<route_setting> {};
@@ -126,8 +145,9 @@ TEST_P(ragged_pad, more_boxes_than_all_warps_hold_at_once) {
   random_source random(83);
   std::vector<extents> shapes;
   for (const std::uint64_t rows : {2503, 1, 4000, 9001, 3999})
-    shapes.push_back({{rows == 1 ? 700u : 333u, rows, 1, 1, 1}});
-  pad_job job(random, lay_out_for_maps(random, shapes, 2), {{336, 4000, 1, 1, 1}});
+    shapes.push_back({{rows == 1 ? 700u : 332u, rows, 1, 1, 1}});
+  pad_job job(random, lay_out_for_maps(random, shapes, 2),
+              lay_out_dense_for_maps(random, {{336, 4000, 1, 1, 1}}, shapes.size(), 2));
   TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), legacy_stream));
   job.expect_padded();
 }

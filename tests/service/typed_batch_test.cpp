@@ -19,7 +19,7 @@ class typed_batch : public service_fixture {
     const result<typed_maps<Tile>> maps = batch.as<Tile>();
     if (maps) return "";
     EXPECT_EQ(maps.error().code, status::invalid_argument);
-    return maps.error().argument;
+    return maps.error().argument.c_str();
   }
 
   static map_template higher_template(patch_fields more = 0) {

@@ -123,6 +123,33 @@ TEST_P(RaggedMove, PadCutsAndFills) {
   }
 }
 
+TEST_P(RaggedMove, PadFillsThePlacesOfBadTensors) {
+  const std::vector<extents> all = random_shapes(random_, {rank(), 12, 600, false, 0});
+  host_batch source = laid_out(all, source_form::array);
+  host_dense dense = lay_out_dense(random_, around(all), all.size(), rank(), element_bytes());
+  ragged::fill_value fill;
+  for (unsigned char& byte : fill.bytes) byte = static_cast<unsigned char>(random_.bits());
+  const host_side from{source, source_form::array};
+  std::vector<bool> is_bad(all.size());
+  for (std::size_t i = 1; i < all.size(); i += 3) {
+    is_bad[i] = true;
+    if (i % 2 == 0) from.patches()[i].global_address = 0;
+    if (i % 2 == 1) from.patches()[i].global_dim[random_.below(rank())] = ~std::uint64_t{0} >> random_.below(23);
+  }
+  host_batch expected = dense.batch;
+  reference::pad(source, expected, fill, is_bad);
+
+  std::vector<tensor_status> statuses(all.size());
+  ragged::options with = pinned();
+  with.statuses = statuses.data();
+  const auto address = reinterpret_cast<std::uint64_t>(dense.batch.bytes.data());
+  ASSERT_TRUE(on_host::pad(from.described, dense.described(address), fill, with));
+  expect_bytes(expected.bytes, dense.batch.bytes);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(statuses[i].is_bad() && !statuses[i].has(fault::truncated), is_bad[i]) << i;
+  }
+}
+
 TEST_P(RaggedMove, UnpadLeavesTensorsThatDoNotFit) {
   const source_form form = any_form();
   const auto all = shapes(form);

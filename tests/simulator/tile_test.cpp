@@ -118,9 +118,8 @@ std::string fault_of(const Answer& answer) {
   if (answer) return "";
   const error& e = answer.error();
   EXPECT_EQ(e.code, status::invalid_argument);
-  EXPECT_NE(e.argument, nullptr);
-  return std::string(e.argument == nullptr ? "?" : e.argument) + ": " + std::to_string(e.found) + ", " +
-         std::to_string(e.allowed);
+  EXPECT_FALSE(e.argument.empty());
+  return std::string(e.argument.view()) + ": " + std::to_string(e.found) + ", " + std::to_string(e.allowed);
 }
 
 TEST(typed_maps, are_refused_by_the_first_field_that_differs) {

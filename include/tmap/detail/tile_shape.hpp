@@ -43,6 +43,7 @@ constexpr tile_shape shape_of(const tensor_spec& spec, patch_fields fields = 0) 
 inline failure other_tile(const char* argument, std::int32_t axis, std::uint64_t found, std::uint64_t allowed) {
   error e;
   e.argument = argument;
+  e.reason = "is {found}; the tile has {allowed}";
   e.axis = axis;
   e.found = found;
   e.allowed = allowed;
@@ -54,7 +55,11 @@ inline failure other_tile(const char* argument, std::int32_t axis, std::uint64_t
 [[nodiscard]] inline result<void> check_tile(const tile_shape& found, const tensor_spec& wanted) {
   constexpr const char* boxes[max_rank] = {"box_dim[0] of the maps", "box_dim[1] of the maps", "box_dim[2] of the maps",
                                            "box_dim[3] of the maps", "box_dim[4] of the maps"};
-  if (found.rank == 0) return other_tile("template of the maps", -1, 0, 0);
+  if (found.rank == 0) {
+    failure unknown = other_tile("template of the maps", -1, 0, 0);
+    unknown.error().reason = "is not known, or not one for all of them; name it to `typed_maps_of`";
+    return unknown;
+  }
   if (found.type != wanted.type) {
     return other_tile("element type of the maps", -1, static_cast<std::uint32_t>(found.type),
                       static_cast<std::uint32_t>(wanted.type));
