@@ -90,18 +90,18 @@ TEST(GroupedTightSizes, OneGroupHasNoNextOne) {
 }
 
 TEST(GroupedTightSizes, TheLastGroupMayEndWithAllAddresses) {
-  constexpr std::uint64_t limit = std::uint64_t{1} << 57;
+  constexpr std::uint64_t all_addresses = std::uint64_t{1} << 57;
   for (const std::uint32_t groups : {1u, 2u, 10u}) {
     row_problem product = rows(groups);
-    product.b.address = limit - groups * 4096;
-    EXPECT_TRUE(check_problem(product).has_value()) << groups;
+    product.b.address = all_addresses - groups * 4096;
+    EXPECT_TRUE(check(product).has_value()) << groups;
     product.b.address += 16;
-    expect_refused(check_problem(product), limit - 4096 + 16, limit, "b");
+    expect_refused(check(product), "problem.b.address", all_addresses - 4096 + 16, all_addresses, "b");
     weight_problem gradient = weights(groups);
-    gradient.c.address = limit - groups * 4096;
-    EXPECT_TRUE(check_problem(gradient).has_value()) << groups;
+    gradient.c.address = all_addresses - groups * 4096;
+    EXPECT_TRUE(check(gradient).has_value()) << groups;
     gradient.c.address += 16;
-    expect_refused(check_problem(gradient), limit - 4096 + 16, limit, "c");
+    expect_refused(check(gradient), "problem.c.address", all_addresses - 4096 + 16, all_addresses, "c");
   }
 }
 
