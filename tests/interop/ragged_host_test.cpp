@@ -75,9 +75,9 @@ TEST_F(c_ragged_on_host, reads_no_row_that_an_array_has_not) {
   rows.tensors.kind = TMAP_SOURCE_ROWS;
   tmap_ragged_options with = sized<tmap_ragged_options>();
   with.statuses = statuses;
-  const auto bad_among = [&](std::uint32_t is_bounded, std::uint64_t row_count) {
+  const auto bad_among = [&](std::uint32_t is_bounded, std::uint64_t rows_there) {
     rows.tensors.of.rows = {
-        address_of(in_.data()), 12, ends, TMAP_OFFSETS_ENDS, 4, nullptr, 0, row_count, is_bounded, 0};
+        address_of(in_.data()), 12, ends, TMAP_OFFSETS_ENDS, 4, nullptr, 0, rows_there, is_bounded, 0};
     EXPECT_EQ(tmap_ragged_on_host_copy(&rows, to_, &with), TMAP_OK);
     return (statuses[0] != 0 ? 1 : 0) + (statuses[1] != 0 ? 2 : 0);
   };

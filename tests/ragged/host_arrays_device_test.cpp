@@ -159,6 +159,7 @@ TEST_F(captured_host_arrays, pinned_ones_are_read_anew_at_each_replay) {
   for (const unsigned char expected : std::vector<unsigned char>{1, 2, 1}) {
     *source.get() = square_at(sources[expected - 1]);
     to.fill_poison();
+    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
     TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream_));
     TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream_));
     EXPECT_EQ(to.download(), std::vector<unsigned char>(square_bytes, expected));
@@ -174,6 +175,7 @@ class beside_a_capture : public captured_host_arrays, public ::testing::WithPara
   void expect_whole(const tensor_batch& source, const tensor_batch& destination) const {
     const device_array<unsigned char> room(workspace_bytes(1, 2).value());
     const workspace scratch{room.data(), room.bytes()};
+    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());  // the stream does not wait for the one that fills arrays
     TMAP_ASSERT_OK(copy_async(source, destination, scratch, stream_));  // loads the kernels
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
     cudaStream_t captured = nullptr;

@@ -208,9 +208,13 @@ TEST_F(service_device, a_captured_call_that_enqueued_nothing_gives_its_slots_bac
   cudaGraph_t graph{};
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
   EXPECT_FALSE(service.encode(base, patch_array{source.data()}, 60, stream.ref()).has_value());
-  EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
-  TMAP_ASSERT_OK(service.reserve(60, stream.ref()));
-  EXPECT_EQ(service.statistics().slots.captured, 60u);
+  if (checks_hazards) {  // what opens the slots is a node of the graph, so they stay with it
+    EXPECT_EQ(service.statistics().slots.captured, 60u);
+  } else {
+    EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
+    TMAP_ASSERT_OK(service.reserve(60, stream.ref()));
+    EXPECT_EQ(service.statistics().slots.captured, 60u);
+  }
   EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess) << "the capture is whole";
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
   EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
@@ -229,7 +233,8 @@ TEST_F(service_device, a_captured_call_whose_launch_fails_gives_its_slots_back_w
   EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(graph, nullptr);
   EXPECT_EQ(cudaGetLastError(), cudaErrorStreamCaptureInvalidated);
-  EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
+  EXPECT_EQ(service.statistics().slots.pending, 60u) << "the next call looks at the stream again";
+  TMAP_ASSERT_OK(service.reserve(60, stream.ref()));
 }
 
 TEST_F(service_device, a_last_error_of_the_caller_harms_nothing_and_stays) {
