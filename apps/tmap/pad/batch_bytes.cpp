@@ -27,7 +27,7 @@ class slice_check {
     if (std::equal(source_.begin() + static_cast<std::ptrdiff_t>(axis) + 1, source_.end(),
                    batch_.begin() + static_cast<std::ptrdiff_t>(axis) + 1)) {
       const std::uint64_t run = common * source_step_[axis];
-      if (std::memcmp(source, batch, run) != 0) return std::mismatch(batch, batch + run, source).first;
+      if (run > 0 && std::memcmp(source, batch, run) != 0) return std::mismatch(batch, batch + run, source).first;
     } else {
       for (std::uint64_t i = 0; i < common; ++i) {
         const std::byte* wrong = find(axis + 1, source + i * source_step_[axis], batch + i * batch_step_[axis]);
