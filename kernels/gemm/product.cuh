@@ -125,7 +125,7 @@ __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std:
 template <class Config>
 __device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mailbox, tile_notes& notes) {
   const bool tells = threadIdx.x % 32 == 0;
-  ring_position<noted_tiles> at;
+  device::ring_position at(noted_tiles);
   std::uint32_t parity = 0;
   std::uint32_t group = 0;
   auto queue = tile_queue<Config>(shape, mailbox);
@@ -142,17 +142,17 @@ __device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mai
 /// By one thread. It runs a ring ahead of the products, so that the acquire of another group's maps costs them nothing.
 template <class Config>
 __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes,
-                           ring_barriers<Config::stages>& barriers, unsigned char* ring) {
+                           device::ring_barriers<Config::stages>& barriers, unsigned char* ring) {
   const gemm_shape& shape = arguments.shape;
   device::acquired_map b = device::parameter_map(arguments.b);
   device::acquired_map a = b;
   std::uint32_t acquired = ~0u;
-  ring_position<Config::stages> at;
-  for (ring_position<noted_tiles> note_at;; note_at.advance()) {
-    wait_for(notes.barriers.full[note_at.stage], note_at.parity);
-    const tile_note note = notes.notes[note_at.stage];
+  device::ring_position at(Config::stages);
+  for (device::ring_position note_at(noted_tiles);; note_at.advance()) {
+    wait_for(notes.barriers.full[note_at.stage()], note_at.parity());
+    const tile_note note = notes.notes[note_at.stage()];
     if (note.columns == 0) return;
-    notes.barriers.empty[note_at.stage].arrive();
+    notes.barriers.empty[note_at.stage()].arrive();
     if (note.k_blocks == 0) notes.wanted.arrive();
     if (acquired != note.group && note.k_blocks != 0) {
       acquired = note.group;
@@ -171,8 +171,9 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
 
 /// By one warpgroup: its half of a tile, in sums and then in C.
 template <class Config>
-__device__ void make_half_tile(const tile_note& note, const gemm_shape& shape, ring_barriers<Config::stages>& barriers,
-                               std::uint32_t ring, ring_position<Config::stages>& at, result_store& store) {
+__device__ void make_half_tile(const tile_note& note, const gemm_shape& shape,
+                               device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
+                               device::ring_position& at, result_store& store) {
   const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
   const b_columns columns{Config::share_n, shape.values};
   const std::uint32_t row = note.row + (Config::halves_rows ? consumer * piece_lines : 0);
@@ -195,31 +196,23 @@ __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape, r
 
 template <class Config>
 __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& notes,
-                               ring_barriers<Config::stages>& barriers, unsigned char* ring) {
+                               device::ring_barriers<Config::stages>& barriers, unsigned char* ring) {
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
   unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
   result_store store(arguments.shape, arguments.b, staging + threadIdx.x / 32 * staged_results * strip_bytes);
   // As a pointer in registers: of shared memory that it knows the compiler computes the address at each wait.
-  ring_barriers<Config::stages>* kept = &barriers;
+  device::ring_barriers<Config::stages>* kept = &barriers;
   device::ptx::keep_word(kept);
-  ring_position<Config::stages> at;
-  for (ring_position<noted_tiles> note_at;; note_at.advance()) {
-    wait_for(notes.barriers.full[note_at.stage], note_at.parity);
-    const tile_note& note = notes.notes[note_at.stage];
+  device::ring_position at(Config::stages);
+  for (device::ring_position note_at(noted_tiles);; note_at.advance()) {
+    wait_for(notes.barriers.full[note_at.stage()], note_at.parity());
+    const tile_note& note = notes.notes[note_at.stage()];
     if (note.columns == 0) break;
     make_half_tile<Config>(note, arguments.shape, *kept, ring_address, at, store);
     __syncwarp();
-    if (threadIdx.x % 32 == 0) notes.barriers.empty[note_at.stage].arrive();
+    if (threadIdx.x % 32 == 0) notes.barriers.empty[note_at.stage()].arrive();
   }
   store.finish();
-}
-
-template <std::uint32_t Stages>
-__device__ void init_ring(ring_barriers<Stages>& barriers, std::uint32_t releases) {
-  for (std::uint32_t i = 0; i < Stages; ++i) {
-    barriers.full[i].init(1);
-    barriers.empty[i].init(releases);
-  }
 }
 
 /// Of the blocks whose rings go on in step.
@@ -236,14 +229,14 @@ template <class Config>
 __global__ void __launch_bounds__(product_threads, 1)
     product_kernel(const __grid_constant__ product_arguments arguments) {
   extern __shared__ unsigned char memory[];
-  __shared__ ring_barriers<Config::stages> barriers;
+  __shared__ device::ring_barriers<Config::stages> barriers;
   __shared__ tile_notes notes;
   __shared__ device::cluster_mailbox mailbox;
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
   unsigned char* const ring = memory + (alignment_of_swizzle - address % alignment_of_swizzle) % alignment_of_swizzle;
   if (threadIdx.x == 0) {
-    init_ring(barriers, consumer_warps * Config::cluster_blocks);
-    init_ring(notes.barriers, consumer_warps + 1);
+    barriers.init(Config::stages, consumer_warps * Config::cluster_blocks);
+    notes.barriers.init(noted_tiles, consumer_warps + 1);
     notes.wanted.init(1);
     if (Config::is_paired) mailbox.init(1);
     device::fence_barrier_init();

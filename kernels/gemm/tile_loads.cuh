@@ -78,8 +78,8 @@ inline constexpr std::uint32_t ask_ahead = 8;
 template <class Config, common_operand Common>
 __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape, device::acquired_map a,
                                  device::acquired_map b, device::tile_barrier& wanted,
-                                 ring_barriers<Config::stages>& barriers, unsigned char* ring,
-                                 ring_position<Config::stages>& at) {
+                                 device::ring_barriers<Config::stages>& barriers, unsigned char* ring,
+                                 device::ring_position& at) {
   constexpr bool has_common_b = Common == common_operand::b;
   const b_columns columns{Config::share_n, shape.values};
   const std::uint32_t piece_columns = Config::tile_n / shape.b_pieces;
@@ -88,9 +88,9 @@ __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape,
   for (std::uint32_t block = 0; block < note.k_blocks; ++block, at.advance()) {
     if (block == asks_at) wanted.arrive();
     const std::uint32_t k = block * Config::tile_k;
-    unsigned char* const stage = ring + at.stage * Config::stage_bytes;
-    device::tile_barrier& full = barriers.full[at.stage];
-    wait_for(barriers.empty[at.stage], at.parity ^ 1);
+    unsigned char* const stage = ring + at.stage() * Config::stage_bytes;
+    device::tile_barrier& full = barriers.full[at.stage()];
+    wait_for(barriers.empty[at.stage()], at.parity() ^ 1);
     full.arrive_expect(Config::stage_bytes);
     load_a<Config, Common == common_operand::a>(stage, a, note.row, k, full);
     for (std::uint32_t column = share.begin; column < share.end; column += piece_columns) {

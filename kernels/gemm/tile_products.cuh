@@ -108,8 +108,9 @@ __device__ void multiply_last_steps(float (&sums)[Config::sums], const stage_sha
 /// The sums of one tile. A stage is free again once the one behind it has been given to the tensor cores. Of a last one
 /// that K does not fill no step is taken that would add zeros alone: where K is short, as in gradients, that tells.
 template <class Config>
-__device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k, ring_barriers<Config::stages>& barriers,
-                              std::uint32_t ring, ring_position<Config::stages>& at) {
+__device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k,
+                              device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
+                              device::ring_position& at) {
   namespace ptx = device::ptx;
   constexpr std::uint32_t step_k = Config::tile_k / stage_steps;
   const stage_share first = first_share<Config>(ring);
@@ -119,8 +120,8 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k, ring
   const std::uint32_t whole = steps / stage_steps;
   const std::uint32_t last_steps = steps % stage_steps;
   for (std::uint32_t block = 0; block < whole; ++block) {
-    const stage_share share = share_of<Config>(first, at.stage);
-    wait_for(barriers.full[at.stage], at.parity);
+    const stage_share share = share_of<Config>(first, at.stage());
+    wait_for(barriers.full[at.stage()], at.parity());
     ptx::wgmma_fence();
 #pragma unroll
     for (std::uint32_t step = 0; step < stage_steps; ++step) {
@@ -129,17 +130,17 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k, ring
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
     if (block != 0) leave_stage<Config>(barriers.empty[used]);
-    used = at.stage;
+    used = at.stage();
     at.advance();
   }
   ptx::wgmma_wait_group<0>();
   keep_sums(sums);
   if (whole != 0) leave_stage<Config>(barriers.empty[used]);
   if (last_steps == 0) return;
-  const stage_share share = share_of<Config>(first, at.stage);
-  wait_for(barriers.full[at.stage], at.parity);
+  const stage_share share = share_of<Config>(first, at.stage());
+  wait_for(barriers.full[at.stage()], at.parity());
   multiply_last_steps<Config>(sums, share, last_steps, whole);
-  leave_stage<Config>(barriers.empty[at.stage]);
+  leave_stage<Config>(barriers.empty[at.stage()]);
   at.advance();
 }
 
@@ -164,24 +165,24 @@ __device__ void multiply_part(float (&partial)[part_sums], const stage_share& sh
 /// not 0.
 template <class Config>
 __device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_t k_blocks,
-                                       ring_barriers<Config::stages>& barriers, std::uint32_t ring,
-                                       ring_position<Config::stages>& at) {
+                                       device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
+                                       device::ring_position& at) {
   constexpr std::uint32_t parts = Config::share_n / part_columns;
   const stage_share first = first_share<Config>(ring);
   float partial[part_sums] = {};
   std::uint32_t used = 0;
-  wait_for(barriers.full[at.stage], at.parity);
-  stage_share share = share_of<Config>(first, at.stage);
+  wait_for(barriers.full[at.stage()], at.parity());
+  stage_share share = share_of<Config>(first, at.stage());
   for (std::uint32_t block = 0; block < k_blocks; ++block) {
 #pragma unroll
     for (std::uint32_t part = 0; part < parts; ++part) {
       multiply_part<Config>(partial, {share.a, share.b + part * (part_columns * swizzle_bytes / 16)});
       if (part == 0 && block != 0) leave_stage<Config>(barriers.empty[used]);
       if (part + 1 == parts) {
-        used = at.stage;
+        used = at.stage();
         at.advance();
-        if (block + 1 < k_blocks) wait_for(barriers.full[at.stage], at.parity);
-        share = share_of<Config>(first, at.stage);
+        if (block + 1 < k_blocks) wait_for(barriers.full[at.stage()], at.parity());
+        share = share_of<Config>(first, at.stage());
       }
       device::ptx::wgmma_wait_group<0>();
       keep_sums(partial);
@@ -194,12 +195,12 @@ __device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_
 
 /// A consumer whose half of the tile lies outside the group's product lets the stages pass.
 template <class Config>
-__device__ void pass_tile(std::uint32_t k_blocks, ring_barriers<Config::stages>& barriers,
-                          ring_position<Config::stages>& at) {
+__device__ void pass_tile(std::uint32_t k_blocks, device::ring_barriers<Config::stages>& barriers,
+                          device::ring_position& at) {
   for (std::uint32_t block = 0; block < k_blocks; ++block, at.advance()) {
-    wait_for(barriers.full[at.stage], at.parity);
+    wait_for(barriers.full[at.stage()], at.parity());
     __syncwarp();
-    leave_stage<Config>(barriers.empty[at.stage]);
+    leave_stage<Config>(barriers.empty[at.stage()]);
   }
 }
 

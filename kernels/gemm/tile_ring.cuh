@@ -3,7 +3,7 @@
 
 // What the warps of a block pass each other: notes on tiles, and stages of operands.
 
-#include <tmap/device/tile_copy.cuh>
+#include <tmap/device/stage_ring.cuh>
 
 #include <cuda/ptx>
 
@@ -27,27 +27,9 @@ struct tile_note {
 /// One that is stored, one that is multiplied, one that is loaded, one that has been found.
 inline constexpr std::uint32_t noted_tiles = 4;
 
-/// Where a role is in the ring.
-template <std::uint32_t Stages>
-struct ring_position {
-  std::uint32_t stage{};
-  std::uint32_t parity{};
-  __device__ void advance() {
-    if (++stage != Stages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
-template <std::uint32_t Stages>
-struct ring_barriers {
-  device::tile_barrier full[Stages];
-  device::tile_barrier empty[Stages];
-};
-
 struct tile_notes {
   tile_note notes[noted_tiles];
-  ring_barriers<noted_tiles> barriers;
+  device::ring_barriers<noted_tiles> barriers;
   device::tile_barrier wanted;  ///< the loading warp soon needs the next note
 };
 
@@ -66,10 +48,10 @@ __device__ inline void wait_for(device::tile_barrier& barrier, std::uint32_t par
 }
 
 /// By one thread.
-__device__ inline void tell(tile_notes& notes, ring_position<noted_tiles>& at, const tile_note& note) {
-  wait_for(notes.barriers.empty[at.stage], at.parity ^ 1);
-  notes.notes[at.stage] = note;
-  notes.barriers.full[at.stage].arrive();
+__device__ inline void tell(tile_notes& notes, device::ring_position& at, const tile_note& note) {
+  wait_for(notes.barriers.empty[at.stage()], at.parity() ^ 1);
+  notes.notes[at.stage()] = note;
+  notes.barriers.full[at.stage()].arrive();
   at.advance();
 }
 

@@ -10,6 +10,7 @@
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/async_copy.cuh>
 #include <tmap/device/bulk_copy.cuh>
+#include <tmap/device/stage_ring.cuh>
 #include <tmap/device/tile_copy.cuh>
 
 #include <cstdint>
@@ -325,8 +326,7 @@ class move_pipe {
     device::fence_shared_writes();
   }
   __device__ void store_loaded(const stage_order& order, std::uint32_t stage) {
-    state_.full[stage].wait(phases_ >> stage & 1);
-    phases_ ^= 1u << stage;
+    phases_.wait_full(state_.full[stage], stage);
     if (order.content == stage_content::bulk_rows) {
       store_bulk(order.block, memory_.bytes[stage]);
     } else if (lane_ == 0) {
@@ -369,7 +369,7 @@ class move_pipe {
   std::uint32_t map_stage_{0};
   std::uint32_t next_stage_{0};  ///< to be loaded
   std::uint32_t in_flight_{0};   ///< stages loaded and not yet stored
-  std::uint32_t phases_{0};      ///< bit i: the parity that stage i completes next
+  device::stage_phases phases_;
 };
 
 }  // namespace tmap::kernels

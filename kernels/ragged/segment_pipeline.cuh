@@ -23,6 +23,7 @@
 #include "kernels/ragged/segment_walk.cuh"
 
 #include <tmap/device/acquire.cuh>
+#include <tmap/device/stage_ring.cuh>
 
 #include "kernels/ragged_launch.hpp"
 
@@ -209,8 +210,7 @@ class segment_pipeline {
   __device__ void use(std::uint32_t stage) {
     const segment& s = segments_[stage];
     if (!s.staged) return op_.direct(s);
-    full_[stage].wait(parities_ >> stage & 1);
-    parities_ ^= 1u << stage;
+    phases_.wait_full(full_[stage], stage);
     __syncwarp();
     op_.staged(s, first_row(stage, s, 0), first_row(stage, s, Op::inputs - 1), work_.rule.box_dim[0]);
   }
@@ -223,7 +223,7 @@ class segment_pipeline {
   segment* segments_;
   unsigned char* staged_;
   segment_walk<Op::cuts> walk_;
-  std::uint32_t parities_{0};  // bit i: what stage i's next phase has
+  device::stage_phases phases_;
   std::uint32_t acquired_tensor_{no_tensor};
   cuda::std::optional<device::acquired_map> maps_[Op::inputs];
 };

@@ -60,6 +60,20 @@ class ring_position {
   std::uint32_t parity_{0};
 };
 
+/// Which phase each of up to 32 stages completes next. A register value of a thread whose own warp fills the stages,
+/// and which waits for some of them only: a warp that orders its loads and uses by itself needs no "empty" barriers.
+class stage_phases {
+ public:
+  /// Waits until the stage, whose barrier this is, is full once more.
+  __device__ void wait_full(tile_barrier& full, std::uint32_t stage) {
+    full.wait(bits_ >> stage & 1);
+    bits_ ^= 1u << stage;
+  }
+
+ private:
+  std::uint32_t bits_{0};  // bit i: the parity that stage i completes next
+};
+
 /// The producing end. For each stage: `acquire_stage`, then exactly one of the calls below it. Where several threads
 /// fill, each keeps a producer and makes its own call, which is its one arrival. The route is each thread's choice for
 /// each stage: to load by the copy engine it calls `announce`, by LDGSTS `publish_after_copies`, to store `publish`,
