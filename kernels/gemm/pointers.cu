@@ -8,8 +8,10 @@ namespace {
 template <gemm::operand_type Type>
 cudaError_t launch_layout(const gemm::pointer_problem& problem, const product_arguments& arguments,
                           const gemm_call& call) {
-  return problem.layout == gemm::b_layout::n_by_k ? launch_product<Type, false, false, true>(arguments, call)
-                                                  : launch_product<Type, false, true, true>(arguments, call);
+  constexpr product_traits n_by_k{.type = Type, .has_own_b = true};
+  constexpr product_traits k_by_n{.type = Type, .b_is_across = true, .has_own_b = true};
+  return problem.layout == gemm::b_layout::n_by_k ? launch_product<n_by_k>(arguments, call)
+                                                  : launch_product<k_by_n>(arguments, call);
 }
 
 }  // namespace

@@ -38,37 +38,51 @@ inline constexpr std::uint32_t band_blocks = 16;
 inline constexpr int producer_registers = 56;
 inline constexpr int consumer_registers = 224;
 
-/// One compiled kernel. Operands are `along` K (their rows are it) or across. Each group has a map of A, and where
-/// `HasOwnB` one of B; else all share one of B, which has the group as its third dim. `Promotes`: the tensor cores sum
-/// up no more of K than a stage, the stages are added up in f32.
-template <gemm::operand_type Type, std::uint32_t TileM, std::uint32_t TileN, std::uint32_t Stages, bool AIsAcross,
-          bool BIsAcross, bool HasOwnB, bool IsPaired, bool Promotes>
+/// What a kernel is compiled for. An operand's rows are along K, or across it.
+struct product_traits {
+  gemm::operand_type type;
+  bool a_is_across{};
+  bool b_is_across{};
+  bool has_own_b{};  ///< each group has a map of B; else all share one, which has the group as its third dim
+  bool promotes{};   ///< the tensor cores sum up no more of K than a stage; the stages are added up in f32
+};
+
+/// How its products are cut into tiles.
+struct tile_traits {
+  std::uint32_t tile_m;
+  std::uint32_t tile_n;
+  std::uint32_t stages;
+  bool is_paired{};
+};
+
+/// One compiled kernel. Each group has a map of A.
+template <product_traits Product, tile_traits Tile>
 struct product_config {
-  static constexpr gemm::operand_type type = Type;
-  static constexpr std::uint32_t tile_m = TileM;
-  static constexpr std::uint32_t tile_n = TileN;
-  static constexpr std::uint32_t stages = Stages;
-  static constexpr bool a_is_across = AIsAcross;
-  static constexpr bool b_is_across = BIsAcross;
-  static constexpr bool has_own_b = HasOwnB;
-  static constexpr bool is_paired = IsPaired;
-  static constexpr bool promotes = Promotes;
-  static constexpr std::uint32_t cluster_blocks = IsPaired ? 2 : 1;
+  static constexpr gemm::operand_type type = Product.type;
+  static constexpr bool a_is_across = Product.a_is_across;
+  static constexpr bool b_is_across = Product.b_is_across;
+  static constexpr bool has_own_b = Product.has_own_b;
+  static constexpr bool promotes = Product.promotes;
+  static constexpr std::uint32_t tile_m = Tile.tile_m;
+  static constexpr std::uint32_t tile_n = Tile.tile_n;
+  static constexpr std::uint32_t stages = Tile.stages;
+  static constexpr bool is_paired = Tile.is_paired;
+  static constexpr std::uint32_t cluster_blocks = is_paired ? 2 : 1;
   /// Consumers halve the rows, or of tiles of 64 the columns.
-  static constexpr bool halves_rows = TileM == consumers * piece_lines;
-  static constexpr std::uint32_t share_n = halves_rows ? TileN : TileN / consumers;
+  static constexpr bool halves_rows = tile_m == consumers * piece_lines;
+  static constexpr std::uint32_t share_n = halves_rows ? tile_n : tile_n / consumers;
   static constexpr std::uint32_t sums = share_n / 2;
-  static constexpr std::uint32_t tile_k = swizzle_bytes / gemm::operand_bytes(Type);
-  static constexpr std::uint32_t a_bytes = TileM * swizzle_bytes;
-  static constexpr std::uint32_t b_bytes = TileN * swizzle_bytes;
+  static constexpr std::uint32_t tile_k = swizzle_bytes / gemm::operand_bytes(type);
+  static constexpr std::uint32_t a_bytes = tile_m * swizzle_bytes;
+  static constexpr std::uint32_t b_bytes = tile_n * swizzle_bytes;
   /// Rows of A of one load: in pairs each block may load half of them.
-  static constexpr std::uint32_t a_piece = AIsAcross || IsPaired ? piece_lines : TileM;
+  static constexpr std::uint32_t a_piece = a_is_across || is_paired ? piece_lines : tile_m;
   static constexpr std::uint32_t stage_bytes = a_bytes + b_bytes;
   static constexpr std::uint32_t shared_bytes =
-      Stages * stage_bytes + consumer_warps * staged_results * strip_bytes + alignment_of_swizzle;
-  static_assert(TileM == piece_lines || halves_rows);
+      stages * stage_bytes + consumer_warps * staged_results * strip_bytes + alignment_of_swizzle;
+  static_assert(tile_m == piece_lines || halves_rows);
   static_assert(share_n == 128 || share_n == 256);
-  static_assert(!IsPaired || halves_rows);
+  static_assert(!is_paired || halves_rows);
 };
 
 struct product_arguments {

@@ -19,19 +19,14 @@ cudaError_t launch_config(const product_arguments& arguments, const gemm_call& c
 }
 
 /// The compiled kernel of the plan.
-template <gemm::operand_type Type, bool AIsAcross, bool BIsAcross, bool HasOwnB, bool Promotes = false>
+template <product_traits Product>
 cudaError_t launch_product(const product_arguments& arguments, const gemm_call& call) {
-  const gemm_plan& plan = call.plan;
-  if (plan.is_paired) {
-    return launch_config<product_config<Type, 128, 256, 4, AIsAcross, BIsAcross, HasOwnB, true, Promotes>>(arguments,
-                                                                                                           call);
-  }
-  if (plan.tile_m == 64) {
-    return launch_config<product_config<Type, 64, 256, 4, AIsAcross, BIsAcross, HasOwnB, false, Promotes>>(arguments,
-                                                                                                           call);
-  }
-  return launch_config<product_config<Type, 128, 128, 6, AIsAcross, BIsAcross, HasOwnB, false, Promotes>>(arguments,
-                                                                                                          call);
+  constexpr tile_traits pairs{.tile_m = 128, .tile_n = 256, .stages = 4, .is_paired = true};
+  constexpr tile_traits low{.tile_m = 64, .tile_n = 256, .stages = 4};
+  constexpr tile_traits square{.tile_m = 128, .tile_n = 128, .stages = 6};
+  if (call.plan.is_paired) return launch_config<product_config<Product, pairs>>(arguments, call);
+  if (call.plan.tile_m == low.tile_m) return launch_config<product_config<Product, low>>(arguments, call);
+  return launch_config<product_config<Product, square>>(arguments, call);
 }
 
 /// What a call begins with, for all forms; the form's problem, its epilogue and its gates are the caller's to add.

@@ -9,8 +9,9 @@ namespace {
 
 template <gemm::operand_type Type>
 cudaError_t launch_layout(const gemm::row_problem& problem, const product_arguments& arguments, const gemm_call& call) {
-  return problem.layout == gemm::b_layout::n_by_k ? launch_product<Type, false, false, false>(arguments, call)
-                                                  : launch_product<Type, false, true, false>(arguments, call);
+  return problem.layout == gemm::b_layout::n_by_k
+             ? launch_product<product_traits{.type = Type}>(arguments, call)
+             : launch_product<product_traits{.type = Type, .b_is_across = true}>(arguments, call);
 }
 
 bool has_gates(const gemm::row_problem& problem) {
@@ -19,8 +20,8 @@ bool has_gates(const gemm::row_problem& problem) {
 
 cudaError_t launch_f8(const gemm::row_problem& problem, const product_arguments& arguments, const gemm_call& call) {
   constexpr auto f8 = gemm::operand_type::f8_e4m3;
-  return problem.fast_accumulation ? launch_product<f8, false, false, false>(arguments, call)
-                                   : launch_product<f8, false, false, false, true>(arguments, call);
+  return problem.fast_accumulation ? launch_product<product_traits{.type = f8}>(arguments, call)
+                                   : launch_product<product_traits{.type = f8, .promotes = true}>(arguments, call);
 }
 
 set_up_request set_up_of(const gemm::row_problem& problem, const gemm_call& call) {

@@ -12,9 +12,11 @@ cudaError_t launch_gemm(const gemm::weight_problem& problem, const gemm_call& ca
   if (code != cudaSuccess) return code;
   product_arguments arguments = arguments_of(call, problem.groups, 0);
   arguments.shape.with.kind = problem.kind;
-  return problem.type == gemm::operand_type::bf16
-             ? launch_product<gemm::operand_type::bf16, true, true, true>(arguments, call)
-             : launch_product<gemm::operand_type::f16, true, true, true>(arguments, call);
+  constexpr product_traits bf16{
+      .type = gemm::operand_type::bf16, .a_is_across = true, .b_is_across = true, .has_own_b = true};
+  constexpr product_traits f16{
+      .type = gemm::operand_type::f16, .a_is_across = true, .b_is_across = true, .has_own_b = true};
+  return problem.type == bf16.type ? launch_product<bf16>(arguments, call) : launch_product<f16>(arguments, call);
 }
 
 }  // namespace tmap::kernels
