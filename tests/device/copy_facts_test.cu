@@ -14,7 +14,7 @@
 
 // Facts about single copies, with the expected bytes written out by hand.
 
-namespace tmap::conformance {
+namespace tmap::conformance::copy_facts_cases {
 namespace {
 
 constexpr std::uint32_t rows = 8;
@@ -163,4 +163,4 @@ TEST_F(copy_facts, a_stride_replaced_by_264_becomes_256) {
 }
 
 }  // namespace
-}  // namespace tmap::conformance
+}  // namespace tmap::conformance::copy_facts_cases

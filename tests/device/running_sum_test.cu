@@ -9,7 +9,7 @@
 #include "device/gpu_fixture.hpp"
 #include "support/random_spec.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::running_sum_cases {
 namespace {
 
 constexpr std::uint64_t most = std::uint64_t{1} << 24;
@@ -170,4 +170,4 @@ TEST(running_sum_scratch, none_for_a_single_launch_then_eight_bytes_a_tile) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::running_sum_cases

@@ -8,7 +8,7 @@
 #include "kernels/running_sum.cuh"
 #include "support/random_spec.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::tile_walk_cases {
 namespace {
 
 enum class sharing : std::uint32_t { consecutive, interleaved, listed, queued };
@@ -397,4 +397,4 @@ TEST_F(tile_walk, the_check_sees_a_tile_visited_twice) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::tile_walk_cases

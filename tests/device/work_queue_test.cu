@@ -8,7 +8,7 @@
 
 #include "device/gpu_fixture.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::work_queue_cases {
 namespace {
 
 struct queue_job {
@@ -204,4 +204,4 @@ TEST_F(work_queue, graphs_replay) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::work_queue_cases

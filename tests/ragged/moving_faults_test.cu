@@ -9,7 +9,7 @@
 #include "kernels/ragged/granule.cuh"
 #include "support/ragged_upload.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::moving_faults_cases {
 namespace {
 
 enum class fault : std::uint32_t {
@@ -226,4 +226,4 @@ TEST_F(moving_faults, the_pitch_of_the_other_side_is_seen) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::moving_faults_cases

@@ -5,7 +5,7 @@
 #include "device/gpu_fixture.hpp"
 #include "ragged/route_cases.hpp"
 
-namespace tmap::testing {
+namespace tmap::testing::route_device_cases {
 namespace {
 
 __global__ void choose_kernel(const route_case* cases, route_choice* answers, std::uint32_t count) {
@@ -33,4 +33,4 @@ TEST_F(choose_route_device, answers_as_the_host_for_random_layouts) {
 }
 
 }  // namespace
-}  // namespace tmap::testing
+}  // namespace tmap::testing::route_device_cases
