@@ -5,7 +5,7 @@
 // Arguments have been checked by the caller; `count` is at least 1.
 
 #include <tmap/bad_items.hpp>
-#include <tmap/encode_status.hpp>
+#include <tmap/encode_batch.hpp>
 #include <tmap/map_batch.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>

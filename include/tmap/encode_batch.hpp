@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
-#include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
+#include <tmap/item_status.hpp>
 #include <tmap/make_template.hpp>
 #include <tmap/map_patch.hpp>
+#include <tmap/map_status.hpp>
+#include <tmap/publish.hpp>
 #include <tmap/tensor_map.hpp>
 
 #include <cuda/stream_ref>
@@ -16,6 +19,21 @@ namespace tmap {
 
 /// Most maps of one batch.
 inline constexpr std::uint64_t max_batch = std::uint64_t{1} << 24;
+
+/// What a batch encode does beside making maps. All pointers are device memory of the caller, unchanged (`windows`) or
+/// unread (`statuses`, `header`) until the encode has run in stream order; each may be null.
+struct encode_options {
+  map_status* statuses{};           ///< one for each map
+  batch_header* header{};           ///< needs no initial value
+  batch_totals* totals{};           ///< what this batch adds to
+  const address_window* windows{};  ///< with any, a map that reaches outside each of them is bad (T38)
+  std::uint32_t window_count{};     ///< every map looks through them in turn: meant for a few
+  /// Leaves validation out: any patch becomes the map it asks for, wild ones too. For patches validated before. Goes
+  /// with no other option but `check`, which then finds nothing.
+  bool trusted{};
+  fault_check check{};  ///< whether the call waits, and fails with `bad_items` where a map is bad
+  publish published_by{publish::stores};
+};
 
 // encode_batch_async: template + patch source -> `count` maps in `slots` (device memory, 128-byte aligned, owned by the
 // caller), made by one kernel on `stream` and published: after it, in stream order, any kernel may `acquire` them

@@ -3,9 +3,9 @@
 
 #include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
-#include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
 #include <tmap/grouped_gemm.hpp>
+#include <tmap/map_status.hpp>
 #include <tmap/ragged.hpp>
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 
 #include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
-#include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
+#include <tmap/item_status.hpp>
 #include <tmap/map_patch.hpp>
 
 #include <cuda/stream_ref>

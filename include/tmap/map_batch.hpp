@@ -3,8 +3,8 @@
 
 #include <tmap/config.hpp>
 #include <tmap/detail/tile_shape.hpp>
-#include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
+#include <tmap/item_status.hpp>
 #include <tmap/map_batch_ref.hpp>
 #include <tmap/typed_maps.hpp>
 

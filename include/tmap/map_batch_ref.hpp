@@ -3,7 +3,7 @@
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
-#include <tmap/encode_status.hpp>
+#include <tmap/map_status.hpp>
 #include <tmap/tensor_map.hpp>
 
 namespace tmap {

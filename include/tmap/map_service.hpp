@@ -3,7 +3,7 @@
 
 #include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
-#include <tmap/encode_status.hpp>
+#include <tmap/encode_batch.hpp>
 #include <tmap/error.hpp>
 #include <tmap/make_template.hpp>
 #include <tmap/map_batch.hpp>

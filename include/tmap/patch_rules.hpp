@@ -8,8 +8,8 @@
 #include <tmap/detail/plain_patch.hpp>
 #include <tmap/detail/spec_rules.hpp>
 #include <tmap/detail/standard.hpp>
-#include <tmap/encode_status.hpp>
 #include <tmap/map_patch.hpp>
+#include <tmap/map_status.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/rule.hpp>
 #include <tmap/tensor_spec.hpp>

@@ -50,9 +50,9 @@ struct update_guard : device::map_guard {
     if (has_map && target.statuses != nullptr) target.statuses[target.table == nullptr ? map : j] = status;
     const bool is_bad = has_map && status.is_bad();
     const std::uint32_t bad = __ballot_sync(~0u, is_bad);
-    if (bad != 0) device::report_bad(faults, item_kind::map, map, is_bad ? status.rules().bits : 0);
+    if (bad != 0) device::report_bad(faults, item_kind::map, map, is_bad ? rules_of(status).bits : 0);
     const std::uint32_t empty = __ballot_sync(~0u, has_map && status.is_empty());
-    const std::uint32_t first_bad = __reduce_min_sync(~0u, is_bad ? map : no_bad_map);
+    const std::uint32_t first_bad = __reduce_min_sync(~0u, is_bad ? map : no_bad_item);
     if (threadIdx.x % device::warp_lanes == 0) count(bad, empty, first_bad);
   }
 };

@@ -74,7 +74,7 @@ class row_mover {
     if (bad == 0) return;
     device::report_bad(work_.move.faults, item_kind::row, entry, is_bad ? index_fault : 0);
     if (work_.move.header == nullptr) return;
-    const std::uint32_t first = __reduce_min_sync(~0u, is_bad ? tmap::detail::header_index(entry) : no_bad_map);
+    const std::uint32_t first = __reduce_min_sync(~0u, is_bad ? tmap::detail::header_index(entry) : no_bad_item);
     if (lane_ != 0) return;
     count_bad(__popc(bad));
     atomicMin(&work_.move.header->first_bad, first);

@@ -78,7 +78,7 @@ struct shared_header {
 
   __device__ void reset() {
     bad_count = 0;
-    first_bad = no_bad_map;
+    first_bad = no_bad_item;
     empty_count = 0;
   }
   __device__ batch_header value() const { return {bad_count, first_bad, empty_count, 0}; }

@@ -3,7 +3,7 @@
 
 // What is checked alike of every call that takes a batch from arrays (map_patch.hpp).
 
-#include <tmap/encode_status.hpp>
+#include <tmap/encode_batch.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <tmap/c/batch.h>
-#include <tmap/encode_status.hpp>
+#include <tmap/encode_batch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_batch.hpp>
 

@@ -4,8 +4,8 @@
 // Where things lie in a slab of n slots: the slots, then their statuses and, where hazards are checked, their records,
 // each array at a multiple of 256 bytes.
 
-#include <tmap/encode_status.hpp>
 #include <tmap/map_batch.hpp>
+#include <tmap/map_status.hpp>
 #include <tmap/tensor_map.hpp>
 
 #ifdef TMAP_CHECK_HAZARDS

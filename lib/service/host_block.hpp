@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/encode_status.hpp>
+#include <tmap/encode_batch.hpp>
 #include <tmap/slot_record.hpp>
 
 #include <utility>

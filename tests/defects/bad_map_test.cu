@@ -102,7 +102,7 @@ TEST_F(bad_map, deepgemm_237_405_a_status_and_not_a_broken_context) {
   const std::vector<map_status> found = statuses.download();
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::optional<rule> broken = bad_shapes[i].broken;
-    EXPECT_TRUE(broken ? found[i].rules().contains(*broken) : found[i].is_empty()) << bad_shapes[i].name;
+    EXPECT_TRUE(broken ? rules_of(found[i]).contains(*broken) : found[i].is_empty()) << bad_shapes[i].name;
   }
 }
 

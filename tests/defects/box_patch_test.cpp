@@ -37,7 +37,7 @@ TEST_F(box_patch, emmy_218_a_box_beyond_256_is_refused_on_the_device) {
   const std::vector<map_status> found = statuses.download();
   EXPECT_TRUE(found[0].is_good());
   for (std::size_t i = 1; i < heights.size(); ++i) {
-    EXPECT_TRUE(found[i].rules().contains(rule::t17_box_dim_range)) << heights[i];
+    EXPECT_TRUE(rules_of(found[i]).contains(rule::t17_box_dim_range)) << heights[i];
   }
   TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, maps.data(), heights.size(), cudaStream_t{},
                                     {.trusted = true}));

@@ -123,7 +123,7 @@ class zero_length : public defect_test {
     }
     EXPECT_EQ(header_.empty_count, empty);
     EXPECT_EQ(header_.bad_count, 0u);
-    EXPECT_EQ(header_.first_bad, no_bad_map);
+    EXPECT_EQ(header_.first_bad, no_bad_item);
   }
 
   std::unique_ptr<map_service> service_;

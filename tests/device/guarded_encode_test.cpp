@@ -64,7 +64,7 @@ TEST_F(guarded_encode, each_rule_broken_alone) {
     EXPECT_TRUE(made.statuses[0].is_good() && made.statuses[2].is_good());
     EXPECT_EQ(made.statuses[1].is_empty(), is_empty);
     EXPECT_TRUE(is_empty || made.statuses[1].bits == std::uint64_t{1} << static_cast<std::uint32_t>(each.id));
-    expect_header(made.header, !is_empty, is_empty ? no_bad_map : 1, is_empty);
+    expect_header(made.header, !is_empty, is_empty ? no_bad_item : 1, is_empty);
     EXPECT_EQ(made.maps[0], encode(each.base).value());
     EXPECT_EQ(made.maps[1], safe_map(*base));
     EXPECT_EQ(made.maps[2], made.maps[0]);
@@ -90,13 +90,13 @@ void expect_planted(const encoded_batch& made, const map_template& base, std::ui
     const bool is_empty = i >= first_fault && (i - first_fault) % 5 == 3;
     const bool is_bad = !is_empty && i >= first_fault && (i - first_fault) % 7 == 0;
     ASSERT_EQ(made.statuses[i].is_empty(), is_empty) << i;
-    ASSERT_EQ(made.statuses[i].rules().contains(rule::t06_address_multiple_of_16), is_bad) << i;
+    ASSERT_EQ(rules_of(made.statuses[i]).contains(rule::t06_address_multiple_of_16), is_bad) << i;
     ASSERT_EQ(made.maps[i], is_bad || is_empty ? safe : good) << i;
     bad += is_bad;
     empty += is_empty;
   }
   const bool any = first_fault < made.maps.size();
-  expect_header(made.header, bad, any ? static_cast<std::uint32_t>(first_fault) : no_bad_map, empty);
+  expect_header(made.header, bad, any ? static_cast<std::uint32_t>(first_fault) : no_bad_item, empty);
 }
 
 TEST_F(guarded_encode, header_and_statuses_of_every_size_and_plan) {

@@ -135,7 +135,7 @@ void expect_refused(offset_format format, const std::vector<Offset>& values, std
   TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), count, default_stream,
                                     {.statuses = statuses.data(), .header = header.data()}));
   EXPECT_EQ(slots.download()[bad_index], safe_map(*base));
-  EXPECT_TRUE(statuses.download()[bad_index].rules().contains(rule::t09_global_dim_range));
+  EXPECT_TRUE(rules_of(statuses.download()[bad_index]).contains(rule::t09_global_dim_range));
   EXPECT_EQ(header.download()[0].bad_count, 1u);
   EXPECT_EQ(header.download()[0].first_bad, bad_index);
 }
@@ -165,7 +165,7 @@ TEST_F(patch_source, rows_that_do_not_exist_are_refused) {
   EXPECT_TRUE(found[0].is_good() && found[3].is_empty());
   for (const std::uint32_t i : {1, 2, 3, 4}) EXPECT_EQ(maps[i], safe_map(*base)) << i;
   for (const std::uint32_t i : {1, 2, 4}) {
-    EXPECT_TRUE(found[i].rules().contains(rule::t05_address_null)) << i;
+    EXPECT_TRUE(rules_of(found[i]).contains(rule::t05_address_null)) << i;
   }
 }
 

@@ -26,7 +26,7 @@ TEST_F(c_service, encodes_lends_and_takes_back) {
   const tmap_batch_info info = info_of(batch);
   ASSERT_NE(info.header, nullptr);
   EXPECT_EQ(info.header->bad_count, 0u);
-  EXPECT_EQ(info.header->first_bad, no_bad_map);
+  EXPECT_EQ(info.header->first_bad, no_bad_item);
   EXPECT_EQ(info.writer.slots, nullptr);
   EXPECT_THAT(statistics_of(service), HasSubstr("\"encoded_maps\":50"));
   EXPECT_THAT(statistics_of(service), HasSubstr("\"leased\":51"));

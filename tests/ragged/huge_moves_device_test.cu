@@ -296,7 +296,7 @@ TEST_F(gpu_test, headers_of_more_rows_than_2_32) {
   TMAP_ASSERT_CUDA(cudaMemset(index.data() + count - 7, 0xff, 4));
   gather();
   EXPECT_EQ(header.download().front().bad_count, 1u);
-  EXPECT_EQ(header.download().front().first_bad, no_bad_map - 1);
+  EXPECT_EQ(header.download().front().first_bad, no_bad_item - 1);
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ void expect_all_good(const std::vector<extents>& shapes, const device_array<tens
   }
   const batch_header totals = header.download().front();
   EXPECT_EQ(totals.bad_count, 0u);
-  EXPECT_EQ(totals.first_bad, no_bad_map);
+  EXPECT_EQ(totals.first_bad, no_bad_item);
   EXPECT_EQ(totals.empty_count, empty);
 }
 

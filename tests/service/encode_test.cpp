@@ -126,7 +126,7 @@ TEST_F(service_encode, says_which_maps_are_bad_and_counts_them) {
   tensors.patches[8].global_stride_bytes[0] = 24;
   const map_batch batch = encode(service, tensors, nullptr, {.header = true}).value();
   EXPECT_EQ(wrong_maps(batch, tensors), 0u);
-  EXPECT_TRUE(batch.ref().status(3).rules().contains(rule::t06_address_multiple_of_16));
+  EXPECT_TRUE(rules_of(batch.ref().status(3)).contains(rule::t06_address_multiple_of_16));
   EXPECT_TRUE(batch.ref().status(4).is_empty());
   ASSERT_NE(batch.header(), nullptr);
   EXPECT_EQ(batch.header()->bad_count, 2u);
@@ -145,7 +145,7 @@ TEST_F(service_encode, passes_windows_on) {
   const address_window window{tensors.patches[0].global_address, tensors.patches[1].global_address};
   const map_batch batch = encode(service, tensors, nullptr, {.windows = &window, .window_count = 1}).value();
   EXPECT_TRUE(batch.ref().status(0).is_good());
-  EXPECT_TRUE(batch.ref().status(1).rules().contains(rule::t38_address_window));
+  EXPECT_TRUE(rules_of(batch.ref().status(1)).contains(rule::t38_address_window));
 }
 
 TEST_F(service_encode, trusted_batches_have_no_statuses) {

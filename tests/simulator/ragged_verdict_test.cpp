@@ -188,7 +188,7 @@ TEST_F(RaggedVerdict, EmptyTensorsAreCounted) {
   EXPECT_TRUE(copy().is_empty());
   EXPECT_EQ(header_.empty_count, 1u);
   EXPECT_EQ(header_.bad_count, 0u);
-  EXPECT_EQ(header_.first_bad, no_bad_map);
+  EXPECT_EQ(header_.first_bad, no_bad_item);
 }
 
 /// Neither are tensors copied there, nor is anything filled.
@@ -308,9 +308,10 @@ TEST(RaggedVerdictOfMany, HeadersOfMoreRowsThan32BitsCount) {
     return header.first_bad;
   };
   EXPECT_EQ(first_of(5), 5u);
-  EXPECT_EQ(first_of(no_bad_map - 1), no_bad_map - 1);
-  for (const std::uint64_t beyond : {std::uint64_t{no_bad_map}, std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 5}) {
-    EXPECT_EQ(first_of(beyond), no_bad_map - 1) << beyond;
+  EXPECT_EQ(first_of(no_bad_item - 1), no_bad_item - 1);
+  for (const std::uint64_t beyond :
+       {std::uint64_t{no_bad_item}, std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 5}) {
+    EXPECT_EQ(first_of(beyond), no_bad_item - 1) << beyond;
     EXPECT_EQ(header.bad_count, 1u);
   }
 }

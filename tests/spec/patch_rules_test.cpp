@@ -76,7 +76,7 @@ TEST(PatchRules, FieldsTheTemplateDoesNotNameAreNotLookedAt) {
   garbage.global_address = 4096;
   EXPECT_TRUE(judge(base, garbage).is_good());
   garbage.global_address = 4097;
-  EXPECT_TRUE(judge(base, garbage).rules().contains(rule::t06_address_multiple_of_16));
+  EXPECT_TRUE(rules_of(judge(base, garbage)).contains(rule::t06_address_multiple_of_16));
 }
 
 TEST(PatchRules, EmptyWinsOverEveryRule) {

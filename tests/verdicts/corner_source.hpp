@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/encode_status.hpp>
+#include <tmap/item_status.hpp>
 #include <tmap/make_template.hpp>
 
 #include "support/random_patch.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/encode_status.hpp>
+#include <tmap/map_status.hpp>
 #include <tmap/rule.hpp>
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 
 // What an encode is held against, launched as it is launched: a kernel that does nothing, and the floor, which reads
 // the same patches and stores 128 bytes a map. Both wait for the kernel before them, as the encoder must.
-#include <tmap/encode_status.hpp>
+#include <tmap/encode_batch.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/encode_status.hpp>
 #include <tmap/error.hpp>
+#include <tmap/item_status.hpp>
 
 #include <cuda_runtime_api.h>
 

@@ -3,7 +3,7 @@
 
 #include <tmap/c/spec.h>
 
-// Templates, patch sources, and encoding into slots of the caller: map_template.hpp, map_patch.hpp, encode_status.hpp
+// Templates, patch sources, and encoding into slots of the caller: map_template.hpp, map_patch.hpp, map_status.hpp
 // and encode_batch.hpp.
 
 #ifdef __cplusplus

@@ -33,7 +33,7 @@ TMAP_HOST_DEVICE constexpr std::uint64_t most_tensor_bytes(std::uint64_t count) 
 
 /// An index as `batch_header::first_bad` has it: of rows there may be more than 32 bits can count.
 TMAP_HOST_DEVICE constexpr std::uint32_t header_index(std::uint64_t index) {
-  return index < no_bad_map ? static_cast<std::uint32_t>(index) : no_bad_map - 1;
+  return index < no_bad_item ? static_cast<std::uint32_t>(index) : no_bad_item - 1;
 }
 
 TMAP_HOST_DEVICE constexpr std::uint32_t bit(ragged::fault f) {

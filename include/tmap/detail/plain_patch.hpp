@@ -8,7 +8,7 @@
 #include <tmap/config.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
 #include <tmap/detail/standard.hpp>
-#include <tmap/encode_status.hpp>
+#include <tmap/item_status.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_spec.hpp>
 

@@ -10,9 +10,10 @@
 #include <tmap/device/map_guard.cuh>
 #include <tmap/device/ptx.cuh>
 #include <tmap/device/warp.cuh>
-#include <tmap/encode_status.hpp>
 #include <tmap/map_patch.hpp>
+#include <tmap/map_status.hpp>
 #include <tmap/map_template.hpp>
+#include <tmap/publish.hpp>
 #include <tmap/tensor_map.hpp>
 
 #include <cuda/ptx>

@@ -6,8 +6,8 @@
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/report_bad.cuh>
 #include <tmap/device/warp.cuh>
-#include <tmap/encode_status.hpp>
 #include <tmap/map_patch.hpp>
+#include <tmap/map_status.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/patch_rules.hpp>
 #include <tmap/tensor_spec.hpp>
@@ -56,7 +56,7 @@ struct map_guard {
   __device__ void report(std::uint64_t index, bool has_map, map_status status) const {
     if (statuses != nullptr && has_map) statuses[index] = status;
     if (__all_sync(~0u, status.is_good())) return;
-    report_bad(faults, item_kind::map, index, status.rules().bits);
+    report_bad(faults, item_kind::map, index, rules_of(status).bits);
     const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
     const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
     if (lane_index() != 0) return;
