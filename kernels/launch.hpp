@@ -5,12 +5,14 @@
 // Arguments have been checked by the caller; `count` is at least 1.
 
 #include <tmap/bad_items.hpp>
-#include <tmap/encode_batch.hpp>
-#include <tmap/map_batch.hpp>
-#include <tmap/map_patch.hpp>
+#include <tmap/item_status.hpp>
+#include <tmap/map_batch_ref.hpp>
+#include <tmap/map_status.hpp>
 #include <tmap/map_template.hpp>
+#include <tmap/publish.hpp>
 #include <tmap/slot_record.hpp>
 #include <tmap/tensor_map.hpp>
+#include <tmap/tensor_source.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -19,8 +21,26 @@
 
 namespace tmap::kernels {
 
+/// How a kernel encodes.
 struct encode_plan {
   std::uint32_t maps_per_warp;  ///< that a warp composes at once, 1 to 32
+  publish published_by{publish::stores};
+};
+
+/// Sums over many batches, which kernels only ever add to. In device memory, to be copied when they are wanted.
+struct alignas(16) batch_totals {
+  std::uint64_t bad_maps{};
+  std::uint64_t empty_maps{};
+};
+
+/// What a kernel judges maps by, and where it reports: as in `encode_run`, device memory, each pointer may be null.
+struct encode_terms {
+  map_status* statuses{};
+  batch_header* header{};
+  batch_totals* totals{};  ///< what this batch adds to
+  const address_window* windows{};
+  std::uint32_t window_count{};
+  bool trusted{};
 };
 
 /// Records that kernels of one call each may report to, besides the first one, which is for all calls of a context.
@@ -33,22 +53,10 @@ cudaError_t find_fault_records(fault_record** records);
 /// The plan that measured fastest at this size (docs/measurements/encode_batch.md).
 encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors);
 
-cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults);
-cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults);
-
-cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const compact_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults);
-
-/// `begins` is the running sum of the sizes, unused (null) for the other offset formats.
-template <class Offset>
-cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
+/// `begins` is the running sum of the sizes of `ragged_rows`; null for other offset formats and sources.
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const tensor_source& source,
                           const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
-                          const encode_options& options, const fault_sink& faults);
+                          const encode_terms& terms, const fault_sink& faults);
 
 /// Which maps of a batch are encoded again, and where they go: change j, of map `changes[j]`, into slot j and to
 /// `table[changes[j]]`; without a table into slot `changes[j]`. Changes that name no map are passed over.
@@ -62,15 +70,10 @@ struct update_target {
   std::uint32_t first_slot;  ///< the index of slot 0 in the table's count
 };
 
-/// `options.statuses` is not used: an update has its own.
-cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults);
-cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults);
-cudaError_t launch_update(const encode_plan& plan, const map_template& base, const compact_columns& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options,
+/// Of a source that describes each map by itself: no `ragged_rows`. `terms.statuses` is not used: an update has its
+/// own.
+cudaError_t launch_update(const encode_plan& plan, const map_template& base, const tensor_source& source,
+                          const update_target& target, cudaStream_t stream, const encode_terms& terms,
                           const fault_sink& faults);
 
 /// table[i] = offset + from.slot_index(i).
@@ -102,8 +105,7 @@ constexpr std::size_t inclusive_sum_scratch(std::uint64_t count) {
 }
 
 /// begins[i] = sizes[0] + ... + sizes[i - 1], in 64 bits.
-template <class Offset>
-cudaError_t launch_running_sum(const Offset* sizes, std::int64_t* begins, std::uint64_t count, void* scratch,
+cudaError_t launch_running_sum(const row_offsets& sizes, std::int64_t* begins, std::uint64_t count, void* scratch,
                                std::size_t scratch_bytes, cudaStream_t stream);
 
 /// Whether the current device can load these kernels: `cudaErrorNoKernelImageForDevice` when they were built for other

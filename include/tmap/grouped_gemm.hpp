@@ -64,13 +64,6 @@ struct group_status {
   TMAP_HOST_DEVICE constexpr bool has(fault f) const { return (bits & static_cast<std::uint32_t>(f)) != 0; }
 };
 
-/// Where each group begins and ends, in rows: device memory.
-struct group_offsets {
-  const void* values{};
-  offset_format format{offset_format::ends};
-  std::uint32_t bytes{4};  ///< of each value: 4 or 8, signed
-};
-
 struct matrix {
   std::uint64_t address{};
   std::uint64_t pitch_bytes{};
@@ -105,7 +98,7 @@ struct row_problem {
   std::uint64_t rows{};  ///< of A and C; groups may end before
   std::uint64_t n{};
   std::uint64_t k{};
-  group_offsets offsets{};
+  row_offsets offsets{};
   matrix a{};
   matrix b{};
   std::uint64_t b_group_pitch_bytes{};  ///< from one group's B to the next
@@ -126,7 +119,7 @@ struct weight_problem {
   std::uint64_t rows{};
   std::uint64_t m{};
   std::uint64_t n{};
-  group_offsets offsets{};
+  row_offsets offsets{};
   matrix a{};
   matrix b{};
   matrix c{};

@@ -24,9 +24,9 @@ struct status_bits<rule> {
 
 }  // namespace detail
 
-/// What became of one item of a batch: of a map (`map_status`), of a tensor or row (`ragged::tensor_status`), of a group
-/// (`gemm::group_status`). A good item has no bit; an empty one has `empty_bit` alone and is no error; a bad one has the
-/// bits of what was wrong with it. Kernels write statuses to device memory: no call of the host waits for them.
+/// What became of one item of a batch: of a map (`map_status`), of a tensor or row (`ragged::tensor_status`), of a
+/// group (`gemm::group_status`). A good item has no bit; an empty one has `empty_bit` alone and is no error; a bad one
+/// has the bits of what was wrong with it. Kernels write statuses to device memory: no call of the host waits for them.
 template <class Fault>
 struct item_status {
   using word = typename detail::status_bits<Fault>::word;
@@ -39,9 +39,7 @@ struct item_status {
   TMAP_HOST_DEVICE constexpr bool is_good() const { return bits == 0; }
   TMAP_HOST_DEVICE constexpr bool is_empty() const { return bits == empty_bit; }
   TMAP_HOST_DEVICE constexpr bool is_bad() const { return !is_good() && !is_empty(); }
-  TMAP_HOST_DEVICE constexpr bool has(Fault fault) const {
-    return (bits & detail::status_bits<Fault>::of(fault)) != 0;
-  }
+  TMAP_HOST_DEVICE constexpr bool has(Fault fault) const { return (bits & detail::status_bits<Fault>::of(fault)) != 0; }
 
   friend TMAP_HOST_DEVICE constexpr bool operator==(item_status a, item_status b) { return a.bits == b.bits; }
   friend TMAP_HOST_DEVICE constexpr bool operator!=(item_status a, item_status b) { return a.bits != b.bits; }

@@ -4,7 +4,6 @@
 #include <tmap/config.hpp>
 #include <tmap/detail/tile_shape.hpp>
 #include <tmap/error.hpp>
-#include <tmap/item_status.hpp>
 #include <tmap/map_batch_ref.hpp>
 #include <tmap/typed_maps.hpp>
 
@@ -63,9 +62,6 @@ class TMAP_API map_batch {
   /// For the kernel that encodes a reserved batch; empty (null, 0) for any other.
   map_batch_writer writer() const { return writer_; }
 
-  /// What became of the batch as a whole, in device memory; null unless it was asked for.
-  const batch_header* header() const { return header_; }
-
   /// Makes `stream` wait, on the device, for what is enqueued so far on the stream the batch was encoded on, and adds
   /// it to the batch's streams. Call it right after the encode, or it waits for more than the encode. While `stream` is
   /// captured, the slots stay until that graph is destroyed; so it is also needed before a graph captured on the
@@ -83,12 +79,11 @@ class TMAP_API map_batch {
  private:
   friend struct service::access;
   map_batch(std::shared_ptr<service::lease> lease, const map_batch_ref& ref, const map_batch_writer& writer,
-            const batch_header* header, const detail::tile_shape& shape);
+            const detail::tile_shape& shape);
 
   std::shared_ptr<service::lease> lease_;
   map_batch_ref ref_;
   map_batch_writer writer_;
-  const batch_header* header_{};
   detail::tile_shape shape_;
 };
 

@@ -48,30 +48,31 @@ enum class offset_format : std::uint32_t {
   sizes,   ///< n values: tensor i has sizes[i] rows, after those of all before it
 };
 
+/// Where each tensor of a ragged batch, or each group of a product, begins and ends, in rows: device memory.
+struct row_offsets {
+  const void* values{};
+  offset_format format{};
+  std::uint32_t bytes{4};  ///< of each value: 4 or 8, signed
+};
+
 /// Of `ragged_rows::rows`: nobody knows, and offsets are taken at their word.
 inline constexpr std::uint64_t any_rows = ~std::uint64_t{0};
 
 /// A patch source: tensors packed one after another along their outermost dimension in one buffer. The template brings
-/// the inner dims and all strides; map i gets the address of its first row and its number of rows as outermost dim.
-/// `Offset` is `std::int32_t` or `std::int64_t`. `offset_format::sizes` needs a running sum first, which uses
-/// `workspace` (device memory, owned by the caller, `ragged_workspace_bytes` of it, aligned to 256 bytes, busy until
-/// the encode has run). A tensor of no rows gets the safe empty map and the status `empty`.
-template <class Offset>
+/// the inner dims and all strides; map i gets the address of its first row and its number of rows as outermost dim. A
+/// tensor of no rows gets the safe empty map and the status `empty`.
 struct ragged_rows {
   std::uint64_t base_address{};     ///< address of row 0
   std::uint64_t row_pitch_bytes{};  ///< from one row (a slice of the outermost dimension) to the next
-  const Offset* offsets{};          ///< device memory, in rows, as `format` says
-  offset_format format{};
-  void* workspace{};  ///< null unless `format` is `sizes`
-  std::uint64_t workspace_bytes{};
+  row_offsets offsets{};            ///< a call that reads `offset_format::sizes` needs a workspace for their sums
   /// Rows that exist. A tensor that leaves them has no address: it is judged as one at address 0, which is refused.
   std::uint64_t rows{any_rows};
 };
 
-/// Where `count` rows from row `begin` on lie; 0 when not all of them exist. Any bits are legal input.
-template <class Offset>
-TMAP_HOST_DEVICE constexpr std::uint64_t address_of_rows(const ragged_rows<Offset>& source, std::uint64_t begin,
-                                                         std::uint64_t count) {
+/// Where `count` rows from row `begin` on lie; 0 when not all of them exist. Any bits are legal input. `Rows` is
+/// `ragged_rows`, or a kernel's view of it.
+template <class Rows>
+TMAP_HOST_DEVICE constexpr std::uint64_t address_of_rows(const Rows& source, std::uint64_t begin, std::uint64_t count) {
   const bool exist = source.rows == any_rows || count == 0 || (begin <= source.rows && count <= source.rows - begin);
   return exist ? source.base_address + begin * source.row_pitch_bytes : 0;
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/bad_items.hpp>
 #include <tmap/config.hpp>
 #include <tmap/encode_batch.hpp>
 #include <tmap/error.hpp>
-#include <tmap/make_template.hpp>
 #include <tmap/map_batch.hpp>
-#include <tmap/map_patch.hpp>
 #include <tmap/slot_counts.hpp>
+#include <tmap/tensor_source.hpp>
 
 #include <cuda/stream_ref>
 
@@ -36,16 +34,6 @@ struct service_options {
 
 /// Device memory for `capacity` slots and what is counted beside them. Pure.
 TMAP_API std::uint64_t service_memory_bytes(std::uint64_t capacity);
-
-/// What one encode asks for beside the maps.
-struct encode_request {
-  const address_window* windows{};  ///< as in `encode_options`
-  std::uint32_t window_count{};
-  bool header{};        ///< whether the kernel fills a `batch_header`; costs one slot and one launch more
-  bool trusted{};       ///< as in `encode_options`: no validation, no statuses
-  fault_check check{};  ///< as in `encode_options`; a call that fails so has given its slots back
-  publish published_by{publish::stores};
-};
 
 /// Which maps of a batch `update` encodes again: `count` indices in device memory, unchanged until it has run. An index
 /// beyond the batch is passed over; one named twice is encoded twice.
@@ -75,7 +63,7 @@ TMAP_API std::string to_json(const service_statistics& statistics);
 // map_service: the front door. Lends slots of device memory, encodes batches into them, and takes them back in stream
 // order, so that a map is never rewritten while a copy may read it. One service serves one CUDA context: the one
 // current where it was made. Every function is thread-safe, and none but `create` waits for the device or allocates
-// device memory. Three exceptions: a call that is checked (`encode_request::check`) waits for its work; growth, where
+// device memory. Three exceptions: a call that is checked (`encode_run::check`) waits for its work; growth, where
 // `max_capacity` allows it, allocates and waits for what clears the new memory (never while the stream given is
 // captured); `statistics` waits for a copy on a stream of the service's own.
 //
@@ -114,39 +102,24 @@ class TMAP_API map_service {
   map_service& operator=(map_service&&) noexcept;
   ~map_service();
 
-  // Encodes `count` maps of `base` and `source` into fresh slots, on `stream`, and lends them. All patches are
-  // validated on the device, and the statuses are in the batch's `ref()`. `count` is at least 1 and at most
-  // `max_batch`; arrays stay unchanged until the encode has run. Fails as `encode_batch_async` does and with
-  // `pool_exhausted`, `out_of_memory` (of the host, or of the device to grow), `service_dead`, `forked`,
-  // `wrong_context`.
-  [[nodiscard]] result<map_batch> encode(const map_template& base, const patch_array& source, std::uint64_t count,
-                                         cuda::stream_ref stream, const encode_request& request = {});
-  [[nodiscard]] result<map_batch> encode(const map_template& base, const patch_columns& source, std::uint64_t count,
-                                         cuda::stream_ref stream, const encode_request& request = {});
-  [[nodiscard]] result<map_batch> encode(const map_template& base, const compact_columns& source, std::uint64_t count,
-                                         cuda::stream_ref stream, const encode_request& request = {});
-  [[nodiscard]] result<map_batch> encode(const map_template& base, const ragged_rows<std::int32_t>& source,
-                                         std::uint64_t count, cuda::stream_ref stream,
-                                         const encode_request& request = {});
-  [[nodiscard]] result<map_batch> encode(const map_template& base, const ragged_rows<std::int64_t>& source,
-                                         std::uint64_t count, cuda::stream_ref stream,
-                                         const encode_request& request = {});
+  /// Encodes `count` maps of `base` and `source` into fresh slots, on `run.where.stream`, and lends them. All patches
+  /// are validated on the device. The statuses are in the batch's `ref()`, so `run.statuses` must be null; a trusted
+  /// batch has none. `run.header` costs one launch more. `count` is at least 1 and at most `max_batch`; arrays stay
+  /// unchanged until the encode has run. Fails as `encode_batch` does and with `pool_exhausted`, `out_of_memory` (of
+  /// the host, or of the device to grow), `service_dead`, `forked`, `wrong_context`. A call that fails because it is
+  /// checked has given its slots back.
+  [[nodiscard]] result<map_batch> encode(const map_template& base, const tensor_source& source, std::uint64_t count,
+                                         const encode_run& run);
 
-  // A batch of the same size in which the `changed` maps are encoded from `source` (map i from patch i) into fresh
-  // slots and all others are shared with `batch`, which stays as it is and may be released at once. `stream` becomes
-  // one of the streams of `batch`, as by `use_on`. When a chain of updates would hold more slots than twice its maps,
-  // the tables that say where each map is included, all maps move together into fresh slots. The header, if any, counts
-  // the changed maps only. Fails as `encode` does, and with `invalid_argument` where `batch` is empty or another
-  // service's, or trusted and `request` is not, or the other way round.
+  /// A batch of the same size in which the `changed` maps are encoded from `source` (map i from patch i) into fresh
+  /// slots and all others are shared with `batch`, which stays as it is and may be released at once. `run.where.stream`
+  /// becomes one of the streams of `batch`, as by `use_on`. When a chain of updates would hold more slots than twice
+  /// its maps, the tables that say where each map is included, all maps move together into fresh slots. The header, if
+  /// any, counts the changed maps only. Fails as `encode` does, with `unsupported` where `source` is `ragged_rows`,
+  /// which describe no map by itself, and with `invalid_argument` where `batch` is empty or another service's, or
+  /// trusted and `run` is not, or the other way round.
   [[nodiscard]] result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
-                                         const patch_array& source, cuda::stream_ref stream,
-                                         const encode_request& request = {});
-  [[nodiscard]] result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
-                                         const patch_columns& source, cuda::stream_ref stream,
-                                         const encode_request& request = {});
-  [[nodiscard]] result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
-                                         const compact_columns& source, cuda::stream_ref stream,
-                                         const encode_request& request = {});
+                                         const tensor_source& source, const encode_run& run);
 
   /// Fresh slots for a kernel that encodes for itself (`encode_warp` with the batch's `writer()`), to be launched on
   /// `stream` next. Fails as `encode` does.

@@ -16,11 +16,4 @@ TMAP_HOST_DEVICE constexpr rule_set rules_of(map_status status) {
   return rule_set{status.bits & ~map_status::empty_bit};
 }
 
-/// Sums over many batches, which tmap only ever adds to. Best in device memory, to be copied when they are wanted.
-/// Pinned host memory works too, but each warp that finds a bad or empty map then pays a trip over the bus.
-struct alignas(16) batch_totals {
-  std::uint64_t bad_maps{};
-  std::uint64_t empty_maps{};
-};
-
 }  // namespace tmap

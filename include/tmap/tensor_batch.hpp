@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/map_patch.hpp>
+#include <tmap/tensor_source.hpp>
 #include <tmap/tensor_spec.hpp>
 
 #include <cstdint>
-#include <variant>
 
 namespace tmap {
-
-/// Where the tensors of a batch lie: the same sources that tensor maps are made from (map_patch.hpp), without the
-/// alignment that maps need.
-///
-/// - `patch_array`, `patch_columns`, `compact_columns`: address, dims and strides of each tensor. In columns a null
-///   stride array means *packed*: every tensor's stride is the product of its dims below.
-/// - `ragged_rows`: address and outermost dim of each tensor; `tensor_batch::inner` brings the inner dims and strides,
-///   which all share. Workspace members are not used here.
-using tensor_source =
-    std::variant<patch_array, patch_columns, compact_columns, ragged_rows<std::int32_t>, ragged_rows<std::int64_t>>;
 
 /// What the arrays of a `tensor_source` are: device memory, or memory of the host. Arrays of the host are copied to the
 /// workspace by the operation, on its stream, as `cudaMemcpyAsync` copies: pinned ones must stay unchanged until then.
@@ -38,6 +27,10 @@ struct inner_extents {
 /// unchanged until the operation has run in stream order. Dims count elements, innermost first; strides count bytes.
 /// A dim of 0 makes a tensor empty, which costs nothing. How large dims may be: `ragged::fault` (ragged.hpp).
 struct tensor_batch {
+  /// As tensor maps are made from, without the alignment that maps need. `patch_array`, `patch_columns` and
+  /// `compact_columns` bring address, dims and strides of each tensor; in columns a null stride array means *packed*:
+  /// every tensor's stride is the product of its dims below. `ragged_rows` brings address and outermost dim of each
+  /// tensor, and `inner` the inner dims and strides, which all share.
   tensor_source tensors;
   std::uint64_t count{};          ///< tensors, at most `max_batch`
   std::uint32_t element_bytes{};  ///< 1 to 16: also 3-byte pixels

@@ -3,7 +3,9 @@
 #include <tmap/device/patch_source.cuh>
 
 #include <algorithm>
+#include <variant>
 
+#include "kernels/encode/counting_guard.cuh"
 #include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
 #include "kernels/load_kernel.hpp"
@@ -17,15 +19,10 @@ constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
 // Where the safe empty maps of this library point to, on each device: zeroed when the module is loaded.
 __device__ device::guard_page library_page;
 
-__device__ device::map_guard guard_of(const encode_options& options, const fault_sink& faults) {
-  return {&library_page,   options.statuses,     options.header,  options.totals,
-          options.windows, options.window_count, options.trusted, faults};
-}
-
 template <class Shape, publish How, class Source>
 __global__ void __launch_bounds__(block_threads)
     encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
-                  const __grid_constant__ encode_options options, tensor_map* slots, std::uint64_t count,
+                  const __grid_constant__ encode_terms terms, tensor_map* slots, std::uint64_t count,
                   std::uint32_t maps_per_warp, const __grid_constant__ fault_sink faults) {
   __shared__ device::warp_stage stages[block_warps];
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
@@ -40,29 +37,27 @@ __global__ void __launch_bounds__(block_threads)
   // This kernel starts early in the same way: nothing above reads or writes memory that another kernel writes.
   cudaGridDependencySynchronize();
   const auto read = [&](std::uint64_t i) { return source.read(i, Shape::fields(base)); };
-  encoder.compose(read, first, maps, guard_of(options, faults));
+  encoder.compose(read, first, maps, counting_guard(library_page, terms.statuses, terms, faults));
   encoder.publish_in(slots + first, maps, How);
 }
 
-/// One batch, everything checked.
-template <class Source>
-struct encode_launch {
+/// One batch, everything checked; of any source.
+struct encode_job {
+  const encode_plan& plan;
   const map_template& base;
-  const Source& source;
-  const encode_options& options;
+  const encode_terms& terms;
   tensor_map* slots;
   std::uint64_t count;
-  std::uint32_t maps_per_warp;
   cudaStream_t stream;
   const fault_sink& faults;
 };
 
 template <class Shape, publish How = publish::stores, class Source>
-cudaError_t launch_shape(const encode_launch<Source>& batch) {
-  const std::uint64_t block_maps = std::uint64_t{block_warps} * batch.maps_per_warp;
-  const auto blocks = static_cast<std::uint32_t>((batch.count + block_maps - 1) / block_maps);
-  return launch_behind(encode_kernel<Shape, How, Source>, {blocks, block_threads}, batch.stream, batch.base,
-                       batch.source, batch.options, batch.slots, batch.count, batch.maps_per_warp, batch.faults);
+cudaError_t launch_shape(const encode_job& job, const Source& source) {
+  const std::uint64_t block_maps = std::uint64_t{block_warps} * job.plan.maps_per_warp;
+  const auto blocks = static_cast<std::uint32_t>((job.count + block_maps - 1) / block_maps);
+  return launch_behind(encode_kernel<Shape, How, Source>, {blocks, block_threads}, job.stream, job.base, source,
+                       job.terms, job.slots, job.count, job.plan.maps_per_warp, job.faults);
 }
 
 template <std::uint32_t Rank>
@@ -73,45 +68,67 @@ template <std::uint32_t Rank>
 using rows_shape = device::fixed_shape<Rank, patch_address | patch_dim(Rank - 1)>;
 
 template <template <std::uint32_t> class Shape, class Source>
-cudaError_t launch_fixed(const encode_launch<Source>& batch) {
-  switch (batch.base.spec.rank) {
-    case 1: return launch_shape<Shape<1>>(batch);
-    case 2: return launch_shape<Shape<2>>(batch);
-    case 3: return launch_shape<Shape<3>>(batch);
-    case 4: return launch_shape<Shape<4>>(batch);
-    default: return launch_shape<Shape<5>>(batch);
+cudaError_t launch_fixed(const encode_job& job, const Source& source) {
+  switch (job.base.spec.rank) {
+    case 1: return launch_shape<Shape<1>>(job, source);
+    case 2: return launch_shape<Shape<2>>(job, source);
+    case 3: return launch_shape<Shape<3>>(job, source);
+    case 4: return launch_shape<Shape<4>>(job, source);
+    default: return launch_shape<Shape<5>>(job, source);
   }
 }
 
 /// Whether the kernels of fixed shapes cannot do it: they want a template of `make_template`, and publish by stores.
-template <class Source>
-bool needs_any_shape(const encode_launch<Source>& batch) {
-  return batch.base.map == tensor_map{} || batch.options.published_by != publish::stores;
+bool needs_any_shape(const encode_job& job) {
+  return job.base.map == tensor_map{} || job.plan.published_by != publish::stores;
 }
 
 template <class Source>
-cudaError_t launch_any(const encode_launch<Source>& batch) {
-  return batch.options.published_by == publish::stores ? launch_shape<device::any_shape>(batch)
-                                                       : launch_shape<device::any_shape, publish::copy_fence>(batch);
+cudaError_t launch_any(const encode_job& job, const Source& source) {
+  return job.plan.published_by == publish::stores ? launch_shape<device::any_shape>(job, source)
+                                                  : launch_shape<device::any_shape, publish::copy_fence>(job, source);
 }
 
 /// Of sources that cannot change boxes.
 template <class Source>
-cudaError_t launch_columns(const encode_launch<Source>& batch) {
-  const bool is_plain = !needs_any_shape(batch) && batch.base.fields == patch_extents(batch.base.spec.rank);
-  return is_plain ? launch_fixed<extents_shape>(batch) : launch_any(batch);
-}
-
-cudaError_t launch_array(const encode_launch<device::patch_array_reader>& batch) {
-  const bool has_every_field = batch.base.fields == patch_everything(batch.base.spec.rank);
-  if (!needs_any_shape(batch) && has_every_field) return launch_fixed<every_field_shape>(batch);
-  return launch_columns(batch);
+cudaError_t launch_columns(const encode_job& job, const Source& source) {
+  const bool is_plain = !needs_any_shape(job) && job.base.fields == patch_extents(job.base.spec.rank);
+  return is_plain ? launch_fixed<extents_shape>(job, source) : launch_any(job, source);
 }
 
 template <class Source>
-cudaError_t launch_rows(const encode_launch<Source>& batch) {
-  return needs_any_shape(batch) ? launch_any(batch) : launch_fixed<rows_shape>(batch);
+cudaError_t launch_rows(const encode_job& job, const Source& source) {
+  return needs_any_shape(job) ? launch_any(job, source) : launch_fixed<rows_shape>(job, source);
 }
+
+/// Launches the kernel for the source that it is called with.
+struct source_launch {
+  const encode_job& job;
+  const std::int64_t* begins;
+
+  cudaError_t operator()(const patch_array& source) const {
+    const device::patch_array_reader reader(source, job.base.fields);
+    const bool has_every_field = job.base.fields == patch_everything(job.base.spec.rank);
+    if (!needs_any_shape(job) && has_every_field) return launch_fixed<every_field_shape>(job, reader);
+    return launch_columns(job, reader);
+  }
+  cudaError_t operator()(const patch_columns& source) const {
+    return launch_columns(job, device::patch_columns_reader(source, job.base.fields));
+  }
+  cudaError_t operator()(const compact_columns& source) const {
+    return launch_columns(job, device::compact_columns_reader(source, job.base.fields));
+  }
+  cudaError_t operator()(const ragged_rows& source) const {
+    return source.offsets.bytes == sizeof(std::int32_t) ? launch_typed<std::int32_t>(source)
+                                                        : launch_typed<std::int64_t>(source);
+  }
+
+ private:
+  template <class Offset>
+  cudaError_t launch_typed(const ragged_rows& source) const {
+    return launch_rows(job, device::ragged_rows_reader<Offset>(device::typed_rows_of<Offset>(source), begins));
+  }
+};
 
 __global__ void reset_header_kernel(batch_header* header) {
   *header = batch_header{};
@@ -162,11 +179,11 @@ cudaError_t launch_header_reset(batch_header* header, cudaStream_t stream) {
   return cudaLaunchKernelEx(&config, reset_header_kernel, header);
 }
 
-cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults) {
-  const device::patch_array_reader reader(source, base.fields);
-  return launch_array({base, reader, options, slots, count, plan.maps_per_warp, stream, faults});
+cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const tensor_source& source,
+                          const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
+                          const encode_terms& terms, const fault_sink& faults) {
+  const encode_job job{plan, base, terms, slots, count, stream, faults};
+  return std::visit(source_launch{job, begins}, source);
 }
 
 cudaError_t load_encode_kernels() {
@@ -180,37 +197,5 @@ cudaError_t load_encode_kernels() {
   if (code == cudaSuccess) code = load_running_sum_kernels();
   return code;
 }
-
-cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults) {
-  const device::patch_columns_reader reader(source, base.fields);
-  return launch_columns<device::patch_columns_reader>(
-      {base, reader, options, slots, count, plan.maps_per_warp, stream, faults});
-}
-
-cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const compact_columns& source,
-                          tensor_map* slots, std::uint64_t count, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults) {
-  const device::compact_columns_reader reader(source, base.fields);
-  return launch_columns<device::compact_columns_reader>(
-      {base, reader, options, slots, count, plan.maps_per_warp, stream, faults});
-}
-
-template <class Offset>
-cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const ragged_rows<Offset>& source,
-                          const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
-                          const encode_options& options, const fault_sink& faults) {
-  const device::ragged_rows_reader<Offset> reader(source, begins);
-  return launch_rows<device::ragged_rows_reader<Offset>>(
-      {base, reader, options, slots, count, plan.maps_per_warp, stream, faults});
-}
-
-template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int32_t>&,
-                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t, const encode_options&,
-                                   const fault_sink&);
-template cudaError_t launch_encode(const encode_plan&, const map_template&, const ragged_rows<std::int64_t>&,
-                                   const std::int64_t*, tensor_map*, std::uint64_t, cudaStream_t, const encode_options&,
-                                   const fault_sink&);
 
 }  // namespace tmap::kernels

@@ -17,23 +17,25 @@ struct size_before {
   }
 };
 
+template <class Offset>
+cudaError_t launch_sum(const row_offsets& sizes, std::int64_t* begins, std::uint64_t count, void* scratch,
+                       std::size_t scratch_bytes, cudaStream_t stream) {
+  return launch_inclusive_sum(size_before<Offset>{static_cast<const Offset*>(sizes.values)},
+                              reinterpret_cast<std::uint64_t*>(begins), count, scratch, scratch_bytes, stream);
+}
+
 }  // namespace
 
-template <class Offset>
-cudaError_t launch_running_sum(const Offset* sizes, std::int64_t* begins, std::uint64_t count, void* scratch,
+cudaError_t launch_running_sum(const row_offsets& sizes, std::int64_t* begins, std::uint64_t count, void* scratch,
                                std::size_t scratch_bytes, cudaStream_t stream) {
-  return launch_inclusive_sum(size_before<Offset>{sizes}, reinterpret_cast<std::uint64_t*>(begins), count, scratch,
-                              scratch_bytes, stream);
+  return sizes.bytes == sizeof(std::int32_t)
+             ? launch_sum<std::int32_t>(sizes, begins, count, scratch, scratch_bytes, stream)
+             : launch_sum<std::int64_t>(sizes, begins, count, scratch, scratch_bytes, stream);
 }
 
 cudaError_t load_running_sum_kernels() {
   const cudaError_t code = load_inclusive_sum<size_before<std::int32_t>>();
   return code == cudaSuccess ? load_inclusive_sum<size_before<std::int64_t>>() : code;
 }
-
-template cudaError_t launch_running_sum(const std::int32_t*, std::int64_t*, std::uint64_t, void*, std::size_t,
-                                        cudaStream_t);
-template cudaError_t launch_running_sum(const std::int64_t*, std::int64_t*, std::uint64_t, void*, std::size_t,
-                                        cudaStream_t);
 
 }  // namespace tmap::kernels

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/encode/counting_guard.cuh"
 #include "kernels/launch.hpp"
 #include "kernels/load_kernel.hpp"
 
@@ -6,6 +7,7 @@
 #include <tmap/device/patch_source.cuh>
 
 #include <cstdint>
+#include <variant>
 
 namespace tmap::kernels {
 namespace {
@@ -36,13 +38,11 @@ struct changed_source {
 };
 
 /// A guard that reports a map's verdict beside the slot the map goes to, and to the header by its index in the batch.
-struct update_guard : device::map_guard {
+struct update_guard : counting_guard {
   const update_target& target;
 
-  __device__ update_guard(const encode_options& options, const update_target& to, const fault_sink& faults)
-      : device::map_guard{&update_page,         nullptr,         options.header, options.totals, options.windows,
-                          options.window_count, options.trusted, faults},
-        target(to) {}
+  __device__ update_guard(const encode_terms& terms, const update_target& to, const fault_sink& faults)
+      : counting_guard(update_page, nullptr, terms, faults), target(to) {}
 
   __device__ void report(std::uint64_t j, bool has_change, map_status status) const {
     const std::uint32_t map = has_change ? map_of(target, j) : target.map_count;
@@ -83,7 +83,7 @@ __device__ void store_changed(device::warp_stage& maps, const update_target& tar
 template <publish How, class Source>
 __global__ void __launch_bounds__(update_block_threads)
     update_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
-                  const __grid_constant__ encode_options options, const __grid_constant__ update_target target,
+                  const __grid_constant__ encode_terms terms, const __grid_constant__ update_target target,
                   std::uint32_t maps_per_warp, const __grid_constant__ fault_sink faults) {
   __shared__ device::warp_stage stages[update_block_warps];
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(update_block_threads)
   const std::uint64_t left = target.change_count - first;
   const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
   device::warp_encoder encoder(base, stages[warp]);
-  encoder.compose(changed_source<Source>{source, target}, first, maps, update_guard(options, target, faults));
+  encoder.compose(changed_source<Source>{source, target}, first, maps, update_guard(terms, target, faults));
   enter_changed(target, first, maps);
   if constexpr (How == publish::copy_fence) {
     encoder.copy_fence(maps, [&](std::uint32_t i) { return slot_of(target, first + i); });
@@ -132,14 +132,35 @@ cudaError_t launch(void (*kernel)(Parameters...), std::uint64_t threads, cudaStr
   return cudaLaunchKernelEx(&config, kernel, arguments...);
 }
 
-template <class Source>
-cudaError_t update(const encode_plan& plan, const map_template& base, const Source& source, const update_target& target,
-                   cudaStream_t stream, const encode_options& options, const fault_sink& faults) {
-  const std::uint64_t warps = (target.change_count + plan.maps_per_warp - 1) / plan.maps_per_warp;
-  const auto kernel = options.published_by == publish::stores ? update_kernel<publish::stores, Source>
-                                                              : update_kernel<publish::copy_fence, Source>;
-  return launch(kernel, warps * device::warp_lanes, stream, base, source, options, target, plan.maps_per_warp, faults);
-}
+/// Launches the kernel for the source that it is called with.
+struct update_launch {
+  const encode_plan& plan;
+  const map_template& base;
+  const update_target& target;
+  cudaStream_t stream;
+  const encode_terms& terms;
+  const fault_sink& faults;
+
+  cudaError_t operator()(const patch_array& source) const {
+    return launch_reader(device::patch_array_reader(source, base.fields));
+  }
+  cudaError_t operator()(const patch_columns& source) const {
+    return launch_reader(device::patch_columns_reader(source, base.fields));
+  }
+  cudaError_t operator()(const compact_columns& source) const {
+    return launch_reader(device::compact_columns_reader(source, base.fields));
+  }
+  cudaError_t operator()(const ragged_rows&) const { return cudaErrorInvalidValue; }
+
+ private:
+  template <class Reader>
+  cudaError_t launch_reader(const Reader& reader) const {
+    const std::uint64_t warps = (target.change_count + plan.maps_per_warp - 1) / plan.maps_per_warp;
+    const auto kernel = plan.published_by == publish::stores ? update_kernel<publish::stores, Reader>
+                                                             : update_kernel<publish::copy_fence, Reader>;
+    return launch(kernel, warps * device::warp_lanes, stream, base, reader, terms, target, plan.maps_per_warp, faults);
+  }
+};
 
 template <class Source>
 cudaError_t load_update() {
@@ -158,22 +179,10 @@ cudaError_t load_update_kernels() {
   return code;
 }
 
-cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_array& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options,
+cudaError_t launch_update(const encode_plan& plan, const map_template& base, const tensor_source& source,
+                          const update_target& target, cudaStream_t stream, const encode_terms& terms,
                           const fault_sink& faults) {
-  return update(plan, base, device::patch_array_reader(source, base.fields), target, stream, options, faults);
-}
-
-cudaError_t launch_update(const encode_plan& plan, const map_template& base, const patch_columns& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults) {
-  return update(plan, base, device::patch_columns_reader(source, base.fields), target, stream, options, faults);
-}
-
-cudaError_t launch_update(const encode_plan& plan, const map_template& base, const compact_columns& source,
-                          const update_target& target, cudaStream_t stream, const encode_options& options,
-                          const fault_sink& faults) {
-  return update(plan, base, device::compact_columns_reader(source, base.fields), target, stream, options, faults);
+  return std::visit(update_launch{plan, base, target, stream, terms, faults}, source);
 }
 
 cudaError_t launch_share(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream) {

@@ -79,7 +79,7 @@ __device__ std::int64_t scan_before(std::int64_t value, std::int64_t& carry, std
   return lane == 0 ? before : join(before, left);
 }
 
-__device__ inline std::int64_t read_offset(const gemm::group_offsets& offsets, std::uint64_t i) {
+__device__ inline std::int64_t read_offset(const row_offsets& offsets, std::uint64_t i) {
   return offsets.bytes == 4 ? static_cast<const std::int32_t*>(offsets.values)[i]
                             : static_cast<const std::int64_t*>(offsets.values)[i];
 }
@@ -103,8 +103,8 @@ struct carried {
 };
 
 /// Where group g's rows are; all threads, those without a group too.
-__device__ inline row_range read_rows(const gemm::group_offsets& offsets, std::uint32_t g, bool has_group,
-                                      carried& sums, set_up_shared& shared) {
+__device__ inline row_range read_rows(const row_offsets& offsets, std::uint32_t g, bool has_group, carried& sums,
+                                      set_up_shared& shared) {
   switch (offsets.format) {
     case offset_format::prefix:
       return has_group ? row_range{read_offset(offsets, g), read_offset(offsets, g + 1)} : row_range{};
@@ -214,7 +214,7 @@ __device__ inline judged_group judge_group(const set_up_request& request, std::u
   const bool has_group = g < request.groups;
   if (request.kind == form::pointers) return has_group ? pointer_group(request.pointers, g) : judged_group{};
   const bool is_rows = request.kind == form::rows;
-  const gemm::group_offsets& offsets = is_rows ? request.rows.offsets : request.weights.offsets;
+  const row_offsets& offsets = is_rows ? request.rows.offsets : request.weights.offsets;
   const row_range range = read_rows(offsets, g, has_group, sums, shared);
   const std::int64_t latest = scan_before(has_group ? range.end : 0, sums.latest, shared.warp_totals, larger{});
   if (!has_group) return {};

@@ -298,11 +298,23 @@ struct packed_size {
   }
 };
 
+/// A source as the planning kernel reads it.
+struct source_reading {
+  template <class Source>
+  plan_side::source operator()(const Source& source) const {
+    return source;
+  }
+  plan_side::source operator()(const ragged_rows& rows) const {
+    if (rows.offsets.bytes == sizeof(std::int32_t)) return device::typed_rows_of<std::int32_t>(rows);
+    return device::typed_rows_of<std::int64_t>(rows);
+  }
+};
+
 plan_side side_of(const side& from) {
   plan_side to{};
   to.kind = from.kind;
   to.element_bytes = from.tensors.element_bytes;
-  std::visit([&](const auto& source) { to.tensors = source; }, from.tensors.tensors);
+  to.tensors = std::visit(source_reading{}, from.tensors.tensors);
   to.inner = from.tensors.inner;
   to.row_begins = from.row_begins;
   to.dense = from.dense;

@@ -21,8 +21,8 @@ using tmap::detail::side_extents;
 
 /// A `side` as kernels can read it: std::variant works on the host only.
 struct plan_side {
-  using source = cuda::std::variant<patch_array, patch_columns, compact_columns, ragged_rows<std::int32_t>,
-                                    ragged_rows<std::int64_t>>;
+  using source = cuda::std::variant<patch_array, patch_columns, compact_columns, device::typed_rows<std::int32_t>,
+                                    device::typed_rows<std::int64_t>>;
 
   side_kind kind;
   std::uint32_t element_bytes;
@@ -83,7 +83,7 @@ __device__ side_extents read_columns(const Reader& reader, const Columns& stride
 }
 
 template <std::uint32_t Rank, class Offset>
-__device__ side_extents read_rows(const plan_side& side, const ragged_rows<Offset>& rows, std::uint64_t i) {
+__device__ side_extents read_rows(const plan_side& side, const device::typed_rows<Offset>& rows, std::uint64_t i) {
   const map_patch patch = device::ragged_rows_reader<Offset>(rows, side.row_begins).read(i, 0);
   side_extents read{patch.global_address, {1, 1, 1, 1, 1}, {}};
 #pragma unroll
@@ -110,8 +110,9 @@ __device__ side_extents read_tensor(const plan_side& side, std::uint64_t i) {
     const device::compact_columns_reader reader(*columns, 0);
     return read_columns<Rank>(reader, columns->global_stride_units, 16, i, side.element_bytes);
   }
-  if (const auto* const rows = get_if<ragged_rows<std::int32_t>>(&side.tensors)) return read_rows<Rank>(side, *rows, i);
-  return read_rows<Rank>(side, *get_if<ragged_rows<std::int64_t>>(&side.tensors), i);
+  using device::typed_rows;
+  if (const auto* const rows = get_if<typed_rows<std::int32_t>>(&side.tensors)) return read_rows<Rank>(side, *rows, i);
+  return read_rows<Rank>(side, *get_if<typed_rows<std::int64_t>>(&side.tensors), i);
 }
 
 template <std::uint32_t Rank>

@@ -51,14 +51,12 @@ void check_arrays(arguments& given, const tensor_batch& batch, const compact_col
   check_columns(given, batch, source, name);
 }
 
-template <class Offset>
-void check_arrays(arguments& given, const tensor_batch& batch, const ragged_rows<Offset>& source,
-                  const argument& name) {
+void check_arrays(arguments& given, const tensor_batch& batch, const ragged_rows& source, const argument& name) {
   if (batch.rank == 1) {
     given.equal(source.row_pitch_bytes, batch.element_bytes, name.member("row_pitch_bytes"),
                 "is {found}; it must be {allowed}, an element's bytes, since tensors of rank 1 have no gaps");
   }
-  check_offsets(given, source, name);
+  check_offsets(given, source.offsets, name.member("offsets"));
 }
 
 /// One side of an operation, and what the operation calls it.

@@ -3,7 +3,7 @@
 
 // What is checked alike of every call that takes a batch from arrays (map_patch.hpp).
 
-#include <tmap/encode_batch.hpp>
+#include <tmap/item_status.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 
@@ -47,13 +47,13 @@ inline void check_fields(support::arguments& given, patch_fields fields, patch_f
                fields, known);
 }
 
-template <class Offset>
-void check_offsets(support::arguments& given, const ragged_rows<Offset>& source, const support::argument& name) {
-  given.enumerator(source.format, offset_format::sizes, name.member("format"));
-  given.pointer(source.offsets, name.member("offsets"));
+inline void check_offsets(support::arguments& given, const row_offsets& offsets, const support::argument& name) {
+  given.enumerator(offsets.format, offset_format::sizes, name.member("format"));
+  given.integer_bytes(offsets.bytes, name.member("bytes"));
+  if (given) given.pointer(offsets.values, offsets.bytes, name.member("values"));
 }
 
-/// Of encode_options and the options of ragged operations, and of what the service is asked for.
+/// Of the options of ragged operations.
 template <class Options>
 void check_windows(support::arguments& given, const Options& options, const support::argument& name) {
   if (options.window_count != 0) given.pointer(options.windows, name.member("windows"));

@@ -6,10 +6,11 @@
 
 #include <tmap/encode_batch.hpp>
 #include <tmap/error.hpp>
-#include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
+#include <tmap/tensor_source.hpp>
 
 #include <cstdint>
+#include <variant>
 
 #include "lib/batch/source_arguments.hpp"
 #include "lib/batch/workspace.hpp"
@@ -29,7 +30,7 @@ inline void check_source(support::arguments& given, const map_template& base, co
 }
 
 template <class Columns>
-void check_source(support::arguments& given, const map_template& base, const Columns& source) {
+void check_columns(support::arguments& given, const map_template& base, const Columns& source) {
   const support::argument name{"source"};
   const support::argument dims = name.member("global_dim");
   const support::argument strides = stride_columns(source, name);
@@ -44,39 +45,58 @@ void check_source(support::arguments& given, const map_template& base, const Col
   }
 }
 
-template <class Offset>
-void check_source(support::arguments& given, const map_template& base, const ragged_rows<Offset>& source) {
+inline void check_source(support::arguments& given, const map_template& base, const patch_columns& source) {
+  check_columns(given, base, source);
+}
+inline void check_source(support::arguments& given, const map_template& base, const compact_columns& source) {
+  check_columns(given, base, source);
+}
+
+inline void check_source(support::arguments& given, const map_template& base, const ragged_rows& source) {
   given.equal(base.fields, patch_address | patch_dim(base.spec.rank - 1), support::argument{"base"}.member("fields"),
               "is {found:#x}; it must be {allowed:#x}, address and outermost dim, which rows change");
-  check_offsets(given, source, "source");
+  const support::argument name{"source"};
+  check_offsets(given, source.offsets, name.member("offsets"));
 }
 
-/// `sizes` need room for their running sum; the other formats need none.
-template <class Offset>
-void check_sums(support::arguments& given, const ragged_rows<Offset>& source, std::uint64_t count) {
-  if (!given || source.format != offset_format::sizes) return;
-  const support::argument name{"source"};
-  const result<std::uint64_t> needed = ragged_workspace_bytes(count, sizeof(Offset));
+inline void check_source(support::arguments& given, const map_template& base, const tensor_source& source) {
+  std::visit([&](const auto& from) { check_source(given, base, from); }, source);
+}
+
+/// Whether the source has sizes, which need room for their running sum.
+inline bool has_sizes(const tensor_source& source) {
+  const auto* const rows = std::get_if<ragged_rows>(&source);
+  return rows != nullptr && rows->offsets.format == offset_format::sizes;
+}
+
+/// Of a good source.
+inline void check_scratch(support::arguments& given, const tensor_source& source, std::uint64_t count,
+                          const encode_run& run) {
+  if (!given || !has_sizes(source)) return;
+  const result<std::uint64_t> needed = ragged_workspace_bytes(count, std::get<ragged_rows>(source).offsets.bytes);
   given.add(needed);
   if (!needed) return;
-  check_workspace(given, source.workspace, source.workspace_bytes, *needed,
-                  {name.member("workspace"), name.member("workspace_bytes")});
+  const support::argument name{"run"};
+  const support::argument where = name.member("where");
+  const support::argument scratch = where.member("scratch");
+  check_workspace(given, run.where.scratch.memory, run.where.scratch.bytes, *needed,
+                  {scratch.member("memory"), scratch.member("bytes")});
 }
 
-/// `name`: what the call has these options in.
-inline void check_options(support::arguments& given, const encode_options& options, const support::argument& name) {
-  const bool asks = options.statuses != nullptr || options.header != nullptr || options.totals != nullptr ||
-                    options.window_count != 0;
-  if (options.trusted && asks) {
-    given.refuse(name.member("trusted"),
-                 "leaves out what statuses, header, totals and windows need; it must be false beside any of them");
+inline void check_run(support::arguments& given, const encode_run& run) {
+  const support::argument name{"run"};
+  const support::argument choices = name.member("choices");
+  const bool asks = run.statuses != nullptr || run.header != nullptr || !run.windows.empty();
+  if (run.choices.trusted && asks) {
+    given.refuse(choices.member("trusted"),
+                 "leaves out what statuses, header and windows need; it must be false beside any of them");
   }
-  support::check_fault_check(given, options.check, name.member("check"));
-  given.enumerator(options.published_by, publish::copy_fence, name.member("published_by"));
-  check_windows(given, options, name);
-  given.optional_pointer(options.statuses, name.member("statuses"));
-  given.optional_pointer(options.totals, name.member("totals"));
-  given.optional_pointer(options.header, name.member("header"));
+  support::check_fault_check(given, run.check, name.member("check"));
+  given.enumerator(run.choices.published_by, publish::copy_fence, choices.member("published_by"));
+  given.at_most(run.windows.size(), UINT32_MAX, name.member("windows"));
+  if (!run.windows.empty()) given.pointer(run.windows.data(), name.member("windows"));
+  given.optional_pointer(run.statuses, name.member("statuses"));
+  given.optional_pointer(run.header, name.member("header"));
 }
 
 }  // namespace tmap

@@ -3,14 +3,30 @@
 
 #include <tmap/encode_batch.hpp>
 
-#include <cuda_runtime_api.h>
+#include "kernels/launch.hpp"
 
 namespace tmap {
 
-/// `encode_batch_async` for another public call, which bad maps are counted for. Of each patch source.
-template <class Source>
-[[nodiscard]] result<void> encode_batch(batch_call which, const map_template& base, const Source& source,
-                                        tensor_map* slots, std::uint64_t count, cudaStream_t stream,
-                                        const encode_options& options);
+/// `encode_batch` for another public call, which bad maps are counted for, also in `totals` (unless null).
+[[nodiscard]] result<void> encode_batch(batch_call which, const map_template& base, const tensor_source& source,
+                                        tensor_map* slots, std::uint64_t count, const encode_run& run,
+                                        kernels::batch_totals* totals);
+
+/// What the kernel is to do of `run`.
+inline kernels::encode_terms terms_of(const encode_run& run, kernels::batch_totals* totals) {
+  return {.statuses = run.statuses,
+          .header = run.header,
+          .totals = run.choices.trusted ? nullptr : totals,
+          .windows = run.windows.data(),
+          .window_count = static_cast<std::uint32_t>(run.windows.size()),
+          .trusted = run.choices.trusted};
+}
+
+/// How the kernel does it: of `count` maps.
+inline kernels::encode_plan plan_of(const encode_run& run, std::uint64_t count, std::uint32_t multiprocessors) {
+  kernels::encode_plan plan = kernels::plan_encode(count, multiprocessors);
+  plan.published_by = run.choices.published_by;
+  return plan;
+}
 
 }  // namespace tmap

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "lib/batch/source_arguments.hpp"
 #include "lib/support/checking.hpp"
 
 namespace tmap::gemm {
@@ -74,13 +75,6 @@ void check_matrices(arguments& given, const matrix& first, const row_shape& shap
   if (!given) return;
   const matrix last{first.address + (places.groups - 1) * places.pitch_bytes, first.pitch_bytes};
   check_reach(given, last, shape.rows, shape.bytes, name);
-}
-
-void check_offsets(arguments& given, const group_offsets& offsets) {
-  const argument name = problem_name.member("offsets");
-  given.enumerator(offsets.format, offset_format::sizes, name.member("format"));
-  given.integer_bytes(offsets.bytes, name.member("bytes"));
-  if (given) given.pointer(offsets.values, offsets.bytes, name.member("values"));
 }
 
 void check_scales(arguments& given, const float* scales, const argument& name) {
@@ -154,7 +148,7 @@ void check_problem(arguments& given, const row_problem& problem) {
   check_columns(given, problem.n, element_bytes, problem_name.member("n"));
   check_columns(given, problem.k, element_bytes, problem_name.member("k"));
   if (!given || problem.groups == 0 || problem.rows == 0) return;
-  check_offsets(given, problem.offsets);
+  check_offsets(given, problem.offsets, problem_name.member("offsets"));
   check_epilogue(given, problem.with, problem.n);
   check_matrices(given, problem);
 }
@@ -167,7 +161,7 @@ void check_problem(arguments& given, const weight_problem& problem) {
   check_columns(given, problem.m, element_bytes, problem_name.member("m"));
   check_columns(given, problem.n, element_bytes, problem_name.member("n"));
   if (!given || problem.groups == 0) return;
-  check_offsets(given, problem.offsets);
+  check_offsets(given, problem.offsets, problem_name.member("offsets"));
   if (problem.rows != 0) {
     check_matrix(given, problem.a, {problem.rows, problem.m * element_bytes}, problem_name.member("a"));
     check_matrix(given, problem.b, {problem.rows, problem.n * element_bytes}, problem_name.member("b"));

@@ -3,8 +3,8 @@
 #include <tmap/encode_batch.hpp>
 #include <tmap/make_template.hpp>
 
+#include <cstdint>
 #include <memory>
-#include <variant>
 
 #include "lib/interop/bad_item.hpp"
 #include "lib/interop/convert_source.hpp"
@@ -33,17 +33,17 @@ answer encode_into_slots(tmap_template base, const tmap_patch_source* source, tm
   if (given && options != nullptr) {
     given.enumerator(options->trusted, 1, "options.trusted");
     given.enumerator(options->publish, TMAP_PUBLISH_COPY_FENCE, "options.publish");
+    given.equal(reinterpret_cast<std::uintptr_t>(options->totals), 0, "options.totals", "is given; it must be null");
   }
   check_check(given, options, "options.check");
   if (!given) return given.complaint();
   const auto shared = templates().find(base.value);
   if (shared == nullptr) return stale("base");
-  auto* const to = reinterpret_cast<tensor_map*>(slots);
-  return std::visit(
-      [&](const auto& from) {
-        return answer_of(encode_batch_async(*shared, from, to, count, cuda::stream_ref{stream}, options_of(options)));
-      },
-      source_of(*source));
+  const tmap_encode_options with = options == nullptr ? tmap_encode_options{} : *options;
+  encode_run run = run_of(with, *source, stream);
+  run.statuses = reinterpret_cast<map_status*>(with.statuses);
+  const result<void> done = encode_batch(*shared, source_of(*source), reinterpret_cast<tensor_map*>(slots), count, run);
+  return done ? answer{} : complaint_of(done.error(), "options");
 }
 
 }  // namespace

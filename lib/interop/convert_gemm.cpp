@@ -32,7 +32,7 @@ void check_offsets(arguments& given, const tmap_group_offsets& offsets) {
   given.enumerator(offsets.format, TMAP_OFFSETS_SIZES, "problem.offsets.format");
 }
 
-gemm::group_offsets offsets_of(const tmap_group_offsets& from) {
+row_offsets offsets_of(const tmap_group_offsets& from) {
   return {from.values, static_cast<offset_format>(from.format), from.bytes};
 }
 

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
-
-#include "lib/interop/bad_item.hpp"
+#include <string_view>
 
 namespace tmap::interop {
 namespace {
@@ -27,8 +26,6 @@ static_assert(offsetof(tmap_map_patch, element_stride) == offsetof(map_patch, el
 static_assert(sizeof(tmap_batch_header) == sizeof(batch_header));
 static_assert(offsetof(tmap_batch_header, first_bad) == offsetof(batch_header, first_bad));
 static_assert(offsetof(tmap_batch_header, empty_count) == offsetof(batch_header, empty_count));
-static_assert(sizeof(tmap_batch_totals) == sizeof(batch_totals));
-static_assert(offsetof(tmap_batch_totals, empty_maps) == offsetof(batch_totals, empty_maps));
 static_assert(sizeof(tmap_address_window) == sizeof(address_window));
 static_assert(offsetof(tmap_address_window, end) == offsetof(address_window, end));
 static_assert(sizeof(std::uint64_t) == sizeof(map_status));
@@ -50,14 +47,10 @@ compact_columns columns_of(const tmap_compact_columns& from) {
   return columns;
 }
 
-template <class Offset>
-ragged_rows<Offset> rows_of(const tmap_ragged_rows& from) {
+ragged_rows rows_of(const tmap_ragged_rows& from) {
   return {from.base_address,
           from.row_pitch_bytes,
-          static_cast<const Offset*>(from.offsets),
-          static_cast<offset_format>(from.format),
-          from.workspace,
-          from.workspace_bytes,
+          {from.offsets, static_cast<offset_format>(from.format), from.offset_bytes},
           from.is_bounded != 0 ? from.rows : any_rows};
 }
 
@@ -79,9 +72,7 @@ tensor_source source_of(const tmap_patch_source& source) {
   switch (source.kind) {
     case TMAP_SOURCE_COLUMNS: return columns_of(source.of.columns);
     case TMAP_SOURCE_COMPACT: return columns_of(source.of.compact);
-    case TMAP_SOURCE_ROWS:
-      if (source.of.rows.offset_bytes == 4) return rows_of<std::int32_t>(source.of.rows);
-      return rows_of<std::int64_t>(source.of.rows);
+    case TMAP_SOURCE_ROWS: return rows_of(source.of.rows);
     default: return patch_array{reinterpret_cast<const map_patch*>(source.of.patches)};
   }
 }
@@ -89,16 +80,22 @@ tensor_source source_of(const tmap_patch_source& source) {
 static_assert(TMAP_PUBLISH_STORES == static_cast<int>(publish::stores));
 static_assert(TMAP_PUBLISH_COPY_FENCE == static_cast<int>(publish::copy_fence));
 
-encode_options options_of(const tmap_encode_options* options) {
-  if (options == nullptr) return {};
-  return {.statuses = reinterpret_cast<map_status*>(options->statuses),
-          .header = reinterpret_cast<batch_header*>(options->header),
-          .totals = reinterpret_cast<batch_totals*>(options->totals),
-          .windows = windows_of(*options),
-          .window_count = options->window_count,
-          .trusted = options->trusted != 0,
-          .check = check_of(*options),
-          .published_by = static_cast<publish>(options->publish)};
+workspace scratch_of(const tmap_patch_source& source) {
+  if (source.kind != TMAP_SOURCE_ROWS) return {};
+  return {source.of.rows.workspace, source.of.rows.workspace_bytes};
+}
+
+answer complaint_of(const error& e, const char* name) {
+  answer made{e};
+  for (const std::string_view whole : {"run.choices", "run"}) {
+    const std::string_view found = made.details.argument.view();
+    if (found.substr(0, whole.size()) != whole) continue;
+    argument_name own{name};
+    own.append(found.substr(whole.size()));
+    made.details.argument = own;
+    break;
+  }
+  return made;
 }
 
 }  // namespace tmap::interop

@@ -52,8 +52,7 @@ answer query(tmap_batch batch, tmap_batch_info* info) {
   given.structure(info, "info");
   if (!given) return given.complaint();
   return with_batch(batch, [&](const held_batch& held) -> answer {
-    *info = {sizeof(tmap_batch_info), 0, c_ref_of(held.batch.ref()), c_writer_of(held.batch.writer()),
-             reinterpret_cast<const tmap_batch_header*>(held.batch.header())};
+    *info = {sizeof(tmap_batch_info), 0, c_ref_of(held.batch.ref()), c_writer_of(held.batch.writer())};
     return {};
   });
 }

@@ -3,9 +3,7 @@
 #include <tmap/map_service.hpp>
 
 #include <memory>
-#include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "lib/interop/bad_item.hpp"
 #include "lib/interop/convert_source.hpp"
@@ -38,20 +36,9 @@ answer create(const tmap_service_options* options, tmap_service* service) {
 void check_request(arguments& given, const tmap_encode_request* request) {
   given.optional_structure(request, "request");
   if (!given || request == nullptr) return;
-  given.enumerator(request->header, 1, "request.header");
   given.enumerator(request->trusted, 1, "request.trusted");
   given.enumerator(request->publish, TMAP_PUBLISH_COPY_FENCE, "request.publish");
   check_check(given, request, "request.check");
-}
-
-encode_request request_of(const tmap_encode_request* request) {
-  if (request == nullptr) return {};
-  return {.windows = windows_of(*request),
-          .window_count = request->window_count,
-          .header = request->header != 0,
-          .trusted = request->trusted != 0,
-          .check = check_of(*request),
-          .published_by = static_cast<publish>(request->publish)};
 }
 
 /// The batch that `make` lends. Its handle is there before it, so that without memory for one no slot was taken.
@@ -64,7 +51,7 @@ answer hand_out_batch(tmap_batch* batch, const Make& make) {
   result<map_batch> made = make();
   if (!made) {
     batches().remove(handle.value);
-    return made.error();
+    return complaint_of(made.error(), "request");
   }
   held->batch = std::move(*made);
   *batch = handle;
@@ -78,9 +65,10 @@ struct encode_call {
   const tmap_patch_source* source;
   const tmap_encode_request* request;
   tmap_batch* batch;
+  tmap_stream stream;
 };
 
-/// `make(service, template, source, request)` for what `asked` names.
+/// `make(service, template, source, run)` for what `asked` names.
 template <class Make>
 answer encode_with(const encode_call& asked, const Make& make) {
   arguments given;
@@ -92,33 +80,26 @@ answer encode_with(const encode_call& asked, const Make& make) {
   if (service == nullptr) return stale("service");
   const auto base = templates().find(asked.base.value);
   if (base == nullptr) return stale("base");
-  return std::visit(
-      [&](const auto& source) {
-        return hand_out_batch(asked.batch, [&] { return make(*service, *base, source, request_of(asked.request)); });
-      },
-      source_of(*asked.source));
+  const tmap_encode_request request = asked.request == nullptr ? tmap_encode_request{} : *asked.request;
+  return hand_out_batch(asked.batch, [&] {
+    return make(*service, *base, source_of(*asked.source), run_of(request, *asked.source, asked.stream));
+  });
 }
 
-template <class Source>
-inline constexpr bool is_rows =
-    std::is_same_v<Source, ragged_rows<std::int32_t>> || std::is_same_v<Source, ragged_rows<std::int64_t>>;
+answer encode(const encode_call& asked, uint64_t count) {
+  return encode_with(asked, [&](map_service& service, const map_template& base, const tensor_source& source,
+                                const encode_run& run) { return service.encode(base, source, count, run); });
+}
 
-answer update(const encode_call& asked, tmap_batch old, const changed_maps& changed, tmap_stream stream) {
+answer update(const encode_call& asked, tmap_batch old, const changed_maps& changed) {
   const auto held = batches().find(old.value);
   if (held == nullptr) return stale("old");
   const batch_turn turn{*held};
   if (!turn.is_granted()) return busy("old");
-  return encode_with(asked,
-                     [&]<class Source>(map_service& service, const map_template& base, const Source& source,
-                                       const encode_request& request) -> result<map_batch> {
-                       if constexpr (is_rows<Source>) {
-                         return failure{error{.code = status::unsupported,
-                                              .argument = "source.kind",
-                                              .reason = "is rows; an update takes patches or columns"}};
-                       } else {
-                         return service.update(held->batch, changed, base, source, cuda::stream_ref{stream}, request);
-                       }
-                     });
+  return encode_with(
+      asked, [&](map_service& service, const map_template& base, const tensor_source& source, const encode_run& run) {
+        return service.update(held->batch, changed, base, source, run);
+      });
 }
 
 answer reserve(tmap_service service, uint64_t count, tmap_batch* batch, tmap_stream stream) {
@@ -163,19 +144,14 @@ tmap_status tmap_service_statistics(tmap_service service, char* text, size_t cap
 tmap_status tmap_service_encode(tmap_service service, tmap_template base, const tmap_patch_source* source,
                                 uint64_t count, const tmap_encode_request* request, tmap_batch* batch,
                                 tmap_stream stream) {
-  return call(__func__, [&] {
-    return encode_with({service, base, source, request, batch}, [&](tmap::map_service& by, const tmap::map_template& of,
-                                                                    const auto& from, const tmap::encode_request& how) {
-      return by.encode(of, from, count, cuda::stream_ref{stream}, how);
-    });
-  });
+  return call(__func__, [&] { return encode({service, base, source, request, batch, stream}, count); });
 }
 
 tmap_status tmap_service_update(tmap_service service, tmap_batch old, const uint32_t* changed, uint64_t changed_count,
                                 tmap_template base, const tmap_patch_source* source, const tmap_encode_request* request,
                                 tmap_batch* batch, tmap_stream stream) {
   return call(__func__, [&] {
-    return update({service, base, source, request, batch}, old, {changed, changed_count}, stream);
+    return update({service, base, source, request, batch, stream}, old, {changed, changed_count});
   });
 }
 

@@ -2,6 +2,7 @@
 #include <tmap/c/status.h>
 #include <tmap/log.hpp>
 #include <tmap/rule.hpp>
+#include <tmap/rule_info.hpp>
 
 #include <fmt/format.h>
 
@@ -99,6 +100,11 @@ argument_name c_name_of(const argument_name& name) {
     std::string_view c;
   };
   static constexpr other_name beginnings[] = {
+      {"run.where.scratch.memory", "source.workspace"},
+      {"run.where.scratch.bytes", "source.workspace_bytes"},
+      {"source.offsets.values", "source.offsets"},
+      {"source.tensors.offsets.values", "source.tensors.offsets"},
+      {"destination.tensors.offsets.values", "destination.tensors.offsets"},
       {"scratch.memory", "workspace"},
       {"scratch.bytes", "workspace_bytes"},
       {"problem.type", "problem.operand"},

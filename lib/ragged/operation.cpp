@@ -41,9 +41,8 @@ struct row_sum {
   result<const std::int64_t*> operator()(const Source&) const {
     return nullptr;
   }
-  template <class Offset>
-  result<const std::int64_t*> operator()(const ragged_rows<Offset>& source) const {
-    if (source.format != offset_format::sizes) return nullptr;
+  result<const std::int64_t*> operator()(const ragged_rows& source) const {
+    if (source.offsets.format != offset_format::sizes) return nullptr;
     TMAP_TRY_CUDA(kernels::launch_running_sum(source.offsets, begins, count, scratch, scratch_bytes, stream));
     return begins;
   }

@@ -10,7 +10,7 @@
 namespace tmap::ragged {
 namespace {
 
-/// Calls `visit(array, elements)` for each array of the source.
+/// Calls `visit(array, elements)` for each array of the source; an array without a type says its elements' bytes.
 template <class Visit>
 void visit_arrays(patch_array& source, const tensor_batch& batch, Visit& visit) {
   visit(source.patches, batch.count);
@@ -34,9 +34,10 @@ void visit_arrays(compact_columns& source, const tensor_batch& batch, Visit& vis
   }
 }
 
-template <class Offset, class Visit>
-void visit_arrays(ragged_rows<Offset>& source, const tensor_batch& batch, Visit& visit) {
-  visit(source.offsets, batch.count + (source.format == offset_format::prefix ? 1 : 0));
+template <class Visit>
+void visit_arrays(ragged_rows& source, const tensor_batch& batch, Visit& visit) {
+  const row_offsets& offsets = source.offsets;
+  visit(source.offsets.values, batch.count + (offsets.format == offset_format::prefix ? 1 : 0), offsets.bytes);
 }
 
 /// Copies arrays one behind the other; after a failure, nothing more.
@@ -47,9 +48,9 @@ class array_uploader {
 
   /// Null stays null.
   template <class T>
-  void operator()(const T*& array, std::uint64_t count) {
+  void operator()(const T*& array, std::uint64_t count, std::uint64_t element_bytes = sizeof(T)) {
     if (array == nullptr || code_ != cudaSuccess) return;
-    const std::uint64_t bytes = count * sizeof(T);
+    const std::uint64_t bytes = count * element_bytes;
     code_ = calls_.copy(place_, array, bytes, stream_);
     array = reinterpret_cast<const T*>(place_);
     place_ += round_up(bytes, workspace_alignment);
@@ -68,8 +69,7 @@ class pageable_finder {
  public:
   explicit pageable_finder(const memory_calls& calls) : calls_{calls} {}
 
-  template <class T>
-  void operator()(const T* array, std::uint64_t) {
+  void operator()(const void* array, std::uint64_t, std::uint64_t = 0) {
     if (array == nullptr || found_ != nullptr || code_ != cudaSuccess) return;
     cudaPointerAttributes attributes{};
     code_ = calls_.attributes(&attributes, array);

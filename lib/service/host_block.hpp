@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/encode_batch.hpp>
 #include <tmap/slot_record.hpp>
 
 #include <utility>
@@ -20,7 +19,7 @@ class host_block {
   ~host_block() { free(); }
 
   cudaError_t allocate() {
-    return calls_->allocate_host(&data_, checks_hazards ? sizeof(parts) : sizeof(batch_totals));
+    return calls_->allocate_host(&data_, checks_hazards ? sizeof(parts) : sizeof(kernels::batch_totals));
   }
   void free() {
     if (data_ != nullptr) static_cast<void>(calls_->free_host(std::exchange(data_, nullptr)));
@@ -28,13 +27,13 @@ class host_block {
   /// Lets go of memory that kernels may still write, or that is gone.
   void leak() { data_ = nullptr; }
 
-  batch_totals* totals() const { return &static_cast<parts*>(data_)->totals; }
+  kernels::batch_totals* totals() const { return &static_cast<parts*>(data_)->totals; }
   /// Null unless hazards are checked.
   hazard_log* hazards() const { return checks_hazards ? &static_cast<parts*>(data_)->hazards : nullptr; }
 
  private:
   struct parts {
-    batch_totals totals;
+    kernels::batch_totals totals;
     hazard_log hazards;
   };
 

@@ -63,9 +63,9 @@ class lease {
 /// What this room sees of the public classes.
 struct access {
   static map_batch make_batch(std::shared_ptr<lease> held, const map_batch_ref& ref, const map_batch_writer& writer,
-                              const batch_header* header, const detail::tile_shape& shape = {}) {
+                              const detail::tile_shape& shape = {}) {
     held->become_batch();
-    return map_batch{std::move(held), ref, writer, header, shape};
+    return map_batch{std::move(held), ref, writer, shape};
   }
   static const detail::tile_shape& shape_of(const map_batch& batch) { return batch.shape_; }
   static const lease* lease_of(const map_batch& batch) { return batch.lease_.get(); }

@@ -17,10 +17,10 @@ struct lent_slots {
 
   tensor_map* slots() const { return pool::slots_of(range.slab) + range.first; }
   map_status* statuses() const { return pool::statuses_of(range.slab, range.slab_capacity) + range.first; }
-  /// Null unless hazards are checked; `skipped` slots further on otherwise.
-  slot_record* records(std::uint32_t skipped = 0) const {
+  /// Null unless hazards are checked.
+  slot_record* records() const {
     slot_record* const records = pool::records_of(range.slab, range.slab_capacity);
-    return records == nullptr ? nullptr : records + range.first + skipped;
+    return records == nullptr ? nullptr : records + range.first;
   }
 
   pool::slot_range range;

@@ -10,14 +10,13 @@
 namespace tmap {
 
 map_batch::map_batch(std::shared_ptr<service::lease> lease, const map_batch_ref& ref, const map_batch_writer& writer,
-                     const batch_header* header, const detail::tile_shape& shape)
-    : lease_{std::move(lease)}, ref_{ref}, writer_{writer}, header_{header}, shape_{shape} {}
+                     const detail::tile_shape& shape)
+    : lease_{std::move(lease)}, ref_{ref}, writer_{writer}, shape_{shape} {}
 
 map_batch::map_batch(map_batch&& other) noexcept
     : lease_{std::move(other.lease_)},
       ref_{std::exchange(other.ref_, {})},
       writer_{std::exchange(other.writer_, {})},
-      header_{std::exchange(other.header_, nullptr)},
       shape_{std::exchange(other.shape_, {})} {}
 
 map_batch& map_batch::operator=(map_batch&& other) noexcept {
@@ -25,7 +24,6 @@ map_batch& map_batch::operator=(map_batch&& other) noexcept {
   std::swap(lease_, taken.lease_);
   ref_ = taken.ref_;
   writer_ = taken.writer_;
-  header_ = taken.header_;
   shape_ = taken.shape_;
   return *this;
 }

@@ -51,50 +51,14 @@ result<map_service> map_service::create(const service_options& options) {
   return service::create_service(options, service::real_service_calls());
 }
 
-result<map_batch> map_service::encode(const map_template& base, const patch_array& source, std::uint64_t count,
-                                      cuda::stream_ref stream, const encode_request& request) {
-  return made_by(core_, [&] { return service::encode_batch(core_, base, source, count, stream.get(), request); });
-}
-
-result<map_batch> map_service::encode(const map_template& base, const patch_columns& source, std::uint64_t count,
-                                      cuda::stream_ref stream, const encode_request& request) {
-  return made_by(core_, [&] { return service::encode_batch(core_, base, source, count, stream.get(), request); });
-}
-
-result<map_batch> map_service::encode(const map_template& base, const compact_columns& source, std::uint64_t count,
-                                      cuda::stream_ref stream, const encode_request& request) {
-  return made_by(core_, [&] { return service::encode_batch(core_, base, source, count, stream.get(), request); });
-}
-
-result<map_batch> map_service::encode(const map_template& base, const ragged_rows<std::int32_t>& source,
-                                      std::uint64_t count, cuda::stream_ref stream, const encode_request& request) {
-  return made_by(core_, [&] { return service::encode_batch(core_, base, source, count, stream.get(), request); });
-}
-
-result<map_batch> map_service::encode(const map_template& base, const ragged_rows<std::int64_t>& source,
-                                      std::uint64_t count, cuda::stream_ref stream, const encode_request& request) {
-  return made_by(core_, [&] { return service::encode_batch(core_, base, source, count, stream.get(), request); });
+result<map_batch> map_service::encode(const map_template& base, const tensor_source& source, std::uint64_t count,
+                                      const encode_run& run) {
+  return made_by(core_, [&] { return service::encode_batch(core_, base, source, count, run); });
 }
 
 result<map_batch> map_service::update(const map_batch& batch, const changed_maps& changed, const map_template& base,
-                                      const patch_array& source, cuda::stream_ref stream,
-                                      const encode_request& request) {
-  return made_by(core_,
-                 [&] { return service::update_batch(core_, batch, changed, base, source, stream.get(), request); });
-}
-
-result<map_batch> map_service::update(const map_batch& batch, const changed_maps& changed, const map_template& base,
-                                      const patch_columns& source, cuda::stream_ref stream,
-                                      const encode_request& request) {
-  return made_by(core_,
-                 [&] { return service::update_batch(core_, batch, changed, base, source, stream.get(), request); });
-}
-
-result<map_batch> map_service::update(const map_batch& batch, const changed_maps& changed, const map_template& base,
-                                      const compact_columns& source, cuda::stream_ref stream,
-                                      const encode_request& request) {
-  return made_by(core_,
-                 [&] { return service::update_batch(core_, batch, changed, base, source, stream.get(), request); });
+                                      const tensor_source& source, const encode_run& run) {
+  return made_by(core_, [&] { return service::update_batch(core_, batch, changed, base, source, run); });
 }
 
 result<map_batch> map_service::reserve(std::uint64_t count, cuda::stream_ref stream) {

@@ -102,10 +102,9 @@ cudaError_t allocate_host(void** data, std::size_t bytes) {
   return code;
 }
 
-template <class Source>
-result<void> encode_call(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
-                         cudaStream_t stream, const encode_options& options) {
-  return encode_batch(batch_call::service_encode, base, source, slots, count, stream, options);
+result<void> encode_maps(const map_template& base, const tensor_source& source, tensor_map* slots, std::uint64_t count,
+                         const encode_run& run, kernels::batch_totals* totals) {
+  return encode_batch(batch_call::service_encode, base, source, slots, count, run, totals);
 }
 
 service_calls make_calls() {
@@ -128,14 +127,8 @@ service_calls make_calls() {
       .wait = [](cudaStream_t stream) { return cudaStreamSynchronize(stream); },
       .driver_map = [](const tensor_spec& spec) { return encode(spec); },
       .driver_template = make_template,
-      .encode_array = encode_call<patch_array>,
-      .encode_columns = encode_call<patch_columns>,
-      .encode_compact = encode_call<compact_columns>,
-      .encode_rows_32 = encode_call<ragged_rows<std::int32_t>>,
-      .encode_rows_64 = encode_call<ragged_rows<std::int64_t>>,
-      .update_array = update_batch_async,
-      .update_columns = update_batch_async,
-      .update_compact = update_batch_async,
+      .encode = encode_maps,
+      .update = tmap::update_batch,
       .share = kernels::launch_share,
       .gather = kernels::launch_gather,
       .open_slots = kernels::launch_open_slots,

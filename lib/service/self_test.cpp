@@ -113,9 +113,10 @@ result<std::vector<tensor_map>> encode_by_kernel(const std::vector<known_answer>
   const test_memory::arrays device = memory.device();
   for (std::size_t i = 0; i < cases; ++i) host.patches[i] = answers[i].patch;
   TMAP_TRY_CUDA(calls.copy(device.patches, host.patches, cases * sizeof(map_patch), stream.get()));
+  const encode_run run{{cuda::stream_ref{stream.get()}}};
   for (std::size_t i = 0; i < cases; ++i) {
     const result<void> encoded =
-        calls.encode_array(answers[i].base, {device.patches + i}, device.maps + i, 1, stream.get(), encode_options{});
+        calls.encode(answers[i].base, patch_array{device.patches + i}, device.maps + i, 1, run, nullptr);
     if (!encoded) return failure{encoded.error()};
   }
   TMAP_TRY_CUDA(calls.copy(host.maps, device.maps, cases * sizeof(tensor_map), stream.get()));

@@ -3,11 +3,11 @@
 
 #include <tmap/encode_batch.hpp>
 #include <tmap/error.hpp>
-#include <tmap/map_batch.hpp>
-#include <tmap/map_patch.hpp>
+#include <tmap/map_batch_ref.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/slot_record.hpp>
 #include <tmap/tensor_map.hpp>
+#include <tmap/tensor_source.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -43,22 +43,10 @@ struct service_calls {
   result<tensor_map> (*driver_map)(const tensor_spec& spec);
   result<map_template> (*driver_template)(const tensor_spec& spec, patch_fields fields);
 
-  template <class Source>
-  using encode_call = result<void> (*)(const map_template& base, const Source& source, tensor_map* slots,
-                                       std::uint64_t count, cudaStream_t stream, const encode_options& options);
-  encode_call<patch_array> encode_array;
-  encode_call<patch_columns> encode_columns;
-  encode_call<compact_columns> encode_compact;
-  encode_call<ragged_rows<std::int32_t>> encode_rows_32;
-  encode_call<ragged_rows<std::int64_t>> encode_rows_64;
-
-  template <class Source>
-  using update_call = result<void> (*)(const map_template& base, const Source& source,
-                                       const kernels::update_target& target, cudaStream_t stream,
-                                       const encode_options& options);
-  update_call<patch_array> update_array;
-  update_call<patch_columns> update_columns;
-  update_call<compact_columns> update_compact;
+  result<void> (*encode)(const map_template& base, const tensor_source& source, tensor_map* slots, std::uint64_t count,
+                         const encode_run& run, kernels::batch_totals* totals);
+  result<void> (*update)(const map_template& base, const tensor_source& source, const kernels::update_target& target,
+                         const encode_run& run, kernels::batch_totals* totals);
   cudaError_t (*share)(const map_batch_ref& from, std::uint32_t offset, std::uint32_t* table, cudaStream_t stream);
   cudaError_t (*gather)(const map_batch_ref& from, tensor_map* slots, map_status* statuses, cudaStream_t stream);
 
@@ -66,15 +54,6 @@ struct service_calls {
                             cudaStream_t stream);
   cudaError_t (*publish_slots)(slot_record* records, std::uint64_t count, std::uint32_t generation,
                                cudaStream_t stream);
-
-  encode_call<patch_array> encode_of(const patch_array&) const { return encode_array; }
-  encode_call<patch_columns> encode_of(const patch_columns&) const { return encode_columns; }
-  encode_call<compact_columns> encode_of(const compact_columns&) const { return encode_compact; }
-  encode_call<ragged_rows<std::int32_t>> encode_of(const ragged_rows<std::int32_t>&) const { return encode_rows_32; }
-  encode_call<ragged_rows<std::int64_t>> encode_of(const ragged_rows<std::int64_t>&) const { return encode_rows_64; }
-  update_call<patch_array> update_of(const patch_array&) const { return update_array; }
-  update_call<patch_columns> update_of(const patch_columns&) const { return update_columns; }
-  update_call<compact_columns> update_of(const compact_columns&) const { return update_compact; }
 };
 
 const service_calls& real_service_calls();

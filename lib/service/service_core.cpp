@@ -98,7 +98,7 @@ core::core(const service_calls& calls, const home_context& home, host_block bloc
       block_{std::move(block)},
       stream_{std::move(stream)},
       pool_{std::move(pool)},
-      totals_{static_cast<batch_totals*>(pool_->extra())} {
+      totals_{static_cast<kernels::batch_totals*>(pool_->extra())} {
   device_bytes_ = pool_->device_bytes();
   log_line(log_level::debug,
            [&] { return fmt::format("a service made in context {}: {}", home.id, text_of(pool_->counts())); });

@@ -19,7 +19,7 @@ namespace tmap::service {
 
 /// Device memory for the totals, behind the first slab.
 inline constexpr std::uint64_t totals_bytes = 256;
-static_assert(sizeof(batch_totals) <= totals_bytes);
+static_assert(sizeof(kernels::batch_totals) <= totals_bytes);
 
 /// What a service and all its batches share: the pool, the guard and the counters. Lives as long as the last of them.
 /// Thread-safe.
@@ -58,7 +58,7 @@ class core {
   [[nodiscard]] result<void> publish(const lent_slots& lent, cudaStream_t stream);
 
   /// In device memory.
-  batch_totals* totals() const { return totals_; }
+  kernels::batch_totals* totals() const { return totals_; }
   void count_batch(std::uint64_t encoded_maps);
   /// Where CUDA may not be called, what the pool and the kernels counted is as of the last call before. Waits for a
   /// copy of the totals, and for nothing of a user.
@@ -77,7 +77,7 @@ class core {
   host_block block_;
   private_stream stream_;
   std::shared_ptr<pool::map_pool> pool_;
-  batch_totals* const totals_;
+  kernels::batch_totals* const totals_;
   std::atomic<const void*> last_slab_{};
   std::atomic<std::uint64_t> device_bytes_{};
   std::atomic<std::uint64_t> batches_{};

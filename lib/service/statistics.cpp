@@ -26,7 +26,7 @@ namespace service {
 void core::fetch_totals() {
   const pool::relaxed_capture relaxed{*calls_.pool};
   cudaError_t code = relaxed.code();
-  if (code == cudaSuccess) code = calls_.copy(block_.totals(), totals_, sizeof(batch_totals), stream_.get());
+  if (code == cudaSuccess) code = calls_.copy(block_.totals(), totals_, sizeof(kernels::batch_totals), stream_.get());
   if (code == cudaSuccess) code = calls_.wait(stream_.get());
   if (!as_result(code)) return;
   seen_.bad_maps = block_.totals()->bad_maps;

@@ -11,6 +11,12 @@ namespace {
 
 using detail::saturated_product;
 
+/// Offset i, in two's complement.
+std::uint64_t value_of(const row_offsets& offsets, std::uint64_t i) {
+  if (offsets.bytes == sizeof(std::int64_t)) return static_cast<const std::uint64_t*>(offsets.values)[i];
+  return static_cast<std::uint64_t>(std::int64_t{static_cast<const std::int32_t*>(offsets.values)[i]});
+}
+
 }  // namespace
 
 tensor_layout tensor_reader::next() {
@@ -63,17 +69,14 @@ void tensor_reader::read_columns(tensor_layout& layout, const Column* dims, cons
   }
 }
 
-template <class Offset>
-tensor_layout tensor_reader::read(const ragged_rows<Offset>& source) {
-  const auto offset = [&](std::uint64_t i) {
-    return static_cast<std::uint64_t>(static_cast<std::int64_t>(source.offsets[i]));
-  };
+tensor_layout tensor_reader::read(const ragged_rows& source) {
+  const auto offset = [&](std::uint64_t i) { return value_of(source.offsets, i); };
   std::uint64_t begin = begin_;
   std::uint64_t rows = offset(index_);
-  if (source.format == offset_format::ends) {
+  if (source.offsets.format == offset_format::ends) {
     begin = index_ == 0 ? 0 : offset(index_ - 1);
     rows -= begin;
-  } else if (source.format == offset_format::prefix) {
+  } else if (source.offsets.format == offset_format::prefix) {
     begin = rows;
     rows = offset(index_ + 1) - begin;
   } else {

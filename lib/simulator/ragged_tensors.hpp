@@ -24,8 +24,7 @@ class tensor_reader {
   tensor_layout read(const compact_columns& source) const;
   template <class Column>
   void read_columns(tensor_layout& layout, const Column* dims, const Column* strides, std::uint64_t unit) const;
-  template <class Offset>
-  tensor_layout read(const ragged_rows<Offset>& source);
+  tensor_layout read(const ragged_rows& source);
 
   tensor_layout blank() const;
 

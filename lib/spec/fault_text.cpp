@@ -17,7 +17,7 @@ namespace tmap {
 namespace {
 
 constexpr std::array call_names{"none",
-                                "encode_batch_async",
+                                "encode_batch",
                                 "map_service::encode",
                                 "map_service::update",
                                 "ragged::copy_async",

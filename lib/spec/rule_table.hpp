@@ -137,7 +137,7 @@ inline constexpr rule_info rule_table[] = {
     {rule::t38_address_window, "T38", fatal, in_call, false,
      "Where the caller named address windows, every byte that a copy may touch (the tensor, its rows rounded up to 16 "
      "bytes) lies inside one of them. The driver knows no windows, nor which memory is the caller's.",
-     "the bytes from {found:#x} on lie in none of the {allowed} address windows", "`encode_options`"},
+     "the bytes from {found:#x} on lie in none of the {allowed} address windows", "`encode_run`"},
     {rule::i01_rank, "I01", fatal, in_spec, true, "im2col: `rank` is from 3 to 5.",
      "rank is {found}, must be from 3 to {allowed} for im2col", im2col_page},
     {rule::i02_lower_corner_range, "I02", fatal, in_spec, true,

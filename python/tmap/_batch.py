@@ -100,12 +100,6 @@ class MapBatch:
         """What became of each map, uint64 [count]: 0 good, bit 63 empty, else a bit for each broken rule (`rules_of`)."""
         return DeviceArray(self, self._living().ref.statuses, (len(self),), "u64")
 
-    @property
-    def header(self) -> Optional[DeviceArray]:
-        """uint32 [4]: bad maps, the first of them (0xffffffff: none), empty maps, 0. None unless it was asked for."""
-        address = self._living().header
-        return DeviceArray(self, address, (4,), "u32") if address else None
-
     def use_on(self, stream) -> None:
         """Makes `stream` wait, on the device, for the encode, and adds it to the batch's streams."""
         handle = stream_handle(stream)

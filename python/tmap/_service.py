@@ -21,8 +21,7 @@ _PATCH_ADDRESS = 1
 _MOST_TEMPLATES = 64
 _MOST_PLANS = 1024
 PUBLISHES = ("stores", "copy_fence")
-_REQUESTS = {(header, publish): byref(c.EncodeRequest(header=int(header), publish=i))
-             for header in (False, True) for i, publish in enumerate(PUBLISHES)}
+_REQUESTS = {publish: byref(c.EncodeRequest(publish=i)) for i, publish in enumerate(PUBLISHES)}
 _ROWS = (c.PatchSource, "of"), (c.SourceMember, "rows")
 _ADDRESSES = [c.place(*_ROWS, (c.RaggedRows, name)) for name in ("base_address", "offsets", "workspace")]
 
@@ -80,7 +79,7 @@ class MapService:
         self._home = Home()
 
     def encode_ragged(self, base, offsets, box: Sequence[int], *, format: str = "ends", swizzle: str = "none",
-                      l2_promotion: str = "none", oob_fill: str = "zero", windows=None, header: bool = False,
+                      l2_promotion: str = "none", oob_fill: str = "zero", windows=None, header=None,
                       check=None, publish: str = "stores", stream=None) -> MapBatch:
         """One map for each tensor of a ragged batch: rows of `base` (its first dim), cut as `offsets` say.
 
@@ -90,7 +89,8 @@ class MapService:
         has run. A tensor of no rows, and one that breaks a rule, gets a harmless map; `MapBatch.statuses` says so. So does
         one with rows that `base` does not have (T05), unless `windows`, uint64 or int64 [w, 2] in device memory, say
         which addresses maps may reach instead: begin, end. `publish`: "stores", or "copy_fence" for maps that
-        tensormap.cp_fenceproxy publishes, which takes longer; the maps are equal.
+        tensormap.cp_fenceproxy publishes, which takes longer; the maps are equal. `header`, uint32 or int32 [4] in device
+        memory, gets how many maps are bad, the first of them (0xffffffff: none), how many are empty, and 0.
 
         Never waits for the device, unless it is checked (`check`, as in `tmap.ragged`). Raises `TypeError`, `ValueError`,
         `Error`.
@@ -107,10 +107,11 @@ class MapService:
                           oob_fill)
         if publish not in PUBLISHES:
             raise ValueError(f"publish is {publish!r}; it must be one of {', '.join(map(repr, PUBLISHES))}")
-        request = _REQUESTS[bool(header), publish]
-        if windows is not None or check is not None:
-            request = c.EncodeRequest(header=int(header), check=check_number(check), publish=PUBLISHES.index(publish))
+        request = _REQUESTS[publish]
+        if not windows is header is check is None:
+            request = c.EncodeRequest(check=check_number(check), publish=PUBLISHES.index(publish))
             request.windows, request.window_count = window_list(site, windows)
+            request.header = site.optional(header, "header", ("u32", "i32"), 4, write=True)
             request = byref(request)
         if site.adaptor is None:
             return self._home.inside(self._encode, site, plan, rows, cut, request)

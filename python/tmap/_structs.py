@@ -97,8 +97,8 @@ class ServiceOptions(Sized):
 
 
 class EncodeRequest(Sized):
-    _fields_ = [("struct_size", c_uint32), ("header", c_uint32), ("trusted", c_uint32), ("window_count", c_uint32),
-                ("windows", c_void_p), ("check", c_uint32), ("publish", c_uint32)]
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("trusted", c_uint32), ("window_count", c_uint32),
+                ("windows", c_void_p), ("check", c_uint32), ("publish", c_uint32), ("header", c_void_p)]
 
 
 class BatchRef(Structure):
@@ -112,8 +112,7 @@ class BatchWriter(Structure):
 
 
 class BatchInfo(Sized):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("ref", BatchRef), ("writer", BatchWriter),
-                ("header", c_void_p)]
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("ref", BatchRef), ("writer", BatchWriter)]
 
 
 class TensorBatch(Sized):

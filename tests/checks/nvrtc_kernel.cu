@@ -57,8 +57,8 @@ extern "C" __global__ void add_first_tiles(tmap::map_batch_ref batch, const __gr
 __device__ tmap::device::guard_page page;
 
 /// One warp makes the maps of a reserved batch.
-extern "C" __global__ void make_maps(const __grid_constant__ tmap::map_template base, tmap::ragged_rows<int> rows_of,
-                                     tmap::map_batch_writer writer) {
+extern "C" __global__ void make_maps(const __grid_constant__ tmap::map_template base,
+                                     tmap::device::typed_rows<int> rows_of, tmap::map_batch_writer writer) {
   using namespace tmap::device;
   __shared__ warp_stage stage;
   const ragged_rows_reader<int> source(rows_of);

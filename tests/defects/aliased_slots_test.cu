@@ -61,13 +61,13 @@ TEST_F(aliased_slots, cudnn_frontend_750_each_call_site_has_its_own) {
   TMAP_ASSERT_OK(base);
   const auto patches_of = [&](std::uint32_t site) { return patch_array{arrays.patches.data() + site * maps}; };
   const std::uint64_t real = run(arrays, [&](std::uint32_t site, cudaStream_t stream) {
-    const result<map_batch> batch = service->encode(*base, patches_of(site), maps, stream);
+    const result<map_batch> batch = service->encode(*base, patches_of(site), maps, {stream});
     EXPECT_TRUE(batch.has_value());
     return batch ? batch->ref() : map_batch_ref{};
   });
   const device_array<tensor_map> shared(maps);
   const std::uint64_t seeded = run(arrays, [&](std::uint32_t site, cudaStream_t stream) {
-    EXPECT_TRUE(encode_batch_async(*base, patches_of(site), shared.data(), maps, stream).has_value());
+    EXPECT_TRUE(encode_batch(*base, patches_of(site), shared.data(), maps, {stream}).has_value());
     map_batch_ref ref;
     ref.slots = shared.data();
     ref.count = maps;

@@ -74,8 +74,8 @@ child_code use_unchecked(const bad_shape& shape) {
   const device_array<device_count> foreign(std::vector<device_count>(1));
   const result<map_template> base = any_grid_template();
   if (!base || cudaDeviceSynchronize() != cudaSuccess) return other;
-  const auto encoded =
-      encode_batch_async(*base, patch_array{patches.data()}, maps.data(), 1, cudaStream_t{}, {.trusted = true});
+  const auto encoded = encode_batch(*base, patch_array{patches.data()}, maps.data(), 1,
+                                    {.where = {cudaStream_t{}}, .choices = {.trusted = true}});
   if (!encoded || cudaDeviceSynchronize() != cudaSuccess) return other;
   load_safe_maps<<<1, 32>>>(maps.data(), foreign.data());
   return code_of(cudaDeviceSynchronize());
@@ -94,8 +94,8 @@ TEST_F(bad_map, deepgemm_237_405_a_status_and_not_a_broken_context) {
   const device_array<device_count> foreign(std::vector<device_count>(1));
   const result<map_template> base = any_grid_template();
   TMAP_ASSERT_OK(base);
-  TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, maps.data(), count, cudaStream_t{},
-                                    {.statuses = statuses.data()}));
+  TMAP_ASSERT_OK(encode_batch(*base, patch_array{array.data()}, maps.data(), count,
+                              {.where = {cudaStream_t{}}, .statuses = statuses.data()}));
   load_safe_maps<<<count, 32>>>(maps.data(), foreign.data());
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   EXPECT_EQ(foreign.download()[0], 0u);

@@ -83,8 +83,8 @@ class box_beyond_tensor : public defect_test {
         make_template(spec_of(1 << 20, {1, 1}), patch_address | patch_dim(0) | patch_dim(1));
     EXPECT_TRUE(base.has_value());
     if (!base) return {};
-    EXPECT_TRUE(encode_batch_async(*base, patch_array{patches.data()}, maps.data(), asked.size(), cudaStream_t{},
-                                   {.statuses = statuses.data()})
+    EXPECT_TRUE(encode_batch(*base, patch_array{patches.data()}, maps.data(), asked.size(),
+                             {.where = {cudaStream_t{}}, .statuses = statuses.data()})
                     .has_value());
     load_corners<<<static_cast<std::uint32_t>(asked.size()), 32>>>(maps.data(), truth.data(), foreign.data());
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);

@@ -32,15 +32,15 @@ TEST_F(box_patch, emmy_218_a_box_beyond_256_is_refused_on_the_device) {
   const device_array<map_patch> array(patches);
   const device_array<tensor_map> maps(heights.size());
   const device_array<map_status> statuses(heights.size());
-  TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, maps.data(), heights.size(), cudaStream_t{},
-                                    {.statuses = statuses.data()}));
+  TMAP_ASSERT_OK(encode_batch(*base, patch_array{array.data()}, maps.data(), heights.size(),
+                              {.where = {cudaStream_t{}}, .statuses = statuses.data()}));
   const std::vector<map_status> found = statuses.download();
   EXPECT_TRUE(found[0].is_good());
   for (std::size_t i = 1; i < heights.size(); ++i) {
     EXPECT_TRUE(rules_of(found[i]).contains(rule::t17_box_dim_range)) << heights[i];
   }
-  TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, maps.data(), heights.size(), cudaStream_t{},
-                                    {.trusted = true}));
+  TMAP_ASSERT_OK(encode_batch(*base, patch_array{array.data()}, maps.data(), heights.size(),
+                              {.where = {cudaStream_t{}}, .choices = {.trusted = true}}));
   const std::vector<tensor_map> unchecked = maps.download();
   for (std::size_t i = 1; i < heights.size(); ++i) {
     const result<decoded_map> decoded = decode(unchecked[i]);

@@ -47,7 +47,7 @@ class equal_bytes : public defect_test {
   static std::vector<tensor_map> encode_equal(const map_template& base, const map_patch& patch, std::uint32_t count) {
     const device_array<map_patch> patches(std::vector<map_patch>(count, patch));
     const device_array<tensor_map> slots(leftovers(count));
-    EXPECT_TRUE(encode_batch_async(base, patch_array{patches.data()}, slots.data(), count, cudaStream_t{}).has_value());
+    EXPECT_TRUE(encode_batch(base, patch_array{patches.data()}, slots.data(), count, {cudaStream_t{}}).has_value());
     return slots.download();
   }
 };

@@ -31,7 +31,7 @@ class exhaustion : public defect_test {
   }
 
   result<map_batch> encode(std::uint64_t count, cudaStream_t stream) {
-    return service_->encode(base_, patch_array{patches_->data()}, count, stream);
+    return service_->encode(base_, patch_array{patches_->data()}, count, {stream});
   }
 
   void expect_counts(const slot_counts& found, std::uint64_t free, std::uint64_t leased, std::uint64_t captured) {

@@ -63,7 +63,7 @@ class far_elements : public defect_test {
     const result<map_template> base = rows_template();
     EXPECT_TRUE(base.has_value());
     if (!base) return 0;
-    EXPECT_TRUE(encode_batch_async(*base, source, slots.data(), map + 1, cudaStream_t{}).has_value());
+    EXPECT_TRUE(encode_batch(*base, source, slots.data(), map + 1, {cudaStream_t{}}).has_value());
     load_one_tile<<<1, 32>>>(slots.data() + map, static_cast<std::int32_t>(column), static_cast<std::int32_t>(row),
                              found.data());
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
@@ -85,7 +85,7 @@ TEST_F(far_elements, flashinfer_3391_more_than_2_31_elements) {
   const device_array<map_patch> whole(std::vector<map_patch>{rows_from(address, rows)});
   const std::uint64_t by_coordinate = foreign(patch_array{whole.data()}, 0, far_column, far_row);
   const device_array<std::int32_t> prefix(std::vector<std::int32_t>{0, far_row, rows});
-  const ragged_rows<std::int32_t> ragged{address, pitch, prefix.data(), offset_format::prefix, nullptr, 0};
+  const ragged_rows ragged{address, pitch, {prefix.data(), offset_format::prefix}};
   const std::uint64_t by_offset = foreign(ragged, 1, far_column, 0);
   const device_array<map_patch> wrapped(std::vector<map_patch>{rows_from(address + wrapped_offset, box_height)});
   const std::uint64_t seeded = foreign(patch_array{wrapped.data()}, 0, far_column, 0);

@@ -82,7 +82,7 @@ TEST_F(frozen_by_capture, deepgemm_444_replay_of_a_changed_batch) {
   TMAP_ASSERT_OK(base);
   // [capture]
   const captured_graph encodes(stream, [&](cudaStream_t capturing) {
-    const result<map_batch> batch = service->encode(*base, patch_array{arrays.patches.data()}, maps, capturing);
+    const result<map_batch> batch = service->encode(*base, patch_array{arrays.patches.data()}, maps, {capturing});
     TMAP_ASSERT_OK(batch);
     launch_consume_lines({batch->ref(), arrays.uses.data()}, 0, maps, arrays.found.data(), capturing);
   });

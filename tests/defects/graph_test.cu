@@ -96,7 +96,7 @@ TEST_F(graph, seeded_maps_outside_the_graph_are_stale) {
   ref.slots = slots.data();
   ref.count = graph_maps;
   begin_replay<<<1, graph_maps, 0, stream.get()>>>(arrays);
-  TMAP_ASSERT_OK(encode_batch_async(base_, patch_array{arrays.patches_of(0)}, slots.data(), graph_maps, stream.get()));
+  TMAP_ASSERT_OK(encode_batch(base_, patch_array{arrays.patches_of(0)}, slots.data(), graph_maps, {stream.get()}));
   launch_consume_lines({ref, arrays.uses_of(0)}, 0, graph_maps, arrays.found, stream.get());
   stream.wait();
   ASSERT_EQ(work.found().foreign, 0u);

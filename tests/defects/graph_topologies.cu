@@ -14,7 +14,7 @@ result<void> enqueue_linear(map_service& service, const map_template& base, cons
                             cudaStream_t stream) {
   const graph_arrays arrays = work.arrays();
   begin_replay<<<1, graph_maps, 0, stream>>>(arrays);
-  const result<map_batch> batch = service.encode(base, source_of(work, 0), graph_maps, stream);
+  const result<map_batch> batch = service.encode(base, source_of(work, 0), graph_maps, {stream});
   if (!batch) return failure(batch.error());
   launch_consume_lines({batch->ref(), arrays.uses_of(0)}, 0, graph_maps, arrays.found, stream);
   return {};
@@ -25,7 +25,7 @@ result<void> enqueue_fork_join(map_service& service, const map_template& base, c
   const graph_arrays arrays = work.arrays();
   const cudaStream_t second = work.second_stream();
   begin_replay<<<1, graph_maps, 0, stream>>>(arrays);
-  result<map_batch> batch = service.encode(base, source_of(work, 0), graph_maps, stream);
+  result<map_batch> batch = service.encode(base, source_of(work, 0), graph_maps, {stream});
   if (!batch) return failure(batch.error());
   if (const result<void> used = batch->use_on(second); !used) return used;
   const line_batch lines{batch->ref(), arrays.uses_of(0)};
@@ -39,12 +39,12 @@ result<void> enqueue_update(map_service& service, const map_template& base, cons
                             cudaStream_t stream) {
   const graph_arrays arrays = work.arrays();
   begin_replay<<<1, graph_maps, 0, stream>>>(arrays);
-  const result<map_batch> first = service.encode(base, source_of(work, 0), graph_maps, stream);
+  const result<map_batch> first = service.encode(base, source_of(work, 0), graph_maps, {stream});
   if (!first) return failure(first.error());
-  const result<map_batch> second = service.encode(base, source_of(work, 1), graph_maps, stream);
+  const result<map_batch> second = service.encode(base, source_of(work, 1), graph_maps, {stream});
   if (!second) return failure(second.error());
   const changed_maps changed{arrays.changed, graph_changes};
-  const result<map_batch> updated = service.update(*first, changed, base, source_of(work, 2), stream);
+  const result<map_batch> updated = service.update(*first, changed, base, source_of(work, 2), {stream});
   if (!updated) return failure(updated.error());
   const dim3 grid(graph_maps / consumer_warps, 2);
   consume_lines<consumer_warps><<<grid, consumer_warps * 32, 0, stream>>>(

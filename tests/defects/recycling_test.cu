@@ -51,7 +51,7 @@ class careless_lender {
 
   result<batch> encode(const map_template& base, const patch_array& source, std::uint64_t count, cudaStream_t stream) {
     tensor_map* const slots = slots_.data() + next(count);
-    const auto encoded = encode_batch_async(base, source, slots, count, stream);
+    const auto encoded = encode_batch(base, source, slots, count, {stream});
     if (!encoded) return failure(encoded.error());
     map_batch_ref ref;
     ref.slots = slots;
@@ -150,11 +150,11 @@ class recycling : public defect_test {
   template <class Lender>
   auto encode_patiently(Lender& lender, const recycled_batch& work, cudaStream_t stream) {
     constexpr int tries = 100'000;
-    auto batch = lender.encode(base_, patch_array{work.patches}, work.count, stream);
+    auto batch = lender.encode(base_, patch_array{work.patches}, work.count, {stream});
     for (int i = 0; i < tries && !batch && batch.error().code == status::pool_exhausted; ++i) {
       ++exhausted_;
       std::this_thread::yield();
-      batch = lender.encode(base_, patch_array{work.patches}, work.count, stream);
+      batch = lender.encode(base_, patch_array{work.patches}, work.count, {stream});
     }
     return batch;
   }

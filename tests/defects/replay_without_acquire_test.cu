@@ -104,7 +104,7 @@ class replay_without_acquire : public defect_test {
   void begin() {
     work_->upload({workspace{}});
     const map_patch* const patches = patches_->data();
-    TMAP_ASSERT_OK(encode_batch_async(base_, patch_array{patches}, slot_->data(), 1, cudaStream_t{}));
+    TMAP_ASSERT_OK(encode_batch(base_, patch_array{patches}, slot_->data(), 1, {cudaStream_t{}}));
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   }
 

@@ -90,16 +90,17 @@ class zero_length : public defect_test {
   }
 
   /// Encodes the tensors from `source`, walks them, and answers with what was found.
-  template <class Source>
-  std::vector<tensor_report> walk(const packed_tensors& tensors, const Source& source) {
+  std::vector<tensor_report> walk(const packed_tensors& tensors, const tensor_source& source, workspace scratch = {}) {
     const own_stream stream;
     const device_array<std::uint32_t> rows(tensors.rows);
     const device_array<tensor_report> reports(tensors.count());
-    const result<map_batch> batch = service_->encode(base_, source, tensors.count(), stream.get(), {.header = true});
+    const device_array<batch_header> header(1);
+    const result<map_batch> batch =
+        service_->encode(base_, source, tensors.count(), {.where = {stream.get(), scratch}, .header = header.data()});
     EXPECT_TRUE(batch.has_value());
     if (!batch) return {};
     walk_rows<<<tensors.count(), 32, 0, stream.get()>>>(batch->ref(), rows.data(), reports.data());
-    EXPECT_EQ(cudaMemcpyAsync(&header_, batch->header(), sizeof(header_), cudaMemcpyDeviceToHost, stream.get()),
+    EXPECT_EQ(cudaMemcpyAsync(&header_, header.data(), sizeof(header_), cudaMemcpyDeviceToHost, stream.get()),
               cudaSuccess);
     stream.wait();
     return reports.download();
@@ -136,13 +137,12 @@ const std::vector<std::uint32_t> lengths = {0, 3, 0, 0, 8, 17, 1, 0, 24, 0};
 TEST_F(zero_length, recsys_86_sequences_of_no_rows) {
   const packed_tensors tensors(lengths);
   const std::uint64_t workspace_bytes = ragged_workspace_bytes(tensors.count(), sizeof(std::int32_t)).value();
-  const device_array<unsigned char> workspace(workspace_bytes);
+  const device_array<unsigned char> memory(workspace_bytes);
   std::uint64_t real = 0;
   for (const offset_format format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
     const device_array<std::int32_t> offsets(tensors.offsets(format));
-    const ragged_rows<std::int32_t> source{tensors.buffer->address(), grid_pitch_bytes, offsets.data(), format,
-                                           workspace.data(),          workspace_bytes};
-    const std::vector<tensor_report> reports = walk(tensors, source);
+    const ragged_rows source{tensors.buffer->address(), grid_pitch_bytes, {offsets.data(), format}};
+    const std::vector<tensor_report> reports = walk(tensors, source, {memory.data(), workspace_bytes});
     expect_reported(tensors, reports);
     real += foreign(reports);
   }

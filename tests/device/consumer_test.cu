@@ -186,8 +186,7 @@ TEST_F(consumer, slots_encoded_on_the_device) {
   TMAP_ASSERT_OK(base);
   const device_array<map_patch> patches(addresses(source.address(), destination.address()));
   const device_array<tensor_map> slots(2);
-  TMAP_ASSERT_OK(
-      encode_batch_async(*base, patch_array{patches.data()}, slots.data(), 2, cuda::stream_ref{cudaStream_t{}}));
+  TMAP_ASSERT_OK(encode_batch(*base, patch_array{patches.data()}, slots.data(), 2, {cudaStream_t{}}));
   through_slots<<<whole_grid, 128>>>(slots.data(), device::map_scope::gpu);
   TMAP_ASSERT_CUDA(cudaGetLastError());
   expect_incremented(destination);

@@ -99,8 +99,8 @@ std::uint64_t count_mismatches(const encoded_specs& all, const MakeTemplate& mak
     const result<map_template> base = make(spec, patch_everything(spec.rank));
     EXPECT_TRUE(base.has_value()) << to_string(base.error());
     if (!base) return all.specs.size();
-    const result<void> encoded = encode_batch_async(*base, patch_array{patches.data() + first}, slots.data() + first,
-                                                    end - first, cuda::stream_ref{cudaStream_t{}});
+    const result<void> encoded =
+        encode_batch(*base, patch_array{patches.data() + first}, slots.data() + first, end - first, {cudaStream_t{}});
     EXPECT_TRUE(encoded.has_value()) << to_string(encoded.error());
     first = end;
   }
@@ -196,8 +196,8 @@ TEST_F(encode_bytes, a_dim_of_2_to_the_32_is_all_ones) {
   patch.global_dim[1] = std::uint64_t{1} << 32;
   const device_array<map_patch> patches(std::vector<map_patch>{patch});
   const device_array<tensor_map> slots(1);
-  TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data()}, slots.data(), 1,
-                                    cuda::stream_ref{cudaStream_t{}}, {.trusted = true}));
+  TMAP_ASSERT_OK(encode_batch(*base, patch_array{patches.data()}, slots.data(), 1,
+                              {.where = {cudaStream_t{}}, .choices = {.trusted = true}}));
   tensor_map expected = base->map;
   expected.words[4] |= 0xffffffff00000000;
   EXPECT_EQ(slots.download()[0], expected);

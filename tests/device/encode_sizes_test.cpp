@@ -63,8 +63,7 @@ using encode_sizes = gpu_test;
 
 TEST_F(encode_sizes, no_maps_touch_nothing) {
   const device_array<tensor_map> slots(2 * guard);
-  TMAP_ASSERT_OK(encode_batch_async(sized_template(), patch_array{nullptr}, slots.data() + guard, 0,
-                                    cuda::stream_ref{cudaStream_t{}}));
+  TMAP_ASSERT_OK(encode_batch(sized_template(), patch_array{nullptr}, slots.data() + guard, 0, {cudaStream_t{}}));
   expect_slots(slots.download(), map_template{}, {});
 }
 
@@ -74,8 +73,7 @@ void expect_encoded(std::uint64_t count) {
   const std::vector<map_patch> patches = distinct_patches(count);
   const device_array<map_patch> source(patches);
   const device_array<tensor_map> slots(count + 2 * guard);
-  TMAP_ASSERT_OK(encode_batch_async(base, patch_array{source.data()}, slots.data() + guard, count,
-                                    cuda::stream_ref{cudaStream_t{}}));
+  TMAP_ASSERT_OK(encode_batch(base, patch_array{source.data()}, slots.data() + guard, count, {cudaStream_t{}}));
   expect_slots(slots.download(), base, patches);
 }
 
@@ -92,9 +90,8 @@ TEST_F(encode_sizes, every_plan_writes_the_same_bytes_judged_or_trusted_and_howe
       for (const std::uint32_t maps_per_warp : {1u, 3u, 16u, 32u}) {
         for (const publish how : {publish::stores, publish::copy_fence}) {
           const device_array<tensor_map> slots(count + 2 * guard);
-          const encode_options options{.trusted = trusted, .published_by = how};
-          TMAP_ASSERT_CUDA(kernels::launch_encode(encode_plan{maps_per_warp}, base, patch_array{source.data()},
-                                                  slots.data() + guard, count, nullptr, options, {}));
+          TMAP_ASSERT_CUDA(kernels::launch_encode({maps_per_warp, how}, base, patch_array{source.data()}, nullptr,
+                                                  slots.data() + guard, count, nullptr, {.trusted = trusted}, {}));
           expect_slots(slots.download(), base, patches);
         }
       }

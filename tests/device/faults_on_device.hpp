@@ -99,16 +99,15 @@ class world {
     const tensor_batch square = is_bad ? square_.bad() : square_.good();
     const rg::packed_buffer packed{packed_.data(), packed_.bytes(), 256, nullptr};
     const patch_array patches{(is_bad ? bad_patches_ : good_patches_).data()};
-    const encode_request request{.check = check};
+    const encode_run maps{.where = {on}, .check = check};
     switch (call) {
-      case batch_call::encode_batch:
-        return encode_batch_async(*base_, patches, slots_.data(), item_count, on, {.check = check});
-      case batch_call::service_encode: return without_batch(service_->encode(*base_, patches, item_count, on, request));
+      case batch_call::encode_batch: return encode_batch(*base_, patches, slots_.data(), item_count, maps);
+      case batch_call::service_encode: return without_batch(service_->encode(*base_, patches, item_count, maps));
       case batch_call::service_update: {
-        const auto old =
-            service_->encode(*base_, patch_array{good_patches_.data()}, item_count, on, {.check = fault_check::off});
+        const auto old = service_->encode(*base_, patch_array{good_patches_.data()}, item_count,
+                                          {.where = {on}, .check = fault_check::off});
         if (!old) return failure(old.error());
-        return without_batch(service_->update(*old, {changed_.data(), 3}, *base_, patches, on, request));
+        return without_batch(service_->update(*old, {changed_.data(), 3}, *base_, patches, maps));
       }
       case batch_call::ragged_copy: return rg::copy_async(one, line_to_.good(), scratch(), on, with);
       case batch_call::ragged_pack: return rg::pack_async(one, packed, scratch(), on, with);
@@ -164,9 +163,7 @@ class world {
   rg::row_matrix matrix() const { return {line_.address(), item_count, 64, 256}; }
   rg::row_matrix matrix_to() const { return {line_to_.address(), item_count, 64, 256}; }
   rg::row_index index(bool is_bad) const { return {(is_bad ? bad_index_ : good_index_).data(), item_count, 8}; }
-  gemm::group_offsets offsets(bool is_bad) const {
-    return {(is_bad ? bad_ends_ : good_ends_).data(), offset_format::ends, 4};
-  }
+  row_offsets offsets(bool is_bad) const { return {(is_bad ? bad_ends_ : good_ends_).data(), offset_format::ends, 4}; }
 
   gemm::row_problem row_problem(bool is_bad) const {
     gemm::row_problem made;

@@ -118,8 +118,7 @@ TEST_F(device_faults, many_bad_maps_are_all_counted) {
   const device_array<tensor_map> slots(count);
   const result<map_template> base = make_template(rows_spec(), patch_address | patch_dim(1));
   TMAP_ASSERT_OK(base);
-  TMAP_ASSERT_OK(
-      encode_batch_async(*base, patch_array{patches.data()}, slots.data(), count, cuda::stream_ref{cudaStream_t{}}));
+  TMAP_ASSERT_OK(encode_batch(*base, patch_array{patches.data()}, slots.data(), count, {cudaStream_t{}}));
   const fault_report report = taken();
   EXPECT_EQ(report.maps, count / 2);
   EXPECT_EQ(report.first.index % 2, 0u);

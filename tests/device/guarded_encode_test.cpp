@@ -6,7 +6,7 @@
 
 #include "device/gpu_fixture.hpp"
 #include "device/safe_map.hpp"
-#include "kernels/launch.hpp"
+#include "lib/encode/encode_batch.hpp"
 #include "support/patch_cases.hpp"
 
 namespace tmap::testing {
@@ -30,17 +30,18 @@ encoded_batch encode_all(const map_template& base, const std::vector<map_patch>&
   const device_array<map_status> statuses(patches.size());
   const device_array<batch_header> header(1);
   const device_array<address_window> ranges(windows);
-  const encode_options options{.statuses = statuses.data(),
-                               .header = header.data(),
-                               .windows = ranges.data(),
-                               .window_count = static_cast<std::uint32_t>(windows.size())};
+  const encode_run run{.where = {default_stream},
+                       .statuses = statuses.data(),
+                       .header = header.data(),
+                       .windows = {ranges.data(), windows.size()}};
   const patch_array array{source.data()};
   if (plan) {
     EXPECT_EQ(kernels::launch_header_reset(header.data(), nullptr), cudaSuccess);
-    EXPECT_EQ(kernels::launch_encode(*plan, base, array, slots.data(), patches.size(), nullptr, options, {}),
+    EXPECT_EQ(kernels::launch_encode(*plan, base, array, nullptr, slots.data(), patches.size(), nullptr,
+                                     terms_of(run, nullptr), {}),
               cudaSuccess);
   } else {
-    const result<void> encoded = encode_batch_async(base, array, slots.data(), patches.size(), default_stream, options);
+    const result<void> encoded = encode_batch(base, array, slots.data(), patches.size(), run);
     EXPECT_TRUE(encoded.has_value()) << to_string(encoded.error());
   }
   return {slots.download(), statuses.download(), header.download()[0]};
@@ -160,8 +161,8 @@ TEST_F(guarded_encode, a_captured_batch_judges_anew_at_each_replay) {
   cudaGraphExec_t executable = nullptr;
   TMAP_ASSERT_CUDA(cudaStreamCreate(&stream));
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
-  TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data()}, slots.data(), 100, cuda::stream_ref{stream},
-                                    {.statuses = statuses.data(), .header = header.data()}));
+  TMAP_ASSERT_OK(encode_batch(*base, patch_array{patches.data()}, slots.data(), 100,
+                              {.where = {stream}, .statuses = statuses.data(), .header = header.data()}));
   TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
   TMAP_ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
   for (const std::uint64_t first_fault : {40u, 100u, 99u, 0u, 100u}) {

@@ -143,11 +143,11 @@ class hostile_patch : public gpu_test {
     const device_array<address_window> windows(memory_->windows());
     const device_array<consumed> totals(std::vector<consumed>(1));
     memory_->reset();
-    TMAP_ASSERT_OK(encode_batch_async(base, patch_array{array.data()}, maps.data(), batch, cudaStream_t{},
-                                      {.statuses = statuses.data(),
-                                       .header = header.data(),
-                                       .windows = windows.data(),
-                                       .window_count = static_cast<std::uint32_t>(windows.size())}));
+    TMAP_ASSERT_OK(encode_batch(base, patch_array{array.data()}, maps.data(), batch,
+                                {.where = {cudaStream_t{}},
+                                 .statuses = statuses.data(),
+                                 .header = header.data(),
+                                 .windows = {windows.data(), static_cast<std::uint32_t>(windows.size())}}));
     consume(base, array, maps, statuses, tile_limit, totals);
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
     check(totals.download()[0], header.download()[0]);

@@ -60,12 +60,13 @@ void check_ragged(std::uint64_t count, std::uint32_t rank, offset_format format,
   const device_array<unsigned char> workspace(*workspace_bytes);
   const result<map_template> base = make_template(slice_spec(rank), patch_address | patch_dim(rank - 1));
   TMAP_ASSERT_OK(base);
-  const ragged_rows<Offset> source{1 << 20, 4096, offsets.data(), format, workspace.data(), workspace.bytes()};
+  const ragged_rows source{1 << 20, 4096, {offsets.data(), format, sizeof(Offset)}};
+  const on_stream where{default_stream, {workspace.data(), workspace.bytes()}};
   const device_array<tensor_map> slots(count);
   const device_array<tensor_map> copied(count);
-  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), count, default_stream));
-  TMAP_ASSERT_OK(
-      encode_batch_async(*base, source, copied.data(), count, default_stream, {.published_by = publish::copy_fence}));
+  TMAP_ASSERT_OK(encode_batch(*base, source, slots.data(), count, {where}));
+  TMAP_ASSERT_OK(encode_batch(*base, source, copied.data(), count,
+                              {.where = where, .choices = {.published_by = publish::copy_fence}}));
   const std::vector<tensor_map> maps = slots.download();
   ASSERT_TRUE(copied.download() == maps) << count << " maps published by copies";
   const tensor_map empty = safe_map(*base);
@@ -81,8 +82,8 @@ void check_ragged(std::uint64_t count, std::uint32_t rank, offset_format format,
 using patch_source = gpu_test;
 
 /// Every way to judge and to publish.
-std::vector<encode_options> all_ways() {
-  std::vector<encode_options> ways;
+std::vector<encode_choices> all_ways() {
+  std::vector<encode_choices> ways;
   for (const bool trusted : {false, true}) {
     for (const publish how : {publish::stores, publish::copy_fence}) {
       ways.push_back({.trusted = trusted, .published_by = how});
@@ -109,13 +110,14 @@ TEST_F(patch_source, no_rows_are_the_empty_map_unless_trusted) {
   const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
   TMAP_ASSERT_OK(base);
   const device_array<tensor_map> slots(3);
-  const ragged_rows<std::int32_t> source{1 << 20, 4096, offsets.data(), offset_format::ends, nullptr, 0};
-  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), 3, default_stream));
+  const ragged_rows source{1 << 20, 4096, {offsets.data(), offset_format::ends}};
+  TMAP_ASSERT_OK(encode_batch(*base, source, slots.data(), 3, {default_stream}));
   std::vector<tensor_map> maps = slots.download();
   EXPECT_EQ(maps[0], safe_map(*base));
   EXPECT_EQ(maps[1], expected_map(*base, 1 << 20, 4));
   EXPECT_EQ(maps[2], safe_map(*base));
-  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), 3, default_stream, {.trusted = true}));
+  TMAP_ASSERT_OK(
+      encode_batch(*base, source, slots.data(), 3, {.where = {default_stream}, .choices = {.trusted = true}}));
   maps = slots.download();
   EXPECT_EQ(maps[0], expected_map(*base, 1 << 20, 0));
   EXPECT_EQ(maps[2], expected_map(*base, (1 << 20) + 4 * 4096, 0));
@@ -128,12 +130,13 @@ void expect_refused(offset_format format, const std::vector<Offset>& values, std
   const device_array<unsigned char> workspace(ragged_workspace_bytes(count, sizeof(Offset)).value_or(0));
   const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
   TMAP_ASSERT_OK(base);
-  const ragged_rows<Offset> source{1 << 20, 4096, offsets.data(), format, workspace.data(), workspace.bytes()};
+  const ragged_rows source{1 << 20, 4096, {offsets.data(), format, sizeof(Offset)}};
+  const on_stream where{default_stream, {workspace.data(), workspace.bytes()}};
   const device_array<tensor_map> slots(count);
   const device_array<map_status> statuses(count);
   const device_array<batch_header> header(1);
-  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), count, default_stream,
-                                    {.statuses = statuses.data(), .header = header.data()}));
+  TMAP_ASSERT_OK(encode_batch(*base, source, slots.data(), count,
+                              {.where = where, .statuses = statuses.data(), .header = header.data()}));
   EXPECT_EQ(slots.download()[bad_index], safe_map(*base));
   EXPECT_TRUE(rules_of(statuses.download()[bad_index]).contains(rule::t09_global_dim_range));
   EXPECT_EQ(header.download()[0].bad_count, 1u);
@@ -157,8 +160,9 @@ TEST_F(patch_source, rows_that_do_not_exist_are_refused) {
   TMAP_ASSERT_OK(base);
   const device_array<tensor_map> slots(5);
   const device_array<map_status> statuses(5);
-  const ragged_rows<std::int64_t> source{1 << 20, 4096, offsets.data(), offset_format::ends, nullptr, 0, 8};
-  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), 5, default_stream, {.statuses = statuses.data()}));
+  const ragged_rows source{1 << 20, 4096, {offsets.data(), offset_format::ends, 8}, 8};
+  TMAP_ASSERT_OK(
+      encode_batch(*base, source, slots.data(), 5, {.where = {default_stream}, .statuses = statuses.data()}));
   const std::vector<tensor_map> maps = slots.download();
   const std::vector<map_status> found = statuses.download();
   EXPECT_EQ(maps[0], expected_map(*base, 1 << 20, 8));
@@ -176,10 +180,10 @@ TEST_F(patch_source, sums_of_32_bit_sizes_are_64_bits_wide) {
   const device_array<unsigned char> workspace(*ragged_workspace_bytes(count, 4));
   const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
   TMAP_ASSERT_OK(base);
-  const ragged_rows<std::int32_t> source{1 << 20,          16, sizes.data(), offset_format::sizes, workspace.data(),
-                                         workspace.bytes()};
+  const ragged_rows source{1 << 20, 16, {sizes.data(), offset_format::sizes}};
   const device_array<tensor_map> slots(count);
-  TMAP_ASSERT_OK(encode_batch_async(*base, source, slots.data(), count, default_stream));
+  TMAP_ASSERT_OK(
+      encode_batch(*base, source, slots.data(), count, {{default_stream, {workspace.data(), workspace.bytes()}}}));
   const std::vector<tensor_map> maps = slots.download();
   std::uint64_t wrong = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -195,15 +199,14 @@ TEST_F(patch_source, sizes_need_their_workspace) {
   const device_array<tensor_map> slots(100);
   const std::uint64_t bytes = ragged_workspace_bytes(100, 4).value_or(0);
   const device_array<unsigned char> workspace(bytes);
-  ragged_rows<std::int32_t> source{1 << 20, 16, sizes.data(), offset_format::sizes, workspace.data(), bytes - 1};
-  const result<void> small = encode_batch_async(*base, source, slots.data(), 100, default_stream);
+  const ragged_rows source{1 << 20, 16, {sizes.data(), offset_format::sizes}};
+  encode_run run{{default_stream, {workspace.data(), bytes - 1}}};
+  const result<void> small = encode_batch(*base, source, slots.data(), 100, run);
   ASSERT_FALSE(small.has_value());
   EXPECT_EQ(small.error().code, status::invalid_argument);
   EXPECT_EQ(small.error().allowed, bytes);
-  source.workspace_bytes = bytes;
-  source.workspace = nullptr;
-  EXPECT_EQ(encode_batch_async(*base, source, slots.data(), 100, default_stream).error().code,
-            status::invalid_argument);
+  run.where.scratch = {nullptr, bytes};
+  EXPECT_EQ(encode_batch(*base, source, slots.data(), 100, run).error().code, status::invalid_argument);
   for (const tensor_map& map : slots.download()) EXPECT_TRUE(is_poison(map));
 }
 
@@ -260,14 +263,13 @@ TEST_F(patch_source, columns_of_every_rank_equal_an_array_of_patches) {
     TMAP_ASSERT_OK(base);
     const column_arrays columns = columns_of(specs, rank);
     const device_array<map_patch> array(patches);
-    for (const encode_options& options : all_ways()) {
+    for (const encode_choices& way : all_ways()) {
       const device_array<tensor_map> by_columns(specs.size());
       const device_array<tensor_map> by_array(specs.size());
-      const encode_options by_stores{.trusted = options.trusted};
-      TMAP_ASSERT_OK(
-          encode_batch_async(*base, columns.columns, by_columns.data(), specs.size(), default_stream, options));
-      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, by_array.data(), specs.size(), default_stream,
-                                        by_stores));
+      const encode_run by_way{.where = {default_stream}, .choices = way};
+      const encode_run by_stores{.where = {default_stream}, .choices = {.trusted = way.trusted}};
+      TMAP_ASSERT_OK(encode_batch(*base, columns.columns, by_columns.data(), specs.size(), by_way));
+      TMAP_ASSERT_OK(encode_batch(*base, patch_array{array.data()}, by_array.data(), specs.size(), by_stores));
       EXPECT_TRUE(by_columns.download() == by_array.download()) << "rank " << rank;
     }
   }
@@ -318,14 +320,13 @@ TEST_F(patch_source, compact_columns_of_every_rank_equal_an_array_of_patches) {
     const result<map_template> base = make_template(slice_spec(rank), patch_extents(rank));
     TMAP_ASSERT_OK(base);
     const device_array<map_patch> array(patches);
-    for (const encode_options& options : all_ways()) {
+    for (const encode_choices& way : all_ways()) {
       const device_array<tensor_map> by_columns(patches.size());
       const device_array<tensor_map> by_array(patches.size());
-      const encode_options by_stores{.trusted = options.trusted};
-      TMAP_ASSERT_OK(
-          encode_batch_async(*base, compact.columns, by_columns.data(), patches.size(), default_stream, options));
-      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{array.data()}, by_array.data(), patches.size(),
-                                        default_stream, by_stores));
+      const encode_run by_way{.where = {default_stream}, .choices = way};
+      const encode_run by_stores{.where = {default_stream}, .choices = {.trusted = way.trusted}};
+      TMAP_ASSERT_OK(encode_batch(*base, compact.columns, by_columns.data(), patches.size(), by_way));
+      TMAP_ASSERT_OK(encode_batch(*base, patch_array{array.data()}, by_array.data(), patches.size(), by_stores));
       EXPECT_TRUE(by_columns.download() == by_array.download()) << "rank " << rank;
     }
   }

@@ -22,7 +22,7 @@ inline std::uint64_t library_page() {
   const device_array<tensor_map> slot(1);
   if (base) {
     const cuda::stream_ref stream{cudaStream_t{}};
-    EXPECT_TRUE(encode_batch_async(*base, patch_array{patches.data()}, slot.data(), 1, stream).has_value());
+    EXPECT_TRUE(encode_batch(*base, patch_array{patches.data()}, slot.data(), 1, {stream}).has_value());
   }
   return slot.download()[0].words[0];
 }

@@ -100,7 +100,7 @@ TEST_F(safe_map_use, loads_complete_with_zeros_or_the_fill) {
   for (std::uint64_t i = 0; i < scaled(3000); ++i) {
     const map_template base = next_template();
     const device_array<map_patch> patch(std::vector<map_patch>{refused_patch(base)});
-    TMAP_ASSERT_OK(encode_batch_async(base, patch_array{patch.data()}, slot.data(), 1, cudaStream_t{}));
+    TMAP_ASSERT_OK(encode_batch(base, patch_array{patch.data()}, slot.data(), 1, {cudaStream_t{}}));
     TMAP_ASSERT_CUDA(cudaMemset(zeros.data(), 0, sizeof(unsigned int)));
     for_rank(base.spec.rank, [&](auto rank) {
       count_zeros<decltype(rank)::value><<<1, 32, tile_limit>>>(slot.data(), base.spec, zeros.data());

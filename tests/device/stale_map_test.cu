@@ -141,14 +141,14 @@ TEST_P(stale_map, a_later_kernel_that_acquires_never_reads_the_old_buffer) {
   const device_array<tensor_map> slot(1);
   const device_array<int> seen(blocks);
   const cuda::stream_ref stream{cudaStream_t{}};
-  const encode_options how{.published_by = GetParam()};
+  const encode_run run{.where = {stream}, .choices = {.published_by = GetParam()}};
   std::uint64_t stale[2] = {};
   for (int trial = 0; trial < 100; ++trial) {
     for (const bool acquires : {false, true}) {
-      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data()}, slot.data(), 1, stream, how));
+      TMAP_ASSERT_OK(encode_batch(*base, patch_array{patches.data()}, slot.data(), 1, run));
       read_through_slot<<<blocks, 1>>>(slot.data(), true, seen.data());
       ASSERT_EQ(count(seen.download(), old_value), blocks);
-      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{patches.data() + 1}, slot.data(), 1, stream, how));
+      TMAP_ASSERT_OK(encode_batch(*base, patch_array{patches.data() + 1}, slot.data(), 1, run));
       read_through_slot<<<blocks, 1>>>(slot.data(), acquires, seen.data());
       const std::vector<int> values = seen.download();
       ASSERT_EQ(count(values, old_value) + count(values, new_value), blocks);

@@ -200,7 +200,7 @@ class typed_tiles : public toolkit {
     const cuda::stream_ref stream{cudaStream_t{}};
     for (const bool is_hinted : {false, true}) {
       SCOPED_TRACE(is_hinted);
-      const auto batch = service->encode(*base, patch_array{there.data()}, tensors, stream);
+      const auto batch = service->encode(*base, patch_array{there.data()}, tensors, {stream});
       TMAP_ASSERT_OK(batch);
       const auto maps = batch->template as<Tile>();
       TMAP_ASSERT_OK(maps);
@@ -208,7 +208,7 @@ class typed_tiles : public toolkit {
       expect_doubled(row, tensors);
 
       const device_array<tensor_map> slots(tensors);
-      TMAP_ASSERT_OK(encode_batch_async(*base, patch_array{there.data()}, slots.data(), tensors, stream));
+      TMAP_ASSERT_OK(encode_batch(*base, patch_array{there.data()}, slots.data(), tensors, {stream}));
       const auto own = typed_maps_of<Tile>(*base, slots.data(), tensors);
       TMAP_ASSERT_OK(own);
       launch({tensors}, double_each<Tile>, *own, row.work(is_hinted));

@@ -89,7 +89,7 @@ class toolkit : public gpu_test {
     std::vector<map_patch> patches(1);
     patches[0].global_address = spec.global_address;
     const device_array<map_patch> there(patches);
-    const auto batch = service_->encode(*base, patch_array{there.data()}, 1, stream_);
+    const auto batch = service_->encode(*base, patch_array{there.data()}, 1, {stream_});
     TMAP_ASSERT_OK(batch);
     launch(shape, use_leased<Use>, batch->ref(), use);
   }

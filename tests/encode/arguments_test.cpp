@@ -31,28 +31,27 @@ map_template rank_2(patch_fields fields) {
   return base;
 }
 
-template <class Source>
-result<void> encode_one(const map_template& base, const Source& source, const encode_options& options = {}) {
-  return encode_batch_async(base, source, slots, 1, default_stream, options);
+result<void> encode_one(const map_template& base, const tensor_source& source,
+                        const encode_run& run = {default_stream}) {
+  return encode_batch(base, source, slots, 1, run);
 }
 
-template <class Source>
-result<void> checked_source(const map_template& base, const Source& source) {
+result<void> checked_source(const map_template& base, const tensor_source& source) {
   support::arguments given;
   check_source(given, base, source);
   return given.outcome();
 }
 
 TEST(encode_arguments, no_maps_are_no_error) {
-  EXPECT_TRUE(encode_batch_async(rank_2(patch_address), patch_array{}, nullptr, 0, default_stream).has_value());
+  EXPECT_TRUE(encode_batch(rank_2(patch_address), patch_array{}, nullptr, 0, {default_stream}).has_value());
 }
 
 TEST(encode_arguments, slots_and_count) {
   const map_template base = rank_2(patch_address);
-  expect_refused(encode_batch_async(base, patches, nullptr, 1, default_stream), "slots", 0, 128, "null");
-  expect_refused(encode_batch_async(base, patches, at<tensor_map>(0x10040), 1, default_stream), "slots");
-  expect_refused(encode_batch_async(base, patches, slots, max_batch + 1, default_stream), "count", max_batch + 1,
-                 max_batch, "too many");
+  expect_refused(encode_batch(base, patches, nullptr, 1, {default_stream}), "slots", 0, 128, "null");
+  expect_refused(encode_batch(base, patches, at<tensor_map>(0x10040), 1, {default_stream}), "slots");
+  expect_refused(encode_batch(base, patches, slots, max_batch + 1, {default_stream}), "count", max_batch + 1, max_batch,
+                 "too many");
 }
 
 TEST(encode_arguments, templates) {
@@ -90,47 +89,62 @@ TEST(encode_arguments, compact_columns_need_every_changed_field) {
   expect_refused(encode_one(rank_2(patch_address | patch_box(0)), columns), "base.fields");
 }
 
-TEST(encode_arguments, options) {
-  const auto refused = [](const std::string& member, const encode_options& options) {
-    expect_refused(encode_one(rank_2(patch_address), patches, options), "options." + member);
+TEST(encode_arguments, run) {
+  const auto refused = [](const std::string& member, const auto& change) {
+    encode_run run{default_stream};
+    change(run);
+    expect_refused(encode_one(rank_2(patch_address), patches, run), "run." + member);
   };
-  refused("statuses", {.statuses = at<map_status>(0x30004)});
-  refused("header", {.header = at<batch_header>(0x30008)});
-  refused("totals", {.totals = at<batch_totals>(0x30008)});
-  refused("check", {.check = static_cast<fault_check>(3)});
-  refused("windows", {.window_count = 1});
-  refused("windows", {.windows = at<const address_window>(0x30008), .window_count = 1});
-  refused("trusted", {.statuses = at<map_status>(0x30000), .trusted = true});
-  refused("trusted", {.header = at<batch_header>(0x30000), .trusted = true});
-  refused("trusted", {.totals = at<batch_totals>(0x30000), .trusted = true});
-  refused("trusted", {.windows = at<const address_window>(0x30000), .window_count = 1, .trusted = true});
+  refused("statuses", [](encode_run& r) { r.statuses = at<map_status>(0x30004); });
+  refused("header", [](encode_run& r) { r.header = at<batch_header>(0x30008); });
+  refused("check", [](encode_run& r) { r.check = static_cast<fault_check>(3); });
+  refused("choices.published_by", [](encode_run& r) { r.choices.published_by = static_cast<publish>(2); });
+  refused("windows", [](encode_run& r) { r.windows = {at<const address_window>(0), 1}; });
+  refused("windows", [](encode_run& r) { r.windows = {at<const address_window>(0x30008), 1}; });
+  refused("windows", [](encode_run& r) { r.windows = {at<const address_window>(0x30000), std::size_t{1} << 32}; });
+  const auto trusted_beside = [&](const auto& change) {
+    refused("choices.trusted", [&](encode_run& r) {
+      r.choices.trusted = true;
+      change(r);
+    });
+  };
+  trusted_beside([](encode_run& r) { r.statuses = at<map_status>(0x30000); });
+  trusted_beside([](encode_run& r) { r.header = at<batch_header>(0x30000); });
+  trusted_beside([](encode_run& r) { r.windows = {at<const address_window>(0x30000), 1}; });
 }
 
 TEST(encode_arguments, ragged_rows) {
   const map_template base = rank_2(patch_address | patch_dim(1));
-  ragged_rows<std::int32_t> source{0x1000, 16, at<const std::int32_t>(0x20000), offset_format::ends, nullptr, 0};
+  ragged_rows source{0x1000, 16, {at<const std::int32_t>(0x20000), offset_format::ends}};
   expect_refused(encode_one(rank_2(patch_address), source), "base.fields");
-  source.offsets = nullptr;
-  expect_refused(encode_one(base, source), "source.offsets");
-  source.offsets = at<const std::int32_t>(0x20002);
-  expect_refused(encode_one(base, source), "source.offsets");
-  source.offsets = at<const std::int32_t>(0x20000);
-  source.format = offset_format{3};
-  expect_refused(encode_one(base, source), "source.format");
-  source.format = offset_format::sizes;
+  source.offsets.values = nullptr;
+  expect_refused(encode_one(base, source), "source.offsets.values");
+  source.offsets.values = at<const std::int32_t>(0x20002);
+  expect_refused(encode_one(base, source), "source.offsets.values");
+  source.offsets.values = at<const std::int32_t>(0x20004);
+  source.offsets.bytes = 8;
+  expect_refused(encode_one(base, source), "source.offsets.values", 0x20004, 8, "good for 4 bytes alone");
+  source.offsets.values = at<const std::int32_t>(0x20000);
+  for (const std::uint32_t bytes : {0u, 2u, 16u, ~0u}) {
+    source.offsets.bytes = bytes;
+    expect_refused(encode_one(base, source), "source.offsets.bytes", bytes, 8, "neither 4 nor 8");
+  }
+  source.offsets.bytes = 4;
+  source.offsets.format = offset_format{3};
+  expect_refused(encode_one(base, source), "source.offsets.format");
+  source.offsets.format = offset_format::sizes;
   const std::uint64_t needed = ragged_workspace_bytes(1, 4).value();
-  source.workspace = at<void>(0x30000);
-  source.workspace_bytes = needed - 1;
-  expect_refused(encode_one(base, source), "source.workspace_bytes", needed - 1, needed, "a byte less");
-  source.workspace_bytes = needed;
+  encode_run run{{default_stream, {at<void>(0x30000), needed - 1}}};
+  expect_refused(encode_one(base, source, run), "run.where.scratch.bytes", needed - 1, needed, "a byte less");
+  run.where.scratch.bytes = needed;
   for (const std::uintptr_t address : {0, 0x30080}) {
-    source.workspace = at<void>(address);
-    expect_refused(encode_one(base, source), "source.workspace");
+    run.where.scratch.memory = at<void>(address);
+    expect_refused(encode_one(base, source, run), "run.where.scratch.memory");
   }
 }
 
 TEST(encode_arguments, rows_bring_address_and_outermost_dim_and_nothing_else) {
-  const ragged_rows<std::int32_t> source{0x1000, 16, at<const std::int32_t>(0x20000), offset_format::ends, nullptr, 0};
+  const ragged_rows source{0x1000, 16, {at<const std::int32_t>(0x20000), offset_format::ends}};
   EXPECT_TRUE(checked_source(rank_2(patch_address | patch_dim(1)), source).has_value());
   for (const patch_fields more : {patch_dim(0), patch_stride(0), patch_box(1)}) {
     expect_refused(checked_source(rank_2(patch_address | patch_dim(1) | more), source), "base.fields");

@@ -111,8 +111,8 @@ class lent_slots {
   }
   /// Map i leads to line (`line` + i) mod `lines`, all of whose elements are that number.
   void encode(const slot_lease& lease, std::uint32_t line, cudaStream_t stream) const {
-    const auto done = encode_batch_async(base_, patch_array{patches_.data() + line}, slots_.data() + lease.first,
-                                         lease.count, cuda::stream_ref{stream});
+    const auto done =
+        encode_batch(base_, patch_array{patches_.data() + line}, slots_.data() + lease.first, lease.count, {stream});
     EXPECT_TRUE(done.has_value());
   }
   void publish(const slot_lease& lease, cudaStream_t stream) const {

@@ -24,8 +24,8 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_patch_source) == 96);
   MUST(sizeof(tmap_encode_options) == 56);
   MUST(sizeof(tmap_service_options) == 40);
-  MUST(sizeof(tmap_encode_request) == 32);
-  MUST(sizeof(tmap_batch_info) == 88);
+  MUST(sizeof(tmap_encode_request) == 40);
+  MUST(sizeof(tmap_batch_info) == 80);
   MUST(sizeof(tmap_tensor_layout) == 96);
   MUST(sizeof(tmap_tensor_batch) == 176);
   MUST(sizeof(tmap_dense_batch) == 96);

@@ -125,6 +125,7 @@ class hostile_service : public c_service_fixture {
   const tensor_list tensors_{4};
   tmap_service service_ = make_c();
   tmap_batch batch_{77};
+  alignas(16) tmap_batch_header header_{};
   std::uint64_t calls_ = machine.all_calls();
 };
 
@@ -157,14 +158,20 @@ TEST_F(hostile_service, requests) {
   request.struct_size = sizeof request;
   refuses_bad_structs<tmap_encode_request>(
       request, [&](auto* r) { return encode(&source, r); }, true);
-  request.header = 2;
-  EXPECT_EQ(refused(encode(&source, &request)), "request.header");
-  request.header = 0;
   request.trusted = ~0u;
   EXPECT_EQ(refused(encode(&source, &request)), "request.trusted");
   request.trusted = 0;
   request.publish = TMAP_PUBLISH_COPY_FENCE + 1;
   EXPECT_EQ(refused(encode(&source, &request)), "request.publish");
+  request.publish = TMAP_PUBLISH_STORES;
+  request.header = misaligned(&header_);
+  EXPECT_EQ(refused(encode(&source, &request)), "request.header");
+  request.header = &header_;
+  request.trusted = 1;
+  EXPECT_EQ(refused(encode(&source, &request)), "request.trusted");
+  request.trusted = 0;
+  request.window_count = 1;
+  EXPECT_EQ(refused(encode(&source, &request)), "request.windows");
   for (const std::uint64_t count : {std::uint64_t{0}, max_batch + 1, ~std::uint64_t{0}}) {
     calls_ = machine.all_calls();
     EXPECT_EQ(refused(encode(&source, nullptr, count)), "count");
@@ -210,8 +217,11 @@ TEST_F(hostile_service, updates) {
   request.struct_size = sizeof request;
   refuses_bad_structs<tmap_encode_request>(
       request, [&](auto* r) { return update(&source, r, &batch_); }, true);
-  request.header = 2;
+  request.header = misaligned(&header_);
   EXPECT_EQ(refused(update(&source, &request, &batch_)), "request.header");
+  request.header = nullptr;
+  request.trusted = 1;
+  EXPECT_EQ(refused(update(&source, &request, &batch_)), "request.trusted");
   EXPECT_EQ(refused(update(&source, nullptr, nullptr)), "batch");
   for (const std::uint64_t count : {max_batch + 1, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
     EXPECT_EQ(refused(update(&source, nullptr, &batch_, count)), "changed_count");
@@ -239,6 +249,11 @@ TEST_F(hostile_service, options_of_other_calls) {
   options.publish = ~0u;
   EXPECT_EQ(refused(encode_slots(&options)), "options.publish");
   options.publish = TMAP_PUBLISH_STORES;
+  options.totals = slots;
+  EXPECT_EQ(refused(encode_slots(&options)), "options.totals");
+  options.totals = nullptr;
+  options.header = misaligned(&header_);
+  EXPECT_EQ(refused(encode_slots(&options)), "options.header");
   EXPECT_EQ(refused(tmap_encode_batch(c_base, &source, nullptr, 4, nullptr, nullptr)), "slots");
   EXPECT_EQ(refused(tmap_encode_batch(c_base, &source, slots, max_batch + 1, nullptr, nullptr)), "count");
   tmap_service_options wanted{};

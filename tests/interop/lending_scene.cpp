@@ -69,7 +69,7 @@ std::string lending_scene::work() {
     if (made) text += text_of(made->release()) + '\n';
   };
   for (int round = 0; round < 3; ++round) {
-    tell(encode(base, tensors.source(), {.header = true}));
+    tell(encode_counted());
     tell(update(few, tensors.source()));
     tell(service->reserve(7, cuda::stream_ref{other}));
     text += state() + '\n';

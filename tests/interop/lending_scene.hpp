@@ -38,8 +38,8 @@ struct all_sources {
   compact_columns compact() const {
     return {0, units.data(), {dims_32[0].data(), dims_32[1].data()}, {stride_units.data()}};
   }
-  ragged_rows<std::int32_t> rows_32() const { return {1 << 24, 256, ends_32.data(), offset_format::ends, nullptr, 0}; }
-  ragged_rows<std::int64_t> rows_64() const { return {1 << 24, 256, ends_64.data(), offset_format::ends, nullptr, 0}; }
+  ragged_rows rows_32() const { return {1 << 24, 256, {ends_32.data(), offset_format::ends, 4}}; }
+  ragged_rows rows_64() const { return {1 << 24, 256, {ends_64.data(), offset_format::ends, 8}}; }
 };
 
 /// A fake machine with a service that has lent one batch.
@@ -56,18 +56,23 @@ struct lending_scene {
   result<map_service> make_service() {
     return service::create_service({.capacity = 64, .max_capacity = 256}, fake_machine::calls());
   }
-  template <class Source>
-  result<map_batch> encode(const map_template& of, const Source& source, const encode_request& request = {}) {
-    return service->encode(of, source, maps, cuda::stream_ref{home}, request);
+  result<map_batch> encode(const map_template& of, const tensor_source& source) {
+    return service->encode(of, source, maps, {home});
   }
-  template <class Source>
-  result<map_batch> update(const std::vector<std::uint32_t>& which, const Source& source) {
-    return service->update(batch, {which.data(), which.size()}, base, source, cuda::stream_ref{updating});
+  result<map_batch> encode_counted() {
+    return service->encode(base, tensors.source(), maps, {.where = {home}, .header = &header});
+  }
+  result<map_batch> encode_trusted() {
+    return service->encode(base, tensors.source(), maps, {.where = {home}, .choices = {.trusted = true}});
+  }
+  result<map_batch> update(const std::vector<std::uint32_t>& which, const tensor_source& source) {
+    return service->update(batch, {which.data(), which.size()}, base, source, {updating});
   }
   std::uint64_t wrong_maps(const map_batch& of) const;
 
   fake_machine machine;
   log_listener log;
+  batch_header header;
   map_template base = rows_template();
   map_template rows_base = codec_template(rows_spec(), patch_address | patch_dim(1)).value();
   tensor_list tensors{maps};

@@ -16,8 +16,8 @@ void check_in_both(const Call& call) {
 
 void check_encode() {
   check_in_both([](lending_scene& s) { return s.encode(s.base, s.tensors.source()); });
-  check_in_both([](lending_scene& s) { return s.encode(s.base, s.tensors.source(), {.header = true}); });
-  check_in_both([](lending_scene& s) { return s.encode(s.base, s.tensors.source(), {.trusted = true}); });
+  check_in_both([](lending_scene& s) { return s.encode_counted(); });
+  check_in_both([](lending_scene& s) { return s.encode_trusted(); });
   check_in_both([](lending_scene& s) { return s.encode(s.base, s.sources.columns()); });
   check_in_both([](lending_scene& s) { return s.encode(s.base, s.sources.compact()); });
   check_in_both([](lending_scene& s) { return s.encode(s.rows_base, s.sources.rows_32()); });
@@ -96,13 +96,12 @@ std::vector<public_call> service_calls_of_cpp() {
   return {
       plain("tmap::service_memory_bytes", [] { return service_memory_bytes(10); }),
       {"tmap::map_service::create", &check_create},
-      {"tmap::map_service::encode", &check_encode, 5},
+      {"tmap::map_service::encode", &check_encode},
       {"tmap::map_service::update",
        [] {
          check_update();
          check_update_of_all();
-       },
-       3},
+       }},
       {"tmap::map_service::reserve",
        [] {
          check_in_both([](lending_scene& s) { return s.service->reserve(9, cuda::stream_ref{s.home}); });

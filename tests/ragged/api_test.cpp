@@ -97,20 +97,23 @@ TEST(ragged_arguments, arrays_of_compact_columns) {
 }
 
 TEST(ragged_arguments, arrays_of_other_sources) {
-  const auto rows = [](const std::int64_t* offsets, offset_format format) {
-    return [=](tensor_batch& b) { b.tensors = ragged_rows<std::int64_t>{0x20000, 64, offsets, format, nullptr, 0}; };
+  const auto rows = [](const std::int64_t* offsets, offset_format format, std::uint32_t bytes = 8) {
+    return [=](tensor_batch& b) { b.tensors = ragged_rows{0x20000, 64, {offsets, format, bytes}}; };
   };
   expect_both_sides_refuse("tensors.patches", [](tensor_batch& b) { b.tensors = patch_array{nullptr}; });
   expect_both_sides_refuse("tensors.patches",
                            [](tensor_batch& b) { b.tensors = patch_array{somewhere<map_patch>(8)}; });
-  expect_both_sides_refuse("tensors.offsets", [](tensor_batch& b) { b.tensors = ragged_rows<std::int32_t>{}; });
-  expect_both_sides_refuse("tensors.offsets", rows(somewhere<std::int64_t>(4), offset_format::ends));
-  expect_both_sides_refuse("tensors.format", rows(somewhere<std::int64_t>(), static_cast<offset_format>(3)));
+  expect_both_sides_refuse("tensors.offsets.values", [](tensor_batch& b) { b.tensors = ragged_rows{}; });
+  expect_both_sides_refuse("tensors.offsets.values", rows(somewhere<std::int64_t>(4), offset_format::ends));
+  expect_both_sides_refuse("tensors.offsets.format", rows(somewhere<std::int64_t>(), static_cast<offset_format>(3)));
+  for (const std::uint32_t bytes : {0u, 2u, 5u, 16u}) {
+    expect_both_sides_refuse("tensors.offsets.bytes", rows(somewhere<std::int64_t>(), offset_format::ends, bytes));
+  }
 }
 
 TEST(ragged_arguments, rows_of_rank_1_are_elements) {
   tensor_batch rows = columns_batch(1);
-  rows.tensors = ragged_rows<std::int32_t>{0x20000, 8, somewhere<std::int32_t>(), offset_format::ends, nullptr, 0};
+  rows.tensors = ragged_rows{0x20000, 8, {somewhere<std::int32_t>(), offset_format::ends}};
   expect_both_refuse(copy_async(rows, columns_batch(1), enough(1), no_stream), on_host::copy(rows, columns_batch(1)),
                      "source.tensors.row_pitch_bytes");
 }

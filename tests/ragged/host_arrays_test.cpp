@@ -122,8 +122,8 @@ TEST_F(host_arrays_in_a_capture, each_array_of_the_rank_is_asked) {
 
 TEST_F(host_arrays_in_a_capture, offsets_and_compact_columns_are_asked) {
   memory.kinds = {{0x1000, cudaMemoryTypeUnregistered}};
-  const ragged_rows<std::int32_t> narrow{0x20000, 64, at<std::int32_t>(0x1000), offset_format::prefix, nullptr, 0};
-  const ragged_rows<std::int64_t> wide{0x20000, 64, at<std::int64_t>(0x1000), offset_format::sizes, nullptr, 0};
+  const ragged_rows narrow{0x20000, 64, {at<std::int32_t>(0x1000), offset_format::prefix, 4}};
+  const ragged_rows wide{0x20000, 64, {at<std::int64_t>(0x1000), offset_format::sizes, 8}};
   compact_columns compact{};
   compact.address_units = at<std::uint32_t>(0x2000);
   compact.global_dim[0] = at<std::uint32_t>(0x3000);
@@ -193,17 +193,24 @@ class upload_place {
   std::uint64_t room_{};
 };
 
-TEST(uploads, rows_come_with_all_their_offsets) {
-  const std::vector<std::int32_t> offsets{0, 3, 7};
+template <class Offset>
+void expect_rows_with_all_offsets() {
+  const std::vector<Offset> offsets{0, 3, 7};
   for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
     upload_place place{2};
-    const ragged_rows<std::int32_t> rows{4096, 4, offsets.data(), format, nullptr, 0};
+    const ragged_rows rows{4096, 4, {offsets.data(), format, sizeof(Offset)}};
     const tensor_batch moved = place.upload(batch_of(rows, array_side::host, 1));
     const std::size_t values = format == offset_format::prefix ? 3 : 2;
-    const std::vector<std::int32_t> expected(offsets.begin(), offsets.begin() + static_cast<std::ptrdiff_t>(values));
-    EXPECT_TRUE(place.holds(std::get<ragged_rows<std::int32_t>>(moved.tensors).offsets, expected));
+    const std::vector<Offset> expected(offsets.begin(), offsets.begin() + static_cast<std::ptrdiff_t>(values));
+    const void* const copied = std::get<ragged_rows>(moved.tensors).offsets.values;
+    EXPECT_TRUE(place.holds(static_cast<const Offset*>(copied), expected));
     EXPECT_EQ(moved.side, array_side::device);
   }
+}
+
+TEST(uploads, rows_come_with_all_their_offsets) {
+  expect_rows_with_all_offsets<std::int32_t>();
+  expect_rows_with_all_offsets<std::int64_t>();
 }
 
 TEST(uploads, columns_follow_each_other_aligned) {

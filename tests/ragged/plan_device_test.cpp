@@ -70,9 +70,8 @@ class row_sums {
  private:
   template <class Source>
   void sum(const Source&, kernels::side&, std::uint64_t) {}
-  template <class Offset>
-  void sum(const ragged_rows<Offset>& rows, kernels::side& side, std::uint64_t count) {
-    if (rows.format != offset_format::sizes) return;
+  void sum(const ragged_rows& rows, kernels::side& side, std::uint64_t count) {
+    if (rows.offsets.format != offset_format::sizes) return;
     EXPECT_EQ(kernels::launch_running_sum(rows.offsets, begins_.data(), count, scratch_.data(), scratch_.bytes(),
                                           cudaStream_t{}),
               cudaSuccess);

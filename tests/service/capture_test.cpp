@@ -44,24 +44,34 @@ TEST_F(service_capture, a_call_that_is_refused_takes_no_slots) {
   const address_window* const odd = reinterpret_cast<const address_window*>(std::uintptr_t{4});
   const std::uint32_t which[] = {1};
   const cuda::stream_ref to = stream_of(stream);
+  batch_header header;
+  map_status one_status;
   machine.streams.begin_capture(stream);
   const auto expect_refused = [&](const result<map_batch>& refused, const char* argument) {
     tmap::testing::expect_refused(refused, argument);
     EXPECT_EQ(service.statistics().slots.captured, 0u) << argument;
   };
-  expect_refused(service.encode(no_rank, tensors.source(), 40, to), "base.spec.rank");
-  expect_refused(service.encode(base, patch_array{}, 40, to), "source.patches");
-  expect_refused(service.encode(base, patch_columns{}, 40, to), "source.global_address");
-  expect_refused(service.encode(base, tensors.source(), 40, to, {.header = true, .trusted = true}), "request.trusted");
-  expect_refused(service.encode(base, tensors.source(), 40, to, {.windows = odd, .window_count = 1}),
-                 "request.windows");
+  expect_refused(service.encode(no_rank, tensors.source(), 40, {to}), "base.spec.rank");
+  expect_refused(service.encode(base, patch_array{}, 40, {to}), "source.patches");
+  expect_refused(service.encode(base, patch_columns{}, 40, {to}), "source.global_address");
   expect_refused(
-      service.encode(rows, ragged_rows<std::int32_t>{1 << 24, 256, sizes, offset_format::sizes, nullptr, 0}, 1, to),
-      "source.workspace_bytes");
+      service.encode(base, tensors.source(), 40, {.where = {to}, .header = &header, .choices = {.trusted = true}}),
+      "run.choices.trusted");
+  expect_refused(service.encode(base, tensors.source(), 40, {.where = {to}, .windows = {odd, 1}}), "run.windows");
+  expect_refused(service.encode(rows, ragged_rows{1 << 24, 256, {sizes, offset_format::sizes}}, 1, {to}),
+                 "run.where.scratch.bytes");
+  expect_refused(service.encode(base, tensors.source(), 40, {.where = {to}, .statuses = &one_status}), "run.statuses");
   expect_refused(service.reserve(0, to), "count");
-  expect_refused(service.update(old, {which, 1}, no_rank, tensors.source(), to), "base.spec.rank");
-  expect_refused(service.update(old, {nullptr, 1}, base, tensors.source(), to), "changed.indices");
-  expect_refused(service.update(old, {which, 1}, base, patch_array{}, to), "source.patches");
+  expect_refused(service.update(old, {which, 1}, no_rank, tensors.source(), {to}), "base.spec.rank");
+  expect_refused(service.update(old, {nullptr, 1}, base, tensors.source(), {to}), "changed.indices");
+  expect_refused(service.update(old, {which, 1}, base, patch_array{}, {to}), "source.patches");
+  expect_refused(service.update(old, {which, 1}, base, tensors.source(), {.where = {to}, .statuses = &one_status}),
+                 "run.statuses");
+  const result<map_batch> of_rows = service.update(old, {which, 1}, rows, ragged_rows{}, {to});
+  ASSERT_FALSE(of_rows.has_value());
+  EXPECT_EQ(of_rows.error().code, status::unsupported);
+  EXPECT_STREQ(of_rows.error().argument.c_str(), "source");
+  EXPECT_EQ(service.statistics().slots.captured, 0u);
   machine.streams.destroy_graph(machine.streams.end_capture(stream));
   EXPECT_TRUE(machine.streams.violations().empty());
 }
@@ -78,7 +88,7 @@ TEST_F(service_capture, a_thread_that_captures_may_do_all_of_it) {
     EXPECT_TRUE(encode(service, tensors, captured).has_value());
     map_batch batch = encode(service, tensors, one).value();
     EXPECT_TRUE(batch.use_on(stream_of(two)).has_value());
-    map_batch updated = service.update(batch, {which, 1}, base, tensors.source(), stream_of(two)).value();
+    map_batch updated = service.update(batch, {which, 1}, base, tensors.source(), {stream_of(two)}).value();
     EXPECT_TRUE(service.reserve(200, stream_of(one)).has_value()) << "by growing";
     EXPECT_TRUE(batch.release().has_value());
     EXPECT_EQ(service.statistics().batches, 4u);

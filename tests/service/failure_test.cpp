@@ -21,6 +21,7 @@ struct scene {
   map_batch batch;
   cudaStream_t home{};
   cudaStream_t other{};
+  batch_header header;
 
   void make_all() {
     result<map_service> made = service::create_service({.capacity = 400}, fake_machine::calls());
@@ -29,11 +30,11 @@ struct scene {
     other = machine.streams.open_stream();
     batch = encode().value();
   }
-  result<map_batch> encode(const encode_request& request = {}) {
-    return service->encode(base, tensors.source(), tensors.patches.size(), cuda::stream_ref{home}, request);
+  result<map_batch> encode(batch_header* counts = nullptr) {
+    return service->encode(base, tensors.source(), tensors.patches.size(), {.where = {home}, .header = counts});
   }
   result<map_batch> update(const std::vector<std::uint32_t>& which) {
-    return service->update(batch, {which.data(), which.size()}, base, tensors.source(), cuda::stream_ref{other});
+    return service->update(batch, {which.data(), which.size()}, base, tensors.source(), {other});
   }
   std::uint64_t wrong_maps(const map_batch& of) const {
     std::uint64_t wrong = 0;
@@ -156,7 +157,7 @@ TEST(service_failure, encode) {
 }
 
 TEST(service_failure, encode_with_a_header) {
-  expect_robust([](scene& play) { return judged(play, play.encode({.header = true})); });
+  expect_robust([](scene& play) { return judged(play, play.encode(&play.header)); });
 }
 
 const std::vector<std::uint32_t> few{1, 2, 3};
@@ -220,7 +221,7 @@ TEST(service_failure, a_captured_call_that_enqueued_nothing_gives_its_slots_back
   const failing_kernel tries[] = {
       {"encode", 1, 0,
        [](scene& play, cudaStream_t stream) {
-         return play.service->encode(play.base, play.tensors.source(), 50, cuda::stream_ref{stream});
+         return play.service->encode(play.base, play.tensors.source(), 50, {stream});
        }},
       {"update that shares", 1, 100, [](scene& play, cudaStream_t) { return play.update(second_map); }},
       {"update that moves everything", 1, 100, [](scene& play, cudaStream_t) { return play.update(many); }},

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <variant>
 
 namespace tmap::testing {
+namespace {
 
 map_patch patch_at(const patch_array& source, const map_template&, std::uint64_t i) {
   return source.patches[i];
@@ -37,12 +39,14 @@ map_patch patch_at(const compact_columns& source, const map_template& base, std:
   return patch;
 }
 
-template <class Offset>
-map_patch patch_at(const ragged_rows<Offset>& source, const map_template& base, std::uint64_t i) {
-  const auto offset = [&](std::uint64_t at) { return static_cast<std::uint64_t>(source.offsets[at]); };
+map_patch patch_at(const ragged_rows& source, const map_template& base, std::uint64_t i) {
+  const auto offset = [&](std::uint64_t at) -> std::uint64_t {
+    if (source.offsets.bytes == 8) return static_cast<const std::uint64_t*>(source.offsets.values)[at];
+    return static_cast<std::uint64_t>(std::int64_t{static_cast<const std::int32_t*>(source.offsets.values)[at]});
+  };
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  switch (source.format) {
+  switch (source.offsets.format) {
     case offset_format::ends:
       begin = i == 0 ? 0 : offset(i - 1);
       end = offset(i);
@@ -62,13 +66,16 @@ map_patch patch_at(const ragged_rows<Offset>& source, const map_template& base, 
   return patch;
 }
 
-template map_patch patch_at(const ragged_rows<std::int32_t>&, const map_template&, std::uint64_t);
-template map_patch patch_at(const ragged_rows<std::int64_t>&, const map_template&, std::uint64_t);
+}  // namespace
 
-encoded_map encode_one(const map_template& base, const map_patch& patch, const encode_options& options) {
+map_patch patch_at(const tensor_source& source, const map_template& base, std::uint64_t i) {
+  return std::visit([&](const auto& from) { return patch_at(from, base, i); }, source);
+}
+
+encoded_map encode_one(const map_template& base, const map_patch& patch, const kernels::encode_terms& terms) {
   const tensor_spec wanted = patched_spec(base, patch);
   map_status status;
-  if (!options.trusted) status = judge_patched(wanted, base.fields, options.windows, options.window_count);
+  if (!terms.trusted) status = judge_patched(wanted, base.fields, terms.windows, terms.window_count);
   const tensor_spec spec = status.is_good() ? wanted : empty_spec(base.spec, fake_page);
   tensor_map map = encode_bits(spec).value_or(tensor_map{});
   if (base.map == tensor_map{}) map.words[9] = 0;
@@ -76,16 +83,42 @@ encoded_map encode_one(const map_template& base, const map_patch& patch, const e
   return {map, status};
 }
 
-void count_verdict(map_status status, std::uint32_t map, const encode_options& options) {
-  if (options.totals != nullptr) {
-    std::atomic_ref{options.totals->bad_maps} += status.is_bad() ? 1 : 0;
-    std::atomic_ref{options.totals->empty_maps} += status.is_empty() ? 1 : 0;
+void count_verdict(map_status status, std::uint32_t map, const kernels::encode_terms& terms) {
+  if (terms.totals != nullptr) {
+    std::atomic_ref{terms.totals->bad_maps} += status.is_bad() ? 1 : 0;
+    std::atomic_ref{terms.totals->empty_maps} += status.is_empty() ? 1 : 0;
   }
-  if (options.header == nullptr) return;
-  options.header->empty_count += status.is_empty() ? 1 : 0;
+  if (terms.header == nullptr) return;
+  terms.header->empty_count += status.is_empty() ? 1 : 0;
   if (!status.is_bad()) return;
-  ++options.header->bad_count;
-  options.header->first_bad = std::min(options.header->first_bad, map);
+  ++terms.header->bad_count;
+  terms.header->first_bad = std::min(terms.header->first_bad, map);
+}
+
+void encode_all(const map_template& base, const tensor_source& source, tensor_map* slots, std::uint64_t count,
+                const kernels::encode_terms& terms) {
+  if (terms.header != nullptr) *terms.header = batch_header{};
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const encoded_map made = encode_one(base, patch_at(source, base, i), terms);
+    slots[i] = made.map;
+    if (terms.statuses != nullptr) terms.statuses[i] = made.status;
+    count_verdict(made.status, static_cast<std::uint32_t>(i), terms);
+  }
+}
+
+void encode_changed(const map_template& base, const tensor_source& source, const kernels::update_target& target,
+                    const kernels::encode_terms& terms) {
+  if (terms.header != nullptr) *terms.header = batch_header{};
+  for (std::uint32_t j = 0; j < target.change_count; ++j) {
+    const std::uint32_t map = target.changes[j];
+    if (map >= target.map_count) continue;
+    const encoded_map made = encode_one(base, patch_at(source, base, map), terms);
+    const std::uint32_t slot = target.table == nullptr ? map : j;
+    target.slots[slot] = made.map;
+    if (target.table != nullptr) target.table[map] = target.first_slot + j;
+    if (target.statuses != nullptr) target.statuses[slot] = made.status;
+    count_verdict(made.status, map, terms);
+  }
 }
 
 result<map_template> codec_template(const tensor_spec& spec, patch_fields fields) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/encode/encode_arguments.hpp"
+#include "lib/encode/encode_batch.hpp"
 #include "lib/support/check.hpp"
 #include "service/fake_encoder.hpp"
 #include "support/failing_new.hpp"
@@ -147,36 +148,34 @@ struct fake_calls {
   }
 
   /// What the real encoder refuses.
-  template <class Source>
-  static result<void> check(const map_template& base, const Source& source, const encode_options& options) {
+  static result<void> check(const map_template& base, const tensor_source& source, const encode_run& run) {
     support::arguments given;
     check_template(given, base);
     if (given) check_source(given, base, source);
-    check_options(given, options, "options");
+    check_run(given, run);
     return given.outcome();
   }
 
-  template <class Source>
-  static result<void> encode(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t count,
-                             cudaStream_t stream, const encode_options& options) {
-    return result_of_kernel(stream, [&]() -> result<void> {
-      if (const result<void> checked = check(base, source, options); !checked) return checked;
+  static result<void> encode(const map_template& base, const tensor_source& source, tensor_map* slots,
+                             std::uint64_t count, const encode_run& run, kernels::batch_totals* totals) {
+    return result_of_kernel(run.where.stream.get(), [&]() -> result<void> {
+      if (const result<void> checked = check(base, source, run); !checked) return checked;
       support::arguments given;
       given.pointer(slots, "slots");
       if (!given) return given.outcome();
       const std::lock_guard lock{machine().mutex_};
-      encode_all(base, source, slots, count, options);
+      encode_all(base, source, slots, count, terms_of(run, totals));
       for (std::uint64_t i = 0; i < count; ++i) spoil(slots[i]);
       return {};
     });
   }
 
-  template <class Source>
-  static result<void> update(const map_template& base, const Source& source, const kernels::update_target& target,
-                             cudaStream_t stream, const encode_options& options) {
-    return result_of_kernel(stream, [&]() -> result<void> {
+  static result<void> update(const map_template& base, const tensor_source& source,
+                             const kernels::update_target& target, const encode_run& run,
+                             kernels::batch_totals* totals) {
+    return result_of_kernel(run.where.stream.get(), [&]() -> result<void> {
       const std::lock_guard lock{machine().mutex_};
-      encode_changed(base, source, target, options);
+      encode_changed(base, source, target, terms_of(run, totals));
       return {};
     });
   }
@@ -224,14 +223,8 @@ struct fake_calls {
             wait,
             driver_map,
             driver_template,
-            encode<patch_array>,
-            encode<patch_columns>,
-            encode<compact_columns>,
-            encode<ragged_rows<std::int32_t>>,
-            encode<ragged_rows<std::int64_t>>,
-            update<patch_array>,
-            update<patch_columns>,
-            update<compact_columns>,
+            encode,
+            update,
             share,
             gather,
             open_slots,

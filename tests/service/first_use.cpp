@@ -51,9 +51,7 @@ struct scene {
     for (std::size_t i = 0; i < array_bytes; ++i) bytes[i] = static_cast<unsigned char>(i / row_bytes);
     return bytes;
   }
-  ragged_rows<std::int32_t> groups_at(const void* data) const {
-    return {address_of(data), row_bytes, ends, offset_format::ends, nullptr, 0};
-  }
+  ragged_rows groups_at(const void* data) const { return {address_of(data), row_bytes, {ends, offset_format::ends}}; }
   std::vector<unsigned char> results() const {
     std::vector<unsigned char> bytes(array_bytes);
     if (cudaMemcpy(bytes.data(), to, array_bytes, cudaMemcpyDeviceToHost) != cudaSuccess) bytes.clear();
@@ -91,9 +89,8 @@ int first_encode_child() {
   const result<map_template> base = make_template(spec, patch_address | patch_dim(1));
   if (!base) return 1;
   auto* const maps = reinterpret_cast<tensor_map*>(play.to);
-  const int code = replayed([&](cudaStream_t stream) {
-    return encode_batch_async(*base, play.groups_at(play.from), maps, 2, cuda::stream_ref{stream});
-  });
+  const int code =
+      replayed([&](cudaStream_t stream) { return encode_batch(*base, play.groups_at(play.from), maps, 2, {stream}); });
   if (code != 0) return code;
   tensor_map made[2];
   if (cudaMemcpy(made, maps, sizeof made, cudaMemcpyDeviceToHost) != cudaSuccess) return wrong_bytes;

@@ -25,7 +25,7 @@ class lifecycle : public service_fixture {
     const std::uint32_t which[] = {0};
     expect(encode(service, tensors, nullptr));
     expect(service.reserve(1, stream_of(nullptr)));
-    expect(service.update(batch, {which, 1}, base, tensors.source(), stream_of(nullptr)));
+    expect(service.update(batch, {which, 1}, base, tensors.source(), {stream_of(nullptr)}));
     expect(batch.use_on(stream_of(nullptr)));
     expect(batch.release());
   }
@@ -242,7 +242,7 @@ TEST_F(lifecycle, a_release_of_several_parts_tells_the_first_failure) {
   const tensor_list tensors{100};
   map_batch old = encode(service, tensors, stream).value();
   const std::uint32_t which[] = {3};
-  map_batch updated = service.update(old, {which, 1}, base, tensors.source(), stream_of(stream)).value();
+  map_batch updated = service.update(old, {which, 1}, base, tensors.source(), {stream_of(stream)}).value();
   ASSERT_TRUE(old.release().has_value());
   machine.streams.fail_call(pool_call::record_event, 1, cudaErrorInvalidResourceHandle);
   machine.streams.fail_call(pool_call::capture_id, 2, cudaErrorInvalidValue);

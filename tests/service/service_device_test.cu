@@ -37,7 +37,7 @@ TEST_F(service_device, arrays_become_the_drivers_maps) {
     const std::vector<map_patch> patches = rows_patches(count);
     const device_array<map_patch> source(patches);
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-    const auto batch = service.encode(base, patch_array{source.data()}, count, stream.ref());
+    const auto batch = service.encode(base, patch_array{source.data()}, count, {stream.ref()});
     ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
     EXPECT_EQ(count_wrong(read(*batch, stream.get()), base, patches), 0u) << count;
   }
@@ -50,13 +50,12 @@ TEST_F(service_device, trusted_batches_become_the_drivers_maps) {
   const device_array<map_patch> source(patches);
   const device_array<std::uint32_t> which(std::vector<std::uint32_t>{7});
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-  const encode_request trusted{.trusted = true};
-  const auto batch = service.encode(base, patch_array{source.data()}, 100, stream.ref(), trusted);
+  const encode_run trusted{.where = {stream.ref()}, .choices = {.trusted = true}};
+  const auto batch = service.encode(base, patch_array{source.data()}, 100, trusted);
   ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
   EXPECT_EQ(batch->ref().statuses, nullptr);
   EXPECT_EQ(count_wrong(read(*batch, stream.get()), base, patches), 0u);
-  const auto updated =
-      service.update(*batch, {which.data(), 1}, base, patch_array{source.data()}, stream.ref(), trusted);
+  const auto updated = service.update(*batch, {which.data(), 1}, base, patch_array{source.data()}, trusted);
   ASSERT_TRUE(updated.has_value()) << to_string(updated.error());
   EXPECT_EQ(count_wrong(read(*updated, stream.get()), base, patches), 0u);
 }
@@ -76,7 +75,7 @@ TEST_F(service_device, columns_become_the_drivers_maps) {
     const device_array<std::uint64_t> addresses(columns[0]), dims_0(columns[1]), dims_1(columns[2]), pitch(columns[3]);
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
     const patch_columns source{addresses.data(), {dims_0.data(), dims_1.data()}, {pitch.data()}};
-    const auto batch = service.encode(base, source, count, stream.ref());
+    const auto batch = service.encode(base, source, count, {stream.ref()});
     ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
     EXPECT_EQ(count_wrong(read(*batch, stream.get()), base, patches), 0u) << count;
   }
@@ -103,8 +102,8 @@ void expect_ragged(map_service& service, std::uint64_t count, offset_format form
   const device_array<unsigned char> workspace(bytes);
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   const own_stream stream;
-  const ragged_rows<Offset> source{buffer, 256, on_device.data(), format, workspace.data(), bytes};
-  const auto batch = service.encode(base, source, count, stream.ref());
+  const ragged_rows source{buffer, 256, {on_device.data(), format, sizeof(Offset)}};
+  const auto batch = service.encode(base, source, count, {{stream.ref(), {workspace.data(), bytes}}});
   ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
   EXPECT_EQ(count_wrong(read(*batch, stream.get()), base, patches), 0u) << count;
 }
@@ -129,15 +128,17 @@ TEST_F(service_device, bad_and_empty_maps_are_named_and_counted) {
   patches[40].global_dim[0] = 0;
   patches[90].global_stride_bytes[0] = 24;
   const device_array<map_patch> source(patches);
+  const device_array<batch_header> counts(1);
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-  const auto batch = service.encode(base, patch_array{source.data()}, count, stream.ref(), {.header = true});
+  const auto batch =
+      service.encode(base, patch_array{source.data()}, count, {.where = {stream.ref()}, .header = counts.data()});
   ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
   const seen_maps seen = read(*batch, stream.get());
   for (std::uint64_t i = 0; i < count; ++i) {
     EXPECT_EQ(seen.statuses[i], judge_patched(patched_spec(base, patches[i]), base.fields, nullptr, 0)) << i;
   }
   batch_header header;
-  TMAP_ASSERT_CUDA(cudaMemcpy(&header, batch->header(), sizeof header, cudaMemcpyDeviceToHost));
+  TMAP_ASSERT_CUDA(cudaMemcpy(&header, counts.data(), sizeof header, cudaMemcpyDeviceToHost));
   EXPECT_EQ(header.bad_count, 2u);
   EXPECT_EQ(header.first_bad, 17u);
   EXPECT_EQ(header.empty_count, 1u);
@@ -146,7 +147,7 @@ TEST_F(service_device, bad_and_empty_maps_are_named_and_counted) {
   EXPECT_EQ(statistics.bad_maps, 2u);
   EXPECT_EQ(statistics.empty_maps, 1u);
   EXPECT_EQ(statistics.encoded_maps, count);
-  EXPECT_EQ(statistics.slots.leased, count + 1);
+  EXPECT_EQ(statistics.slots.leased, count);
   EXPECT_EQ(statistics.hazards, 0u);
 }
 
@@ -186,28 +187,28 @@ TEST_F(service_device, may_be_made_and_end_while_its_thread_captures) {
 __global__ void never_runs() {}
 
 /// An encoder that fails before it launches anything.
-result<void> idle_encode(const map_template&, const patch_array&, tensor_map*, std::uint64_t, cudaStream_t,
-                         const encode_options&) {
+result<void> idle_encode(const map_template&, const tensor_source&, tensor_map*, std::uint64_t, const encode_run&,
+                         kernels::batch_totals*) {
   return failure{error{status::out_of_memory}};
 }
 
 /// An encoder whose launch CUDA refuses: no block has so many threads.
-result<void> refused_encode(const map_template&, const patch_array&, tensor_map*, std::uint64_t, cudaStream_t stream,
-                            const encode_options&) {
-  never_runs<<<1, 4096, 0, stream>>>();
+result<void> refused_encode(const map_template&, const tensor_source&, tensor_map*, std::uint64_t,
+                            const encode_run& run, kernels::batch_totals*) {
+  never_runs<<<1, 4096, 0, run.where.stream.get()>>>();
   TMAP_TRY_CUDA(cudaGetLastError());
   return {};
 }
 
 TEST_F(service_device, a_captured_call_that_enqueued_nothing_gives_its_slots_back) {
   service::service_calls calls = service::real_service_calls();
-  calls.encode_array = idle_encode;
+  calls.encode = idle_encode;
   const own_stream stream;
   const device_array<map_patch> source(rows_patches(60));
   map_service service = service::create_service({.capacity = 60, .self_test = false}, calls).value();
   cudaGraph_t graph{};
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
-  EXPECT_FALSE(service.encode(base, patch_array{source.data()}, 60, stream.ref()).has_value());
+  EXPECT_FALSE(service.encode(base, patch_array{source.data()}, 60, {stream.ref()}).has_value());
   if (checks_hazards) {  // what opens the slots is a node of the graph, so they stay with it
     EXPECT_EQ(service.statistics().slots.captured, 60u);
   } else {
@@ -223,13 +224,13 @@ TEST_F(service_device, a_captured_call_that_enqueued_nothing_gives_its_slots_bac
 // CUDA ends a capture in which a launch fails: there will be no graph. The next call looks at the stream again.
 TEST_F(service_device, a_captured_call_whose_launch_fails_gives_its_slots_back_when_the_capture_ends) {
   service::service_calls calls = service::real_service_calls();
-  calls.encode_array = refused_encode;
+  calls.encode = refused_encode;
   const own_stream stream;
   const device_array<map_patch> source(rows_patches(60));
   map_service service = service::create_service({.capacity = 60, .self_test = false}, calls).value();
   cudaGraph_t graph{};
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
-  EXPECT_FALSE(service.encode(base, patch_array{source.data()}, 60, stream.ref()).has_value());
+  EXPECT_FALSE(service.encode(base, patch_array{source.data()}, 60, {stream.ref()}).has_value());
   EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaErrorStreamCaptureInvalidated);
   EXPECT_EQ(graph, nullptr);
   EXPECT_EQ(cudaGetLastError(), cudaErrorStreamCaptureInvalidated);
@@ -243,20 +244,21 @@ TEST_F(service_device, a_last_error_of_the_caller_harms_nothing_and_stays) {
   const own_stream two;
   const device_array<map_patch> source(rows_patches(60));
   const device_array<std::uint32_t> changed(std::vector<std::uint32_t>{3});
+  const device_array<batch_header> counts(1);
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   const gate closed{one.get()};
-  { const auto pending = service.encode(base, patch_array{source.data()}, 60, one.ref()).value(); }
+  { const auto pending = service.encode(base, patch_array{source.data()}, 60, {one.ref()}).value(); }
   void* nothing = nullptr;
   ASSERT_EQ(cudaMalloc(&nothing, std::size_t{1} << 60), cudaErrorMemoryAllocation);
   {
-    const auto batch = service.encode(base, patch_array{source.data()}, 60, two.ref());  // asks an event, which waits
+    const auto batch = service.encode(base, patch_array{source.data()}, 60, {two.ref()});  // asks an event, which waits
     ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
-    const auto updated =
-        service.update(*batch, {changed.data(), 1}, base, patch_array{source.data()}, two.ref(), {.header = true});
+    const auto updated = service.update(*batch, {changed.data(), 1}, base, patch_array{source.data()},
+                                        {.where = {two.ref()}, .header = counts.data()});
     EXPECT_TRUE(updated.has_value()) << to_string(updated.error());
     TMAP_ASSERT_OK(service.reserve(1, two.ref()));
     EXPECT_EQ(service.statistics().batches, 4u);
-    EXPECT_EQ(service.encode(base, patch_array{source.data()}, 101, two.ref()).error().code, status::pool_exhausted);
+    EXPECT_EQ(service.encode(base, patch_array{source.data()}, 101, {two.ref()}).error().code, status::pool_exhausted);
     TMAP_ASSERT_OK(map_service::create({.capacity = 100}));
   }
   EXPECT_EQ(cudaGetLastError(), cudaErrorMemoryAllocation);
@@ -270,7 +272,7 @@ TEST_F(service_device, statistics_wait_for_no_kernel) {
   const device_array<map_patch> source(patches);
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   gate closed{stream.get()};
-  const auto batch = service.encode(base, patch_array{source.data()}, 3, stream.ref());
+  const auto batch = service.encode(base, patch_array{source.data()}, 3, {stream.ref()});
   ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
   EXPECT_EQ(service.statistics().bad_maps, 0u);
   EXPECT_EQ(cudaStreamQuery(stream.get()), cudaErrorNotReady) << "the encode has not run yet";
@@ -288,7 +290,7 @@ TEST_F(service_device, slots_come_back_when_their_work_is_done) {
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   for (int round = 0; round < 1000; ++round) {
     const own_stream& stream = round % 2 == 0 ? one : two;
-    auto batch = service.encode(base, patch_array{source.data()}, 60, stream.ref());
+    auto batch = service.encode(base, patch_array{source.data()}, 60, {stream.ref()});
     ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
     TMAP_ASSERT_OK(batch->use_on((round % 2 == 0 ? two : one).ref()));
     TMAP_ASSERT_OK(batch->release());

@@ -31,7 +31,7 @@ struct scene {
     batch = encode().value();
   }
   result<map_batch> encode() {
-    return service->encode(base, patch_array{source.data()}, source.size(), cuda::stream_ref{cudaStream_t{}});
+    return service->encode(base, patch_array{source.data()}, source.size(), {cudaStream_t{}});
   }
   /// Whether every call answers this.
   bool all_fail(status code, std::int32_t cuda_code) {
@@ -171,11 +171,11 @@ TEST_F(two_contexts, a_service_works_in_its_own_only) {
   const device_array<map_patch> source(patches);
   map_service service = make(100);
   const cuda::stream_ref stream{cudaStream_t{}};
-  auto batch = service.encode(base, patch_array{source.data()}, 10, stream);
+  auto batch = service.encode(base, patch_array{source.data()}, 10, {stream});
   ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
   {
     const second_context other;
-    EXPECT_EQ(service.encode(base, patch_array{source.data()}, 10, stream).error().code, status::wrong_context);
+    EXPECT_EQ(service.encode(base, patch_array{source.data()}, 10, {stream}).error().code, status::wrong_context);
     EXPECT_EQ(batch->use_on(stream).error().code, status::wrong_context);
     EXPECT_EQ(batch->release().error().code, status::wrong_context);
     EXPECT_TRUE(*batch);
@@ -189,7 +189,7 @@ TEST_F(two_contexts, one_from_cuCtxCreate_may_have_a_service) {
   const std::vector<map_patch> patches = rows_patches(33);
   const device_array<map_patch> source(patches);
   map_service service = make(100);
-  auto batch = service.encode(base, patch_array{source.data()}, 33, cuda::stream_ref{cudaStream_t{}});
+  auto batch = service.encode(base, patch_array{source.data()}, 33, {cudaStream_t{}});
   ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
   EXPECT_EQ(count_wrong(read(*batch, nullptr), base, patches), 0u);
   other.leave();
@@ -203,7 +203,7 @@ TEST_F(two_contexts, a_thread_without_one_gets_the_primary) {
   const device_array<map_patch> source(rows_patches(10));
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   std::thread{[&] {
-    const auto batch = service.encode(base, patch_array{source.data()}, 10, cuda::stream_ref{cudaStream_t{}});
+    const auto batch = service.encode(base, patch_array{source.data()}, 10, {cudaStream_t{}});
     EXPECT_TRUE(batch.has_value()) << to_string(batch.error());
   }}.join();
 }

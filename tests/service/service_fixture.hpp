@@ -50,9 +50,11 @@ class service_fixture : public ::testing::Test {
   }
   static map_service make(std::uint64_t capacity = 256) { return try_make({.capacity = capacity}).value(); }
 
-  result<map_batch> encode(map_service& service, const tensor_list& tensors, cudaStream_t stream,
-                           const encode_request& request = {}) const {
-    return service.encode(base, tensors.source(), tensors.patches.size(), stream_of(stream), request);
+  result<map_batch> encode(map_service& service, const tensor_list& tensors, const encode_run& run) const {
+    return service.encode(base, tensors.source(), tensors.patches.size(), run);
+  }
+  result<map_batch> encode(map_service& service, const tensor_list& tensors, cudaStream_t stream) const {
+    return encode(service, tensors, encode_run{stream});
   }
 
   static cuda::stream_ref stream_of(cudaStream_t stream) { return cuda::stream_ref{stream}; }

@@ -13,7 +13,7 @@ TEST_F(map_service_test, counts_outside_the_contract_are_refused) {
   map_service service = make();
   const tensor_list tensors{1};
   for (const std::uint64_t count : {std::uint64_t{0}, max_batch + 1}) {
-    const auto encoded = service.encode(base, tensors.source(), count, stream_of(nullptr));
+    const auto encoded = service.encode(base, tensors.source(), count, {stream_of(nullptr)});
     expect_refused(encoded, "count", "encode");
     expect_refused(service.reserve(count, stream_of(nullptr)), "count", "reserve");
   }

@@ -23,7 +23,7 @@ class service_threads : public service_fixture {
       if (!batch) return wrong + (batch.error().code == status::pool_exhausted ? 0 : 1000000);
       const std::uint32_t which[] = {static_cast<std::uint32_t>(round % 50)};
       if (which[0] < tensors.patches.size()) tensors.patches[which[0]].global_address += 16;
-      const result<map_batch> updated = service.update(*batch, {which, 1}, base, tensors.source(), stream_of(stream));
+      const result<map_batch> updated = service.update(*batch, {which, 1}, base, tensors.source(), {stream_of(stream)});
       wrong += updated ? wrong_maps(*updated, tensors) : 1000000;
       machine.streams.step(machine.streams.id_of(stream));
     }

@@ -55,7 +55,7 @@ class two_devices : public service_device {
       const std::vector<map_patch> patches = rows_patches(1 + 97 * static_cast<std::uint64_t>(i % 7) + device);
       const device_array<map_patch> source(patches);
       EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-      const auto batch = service.encode(base, patch_array{source.data()}, patches.size(), stream.ref());
+      const auto batch = service.encode(base, patch_array{source.data()}, patches.size(), {stream.ref()});
       EXPECT_TRUE(batch.has_value()) << to_string(batch.error());
       wrong += batch ? count_wrong(read(*batch, stream.get()), base, patches) : 1;
     }
@@ -89,10 +89,10 @@ TEST_F(two_devices, calls_with_the_other_one_current_are_refused_and_harm_nothin
   const device_array<map_patch> source(patches);
   map_service service = make(100);
   const cuda::stream_ref stream{cudaStream_t{}};
-  auto batch = service.encode(base, patch_array{source.data()}, 10, stream);
+  auto batch = service.encode(base, patch_array{source.data()}, 10, {stream});
   ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
   TMAP_ASSERT_CUDA(cudaSetDevice(1));
-  const auto refused = service.encode(base, patch_array{source.data()}, 10, stream);
+  const auto refused = service.encode(base, patch_array{source.data()}, 10, {stream});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, status::wrong_context);
   EXPECT_NE(refused.error().found, refused.error().allowed);

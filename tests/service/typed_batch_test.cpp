@@ -29,7 +29,7 @@ class typed_batch : public service_fixture {
   }
 
   result<map_batch> update(map_service& service, const map_batch& batch, const map_template& from) const {
-    return service.update(batch, {which_, 1}, from, tensors_.source(), stream_of(nullptr));
+    return service.update(batch, {which_, 1}, from, tensors_.source(), {stream_of(nullptr)});
   }
 
   const tensor_list tensors_{8};

@@ -50,16 +50,16 @@ class update_device : public service_device {
 
   pair update(map_service& service, const own_stream& stream, const std::vector<map_patch>& before,
               const std::vector<map_patch>& after, const std::vector<std::uint32_t>& which,
-              const encode_request& request = {}) {
+              publish how = publish::stores, batch_header* header = nullptr) {
     const device_array<map_patch> first(before);
     const device_array<map_patch> second(after);
     const device_array<std::uint32_t> changed(which);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    auto old = service.encode(base, patch_array{first.data()}, before.size(), stream.ref(),
-                              {.published_by = request.published_by});
+    auto old = service.encode(base, patch_array{first.data()}, before.size(),
+                              {.where = {stream.ref()}, .choices = {.published_by = how}});
     EXPECT_TRUE(old.has_value()) << to_string(old.error());
-    auto updated =
-        service.update(*old, {changed.data(), which.size()}, base, patch_array{second.data()}, stream.ref(), request);
+    auto updated = service.update(*old, {changed.data(), which.size()}, base, patch_array{second.data()},
+                                  {.where = {stream.ref()}, .header = header, .choices = {.published_by = how}});
     EXPECT_TRUE(updated.has_value()) << to_string(updated.error());
     EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
     return {std::move(old.value()), std::move(updated.value())};
@@ -81,7 +81,7 @@ TEST_F(update_device, shares_what_did_not_change) {
     std::vector<std::uint32_t> which;
     for (std::uint32_t i = 3; i < count; i += 11) which.push_back(i);
     move(after, which);
-    const pair batches = update(service, stream, before, after, which, {.published_by = how});
+    const pair batches = update(service, stream, before, after, which, how);
     const seen_maps old = read(batches.old, stream.get());
     const seen_maps updated = read(batches.updated, stream.get());
     EXPECT_EQ(count_wrong(old, base, before), 0u);
@@ -102,7 +102,7 @@ TEST_F(update_device, everything_moves_when_most_changed) {
     }
     move(after, which);
     which.insert(which.end(), count / 4, 0);
-    const pair batches = update(service, stream, before, after, which, {.published_by = how});
+    const pair batches = update(service, stream, before, after, which, how);
     EXPECT_EQ(batches.updated.ref().indices, nullptr);
     EXPECT_EQ(count_wrong(read(batches.updated, stream.get()), base, after), 0u);
     EXPECT_EQ(count_wrong(read(batches.old, stream.get()), base, before), 0u);
@@ -120,7 +120,8 @@ TEST_F(update_device, strange_changes_do_no_harm) {
     move(after, {7});
     after[39].global_address = 8;
     after[0].global_dim[1] = 0;
-    const pair batches = update(service, stream, before, after, which, {.header = true, .published_by = how});
+    const device_array<batch_header> counts(1);
+    const pair batches = update(service, stream, before, after, which, how, counts.data());
     const seen_maps seen = read(batches.updated, stream.get());
     for (std::uint32_t i = 0; i < count; ++i) {
       const map_status expected = judge_patched(patched_spec(base, after[i]), base.fields, nullptr, 0);
@@ -130,7 +131,7 @@ TEST_F(update_device, strange_changes_do_no_harm) {
       }
     }
     batch_header header;
-    TMAP_ASSERT_CUDA(cudaMemcpy(&header, batches.updated.header(), sizeof header, cudaMemcpyDeviceToHost));
+    TMAP_ASSERT_CUDA(cudaMemcpy(&header, counts.data(), sizeof header, cudaMemcpyDeviceToHost));
     EXPECT_EQ(header.bad_count, 1u);
     EXPECT_EQ(header.first_bad, 39u);
     EXPECT_EQ(header.empty_count, 1u);
@@ -147,7 +148,7 @@ TEST_F(update_device, long_chains_stay_right_and_small) {
   const device_array<map_patch> source(patches);
   const device_array<std::uint32_t> changed(count / 10);
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-  auto batch = service.encode(base, patch_array{source.data()}, count, stream.ref());
+  auto batch = service.encode(base, patch_array{source.data()}, count, {stream.ref()});
   ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
   std::uint32_t compactions = 0;
   for (std::uint32_t round = 0; round < 200; ++round) {
@@ -158,7 +159,8 @@ TEST_F(update_device, long_chains_stay_right_and_small) {
     source.upload(patches);
     changed.upload(which);
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-    auto next = service.update(*batch, {changed.data(), which.size()}, base, patch_array{source.data()}, stream.ref());
+    auto next =
+        service.update(*batch, {changed.data(), which.size()}, base, patch_array{source.data()}, {stream.ref()});
     ASSERT_TRUE(next.has_value()) << to_string(next.error());
     *batch = std::move(*next);
     compactions += batch->ref().indices == nullptr ? 1 : 0;
@@ -191,7 +193,7 @@ TEST_F(update_device, copies_go_where_the_maps_lead) {
   map_service service = make(4 * count);
   const own_stream stream;
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-  auto batch = service.encode(lines, patch_array{source.data()}, count, stream.ref());
+  auto batch = service.encode(lines, patch_array{source.data()}, count, {stream.ref()});
   ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
   bool has_moved = false;
   for (const std::uint32_t step : {50u, 20u, 2u, 2u, 7u}) {
@@ -201,7 +203,8 @@ TEST_F(update_device, copies_go_where_the_maps_lead) {
     source.upload(patches());
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
     // [update]
-    auto next = service.update(*batch, {changed.data(), which.size()}, lines, patch_array{source.data()}, stream.ref());
+    auto next =
+        service.update(*batch, {changed.data(), which.size()}, lines, patch_array{source.data()}, {stream.ref()});
     ASSERT_TRUE(next.has_value()) << to_string(next.error());
     use_maps<<<count, 1, 0, stream.get()>>>(next->ref(), seen.data());
     // [update]
@@ -222,12 +225,12 @@ TEST_F(update_device, a_graph_updates_anew_at_each_replay) {
   const std::vector<std::uint32_t> which{1, 100, 299};
   const device_array<std::uint32_t> changed(which);
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-  auto old = service.encode(base, patch_array{source.data()}, count, stream.ref());
+  auto old = service.encode(base, patch_array{source.data()}, count, {stream.ref()});
   ASSERT_TRUE(old.has_value()) << to_string(old.error());
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   cudaGraph_t graph{};
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
-  auto updated = service.update(*old, {changed.data(), which.size()}, base, patch_array{source.data()}, stream.ref());
+  auto updated = service.update(*old, {changed.data(), which.size()}, base, patch_array{source.data()}, {stream.ref()});
   TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream.get(), &graph));
   ASSERT_TRUE(updated.has_value()) << to_string(updated.error());
   cudaGraphExec_t exec{};

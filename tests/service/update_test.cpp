@@ -17,9 +17,12 @@ class update_test : public service_fixture {
   }
 
   result<map_batch> update(map_service& service, const map_batch& batch, const std::vector<std::uint32_t>& which,
-                           const tensor_list& tensors, cudaStream_t stream = nullptr,
-                           const encode_request& request = {}) const {
-    return service.update(batch, {which.data(), which.size()}, base, tensors.source(), stream_of(stream), request);
+                           const tensor_list& tensors, const encode_run& run) const {
+    return service.update(batch, {which.data(), which.size()}, base, tensors.source(), run);
+  }
+  result<map_batch> update(map_service& service, const map_batch& batch, const std::vector<std::uint32_t>& which,
+                           const tensor_list& tensors, cudaStream_t stream = nullptr) const {
+    return update(service, batch, which, tensors, encode_run{stream});
   }
 };
 
@@ -63,12 +66,13 @@ TEST_F(update_test, a_header_counts_the_changed_maps_only) {
   const map_batch old = encode(service, tensors, nullptr).value();
   tensors.patches[5].global_address = 24;
   tensors.patches[9].global_dim[1] = 0;
-  const map_batch updated = update(service, old, {9, 5, 6}, tensors, nullptr, {.header = true}).value();
+  batch_header header;
+  const map_batch updated =
+      update(service, old, {9, 5, 6}, tensors, {.where = {cudaStream_t{}}, .header = &header}).value();
   EXPECT_EQ(wrong_maps(updated, tensors), 0u);
-  ASSERT_NE(updated.header(), nullptr);
-  EXPECT_EQ(updated.header()->bad_count, 1u);
-  EXPECT_EQ(updated.header()->first_bad, 5u);
-  EXPECT_EQ(updated.header()->empty_count, 1u);
+  EXPECT_EQ(header.bad_count, 1u);
+  EXPECT_EQ(header.first_bad, 5u);
+  EXPECT_EQ(header.empty_count, 1u);
   EXPECT_EQ(service.statistics().bad_maps, 2u);
 }
 
@@ -107,7 +111,7 @@ TEST_F(update_test, takes_columns) {
   }
   const patch_columns source{columns[0].data(), {columns[1].data(), columns[2].data()}, {columns[3].data()}};
   const std::uint32_t which[] = {11};
-  const map_batch updated = service.update(old, {which, 1}, base, source, stream_of(nullptr)).value();
+  const map_batch updated = service.update(old, {which, 1}, base, source, {stream_of(nullptr)}).value();
   EXPECT_EQ(wrong_maps(updated, tensors), 0u);
 }
 
@@ -122,18 +126,18 @@ TEST_F(update_test, everything_moves_when_sharing_would_hold_too_much) {
   EXPECT_EQ(service.statistics().slots.leased, 16u);
 }
 
-TEST_F(update_test, what_moves_with_a_header_lies_behind_it) {
+TEST_F(update_test, a_header_counts_also_where_everything_moves) {
   map_service service = make();
   tensor_list tensors{8};
   const map_batch old = encode(service, tensors, nullptr).value();
   const std::vector<std::uint32_t> which{0, 1, 2, 3, 4, 5, 6};
   move(tensors, which);
-  const map_batch all = update(service, old, which, tensors, nullptr, {.header = true}).value();
+  batch_header header{77, 77, 77, 0};
+  const map_batch all = update(service, old, which, tensors, {.where = {cudaStream_t{}}, .header = &header}).value();
   EXPECT_EQ(all.ref().indices, nullptr);
   EXPECT_EQ(wrong_maps(all, tensors), 0u);
-  ASSERT_NE(all.header(), nullptr);
-  EXPECT_EQ(reinterpret_cast<const tensor_map*>(all.header()) + 1, all.ref().slot(0));
-  EXPECT_EQ(all.header()->bad_count, 0u);
+  EXPECT_EQ(header.bad_count, 0u);
+  EXPECT_EQ(header.first_bad, no_bad_item);
 }
 
 TEST_F(update_test, a_long_chain_holds_a_bounded_number_of_slots) {
@@ -209,7 +213,7 @@ TEST_F(update_test, more_changes_than_a_batch_has_maps_are_refused_before_anythi
   const map_batch old = encode(service, tensors, nullptr).value();
   const std::uint32_t which[] = {1};
   const std::uint64_t calls = machine.streams.calls_made();
-  const auto refused = service.update(old, {which, max_batch + 1}, base, tensors.source(), stream_of(nullptr));
+  const auto refused = service.update(old, {which, max_batch + 1}, base, tensors.source(), {stream_of(nullptr)});
   expect_refused(refused, "changed.count", max_batch + 1, max_batch, "more changes than maps");
   EXPECT_EQ(machine.streams.calls_made(), calls);
 }
@@ -231,15 +235,17 @@ TEST_F(update_test, what_does_not_fit_together_is_refused) {
   map_service other = make();
   const tensor_list tensors{40};
   const map_batch judged = encode(service, tensors, nullptr).value();
-  const map_batch trusted = encode(service, tensors, nullptr, {.trusted = true}).value();
-  const auto updated_by = [&](map_service& by, const map_batch& batch, const encode_request& request) {
-    return update(by, batch, {1}, tensors, nullptr, request);
+  const encode_run judging{cudaStream_t{}};
+  const encode_run trusting{.where = {cudaStream_t{}}, .choices = {.trusted = true}};
+  const map_batch trusted = encode(service, tensors, trusting).value();
+  const auto updated_by = [&](map_service& by, const map_batch& batch, const encode_run& run) {
+    return update(by, batch, {1}, tensors, run);
   };
-  expect_refused(updated_by(service, judged, {.trusted = true}), "request.trusted", 1, 0, "of a judged batch");
-  expect_refused(updated_by(service, trusted, {}), "request.trusted", 0, 1, "of a trusted batch");
-  expect_refused(updated_by(service, map_batch{}, {}), "batch", "an empty one");
-  expect_refused(updated_by(other, judged, {}), "batch", "another service's");
-  const map_batch updated = update(service, trusted, {1}, tensors, nullptr, {.trusted = true}).value();
+  expect_refused(updated_by(service, judged, trusting), "run.choices.trusted", 1, 0, "of a judged batch");
+  expect_refused(updated_by(service, trusted, judging), "run.choices.trusted", 0, 1, "of a trusted batch");
+  expect_refused(updated_by(service, map_batch{}, judging), "batch", "an empty one");
+  expect_refused(updated_by(other, judged, judging), "batch", "another service's");
+  const map_batch updated = update(service, trusted, {1}, tensors, trusting).value();
   EXPECT_EQ(updated.ref().statuses, nullptr);
 }
 

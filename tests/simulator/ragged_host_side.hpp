@@ -98,11 +98,10 @@ class host_side {
     }
     kept_.push_back(offsets);
     const host_tensor& first = batch_.tensors.front();
-    ragged_rows<Offset> source{};
+    ragged_rows source{};
     source.base_address = base() + first.begin;
     source.row_pitch_bytes = batch_.rank == 1 ? batch_.element_bytes : first.stride[outer - 1];
-    source.offsets = offsets->data();
-    source.format = format;
+    source.offsets = {offsets->data(), format, sizeof(Offset)};
     for (std::uint32_t axis = 0; axis < outer; ++axis) {
       described.inner.dim[axis] = first.shape.dim[axis];
       if (axis + 1 < outer) described.inner.stride_bytes[axis] = first.stride[axis];

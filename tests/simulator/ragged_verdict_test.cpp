@@ -140,7 +140,7 @@ TEST_F(RaggedVerdict, BadTensorsAreSkippedAndNamed) {
 
 TEST(RaggedRows, HaveAnAddressWhereTheyExist) {
   constexpr std::uint64_t most = ~std::uint64_t{0};
-  ragged_rows<std::int64_t> rows{4096, 16, nullptr, offset_format::ends, nullptr, 0};
+  ragged_rows rows{4096, 16};
   EXPECT_EQ(address_of_rows(rows, most, 5), 4096u - 16) << "any rows: before the base";
   rows.rows = 10;
   for (const auto& [begin, count] : {std::pair<std::uint64_t, std::uint64_t>{0, 10}, {9, 1}, {3, 0}, {3, 7}}) {
@@ -169,8 +169,7 @@ TEST(RaggedRows, ThatDoNotExistAreNeitherReadNorWritten) {
   with.statuses = statuses.data();
   const auto batch_of = [&](std::vector<std::uint32_t>& memory, std::uint64_t rows) {
     const auto base = reinterpret_cast<std::uint64_t>(memory.data());
-    return tensor_batch{ragged_rows<std::int32_t>{base, 4, ends.data(), offset_format::ends, nullptr, 0, rows}, 3, 4,
-                        1};
+    return tensor_batch{ragged_rows{base, 4, {ends.data(), offset_format::ends}, rows}, 3, 4, 1};
   };
   for (const auto& [source_rows, destination_rows] :
        {std::pair<std::uint64_t, std::uint64_t>{4, any_rows}, {any_rows, 4}}) {

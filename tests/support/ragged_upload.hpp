@@ -122,7 +122,7 @@ class device_side {
   }
 
   template <class Offset>
-  ragged_rows<Offset> rows_of(const host_batch& batch, offset_format format) {
+  ragged_rows rows_of(const host_batch& batch, offset_format format) {
     const std::uint32_t outer = batch.rank - 1;
     std::vector<Offset> offsets;
     std::int64_t end = 0;
@@ -132,12 +132,11 @@ class device_side {
       end += rows;
       offsets.push_back(static_cast<Offset>(format == offset_format::sizes ? rows : end));
     }
-    ragged_rows<Offset> source{};
+    ragged_rows source{};
     const host_tensor first = batch.tensors.empty() ? host_tensor{} : batch.tensors.front();
     source.base_address = memory_.address() + first.begin;
     source.row_pitch_bytes = batch.rank == 1 ? batch.element_bytes : first.stride[outer - 1];
-    source.offsets = arrays_.keep(offsets);
-    source.format = format;
+    source.offsets = {arrays_.keep(offsets), format, sizeof(Offset)};
     for (std::uint32_t axis = 0; axis < outer; ++axis) {
       described_.inner.dim[axis] = first.shape.dim[axis];
       if (axis + 1 < outer) described_.inner.stride_bytes[axis] = first.stride[axis];

@@ -45,8 +45,8 @@ std::vector<map_patch> make_patches(std::uint64_t count) {
 batch::batch(const patch_case& shape, const std::vector<map_patch>& patches)
     : base_{make_base(shape)}, patches_{patches}, slots_{patches.size()} {}
 
-void batch::encode(cudaStream_t stream, const encode_options& options) const {
-  require(encode_batch_async(base_, source(), slots(), count(), cuda::stream_ref{stream}, options));
+void batch::encode(const encode_run& run) const {
+  require(encode_batch(base_, source(), slots(), count(), run));
 }
 
 }  // namespace tmap::apps::bench

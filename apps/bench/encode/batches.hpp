@@ -46,7 +46,8 @@ class batch {
   std::uint64_t count() const { return patches_.size(); }
   patch_array source() const { return {patches_.get()}; }
   tensor_map* slots() const { return slots_.get(); }
-  void encode(cudaStream_t stream, const encode_options& options = {}) const;
+  void encode(const encode_run& run) const;
+  void encode(cudaStream_t stream) const { encode(encode_run{stream}); }
 
  private:
   map_template base_;
@@ -54,11 +55,11 @@ class batch {
   device_array<tensor_map> slots_;
 };
 
-/// What the encoder found in a batch that `encode(stream, options)` encodes. Waits.
+/// What the encoder found in a batch that `encode(run)` encodes. Waits.
 template <class Encode>
 batch_header header_of(const Encode& encode) {
   const device_array<batch_header> header(1);
-  encode(cudaStream_t{}, encode_options{.header = header.get()});
+  encode(encode_run{.where = {cudaStream_t{}}, .header = header.get()});
   return header.read().front();
 }
 

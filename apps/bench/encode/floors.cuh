@@ -3,7 +3,6 @@
 
 // What an encode is held against, launched as it is launched: a kernel that does nothing, and the floor, which reads
 // the same patches and stores 128 bytes a map. Both wait for the kernel before them, as the encoder must.
-#include <tmap/encode_batch.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>
@@ -52,11 +51,16 @@ __device__ void overlap_as_encoder(std::uint32_t maps_per_warp) {
   cudaGridDependencySynchronize();
 }
 
+/// As large as what the encoder's kernel gets to judge by and to report to.
+struct encoder_terms {
+  std::uint64_t words[5];
+};
+
 /// The encoder's parameters.
 template <class Reader>
 __global__ void __launch_bounds__(most_threads)
     empty_kernel(const __grid_constant__ map_template, const __grid_constant__ Reader,
-                 const __grid_constant__ encode_options, tensor_map*, std::uint64_t, std::uint32_t maps_per_warp) {
+                 const __grid_constant__ encoder_terms, tensor_map*, std::uint64_t, std::uint32_t maps_per_warp) {
   overlap_as_encoder(maps_per_warp);
 }
 

@@ -131,26 +131,24 @@ class format_runs {
     std::vector<Offset> prefix{0};
     for (const map_patch& p : patches_) prefix.push_back(static_cast<Offset>(prefix.back() + p.global_dim[0]));
     const device_array<Offset> offsets(prefix);
-    const ragged_rows<Offset> source{.base_address = first_address,
-                                     .row_pitch_bytes = 256,
-                                     .offsets = offsets.get(),
-                                     .format = offset_format::prefix,
-                                     .workspace = nullptr,
-                                     .workspace_bytes = 0};
-    add<rows.fields>(format, rows, source, device::ragged_rows_reader<Offset>(source), dense_bytes(sizeof(Offset)));
+    const ragged_rows source{.base_address = first_address,
+                             .row_pitch_bytes = 256,
+                             .offsets = {offsets.get(), offset_format::prefix, sizeof(Offset)}};
+    const device::ragged_rows_reader<Offset> reader(device::typed_rows_of<Offset>(source));
+    add<rows.fields>(format, rows, source, reader, dense_bytes(sizeof(Offset)));
   }
 
  private:
-  template <patch_fields Fields, class Source, class Reader>
-  void add(const char* format, const patch_case& shape, const Source& source, const Reader& reader,
+  template <patch_fields Fields, class Reader>
+  void add(const char* format, const patch_case& shape, const tensor_source& source, const Reader& reader,
            const read_bytes& read) {
     const map_template base = make_base(shape);
     const std::uint64_t count = patches_.size();
-    const auto encode_with = [&](cudaStream_t stream, const encode_options& options) {
-      require(encode_batch_async(base, source, slots_.get(), count, cuda::stream_ref{stream}, options));
+    const auto encode_by = [&](const encode_run& run) {
+      require(encode_batch(base, source, slots_.get(), count, run));
     };
-    const auto encode = [&](cudaStream_t stream) { encode_with(stream, {}); };
-    require_good(encode_with);
+    const auto encode = [&](cudaStream_t stream) { encode_by(encode_run{stream}); };
+    require_good(encode_by);
     const twin beside(clock_, count, encode);
     const auto floor = [&](cudaStream_t stream) {
       beside.launch(stream, overlap_with_last::allowed, 0, floor_kernel<Fields, Reader>, reader, slots_.get(), count,

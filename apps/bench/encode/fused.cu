@@ -83,7 +83,7 @@ class consumer {
 
   void encode(cudaStream_t stream) const {
     const patch_array source{patches_.get()};
-    require(encode_batch_async(base_, source, slots_.get(), slots_.size(), cuda::stream_ref{stream}));
+    require(encode_batch(base_, source, slots_.get(), slots_.size(), {stream}));
   }
 
   void consume(cudaStream_t stream) const {
@@ -189,7 +189,7 @@ fused_figures measure_fused(const timer& clock, std::uint64_t count) {
 }
 
 void print_way(const char* title, const std::vector<fused_figures>& all, double ways::*way) {
-  table t(title, {"maps", "consumer alone, maps made earlier", "encode_batch_async before it adds",
+  table t(title, {"maps", "consumer alone, maps made earlier", "encode_batch before it adds",
                   "the same with programmatic dependent launch adds", "encode_warp in its prologue adds",
                   "with its shape known when compiled"});
   for (const fused_figures& f : all) {

@@ -33,13 +33,15 @@ goal_figures measure_goal(const timer& clock, const patch_case& shape, const std
   const batch b(shape, patches);
   const reader source(b.source(), Fields);
   const auto judged = [&](cudaStream_t stream) { b.encode(stream); };
-  const auto trusted = [&](cudaStream_t stream) { b.encode(stream, {.trusted = true}); };
-  const auto copied = [&](cudaStream_t stream) { b.encode(stream, {.published_by = publish::copy_fence}); };
-  require_good([&](cudaStream_t stream, const encode_options& options) { b.encode(stream, options); });
+  const auto trusted = [&](cudaStream_t stream) { b.encode({.where = {stream}, .choices = {.trusted = true}}); };
+  const auto copied = [&](cudaStream_t stream) {
+    b.encode({.where = {stream}, .choices = {.published_by = publish::copy_fence}});
+  };
+  require_good([&](const encode_run& run) { b.encode(run); });
   const twin beside(clock, b.count(), judged);
   const auto empty_with = [&](overlap_with_last overlap) {
     return [&, overlap](cudaStream_t stream) {
-      beside.launch(stream, overlap, beside.shared_bytes(), empty_kernel<reader>, b.base(), source, encode_options{},
+      beside.launch(stream, overlap, beside.shared_bytes(), empty_kernel<reader>, b.base(), source, encoder_terms{},
                     b.slots(), b.count(), beside.maps_per_warp());
     };
   };
@@ -89,7 +91,7 @@ void print_times(const char* title, const std::vector<goal_figures>& all, double
 
 void print_calls(const std::vector<goal_figures>& all) {
   table t("Microseconds of the call on the host, which enqueues.",
-          {"patches", "maps", "encode_batch_async", "launch of the empty kernel"});
+          {"patches", "maps", "encode_batch", "launch of the empty kernel"});
   for (const goal_figures& f : all) t.add({f.shape.name, count_text(f.count), text(f.call), text(f.empty_call)});
   t.print();
 }

@@ -7,7 +7,6 @@
 
 #include "apps/bench/common/table.hpp"
 #include "apps/bench/encode/batches.hpp"
-#include "apps/bench/encode/pinned_array.hpp"
 #include "apps/bench/encode/tables.hpp"
 #include "apps/support/progress.hpp"
 
@@ -47,12 +46,10 @@ struct setup {
         empty{shape, without_elements(patches)},
         statuses{patches.size()},
         header{1},
-        device_totals{1},
-        host_totals{1},
         windows{make_windows()} {}
 
-  encode_options with_windows(std::uint32_t count) const {
-    return {.windows = windows.get() + window_count - count, .window_count = count};
+  encode_run with_windows(std::uint32_t count, cudaStream_t stream) const {
+    return {.where = {stream}, .windows = {windows.get() + window_count - count, count}};
   }
 
   batch good;
@@ -60,8 +57,6 @@ struct setup {
   batch empty;
   device_array<map_status> statuses;
   device_array<batch_header> header;
-  device_array<batch_totals> device_totals;
-  pinned_array<batch_totals> host_totals;
   device_array<address_window> windows;
 };
 
@@ -69,38 +64,36 @@ using variant = std::pair<std::string, std::function<void(const setup&, cudaStre
 
 const std::vector<variant> variants = {
     {"judged", [](const setup& s, cudaStream_t stream) { s.good.encode(stream); }},
-    {"trusted", [](const setup& s, cudaStream_t stream) { s.good.encode(stream, {.trusted = true}); }},
+    {"trusted",
+     [](const setup& s, cudaStream_t stream) { s.good.encode({.where = {stream}, .choices = {.trusted = true}}); }},
     {"with statuses",
-     [](const setup& s, cudaStream_t stream) { s.good.encode(stream, {.statuses = s.statuses.get()}); }},
+     [](const setup& s, cudaStream_t stream) { s.good.encode({.where = {stream}, .statuses = s.statuses.get()}); }},
     {"with statuses and header",
      [](const setup& s, cudaStream_t stream) {
-       s.good.encode(stream, {.statuses = s.statuses.get(), .header = s.header.get()});
+       s.good.encode({.where = {stream}, .statuses = s.statuses.get(), .header = s.header.get()});
      }},
-    {"1 window", [](const setup& s, cudaStream_t stream) { s.good.encode(stream, s.with_windows(1)); }},
-    {"8 windows", [](const setup& s, cudaStream_t stream) { s.good.encode(stream, s.with_windows(window_count)); }},
+    {"1 window", [](const setup& s, cudaStream_t stream) { s.good.encode(s.with_windows(1, stream)); }},
+    {"8 windows", [](const setup& s, cudaStream_t stream) { s.good.encode(s.with_windows(window_count, stream)); }},
     {"1 % bad, 1 % empty", [](const setup& s, cudaStream_t stream) { s.flawed.encode(stream); }},
-    {"and totals on the device",
-     [](const setup& s, cudaStream_t stream) { s.flawed.encode(stream, {.totals = s.device_totals.get()}); }},
-    {"and totals on the host",
-     [](const setup& s, cudaStream_t stream) { s.flawed.encode(stream, {.totals = s.host_totals.get()}); }},
     {"all empty", [](const setup& s, cudaStream_t stream) { s.empty.encode(stream); }},
 };
 
 /// That the batches are as flawed as the table says.
 void check_flaws(const setup& s) {
-  const auto found_in = [](const batch& b, encode_options asked) {
-    return header_of([&](cudaStream_t stream, const encode_options& options) {
-      asked.header = options.header;
-      b.encode(stream, asked);
+  const auto found_in = [](const batch& b, encode_run asked) {
+    return header_of([&](const encode_run& run) {
+      asked.header = run.header;
+      b.encode(asked);
     });
   };
+  const encode_run bare{cudaStream_t{}};
   const std::uint64_t count = s.good.count();
-  const batch_header windowed = found_in(s.good, s.with_windows(window_count));
+  const batch_header windowed = found_in(s.good, s.with_windows(window_count, cudaStream_t{}));
   require(windowed.bad_count == 0 && windowed.empty_count == 0);
-  const batch_header flawed = found_in(s.flawed, {});
+  const batch_header flawed = found_in(s.flawed, bare);
   require(flawed.bad_count == (count + flawed_every - 1) / flawed_every);
   require(flawed.empty_count == (count + flawed_every / 2 - 1) / flawed_every);
-  require(found_in(s.empty, {}).empty_count == count);
+  require(found_in(s.empty, bare).empty_count == count);
 }
 
 struct figures {

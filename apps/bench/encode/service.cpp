@@ -41,8 +41,8 @@ class caller {
   }
 
   void update_and_release(cudaStream_t stream) {
-    map_batch made = value_of(service_.update(kept_, {changed_.get(), changed_.size()}, bare_.base(), bare_.source(),
-                                              cuda::stream_ref{stream}));
+    map_batch made =
+        value_of(service_.update(kept_, {changed_.get(), changed_.size()}, bare_.base(), bare_.source(), {stream}));
     require(made.release());
   }
 
@@ -54,7 +54,7 @@ class caller {
   }
 
   map_batch encode(cudaStream_t stream) {
-    return value_of(service_.encode(bare_.base(), bare_.source(), bare_.count(), cuda::stream_ref{stream}));
+    return value_of(service_.encode(bare_.base(), bare_.source(), bare_.count(), {stream}));
   }
 
   timer clock_;
@@ -89,7 +89,7 @@ double median_call(map_service& service, std::uint64_t count, std::uint32_t thre
 void print_service(const timer&) {
   map_service service = value_of(map_service::create({.capacity = std::uint64_t{1} << 20}));
   table t("The service: microseconds of a call on the host, which enqueues; batches are judged, patches few.",
-          {"threads", "maps", "encode_batch_async alone", "encode and release", "update of 10 % and release",
+          {"threads", "maps", "encode_batch alone", "encode and release", "update of 10 % and release",
            "the service adds"});
   {
     progress bar{"service", std::size(thread_counts) * std::size(service_sizes)};

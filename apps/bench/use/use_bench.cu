@@ -79,7 +79,7 @@ map_template make_tile_base() {
 
 void encode(const bench& b) {
   const cuda::stream_ref stream{cudaStream_t{}};
-  require(encode_batch_async(b.base, b.source(), b.slots.get(), b.slots.size(), stream));
+  require(encode_batch(b.base, b.source(), b.slots.get(), b.slots.size(), {stream}));
 }
 
 bench::bench()

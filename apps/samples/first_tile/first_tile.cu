@@ -39,7 +39,7 @@ tmap::result<void> sum_tiles(const tmap::map_patch* shapes_on_the_gpu, int count
   if (!base) return tmap::failure(base.error());
   const auto maps = tmap::typed_maps_of<tile_8x8>(*base, slots, count);
   if (!maps) return tmap::failure(maps.error());
-  const auto encoded = tmap::encode_batch_async(*base, tmap::patch_array{shapes_on_the_gpu}, slots, count, stream);
+  const auto encoded = tmap::encode_batch(*base, tmap::patch_array{shapes_on_the_gpu}, slots, count, {stream});
   if (encoded) sum_tile<<<count, 32, 0, stream>>>(*maps, sums);
   return encoded;
 }

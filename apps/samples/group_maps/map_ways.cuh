@@ -32,7 +32,7 @@ class static_map {
   const tmap::tensor_map& whole_;
 };
 
-/// A map a group, made by `encode_batch_async` before this kernel: one launch, however many groups and blocks.
+/// A map a group, made by `encode_batch` before this kernel: one launch, however many groups and blocks.
 class map_made_ahead {
  public:
   __device__ map_made_ahead(const walk_arguments& in, block_memory&) : maps_(in.maps) {}

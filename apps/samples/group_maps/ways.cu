@@ -87,8 +87,7 @@ std::uint32_t grouped_tensor::most_groups_of_a_block() const {
 }
 
 void grouped_tensor::make_maps(cudaStream_t stream) const {
-  require(tmap::encode_batch_async(base_, tmap::patch_array{patches_.get()}, maps_.get(), maps_.size(),
-                                   cuda::stream_ref{stream}));
+  require(tmap::encode_batch(base_, tmap::patch_array{patches_.get()}, maps_.get(), maps_.size(), {stream}));
 }
 
 void grouped_tensor::walk(map_way way, cudaStream_t stream) const {

@@ -46,7 +46,7 @@ bool samples::tile_prefetch() {
   auto service = tmap::map_service::create();
   if (!base || !service) return false;
   const cuda::stream_ref stream{cudaStream_t{}};
-  const auto batch = service->encode(*base, tmap::patch_array{patches_there.get()}, count, stream);
+  const auto batch = service->encode(*base, tmap::patch_array{patches_there.get()}, count, {stream});
   if (!batch) return false;
   const auto maps = batch->as<number_tile>();
   if (!maps) return false;

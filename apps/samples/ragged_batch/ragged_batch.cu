@@ -40,12 +40,11 @@ tmap::result<void> sum_groups(tmap::map_service& service, const float* rows, con
   const auto base = tmap::make_template(spec, tmap::patch_address | tmap::patch_dim(1));
   if (!base) return tmap::failure(base.error());
 
-  tmap::ragged_rows<std::int32_t> groups{};
+  tmap::ragged_rows groups{};
   groups.base_address = reinterpret_cast<std::uint64_t>(rows);
   groups.row_pitch_bytes = columns * sizeof(float);
-  groups.offsets = ends_on_the_gpu;
-  groups.format = tmap::offset_format::ends;
-  auto batch = service.encode(*base, groups, count, stream);
+  groups.offsets = {ends_on_the_gpu, tmap::offset_format::ends};
+  auto batch = service.encode(*base, groups, count, {stream});
   if (!batch) return tmap::failure(batch.error());
   const auto maps = batch->as<group_tile>();  // fails where the maps move another tile
   if (!maps) return tmap::failure(maps.error());

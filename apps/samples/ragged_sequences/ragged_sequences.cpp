@@ -41,11 +41,10 @@ outcome<sequences> read_lines(const std::string& path) {
 // [batch]
 /// The sequences as a ragged batch of rank 1 in one buffer: their ends say where each lies.
 tensor_batch batch_of(const sequences& lines, const working_memory& memory, std::uint32_t element_bytes) {
-  ragged_rows<std::int64_t> rows{};
+  ragged_rows rows{};
   rows.base_address = memory.address();
   rows.row_pitch_bytes = element_bytes;
-  rows.offsets = lines.ends.data();
-  rows.format = offset_format::ends;
+  rows.offsets = {lines.ends.data(), offset_format::ends, sizeof lines.ends.front()};
   tensor_batch batch;
   batch.tensors = rows;
   batch.count = lines.ends.size();

@@ -94,12 +94,6 @@ typedef struct tmap_batch_header {
   uint32_t reserved;
 } tmap_batch_header;
 
-/// Sums over many batches, as `tmap_batch_header`.
-typedef struct tmap_batch_totals {
-  uint64_t bad_maps;
-  uint64_t empty_maps;
-} tmap_batch_totals;
-
 /// Device addresses that a map may reach, in device memory, aligned to 16 bytes.
 typedef struct tmap_address_window {
   uint64_t begin;
@@ -109,13 +103,13 @@ typedef struct tmap_address_window {
 /// How maps are written and published (`tmap::publish`).
 enum { TMAP_PUBLISH_STORES = 0, TMAP_PUBLISH_COPY_FENCE = 1 };
 
-/// `tmap::encode_options`: device memory of the caller, each pointer may be null.
+/// `tmap::encode_run`: device memory of the caller, each pointer may be null.
 typedef struct tmap_encode_options {
   uint32_t struct_size;
   uint32_t trusted;  ///< 0 or 1
   uint64_t* statuses;
   tmap_batch_header* header;
-  tmap_batch_totals* totals;
+  void* totals;  ///< null
   const tmap_address_window* windows;
   uint32_t window_count;
   uint32_t check;    ///< TMAP_CHECK_*
@@ -124,7 +118,7 @@ typedef struct tmap_encode_options {
 } tmap_encode_options;
 
 /// Encodes `count` maps into `slots`: device memory of the caller, aligned to 128 bytes. `options` may be null. Fails
-/// as `encode_batch_async` and with `TMAP_INVALID_HANDLE`.
+/// as `tmap::encode_batch` and with `TMAP_INVALID_HANDLE`.
 TMAP_API tmap_status tmap_encode_batch(tmap_template base, const tmap_patch_source* source, tmap_tensor_map* slots,
                                        uint64_t count, const tmap_encode_options* options, tmap_stream stream);
 

@@ -33,12 +33,13 @@ typedef struct tmap_batch {
 /// What one encode asks for beside the maps.
 typedef struct tmap_encode_request {
   uint32_t struct_size;
-  uint32_t header;   ///< 0 or 1
+  uint32_t reserved;
   uint32_t trusted;  ///< 0 or 1
   uint32_t window_count;
   const tmap_address_window* windows;  ///< device memory
   uint32_t check;                      ///< TMAP_CHECK_*
   uint32_t publish;                    ///< TMAP_PUBLISH_*
+  tmap_batch_header* header;           ///< device memory of the caller, or null
 } tmap_encode_request;
 
 /// What a kernel needs of a batch: the bytes of `tmap::map_batch_ref`, a kernel parameter, so without a size. Map i is
@@ -66,8 +67,7 @@ typedef struct tmap_batch_info {
   uint32_t struct_size;
   uint32_t reserved;
   tmap_batch_ref ref;
-  tmap_batch_writer writer;         ///< all 0 unless reserved
-  const tmap_batch_header* header;  ///< null unless it was asked for
+  tmap_batch_writer writer;  ///< all 0 unless reserved
 } tmap_batch_info;
 
 /// Device memory that a service of `capacity` slots needs.

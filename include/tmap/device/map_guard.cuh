@@ -12,8 +12,6 @@
 #include <tmap/patch_rules.hpp>
 #include <tmap/tensor_spec.hpp>
 
-#include <cuda/atomic>
-
 namespace tmap::device {
 
 /// Device memory that safe empty maps point to: zero-initialised where it is defined, as `__device__ guard_page page;`.
@@ -32,13 +30,12 @@ __device__ __noinline__ inline map_status judge_by_rules(const tensor_spec& patc
 
 }  // namespace detail
 
-/// Judges each patch, turns bad and empty ones into the safe empty map, and reports, if asked to. `statuses`, `header`
-/// and `totals` as in `encode_options`, but that the caller sets the header to `batch_header{}` before the kernel.
+/// Judges each patch, turns bad and empty ones into the safe empty map, and reports, if asked to. `statuses` and
+/// `header` as in `encode_run`, but that the caller sets the header to `batch_header{}` before the kernel.
 struct map_guard {
   const guard_page* page;
   map_status* statuses{};
   batch_header* header{};
-  batch_totals* totals{};
   const address_window* windows{};
   std::uint32_t window_count{};
   /// Leaves judging out: any patch becomes the map it asks for, wild ones too. For patches validated before.
@@ -54,34 +51,29 @@ struct map_guard {
 
   /// Reports map `index` of each lane; lanes without a map pass a good status and `has_map` false. All 32 lanes.
   __device__ void report(std::uint64_t index, bool has_map, map_status status) const {
-    if (statuses != nullptr && has_map) statuses[index] = status;
-    if (__all_sync(~0u, status.is_good())) return;
-    report_bad(faults, item_kind::map, index, rules_of(status).bits);
-    const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
-    const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
-    if (lane_index() != 0) return;
-    count(bad, empty, static_cast<std::uint32_t>(index) + __ffs(static_cast<int>(bad)) - 1);
+    report_to(*this, index, has_map, status);
   }
 
- protected:
   /// Counts the lanes of these masks; `first_bad` matters where there is a bad one. One lane.
   __device__ void count(std::uint32_t bad, std::uint32_t empty, std::uint32_t first_bad) const {
-    const auto bad_count = static_cast<std::uint32_t>(__popc(bad));
-    const auto empty_count = static_cast<std::uint32_t>(__popc(empty));
-    if (totals != nullptr) {
-      if (bad != 0) add(totals->bad_maps, bad_count);
-      if (empty != 0) add(totals->empty_maps, empty_count);
-    }
     if (header == nullptr) return;
-    if (empty != 0) atomicAdd(&header->empty_count, empty_count);
+    if (empty != 0) atomicAdd(&header->empty_count, static_cast<std::uint32_t>(__popc(empty)));
     if (bad == 0) return;
-    atomicAdd(&header->bad_count, bad_count);
+    atomicAdd(&header->bad_count, static_cast<std::uint32_t>(__popc(bad)));
     atomicMin(&header->first_bad, first_bad);
   }
 
- private:
-  static __device__ void add(std::uint64_t& total, std::uint32_t count) {
-    cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(total).fetch_add(count, cuda::memory_order_relaxed);
+ protected:
+  /// `report` of a guard whose `count` may add up more than this one's.
+  template <class Guard>
+  __device__ static void report_to(const Guard& guard, std::uint64_t index, bool has_map, map_status status) {
+    if (guard.statuses != nullptr && has_map) guard.statuses[index] = status;
+    if (__all_sync(~0u, status.is_good())) return;
+    report_bad(guard.faults, item_kind::map, index, rules_of(status).bits);
+    const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
+    const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
+    if (lane_index() != 0) return;
+    guard.count(bad, empty, static_cast<std::uint32_t>(index) + __ffs(static_cast<int>(bad)) - 1);
   }
 };
 

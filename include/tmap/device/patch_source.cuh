@@ -110,11 +110,28 @@ class compact_columns_reader {
   patch_fields fields_;
 };
 
-/// `ragged_rows`. With `offset_format::sizes`, `begins[i]` is the number of rows before tensor i, a running sum.
+/// `ragged_rows` as a kernel reads it: offsets of one type, `std::int32_t` or `std::int64_t`, which must be the one
+/// that `row_offsets::bytes` says.
+template <class Offset>
+struct typed_rows {
+  std::uint64_t base_address;
+  std::uint64_t row_pitch_bytes;
+  const Offset* offsets;
+  offset_format format;
+  std::uint64_t rows;
+};
+
+template <class Offset>
+__host__ __device__ constexpr typed_rows<Offset> typed_rows_of(const ragged_rows& source) {
+  return {source.base_address, source.row_pitch_bytes, static_cast<const Offset*>(source.offsets.values),
+          source.offsets.format, source.rows};
+}
+
+/// `typed_rows`. With `offset_format::sizes`, `begins[i]` is the number of rows before tensor i, a running sum.
 template <class Offset>
 class ragged_rows_reader {
  public:
-  __host__ __device__ explicit ragged_rows_reader(const ragged_rows<Offset>& source,
+  __host__ __device__ explicit ragged_rows_reader(const typed_rows<Offset>& source,
                                                   const std::int64_t* begins = nullptr)
       : source_(source), begins_(begins) {}
 
@@ -149,7 +166,7 @@ class ragged_rows_reader {
     }
   }
 
-  ragged_rows<Offset> source_;
+  typed_rows<Offset> source_;
   const std::int64_t* begins_;
 };
 

@@ -35,13 +35,12 @@ tmap::result<void> enqueue(tmap::map_service& service, const device_data& data) 
   const auto base = tmap::make_template(spec, tmap::patch_address | tmap::patch_dim(1));
   if (!base) return tmap::failure(base.error());
 
-  tmap::ragged_rows<std::int32_t> source{};
+  tmap::ragged_rows source{};
   source.base_address = reinterpret_cast<std::uint64_t>(data.rows);
   source.row_pitch_bytes = columns * sizeof(float);
-  source.offsets = data.ends;
-  source.format = tmap::offset_format::ends;
+  source.offsets = {data.ends, tmap::offset_format::ends};
   const cudaStream_t stream = nullptr;
-  auto batch = service.encode(*base, source, groups, stream);
+  auto batch = service.encode(*base, source, groups, {stream});
   if (!batch) return tmap::failure(batch.error());
   const auto maps = batch->as<group_tile>();
   if (!maps) return tmap::failure(maps.error());

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/launch.hpp"
+
+#include <tmap/device/map_guard.cuh>
+
+#include <cuda/atomic>
+
+namespace tmap::kernels {
+
+/// A guard that also adds up what a service counts.
+struct counting_guard : device::map_guard {
+  batch_totals* totals;
+
+  __device__ counting_guard(const device::guard_page& page, map_status* statuses, const encode_terms& terms,
+                            const fault_sink& faults)
+      : device::map_guard{&page, statuses, terms.header, terms.windows, terms.window_count, terms.trusted, faults},
+        totals(terms.totals) {}
+
+  __device__ void report(std::uint64_t index, bool has_map, map_status status) const {
+    report_to(*this, index, has_map, status);
+  }
+
+  __device__ void count(std::uint32_t bad, std::uint32_t empty, std::uint32_t first_bad) const {
+    if (totals != nullptr) {
+      if (bad != 0) add(totals->bad_maps, bad);
+      if (empty != 0) add(totals->empty_maps, empty);
+    }
+    device::map_guard::count(bad, empty, first_bad);
+  }
+
+ private:
+  static __device__ void add(std::uint64_t& total, std::uint32_t lanes) {
+    const auto count = static_cast<std::uint64_t>(__popc(lanes));
+    cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(total).fetch_add(count, cuda::memory_order_relaxed);
+  }
+};
+
+}  // namespace tmap::kernels
