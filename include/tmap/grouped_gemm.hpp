@@ -55,14 +55,7 @@ enum class fault : std::uint32_t {
 /// What became of one group. One that begins where it ends (of a `pointer_problem`: with a good M, N and K of which one
 /// is 0) is empty and never bad: nothing is written for it, or zeros where nothing is what is summed over
 /// (`weight_problem`, and `pointer_problem` with K = 0).
-struct group_status {
-  static constexpr std::uint32_t empty_bit = 1u << 31;
-  std::uint32_t bits{};
-  TMAP_HOST_DEVICE constexpr bool is_good() const { return bits == 0; }
-  TMAP_HOST_DEVICE constexpr bool is_empty() const { return bits == empty_bit; }
-  TMAP_HOST_DEVICE constexpr bool is_bad() const { return !is_good() && !is_empty(); }
-  TMAP_HOST_DEVICE constexpr bool has(fault f) const { return (bits & static_cast<std::uint32_t>(f)) != 0; }
-};
+using group_status = item_status<fault>;
 
 struct matrix {
   std::uint64_t address{};

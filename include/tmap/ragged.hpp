@@ -47,14 +47,7 @@ enum class fault : std::uint32_t {
 
 /// What became of one tensor (of one row for `gather` and `scatter`). One with a dim of 0 on both sides is empty and
 /// never bad; `truncated` stands alone.
-struct tensor_status {
-  static constexpr std::uint32_t empty_bit = 1u << 31;
-  std::uint32_t bits{};
-  TMAP_HOST_DEVICE constexpr bool is_good() const { return bits == 0; }
-  TMAP_HOST_DEVICE constexpr bool is_empty() const { return bits == empty_bit; }
-  TMAP_HOST_DEVICE constexpr bool is_bad() const { return !is_good() && !is_empty(); }
-  TMAP_HOST_DEVICE constexpr bool has(fault f) const { return (bits & static_cast<std::uint32_t>(f)) != 0; }
-};
+using tensor_status = item_status<fault>;
 
 /// What an operation does beside its work. Pointers are device memory of the caller; each may be null.
 struct options {

@@ -308,8 +308,7 @@ TEST(RaggedVerdictOfMany, HeadersOfMoreRowsThan32BitsCount) {
   };
   EXPECT_EQ(first_of(5), 5u);
   EXPECT_EQ(first_of(no_bad_item - 1), no_bad_item - 1);
-  for (const std::uint64_t beyond :
-       {std::uint64_t{no_bad_item}, std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 5}) {
+  for (const std::uint64_t beyond : {std::uint64_t{no_bad_item}, std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 5}) {
     EXPECT_EQ(first_of(beyond), no_bad_item - 1) << beyond;
     EXPECT_EQ(header.bad_count, 1u);
   }

@@ -7,6 +7,7 @@
 
 #include <tmap/detail/choose_route.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
+#include <tmap/item_status.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/ragged.hpp>
 
