@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/bad_items.hpp>
+#include <tmap/batch_run.hpp>
 #include <tmap/config.hpp>
 #include <tmap/error.hpp>
 #include <tmap/item_status.hpp>
 #include <tmap/map_patch.hpp>
-
-#include <cuda/stream_ref>
 
 #include <cstdint>
 #include <optional>
@@ -15,10 +13,9 @@
 // Many matrix products of different sizes in one call, C = A * B for each group, sums in f32. Sizes may exist only in
 // device memory; they are read and judged there. Nothing is padded.
 //
-// Every function: enqueues on `stream` and returns; may be captured in a graph and replayed with other sizes in the
-// same arrays; is thread-safe; never synchronises, unless it is checked (`options::check`), and never allocates.
-// `workspace` is device memory of the caller, aligned to 256 bytes, at least `workspace_bytes(groups)` of it, busy
-// until the products are done: calls that run at the same time need one each. No output may overlap an input, nor
+// Every function: enqueues on the stream of `run::where` and returns; may be captured in a graph and replayed with
+// other sizes in the same arrays; is thread-safe; never synchronises, unless it is checked (`run::check`), and never
+// allocates. `scratch` has at least `workspace_bytes(groups)`. No output may overlap an input, nor
 // another group's output. A bad group is skipped, its output untouched, and its status says why; the others complete.
 // It is counted (faults.hpp). A problem without groups, or a `row_problem` without rows, is done at once: not even
 // statuses are written.
@@ -28,7 +25,7 @@
 // of elements (8, or 16 for 8-bit types); rows are any number.
 //
 // Fails with `invalid_argument` (null or misaligned arrays and matrices, sizes against the above, an epilogue that does
-// not fit, an unknown plan, workspace too small), `compute_capability_too_low`, `no_driver`, `no_device`,
+// not fit, an unknown plan, windows, workspace too small), `compute_capability_too_low`, `no_driver`, `no_device`,
 // `no_kernel_image`, `cuda_failure`; where it is checked, and then after all its work, with `bad_items`.
 
 namespace tmap::gemm {
@@ -138,32 +135,23 @@ struct pointer_problem {
   epilogue_kind kind{epilogue_kind::none};  ///< `none` or `accumulate`
 };
 
-/// What a call does beside its work. Pointers are device memory of the caller; each may be null.
-struct options {
-  group_status* statuses{};             ///< one for each group
-  batch_header* header{};               ///< bad and empty groups, needs no initial value
+/// What a caller may choose beside what every call has.
+struct choices {
   std::optional<std::uint32_t> plan{};  ///< none: chosen by the problem's sizes; else below `plan_count`
-  fault_check check{};                  ///< whether the call waits, and fails with `bad_items` where a group is bad
 };
 
-/// Device memory of the caller that a call works in.
-struct workspace {
-  void* memory{};
-  std::uint64_t bytes{};
-};
+/// How a call runs and what it reports: a status for each group. `windows` must be empty.
+using run = batch_run<fault, choices, on_stream>;
 
-/// Enough for every call on this many groups, whatever its options.
+/// Enough for every call on this many groups, whatever its choices.
 [[nodiscard]] TMAP_API result<std::uint64_t> workspace_bytes(std::uint32_t groups);
 
 /// The ways in which products can be cut into tiles, for tuning. Names are stable, numbers are not.
 TMAP_API std::uint32_t plan_count();
 TMAP_API const char* plan_name(std::uint32_t plan);  ///< null from `plan_count` on
 
-[[nodiscard]] TMAP_API result<void> multiply_async(const row_problem& problem, workspace scratch,
-                                                   cuda::stream_ref stream, const options& options = {});
-[[nodiscard]] TMAP_API result<void> multiply_async(const weight_problem& problem, workspace scratch,
-                                                   cuda::stream_ref stream, const options& options = {});
-[[nodiscard]] TMAP_API result<void> multiply_async(const pointer_problem& problem, workspace scratch,
-                                                   cuda::stream_ref stream, const options& options = {});
+[[nodiscard]] TMAP_API result<void> multiply(const row_problem& problem, const run& run);
+[[nodiscard]] TMAP_API result<void> multiply(const weight_problem& problem, const run& run);
+[[nodiscard]] TMAP_API result<void> multiply(const pointer_problem& problem, const run& run);
 
 }  // namespace tmap::gemm

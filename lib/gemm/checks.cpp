@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
+#include "lib/batch/run_arguments.hpp"
 #include "lib/batch/source_arguments.hpp"
-#include "lib/support/checking.hpp"
 
 namespace tmap::gemm {
 namespace {
@@ -130,12 +130,11 @@ void check_plain_epilogue(arguments& given, epilogue_kind kind) {
 
 }  // namespace
 
-void check_options(arguments& given, const options& with) {
-  const argument name{"options"};
-  support::check_fault_check(given, with.check, name.member("check"));
-  if (with.plan) given.at_most(*with.plan, plan_count() - 1, name.member("plan"));
-  given.optional_pointer(with.statuses, name.member("statuses"));
-  given.optional_pointer(with.header, name.member("header"));
+void check_call(arguments& given, const run& with) {
+  check_run(given, with);
+  given.equal(with.windows.size(), 0, "windows",
+              "are {found}; a grouped product knows none, so there must be {allowed}");
+  if (with.choices.plan) given.at_most(*with.choices.plan, plan_count() - 1, argument{"choices"}.member("plan"));
 }
 
 void check_problem(arguments& given, const row_problem& problem) {

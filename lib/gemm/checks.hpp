@@ -9,7 +9,8 @@
 
 namespace tmap::gemm {
 
-void check_options(support::arguments& given, const options& with);
+/// All of it but the workspace.
+void check_call(support::arguments& given, const run& with);
 // Of a problem without groups nothing but its numbers.
 void check_problem(support::arguments& given, const row_problem& problem);
 void check_problem(support::arguments& given, const weight_problem& problem);

@@ -3,7 +3,7 @@
 #include <tmap/make_template.hpp>
 
 #include "kernels/gemm_launch.hpp"
-#include "lib/batch/workspace.hpp"
+#include "lib/batch/run_arguments.hpp"
 #include "lib/encode/device.hpp"
 #include "lib/encode/reported_call.hpp"
 #include "lib/gemm/checks.hpp"
@@ -29,14 +29,12 @@ result<kernels::gemm_maps> make_maps(const kernels::gemm_map_specs& specs) {
 }
 
 template <class Problem>
-result<void> check_call(const Problem& problem, const workspace& scratch, const options& with) {
-  const support::argument name{"scratch"};
+result<void> check(const Problem& problem, const run& with) {
   support::arguments given;
-  check_options(given, with);
+  check_call(given, with);
   check_problem(given, problem);
   if (!given || problem.groups == 0) return given.outcome();
-  check_workspace(given, scratch.memory, scratch.bytes, kernels::gemm_scratch_bytes(problem.groups),
-                  {name.member("memory"), name.member("bytes")});
+  check_scratch(given, with.where.scratch, kernels::gemm_scratch_bytes(problem.groups));
   return given.outcome();
 }
 
@@ -51,16 +49,18 @@ constexpr batch_call call_of(const pointer_problem&) {
 }
 
 template <class Problem>
-result<void> enqueue(const Problem& problem, const workspace& scratch, cudaStream_t stream, const options& with) {
-  const kernels::gemm_plan& plan = kernels::gemm_plans[with.plan ? *with.plan : kernels::choose_gemm_plan(problem)];
+result<void> enqueue(const Problem& problem, const run& with) {
+  const cudaStream_t stream = with.where.stream.get();
+  const std::optional<std::uint32_t> asked = with.choices.plan;
+  const kernels::gemm_plan& plan = kernels::gemm_plans[asked ? *asked : kernels::choose_gemm_plan(problem)];
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure(multiprocessors.error());
   const result<kernels::gemm_maps> maps = make_maps(kernels::gemm_specs(problem, plan));
   if (!maps) return failure(maps.error());
   const reported_call call{call_of(problem), problem.groups, with.check, stream};
   return report_call(call, [&](const fault_sink& faults) -> result<void> {
-    TMAP_TRY_CUDA(kernels::launch_gemm(
-        problem, {plan, *maps, scratch.memory, with.statuses, with.header, *multiprocessors, stream, faults}));
+    TMAP_TRY_CUDA(kernels::launch_gemm(problem, {plan, *maps, with.where.scratch.memory, with.statuses, with.header,
+                                                 *multiprocessors, stream, faults}));
     return {};
   });
 }
@@ -82,29 +82,26 @@ const char* plan_name(std::uint32_t plan) {
   return plan < plan_count() ? kernels::gemm_plans[plan].name : nullptr;
 }
 
-result<void> multiply_async(const row_problem& problem, workspace scratch, cuda::stream_ref stream,
-                            const options& with) {
+result<void> multiply(const row_problem& problem, const run& with) {
   const support::trace_range range{"tmap grouped rows"};
-  if (const auto checked = check_call(problem, scratch, with); !checked) return checked;
+  if (const auto checked = check(problem, with); !checked) return checked;
   if (problem.groups == 0 || problem.rows == 0) return {};
-  return enqueue(problem, scratch, stream.get(), with);
+  return enqueue(problem, with);
 }
 
-result<void> multiply_async(const weight_problem& problem, workspace scratch, cuda::stream_ref stream,
-                            const options& with) {
+result<void> multiply(const weight_problem& problem, const run& with) {
   const support::trace_range range{"tmap grouped weights"};
-  if (const auto checked = check_call(problem, scratch, with); !checked || problem.groups == 0) return checked;
+  if (const auto checked = check(problem, with); !checked || problem.groups == 0) return checked;
   weight_problem legal = problem;
   // Operands without rows may be anything; their maps are made, though never used.
   if (problem.rows == 0) legal.a = legal.b = problem.c;
-  return enqueue(legal, scratch, stream.get(), with);
+  return enqueue(legal, with);
 }
 
-result<void> multiply_async(const pointer_problem& problem, workspace scratch, cuda::stream_ref stream,
-                            const options& with) {
+result<void> multiply(const pointer_problem& problem, const run& with) {
   const support::trace_range range{"tmap grouped pointers"};
-  if (const auto checked = check_call(problem, scratch, with); !checked || problem.groups == 0) return checked;
-  return enqueue(problem, scratch, stream.get(), with);
+  if (const auto checked = check(problem, with); !checked || problem.groups == 0) return checked;
+  return enqueue(problem, with);
 }
 
 }  // namespace tmap::gemm

@@ -109,14 +109,16 @@ gemm::pointer_problem problem_of(const tmap_pointer_problem& from) {
           .kind = static_cast<gemm::epilogue_kind>(from.epilogue)};
 }
 
-gemm::options options_of(const tmap_gemm_options* options) {
-  if (options == nullptr) return {};
-  gemm::options with{.statuses = reinterpret_cast<gemm::group_status*>(options->statuses),
-                     .header = reinterpret_cast<batch_header*>(options->header),
-                     .plan = std::nullopt,
-                     .check = check_of(*options)};
-  if (options->plan != 0) with.plan = options->plan - 1;
-  return with;
+gemm::run run_of(const tmap_gemm_options* options, const on_stream& where) {
+  if (options == nullptr) return {where};
+  gemm::run made{.where = where,
+                 .statuses = reinterpret_cast<gemm::group_status*>(options->statuses),
+                 .header = reinterpret_cast<batch_header*>(options->header),
+                 .windows = {},
+                 .check = check_of(*options),
+                 .choices = {}};
+  if (options->plan != 0) made.choices.plan = options->plan - 1;
+  return made;
 }
 
 }  // namespace tmap::interop

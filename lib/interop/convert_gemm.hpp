@@ -18,7 +18,7 @@ gemm::row_problem problem_of(const tmap_row_problem& problem);
 gemm::weight_problem problem_of(const tmap_weight_problem& problem);
 gemm::pointer_problem problem_of(const tmap_pointer_problem& problem);
 
-/// Null: none.
-gemm::options options_of(const tmap_gemm_options* options);
+/// Null: without any.
+gemm::run run_of(const tmap_gemm_options* options, const on_stream& where);
 
 }  // namespace tmap::interop

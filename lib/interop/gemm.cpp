@@ -9,14 +9,14 @@ namespace tmap::interop {
 namespace {
 
 template <class Problem>
-answer multiply(const Problem* problem, const gemm::workspace& scratch, const tmap_gemm_options* options,
+answer multiply(const Problem* problem, const workspace& scratch, const tmap_gemm_options* options,
                 tmap_stream stream) {
   arguments given;
   check_problem(given, problem);
   given.optional_structure(options, "options");
   check_check(given, options, "options.check");
   if (!given) return given.complaint();
-  return answer_of(gemm::multiply_async(problem_of(*problem), scratch, cuda::stream_ref{stream}, options_of(options)));
+  return answer_of(gemm::multiply(problem_of(*problem), run_of(options, {cuda::stream_ref{stream}, scratch})));
 }
 
 }  // namespace

@@ -32,9 +32,9 @@ constexpr std::array call_names{"none",
                                 "ragged::saxpy_async",
                                 "ragged::max_pool_1d_async",
                                 "ragged::reduce_rows_async",
-                                "gemm::multiply_async of a row_problem",
-                                "gemm::multiply_async of a weight_problem",
-                                "gemm::multiply_async of a pointer_problem"};
+                                "gemm::multiply of a row_problem",
+                                "gemm::multiply of a weight_problem",
+                                "gemm::multiply of a pointer_problem"};
 static_assert(call_names.size() == batch_call_count);
 
 constexpr std::array item_names{"map", "tensor", "row number", "group"};

@@ -94,6 +94,7 @@ class world {
 
   result<void> run(batch_call call, bool is_bad, fault_check check, cudaStream_t stream) {
     const cuda::stream_ref on{stream};
+    const gemm::run product{.where = {on, scratch()}, .check = check};
     const rg::options with{.check = check};
     const tensor_batch one = is_bad ? line_.bad() : line_.good();
     const tensor_batch square = is_bad ? square_.bad() : square_.good();
@@ -125,12 +126,9 @@ class world {
       case batch_call::ragged_reduce_rows:
         return rg::reduce_rows_async(one, rg::value_type::f32, rg::row_reduction::sum, sums_.good(), scratch(), on,
                                      with);
-      case batch_call::gemm_rows:
-        return gemm::multiply_async(row_problem(is_bad), gemm_scratch(), on, {.check = check});
-      case batch_call::gemm_weights:
-        return gemm::multiply_async(weight_problem(is_bad), gemm_scratch(), on, {.check = check});
-      case batch_call::gemm_pointers:
-        return gemm::multiply_async(pointer_problem(is_bad), gemm_scratch(), on, {.check = check});
+      case batch_call::gemm_rows: return gemm::multiply(row_problem(is_bad), product);
+      case batch_call::gemm_weights: return gemm::multiply(weight_problem(is_bad), product);
+      case batch_call::gemm_pointers: return gemm::multiply(pointer_problem(is_bad), product);
       case batch_call::none: break;
     }
     ADD_FAILURE() << "a call that this table does not know: " << name(call);
@@ -155,8 +153,7 @@ class world {
   static result<void> without_batch(const result<map_batch>& made) {
     return made ? result<void>{} : failure(made.error());
   }
-  rg::workspace scratch() const { return {scratch_.data(), scratch_.bytes()}; }
-  gemm::workspace gemm_scratch() const { return {scratch_.data(), scratch_.bytes()}; }
+  workspace scratch() const { return {scratch_.data(), scratch_.bytes()}; }
   dense_batch dense() const {
     return {.address = dense_.address(), .dim = {8}, .stride_bytes = {}, .tensor_pitch_bytes = 0};
   }

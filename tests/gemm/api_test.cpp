@@ -25,8 +25,16 @@ T* somewhere(std::uint64_t offset = 0) {
   return reinterpret_cast<T*>(0x10000 + offset);
 }
 
+run in(const workspace& scratch) {
+  return {{no_stream, scratch}};
+}
+
 workspace enough() {
   return {somewhere<void>(), workspace_bytes(10).value()};
+}
+
+run good_run() {
+  return in(enough());
 }
 
 row_problem rows() {
@@ -70,7 +78,7 @@ pointer_problem pointers() {
 template <class Problem>
 void refuses(Problem problem, const std::string& member, const std::function<void(Problem&)>& spoil) {
   spoil(problem);
-  expect_refused(multiply_async(problem, enough(), no_stream), "problem." + member);
+  expect_refused(multiply(problem, good_run()), "problem." + member);
 }
 
 void rows_refuse(const std::string& member, const std::function<void(row_problem&)>& spoil) {
@@ -109,7 +117,7 @@ TEST(GroupedRowArguments, FastAccumulationIsOfEightBitsOnly) {
   row_problem eight_bits = rows();
   fast(operand_type::f8_e4m3)(eight_bits);
   eight_bits.rows = 0;
-  EXPECT_TRUE(multiply_async(eight_bits, enough(), no_stream).has_value());
+  EXPECT_TRUE(multiply(eight_bits, good_run()).has_value());
 }
 
 void refuse_matrix(const std::string& name, matrix row_problem::*side) {
@@ -214,38 +222,42 @@ TEST(GroupedPointerArguments, All) {
 }
 
 template <class Problem>
-void expect_options_refused(const Problem& problem) {
-  const auto refused = [&](const std::string& name, const options& with) {
-    expect_refused(multiply_async(problem, enough(), no_stream, with), name);
+void expect_run_refused(const Problem& problem) {
+  const auto refused = [&](const std::string& name, const std::function<void(run&)>& spoil) {
+    run bad = good_run();
+    spoil(bad);
+    expect_refused(multiply(problem, bad), name);
   };
-  refused("options.plan", {.plan = plan_count()});
-  refused("options.statuses", {.statuses = somewhere<group_status>(2)});
-  refused("options.header", {.header = somewhere<batch_header>(8)});
-  refused("options.check", {.check = static_cast<fault_check>(3)});
+  const address_window window{0, ~std::uint64_t{0}};
+  refused("choices.plan", [](run& r) { r.choices.plan = plan_count(); });
+  refused("statuses", [](run& r) { r.statuses = somewhere<group_status>(2); });
+  refused("header", [](run& r) { r.header = somewhere<batch_header>(8); });
+  refused("check", [](run& r) { r.check = static_cast<fault_check>(3); });
+  refused("windows", [&](run& r) { r.windows = {&window, 1}; });
   const std::uint64_t bytes = enough().bytes;
-  expect_refused(multiply_async(problem, {somewhere<void>(), bytes - 1}, no_stream), "scratch.bytes", bytes - 1, bytes,
+  expect_refused(multiply(problem, in({somewhere<void>(), bytes - 1})), "scratch.bytes", bytes - 1, bytes,
                  "a byte less");
-  expect_refused(multiply_async(problem, {somewhere<void>(128), bytes}, no_stream), "scratch.memory");
-  expect_refused(multiply_async(problem, {nullptr, bytes}, no_stream), "scratch.memory");
+  expect_refused(multiply(problem, in({somewhere<void>(128), bytes})), "scratch.memory");
+  expect_refused(multiply(problem, in({nullptr, bytes})), "scratch.memory");
 }
 
-TEST(GroupedOptions, AreRefusedByAllThree) {
-  expect_options_refused(rows());
-  expect_options_refused(weights());
-  expect_options_refused(pointers());
+TEST(GroupedRun, AreRefusedByAllThree) {
+  expect_run_refused(rows());
+  expect_run_refused(weights());
+  expect_run_refused(pointers());
 }
 
-TEST(GroupedOptions, NoGroupsNeedNothing) {
+TEST(GroupedRun, NoGroupsNeedNothing) {
   row_problem no_rows = rows();
   no_rows.groups = 0;
   no_rows.offsets = {};
   no_rows.a = no_rows.b = no_rows.c = {};
-  EXPECT_TRUE(multiply_async(no_rows, {}, no_stream).has_value());
+  EXPECT_TRUE(multiply(no_rows, in({})).has_value());
   weight_problem no_weights = weights();
   no_weights.groups = 0;
   no_weights.c = {};
-  EXPECT_TRUE(multiply_async(no_weights, {}, no_stream).has_value());
-  EXPECT_TRUE(multiply_async(pointer_problem{}, {}, no_stream).has_value());
+  EXPECT_TRUE(multiply(no_weights, in({})).has_value());
+  EXPECT_TRUE(multiply(pointer_problem{}, in({})).has_value());
 }
 
 TEST(GroupedWorkspace, GrowsWithTheGroups) {

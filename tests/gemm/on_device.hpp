@@ -50,7 +50,12 @@ class call_memory {
       : scratch_(workspace_bytes(groups).value()), statuses_(groups), header_(1) {}
 
   workspace scratch() const { return {scratch_.data(), scratch_.bytes()}; }
-  options with(std::optional<std::uint32_t> plan) const { return {statuses_.data(), header_.data(), plan}; }
+  run on(cudaStream_t stream, std::optional<std::uint32_t> plan) const {
+    return {.where = {cuda::stream_ref{stream}, scratch()},
+            .statuses = statuses_.data(),
+            .header = header_.data(),
+            .choices = {plan}};
+  }
 
   void expect(const std::vector<judged_group>& judged) const {
     const std::vector<group_status> got = statuses_.download();
@@ -75,7 +80,7 @@ class groups_on_device {
  public:
   const Problem& problem() const { return problem_; }
   result<void> enqueue(cudaStream_t stream, std::optional<std::uint32_t> plan = {}) const {
-    return multiply_async(problem_, memory_.scratch(), cuda::stream_ref{stream}, memory_.with(plan));
+    return multiply(problem_, memory_.on(stream, plan));
   }
   void upload_offsets(const std::vector<std::int64_t>& values) const {
     offsets_.upload(offset_bytes_of(values, problem_.offsets.bytes));
@@ -202,7 +207,7 @@ class pointers_on_device {
   }
 
   result<void> enqueue(cudaStream_t stream, std::optional<std::uint32_t> plan = {}) const {
-    return multiply_async(problem(), memory_.scratch(), cuda::stream_ref{stream}, memory_.with(plan));
+    return multiply(problem(), memory_.on(stream, plan));
   }
 
   /// Groups with a bad status must be as before.

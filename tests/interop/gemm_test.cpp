@@ -149,14 +149,17 @@ TEST(c_gemm, a_pointer_problem_is_converted_whole) {
 TEST(c_gemm, options_are_converted_whole) {
   tmap_gemm_options options{sizeof options,  0, at<std::uint32_t>(0x1000), at<tmap_batch_header>(0x2000),
                             TMAP_CHECK_SYNC, 0};
-  EXPECT_FALSE(interop::options_of(&options).plan.has_value());
+  const workspace scratch{at<void>(0x4000), 256};
+  EXPECT_FALSE(interop::run_of(&options, {no_stream, scratch}).choices.plan.has_value());
   options.plan = 3;
-  const gemm::options made = interop::options_of(&options);
-  EXPECT_EQ(made.plan, 2u);
+  const gemm::run made = interop::run_of(&options, {no_stream, scratch});
+  EXPECT_EQ(made.choices.plan, 2u);
+  EXPECT_EQ(made.where.scratch.memory, scratch.memory);
+  EXPECT_EQ(made.where.scratch.bytes, scratch.bytes);
   EXPECT_EQ(made.statuses, at<gemm::group_status>(0x1000));
   EXPECT_EQ(made.header, at<batch_header>(0x2000));
   EXPECT_EQ(made.check, fault_check::sync);
-  EXPECT_EQ(interop::options_of(static_cast<const tmap_gemm_options*>(nullptr)).statuses, nullptr);
+  EXPECT_EQ(interop::run_of(static_cast<const tmap_gemm_options*>(nullptr), {no_stream, scratch}).statuses, nullptr);
 }
 
 /// Each is legal but for its workspace, which is one byte long.
@@ -164,7 +167,7 @@ TEST(c_gemm, problems_reach_their_products) {
   const tmap_row_problem row = rows();
   const tmap_weight_problem weight = weights();
   const tmap_pointer_problem pointer = pointers();
-  const gemm::workspace small{at<void>(0x10000), 1};
+  const workspace small{at<void>(0x10000), 1};
   const auto expect_same = [](tmap_status answer, const result<void>& expected) {
     ASSERT_FALSE(expected.has_value());
     EXPECT_EQ(expected.error().code, status::invalid_argument);
@@ -178,11 +181,11 @@ TEST(c_gemm, problems_reach_their_products) {
     EXPECT_STREQ(last.argument, "workspace_bytes");
   };
   expect_same(tmap_gemm_rows(&row, small.memory, 1, nullptr, nullptr),
-              gemm::multiply_async(interop::problem_of(row), small, no_stream));
+              gemm::multiply(interop::problem_of(row), {{no_stream, small}}));
   expect_same(tmap_gemm_weights(&weight, small.memory, 1, nullptr, nullptr),
-              gemm::multiply_async(interop::problem_of(weight), small, no_stream));
+              gemm::multiply(interop::problem_of(weight), {{no_stream, small}}));
   expect_same(tmap_gemm_pointers(&pointer, small.memory, 1, nullptr, nullptr),
-              gemm::multiply_async(interop::problem_of(pointer), small, no_stream));
+              gemm::multiply(interop::problem_of(pointer), {{no_stream, small}}));
 }
 
 /// Without a workspace what is good is refused for that.

@@ -84,7 +84,7 @@ result<void> multiply(Problem problem) {
     problem.a_pitch_bytes = problem.b_pitch_bytes = problem.c_pitch_bytes = somewhere<std::int64_t>();
     problem.m = problem.n = problem.k = somewhere<std::int64_t>();
   }
-  return gemm::multiply_async(problem, {somewhere<void>(), 1 << 20}, no_stream);
+  return gemm::multiply(problem, {{no_stream, {somewhere<void>(), 1 << 20}}});
 }
 
 /// A tensor and a tile of the simulator.
@@ -212,7 +212,7 @@ std::vector<public_call> plain_calls() {
       plain("tmap::gemm::workspace_bytes", [] { return gemm::workspace_bytes(10); }),
       plain("tmap::gemm::plan_count", [] { return std::uint64_t{gemm::plan_count()}; }),
       plain("tmap::gemm::plan_name", [] { return gemm::plan_name(0); }),
-      {"tmap::gemm::multiply_async",
+      {"tmap::gemm::multiply",
        [] {
          plain("rows", [] { return multiply(gemm::row_problem{}); }).check();
          plain("weights", [] { return multiply(gemm::weight_problem{}); }).check();

@@ -147,7 +147,7 @@ int first_product_child() {
   problem.b_group_pitch_bytes = 64 * 128;
   problem.c = {address_of(play.to), 128};
   const int code = replayed([&](cudaStream_t stream) {
-    return gemm::multiply_async(problem, {play.work + array_bytes, work_bytes - array_bytes}, cuda::stream_ref{stream});
+    return gemm::multiply(problem, {{cuda::stream_ref{stream}, {play.work + array_bytes, work_bytes - array_bytes}}});
   });
   std::vector<unsigned char> expected(array_bytes, poison);
   std::fill_n(expected.begin(), rows * 128, static_cast<unsigned char>(0));

@@ -84,7 +84,7 @@ TEST(FaultText, AnErrorNamesCallCountItemAndWhatToDo) {
   e.allowed = 1000;
   e.bad = {batch_call::gemm_rows, 4, 7, 1};
   const std::string text = to_string(e);
-  EXPECT_THAT(text, HasSubstr("gemm::multiply_async of a row_problem (call 4): 2 of 1000 groups are bad"));
+  EXPECT_THAT(text, HasSubstr("gemm::multiply of a row_problem (call 4): 2 of 1000 groups are bad"));
   EXPECT_THAT(text, HasSubstr("group 7: rows (it ends before it begins"));
   EXPECT_THAT(text, HasSubstr("docs/when_results_look_wrong.md"));
   e.found = 1;

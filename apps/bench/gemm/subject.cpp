@@ -121,14 +121,14 @@ subject operand_memory::rows(const row_shape& shape, const std::vector<std::int6
   made.c = c_.get();
   made.c_elements = problem.rows * shape.n;
   made.untouched = (problem.rows - row) * shape.n;
-  const gemm::workspace room = scratch();
+  const workspace room = scratch();
   made.enqueue = [=](cudaStream_t stream, std::optional<std::uint32_t> plan) {
-    require(gemm::multiply_async(problem, room, cuda::stream_ref{stream}, {nullptr, nullptr, plan}));
+    require(gemm::multiply(problem, {.where = {cuda::stream_ref{stream}, room}, .choices = {plan}}));
   };
   made.enqueue_empty = [=, none = no_rows_.get()](cudaStream_t stream) {
     gemm::row_problem empty = problem;
     empty.offsets.values = none;
-    require(gemm::multiply_async(empty, room, cuda::stream_ref{stream}));
+    require(gemm::multiply(empty, {{cuda::stream_ref{stream}, room}}));
   };
   return made;
 }
@@ -161,9 +161,9 @@ subject operand_memory::weights(const row_shape& shape, const std::vector<std::i
   }
   made.c = c_.get();
   made.c_elements = shape.groups * problem.m * problem.n;
-  const gemm::workspace room = scratch();
+  const workspace room = scratch();
   made.enqueue = [=](cudaStream_t stream, std::optional<std::uint32_t> plan) {
-    require(gemm::multiply_async(problem, room, cuda::stream_ref{stream}, {nullptr, nullptr, plan}));
+    require(gemm::multiply(problem, {.where = {cuda::stream_ref{stream}, room}, .choices = {plan}}));
   };
   return made;
 }
@@ -220,14 +220,14 @@ subject operand_memory::pointers(const std::vector<pointer_size>& sizes) {
                                 places[6],    places[7],
                                 places[8]};
   made.c = c_.get();
-  const gemm::workspace room = scratch();
+  const workspace room = scratch();
   made.enqueue = [=](cudaStream_t stream, std::optional<std::uint32_t> plan) {
-    require(gemm::multiply_async(problem, room, cuda::stream_ref{stream}, {nullptr, nullptr, plan}));
+    require(gemm::multiply(problem, {.where = {cuda::stream_ref{stream}, room}, .choices = {plan}}));
   };
   made.enqueue_empty = [=, none = no_rows_.get()](cudaStream_t stream) {
     gemm::pointer_problem empty = problem;
     empty.m = none;
-    require(gemm::multiply_async(empty, room, cuda::stream_ref{stream}));
+    require(gemm::multiply(empty, {{cuda::stream_ref{stream}, room}}));
   };
   return made;
 }

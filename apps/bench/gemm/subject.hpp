@@ -51,7 +51,7 @@ class operand_memory {
  private:
   gemm::row_problem row_problem_of(const row_shape& shape) const;
   void set_offsets(const std::vector<std::int64_t>& sizes);
-  gemm::workspace scratch() const { return {scratch_.get(), scratch_.bytes()}; }
+  workspace scratch() const { return {scratch_.get(), scratch_.bytes()}; }
   std::uint64_t address_of(const device_array<unsigned char>& of) const;
   void add_pointers(subject& made, const std::vector<pointer_size>& sizes);
 

@@ -98,7 +98,7 @@ int main() {
   // [workspace]
   const auto bytes = tmap::gemm::workspace_bytes(groups);
   if (!bytes) return std::printf("%s\n", to_string(bytes.error()).c_str()), 1;
-  const tmap::gemm::workspace scratch{device_memory<unsigned char>(*bytes), *bytes};
+  const tmap::workspace scratch{device_memory<unsigned char>(*bytes), *bytes};
   // [workspace]
   require(cudaDeviceSynchronize());
 
@@ -109,7 +109,8 @@ int main() {
   require(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   // [record]
   count_rows<<<1, groups, 0, stream>>>(step, sizes);
-  const auto multiplied = tmap::gemm::multiply_async(problem_of(a, b, c, sizes), scratch, cuda::stream_ref{stream});
+  const tmap::gemm::run run{{cuda::stream_ref{stream}, scratch}};
+  const auto multiplied = tmap::gemm::multiply(problem_of(a, b, c, sizes), run);
   // [record]
   compare<<<rows, 128, 0, stream>>>(a, b, c, sizes, wrong);
   require(cudaStreamEndCapture(stream, &graph));

@@ -171,8 +171,8 @@ result<void> layer::gate_and_up(cudaStream_t stream) const {
   problem.b = matrix_of(arrays_.gate_up, sizes_.width);
   problem.c = matrix_of(arrays_.hidden, sizes_.hidden);
   problem.with.kind = tmap::gemm::epilogue_kind::swiglu;
-  return tmap::gemm::multiply_async(problem, {scratch_, scratch_bytes_}, cuda::stream_ref{stream},
-                                    {nullptr, &headers_[0], {}});
+  return tmap::gemm::multiply(
+      problem, {.where = {cuda::stream_ref{stream}, {scratch_, scratch_bytes_}}, .header = &headers_[0]});
 }
 
 /// In the workspace of the product before it: on one stream they run one after the other.
@@ -181,8 +181,8 @@ result<void> layer::down(cudaStream_t stream) const {
   problem.a = matrix_of(arrays_.hidden, sizes_.hidden);
   problem.b = matrix_of(arrays_.down, sizes_.hidden);
   problem.c = matrix_of(arrays_.answers, sizes_.width);
-  return tmap::gemm::multiply_async(problem, {scratch_, scratch_bytes_}, cuda::stream_ref{stream},
-                                    {nullptr, &headers_[1], {}});
+  return tmap::gemm::multiply(
+      problem, {.where = {cuda::stream_ref{stream}, {scratch_, scratch_bytes_}}, .header = &headers_[1]});
 }
 
 result<void> layer::poison() const {
