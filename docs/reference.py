@@ -16,7 +16,8 @@ PAGES = {
                           "decode"),
     "reference/tiles.md": ("Tiles", "tile_layout tile typed_maps make_typed_maps"),
     "reference/service.md": ("The service", "map_service map_batch map_batch_ref slot_counts slot_record"),
-    "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged ragged_host"),
+    "reference/batches.md": ("How a batch is run", "item_status batch_run"),
+    "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
     "reference/device_maps.md": ("Maps in kernels", "device/acquire device/encode_warp device/batch_writer device/map_guard "

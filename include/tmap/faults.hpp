@@ -46,12 +46,12 @@ struct fault_report {
 /// lost nothing.
 [[nodiscard]] TMAP_API result<fault_report> reset_faults();
 
-/// "3 bad maps, 1 bad tensor; the first: ragged::copy_async (call 17): tensor 3: stride (...)", or "no bad items".
+/// "3 bad maps, 1 bad tensor; the first: ragged::copy (call 17): tensor 3: stride (...)", or "no bad items".
 TMAP_API std::string to_string(const fault_report& report);
-/// "ragged::copy_async (call 17): tensor 3: stride (...)"; "none" of no item.
+/// "ragged::copy (call 17): tensor 3: stride (...)"; "none" of no item.
 TMAP_API std::string to_string(const bad_item& item);
 
-/// As it is called in C++: "ragged::copy_async".
+/// As it is called in C++: "ragged::copy".
 TMAP_API const char* name(batch_call call);
 
 // What became of one item, in words: "good", "empty", or each rule or fault with what it means.

@@ -15,10 +15,10 @@
 //
 // Every function: enqueues on the stream of `run::where` and returns; may be captured in a graph and replayed with
 // other sizes in the same arrays; is thread-safe; never synchronises, unless it is checked (`run::check`), and never
-// allocates. `scratch` has at least `workspace_bytes(groups)`. No output may overlap an input, nor
-// another group's output. A bad group is skipped, its output untouched, and its status says why; the others complete.
-// It is counted (faults.hpp). A problem without groups, or a `row_problem` without rows, is done at once: not even
-// statuses are written.
+// allocates. `scratch` has at least `workspace_bytes(groups)`. No output may overlap an input, nor another group's
+// output. A bad group is skipped, its output untouched, and its status says why; the others complete. It is counted
+// (faults.hpp). A problem without groups, or a `row_problem` without rows, is done at once: not even statuses are
+// written.
 //
 // Matrices are row-major: row i begins `i * pitch_bytes` behind the address, its elements follow each other. Addresses
 // and pitches are multiples of 16 bytes. N, and K where it is the inner dim of an operand, are multiples of 16 bytes

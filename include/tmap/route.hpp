@@ -119,7 +119,8 @@ TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_layout& tensor
 TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_spec& spec, const route_options& options = {});
 
 /// What the environment variable TMAP_POLICY says: `enable` (also when unset), `disable` or `force`. Fails with
-/// `invalid_argument` for any other text. Read anew at each call; operations read it when their options say so.
+/// `invalid_argument` for any other text. Read anew at each call; operations read it where no policy was
+/// chosen.
 [[nodiscard]] TMAP_API result<route_policy> policy_from_environment();
 
 }  // namespace tmap

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "lib/batch/run_arguments.hpp"
 #include "lib/batch/source_arguments.hpp"
-#include "lib/support/checking.hpp"
 
 namespace tmap::ragged {
 namespace {
@@ -107,13 +107,10 @@ void check_matrix(arguments& given, const row_matrix& matrix, bool is_destinatio
   }
 }
 
-void check_options(arguments& given, const options& with) {
-  const argument name{"options"};
-  support::check_fault_check(given, with.check, name.member("check"));
-  if (with.policy) given.enumerator(*with.policy, route_policy::force, name.member("policy"));
-  check_windows(given, with, name);
-  given.optional_pointer(with.statuses, name.member("statuses"));
-  given.optional_pointer(with.header, name.member("header"));
+void check_call(arguments& given, const run& with) {
+  check_run(given, with);
+  const auto& policy = with.choices.policy;
+  if (policy) given.enumerator(*policy, route_policy::force, argument{"choices"}.member("policy"));
 }
 
 /// The matrix whose row i goes with index i.
@@ -123,9 +120,9 @@ struct walked_matrix {
 };
 
 result<void> check_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                        const walked_matrix& walked, const options& with) {
+                        const walked_matrix& walked, const run& with) {
   arguments given;
-  check_options(given, with);
+  check_call(given, with);
   check_matrix(given, source, false, "source");
   check_matrix(given, destination, true, "destination");
   given.equal(destination.row_bytes, source.row_bytes, argument{"destination"}.member("row_bytes"), unlike_other_side);
@@ -192,65 +189,65 @@ dense_batch with_strides(const dense_batch& dense, const tensor_batch& batch) {
   return full;
 }
 
-result<void> check_copy(const tensor_batch& source, const tensor_batch& destination, const options& with) {
+result<void> check_copy(const tensor_batch& source, const tensor_batch& destination, const run& with) {
   arguments given;
   check_equal_sides(given, {source, "source"}, {destination, "destination"});
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 
-result<void> check_pack(const tensor_batch& source, const packed_buffer& destination, const options& with) {
+result<void> check_pack(const tensor_batch& source, const packed_buffer& destination, const run& with) {
   arguments given;
   check_tensors(given, source, "source");
   check_packed(given, destination, source, "destination");
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 
-result<void> check_unpack(const packed_buffer& source, const tensor_batch& destination, const options& with) {
+result<void> check_unpack(const packed_buffer& source, const tensor_batch& destination, const run& with) {
   arguments given;
   check_tensors(given, destination, "destination");
   check_packed(given, source, destination, "source");
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 
-result<void> check_pad(const tensor_batch& source, const dense_batch& destination, const options& with) {
+result<void> check_pad(const tensor_batch& source, const dense_batch& destination, const run& with) {
   arguments given;
   check_tensors(given, source, "source");
   if (given) check_dense(given, with_strides(destination, source), source, true, "destination");
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 
-result<void> check_unpad(const dense_batch& source, const tensor_batch& destination, const options& with) {
+result<void> check_unpad(const dense_batch& source, const tensor_batch& destination, const run& with) {
   arguments given;
   check_tensors(given, destination, "destination");
   if (given) check_dense(given, with_strides(source, destination), destination, false, "source");
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 
 result<void> check_gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                               const options& with) {
+                               const run& with) {
   return check_rows(source, index, destination, {destination, "destination"}, with);
 }
 
 result<void> check_scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                                const options& with) {
+                                const run& with) {
   return check_rows(source, index, destination, {source, "source"}, with);
 }
 
-result<void> check_transpose(const tensor_batch& source, const tensor_batch& destination, const options& with) {
+result<void> check_transpose(const tensor_batch& source, const tensor_batch& destination, const run& with) {
   arguments given;
   check_equal_sides(given, {source, "source"}, {destination, "destination"});
   given.at_least(source.rank, 2, argument{"source"}.member("rank"));
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 
 result<void> check_cast(const tensor_batch& source, const tensor_batch& destination, const cast_values& values,
-                        const options& with) {
+                        const run& with) {
   const argument name{"values"};
   arguments given;
   given.enumerator(values.from, value_type::f8_e5m2, name.member("from"));
@@ -259,26 +256,26 @@ result<void> check_cast(const tensor_batch& source, const tensor_batch& destinat
   given.optional_pointer(values.shifts, name.member("shifts"));
   check_values(given, {source, "source"}, value_bytes(values.from), {destination, "destination"},
                value_bytes(values.to));
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 
-result<void> check_saxpy(const tensor_batch& x, const tensor_batch& y, const options& with) {
+result<void> check_saxpy(const tensor_batch& x, const tensor_batch& y, const run& with) {
   arguments given;
   check_values(given, {x, "x"}, f32_bytes, {y, "y"}, f32_bytes);
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 
-result<void> check_max_pool_1d(const tensor_batch& source, const tensor_batch& destination, const options& with) {
+result<void> check_max_pool_1d(const tensor_batch& source, const tensor_batch& destination, const run& with) {
   arguments given;
   check_values(given, {source, "source"}, f32_bytes, {destination, "destination"}, f32_bytes);
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 
 result<void> check_reduce_rows(const tensor_batch& source, value_type type, row_reduction reduction,
-                               const tensor_batch& destination, const options& with) {
+                               const tensor_batch& destination, const run& with) {
   arguments given;
   const bool is_summable = type == value_type::f32 || type == value_type::f16 || type == value_type::bf16;
   if (!is_summable) {
@@ -287,7 +284,7 @@ result<void> check_reduce_rows(const tensor_batch& source, value_type type, row_
   }
   given.enumerator(reduction, row_reduction::max, "reduction");
   check_values(given, {source, "source"}, value_bytes(type), {destination, "destination"}, f32_bytes);
-  check_options(given, with);
+  check_call(given, with);
   return given.outcome();
 }
 

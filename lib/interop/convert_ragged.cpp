@@ -90,15 +90,14 @@ void check_options(arguments& given, const tmap_ragged_options* options) {
   check_check(given, options, "options.check");
 }
 
-ragged::options options_of(const tmap_ragged_options* options) {
-  if (options == nullptr) return {};
-  return {.policy = policy_of(options->policy),
-          .allowed = routes_of(options->allowed),
+ragged::run run_of(const tmap_ragged_options* options, const engine& where) {
+  if (options == nullptr) return {where};
+  return {.where = where,
           .statuses = reinterpret_cast<ragged::tensor_status*>(options->statuses),
           .header = reinterpret_cast<batch_header*>(options->header),
-          .windows = windows_of(*options),
-          .window_count = options->window_count,
-          .check = check_of(*options)};
+          .windows = {windows_of(*options), options->window_count},
+          .check = check_of(*options),
+          .choices = {.policy = policy_of(options->policy), .allowed = routes_of(options->allowed)}};
 }
 
 }  // namespace tmap::interop

@@ -25,8 +25,8 @@ ragged::packed_buffer side_of(const tmap_packed_buffer& side);
 ragged::row_matrix side_of(const tmap_row_matrix& side);
 
 void check_options(arguments& given, const tmap_ragged_options* options);
-/// Of checked options; null: none.
-ragged::options options_of(const tmap_ragged_options* options);
+/// Of checked options; null: without any.
+ragged::run run_of(const tmap_ragged_options* options, const engine& where);
 
 /// `TMAP_POLICY_*` and sets of routes, of the caller's or by default.
 struct route_names {

@@ -30,6 +30,10 @@ answer choose(const tmap_tensor_layout* tensor, uint32_t policy, uint32_t allowe
   return {};
 }
 
+engine on(tmap_stream stream, const workspace& scratch = {}) {
+  return on_stream{cuda::stream_ref{stream}, scratch};
+}
+
 }  // namespace
 }  // namespace tmap::interop
 
@@ -55,27 +59,27 @@ tmap_status tmap_ragged_workspace_bytes(uint64_t count, uint32_t rank, uint64_t*
 tmap_status tmap_ragged_copy(const tmap_tensor_batch* source, const tmap_tensor_batch* destination, void* workspace,
                              uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
-    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
-      return tmap::ragged::copy_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
-    });
+    return between(
+        source, destination, options, on(stream, {workspace, workspace_bytes}),
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::copy(from, to, with); });
   });
 }
 
 tmap_status tmap_ragged_pack(const tmap_tensor_batch* source, const tmap_packed_buffer* destination, void* workspace,
                              uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
-    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
-      return tmap::ragged::pack_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
-    });
+    return between(
+        source, destination, options, on(stream, {workspace, workspace_bytes}),
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::pack(from, to, with); });
   });
 }
 
 tmap_status tmap_ragged_unpack(const tmap_packed_buffer* source, const tmap_tensor_batch* destination, void* workspace,
                                uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
-    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
-      return tmap::ragged::unpack_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
-    });
+    return between(
+        source, destination, options, on(stream, {workspace, workspace_bytes}),
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::unpack(from, to, with); });
   });
 }
 
@@ -83,19 +87,19 @@ tmap_status tmap_ragged_pad(const tmap_tensor_batch* source, const tmap_dense_ba
                             void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
                             tmap_stream stream) {
   return call(__func__, [&] {
-    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
-      return tmap::ragged::pad_async(from, to, fill_of(fill, *source), {workspace, workspace_bytes},
-                                     cuda::stream_ref{stream}, with);
-    });
+    return between(source, destination, options, on(stream, {workspace, workspace_bytes}),
+                   [&](const auto& from, const auto& to, const auto& with) {
+                     return tmap::ragged::pad(from, to, fill_of(fill, *source), with);
+                   });
   });
 }
 
 tmap_status tmap_ragged_unpad(const tmap_dense_batch* source, const tmap_tensor_batch* destination, void* workspace,
                               uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
-    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
-      return tmap::ragged::unpad_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
-    });
+    return between(
+        source, destination, options, on(stream, {workspace, workspace_bytes}),
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::unpad(from, to, with); });
   });
 }
 
@@ -104,9 +108,9 @@ tmap_status tmap_ragged_gather_rows(const tmap_row_matrix* source, const tmap_ro
                                     tmap_stream stream) {
   return call(__func__, [&] {
     return between(
-        source, destination, options,
+        source, destination, options, on(stream),
         [&](const auto& from, const auto& to, const auto& with) {
-          return tmap::ragged::gather_rows_async(from, index_of(*index), to, cuda::stream_ref{stream}, with);
+          return tmap::ragged::gather_rows(from, index_of(*index), to, with);
         },
         checked_index(index));
   });
@@ -117,9 +121,9 @@ tmap_status tmap_ragged_scatter_rows(const tmap_row_matrix* source, const tmap_r
                                      tmap_stream stream) {
   return call(__func__, [&] {
     return between(
-        source, destination, options,
+        source, destination, options, on(stream),
         [&](const auto& from, const auto& to, const auto& with) {
-          return tmap::ragged::scatter_rows_async(from, index_of(*index), to, cuda::stream_ref{stream}, with);
+          return tmap::ragged::scatter_rows(from, index_of(*index), to, with);
         },
         checked_index(index));
   });
@@ -129,9 +133,9 @@ tmap_status tmap_ragged_transpose(const tmap_tensor_batch* source, const tmap_te
                                   void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
                                   tmap_stream stream) {
   return call(__func__, [&] {
-    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
-      return tmap::ragged::transpose_async(from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
-    });
+    return between(
+        source, destination, options, on(stream, {workspace, workspace_bytes}),
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::transpose(from, to, with); });
   });
 }
 
@@ -140,10 +144,9 @@ tmap_status tmap_ragged_cast(const tmap_tensor_batch* source, const tmap_tensor_
                              const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
     return between(
-        source, destination, options,
+        source, destination, options, on(stream, {workspace, workspace_bytes}),
         [&](const auto& from, const auto& to, const auto& with) {
-          return tmap::ragged::cast_async(from, to, values_of(*values), {workspace, workspace_bytes},
-                                          cuda::stream_ref{stream}, with);
+          return tmap::ragged::cast(from, to, values_of(*values), with);
         },
         checked_values(values));
   });
@@ -153,11 +156,9 @@ tmap_status tmap_ragged_saxpy(float a, const tmap_tensor_batch* x, const tmap_te
                               uint64_t workspace_bytes, const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
     return between(
-        x, y, options,
-        [&](const auto& from, const auto& to, const auto& with) {
-          return tmap::ragged::saxpy_async(a, from, to, {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
-        },
-        {}, {"x", "y"});
+        x, y, options, on(stream, {workspace, workspace_bytes}),
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::saxpy(a, from, to, with); }, {},
+        {"x", "y"});
   });
 }
 
@@ -165,10 +166,10 @@ tmap_status tmap_ragged_max_pool_1d(const tmap_tensor_batch* source, const tmap_
                                     uint32_t radius, void* workspace, uint64_t workspace_bytes,
                                     const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
-    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
-      return tmap::ragged::max_pool_1d_async(from, to, radius, {workspace, workspace_bytes}, cuda::stream_ref{stream},
-                                             with);
-    });
+    return between(source, destination, options, on(stream, {workspace, workspace_bytes}),
+                   [&](const auto& from, const auto& to, const auto& with) {
+                     return tmap::ragged::max_pool_1d(from, to, radius, with);
+                   });
   });
 }
 
@@ -177,11 +178,10 @@ tmap_status tmap_ragged_reduce_rows(const tmap_tensor_batch* source, uint32_t ty
                                     const tmap_ragged_options* options, tmap_stream stream) {
   return call(__func__, [&] {
     return between(
-        source, destination, options,
+        source, destination, options, on(stream, {workspace, workspace_bytes}),
         [&](const auto& from, const auto& to, const auto& with) {
-          return tmap::ragged::reduce_rows_async(from, static_cast<tmap::ragged::value_type>(type),
-                                                 static_cast<tmap::ragged::row_reduction>(reduction), to,
-                                                 {workspace, workspace_bytes}, cuda::stream_ref{stream}, with);
+          return tmap::ragged::reduce_rows(from, static_cast<tmap::ragged::value_type>(type),
+                                           static_cast<tmap::ragged::row_reduction>(reduction), to, with);
         },
         checked_reduction(type, reduction));
   });

@@ -27,15 +27,15 @@ struct side_names {
   const char* destination{"destination"};
 };
 
-/// `run(from, to, options)` once all is checked; `given` may have checked more.
+/// `run(from, to, how)` once all is checked; `given` may have checked more.
 template <class Source, class Destination, class Run>
-answer between(const Source* source, const Destination* destination, const tmap_ragged_options* options, const Run& run,
-               arguments given = {}, const side_names& names = {}) {
+answer between(const Source* source, const Destination* destination, const tmap_ragged_options* options,
+               const engine& where, const Run& run, arguments given = {}, const side_names& names = {}) {
   check_side(given, source, names.source);
   check_side(given, destination, names.destination);
   check_options(given, options);
   if (!given) return given.complaint();
-  return answer_of(run(side_of(*source), side_of(*destination), options_of(options)));
+  return answer_of(run(side_of(*source), side_of(*destination), run_of(options, where)));
 }
 
 /// Null: zeros. Of elements that are too large nothing is read, since the call will refuse them.

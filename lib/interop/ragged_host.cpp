@@ -1,50 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/c/ragged_host.h>
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include "lib/interop/ragged_call.hpp"
 
-namespace host = tmap::ragged::on_host;
 using namespace tmap::interop;
 
 tmap_status tmap_ragged_on_host_copy(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
                                      const tmap_ragged_options* options) {
   return call(__func__, [&] {
-    return between(source, destination, options,
-                   [&](const auto& from, const auto& to, const auto& with) { return host::copy(from, to, with); });
+    return between(
+        source, destination, options, tmap::on_host{},
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::copy(from, to, with); });
   });
 }
 
 tmap_status tmap_ragged_on_host_pack(const tmap_tensor_batch* source, const tmap_packed_buffer* destination,
                                      const tmap_ragged_options* options) {
   return call(__func__, [&] {
-    return between(source, destination, options,
-                   [&](const auto& from, const auto& to, const auto& with) { return host::pack(from, to, with); });
+    return between(
+        source, destination, options, tmap::on_host{},
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::pack(from, to, with); });
   });
 }
 
 tmap_status tmap_ragged_on_host_unpack(const tmap_packed_buffer* source, const tmap_tensor_batch* destination,
                                        const tmap_ragged_options* options) {
   return call(__func__, [&] {
-    return between(source, destination, options,
-                   [&](const auto& from, const auto& to, const auto& with) { return host::unpack(from, to, with); });
+    return between(
+        source, destination, options, tmap::on_host{},
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::unpack(from, to, with); });
   });
 }
 
 tmap_status tmap_ragged_on_host_pad(const tmap_tensor_batch* source, const tmap_dense_batch* destination,
                                     const void* fill, const tmap_ragged_options* options) {
   return call(__func__, [&] {
-    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
-      return host::pad(from, to, fill_of(fill, *source), with);
-    });
+    return between(source, destination, options, tmap::on_host{},
+                   [&](const auto& from, const auto& to, const auto& with) {
+                     return tmap::ragged::pad(from, to, fill_of(fill, *source), with);
+                   });
   });
 }
 
 tmap_status tmap_ragged_on_host_unpad(const tmap_dense_batch* source, const tmap_tensor_batch* destination,
                                       const tmap_ragged_options* options) {
   return call(__func__, [&] {
-    return between(source, destination, options,
-                   [&](const auto& from, const auto& to, const auto& with) { return host::unpad(from, to, with); });
+    return between(
+        source, destination, options, tmap::on_host{},
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::unpad(from, to, with); });
   });
 }
 
@@ -52,9 +56,9 @@ tmap_status tmap_ragged_on_host_gather_rows(const tmap_row_matrix* source, const
                                             const tmap_row_matrix* destination, const tmap_ragged_options* options) {
   return call(__func__, [&] {
     return between(
-        source, destination, options,
+        source, destination, options, tmap::on_host{},
         [&](const auto& from, const auto& to, const auto& with) {
-          return host::gather_rows(from, index_of(*index), to, with);
+          return tmap::ragged::gather_rows(from, index_of(*index), to, with);
         },
         checked_index(index));
   });
@@ -64,9 +68,9 @@ tmap_status tmap_ragged_on_host_scatter_rows(const tmap_row_matrix* source, cons
                                              const tmap_row_matrix* destination, const tmap_ragged_options* options) {
   return call(__func__, [&] {
     return between(
-        source, destination, options,
+        source, destination, options, tmap::on_host{},
         [&](const auto& from, const auto& to, const auto& with) {
-          return host::scatter_rows(from, index_of(*index), to, with);
+          return tmap::ragged::scatter_rows(from, index_of(*index), to, with);
         },
         checked_index(index));
   });
@@ -75,8 +79,9 @@ tmap_status tmap_ragged_on_host_scatter_rows(const tmap_row_matrix* source, cons
 tmap_status tmap_ragged_on_host_transpose(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
                                           const tmap_ragged_options* options) {
   return call(__func__, [&] {
-    return between(source, destination, options,
-                   [&](const auto& from, const auto& to, const auto& with) { return host::transpose(from, to, with); });
+    return between(
+        source, destination, options, tmap::on_host{},
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::transpose(from, to, with); });
   });
 }
 
@@ -84,9 +89,9 @@ tmap_status tmap_ragged_on_host_cast(const tmap_tensor_batch* source, const tmap
                                      const tmap_cast_values* values, const tmap_ragged_options* options) {
   return call(__func__, [&] {
     return between(
-        source, destination, options,
+        source, destination, options, tmap::on_host{},
         [&](const auto& from, const auto& to, const auto& with) {
-          return host::cast(from, to, values_of(*values), with);
+          return tmap::ragged::cast(from, to, values_of(*values), with);
         },
         checked_values(values));
   });
@@ -95,18 +100,20 @@ tmap_status tmap_ragged_on_host_cast(const tmap_tensor_batch* source, const tmap
 tmap_status tmap_ragged_on_host_saxpy(float a, const tmap_tensor_batch* x, const tmap_tensor_batch* y,
                                       const tmap_ragged_options* options) {
   return call(__func__, [&] {
-    return between(x, y, options,
-                   [&](const auto& from, const auto& to, const auto& with) { return host::saxpy(a, from, to, with); },
-                   {}, {"x", "y"});
+    return between(
+        x, y, options, tmap::on_host{},
+        [&](const auto& from, const auto& to, const auto& with) { return tmap::ragged::saxpy(a, from, to, with); }, {},
+        {"x", "y"});
   });
 }
 
 tmap_status tmap_ragged_on_host_max_pool_1d(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
                                             uint32_t radius, const tmap_ragged_options* options) {
   return call(__func__, [&] {
-    return between(source, destination, options, [&](const auto& from, const auto& to, const auto& with) {
-      return host::max_pool_1d(from, to, radius, with);
-    });
+    return between(source, destination, options, tmap::on_host{},
+                   [&](const auto& from, const auto& to, const auto& with) {
+                     return tmap::ragged::max_pool_1d(from, to, radius, with);
+                   });
   });
 }
 
@@ -114,10 +121,10 @@ tmap_status tmap_ragged_on_host_reduce_rows(const tmap_tensor_batch* source, uin
                                             const tmap_tensor_batch* destination, const tmap_ragged_options* options) {
   return call(__func__, [&] {
     return between(
-        source, destination, options,
+        source, destination, options, tmap::on_host{},
         [&](const auto& from, const auto& to, const auto& with) {
-          return host::reduce_rows(from, static_cast<tmap::ragged::value_type>(type),
-                                   static_cast<tmap::ragged::row_reduction>(reduction), to, with);
+          return tmap::ragged::reduce_rows(from, static_cast<tmap::ragged::value_type>(type),
+                                           static_cast<tmap::ragged::row_reduction>(reduction), to, with);
         },
         checked_reduction(type, reduction));
   });

@@ -4,6 +4,7 @@
 #include "lib/batch/ragged_arguments.hpp"
 #include "lib/ragged/operation.hpp"
 #include "lib/ragged/workspace.hpp"
+#include "lib/simulator/ragged_operations.hpp"
 #include "lib/support/trace.hpp"
 
 namespace tmap::ragged {
@@ -18,60 +19,63 @@ struct move_call {
   fill_value fill{};
 };
 
-result<void> enqueue_move(const move_call& call, const workspace& scratch, cudaStream_t stream, const options& with) {
+result<void> enqueue_move(const move_call& call, const on_stream& where, const run& with) {
   const tensor_batch& batch = call.source.tensors;
-  if (const auto checked = check_workspace_of(batch, scratch); !checked || batch.count == 0) return checked;
+  if (const auto checked = check_workspace_of(batch, where.scratch); !checked || batch.count == 0) return checked;
   operation op{call.source, call.destination, call.relation, 0, kernels::move_pieces(batch.element_bytes, batch.rank)};
   op.source_map = op.destination_map = map_of(op.rule, batch.element_bytes, batch.rank);
-  return enqueue(call.which, op, scratch, stream, with, [&](const planned_operation& plan) {
-    return kernels::launch_move(plan.work, batch.element_bytes, call.fill, plan.device, stream);
+  return enqueue(call.which, op, where, with, [&](const planned_operation& plan) {
+    return kernels::launch_move(plan.work, batch.element_bytes, call.fill, plan.device, where.stream.get());
   });
 }
 
 }  // namespace
 
-result<void> copy_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
-                        cuda::stream_ref stream, const options& with) {
+result<void> copy(const tensor_batch& source, const tensor_batch& destination, const run& with) {
   const support::trace_range range{"tmap ragged copy"};
   if (const auto checked = check_copy(source, destination, with); !checked) return checked;
-  return enqueue_move({batch_call::ragged_copy, tensors_of(source), tensors_of(destination)}, scratch, stream.get(),
+  const on_stream* const where = stream_of(with);
+  if (where == nullptr) return simulated::copy(source, destination, with);
+  return enqueue_move({batch_call::ragged_copy, tensors_of(source), tensors_of(destination)}, *where, with);
+}
+
+result<void> pack(const tensor_batch& source, const packed_buffer& destination, const run& with) {
+  const support::trace_range range{"tmap ragged pack"};
+  if (const auto checked = check_pack(source, destination, with); !checked) return checked;
+  const on_stream* const where = stream_of(with);
+  if (where == nullptr) return simulated::pack(source, destination, with);
+  return enqueue_move({batch_call::ragged_pack, tensors_of(source), packed_of(destination, source)}, *where, with);
+}
+
+result<void> unpack(const packed_buffer& source, const tensor_batch& destination, const run& with) {
+  const support::trace_range range{"tmap ragged unpack"};
+  if (const auto checked = check_unpack(source, destination, with); !checked) return checked;
+  const on_stream* const where = stream_of(with);
+  if (where == nullptr) return simulated::unpack(source, destination, with);
+  return enqueue_move({batch_call::ragged_unpack, packed_of(source, destination), tensors_of(destination)}, *where,
                       with);
 }
 
-result<void> pack_async(const tensor_batch& source, const packed_buffer& destination, workspace scratch,
-                        cuda::stream_ref stream, const options& with) {
-  const support::trace_range range{"tmap ragged pack"};
-  if (const auto checked = check_pack(source, destination, with); !checked) return checked;
-  return enqueue_move({batch_call::ragged_pack, tensors_of(source), packed_of(destination, source)}, scratch,
-                      stream.get(), with);
-}
-
-result<void> unpack_async(const packed_buffer& source, const tensor_batch& destination, workspace scratch,
-                          cuda::stream_ref stream, const options& with) {
-  const support::trace_range range{"tmap ragged unpack"};
-  if (const auto checked = check_unpack(source, destination, with); !checked) return checked;
-  return enqueue_move({batch_call::ragged_unpack, packed_of(source, destination), tensors_of(destination)}, scratch,
-                      stream.get(), with);
-}
-
-result<void> pad_async(const tensor_batch& source, const dense_batch& destination, const fill_value& fill,
-                       workspace scratch, cuda::stream_ref stream, const options& with) {
+result<void> pad(const tensor_batch& source, const dense_batch& destination, const fill_value& fill, const run& with) {
   const support::trace_range range{"tmap ragged pad"};
   if (const auto checked = check_pad(source, destination, with); !checked) return checked;
   const dense_batch dense = with_strides(destination, source);
+  const on_stream* const where = stream_of(with);
+  if (where == nullptr) return simulated::pad(source, dense, fill, with);
   return enqueue_move(
       {batch_call::ragged_pad, tensors_of(source), dense_of(dense, source), kernels::shape_relation::clipped, fill},
-      scratch, stream.get(), with);
+      *where, with);
 }
 
-result<void> unpad_async(const dense_batch& source, const tensor_batch& destination, workspace scratch,
-                         cuda::stream_ref stream, const options& with) {
+result<void> unpad(const dense_batch& source, const tensor_batch& destination, const run& with) {
   const support::trace_range range{"tmap ragged unpad"};
   if (const auto checked = check_unpad(source, destination, with); !checked) return checked;
   const dense_batch dense = with_strides(source, destination);
+  const on_stream* const where = stream_of(with);
+  if (where == nullptr) return simulated::unpad(dense, destination, with);
   return enqueue_move({batch_call::ragged_unpad, dense_of(dense, destination), tensors_of(destination),
                        kernels::shape_relation::corner},
-                      scratch, stream.get(), with);
+                      *where, with);
 }
 
 }  // namespace tmap::ragged

@@ -113,26 +113,26 @@ kernels::plan_target target_of(const operation& op, const workspace& scratch, co
   return target;
 }
 
-kernels::plan_request request_of(const operation& op, const options& with, route_policy policy) {
+kernels::plan_request request_of(const operation& op, const run& with, route_policy policy) {
   kernels::plan_request request{};
   request.count = op.source.tensors.count;
   request.rank = op.source.tensors.rank;
   request.relation = op.relation;
   request.kept_axes = op.kept_axes;
-  request.routes = {policy, with.allowed};
+  request.routes = {policy, with.choices.allowed};
   request.rule = op.rule;
   request.statuses = with.statuses;
   request.header = with.header;
-  request.windows = with.windows;
-  request.window_count = with.window_count;
+  request.windows = with.windows.data();
+  request.window_count = static_cast<std::uint32_t>(with.windows.size());
   set_templates(request, op);
   return request;
 }
 
 }  // namespace
 
-result<route_policy> policy_of(const options& with) {
-  const result<route_policy> policy = with.policy ? *with.policy : policy_from_environment();
+result<route_policy> policy_of(const choices& made) {
+  const result<route_policy> policy = made.policy ? *made.policy : policy_from_environment();
   if (!policy || *policy != route_policy::force) return policy;
   if (const result<void> checked = check_copy_engine(); !checked) return failure(checked.error());
   return policy;
@@ -182,9 +182,11 @@ std::optional<tensor_spec> map_of(const kernels::piece_rule& rule, std::uint32_t
   return spec;
 }
 
-result<planned_operation> enqueue_plan(const operation& op, const workspace& scratch, cudaStream_t stream,
-                                       const options& with, const fault_sink& faults) {
-  const result<route_policy> policy = policy_of(with);
+result<planned_operation> enqueue_plan(const operation& op, const on_stream& where, const run& with,
+                                       const fault_sink& faults) {
+  const workspace& scratch = where.scratch;
+  const cudaStream_t stream = where.stream.get();
+  const result<route_policy> policy = policy_of(with.choices);
   if (!policy) return failure(policy.error());
   const result<kernels::device_shape> device = current_device_shape();
   if (!device) return failure(device.error());

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <variant>
 
 #include "kernels/ragged_launch.hpp"
 #include "lib/encode/reported_call.hpp"
@@ -36,9 +37,14 @@ struct planned_operation {
   kernels::device_shape device;
 };
 
+/// Where the call is to run; null: on the host.
+inline const on_stream* stream_of(const run& with) {
+  return std::get_if<on_stream>(&with.where);
+}
+
 /// The policy in force. Fails with `invalid_argument` when the environment names none, and with
 /// `compute_capability_too_low` when it is `force` and the current device has no copy engine.
-[[nodiscard]] result<route_policy> policy_of(const options& with);
+[[nodiscard]] result<route_policy> policy_of(const choices& made);
 
 [[nodiscard]] result<kernels::device_shape> current_device_shape();
 
@@ -51,16 +57,16 @@ kernels::side packed_of(const packed_buffer& packed, const tensor_batch& batch);
 std::optional<tensor_spec> map_of(const kernels::piece_rule& rule, std::uint32_t element_bytes, std::uint32_t rank);
 
 /// Enqueues all but the kernel that works.
-[[nodiscard]] result<planned_operation> enqueue_plan(const operation& op, const workspace& scratch, cudaStream_t stream,
-                                                     const options& with, const fault_sink& faults);
+[[nodiscard]] result<planned_operation> enqueue_plan(const operation& op, const on_stream& where, const run& with,
+                                                     const fault_sink& faults);
 
 /// Enqueues all of the operation; `launch(plan)` the kernel that works.
 template <class Launch>
-[[nodiscard]] result<void> enqueue(batch_call which, const operation& op, const workspace& scratch, cudaStream_t stream,
-                                   const options& with, const Launch& launch) {
-  const reported_call call{which, op.source.tensors.count, with.check, stream};
+[[nodiscard]] result<void> enqueue(batch_call which, const operation& op, const on_stream& where, const run& with,
+                                   const Launch& launch) {
+  const reported_call call{which, op.source.tensors.count, with.check, where.stream.get()};
   return report_call(call, [&](const fault_sink& faults) -> result<void> {
-    const result<planned_operation> plan = enqueue_plan(op, scratch, stream, with, faults);
+    const result<planned_operation> plan = enqueue_plan(op, where, with, faults);
     if (!plan) return failure(plan.error());
     TMAP_TRY_CUDA(launch(*plan));
     return {};

@@ -4,19 +4,21 @@
 #include "lib/batch/ragged_arguments.hpp"
 #include "lib/encode/reported_call.hpp"
 #include "lib/ragged/operation.hpp"
+#include "lib/simulator/ragged_operations.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
 
 namespace tmap::ragged {
 namespace {
 
-result<void> enqueue_rows(kernels::row_move move, cudaStream_t stream, const options& with) {
+result<void> enqueue_rows(kernels::row_move move, const on_stream& where, const run& with) {
   if (move.index.count == 0) return {};
-  const result<route_policy> policy = policy_of(with);
+  const cudaStream_t stream = where.stream.get();
+  const result<route_policy> policy = policy_of(with.choices);
   if (!policy) return failure(policy.error());
   const result<kernels::device_shape> device = current_device_shape();
   if (!device) return failure(device.error());
-  move.routes = {*policy, with.allowed};
+  move.routes = {*policy, with.choices.allowed};
   move.statuses = with.statuses;
   move.header = with.header;
   const batch_call which = move.scatters ? batch_call::ragged_scatter_rows : batch_call::ragged_gather_rows;
@@ -30,18 +32,22 @@ result<void> enqueue_rows(kernels::row_move move, cudaStream_t stream, const opt
 
 }  // namespace
 
-result<void> gather_rows_async(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                               cuda::stream_ref stream, const options& with) {
+result<void> gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
+                         const run& with) {
   const support::trace_range range{"tmap gather rows"};
   if (const auto checked = check_gather_rows(source, index, destination, with); !checked) return checked;
-  return enqueue_rows({source, destination, index, false, {}, nullptr, nullptr, {}}, stream.get(), with);
+  const on_stream* const where = stream_of(with);
+  if (where == nullptr) return simulated::gather_rows(source, index, destination, with);
+  return enqueue_rows({source, destination, index, false, {}, nullptr, nullptr, {}}, *where, with);
 }
 
-result<void> scatter_rows_async(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                                cuda::stream_ref stream, const options& with) {
+result<void> scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
+                          const run& with) {
   const support::trace_range range{"tmap scatter rows"};
   if (const auto checked = check_scatter_rows(source, index, destination, with); !checked) return checked;
-  return enqueue_rows({source, destination, index, true, {}, nullptr, nullptr, {}}, stream.get(), with);
+  const on_stream* const where = stream_of(with);
+  if (where == nullptr) return simulated::scatter_rows(source, index, destination, with);
+  return enqueue_rows({source, destination, index, true, {}, nullptr, nullptr, {}}, *where, with);
 }
 
 }  // namespace tmap::ragged

@@ -7,6 +7,7 @@
 #include "lib/batch/ragged_arguments.hpp"
 #include "lib/ragged/operation.hpp"
 #include "lib/ragged/workspace.hpp"
+#include "lib/simulator/ragged_operations.hpp"
 #include "lib/support/trace.hpp"
 
 namespace tmap::ragged {
@@ -25,26 +26,27 @@ std::optional<tensor_spec> source_map(std::uint32_t element_bytes, std::uint32_t
 
 /// Bulk copies, a row of a tile each, are the slowest way to load it: not where maps or asynchronous copies may be
 /// used.
-options without_bulk(options with) {
+run without_bulk(run with) {
   constexpr route_set faster = route_bit(route::tensor_map) | route_bit(route::ldgsts);
-  if (!(with.allowed & faster).empty()) with.allowed = with.allowed.without(route::bulk);
+  route_set& allowed = with.choices.allowed;
+  if (!(allowed & faster).empty()) allowed = allowed.without(route::bulk);
   return with;
 }
 
 }  // namespace
 
-result<void> transpose_async(const tensor_batch& source, const tensor_batch& destination, workspace scratch,
-                             cuda::stream_ref stream, const options& with) {
+result<void> transpose(const tensor_batch& source, const tensor_batch& destination, const run& with) {
   const support::trace_range range{"tmap ragged transpose"};
   if (const auto checked = check_transpose(source, destination, with); !checked) return checked;
-  if (const auto checked = check_workspace_of(source, scratch); !checked || source.count == 0) return checked;
+  const on_stream* const where = stream_of(with);
+  if (where == nullptr) return simulated::transpose(source, destination, with);
+  if (const auto checked = check_workspace_of(source, where->scratch); !checked || source.count == 0) return checked;
   operation op{tensors_of(source), tensors_of(destination), kernels::shape_relation::swapped, 2,
                kernels::transpose_pieces(source.element_bytes, source.rank)};
   op.source_map = source_map(source.element_bytes, source.rank);
-  return enqueue(batch_call::ragged_transpose, op, scratch, stream.get(), without_bulk(with),
-                 [&](const planned_operation& plan) {
-                   return kernels::launch_transpose(plan.work, source.element_bytes, plan.device, stream.get());
-                 });
+  return enqueue(batch_call::ragged_transpose, op, *where, without_bulk(with), [&](const planned_operation& plan) {
+    return kernels::launch_transpose(plan.work, source.element_bytes, plan.device, where->stream.get());
+  });
 }
 
 }  // namespace tmap::ragged

@@ -7,6 +7,7 @@
 
 #include "kernels/launch.hpp"
 #include "kernels/ragged_launch.hpp"
+#include "lib/batch/run_arguments.hpp"
 #include "lib/batch/workspace.hpp"
 #include "lib/support/arguments.hpp"
 
@@ -57,10 +58,8 @@ workspace_layout lay_out_workspace(std::uint64_t count, std::uint32_t rank) {
 
 result<void> check_workspace_of(const tensor_batch& batch, const workspace& scratch) {
   if (batch.count == 0) return {};
-  const support::argument name{"scratch"};
   support::arguments given;
-  check_workspace(given, scratch.memory, scratch.bytes, lay_out_workspace(batch.count, batch.rank).bytes,
-                  {name.member("memory"), name.member("bytes")});
+  check_scratch(given, scratch, lay_out_workspace(batch.count, batch.rank).bytes);
   return given.outcome();
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tmap/ragged_host.hpp>
-
+#include "lib/simulator/ragged_operations.hpp"
 #include "lib/simulator/ragged_run.hpp"
 #include "lib/simulator/ragged_values.hpp"
 
@@ -9,7 +8,7 @@
 #include <cstring>
 #include <deque>
 
-namespace tmap::ragged::on_host {
+namespace tmap::ragged::simulated {
 namespace {
 
 using namespace tmap::simulator;
@@ -76,8 +75,7 @@ void pool_row(const element_bytes_t& from, std::uint64_t begin, std::uint64_t le
 
 }  // namespace
 
-result<void> transpose(const tensor_batch& source, const tensor_batch& destination, const options& with) {
-  if (const auto checked = check_transpose(source, destination, with); !checked) return checked;
+result<void> transpose(const tensor_batch& source, const tensor_batch& destination, const run& with) {
   return transform(batch_call::ragged_transpose, source, destination, shape_relation::swapped, with,
                    [](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
                      return result<element_bytes_t>{transposed(pair.source, elements)};
@@ -85,16 +83,14 @@ result<void> transpose(const tensor_batch& source, const tensor_batch& destinati
 }
 
 result<void> cast(const tensor_batch& source, const tensor_batch& destination, const cast_values& values,
-                  const options& with) {
-  if (const auto checked = check_cast(source, destination, values, with); !checked) return checked;
+                  const run& with) {
   return transform(batch_call::ragged_cast, source, destination, shape_relation::equal, with,
                    [&](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
                      return result<element_bytes_t>{converted(elements, values, pair.index)};
                    });
 }
 
-result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y, const options& with) {
-  if (const auto checked = check_saxpy(x, y, with); !checked) return checked;
+result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y, const run& with) {
   const auto compute = [&](const tensor_pair& pair, element_bytes_t elements, const route_options& routes) {
     auto sums = read_elements(pair.destination, routes);
     for (std::uint64_t i = 0; sums && i < elements.size() / f32_bytes; ++i) {
@@ -106,8 +102,7 @@ result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y, const 
 }
 
 result<void> max_pool_1d(const tensor_batch& source, const tensor_batch& destination, std::uint32_t radius,
-                         const options& with) {
-  if (const auto checked = check_max_pool_1d(source, destination, with); !checked) return checked;
+                         const run& with) {
   const auto compute = [&](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
     element_bytes_t made(elements.size());
     const std::uint64_t length = pair.source.dim[0];
@@ -119,4 +114,4 @@ result<void> max_pool_1d(const tensor_batch& source, const tensor_batch& destina
   return transform(batch_call::ragged_max_pool_1d, source, destination, shape_relation::equal, with, compute);
 }
 
-}  // namespace tmap::ragged::on_host
+}  // namespace tmap::ragged::simulated

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tmap/ragged_host.hpp>
-
+#include "lib/simulator/ragged_operations.hpp"
 #include "lib/simulator/ragged_run.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace tmap::ragged::on_host {
+namespace tmap::ragged::simulated {
 namespace {
 
 using namespace tmap::simulator;
@@ -82,13 +81,11 @@ result<void> pad_one(const tensor_pair& pair, const fill_value& fill, const rout
 
 }  // namespace
 
-result<void> copy(const tensor_batch& source, const tensor_batch& destination, const options& with) {
-  if (const auto checked = check_copy(source, destination, with); !checked) return checked;
+result<void> copy(const tensor_batch& source, const tensor_batch& destination, const run& with) {
   return for_each_good_pair(batch_call::ragged_copy, source, destination, shape_relation::equal, with, move_good);
 }
 
-result<void> pack(const tensor_batch& source, const packed_buffer& destination, const options& with) {
-  if (const auto checked = check_pack(source, destination, with); !checked) return checked;
+result<void> pack(const tensor_batch& source, const packed_buffer& destination, const run& with) {
   tensor_reader sources{source};
   pair_terms terms = terms_of(shape_relation::equal, source.element_bytes, source.element_bytes, source.count, with);
   packed_places places{destination, terms.limits, false};
@@ -102,8 +99,7 @@ result<void> pack(const tensor_batch& source, const packed_buffer& destination, 
   return packed;
 }
 
-result<void> unpack(const packed_buffer& source, const tensor_batch& destination, const options& with) {
-  if (const auto checked = check_unpack(source, destination, with); !checked) return checked;
+result<void> unpack(const packed_buffer& source, const tensor_batch& destination, const run& with) {
   tensor_reader destinations{destination};
   pair_terms terms =
       terms_of(shape_relation::equal, destination.element_bytes, destination.element_bytes, destination.count, with);
@@ -118,14 +114,11 @@ result<void> unpack(const packed_buffer& source, const tensor_batch& destination
   return unpacked;
 }
 
-result<void> pad(const tensor_batch& source, const dense_batch& destination, const fill_value& fill,
-                 const options& with) {
-  if (const auto checked = check_pad(source, destination, with); !checked) return checked;
-  const dense_batch dense = with_strides(destination, source);
+result<void> pad(const tensor_batch& source, const dense_batch& destination, const fill_value& fill, const run& with) {
   tensor_reader sources{source};
   const auto next = [&](tensor_pair& pair) {
     pair.source = sources.next();
-    pair.destination = dense_tensor(dense, source.element_bytes, source.rank, pair.index);
+    pair.destination = dense_tensor(destination, source.element_bytes, source.rank, pair.index);
   };
   const auto work = [&](const tensor_pair& pair, const route_options& routes) { return pad_one(pair, fill, routes); };
   const pair_terms terms =
@@ -133,12 +126,10 @@ result<void> pad(const tensor_batch& source, const dense_batch& destination, con
   return for_each_pair({batch_call::ragged_pad, source.count}, terms, with, next, work);
 }
 
-result<void> unpad(const dense_batch& source, const tensor_batch& destination, const options& with) {
-  if (const auto checked = check_unpad(source, destination, with); !checked) return checked;
-  const dense_batch dense = with_strides(source, destination);
+result<void> unpad(const dense_batch& source, const tensor_batch& destination, const run& with) {
   tensor_reader destinations{destination};
   const auto next = [&](tensor_pair& pair) {
-    pair.source = dense_tensor(dense, destination.element_bytes, destination.rank, pair.index);
+    pair.source = dense_tensor(source, destination.element_bytes, destination.rank, pair.index);
     pair.destination = destinations.next();
   };
   const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
@@ -150,4 +141,4 @@ result<void> unpad(const dense_batch& source, const tensor_batch& destination, c
   return for_each_pair({batch_call::ragged_unpad, destination.count}, terms, with, next, work);
 }
 
-}  // namespace tmap::ragged::on_host
+}  // namespace tmap::ragged::simulated

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/detail/reduction_order.hpp>
-#include <tmap/ragged_host.hpp>
-
+#include "lib/simulator/ragged_operations.hpp"
 #include "lib/simulator/ragged_run.hpp"
 #include "lib/simulator/ragged_values.hpp"
 
@@ -10,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-namespace tmap::ragged::on_host {
+namespace tmap::ragged::simulated {
 namespace {
 
 using namespace tmap::simulator;
@@ -54,8 +53,7 @@ float reduce_row(row_reduction reduction, std::uint64_t length, Value&& value) {
 }  // namespace
 
 result<void> reduce_rows(const tensor_batch& source, value_type type, row_reduction reduction,
-                         const tensor_batch& destination, const options& with) {
-  if (const auto checked = check_reduce_rows(source, type, reduction, destination, with); !checked) return checked;
+                         const tensor_batch& destination, const run& with) {
   const std::uint64_t item = value_bytes(type);
   const auto compute = [&](const tensor_pair& pair, element_bytes_t elements, const route_options&) {
     const std::uint64_t length = pair.source.dim[0];
@@ -71,4 +69,4 @@ result<void> reduce_rows(const tensor_batch& source, value_type type, row_reduct
   return transform(batch_call::ragged_reduce_rows, source, destination, shape_relation::reduced, with, compute);
 }
 
-}  // namespace tmap::ragged::on_host
+}  // namespace tmap::ragged::simulated

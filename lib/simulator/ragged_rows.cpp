@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tmap/ragged_host.hpp>
-
+#include "lib/simulator/ragged_operations.hpp"
 #include "lib/simulator/ragged_run.hpp"
 
 #include <cstring>
 
-namespace tmap::ragged::on_host {
+namespace tmap::ragged::simulated {
 namespace {
 
 using namespace tmap::simulator;
@@ -21,7 +20,7 @@ std::byte* row_of(const row_matrix& matrix, std::uint64_t row) {
 
 /// Calls `move(i, row)` for each row number that exists in a matrix of `rows`.
 template <class Move>
-result<void> for_each_index(batch_call which, const row_index& index, std::uint64_t rows, const options& with,
+result<void> for_each_index(batch_call which, const row_index& index, std::uint64_t rows, const run& with,
                             Move&& move) {
   verdict_writer verdicts{{which, index.count}, with};
   for (std::uint64_t i = 0; i < index.count; ++i) {
@@ -36,8 +35,7 @@ result<void> for_each_index(batch_call which, const row_index& index, std::uint6
 }  // namespace
 
 result<void> gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                         const options& with) {
-  if (const auto checked = check_gather_rows(source, index, destination, with); !checked) return checked;
+                         const run& with) {
   return for_each_index(batch_call::ragged_gather_rows, index, source.rows, with,
                         [&](std::uint64_t i, std::uint64_t row) {
                           std::memcpy(row_of(destination, i), row_of(source, row), source.row_bytes);
@@ -45,12 +43,11 @@ result<void> gather_rows(const row_matrix& source, const row_index& index, const
 }
 
 result<void> scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                          const options& with) {
-  if (const auto checked = check_scatter_rows(source, index, destination, with); !checked) return checked;
+                          const run& with) {
   return for_each_index(batch_call::ragged_scatter_rows, index, destination.rows, with,
                         [&](std::uint64_t i, std::uint64_t row) {
                           std::memcpy(row_of(destination, row), row_of(source, i), source.row_bytes);
                         });
 }
 
-}  // namespace tmap::ragged::on_host
+}  // namespace tmap::ragged::simulated

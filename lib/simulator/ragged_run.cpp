@@ -3,11 +3,11 @@
 
 namespace tmap::simulator {
 
-result<route_options> routes_of(const ragged::options& with) {
-  if (with.policy) return route_options{*with.policy, with.allowed};
+result<route_options> routes_of(const ragged::choices& made) {
+  if (made.policy) return route_options{*made.policy, made.allowed};
   const auto policy = policy_from_environment();
   if (!policy) return failure{policy.error()};
-  return route_options{*policy, with.allowed};
+  return route_options{*policy, made.allowed};
 }
 
 }  // namespace tmap::simulator

@@ -5,7 +5,6 @@
 #include <tmap/ragged.hpp>
 #include <tmap/tensor_batch.hpp>
 
-#include "lib/batch/ragged_arguments.hpp"
 #include "lib/simulator/ragged_elements.hpp"
 #include "lib/simulator/ragged_tensors.hpp"
 #include "lib/simulator/ragged_verdict.hpp"
@@ -17,15 +16,15 @@
 
 namespace tmap::simulator {
 
-/// Of checked options. Fails where the environment names no policy.
-[[nodiscard]] result<route_options> routes_of(const ragged::options& with);
+/// Fails where the environment names no policy.
+[[nodiscard]] result<route_options> routes_of(const ragged::choices& made);
 
 /// For each tensor: `next(pair)` fills in the sides, the pair is judged, `work(pair, routes)` does what is to be done,
 /// whatever the verdict.
 template <class Next, class Work>
-[[nodiscard]] result<void> for_each_pair(const judging_call& call, const pair_terms& terms, const ragged::options& with,
+[[nodiscard]] result<void> for_each_pair(const judging_call& call, const pair_terms& terms, const ragged::run& with,
                                          Next&& next, Work&& work) try {
-  const auto routes = routes_of(with);
+  const auto routes = routes_of(with.choices);
   if (!routes) return failure{routes.error()};
   verdict_writer verdicts{call, with};
   for (std::uint64_t i = 0; i < call.items; ++i) {
@@ -42,11 +41,11 @@ template <class Next, class Work>
   return failure{error{status::out_of_memory}};
 }
 
-/// The same for two batches whose arguments have been checked, and for good tensors only.
+/// The same for two batches, and for good tensors only.
 template <class Work>
 [[nodiscard]] result<void> for_each_good_pair(batch_call which, const tensor_batch& source,
                                               const tensor_batch& destination, shape_relation relation,
-                                              const ragged::options& with, Work&& work) {
+                                              const ragged::run& with, Work&& work) {
   tensor_reader sources{source};
   tensor_reader destinations{destination};
   const auto next = [&](tensor_pair& pair) {
@@ -64,7 +63,7 @@ template <class Work>
 /// Good tensors become `compute(pair, elements of the source, routes)`, the elements of the destination.
 template <class Compute>
 [[nodiscard]] result<void> transform(batch_call which, const tensor_batch& source, const tensor_batch& destination,
-                                     shape_relation relation, const ragged::options& with, Compute&& compute) {
+                                     shape_relation relation, const ragged::run& with, Compute&& compute) {
   const auto work = [&](const tensor_pair& pair, const route_options& routes) -> result<void> {
     auto elements = read_elements(pair.source, routes);
     if (!elements) return failure{elements.error()};

@@ -8,8 +8,9 @@
 namespace tmap::simulator {
 
 pair_terms terms_of(shape_relation relation, std::uint32_t source_element, std::uint32_t destination_element,
-                    std::uint64_t count, const ragged::options& with) {
-  const detail::tensor_limits limits{with.windows, with.window_count, detail::most_tensor_bytes(count)};
+                    std::uint64_t count, const ragged::run& with) {
+  const detail::tensor_limits limits{with.windows.data(), static_cast<std::uint32_t>(with.windows.size()),
+                                     detail::most_tensor_bytes(count)};
   return {relation, {source_element, {}}, {destination_element, {}}, limits};
 }
 

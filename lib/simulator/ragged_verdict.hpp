@@ -27,7 +27,7 @@ struct tensor_pair {
 
 /// Terms of `count` tensors whose sides are not packed.
 pair_terms terms_of(shape_relation relation, std::uint32_t source_element, std::uint32_t destination_element,
-                    std::uint64_t count, const ragged::options& with);
+                    std::uint64_t count, const ragged::run& with);
 
 /// Fills in what became of the pair, just as the planning kernel of the GPU would. Any bits are legal input.
 void judge(tensor_pair& pair, const pair_terms& terms);
@@ -44,7 +44,7 @@ struct judging_call {
 /// Writes statuses and counts them for the header.
 class verdict_writer {
  public:
-  verdict_writer(const judging_call& call, const ragged::options& with)
+  verdict_writer(const judging_call& call, const ragged::run& with)
       : call_{call}, number_{support::next_call_number()}, with_{with} {}
   ~verdict_writer() {
     if (with_.header != nullptr) *with_.header = header_;
@@ -59,7 +59,7 @@ class verdict_writer {
  private:
   judging_call call_;
   std::uint64_t number_;
-  const ragged::options& with_;
+  const ragged::run& with_;
   ragged::tensor_status first_bad_{};
   batch_header header_{};
 };

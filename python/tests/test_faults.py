@@ -39,7 +39,7 @@ class Checked(unittest.TestCase):
         error = caught.exception
         self.assertIs(error.status, tmap.Status.BAD_ITEMS)
         self.assertEqual((error.found, error.allowed), (2, 4))
-        self.assertEqual((error.bad.call, error.bad.index, error.bad.bits), ("ragged::gather_rows_async", 1, 128))
+        self.assertEqual((error.bad.call, error.bad.index, error.bad.bits), ("ragged::gather_rows", 1, 128))
         self.assertGreater(error.bad.number, 0)
         self.assertIn("2 of 4 row numbers are bad, among them row number 1: index (there is no row of this number)", str(error))
         np.testing.assert_array_equal(self.out, [[2, 3], [7, 7], [4, 5], [7, 7]])
@@ -100,7 +100,7 @@ class Words(unittest.TestCase):
 
     def test_items_of_the_library(self):
         self.assertIsNone(bad_item(c.BadItem()))
-        self.assertEqual(bad_item(c.BadItem(call=4, number=3, index=2, bits=1)), tmap.BadItem("ragged::copy_async", 3, 2, 1))
+        self.assertEqual(bad_item(c.BadItem(call=4, number=3, index=2, bits=1)), tmap.BadItem("ragged::copy", 3, 2, 1))
 
     def test_reports_are_true_where_something_was_bad(self):
         self.assertFalse(tmap.FaultReport(0, 0, 0, 0, None, "no bad items"))

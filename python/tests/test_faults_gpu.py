@@ -33,8 +33,8 @@ class Faults(unittest.TestCase):
         ragged.gather_rows(self.values, self.index, self.out)
         report = self.report()
         self.assertEqual((report.maps, report.tensors, report.rows, report.groups), (0, 0, 2, 0))
-        self.assertEqual((report.first.call, report.first.index, report.first.bits), ("ragged::gather_rows_async", 1, 128))
-        self.assertIn("2 bad row numbers; the first: ragged::gather_rows_async (call", str(report))
+        self.assertEqual((report.first.call, report.first.index, report.first.bits), ("ragged::gather_rows", 1, 128))
+        self.assertIn("2 bad row numbers; the first: ragged::gather_rows (call", str(report))
         self.assertEqual(tmap.faults(reset=True).rows, 2)
         self.assertFalse(tmap.faults())
 

@@ -95,7 +95,7 @@ class world {
   result<void> run(batch_call call, bool is_bad, fault_check check, cudaStream_t stream) {
     const cuda::stream_ref on{stream};
     const gemm::run product{.where = {on, scratch()}, .check = check};
-    const rg::options with{.check = check};
+    const rg::run with{.where = on_stream{on, scratch()}, .check = check};
     const tensor_batch one = is_bad ? line_.bad() : line_.good();
     const tensor_batch square = is_bad ? square_.bad() : square_.good();
     const rg::packed_buffer packed{packed_.data(), packed_.bytes(), 256, nullptr};
@@ -110,22 +110,20 @@ class world {
         if (!old) return failure(old.error());
         return without_batch(service_->update(*old, {changed_.data(), 3}, *base_, patches, maps));
       }
-      case batch_call::ragged_copy: return rg::copy_async(one, line_to_.good(), scratch(), on, with);
-      case batch_call::ragged_pack: return rg::pack_async(one, packed, scratch(), on, with);
-      case batch_call::ragged_unpack: return rg::unpack_async(packed, one, scratch(), on, with);
-      case batch_call::ragged_pad: return rg::pad_async(one, dense(), {}, scratch(), on, with);
-      case batch_call::ragged_unpad: return rg::unpad_async(dense(), one, scratch(), on, with);
-      case batch_call::ragged_gather_rows: return rg::gather_rows_async(matrix(), index(is_bad), matrix_to(), on, with);
-      case batch_call::ragged_scatter_rows:
-        return rg::scatter_rows_async(matrix(), index(is_bad), matrix_to(), on, with);
-      case batch_call::ragged_transpose: return rg::transpose_async(square, square_to_.good(), scratch(), on, with);
+      case batch_call::ragged_copy: return rg::copy(one, line_to_.good(), with);
+      case batch_call::ragged_pack: return rg::pack(one, packed, with);
+      case batch_call::ragged_unpack: return rg::unpack(packed, one, with);
+      case batch_call::ragged_pad: return rg::pad(one, dense(), {}, with);
+      case batch_call::ragged_unpad: return rg::unpad(dense(), one, with);
+      case batch_call::ragged_gather_rows: return rg::gather_rows(matrix(), index(is_bad), matrix_to(), with);
+      case batch_call::ragged_scatter_rows: return rg::scatter_rows(matrix(), index(is_bad), matrix_to(), with);
+      case batch_call::ragged_transpose: return rg::transpose(square, square_to_.good(), with);
       case batch_call::ragged_cast:
-        return rg::cast_async(one, line_to_.good(), {rg::value_type::f32, rg::value_type::f32}, scratch(), on, with);
-      case batch_call::ragged_saxpy: return rg::saxpy_async(2, one, line_to_.good(), scratch(), on, with);
-      case batch_call::ragged_max_pool_1d: return rg::max_pool_1d_async(one, line_to_.good(), 1, scratch(), on, with);
+        return rg::cast(one, line_to_.good(), {rg::value_type::f32, rg::value_type::f32}, with);
+      case batch_call::ragged_saxpy: return rg::saxpy(2, one, line_to_.good(), with);
+      case batch_call::ragged_max_pool_1d: return rg::max_pool_1d(one, line_to_.good(), 1, with);
       case batch_call::ragged_reduce_rows:
-        return rg::reduce_rows_async(one, rg::value_type::f32, rg::row_reduction::sum, sums_.good(), scratch(), on,
-                                     with);
+        return rg::reduce_rows(one, rg::value_type::f32, rg::row_reduction::sum, sums_.good(), with);
       case batch_call::gemm_rows: return gemm::multiply(row_problem(is_bad), product);
       case batch_call::gemm_weights: return gemm::multiply(weight_problem(is_bad), product);
       case batch_call::gemm_pointers: return gemm::multiply(pointer_problem(is_bad), product);

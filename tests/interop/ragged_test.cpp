@@ -2,7 +2,6 @@
 // Routes and ragged operations of C. What needs a device is not asked for: arguments are followed to the C++ function
 // by what it refuses, and conversions by the same operations on the host.
 #include <tmap/ragged.hpp>
-#include <tmap/ragged_host.hpp>
 #include <tmap/route.hpp>
 
 #include <string>
@@ -132,30 +131,24 @@ TEST(c_ragged, arguments_reach_their_operations) {
   const tmap_packed_buffer packed = c_packed();
   const tmap_cast_values values = c_values();
   auto* const memory = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
-  const ragged::workspace small{memory, 1};
+  const ragged::run small{on_stream{no_stream, {memory, 1}}};
   const ragged::packed_buffer packed_side = interop::side_of(packed);
   const dense_batch dense_side = interop::side_of(dense);
-  expect_same(tmap_ragged_copy(&a, &a, memory, 1, nullptr, nullptr), ragged::copy_async(b, b, small, no_stream),
-              "copy");
-  expect_same(tmap_ragged_pack(&a, &packed, memory, 1, nullptr, nullptr),
-              ragged::pack_async(b, packed_side, small, no_stream), "pack");
-  expect_same(tmap_ragged_unpack(&packed, &a, memory, 1, nullptr, nullptr),
-              ragged::unpack_async(packed_side, b, small, no_stream), "unpack");
-  expect_same(tmap_ragged_pad(&a, &dense, nullptr, memory, 1, nullptr, nullptr),
-              ragged::pad_async(b, dense_side, {}, small, no_stream), "pad");
-  expect_same(tmap_ragged_unpad(&dense, &a, memory, 1, nullptr, nullptr),
-              ragged::unpad_async(dense_side, b, small, no_stream), "unpad");
-  expect_same(tmap_ragged_transpose(&a, &a, memory, 1, nullptr, nullptr),
-              ragged::transpose_async(b, b, small, no_stream), "transpose");
+  expect_same(tmap_ragged_copy(&a, &a, memory, 1, nullptr, nullptr), ragged::copy(b, b, small), "copy");
+  expect_same(tmap_ragged_pack(&a, &packed, memory, 1, nullptr, nullptr), ragged::pack(b, packed_side, small), "pack");
+  expect_same(tmap_ragged_unpack(&packed, &a, memory, 1, nullptr, nullptr), ragged::unpack(packed_side, b, small),
+              "unpack");
+  expect_same(tmap_ragged_pad(&a, &dense, nullptr, memory, 1, nullptr, nullptr), ragged::pad(b, dense_side, {}, small),
+              "pad");
+  expect_same(tmap_ragged_unpad(&dense, &a, memory, 1, nullptr, nullptr), ragged::unpad(dense_side, b, small), "unpad");
+  expect_same(tmap_ragged_transpose(&a, &a, memory, 1, nullptr, nullptr), ragged::transpose(b, b, small), "transpose");
   expect_same(tmap_ragged_cast(&a, &a, &values, memory, 1, nullptr, nullptr),
-              ragged::cast_async(b, b, {ragged::value_type::f32, ragged::value_type::f32}, small, no_stream), "cast");
-  expect_same(tmap_ragged_saxpy(2, &a, &a, memory, 1, nullptr, nullptr), ragged::saxpy_async(2, b, b, small, no_stream),
-              "saxpy");
-  expect_same(tmap_ragged_max_pool_1d(&a, &a, 1, memory, 1, nullptr, nullptr),
-              ragged::max_pool_1d_async(b, b, 1, small, no_stream), "max_pool_1d");
+              ragged::cast(b, b, {ragged::value_type::f32, ragged::value_type::f32}, small), "cast");
+  expect_same(tmap_ragged_saxpy(2, &a, &a, memory, 1, nullptr, nullptr), ragged::saxpy(2, b, b, small), "saxpy");
+  expect_same(tmap_ragged_max_pool_1d(&a, &a, 1, memory, 1, nullptr, nullptr), ragged::max_pool_1d(b, b, 1, small),
+              "max_pool_1d");
   expect_same(tmap_ragged_reduce_rows(&a, TMAP_VALUE_F32, TMAP_ROWS_MAX, &a, memory, 1, nullptr, nullptr),
-              ragged::reduce_rows_async(b, ragged::value_type::f32, ragged::row_reduction::max, b, small, no_stream),
-              "reduce_rows");
+              ragged::reduce_rows(b, ragged::value_type::f32, ragged::row_reduction::max, b, small), "reduce_rows");
 }
 
 TEST(c_ragged, rows_reach_their_operations) {
@@ -167,9 +160,9 @@ TEST(c_ragged, rows_reach_their_operations) {
   index.bytes = 3;
   const ragged::row_index odd{index.rows, 4, 3};
   expect_same(tmap_ragged_gather_rows(&rows, &index, &rows, nullptr, nullptr),
-              ragged::gather_rows_async(matrix, odd, matrix, no_stream), "gather_rows", "index.bytes");
+              ragged::gather_rows(matrix, odd, matrix, {on_stream{no_stream}}), "gather_rows", "index.bytes");
   expect_same(tmap_ragged_scatter_rows(&rows, &index, &rows, nullptr, nullptr),
-              ragged::scatter_rows_async(matrix, odd, matrix, no_stream), "scatter_rows", "index.bytes");
+              ragged::scatter_rows(matrix, odd, matrix, {on_stream{no_stream}}), "scatter_rows", "index.bytes");
 }
 
 TEST(c_ragged, batches_and_options_are_checked) {
@@ -257,7 +250,7 @@ TEST(c_ragged, converted_sides_and_options_do_the_work) {
   with.statuses = statuses;
   alignas(16) tmap_batch_header header{};
   with.header = &header;
-  ASSERT_TRUE(ragged::on_host::pack(interop::side_of(source), interop::side_of(to), interop::options_of(&with)));
+  ASSERT_TRUE(ragged::pack(interop::side_of(source), interop::side_of(to), interop::run_of(&with, on_host{})));
   EXPECT_EQ(packed,
             (std::vector<unsigned char>{1, 2, 3, 0xaa, 4, 5, 6, 7, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa}));
   EXPECT_EQ(begins[1], 4);

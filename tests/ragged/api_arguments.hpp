@@ -4,7 +4,6 @@
 // Good arguments of ragged operations, to be spoilt one by one. Their addresses are checked, never read.
 
 #include <tmap/ragged.hpp>
-#include <tmap/ragged_host.hpp>
 
 #include <gtest/gtest.h>
 
@@ -24,16 +23,6 @@ const T* somewhere(std::uint64_t offset = 0) {
   return reinterpret_cast<const T*>(0x10000 + offset);
 }
 
-/// Both engines refuse the argument of this name, and say the same of it.
-inline void expect_both_refuse(const result<void>& on_gpu, const result<void>& on_host, const std::string& name,
-                               const std::string& what = {}) {
-  expect_refused(on_gpu, name, what + ", on the GPU");
-  expect_refused(on_host, name, what + ", on the host");
-  if (!on_gpu && !on_host) {
-    EXPECT_EQ(to_string(on_gpu.error()), to_string(on_host.error())) << what;
-  }
-}
-
 inline tensor_batch columns_batch(std::uint32_t rank = 2, std::uint32_t element_bytes = 4) {
   patch_columns columns{};
   columns.global_address = somewhere<std::uint64_t>();
@@ -48,6 +37,25 @@ inline tensor_batch columns_batch(std::uint32_t rank = 2, std::uint32_t element_
 
 inline workspace enough(std::uint32_t rank = 2) {
   return {reinterpret_cast<void*>(0x10000), workspace_bytes(10, rank).value()};
+}
+
+/// Of calls that are done before anything is enqueued.
+inline run on_a_stream(const workspace& scratch = {}) {
+  return {on_stream{no_stream, scratch}};
+}
+
+/// `call(run)`: both engines refuse the argument of this name, and say the same of it.
+template <class Call>
+void expect_both_refuse(const Call& call, const std::string& name, const std::string& what = {}) {
+  const run there = on_a_stream(enough(max_rank));
+  const run here{on_host{}};
+  const result<void> from_gpu = call(there);
+  const result<void> from_host = call(here);
+  expect_refused(from_gpu, name, what + ", on the GPU");
+  expect_refused(from_host, name, what + ", on the host");
+  if (!from_gpu && !from_host) {
+    EXPECT_EQ(to_string(from_gpu.error()), to_string(from_host.error())) << what;
+  }
 }
 
 inline dense_batch some_dense() {

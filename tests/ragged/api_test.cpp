@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every argument of a side, the options and the workspace that an operation refuses, before it asks for a device: these
+// Every argument of a side, of a run and its workspace that an operation refuses, before it asks for a device: these
 // run anywhere. What is refused on the GPU is refused on the host in the same words.
 #include <tmap/encode_batch.hpp>
 #include <tmap/ragged.hpp>
-#include <tmap/ragged_host.hpp>
 
 #include <gtest/gtest.h>
 
@@ -29,35 +28,24 @@ void expect_both_sides_refuse(const std::string& member, const std::function<voi
   const std::string destination = "destination." + member;
   const cast_values same{value_type::f32, value_type::f32};
   const auto sum = row_reduction::sum;
-  expect_both_refuse(copy_async(bad, good, enough(), no_stream), on_host::copy(bad, good), source, "copy");
-  expect_both_refuse(copy_async(good, bad, enough(), no_stream), on_host::copy(good, bad), destination, "copy");
-  expect_both_refuse(pack_async(bad, some_packed(), enough(), no_stream), on_host::pack(bad, some_packed()), source,
-                     "pack");
-  expect_both_refuse(unpack_async(some_packed(), bad, enough(), no_stream), on_host::unpack(some_packed(), bad),
-                     destination, "unpack");
-  expect_both_refuse(pad_async(bad, some_dense(), {}, enough(), no_stream), on_host::pad(bad, some_dense(), {}), source,
-                     "pad");
-  expect_both_refuse(unpad_async(some_dense(), bad, enough(), no_stream), on_host::unpad(some_dense(), bad),
-                     destination, "unpad");
-  expect_both_refuse(transpose_async(bad, good, enough(), no_stream), on_host::transpose(bad, good), source,
-                     "transpose");
-  expect_both_refuse(transpose_async(good, bad, enough(), no_stream), on_host::transpose(good, bad), destination,
-                     "transpose");
-  expect_both_refuse(cast_async(bad, good, same, enough(), no_stream), on_host::cast(bad, good, same), source, "cast");
-  expect_both_refuse(cast_async(good, bad, same, enough(), no_stream), on_host::cast(good, bad, same), destination,
-                     "cast");
-  expect_both_refuse(saxpy_async(1, bad, good, enough(), no_stream), on_host::saxpy(1, bad, good), "x." + member,
-                     "saxpy");
-  expect_both_refuse(saxpy_async(1, good, bad, enough(), no_stream), on_host::saxpy(1, good, bad), "y." + member,
-                     "saxpy");
-  expect_both_refuse(max_pool_1d_async(bad, good, 1, enough(), no_stream), on_host::max_pool_1d(bad, good, 1), source,
-                     "pooling");
-  expect_both_refuse(max_pool_1d_async(good, bad, 1, enough(), no_stream), on_host::max_pool_1d(good, bad, 1),
-                     destination, "pooling");
-  expect_both_refuse(reduce_rows_async(bad, value_type::f32, sum, good, enough(), no_stream),
-                     on_host::reduce_rows(bad, value_type::f32, sum, good), source, "reduction");
-  expect_both_refuse(reduce_rows_async(good, value_type::f32, sum, bad, enough(), no_stream),
-                     on_host::reduce_rows(good, value_type::f32, sum, bad), destination, "reduction");
+  expect_both_refuse([&](auto& with) { return copy(bad, good, with); }, source, "copy");
+  expect_both_refuse([&](auto& with) { return copy(good, bad, with); }, destination, "copy");
+  expect_both_refuse([&](auto& with) { return pack(bad, some_packed(), with); }, source, "pack");
+  expect_both_refuse([&](auto& with) { return unpack(some_packed(), bad, with); }, destination, "unpack");
+  expect_both_refuse([&](auto& with) { return pad(bad, some_dense(), {}, with); }, source, "pad");
+  expect_both_refuse([&](auto& with) { return unpad(some_dense(), bad, with); }, destination, "unpad");
+  expect_both_refuse([&](auto& with) { return transpose(bad, good, with); }, source, "transpose");
+  expect_both_refuse([&](auto& with) { return transpose(good, bad, with); }, destination, "transpose");
+  expect_both_refuse([&](auto& with) { return cast(bad, good, same, with); }, source, "cast");
+  expect_both_refuse([&](auto& with) { return cast(good, bad, same, with); }, destination, "cast");
+  expect_both_refuse([&](auto& with) { return saxpy(1, bad, good, with); }, "x." + member, "saxpy");
+  expect_both_refuse([&](auto& with) { return saxpy(1, good, bad, with); }, "y." + member, "saxpy");
+  expect_both_refuse([&](auto& with) { return max_pool_1d(bad, good, 1, with); }, source, "pooling");
+  expect_both_refuse([&](auto& with) { return max_pool_1d(good, bad, 1, with); }, destination, "pooling");
+  expect_both_refuse([&](auto& with) { return reduce_rows(bad, value_type::f32, sum, good, with); }, source,
+                     "reduction");
+  expect_both_refuse([&](auto& with) { return reduce_rows(good, value_type::f32, sum, bad, with); }, destination,
+                     "reduction");
 }
 
 TEST(ragged_arguments, numbers_of_a_batch) {
@@ -114,13 +102,12 @@ TEST(ragged_arguments, arrays_of_other_sources) {
 TEST(ragged_arguments, rows_of_rank_1_are_elements) {
   tensor_batch rows = columns_batch(1);
   rows.tensors = ragged_rows{0x20000, 8, {somewhere<std::int32_t>(), offset_format::ends}};
-  expect_both_refuse(copy_async(rows, columns_batch(1), enough(1), no_stream), on_host::copy(rows, columns_batch(1)),
-                     "source.tensors.row_pitch_bytes");
+  expect_both_refuse([&](auto& with) { return copy(rows, columns_batch(1), with); }, "source.tensors.row_pitch_bytes");
 }
 
 TEST(ragged_arguments, sides_that_differ) {
   const auto refuse = [](const tensor_batch& source, const tensor_batch& destination, const std::string& name) {
-    expect_both_refuse(copy_async(source, destination, enough(3), no_stream), on_host::copy(source, destination), name);
+    expect_both_refuse([&](auto& with) { return copy(source, destination, with); }, name);
   };
   tensor_batch fewer = columns_batch();
   fewer.count = 9;
@@ -135,12 +122,12 @@ TEST(ragged_arguments, workspace) {
   const tensor_batch batch = columns_batch();
   workspace small = enough();
   --small.bytes;
-  expect_refused(copy_async(batch, batch, small, no_stream), "scratch.bytes", small.bytes, enough().bytes, "too small");
+  expect_refused(copy(batch, batch, on_a_stream(small)), "scratch.bytes", small.bytes, enough().bytes, "too small");
   workspace odd = enough();
   odd.memory = reinterpret_cast<void*>(0x10080);
-  expect_refused(copy_async(batch, batch, odd, no_stream), "scratch.memory", "misaligned");
+  expect_refused(copy(batch, batch, on_a_stream(odd)), "scratch.memory", "misaligned");
   odd.memory = nullptr;
-  expect_refused(saxpy_async(1, batch, batch, odd, no_stream), "scratch.memory", "null");
+  expect_refused(saxpy(1, batch, batch, on_a_stream(odd)), "scratch.memory", "null");
 }
 
 TEST(ragged_arguments, workspace_bytes) {
@@ -188,36 +175,36 @@ TEST(ragged_arguments, maps_have_elements_of_the_batches_width) {
   EXPECT_FALSE(map_of({}, 4, 2).has_value());
 }
 
-TEST(ragged_arguments, options) {
+TEST(ragged_arguments, of_every_run) {
   const tensor_batch batch = columns_batch();
   const row_matrix matrix{0x20000, 100, 64, 64};
   const row_index index{somewhere<void>(), 50, 4};
-  const auto refused = [&](const std::string& name, const options& with) {
-    const workspace room = enough();
-    expect_both_refuse(copy_async(batch, batch, room, no_stream, with), on_host::copy(batch, batch, with), name);
-    expect_both_refuse(pack_async(batch, some_packed(), room, no_stream, with),
-                       on_host::pack(batch, some_packed(), with), name);
-    expect_both_refuse(unpack_async(some_packed(), batch, room, no_stream, with),
-                       on_host::unpack(some_packed(), batch, with), name);
-    expect_both_refuse(pad_async(batch, some_dense(), {}, room, no_stream, with),
-                       on_host::pad(batch, some_dense(), {}, with), name);
-    expect_both_refuse(unpad_async(some_dense(), batch, room, no_stream, with),
-                       on_host::unpad(some_dense(), batch, with), name);
-    expect_both_refuse(transpose_async(batch, batch, room, no_stream, with), on_host::transpose(batch, batch, with),
-                       name);
-    expect_both_refuse(max_pool_1d_async(batch, batch, 1, room, no_stream, with),
-                       on_host::max_pool_1d(batch, batch, 1, with), name);
-    expect_both_refuse(gather_rows_async(matrix, index, matrix, no_stream, with),
-                       on_host::gather_rows(matrix, index, matrix, with), name);
-    expect_both_refuse(scatter_rows_async(matrix, index, matrix, no_stream, with),
-                       on_host::scatter_rows(matrix, index, matrix, with), name);
+  const auto refused = [&](const std::string& name, const std::function<void(run&)>& spoil) {
+    const auto refuse = [&](const auto& call) {
+      const auto spoilt_call = [&](run with) {
+        spoil(with);
+        return call(with);
+      };
+      expect_both_refuse(spoilt_call, name);
+    };
+    refuse([&](auto& with) { return copy(batch, batch, with); });
+    refuse([&](auto& with) { return pack(batch, some_packed(), with); });
+    refuse([&](auto& with) { return unpack(some_packed(), batch, with); });
+    refuse([&](auto& with) { return pad(batch, some_dense(), {}, with); });
+    refuse([&](auto& with) { return unpad(some_dense(), batch, with); });
+    refuse([&](auto& with) { return transpose(batch, batch, with); });
+    refuse([&](auto& with) { return max_pool_1d(batch, batch, 1, with); });
+    refuse([&](auto& with) { return gather_rows(matrix, index, matrix, with); });
+    refuse([&](auto& with) { return scatter_rows(matrix, index, matrix, with); });
   };
-  refused("options.policy", {.policy = static_cast<route_policy>(3)});
-  refused("options.statuses", {.statuses = reinterpret_cast<tensor_status*>(0x10002)});
-  refused("options.header", {.header = reinterpret_cast<batch_header*>(0x10008)});
-  refused("options.check", {.check = static_cast<fault_check>(3)});
-  refused("options.windows", {.window_count = 1});
-  refused("options.windows", {.windows = somewhere<address_window>(8), .window_count = 1});
+  refused("choices.policy", [](run& r) { r.choices.policy = static_cast<route_policy>(3); });
+  refused("statuses", [](run& r) { r.statuses = reinterpret_cast<tensor_status*>(0x10002); });
+  refused("header", [](run& r) { r.header = reinterpret_cast<batch_header*>(0x10008); });
+  refused("check", [](run& r) { r.check = static_cast<fault_check>(3); });
+  const auto* const nowhere = static_cast<const address_window*>(nullptr);
+  refused("windows", [=](run& r) { r.windows = {nowhere, 1}; });
+  refused("windows", [](run& r) { r.windows = {somewhere<address_window>(8), 1}; });
+  refused("windows", [](run& r) { r.windows = {somewhere<address_window>(), std::uint64_t{1} << 32}; });
 }
 
 TEST(ragged_arguments, packed_buffers) {
@@ -225,10 +212,8 @@ TEST(ragged_arguments, packed_buffers) {
   const auto refused = [&](const std::string& member, const std::function<void(packed_buffer&)>& spoil) {
     packed_buffer packed = some_packed();
     spoil(packed);
-    expect_both_refuse(pack_async(batch, packed, enough(), no_stream), on_host::pack(batch, packed),
-                       "destination." + member);
-    expect_both_refuse(unpack_async(packed, batch, enough(), no_stream), on_host::unpack(packed, batch),
-                       "source." + member);
+    expect_both_refuse([&](auto& with) { return pack(batch, packed, with); }, "destination." + member);
+    expect_both_refuse([&](auto& with) { return unpack(packed, batch, with); }, "source." + member);
   };
   refused("memory", [](packed_buffer& p) { p.memory = nullptr; });
   refused("memory", [](packed_buffer& p) { p.memory = reinterpret_cast<void*>(0x20002); });
@@ -245,9 +230,8 @@ TEST(ragged_arguments, dense_batches) {
   const auto refused = [&](const std::string& member, const std::function<void(dense_batch&)>& spoil) {
     dense_batch dense = some_dense();
     spoil(dense);
-    expect_both_refuse(pad_async(batch, dense, {}, enough(), no_stream), on_host::pad(batch, dense, {}),
-                       "destination" + member);
-    expect_both_refuse(unpad_async(dense, batch, enough(), no_stream), on_host::unpad(dense, batch), "source" + member);
+    expect_both_refuse([&](auto& with) { return pad(batch, dense, {}, with); }, "destination" + member);
+    expect_both_refuse([&](auto& with) { return unpad(dense, batch, with); }, "source" + member);
   };
   refused(".address", [](dense_batch& d) { d.address = 0; });
   refused(".address", [](dense_batch& d) { d.address += 2; });
@@ -259,7 +243,7 @@ TEST(ragged_arguments, dense_batches) {
   const auto overlapping = [&](const std::string& name, const std::function<void(dense_batch&)>& spoil) {
     dense_batch dense = some_dense();
     spoil(dense);
-    expect_both_refuse(pad_async(batch, dense, {}, enough(), no_stream), on_host::pad(batch, dense, {}), name);
+    expect_both_refuse([&](auto& with) { return pad(batch, dense, {}, with); }, name);
   };
   overlapping("destination.stride_bytes[0]", [](dense_batch& d) { d.stride_bytes[0] = 28; });
   overlapping("destination.tensor_pitch_bytes", [](dense_batch& d) { d.tensor_pitch_bytes = 124; });
@@ -283,8 +267,8 @@ TEST(ragged_arguments, unpad_reads_a_row_for_all_rows) {
   broadcast.dim[2] = 5;
   broadcast.stride_bytes[1] = 32;
   const tensor_batch batch = columns_batch(3);
-  EXPECT_TRUE(policy.was_asked(unpad_async(broadcast, batch, enough(3), no_stream)));
-  expect_refused(pad_async(batch, broadcast, {}, enough(3), no_stream), "destination.stride_bytes[0]", 0, 32,
+  EXPECT_TRUE(policy.was_asked(unpad(broadcast, batch, on_a_stream(enough(3)))));
+  expect_refused(pad(batch, broadcast, {}, on_a_stream(enough(3))), "destination.stride_bytes[0]", 0, 32,
                  "a row for all rows");
 }
 

@@ -2,7 +2,6 @@
 // What single operations refuse beside their sides, on both engines in the same words, and what they do without
 // tensors.
 #include <tmap/ragged.hpp>
-#include <tmap/ragged_host.hpp>
 
 #include <gtest/gtest.h>
 
@@ -19,13 +18,11 @@ TEST(ragged_arguments, rows_by_index) {
   const row_index index{somewhere<void>(), 50, 4};
   const auto gathers = [](const std::string& name, const row_matrix& source, const row_index& rows,
                           const row_matrix& destination) {
-    expect_both_refuse(gather_rows_async(source, rows, destination, no_stream),
-                       on_host::gather_rows(source, rows, destination), name, "gather");
+    expect_both_refuse([&](auto& with) { return gather_rows(source, rows, destination, with); }, name, "gather");
   };
   const auto scatters = [](const std::string& name, const row_matrix& source, const row_index& rows,
                            const row_matrix& destination) {
-    expect_both_refuse(scatter_rows_async(source, rows, destination, no_stream),
-                       on_host::scatter_rows(source, rows, destination), name, "scatter");
+    expect_both_refuse([&](auto& with) { return scatter_rows(source, rows, destination, with); }, name, "scatter");
   };
   const auto refused = [&](const std::string& name, const row_matrix& source, const row_index& rows,
                            const row_matrix& destination) {
@@ -53,8 +50,7 @@ TEST(ragged_arguments, values_of_a_cast) {
   const tensor_batch two = columns_batch(2, 2);
   const auto refused = [](const std::string& name, const tensor_batch& source, const tensor_batch& destination,
                           const cast_values& values) {
-    expect_both_refuse(cast_async(source, destination, values, enough(), no_stream),
-                       on_host::cast(source, destination, values), name);
+    expect_both_refuse([&](auto& with) { return cast(source, destination, values, with); }, name);
   };
   const auto unknown = static_cast<value_type>(6);
   refused("destination.element_bytes", four, four, {value_type::f32, value_type::f16});
@@ -70,15 +66,13 @@ TEST(ragged_arguments, values_of_other_operations) {
   const tensor_batch two = columns_batch(2, 2);
   const tensor_batch four = columns_batch(2, 4);
   const tensor_batch row = columns_batch(1);
-  expect_both_refuse(transpose_async(row, row, enough(1), no_stream), on_host::transpose(row, row), "source.rank");
-  expect_both_refuse(saxpy_async(1, two, four, enough(), no_stream), on_host::saxpy(1, two, four), "x.element_bytes");
-  expect_both_refuse(saxpy_async(1, four, two, enough(), no_stream), on_host::saxpy(1, four, two), "y.element_bytes");
-  expect_both_refuse(max_pool_1d_async(two, two, 1, enough(), no_stream), on_host::max_pool_1d(two, two, 1),
-                     "source.element_bytes");
+  expect_both_refuse([&](auto& with) { return transpose(row, row, with); }, "source.rank");
+  expect_both_refuse([&](auto& with) { return saxpy(1, two, four, with); }, "x.element_bytes");
+  expect_both_refuse([&](auto& with) { return saxpy(1, four, two, with); }, "y.element_bytes");
+  expect_both_refuse([&](auto& with) { return max_pool_1d(two, two, 1, with); }, "source.element_bytes");
   const auto reduced = [&](const std::string& name, value_type type, row_reduction how, const tensor_batch& source,
                            const tensor_batch& to) {
-    expect_both_refuse(reduce_rows_async(source, type, how, to, enough(), no_stream),
-                       on_host::reduce_rows(source, type, how, to), name);
+    expect_both_refuse([&](auto& with) { return reduce_rows(source, type, how, to, with); }, name);
   };
   reduced("type", value_type::u8, row_reduction::sum, one, four);
   reduced("type", value_type::f8_e4m3, row_reduction::sum, one, four);
@@ -92,17 +86,17 @@ TEST(ragged_arguments, nothing_to_do_needs_nothing) {
   tensor_batch none = columns_batch();
   none.count = 0;
   none.tensors = patch_array{nullptr};
-  EXPECT_TRUE(copy_async(none, none, {}, no_stream).has_value());
-  EXPECT_TRUE(pack_async(none, some_packed(), {}, no_stream).has_value());
-  EXPECT_TRUE(unpack_async(some_packed(), none, {}, no_stream).has_value());
-  EXPECT_TRUE(pad_async(none, some_dense(), {}, {}, no_stream).has_value());
-  EXPECT_TRUE(unpad_async(some_dense(), none, {}, no_stream).has_value());
-  EXPECT_TRUE(transpose_async(none, none, {}, no_stream).has_value());
-  EXPECT_TRUE(saxpy_async(1, none, none, {}, no_stream).has_value());
-  EXPECT_TRUE(max_pool_1d_async(none, none, 15, {}, no_stream).has_value());
-  EXPECT_TRUE(cast_async(none, none, {value_type::f32, value_type::f32}, {}, no_stream).has_value());
-  EXPECT_TRUE(reduce_rows_async(none, value_type::f32, row_reduction::sum, none, {}, no_stream).has_value());
-  EXPECT_TRUE(gather_rows_async({0, 0, 64, 64}, {nullptr, 0, 4}, {0, 0, 64, 64}, no_stream).has_value());
+  EXPECT_TRUE(copy(none, none, on_a_stream()).has_value());
+  EXPECT_TRUE(pack(none, some_packed(), on_a_stream()).has_value());
+  EXPECT_TRUE(unpack(some_packed(), none, on_a_stream()).has_value());
+  EXPECT_TRUE(pad(none, some_dense(), {}, on_a_stream()).has_value());
+  EXPECT_TRUE(unpad(some_dense(), none, on_a_stream()).has_value());
+  EXPECT_TRUE(transpose(none, none, on_a_stream()).has_value());
+  EXPECT_TRUE(saxpy(1, none, none, on_a_stream()).has_value());
+  EXPECT_TRUE(max_pool_1d(none, none, 15, on_a_stream()).has_value());
+  EXPECT_TRUE(cast(none, none, {value_type::f32, value_type::f32}, on_a_stream()).has_value());
+  EXPECT_TRUE(reduce_rows(none, value_type::f32, row_reduction::sum, none, on_a_stream()).has_value());
+  EXPECT_TRUE(gather_rows({0, 0, 64, 64}, {nullptr, 0, 4}, {0, 0, 64, 64}, on_a_stream()).has_value());
 }
 
 }  // namespace

@@ -99,17 +99,29 @@ TEST_F(captured_host_arrays, pageable_ones_are_refused_by_every_operation_and_th
   packed.bytes = square_bytes;
   const dense_batch dense = dense_square(to);
   const std::pair<const char*, two_sided> operations[] = {
-      {"copy", [&](const auto& a, const auto& b) { return copy_async(a, b, scratch, stream_); }},
-      {"transpose", [&](const auto& a, const auto& b) { return transpose_async(a, b, scratch, stream_); }},
-      {"saxpy", [&](const auto& a, const auto& b) { return saxpy_async(2, a, b, scratch, stream_); }},
-      {"max_pool_1d", [&](const auto& a, const auto& b) { return max_pool_1d_async(a, b, 1, scratch, stream_); }},
+      {"copy",
+       [&](const auto& a, const auto& b) {
+         return copy(a, b, {on_stream{stream_, scratch}});
+       }},
+      {"transpose",
+       [&](const auto& a, const auto& b) {
+         return transpose(a, b, {on_stream{stream_, scratch}});
+       }},
+      {"saxpy",
+       [&](const auto& a, const auto& b) {
+         return saxpy(2, a, b, {on_stream{stream_, scratch}});
+       }},
+      {"max_pool_1d",
+       [&](const auto& a, const auto& b) {
+         return max_pool_1d(a, b, 1, {on_stream{stream_, scratch}});
+       }},
       {"cast",
        [&](const auto& a, const auto& b) {
-         return cast_async(a, b, {value_type::f32, value_type::f32}, scratch, stream_);
+         return cast(a, b, {value_type::f32, value_type::f32}, {on_stream{stream_, scratch}});
        }},
       {"reduce_rows",
        [&](const auto& a, const auto& b) {
-         return reduce_rows_async(a, value_type::f32, row_reduction::sum, b, scratch, stream_);
+         return reduce_rows(a, value_type::f32, row_reduction::sum, b, {on_stream{stream_, scratch}});
        }},
   };
   const auto expect_refused = [](const result<void>& answer, const std::string& side, const void* array) {
@@ -126,10 +138,12 @@ TEST_F(captured_host_arrays, pageable_ones_are_refused_by_every_operation_and_th
       expect_refused(operation(one_square(&source_patch), device_destination), "source", &source_patch);
       expect_refused(operation(device_source, one_square(&destination_patch)), "destination", &destination_patch);
     }
-    expect_refused(pack_async(one_square(&source_patch), packed, scratch, stream_), "source", &source_patch);
-    expect_refused(unpack_async(packed, one_square(&source_patch), scratch, stream_), "destination", &source_patch);
-    expect_refused(pad_async(one_square(&source_patch), dense, {}, scratch, stream_), "source", &source_patch);
-    expect_refused(unpad_async(dense, one_square(&source_patch), scratch, stream_), "destination", &source_patch);
+    expect_refused(pack(one_square(&source_patch), packed, {on_stream{stream_, scratch}}), "source", &source_patch);
+    expect_refused(unpack(packed, one_square(&source_patch), {on_stream{stream_, scratch}}), "destination",
+                   &source_patch);
+    expect_refused(pad(one_square(&source_patch), dense, {}, {on_stream{stream_, scratch}}), "source", &source_patch);
+    expect_refused(unpad(dense, one_square(&source_patch), {on_stream{stream_, scratch}}), "destination",
+                   &source_patch);
   });
   ASSERT_NE(graph, nullptr);
   std::size_t nodes = 1;
@@ -150,8 +164,8 @@ TEST_F(captured_host_arrays, pinned_ones_are_read_anew_at_each_replay) {
   *source.get() = square_at(sources[0]);
   *destination.get() = square_at(to);
   const cudaGraph_t graph = capture([&] {
-    TMAP_ASSERT_OK(
-        copy_async(one_square(source.get()), one_square(destination.get()), {room.data(), room.bytes()}, stream_));
+    TMAP_ASSERT_OK(copy(one_square(source.get()), one_square(destination.get()),
+                        {on_stream{stream_, {room.data(), room.bytes()}}}));
   });
   ASSERT_NE(graph, nullptr);
   cudaGraphExec_t executable = nullptr;
@@ -176,14 +190,14 @@ class beside_a_capture : public captured_host_arrays, public ::testing::WithPara
     const device_array<unsigned char> room(workspace_bytes(1, 2).value());
     const workspace scratch{room.data(), room.bytes()};
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());  // the stream does not wait for the one that fills arrays
-    TMAP_ASSERT_OK(copy_async(source, destination, scratch, stream_));  // loads the kernels
+    TMAP_ASSERT_OK(copy(source, destination, {on_stream{stream_, scratch}}));  // loads the kernels
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
     cudaStream_t captured = nullptr;
     cudaGraph_t graph = nullptr;
     TMAP_ASSERT_CUDA(cudaStreamCreate(&captured));
     TMAP_ASSERT_CUDA(cudaStreamBeginCapture(captured, GetParam()));
     result<void> answer;
-    std::thread([&] { answer = copy_async(source, destination, scratch, stream_); }).join();
+    std::thread([&] { answer = copy(source, destination, {on_stream{stream_, scratch}}); }).join();
     EXPECT_EQ(cudaStreamEndCapture(captured, &graph), cudaSuccess) << "the capture broke";
     TMAP_ASSERT_OK(answer);
     EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
@@ -225,7 +239,8 @@ TEST_P(beside_a_capture, a_call_on_the_legacy_stream_is_refused_and_the_capture_
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(captured, GetParam()));
   result<void> answer;
   std::thread([&] {
-    answer = copy_async(one_square(&source), one_square(&destination), {room.data(), room.bytes()}, cudaStream_t{});
+    answer =
+        copy(one_square(&source), one_square(&destination), {on_stream{cudaStream_t{}, {room.data(), room.bytes()}}});
   }).join();
   EXPECT_EQ(cudaStreamEndCapture(captured, &graph), cudaSuccess) << "the capture broke";
   ASSERT_FALSE(answer.has_value());

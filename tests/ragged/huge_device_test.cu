@@ -30,9 +30,8 @@ TEST_P(ragged_huge_values, copy) {
   const huge_sides both = sides(1);
   if (!fits(both, 1, 1)) GTEST_SKIP() << no_room;
   expect_way(both, 1);
-  expect_result<std::uint8_t, std::uint8_t>(
-      both, noise_bytes{}, nothing_yet<std::uint8_t>{}, copied_bytes{both.source},
-      [](const huge_call& c) { return copy_async(c.source, c.destination, c.scratch, huge_stream, c.with); });
+  expect_result<std::uint8_t, std::uint8_t>(both, noise_bytes{}, nothing_yet<std::uint8_t>{}, copied_bytes{both.source},
+                                            [](const huge_call& c) { return copy(c.source, c.destination, c.with); });
 }
 
 TEST_P(ragged_huge_values, cast) {
@@ -41,7 +40,7 @@ TEST_P(ragged_huge_values, cast) {
   const cast_values values{value_type::u8, value_type::f32, 0.5f, 3, nullptr, nullptr};
   expect_result<std::uint8_t, std::uint32_t>(
       both, noise_bytes{}, nothing_yet<std::uint32_t>{}, bytes_as_floats{both.source, values.scale, values.shift},
-      [&](const huge_call& c) { return cast_async(c.source, c.destination, values, c.scratch, huge_stream, c.with); });
+      [&](const huge_call& c) { return cast(c.source, c.destination, values, c.with); });
 }
 
 TEST_P(ragged_huge_values, saxpy) {
@@ -50,7 +49,7 @@ TEST_P(ragged_huge_values, saxpy) {
   constexpr float a = 1.7f;
   expect_result<std::uint32_t, std::uint32_t>(
       both, noise_floats{}, first_summands{}, float_sums{both.source, a},
-      [&](const huge_call& c) { return saxpy_async(a, c.source, c.destination, c.scratch, huge_stream, c.with); });
+      [&](const huge_call& c) { return saxpy(a, c.source, c.destination, c.with); });
 }
 
 TEST_P(ragged_huge_values, max_pool_1d) {
@@ -58,9 +57,8 @@ TEST_P(ragged_huge_values, max_pool_1d) {
   if (!fits(both, 4, 4)) GTEST_SKIP() << no_room;
   constexpr std::uint32_t radius = 15;
   expect_result<std::uint32_t, std::uint32_t>(
-      both, noise_floats{}, nothing_yet<std::uint32_t>{}, window_maxima{both.source, radius}, [&](const huge_call& c) {
-        return max_pool_1d_async(c.source, c.destination, radius, c.scratch, huge_stream, c.with);
-      });
+      both, noise_floats{}, nothing_yet<std::uint32_t>{}, window_maxima{both.source, radius},
+      [&](const huge_call& c) { return max_pool_1d(c.source, c.destination, radius, c.with); });
 }
 
 /// Windows longer than a piece.
@@ -68,11 +66,9 @@ TEST_P(ragged_huge_values, max_pool_1d_far) {
   const huge_sides both = sides(4);
   if (!fits(both, 4, 4)) GTEST_SKIP() << no_room;
   constexpr std::uint32_t radius = 1000;
-  expect_result<std::uint32_t, std::uint32_t>(both, single_peaks{}, nothing_yet<std::uint32_t>{},
-                                              peaks_in_windows{both.source, radius}, [&](const huge_call& c) {
-                                                return max_pool_1d_async(c.source, c.destination, radius, c.scratch,
-                                                                         huge_stream, c.with);
-                                              });
+  expect_result<std::uint32_t, std::uint32_t>(
+      both, single_peaks{}, nothing_yet<std::uint32_t>{}, peaks_in_windows{both.source, radius},
+      [&](const huge_call& c) { return max_pool_1d(c.source, c.destination, radius, c.with); });
 }
 
 void ragged_huge_values::expect_reduced(row_reduction reduction) {
@@ -93,9 +89,7 @@ void ragged_huge_values::expect_reduced(row_reduction reduction) {
   TMAP_ASSERT_CUDA(cudaGetLastError());
   expect_result<std::uint16_t, std::uint32_t>(
       both, sparse_halves{}, nothing_yet<std::uint32_t>{}, reduced_rows{sums, reduction == row_reduction::sum},
-      [&](const huge_call& c) {
-        return reduce_rows_async(c.source, value_type::bf16, reduction, c.destination, c.scratch, huge_stream, c.with);
-      });
+      [&](const huge_call& c) { return reduce_rows(c.source, value_type::bf16, reduction, c.destination, c.with); });
 }
 
 TEST_P(ragged_huge_values, row_sums) {

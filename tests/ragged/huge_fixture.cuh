@@ -71,8 +71,7 @@ struct huge_call {
   tensor_batch destination;
   std::uint64_t from;  ///< addresses of the memories
   std::uint64_t to;
-  workspace scratch;
-  options with;
+  run with;
 };
 
 inline const cuda::stream_ref huge_stream{cudaStream_t{}};
@@ -120,16 +119,13 @@ class ragged_huge : public gpu_test, public ::testing::WithParamInterface<huge_p
     write_values(from, both.source, given);
     write_values(to, both.destination, start);
     described_arrays arrays(array_side::device);
-    huge_call call{};
+    huge_call call{.source = {}, .destination = {}, .from = from.address(), .to = to.address(), .with = {on_host{}}};
     call.source = describe(both.source, from.address(), sizeof(In), arrays);
     call.destination = describe(both.destination, to.address(), sizeof(Out), arrays);
-    call.from = from.address();
-    call.to = to.address();
     const device_array<unsigned char> scratch(workspace_bytes(call.source.count, call.source.rank).value());
-    call.scratch = {scratch.data(), scratch.bytes()};
+    call.with.where = on_stream{huge_stream, {scratch.data(), scratch.bytes()}};
     const device_array<batch_header> header(1);
-    call.with.policy = setting().policy;
-    call.with.allowed = setting().allowed;
+    call.with.choices = {setting().policy, setting().allowed};
     call.with.header = header.data();
     TMAP_ASSERT_OK(operation(call));
     EXPECT_EQ(header.download().front().bad_count, 0u);

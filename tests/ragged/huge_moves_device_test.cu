@@ -35,7 +35,7 @@ TEST_P(ragged_huge_packed, pack) {
   expect_result<std::uint8_t, std::uint8_t>(
       both, noise_bytes{}, nothing_yet<std::uint8_t>{}, copied_bytes{both.source}, [&](const huge_call& c) {
         const packed_buffer packed = buffer_of(both.destination, c.to, begins.data());
-        return pack_async(c.source, packed, c.scratch, huge_stream, c.with);
+        return pack(c.source, packed, c.with);
       });
   expect_begins(both.destination, begins);
 }
@@ -48,7 +48,7 @@ TEST_P(ragged_huge_packed, unpack) {
   expect_result<std::uint8_t, std::uint8_t>(
       both, noise_bytes{}, nothing_yet<std::uint8_t>{}, copied_bytes{both.source}, [&](const huge_call& c) {
         const packed_buffer packed = buffer_of(both.source, c.from, begins.data());
-        return unpack_async(packed, c.destination, c.scratch, huge_stream, c.with);
+        return unpack(packed, c.destination, c.with);
       });
   expect_begins(both.source, begins);
 }
@@ -83,9 +83,8 @@ TEST_P(ragged_huge_dense, pad) {
   if (!fits(both, 1, 1)) GTEST_SKIP() << no_room;
   const fill_value fill{{0x3c}};
   expect_result<std::uint8_t, std::uint8_t>(
-      both, noise_bytes{}, nothing_yet<std::uint8_t>{}, padded_bytes{both.source, 0x3c}, [&](const huge_call& c) {
-        return pad_async(c.source, dense_of(both.destination, c.to), fill, c.scratch, huge_stream, c.with);
-      });
+      both, noise_bytes{}, nothing_yet<std::uint8_t>{}, padded_bytes{both.source, 0x3c},
+      [&](const huge_call& c) { return pad(c.source, dense_of(both.destination, c.to), fill, c.with); });
 }
 
 TEST_P(ragged_huge_dense, unpad) {
@@ -93,9 +92,8 @@ TEST_P(ragged_huge_dense, unpad) {
   both.source = lay_out_huge(larger_shapes(), setting().odd[0]);
   if (!fits(both, 1, 1)) GTEST_SKIP() << no_room;
   expect_result<std::uint8_t, std::uint8_t>(
-      both, noise_bytes{}, nothing_yet<std::uint8_t>{}, copied_bytes{both.source}, [&](const huge_call& c) {
-        return unpad_async(dense_of(both.source, c.from), c.destination, c.scratch, huge_stream, c.with);
-      });
+      both, noise_bytes{}, nothing_yet<std::uint8_t>{}, copied_bytes{both.source},
+      [&](const huge_call& c) { return unpad(dense_of(both.source, c.from), c.destination, c.with); });
 }
 
 INSTANTIATE_TEST_SUITE_P(routes, ragged_huge_dense,
@@ -109,7 +107,7 @@ class ragged_huge_turned : public ragged_huge {
     if (!fits(both, 1, 1)) GTEST_SKIP() << no_room;
     expect_result<std::uint8_t, std::uint8_t>(
         both, noise_bytes{}, nothing_yet<std::uint8_t>{}, turned_bytes{both.source},
-        [](const huge_call& c) { return transpose_async(c.source, c.destination, c.scratch, huge_stream, c.with); });
+        [](const huge_call& c) { return transpose(c.source, c.destination, c.with); });
   }
 };
 
@@ -125,7 +123,7 @@ TEST_P(ragged_huge_turned, floats) {
   if (!fits(both, 4, 4)) GTEST_SKIP() << no_room;
   expect_result<std::uint32_t, std::uint32_t>(
       both, noise_floats{}, nothing_yet<std::uint32_t>{}, turned_floats{both.source},
-      [](const huge_call& c) { return transpose_async(c.source, c.destination, c.scratch, huge_stream, c.with); });
+      [](const huge_call& c) { return transpose(c.source, c.destination, c.with); });
 }
 
 // Matrices that are too thin for maps, of more than 2^31 columns or rows.
@@ -156,9 +154,8 @@ class ragged_huge_tall : public ragged_huge {
 TEST_P(ragged_huge_tall, copy) {
   const huge_sides both = tall_sides(3, 2);
   if (!fits(both, 1, 1)) GTEST_SKIP() << no_room;
-  expect_result<std::uint8_t, std::uint8_t>(
-      both, noise_bytes{}, nothing_yet<std::uint8_t>{}, copied_bytes{both.source},
-      [](const huge_call& c) { return copy_async(c.source, c.destination, c.scratch, huge_stream, c.with); });
+  expect_result<std::uint8_t, std::uint8_t>(both, noise_bytes{}, nothing_yet<std::uint8_t>{}, copied_bytes{both.source},
+                                            [](const huge_call& c) { return copy(c.source, c.destination, c.with); });
 }
 
 TEST_P(ragged_huge_tall, cast) {
@@ -167,7 +164,7 @@ TEST_P(ragged_huge_tall, cast) {
   const cast_values values{value_type::u8, value_type::f32, 0.5f, 3, nullptr, nullptr};
   expect_result<std::uint8_t, std::uint32_t>(
       both, noise_bytes{}, nothing_yet<std::uint32_t>{}, bytes_as_floats{both.source, values.scale, values.shift},
-      [&](const huge_call& c) { return cast_async(c.source, c.destination, values, c.scratch, huge_stream, c.with); });
+      [&](const huge_call& c) { return cast(c.source, c.destination, values, c.with); });
 }
 
 TEST_P(ragged_huge_tall, max_pool_1d) {
@@ -175,18 +172,17 @@ TEST_P(ragged_huge_tall, max_pool_1d) {
   if (!fits(both, 4, 4)) GTEST_SKIP() << no_room;
   expect_result<std::uint32_t, std::uint32_t>(
       both, noise_floats{}, nothing_yet<std::uint32_t>{}, window_maxima{both.source, 2},
-      [](const huge_call& c) { return max_pool_1d_async(c.source, c.destination, 2, c.scratch, huge_stream, c.with); });
+      [](const huge_call& c) { return max_pool_1d(c.source, c.destination, 2, c.with); });
 }
 
 // Pitches of one element are the only ones that leave room.
 TEST_P(ragged_huge_tall, row_sums) {
   const huge_sides both = tall_sides(1, 1);
   if (!fits(both, 2, 4)) GTEST_SKIP() << no_room;
-  expect_result<std::uint16_t, std::uint32_t>(both, small_halves{}, nothing_yet<std::uint32_t>{},
-                                              halves_as_floats{both.source}, [](const huge_call& c) {
-                                                return reduce_rows_async(c.source, value_type::bf16, row_reduction::sum,
-                                                                         c.destination, c.scratch, huge_stream, c.with);
-                                              });
+  expect_result<std::uint16_t, std::uint32_t>(
+      both, small_halves{}, nothing_yet<std::uint32_t>{}, halves_as_floats{both.source}, [](const huge_call& c) {
+        return reduce_rows(c.source, value_type::bf16, row_reduction::sum, c.destination, c.with);
+      });
 }
 
 INSTANTIATE_TEST_SUITE_P(routes, ragged_huge_tall,
@@ -247,11 +243,11 @@ class ragged_huge_rows : public gpu_test, public ::testing::WithParamInterface<s
     };
     const row_index numbers{index.data(), matrix.count, matrix.index_bytes};
     const device_array<batch_header> header(1);
-    options with;
-    with.policy = has_engine ? route_policy::enable : route_policy::disable;
+    run with{on_stream{huge_stream}};
+    with.choices.policy = has_engine ? route_policy::enable : route_policy::disable;
     with.header = header.data();
-    const auto move = scatters ? scatter_rows_async : gather_rows_async;
-    TMAP_ASSERT_OK(move(rows_of(source, from), numbers, rows_of(destination, to), huge_stream, with));
+    const auto move = scatters ? scatter_rows : gather_rows;
+    TMAP_ASSERT_OK(move(rows_of(source, from), numbers, rows_of(destination, to), with));
     EXPECT_EQ(header.download().front().bad_count, 0u);
     expect_values(to, destination, reversed_rows{source, matrix.rows});
     expect_values(from, source, noise_bytes{});
@@ -282,11 +278,11 @@ TEST_F(gpu_test, headers_of_more_rows_than_2_32) {
   const device_array<std::uint8_t> destination(count);
   const device_array<batch_header> header(1);
   const auto gather = [&] {
-    options with;
+    run with{on_stream{huge_stream}};
     with.header = header.data();
     const row_matrix from{source.address(), 1, 1, 1};
     const row_matrix to{destination.address(), count, 1, 1};
-    TMAP_ASSERT_OK(gather_rows_async(from, {index.data(), count, 4}, to, huge_stream, with));
+    TMAP_ASSERT_OK(gather_rows(from, {index.data(), count, 4}, to, with));
   };
   TMAP_ASSERT_CUDA(cudaMemset(index.data(), 0xff, index.bytes()));
   gather();

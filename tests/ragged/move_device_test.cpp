@@ -77,10 +77,10 @@ TEST_P(ragged_move, copy) {
     const auto scratch = workspace_for(each.shapes.size(), each.rank);
     const device_array<tensor_status> statuses(each.shapes.size());
     const device_array<batch_header> header(1);
-    options with = options_of(GetParam());
+    run with = run_of(GetParam(), {default_stream, all_of(scratch)});
     with.statuses = statuses.data();
     with.header = header.data();
-    TMAP_ASSERT_OK(copy_async(from.described(), to.described(), all_of(scratch), default_stream, with));
+    TMAP_ASSERT_OK(copy(from.described(), to.described(), with));
     reference::copy(source, destination);
     expect_all_good(each.shapes, statuses, header);
     expect_bytes(destination.bytes, to.memory().download());
@@ -110,8 +110,8 @@ TEST_P(ragged_move, pack_and_unpack) {
     described.bytes = static_cast<std::uint64_t>(begins.back());
     described.alignment = alignment;
     described.begins = random.one_in(2) ? found_begins.data() : nullptr;
-    const options with = options_of(GetParam());
-    TMAP_ASSERT_OK(pack_async(from.described(), described, all_of(scratch), default_stream, with));
+    const run with = run_of(GetParam(), {default_stream, all_of(scratch)});
+    TMAP_ASSERT_OK(pack(from.described(), described, with));
     expect_bytes(packed.bytes, buffer.download());
     if (described.begins != nullptr) {
       EXPECT_EQ(found_begins.download(), begins);
@@ -119,7 +119,7 @@ TEST_P(ragged_move, pack_and_unpack) {
 
     host_batch back = lay_out(random, each.shapes, each.rank, each.element_bytes, each.forms[1]);
     const device_side to(back, each.forms[1], each.sides[1]);
-    TMAP_ASSERT_OK(unpack_async(described, to.described(), all_of(scratch), default_stream, with));
+    TMAP_ASSERT_OK(unpack(described, to.described(), with));
     reference::copy(source, back);
     expect_bytes(back.bytes, to.memory().download());
     ASSERT_FALSE(HasFailure()) << each.text(GetParam(), number);
@@ -140,14 +140,14 @@ TEST_P(ragged_move, pad_and_unpad) {
     const device_array<unsigned char> memory(dense.batch.bytes);
     const dense_batch described = dense.described(memory.address());
     const auto scratch = workspace_for(count, each.rank);
-    const options with = options_of(GetParam());
-    TMAP_ASSERT_OK(pad_async(from.described(), described, fill, all_of(scratch), default_stream, with));
+    const run with = run_of(GetParam(), {default_stream, all_of(scratch)});
+    TMAP_ASSERT_OK(pad(from.described(), described, fill, with));
     reference::pad(source, dense.batch, fill);
     expect_bytes(dense.batch.bytes, memory.download());
 
     host_batch back = lay_out(random, each.shapes, each.rank, each.element_bytes, each.forms[1]);
     const device_side to(back, each.forms[1], each.sides[1]);
-    TMAP_ASSERT_OK(unpad_async(described, to.described(), all_of(scratch), default_stream, with));
+    TMAP_ASSERT_OK(unpad(described, to.described(), with));
     reference::unpad(dense.batch, back);
     expect_bytes(back.bytes, to.memory().download());
     ASSERT_FALSE(HasFailure()) << each.text(GetParam(), number);
@@ -177,7 +177,7 @@ struct host_matrix {
 };
 
 template <class Index>
-void run_rows(random_source& random, const options& with, bool scatters) {
+void run_rows(random_source& random, const run& with, bool scatters) {
   const std::uint64_t row_bytes = 1 + random.below(random.one_in(4) ? 20000 : 300);
   const std::uint64_t rows = 1 + random.below(300);
   const std::uint64_t count = 1 + random.below(rows);
@@ -196,12 +196,12 @@ void run_rows(random_source& random, const options& with, bool scatters) {
   const device_array<Index> numbers(index);
   const device_array<tensor_status> statuses(count);
   const device_array<batch_header> header(1);
-  options asked = with;
+  run asked = with;
   asked.statuses = statuses.data();
   asked.header = header.data();
   const row_index described{numbers.data(), count, sizeof(Index)};
-  const auto call = scatters ? scatter_rows_async : gather_rows_async;
-  TMAP_ASSERT_OK(call(source.at(from.address()), described, destination.at(to.address()), default_stream, asked));
+  const auto call = scatters ? scatter_rows : gather_rows;
+  TMAP_ASSERT_OK(call(source.at(from.address()), described, destination.at(to.address()), asked));
   const std::vector<tensor_status> found = statuses.download();
   std::uint32_t bad = 0;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -220,8 +220,8 @@ void run_rows(random_source& random, const options& with, bool scatters) {
 TEST_P(ragged_move, gather_and_scatter) {
   random_source random(74);
   for (std::uint64_t number = 0; number < scaled(200); ++number) {
-    run_rows<std::int32_t>(random, options_of(GetParam()), number % 2 == 0);
-    run_rows<std::int64_t>(random, options_of(GetParam()), number % 2 == 0);
+    run_rows<std::int32_t>(random, run_of(GetParam(), {default_stream}), number % 2 == 0);
+    run_rows<std::int64_t>(random, run_of(GetParam(), {default_stream}), number % 2 == 0);
     ASSERT_FALSE(HasFailure()) << GetParam().name << ", trial " << number;
   }
 }
@@ -258,11 +258,11 @@ TEST_P(ragged_move, bad_tensors_are_left_out) {
   asked.tensors = patch_array{spoiled.data()};
   const device_array<tensor_status> statuses(shapes.size());
   const device_array<batch_header> header(1);
-  options with = options_of(GetParam());
+  const auto scratch = workspace_for(shapes.size(), 2);
+  run with = run_of(GetParam(), {default_stream, all_of(scratch)});
   with.statuses = statuses.data();
   with.header = header.data();
-  const auto scratch = workspace_for(shapes.size(), 2);
-  TMAP_ASSERT_OK(copy_async(asked, to.described(), all_of(scratch), default_stream, with));
+  TMAP_ASSERT_OK(copy(asked, to.described(), with));
   for (std::uint64_t i = 0; i < shapes.size(); ++i) {
     if (expected[i] == 0) reference::copy_tensor(source, destination, i, shapes[i]);
   }
@@ -290,7 +290,7 @@ TEST_P(ragged_move, a_captured_graph_replays_with_other_shapes_and_addresses) {
   TMAP_ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  const result<void> captured = copy_async(sides[0], sides[1], all_of(scratch), stream, options_of(GetParam()));
+  const result<void> captured = copy(sides[0], sides[1], run_of(GetParam(), {stream, all_of(scratch)}));
   cudaGraph_t graph = nullptr;
   TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
   TMAP_ASSERT_OK(captured);

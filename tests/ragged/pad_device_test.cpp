@@ -30,10 +30,10 @@ struct pad_job {
   pad_job(random_source& random, const host_batch& source_, const extents& shape)
       : pad_job(random, source_, lay_out_dense(random, shape, source_.tensors.size(), source_.rank, element_bytes)) {}
 
-  result<void> run(const tensor_batch& described, const route_setting& setting, cuda::stream_ref stream) const {
-    options with = options_of(setting);
+  result<void> pad_on(const tensor_batch& described, const route_setting& setting, cuda::stream_ref stream) const {
+    run with = run_of(setting, {stream, all_of(scratch)});
     with.statuses = statuses.data();
-    return pad_async(described, dense.described(to.address()), fill, all_of(scratch), stream, with);
+    return pad(described, dense.described(to.address()), fill, with);
   }
 
   void expect_padded(const std::vector<bool>& is_bad = {}) {
@@ -115,7 +115,7 @@ TEST_P(ragged_pad, bad_tensors_leave_their_places_filled) {
   const device_array<map_patch> spoilt(patches);
   tensor_batch described = job.from.described();
   described.tensors = patch_array{spoilt.data()};
-  TMAP_ASSERT_OK(job.run(described, GetParam(), legacy_stream));
+  TMAP_ASSERT_OK(job.pad_on(described, GetParam(), legacy_stream));
   job.expect_padded(is_bad);
   const std::vector<tensor_status> found = job.statuses.download();
   for (std::uint64_t i = 0; i < found.size(); ++i) {
@@ -135,7 +135,7 @@ TEST_P(ragged_pad, long_runs_of_tensors_without_elements) {
     }
     pad_job job(random, lay_out(random, shapes, rank, element_bytes, source_form::array),
                 random_shape(random, {rank, 1, 200, false, 0}));
-    TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), legacy_stream));
+    TMAP_ASSERT_OK(job.pad_on(job.from.described(), GetParam(), legacy_stream));
     job.expect_padded();
     ASSERT_FALSE(HasFailure()) << "rank " << rank;
   }
@@ -148,7 +148,7 @@ TEST_P(ragged_pad, more_boxes_than_all_warps_hold_at_once) {
     shapes.push_back({{rows == 1 ? 700u : 332u, rows, 1, 1, 1}});
   pad_job job(random, lay_out_for_maps(random, shapes, 2),
               lay_out_dense_for_maps(random, {{336, 4000, 1, 1, 1}}, shapes.size(), 2));
-  TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), legacy_stream));
+  TMAP_ASSERT_OK(job.pad_on(job.from.described(), GetParam(), legacy_stream));
   job.expect_padded();
 }
 
@@ -167,7 +167,7 @@ TEST_P(ragged_pad, a_captured_graph_replays_with_other_shapes_and_addresses) {
   TMAP_ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  const result<void> captured = job.run(described, GetParam(), stream);
+  const result<void> captured = job.pad_on(described, GetParam(), stream);
   cudaGraph_t graph = nullptr;
   TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
   TMAP_ASSERT_OK(captured);
@@ -193,7 +193,7 @@ TEST_P(ragged_pad, an_error_that_was_pending_before_fails_nothing) {
   const std::vector<extents> shapes = random_shapes(random, {2, 10, 2000, false, 0});
   pad_job job(random, lay_out(random, shapes, 2, element_bytes, source_form::array), {{20, 30, 1, 1, 1}});
   EXPECT_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice);
-  TMAP_ASSERT_OK(job.run(job.from.described(), GetParam(), legacy_stream));
+  TMAP_ASSERT_OK(job.pad_on(job.from.described(), GetParam(), legacy_stream));
   static_cast<void>(cudaGetLastError());
   job.expect_padded();
 }

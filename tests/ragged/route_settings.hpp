@@ -29,11 +29,8 @@ inline constexpr route_setting settings[] = {
     {"plain", route_policy::disable, {}},
 };
 
-inline options options_of(const route_setting& setting) {
-  options with;
-  with.policy = setting.policy;
-  with.allowed = setting.allowed;
-  return with;
+inline run run_of(const route_setting& setting, const on_stream& where) {
+  return {.where = where, .choices = {setting.policy, setting.allowed}};
 }
 
 inline std::string name_of(const ::testing::TestParamInfo<route_setting>& info) {

@@ -167,18 +167,19 @@ TEST(ragged_tight_sizes, sides_differ_in_both_directions) {
   small.tensors = patch_array{reinterpret_cast<const map_patch*>(0x10000)};
   tensor_batch large = small;
   large.rank = 3;
-  expect_refused(check_copy(small, large, {}), "destination.rank", 3, 2, "rank above");
-  expect_refused(check_copy(large, small, {}), "destination.rank", 2, 3, "rank below");
+  expect_refused(check_copy(small, large, {on_host{}}), "destination.rank", 3, 2, "rank above");
+  expect_refused(check_copy(large, small, {on_host{}}), "destination.rank", 2, 3, "rank below");
   large = small;
   large.count = 3;
-  expect_refused(check_copy(small, large, {}), "destination.count", 3, 2, "count above");
-  expect_refused(check_copy(large, small, {}), "destination.count", 2, 3, "count below");
+  expect_refused(check_copy(small, large, {on_host{}}), "destination.count", 3, 2, "count above");
+  expect_refused(check_copy(large, small, {on_host{}}), "destination.count", 2, 3, "count below");
   large = small;
   large.element_bytes = 8;
-  expect_refused(check_copy(small, large, {}), "destination.element_bytes", 8, 4, "element above");
-  expect_refused(check_copy(large, small, {}), "destination.element_bytes", 4, 8, "element below");
+  expect_refused(check_copy(small, large, {on_host{}}), "destination.element_bytes", 8, 4, "element above");
+  expect_refused(check_copy(large, small, {on_host{}}), "destination.element_bytes", 4, 8, "element below");
   large.element_bytes = 2;
-  EXPECT_TRUE(check_cast(small, large, {value_type::f32, value_type::f16}, {}).has_value()) << "they may differ";
+  EXPECT_TRUE(check_cast(small, large, {value_type::f32, value_type::f16}, {on_host{}}).has_value())
+      << "they may differ";
 }
 
 TEST(ragged_tight_sizes, a_workspace_of_just_the_bytes_is_enough) {
@@ -193,7 +194,7 @@ const cuda::stream_ref default_stream{cudaStream_t{}};
 
 /// With no index nothing is enqueued, and all the rest is checked.
 result<void> checked_matrices(const row_matrix& source, const row_matrix& destination) {
-  return gather_rows_async(source, {nullptr, 0, 4}, destination, default_stream);
+  return gather_rows(source, {nullptr, 0, 4}, destination, {on_stream{default_stream}});
 }
 
 TEST(ragged_tight_sizes, of_matrices_two_rows_are_enough_to_overlap) {
@@ -223,11 +224,14 @@ TEST(ragged_tight_sizes, indices_are_counted_by_the_matrix_that_they_walk) {
   const row_matrix many{0x20000, 100, 64, 64};
   const row_matrix four{0x20000, 4, 64, 64};
   const row_index five{reinterpret_cast<const void*>(0x10000), 5, 3};
-  expect_refused(gather_rows_async(four, five, many, default_stream), "index.bytes", 3, 8, "gathers into many rows");
-  expect_refused(gather_rows_async(many, five, four, default_stream), "destination.rows", 4, 5,
+  expect_refused(gather_rows(four, five, many, {on_stream{default_stream}}), "index.bytes", 3, 8,
+                 "gathers into many rows");
+  expect_refused(gather_rows(many, five, four, {on_stream{default_stream}}), "destination.rows", 4, 5,
                  "gathers into four rows");
-  expect_refused(scatter_rows_async(many, five, four, default_stream), "index.bytes", 3, 8, "scatters many rows");
-  expect_refused(scatter_rows_async(four, five, many, default_stream), "source.rows", 4, 5, "scatters four rows");
+  expect_refused(scatter_rows(many, five, four, {on_stream{default_stream}}), "index.bytes", 3, 8,
+                 "scatters many rows");
+  expect_refused(scatter_rows(four, five, many, {on_stream{default_stream}}), "source.rows", 4, 5,
+                 "scatters four rows");
 }
 
 }  // namespace

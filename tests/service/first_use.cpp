@@ -111,7 +111,7 @@ int first_copy_child() {
   tensor_batch to = from;
   to.tensors = play.groups_at(play.to);
   const int code = replayed([&](cudaStream_t stream) {
-    return ragged::copy_async(from, to, {play.work, work_bytes}, cuda::stream_ref{stream});
+    return ragged::copy(from, to, {on_stream{cuda::stream_ref{stream}, {play.work, work_bytes}}});
   });
   return code != 0 || play.results() == scene::numbered_rows() ? code : wrong_bytes;
 }
@@ -120,8 +120,8 @@ int first_rows_child() {
   const scene play;
   const std::int64_t* const index = device_copy(std::vector<std::int64_t>{7, 0, 63, 7});
   const int code = replayed([&](cudaStream_t stream) {
-    return ragged::gather_rows_async({address_of(play.from), rows, row_bytes, row_bytes}, {index, 4, 8},
-                                     {address_of(play.to), 4, row_bytes, row_bytes}, cuda::stream_ref{stream});
+    return ragged::gather_rows({address_of(play.from), rows, row_bytes, row_bytes}, {index, 4, 8},
+                               {address_of(play.to), 4, row_bytes, row_bytes}, {on_stream{cuda::stream_ref{stream}}});
   });
   const std::vector<unsigned char> results = play.results();
   if (code != 0 || results.empty()) return code != 0 ? code : wrong_bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,6 @@
 namespace tmap::testing {
 
 using ragged::value_type;
-namespace on_host = ragged::on_host;
 
 /// Rank and routes allowed.
 using compute_case = std::tuple<std::uint32_t, route_set>;
@@ -28,10 +27,10 @@ using compute_case = std::tuple<std::uint32_t, route_set>;
 class RaggedCompute : public ::testing::TestWithParam<compute_case> {
  protected:
   std::uint32_t rank() const { return std::get<0>(GetParam()); }
-  ragged::options pinned() const {
-    ragged::options with;
-    with.allowed = std::get<1>(GetParam());
-    with.policy = with.allowed == all_routes ? route_policy::enable : route_policy::force;
+  ragged::run pinned() const {
+    ragged::run with{on_host{}};
+    with.choices.allowed = std::get<1>(GetParam());
+    with.choices.policy = with.choices.allowed == all_routes ? route_policy::enable : route_policy::force;
     return with;
   }
   std::vector<extents> shapes() { return random_shapes(random_, {rank(), 6, 1500, false, 9}); }

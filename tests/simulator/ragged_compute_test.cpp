@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations that compute, on the host: beside loops over their definitions, by every route.
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ TEST_P(RaggedCompute, Transpose) {
   if (rank() < 2) {
     host_batch rows = laid_out(shapes(), 4);
     const tensor_batch described = host_side{rows, source_form::array}.described;
-    EXPECT_EQ(refused_argument(on_host::transpose(described, described)), "source.rank");
+    EXPECT_EQ(refused_argument(ragged::transpose(described, described, {on_host{}})), "source.rank");
     return;
   }
   for (const std::uint32_t item : {1u, 2u, 3u, 4u, 8u, 16u}) {
@@ -35,7 +35,7 @@ TEST_P(RaggedCompute, Transpose) {
     }
     host_side from{source, source_form::array};
     host_side to{destination, source_form::array};
-    ASSERT_TRUE(on_host::transpose(from.described, to.described, pinned()));
+    ASSERT_TRUE(ragged::transpose(from.described, to.described, pinned()));
     expect_bytes(expected.bytes, destination.bytes);
   }
 }
@@ -61,7 +61,7 @@ TEST_P(RaggedCompute, CastOfEveryPair) {
     }
     host_side read{source, source_form::array};
     host_side written{destination, source_form::array};
-    ASSERT_TRUE(on_host::cast(read.described, written.described, values, pinned()));
+    ASSERT_TRUE(ragged::cast(read.described, written.described, values, pinned()));
     expect_bytes(expected.bytes, destination.bytes);
   }
 }
@@ -82,7 +82,7 @@ TEST_P(RaggedCompute, Saxpy) {
   }
   host_side from{x, source_form::array};
   host_side to{y, source_form::array};
-  ASSERT_TRUE(on_host::saxpy(-1.7f, from.described, to.described, pinned()));
+  ASSERT_TRUE(ragged::saxpy(-1.7f, from.described, to.described, pinned()));
   expect_bytes(expected.bytes, y.bytes);
 }
 
@@ -113,7 +113,7 @@ TEST_P(RaggedCompute, MaxPoolOfEveryRadius) {
     }
     host_side from{source, source_form::array};
     host_side to{destination, source_form::array};
-    ASSERT_TRUE(on_host::max_pool_1d(from.described, to.described, radius, pinned()));
+    ASSERT_TRUE(ragged::max_pool_1d(from.described, to.described, radius, pinned()));
     expect_bytes(expected.bytes, destination.bytes);
   }
 }

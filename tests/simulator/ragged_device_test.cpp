@@ -2,7 +2,6 @@
 // The host's operations and the GPU's on the same managed memory, spoilt tensors among good ones: the same statuses,
 // headers and bytes.
 #include <tmap/ragged.hpp>
-#include <tmap/ragged_host.hpp>
 
 #include <functional>
 
@@ -14,10 +13,8 @@
 namespace tmap::testing {
 namespace {
 
-using ragged::options;
 using ragged::tensor_status;
 using ragged::value_type;
-using ragged::workspace;
 
 using spoilt::reduced;
 using spoilt::reshape;
@@ -59,8 +56,7 @@ struct side_memory {
 
 class RaggedOnBothEngines : public gpu_test {
  protected:
-  using on_gpu_t = std::function<result<void>(workspace, cuda::stream_ref, const options&)>;
-  using on_host_t = std::function<result<void>(const options&)>;
+  using operation = std::function<result<void>(const ragged::run&)>;
 
   void SetUp() override {
     gpu_test::SetUp();
@@ -90,25 +86,26 @@ class RaggedOnBothEngines : public gpu_test {
     }
   }
 
-  void compare(std::uint32_t rank, route_set allowed, const on_gpu_t& on_gpu, const on_host_t& on_host) {
-    options with;
-    with.allowed = allowed;
-    with.policy = allowed == all_routes ? route_policy::enable : route_policy::force;
+  void compare(std::uint32_t rank, route_set allowed, const operation& operate) {
+    ragged::run with{on_host{}};
+    with.choices.allowed = allowed;
+    with.choices.policy = allowed == all_routes ? route_policy::enable : route_policy::force;
     with.statuses = statuses_->get();
     with.header = header_->get();
-    with.windows = windows_->get();
-    with.window_count = 2 * slot_count;
+    with.windows = {windows_->get(), 2 * slot_count};
     const std::vector<unsigned char> before = bytes();
     const auto needed = ragged::workspace_bytes(slot_count, rank);
     TMAP_ASSERT_OK(needed);
     const device_array<unsigned char> scratch(*needed);
-    TMAP_ASSERT_OK(on_gpu({scratch.data(), *needed}, cuda::stream_ref{cudaStream_t{nullptr}}, with));
+    with.where = on_stream{cuda::stream_ref{cudaStream_t{nullptr}}, {scratch.data(), *needed}};
+    TMAP_ASSERT_OK(operate(with));
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
     const std::vector<unsigned char> found = bytes();
     const std::vector<tensor_status> statuses(statuses_->get(), statuses_->get() + slot_count);
     const batch_header header = *header_->get();
     std::copy(before.begin(), before.end(), destination_->bytes.get());
-    TMAP_ASSERT_OK(on_host(with));
+    with.where = on_host{};
+    TMAP_ASSERT_OK(operate(with));
     expect_bytes(bytes(), found);
     for (std::uint64_t i = 0; i < slot_count; ++i) {
       EXPECT_EQ(statuses[i].bits, statuses_->get()[i].bits) << "tensor " << i << " (GPU, host)";
@@ -147,9 +144,7 @@ TEST_F(RaggedOnBothEngines, Copy) {
       fill(rank, item, item);
       const tensor_batch from = source_->described(item, rank);
       const tensor_batch to = destination_->described(item, rank);
-      compare(
-          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::copy_async(from, to, w, s, o); },
-          [&](auto& o) { return ragged::on_host::copy(from, to, o); });
+      compare(rank, allowed, [&](auto& with) { return ragged::copy(from, to, with); });
     });
   }
 }
@@ -160,9 +155,7 @@ TEST_F(RaggedOnBothEngines, Transpose) {
       fill(rank, item, item, swapped);
       const tensor_batch from = source_->described(item, rank);
       const tensor_batch to = destination_->described(item, rank);
-      compare(
-          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::transpose_async(from, to, w, s, o); },
-          [&](auto& o) { return ragged::on_host::transpose(from, to, o); });
+      compare(rank, allowed, [&](auto& with) { return ragged::transpose(from, to, with); });
     });
   }
 }
@@ -177,9 +170,7 @@ TEST_F(RaggedOnBothEngines, PadFillsThePlaceOfBadTensors) {
     for (std::uint32_t axis = 0; axis < rank; ++axis) dense.dim[axis] = 3 + axis;  // rank 5: 5,040 bytes
     ragged::fill_value fill_with;
     fill_with.bytes[0] = 0x5a;
-    compare(
-        rank, allowed, [&](auto w, auto s, auto& o) { return ragged::pad_async(from, dense, fill_with, w, s, o); },
-        [&](auto& o) { return ragged::on_host::pad(from, dense, fill_with, o); });
+    compare(rank, allowed, [&](auto& with) { return ragged::pad(from, dense, fill_with, with); });
   });
 }
 
@@ -188,22 +179,16 @@ TEST_F(RaggedOnBothEngines, SaxpyPoolAndCast) {
     const tensor_batch from = source_->described(4, rank);
     const tensor_batch to = destination_->described(4, rank);
     fill(rank, 4, 4);
-    compare(
-        rank, allowed, [&](auto w, auto s, auto& o) { return ragged::saxpy_async(-1.5f, from, to, w, s, o); },
-        [&](auto& o) { return ragged::on_host::saxpy(-1.5f, from, to, o); });
+    compare(rank, allowed, [&](auto& with) { return ragged::saxpy(-1.5f, from, to, with); });
     fill(rank, 4, 4);
-    compare(
-        rank, allowed, [&](auto w, auto s, auto& o) { return ragged::max_pool_1d_async(from, to, 15, w, s, o); },
-        [&](auto& o) { return ragged::on_host::max_pool_1d(from, to, 15, o); });
+    compare(rank, allowed, [&](auto& with) { return ragged::max_pool_1d(from, to, 15, with); });
     for (const value_type type : {value_type::u8, value_type::bf16, value_type::f8_e4m3, value_type::f8_e5m2}) {
       const ragged::cast_values values{value_type::f16, type, 3, -1, nullptr, nullptr};
       const std::uint32_t item = value_bytes(type);
       fill(rank, 2, item);
       const tensor_batch halves = source_->described(2, rank);
       const tensor_batch made = destination_->described(item, rank);
-      compare(
-          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::cast_async(halves, made, values, w, s, o); },
-          [&](auto& o) { return ragged::on_host::cast(halves, made, values, o); });
+      compare(rank, allowed, [&](auto& with) { return ragged::cast(halves, made, values, with); });
     }
   });
 }
@@ -215,10 +200,7 @@ TEST_F(RaggedOnBothEngines, SumsAndMaximaOfRows) {
         fill(rank, value_bytes(type), 4, reduced);
         const tensor_batch from = source_->described(value_bytes(type), rank);
         const tensor_batch to = destination_->described(4, rank);
-        compare(
-            rank, allowed,
-            [&](auto w, auto s, auto& o) { return ragged::reduce_rows_async(from, type, how, to, w, s, o); },
-            [&](auto& o) { return ragged::on_host::reduce_rows(from, type, how, to, o); });
+        compare(rank, allowed, [&](auto& with) { return ragged::reduce_rows(from, type, how, to, with); });
       });
     }
   }
@@ -233,21 +215,15 @@ TEST_F(RaggedOnBothEngines, UnpadPackAndUnpack) {
     dense.address = source_->bytes.address();
     dense.tensor_pitch_bytes = slot_bytes;
     for (std::uint32_t axis = 0; axis < rank; ++axis) dense.dim[axis] = 6;  // rank 5: 15,552 bytes
-    compare(
-        rank, allowed, [&](auto w, auto s, auto& o) { return ragged::unpad_async(dense, to, w, s, o); },
-        [&](auto& o) { return ragged::on_host::unpad(dense, to, o); });
+    compare(rank, allowed, [&](auto& with) { return ragged::unpad(dense, to, with); });
     for (const std::uint64_t alignment : {1, 16}) {
       // A third of the room that all tensors have: some are truncated.
       const ragged::packed_buffer packed{destination_->bytes.get(), slot_bytes / 3, alignment};
       const ragged::packed_buffer read{source_->bytes.get(), slot_bytes / 3, alignment};
       fill(rank, 2, 2);
-      compare(
-          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::pack_async(from, packed, w, s, o); },
-          [&](auto& o) { return ragged::on_host::pack(from, packed, o); });
+      compare(rank, allowed, [&](auto& with) { return ragged::pack(from, packed, with); });
       fill(rank, 2, 2);
-      compare(
-          rank, allowed, [&](auto w, auto s, auto& o) { return ragged::unpack_async(read, to, w, s, o); },
-          [&](auto& o) { return ragged::on_host::unpack(read, to, o); });
+      compare(rank, allowed, [&](auto& with) { return ragged::unpack(read, to, with); });
     }
   });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations on the host on rows, places and row numbers that lie more than 4 GiB apart.
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,6 @@
 namespace tmap::testing {
 namespace {
 
-namespace on_host = ragged::on_host;
 using sea = far_memory::sea;
 
 /// A matrix of words that stand for f32, u8 or whatever an operation takes them for, each row an island.
@@ -29,7 +28,7 @@ struct far_operation {
   const char* name;
   std::uint32_t bytes[2];                   ///< of an element of both sides
   word_matrix (*turned)(word_matrix from);  ///< the destination, of the source
-  result<void> (*run)(const word_matrix& from, const word_matrix& to, const ragged::options& with);
+  result<void> (*run)(const word_matrix& from, const word_matrix& to, const ragged::run& with);
   bool far[2];  ///< sides whose rows may lie anywhere
 };
 
@@ -64,27 +63,27 @@ ragged::packed_buffer buffer_of(const word_matrix& matrix) {
 }
 
 using word = const word_matrix&;
-using chosen = const ragged::options&;
+using chosen = const ragged::run&;
 const far_operation far_operations[] = {
     {"copy",
      {4, 4},
      same,
      [](word from, word to, chosen with) {
-       return with_batches<4, 4>(from, to, [&](auto& a, auto& b) { return on_host::copy(a, b, with); });
+       return with_batches<4, 4>(from, to, [&](auto& a, auto& b) { return ragged::copy(a, b, with); });
      },
      {true, true}},
     {"pack",
      {4, 4},
      same,
      [](word from, word to, chosen with) {
-       return with_batches<4, 4>(from, to, [&](auto& a, auto&) { return on_host::pack(a, buffer_of(to), with); });
+       return with_batches<4, 4>(from, to, [&](auto& a, auto&) { return ragged::pack(a, buffer_of(to), with); });
      },
      {true, false}},
     {"unpack",
      {4, 4},
      same,
      [](word from, word to, chosen with) {
-       return with_batches<4, 4>(from, to, [&](auto&, auto& b) { return on_host::unpack(buffer_of(from), b, with); });
+       return with_batches<4, 4>(from, to, [&](auto&, auto& b) { return ragged::unpack(buffer_of(from), b, with); });
      },
      {false, true}},
     {"pad",
@@ -93,21 +92,21 @@ const far_operation far_operations[] = {
      [](word from, word to, chosen with) {
        const word_matrix part{from.address, from.columns - 4, from.rows - 1, from.pitch};
        const ragged::fill_value fill{{1, 2, 3, 4}};
-       return with_batches<4, 4>(part, to, [&](auto& a, auto&) { return on_host::pad(a, dense_of(to), fill, with); });
+       return with_batches<4, 4>(part, to, [&](auto& a, auto&) { return ragged::pad(a, dense_of(to), fill, with); });
      },
      {true, true}},
     {"unpad",
      {4, 4},
      same,
      [](word from, word to, chosen with) {
-       return with_batches<4, 4>(from, to, [&](auto&, auto& b) { return on_host::unpad(dense_of(from), b, with); });
+       return with_batches<4, 4>(from, to, [&](auto&, auto& b) { return ragged::unpad(dense_of(from), b, with); });
      },
      {true, true}},
     {"transpose",
      {4, 4},
      swapped,
      [](word from, word to, chosen with) {
-       return with_batches<4, 4>(from, to, [&](auto& a, auto& b) { return on_host::transpose(a, b, with); });
+       return with_batches<4, 4>(from, to, [&](auto& a, auto& b) { return ragged::transpose(a, b, with); });
      },
      {true, true}},
     {"cast",
@@ -117,21 +116,21 @@ const far_operation far_operations[] = {
        ragged::cast_values values{};
        values.to = ragged::value_type::f32;
        values.scale = 3;
-       return with_batches<1, 4>(from, to, [&](auto& a, auto& b) { return on_host::cast(a, b, values, with); });
+       return with_batches<1, 4>(from, to, [&](auto& a, auto& b) { return ragged::cast(a, b, values, with); });
      },
      {true, true}},
     {"saxpy",
      {4, 4},
      same,
      [](word from, word to, chosen with) {
-       return with_batches<4, 4>(from, to, [&](auto& a, auto& b) { return on_host::saxpy(2.5f, a, b, with); });
+       return with_batches<4, 4>(from, to, [&](auto& a, auto& b) { return ragged::saxpy(2.5f, a, b, with); });
      },
      {true, true}},
     {"max_pool_1d",
      {4, 4},
      same,
      [](word from, word to, chosen with) {
-       return with_batches<4, 4>(from, to, [&](auto& a, auto& b) { return on_host::max_pool_1d(a, b, 3, with); });
+       return with_batches<4, 4>(from, to, [&](auto& a, auto& b) { return ragged::max_pool_1d(a, b, 3, with); });
      },
      {true, true}},
     {"reduce_rows",
@@ -139,7 +138,7 @@ const far_operation far_operations[] = {
      reduced,
      [](word from, word to, chosen with) {
        return with_batches<4, 4>(from, to, [&](auto& a, auto& b) {
-         return on_host::reduce_rows(a, ragged::value_type::f32, ragged::row_reduction::sum, b, with);
+         return ragged::reduce_rows(a, ragged::value_type::f32, ragged::row_reduction::sum, b, with);
        });
      },
      {true, true}},
@@ -170,8 +169,7 @@ class RaggedFar : public ::testing::TestWithParam<far_operation> {
   }
 
   /// The same operation with near rows and with far ones, from the same numbers to the same.
-  static void expect_same_far(bool source_is_far, bool destination_is_far, std::uint64_t odd,
-                              const ragged::options& with) {
+  static void expect_same_far(bool source_is_far, bool destination_is_far, std::uint64_t odd, const ragged::run& with) {
     const far_operation& op = GetParam();
     const auto at = [&](const far_memory& memory, bool is_far) {
       return word_matrix{memory.address() + odd, columns, rows, is_far ? far_pitch : near_pitch};
@@ -190,7 +188,7 @@ class RaggedFar : public ::testing::TestWithParam<far_operation> {
     for (const word_matrix& each : {near_from, from}) write_numbers(each, op.bytes[0], 1);
     for (const word_matrix& each : {wanted, found}) write_numbers(each, op.bytes[1], 2);
     ragged::tensor_status status{1};
-    ragged::options asked = with;
+    ragged::run asked = with;
     asked.statuses = &status;
     ASSERT_TRUE(op.run(near_from, wanted, asked));
     ASSERT_EQ(status.bits, 0u);
@@ -211,9 +209,9 @@ class RaggedFar : public ::testing::TestWithParam<far_operation> {
 
 TEST_P(RaggedFar, AsNear) {
   for (const route_policy policy : {route_policy::enable, route_policy::disable, route_policy::force}) {
-    ragged::options with;
-    with.policy = policy;
-    if (policy == route_policy::force) with.allowed = route_bit(route::tensor_map);
+    ragged::run with{on_host{}};
+    with.choices.policy = policy;
+    if (policy == route_policy::force) with.choices.allowed = route_bit(route::tensor_map);
     for (const std::uint64_t odd : {0, 4}) {
       if (GetParam().far[0]) expect_same_far(true, false, odd, with);
       if (GetParam().far[1]) expect_same_far(false, true, odd, with);
@@ -240,9 +238,9 @@ TEST(RaggedFarRows, NumbersAbove2To32) {
   const ragged::row_matrix near{reinterpret_cast<std::uint64_t>(row), 6, pitch, pitch};
   const ragged::row_index index{numbers, 6, 8};
   batch_header header;
-  ragged::options with;
+  ragged::run with{on_host{}};
   with.header = &header;
-  ASSERT_TRUE(on_host::gather_rows(far, index, near, with));
+  ASSERT_TRUE(ragged::gather_rows(far, index, near, with));
   EXPECT_EQ(header.bad_count, 1u);
   EXPECT_EQ(header.first_bad, 4u);
   for (std::uint64_t i = 0; i < 6; ++i) {
@@ -252,7 +250,7 @@ TEST(RaggedFarRows, NumbersAbove2To32) {
       row[i][byte] = static_cast<std::byte>(100 + 10 * i + byte);
     }
   }
-  ASSERT_TRUE(on_host::scatter_rows(near, index, far, with));
+  ASSERT_TRUE(ragged::scatter_rows(near, index, far, with));
   for (std::uint64_t i = 0; i < 6; ++i) {
     if (i == 4) continue;
     const std::byte* const there = matrix.data() + static_cast<std::uint64_t>(numbers[i]) * pitch;
@@ -275,10 +273,10 @@ TEST(RaggedFarRows, CornersOfTheLargest) {
   dense.dim[0] = 2;
   dense.dim[1] = 3;
   ragged::tensor_status status;
-  ragged::options with;
+  ragged::run with{on_host{}};
   with.statuses = &status;
   const one_tensor<2> tall(reinterpret_cast<std::uint64_t>(words), 4, {4, most}, 16);
-  ASSERT_TRUE(on_host::pad(tall.batch, dense, {}, with));
+  ASSERT_TRUE(ragged::pad(tall.batch, dense, {}, with));
   EXPECT_EQ(status.bits, static_cast<std::uint32_t>(ragged::fault::truncated));
   for (std::uint32_t i = 0; i < 6; ++i) EXPECT_EQ(found[i], 1000 + i / 2 * 4 + i % 2);
 
@@ -287,7 +285,7 @@ TEST(RaggedFarRows, CornersOfTheLargest) {
   dense.dim[1] = most;
   const one_tensor<2> corner(reinterpret_cast<std::uint64_t>(found), 4, {2, 2}, 8);
   std::memset(found, 0, sizeof found);
-  ASSERT_TRUE(on_host::unpad(dense, corner.batch, with));
+  ASSERT_TRUE(ragged::unpad(dense, corner.batch, with));
   EXPECT_EQ(status.bits, 0u);
   for (std::uint32_t i = 0; i < 4; ++i) EXPECT_EQ(found[i], 1000 + i / 2 * 4 + i % 2);
 }

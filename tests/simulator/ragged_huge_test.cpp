@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations on the host on tensors of more than 2^31 elements and more than 4 GiB.
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,6 @@
 namespace tmap::testing {
 namespace {
 
-namespace on_host = ragged::on_host;
 using sea = far_memory::sea;
 
 // The thread sanitizer keeps several bytes of its own for each that is written, also in a sink.
@@ -57,15 +56,15 @@ class RaggedHuge : public ::testing::Test {
   one_tensor<1> from_{source_.address(), 2, {elements}};
   one_tensor<1> to_{destination_.address() + shift, 2, {elements}};
   ragged::tensor_status status_{1};
-  ragged::options with_ = [this] {
-    ragged::options with;
+  ragged::run with_ = [this] {
+    ragged::run with{on_host{}};
     with.statuses = &status_;
     return with;
   }();
 };
 
 TEST_F(RaggedHuge, Copy) {
-  ASSERT_TRUE(on_host::copy(from_.batch, to_.batch, with_));
+  ASSERT_TRUE(ragged::copy(from_.batch, to_.batch, with_));
   EXPECT_EQ(status_.bits, 0u);
   expect_copied(bytes);
 }
@@ -82,7 +81,7 @@ TEST_F(RaggedHuge, Pack) {
   ragged::tensor_status statuses[2]{{1}, {1}};
   with_.statuses = statuses;
   const ragged::packed_buffer packed{destination_.data() + shift, bytes + 10, 2, begins};
-  ASSERT_TRUE(on_host::pack(batch, packed, with_));
+  ASSERT_TRUE(ragged::pack(batch, packed, with_));
   EXPECT_EQ(statuses[0].bits | statuses[1].bits, 0u);
   EXPECT_EQ(begins[1], static_cast<std::int64_t>(bytes));
   EXPECT_EQ(begins[2], static_cast<std::int64_t>(bytes + 10));
@@ -91,7 +90,7 @@ TEST_F(RaggedHuge, Pack) {
 
 TEST_F(RaggedHuge, Unpack) {
   const ragged::packed_buffer packed{source_.data(), bytes, 1, nullptr};
-  ASSERT_TRUE(on_host::unpack(packed, to_.batch, with_));
+  ASSERT_TRUE(ragged::unpack(packed, to_.batch, with_));
   EXPECT_EQ(status_.bits, 0u);
   expect_copied(bytes);
 }
@@ -103,7 +102,7 @@ TEST_F(RaggedHuge, Pad) {
   ragged::fill_value fill{{0x12, 0x34}};
   std::byte behind[14];
   for (std::uint64_t i = 0; i < sizeof behind; ++i) behind[i] = static_cast<std::byte>(fill.bytes[i % 2]);
-  ASSERT_TRUE(on_host::pad(from_.batch, dense, fill, with_));
+  ASSERT_TRUE(ragged::pad(from_.batch, dense, fill, with_));
   EXPECT_EQ(status_.bits, 0u);
   expect_copied(bytes, behind);
 }
@@ -112,7 +111,7 @@ TEST_F(RaggedHuge, Unpad) {
   dense_batch dense{};
   dense.address = source_.address();
   dense.dim[0] = elements + 1;
-  ASSERT_TRUE(on_host::unpad(dense, to_.batch, with_));
+  ASSERT_TRUE(ragged::unpad(dense, to_.batch, with_));
   EXPECT_EQ(status_.bits, 0u);
   expect_copied(bytes);
 }
@@ -168,17 +167,19 @@ TEST_F(DISABLED_RaggedHugeValues, Cast) {
     ragged::cast_values values{};
     values.from = ragged::value_type::f16;
     values.to = ragged::value_type::f8_e4m3;
-    return on_host::cast(from, to, values);
+    return ragged::cast(from, to, values, {on_host{}});
   });
 }
 
 TEST_F(DISABLED_RaggedHugeValues, Saxpy) {
-  expect_as_in_parts(4, 4, 0, [](const tensor_batch& x, const tensor_batch& y) { return on_host::saxpy(2.5f, x, y); });
+  expect_as_in_parts(
+      4, 4, 0, [](const tensor_batch& x, const tensor_batch& y) { return ragged::saxpy(2.5f, x, y, {on_host{}}); });
 }
 
 TEST_F(DISABLED_RaggedHugeValues, MaxPool) {
-  expect_as_in_parts(
-      4, 4, 3, [](const tensor_batch& from, const tensor_batch& to) { return on_host::max_pool_1d(from, to, 3); });
+  expect_as_in_parts(4, 4, 3, [](const tensor_batch& from, const tensor_batch& to) {
+    return ragged::max_pool_1d(from, to, 3, {on_host{}});
+  });
 }
 
 TEST_F(DISABLED_RaggedHugeValues, ReduceRows) {
@@ -190,7 +191,8 @@ TEST_F(DISABLED_RaggedHugeValues, ReduceRows) {
   float sum = 0;
   const one_tensor<1> from(source.address(), 2, {elements});
   const one_tensor<1> to(reinterpret_cast<std::uint64_t>(&sum), 4, {1});
-  ASSERT_TRUE(on_host::reduce_rows(from.batch, ragged::value_type::bf16, ragged::row_reduction::sum, to.batch));
+  ASSERT_TRUE(
+      ragged::reduce_rows(from.batch, ragged::value_type::bf16, ragged::row_reduction::sum, to.batch, {on_host{}}));
   EXPECT_EQ(sum, 7.0f);
 }
 
@@ -200,7 +202,7 @@ TEST_F(DISABLED_RaggedHugeValues, Transpose) {
   write_noise(source);
   const one_tensor<2> from(source.address(), 1, {elements, 2}, elements);
   const one_tensor<2> to(destination.address(), 1, {2, elements}, 2);
-  ASSERT_TRUE(on_host::transpose(from.batch, to.batch));
+  ASSERT_TRUE(ragged::transpose(from.batch, to.batch, {on_host{}}));
   for (const std::span<std::byte> island : destination.islands()) {
     std::uint64_t wrong = 0;
     for (const std::byte& byte : island) {

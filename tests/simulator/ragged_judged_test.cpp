@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spoilt tensors among good ones, judged by the host's operations: statuses, headers and places in a packed buffer are
 // those that a slow planner finds in what ragged.hpp promises.
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,6 @@ using ragged::fault;
 using ragged::tensor_status;
 using spoilt::slot_bytes;
 using spoilt::slot_count;
-namespace on_host = ragged::on_host;
 
 constexpr std::uint32_t trials = 40;
 
@@ -33,12 +32,11 @@ class RaggedJudged : public ::testing::Test {
     rules_.rule.piece_elements = 1024;
     rules_.routes.allowed = {};
     rank_ = from.rank;
-    with_ = {};
+    with_ = {on_host{}};
     with_.statuses = statuses_.data();
     with_.header = &header_;
     rules_.windows = windows_;  // without them spoilt tensors that are good by their extents would be moved
-    with_.windows = windows_.data();
-    with_.window_count = 2 * slot_count;
+    with_.windows = {windows_.data(), 2 * slot_count};
   }
 
   tensor_batch described(const std::vector<map_patch>& patches, std::uint32_t item) const {
@@ -117,7 +115,7 @@ class RaggedJudged : public ::testing::Test {
   batch_header header_;
   batch_header wanted_;
   planning_rules rules_;
-  ragged::options with_;
+  ragged::run with_{on_host{}};
   std::uint32_t rank_{};
   std::uint32_t met_{};
 };
@@ -127,15 +125,15 @@ TEST_F(RaggedJudged, PairsOfTensors) {
     const std::uint32_t rank = 1 + trial % max_rank;
     const std::uint32_t item = random_.pick<std::uint32_t>({1, 2, 3, 4, 8, 16});
     draw({rank, item, item});
-    compare_pairs(on_host::copy(source(), destination(), with_));
+    compare_pairs(ragged::copy(source(), destination(), with_));
     draw({rank, 2, 4, spoilt::reduced});
     rules_.relation = shape_relation::reduced;
     compare_pairs(
-        on_host::reduce_rows(source(), ragged::value_type::f16, ragged::row_reduction::sum, destination(), with_));
+        ragged::reduce_rows(source(), ragged::value_type::f16, ragged::row_reduction::sum, destination(), with_));
     if (rank == 1) continue;
     draw({rank, item, item, spoilt::swapped});
     rules_.relation = shape_relation::swapped;
-    compare_pairs(on_host::transpose(source(), destination(), with_));
+    compare_pairs(ragged::transpose(source(), destination(), with_));
   }
   expect_met({fault::dim, fault::stride, fault::address, fault::window, fault::mismatch, fault::overlap});
 }
@@ -146,10 +144,10 @@ TEST_F(RaggedJudged, PackedTensors) {
     // A third of the room that all tensors have: some are truncated.
     draw({1 + trial % max_rank, 2, 2});
     const ragged::packed_buffer packed{destination_bytes_.data(), slot_bytes / 3, alignment, begins_.data()};
-    compare_packed(on_host::pack(source(), packed, with_), packed, false);
+    compare_packed(ragged::pack(source(), packed, with_), packed, false);
     draw({1 + trial % max_rank, 2, 2});
     const ragged::packed_buffer read{source_bytes_.data(), slot_bytes / 3, alignment, begins_.data()};
-    compare_packed(on_host::unpack(read, destination(), with_), read, true);
+    compare_packed(ragged::unpack(read, destination(), with_), read, true);
   }
   expect_met({fault::dim, fault::stride, fault::address, fault::window, fault::overlap, fault::truncated});
 }
@@ -160,7 +158,7 @@ TEST_F(RaggedJudged, DenseTensors) {
     draw({rank, 2, 2});
     dense_batch dense{where_.destination, {3, 4, 5, 6, 7}, {}, slot_bytes};
     rules_.relation = shape_relation::clipped;
-    ASSERT_TRUE(on_host::pad(source(), dense, {}, with_));
+    ASSERT_TRUE(ragged::pad(source(), dense, {}, with_));
     for (std::uint64_t i = 0; i < slot_count; ++i) {
       ASSERT_NO_FATAL_FAILURE(expect_planned(i, plan_slowly(source_of(i), dense_of(dense, i), rules_, i)));
     }
@@ -168,7 +166,7 @@ TEST_F(RaggedJudged, DenseTensors) {
     draw({rank, 2, 2});
     dense = {where_.source, {6, 6, 6, 6, 6}, {}, slot_bytes};
     rules_.source_is_dense = true;
-    ASSERT_TRUE(on_host::unpad(dense, destination(), with_));
+    ASSERT_TRUE(ragged::unpad(dense, destination(), with_));
     for (std::uint64_t i = 0; i < slot_count; ++i) {
       ASSERT_NO_FATAL_FAILURE(expect_planned(i, plan_slowly(dense_of(dense, i), destination_of(i), rules_, i)));
     }

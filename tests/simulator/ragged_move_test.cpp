@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moving ragged batches on the host: every operation, route, element size and rank, every byte of both memories.
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,6 @@ namespace {
 
 using ragged::fault;
 using ragged::tensor_status;
-namespace on_host = ragged::on_host;
 
 /// Rank, bytes of an element, routes allowed.
 using move_case = std::tuple<std::uint32_t, std::uint32_t, route_set>;
@@ -24,10 +23,10 @@ class RaggedMove : public ::testing::TestWithParam<move_case> {
   std::uint32_t rank() const { return std::get<0>(GetParam()); }
   std::uint32_t element_bytes() const { return std::get<1>(GetParam()); }
 
-  ragged::options pinned() const {
-    ragged::options with;
-    with.allowed = std::get<2>(GetParam());
-    with.policy = with.allowed == all_routes ? route_policy::enable : route_policy::force;
+  ragged::run pinned() const {
+    ragged::run with{on_host{}};
+    with.choices.allowed = std::get<2>(GetParam());
+    with.choices.policy = with.choices.allowed == all_routes ? route_policy::enable : route_policy::force;
     return with;
   }
 
@@ -62,7 +61,7 @@ TEST_P(RaggedMove, CopyFromEveryFormIntoEveryForm) {
     reference::copy(source, expected);
     const std::vector<unsigned char> untouched = source.bytes;
     const auto copied =
-        on_host::copy(host_side{source, source_form_}.described, host_side{destination, to}.described, pinned());
+        ragged::copy(host_side{source, source_form_}.described, host_side{destination, to}.described, pinned());
     ASSERT_TRUE(copied) << to_string(copied.error());
     expect_bytes(expected.bytes, destination.bytes);
     expect_bytes(untouched, source.bytes);
@@ -83,7 +82,7 @@ TEST_P(RaggedMove, PackAndUnpack) {
 
     std::vector<std::int64_t> written(source.tensors.size() + 1, -1);
     const ragged::packed_buffer buffer{packed.bytes.data() + 64, bytes, packed_alignment, written.data()};
-    ASSERT_TRUE(on_host::pack(host_side{source, form}.described, buffer, pinned()));
+    ASSERT_TRUE(ragged::pack(host_side{source, form}.described, buffer, pinned()));
     expect_bytes(expected.bytes, packed.bytes);
     EXPECT_EQ(written, begins);
 
@@ -91,7 +90,7 @@ TEST_P(RaggedMove, PackAndUnpack) {
     for (unsigned char& byte : back.bytes) byte = static_cast<unsigned char>(~byte);
     host_batch wanted = back;
     reference::copy(packed, wanted);
-    ASSERT_TRUE(on_host::unpack(buffer, host_side{back, form}.described, pinned()));
+    ASSERT_TRUE(ragged::unpack(buffer, host_side{back, form}.described, pinned()));
     expect_bytes(wanted.bytes, back.bytes);
     EXPECT_EQ(written, begins);
   }
@@ -109,10 +108,10 @@ TEST_P(RaggedMove, PadCutsAndFills) {
   reference::pad(source, expected, fill);
 
   std::vector<tensor_status> statuses(all.size());
-  ragged::options with = pinned();
+  ragged::run with = pinned();
   with.statuses = statuses.data();
   const auto address = reinterpret_cast<std::uint64_t>(dense.batch.bytes.data());
-  ASSERT_TRUE(on_host::pad(host_side{source, form}.described, dense.described(address), fill, with));
+  ASSERT_TRUE(ragged::pad(host_side{source, form}.described, dense.described(address), fill, with));
   expect_bytes(expected.bytes, dense.batch.bytes);
   for (std::size_t i = 0; i < all.size(); ++i) {
     bool is_larger = false;
@@ -140,10 +139,10 @@ TEST_P(RaggedMove, PadFillsThePlacesOfBadTensors) {
   reference::pad(source, expected, fill, is_bad);
 
   std::vector<tensor_status> statuses(all.size());
-  ragged::options with = pinned();
+  ragged::run with = pinned();
   with.statuses = statuses.data();
   const auto address = reinterpret_cast<std::uint64_t>(dense.batch.bytes.data());
-  ASSERT_TRUE(on_host::pad(from.described, dense.described(address), fill, with));
+  ASSERT_TRUE(ragged::pad(from.described, dense.described(address), fill, with));
   expect_bytes(expected.bytes, dense.batch.bytes);
   for (std::size_t i = 0; i < all.size(); ++i) {
     EXPECT_EQ(statuses[i].is_bad() && !statuses[i].has(fault::truncated), is_bad[i]) << i;
@@ -159,7 +158,7 @@ TEST_P(RaggedMove, UnpadLeavesTensorsThatDoNotFit) {
   host_batch expected = destination;
   reference::unpad(dense.batch, expected);
   const auto address = reinterpret_cast<std::uint64_t>(dense.batch.bytes.data());
-  ASSERT_TRUE(on_host::unpad(dense.described(address), host_side{destination, form}.described, pinned()));
+  ASSERT_TRUE(ragged::unpad(dense.described(address), host_side{destination, form}.described, pinned()));
   expect_bytes(expected.bytes, destination.bytes);
 }
 
@@ -170,9 +169,9 @@ TEST(RaggedMoveArguments, DenseTensorsThatOverlapAreRefused) {
   for (const std::uint64_t count : {2, 3}) {
     const tensor_batch batch{.tensors = patch_array{patches}, .count = count, .element_bytes = 1, .rank = 1};
     dense_batch dense{reinterpret_cast<std::uint64_t>(to), {16}, {}, 15};
-    EXPECT_FALSE(on_host::pad(batch, dense, {})) << count;
+    EXPECT_FALSE(ragged::pad(batch, dense, {}, {on_host{}})) << count;
     dense.tensor_pitch_bytes = 16;
-    EXPECT_TRUE(on_host::pad(batch, dense, {})) << count;
+    EXPECT_TRUE(ragged::pad(batch, dense, {}, {on_host{}})) << count;
   }
 }
 
@@ -183,10 +182,10 @@ TEST(RaggedMoveArguments, NoMoreIndicesThanRowsThatAreWalked) {
   const auto matrix = [](unsigned char* bytes, std::uint64_t count) {
     return ragged::row_matrix{reinterpret_cast<std::uint64_t>(bytes), count, 1, 1};
   };
-  EXPECT_FALSE(on_host::gather_rows(matrix(from, 4), {rows, 4, 4}, matrix(to, 3)));
-  EXPECT_FALSE(on_host::scatter_rows(matrix(from, 3), {rows, 4, 4}, matrix(to, 4)));
+  EXPECT_FALSE(ragged::gather_rows(matrix(from, 4), {rows, 4, 4}, matrix(to, 3), {on_host{}}));
+  EXPECT_FALSE(ragged::scatter_rows(matrix(from, 3), {rows, 4, 4}, matrix(to, 4), {on_host{}}));
   EXPECT_EQ(to[3], 0);
-  ASSERT_TRUE(on_host::gather_rows(matrix(from, 4), {rows, 4, 4}, matrix(to, 4)));
+  ASSERT_TRUE(ragged::gather_rows(matrix(from, 4), {rows, 4, 4}, matrix(to, 4), {on_host{}}));
   EXPECT_EQ(to[3], 1);
 }
 
@@ -204,9 +203,9 @@ TEST(RaggedMoveArguments, CompactAddressesReachBeyond32Bits) {
   const tensor_batch source{.tensors = columns, .count = 1, .element_bytes = 1, .rank = 1};
   const tensor_batch destination{.tensors = patch_array{&patch}, .count = 1, .element_bytes = 1, .rank = 1};
   ragged::tensor_status status{77};
-  ragged::options with;
+  ragged::run with{on_host{}};
   with.statuses = &status;
-  ASSERT_TRUE(on_host::copy(source, destination, with));
+  ASSERT_TRUE(ragged::copy(source, destination, with));
   EXPECT_TRUE(status.is_good());
   EXPECT_EQ(to[2], 7);
 }

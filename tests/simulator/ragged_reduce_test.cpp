@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows reduced on the host: exact cases by every route, and the order in which long rows are summed.
 #include <tmap/detail/reduction_order.hpp>
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST_P(RaggedReduce, EveryTypeAndReduction) {
       }
       host_side from{source, source_form::array};
       host_side to{destination, source_form::array};
-      ASSERT_TRUE(on_host::reduce_rows(from.described, type, reduction, to.described, pinned()));
+      ASSERT_TRUE(ragged::reduce_rows(from.described, type, reduction, to.described, pinned()));
       expect_bytes(expected.bytes, destination.bytes);
     }
   }
@@ -81,7 +81,8 @@ TEST(RaggedReduceOrder, LongRowsInTheirOrder) {
   const float expected = (slices[0] + slices[2]) + (slices[1] + slices[3]);
   host_side from{source, source_form::array};
   host_side to{sum, source_form::array};
-  ASSERT_TRUE(on_host::reduce_rows(from.described, value_type::f32, ragged::row_reduction::sum, to.described));
+  ASSERT_TRUE(
+      ragged::reduce_rows(from.described, value_type::f32, ragged::row_reduction::sum, to.described, {on_host{}}));
   EXPECT_EQ(f32_of(sum, 0, extents{{0, 0, 0, 0, 0}}.dim), expected);
 }
 
@@ -94,7 +95,7 @@ std::uint32_t bits_of_reduced(ragged::row_reduction reduction, const std::vector
   std::memcpy(source.element(0, first), row.data(), row.size() * sizeof(float));
   host_side from{source, source_form::array};
   host_side to{reduced, source_form::array};
-  EXPECT_TRUE(on_host::reduce_rows(from.described, value_type::f32, reduction, to.described));
+  EXPECT_TRUE(ragged::reduce_rows(from.described, value_type::f32, reduction, to.described, {on_host{}}));
   return std::bit_cast<std::uint32_t>(f32_of(reduced, 0, first));
 }
 

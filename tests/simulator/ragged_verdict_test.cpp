@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What operations on the host say of bad tensors, rows and arguments, and that they leave them alone.
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,6 @@ namespace {
 
 using ragged::fault;
 using ragged::tensor_status;
-namespace on_host = ragged::on_host;
 
 /// Rows of a matrix at an odd pitch, between canaries.
 struct matrix_memory {
@@ -38,7 +37,7 @@ void move_rows_by(std::uint32_t number_bytes) {
   const ragged::row_index index{numbers.data(), numbers.size(), number_bytes};
   std::vector<tensor_status> statuses(numbers.size());
   batch_header header;
-  ragged::options with;
+  ragged::run with{on_host{}};
   with.statuses = statuses.data();
   with.header = &header;
   for (const bool scatters : {false, true}) {
@@ -51,8 +50,8 @@ void move_rows_by(std::uint32_t number_bytes) {
       const std::uint64_t to = scatters ? number : i;
       std::memcpy(expected.data() + 33 + to * 29, source.row(scatters ? i : number), 19);
     }
-    const auto moved = scatters ? on_host::scatter_rows(source.matrix, index, destination.matrix, with)
-                                : on_host::gather_rows(source.matrix, index, destination.matrix, with);
+    const auto moved = scatters ? ragged::scatter_rows(source.matrix, index, destination.matrix, with)
+                                : ragged::gather_rows(source.matrix, index, destination.matrix, with);
     ASSERT_TRUE(moved) << to_string(moved.error());
     expect_bytes(expected, destination.bytes);
     EXPECT_EQ(header.bad_count, 2u);
@@ -70,17 +69,16 @@ TEST(RaggedRows, GatherAndScatter) {
 class RaggedVerdict : public ::testing::Test {
  protected:
   tensor_status copy() {
-    const auto copied = on_host::copy(from_.described, to_.described, with());
+    const auto copied = ragged::copy(from_.described, to_.described, with());
     EXPECT_TRUE(copied) << to_string(copied.error());
     EXPECT_TRUE(statuses_[0].is_good() && statuses_[2].is_good());
     return statuses_[1];
   }
-  ragged::options with() {
-    ragged::options with;
+  ragged::run with() {
+    ragged::run with{on_host{}};
     with.statuses = statuses_;
     with.header = &header_;
-    with.windows = windows_.data();
-    with.window_count = static_cast<std::uint32_t>(windows_.size());
+    with.windows = {windows_.data(), windows_.size()};
     return with;
   }
   map_patch& source() { return from_.patches()[1]; }
@@ -165,7 +163,7 @@ TEST(RaggedRows, ThatDoNotExistAreNeitherReadNorWritten) {
   std::vector<std::uint32_t> values{1, 2, 3, 4, 5, 6};
   const std::vector<std::int32_t> ends{3, 5, 5};
   std::vector<tensor_status> statuses(3);
-  ragged::options with;
+  ragged::run with{on_host{}};
   with.statuses = statuses.data();
   const auto batch_of = [&](std::vector<std::uint32_t>& memory, std::uint64_t rows) {
     const auto base = reinterpret_cast<std::uint64_t>(memory.data());
@@ -174,7 +172,7 @@ TEST(RaggedRows, ThatDoNotExistAreNeitherReadNorWritten) {
   for (const auto& [source_rows, destination_rows] :
        {std::pair<std::uint64_t, std::uint64_t>{4, any_rows}, {any_rows, 4}}) {
     std::vector<std::uint32_t> out(6, 9);
-    ASSERT_TRUE(on_host::copy(batch_of(values, source_rows), batch_of(out, destination_rows), with));
+    ASSERT_TRUE(ragged::copy(batch_of(values, source_rows), batch_of(out, destination_rows), with));
     EXPECT_EQ(out, (std::vector<std::uint32_t>{1, 2, 3, 9, 9, 9}));
     EXPECT_TRUE(statuses[0].is_good() && statuses[2].is_empty());
     EXPECT_EQ(statuses[1].bits, static_cast<std::uint32_t>(fault::address));
@@ -201,7 +199,7 @@ TEST_F(RaggedVerdict, WhatOfADenseBatchLiesOutsideTheWindowsIsUntouched) {
   const std::uint64_t each = 8 * 5 * 4;
   const auto start = reinterpret_cast<std::uint64_t>(source_.bytes.data());
   windows_ = {{start, start + source_.bytes.size()}, {dense.address + each, dense.address + 2 * each}};
-  ASSERT_TRUE(on_host::pad(from_.described, dense, {}, with()));
+  ASSERT_TRUE(ragged::pad(from_.described, dense, {}, with()));
   EXPECT_TRUE(statuses_[0].has(fault::window) && statuses_[1].is_good() && statuses_[2].has(fault::window));
   for (std::size_t i = 0; i < memory.size(); ++i) EXPECT_EQ(memory[i] == 7, i / 40 != 1) << i;
 }
@@ -209,20 +207,20 @@ TEST_F(RaggedVerdict, WhatOfADenseBatchLiesOutsideTheWindowsIsUntouched) {
 TEST_F(RaggedVerdict, PackedTensorsBehindTheEndAreLeftOut) {
   std::vector<unsigned char> memory(3 * 128, 0xa5);
   std::int64_t begins[4]{};
-  ASSERT_TRUE(on_host::pack(from_.described, {memory.data(), 2 * 128 + 127, 1, begins}, with()));
+  ASSERT_TRUE(ragged::pack(from_.described, {memory.data(), 2 * 128 + 127, 1, begins}, with()));
   EXPECT_TRUE(statuses_[1].is_good() && statuses_[2].has(fault::truncated));
   EXPECT_EQ(begins[3], 384);
   for (std::size_t i = 256; i < memory.size(); ++i) ASSERT_EQ(memory[i], 0xa5) << i;
 
   source().global_address = 0;
-  ASSERT_TRUE(on_host::pack(from_.described, {memory.data(), 384, 1, begins}, with()));
+  ASSERT_TRUE(ragged::pack(from_.described, {memory.data(), 384, 1, begins}, with()));
   EXPECT_EQ(begins[2], 128) << "a bad tensor takes no room";
 }
 
 TEST_F(RaggedVerdict, ArgumentsAreChecked) {
   tensor_batch other = to_.described;
   const auto refused = [&] {
-    const std::string name = refused_argument(on_host::copy(from_.described, other));
+    const std::string name = refused_argument(ragged::copy(from_.described, other, {on_host{}}));
     other = to_.described;
     return name;
   };
@@ -244,8 +242,9 @@ TEST_F(RaggedVerdict, ArgumentsAreChecked) {
 TEST_F(RaggedVerdict, ArgumentsBeyondAllReachAreRefused) {
   constexpr std::uint64_t most = std::uint64_t{1} << 47;
   std::vector<unsigned char> memory(1024);
-  expect_refused(on_host::pack(from_.described, {memory.data(), most + 1, 1, nullptr}), "destination.bytes");
-  expect_refused(on_host::unpack({memory.data(), most + 1, 1, nullptr}, to_.described), "source.bytes");
+  expect_refused(ragged::pack(from_.described, {memory.data(), most + 1, 1, nullptr}, {on_host{}}),
+                 "destination.bytes");
+  expect_refused(ragged::unpack({memory.data(), most + 1, 1, nullptr}, to_.described, {on_host{}}), "source.bytes");
 
   dense_batch dense{};
   dense.address = reinterpret_cast<std::uint64_t>(memory.data());
@@ -253,8 +252,8 @@ TEST_F(RaggedVerdict, ArgumentsBeyondAllReachAreRefused) {
   dense.dim[1] = 4;
   for (const std::uint64_t pitch : {most / 2, most, ~std::uint64_t{0} / 4 * 4}) {
     dense.tensor_pitch_bytes = pitch;
-    expect_refused(on_host::pad(from_.described, dense, {}), "destination", std::to_string(pitch));
-    expect_refused(on_host::unpad(dense, to_.described), "source", std::to_string(pitch));
+    expect_refused(ragged::pad(from_.described, dense, {}, {on_host{}}), "destination", std::to_string(pitch));
+    expect_refused(ragged::unpad(dense, to_.described, {on_host{}}), "source", std::to_string(pitch));
   }
 
   const std::int32_t first = 0;
@@ -262,10 +261,10 @@ TEST_F(RaggedVerdict, ArgumentsBeyondAllReachAreRefused) {
   const ragged::row_matrix near{dense.address, 2, 4, 4};
   for (const ragged::row_matrix& far : {ragged::row_matrix{dense.address, 3, 4, most / 2 + 1},
                                         ragged::row_matrix{dense.address, std::uint64_t{1} << 60, 4, 1 << 20}}) {
-    expect_refused(on_host::gather_rows(far, index, near), "source.pitch_bytes");
-    expect_refused(on_host::scatter_rows(near, index, far), "destination.pitch_bytes");
+    expect_refused(ragged::gather_rows(far, index, near, {on_host{}}), "source.pitch_bytes");
+    expect_refused(ragged::scatter_rows(near, index, far, {on_host{}}), "destination.pitch_bytes");
   }
-  EXPECT_TRUE(on_host::gather_rows({dense.address, 3, 4, most / 2}, index, near));
+  EXPECT_TRUE(ragged::gather_rows({dense.address, 3, 4, most / 2}, index, near, {on_host{}}));
 }
 
 /// Bad tensors of which the last sum would not fit 64 bits, if they were good.
@@ -287,10 +286,10 @@ TEST(RaggedVerdictOfMany, TheMostBytesOfEachOfMany) {
   batch.rank = 2;
   std::vector<tensor_status> statuses(count);
   std::vector<std::int64_t> begins(count + 1);
-  ragged::options with;
+  ragged::run with{on_host{}};
   with.statuses = statuses.data();
   unsigned char buffer[1];
-  ASSERT_TRUE(on_host::pack(batch, {buffer, 1, 1 << 20, begins.data()}, with));
+  ASSERT_TRUE(ragged::pack(batch, {buffer, 1, 1 << 20, begins.data()}, with));
   EXPECT_EQ(statuses[6].bits, static_cast<std::uint32_t>(fault::truncated));
   EXPECT_TRUE(statuses[7].has(fault::dim));
   EXPECT_EQ(begins[8], begins[7]) << "a bad tensor takes no room";
@@ -299,7 +298,7 @@ TEST(RaggedVerdictOfMany, TheMostBytesOfEachOfMany) {
 
 TEST(RaggedVerdictOfMany, HeadersOfMoreRowsThan32BitsCount) {
   batch_header header;
-  ragged::options with;
+  ragged::run with{on_host{}};
   with.header = &header;
   const tensor_status bad{static_cast<std::uint32_t>(fault::index)};
   const auto first_of = [&](std::uint64_t row) {
@@ -308,7 +307,8 @@ TEST(RaggedVerdictOfMany, HeadersOfMoreRowsThan32BitsCount) {
   };
   EXPECT_EQ(first_of(5), 5u);
   EXPECT_EQ(first_of(no_bad_item - 1), no_bad_item - 1);
-  for (const std::uint64_t beyond : {std::uint64_t{no_bad_item}, std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 5}) {
+  for (const std::uint64_t beyond :
+       {std::uint64_t{no_bad_item}, std::uint64_t{1} << 32, (std::uint64_t{1} << 32) + 5}) {
     EXPECT_EQ(first_of(beyond), no_bad_item - 1) << beyond;
     EXPECT_EQ(header.bad_count, 1u);
   }

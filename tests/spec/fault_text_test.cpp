@@ -73,7 +73,7 @@ TEST(FaultText, Reports) {
   EXPECT_EQ(to_string(bad_item{}), "none");
   const fault_report report{3, 1, 0, 2, {batch_call::ragged_copy, 17, 3, 16}};
   EXPECT_EQ(to_string(report),
-            "3 bad maps, 1 bad tensor, 2 bad groups; the first: ragged::copy_async (call 17): tensor 3: mismatch (its "
+            "3 bad maps, 1 bad tensor, 2 bad groups; the first: ragged::copy (call 17): tensor 3: mismatch (its "
             "two sides differ in shape)");
   EXPECT_EQ(to_string(fault_report{0, 0, 5, 0, {}}), "5 bad row numbers");
 }

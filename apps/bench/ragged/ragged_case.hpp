@@ -69,8 +69,8 @@ class ragged_meter {
   columns_wanted wanted_;
 };
 
-/// An operation with all but its options and stream bound.
-using ragged_call = std::function<result<void>(ragged::workspace, cuda::stream_ref, const ragged::options&)>;
+/// An operation with all but how it runs bound.
+using ragged_call = std::function<result<void>(const ragged::run&)>;
 
 struct ragged_case {
   std::string name;
@@ -93,14 +93,15 @@ template <class Use>
 auto checked(const ragged_case& one, route_set allowed, const Use& use) {
   const std::uint64_t bytes = value_of(ragged::workspace_bytes(one.count, one.rank));
   const device_array<unsigned char> memory(bytes);
-  ragged::options with;
-  with.allowed = allowed;
-  const ragged::workspace scratch{memory.get(), bytes};
+  const auto run_on = [&](cudaStream_t stream) {
+    const on_stream where{cuda::stream_ref{stream}, {memory.get(), bytes}};
+    return one.call({.where = where, .choices = {.policy = {}, .allowed = allowed}});
+  };
   if (one.forget) one.forget();
-  require(one.call(scratch, cudaStream_t{}, with));
+  require(run_on(cudaStream_t{}));
   require(cudaDeviceSynchronize());
   if (one.differences) require(one.differences() == 0);
-  return use([&](cudaStream_t stream) { require(one.call(scratch, stream, with)); });
+  return use([&](cudaStream_t stream) { require(run_on(stream)); });
 }
 
 /// A table of cases: ours, each route, the peer, the goal, the verdict.

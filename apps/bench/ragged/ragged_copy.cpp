@@ -56,9 +56,7 @@ ragged_case copy_case(const std::string& name, const device_batch& source, const
           source.tensors().size(),
           source.described().rank,
           2 * source.bytes(),
-          [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
-            return ragged::copy_async(source.described(), destination.described(), scratch, stream, with);
-          },
+          [&](const ragged::run& with) { return ragged::copy(source.described(), destination.described(), with); },
           [&] { return count_differences(source.columns(), destination.columns(), false); },
           [&] { destination.memory().fill(0x5a); }};
 }

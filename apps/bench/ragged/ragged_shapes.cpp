@@ -79,16 +79,14 @@ void add_transpose(ragged_table& table, double copy_rate, const std::string& nam
   const device_batch source(tensors, element_bytes, 2, {16, 0, 0});
   const device_batch destination(swapped(tensors), element_bytes, 2, {16, 0, 0});
   fill_with_noise(source.memory());
-  const ragged_case one{name,
-                        tensors.size(),
-                        2,
-                        2 * source.bytes(),
-                        [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
-                          return ragged::transpose_async(source.described(), destination.described(), scratch, stream,
-                                                         with);
-                        },
-                        [&] { return count_differences(source.columns(), destination.columns(), true); },
-                        [&] { destination.memory().fill(0x5a); }};
+  const ragged_case one{
+      name,
+      tensors.size(),
+      2,
+      2 * source.bytes(),
+      [&](const ragged::run& with) { return ragged::transpose(source.described(), destination.described(), with); },
+      [&] { return count_differences(source.columns(), destination.columns(), true); },
+      [&] { destination.memory().fill(0x5a); }};
   const double goal = share * copy_rate;
   table.add(one, copy_rate, {goal == 0 ? "-" : text(goal, 0), goal});
 }
@@ -105,17 +103,13 @@ void print_pad(const ragged_meter& meter) {
   fill_with_noise(ragged_side.memory());
   const auto differences = [&] { return count_differences(ragged_side.columns(), dense_side.columns(), false); };
   table.add({"pad", sequences, 2, ragged_side.bytes() + dense_side.bytes(),
-             [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
-               return ragged::pad_async(ragged_side.described(), dense, {}, scratch, stream, with);
-             },
+             [&](const ragged::run& with) { return ragged::pad(ragged_side.described(), dense, {}, with); },
              differences, [&] { dense_side.memory().fill(0x5a); }},
             copy_rate, {text(goal, 0), goal});
   fill_with_noise(dense_side.memory());
   table.add({"unpad", sequences, 2, 2 * ragged_side.bytes(),
-             [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
-               return ragged::unpad_async(dense, ragged_side.described(), scratch, stream, with);
-             },
-             differences, [&] { ragged_side.memory().fill(0x5a); }},
+             [&](const ragged::run& with) { return ragged::unpad(dense, ragged_side.described(), with); }, differences,
+             [&] { ragged_side.memory().fill(0x5a); }},
             copy_rate, {text(goal, 0), goal});
   table.print();
 }

@@ -64,16 +64,12 @@ void add_f32(ragged_table& table, const memory_rates& memory, const char* shape,
   const ragged_goal saxpy_goal{text(0.95 * memory.three_streams, 0), 0.95 * memory.three_streams};
   table.add(
       {fmt::format("saxpy, {}", shape), x.tensors().size(), 1, 3 * x.bytes(),
-       [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
-         return ragged::saxpy_async(factor, x.described(), y.described(), scratch, stream, with);
-       },
+       [&](const ragged::run& with) { return ragged::saxpy(factor, x.described(), y.described(), with); },
        [&] { return count_wrong_saxpy(x, y, factor, y_series); }, [&] { fill_with_floats(y.memory(), y_series); }},
       memory.three_streams, saxpy_goal);
   const ragged_goal pool_goal{text(0.9 * memory.two_streams, 0), 0.9 * memory.two_streams};
   table.add({fmt::format("max_pool_1d, radius {}, {}", radius, shape), x.tensors().size(), 1, 2 * x.bytes(),
-             [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
-               return ragged::max_pool_1d_async(x.described(), y.described(), radius, scratch, stream, with);
-             },
+             [&](const ragged::run& with) { return ragged::max_pool_1d(x.described(), y.described(), radius, with); },
              [&] { return count_wrong_max_pool(x, y, radius); }, [&] { y.memory().fill(poison); }},
             memory.two_streams, pool_goal);
 }
@@ -83,9 +79,9 @@ void add_cast(ragged_table& table, double copy_rate) {
   const device_batch narrow(vectors(true), 2, 1, {16, 0, 0});
   fill_with_floats(wide.memory());
   table.add({"cast f32 to bf16, ragged", wide.tensors().size(), 1, wide.bytes() + narrow.bytes(),
-             [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
+             [&](const ragged::run& with) {
                const ragged::cast_values values{ragged::value_type::f32, ragged::value_type::bf16};
-               return ragged::cast_async(wide.described(), narrow.described(), values, scratch, stream, with);
+               return ragged::cast(wide.described(), narrow.described(), values, with);
              },
              [&] { return count_wrong_bf16(wide, narrow); }, [&] { narrow.memory().fill(poison); }},
             copy_rate, {"-", 0});
@@ -99,9 +95,9 @@ void add_sums(ragged_table& table, double copy_rate, std::uint64_t columns) {
   fill_with_floats(source.memory());
   table.add({fmt::format("reduce_rows sum f32, rows of {}", columns), source.tensors().size(), 2,
              source.bytes() + sums.bytes(),
-             [&](ragged::workspace scratch, cuda::stream_ref stream, const ragged::options& with) {
-               return ragged::reduce_rows_async(source.described(), ragged::value_type::f32, ragged::row_reduction::sum,
-                                                sums.described(), scratch, stream, with);
+             [&](const ragged::run& with) {
+               return ragged::reduce_rows(source.described(), ragged::value_type::f32, ragged::row_reduction::sum,
+                                          sums.described(), with);
              },
              [&] { return count_wrong_sums(source, sums); }, [&] { sums.memory().fill(poison); }},
             copy_rate, {"-", 0});

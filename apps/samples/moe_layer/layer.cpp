@@ -160,9 +160,9 @@ result<void> layer::enqueue(cudaStream_t stream) const {
 
 result<void> layer::gather(cudaStream_t stream) const {
   const tmap::ragged::row_index tokens_of_rows{arrays_.token_of, sizes_.rows(), sizeof(*arrays_.token_of)};
-  return tmap::ragged::gather_rows_async(rows_of(arrays_.tokens, sizes_.tokens, sizes_.width), tokens_of_rows,
-                                         rows_of(arrays_.sorted, sizes_.rows(), sizes_.width),
-                                         cuda::stream_ref{stream});
+  return tmap::ragged::gather_rows(rows_of(arrays_.tokens, sizes_.tokens, sizes_.width), tokens_of_rows,
+                                   rows_of(arrays_.sorted, sizes_.rows(), sizes_.width),
+                                   {tmap::on_stream{cuda::stream_ref{stream}}});
 }
 
 result<void> layer::gate_and_up(cudaStream_t stream) const {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
 
-#include <tmap/ragged_host.hpp>
-
 #include "apps/support/stopwatch.hpp"
 #include "apps/tmap/pad/gpu_outcome.hpp"
 
@@ -10,10 +8,6 @@
 #include <map>
 
 namespace tmap::tool {
-
-namespace on_host = ragged::on_host;
-using ragged::options;
-using ragged::workspace;
 
 void described_batch::add(std::uint64_t address, std::initializer_list<std::uint64_t> dims) {
   map_patch patch{};
@@ -77,28 +71,25 @@ outcome<void> ragged_engine::download(const working_memory& from, std::span<std:
   return {};
 }
 
-/// `on_gpu(scratch, stream, with)`, `on_host(with)`.
-template <class OnGpu, class OnHost>
-run_time ragged_engine::run(const char* action, const tensor_batch& batch, OnGpu on_gpu, OnHost on_host) const {
+/// `operate(run)`.
+template <class Operate>
+run_time ragged_engine::run(const char* action, const tensor_batch& batch, const Operate& operate) const {
   const auto place = allocate(sizeof(batch_header));
   if (!place) return refusal{place.error()};
-  options with;
-  with.header = place->as<batch_header>();
+  ragged::run with{.where = on_host{}, .header = place->as<batch_header>()};
   double seconds = 0;
   if (is_gpu()) {
     const auto needed = ragged::workspace_bytes(batch.count, batch.rank);
     if (!needed) return refuse("{}: {}", action, to_string(needed.error()));
     const auto scratch = allocate(*needed);
     if (!scratch) return refusal{scratch.error()};
-    const cuda::stream_ref stream{stream_->get()};
-    const auto timed = told(action, stream_->milliseconds([&] {
-      return on_gpu(workspace{scratch->template as<void>(), *needed}, stream, with);
-    }));
+    with.where = on_stream{cuda::stream_ref{stream_->get()}, {scratch->template as<void>(), *needed}};
+    const auto timed = told(action, stream_->milliseconds([&] { return operate(with); }));
     if (!timed) return timed;
     seconds = *timed / 1000;
   } else {
     apps::stopwatch watch;
-    const auto done = on_host(with);
+    const auto done = operate(with);
     if (!done) return refuse("{}: {}", action, to_string(done.error()));
     seconds = watch.lap();
   }
@@ -111,75 +102,43 @@ run_time ragged_engine::run(const char* action, const tensor_batch& batch, OnGpu
 }
 
 run_time ragged_engine::copy(const tensor_batch& source, const tensor_batch& destination) const {
-  return run(
-      "copying", source,
-      [&](auto scratch, auto stream, auto& with) { return copy_async(source, destination, scratch, stream, with); },
-      [&](auto& with) { return on_host::copy(source, destination, with); });
+  return run("copying", source, [&](auto& with) { return ragged::copy(source, destination, with); });
 }
 
 // [pad]
 run_time ragged_engine::pad(const tensor_batch& source, const dense_batch& destination,
                             const ragged::fill_value& fill) const {
-  return run(
-      "padding", source,
-      [&](auto scratch, auto stream, auto& with) {
-        return pad_async(source, destination, fill, scratch, stream, with);
-      },
-      [&](auto& with) { return on_host::pad(source, destination, fill, with); });
+  return run("padding", source, [&](auto& with) { return ragged::pad(source, destination, fill, with); });
 }
 // [pad]
 
 run_time ragged_engine::unpad(const dense_batch& source, const tensor_batch& destination) const {
-  return run(
-      "unpadding", destination,
-      [&](auto scratch, auto stream, auto& with) { return unpad_async(source, destination, scratch, stream, with); },
-      [&](auto& with) { return on_host::unpad(source, destination, with); });
+  return run("unpadding", destination, [&](auto& with) { return ragged::unpad(source, destination, with); });
 }
 
 run_time ragged_engine::transpose(const tensor_batch& source, const tensor_batch& destination) const {
-  return run(
-      "transposing", source,
-      [&](auto scratch, auto stream, auto& with) {
-        return transpose_async(source, destination, scratch, stream, with);
-      },
-      [&](auto& with) { return on_host::transpose(source, destination, with); });
+  return run("transposing", source, [&](auto& with) { return ragged::transpose(source, destination, with); });
 }
 
 run_time ragged_engine::cast(const tensor_batch& source, const tensor_batch& destination,
                              const ragged::cast_values& values) const {
-  return run(
-      "casting", source,
-      [&](auto scratch, auto stream, auto& with) {
-        return cast_async(source, destination, values, scratch, stream, with);
-      },
-      [&](auto& with) { return on_host::cast(source, destination, values, with); });
+  return run("casting", source, [&](auto& with) { return ragged::cast(source, destination, values, with); });
 }
 
 run_time ragged_engine::saxpy(float a, const tensor_batch& x, const tensor_batch& y) const {
-  return run(
-      "saxpy", x, [&](auto scratch, auto stream, auto& with) { return saxpy_async(a, x, y, scratch, stream, with); },
-      [&](auto& with) { return on_host::saxpy(a, x, y, with); });
+  return run("saxpy", x, [&](auto& with) { return ragged::saxpy(a, x, y, with); });
 }
 
 run_time ragged_engine::max_pool_1d(const tensor_batch& source, const tensor_batch& destination,
                                     std::uint32_t radius) const {
-  return run(
-      "pooling", source,
-      [&](auto scratch, auto stream, auto& with) {
-        return max_pool_1d_async(source, destination, radius, scratch, stream, with);
-      },
-      [&](auto& with) { return on_host::max_pool_1d(source, destination, radius, with); });
+  return run("pooling", source, [&](auto& with) { return ragged::max_pool_1d(source, destination, radius, with); });
 }
 
 run_time ragged_engine::largest_of_rows(const tensor_batch& source, const tensor_batch& destination) const {
   constexpr auto type = ragged::value_type::f32;
   constexpr auto reduction = ragged::row_reduction::max;
-  return run(
-      "reducing rows", source,
-      [&](auto scratch, auto stream, auto& with) {
-        return reduce_rows_async(source, type, reduction, destination, scratch, stream, with);
-      },
-      [&](auto& with) { return on_host::reduce_rows(source, type, reduction, destination, with); });
+  return run("reducing rows", source,
+             [&](auto& with) { return ragged::reduce_rows(source, type, reduction, destination, with); });
 }
 
 void add_engine_option(CLI::App& app, engine_request& request) {

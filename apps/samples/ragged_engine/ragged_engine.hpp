@@ -80,8 +80,8 @@ class ragged_engine {
   run_time largest_of_rows(const tensor_batch& source, const tensor_batch& destination) const;
 
  private:
-  template <class OnGpu, class OnHost>
-  run_time run(const char* action, const tensor_batch& batch, OnGpu on_gpu, OnHost on_host) const;
+  template <class Operate>
+  run_time run(const char* action, const tensor_batch& batch, const Operate& operate) const;
 
   std::unique_ptr<apps::timed_stream> stream_;  ///< null on the host
   std::string description_;

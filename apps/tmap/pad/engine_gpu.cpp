@@ -54,10 +54,11 @@ result<double> pad_twice(const batch_plan& plan, const gpu_memory& memory) {
   if (const auto poisoned = memory.batch.fill(poison); !poisoned) return failure(poisoned.error());
   const auto stream = apps::timed_stream::create();
   if (!stream) return failure(stream.error());
+  const workspace scratch{memory.workspace.as<void>(), memory.workspace.bytes()};
+  const ragged::run with{on_stream{cuda::stream_ref{stream->get()}, scratch}};
   const auto enqueue = [&] {
-    return ragged::pad_async(plan.described(memory.patches.as<map_patch>(), array_side::device),
-                             plan.batch_at(memory.batch.address()), {},
-                             {memory.workspace.as<void>(), memory.workspace.bytes()}, cuda::stream_ref{stream->get()});
+    return ragged::pad(plan.described(memory.patches.as<map_patch>(), array_side::device),
+                       plan.batch_at(memory.batch.address()), {}, with);
   };
   const auto first = stream->milliseconds(enqueue);
   return first ? stream->milliseconds(enqueue) : first;

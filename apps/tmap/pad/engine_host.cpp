@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tmap/ragged_host.hpp>
+#include <tmap/ragged.hpp>
 
 #include "apps/support/stopwatch.hpp"
 #include "apps/tmap/pad/engine.hpp"
@@ -20,8 +20,8 @@ outcome<copy_times> pad_on_host(const copy_job& job) {
   const std::vector<map_patch> sources = job.plan.sources_at(address_of(job.sources.data()));
   copy_times times;
   apps::stopwatch watch;
-  const auto padded = ragged::on_host::pad(job.plan.described(sources.data(), array_side::host),
-                                           job.plan.batch_at(address_of(job.batch.data())), {});
+  const auto padded = ragged::pad(job.plan.described(sources.data(), array_side::host),
+                                  job.plan.batch_at(address_of(job.batch.data())), {}, {on_host{}});
   if (!padded) return refuse("{}", to_string(padded.error()));
   times.copy = watch.lap();
   return times;

@@ -28,7 +28,7 @@ TMAP_API tmap_status tmap_reset_faults(tmap_fault_report* report);
 TMAP_API tmap_status tmap_fault_report_text(const tmap_fault_report* report, char* text, size_t capacity,
                                             size_t* length);
 
-/// "ragged::copy_async", ...; "none" of 0, "unknown call" of any other number.
+/// "ragged::copy", ...; "none" of 0, "unknown call" of any other number.
 TMAP_API const char* tmap_call_name(uint32_t call);
 
 enum { TMAP_ITEM_MAP = 0, TMAP_ITEM_TENSOR = 1, TMAP_ITEM_ROW = 2, TMAP_ITEM_GROUP = 3 };

@@ -118,7 +118,7 @@ typedef struct tmap_cast_values {
 
 enum { TMAP_ROWS_SUM = 0, TMAP_ROWS_MAX = 1 };
 
-/// `tmap::ragged::options`: device memory of the caller, each pointer may be null. A status is 0 for a good tensor, bit
+/// `tmap::ragged::run`: device memory of the caller, each pointer may be null. A status is 0 for a good tensor, bit
 /// 31 for an empty one, else faults as bits (`tmap::ragged::fault`), which `tmap_item_text` words.
 typedef struct tmap_ragged_options {
   uint32_t struct_size;

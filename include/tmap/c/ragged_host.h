@@ -3,7 +3,7 @@
 
 #include <tmap/c/ragged.h>
 
-// The ragged operations on memory of the host: ragged_host.hpp says what each does. The arguments are those of
+// The ragged operations on memory of the host: `on_host` in ragged.hpp says how each runs. The arguments are those of
 // c/ragged.h without workspace and stream, and every pointer is one of this process. A call returns when the work is
 // done; one that fails with `TMAP_OUT_OF_MEMORY` may have done a part of it.
 
