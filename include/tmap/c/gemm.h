@@ -81,7 +81,7 @@ typedef struct tmap_pointer_problem {
   const int64_t* k;
 } tmap_pointer_problem;
 
-/// `tmap::gemm::options`; may be null where a function takes it. A status is 0 for a good group, bit 31 for an empty
+/// `tmap::gemm::run`; may be null where a function takes it. A status is 0 for a good group, bit 31 for an empty
 /// one, else faults as bits (`tmap::gemm::fault`).
 typedef struct tmap_gemm_options {
   uint32_t struct_size;
