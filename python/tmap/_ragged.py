@@ -2,16 +2,17 @@
 """Operations on batches of tensors of different sizes."""
 import ctypes
 import enum
-from ctypes import byref, c_uint64
+from ctypes import byref, c_uint64, c_void_p
 from functools import lru_cache
 from typing import Any, NamedTuple, Optional, Sequence, Union
 
 from . import _structs as c
 from ._arrays import Site
+from ._dims import innermost_first
 from ._errors import check
 from ._faults import check_number
 from ._libraries import Form, View
-from ._library import lib
+from ._library import declare, lib
 from ._numbers import sequence, status_bits
 from ._service import offset_count, window_list
 
@@ -77,8 +78,8 @@ class Tensors:
             if view.dtype != first.dtype or len(view.shape) != len(first.shape):
                 raise ValueError(f"{name}: all tensors have one type and number of dims")
             patch.global_address = view.address
-            patch.global_dim[:len(view.shape)] = tuple(reversed(view.shape))
-            patch.global_stride_bytes[:len(view.shape) - 1] = tuple(reversed(view.strides[:-1]))
+            patch.global_dim[:len(view.shape)] = innermost_first(view.shape)
+            patch.global_stride_bytes[:len(view.shape) - 1] = innermost_first(view.strides[:-1])
         site.keep(patches)
         made = _batch_of(first.form, len(views))
         made.arrays_on_host = 1
@@ -166,9 +167,9 @@ def _rows_batch(values: Form, offsets: Form, format: str, name: str, is_bounded:
     rows.row_pitch_bytes, rows.format, rows.offset_bytes = values.strides[0], number, offsets.item_bytes
     if is_bounded:
         rows.is_bounded, rows.rows = 1, values.shape[0]
-    inner = tuple(reversed(values.shape[1:]))
+    inner = innermost_first(values.shape[1:])
     made.inner_dim[:len(inner)] = inner
-    steps = tuple(reversed(values.strides[1:-1]))
+    steps = innermost_first(values.strides[1:-1])
     made.inner_stride_bytes[:len(steps)] = steps
     return count, *c.in_pieces(made, *_ADDRESSES)
 
@@ -183,8 +184,8 @@ def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> tu
     if any(extent > 1 and stride == 0 for extent, stride in zip(form.shape, form.strides)):
         raise ValueError(f"{name} repeats elements, by a stride of 0: copy it first")
     made = c.DenseBatch(tensor_pitch_bytes=form.strides[0])
-    made.dim[:rank] = tuple(reversed(form.shape[1:]))
-    made.stride_bytes[:rank - 1] = tuple(reversed(form.strides[1:-1]))
+    made.dim[:rank] = innermost_first(form.shape[1:])
+    made.stride_bytes[:rank - 1] = innermost_first(form.strides[1:-1])
     return c.in_pieces(made, _DENSE_ADDRESS)
 
 
@@ -249,6 +250,17 @@ class _Call:
             function = getattr(lib, f"tmap_ragged_{operation}")
             check(function(*arguments, *scratch, options, self.site.stream))
             self.site.done()
+
+
+def takes(*arguments, workspace: bool = True):
+    """Declares the C function of an operation, which has the name of the Python function: what it takes before its
+    workspace, options and stream."""
+    def declared(operation):
+        name, scratch = operation.__name__, (c_void_p, c_uint64) if workspace else ()
+        declare(f"tmap_ragged_{name}", *arguments, *scratch, c_void_p, c_void_p)
+        declare(f"tmap_ragged_on_host_{name}", *arguments, c_void_p)
+        return operation
+    return declared
 
 
 def _arrays_of(sides):

@@ -8,6 +8,7 @@ from typing import Any, Dict, NamedTuple, Sequence, Tuple
 from . import _structs as c
 from ._arrays import Site
 from ._batch import MapBatch, _left, release_left
+from ._dims import innermost_first
 from ._driver import Home
 from ._errors import check, text_of
 from ._faults import check_number
@@ -150,9 +151,9 @@ class MapService:
         made = self._templates.get(key)
         if made is None:
             # The template's address and rows are of no account: each map brings its own.
-            spec = TensorSpec(element_type_of(base.dtype), (*reversed(base.shape[1:]), 1),
-                              tuple(reversed(integers(box, "box", 32))),
-                              strides=tuple(reversed(base.strides[:-1])), swizzle=swizzle, l2_promotion=l2_promotion,
+            spec = TensorSpec(element_type_of(base.dtype), (*innermost_first(base.shape[1:]), 1),
+                              innermost_first(integers(box, "box", 32)),
+                              strides=innermost_first(base.strides[:-1]), swizzle=swizzle, l2_promotion=l2_promotion,
                               oob_fill=oob_fill)
             made = Template(spec, _PATCH_ADDRESS | patch_dim(rank - 1))
             if len(self._templates) >= _MOST_TEMPLATES:

@@ -8,6 +8,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _structs as c
 from ._arrays import Site
+from ._dims import innermost_first
 from ._errors import Rule, Status, check, rule, text_of
 from ._library import lib
 from ._numbers import integer, integers
@@ -65,8 +66,8 @@ class TensorSpec:
             raise ValueError(f"box has {len(box)} dims, the array {len(view.shape)}")
         if view.shape and view.shape[-1] > 1 and view.strides[-1] != view.item_bytes:
             raise ValueError("the array's last dim has gaps, which no tensor map can describe")
-        return cls(element_type_of(view.dtype), tuple(reversed(view.shape)), tuple(reversed(box)), view.address,
-                   tuple(reversed(view.strides[:-1])), keeps=(view.array, view.capsule), **modes)
+        return cls(element_type_of(view.dtype), innermost_first(view.shape), innermost_first(box), view.address,
+                   innermost_first(view.strides[:-1]), keeps=(view.array, view.capsule), **modes)
 
     def to_c(self) -> c.Spec:
         """The struct `tmap_tensor_spec`. Fails with TypeError or ValueError where a member cannot be written into it."""
