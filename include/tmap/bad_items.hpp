@@ -33,6 +33,32 @@ enum class batch_call : std::uint32_t {
 };
 inline constexpr std::uint32_t batch_call_count = static_cast<std::uint32_t>(batch_call::gemm_pointers) + 1;
 
+namespace detail {
+/// What `name` returns for each `batch_call`, in their order.
+inline constexpr const char* batch_call_names[] = {
+    "none",
+    "encode_batch",
+    "map_service::encode",
+    "map_service::update",
+    "ragged::copy",
+    "ragged::pack",
+    "ragged::unpack",
+    "ragged::pad",
+    "ragged::unpad",
+    "ragged::gather_rows",
+    "ragged::scatter_rows",
+    "ragged::transpose",
+    "ragged::cast",
+    "ragged::saxpy",
+    "ragged::max_pool_1d",
+    "ragged::reduce_rows",
+    "gemm::multiply of a row_problem",
+    "gemm::multiply of a weight_problem",
+    "gemm::multiply of a pointer_problem",
+};
+static_assert(sizeof(batch_call_names) / sizeof(batch_call_names[0]) == batch_call_count);
+}  // namespace detail
+
 /// What a call judges one by one.
 enum class item_kind : std::uint32_t { map, tensor, row, group };
 inline constexpr std::uint32_t item_kind_count = 4;

@@ -16,27 +16,6 @@
 namespace tmap {
 namespace {
 
-constexpr std::array call_names{"none",
-                                "encode_batch",
-                                "map_service::encode",
-                                "map_service::update",
-                                "ragged::copy",
-                                "ragged::pack",
-                                "ragged::unpack",
-                                "ragged::pad",
-                                "ragged::unpad",
-                                "ragged::gather_rows",
-                                "ragged::scatter_rows",
-                                "ragged::transpose",
-                                "ragged::cast",
-                                "ragged::saxpy",
-                                "ragged::max_pool_1d",
-                                "ragged::reduce_rows",
-                                "gemm::multiply of a row_problem",
-                                "gemm::multiply of a weight_problem",
-                                "gemm::multiply of a pointer_problem"};
-static_assert(call_names.size() == batch_call_count);
-
 constexpr std::array item_names{"map", "tensor", "row number", "group"};
 static_assert(item_names.size() == item_kind_count);
 
@@ -174,7 +153,7 @@ std::string detail::bad_items_sentence(const error& e) {
 
 const char* name(batch_call call) {
   const auto row = static_cast<std::size_t>(call);
-  return row < call_names.size() ? call_names[row] : "unknown call";
+  return row < batch_call_count ? detail::batch_call_names[row] : "unknown call";
 }
 
 std::string to_string(const bad_item& item) {
