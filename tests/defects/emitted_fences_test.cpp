@@ -92,7 +92,7 @@ TEST(emitted_fences, triton_7293_seeded_code_without_fences_is_recognised) {
 
 // With ptxas 13.0 the fence alone becomes an invalidation that nothing waits for (docs/memory_ordering.md); a later one
 // may do better.
-TEST(emitted_fences, triton_7293_what_becomes_of_the_fence_alone) {
+TEST(emitted_fences, observed_triton_7293_what_becomes_of_the_fence_alone) {
   const std::vector<instruction> code = code_of("fence_alone");
   EXPECT_TRUE(std::any_of(code.begin(), code.end(), is_invalidate));
   RecordProperty("the_fence_alone_waits", invalidates_and_waits(code) ? "yes" : "no");

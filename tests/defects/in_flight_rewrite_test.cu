@@ -165,7 +165,12 @@ TEST_F(in_flight_rewrite, meta_triton_680_one_slot_for_each_load_in_flight) {
   const std::uint64_t two = run({.in_flight = 2, .ring = 2});
   const std::uint64_t four = run({.in_flight = most_in_flight, .ring = most_in_flight});
   expect_foreign_only_when_seeded(two + four, run({.in_flight = most_in_flight, .ring = 1}));
-  note("foreign_when_one_slot_short", run({.in_flight = most_in_flight, .ring = most_in_flight - 1}));
+}
+
+// On an H200 0.
+TEST_F(in_flight_rewrite, observed_meta_triton_680_one_slot_short) {
+  tensors_ = std::make_unique<device_array<tag>>(contents());
+  note("foreign_when_seeded", run({.in_flight = most_in_flight, .ring = most_in_flight - 1}));
 }
 
 }  // namespace
