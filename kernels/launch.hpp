@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The only way from lib to the kernels: plain functions that enqueue work and return what the CUDA runtime said.
+// The way from lib to the kernels that encode, as ragged_launch.hpp and gemm_launch.hpp are to the others: plain
+// functions that enqueue work and return what the CUDA runtime said.
 // Arguments have been checked by the caller; `count` is at least 1.
 
 #include <tmap/bad_items.hpp>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom (docs/design.md, "The rooms"), what headers of device code may include, the licence line of every
+"""Who may include whom (the table in docs/design.md says the same), what headers of device code may include, the licence line of every
 file, where inline PTX may stand, and that every function that returns a `result` is marked `[[nodiscard]]` where it is
 declared."""
 import re
@@ -88,6 +88,19 @@ def dropped_results(path, text):
         yield f"{path}: {name} returns a result and is not marked [[nodiscard]]"
 
 
+def drifted_table(page):
+    """Where the table of docs/design.md says another thing than LAYERS. What follows a semicolon there is a remark."""
+    table = dict()
+    for line in page.partition("Who may include whom")[2].splitlines():
+        rooms, allowed = (line.split("|") + ["", ""])[1:3]
+        for room in re.findall(r"`([^`]+)`", rooms):
+            table[room] = set(re.findall(r"`([^`]+)`", allowed.partition(";")[0]))
+    for room, targets in LAYERS.items():
+        allowed = {target.rstrip("/") for target in targets} - {"tmap"}
+        if room + "/" != DEVICE_ROOM and table.get(room) != allowed:
+            yield f"docs/design.md: the table of {room} must have {', '.join(sorted(allowed)) or 'nothing'}"
+
+
 def broken_rules(path, text):
     yield from broken_includes(path, text)
     yield from dropped_results(path, text)
@@ -103,6 +116,8 @@ def main():
     texts = {p.relative_to(ROOT).as_posix(): p.read_text() for p in files}
     broken = [line for path, text in texts.items() for line in broken_rules(path, text)]
     broken += broken_device_includes(texts)
+    design = ROOT / "docs/design.md"
+    broken += drifted_table(design.read_text()) if design.exists() else []
     for line in broken:
         print(line)
     print(f"include rules: {len(files)} files, {len(broken)} broken")

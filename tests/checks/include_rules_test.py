@@ -21,6 +21,7 @@ FAULTS = {
                                 "device code includes it (include/tmap/device/b.cuh), so it may not include string"),
     "include/tmap/a.hpp": (SPDX + "TMAP_API result<std::vector<int>> sum(int of);\n", "sum returns a result and is not marked"),
     "lib/pool/a.hpp": (SPDX + "  static result<std::shared_ptr<pool>> create();\n", "create returns a result and is not marked"),
+    "docs/design.md": ("Who may include whom\n\n| `lib/spec` | `lib/support`, `lib/codec` |\n", "the table of lib/spec must have lib/support"),
     "lib/pool/b.hpp": (SPDX + "template <class T>\ninline result<void> check(T t) {\n", "check returns a result and is not marked"),
 }
 

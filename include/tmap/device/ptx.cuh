@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The instructions tmap uses that cuda::ptx of CUDA 13.0 lacks; beside ptx_copy.cuh, which has those of the copy
-// engine, the only inline PTX of the project.
+// The instructions tmap uses that cuda::ptx of CUDA 13.0 lacks. The project's other inline PTX is in the headers beside
+// this one whose names begin with ptx_.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/tensor_map.hpp>
