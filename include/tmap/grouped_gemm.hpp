@@ -72,6 +72,8 @@ enum class epilogue_kind : std::uint32_t {
   swiglu,      ///< column j of C = silu(column j) * column N / 2 + j: C has N / 2 columns; N a multiple of 32
   accumulate,  ///< + what C held before
 };
+/// The bound of the numbers that stand for one.
+inline constexpr epilogue_kind last_epilogue_kind{epilogue_kind::accumulate};
 struct epilogue {
   epilogue_kind kind{epilogue_kind::none};
   const void* bias{};  ///< `bias`: [groups, N] of C's type, device memory, aligned to 16 bytes

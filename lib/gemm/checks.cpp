@@ -141,7 +141,7 @@ void check_problem(arguments& given, const row_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f8_e4m3);
   check_layout(given, problem.layout, problem.type);
   check_accumulation(given, problem);
-  given.enumerator(problem.with.kind, epilogue_kind::accumulate, problem_name.member("with").member("kind"));
+  given.enumerator(problem.with.kind, last_epilogue_kind, problem_name.member("with").member("kind"));
   given.at_most(problem.rows, max_extent, problem_name.member("rows"));
   const std::uint32_t element_bytes = operand_bytes(problem.type);
   check_columns(given, problem.n, element_bytes, problem_name.member("n"));

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONTRIBUTING.md: every path that it names exists, and its lists "Add a ragged operation" and "Add an epilogue" are the
+product files that a new one touches: each of them names all that there are, no other file does, and there are no more
+of them than allowed. Dims of Python turn around in one place. A fault of each kind, seeded, must be found."""
+import ast
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(sys.argv[1])
+PAGE = "CONTRIBUTING.md"
+PRODUCT = ("include", "lib", "kernels", "python/tmap")
+CODE = (".hpp", ".cpp", ".h", ".cuh", ".cu", ".py", ".txt")
+PATH = re.compile(r"`((?:include|lib|kernels|python|tests|docs|cmake|apps)/[^`\s]*|[A-Z]+\.md)`")
+DIMS = "python/tmap/_dims.py"
+TURNS_DIMS = re.compile(r"(?:tuple\(|\*)reversed\(")
+# A file in no list may name so many: its own, or two that it uses.
+FEW = 2
+# Twins of the operations for the host, which are about to go.
+LEAVING = ("include/tmap/ragged_host.hpp", "include/tmap/c/ragged_host.h", "lib/interop/ragged_host.cpp")
+
+
+class Operations:
+    title, most, header = "Add a ragged operation", 11, "include/tmap/ragged.hpp"
+    kernels = {"copy": "move", "pack": "move", "unpack": "move", "pad": "move", "unpad": "move", "gather_rows": "move_rows",
+               "scatter_rows": "move_rows", "reduce_rows": "reduce", "max_pool_1d": "max_pool"}
+
+    @staticmethod
+    def all_in(header):
+        return re.findall(r"TMAP_API result<void> (\w+?)(?:_async)?\(", header)
+
+    @classmethod
+    def is_named(cls, name, path, text):
+        word = cls.kernels.get(name, name) if path.startswith("kernels/") else name
+        return re.search(rf"(?<![a-z]){word}(?![a-z])", text)
+
+    @staticmethod
+    def is_listed(name, text):
+        """Other code packs, pads and casts, too: short words count with what they belong to only."""
+        owner = r"(?:(?:tmap_)?ragged_|launch_|check_|ragged(?:::|\.)|simulated::)"
+        owner += "" if name in ("copy", "pack", "pad", "cast", "transpose") else "?"
+        return re.search(rf"(?<!\w){owner}{name}(?:_async|_pieces)?\b", text)
+
+
+class Epilogues:
+    title, most, header = "Add an epilogue", 5, "include/tmap/grouped_gemm.hpp"
+
+    @staticmethod
+    def all_in(header):
+        return [name for name in re.findall(r"\w+", re.search(r"enum class epilogue_kind[^{]*\{(.*?)\}", header, re.DOTALL)[1])
+                if name != "none"]
+
+    @staticmethod
+    def is_named(name, path, text):
+        # In a kernel the columns of swiglu are gates and values.
+        words = {"swiglu": "gate"} if path.startswith("kernels/") else {}
+        return re.search(words.get(name, name), text, re.IGNORECASE)
+
+    @staticmethod
+    def is_listed(name, text):
+        return re.search(rf"epilogue_kind::{name}\b|TMAP_EPILOGUE_{name.upper()}\b|[\"']{name}[\"']", text)
+
+
+def without_comments(path, text):
+    if path.endswith(".txt"):
+        return re.sub(r"#.*", "", text)
+    if not path.endswith(".py"):
+        return re.sub(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', lambda found: found[1] or " ", text, flags=re.DOTALL)
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
+            node.body[0] = ast.Pass()
+    return ast.unparse(tree)
+
+
+def files_of(path, files):
+    """`<kernel>` and `*` in a path stand for any name, or part of one."""
+    pattern = re.escape(path).replace("<kernel>", r"\w+").replace(r"\*", r"\w*")
+    return [file for file in files if re.fullmatch(pattern, file)]
+
+
+def broken_paths(page, files):
+    folders = {parent.as_posix() for file in files for parent in Path(file).parents}
+    for path in PATH.findall(page):
+        if path.rstrip("/") not in folders and not files_of(path, files):
+            yield f"{PAGE}: there is no {path}"
+
+
+def broken_list(kind, page, product):
+    section = page.partition(f"\n## {kind.title}\n")[2].partition("\n## ")[0]
+    numbered = [PATH.findall(entry) for entry in re.findall(r"^\d+\. .*(?:\n   .*)*", section, re.MULTILINE)]
+    if not 0 < len(numbered) <= kind.most:
+        yield f"{kind.title}: {len(numbered)} files, of at most {kind.most}"
+    names = kind.all_in(product[kind.header])
+    for paths in numbered:
+        files = [file for path in paths for file in files_of(path, product)]
+        for name in names:
+            if not any(kind.is_named(name, file, product[file]) for file in files):
+                yield f"{kind.title}: {paths[0]} does not name {name}"
+    listed = {file for path in PATH.findall(section) for file in files_of(path, product)}
+    for file in product.keys() - listed:
+        named = [name for name in names if kind.is_listed(name, product[file])]
+        if len(named) > FEW:
+            yield f"{kind.title}: {file} is not in the list, but names {', '.join(named)}"
+
+
+def turned_dims(product):
+    for file, text in product.items():
+        if file.startswith("python/") and file != DIMS and TURNS_DIMS.search(text):
+            yield f"{file} turns dims around; {DIMS} does that"
+
+
+def broken(page, files, product):
+    return [*broken_paths(page, files), *broken_list(Operations, page, product), *broken_list(Epilogues, page, product),
+            *turned_dims(product)]
+
+
+def expect_found(what, page, files, product):
+    found = broken(page, files, product)
+    assert any(what in line for line in found), f"not found: {what}: {found}"
+
+
+def seed_faults(page, files, product):
+    def with_line(file, line):
+        return product | {file: product.get(file, "") + "\n" + line}
+
+    entry = re.search(r"^\d+\. `include/tmap/c/ragged.h`.*\n", page, re.MULTILINE)[0]
+    all_calls = " ".join(f"ragged::{name}(" for name in Operations.all_in(product[Operations.header]))
+    expect_found("there is no lib/codec/bits.hpp", page.replace("`lib/codec/layout.hpp`", "`lib/codec/bits.hpp`"), files, product)
+    expect_found("include/tmap/c/ragged.h is not in the list", page.replace(entry, ""), files, product)
+    expect_found("files, of at most", page.replace(entry, entry + entry), files, product)
+    expect_found("lib/other.cpp is not in the list", page, files, with_line("lib/other.cpp", all_calls))
+    new_one = with_line(Operations.header, "TMAP_API result<void> unfold(")
+    expect_found("python/tmap/ragged.py does not name unfold", page, files, new_one)
+    new_one = product | {Epilogues.header: product[Epilogues.header].replace("accumulate,", "accumulate, relu,", 1)}
+    expect_found("kernels/gemm/epilogue.cuh does not name relu", page, files, new_one)
+    named = "epilogue_kind::bias epilogue_kind::swiglu epilogue_kind::accumulate"
+    expect_found("lib/gemm/other.cpp is not in the list", page, files, with_line("lib/gemm/other.cpp", named))
+    expect_found("turns dims around", page, files, with_line("python/tmap/_spec.py", "dims = tuple(reversed(shape))"))
+
+
+def main():
+    page = (ROOT / PAGE).read_text()
+    folders = (*PRODUCT, "python", "tests", "docs", "cmake", "apps")
+    files = {path.relative_to(ROOT).as_posix() for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file()}
+    files |= {path.name for path in ROOT.glob("*.md")}
+    product = {file: without_comments(file, (ROOT / file).read_text()) for file in sorted(files)
+               if file.startswith(PRODUCT) and file.endswith(CODE) and file not in LEAVING}
+    found = broken(page, files, product)
+    print(*found, f"{PAGE}: {len(PATH.findall(page))} paths, {len(found)} faults", sep="\n")
+    if found:
+        return 1
+    seed_faults(page, files, product)
+    return 0
+
+
+sys.exit(main())
