@@ -3,12 +3,13 @@
 
 // Encoding by one warp: up to 32 maps at a time, one lane a map, composed in shared memory and published to slots in
 // global memory. The library's own kernel calls just this; a kernel that computes the shapes may call it in its
-// epilogue. Needs an architecture-specific target such as sm_90a (tensormap.replace, PTX ISA 9.7.9.28).
+// epilogue. Needs an architecture-specific target such as sm_90a or sm_100a (tensormap.replace, PTX ISA 9.7.9.28).
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/map_guard.cuh>
 #include <tmap/device/ptx.cuh>
+#include <tmap/device/ptx_replace.cuh>
 #include <tmap/device/warp.cuh>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_status.hpp>
@@ -44,14 +45,10 @@ enum class mode_field { element_type, interleave, swizzle, fill };
 
 template <mode_field Field, int Value>
 __device__ inline void write_immediate(tensor_map* map) {
-  namespace ptx = cuda::ptx;
-  constexpr ptx::n32_t<Value> value{};
-  if constexpr (Field == mode_field::element_type) ptx::tensormap_replace_elemtype(ptx::space_shared, map, value);
-  if constexpr (Field == mode_field::interleave) {
-    ptx::tensormap_replace_interleave_layout(ptx::space_shared, map, value);
-  }
-  if constexpr (Field == mode_field::swizzle) ptx::tensormap_replace_swizzle_mode(ptx::space_shared, map, value);
-  if constexpr (Field == mode_field::fill) ptx::tensormap_replace_fill_mode(ptx::space_shared, map, value);
+  if constexpr (Field == mode_field::element_type) device::ptx::replace_elemtype<Value>(map);
+  if constexpr (Field == mode_field::interleave) device::ptx::replace_interleave_layout<Value>(map);
+  if constexpr (Field == mode_field::swizzle) device::ptx::replace_swizzle_mode<Value>(map);
+  if constexpr (Field == mode_field::fill) device::ptx::replace_fill_mode<Value>(map);
 }
 
 /// Writes `value`, one of `Values`. No generic lambdas do this: NVRTC takes them for functions of the host.
@@ -72,25 +69,18 @@ __device__ constexpr std::uint32_t replace_elemtype(element_type type) {
 
 template <int Axis>
 __device__ inline void patch_axis(tensor_map* map, const tensor_spec& values, patch_fields fields) {
-  namespace ptx = cuda::ptx;
-  constexpr ptx::n32_t<Axis> axis{};
   // A dim of 2^32 is passed as 0: the instruction stores dim - 1, which wraps to the 0xffffffff it must be.
   if (fields & patch_dim(Axis)) {
-    const auto dim = static_cast<std::uint32_t>(values.global_dim[Axis]);
-    ptx::tensormap_replace_global_dim(ptx::space_shared, map, axis, dim);
+    device::ptx::replace_global_dim<Axis>(map, static_cast<std::uint32_t>(values.global_dim[Axis]));
   }
-  // There are four strides; the instruction would accept a fifth and overwrite the others' high bits.
   if constexpr (Axis + 1 < static_cast<int>(max_rank)) {
     if (fields & patch_stride(Axis)) {
-      ptx::tensormap_replace_global_stride(ptx::space_shared, map, axis, values.global_stride_bytes[Axis]);
+      device::ptx::replace_global_stride<Axis>(map, values.global_stride_bytes[Axis]);
     }
   }
-  if (fields & patch_box(Axis)) {
-    ptx::tensormap_replace_box_dim(ptx::space_shared, map, axis, values.box_dim[Axis]);
-  }
+  if (fields & patch_box(Axis)) device::ptx::replace_box_dim<Axis>(map, values.box_dim[Axis]);
   if (fields & patch_element_stride(Axis)) {
-    const std::uint32_t step = values.element_stride[Axis];
-    ptx::tensormap_replace_element_stride(ptx::space_shared, map, axis, step);
+    device::ptx::replace_element_stride<Axis>(map, values.element_stride[Axis]);
   }
 }
 
@@ -98,10 +88,7 @@ __device__ inline void patch_axis(tensor_map* map, const tensor_spec& values, pa
 
 /// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `values`. One thread.
 __device__ inline void apply_patch(tensor_map* map, const tensor_spec& values, patch_fields fields) {
-  namespace ptx = cuda::ptx;
-  if (fields & patch_address) {
-    ptx::tensormap_replace_global_address(ptx::space_shared, map, values.global_address);
-  }
+  if (fields & patch_address) device::ptx::replace_global_address(map, values.global_address);
   detail::patch_axis<0>(map, values, fields);
   detail::patch_axis<1>(map, values, fields);
   detail::patch_axis<2>(map, values, fields);
@@ -113,9 +100,8 @@ __device__ inline void apply_patch(tensor_map* map, const tensor_spec& values, p
 /// (shared memory). Words 8 and 9 stay zero too. One thread. Types and swizzles of compute capability 9. Out of line,
 /// as most templates come from the driver.
 __device__ __noinline__ inline void write_zeroed_map(tensor_map* map, const tensor_spec& spec) {
-  namespace ptx = cuda::ptx;
   using field = detail::mode_field;
-  ptx::tensormap_replace_rank(ptx::space_shared, map, spec.rank - 1);
+  device::ptx::replace_rank(map, spec.rank - 1);
   detail::write_mode<field::element_type>(map, detail::replace_elemtype(spec.type),
                                           cuda::std::make_integer_sequence<int, 13>{});
   detail::write_mode<field::interleave>(map, static_cast<std::uint32_t>(spec.interleave),
