@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tmap/config.hpp>
+#include <tmap/device_limits.hpp>
 #include <tmap/error.hpp>
 #include <tmap/tensor_map.hpp>
 #include <tmap/tensor_spec.hpp>
@@ -29,7 +30,7 @@ struct decoded_map {
   std::uint32_t pixels_per_column{};       ///< im2col only
   std::uint64_t noted_box_bytes{};         ///< word 8, the driver's own note
   std::uint64_t noted_shared_alignment{};  ///< word 9, the driver's own note
-  bool large_tensor{};                     ///< word 1, bit 21 (compute capability 10)
+  bool large_tensor{};  ///< word 1, bit 21, from compute capability 10 on: 128 KiB from the address on may be read
 };
 
 /// Reads every field; unused axes come out blank, whatever a device encoder left in their bits. Fails with
@@ -38,9 +39,14 @@ struct decoded_map {
 /// address decodes, though a copy through it would fault.
 [[nodiscard]] TMAP_API result<decoded_map> decode(const tensor_map& map);
 
-/// The 128 bytes the driver would write on a Hopper GPU (`hopper_limits`). Fails with `rule_broken`.
-[[nodiscard]] TMAP_API result<tensor_map> encode_bits(const tensor_spec& spec);
-[[nodiscard]] TMAP_API result<tensor_map> encode_bits(const im2col_spec& spec);
+/// The 128 bytes the driver would write on a GPU of these limits. Measured for `hopper_limits`; what only later GPUs
+/// have
+/// (`blackwell_limits`: 4- and 6-bit types, swizzles with larger atoms, the mark of large tensors) is documented only,
+/// and words 8 and 9 of such maps, the driver's notes, are not documented at all. Fails with `rule_broken`.
+[[nodiscard]] TMAP_API result<tensor_map> encode_bits(const tensor_spec& spec,
+                                                      const device_limits& limits = hopper_limits());
+[[nodiscard]] TMAP_API result<tensor_map> encode_bits(const im2col_spec& spec,
+                                                      const device_limits& limits = hopper_limits());
 
 /// Every field on a line of its own, aligned, for a person; also for bytes that `decode` refuses. Empty for want of
 /// memory only.

@@ -4,6 +4,9 @@
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
 
+// What tmap knows of GPUs, in one place; cmake/architectures.cmake names those that kernels are built for. Only
+// compute capability 9.0 was measured: what is said of others is documented only.
+
 namespace tmap {
 
 /// What a GPU can do, as far as the rules depend on it. A plain value: fill it by hand to ask about
@@ -18,4 +21,29 @@ TMAP_HOST_DEVICE constexpr device_limits hopper_limits() {
   return {90, 232448};
 }
 
+/// A B200, the first with what Blackwell adds to tensor maps: 4- and 6-bit types, swizzles with larger atoms,
+/// im2col-wide.
+TMAP_HOST_DEVICE constexpr device_limits blackwell_limits() {
+  return {100, 232448};
+}
+
+/// The first compute capability with a copy engine, and so with tensor maps.
+inline constexpr std::uint32_t first_compute_capability = 90;
+
+namespace detail {
+
+/// The first with what Blackwell adds to tensor maps.
+inline constexpr std::uint32_t packed_type_compute_capability = blackwell_limits().compute_capability;
+/// The last of which CUDA's guide says that 128 zero bytes are a map to begin with.
+inline constexpr std::uint32_t last_zeroed_compute_capability = 90;
+/// The only one with the instructions of grouped products.
+inline constexpr std::uint32_t product_compute_capability = 90;
+/// Of a block: what the kernels of ragged operations may take. Compute capability 12 has less.
+inline constexpr std::uint32_t ragged_shared_memory_bytes = hopper_limits().shared_memory_bytes;
+/// Of an H100 or H200: where sizes that cannot wait for the GPU's own number are set for it.
+inline constexpr std::uint32_t hopper_multiprocessors = 132;
+/// From here on Blackwell's driver marks a tensor as large (`decoded_map::large_tensor`).
+inline constexpr std::uint64_t large_tensor_bytes = 128 * 1024;
+
+}  // namespace detail
 }  // namespace tmap

@@ -54,8 +54,9 @@ using encode_run = batch_run<rule, encode_choices, on_stream>;
 ///
 /// Fails with `invalid_argument` (null or misaligned slots or members of `run`, count > 2^24, a source array that is
 /// null though the template changes its field, offsets of other than 4 or 8 bytes, a workspace too small, `trusted`
-/// beside what needs validation), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`; where it is checked, and
-/// then after all maps are made, with `bad_items`.
+/// beside what needs validation), `unsupported` (a zeroed template on a GPU above compute capability 9.0), `no_driver`,
+/// `no_device`, `no_kernel_image`, `cuda_failure`; where it is checked, and then after all maps are made, with
+/// `bad_items`.
 [[nodiscard]] TMAP_API result<void> encode_batch(const map_template& base, const tensor_source& source,
                                                  tensor_map* slots, std::uint64_t count, const encode_run& run);
 

@@ -9,7 +9,7 @@
 namespace tmap {
 namespace {
 
-constexpr device_limits newest_limits{100, ~0u};
+constexpr device_limits newest_limits{blackwell_limits().compute_capability, ~0u};
 
 failure refused() {
   return failure{error{.code = status::not_a_tensor_map}};

@@ -11,9 +11,9 @@ namespace tmap {
 namespace {
 
 template <class Spec>
-result<void> require_legal(const Spec& spec) {
-  if (broken_rules(spec).empty()) return {};
-  return failure{detail::error_of(status::rule_broken, validate(spec))};
+result<void> require_legal(const Spec& spec, const device_limits& limits) {
+  if (broken_rules(spec, limits).empty()) return {};
+  return failure{detail::error_of(status::rule_broken, validate(spec, limits))};
 }
 
 void write_modes(tensor_map& map, const tensor_spec& spec) {
@@ -23,6 +23,13 @@ void write_modes(tensor_map& map, const tensor_spec& spec) {
   codec::write(map, codec::row("swizzle"), codec::swizzle_codes[static_cast<std::uint32_t>(spec.swizzle)]);
   codec::write(map, codec::row("oob_fill"), static_cast<std::uint64_t>(spec.oob_fill));
   codec::write(map, codec::row("l2_promotion"), static_cast<std::uint64_t>(spec.l2_promotion));
+}
+
+/// Documented only: Blackwell's copy engine may read ahead in tensors that are said to be large.
+void write_large_mark(tensor_map& map, const tensor_spec& spec, const device_limits& limits) {
+  const bool is_marked = limits.compute_capability >= blackwell_limits().compute_capability &&
+                         detail::reach_bytes(spec, spec.rank) >= detail::large_tensor_bytes;
+  codec::write(map, codec::row("large_tensor"), is_marked ? 1 : 0);
 }
 
 void write_extents(tensor_map& map, const tensor_spec& spec) {
@@ -39,12 +46,12 @@ void write_extents(tensor_map& map, const tensor_spec& spec) {
 /// The driver's note rounds down where the copy engine rounds up (docs/measurements). Dimension 0 may have an element
 /// stride of 0 where it means nothing.
 std::uint64_t noted_box_bytes(const tensor_spec& spec) {
-  std::uint64_t bytes = element_bytes(spec.type);
+  std::uint64_t elements = 1;
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {
     const std::uint32_t step = spec.element_stride[axis];
-    bytes *= spec.box_dim[axis] / (step == 0 ? 1 : step);
+    elements *= spec.box_dim[axis] / (step == 0 ? 1 : step);
   }
-  return bytes;
+  return element_bytes(spec.type, elements);
 }
 
 std::uint64_t noted_shared_alignment(swizzle mode) {
@@ -68,21 +75,23 @@ void write_im2col(tensor_map& map, const im2col_spec& spec) {
 
 }  // namespace
 
-result<tensor_map> encode_bits(const tensor_spec& spec) {
-  if (const auto legal = require_legal(spec); !legal) return failure{legal.error()};
+result<tensor_map> encode_bits(const tensor_spec& spec, const device_limits& limits) {
+  if (const auto legal = require_legal(spec, limits); !legal) return failure{legal.error()};
   tensor_map map{};
   write_modes(map, spec);
+  write_large_mark(map, spec, limits);
   write_extents(map, spec);
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) codec::write(map, *codec::box_dim[axis], spec.box_dim[axis]);
   write_notes(map, noted_box_bytes(spec), spec.swizzle);
   return map;
 }
 
-result<tensor_map> encode_bits(const im2col_spec& spec) {
-  if (const auto legal = require_legal(spec); !legal) return failure{legal.error()};
+result<tensor_map> encode_bits(const im2col_spec& spec, const device_limits& limits) {
+  if (const auto legal = require_legal(spec, limits); !legal) return failure{legal.error()};
   tensor_map map{};
   codec::write(map, codec::row("kind"), static_cast<std::uint64_t>(map_kind::im2col));
   write_modes(map, spec.tensor);
+  write_large_mark(map, spec.tensor, limits);
   write_extents(map, spec.tensor);
   write_im2col(map, spec);
   const std::uint64_t elements = std::uint64_t{spec.channels_per_pixel} * spec.pixels_per_column;

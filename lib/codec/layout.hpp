@@ -9,8 +9,10 @@
 
 // Where each field of a tensor map lies. The only place that knows bit positions: decode, encode_bits, describe and
 // diff read this table. Tiled rows are as measured against driver 580 on compute capability 9.0; the rows of im2col
-// maps and the atomicity bits of `swizzle` are documented only (rank 3 to 5 corners as in TensorRT-LLM's
-// tmaDescriptor.h, Apache-2.0).
+// maps, the atomicity bits of `swizzle` and `large_tensor` are documented only (rank 3 to 5 corners as in
+// TensorRT-LLM's tmaDescriptor.h, Apache-2.0; atomicity as ptxas 13.0 writes it; `large_tensor` as CUTLASS, CCCL and
+// Triton clear it). Bit 22, by which ptxas writes the 96-byte swizzle of compute capability 10.3, is left unknown:
+// CUDA 13.0 has no enumerator for that swizzle.
 
 namespace tmap::codec {
 

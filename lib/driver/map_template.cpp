@@ -4,6 +4,7 @@
 #include <tmap/validate.hpp>
 
 #include "lib/batch/source_arguments.hpp"
+#include "lib/driver/large_mark.hpp"
 #include "lib/spec/rule_error.hpp"
 #include "lib/support/arguments.hpp"
 
@@ -40,7 +41,7 @@ result<map_template> make_template(const tensor_spec& spec, patch_fields fields)
   const tensor_spec smallest = with_placeholders(spec, fields);
   const result<tensor_map> map = encode(smallest);
   if (!map) return failure{map.error()};
-  return map_template{*map, smallest, fields};
+  return map_template{driver::without_large_mark(*map), smallest, fields};
 }
 
 result<map_template> make_zeroed_template(const tensor_spec& spec, patch_fields fields) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/encode/device.hpp"
 
+#include <tmap/device_limits.hpp>
+
+#include "lib/driver/map_driver.hpp"
 #include "lib/support/check.hpp"
 
 #include <cuda_runtime_api.h>
@@ -32,6 +35,19 @@ result<shared_memory_limits> query_shared_memory() {
   TMAP_TRY_CUDA(cudaDeviceGetAttribute(&per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   TMAP_TRY_CUDA(cudaDeviceGetAttribute(&per_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
   return shared_memory_limits{static_cast<std::uint32_t>(per_block), static_cast<std::uint32_t>(per_multiprocessor)};
+}
+
+result<void> require_start(const map_template& base) {
+  if (base.map != tensor_map{}) return {};
+  const result<device_limits> limits = driver::process_driver().query_limits();
+  if (!limits) return failure{limits.error()};
+  if (limits->compute_capability <= detail::last_zeroed_compute_capability) return {};
+  return failure{error{.code = status::unsupported,
+                       .found = limits->compute_capability,
+                       .allowed = detail::last_zeroed_compute_capability,
+                       .argument = "base.map",
+                       .reason = "is zero, which a map may begin as on compute capability {allowed} alone; this GPU "
+                                 "has {found}: take make_template"}};
 }
 
 }  // namespace tmap

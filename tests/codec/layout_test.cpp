@@ -140,6 +140,78 @@ TEST(codec_layout, modes) {
       floats, [](tensor_spec& s) { s.oob_fill = oob_fill::nan; }, 1, 15, 1, 1);
 }
 
+/// Documented only, from here: numbers of ptxas 13.0, which writes these fields by tensormap.replace.
+void expect_on_blackwell(std::uint64_t bits, std::uint64_t mask, const std::function<void(tensor_spec&)>& change) {
+  tensor_spec spec = plain_spec();
+  change(spec);
+  EXPECT_EQ(encode_bits(spec).error().code, status::rule_broken) << "Hopper has none of them";
+  const auto map = encode_bits(spec, blackwell_limits());
+  ASSERT_TRUE(map) << to_string(map.error());
+  EXPECT_EQ(map->words[1] & mask, bits);
+  EXPECT_EQ(map->words[1] >> 32, 0u);
+}
+
+TEST(codec_layout, documented_swizzles) {
+  for (std::uint32_t atom = 1; atom <= 3; ++atom) {
+    expect_on_blackwell(3u << 13 | atom << 19, 3u << 13 | 7u << 19,
+                        [&](tensor_spec& s) { s.swizzle = static_cast<swizzle>(3 + atom); });
+  }
+}
+
+TEST(codec_layout, documented_types) {
+  constexpr std::uint64_t mask = 15u << 7 | 1u << 16;
+  const auto packed = [](element_type type, std::uint32_t inner) {
+    return [=](tensor_spec& s) {
+      s.type = type;
+      s.global_dim[0] = s.box_dim[0] = inner;
+    };
+  };
+  expect_on_blackwell(11u << 7, mask, packed(element_type::u4_align8, 32));
+  expect_on_blackwell(12u << 7, mask, packed(element_type::u4_align16, 128));
+  expect_on_blackwell(13u << 7, mask, packed(element_type::u6_align16, 128));
+}
+
+TEST(codec_layout, a_documented_map) {
+  tensor_spec spec;
+  spec.global_address = 0x7f1234567880;
+  spec.type = element_type::u6_align16;
+  spec.rank = 2;
+  spec.global_dim[0] = 256;
+  spec.global_dim[1] = 32;
+  spec.global_stride_bytes[0] = 192;
+  spec.box_dim[0] = 128;
+  spec.box_dim[1] = 4;
+  spec.swizzle = swizzle::bytes_128_atom_64;
+  const std::uint64_t expected[8] = {
+      0x7f1234567880, 0x0000000c00187690, 0, 0, 0x0000001f000000ff, 0, 0x7f00000000000000, 3};
+  const auto map = encode_bits(spec, blackwell_limits());
+  ASSERT_TRUE(map) << to_string(map.error());
+  for (int word = 0; word < 8; ++word) EXPECT_EQ(map->words[word], expected[word]) << "word " << word;
+  const auto decoded = decode(*map);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->spec.type, spec.type);
+  EXPECT_EQ(decoded->spec.swizzle, spec.swizzle);
+  EXPECT_FALSE(decoded->large_tensor);
+}
+
+TEST(codec_layout, documented_mark_of_large_tensors) {
+  const auto is_marked = [](std::uint64_t bytes, const device_limits& limits) {
+    tensor_spec spec = plain_spec();
+    spec.global_dim[0] = 64;
+    spec.global_dim[4] = 2;
+    spec.global_stride_bytes[3] = bytes - 64;
+    return (encode_bits(spec, limits)->words[1] >> 21 & 1) != 0;
+  };
+  constexpr std::uint64_t least = 128 * 1024;
+  EXPECT_FALSE(is_marked(least - 16, blackwell_limits()));
+  EXPECT_TRUE(is_marked(least, blackwell_limits()));
+  EXPECT_TRUE(is_marked(least, {120, 101376}));
+  EXPECT_FALSE(is_marked(16 * least, hopper_limits()));
+  im2col_spec pictures = plain_im2col_spec(3);
+  EXPECT_EQ(encode_bits(pictures, blackwell_limits())->words[1] >> 21 & 1, 1u);
+  EXPECT_EQ(encode_bits(pictures)->words[1] >> 21 & 1, 0u);
+}
+
 TEST(codec_layout, notes) {
   tensor_spec spec = plain_spec();
   spec.type = element_type::f32;

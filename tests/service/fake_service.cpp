@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "lib/codec/layout.hpp"
 #include "lib/encode/encode_arguments.hpp"
 #include "lib/encode/encode_batch.hpp"
 #include "lib/support/check.hpp"
@@ -137,7 +138,9 @@ struct fake_calls {
   }
 
   static result<tensor_map> driver_map(const tensor_spec& spec) {
-    return result_of([&] { return encode_bits(spec); });
+    result<tensor_map> map = result_of([&] { return encode_bits(spec); });
+    if (map && machine().is_blackwell) codec::write(*map, codec::row("large_tensor"), 1);
+    return map;
   }
   static result<map_template> driver_template(const tensor_spec& spec, patch_fields fields) {
     return result_of([&] { return codec_template(spec, fields); });
@@ -153,6 +156,8 @@ struct fake_calls {
     check_template(given, base);
     if (given) check_source(given, base, source);
     check_run(given, run);
+    const bool cannot_begin = machine().is_blackwell && base.map == tensor_map{};
+    if (cannot_begin) return failure{error{.code = status::unsupported, .argument = "base.map"}};
     return given.outcome();
   }
 

@@ -51,6 +51,7 @@ class fake_machine {
   result<void> machine;       ///< what `check_machine` answers
   std::uint64_t primary;      ///< of device 0; 0 after a reset
   std::uint64_t wrong_map{};  ///< the n-th map encoded from now on (1 is the next) has a wrong bit
+  bool is_blackwell{};        ///< its driver marks every map as large, and no map begins as zeros
   std::int64_t private_streams{};
 
  private:

@@ -53,6 +53,22 @@ TEST_F(self_test, names_the_first_wrong_map) {
   EXPECT_TRUE(log.has(log_level::info, "passed"));
 }
 
+TEST_F(self_test, passes_where_maps_are_marked_as_large_and_none_begins_as_zeros) {
+  machine.is_blackwell = true;
+  EXPECT_TRUE(try_make({.capacity = 8}).has_value());
+  const std::uint64_t cases = service::golden_specs().size();
+  for (const std::uint64_t wrong : {std::uint64_t{1}, cases}) {
+    machine.push_context();
+    machine.wrong_map = wrong;
+    const auto refused = try_make({.capacity = 8});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().found, wrong);
+  }
+  machine.push_context();
+  machine.wrong_map = cases + 1;
+  EXPECT_TRUE(try_make({.capacity = 8}).has_value()) << "no more maps were encoded";
+}
+
 TEST_F(self_test, runs_once_for_each_context) {
   const auto wrong_after = [&] {
     machine.wrong_map = 1;

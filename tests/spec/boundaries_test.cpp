@@ -133,16 +133,16 @@ TEST(Boundaries, TypesAndSwizzlesOfEachGeneration) {
   };
   EXPECT_FALSE(type(hopper_element_type_count - 1, hopper_limits()));
   EXPECT_TRUE(type(hopper_element_type_count, hopper_limits()));
-  EXPECT_FALSE(type(element_type_count - 1, blackwell_limits));
-  EXPECT_TRUE(type(element_type_count, blackwell_limits));
+  EXPECT_FALSE(type(element_type_count - 1, blackwell_limits()));
+  EXPECT_TRUE(type(element_type_count, blackwell_limits()));
   const auto mode = [](std::uint32_t value, const device_limits& limits) {
     return verdict([&](auto& s) { s.swizzle = swizzle{value}; }, plain_spec(), limits);
   };
   EXPECT_EQ(mode(3, hopper_limits()), "legal");
   EXPECT_EQ(mode(4, hopper_limits()), "T28");
-  EXPECT_EQ(mode(6, blackwell_limits), "legal");
-  EXPECT_EQ(mode(7, blackwell_limits), "T28");
-  const device_limits between{detail::packed_type_compute_capability - 1, blackwell_limits.shared_memory_bytes};
+  EXPECT_EQ(mode(6, blackwell_limits()), "legal");
+  EXPECT_EQ(mode(7, blackwell_limits()), "T28");
+  const device_limits between{detail::packed_type_compute_capability - 1, blackwell_limits().shared_memory_bytes};
   EXPECT_TRUE(type(hopper_element_type_count, between));
   EXPECT_EQ(mode(4, between), "T28");
 }
@@ -153,7 +153,7 @@ TEST(Boundaries, SwizzlesOfThePackedTypes) {
     for (std::uint32_t mode = 0; mode <= 6; ++mode) {
       tensor_spec spec = packed_type_spec(type);
       spec.swizzle = swizzle{mode};
-      if (broken_rules(spec, blackwell_limits).contains(id)) modes += std::to_string(mode);
+      if (broken_rules(spec, blackwell_limits()).contains(id)) modes += std::to_string(mode);
     }
     return modes;
   };
@@ -169,7 +169,7 @@ TEST(Boundaries, ExtentsOfThePackedTypes) {
   const auto inner = [](element_type type, std::uint64_t dim) {
     tensor_spec spec = packed_type_spec(type);
     spec.global_dim[0] = dim;
-    return verdict([](auto&) {}, spec, blackwell_limits);
+    return verdict([](auto&) {}, spec, blackwell_limits());
   };
   EXPECT_EQ(inner(element_type::u4_align8, 128), "legal");
   EXPECT_EQ(inner(element_type::u4_align8, 126), "legal");
@@ -179,7 +179,7 @@ TEST(Boundaries, ExtentsOfThePackedTypes) {
     EXPECT_EQ(inner(type, 192), "T10") << name(type);
     tensor_spec wide = packed_type_spec(type);
     wide.box_dim[0] = 256;
-    EXPECT_EQ(verdict([](auto&) {}, wide, blackwell_limits), "T19") << name(type);
+    EXPECT_EQ(verdict([](auto&) {}, wide, blackwell_limits()), "T19") << name(type);
   }
 }
 
@@ -262,7 +262,7 @@ TEST(Boundaries, UnitsOfThePackedTypes) {
     const std::int32_t at_a_group[] = {128, 0, 0};
     EXPECT_TRUE(check_load_corner(spec, at_a_group).empty()) << name(type);
     spec.box_dim[0] = 8;
-    for (const violation& found : validate(spec, blackwell_limits)) {
+    for (const violation& found : validate(spec, blackwell_limits())) {
       if (found.id == rule::t18_inner_box_multiple_of_16) {
         EXPECT_EQ(found.allowed, 128u) << name(type);
       }
@@ -303,11 +303,11 @@ TEST(Boundaries, PackedTypesOfRank1) {
   for (const element_type type : {element_type::u4_align8, element_type::u4_align16, element_type::u6_align16}) {
     tensor_spec spec = testing::packed_type_spec(type);
     spec.rank = 1;
-    EXPECT_TRUE(broken_rules(spec, testing::blackwell_limits).empty());
+    EXPECT_TRUE(broken_rules(spec, blackwell_limits()).empty());
     spec.global_dim[0] = 127;
     const rule expected =
         type == element_type::u4_align8 ? rule::t11_global_dim_even : rule::t10_global_dim_packed_type;
-    EXPECT_TRUE(broken_rules(spec, testing::blackwell_limits).contains(expected)) << name(type);
+    EXPECT_TRUE(broken_rules(spec, blackwell_limits()).contains(expected)) << name(type);
   }
 }
 
@@ -452,14 +452,14 @@ TEST(Boundaries, ChannelsAndPixelsOfIm2col) {
 }
 
 /// What is first wrong with a wide map.
-std::string wide_verdict(const im2col_wide_spec& spec, const device_limits& limits = blackwell_limits) {
+std::string wide_verdict(const im2col_wide_spec& spec, const device_limits& limits = blackwell_limits()) {
   const violations found = validate(spec, limits);
   return found.empty() ? "legal" : info(found[0].id).name;
 }
 
 TEST(Boundaries, WideMapsAreOfBlackwell) {
   const auto on = [](std::uint32_t compute_capability) {
-    return wide_verdict(plain_im2col_wide_spec(), {compute_capability, blackwell_limits.shared_memory_bytes});
+    return wide_verdict(plain_im2col_wide_spec(), {compute_capability, blackwell_limits().shared_memory_bytes});
   };
   EXPECT_EQ(on(detail::packed_type_compute_capability), "legal");
   EXPECT_EQ(on(detail::packed_type_compute_capability - 1), "W01");
@@ -511,9 +511,9 @@ TEST(Boundaries, WideColumnsAreAsLongAsTheirModeSays) {
 TEST(Boundaries, WideModeW128IgnoresPixels) {
   im2col_wide_spec spec = plain_im2col_wide_spec();
   spec.pixels_per_column = 0;
-  EXPECT_TRUE(broken_rules(spec, blackwell_limits).contains(rule::i06_pixels_range));
+  EXPECT_TRUE(broken_rules(spec, blackwell_limits()).contains(rule::i06_pixels_range));
   spec.mode = im2col_wide_mode::w128;
-  EXPECT_TRUE(broken_rules(spec, blackwell_limits).empty());
+  EXPECT_TRUE(broken_rules(spec, blackwell_limits()).empty());
 }
 
 }  // namespace

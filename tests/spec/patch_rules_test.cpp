@@ -113,7 +113,7 @@ TEST(PatchRules, TheEmptyMapIsLegalForEveryTemplateAndFitsOnePage) {
 TEST(PatchRules, TheEmptyMapIsLegalForEveryType) {
   for (std::uint32_t number = 0; number < element_type_count; ++number) {
     const tensor_spec spec = testing::packed_type_spec(static_cast<element_type>(number));
-    const rule_set broken = broken_rules(empty_spec(spec, 4096), testing::blackwell_limits);
+    const rule_set broken = broken_rules(empty_spec(spec, 4096), blackwell_limits());
     EXPECT_TRUE(broken.empty()) << name(spec.type);
   }
 }

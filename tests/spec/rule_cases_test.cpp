@@ -39,9 +39,9 @@ TEST(RuleCases, TheSpecsTheyChangeBreakNothing) {
   EXPECT_EQ(to_string(validate(interleaved_spec(interleave::bytes_16))), "no rule broken");
   EXPECT_EQ(to_string(validate(interleaved_spec(interleave::bytes_32))), "no rule broken");
   EXPECT_EQ(to_string(validate(plain_im2col_spec())), "no rule broken");
-  EXPECT_EQ(to_string(validate(plain_im2col_wide_spec(), blackwell_limits)), "no rule broken");
+  EXPECT_EQ(to_string(validate(plain_im2col_wide_spec(), blackwell_limits())), "no rule broken");
   for (const auto type : {element_type::u4_align8, element_type::u4_align16, element_type::u6_align16}) {
-    EXPECT_EQ(to_string(validate(packed_type_spec(type), blackwell_limits)), "no rule broken") << name(type);
+    EXPECT_EQ(to_string(validate(packed_type_spec(type), blackwell_limits())), "no rule broken") << name(type);
   }
 }
 

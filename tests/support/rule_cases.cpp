@@ -26,7 +26,7 @@ class case_list {
 
   template <class Change>
   void packed(rule id, const char* what, element_type type, const Change& change) {
-    add(id, what, packed_type_spec(type), blackwell_limits, change);
+    add(id, what, packed_type_spec(type), blackwell_limits(), change);
   }
 
   template <class Change>
@@ -36,7 +36,7 @@ class case_list {
 
   template <class Change>
   void wide(rule id, const char* what, const Change& change) {
-    add(id, what, plain_im2col_wide_spec(), blackwell_limits, change);
+    add(id, what, plain_im2col_wide_spec(), blackwell_limits(), change);
   }
 
   std::vector<rule_case> take() { return std::move(cases_); }
@@ -49,7 +49,7 @@ void add_type_and_rank(case_list& cases) {
   cases.tiled(rule::t02_element_type, "a packed type on Hopper", [](auto& s) { s.type = element_type::u4_align8; });
   cases.tiled(rule::t02_element_type, "no type at all", [](auto& s) { s.type = element_type{16}; });
   cases.tiled(rule::t02_element_type, "no type, all ones", [](auto& s) { s.type = element_type{~0u}; });
-  cases.add(rule::t02_element_type, "no type of Blackwell", plain_spec(), blackwell_limits,
+  cases.add(rule::t02_element_type, "no type of Blackwell", plain_spec(), blackwell_limits(),
             [](auto& s) { s.type = element_type{element_type_count}; });
   cases.tiled(rule::t03_rank, "rank 0", [](auto& s) { s.rank = 0; });
   cases.tiled(rule::t03_rank, "rank 6", [](auto& s) {
@@ -139,7 +139,7 @@ void add_modes(case_list& cases) {
                [](auto& s) { s.swizzle = swizzle::bytes_64; });
   cases.tiled(rule::t28_swizzle_value, "an atom on Hopper", [](auto& s) { s.swizzle = swizzle::bytes_128_atom_32; });
   cases.tiled(rule::t28_swizzle_value, "7", [](auto& s) { s.swizzle = swizzle{7}; });
-  cases.add(rule::t28_swizzle_value, "7 on Blackwell", plain_spec(), blackwell_limits,
+  cases.add(rule::t28_swizzle_value, "7 on Blackwell", plain_spec(), blackwell_limits(),
             [](auto& s) { s.swizzle = swizzle{7}; });
   cases.tiled(rule::t29_l2_promotion_value, "4", [](auto& s) { s.l2_promotion = l2_promotion{4}; });
   cases.tiled(rule::t30_oob_fill, "2", [](auto& s) { s.oob_fill = oob_fill{2}; });

@@ -35,9 +35,6 @@ tensor_spec packed_type_spec(element_type type);
 im2col_spec plain_im2col_spec();
 im2col_wide_spec plain_im2col_wide_spec();
 
-/// A GPU with every type and swizzle.
-inline constexpr device_limits blackwell_limits{100, 232448};
-
 std::vector<rule_case> all_rule_cases();
 
 }  // namespace tmap::testing

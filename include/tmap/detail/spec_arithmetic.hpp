@@ -5,6 +5,7 @@
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
+#include <tmap/device_limits.hpp>
 #include <tmap/rule.hpp>
 #include <tmap/tensor_spec.hpp>
 
@@ -18,7 +19,6 @@ inline constexpr std::uint64_t max_copied_dim = std::uint64_t{1} << 31;
 inline constexpr std::uint64_t global_stride_limit = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t max_box_dim = 256;
 inline constexpr std::uint64_t max_element_stride = 8;
-inline constexpr std::uint32_t packed_type_compute_capability = 100;
 /// The most bytes of one box that the driver accepts, by its own count (T37).
 inline constexpr std::uint64_t max_box_bytes = 228 * 1024;
 /// One past the last address a GPU can have.
