@@ -9,5 +9,5 @@ endif()
 if(NOT DEFINED ENV{CUDACXX})
   set(CMAKE_CUDA_COMPILER ${tmap_nvcc} CACHE FILEPATH "The CUDA compiler")
 endif()
-# tensormap.replace exists as machine code for one architecture only; PTX of it would not load anywhere else.
-set(CMAKE_CUDA_ARCHITECTURES 90a-real CACHE STRING "GPU architectures (SASS only)")
+# project() wants to know them, too.
+include(${CMAKE_CURRENT_LIST_DIR}/architectures.cmake)

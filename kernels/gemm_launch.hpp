@@ -61,6 +61,9 @@ struct gemm_maps {
 /// Device memory, in bytes, of a problem with this many groups; aligned to 256 bytes.
 std::size_t gemm_scratch_bytes(std::uint32_t groups);
 
+/// Whether this build has them; without, launches return `cudaErrorNoKernelImageForDevice`.
+bool has_gemm_kernels();
+
 struct gemm_call {
   const gemm_plan& plan;  ///< one of `gemm_plans`
   const gemm_maps& maps;  ///< from the plan's specs

@@ -6,6 +6,7 @@
 // dependent launch where it gains: a kernel behind the planning one waits for it on the device.
 
 #include <tmap/detail/judge_tensors.hpp>
+#include <tmap/device_limits.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/ragged.hpp>
 
@@ -112,7 +113,7 @@ cudaError_t launch_max_pool_1d(const planned_work& work, std::uint32_t radius, c
                                cudaStream_t stream);
 
 /// Results of the slices of rows that several warps share: one row for each two of 8 warps a block, 512 slices each.
-inline constexpr std::uint32_t most_reduce_blocks = 132;
+inline constexpr std::uint32_t most_reduce_blocks = tmap::detail::hopper_multiprocessors;
 inline constexpr std::uint32_t reduce_partials = (most_reduce_blocks * 8 / 2 + 1) * 512;
 piece_rule reduce_pieces(ragged::value_type type, std::uint32_t rank);
 cudaError_t launch_reduce_rows(const planned_work& work, ragged::value_type type, ragged::row_reduction reduction,

@@ -4,6 +4,7 @@
 // The GPU that a program runs on.
 
 #include <cuda_runtime_api.h>
+#include <tmap/device_limits.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace tmap::apps {
 
 inline bool has_hopper() {
   int major = 0;
-  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess && major == 9;
+  return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess &&
+         major == static_cast<int>(hopper_limits().compute_capability / 10);
 }
 
 /// What every benchmark and sample says and returns where there is no Hopper GPU.

@@ -172,7 +172,10 @@ std::optional<std::uint64_t> capability_of(std::string_view digits) {
 outcome<device_limits> read_compute_capability(const std::string& text) {
   const auto capability = capability_of(version_digits(text));
   if (!capability) return refuse("compute-capability: '{}' is no version such as 9.0, 90 or sm_90a", text);
-  if (*capability < 90) return refuse("compute-capability: {} has no tensor maps, 9.0 is the first with them", text);
+  if (*capability < first_compute_capability) {
+    return refuse("compute-capability: {} has no tensor maps, {}.{} is the first with them", text,
+                  first_compute_capability / 10, first_compute_capability % 10);
+  }
   device_limits limits = hopper_limits();
   limits.compute_capability = static_cast<std::uint32_t>(*capability);
   return limits;

@@ -27,14 +27,14 @@ enum class status : std::uint8_t {
   driver_refused,              ///< the driver refused a spec that breaks none of our rules
   no_context,                  ///< the calling thread has no CUDA context
   earlier_asynchronous_error,  ///< the context was already broken by an earlier kernel
-  no_kernel_image,             ///< tmap was not built for this GPU
+  no_kernel_image,             ///< tmap was not built for this GPU, or what was called cannot be
   out_of_memory,               ///< an allocation failed
   cuda_failure,                ///< any other CUDA error: `cuda_code`
   not_a_tensor_map,            ///< the 128 bytes are no map this codec knows
   illegal_instruction,         ///< simulator: the copy engine would raise this
   illegal_memory_access,       ///< simulator: the copy engine would raise this
   misaligned_address,          ///< simulator: the copy engine would raise this
-  unsupported,                 ///< a combination that is documented but not modelled
+  unsupported,                 ///< a combination that is documented, but not modelled, or not for this GPU
   pool_exhausted,              ///< not enough free slots: `found` were asked for, `slots` says where all are
   service_dead,                ///< the context was lost or broken: make a new service in a new context
   forked,            ///< the service was made before this process was forked off: CUDA works in the parent only
@@ -84,8 +84,8 @@ struct error {
   std::int32_t cuda_code{};  ///< CUresult or cudaError_t behind the failure, 0 when there is none
   slot_counts slots{};       ///< of the pool, with `pool_exhausted`
   argument_name argument{};  ///< the argument at fault; empty where the status or a rule says enough
-  /// What is wrong with `argument` and what it must be, a literal in which `{found}` and `{allowed}` stand for those;
-  /// null where the status says it.
+  /// What is wrong, with `argument` where there is one, and what must be, a literal in which `{found}` and `{allowed}`
+  /// stand for those; null where the status says it.
   const char* reason{};
   bad_item bad{};  ///< with `bad_items`
 };

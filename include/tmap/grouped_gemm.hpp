@@ -25,8 +25,10 @@
 // of elements (8, or 16 for 8-bit types); rows are any number.
 //
 // Fails with `invalid_argument` (null or misaligned arrays and matrices, sizes against the above, an epilogue that does
-// not fit, an unknown plan, windows, workspace too small), `compute_capability_too_low`, `no_driver`, `no_device`,
-// `no_kernel_image`, `cuda_failure`; where it is checked, and then after all its work, with `bad_items`.
+// not fit, an unknown plan, windows, workspace too small), `no_driver`, `no_device`, `compute_capability_too_low`,
+// `no_kernel_image` (a GPU of another compute capability than 9.0, whose instructions products are made of, or a build
+// without them: the error's text says which), `cuda_failure`; where it is checked, and then after all its work, with
+// `bad_items`.
 
 namespace tmap::gemm {
 

@@ -33,8 +33,9 @@
 // Fails with `invalid_argument` (counts that differ, rank, element bytes, null or misaligned arrays, workspace too
 // small); where it is checked, and then after all its work, with `bad_items`; on a stream with
 // `pageable_memory_in_capture` (an array of the host that is not pinned, in a capture; nothing was enqueued),
-// `compute_capability_too_low` (policy `force`), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`; on the
-// host with `out_of_memory`, and may then have done a part of its work.
+// `compute_capability_too_low` (policy `force`), `unsupported` (a GPU whose blocks have less shared memory than
+// Hopper's), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`; on the host with `out_of_memory`, and may
+// then have done a part of its work.
 
 namespace tmap::ragged {
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a problem is cut into tiles, and the maps that its tiles are loaded and stored through.
+#include <tmap/device_limits.hpp>
 #include <tmap/element_type.hpp>
 
 #include <cstdint>
@@ -16,7 +17,7 @@ constexpr std::uint32_t pairs = 0;
 constexpr std::uint32_t square = 1;
 constexpr std::uint32_t flat = 2;
 // Below this many tiles of pairs many multiprocessors of a Hopper GPU would have none.
-constexpr std::uint64_t few_tiles = 132;
+constexpr std::uint64_t few_tiles = tmap::detail::hopper_multiprocessors;
 
 constexpr std::uint32_t group_alignment = 256;
 

@@ -24,6 +24,10 @@ __global__ void __launch_bounds__(set_up_threads)
 
 }  // namespace
 
+bool has_gemm_kernels() {
+  return true;
+}
+
 cudaError_t launch_set_up(const set_up_request& request, const gemm_maps& maps, cudaStream_t stream) {
   const std::uint32_t parts = set_up_rounds(request.groups) * set_up_operands(request.kind);
   return launch_behind(set_up_kernel, {std::min(parts, most_set_up_blocks), set_up_threads}, stream, request, maps);

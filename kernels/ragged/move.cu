@@ -28,6 +28,7 @@ struct block_memory {
     device::fence_shared_writes();
   }
 };
+static_assert(sizeof(block_memory) <= tmap::detail::ragged_shared_memory_bytes);
 
 /// One warp's part in an operation.
 struct move_worker {

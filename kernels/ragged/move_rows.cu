@@ -22,6 +22,7 @@ struct block_memory {
   warp_stage_memory stages[block_warps];
   warp_state warps[block_warps];
 };
+static_assert(sizeof(block_memory) <= tmap::detail::ragged_shared_memory_bytes);
 
 /// From here on a row keeps a warp busy; the lanes of a warp are spread over shorter ones.
 constexpr std::uint64_t long_row_bytes = 1024;

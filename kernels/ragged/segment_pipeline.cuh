@@ -248,7 +248,7 @@ template <class Op>
 cudaError_t launch_segments(const planned_work& work, const typename Op::arguments& arguments,
                             const device_shape& device, cudaStream_t stream) {
   constexpr std::uint32_t shared_bytes = Op::warps * warp_bytes<Op> + stage_alignment;
-  static_assert(shared_bytes + sizeof(pipeline_shared<Op>) <= 227 * 1024);
+  static_assert(shared_bytes + sizeof(pipeline_shared<Op>) <= tmap::detail::ragged_shared_memory_bytes);
   return launch_behind(segment_kernel<Op>, {device.multiprocessors, Op::warps * 32, shared_bytes}, stream, work,
                        arguments);
 }

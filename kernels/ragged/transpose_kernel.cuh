@@ -14,6 +14,7 @@
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tensor_search.cuh>
 #include <tmap/device/work_queue.cuh>
+#include <tmap/device_limits.hpp>
 
 #include <cuda/std/optional>
 
@@ -39,6 +40,7 @@ struct transpose_shape {
   static constexpr std::uint32_t stage_alignment = 1024;
   static constexpr std::uint32_t shared_bytes = (stages + 1) * stage_bytes + stage_alignment;
   static_assert(stage_bytes % stage_alignment == 0);
+  static_assert(shared_bytes <= tmap::detail::ragged_shared_memory_bytes);
   static constexpr std::uint32_t batch = 4;  ///< pieces taken and found at once, a lane each
   static constexpr std::uint32_t records = 2 * batch;
   static_assert(stages <= batch + 1, "pieces behind the last one are asked for");

@@ -24,6 +24,13 @@ result<void> check_driver_and_devices(const runtime_calls& calls) {
 
 }  // namespace
 
+result<void> require_copy_engine(const device_limits& limits) {
+  if (limits.compute_capability >= first_compute_capability) return {};
+  return failure{{.code = status::compute_capability_too_low,
+                  .found = limits.compute_capability,
+                  .allowed = first_compute_capability}};
+}
+
 result<int> device_query::current_device() const {
   int device = -1;
   const cudaError_t code = calls_.current_device(&device);

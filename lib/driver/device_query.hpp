@@ -12,6 +12,9 @@
 
 namespace tmap::driver {
 
+/// Fails with `compute_capability_too_low` for a GPU without tensor maps.
+[[nodiscard]] result<void> require_copy_engine(const device_limits& limits);
+
 /// The limits of the calling thread's current device, read once for each device. Thread-safe.
 class device_query {
  public:

@@ -11,7 +11,6 @@
 namespace tmap::driver {
 namespace {
 
-constexpr std::uint32_t first_compute_capability = 90;
 /// Where there is no GPU to ask, only rules that hold on every GPU are judged.
 constexpr device_limits limits_of_any_gpu{~std::uint32_t{0}, ~std::uint32_t{0}};
 
@@ -36,11 +35,8 @@ error refusal(CUresult code, const violations& warnings) {
 
 result<device_limits> map_driver::usable_limits() {
   result<device_limits> limits = devices_.current();
-  if (limits && limits->compute_capability < first_compute_capability) {
-    return failure{{.code = status::compute_capability_too_low,
-                    .found = limits->compute_capability,
-                    .allowed = first_compute_capability}};
-  }
+  if (!limits) return limits;
+  if (const result<void> checked = require_copy_engine(*limits); !checked) return failure{checked.error()};
   return limits;
 }
 

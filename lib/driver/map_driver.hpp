@@ -20,6 +20,8 @@ class map_driver {
   [[nodiscard]] result<tensor_map> encode(const im2col_wide_spec& spec);
   [[nodiscard]] result<tensor_map> replace_address(const tensor_map& map, std::uint64_t global_address);
   [[nodiscard]] result<device_limits> query_limits() { return devices_.current(); }
+  /// The same, but `compute_capability_too_low` of a GPU without tensor maps.
+  [[nodiscard]] result<device_limits> usable_limits();
 
   /// For the tests that ask the driver alone.
   entry_points& functions() { return entry_points_; }
@@ -27,7 +29,6 @@ class map_driver {
  private:
   template <class Spec, class Function>
   [[nodiscard]] result<tensor_map> encode_with(const Spec& spec, result<Function> (entry_points::*find)());
-  [[nodiscard]] result<device_limits> usable_limits();
   template <class Call>
   CUresult call_with_context(const Call& call) const;
 

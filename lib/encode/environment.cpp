@@ -53,15 +53,10 @@ result<std::string> gpu_detail() {
 
 environment_item gpu_item() {
   const auto limits = query_device_limits();
-  result<void> state = without_value(limits);
-  if (limits && limits->compute_capability < 90) {
-    state =
-        failure{error{.code = status::compute_capability_too_low, .found = limits->compute_capability, .allowed = 90}};
-  }
-  if (!limits) return {"GPU", "", on_gpu, true, state};
+  if (!limits) return {"GPU", "", on_gpu, true, without_value(limits)};
   const result<std::string> detail = gpu_detail();
   if (!detail) return {"GPU", "", on_gpu, true, without_value(detail)};
-  return {"GPU", *detail, on_gpu, true, state};
+  return {"GPU", *detail, on_gpu, true, driver::require_copy_engine(*limits)};
 }
 
 /// Looking up a function succeeds without a driver, so the driver is asked first.

@@ -7,6 +7,7 @@
 
 #include "lib/batch/run_arguments.hpp"
 #include "lib/batch/source_arguments.hpp"
+#include "lib/driver/device_query.hpp"
 
 namespace tmap::gemm {
 namespace {
@@ -129,6 +130,21 @@ void check_plain_epilogue(arguments& given, epilogue_kind kind) {
 }
 
 }  // namespace
+
+result<void> check_gpu(const device_limits& limits, bool has_kernels) {
+  if (const result<void> checked = driver::require_copy_engine(limits); !checked) return checked;
+  error e{.code = status::no_kernel_image,
+          .found = limits.compute_capability,
+          .allowed = tmap::detail::product_compute_capability};
+  if (e.found != e.allowed) {
+    e.reason = "this GPU has compute capability {found}; grouped products run on {allowed} alone";
+  } else if (!has_kernels) {
+    e.reason = "this build of tmap has no grouped products: TMAP_ARCHITECTURES did not name {allowed}a";
+  } else {
+    return {};
+  }
+  return failure(e);
+}
 
 void check_call(arguments& given, const run& with) {
   check_run(given, with);

@@ -4,6 +4,7 @@
 
 #include "kernels/gemm_launch.hpp"
 #include "lib/batch/run_arguments.hpp"
+#include "lib/driver/map_driver.hpp"
 #include "lib/encode/device.hpp"
 #include "lib/encode/reported_call.hpp"
 #include "lib/gemm/checks.hpp"
@@ -53,6 +54,9 @@ result<void> enqueue(const Problem& problem, const run& with) {
   const cudaStream_t stream = with.where.stream.get();
   const std::optional<std::uint32_t> asked = with.choices.plan;
   const kernels::gemm_plan& plan = kernels::gemm_plans[asked ? *asked : kernels::choose_gemm_plan(problem)];
+  const result<device_limits> limits = driver::process_driver().query_limits();
+  if (!limits) return failure(limits.error());
+  if (const result<void> checked = check_gpu(*limits, kernels::has_gemm_kernels()); !checked) return checked;
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure(multiprocessors.error());
   const result<kernels::gemm_maps> maps = make_maps(kernels::gemm_specs(problem, plan));

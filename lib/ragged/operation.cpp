@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "kernels/launch.hpp"
+#include "lib/driver/map_driver.hpp"
 #include "lib/encode/device.hpp"
 #include "lib/ragged/upload.hpp"
 #include "lib/ragged/workspace.hpp"
@@ -15,18 +16,14 @@
 namespace tmap::ragged {
 namespace {
 
-constexpr int first_engine_major = 9;
-
-result<void> check_copy_engine() {
-  int device = 0;
-  int major = 0;
-  TMAP_TRY_CUDA(cudaGetDevice(&device));
-  TMAP_TRY_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  if (major >= first_engine_major) return {};
-  error e{status::compute_capability_too_low};
-  e.found = static_cast<std::uint64_t>(10 * major);
-  e.allowed = 10 * first_engine_major;
-  return failure(e);
+/// Every kernel takes what a block of Hopper has.
+result<void> check_shared_memory(std::uint32_t per_block) {
+  if (per_block >= detail::ragged_shared_memory_bytes) return {};
+  return failure{error{.code = status::unsupported,
+                       .found = per_block,
+                       .allowed = detail::ragged_shared_memory_bytes,
+                       .reason = "a block on this GPU may have {found} bytes of shared memory; ragged operations need "
+                                 "{allowed}"}};
 }
 
 /// The running sum that `sizes` need; other sources need none.
@@ -134,7 +131,7 @@ kernels::plan_request request_of(const operation& op, const run& with, route_pol
 result<route_policy> policy_of(const choices& made) {
   const result<route_policy> policy = made.policy ? *made.policy : policy_from_environment();
   if (!policy || *policy != route_policy::force) return policy;
-  if (const result<void> checked = check_copy_engine(); !checked) return failure(checked.error());
+  if (const auto limits = driver::process_driver().usable_limits(); !limits) return failure(limits.error());
   return policy;
 }
 
@@ -143,6 +140,7 @@ result<kernels::device_shape> current_device_shape() {
   if (!multiprocessors) return failure(multiprocessors.error());
   const result<shared_memory_limits> shared_memory = query_shared_memory();
   if (!shared_memory) return failure(shared_memory.error());
+  if (const auto checked = check_shared_memory(shared_memory->per_block); !checked) return failure(checked.error());
   return kernels::device_shape{*multiprocessors, shared_memory->per_block};
 }
 

@@ -19,8 +19,6 @@
 namespace tmap::service {
 namespace {
 
-constexpr std::uint32_t first_compute_capability = 90;
-
 std::atomic<bool> exiting{false};
 std::atomic<int> this_process{0};
 
@@ -61,13 +59,8 @@ result<void> check_functions() {
 }
 
 result<void> check_machine() {
-  const result<device_limits> limits = query_device_limits();
+  const result<device_limits> limits = driver::process_driver().usable_limits();
   if (!limits) return failure{limits.error()};
-  if (limits->compute_capability < first_compute_capability) {
-    return failure{error{.code = status::compute_capability_too_low,
-                         .found = limits->compute_capability,
-                         .allowed = first_compute_capability}};
-  }
   if (const result<void> found = check_functions(); !found) return found;
   TMAP_TRY_CUDA(kernels::load_encode_kernels());
   TMAP_TRY_CUDA(kernels::load_update_kernels());

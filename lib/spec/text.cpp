@@ -76,15 +76,16 @@ status_text text_of(status code) {
   return {"unknown", "an unknown status"};
 }
 
-std::string argument_sentence(const error& e) {
+/// What is wrong, with an argument or, where none is named, with the machine.
+std::string reason_sentence(const error& e) {
   const std::string reason =
       fmt::format(fmt::runtime(e.reason), fmt::arg("found", e.found), fmt::arg("allowed", e.allowed));
-  return fmt::format("`{}` {}", e.argument.view(), reason);
+  return e.argument.empty() ? reason : fmt::format("`{}` {}", e.argument.view(), reason);
 }
 
 std::string sentence_of(const error& e) {
   if (e.code == status::bad_items) return detail::bad_items_sentence(e);
-  if (e.reason != nullptr) return argument_sentence(e);
+  if (e.reason != nullptr) return reason_sentence(e);
   std::string text = text_of(e.code).sentence;
   if (!e.argument.empty()) text = fmt::format("`{}`: {}", e.argument.view(), text);
   if (e.code == status::pageable_memory_in_capture) {

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "lib/driver/context_id.hpp"
+#include "lib/driver/large_mark.hpp"
 #include "lib/driver/map_driver.hpp"
 #include "support/fake_runtime.hpp"
 #include "support/rule_cases.hpp"
@@ -192,6 +193,25 @@ TEST_F(MapDriver, ComputeCapabilityTooLow) {
   EXPECT_EQ(e.found, 89u);
   EXPECT_EQ(e.allowed, 90u);
   EXPECT_TRUE(cuda.calls.empty());
+}
+
+TEST_F(MapDriver, LimitsOfAGpuWithoutTensorMapsAreNotUsable) {
+  cuda.major = 8;
+  cuda.minor = 9;
+  EXPECT_EQ(driver.query_limits()->compute_capability, 89u);
+  EXPECT_EQ(driver.usable_limits().error().code, status::compute_capability_too_low);
+  cuda.devices = 0;
+  cuda.current_device_code = cudaErrorNoDevice;
+  EXPECT_EQ(driver.usable_limits().error().code, status::no_device);
+}
+
+TEST(LargeMark, IsOneBit) {
+  tensor_map map;
+  for (auto& word : map.words) word = ~std::uint64_t{0};
+  const tensor_map made = driver::without_large_mark(map);
+  for (int word = 0; word < 16; ++word) {
+    EXPECT_EQ(made.words[word], word == 1 ? ~(std::uint64_t{1} << 21) : ~std::uint64_t{0}) << word;
+  }
 }
 
 TEST_F(MapDriver, FunctionNewerThanTheDriver) {

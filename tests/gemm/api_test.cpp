@@ -11,12 +11,40 @@
 #include <utility>
 #include <vector>
 
+#include "lib/gemm/checks.hpp"
 #include "support/refusal.hpp"
 
 namespace tmap::gemm::testing {
 namespace {
 
 using tmap::testing::expect_refused;
+
+TEST(gemm_gpu, has_products_or_says_why_not) {
+  const auto check = [](std::uint32_t compute_capability, bool has_kernels) {
+    return check_gpu({compute_capability, 232448}, has_kernels);
+  };
+  EXPECT_TRUE(check(90, true));
+  for (const std::uint32_t older : {75u, 80u, 89u}) {
+    const auto refused = check(older, true);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, status::compute_capability_too_low);
+    EXPECT_EQ(refused.error().found, older);
+  }
+  for (const std::uint32_t other : {91u, 100u, 103u, 120u}) {
+    for (const bool has_kernels : {false, true}) {
+      const auto refused = check(other, has_kernels);
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code, status::no_kernel_image);
+      EXPECT_EQ(refused.error().found, other);
+      EXPECT_EQ(refused.error().allowed, 90u);
+    }
+  }
+  const auto left_out = check(90, false);
+  ASSERT_FALSE(left_out);
+  EXPECT_EQ(left_out.error().code, status::no_kernel_image);
+  EXPECT_EQ(to_string(left_out.error()),
+            "this build of tmap has no grouped products: TMAP_ARCHITECTURES did not name 90a");
+}
 
 const cuda::stream_ref no_stream{cudaStream_t{}};
 

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
+#include <tmap/encode.hpp>
 
 #include "device/gpu_fixture.hpp"
+#include "kernels/gemm_launch.hpp"
+#include "lib/gemm/checks.hpp"
 
 namespace tmap::gemm::testing {
 
@@ -13,11 +15,9 @@ class gemm_test : public tmap::testing::gpu_test {
  protected:
   void SetUp() override {
     gpu_test::SetUp();
-    int major = 0;
-    if (!IsSkipped() &&
-        (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0) != cudaSuccess || major != 9)) {
-      GTEST_SKIP() << "no Hopper GPU";
-    }
+    if (IsSkipped()) return;
+    const auto limits = query_device_limits();
+    if (!limits || !check_gpu(*limits, kernels::has_gemm_kernels())) GTEST_SKIP() << "no GPU with products";
   }
 };
 

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace tmap::testing {
@@ -41,6 +42,26 @@ cudaError_t call(const char* name) {
   return call(name, [] {});
 }
 
+struct gpu_facts {
+  int major;
+  int minor;
+  int multiprocessors;
+  int block_shared_kib;
+};
+constexpr gpu_facts facts[] = {{9, 0, 132, 227}, {10, 0, 148, 227}, {12, 0, 188, 99}, {8, 0, 108, 163}};
+int current{};
+
+int attribute_of(const gpu_facts& gpu, cudaDeviceAttr attribute) {
+  switch (attribute) {
+    case cudaDevAttrComputeCapabilityMajor: return gpu.major;
+    case cudaDevAttrComputeCapabilityMinor: return gpu.minor;
+    case cudaDevAttrMultiProcessorCount: return gpu.multiprocessors;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return 1024 * gpu.block_shared_kib;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return 1024 * (gpu.block_shared_kib + 1);
+    default: return 0;
+  }
+}
+
 // The driver's functions.
 
 CUresult driver_call(const char* name) {
@@ -54,7 +75,10 @@ CUresult context_id(CUcontext, unsigned long long* id) {
 
 CUresult make_map(const char* name, CUtensorMap* map) {
   const CUresult code = driver_call(name);
-  if (code == CUDA_SUCCESS) std::memset(map, 0, sizeof *map);
+  if (code != CUDA_SUCCESS) return code;
+  constexpr std::uint64_t large = std::uint64_t{1} << 21;
+  std::memset(map, 0, sizeof *map);
+  if (facts[current].major > 9) std::memcpy(reinterpret_cast<unsigned char*>(map) + 8, &large, sizeof large);
   return code;
 }
 
@@ -90,21 +114,15 @@ void* function_named(const std::string& symbol) {
   return nullptr;
 }
 
-int attribute_of_b200(cudaDeviceAttr attribute) {
-  switch (attribute) {
-    case cudaDevAttrComputeCapabilityMajor: return 10;
-    case cudaDevAttrMultiProcessorCount: return 132;
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return 232448;
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return 233472;
-    default: return 0;
-  }
-}
-
 bool is_symbol(const void* data) {
   return data >= symbols && data < symbols + sizeof symbols;
 }
 
 }  // namespace
+
+void use_gpu(wrapped_gpu gpu) {
+  current = static_cast<int>(gpu);
+}
 
 void fail_cuda_call(std::uint64_t n, bool all_after) {
   now.failing = n;
@@ -137,21 +155,21 @@ cudaError_t __wrap_cudaRuntimeGetVersion(int* version) {
   return call("cudaRuntimeGetVersion", [&] { *version = CUDART_VERSION; });
 }
 cudaError_t __wrap_cudaGetDeviceCount(int* count) {
-  return call("cudaGetDeviceCount", [&] { *count = 1; });
+  return call("cudaGetDeviceCount", [&] { *count = static_cast<int>(std::size(facts)); });
 }
 cudaError_t __wrap_cudaGetDevice(int* device) {
-  return call("cudaGetDevice", [&] { *device = 0; });
+  return call("cudaGetDevice", [&] { *device = current; });
 }
 cudaError_t __wrap_cudaSetDevice(int) {
   return call("cudaSetDevice");
 }
-cudaError_t __wrap_cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  return call("cudaDeviceGetAttribute", [&] { *value = attribute_of_b200(attribute); });
+cudaError_t __wrap_cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  return call("cudaDeviceGetAttribute", [&] { *value = attribute_of(facts[device], attribute); });
 }
-cudaError_t __wrap_cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+cudaError_t __wrap_cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return call("cudaGetDeviceProperties", [&] {
     *properties = {};
-    properties->major = 10;
+    properties->major = facts[device].major;
   });
 }
 cudaError_t __wrap_cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned int,

@@ -5,9 +5,15 @@
 #include <string>
 
 // A CUDA runtime in the place of the real one, by the linker's --wrap: a program with wrapped_cuda.cpp calls it
-// wherever it calls CUDA, kernels' launches included. It does nothing and says that all went well, as a B200 would.
+// wherever it calls CUDA, kernels' launches included. It does nothing and says that all went well.
 
 namespace tmap::testing {
+
+/// Devices by number, as tmap asks each about itself only once.
+enum class wrapped_gpu : int { h200, b200, rtx_6000, a100 };
+
+/// The current device from now on; an H200 at first.
+void use_gpu(wrapped_gpu gpu);
 
 /// From now on the n-th call (1 is the next, 0 is none), and with `all_after` each one after it, fails.
 void fail_cuda_call(std::uint64_t n, bool all_after);

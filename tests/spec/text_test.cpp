@@ -87,6 +87,11 @@ TEST(Text, AReasonIsAllThatIsSaidOfAnArgument) {
   EXPECT_EQ(to_string(e), "`boxes[2].columns` is 7; it must be a multiple of 16");
 }
 
+TEST(Text, AReasonWithoutAnArgumentStandsAlone) {
+  const error e{.code = status::no_kernel_image, .found = 100, .allowed = 90, .reason = "has {found}, needs {allowed}"};
+  EXPECT_EQ(to_string(e), "has 100, needs 90");
+}
+
 TEST(Text, AnErrorTellsItsNumbersAlsoWhereOneIs0) {
   EXPECT_THAT(to_string(error{.code = status::invalid_argument, .found = 0, .allowed = 7}),
               HasSubstr("found 0, allowed 7"));

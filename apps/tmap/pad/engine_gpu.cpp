@@ -87,9 +87,10 @@ std::string driver_version() {
 outcome<std::string> usable_gpu() {
   const auto limits = query_device_limits();
   if (!limits) return refuse("{}", to_string(limits.error()));
-  if (limits->compute_capability < 90) {
-    return refuse("its compute capability {}.{} is below 9.0, where the copy engine begins",
-                  limits->compute_capability / 10, limits->compute_capability % 10);
+  if (limits->compute_capability < first_compute_capability) {
+    return refuse("its compute capability {}.{} is below {}.{}, where the copy engine begins",
+                  limits->compute_capability / 10, limits->compute_capability % 10, first_compute_capability / 10,
+                  first_compute_capability % 10);
   }
   if (const auto padded = try_padding(); !padded) return refusal{padded.error()};
   int device = 0;
