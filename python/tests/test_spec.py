@@ -58,7 +58,7 @@ class Layouts(unittest.TestCase):
 
     def test_structs_have_the_sizes_that_the_c_interface_promises(self):
         sizes = {"LastError": 184, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
-                 "ServiceOptions": 40, "EncodeRequest": 32, "BatchInfo": 88, "TensorBatch": 176, "DenseBatch": 96,
+                 "ServiceOptions": 40, "EncodeRequest": 40, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
                  "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40, "RaggedOptions": 48,
                  "RowProblem": 144, "WeightProblem": 112, "PointerProblem": 96, "GemmOptions": 32, "BatchRef": 40,
                  "MemoryWindow": 24, "Tile": 48, "BadItem": 32, "FaultReport": 72}

@@ -183,7 +183,7 @@ TEST(codec_layout, a_documented_map) {
   spec.box_dim[1] = 4;
   spec.swizzle = swizzle::bytes_128_atom_64;
   const std::uint64_t expected[8] = {
-      0x7f1234567880, 0x0000000c00187690, 0, 0, 0x0000001f000000ff, 0, 0x7f00000000000000, 3};
+      0x7f1234567880, 0x0000000c00186690, 0, 0, 0x0000001f000000ff, 0, 0x7f00000000000000, 3};
   const auto map = encode_bits(spec, blackwell_limits());
   ASSERT_TRUE(map) << to_string(map.error());
   for (int word = 0; word < 8; ++word) EXPECT_EQ(map->words[word], expected[word]) << "word " << word;

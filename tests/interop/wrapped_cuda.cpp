@@ -73,12 +73,13 @@ CUresult context_id(CUcontext, unsigned long long* id) {
   return driver_call("cuCtxGetId");
 }
 
+/// A map with an address, and on GPUs after Hopper with the mark of large tensors.
 CUresult make_map(const char* name, CUtensorMap* map) {
   const CUresult code = driver_call(name);
   if (code != CUDA_SUCCESS) return code;
-  constexpr std::uint64_t large = std::uint64_t{1} << 21;
-  std::memset(map, 0, sizeof *map);
-  if (facts[current].major > 9) std::memcpy(reinterpret_cast<unsigned char*>(map) + 8, &large, sizeof large);
+  const std::uint64_t words[16] = {4096, facts[current].major > 9 ? std::uint64_t{1} << 21 : 0};
+  static_assert(sizeof words == sizeof *map);
+  std::memcpy(map, words, sizeof words);
   return code;
 }
 

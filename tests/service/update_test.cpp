@@ -130,7 +130,7 @@ TEST_F(update_test, a_header_counts_also_where_everything_moves) {
   map_service service = make();
   tensor_list tensors{8};
   const map_batch old = encode(service, tensors, nullptr).value();
-  const std::vector<std::uint32_t> which{0, 1, 2, 3, 4, 5, 6};
+  const std::vector<std::uint32_t> which{0, 1, 2, 3, 4, 5, 6, 7};
   move(tensors, which);
   batch_header header{77, 77, 77, 0};
   const map_batch all = update(service, old, which, tensors, {.where = {cudaStream_t{}}, .header = &header}).value();
