@@ -46,7 +46,7 @@ void expect_stop(const group_walk& walk, const std::vector<group>& groups) {
   EXPECT_LT(walk.row_of(walk.end_tile() - 1), of.rows);
 }
 
-TEST(GroupWalk, TheBlocksWalkEachTileOnceInItsGroup) {
+TEST(group_walk, the_blocks_walk_each_tile_once_in_its_group) {
   for (const rows_of_groups& rows : cases()) {
     const std::vector<group> groups = make_groups(rows, 64, address);
     const group_list list = list_of(groups);
@@ -66,7 +66,7 @@ TEST(GroupWalk, TheBlocksWalkEachTileOnceInItsGroup) {
   }
 }
 
-TEST(GroupWalk, StopsOnceAtEachGroupWithTiles) {
+TEST(group_walk, stops_once_at_each_group_with_tiles) {
   const std::vector<group> groups = make_groups({0, 1, 1, 0, 0, 0, 128, 127, 129, 1000, 0, 5, 0}, 64, address);
   const group_list list = list_of(groups);
   std::vector<std::uint32_t> stops;
@@ -77,7 +77,7 @@ TEST(GroupWalk, StopsOnceAtEachGroupWithTiles) {
   EXPECT_EQ(stops, (std::vector<std::uint32_t>{1, 2, 6, 7, 8, 9, 11}));
 }
 
-TEST(GroupWorkload, GroupsFollowEachOther) {
+TEST(group_workload, groups_follow_each_other) {
   const std::vector<group> groups = make_groups({100, 0, 129}, 192, address);
   EXPECT_EQ(groups[2].address, address + 100 * 384);
   EXPECT_EQ(groups[2].first_row, 100u);
@@ -90,7 +90,7 @@ TEST(GroupWorkload, GroupsFollowEachOther) {
   EXPECT_EQ(patch.global_stride_bytes[0], 384u);
 }
 
-TEST(GroupWorkload, NearlyFullGroupsHaveTheirTiles) {
+TEST(group_workload, nearly_full_groups_have_their_tiles) {
   for (const std::uint32_t size : {1u, 2u, 4u, 16u, 64u}) {
     const std::vector<group> groups = make_groups(nearly_full_groups(640, size), 64, address);
     EXPECT_EQ(groups.size(), 640 / size);
@@ -114,7 +114,7 @@ part_sum plain_part(const group& of, std::uint32_t row, std::uint32_t end) {
   return sum;
 }
 
-TEST(GroupWorkload, ExpectedSumsAreThoseOfTheElements) {
+TEST(group_workload, expected_sums_are_those_of_the_elements) {
   const std::vector<group> groups = make_groups({100, 200, 0, 30}, 128, address);
   for (const map_way way : all_ways) {
     const std::vector<part_sum> want = expected_sums(groups, way);
@@ -130,14 +130,14 @@ TEST(GroupWorkload, ExpectedSumsAreThoseOfTheElements) {
   }
 }
 
-TEST(GroupWorkload, OneStaticMapBringsRowsOfOtherGroups) {
+TEST(group_workload, one_static_map_brings_rows_of_other_groups) {
   const std::vector<group> groups = make_groups({100, 200, 0, 30}, 128, address);
   EXPECT_EQ(foreign_rows(expected_sums(groups, map_way::one_static_map), 128), 28u + 30u);
   EXPECT_EQ(foreign_rows(expected_sums(groups, map_way::made_ahead), 128), 0u);
   EXPECT_EQ(foreign_rows(expected_sums(groups, map_way::changed_here), 128), 0u);
 }
 
-TEST(GroupWorkload, EachWrongSumCounts) {
+TEST(group_workload, each_wrong_sum_counts) {
   const std::vector<part_sum> want = expected_sums(make_groups({100, 200}, 64, address), map_way::made_ahead);
   EXPECT_EQ(count_wrong(want, want), 0u);
   std::vector<part_sum> got = want;
@@ -147,7 +147,7 @@ TEST(GroupWorkload, EachWrongSumCounts) {
   EXPECT_EQ(count_wrong(got, want), 2u);
 }
 
-TEST(GroupWorkload, ElementsAreNoFillAndTellRowsAndColumnsApart) {
+TEST(group_workload, elements_are_no_fill_and_tell_rows_and_columns_apart) {
   for (std::uint32_t i = 0; i < 2'000'000; ++i) {
     EXPECT_GE(element(i, i % most_columns), 1u);
     EXPECT_LT(element(i, i % most_columns), 1u << 15);

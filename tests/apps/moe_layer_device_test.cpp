@@ -57,10 +57,10 @@ class captured {
   std::optional<tmap::result<layer_graph>> graph_;
 };
 
-using MoeLayer = tmap::gemm::testing::gemm_test;
-class MoeLayerOfSize : public MoeLayer, public ::testing::WithParamInterface<layer_sizes> {};
+using moe_layer = tmap::gemm::testing::gemm_test;
+class moe_layer_of_size : public moe_layer, public ::testing::WithParamInterface<layer_sizes> {};
 
-TEST_P(MoeLayerOfSize, IsRightForOtherTokensEachTime) {
+TEST_P(moe_layer_of_size, is_right_for_other_tokens_each_time) {
   const captured made(GetParam(), random_weights(GetParam(), 1));
   ASSERT_TRUE(made.is_ready());
   for (std::uint64_t seed = 0; seed < 3; ++seed) {
@@ -68,7 +68,7 @@ TEST_P(MoeLayerOfSize, IsRightForOtherTokensEachTime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, MoeLayerOfSize,
+INSTANTIATE_TEST_SUITE_P(sizes, moe_layer_of_size,
                          ::testing::Values(layer_sizes{1, 2, 8, 16}, layer_sizes{3, 7, 24, 16},
                                            layer_sizes{64, 8, 64, 64}, layer_sizes{129, 2, 136, 48},
                                            layer_sizes{200, 16, 72, 144}, layer_sizes{1000, 64, 64, 32},
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Sizes, MoeLayerOfSize,
 
 constexpr layer_sizes small{96, 8, 64, 64};
 
-TEST_F(MoeLayer, AHundredReplays) {
+TEST_F(moe_layer, a_hundred_replays) {
   const captured made(small, random_weights(small, 2));
   ASSERT_TRUE(made.is_ready());
   for (std::uint64_t i = 0; i < 100; ++i) {
@@ -85,7 +85,7 @@ TEST_F(MoeLayer, AHundredReplays) {
   }
 }
 
-TEST_F(MoeLayer, TheSameTokensGiveTheSameBytes) {
+TEST_F(moe_layer, the_same_tokens_give_the_same_bytes) {
   const captured made(small, random_weights(small, 2));
   ASSERT_TRUE(made.is_ready());
   const layer_results first = made.replay(random_tokens(small, 1));
@@ -98,7 +98,7 @@ TEST_F(MoeLayer, TheSameTokensGiveTheSameBytes) {
   EXPECT_NE(first.output, other.output);
 }
 
-TEST_F(MoeLayer, EqualLogitsSendAllTokensToTheFirstTwoExperts) {
+TEST_F(moe_layer, equal_logits_send_all_tokens_to_the_first_two_experts) {
   layer_weights weights = random_weights(small, 2);
   std::fill(weights.router.begin(), weights.router.end(), 0.0f);
   const captured made(small, weights);
@@ -121,15 +121,15 @@ void run_with_expert_five(float sign, std::int32_t tokens_of_five) {
   EXPECT_EQ(made.expect_right(tokens, "expert 5").sizes[5], tokens_of_five);
 }
 
-TEST_F(MoeLayer, AllTokensToOneExpert) {
+TEST_F(moe_layer, all_tokens_to_one_expert) {
   run_with_expert_five(1, 96);
 }
 
-TEST_F(MoeLayer, AnExpertWithoutTokens) {
+TEST_F(moe_layer, an_expert_without_tokens) {
   run_with_expert_five(-1, 0);
 }
 
-TEST_F(MoeLayer, ATokenOfNansSpoilsNoOther) {
+TEST_F(moe_layer, a_token_of_nans_spoils_no_other) {
   const captured made(small, random_weights(small, 2));
   ASSERT_TRUE(made.is_ready());
   std::vector<float> tokens = random_tokens(small, 1);

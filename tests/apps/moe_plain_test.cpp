@@ -34,14 +34,14 @@ void expect_experts(const std::vector<float>& logits, std::int32_t first, std::i
   EXPECT_EQ(best.second(), second);
 }
 
-TEST(TopTwo, OfEqualLogitsTheLowerNumberWins) {
+TEST(top_two, of_equal_logits_the_lower_number_wins) {
   expect_experts({0, 0, 0, 0}, 0, 1);
   expect_experts({1, 3, 3, 3}, 1, 2);
   expect_experts({3, 1, 2, 2}, 0, 2);
   expect_experts({1, 1, 2}, 2, 0);
 }
 
-TEST(TopTwo, NothingIsBelowNan) {
+TEST(top_two, nothing_is_below_nan) {
   expect_experts({nan, nan, nan}, 0, 1);
   expect_experts({nan, -5, -7}, 1, 2);
   expect_experts({-5, nan, -7, nan}, 0, 2);
@@ -49,7 +49,7 @@ TEST(TopTwo, NothingIsBelowNan) {
   expect_experts({nan, -std::numeric_limits<float>::infinity()}, 0, 1);
 }
 
-TEST(TopTwo, AgreesWithASort) {
+TEST(top_two, agrees_with_a_sort) {
   std::mt19937 random(5);
   for (int i = 0; i < 1000; ++i) {
     std::vector<float> logits(2 + random() % 9);
@@ -63,7 +63,7 @@ TEST(TopTwo, AgreesWithASort) {
   }
 }
 
-TEST(TopTwo, SharesAreTheSoftmax) {
+TEST(top_two, shares_are_the_softmax) {
   const top_two best = best_of({1, 2.5f, -3});
   const double first = std::exp(2.5) / (std::exp(2.5) + std::exp(1.0));
   EXPECT_NEAR(best.share_of_first(), first, 1e-6);
@@ -71,7 +71,7 @@ TEST(TopTwo, SharesAreTheSoftmax) {
   EXPECT_EQ(best_of({1, -std::numeric_limits<float>::infinity()}).share_of_second(), 0);
 }
 
-TEST(PlainLayer, OfConstantWeights) {
+TEST(plain_layer, of_constant_weights) {
   const layer_sizes sizes{1, 3, 8, 16};
   layer_weights weights{std::vector<float>(3 * 8), std::vector<float>(3 * 32 * 8), std::vector<float>(3 * 8 * 16)};
   std::fill_n(weights.gate_up.begin() + 2 * 32 * 8, 16 * 8, 0.25f);        // gates of expert 2
@@ -137,14 +137,14 @@ struct sample {
   comparison compared() const { return compare(sizes, weights, tokens, results); }
 };
 
-TEST(CompareLayer, AcceptsWhatIsRight) {
+TEST(compare_layer, accepts_what_is_right) {
   const comparison found = sample{}.compared();
   EXPECT_EQ(found.fault, "");
   EXPECT_GT(found.worst, 0);
   EXPECT_LT(found.worst, 1);
 }
 
-TEST(CompareLayer, TakesErrorsUpToTheAllowedAndNoLarger) {
+TEST(compare_layer, takes_errors_up_to_the_allowed_and_no_larger) {
   for (const double of_the_allowed : {-0.9, 0.9, -1.1, 1.1}) {
     sample changed;
     const auto want = plain_output(changed.sizes, changed.weights, changed.tokens.data() + 7 * changed.sizes.width,
@@ -161,9 +161,9 @@ struct seeded_fault {
   std::function<void(sample&)> seed;
 };
 
-class CompareLayerFinds : public ::testing::TestWithParam<seeded_fault> {};
+class compare_layer_finds : public ::testing::TestWithParam<seeded_fault> {};
 
-TEST_P(CompareLayerFinds, It) {
+TEST_P(compare_layer_finds, it) {
   sample changed;
   GetParam().seed(changed);
   EXPECT_THAT(changed.compared().fault, ::testing::StartsWith(GetParam().answer));
@@ -204,7 +204,7 @@ void forget_the_router_in_the_sum(sample& of) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Faults, CompareLayerFinds,
+    faults, compare_layer_finds,
     ::testing::Values(
         seeded_fault{"ChoicesExchanged", "order of the experts of token 7", exchange_choices_of_seven},
         seeded_fault{"WorstChosen", "choice of experts of token 7", choose_the_worst},
@@ -221,7 +221,7 @@ INSTANTIATE_TEST_SUITE_P(
         seeded_fault{"EqualShares", "output of token 7", forget_the_router_in_the_sum}),
     [](const auto& fault) { return std::string{fault.param.name}; });
 
-TEST(LayerSizes, ThatCannotBeAreRefused) {
+TEST(layer_sizes, that_cannot_be_are_refused) {
   const auto refused = [](const char* name, const layer_sizes& sizes) {
     tmap::testing::expect_refused(layer::make(sizes), name);
   };

@@ -35,7 +35,7 @@ bool waits_for_a_file(const temporary_folder& folder) {
   return false;
 }
 
-TEST(OutputFile, ASignalWhileWritingLeavesNothing) {
+TEST(output_file, a_signal_while_writing_leaves_nothing) {
   for (const int ending : {SIGINT, SIGTERM, SIGHUP}) {
     const temporary_folder folder;
     const auto bytes = endless_bytes();
@@ -57,7 +57,7 @@ TEST(OutputFile, ASignalWhileWritingLeavesNothing) {
 }
 
 /// Under nohup a closed terminal does not end the program, and in the background Ctrl-C does not.
-TEST(OutputFile, AnIgnoredSignalStaysIgnoredWhileWriting) {
+TEST(output_file, an_ignored_signal_stays_ignored_while_writing) {
   for (const int ignored : {SIGINT, SIGHUP}) {
     const temporary_folder folder;
     const auto bytes = endless_bytes();
@@ -81,7 +81,7 @@ TEST(OutputFile, AnIgnoredSignalStaysIgnoredWhileWriting) {
   }
 }
 
-TEST(OutputFile, AFailedRenameLeavesNothingBeside) {
+TEST(output_file, a_failed_rename_leaves_nothing_beside) {
   const temporary_folder folder;
   std::filesystem::create_directory(folder / "a.npy");  // nothing can be renamed over a folder
   EXPECT_FALSE(tool::write_file(folder / "a.npy", {}));
@@ -89,7 +89,7 @@ TEST(OutputFile, AFailedRenameLeavesNothingBeside) {
 }
 
 /// Whatever they were: a shell's job in the background begins with SIGINT ignored.
-TEST(OutputFile, HandlersAreAsBeforeAfterwards) {
+TEST(output_file, handlers_are_as_before_afterwards) {
   const temporary_folder folder;
   for (const int ending : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};

@@ -88,9 +88,9 @@ std::vector<batch_case> batch_cases() {
           {"rows_for_maps", dtype::f32, {{130, 40}, {3, 76}, {200, 160}}, plenty()}};
 }
 
-class Batch : public ::testing::TestWithParam<batch_case> {};
+class batch_test : public ::testing::TestWithParam<batch_case> {};
 
-TEST_P(Batch, TheHostEqualsThePlainLoop) {
+TEST_P(batch_test, the_host_equals_the_plain_loop) {
   std::vector<tensor> tensors;
   std::vector<std::size_t> members;
   for (const shape_t& shape : GetParam().shapes) {
@@ -115,9 +115,9 @@ std::string name_of(const ::testing::TestParamInfo<batch_case>& info) {
   return info.param.name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, Batch, ::testing::ValuesIn(batch_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(shapes, batch_test, ::testing::ValuesIn(batch_cases()), name_of);
 
-TEST(Check, NamesTheElementFoundAndExpected) {
+TEST(check, names_the_element_found_and_expected) {
   const std::vector<tensor> tensors{filled("first", dtype::u16, {2, 3}), filled("second", dtype::u16, {1, 2})};
   const auto plan = plan_batch(tensors, {0, 1}, plenty());
   ASSERT_TRUE(plan);
@@ -131,7 +131,7 @@ TEST(Check, NamesTheElementFoundAndExpected) {
             "first: element [1, 1] of the batch is 0x0f00, the plain loop says 0x0f0e");
 }
 
-TEST(OutputFile, IsWholeOrAbsent) {
+TEST(output_file, is_whole_or_absent) {
   const temporary_folder folder;
   const bytes_t content = to_bytes("content");
   ASSERT_TRUE(write_file(folder / "a", {content, content}));
@@ -143,7 +143,7 @@ TEST(OutputFile, IsWholeOrAbsent) {
   EXPECT_THAT(prepare_folder(folder / "a").error(), HasSubstr("folder"));
 }
 
-TEST(ContactSheet, ShowsPixelsAndHatchesPadding) {
+TEST(contact_sheet, shows_pixels_and_hatches_padding) {
   std::vector<tensor> tensors{filled("a", dtype::u8, {40, 20, 3}), filled("b", dtype::u8, {10, 60, 3})};
   for (tensor& t : tensors) {
     t.storage = stored(bytes_t(t.bytes.size(), std::byte{200}));

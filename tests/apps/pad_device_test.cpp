@@ -13,7 +13,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-class PadOnBothEngines : public gpu_test {
+class pad_on_both_engines : public gpu_test {
  protected:
   /// Runs the job on both engines and compares every file but the report; answers with the number of tensors.
   std::size_t compare(const std::string& input, std::vector<std::string> options = {}) const {
@@ -40,7 +40,7 @@ class PadOnBothEngines : public gpu_test {
   temporary_folder folder_;
 };
 
-TEST_F(PadOnBothEngines, TwentyFourPictures) {
+TEST_F(pad_on_both_engines, twenty_four_pictures) {
   std::filesystem::create_directory(folder_ / "in");
   for (std::uint32_t i = 0; i < 24; ++i) {
     folder_.write("in/picture" + std::to_string(i) + ".png", sample_png(30 + i * 71 % 500, 20 + i * 37 % 400, i));
@@ -50,7 +50,7 @@ TEST_F(PadOnBothEngines, TwentyFourPictures) {
   EXPECT_EQ(compare(folder_ / "in", {"--crop", "224,224,3"}), 24u);
 }
 
-TEST_F(PadOnBothEngines, RowsOfAnyPitch) {
+TEST_F(pad_on_both_engines, rows_of_any_pitch) {
   std::filesystem::create_directory(folder_ / "in");
   std::filesystem::create_directory(folder_ / "bytes");
   for (std::uint32_t i = 0; i < 40; ++i) {
@@ -63,7 +63,7 @@ TEST_F(PadOnBothEngines, RowsOfAnyPitch) {
   EXPECT_EQ(compare(folder_ / "bytes"), 40u) << "rows of 1 byte";
 }
 
-TEST_F(PadOnBothEngines, TensorsWithoutElements) {
+TEST_F(pad_on_both_engines, tensors_without_elements) {
   safetensors_writer writer;
   for (std::uint64_t i = 0; i < 12; ++i) {
     writer.add("flat" + std::to_string(i), "F32", {i * 5 % 4 * 9}, 4);
@@ -75,7 +75,7 @@ TEST_F(PadOnBothEngines, TensorsWithoutElements) {
   EXPECT_EQ(compare(file, {"--crop", "min"}), 36u);
 }
 
-TEST_F(PadOnBothEngines, FiftyFiveTensorsOfMixedTypes) {
+TEST_F(pad_on_both_engines, fifty_five_tensors_of_mixed_types) {
   const std::string file = folder_.write("model.safetensors", mixed_safetensors());
   EXPECT_EQ(compare(file), 55u);
   EXPECT_EQ(compare(file, {"--crop", "min"}), 55u);

@@ -35,19 +35,19 @@ void expect_sound(const loaded_inputs& loaded) {
   }
 }
 
-class Damage : public ::testing::TestWithParam<sample> {
+class damage : public ::testing::TestWithParam<sample> {
  protected:
   loaded_inputs read(bytes_t file) const { return read_tensors(GetParam().name, std::move(file), mutant_budget); }
 };
 
-TEST_P(Damage, TheFileIsSoundBefore) {
+TEST_P(damage, the_file_is_sound_before) {
   const loaded_inputs loaded = read(GetParam().file);
   EXPECT_TRUE(loaded.failures.empty()) << loaded.failures.front();
   EXPECT_FALSE(loaded.tensors.empty());
   expect_sound(loaded);
 }
 
-TEST_P(Damage, AnyByteChanged) {
+TEST_P(damage, any_byte_changed) {
   for (std::size_t i = 0; i < GetParam().file.size(); ++i) {
     for (const unsigned change : {0x01u, 0x80u, 0xffu}) {
       bytes_t file = GetParam().file;
@@ -57,7 +57,7 @@ TEST_P(Damage, AnyByteChanged) {
   }
 }
 
-TEST_P(Damage, CutShortIsRefused) {
+TEST_P(damage, cut_short_is_refused) {
   constexpr std::size_t closing_marks = 16;  // all pixels stand before the end marks of PNG and JPEG
   const bytes_t& whole = GetParam().file;
   for (std::size_t length = 0; length < whole.size(); ++length) {
@@ -68,7 +68,7 @@ TEST_P(Damage, CutShortIsRefused) {
   }
 }
 
-TEST_P(Damage, ManyBytesChanged) {
+TEST_P(damage, many_bytes_changed) {
   std::mt19937 random{42};
   for (int round = 0; round < 3000; ++round) {
     bytes_t file = GetParam().file;
@@ -80,7 +80,7 @@ TEST_P(Damage, ManyBytesChanged) {
 }
 
 /// Checksums are heeded: no changed byte goes unnoticed and gives other pixels.
-TEST(PngDamage, IsRefusedOrHarmless) {
+TEST(png_damage, is_refused_or_harmless) {
   const bytes_t whole = sample_png(24, 17);
   const loaded_inputs before = read_tensors("a.png", whole, mutant_budget);
   std::size_t refused = 0;
@@ -108,7 +108,7 @@ std::string kind(const ::testing::TestParamInfo<sample>& info) {
   return std::filesystem::path{info.param.name}.extension().string().substr(1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Damage, ::testing::ValuesIn(samples()), kind);
+INSTANTIATE_TEST_SUITE_P(files, damage, ::testing::ValuesIn(samples()), kind);
 
 }  // namespace
 }  // namespace tmap::tool

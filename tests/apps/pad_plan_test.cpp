@@ -49,14 +49,14 @@ std::vector<std::uint64_t> dense_dims(const batch_plan& plan) {
   return {batch.dim, batch.dim + plan.rank()};
 }
 
-TEST(Group, EqualTypeAndRankAndPicturesApart) {
+TEST(group, equal_type_and_rank_and_pictures_apart) {
   std::vector<tensor> tensors{shaped(dtype::f32, {2, 3}), shaped(dtype::f16, {2, 3}), shaped(dtype::f32, {9}),
                               shaped(dtype::f32, {5, 1}), shaped(dtype::f32, {}),     shaped(dtype::f32, {8, 8})};
   tensors.back().picture = true;
   EXPECT_THAT(group(tensors), ElementsAre(ElementsAre(0, 3), ElementsAre(1), ElementsAre(2, 4), ElementsAre(5)));
 }
 
-TEST(BatchShape, LargestSmallestOrAsked) {
+TEST(batch_shape, largest_smallest_or_asked) {
   const std::vector<shape_t> shapes{{4, 9, 3}, {7, 2, 3}};
   plan_options options;
   EXPECT_THAT(batch_shape(shapes, options), ElementsAre(7, 9, 3));
@@ -69,7 +69,7 @@ TEST(BatchShape, LargestSmallestOrAsked) {
   EXPECT_THAT(batch_shape(shapes, options), ElementsAre(4, 2, 3));
 }
 
-TEST(Fold, EqualAxesJoinTheAxisOutside) {
+TEST(fold, equal_axes_join_the_axis_outside) {
   EXPECT_THAT(fold({{4, 9, 3}, {7, 2, 3}}, {7, 9, 3}), ElementsAre(axis_run{0, 0}, axis_run{1, 2}));
   EXPECT_THAT(fold({{4, 9, 3}, {4, 9, 3}}, {4, 9, 3}), ElementsAre(axis_run{0, 2}));
   EXPECT_THAT(fold({{4, 9, 3}, {4, 9, 3}}, {4, 9, 4}), ElementsAre(axis_run{0, 1}, axis_run{2, 2})) << "padded alone";
@@ -77,18 +77,18 @@ TEST(Fold, EqualAxesJoinTheAxisOutside) {
   EXPECT_THAT(fold({{5}}, {5}), ElementsAre(axis_run{0, 0}));
 }
 
-TEST(Fold, KeepsEachExtentWithinThatOfAnOperation) {
+TEST(fold, keeps_each_extent_within_that_of_an_operation) {
   const std::uint64_t wide = std::uint64_t{1} << 39;
   EXPECT_THAT(fold({{wide, 2}}, {wide, 2}), ElementsAre(axis_run{0, 1}));
   EXPECT_THAT(fold({{wide, 3}}, {wide, 3}), ElementsAre(axis_run{0, 0}, axis_run{1, 1}));
 }
 
-TEST(Fold, TurnsTheOrderRound) {
+TEST(fold, turns_the_order_round) {
   EXPECT_THAT(innermost_first({7, 9, 3}, {{0, 0}, {1, 2}}), ElementsAre(27, 7));
   EXPECT_THAT(innermost_first({2, 3, 4}, {{0, 0}, {1, 1}, {2, 2}}), ElementsAre(4, 3, 2));
 }
 
-TEST(Plan, TwoPictures) {
+TEST(plan, two_pictures) {
   const auto plan = plan_all(dtype::u8, {{4, 9, 3}, {7, 16, 3}});
   ASSERT_TRUE(plan) << plan.error();
   EXPECT_EQ(plan->name, "batch_u8_rank3");
@@ -103,7 +103,7 @@ TEST(Plan, TwoPictures) {
   EXPECT_EQ(plan->valid_bytes, 4u * 9 * 3 + 7 * 16 * 3);
 }
 
-TEST(Plan, PlacesOfSourcesAndBatch) {
+TEST(plan, places_of_sources_and_batch) {
   const auto plan = plan_all(dtype::f16, {{4, 9}, {7, 0}, {7, 16}});
   ASSERT_TRUE(plan) << plan.error();
   EXPECT_FALSE(plan->is_empty(0));
@@ -121,7 +121,7 @@ TEST(Plan, PlacesOfSourcesAndBatch) {
   EXPECT_EQ(plan->batch_at(77).address, 77u);
 }
 
-TEST(Plan, RankFiveAndMore) {
+TEST(plan, rank_five_and_more) {
   const auto five = plan_all(dtype::f16, {{2, 3, 4, 5, 6}, {3, 4, 5, 6, 7}});
   ASSERT_TRUE(five) << five.error();
   EXPECT_THAT(dense_dims(*five), ElementsAre(7, 6, 5, 4, 3));
@@ -134,7 +134,7 @@ TEST(Plan, RankFiveAndMore) {
   EXPECT_THAT(six.error(), HasSubstr("6 of its dimensions differ"));
 }
 
-TEST(Plan, CropCutsAndPads) {
+TEST(plan, crop_cuts_and_pads) {
   plan_options options;
   options.crop = {5, 20};
   const auto plan = plan_all(dtype::u8, {{4, 9}, {7, 30}}, options);
@@ -143,7 +143,7 @@ TEST(Plan, CropCutsAndPads) {
   EXPECT_EQ(plan->valid_bytes, 4u * 9 + 5 * 20);
 }
 
-TEST(Report, HasEachTimeUnderItsName) {
+TEST(report, has_each_time_under_its_name) {
   const auto plan = plan_all(dtype::u8, {{2, 3}});
   ASSERT_TRUE(plan) << plan.error();
   run_record record;
@@ -153,7 +153,7 @@ TEST(Report, HasEachTimeUnderItsName) {
   EXPECT_EQ(seconds, nlohmann::json({{"upload", 1.0}, {"copy", 2.0}, {"download", 3.0}, {"check", 4.0}}));
 }
 
-TEST(Plan, RefusesWithTheNumbers) {
+TEST(plan, refuses_with_the_numbers) {
   plan_options small;
   small.most_bytes = 1000;
   EXPECT_THAT(plan_all(dtype::f32, {{10, 20}, {20, 10}}, small).error(),

@@ -25,7 +25,7 @@ std::string text_of(const tensor& t) {
   return {reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size()};
 }
 
-TEST(Npy, ReadsEveryVersionOfTheHeader) {
+TEST(npy, reads_every_version_of_the_header) {
   const std::string data = counting_bytes(24);
   for (int version = 1; version <= 3; ++version) {
     const auto read = npy(npy_file(version, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", data));
@@ -36,7 +36,7 @@ TEST(Npy, ReadsEveryVersionOfTheHeader) {
   }
 }
 
-TEST(Npy, ReadsEveryTypeItWrites) {
+TEST(npy, reads_every_type_it_writes) {
   for (std::uint8_t i = 0; i <= static_cast<std::uint8_t>(dtype::c64); ++i) {
     const auto type = static_cast<dtype>(i);
     const std::string file = npy_header(type, {3}) + counting_bytes(3 * bytes(type));
@@ -49,7 +49,7 @@ TEST(Npy, ReadsEveryTypeItWrites) {
 }
 
 /// Version 2 has four bytes for the length of the header; the third counts from 64 KiB on.
-TEST(Npy, ReadsAHeaderOfMoreThan64KiB) {
+TEST(npy, reads_a_header_of_more_than64_ki_b) {
   const std::string padding(70000, ' ');
   const auto read = npy(npy_file(2, "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }" + padding, "abc"));
   ASSERT_TRUE(read) << read.error();
@@ -60,14 +60,14 @@ TEST(Npy, ReadsAHeaderOfMoreThan64KiB) {
   EXPECT_THAT(cut.error(), HasSubstr("truncated inside")) << "the fourth byte makes it 16 MiB";
 }
 
-TEST(Npy, ScalarsAndOneDimension) {
+TEST(npy, scalars_and_one_dimension) {
   EXPECT_THAT(npy(npy_of("<i2", "()", "ab"))->shape, ElementsAre());
   EXPECT_THAT(npy(npy_of("<i2", "(1,)", "ab"))->shape, ElementsAre(1));
   EXPECT_THAT(npy(npy_file(1, "{\"shape\":(2,),\"fortran_order\":True,\"descr\":\"|u1\"}", "ab"))->shape,
               ElementsAre(2));
 }
 
-TEST(Npy, TheHeaderIsNumpysOwn) {
+TEST(npy, the_header_is_numpys_own) {
   const std::string header = npy_header(dtype::u8, {2, 3});
   EXPECT_EQ(header.size() % 64, 0u);
   EXPECT_EQ(header.substr(0, 10), std::string("\x93NUMPY\x01\x00\x76\x00", 10));
@@ -77,7 +77,7 @@ TEST(Npy, TheHeaderIsNumpysOwn) {
   EXPECT_THAT(npy_header(dtype::u8, {}), HasSubstr("'shape': ()"));
 }
 
-TEST(Npy, TensorsWithoutElements) {
+TEST(npy, tensors_without_elements) {
   const auto read = npy(npy_of("<f4", "(0, 3)", ""));
   ASSERT_TRUE(read) << read.error();
   EXPECT_THAT(read->shape, ElementsAre(0, 3));
@@ -89,7 +89,7 @@ struct refused_npy {
   std::string file;
 };
 
-TEST(Npy, RefusesWithTheCause) {
+TEST(npy, refuses_with_the_cause) {
   const std::string dims = ", 'fortran_order': False, 'shape': (2, 2)}";
   const refused_npy cases[] = {
       {"signature is missing", "NUMPY, but not quite"},
@@ -122,7 +122,7 @@ TEST(Npy, RefusesWithTheCause) {
   }
 }
 
-TEST(Safetensors, ReadsTensorsAndRefusesTheBrokenOnesAlone) {
+TEST(safetensors, reads_tensors_and_refuses_the_broken_ones_alone) {
   const std::string header =
       R"({"__metadata__":{"a":"b"},"bad":{"dtype":"F4","shape":[2],"data_offsets":[0,1]},)"
       R"("cut":{"dtype":"U8","shape":[9],"data_offsets":[0,9]},"good":{"dtype":"BF16","shape":[2,1],"data_offsets":[2,6]},)"
@@ -142,7 +142,7 @@ TEST(Safetensors, ReadsTensorsAndRefusesTheBrokenOnesAlone) {
   EXPECT_THAT((*read)[5].error(), HasSubstr("offsets [4, 2] are corrupt"));
 }
 
-TEST(Safetensors, RefusesACorruptHeader) {
+TEST(safetensors, refuses_a_corrupt_header) {
   const std::pair<const char*, std::string> cases[] = {
       {"truncated", "abc"},
       {"truncated", safetensors_file("{}", "").substr(0, 9)},
@@ -164,7 +164,7 @@ std::string u8_entry(const std::string& name, std::uint64_t begin, std::uint64_t
   return fmt::format(R"("{}":{{"dtype":"U8","shape":[{}],"data_offsets":[{},{}]}})", name, end - begin, begin, end);
 }
 
-TEST(Safetensors, RefusesANameThatStandsTwice) {
+TEST(safetensors, refuses_a_name_that_stands_twice) {
   const std::pair<std::string, const char*> cases[] = {
       {"{" + u8_entry("a", 0, 4) + "," + u8_entry("a", 4, 8) + "}", "has 'a' twice"},
       {"{" + u8_entry("a", 0, 4) + "," + u8_entry("b", 4, 8) + "," + u8_entry("\\u0061", 4, 8) + "}", "has 'a' twice"},
@@ -182,7 +182,7 @@ TEST(Safetensors, RefusesANameThatStandsTwice) {
       << "each object has names of its own";
 }
 
-TEST(Safetensors, RefusesTensorsThatShareBytes) {
+TEST(safetensors, refuses_tensors_that_share_bytes) {
   const auto reads = [](const std::string& entries) {
     return read_safetensors(stored(to_bytes(safetensors_file("{" + entries + "}", "abcdefgh"))));
   };
@@ -202,7 +202,7 @@ TEST(Safetensors, RefusesTensorsThatShareBytes) {
 
 constexpr std::uint64_t reader_budget = 1 << 26;
 
-TEST(Png, GivesThePixelsThatWereDrawn) {
+TEST(png, gives_the_pixels_that_were_drawn) {
   const auto read = read_png(sample_png(9, 4, 3), reader_budget);
   ASSERT_TRUE(read) << read.error();
   EXPECT_THAT(read->shape, ElementsAre(4, 9, 3));
@@ -225,7 +225,7 @@ bytes_t png_row(png_uint_32 format, std::uint32_t width, const std::vector<std::
   return file;
 }
 
-TEST(Png, EveryKindBecomesRgbAndTheNoteSaysHow) {
+TEST(png, every_kind_becomes_rgb_and_the_note_says_how) {
   const auto grey = read_png(png_row(PNG_FORMAT_GRAY, 3, {1, 128, 255}), reader_budget);
   ASSERT_TRUE(grey) << grey.error();
   EXPECT_EQ(text_of(*grey), "\x01\x01\x01\x80\x80\x80\xff\xff\xff");
@@ -240,7 +240,7 @@ TEST(Png, EveryKindBecomesRgbAndTheNoteSaysHow) {
   EXPECT_EQ(deep->note, "16 bits reduced to 8");
 }
 
-TEST(Png, RefusesAHeaderThatPromisesTooMuch) {
+TEST(png, refuses_a_header_that_promises_too_much) {
   auto file = sample_png(9, 4);
   EXPECT_THAT(read_png(file, 30).error(), HasSubstr("--max-bytes"));
   EXPECT_THAT(read_png(file, 9 * 4 * 4 - 1).error(), HasSubstr("--max-bytes")) << "decoding takes four bytes a pixel";
@@ -249,7 +249,7 @@ TEST(Png, RefusesAHeaderThatPromisesTooMuch) {
   EXPECT_FALSE(read_png(file, reader_budget));
 }
 
-TEST(Jpeg, GivesPixelsNearTheOnesThatWereDrawn) {
+TEST(jpeg, gives_pixels_near_the_ones_that_were_drawn) {
   const auto read = read_jpeg(sample_jpeg(16, 8, {200, 100, 50}), reader_budget);
   ASSERT_TRUE(read) << read.error();
   EXPECT_THAT(read->shape, ElementsAre(8, 16, 3));
@@ -259,7 +259,7 @@ TEST(Jpeg, GivesPixelsNearTheOnesThatWereDrawn) {
   }
 }
 
-TEST(Jpeg, GreyBecomesRgbAndCmykIsRefused) {
+TEST(jpeg, grey_becomes_rgb_and_cmyk_is_refused) {
   const auto grey = read_jpeg(sample_jpeg(8, 8, {128}, JCS_GRAYSCALE), reader_budget);
   ASSERT_TRUE(grey) << grey.error();
   EXPECT_EQ(text_of(*grey), std::string(8 * 8 * 3, '\x80'));
@@ -269,7 +269,7 @@ TEST(Jpeg, GreyBecomesRgbAndCmykIsRefused) {
   EXPECT_THAT(cmyk.error(), HasSubstr("CMYK"));
 }
 
-TEST(Jpeg, RefusesAHeaderThatPromisesTooMuch) {
+TEST(jpeg, refuses_a_header_that_promises_too_much) {
   auto file = sample_jpeg(16, 8, {1, 2, 3});
   EXPECT_THAT(read_jpeg(file, 16 * 8 * 3 - 1).error(), HasSubstr("--max-bytes"));
   EXPECT_TRUE(read_jpeg(file, 16 * 8 * 3));

@@ -19,7 +19,7 @@ using ::testing::Not;
 using ::testing::StartsWith;
 using ::testing::UnorderedElementsAre;
 
-class Pad : public ::testing::Test {
+class pad_test : public ::testing::Test {
  protected:
   /// Every case but those about engines runs on the simulator, so that it says the same on every machine.
   tool_result pad(std::vector<std::string> arguments) const {
@@ -39,7 +39,7 @@ void expect_failure(const tool_result& result, const std::string& sentence) {
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
 }
 
-TEST_F(Pad, TwentyFourPicturesOfEverySize) {
+TEST_F(pad_test, twenty_four_pictures_of_every_size) {
   std::filesystem::create_directory(folder_ / "in");
   for (std::uint32_t i = 0; i < 24; ++i) {
     folder_.write("in/picture" + std::to_string(i) + ".png", sample_png(20 + i * 7 % 50, 15 + i * 11 % 60, i));
@@ -57,7 +57,7 @@ TEST_F(Pad, TwentyFourPicturesOfEverySize) {
   EXPECT_EQ(read_text_file(folder_ / "out/batch_pictures.npy").size(), 128 + 24u * 71 * 69 * 3);
 }
 
-TEST_F(Pad, FiftyFiveTensorsOfMixedTypes) {
+TEST_F(pad_test, fifty_five_tensors_of_mixed_types) {
   const std::string file = folder_.write("model.safetensors", mixed_safetensors());
   const tool_result result = pad({file, "--quiet"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -70,7 +70,7 @@ TEST_F(Pad, FiftyFiveTensorsOfMixedTypes) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "out/contact_sheet.png"));
 }
 
-TEST_F(Pad, TheBatchHoldsThePaddedArrays) {
+TEST_F(pad_test, the_batch_holds_the_padded_arrays) {
   const std::string a = folder_.write("a.npy", npy_of("|u1", "(2, 3)", "abcdef"));
   const std::string b = folder_.write("b.npy", npy_of("|u1", "(3, 2)", "ghijkl"));
   ASSERT_EQ(pad({a, b}).exit_code, 0);
@@ -85,7 +85,7 @@ TEST_F(Pad, TheBatchHoldsThePaddedArrays) {
 }
 
 /// Among others, and where there is nothing to copy at all.
-TEST_F(Pad, ATensorWithoutElementsIsAllPadding) {
+TEST_F(pad_test, a_tensor_without_elements_is_all_padding) {
   const std::string none = folder_.write("none.npy", npy_of("<f4", "(0, 4)", ""));
   const std::string flat = folder_.write("flat.npy", npy_of("<f4", "(3, 0)", ""));
   const std::string data = counting_bytes(2 * 4 * 4);
@@ -111,7 +111,7 @@ TEST_F(Pad, ATensorWithoutElementsIsAllPadding) {
             tool::npy_header(tool::dtype::f32, {2, 3, 4}) + place + place);
 }
 
-TEST_F(Pad, ABatchWithoutBytesIsWritten) {
+TEST_F(pad_test, a_batch_without_bytes_is_written) {
   const std::string none = folder_.write("none.npy", npy_of("<f4", "(0, 4)", ""));
   const std::string some = folder_.write("some.npy", npy_of("<f4", "(2, 5)", counting_bytes(40)));
   for (const std::vector<std::string>& arguments :
@@ -126,7 +126,7 @@ TEST_F(Pad, ABatchWithoutBytesIsWritten) {
   }
 }
 
-TEST_F(Pad, AnEarlierRunsResultsGoAndNothingElse) {
+TEST_F(pad_test, an_earlier_runs_results_go_and_nothing_else) {
   const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
   const std::string floats = folder_.write("b.npy", npy_of("<f4", "(2, 1)", counting_bytes(8)));
   std::filesystem::create_directory(folder_ / "in");
@@ -141,7 +141,7 @@ TEST_F(Pad, AnEarlierRunsResultsGoAndNothingElse) {
                                                          "a.npy", "batch_f32_rank.npy", "batch_f32_rank2b.npy"));
 }
 
-TEST_F(Pad, ARunThatFailsEarlyLeavesTheEarlierResults) {
+TEST_F(pad_test, a_run_that_fails_early_leaves_the_earlier_results) {
   const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
   ASSERT_EQ(pad({bytes}).exit_code, 0);
   const std::string before = read_text_file(folder_ / "out/report.json");
@@ -151,7 +151,7 @@ TEST_F(Pad, ARunThatFailsEarlyLeavesTheEarlierResults) {
 }
 
 /// What a report lists may have been changed by anybody.
-TEST_F(Pad, AReportCannotNameFilesOfOthers) {
+TEST_F(pad_test, a_report_cannot_name_files_of_others) {
   const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
   std::filesystem::create_directory(folder_ / "out");
   folder_.write("batch_f32_rank1.npy", "mine");
@@ -164,7 +164,7 @@ TEST_F(Pad, AReportCannotNameFilesOfOthers) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "batch_f32_rank1.npy"));
 }
 
-TEST_F(Pad, FilesThatNoReportListsAreNotReplaced) {
+TEST_F(pad_test, files_that_no_report_lists_are_not_replaced) {
   const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
   std::filesystem::create_directory(folder_ / "out");
   for (const char* name :
@@ -184,7 +184,7 @@ TEST_F(Pad, FilesThatNoReportListsAreNotReplaced) {
                  "report.json: it is no report of tmap pad");
 }
 
-TEST_F(Pad, NoRunReadsResults) {
+TEST_F(pad_test, no_run_reads_results) {
   const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
   std::filesystem::create_directory(folder_ / "out");
   folder_.write("out/b.npy", npy_of("|u1", "(2,)", "cd"));
@@ -203,7 +203,7 @@ TEST_F(Pad, NoRunReadsResults) {
 }
 
 /// A folder's folders are no inputs, so results may lie inside the input folder, and above it.
-TEST_F(Pad, ResultsInsideAndAboveTheInputsAreNeverRead) {
+TEST_F(pad_test, results_inside_and_above_the_inputs_are_never_read) {
   std::filesystem::create_directories(folder_ / "out/in/results");
   folder_.write("out/in/a.npy", npy_of("|u1", "(2,)", "ab"));
   for (int run = 0; run < 2; ++run) {
@@ -219,7 +219,7 @@ TEST_F(Pad, ResultsInsideAndAboveTheInputsAreNeverRead) {
 }
 
 /// The first batch is written, the second is larger than a file may be.
-TEST_F(Pad, AFailureAfterABatchIsInTheReport) {
+TEST_F(pad_test, a_failure_after_a_batch_is_in_the_report) {
   const std::string small = folder_.write("a.npy", npy_of("<i2", "(1,)", "ab"));
   const std::string large = folder_.write("b.npy", npy_of("|u1", "(100000,)", counting_bytes(100000)));
   expect_failure(run_program({"/bin/sh", "-c",
@@ -231,7 +231,7 @@ TEST_F(Pad, AFailureAfterABatchIsInTheReport) {
   EXPECT_EQ(report()["failures"].size(), 1u);
 }
 
-TEST_F(Pad, FilesOfAFolderComeInTheOrderOfTheirNames) {
+TEST_F(pad_test, files_of_a_folder_come_in_the_order_of_their_names) {
   std::filesystem::create_directory(folder_ / "in");
   std::vector<std::string> names;
   for (int i = 0; i < 20; ++i) names.push_back(folder_ / ("in/" + std::string(1, static_cast<char>('a' + i)) + ".NPY"));
@@ -246,7 +246,7 @@ TEST_F(Pad, FilesOfAFolderComeInTheOrderOfTheirNames) {
   EXPECT_EQ(padded, names);
 }
 
-TEST_F(Pad, KeepGoingWritesTheRest) {
+TEST_F(pad_test, keep_going_writes_the_rest) {
   const std::string good = folder_.write("good.npy", npy_of("<f4", "(2,)", "abcdefgh"));
   const std::string bad = folder_.write("bad.png", "no picture");
   const std::string cut = folder_.write("cut.npy", npy_of("<f4", "(3,)", "abcdefgh"));
@@ -260,7 +260,7 @@ TEST_F(Pad, KeepGoingWritesTheRest) {
   EXPECT_EQ(report()["failures"].size(), 2u);
 }
 
-TEST_F(Pad, OneSentenceForEachBadInput) {
+TEST_F(pad_test, one_sentence_for_each_bad_input) {
   const std::string good = folder_.write("good.npy", npy_of("<f4", "(2,)", "abcdefgh"));
   std::filesystem::create_directory(folder_ / "empty");
   const std::string entry = R"("a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]})";
@@ -289,7 +289,7 @@ TEST_F(Pad, OneSentenceForEachBadInput) {
   expect_failure(pad({good, "--crop", "1,2,3"}), "--crop names 3 dimensions");
 }
 
-TEST_F(Pad, NoSpaceLeavesNoPartialFile) {
+TEST_F(pad_test, no_space_leaves_no_partial_file) {
   const std::string file = folder_.write("a.npy", npy_of("|u1", "(100000,)", counting_bytes(100000)));
   const tool_result result =
       run_program({"/bin/sh", "-c",
@@ -300,7 +300,7 @@ TEST_F(Pad, NoSpaceLeavesNoPartialFile) {
 
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // their allocators end the program instead of throwing
-TEST_F(Pad, NoMemoryNamesTheBatch) {
+TEST_F(pad_test, no_memory_names_the_batch) {
   const std::string file = folder_.write("a.npy", npy_of("|u1", "(1, 1)", "a"));
   const tool_result result = pad({file, "--crop", "1048576,2147483647", "--max-bytes", "1E"});
   expect_failure(result, "tmap pad: batch_u8_rank2: there is not enough memory for it");
@@ -308,7 +308,7 @@ TEST_F(Pad, NoMemoryNamesTheBatch) {
 }
 #endif
 
-TEST_F(Pad, SaysWhenItsOutputCannotBeWritten) {
+TEST_F(pad_test, says_when_its_output_cannot_be_written) {
   const std::string file = folder_.write("a.npy", npy_of("|u1", "(1,)", "a"));
   const tool_result result =
       run_program({"/bin/sh", "-c", "exec " TMAP_TOOL " pad " + file + " --out " + folder_ / "out" + " > /dev/full"});
@@ -316,13 +316,13 @@ TEST_F(Pad, SaysWhenItsOutputCannotBeWritten) {
   EXPECT_THAT(result.err, HasSubstr("standard output cannot be written"));
 }
 
-TEST_F(Pad, TheFolderMustBeOne) {
+TEST_F(pad_test, the_folder_must_be_one) {
   const std::string file = folder_.write("a.npy", npy_of("|u1", "(1,)", "a"));
   folder_.write("out", "a file");
   expect_failure(pad({file}), "out: ");
 }
 
-TEST_F(Pad, AWrongCommandLineIsTwo) {
+TEST_F(pad_test, a_wrong_command_line_is_two) {
   for (const std::vector<std::string>& wrong :
        std::vector<std::vector<std::string>>{{"--nonsense"}, {"--crop", "3,x"}, {"--crop", "0"}, {"--engine", "cpu"}}) {
     std::vector<std::string> arguments{"a.npy"};
@@ -334,7 +334,7 @@ TEST_F(Pad, AWrongCommandLineIsTwo) {
   }
 }
 
-TEST_F(Pad, WithoutAGpuItSaysSoFirst) {
+TEST_F(pad_test, without_a_gpu_it_says_so_first) {
   const std::string file = folder_.write("a.npy", npy_of("|u1", "(1,)", "a"));
   const tool_result asked = run_tmap({"pad", file, "--out", folder_ / "out", "--engine", "gpu"});
   const tool_result chosen = run_tmap({"pad", file, "--out", folder_ / "out"});

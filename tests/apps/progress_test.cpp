@@ -56,17 +56,17 @@ void half_of_long_work() {
   bar.advance(2);
 }
 
-TEST(Progress, ATerminalSeesABarThatGoesAway) {
+TEST(progress, a_terminal_sees_a_bar_that_goes_away) {
   const std::string text = on_terminal(half_of_long_work);
   EXPECT_THAT(text, HasSubstr("\rreading    [####################....................]  50%"));
   EXPECT_THAT(text, EndsWith("\r\x1b[K"));
 }
 
-TEST(Progress, APipeSeesNothing) {
+TEST(progress, a_pipe_sees_nothing) {
   EXPECT_EQ(in_pipe(half_of_long_work), "");
 }
 
-TEST(Progress, ShortWorkHasNoBar) {
+TEST(progress, short_work_has_no_bar) {
   const auto work = [] {
     apps::progress bar{"reading", 4};
     bar.advance(4);

@@ -44,7 +44,7 @@ class TMAP_SUITE : public ::testing::Test {
   temporary_folder folder_;
 };
 
-TEST_F(TMAP_SUITE, SequencesLoseTheirLargestValue) {
+TEST_F(TMAP_SUITE, sequences_lose_their_largest_value) {
   std::vector<std::string> lines{"hello world", "", "ab", "x", std::string(5000, 'q') + "z"};
   for (int i = 0; i < 40; ++i) lines.push_back(counting_bytes(static_cast<std::size_t>(i) * 7 % 61, 11));
   std::string text;
@@ -62,7 +62,7 @@ TEST_F(TMAP_SUITE, SequencesLoseTheirLargestValue) {
   EXPECT_EQ(floats_of(folder_ / "out.npy"), expected);
 }
 
-TEST_F(TMAP_SUITE, PicturesBecomeANormalisedBatch) {
+TEST_F(TMAP_SUITE, pictures_become_a_normalised_batch) {
   const std::pair<std::uint32_t, std::uint32_t> sizes[] = {{31, 7}, {5, 40}, {1, 1}, {64, 33}};
   std::vector<tool::tensor> pictures;
   for (std::uint32_t i = 0; i < 4; ++i) {
@@ -90,7 +90,7 @@ TEST_F(TMAP_SUITE, PicturesBecomeANormalisedBatch) {
   EXPECT_THAT(read_text_file(folder_ / "out/sheet.png"), ::testing::StartsWith("\x89PNG"));
 }
 
-TEST_F(TMAP_SUITE, SignalsGetTheirEnvelope) {
+TEST_F(TMAP_SUITE, signals_get_their_envelope) {
   for (const std::size_t radius : {std::size_t{0}, std::size_t{15}, std::size_t{700}}) {
     std::vector<float> signal(5003);
     for (std::size_t i = 0; i < signal.size(); ++i) signal[i] = std::sin(static_cast<float>(i * i % 977));
@@ -112,7 +112,7 @@ TEST_F(TMAP_SUITE, SignalsGetTheirEnvelope) {
   }
 }
 
-TEST_F(TMAP_SUITE, FailsWithASentence) {
+TEST_F(TMAP_SUITE, fails_with_a_sentence) {
   const std::string empty = folder_.write("empty.txt", "\n\n");
   const auto expect = [](const std::vector<std::string>& command, const char* sentence) {
     const tool_result result = run_program(command);

@@ -46,7 +46,7 @@ rule_set refusing_rules(const Spec& spec, const device_limits& limits) {
   return refusing;
 }
 
-class DriverVerdict : public gpu_test {
+class driver_verdict : public gpu_test {
  protected:
   void SetUp() override {
     gpu_test::SetUp();
@@ -58,7 +58,7 @@ class DriverVerdict : public gpu_test {
   device_limits limits_;
 };
 
-TEST_F(DriverVerdict, EachRuleAloneIsRefusedAsTheTableSays) {
+TEST_F(driver_verdict, each_rule_alone_is_refused_as_the_table_says) {
   std::uint32_t asked = 0;
   for (const rule_case& each : all_rule_cases()) {
     if (each.limits.compute_capability > limits_.compute_capability) continue;
@@ -68,14 +68,14 @@ TEST_F(DriverVerdict, EachRuleAloneIsRefusedAsTheTableSays) {
   EXPECT_GE(asked, 50u);
 }
 
-TEST_F(DriverVerdict, TheSpecsThatBreakNothingAreAccepted) {
+TEST_F(driver_verdict, the_specs_that_break_nothing_are_accepted) {
   EXPECT_FALSE(refused(plain_spec()));
   EXPECT_FALSE(refused(interleaved_spec(interleave::bytes_16)));
   EXPECT_FALSE(refused(interleaved_spec(interleave::bytes_32)));
   EXPECT_FALSE(refused(plain_im2col_spec()));
 }
 
-TEST_F(DriverVerdict, UnusualSpecsAreAccepted) {
+TEST_F(driver_verdict, unusual_specs_are_accepted) {
   const auto accepts = [](auto change) {
     tensor_spec spec = plain_spec();
     change(spec);
@@ -123,7 +123,7 @@ class mismatches {
   std::uint64_t accepted_{};
 };
 
-TEST_F(DriverVerdict, RandomTiledSpecs) {
+TEST_F(driver_verdict, random_tiled_specs) {
   random_spec_source specs{31};
   mismatches found;
   const std::uint64_t count = scaled(1'000'000);
@@ -133,7 +133,7 @@ TEST_F(DriverVerdict, RandomTiledSpecs) {
   EXPECT_GT(found.accepted_count(), count / 10);
 }
 
-TEST_F(DriverVerdict, RandomIm2colSpecs) {
+TEST_F(driver_verdict, random_im2col_specs) {
   random_spec_source specs{32};
   mismatches found;
   const std::uint64_t count = scaled(1'000'000);
@@ -143,7 +143,7 @@ TEST_F(DriverVerdict, RandomIm2colSpecs) {
   EXPECT_GT(found.accepted_count(), count / 10);
 }
 
-TEST_F(DriverVerdict, ReplaceAddressEqualsEncodingAnew) {
+TEST_F(driver_verdict, replace_address_equals_encoding_anew) {
   random_spec_source specs{33};
   for (int i = 0; i < 10'000; ++i) {
     tensor_spec spec = specs.legal();

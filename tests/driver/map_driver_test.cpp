@@ -17,7 +17,7 @@
 namespace tmap::testing {
 namespace {
 
-class MapDriver : public ::testing::Test {
+class map_driver_test : public ::testing::Test {
  protected:
   fake_cuda cuda;
   driver::map_driver driver{fake_runtime()};
@@ -29,7 +29,7 @@ class MapDriver : public ::testing::Test {
   }
 };
 
-TEST_F(MapDriver, EachKindReachesItsFunction) {
+TEST_F(map_driver_test, each_kind_reaches_its_function) {
   ASSERT_TRUE(driver.encode(plain_spec()));
   ASSERT_TRUE(driver.encode(plain_im2col_spec()));
   cuda.major = 10;
@@ -62,7 +62,7 @@ tensor_spec unlike_spec() {
   return spec;
 }
 
-TEST_F(MapDriver, EveryNumberReachesTheDriverInItsPlace) {
+TEST_F(map_driver_test, every_number_reaches_the_driver_in_its_place) {
   im2col_spec spec{.tensor = unlike_spec(),
                    .lower_corner = {-6, -5, -4},
                    .upper_corner = {-3, -2, -1},
@@ -83,7 +83,7 @@ TEST_F(MapDriver, EveryNumberReachesTheDriverInItsPlace) {
 
 int the_device{};
 
-TEST_F(MapDriver, EachDeviceHasLimitsOfItsOwn) {
+TEST_F(map_driver_test, each_device_has_limits_of_its_own) {
   driver::runtime_calls calls = fake_runtime();
   calls.current_device = [](int* device) {
     *device = the_device;
@@ -103,7 +103,7 @@ TEST_F(MapDriver, EachDeviceHasLimitsOfItsOwn) {
   }
 }
 
-TEST_F(MapDriver, TheMapIsWhatTheDriverWroteOverZeroes) {
+TEST_F(map_driver_test, the_map_is_what_the_driver_wrote_over_zeroes) {
   const auto map = driver.encode(plain_spec());
   ASSERT_TRUE(map);
   tensor_map expected{};
@@ -111,7 +111,7 @@ TEST_F(MapDriver, TheMapIsWhatTheDriverWroteOverZeroes) {
   EXPECT_EQ(*map, expected);
 }
 
-TEST_F(MapDriver, ReplaceAddressKeepsTheRest) {
+TEST_F(map_driver_test, replace_address_keeps_the_rest) {
   tensor_map map{};
   for (std::uint64_t word = 0; word < 16; ++word) map.words[word] = 1000 + word;
   const auto moved = driver.replace_address(map, 0x4000);
@@ -120,7 +120,7 @@ TEST_F(MapDriver, ReplaceAddressKeepsTheRest) {
   EXPECT_EQ(*moved, map);
 }
 
-TEST_F(MapDriver, ReplaceAddressKeepsTheAddressRules) {
+TEST_F(map_driver_test, replace_address_keeps_the_address_rules) {
   for (const std::uint64_t address : {std::uint64_t{0}, std::uint64_t{8}, std::uint64_t{1} << 57}) {
     const auto moved = driver.replace_address(tensor_map{}, address);
     ASSERT_FALSE(moved);
@@ -129,7 +129,7 @@ TEST_F(MapDriver, ReplaceAddressKeepsTheAddressRules) {
   EXPECT_TRUE(cuda.calls.empty());
 }
 
-TEST_F(MapDriver, ABrokenRuleNeverReachesTheDriver) {
+TEST_F(map_driver_test, a_broken_rule_never_reaches_the_driver) {
   tensor_spec spec = plain_spec();
   spec.box_dim[1] = 300;
   const auto map = driver.encode(spec);
@@ -142,13 +142,13 @@ TEST_F(MapDriver, ABrokenRuleNeverReachesTheDriver) {
   EXPECT_TRUE(cuda.calls.empty());
 }
 
-TEST_F(MapDriver, AWarningDoesReachIt) {
+TEST_F(map_driver_test, a_warning_does_reach_it) {
   tensor_spec spec = plain_spec();
   spec.global_stride_bytes[0] = 0;
   EXPECT_TRUE(driver.encode(spec));
 }
 
-TEST_F(MapDriver, NoDriver) {
+TEST_F(map_driver_test, no_driver) {
   remove_driver(cuda);
   EXPECT_EQ(error_of_encode().code, status::no_driver);
   EXPECT_EQ(driver.query_limits().error().code, status::no_driver);
@@ -156,36 +156,36 @@ TEST_F(MapDriver, NoDriver) {
   EXPECT_TRUE(cuda.lookups.empty());
 }
 
-TEST_F(MapDriver, NoDriverThatAnswersSuccessEverywhere) {
+TEST_F(map_driver_test, no_driver_that_answers_success_everywhere) {
   cuda.version = 0;
   cuda.devices = 0;
   EXPECT_EQ(error_of_encode().code, status::no_driver);
 }
 
-TEST_F(MapDriver, ADriverOlderThanTheRuntime) {
+TEST_F(map_driver_test, a_driver_older_than_the_runtime) {
   cuda.version = 11080;
   cuda.devices_code = cudaErrorInsufficientDriver;
   cuda.current_device_code = cudaErrorInsufficientDriver;
   EXPECT_EQ(error_of_encode().code, status::driver_too_old);
 }
 
-TEST_F(MapDriver, NoDevice) {
+TEST_F(map_driver_test, no_device) {
   cuda.devices = 0;
   cuda.current_device_code = cudaErrorNoDevice;
   EXPECT_EQ(error_of_encode().code, status::no_device);
 }
 
-TEST_F(MapDriver, NoDeviceByCode) {
+TEST_F(map_driver_test, no_device_by_code) {
   cuda.devices_code = cudaErrorNoDevice;
   EXPECT_EQ(error_of_encode().code, status::no_device);
 }
 
-TEST_F(MapDriver, NoDeviceThoughTheRuntimeNamesOne) {
+TEST_F(map_driver_test, no_device_though_the_runtime_names_one) {
   cuda.devices = 0;
   EXPECT_EQ(error_of_encode().code, status::no_device);
 }
 
-TEST_F(MapDriver, ComputeCapabilityTooLow) {
+TEST_F(map_driver_test, compute_capability_too_low) {
   cuda.major = 8;
   cuda.minor = 9;
   const error e = error_of_encode();
@@ -195,7 +195,7 @@ TEST_F(MapDriver, ComputeCapabilityTooLow) {
   EXPECT_TRUE(cuda.calls.empty());
 }
 
-TEST_F(MapDriver, LimitsOfAGpuWithoutTensorMapsAreNotUsable) {
+TEST_F(map_driver_test, limits_of_a_gpu_without_tensor_maps_are_not_usable) {
   cuda.major = 8;
   cuda.minor = 9;
   EXPECT_EQ(driver.query_limits()->compute_capability, 89u);
@@ -205,7 +205,7 @@ TEST_F(MapDriver, LimitsOfAGpuWithoutTensorMapsAreNotUsable) {
   EXPECT_EQ(driver.usable_limits().error().code, status::no_device);
 }
 
-TEST(LargeMark, IsOneBit) {
+TEST(large_mark, is_one_bit) {
   tensor_map map;
   for (auto& word : map.words) word = ~std::uint64_t{0};
   const tensor_map made = driver::without_large_mark(map);
@@ -214,34 +214,34 @@ TEST(LargeMark, IsOneBit) {
   }
 }
 
-TEST_F(MapDriver, FunctionNewerThanTheDriver) {
+TEST_F(map_driver_test, function_newer_than_the_driver) {
   cuda.version = 12040;
   cuda.major = 10;
   EXPECT_TRUE(driver.encode(plain_spec())) << "12.0 is enough for the tiled form";
   EXPECT_EQ(driver.encode(plain_im2col_wide_spec()).error().code, status::driver_too_old);
 }
 
-TEST_F(MapDriver, SuccessWithVersionNotSufficient) {
+TEST_F(map_driver_test, success_with_version_not_sufficient) {
   cuda.symbol = {cudaSuccess, cudaDriverEntryPointVersionNotSufficent, false, true};
   EXPECT_EQ(error_of_encode().code, status::driver_too_old);
 }
 
-TEST_F(MapDriver, SuccessWithSymbolNotFound) {
+TEST_F(map_driver_test, success_with_symbol_not_found) {
   cuda.symbol = {cudaSuccess, cudaDriverEntryPointSymbolNotFound, false, true};
   EXPECT_EQ(error_of_encode().code, status::symbol_missing);
 }
 
-TEST_F(MapDriver, SuccessWithANullPointer) {
+TEST_F(map_driver_test, success_with_a_null_pointer) {
   cuda.symbol = {cudaSuccess, cudaDriverEntryPointSuccess, false, true};
   EXPECT_EQ(error_of_encode().code, status::symbol_missing);
 }
 
-TEST_F(MapDriver, SuccessWithoutTouchingTheOutputs) {
+TEST_F(map_driver_test, success_without_touching_the_outputs) {
   cuda.symbol = {cudaSuccess, cudaDriverEntryPointSuccess, true, false};
   EXPECT_EQ(error_of_encode().code, status::symbol_missing);
 }
 
-TEST_F(MapDriver, AFailedLookUpOfAFunctionThatTheDriverHas) {
+TEST_F(map_driver_test, a_failed_look_up_of_a_function_that_the_driver_has) {
   cuda.symbol = {cudaErrorUnknown, cudaDriverEntryPointSuccess, false, false};
   for (const int version : {12000, 13000}) {
     cuda.version = version;
@@ -251,19 +251,19 @@ TEST_F(MapDriver, AFailedLookUpOfAFunctionThatTheDriverHas) {
   EXPECT_EQ(error_of_encode().code, status::driver_too_old);
 }
 
-TEST_F(MapDriver, AFailedLookUpIsTriedAgain) {
+TEST_F(map_driver_test, a_failed_look_up_is_tried_again) {
   cuda.symbol = {cudaErrorUnknown, cudaDriverEntryPointSuccess, false, false};
   EXPECT_EQ(error_of_encode().code, status::cuda_failure);
   cuda.symbol = {};
   EXPECT_TRUE(driver.encode(plain_spec()));
 }
 
-TEST_F(MapDriver, ASuccessfulLookUpIsKept) {
+TEST_F(map_driver_test, a_successful_look_up_is_kept) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(driver.encode(plain_spec()));
   EXPECT_EQ(cuda.lookups.size(), 1u);
 }
 
-TEST_F(MapDriver, RefusalKeepsTheCodeAndOurWarnings) {
+TEST_F(map_driver_test, refusal_keeps_the_code_and_our_warnings) {
   tensor_spec spec = plain_spec();
   spec.global_stride_bytes[0] = 0;
   cuda.answers = {CUDA_ERROR_INVALID_VALUE};
@@ -274,13 +274,13 @@ TEST_F(MapDriver, RefusalKeepsTheCodeAndOurWarnings) {
   EXPECT_TRUE(map.error().rules.contains(rule::t16_stride_overlap));
 }
 
-TEST_F(MapDriver, AMissingContextIsMadeOnce) {
+TEST_F(map_driver_test, a_missing_context_is_made_once) {
   cuda.answers = {CUDA_ERROR_INVALID_CONTEXT, CUDA_SUCCESS};
   EXPECT_TRUE(driver.encode(plain_spec()));
   EXPECT_EQ(cuda.set_device_calls, 1);
 }
 
-TEST_F(MapDriver, NoContextAfterOneAttempt) {
+TEST_F(map_driver_test, no_context_after_one_attempt) {
   for (const CUresult code : {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_INITIALIZED}) {
     cuda.answers = {code, code};
     cuda.set_device_calls = 0;
@@ -292,14 +292,14 @@ TEST_F(MapDriver, NoContextAfterOneAttempt) {
   }
 }
 
-TEST_F(MapDriver, NoContextWhenNoneCanBeMade) {
+TEST_F(map_driver_test, no_context_when_none_can_be_made) {
   cuda.answers = {CUDA_ERROR_INVALID_CONTEXT};
   cuda.set_device_code = cudaErrorDevicesUnavailable;
   EXPECT_EQ(error_of_encode().code, status::no_context);
   EXPECT_EQ(cuda.calls.size(), 1u);
 }
 
-TEST_F(MapDriver, EarlierAsynchronousErrors) {
+TEST_F(map_driver_test, earlier_asynchronous_errors) {
   for (const int code : {214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719}) {
     cuda.answers = {static_cast<CUresult>(code)};
     const error e = error_of_encode();
@@ -310,14 +310,14 @@ TEST_F(MapDriver, EarlierAsynchronousErrors) {
   }
 }
 
-TEST_F(MapDriver, AnyOtherCode) {
+TEST_F(map_driver_test, any_other_code) {
   cuda.answers = {CUDA_ERROR_DEINITIALIZED};
   const error e = error_of_encode();
   EXPECT_EQ(e.code, status::cuda_failure);
   EXPECT_EQ(e.cuda_code, CUDA_ERROR_DEINITIALIZED);
 }
 
-TEST(ContextId, IsZeroWithoutAContextThatLives) {
+TEST(context_id, is_zero_without_a_context_that_lives) {
   for (const CUresult code :
        {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_CONTEXT_IS_DESTROYED}) {
     EXPECT_TRUE(driver::says_no_context(code)) << code;
@@ -328,7 +328,7 @@ TEST(ContextId, IsZeroWithoutAContextThatLives) {
 }
 
 /// The process-wide driver on this machine, whatever it is: a map, or the reason why there is none.
-TEST(ThisMachine, EncodesOrSaysWhy) {
+TEST(this_machine, encodes_or_says_why) {
   int version = 0;
   cudaDriverGetVersion(&version);
   int devices = 0;

@@ -24,7 +24,7 @@ tensor_spec with_rubbish_extents() {
   return spec;
 }
 
-TEST(ZeroedTemplate, IgnoresPatchedFields) {
+TEST(zeroed_template, ignores_patched_fields) {
   const auto made = make_zeroed_template(with_rubbish_extents(), patch_extents(3));
   ASSERT_TRUE(made) << to_string(made.error());
   EXPECT_EQ(made->map, tensor_map{});
@@ -33,7 +33,7 @@ TEST(ZeroedTemplate, IgnoresPatchedFields) {
   EXPECT_EQ(made->spec.box_dim[1], plain_spec().box_dim[1]);
 }
 
-TEST(ZeroedTemplate, KeepsFieldsThatAreNotPatched) {
+TEST(zeroed_template, keeps_fields_that_are_not_patched) {
   const auto made = make_zeroed_template(plain_spec(), patch_address | patch_dim(2));
   ASSERT_TRUE(made);
   EXPECT_EQ(made->spec.global_dim[0], plain_spec().global_dim[0]);
@@ -42,7 +42,7 @@ TEST(ZeroedTemplate, KeepsFieldsThatAreNotPatched) {
   EXPECT_EQ(made->spec.global_stride_bytes[1], plain_spec().global_stride_bytes[1]);
 }
 
-TEST(ZeroedTemplate, HasNoL2Promotion) {
+TEST(zeroed_template, has_no_l2_promotion) {
   tensor_spec spec = plain_spec();
   spec.l2_promotion = l2_promotion::bytes_256;
   const auto made = make_zeroed_template(spec, patch_extents(3));
@@ -50,7 +50,7 @@ TEST(ZeroedTemplate, HasNoL2Promotion) {
   EXPECT_EQ(made->spec.l2_promotion, l2_promotion::none);
 }
 
-TEST(ZeroedTemplate, RefusesWhatEveryMapWouldBreak) {
+TEST(zeroed_template, refuses_what_every_map_would_break) {
   tensor_spec spec = with_rubbish_extents();
   spec.box_dim[0] = 3;
   const auto made = make_zeroed_template(spec, patch_extents(3));
@@ -59,19 +59,19 @@ TEST(ZeroedTemplate, RefusesWhatEveryMapWouldBreak) {
   EXPECT_EQ(made.error().first, rule::t18_inner_box_multiple_of_16);
 }
 
-TEST(ZeroedTemplate, RefusesFieldsThatAreNotPatchedAndBroken) {
+TEST(zeroed_template, refuses_fields_that_are_not_patched_and_broken) {
   const auto made = make_zeroed_template(with_rubbish_extents(), patch_address);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().first, rule::t09_global_dim_range);
 }
 
-TEST(ZeroedTemplate, PlaceholdersAreLegalForEveryLayout) {
+TEST(zeroed_template, placeholders_are_legal_for_every_layout) {
   for (const auto layout : {interleave::bytes_16, interleave::bytes_32}) {
     EXPECT_TRUE(make_zeroed_template(interleaved_spec(layout), patch_everything(3)));
   }
 }
 
-TEST(ZeroedTemplate, RefusesFieldsOfOtherAxes) {
+TEST(zeroed_template, refuses_fields_of_other_axes) {
   for (const patch_fields fields : {patch_dim(3), patch_stride(2), patch_box(4), patch_fields{1u << 20}}) {
     const auto made = make_zeroed_template(plain_spec(), fields);
     expect_refused(made, "fields", fields, patch_everything(3), "a field beyond the rank");
@@ -102,7 +102,7 @@ concept has_stride = requires {
 static_assert(has_fields<0> && has_fields<4> && !has_any_field<5> && !has_any_field<31> && !has_any_field<~0u>);
 static_assert(has_stride<0> && has_stride<3> && !has_stride<4> && !has_stride<~0u>);
 
-TEST(ZeroedTemplate, AnAxisThatNoTensorHasNamesNoOtherField) {
+TEST(zeroed_template, an_axis_that_no_tensor_has_names_no_other_field) {
   const auto refused = [](patch_fields field, std::uint32_t axis) {
     EXPECT_EQ(field & patch_everything(max_rank), 0u) << axis;
     expect_refused(make_zeroed_template(plain_spec(), field), "fields", field, patch_everything(3),
@@ -117,7 +117,7 @@ TEST(ZeroedTemplate, AnAxisThatNoTensorHasNamesNoOtherField) {
   }
 }
 
-TEST(ZeroedTemplate, ABrokenRankIsABrokenRule) {
+TEST(zeroed_template, a_broken_rank_is_a_broken_rule) {
   for (const std::uint32_t rank : {0u, 6u, ~0u}) {
     tensor_spec spec = plain_spec();
     spec.rank = rank;
@@ -128,7 +128,7 @@ TEST(ZeroedTemplate, ABrokenRankIsABrokenRule) {
   }
 }
 
-TEST(Template, HoldsTheDriversBytesOrSaysWhyNot) {
+TEST(map_template, holds_the_drivers_bytes_or_says_why_not) {
   const auto made = make_template(with_rubbish_extents(), patch_extents(3));
   const auto map = encode(plain_spec());
   ASSERT_EQ(made.has_value(), map.has_value());

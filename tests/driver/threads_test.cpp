@@ -26,7 +26,7 @@ cudaError_t count_lookup(const char*, void** function, unsigned int, unsigned lo
   return cudaSuccess;
 }
 
-TEST(EntryPoints, ThreadsThatLookUpAtOnceFindTheSame) {
+TEST(entry_points, threads_that_look_up_at_once_find_the_same) {
   driver::runtime_calls calls = fake_runtime();
   calls.entry_point = count_lookup;
   constexpr int threads = 8;

@@ -8,13 +8,13 @@
 namespace tmap::testing {
 namespace {
 
-class Capture : public pool_fixture {
+class capture_test : public pool_fixture {
  protected:
   const cudaStream_t s1 = cuda.open_stream();
   const cudaStream_t s2 = cuda.open_stream();
 };
 
-TEST_F(Capture, SlotsStayWithTheGraphAndComeBack) {
+TEST_F(capture_test, slots_stay_with_the_graph_and_come_back) {
   make_pool(8);
   fake_batch batch;
   const cudaGraphExec_t exec = capture_batch(5, s1, batch);
@@ -32,7 +32,7 @@ TEST_F(Capture, SlotsStayWithTheGraphAndComeBack) {
   expect_counts(8, 0, 0, 0);
 }
 
-TEST_F(Capture, AGraphThatDiesFirstLeavesTheSlotsToTheBatch) {
+TEST_F(capture_test, a_graph_that_dies_first_leaves_the_slots_to_the_batch) {
   make_pool(8);
   fake_batch batch;
   cuda.destroy_exec(capture_batch(5, s1, batch));
@@ -43,7 +43,7 @@ TEST_F(Capture, AGraphThatDiesFirstLeavesTheSlotsToTheBatch) {
   expect_counts(8, 0, 0, 0);
 }
 
-TEST_F(Capture, TakesFreeSlotsOnlyAndAsksNothing) {
+TEST_F(capture_test, takes_free_slots_only_and_asks_nothing) {
   make_pool(8, 64);
   use_once(6, s1);
   cuda.run_all();
@@ -57,7 +57,7 @@ TEST_F(Capture, TakesFreeSlotsOnlyAndAsksNothing) {
   expect_counts(8, 0, 0, 0);
 }
 
-TEST_F(Capture, TakesWhatCountsFoundCompletedBefore) {
+TEST_F(capture_test, takes_what_counts_found_completed_before) {
   make_pool(4);
   use_once(4, s1);
   cuda.run_all();
@@ -69,7 +69,7 @@ TEST_F(Capture, TakesWhatCountsFoundCompletedBefore) {
   cuda.destroy_exec(exec);
 }
 
-TEST_F(Capture, ReleasedInsideItNeedsNoEvent) {
+TEST_F(capture_test, released_inside_it_needs_no_event) {
   make_pool(4);
   cuda.begin_capture(s1);
   fake_batch batch = encode(4, s1);
@@ -85,7 +85,7 @@ TEST_F(Capture, ReleasedInsideItNeedsNoEvent) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(Capture, EagerReadersOfACapturedBatchAreWaitedFor) {
+TEST_F(capture_test, eager_readers_of_a_captured_batch_are_waited_for) {
   make_pool(4);
   fake_batch batch;
   const cudaGraphExec_t exec = capture_batch(4, s1, batch);
@@ -100,7 +100,7 @@ TEST_F(Capture, EagerReadersOfACapturedBatchAreWaitedFor) {
   run_and_expect_no_foreign_id();
 }
 
-TEST_F(Capture, EagerStreamsOfABatchThatAGraphTookAreWaitedForAfterTheGraph) {
+TEST_F(capture_test, eager_streams_of_a_batch_that_a_graph_took_are_waited_for_after_the_graph) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
@@ -120,7 +120,7 @@ TEST_F(Capture, EagerStreamsOfABatchThatAGraphTookAreWaitedForAfterTheGraph) {
   run_and_expect_no_foreign_id();
 }
 
-TEST_F(Capture, AForkInsideTheCaptureJoinsItAndIsPinnedOnce) {
+TEST_F(capture_test, a_fork_inside_the_capture_joins_it_and_is_pinned_once) {
   make_pool(4);
   cuda.begin_capture(s1);
   fake_batch batch = encode(4, s1);
@@ -138,7 +138,7 @@ TEST_F(Capture, AForkInsideTheCaptureJoinsItAndIsPinnedOnce) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(Capture, AnEventRecordedInItIsNotUsedAgain) {
+TEST_F(capture_test, an_event_recorded_in_it_is_not_used_again) {
   make_pool(8);
   fake_batch eager = encode(4, s1);
   const cudaStream_t s3 = cuda.open_stream();
@@ -154,7 +154,7 @@ TEST_F(Capture, AnEventRecordedInItIsNotUsedAgain) {
   expect_counts(8, 0, 0, 0);
 }
 
-TEST_F(Capture, CapturedSlotsAreInUse) {
+TEST_F(capture_test, captured_slots_are_in_use) {
   make_pool(8);
   fake_batch batch;
   cuda.destroy_exec(capture_batch(5, s1, batch));
@@ -162,7 +162,7 @@ TEST_F(Capture, CapturedSlotsAreInUse) {
   release(std::move(batch));
 }
 
-TEST_F(Capture, TwoGraphsBothKeepTheSlots) {
+TEST_F(capture_test, two_graphs_both_keep_the_slots) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   cudaGraphExec_t execs[2];
@@ -183,7 +183,7 @@ TEST_F(Capture, TwoGraphsBothKeepTheSlots) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(Capture, AnEagerStreamCannotWaitForAForeignCapture) {
+TEST_F(capture_test, an_eager_stream_cannot_wait_for_a_foreign_capture) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   cuda.begin_capture(s1);
@@ -204,7 +204,7 @@ cudaError_t refuse_to_retain(cudaGraph_t, void* object, void (*drop)(void*), cud
   return cudaErrorInvalidValue;
 }
 
-TEST_F(Capture, AGraphThatDoesNotTakeTheObjectLeavesTheSlots) {
+TEST_F(capture_test, a_graph_that_does_not_take_the_object_leaves_the_slots) {
   pool::pool_calls calls = fake_streams::calls();
   calls.retain_in_graph = refuse_to_retain;
   maps = *pool::map_pool::create({.capacity = 8}, calls);
@@ -219,7 +219,7 @@ TEST_F(Capture, AGraphThatDoesNotTakeTheObjectLeavesTheSlots) {
   expect_counts(8, 0, 0, 0);
 }
 
-class CaptureWithdrawn : public Capture {
+class capture_withdrawn : public capture_test {
  protected:
   void SetUp() override { make_pool(8); }
 
@@ -228,7 +228,7 @@ class CaptureWithdrawn : public Capture {
   fake_batch take(std::uint64_t count, cudaStream_t stream) { return {maps->take(count, stream).value()}; }
 };
 
-TEST_F(CaptureWithdrawn, WhatNoNodeUsesComesBackAtOnce) {
+TEST_F(capture_withdrawn, what_no_node_uses_comes_back_at_once) {
   cuda.begin_capture(s1);
   const fake_batch other = encode(2, s1);
   withdraw(take(6, s1));
@@ -238,7 +238,7 @@ TEST_F(CaptureWithdrawn, WhatNoNodeUsesComesBackAtOnce) {
   run_and_expect_no_foreign_id();
 }
 
-TEST_F(CaptureWithdrawn, WhatANodeMayUseStaysWithTheGraph) {
+TEST_F(capture_withdrawn, what_a_node_may_use_stays_with_the_graph) {
   cuda.begin_capture(s1);
   withdraw(encode(6, s1));
   expect_counts(2, 0, 0, 6);
@@ -246,7 +246,7 @@ TEST_F(CaptureWithdrawn, WhatANodeMayUseStaysWithTheGraph) {
   expect_counts(8, 0, 0, 0);
 }
 
-TEST_F(CaptureWithdrawn, WhatAnotherHoldHasStaysWithTheGraph) {
+TEST_F(capture_withdrawn, what_another_hold_has_stays_with_the_graph) {
   cuda.begin_capture(s1);
   fake_batch kept = take(6, s1);
   withdraw(fake_batch{kept});
@@ -257,7 +257,7 @@ TEST_F(CaptureWithdrawn, WhatAnotherHoldHasStaysWithTheGraph) {
   expect_counts(8, 0, 0, 0);
 }
 
-TEST_F(CaptureWithdrawn, AGraphThatIsWholeMeanwhileKeepsThem) {
+TEST_F(capture_withdrawn, a_graph_that_is_whole_meanwhile_keeps_them) {
   cuda.begin_capture(s1);
   fake_batch late = take(6, s1);
   const cudaGraphExec_t exec = end_capture(s1);
@@ -268,14 +268,14 @@ TEST_F(CaptureWithdrawn, AGraphThatIsWholeMeanwhileKeepsThem) {
   expect_counts(8, 0, 0, 0);
 }
 
-TEST_F(CaptureWithdrawn, OutsideOfAnyItIsARelease) {
+TEST_F(capture_withdrawn, outside_of_any_it_is_a_release) {
   withdraw(encode(8, s1));
   expect_counts(0, 0, 8, 0);
   run_and_expect_no_foreign_id();
   expect_counts(8, 0, 0, 0);
 }
 
-TEST_F(Capture, ACapturedStreamThatTurnsEagerWaitsThen) {
+TEST_F(capture_test, a_captured_stream_that_turns_eager_waits_then) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   cuda.begin_capture(s2);
@@ -291,7 +291,7 @@ TEST_F(Capture, ACapturedStreamThatTurnsEagerWaitsThen) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(Capture, AnotherThreadsCaptureIsNeitherBrokenNorInTheWay) {
+TEST_F(capture_test, another_threads_capture_is_neither_broken_nor_in_the_way) {
   make_pool(4, 8);
   use_once(4, s2);
   cuda.begin_capture(s1);

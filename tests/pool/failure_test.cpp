@@ -256,30 +256,30 @@ std::uint64_t failures_of(const scenario& s, const shortage& what) {
   return n - 1;
 }
 
-class NthCall : public ::testing::TestWithParam<scenario> {};
+class nth_call : public ::testing::TestWithParam<scenario> {};
 
-TEST_P(NthCall, FailsAndNothingIsLostOrChanged) {
+TEST_P(nth_call, fails_and_nothing_is_lost_or_changed) {
   EXPECT_GT(failures_of(GetParam(), of_calls), 0u) << "the scenario makes calls";
 }
 
-class NthAllocation : public ::testing::TestWithParam<scenario> {};
+class nth_allocation : public ::testing::TestWithParam<scenario> {};
 
-TEST_P(NthAllocation, FailsAndNothingIsLostOrChanged) {
+TEST_P(nth_allocation, fails_and_nothing_is_lost_or_changed) {
   SCOPED_TRACE("one allocation fails");
   failures_of(GetParam(), of_memory);
 }
 
-TEST_P(NthAllocation, AndAllAfterItFailAndNothingIsLostOrChanged) {
+TEST_P(nth_allocation, and_all_after_it_fail_and_nothing_is_lost_or_changed) {
   SCOPED_TRACE("no memory is left");
   failures_of(GetParam(), of_all_memory);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pool, NthCall, ::testing::ValuesIn(scenarios),
+INSTANTIATE_TEST_SUITE_P(pool, nth_call, ::testing::ValuesIn(scenarios),
                          [](const auto& tested) { return std::string{tested.param.name}; });
-INSTANTIATE_TEST_SUITE_P(Pool, NthAllocation, ::testing::ValuesIn(scenarios),
+INSTANTIATE_TEST_SUITE_P(pool, nth_allocation, ::testing::ValuesIn(scenarios),
                          [](const auto& tested) { return std::string{tested.param.name}; });
 
-TEST(NthCallOf, Create) {
+TEST(nth_call_of, create) {
   std::uint64_t n = 0;
   for (bool was_reached = true; was_reached;) {
     bench b{0};
@@ -295,7 +295,7 @@ TEST(NthCallOf, Create) {
   EXPECT_EQ(n, 4u) << "exchange, allocate, exchange";
 }
 
-TEST(NthAllocationOf, Create) {
+TEST(nth_allocation_of, create) {
   std::uint64_t failed = 0;
   for (bool was_made = false; !was_made; ++failed) {
     bench b{0};
@@ -311,7 +311,7 @@ TEST(NthAllocationOf, Create) {
 }
 
 /// What must not fail needs no memory at all.
-TEST(NthAllocationOf, CountsReleaseAndTheEndAreNone) {
+TEST(nth_allocation_of, counts_release_and_the_end_are_none) {
   bench b{0};
   b.make();
   return_8_in_two_parts(b);
@@ -335,7 +335,7 @@ TEST(NthAllocationOf, CountsReleaseAndTheEndAreNone) {
   fail_allocation(0);
 }
 
-TEST(NthCallOf, TheEnd) {
+TEST(nth_call_of, the_end) {
   for (std::uint64_t n = 1; n < 6; ++n) {
     bench b{0};
     b.make();
@@ -346,7 +346,7 @@ TEST(NthCallOf, TheEnd) {
   }
 }
 
-TEST(NthCallOf, Counts) {
+TEST(nth_call_of, counts) {
   for (std::uint64_t n = 1; n < 6; ++n) {
     bench b{0};
     b.make();
@@ -359,7 +359,7 @@ TEST(NthCallOf, Counts) {
   }
 }
 
-TEST(NthCallOf, ReleaseKeepsTheEventThatCouldNotBeRecorded) {
+TEST(nth_call_of, release_keeps_the_event_that_could_not_be_recorded) {
   bench b{0};
   b.make();
   for (int lease = 0; lease < 4; ++lease) {
@@ -371,7 +371,7 @@ TEST(NthCallOf, ReleaseKeepsTheEventThatCouldNotBeRecorded) {
   EXPECT_EQ(b.maps->counts().pending, 4u) << "never lent again";
 }
 
-TEST(BrokenContext, EveryCallSaysSoAndTheCountsStay) {
+TEST(broken_context, every_call_says_so_and_the_counts_stay) {
   bench b{16};
   b.make();
   ASSERT_TRUE(b.take(4, b.s1).has_value());

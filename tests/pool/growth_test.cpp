@@ -6,14 +6,14 @@
 namespace tmap::testing {
 namespace {
 
-class Growth : public pool_fixture {
+class growth : public pool_fixture {
  protected:
   const cudaStream_t s1 = cuda.open_stream();
   const cudaStream_t s2 = cuda.open_stream();
   const cudaStream_t s3 = cuda.open_stream();
 };
 
-TEST_F(Growth, GrowsRatherThanWaits) {
+TEST_F(growth, grows_rather_than_waits) {
   make_pool(4, 12);
   fake_batch a = encode(4, s1);
   fake_batch b = encode(3, s2);
@@ -31,7 +31,7 @@ TEST_F(Growth, GrowsRatherThanWaits) {
 
 std::vector<std::size_t> allocated_bytes;
 
-TEST_F(Growth, OnlyTheFirstSlabHasRoomForMore) {
+TEST_F(growth, only_the_first_slab_has_room_for_more) {
   allocated_bytes.clear();
   pool::pool_calls calls = fake_streams::calls();
   calls.allocate = [](void** data, std::size_t bytes) {
@@ -47,7 +47,7 @@ TEST_F(Growth, OnlyTheFirstSlabHasRoomForMore) {
   release(std::move(b));
 }
 
-TEST_F(Growth, ASlabThatWouldBeTooSmallIsNotAdded) {
+TEST_F(growth, a_slab_that_would_be_too_small_is_not_added) {
   make_pool(4, 6);
   fake_batch held = encode(4, s1);
   const auto refused = maps->take(3, s1);
@@ -58,13 +58,13 @@ TEST_F(Growth, ASlabThatWouldBeTooSmallIsNotAdded) {
   release(std::move(held));
 }
 
-TEST_F(Growth, ASlabThatCannotBePreparedIsGivenBack) {
+TEST_F(growth, a_slab_that_cannot_be_prepared_is_given_back) {
   const auto refuse = [](void*, std::uint64_t) -> result<void> { return failure{error{.code = status::cuda_failure}}; };
   EXPECT_FALSE(pool::map_pool::create({.capacity = 4, .prepare = refuse}, fake_streams::calls()).has_value());
   EXPECT_EQ(cuda.live_allocations(), 0u);
 }
 
-TEST_F(Growth, WithoutMemoryToGrowItWaits) {
+TEST_F(growth, without_memory_to_grow_it_waits) {
   make_pool(4, 64);
   use_once(4, s1);
   cuda.fail_call(pool_call::allocate, 1, cudaErrorMemoryAllocation);
@@ -73,7 +73,7 @@ TEST_F(Growth, WithoutMemoryToGrowItWaits) {
   EXPECT_EQ(maps->counts().capacity, 4u);
 }
 
-TEST_F(Growth, WithoutMemoryToGrowAndNothingToWaitForItSaysSo) {
+TEST_F(growth, without_memory_to_grow_and_nothing_to_wait_for_it_says_so) {
   make_pool(4, 64);
   fake_batch held = encode(4, s1);
   cuda.fail_call(pool_call::allocate, 1, cudaErrorMemoryAllocation);

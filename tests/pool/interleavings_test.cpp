@@ -170,7 +170,7 @@ order_counts play(const program& p, const pool::pool_calls& calls, bool expect_c
   return sum;
 }
 
-TEST(Interleavings, NoOrderShowsAForeignId) {
+TEST(interleavings, no_order_shows_a_foreign_id) {
   for (const program& p : programs) {
     const order_counts counts = play(p, fake_streams::calls(), true);
     EXPECT_EQ(counts.foreign_ids, 0u) << p.name;
@@ -179,9 +179,9 @@ TEST(Interleavings, NoOrderShowsAForeignId) {
   }
 }
 
-class InterleavingsWithFault : public ::testing::TestWithParam<fault> {};
+class interleavings_with_fault : public ::testing::TestWithParam<fault> {};
 
-TEST_P(InterleavingsWithFault, SomeOrderShowsIt) {
+TEST_P(interleavings_with_fault, some_order_shows_it) {
   std::uint64_t foreign_ids = 0;
   for (const program& p : programs) {
     if (foreign_ids == 0) foreign_ids = play(p, GetParam().calls, false).foreign_ids;
@@ -189,7 +189,7 @@ TEST_P(InterleavingsWithFault, SomeOrderShowsIt) {
   EXPECT_GT(foreign_ids, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pool, InterleavingsWithFault, ::testing::ValuesIn(faults), name_of);
+INSTANTIATE_TEST_SUITE_P(pool, interleavings_with_fault, ::testing::ValuesIn(faults), name_of);
 
 }  // namespace
 }  // namespace tmap::testing

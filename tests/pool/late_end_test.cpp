@@ -10,7 +10,7 @@
 namespace tmap::testing {
 namespace {
 
-class LateEnd : public pool_fixture {
+class late_end : public pool_fixture {
  protected:
   void run_once(cudaGraphExec_t exec) {
     cuda.launch(exec, s1);
@@ -22,7 +22,7 @@ class LateEnd : public pool_fixture {
   const cudaStream_t s2 = cuda.open_stream();
 };
 
-TEST_F(LateEnd, AReleaseWhileTheStreamIsInAnotherCaptureIsMadeUpForLater) {
+TEST_F(late_end, a_release_while_the_stream_is_in_another_capture_is_made_up_for_later) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   consume(batch, s1);
@@ -37,7 +37,7 @@ TEST_F(LateEnd, AReleaseWhileTheStreamIsInAnotherCaptureIsMadeUpForLater) {
   run_and_expect_no_foreign_id();
 }
 
-TEST_F(LateEnd, AReleaseOnTheLegacyStreamWaitsForTheCaptureThatForbidsIt) {
+TEST_F(late_end, a_release_on_the_legacy_stream_waits_for_the_capture_that_forbids_it) {
   make_pool(4);
   fake_batch batch = encode(4, nullptr);
   consume(batch, nullptr);
@@ -52,7 +52,7 @@ TEST_F(LateEnd, AReleaseOnTheLegacyStreamWaitsForTheCaptureThatForbidsIt) {
   run_and_expect_no_foreign_id();
 }
 
-TEST_F(LateEnd, ABrokenCaptureGivesItsSlotsBack) {
+TEST_F(late_end, a_broken_capture_gives_its_slots_back) {
   make_pool(4);
   cuda.begin_capture(s1);
   fake_batch batch = encode(4, s1);
@@ -78,7 +78,7 @@ cudaError_t record_beside_another_thread(cudaEvent_t event, cudaStream_t stream)
   return code;
 }
 
-class LateEndBesideACapture : public LateEnd {
+class late_end_beside_a_capture : public late_end {
  protected:
   void SetUp() override {
     pool::pool_calls calls = fake_streams::calls();
@@ -103,7 +103,7 @@ class LateEndBesideACapture : public LateEnd {
   }
 };
 
-TEST_F(LateEndBesideACapture, AnEventThatMayBeTheGraphsIsThrownAway) {
+TEST_F(late_end_beside_a_capture, an_event_that_may_be_the_graphs_is_thrown_away) {
   before_record = [&] { cuda.begin_capture(s1); };
   release_all(s1);
   EXPECT_EQ(cuda.live_events(), 0u);
@@ -114,7 +114,7 @@ TEST_F(LateEndBesideACapture, AnEventThatMayBeTheGraphsIsThrownAway) {
   expect_made_up_for();
 }
 
-TEST_F(LateEndBesideACapture, SoIsOneOfACaptureThatBroke) {
+TEST_F(late_end_beside_a_capture, so_is_one_of_a_capture_that_broke) {
   before_record = [&] { cuda.begin_capture(s1); };
   after_record = [&] { cuda.invalidate_captures(); };
   release_all(s1);
@@ -123,14 +123,14 @@ TEST_F(LateEndBesideACapture, SoIsOneOfACaptureThatBroke) {
   expect_made_up_for();
 }
 
-TEST_F(LateEndBesideACapture, OneThatBeganBehindTheEventIsTakenForTheSame) {
+TEST_F(late_end_beside_a_capture, one_that_began_behind_the_event_is_taken_for_the_same) {
   after_record = [&] { cuda.begin_capture(s1); };
   release_all(s1);
   cuda.destroy_exec(end_capture(s1));
   expect_made_up_for();
 }
 
-TEST_F(LateEndBesideACapture, ACaptureThatEndedMeanwhileIsFoundByTheQuestion) {
+TEST_F(late_end_beside_a_capture, a_capture_that_ended_meanwhile_is_found_by_the_question) {
   before_record = [&] { cuda.begin_capture(s1); };
   after_record = [&] { cuda.destroy_exec(end_capture(s1)); };
   fake_batch batch = encode(4, s1);
@@ -141,7 +141,7 @@ TEST_F(LateEndBesideACapture, ACaptureThatEndedMeanwhileIsFoundByTheQuestion) {
   expect_made_up_for();
 }
 
-TEST_F(LateEndBesideACapture, OrByTheWait) {
+TEST_F(late_end_beside_a_capture, or_by_the_wait) {
   release_all(s1);
   EXPECT_EQ(use_once(4, s1).count, 4u);
   cuda.run_all();
@@ -159,7 +159,7 @@ TEST_F(LateEndBesideACapture, OrByTheWait) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(LateEndBesideACapture, OnTheLegacyStreamItsRefusalIsNoFailure) {
+TEST_F(late_end_beside_a_capture, on_the_legacy_stream_its_refusal_is_no_failure) {
   before_record = [&] { cuda.begin_capture(s1); };
   release_all(nullptr);
   EXPECT_EQ(cuda.end_capture(s1), nullptr) << "CUDA breaks a capture beside which the legacy stream is used";
@@ -169,7 +169,7 @@ TEST_F(LateEndBesideACapture, OnTheLegacyStreamItsRefusalIsNoFailure) {
   EXPECT_EQ(cuda.take_violations().size(), 1u) << "that one";
 }
 
-TEST_F(LateEndBesideACapture, NeitherIsOneOfAnEventRecordedAgain) {
+TEST_F(late_end_beside_a_capture, neither_is_one_of_an_event_recorded_again) {
   fake_batch slow = encode(2, s1);
   fake_batch quick = encode(2, s1);
   consume(slow, s1);
@@ -184,7 +184,7 @@ TEST_F(LateEndBesideACapture, NeitherIsOneOfAnEventRecordedAgain) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(LateEnd, AReleaseAsksNoIdThatItKnows) {
+TEST_F(late_end, a_release_asks_no_id_that_it_knows) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   const std::uint64_t asked = cuda.calls_made(pool_call::stream_id);
@@ -192,7 +192,7 @@ TEST_F(LateEnd, AReleaseAsksNoIdThatItKnows) {
   EXPECT_EQ(cuda.calls_made(pool_call::stream_id), asked) << "the question would break a capture that begins just now";
 }
 
-TEST_F(LateEnd, AReleaseAsksNoIdOfAStreamThatItKnowsFromACapture) {
+TEST_F(late_end, a_release_asks_no_id_of_a_stream_that_it_knows_from_a_capture) {
   make_pool(4);
   fake_batch batch;
   run_once(capture_batch(4, s1, batch));
@@ -206,7 +206,7 @@ TEST_F(LateEnd, AReleaseAsksNoIdOfAStreamThatItKnowsFromACapture) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(LateEnd, TwoStreamsKnownFromCapturesAreBothWaitedFor) {
+TEST_F(late_end, two_streams_known_from_captures_are_both_waited_for) {
   make_pool(4);
   fake_batch batches[2];
   const cudaStream_t streams[] = {s1, s2};
@@ -221,7 +221,7 @@ TEST_F(LateEnd, TwoStreamsKnownFromCapturesAreBothWaitedFor) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(LateEnd, OneKnownFromACaptureIsMadeUpForWithoutItsId) {
+TEST_F(late_end, one_known_from_a_capture_is_made_up_for_without_its_id) {
   make_pool(4);
   fake_batch batch;
   run_once(capture_batch(4, s1, batch));
@@ -237,7 +237,7 @@ TEST_F(LateEnd, OneKnownFromACaptureIsMadeUpForWithoutItsId) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(LateEnd, OneThatFailsKeepsNoOtherFromBeingMadeUpFor) {
+TEST_F(late_end, one_that_fails_keeps_no_other_from_being_made_up_for) {
   make_pool(4);
   fake_batch one = encode(2, s1);
   fake_batch two = encode(2, s2);
@@ -253,7 +253,7 @@ TEST_F(LateEnd, OneThatFailsKeepsNoOtherFromBeingMadeUpFor) {
   expect_counts(4, 0, 0, 0);
 }
 
-TEST_F(LateEnd, ThePerThreadStreamIsMarkedByItsOwnThread) {
+TEST_F(late_end, the_per_thread_stream_is_marked_by_its_own_thread) {
   make_pool(4);
   fake_batch batch = encode(4, cudaStreamPerThread);
   consume(batch, cudaStreamPerThread);
@@ -265,7 +265,7 @@ TEST_F(LateEnd, ThePerThreadStreamIsMarkedByItsOwnThread) {
   run_and_expect_no_foreign_id();
 }
 
-TEST_F(LateEnd, ThePerThreadStreamOfAThreadThatIsGoneIsNeverMarked) {
+TEST_F(late_end, the_per_thread_stream_of_a_thread_that_is_gone_is_never_marked) {
   make_pool(4);
   fake_batch batch;
   std::thread{[&] {
@@ -278,7 +278,7 @@ TEST_F(LateEnd, ThePerThreadStreamOfAThreadThatIsGoneIsNeverMarked) {
   EXPECT_FALSE(maps->take(4, s1).has_value());
 }
 
-TEST_F(LateEnd, OnlyItsOwnThreadSpreadsAPerThreadStream) {
+TEST_F(late_end, only_its_own_thread_spreads_a_per_thread_stream) {
   make_pool(4);
   fake_batch batch = encode(4, cudaStreamPerThread);
   std::thread{[&] {

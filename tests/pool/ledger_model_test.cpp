@@ -64,7 +64,7 @@ void give_everything_back(model& m, std::mt19937_64& random) {
   }
 }
 
-TEST(LedgerModel, RandomOperationsAgreeWithEachSlotCountedAlone) {
+TEST(ledger_model, random_operations_agree_with_each_slot_counted_alone) {
   const std::uint64_t rounds = scaled(400);
   for (std::uint64_t seed = 1; seed <= rounds; ++seed) {
     SCOPED_TRACE(seed);

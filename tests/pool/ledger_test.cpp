@@ -16,9 +16,9 @@ using pool::slot_ledger;
 
 constexpr std::size_t all = ~std::size_t{0};
 
-class Ledger : public ::testing::Test {
+class ledger_test : public ::testing::Test {
  protected:
-  explicit Ledger(std::uint64_t capacity = 16) { ledger.add_slab(capacity); }
+  explicit ledger_test(std::uint64_t capacity = 16) { ledger.add_slab(capacity); }
 
   holding* lend(std::uint64_t count) { return lend(*ledger.find_free(count)); }
   holding* lend(const pool::slot_window& window) {
@@ -60,7 +60,7 @@ class Ledger : public ::testing::Test {
   std::size_t used_events{};
 };
 
-TEST_F(Ledger, NeighboursBecomeWholeAgainInAnyOrder) {
+TEST_F(ledger_test, neighbours_become_whole_again_in_any_order) {
   constexpr int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   for (const auto& order : orders) {
     holding* const parts[] = {lend(5), lend(6), lend(5)};
@@ -71,7 +71,7 @@ TEST_F(Ledger, NeighboursBecomeWholeAgainInAnyOrder) {
   }
 }
 
-TEST_F(Ledger, SlabsDoNotTouch) {
+TEST_F(ledger_test, slabs_do_not_touch) {
   ledger.add_slab(16);
   expect_counts(32, 0, 0, 0);
   EXPECT_FALSE(ledger.find_free(17).has_value());
@@ -86,7 +86,7 @@ TEST_F(Ledger, SlabsDoNotTouch) {
   EXPECT_TRUE(ledger.find_own(16, 7, all).has_value());
 }
 
-TEST_F(Ledger, APartOfAReturnedLeaseLeavesTheRestMarked) {
+TEST_F(ledger_test, a_part_of_a_returned_lease_leaves_the_rest_marked) {
   holding* const slots = lend(16);
   give_back(slots, {7});
   const auto window = ledger.find_own(6, 7, all);
@@ -101,7 +101,7 @@ TEST_F(Ledger, APartOfAReturnedLeaseLeavesTheRestMarked) {
   EXPECT_TRUE(ledger.find_free(16).has_value());
 }
 
-TEST_F(Ledger, AllOfAReturnedLeaseLeavesItsEventIdle) {
+TEST_F(ledger_test, all_of_a_returned_lease_leaves_its_event_idle) {
   give_back(lend(16), {7, 8});
   const auto window = ledger.find_returned(16);
   ASSERT_TRUE(window.has_value());
@@ -113,7 +113,7 @@ TEST_F(Ledger, AllOfAReturnedLeaseLeavesItsEventIdle) {
   EXPECT_FALSE(ledger.marked_stream_above(0).has_value());
 }
 
-TEST_F(Ledger, AWindowReachesOverStatesInBothDirections) {
+TEST_F(ledger_test, a_window_reaches_over_states_in_both_directions) {
   holding* const a = lend(4);
   holding* const b = lend(4);
   holding* const c = lend(4);
@@ -129,7 +129,7 @@ TEST_F(Ledger, AWindowReachesOverStatesInBothDirections) {
   EXPECT_EQ(ledger.find_own(16, 7, all)->count, 16u);
 }
 
-TEST_F(Ledger, ALookMayBeShort) {
+TEST_F(ledger_test, a_look_may_be_short) {
   holding* const parts[] = {lend(4), lend(2), lend(6), lend(4)};
   give_back(parts[0], {7});
   give_back(parts[2], {7});
@@ -137,7 +137,7 @@ TEST_F(Ledger, ALookMayBeShort) {
   EXPECT_EQ(ledger.find_own(6, 7, 2)->first, 6u);
 }
 
-TEST_F(Ledger, TheLastMarkOfEachStreamIsEnough) {
+TEST_F(ledger_test, the_last_mark_of_each_stream_is_enough) {
   for (int lease = 0; lease < 8; ++lease) give_back(lend(2), {static_cast<pool::stream_id>(lease % 2)});
   const auto marks = ledger.marks_before({0, 16}, 9);
   ASSERT_EQ(marks.size(), 2u);
@@ -149,7 +149,7 @@ TEST_F(Ledger, TheLastMarkOfEachStreamIsEnough) {
   EXPECT_EQ(inner[1].mark.event, &events[2]);
 }
 
-TEST_F(Ledger, CapturedSlotsWaitForAllTheirGraphsAndMarks) {
+TEST_F(ledger_test, captured_slots_wait_for_all_their_graphs_and_marks) {
   holding* const slots = lend(16);
   ledger.pin(slots);
   ledger.pin(slots);
@@ -164,7 +164,7 @@ TEST_F(Ledger, CapturedSlotsWaitForAllTheirGraphsAndMarks) {
   EXPECT_TRUE(ledger.find_own(16, 7, all).has_value());
 }
 
-TEST_F(Ledger, MarksThatCompleteWhileCapturedNeedNoFurtherAsking) {
+TEST_F(ledger_test, marks_that_complete_while_captured_need_no_further_asking) {
   holding* const slots = lend(16);
   ledger.pin(slots);
   give_back(slots, {7});
@@ -174,7 +174,7 @@ TEST_F(Ledger, MarksThatCompleteWhileCapturedNeedNoFurtherAsking) {
   expect_counts(16, 0, 0, 0);
 }
 
-TEST_F(Ledger, WithoutAMarkOnEachStreamNothingIsReturned) {
+TEST_F(ledger_test, without_a_mark_on_each_stream_nothing_is_returned) {
   holding* const slots = lend(16);
   end(slots, 2);
   ledger.mark(slots, 7, new_event());
@@ -185,7 +185,7 @@ TEST_F(Ledger, WithoutAMarkOnEachStreamNothingIsReturned) {
   expect_counts(16, 0, 0, 0);
 }
 
-TEST_F(Ledger, GenerationsAreNeverZero) {
+TEST_F(ledger_test, generations_are_never_zero) {
   EXPECT_EQ(lend(1)->generation, 1u);
   EXPECT_EQ(lend(1)->generation, 2u);
   EXPECT_EQ(pool::next_generation(0xfffffffe), 0xffffffffu);

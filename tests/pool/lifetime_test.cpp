@@ -12,24 +12,24 @@
 namespace tmap::testing {
 namespace {
 
-class Lifetime : public pool_fixture {
+class lifetime : public pool_fixture {
  protected:
-  Lifetime() {
+  lifetime() {
     set_log_callback(
         [](log_level level, const char* text, void* user) {
-          static_cast<Lifetime*>(user)->log_.push_back((level == log_level::warning ? "warning: " : "") +
+          static_cast<lifetime*>(user)->log_.push_back((level == log_level::warning ? "warning: " : "") +
                                                        std::string{text});
         },
         this);
   }
-  ~Lifetime() override { set_log_callback(nullptr, nullptr); }
+  ~lifetime() override { set_log_callback(nullptr, nullptr); }
 
   const cudaStream_t s1 = cuda.open_stream();
   const cudaStream_t s2 = cuda.open_stream();
   std::vector<std::string> log_;
 };
 
-TEST_F(Lifetime, TheEndFreesSlabsAndEvents) {
+TEST_F(lifetime, the_end_frees_slabs_and_events) {
   make_pool(4, 16);
   fake_batch held = encode(4, s1);
   use_once(4, s1);
@@ -42,7 +42,7 @@ TEST_F(Lifetime, TheEndFreesSlabsAndEvents) {
   EXPECT_EQ(cuda.foreign_ids(), 0u);
 }
 
-TEST_F(Lifetime, MemoryOfTheCallerIsNotFreed) {
+TEST_F(lifetime, memory_of_the_caller_is_not_freed) {
   std::vector<unsigned char> memory(pool::slab_bytes(4));
   auto made = pool::map_pool::create({.capacity = 4, .memory = memory.data()}, fake_streams::calls());
   ASSERT_TRUE(made.has_value());
@@ -55,7 +55,7 @@ TEST_F(Lifetime, MemoryOfTheCallerIsNotFreed) {
   EXPECT_EQ(cuda.live_events(), 0u);
 }
 
-TEST_F(Lifetime, ALeaseHoldsThePool) {
+TEST_F(lifetime, a_lease_holds_the_pool) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   pool::map_pool* const alone = maps.get();
@@ -68,7 +68,7 @@ TEST_F(Lifetime, ALeaseHoldsThePool) {
   EXPECT_EQ(cuda.foreign_ids(), 0u) << "the free waited for the read";
 }
 
-TEST_F(Lifetime, TheLastHoldEndsTheLease) {
+TEST_F(lifetime, the_last_hold_ends_the_lease) {
   make_pool(4);
   fake_batch first = encode(4, s1);
   fake_batch second = first;
@@ -79,7 +79,7 @@ TEST_F(Lifetime, TheLastHoldEndsTheLease) {
   release({});
 }
 
-TEST_F(Lifetime, ALastGraphLeaksTheMemoryWithAWarningAndCallsNothing) {
+TEST_F(lifetime, a_last_graph_leaks_the_memory_with_a_warning_and_calls_nothing) {
   make_pool(4);
   fake_batch batch;
   const cudaGraphExec_t exec = capture_batch(3, s1, batch);
@@ -95,7 +95,7 @@ TEST_F(Lifetime, ALastGraphLeaksTheMemoryWithAWarningAndCallsNothing) {
   EXPECT_NE(log_[0].find("3 of its 4 slots"), std::string::npos) << log_[0];
 }
 
-TEST_F(Lifetime, ABatchThatOutlivesTheGraphFreesTheMemory) {
+TEST_F(lifetime, a_batch_that_outlives_the_graph_frees_the_memory) {
   make_pool(4);
   fake_batch batch;
   const cudaGraphExec_t exec = capture_batch(3, s1, batch);
@@ -108,7 +108,7 @@ TEST_F(Lifetime, ABatchThatOutlivesTheGraphFreesTheMemory) {
   EXPECT_EQ(cuda.live_events(), 0u);
 }
 
-TEST_F(Lifetime, WithoutGraphsNothingIsWarnedOf) {
+TEST_F(lifetime, without_graphs_nothing_is_warned_of) {
   make_pool(4);
   fake_batch batch;
   cuda.destroy_exec(capture_batch(3, s1, batch));
@@ -117,7 +117,7 @@ TEST_F(Lifetime, WithoutGraphsNothingIsWarnedOf) {
   release(std::move(batch));
 }
 
-TEST_F(Lifetime, AbandonedItCallsNothingAnyMore) {
+TEST_F(lifetime, abandoned_it_calls_nothing_any_more) {
   make_pool(8);
   use_once(2, s1);
   fake_batch held = encode(2, s1);
@@ -142,7 +142,7 @@ TEST_F(Lifetime, AbandonedItCallsNothingAnyMore) {
   EXPECT_TRUE(log_.empty());
 }
 
-TEST_F(Lifetime, AGraphMayEndOnAnyThreadAtAnyTime) {
+TEST_F(lifetime, a_graph_may_end_on_any_thread_at_any_time) {
   make_pool(64);
   for (int round = 0; round < 200; ++round) {
     fake_batch batch;

@@ -14,7 +14,7 @@ namespace {
 
 using pool::real_pool_calls;
 
-class PoolOnDevice : public gpu_test {
+class pool_on_device : public gpu_test {
  protected:
   void make_pool(std::uint64_t capacity, std::uint64_t max_capacity = 0) {
     auto made = pool::map_pool::create({.capacity = capacity, .max_capacity = max_capacity}, real_pool_calls());
@@ -31,7 +31,7 @@ class PoolOnDevice : public gpu_test {
   std::shared_ptr<pool::map_pool> maps;
 };
 
-TEST_F(PoolOnDevice, AnotherStreamWaitsOnTheDevice) {
+TEST_F(pool_on_device, another_stream_waits_on_the_device) {
   const stream_owner s1, s2;
   make_pool(4);
   gate closed{s1.get()};
@@ -45,7 +45,7 @@ TEST_F(PoolOnDevice, AnotherStreamWaitsOnTheDevice) {
   EXPECT_EQ(maps->counts().free, 4u);
 }
 
-TEST_F(PoolOnDevice, CapturedSlotsComeBackWithTheGraph) {
+TEST_F(pool_on_device, captured_slots_come_back_with_the_graph) {
   const stream_owner stream;
   make_pool(4);
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
@@ -61,7 +61,7 @@ TEST_F(PoolOnDevice, CapturedSlotsComeBackWithTheGraph) {
   EXPECT_TRUE(comes_true([&] { return maps->counts().free == 4; }));
 }
 
-TEST_F(PoolOnDevice, ACaptureIsNeitherBrokenNorInTheWay) {
+TEST_F(pool_on_device, a_capture_is_neither_broken_nor_in_the_way) {
   const stream_owner captured, s1, s2;
   make_pool(4, 8);
   gate closed{s1.get()};
@@ -75,7 +75,7 @@ TEST_F(PoolOnDevice, ACaptureIsNeitherBrokenNorInTheWay) {
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
 }
 
-TEST_F(PoolOnDevice, AForkInsideACaptureIsOneGraph) {
+TEST_F(pool_on_device, a_fork_inside_a_capture_is_one_graph) {
   const stream_owner s1, s2;
   make_pool(4);
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(s1.get(), cudaStreamCaptureModeGlobal));
@@ -99,7 +99,7 @@ TEST_F(PoolOnDevice, AForkInsideACaptureIsOneGraph) {
   EXPECT_TRUE(comes_true([&] { return maps->counts().free == 4; }));
 }
 
-TEST_F(PoolOnDevice, AReleaseInsideAnotherCaptureIsMadeUpForLater) {
+TEST_F(pool_on_device, a_release_inside_another_capture_is_made_up_for_later) {
   const stream_owner s1, s2;
   make_pool(4);
   auto taken = maps->take(4, s1.get());
@@ -116,7 +116,7 @@ TEST_F(PoolOnDevice, AReleaseInsideAnotherCaptureIsMadeUpForLater) {
   cudaGetLastError();
 }
 
-TEST_F(PoolOnDevice, TheLastGraphLeaksTheSlabAndCallsNothing) {
+TEST_F(pool_on_device, the_last_graph_leaks_the_slab_and_calls_nothing) {
   const stream_owner stream;
   make_pool(4);
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
@@ -140,7 +140,7 @@ cudaError_t record_beside_a_capture(cudaEvent_t event, cudaStream_t stream) {
   return cudaEventRecord(event, stream);
 }
 
-TEST_F(PoolOnDevice, AReleaseBesideTheBeginningOfACaptureIsMadeUpForLater) {
+TEST_F(pool_on_device, a_release_beside_the_beginning_of_a_capture_is_made_up_for_later) {
   const stream_owner s1, s2;
   pool::pool_calls calls = real_pool_calls();
   calls.record_event = record_beside_a_capture;

@@ -6,7 +6,7 @@
 namespace tmap::testing {
 namespace {
 
-class Preference : public pool_fixture {
+class preference : public pool_fixture {
  protected:
   std::uint64_t queries() const { return cuda.calls_made(pool_call::query_event); }
   std::uint64_t waits() const { return cuda.calls_made(pool_call::wait_event); }
@@ -16,7 +16,7 @@ class Preference : public pool_fixture {
   const cudaStream_t s3 = cuda.open_stream();
 };
 
-TEST_F(Preference, FreeSlotsComeFirst) {
+TEST_F(preference, free_slots_come_first) {
   make_pool(8);
   const auto first = use_once(4, s1);
   const auto second = use_once(4, s1);
@@ -26,7 +26,7 @@ TEST_F(Preference, FreeSlotsComeFirst) {
   expect_counts(0, 0, 8, 0);
 }
 
-TEST_F(Preference, TheSmallestFreePieceThatFits) {
+TEST_F(preference, the_smallest_free_piece_that_fits) {
   make_pool(16);
   fake_batch a = encode(6, s1), b = encode(2, s1), c = encode(3, s1), d = encode(5, s1);
   release(std::move(a));
@@ -38,7 +38,7 @@ TEST_F(Preference, TheSmallestFreePieceThatFits) {
   release(std::move(d));
 }
 
-TEST_F(Preference, TheSameStreamTakesItsOwnBackWithoutAskingOrWaiting) {
+TEST_F(preference, the_same_stream_takes_its_own_back_without_asking_or_waiting) {
   make_pool(4);
   const auto first = use_once(4, s1);
   const auto second = use_once(4, s1);
@@ -49,14 +49,14 @@ TEST_F(Preference, TheSameStreamTakesItsOwnBackWithoutAskingOrWaiting) {
   EXPECT_EQ(cuda.foreign_ids(), 0u);
 }
 
-TEST_F(Preference, OwnSlotsJoinFreeOnes) {
+TEST_F(preference, own_slots_join_free_ones) {
   make_pool(8);
   use_once(6, s1);
   EXPECT_EQ(use_once(8, s1).count, 8u) << "6 returned here and 2 free, side by side";
   EXPECT_EQ(queries() + waits(), 0u);
 }
 
-TEST_F(Preference, AnotherStreamTakesWhatHasCompletedWithoutWaiting) {
+TEST_F(preference, another_stream_takes_what_has_completed_without_waiting) {
   make_pool(4);
   use_once(4, s1);
   cuda.run_all();
@@ -66,7 +66,7 @@ TEST_F(Preference, AnotherStreamTakesWhatHasCompletedWithoutWaiting) {
   EXPECT_EQ(maps->cross_stream_reuses(), 1u);
 }
 
-TEST_F(Preference, ItsOwnCompletedSlotsAreNoReuseAcrossStreams) {
+TEST_F(preference, its_own_completed_slots_are_no_reuse_across_streams) {
   make_pool(20);
   std::vector<fake_batch> small;
   std::vector<fake_batch> between;
@@ -84,7 +84,7 @@ TEST_F(Preference, ItsOwnCompletedSlotsAreNoReuseAcrossStreams) {
   for (fake_batch& batch : between) release(std::move(batch));
 }
 
-TEST_F(Preference, AnotherStreamWaitsOnTheDeviceForWhatRuns) {
+TEST_F(preference, another_stream_waits_on_the_device_for_what_runs) {
   make_pool(4);
   use_once(4, s1);
   EXPECT_EQ(use_once(4, s2).count, 4u);
@@ -96,7 +96,7 @@ TEST_F(Preference, AnotherStreamWaitsOnTheDeviceForWhatRuns) {
   EXPECT_EQ(maps->cross_stream_reuses(), 1u);
 }
 
-TEST_F(Preference, WaitsForExactlyTheStreamsInTheWindow) {
+TEST_F(preference, waits_for_exactly_the_streams_in_the_window) {
   make_pool(9);
   use_once(3, s1);
   use_once(3, s2);
@@ -108,7 +108,7 @@ TEST_F(Preference, WaitsForExactlyTheStreamsInTheWindow) {
   EXPECT_EQ(waits(), 2u);
 }
 
-TEST_F(Preference, OneWaitForSeveralBatchesOfOneStream) {
+TEST_F(preference, one_wait_for_several_batches_of_one_stream) {
   make_pool(8);
   for (int batch = 0; batch < 8; ++batch) use_once(1, s1);
   EXPECT_EQ(use_once(8, s2).count, 8u);
@@ -117,7 +117,7 @@ TEST_F(Preference, OneWaitForSeveralBatchesOfOneStream) {
   EXPECT_EQ(cuda.foreign_ids(), 0u);
 }
 
-TEST_F(Preference, AsksTheOldestEventFirstAndStopsAtTheFirstThatRuns) {
+TEST_F(preference, asks_the_oldest_event_first_and_stops_at_the_first_that_runs) {
   make_pool(8);
   for (int batch = 0; batch < 8; ++batch) use_once(1, s1);
   EXPECT_EQ(use_once(1, s2).count, 1u);
@@ -127,7 +127,7 @@ TEST_F(Preference, AsksTheOldestEventFirstAndStopsAtTheFirstThatRuns) {
   EXPECT_EQ(queries(), 1u + 1u + 3u) << "its own has not completed; batches 1 and 2 of s1 have, batch 3 has not";
 }
 
-TEST_F(Preference, AsksNoMoreStreamsThanItNeeds) {
+TEST_F(preference, asks_no_more_streams_than_it_needs) {
   make_pool(2);
   use_once(1, s1);
   use_once(1, s2);
@@ -136,7 +136,7 @@ TEST_F(Preference, AsksNoMoreStreamsThanItNeeds) {
   EXPECT_EQ(queries(), 1u);
 }
 
-TEST_F(Preference, SlotsOfTwoStreamsAreNobodysOwn) {
+TEST_F(preference, slots_of_two_streams_are_nobodys_own) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
@@ -149,7 +149,7 @@ TEST_F(Preference, SlotsOfTwoStreamsAreNobodysOwn) {
   EXPECT_EQ(cuda.foreign_ids(), 0u);
 }
 
-TEST_F(Preference, SlotsOfTwoStreamsAreOwnOnceTheOtherHasCompleted) {
+TEST_F(preference, slots_of_two_streams_are_own_once_the_other_has_completed) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
@@ -162,7 +162,7 @@ TEST_F(Preference, SlotsOfTwoStreamsAreOwnOnceTheOtherHasCompleted) {
   EXPECT_EQ(waits(), before);
 }
 
-TEST_F(Preference, UseOnWaitsOnceAndOnlyForOthers) {
+TEST_F(preference, use_on_waits_once_and_only_for_others) {
   make_pool(4);
   fake_batch batch = encode(4, s1);
   ASSERT_TRUE(maps->use_on(batch.lease, s1, s1).has_value());
@@ -175,7 +175,7 @@ TEST_F(Preference, UseOnWaitsOnceAndOnlyForOthers) {
   release(std::move(batch));
 }
 
-TEST_F(Preference, AReusedHandleIsAnotherStream) {
+TEST_F(preference, a_reused_handle_is_another_stream) {
   make_pool(4);
   use_once(4, s1);
   cuda.close_stream(s1);
@@ -187,7 +187,7 @@ TEST_F(Preference, AReusedHandleIsAnotherStream) {
   EXPECT_EQ(cuda.foreign_ids(), 0u);
 }
 
-TEST_F(Preference, ExhaustionSaysWhereTheSlotsAreAndChangesNothing) {
+TEST_F(preference, exhaustion_says_where_the_slots_are_and_changes_nothing) {
   make_pool(8);
   fake_batch held = encode(5, s1);
   use_once(2, s2);
@@ -205,7 +205,7 @@ TEST_F(Preference, ExhaustionSaysWhereTheSlotsAreAndChangesNothing) {
   release(std::move(held));
 }
 
-TEST_F(Preference, CompletedSlotsBesideFreeOnesNeedNoWait) {
+TEST_F(preference, completed_slots_beside_free_ones_need_no_wait) {
   make_pool(8);
   use_once(4, s1);
   cuda.run_all();
@@ -213,13 +213,13 @@ TEST_F(Preference, CompletedSlotsBesideFreeOnesNeedNoWait) {
   EXPECT_EQ(waits(), 0u);
 }
 
-TEST_F(Preference, NoSlotsAreNoLease) {
+TEST_F(preference, no_slots_are_no_lease) {
   make_pool(4);
   const auto refused = maps->take(0, s1);
   EXPECT_EQ(testing::refused_argument(refused), "count");
 }
 
-TEST_F(Preference, GenerationsDifferAndThePeakIsKept) {
+TEST_F(preference, generations_differ_and_the_peak_is_kept) {
   make_pool(8);
   fake_batch a = encode(3, s1), b = encode(4, s1);
   EXPECT_NE(pool::generation_of(*a.lease), 0u);

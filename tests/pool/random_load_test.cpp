@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t takes_of_a_load = 2000;
 
-TEST(RandomLoad, AMillionRecycledSlotsWithoutAForeignId) {
+TEST(random_load, a_million_recycled_slots_without_a_foreign_id) {
   const std::uint64_t wanted = scaled(1000000);
   load_report sum;
   for (std::uint64_t seed = 1; sum.recycled_slots < wanted; ++seed) {
@@ -31,7 +31,7 @@ TEST(RandomLoad, AMillionRecycledSlotsWithoutAForeignId) {
   RecordProperty("recycled_slots", static_cast<int>(sum.recycled_slots));
 }
 
-TEST(RandomLoad, WhereMemoryRunsOutNothingIsLost) {
+TEST(random_load, where_memory_runs_out_nothing_is_lost) {
   const std::uint64_t wanted = scaled(20000);
   load_report sum;
   for (std::uint64_t seed = 1; sum.without_memory < wanted; ++seed) {
@@ -44,9 +44,9 @@ TEST(RandomLoad, WhereMemoryRunsOutNothingIsLost) {
   EXPECT_GT(sum.released_in_captures, 0u);
 }
 
-class RandomLoadWithFault : public ::testing::TestWithParam<fault> {};
+class random_load_with_fault : public ::testing::TestWithParam<fault> {};
 
-TEST_P(RandomLoadWithFault, ForeignIdsAreSeen) {
+TEST_P(random_load_with_fault, foreign_ids_are_seen) {
   std::uint64_t foreign_ids = 0;
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
     foreign_ids += run_random_load(GetParam().calls, seed, takes_of_a_load).foreign_ids;
@@ -55,8 +55,8 @@ TEST_P(RandomLoadWithFault, ForeignIdsAreSeen) {
   RecordProperty("foreign_ids", static_cast<int>(foreign_ids));
 }
 
-INSTANTIATE_TEST_SUITE_P(Pool, RandomLoadWithFault, ::testing::ValuesIn(faults), name_of);
-INSTANTIATE_TEST_SUITE_P(Captures, RandomLoadWithFault, ::testing::Values(see_no_capture()), name_of);
+INSTANTIATE_TEST_SUITE_P(pool, random_load_with_fault, ::testing::ValuesIn(faults), name_of);
+INSTANTIATE_TEST_SUITE_P(captures, random_load_with_fault, ::testing::Values(see_no_capture()), name_of);
 
 }  // namespace
 }  // namespace tmap::testing

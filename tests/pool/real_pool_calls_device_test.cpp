@@ -18,9 +18,9 @@ namespace {
 
 using pool::real_pool_calls;
 
-class RealPoolCalls : public gpu_test {};
+class real_pool_calls_test : public gpu_test {};
 
-TEST_F(RealPoolCalls, AllocatedMemoryIsZeroed) {
+TEST_F(real_pool_calls_test, allocated_memory_is_zeroed) {
   constexpr std::size_t bytes = pool::slab_bytes(16384);
   for (int round = 0; round < 3; ++round) {
     void* data{};
@@ -33,7 +33,7 @@ TEST_F(RealPoolCalls, AllocatedMemoryIsZeroed) {
   }
 }
 
-TEST_F(RealPoolCalls, NotReadyIsNoLastError) {
+TEST_F(real_pool_calls_test, not_ready_is_no_last_error) {
   const stream_owner stream;
   cudaEvent_t event{};
   TMAP_ASSERT_CUDA(real_pool_calls().create_event(&event));
@@ -47,7 +47,7 @@ TEST_F(RealPoolCalls, NotReadyIsNoLastError) {
   TMAP_ASSERT_CUDA(real_pool_calls().destroy_event(event));
 }
 
-TEST_F(RealPoolCalls, StreamIdsAreNeverUsedAgain) {
+TEST_F(real_pool_calls_test, stream_ids_are_never_used_again) {
   unsigned long long last = 0;
   for (int round = 0; round < 100; ++round) {
     const stream_owner stream;
@@ -68,7 +68,7 @@ TEST_F(RealPoolCalls, StreamIdsAreNeverUsedAgain) {
   for (const unsigned long long id : {legacy_id, here, there}) EXPECT_LT(id, 1ull << 63);
 }
 
-TEST_F(RealPoolCalls, CapturesHaveIdsAndForbidTheLegacyStream) {
+TEST_F(real_pool_calls_test, captures_have_ids_and_forbid_the_legacy_stream) {
   const stream_owner stream{cudaStreamDefault};
   unsigned long long id{1}, last{};
   TMAP_ASSERT_CUDA(real_pool_calls().capture_id(stream.get(), &id));
@@ -89,7 +89,7 @@ TEST_F(RealPoolCalls, CapturesHaveIdsAndForbidTheLegacyStream) {
   }
 }
 
-TEST_F(RealPoolCalls, ABrokenCaptureSaysSo) {
+TEST_F(real_pool_calls_test, a_broken_capture_says_so) {
   const stream_owner stream;
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
   EXPECT_NE(cudaStreamSynchronize(stream.get()), cudaSuccess) << "forbidden, and breaks the capture";
@@ -103,7 +103,7 @@ TEST_F(RealPoolCalls, ABrokenCaptureSaysSo) {
   EXPECT_EQ(id, 0u);
 }
 
-TEST_F(RealPoolCalls, AGraphDropsOnceWhenAllOfItIsGone) {
+TEST_F(real_pool_calls_test, a_graph_drops_once_when_all_of_it_is_gone) {
   const stream_owner stream;
   const auto drops = std::make_unique<std::atomic<int>>(0);
   const auto drop = [](void* object) { ++*static_cast<std::atomic<int>*>(object); };
@@ -129,7 +129,7 @@ TEST_F(RealPoolCalls, AGraphDropsOnceWhenAllOfItIsGone) {
   EXPECT_TRUE(comes_true([&] { return *drops == 1; }));
 }
 
-TEST_F(RealPoolCalls, AnEventOfAnEndedCaptureSaysSo) {
+TEST_F(real_pool_calls_test, an_event_of_an_ended_capture_says_so) {
   const stream_owner captured, other;
   cudaEvent_t event{};
   TMAP_ASSERT_CUDA(real_pool_calls().create_event(&event));
@@ -151,7 +151,7 @@ TEST_F(RealPoolCalls, AnEventOfAnEndedCaptureSaysSo) {
 }
 
 /// Graphs that hold an object, and what becomes of it.
-class UserObjects : public gpu_test {
+class user_objects : public gpu_test {
  protected:
   void SetUp() override {
     gpu_test::SetUp();
@@ -211,7 +211,7 @@ class UserObjects : public gpu_test {
 };
 
 /// As a failed call of the pool's does.
-TEST_F(UserObjects, ReleasedInsideTheCaptureDropOnceAndTheGraphIsWhole) {
+TEST_F(user_objects, released_inside_the_capture_drop_once_and_the_graph_is_whole) {
   counter released{}, kept{};
   std::size_t nodes{1};
   cudaGraph_t graph{};
@@ -259,7 +259,7 @@ class late_opener {
   std::thread thread_;
 };
 
-TEST_F(UserObjects, AnExecutableDestroyedInFlightDropsBehindItsLaunch) {
+TEST_F(user_objects, an_executable_destroyed_in_flight_drops_behind_its_launch) {
   counter drops{}, open{};
   cudaGraph_t graph{};
   cudaGraphExec_t exec{};
@@ -273,7 +273,7 @@ TEST_F(UserObjects, AnExecutableDestroyedInFlightDropsBehindItsLaunch) {
   EXPECT_TRUE(dropped(drops));
 }
 
-TEST_F(UserObjects, AnUpdatedExecutableHoldsTheNewGraphsAndTheOldUntilItsLaunchHasEnded) {
+TEST_F(user_objects, an_updated_executable_holds_the_new_graphs_and_the_old_until_its_launch_has_ended) {
   counter first{}, second{}, open{};
   cudaGraph_t old_graph{}, new_graph{};
   cudaGraphExec_t exec{};
@@ -294,7 +294,7 @@ TEST_F(UserObjects, AnUpdatedExecutableHoldsTheNewGraphsAndTheOldUntilItsLaunchH
   EXPECT_TRUE(dropped(second));
 }
 
-TEST_F(UserObjects, AParentOfTheGraphHoldsThem) {
+TEST_F(user_objects, a_parent_of_the_graph_holds_them) {
   counter drops{};
   cudaGraph_t graph{}, parent{};
   cudaGraphNode_t node{};
@@ -311,7 +311,7 @@ TEST_F(UserObjects, AParentOfTheGraphHoldsThem) {
   EXPECT_TRUE(dropped(drops));
 }
 
-TEST_F(UserObjects, OfTheBodyOfAConditionalNodeTheExecutableHoldsThem) {
+TEST_F(user_objects, of_the_body_of_a_conditional_node_the_executable_holds_them) {
   counter drops{};
   cudaGraph_t graph{}, body{};
   cudaGraphNode_t node{};

@@ -8,7 +8,7 @@
 namespace tmap::testing {
 namespace {
 
-TEST(SlabLayout, ArraysAreAlignedApartAndInside) {
+TEST(slab_layout, arrays_are_aligned_apart_and_inside) {
   for (const std::uint64_t slots : {1u, 2u, 31u, 32u, 33u, 16384u, 16777216u}) {
     const std::uint64_t statuses = pool::statuses_offset(slots);
     const std::uint64_t records = pool::records_offset(slots);
@@ -20,7 +20,7 @@ TEST(SlabLayout, ArraysAreAlignedApartAndInside) {
   }
 }
 
-TEST(SlabLayout, PointersPointWhereTheOffsetsSay) {
+TEST(slab_layout, pointers_point_where_the_offsets_say) {
   std::vector<unsigned char> slab(pool::slab_bytes(33));
   EXPECT_EQ(static_cast<void*>(pool::slots_of(slab.data())), slab.data());
   EXPECT_EQ(static_cast<void*>(pool::statuses_of(slab.data(), 33)), slab.data() + 4352);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int thread_count = 16;
 
-class Threads : public pool_fixture {
+class threads_test : public pool_fixture {
  protected:
   void use(cudaStream_t own, cudaStream_t neighbour, std::mt19937_64& random) {
     auto taken = maps->take(1 + random() % 8, own);
@@ -37,7 +37,7 @@ class Threads : public pool_fixture {
   std::atomic<std::uint64_t> refused{};
 };
 
-TEST_F(Threads, TakeAndReleaseFromAllOfThem) {
+TEST_F(threads_test, take_and_release_from_all_of_them) {
   make_pool(128);
   cudaStream_t streams[thread_count];
   for (cudaStream_t& stream : streams) stream = cuda.open_stream();
@@ -62,7 +62,7 @@ TEST_F(Threads, TakeAndReleaseFromAllOfThem) {
   expect_counts(128, 0, 0, 0);
 }
 
-TEST_F(Threads, TwoHoldsReleasedAtOnceEndTheLeaseOnce) {
+TEST_F(threads_test, two_holds_released_at_once_end_the_lease_once) {
   make_pool(4);
   const cudaStream_t stream = cuda.open_stream();
   for (std::uint64_t round = 0; round < scaled(2000); ++round) {

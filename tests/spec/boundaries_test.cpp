@@ -24,7 +24,7 @@ std::string with_last_stride(std::uint64_t stride) {
   return verdict([&](auto& s) { s.global_stride_bytes[1] = stride; });
 }
 
-TEST(Boundaries, GlobalDim) {
+TEST(boundaries, global_dim) {
   EXPECT_EQ(with_last_dim(0), "T09");
   EXPECT_EQ(with_last_dim(1), "legal");
   EXPECT_EQ(with_last_dim(1ull << 31), "legal");
@@ -34,7 +34,7 @@ TEST(Boundaries, GlobalDim) {
   EXPECT_EQ(with_last_dim(~0ull), "T09");
 }
 
-TEST(Boundaries, GlobalStride) {
+TEST(boundaries, global_stride) {
   EXPECT_EQ(with_last_stride((1ull << 40) - 16), "legal");
   EXPECT_EQ(with_last_stride(1ull << 40), "T14");
   EXPECT_EQ(with_last_stride(8192), "legal");
@@ -44,7 +44,7 @@ TEST(Boundaries, GlobalStride) {
   EXPECT_EQ(with_last_stride(8207), "T13");
 }
 
-TEST(Boundaries, StrideOfASizeOneDimensionIsNeverAnOverlap) {
+TEST(boundaries, stride_of_a_size_one_dimension_is_never_an_overlap) {
   EXPECT_EQ(verdict([](auto& s) {
               s.global_dim[2] = 1;
               s.global_stride_bytes[1] = 0;
@@ -52,7 +52,7 @@ TEST(Boundaries, StrideOfASizeOneDimensionIsNeverAnOverlap) {
             "legal");
 }
 
-TEST(Boundaries, TwoOfADimensionMayOverlap) {
+TEST(boundaries, two_of_a_dimension_may_overlap) {
   const auto pair = [](std::uint64_t stride) {
     return verdict([&](auto& s) {
       s.global_dim[2] = 2;
@@ -64,7 +64,7 @@ TEST(Boundaries, TwoOfADimensionMayOverlap) {
   EXPECT_EQ(pair(0), "T16");
 }
 
-TEST(Boundaries, StridesBeyondTheRankAreIgnored) {
+TEST(boundaries, strides_beyond_the_rank_are_ignored) {
   EXPECT_EQ(verdict([](auto& s) {
               s.rank = 2;
               s.global_stride_bytes[1] = 7;
@@ -75,7 +75,7 @@ TEST(Boundaries, StridesBeyondTheRankAreIgnored) {
             "legal");
 }
 
-TEST(Boundaries, Box) {
+TEST(boundaries, box) {
   const auto box = [](std::uint32_t extent) { return verdict([&](auto& s) { s.box_dim[1] = extent; }); };
   EXPECT_EQ(box(0), "T17");
   EXPECT_EQ(box(1), "legal");
@@ -83,7 +83,7 @@ TEST(Boundaries, Box) {
   EXPECT_EQ(box(257), "T17");
 }
 
-TEST(Boundaries, InnerBoxIsAMultipleOf16BytesOfEveryType) {
+TEST(boundaries, inner_box_is_a_multiple_of16_bytes_of_every_type) {
   for (std::uint32_t type = 0; type < hopper_element_type_count; ++type) {
     const auto id = static_cast<element_type>(type);
     const auto unit = static_cast<std::uint32_t>(16 / element_bytes(id));
@@ -101,7 +101,7 @@ TEST(Boundaries, InnerBoxIsAMultipleOf16BytesOfEveryType) {
   }
 }
 
-TEST(Boundaries, InnerBoxFitsTheSwizzle) {
+TEST(boundaries, inner_box_fits_the_swizzle) {
   const auto inner = [](swizzle mode, std::uint32_t bytes) {
     return verdict([&](auto& s) {
       s.swizzle = mode;
@@ -116,7 +116,7 @@ TEST(Boundaries, InnerBoxFitsTheSwizzle) {
   EXPECT_EQ(inner(swizzle::bytes_128, 144), "T24");
 }
 
-TEST(Boundaries, NoSwizzleSpansTheBoxOfAnInterleavedMap) {
+TEST(boundaries, no_swizzle_spans_the_box_of_an_interleaved_map) {
   tensor_spec spec = interleaved_spec(interleave::bytes_16);
   for (const swizzle mode : {swizzle::bytes_32, swizzle::bytes_64, swizzle::bytes_128}) {
     spec.swizzle = mode;
@@ -125,7 +125,7 @@ TEST(Boundaries, NoSwizzleSpansTheBoxOfAnInterleavedMap) {
   }
 }
 
-TEST(Boundaries, TypesAndSwizzlesOfEachGeneration) {
+TEST(boundaries, types_and_swizzles_of_each_generation) {
   const auto type = [](std::uint32_t value, const device_limits& limits) {
     tensor_spec spec = plain_spec();
     spec.type = element_type{value};
@@ -147,7 +147,7 @@ TEST(Boundaries, TypesAndSwizzlesOfEachGeneration) {
   EXPECT_EQ(mode(4, between), "T28");
 }
 
-TEST(Boundaries, SwizzlesOfThePackedTypes) {
+TEST(boundaries, swizzles_of_the_packed_types) {
   const auto refused = [](element_type type, rule id) {
     std::string modes;
     for (std::uint32_t mode = 0; mode <= 6; ++mode) {
@@ -165,7 +165,7 @@ TEST(Boundaries, SwizzlesOfThePackedTypes) {
   EXPECT_EQ(refused(element_type::u6_align16, rule::t27_swizzle_u4), "");
 }
 
-TEST(Boundaries, ExtentsOfThePackedTypes) {
+TEST(boundaries, extents_of_the_packed_types) {
   const auto inner = [](element_type type, std::uint64_t dim) {
     tensor_spec spec = packed_type_spec(type);
     spec.global_dim[0] = dim;
@@ -183,7 +183,7 @@ TEST(Boundaries, ExtentsOfThePackedTypes) {
   }
 }
 
-TEST(Boundaries, ModesWithoutALayout) {
+TEST(boundaries, modes_without_a_layout) {
   const auto fill = [](element_type type, std::uint32_t value) {
     return verdict([&](auto& s) {
       s.type = type;
@@ -208,7 +208,7 @@ TEST(Boundaries, ModesWithoutALayout) {
 }
 
 /// The smallest rank has one axis, and no stride.
-TEST(Boundaries, OneDimension) {
+TEST(boundaries, one_dimension) {
   tensor_spec line = plain_spec();
   line.rank = 1;
   const auto with = [&](auto change) { return verdict(change, line); };
@@ -222,7 +222,7 @@ TEST(Boundaries, OneDimension) {
   EXPECT_EQ(with([](auto& s) { s.global_address = detail::address_limit - 64 * 4 + 16; }), "T34");
 }
 
-TEST(Boundaries, AxisZeroIsListedAsOne) {
+TEST(boundaries, axis_zero_is_listed_as_one) {
   tensor_spec spec = plain_spec();
   spec.global_dim[0] = spec.box_dim[0] = spec.element_stride[0] = 0;
   const rule expected[] = {rule::t09_global_dim_range, rule::t20_element_stride_range, rule::t17_box_dim_range};
@@ -235,7 +235,7 @@ TEST(Boundaries, AxisZeroIsListedAsOne) {
 }
 
 /// What is allowed is told in the unit of what was found.
-TEST(Boundaries, InnerBoxesAreToldInElements) {
+TEST(boundaries, inner_boxes_are_told_in_elements) {
   const auto allowed = [](element_type type, swizzle mode, std::uint32_t inner) {
     tensor_spec spec = testing::plain_spec();
     spec.type = type;
@@ -253,7 +253,7 @@ TEST(Boundaries, InnerBoxesAreToldInElements) {
   EXPECT_EQ(allowed(element_type::f64, swizzle::none, 3), 2u);
 }
 
-TEST(Boundaries, UnitsOfThePackedTypes) {
+TEST(boundaries, units_of_the_packed_types) {
   EXPECT_EQ(detail::elements_per_16_bytes(element_type::u4_align8), 32u);
   for (const element_type type : {element_type::u4_align16, element_type::u6_align16}) {
     tensor_spec spec = packed_type_spec(type);
@@ -271,7 +271,7 @@ TEST(Boundaries, UnitsOfThePackedTypes) {
 }
 
 /// Dimension 0 of an interleaved tensor counts units of 16 or 32 bytes.
-TEST(Boundaries, LastByteOfInterleavedTensors) {
+TEST(boundaries, last_byte_of_interleaved_tensors) {
   constexpr std::uint64_t limit = std::uint64_t{1} << 57;
   for (const auto layout : {interleave::bytes_16, interleave::bytes_32}) {
     const std::uint64_t unit = layout == interleave::bytes_16 ? 16 : 32;
@@ -285,7 +285,7 @@ TEST(Boundaries, LastByteOfInterleavedTensors) {
 }
 
 /// The spatial dimensions of interleaved maps begin with dimension 0.
-TEST(Boundaries, BoundingBoxOfInterleavedIm2col) {
+TEST(boundaries, bounding_box_of_interleaved_im2col) {
   for (const auto layout : {interleave::bytes_16, interleave::bytes_32}) {
     im2col_spec spec = testing::plain_im2col_spec();
     spec.tensor.interleave = layout;
@@ -299,7 +299,7 @@ TEST(Boundaries, BoundingBoxOfInterleavedIm2col) {
   }
 }
 
-TEST(Boundaries, PackedTypesOfRank1) {
+TEST(boundaries, packed_types_of_rank1) {
   for (const element_type type : {element_type::u4_align8, element_type::u4_align16, element_type::u6_align16}) {
     tensor_spec spec = testing::packed_type_spec(type);
     spec.rank = 1;
@@ -311,7 +311,7 @@ TEST(Boundaries, PackedTypesOfRank1) {
   }
 }
 
-TEST(Boundaries, InterleavedTilesEndWithASwizzleSpan) {
+TEST(boundaries, interleaved_tiles_end_with_a_swizzle_span) {
   tensor_spec spec = testing::interleaved_spec(interleave::bytes_16);
   spec.swizzle = swizzle::bytes_128;
   spec.box_dim[0] = 4;
@@ -320,7 +320,7 @@ TEST(Boundaries, InterleavedTilesEndWithASwizzleSpan) {
   EXPECT_EQ(tile_footprint_bytes(spec), 2u * 128);
 }
 
-TEST(Boundaries, ElementStride) {
+TEST(boundaries, element_stride) {
   const auto step = [](std::uint32_t axis, std::uint32_t value) {
     return verdict([&](auto& s) { s.element_stride[axis] = value; });
   };
@@ -331,7 +331,7 @@ TEST(Boundaries, ElementStride) {
   EXPECT_EQ(step(0, 0), "T20") << "of no effect without an interleave, but the driver refuses it";
 }
 
-TEST(Boundaries, ColumnBytes) {
+TEST(boundaries, column_bytes) {
   const auto column = [](std::uint32_t channels, std::uint32_t pixels) {
     im2col_spec spec = testing::plain_im2col_spec();
     spec.channels_per_pixel = channels;
@@ -343,7 +343,7 @@ TEST(Boundaries, ColumnBytes) {
 }
 
 /// What the driver answered (docs/measurements/copy_engine_semantics.md, section 9).
-TEST(Boundaries, BoundingBoxOfIm2col) {
+TEST(boundaries, bounding_box_of_im2col) {
   const auto empty = [](std::uint64_t w, std::int32_t lower, std::int32_t upper) {
     im2col_spec spec = testing::plain_im2col_spec();
     spec.tensor.rank = 3;
@@ -364,7 +364,7 @@ TEST(Boundaries, BoundingBoxOfIm2col) {
   EXPECT_FALSE(empty(2 * two_31, -100, 100));
 }
 
-TEST(Boundaries, LastByteAndLastAddress) {
+TEST(boundaries, last_byte_and_last_address) {
   constexpr std::uint64_t end = std::uint64_t{1} << 57;
   constexpr std::uint64_t bytes = 64 * 32 * 16 * 4;
   const auto at = [](std::uint64_t address) { return verdict([&](auto& s) { s.global_address = address; }); };
@@ -374,7 +374,7 @@ TEST(Boundaries, LastByteAndLastAddress) {
   EXPECT_EQ(at(end), "T33");
 }
 
-TEST(Boundaries, ExtentsBeyond64BitsAreSeen) {
+TEST(boundaries, extents_beyond64_bits_are_seen) {
   EXPECT_EQ(verdict([](auto& s) {
               s.rank = 5;
               for (std::uint32_t axis = 1; axis < max_rank; ++axis) {
@@ -387,7 +387,7 @@ TEST(Boundaries, ExtentsBeyond64BitsAreSeen) {
             "T34");
 }
 
-TEST(Boundaries, BoxBytesAsTheDriverCounts) {
+TEST(boundaries, box_bytes_as_the_driver_counts) {
   const auto bytes = [](std::uint32_t rows, std::uint32_t step) {
     const device_limits roomy{90, 1u << 30};
     return verdict(
@@ -405,7 +405,7 @@ TEST(Boundaries, BoxBytesAsTheDriverCounts) {
   EXPECT_EQ(bytes(116, 2), "T37");
 }
 
-TEST(Boundaries, SharedMemoryOfTheBlock) {
+TEST(boundaries, shared_memory_of_the_block) {
   tensor_spec spec = plain_spec();
   const std::uint64_t bytes = tile_footprint_bytes(spec);
   EXPECT_TRUE(validate(spec, {90, static_cast<std::uint32_t>(bytes)}).empty());
@@ -416,7 +416,7 @@ TEST(Boundaries, SharedMemoryOfTheBlock) {
   EXPECT_EQ(found[0].allowed, bytes - 1);
 }
 
-TEST(Boundaries, Im2colCornersByRank) {
+TEST(boundaries, im2col_corners_by_rank) {
   const std::int32_t limits[] = {32768, 128, 16};
   for (std::uint32_t rank = 3; rank <= 5; ++rank) {
     im2col_spec spec = plain_im2col_spec();
@@ -435,7 +435,7 @@ TEST(Boundaries, Im2colCornersByRank) {
   }
 }
 
-TEST(Boundaries, ChannelsAndPixelsOfIm2col) {
+TEST(boundaries, channels_and_pixels_of_im2col) {
   const auto column = [](std::uint32_t channels, std::uint32_t pixels) {
     im2col_spec spec = plain_im2col_spec();
     spec.tensor.type = element_type::u8;
@@ -457,7 +457,7 @@ std::string wide_verdict(const im2col_wide_spec& spec, const device_limits& limi
   return found.empty() ? "legal" : info(found[0].id).name;
 }
 
-TEST(Boundaries, WideMapsAreOfBlackwell) {
+TEST(boundaries, wide_maps_are_of_blackwell) {
   const auto on = [](std::uint32_t compute_capability) {
     return wide_verdict(plain_im2col_wide_spec(), {compute_capability, blackwell_limits().shared_memory_bytes});
   };
@@ -465,7 +465,7 @@ TEST(Boundaries, WideMapsAreOfBlackwell) {
   EXPECT_EQ(on(detail::packed_type_compute_capability - 1), "W01");
 }
 
-TEST(Boundaries, WideSwizzles) {
+TEST(boundaries, wide_swizzles) {
   std::string legal;
   for (std::uint32_t mode = 0; mode <= 6; ++mode) {
     im2col_wide_spec spec = plain_im2col_wide_spec();
@@ -478,7 +478,7 @@ TEST(Boundaries, WideSwizzles) {
   EXPECT_EQ(legal, "234");
 }
 
-TEST(Boundaries, WideCorners) {
+TEST(boundaries, wide_corners) {
   const auto corners = [](std::int32_t lower, std::int32_t upper, std::uint32_t rank = 4) {
     im2col_wide_spec spec = plain_im2col_wide_spec();
     spec.tensor.rank = rank;
@@ -497,7 +497,7 @@ TEST(Boundaries, WideCorners) {
   EXPECT_EQ(corners(32, 0, 3), "I04");
 }
 
-TEST(Boundaries, WideColumnsAreAsLongAsTheirModeSays) {
+TEST(boundaries, wide_columns_are_as_long_as_their_mode_says) {
   im2col_wide_spec spec = plain_im2col_wide_spec();
   const std::uint32_t pixel_bytes = spec.channels_per_pixel * 4;
   spec.pixels_per_column = 1024;
@@ -508,7 +508,7 @@ TEST(Boundaries, WideColumnsAreAsLongAsTheirModeSays) {
   EXPECT_EQ(wide_verdict(spec, {100, 128 * pixel_bytes - 1}), "T35");
 }
 
-TEST(Boundaries, WideModeW128IgnoresPixels) {
+TEST(boundaries, wide_mode_w128_ignores_pixels) {
   im2col_wide_spec spec = plain_im2col_wide_spec();
   spec.pixels_per_column = 0;
   EXPECT_TRUE(broken_rules(spec, blackwell_limits()).contains(rule::i06_pixels_range));

@@ -59,9 +59,9 @@ void compare_both_sides(const std::vector<Spec>& specs, const device_limits& lim
   EXPECT_LT(broken, specs.size());
 }
 
-class DeviceVerdict : public gpu_test {};
+class device_verdict : public gpu_test {};
 
-TEST_F(DeviceVerdict, TiledSpecs) {
+TEST_F(device_verdict, tiled_specs) {
   for (const std::uint32_t compute_capability : {90u, 100u}) {
     random_spec_source source{compute_capability};
     std::vector<tensor_spec> specs(scaled(1'000'000));
@@ -70,7 +70,7 @@ TEST_F(DeviceVerdict, TiledSpecs) {
   }
 }
 
-TEST_F(DeviceVerdict, Im2colSpecs) {
+TEST_F(device_verdict, im2col_specs) {
   random_spec_source source{3};
   std::vector<im2col_spec> specs(scaled(1'000'000));
   for (im2col_spec& spec : specs) spec = source.any_im2col();

@@ -17,7 +17,7 @@ using ::testing::Not;
 constexpr std::uint32_t last_tensor_fault = static_cast<std::uint32_t>(ragged::fault::index);
 constexpr std::uint32_t last_group_fault = static_cast<std::uint32_t>(gemm::fault::pitch);
 
-TEST(FaultText, StatusesInWords) {
+TEST(fault_text, statuses_in_words) {
   EXPECT_EQ(to_string(map_status{}), "good");
   EXPECT_EQ(to_string(map_status{map_status::empty_bit}), "empty");
   EXPECT_EQ(to_string(ragged::tensor_status{}), "good");
@@ -32,7 +32,7 @@ TEST(FaultText, StatusesInWords) {
   EXPECT_THAT(text, HasSubstr("T06 (`global_address` is a multiple of 16), T38 ("));
 }
 
-TEST(FaultText, EveryFaultHasWordsOfItsOwn) {
+TEST(fault_text, every_fault_has_words_of_its_own) {
   std::set<std::string> texts;
   std::uint32_t faults = 0;
   for (std::uint32_t bit = 1; bit <= last_tensor_fault; bit <<= 1, ++faults) {
@@ -51,14 +51,14 @@ TEST(FaultText, EveryFaultHasWordsOfItsOwn) {
   EXPECT_THAT(to_string(map_status{~std::uint64_t{0}}), HasSubstr("unknown bit 63"));
 }
 
-TEST(FaultText, EveryCallHasAName) {
+TEST(fault_text, every_call_has_a_name) {
   std::set<std::string> names;
   for (std::uint32_t call = 0; call < batch_call_count; ++call) names.insert(name(static_cast<batch_call>(call)));
   EXPECT_EQ(names.size(), batch_call_count);
   EXPECT_STREQ(name(static_cast<batch_call>(batch_call_count)), "unknown call");
 }
 
-TEST(FaultText, ItemsOfEachCall) {
+TEST(fault_text, items_of_each_call) {
   EXPECT_EQ(items_of(batch_call::encode_batch), item_kind::map);
   EXPECT_EQ(items_of(batch_call::service_update), item_kind::map);
   EXPECT_EQ(items_of(batch_call::ragged_copy), item_kind::tensor);
@@ -68,7 +68,7 @@ TEST(FaultText, ItemsOfEachCall) {
   EXPECT_EQ(items_of(batch_call::gemm_pointers), item_kind::group);
 }
 
-TEST(FaultText, Reports) {
+TEST(fault_text, reports) {
   EXPECT_EQ(to_string(fault_report{}), "no bad items");
   EXPECT_EQ(to_string(bad_item{}), "none");
   const fault_report report{3, 1, 0, 2, {batch_call::ragged_copy, 17, 3, 16}};
@@ -78,7 +78,7 @@ TEST(FaultText, Reports) {
   EXPECT_EQ(to_string(fault_report{0, 0, 5, 0, {}}), "5 bad row numbers");
 }
 
-TEST(FaultText, AnErrorNamesCallCountItemAndWhatToDo) {
+TEST(fault_text, an_error_names_call_count_item_and_what_to_do) {
   error e{status::bad_items};
   e.found = 2;
   e.allowed = 1000;
@@ -91,7 +91,7 @@ TEST(FaultText, AnErrorNamesCallCountItemAndWhatToDo) {
   EXPECT_THAT(to_string(e), HasSubstr("1 of 1000 groups is bad"));
 }
 
-TEST(FaultText, AnErrorsDetailIsTold) {
+TEST(fault_text, an_errors_detail_is_told) {
   EXPECT_THAT(to_string(error{.argument = "TMAP_CHECK"}), ::testing::StartsWith("`TMAP_CHECK`: "));
 }
 

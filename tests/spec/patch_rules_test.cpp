@@ -34,7 +34,7 @@ map_status judge(const map_template& base, const map_patch& patch) {
   return judge_patched(patched_spec(base, patch), base.fields, nullptr, 0);
 }
 
-TEST(PatchRules, VerdictEqualsBrokenRulesOfThePatchedSpec) {
+TEST(patch_rules, verdict_equals_broken_rules_of_the_patched_spec) {
   random_patch_source source{11};
   std::uint64_t broken = 0;
   constexpr std::uint64_t count = 2'000'000;
@@ -51,7 +51,7 @@ TEST(PatchRules, VerdictEqualsBrokenRulesOfThePatchedSpec) {
   EXPECT_LT(broken, count * 3 / 4);
 }
 
-TEST(PatchRules, EachBrokenAlone) {
+TEST(patch_rules, each_broken_alone) {
   std::vector<rule> seen;
   for (const patch_case& each : all_patch_cases()) {
     const map_template base = make_zeroed_template(each.base, patch_everything(each.base.rank)).value();
@@ -68,7 +68,7 @@ TEST(PatchRules, EachBrokenAlone) {
   EXPECT_TRUE(std::equal(seen.begin(), seen.end(), std::begin(patchable_rules), std::end(patchable_rules)));
 }
 
-TEST(PatchRules, FieldsTheTemplateDoesNotNameAreNotLookedAt) {
+TEST(patch_rules, fields_the_template_does_not_name_are_not_looked_at) {
   map_patch garbage{};
   std::fill(std::begin(garbage.global_dim), std::end(garbage.global_dim), ~0ull);
   std::fill(std::begin(garbage.box_dim), std::end(garbage.box_dim), ~0u);
@@ -79,7 +79,7 @@ TEST(PatchRules, FieldsTheTemplateDoesNotNameAreNotLookedAt) {
   EXPECT_TRUE(rules_of(judge(base, garbage)).contains(rule::t06_address_multiple_of_16));
 }
 
-TEST(PatchRules, EmptyWinsOverEveryRule) {
+TEST(patch_rules, empty_wins_over_every_rule) {
   const map_template base = make_zeroed_template(plain_spec(), patch_everything(3)).value();
   map_patch patch{};
   patch.global_address = 3;
@@ -91,7 +91,7 @@ TEST(PatchRules, EmptyWinsOverEveryRule) {
   }
 }
 
-TEST(PatchRules, WarningsNeverRefuse) {
+TEST(patch_rules, warnings_never_refuse) {
   const map_template base = make_zeroed_template(plain_spec(), patch_everything(3)).value();
   map_patch patch = patch_of(plain_spec());
   patch.global_stride_bytes[0] = 0;
@@ -99,7 +99,7 @@ TEST(PatchRules, WarningsNeverRefuse) {
   EXPECT_TRUE(judge(base, patch).is_good());
 }
 
-TEST(PatchRules, TheEmptyMapIsLegalForEveryTemplateAndFitsOnePage) {
+TEST(patch_rules, the_empty_map_is_legal_for_every_template_and_fits_one_page) {
   constexpr address_window page{0x7f0000000080, 0x7f0000000100};
   random_patch_source source{5};
   for (int i = 0; i < 100'000; ++i) {
@@ -110,7 +110,7 @@ TEST(PatchRules, TheEmptyMapIsLegalForEveryTemplateAndFitsOnePage) {
   }
 }
 
-TEST(PatchRules, TheEmptyMapIsLegalForEveryType) {
+TEST(patch_rules, the_empty_map_is_legal_for_every_type) {
   for (std::uint32_t number = 0; number < element_type_count; ++number) {
     const tensor_spec spec = testing::packed_type_spec(static_cast<element_type>(number));
     const rule_set broken = broken_rules(empty_spec(spec, 4096), blackwell_limits());
@@ -118,10 +118,10 @@ TEST(PatchRules, TheEmptyMapIsLegalForEveryType) {
   }
 }
 
-class AddressWindows : public ::testing::Test {
+class address_windows : public ::testing::Test {
  protected:
   /// 3 rows of 13 floats, 64 bytes apart, from 4096: 180 bytes, of which stores may touch 192.
-  AddressWindows() {
+  address_windows() {
     spec_.global_address = 4096;
     spec_.type = element_type::f32;
     spec_.rank = 2;
@@ -137,7 +137,7 @@ class AddressWindows : public ::testing::Test {
   tensor_spec spec_;
 };
 
-TEST_F(AddressWindows, HoldEveryByteAStoreMayTouch) {
+TEST_F(address_windows, hold_every_byte_a_store_may_touch) {
   EXPECT_TRUE(inside({}));
   EXPECT_TRUE(inside({{4096, 4096 + 192}}));
   EXPECT_FALSE(inside({{4096, 4096 + 191}}));
@@ -145,13 +145,13 @@ TEST_F(AddressWindows, HoldEveryByteAStoreMayTouch) {
   EXPECT_FALSE(inside({{0, 4096}}));
 }
 
-TEST_F(AddressWindows, OneOfThemHoldsTheWholeTensor) {
+TEST_F(address_windows, one_of_them_holds_the_whole_tensor) {
   EXPECT_TRUE(inside({{0, 16}, {1 << 20, 1 << 21}, {4000, 5000}}));
   EXPECT_FALSE(inside({{4096, 4160}, {4160, 8192}}));
   EXPECT_FALSE(inside({{8192, 4096}}));
 }
 
-TEST_F(AddressWindows, SumsDoNotWrap) {
+TEST_F(address_windows, sums_do_not_wrap) {
   spec_.global_dim[1] = 1ull << 31;
   spec_.global_stride_bytes[0] = (1ull << 40) - 16;
   EXPECT_FALSE(inside({{0, 1ull << 57}}));

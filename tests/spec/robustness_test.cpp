@@ -32,7 +32,7 @@ void expect_consistent(const Spec& spec, const device_limits& limits) {
   ASSERT_EQ(errors, broken_rules(spec, limits));
 }
 
-TEST(Robustness, AnyBitsAreALegalArgument) {
+TEST(robustness, any_bits_are_a_legal_argument) {
   random_source random{20};
   for (int i = 0; i < 400'000; ++i) {
     const device_limits limits{static_cast<std::uint32_t>(random.bits()), static_cast<std::uint32_t>(random.bits())};
@@ -43,7 +43,7 @@ TEST(Robustness, AnyBitsAreALegalArgument) {
   }
 }
 
-TEST(Robustness, AnyBitsAreALegalArgumentOfTheUseRules) {
+TEST(robustness, any_bits_are_a_legal_argument_of_the_use_rules) {
   random_source random{21};
   std::uint64_t broken = 0;
   for (int i = 0; i < 200'000; ++i) {
@@ -69,7 +69,7 @@ TEST(Robustness, AnyBitsAreALegalArgumentOfTheUseRules) {
 }
 
 /// Every sum that validate makes, against the same sums made in floating point.
-TEST(Robustness, ExtentsAgreeWithWideArithmetic) {
+TEST(robustness, extents_agree_with_wide_arithmetic) {
   random_spec_source specs{22};
   for (int i = 0; i < 200'000; ++i) {
     const tensor_spec spec = specs.legal();

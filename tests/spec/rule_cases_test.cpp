@@ -27,14 +27,14 @@ std::string names(rule_set rules) {
   return text;
 }
 
-TEST(RuleCases, EachBreaksItsRuleAlone) {
+TEST(rule_cases, each_breaks_its_rule_alone) {
   for (const rule_case& each : all_rule_cases()) {
     const violations found = validate_any(each.spec, each.limits);
     EXPECT_EQ(names(found.rules()), names(one(each.id))) << info(each.id).name << ": " << each.what;
   }
 }
 
-TEST(RuleCases, TheSpecsTheyChangeBreakNothing) {
+TEST(rule_cases, the_specs_they_change_break_nothing) {
   EXPECT_EQ(to_string(validate(plain_spec())), "no rule broken");
   EXPECT_EQ(to_string(validate(interleaved_spec(interleave::bytes_16))), "no rule broken");
   EXPECT_EQ(to_string(validate(interleaved_spec(interleave::bytes_32))), "no rule broken");
@@ -75,12 +75,12 @@ const std::map<rule, std::function<rule_set()>>& cases_beside_specs() {
   return cases;
 }
 
-TEST(RuleCases, UsesAndCallsBreakTheirRuleAlone) {
+TEST(rule_cases, uses_and_calls_break_their_rule_alone) {
   for (const auto& [id, broken] : cases_beside_specs()) EXPECT_EQ(names(broken()), names(one(id)));
 }
 
 /// Rules kept by type hold for every call, whatever the spec.
-TEST(RuleCases, TypesKeepTheMapAlignedAndTheStridesPresent) {
+TEST(rule_cases, types_keep_the_map_aligned_and_the_strides_present) {
   fake_cuda cuda;
   driver::map_driver driver{fake_runtime()};
   tensor_spec rank_1 = plain_spec();
@@ -94,7 +94,7 @@ TEST(RuleCases, TypesKeepTheMapAlignedAndTheStridesPresent) {
   EXPECT_EQ(cuda.calls.size(), 2u);
 }
 
-TEST(RuleCases, EveryRuleHasACase) {
+TEST(rule_cases, every_rule_has_a_case) {
   std::map<rule, int> cases{{rule::t01_map_alignment, 1}, {rule::t12_strides_present, 1}};
   for (const auto& [id, stage] :
        {std::pair{rule::t01_map_alignment, rule_stage::type}, std::pair{rule::t12_strides_present, rule_stage::type}}) {
@@ -110,7 +110,7 @@ TEST(RuleCases, EveryRuleHasACase) {
   }
 }
 
-TEST(RuleCases, AllBrokenRulesAreListedAtOnce) {
+TEST(rule_cases, all_broken_rules_are_listed_at_once) {
   tensor_spec spec = plain_spec();
   spec.global_address = 0x10008;
   spec.global_dim[1] = 0;
@@ -122,7 +122,7 @@ TEST(RuleCases, AllBrokenRulesAreListedAtOnce) {
   EXPECT_EQ(names(validate(spec).rules()), "T06 T09 T13 T17 T18 T20 T29 ");
 }
 
-TEST(RuleCases, EveryAxisIsListed) {
+TEST(rule_cases, every_axis_is_listed) {
   tensor_spec spec = plain_spec();
   spec.rank = 5;
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) spec.global_dim[axis] = 0;
@@ -133,7 +133,7 @@ TEST(RuleCases, EveryAxisIsListed) {
   EXPECT_EQ(axes, 0b11111u);
 }
 
-TEST(RuleCases, BrokenRulesLeavesWarningsOut) {
+TEST(rule_cases, broken_rules_leaves_warnings_out) {
   tensor_spec spec = plain_spec();
   spec.global_stride_bytes[0] = 0;
   EXPECT_TRUE(validate(spec).rules().contains(rule::t16_stride_overlap));

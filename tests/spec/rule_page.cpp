@@ -133,7 +133,7 @@ std::string warning_names() {
 std::string rule_page() {
   return "# Fields and rules of a tensor map\n\n"
          "Made from the rule table (`lib/spec/rule_table.hpp`) by `tests/spec/rule_page.cpp`. Do not edit: change the "
-         "table, then run\nthe test `RulePage.*` with `TMAP_WRITE_DOCS=1`.\n\n"
+         "table, then run\nthe test `rule_page.*` with `TMAP_WRITE_DOCS=1`.\n\n"
          "## Fields\n\nDimensions are innermost first. The driver's `CUtensorMap...` enumerators have the same numbers "
          "as ours.\n\n" +
          field_table() +

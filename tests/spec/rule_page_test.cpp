@@ -18,15 +18,15 @@ std::string checked_in_page() {
   return {std::istreambuf_iterator<char>{file}, std::istreambuf_iterator<char>{}};
 }
 
-TEST(RulePage, EqualsTheCheckedInPage) {
+TEST(rule_page, equals_the_checked_in_page) {
   if (const char* write = std::getenv("TMAP_WRITE_DOCS"); write != nullptr && std::string{write} == "1") {
     std::ofstream{page_path, std::ios::binary} << rule_page();
   }
   EXPECT_EQ(checked_in_page(), rule_page())
-      << "docs/fields_and_rules.md differs from the rule table. To write it anew: TMAP_WRITE_DOCS=1 ctest -R RulePage";
+      << "docs/fields_and_rules.md differs from the rule table. To write it anew: TMAP_WRITE_DOCS=1 ctest -R rule_page";
 }
 
-TEST(RulePage, EveryCellStaysInItsRow) {
+TEST(rule_page, every_cell_stays_in_its_row) {
   const std::string page = rule_page();
   std::size_t columns = 0;
   for (std::size_t begin = 0; begin < page.size();) {
@@ -40,7 +40,7 @@ TEST(RulePage, EveryCellStaysInItsRow) {
   }
 }
 
-TEST(RulePage, ListsEachErrorThatTheDriverAccepts) {
+TEST(rule_page, lists_each_error_that_the_driver_accepts) {
   const std::string page = rule_page();
   const std::string list = page.substr(page.find("## Where the driver's verdict differs from ours"));
   for (const char* name : {"T05", "T25", "T34", "T36", "T38", "W01"}) {

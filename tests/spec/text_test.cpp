@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-TEST(Text, SaysWhereWhatAndHowMuch) {
+TEST(text, says_where_what_and_how_much) {
   tensor_spec spec = plain_spec();
   spec.global_stride_bytes[1] = 9000;
   spec.box_dim[2] = 0;
@@ -25,14 +25,14 @@ TEST(Text, SaysWhereWhatAndHowMuch) {
             "T17 box_dim[2] is 0, must be from 1 to 256");
 }
 
-TEST(Text, AddressesAreHexadecimalAndCornersSigned) {
+TEST(text, addresses_are_hexadecimal_and_corners_signed) {
   EXPECT_EQ(to_string(violation{rule::t06_address_multiple_of_16, -1, 0x10008, 16}),
             "T06 global_address is 0x10008, must be a multiple of 16");
   EXPECT_EQ(to_string(violation{rule::i02_lower_corner_range, 1, static_cast<std::uint64_t>(-129), 128}),
             "I02 lower_corner[1] is -129, must be at least -128 and below 128");
 }
 
-TEST(Text, EveryMessageFormats) {
+TEST(text, every_message_formats) {
   for (std::uint32_t i = 0; i < rule_count; ++i) {
     const auto id = static_cast<rule>(i);
     const std::string text = to_string(violation{id, 3, 77, 88});
@@ -41,11 +41,11 @@ TEST(Text, EveryMessageFormats) {
   }
 }
 
-TEST(Text, NothingBroken) {
+TEST(text, nothing_broken) {
   EXPECT_EQ(to_string(violations{}), "no rule broken");
 }
 
-TEST(Text, AnErrorLeadsWithTheFirstErrorAndNamesTheOthers) {
+TEST(text, an_error_leads_with_the_first_error_and_names_the_others) {
   tensor_spec spec = plain_spec();
   spec.global_stride_bytes[0] = 0;
   spec.box_dim[0] = 3;
@@ -56,7 +56,7 @@ TEST(Text, AnErrorLeadsWithTheFirstErrorAndNamesTheOthers) {
             "T16, T17)");
 }
 
-TEST(Text, EveryStatusHasItsOwnNameAndSentence) {
+TEST(text, every_status_has_its_own_name_and_sentence) {
   std::set<std::string> names;
   std::set<std::string> sentences;
   std::size_t last = 0;
@@ -71,14 +71,14 @@ TEST(Text, EveryStatusHasItsOwnNameAndSentence) {
   EXPECT_EQ(sentences.size(), last);
 }
 
-TEST(Text, AnErrorLeadsWithItsArgument) {
+TEST(text, an_error_leads_with_its_argument) {
   const error e{.code = status::pageable_memory_in_capture, .found = 0x7f10, .argument = "destination"};
   EXPECT_EQ(to_string(e),
             "`destination`: an array lies in pageable host memory, which a graph would read again at each replay: use "
             "pinned memory that outlives the graph, or device memory (the array at 0x7f10)");
 }
 
-TEST(Text, AReasonIsAllThatIsSaidOfAnArgument) {
+TEST(text, a_reason_is_all_that_is_said_of_an_argument) {
   const error e{.code = status::invalid_argument,
                 .found = 7,
                 .allowed = 16,
@@ -87,26 +87,26 @@ TEST(Text, AReasonIsAllThatIsSaidOfAnArgument) {
   EXPECT_EQ(to_string(e), "`boxes[2].columns` is 7; it must be a multiple of 16");
 }
 
-TEST(Text, AReasonWithoutAnArgumentStandsAlone) {
+TEST(text, a_reason_without_an_argument_stands_alone) {
   const error e{.code = status::no_kernel_image, .found = 100, .allowed = 90, .reason = "has {found}, needs {allowed}"};
   EXPECT_EQ(to_string(e), "has 100, needs 90");
 }
 
-TEST(Text, AnErrorTellsItsNumbersAlsoWhereOneIs0) {
+TEST(text, an_error_tells_its_numbers_also_where_one_is0) {
   EXPECT_THAT(to_string(error{.code = status::invalid_argument, .found = 0, .allowed = 7}),
               HasSubstr("found 0, allowed 7"));
   EXPECT_THAT(to_string(error{.code = status::invalid_argument, .found = 7, .allowed = 0}),
               HasSubstr("found 7, allowed 0"));
 }
 
-TEST(Text, AnExhaustedPoolTellsWhereItsSlotsAre) {
+TEST(text, an_exhausted_pool_tells_where_its_slots_are) {
   const error e{.code = status::pool_exhausted,
                 .found = 9,
                 .slots = {.capacity = 15, .free = 1, .leased = 2, .pending = 4, .captured = 8}};
   EXPECT_THAT(to_string(e), HasSubstr("9 asked for; of 15 slots 1 are free, 2 leased, 4 pending, 8 captured"));
 }
 
-TEST(Text, AnyBitsMakeText) {
+TEST(text, any_bits_make_text) {
   EXPECT_THAT(to_string(violation{rule{255}, -9, ~0ull, ~0ull}), StartsWith("? "));
   EXPECT_STREQ(name(status{200}), "unknown");
   EXPECT_THAT(to_string(error{.code = status{200}, .rules = {~0ull}, .first = rule{255}}), HasSubstr("unknown"));

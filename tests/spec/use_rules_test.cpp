@@ -20,7 +20,7 @@ rule_set load_at(element_type type, std::int32_t inner, interleave layout = inte
   return check_load_corner(spec, corner);
 }
 
-TEST(UseRules, InnermostCoordinateIsAMultipleOf16Bytes) {
+TEST(use_rules, innermost_coordinate_is_a_multiple_of16_bytes) {
   for (std::uint32_t type = 0; type < hopper_element_type_count; ++type) {
     const auto id = static_cast<element_type>(type);
     const auto unit = static_cast<std::int32_t>(16 / element_bytes(id));
@@ -33,12 +33,12 @@ TEST(UseRules, InnermostCoordinateIsAMultipleOf16Bytes) {
   }
 }
 
-TEST(UseRules, AnInterleavedMapTakesAnyCoordinate) {
+TEST(use_rules, an_interleaved_map_takes_any_coordinate) {
   EXPECT_TRUE(load_at(element_type::f16, 3, interleave::bytes_16).empty());
   EXPECT_TRUE(load_at(element_type::f16, -1, interleave::bytes_32).empty());
 }
 
-TEST(UseRules, StoresTakeNoNegativeCoordinate) {
+TEST(use_rules, stores_take_no_negative_coordinate) {
   for (std::uint32_t axis = 0; axis < 3; ++axis) {
     std::int32_t corner[] = {0, 0, 0};
     EXPECT_TRUE(check_store_corner(plain_spec(), corner).empty());
@@ -48,7 +48,7 @@ TEST(UseRules, StoresTakeNoNegativeCoordinate) {
   }
 }
 
-TEST(UseRules, SharedAddressBySwizzle) {
+TEST(use_rules, shared_address_by_swizzle) {
   const std::pair<swizzle, std::uint64_t> repeats[] = {
       {swizzle::none, 128}, {swizzle::bytes_32, 256}, {swizzle::bytes_64, 512}, {swizzle::bytes_128, 1024}};
   for (const auto& [mode, repeat] : repeats) {
@@ -61,7 +61,7 @@ TEST(UseRules, SharedAddressBySwizzle) {
   }
 }
 
-TEST(UseRules, ThirtyThreeReductionsExist) {
+TEST(use_rules, thirty_three_reductions_exist) {
   const std::uint32_t counts[] = {0, 0, 8, 6, 6, 2, 3, 1, 1, 3, 1, 1, 1};
   std::uint32_t all = 0;
   for (std::uint32_t type = 0; type < hopper_element_type_count; ++type) {
@@ -75,7 +75,7 @@ TEST(UseRules, ThirtyThreeReductionsExist) {
   EXPECT_EQ(all, 33u);
 }
 
-TEST(UseRules, InstructionRank) {
+TEST(use_rules, instruction_rank) {
   for (std::uint32_t rank = 1; rank <= 5; ++rank) {
     EXPECT_EQ(check_instruction_rank(plain_spec(), rank).empty(), rank == 3);
   }

@@ -16,17 +16,17 @@ result<int> after_driver(CUresult code) {
   return 7;
 }
 
-TEST(CheckMacros, LetSuccessThrough) {
+TEST(check_macros, let_success_through) {
   EXPECT_EQ(after_runtime(cudaSuccess).value(), 7);
   EXPECT_EQ(after_driver(CUDA_SUCCESS).value(), 7);
 }
 
-TEST(CheckMacros, KeepTheCode) {
+TEST(check_macros, keep_the_code) {
   EXPECT_EQ(after_runtime(cudaErrorInvalidValue).error().cuda_code, cudaErrorInvalidValue);
   EXPECT_EQ(after_driver(CUDA_ERROR_INVALID_VALUE).error().cuda_code, CUDA_ERROR_INVALID_VALUE);
 }
 
-TEST(CheckMacros, EvaluateTheCallOnce) {
+TEST(check_macros, evaluate_the_call_once) {
   int calls = 0;
   const auto run = [&]() -> result<void> {
     TMAP_TRY_CUDA((++calls, cudaErrorUnknown));
@@ -36,7 +36,7 @@ TEST(CheckMacros, EvaluateTheCallOnce) {
   EXPECT_EQ(calls, 1);
 }
 
-TEST(CheckMacros, StatusOfACode) {
+TEST(check_macros, status_of_a_code) {
   const std::pair<int, status> expected[] = {
       {cudaErrorMemoryAllocation, status::out_of_memory},
       {cudaErrorNoDevice, status::no_device},
@@ -52,7 +52,7 @@ TEST(CheckMacros, StatusOfACode) {
   for (const auto& [code, meaning] : expected) EXPECT_EQ(support::status_of(code), meaning) << code;
 }
 
-TEST(CheckMacros, AFailedRuntimeCallLeavesNoLastError) {
+TEST(check_macros, a_failed_runtime_call_leaves_no_last_error) {
   int version = 0;
   ASSERT_EQ(cudaDriverGetVersion(&version), cudaSuccess);
   if (version == 0) {

@@ -19,7 +19,7 @@
 namespace tmap::support {
 namespace {
 
-TEST(Checking, TheEnvironmentsWords) {
+TEST(checking, the_environments_words) {
   EXPECT_EQ(check_setting(nullptr), fault_check::off);
   EXPECT_EQ(check_setting("off"), fault_check::off);
   EXPECT_EQ(check_setting("sync"), fault_check::sync);
@@ -48,7 +48,7 @@ int answer_with(const char* setting, fault_check asked) {
   return WEXITSTATUS(outcome);
 }
 
-TEST(Checking, TheOptionWinsOverTheEnvironment) {
+TEST(checking, the_option_wins_over_the_environment) {
   EXPECT_EQ(answer_with(nullptr, fault_check::environment), 0);
   EXPECT_EQ(answer_with("off", fault_check::environment), 0);
   EXPECT_EQ(answer_with("sync", fault_check::environment), 1);
@@ -59,7 +59,7 @@ TEST(Checking, TheOptionWinsOverTheEnvironment) {
   EXPECT_EQ(answer_with(nullptr, static_cast<fault_check>(3)), 2);
 }
 
-TEST(Checking, NumbersOfCallsAreDifferent) {
+TEST(checking, numbers_of_calls_are_different) {
   std::vector<std::vector<std::uint64_t>> numbers(4);
   std::vector<std::thread> threads;
   for (auto& mine : numbers) {
@@ -77,7 +77,7 @@ TEST(Checking, NumbersOfCallsAreDifferent) {
   EXPECT_EQ(all.count(0), 0u);
 }
 
-TEST(Checking, ABadPolicyIsNamed) {
+TEST(checking, a_bad_policy_is_named) {
   ASSERT_EQ(setenv("TMAP_POLICY", "maybe", 1), 0);
   const result<route_policy> policy = policy_from_environment();
   unsetenv("TMAP_POLICY");

@@ -19,12 +19,12 @@ void keep_line(log_level level, const char* text, void* user) {
   static_cast<lines*>(user)->emplace_back(level, text);
 }
 
-class Log : public ::testing::Test {
+class log_test : public ::testing::Test {
  protected:
   void TearDown() override { set_log_callback(nullptr, nullptr); }
 };
 
-TEST_F(Log, TheCallbackGetsEveryLevel) {
+TEST_F(log_test, the_callback_gets_every_level) {
   lines kept;
   set_log_callback(keep_line, &kept);
   support::log(log_level::debug, "one");
@@ -32,7 +32,7 @@ TEST_F(Log, TheCallbackGetsEveryLevel) {
   EXPECT_EQ(kept, (lines{{log_level::debug, "one"}, {log_level::error, "two {not a format}"}}));
 }
 
-TEST_F(Log, NoLineReachesACallbackThatWasReplaced) {
+TEST_F(log_test, no_line_reaches_a_callback_that_was_replaced) {
   lines first;
   lines second;
   set_log_callback(keep_line, &first);
@@ -43,14 +43,14 @@ TEST_F(Log, NoLineReachesACallbackThatWasReplaced) {
 }
 
 /// It stands for one that there was no memory for.
-TEST_F(Log, AnEmptyLineIsLeftOut) {
+TEST_F(log_test, an_empty_line_is_left_out) {
   lines kept;
   set_log_callback(keep_line, &kept);
   support::log(log_level::error, "");
   EXPECT_TRUE(kept.empty());
 }
 
-TEST_F(Log, TheDefaultIsStandardErrorFromWarningOn) {
+TEST_F(log_test, the_default_is_standard_error_from_warning_on) {
   ::testing::internal::CaptureStderr();
   support::log(log_level::info, "quiet {}");
   support::log(log_level::warning, "loud {}");
@@ -59,12 +59,12 @@ TEST_F(Log, TheDefaultIsStandardErrorFromWarningOn) {
   EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("quiet")));
 }
 
-TEST_F(Log, NoLoggerIsRegistered) {
+TEST_F(log_test, no_logger_is_registered) {
   support::log(log_level::debug, "anything");
   EXPECT_EQ(spdlog::get("tmap"), nullptr);
 }
 
-TEST_F(Log, Threshold) {
+TEST_F(log_test, threshold) {
   EXPECT_EQ(support::log_threshold(nullptr), log_level::warning);
   EXPECT_EQ(support::log_threshold("debug"), log_level::debug);
   EXPECT_EQ(support::log_threshold("info"), log_level::info);
@@ -73,7 +73,7 @@ TEST_F(Log, Threshold) {
   EXPECT_GT(support::log_threshold("off"), log_level::error);
 }
 
-TEST_F(Log, LinesOfDifferentThreadsComeOneAtATime) {
+TEST_F(log_test, lines_of_different_threads_come_one_at_a_time) {
   lines kept;
   set_log_callback(keep_line, &kept);
   std::vector<std::thread> pool;

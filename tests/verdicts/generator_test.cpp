@@ -50,13 +50,13 @@ verdict_book expect_shares(std::initializer_list<rule> alone) {
   return book;
 }
 
-TEST(VerdictGenerator, PatchesBreakEachRuleAlone) {
+TEST(verdict_generator, patches_break_each_rule_alone) {
   const verdict_book book = expect_shares<patch_population>({rule::t38_address_window});
   for (const rule id : patchable_rules) EXPECT_GE(book.alone(id), often) << info(id).name;
   EXPECT_GE(100 * book.empty(), book.judged());
 }
 
-TEST(VerdictGenerator, TiledSpecsBreakEachRuleAlone) {
+TEST(verdict_generator, tiled_specs_break_each_rule_alone) {
   expect_shares<tiled_population>({rule::t02_element_type,
                                    rule::t03_rank,
                                    rule::t04_interleave_rank,
@@ -87,7 +87,7 @@ TEST(VerdictGenerator, TiledSpecsBreakEachRuleAlone) {
                                    rule::t37_box_bytes});
 }
 
-TEST(VerdictGenerator, Im2colSpecsBreakEachRuleAlone) {
+TEST(verdict_generator, im2col_specs_break_each_rule_alone) {
   expect_shares<im2col_population>(
       {rule::i01_rank, rule::i02_lower_corner_range, rule::i03_upper_corner_range, rule::i04_box_area,
        rule::i05_channels_range, rule::i06_pixels_range, rule::t05_address_null, rule::t18_inner_box_multiple_of_16,
@@ -95,13 +95,13 @@ TEST(VerdictGenerator, Im2colSpecsBreakEachRuleAlone) {
 }
 
 // The host's two ways to a verdict, one of which knows what a patch can change and takes short cuts.
-TEST(VerdictGenerator, TheHostJudgesAlikeInBothWays) {
+TEST(verdict_generator, the_host_judges_alike_in_both_ways) {
   EXPECT_EQ(count_judged_apart<patch_population>(), 0u);
   EXPECT_EQ(count_judged_apart<tiled_population>(), 0u);
   EXPECT_EQ(count_judged_apart<im2col_population>(), 0u);
 }
 
-TEST(VerdictGenerator, ABlockComesOutTheSameAgain) {
+TEST(verdict_generator, a_block_comes_out_the_same_again) {
   block_source<patch_population> first{5};
   block_source<patch_population> again{5};
   for (std::uint64_t i = 0; i < block_items; ++i) {
@@ -212,15 +212,15 @@ void expect_both_sides(bool with_rank) {
   }
 }
 
-TEST(VerdictGenerator, PatchesStandOnBothSidesOfEachLimit) {
+TEST(verdict_generator, patches_stand_on_both_sides_of_each_limit) {
   expect_both_sides<patch_population>(false);
 }
 
-TEST(VerdictGenerator, TiledSpecsStandOnBothSidesOfEachLimit) {
+TEST(verdict_generator, tiled_specs_stand_on_both_sides_of_each_limit) {
   expect_both_sides<tiled_population>(true);
 }
 
-TEST(VerdictGenerator, PatchesStandOnBothSidesOfTheirWindow) {
+TEST(verdict_generator, patches_stand_on_both_sides_of_their_window) {
   std::uint64_t touch = 0;
   std::uint64_t cross = 0;
   generate<patch_population>([&](const auto& shared, const auto& item, std::uint64_t verdict) {

@@ -23,7 +23,7 @@ constexpr rule_set only(rule id) {
   return rules;
 }
 
-class ThreeJudges : public gpu_test {
+class three_judges : public gpu_test {
  protected:
   void SetUp() override {
     gpu_test::SetUp();
@@ -75,29 +75,29 @@ class ThreeJudges : public gpu_test {
   device_limits limits_;
 };
 
-TEST_F(ThreeJudges, AgreeAboutPatches) {
+TEST_F(three_judges, agree_about_patches) {
   expect_agreement<patch_population>(scaled(patch_chunks), {rule::t05_address_null, rule::t34_extent_range,
                                                             rule::t36_global_dim_copied, rule::t38_address_window});
 }
 
-TEST_F(ThreeJudges, AgreeAboutTiledSpecs) {
+TEST_F(three_judges, agree_about_tiled_specs) {
   expect_agreement<tiled_population>(scaled(tiled_chunks), {rule::t05_address_null, rule::t25_interleave_32_swizzle,
                                                             rule::t34_extent_range, rule::t36_global_dim_copied});
 }
 
-TEST_F(ThreeJudges, AgreeAboutIm2colSpecs) {
+TEST_F(three_judges, agree_about_im2col_specs) {
   expect_agreement<im2col_population>(scaled(im2col_chunks), {rule::t05_address_null, rule::t25_interleave_32_swizzle,
                                                               rule::t34_extent_range, rule::t36_global_dim_copied});
 }
 
 // Seeded faults: each judge in turn overlooks one rule.
 
-TEST_F(ThreeJudges, ABlindHostIsFoundOut) {
+TEST_F(three_judges, a_blind_host_is_found_out) {
   EXPECT_THAT(surprise_with<patch_population>({.host = only(rule::t37_box_bytes)}), HasSubstr("T37"));
   EXPECT_THAT(surprise_with<tiled_population>({.host = only(rule::t25_interleave_32_swizzle)}), HasSubstr("T25"));
 }
 
-TEST_F(ThreeJudges, ABlindDeviceIsFoundOut) {
+TEST_F(three_judges, a_blind_device_is_found_out) {
   const std::string patch = surprise_with<patch_population>({.device = only(rule::t36_global_dim_copied)});
   EXPECT_THAT(patch, HasSubstr("the device finds"));
   EXPECT_THAT(patch, HasSubstr("T36"));
@@ -106,7 +106,7 @@ TEST_F(ThreeJudges, ABlindDeviceIsFoundOut) {
   EXPECT_THAT(spec, HasSubstr("I04"));
 }
 
-TEST_F(ThreeJudges, ABlindDriverIsFoundOut) {
+TEST_F(three_judges, a_blind_driver_is_found_out) {
   const std::string patch = surprise_with<patch_population>({.driver = only(rule::t18_inner_box_multiple_of_16)});
   EXPECT_THAT(patch, HasSubstr("the driver accepts, the host T18;"));
   const std::string spec = surprise_with<tiled_population>({.driver = only(rule::t30_oob_fill)});

@@ -15,19 +15,19 @@ std::uint64_t breaking(std::initializer_list<rule> rules) {
   return broken.bits;
 }
 
-TEST(VerdictBook, RulesOfOursAloneAreThoseOfTheTable) {
+TEST(verdict_book, rules_of_ours_alone_are_those_of_the_table) {
   EXPECT_EQ(rules_of_ours_alone().bits,
             breaking({rule::t05_address_null, rule::t25_interleave_32_swizzle, rule::t34_extent_range,
                       rule::t36_global_dim_copied, rule::t38_address_window, rule::w01_compute_capability}));
 }
 
-TEST(VerdictBook, TheDriverMayAcceptWhatOnlyWeRefuse) {
+TEST(verdict_book, the_driver_may_accept_what_only_we_refuse) {
   EXPECT_TRUE(is_expected(breaking({rule::t05_address_null}), false));
   EXPECT_TRUE(is_expected(breaking({rule::t34_extent_range, rule::t36_global_dim_copied}), false));
   EXPECT_TRUE(is_expected(0, false));
 }
 
-TEST(VerdictBook, TheDriverMustRefuseWhatBreaksARuleOfBoth) {
+TEST(verdict_book, the_driver_must_refuse_what_breaks_a_rule_of_both) {
   for (std::uint32_t i = 0; i < rule_count; ++i) {
     const rule_info& row = info(static_cast<rule>(i));
     if (!row.driver_refuses) continue;
@@ -39,12 +39,12 @@ TEST(VerdictBook, TheDriverMustRefuseWhatBreaksARuleOfBoth) {
   EXPECT_FALSE(is_expected(map_status::empty_bit, false)) << "a dim of 0 breaks a rule of both";
 }
 
-TEST(VerdictBook, TheDriverMustNotRefuseWhatWeAccept) {
+TEST(verdict_book, the_driver_must_not_refuse_what_we_accept) {
   EXPECT_FALSE(is_expected(0, true));
   EXPECT_FALSE(is_expected(breaking({rule::t05_address_null}), true)) << "nor for a rule that is not its own";
 }
 
-TEST(VerdictBook, CountsAndReports) {
+TEST(verdict_book, counts_and_reports) {
   verdict_book book;
   const std::uint64_t null = breaking({rule::t05_address_null});
   const std::uint64_t both = breaking({rule::t06_address_multiple_of_16, rule::t09_global_dim_range});
