@@ -25,15 +25,6 @@ extents swapped(const extents& shape) {
   return {{shape.dim[1], shape.dim[0], shape.dim[2], shape.dim[3], shape.dim[4]}};
 }
 
-void transpose_reference(const host_batch& source, host_batch& destination) {
-  for (std::uint64_t i = 0; i < source.tensors.size(); ++i) {
-    for_each_element(source.tensors[i].shape, [&](const std::uint64_t* at) {
-      const std::uint64_t to[max_rank]{at[1], at[0], at[2], at[3], at[4]};
-      std::memcpy(destination.element(i, to), source.element(i, at), source.element_bytes);
-    });
-  }
-}
-
 /// The map of one source, if it can have one.
 std::optional<tensor_map> map_of(const host_tensor& tensor, std::uint64_t memory, std::uint32_t element_bytes,
                                  std::uint32_t rank) {
@@ -160,7 +151,7 @@ class transpose_kernel_test : public gpu_test {
     const planned_batch planned(source, from.address(), expected, to.address(), route_of);
     EXPECT_EQ(kernels::launch_transpose(planned.work(), sizes.element_bytes, device(), nullptr), cudaSuccess);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    transpose_reference(source, expected);
+    reference::transpose(source, expected);
     expect_bytes(expected.bytes, to.download());
     expect_bytes(source.bytes, from.download());
     return planned.mapped();

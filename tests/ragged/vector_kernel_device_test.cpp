@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ragged/vector_reference.hpp"
 #include "ragged/vector_work.hpp"
+#include "support/ragged_values_reference.hpp"
 
 // The kernels of cast, saxpy, max_pool_1d and reduce_rows, by every route, beside results by definition: the whole
 // memory of the destination, byte for byte.

@@ -11,8 +11,8 @@
 #include <limits>
 #include <vector>
 
-#include "lib/simulator/ragged_values.hpp"
 #include "simulator/ragged_compute_case.hpp"
+#include "support/ragged_values_reference.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -30,24 +30,11 @@ TEST_P(RaggedReduce, EveryTypeAndReduction) {
       for (std::uint64_t i = 0; i < all.size(); ++i) {
         for_each_element(source.tensors[i].shape, [&](const std::uint64_t* at) {
           const float value = static_cast<float>(random_.below(9)) - 4;
-          simulator::store_value(type, value, reinterpret_cast<std::byte*>(source.element(i, at)));
+          reference::put_value(type, value, source.element(i, at));
         });
       }
       host_batch expected = destination;
-      for (std::uint64_t i = 0; i < all.size(); ++i) {
-        if (source.tensors[i].shape.elements() == 0) continue;
-        for_each_element(all[i], [&](const std::uint64_t* at) {
-          float reduced = reduction == ragged::row_reduction::sum ? 0 : -100;
-          std::uint64_t place[max_rank];
-          std::copy_n(at, max_rank, place);
-          for (place[0] = 0; place[0] < source.tensors[i].shape.dim[0]; ++place[0]) {
-            const auto* const read = reinterpret_cast<const std::byte*>(source.element(i, place));
-            const float value = simulator::load_value(type, read);
-            reduced = reduction == ragged::row_reduction::sum ? reduced + value : std::max(reduced, value);
-          }
-          std::memcpy(expected.element(i, at), &reduced, sizeof reduced);
-        });
-      }
+      reference::reduce_rows(type, reduction, source, expected);
       host_side from{source, source_form::array};
       host_side to{destination, source_form::array};
       ASSERT_TRUE(ragged::reduce_rows(from.described, type, reduction, to.described, pinned()));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Ragged batches in host memory and obviously right results of moving them (ragged_upload.hpp takes them to a device).
+// Ragged batches in host memory and obviously right results of moving them (ragged_upload.hpp takes them to a device,
+// ragged_values_reference.hpp has the results of computing). Every test of the operations compares with these.
 // The bytes around every tensor are compared too: `expect_bytes` over the whole memory of a side.
 
 #include <tmap/ragged.hpp>
@@ -258,6 +259,16 @@ inline void copy_tensor(const host_batch& source, host_batch& destination, std::
 inline void copy(const host_batch& source, host_batch& destination) {
   for (std::uint64_t i = 0; i < source.tensors.size(); ++i) {
     copy_tensor(source, destination, i, source.tensors[i].shape);
+  }
+}
+
+/// Dims 0 and 1 exchanged.
+inline void transpose(const host_batch& source, host_batch& destination) {
+  for (std::uint64_t i = 0; i < source.tensors.size(); ++i) {
+    for_each_element(source.tensors[i].shape, [&](const std::uint64_t* at) {
+      const std::uint64_t to[max_rank]{at[1], at[0], at[2], at[3], at[4]};
+      std::memcpy(destination.element(i, to), source.element(i, at), source.element_bytes);
+    });
   }
 }
 
