@@ -26,7 +26,7 @@ PAGES = {
                                    "device/remote_store device/cache_hint"),
     "reference/device_work.md": ("Stages and tiles in kernels", "device/warp device/stage_ring device/tile_walk device/tile_shares device/tensor_search "
                                  "device/work_queue device/cluster_queue"),
-    "reference/c.md": ("The C functions", "tmap c/status c/spec c/batch c/service c/ragged c/ragged_host c/gemm c/faults c/simulator"),
+    "reference/c.md": ("The C functions", "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/faults c/simulator"),
 }
 NOT_PUBLIC = re.compile(r"tmap/detail/|tmap/device/ptx\w*\.cuh")
 

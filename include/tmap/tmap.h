@@ -13,15 +13,15 @@
 //   none. A call in progress keeps what it uses alive, so any thread may destroy an object at any time.
 // - Texts go to the caller's buffer of `capacity` bytes, cut and ended by 0. `length` (may be null) is the whole length
 //   without that 0, also with `TMAP_BUFFER_TOO_SMALL`; with `capacity` 0 a call only tells the length, and is no error.
-// - The stream comes last. Functions that take one enqueue and return, as their C++ headers say.
+// - A `tmap_call`, or a stream alone, comes last. Functions that take one enqueue and return, as their C++ headers say.
 // - All functions may be called from any thread. No C++ exception leaves them.
 // - Names and layouts stay within a major version; from 1.0.0 on, structs grow at their end only.
 
 #include <tmap/c/batch.h>
+#include <tmap/c/call.h>
 #include <tmap/c/faults.h>
 #include <tmap/c/gemm.h>
 #include <tmap/c/ragged.h>
-#include <tmap/c/ragged_host.h>
 #include <tmap/c/service.h>
 #include <tmap/c/simulator.h>
 #include <tmap/c/spec.h>

@@ -12,10 +12,9 @@
 #include <cstdint>
 #include <variant>
 
+#include "lib/batch/run_arguments.hpp"
 #include "lib/batch/source_arguments.hpp"
-#include "lib/batch/workspace.hpp"
 #include "lib/support/arguments.hpp"
-#include "lib/support/checking.hpp"
 
 namespace tmap {
 
@@ -76,27 +75,18 @@ inline void check_scratch(support::arguments& given, const tensor_source& source
   const result<std::uint64_t> needed = ragged_workspace_bytes(count, std::get<ragged_rows>(source).offsets.bytes);
   given.add(needed);
   if (!needed) return;
-  const support::argument name{"run"};
-  const support::argument where = name.member("where");
-  const support::argument scratch = where.member("scratch");
-  check_workspace(given, run.where.scratch.memory, run.where.scratch.bytes, *needed,
-                  {scratch.member("memory"), scratch.member("bytes")});
+  check_scratch(given, run.where.scratch, *needed);
 }
 
-inline void check_run(support::arguments& given, const encode_run& run) {
-  const support::argument name{"run"};
-  const support::argument choices = name.member("choices");
+inline void check_encode_run(support::arguments& given, const encode_run& run) {
+  check_run(given, run);
+  const support::argument choices{"choices"};
   const bool asks = run.statuses != nullptr || run.header != nullptr || !run.windows.empty();
   if (run.choices.trusted && asks) {
     given.refuse(choices.member("trusted"),
                  "leaves out what statuses, header and windows need; it must be false beside any of them");
   }
-  support::check_fault_check(given, run.check, name.member("check"));
   given.enumerator(run.choices.published_by, publish::copy_fence, choices.member("published_by"));
-  given.at_most(run.windows.size(), UINT32_MAX, name.member("windows"));
-  if (!run.windows.empty()) given.pointer(run.windows.data(), name.member("windows"));
-  given.optional_pointer(run.statuses, name.member("statuses"));
-  given.optional_pointer(run.header, name.member("header"));
 }
 
 }  // namespace tmap

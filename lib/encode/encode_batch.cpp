@@ -45,7 +45,7 @@ result<void> check_encode(const map_template& base, const tensor_source& source,
   given.pointer(slots, "slots");
   if (given) check_source(given, base, source);
   check_scratch(given, source, count, run);
-  check_run(given, run);
+  check_encode_run(given, run);
   return given.outcome();
 }
 

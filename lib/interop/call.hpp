@@ -37,6 +37,9 @@ struct answer {
 inline answer answer_of(const result<void>& done) {
   return done ? answer{} : answer{done.error()};
 }
+inline answer answer_of(const answer& ended) {
+  return ended;
+}
 
 /// Notes a failure of `function` for this thread, and gives its code back.
 tmap_status note(const char* function, const answer& ended) noexcept;
@@ -57,15 +60,24 @@ tmap_status call(const char* function, const Body& body) noexcept {
 /// The library's checker, and what C's arguments need beside it.
 class arguments : public support::arguments {
  public:
-  answer complaint() const { return {TMAP_INVALID_ARGUMENT, support::arguments::complaint()}; }
+  answer complaint() const { return {code_, support::arguments::complaint()}; }
 
-  /// A struct of a size that this library knows, its reserved member 0. Any `other` of its members may be read after.
+  /// A handle that names an object.
+  void handle(bool names_one, const support::argument& name) {
+    if (names_one || !*this) return;
+    code_ = TMAP_INVALID_HANDLE;
+    refuse(name, "is no handle of such an object, or of one that was destroyed");
+  }
+
+  /// A struct of a size that this library knows, its reserved member 0. Its other members may be read then.
   template <class Struct>
   void structure(const Struct* given, const support::argument& name) {
     pointer(given, name);
     if (!*this) return;
-    equal(given->struct_size, sizeof(Struct), name.member("struct_size"),
-          "is {found}; it must be {allowed}, the struct's size in this library");
+    if constexpr (requires { given->struct_size; }) {
+      equal(given->struct_size, sizeof(Struct), name.member("struct_size"),
+            "is {found}; it must be {allowed}, the struct's size in this library");
+    }
     if constexpr (requires { given->reserved; }) {
       equal(given->reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
     }
@@ -82,6 +94,9 @@ class arguments : public support::arguments {
   void buffer(const T* given, std::uint64_t capacity, const support::argument& name) {
     if (capacity != 0) pointer(given, name);
   }
+
+ private:
+  tmap_status code_{TMAP_INVALID_ARGUMENT};
 };
 
 }  // namespace tmap::interop

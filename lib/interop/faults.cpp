@@ -3,37 +3,33 @@
 #include <tmap/faults.hpp>
 
 #include <string>
+#include <utility>
 
-#include "lib/interop/bad_item.hpp"
-#include "lib/interop/text.hpp"
+#include "lib/interop/convert.hpp"
+#include "lib/interop/inputs.hpp"
 
 namespace tmap::interop {
+tmap_bad_item c_of(const bad_item& from) {
+  return {static_cast<std::uint32_t>(from.call), 0, from.number, from.index, from.bits};
+}
+
+fault_report library_of(const tmap_fault_report& from) {
+  const tmap_bad_item& first = from.first;
+  return {from.maps,
+          from.tensors,
+          from.rows,
+          from.groups,
+          {static_cast<batch_call>(first.call), first.number, first.index, first.bits}};
+}
+
+tmap_fault_report c_of(const fault_report& from) {
+  return {sizeof(tmap_fault_report), 0, from.maps, from.tensors, from.rows, from.groups, c_of(from.first)};
+}
+
 namespace {
 
-constexpr bool same(int number, item_kind kind) {
-  return number == static_cast<int>(kind);
-}
-static_assert(same(TMAP_ITEM_MAP, item_kind::map) && same(TMAP_ITEM_TENSOR, item_kind::tensor));
-static_assert(same(TMAP_ITEM_ROW, item_kind::row) && same(TMAP_ITEM_GROUP, item_kind::group));
-
-answer report_of(tmap_fault_report* report, result<fault_report> (*ask)()) {
-  arguments given;
-  given.structure(report, "report");
-  if (!given) return given.complaint();
-  const result<fault_report> told = ask();
-  if (!told) return told.error();
-  *report = {sizeof(tmap_fault_report), 0, told->maps, told->tensors, told->rows, told->groups, c_item_of(told->first)};
-  return {};
-}
-
-answer report_text(const tmap_fault_report* report, char* text, size_t capacity, size_t* length) {
-  arguments given;
-  given.structure(report, "report");
-  check_text(given, text, capacity, length);
-  if (!given) return given.complaint();
-  const fault_report told{report->maps, report->tensors, report->rows, report->groups, item_of(report->first)};
-  return write_made_text(to_string(told), text, capacity, length);
-}
+static_assert(mirrors(TMAP_ITEM_MAP, item_kind::map) && mirrors(TMAP_ITEM_TENSOR, item_kind::tensor));
+static_assert(mirrors(TMAP_ITEM_ROW, item_kind::row) && mirrors(TMAP_ITEM_GROUP, item_kind::group));
 
 std::string words_of(item_kind kind, std::uint64_t bits) {
   const auto low = static_cast<std::uint32_t>(bits);
@@ -44,14 +40,17 @@ std::string words_of(item_kind kind, std::uint64_t bits) {
   }
 }
 
-answer item_text(uint32_t kind, uint64_t bits, char* text, size_t capacity, size_t* length) {
-  arguments given;
-  given.enumerator(kind, TMAP_ITEM_GROUP, "kind");
-  if (given && kind != TMAP_ITEM_MAP) given.at_most(bits, UINT32_MAX, "bits");
-  check_text(given, text, capacity, length);
-  if (!given) return given.complaint();
-  return write_made_text(words_of(static_cast<item_kind>(kind), bits), text, capacity, length);
-}
+/// A status of this kind.
+struct status_input {
+  void check(arguments& all) const {
+    all.enumerator(kind, TMAP_ITEM_GROUP, "kind");
+    if (all && kind != TMAP_ITEM_MAP) all.at_most(bits, UINT32_MAX, "bits");
+  }
+  std::string value() const { return words_of(static_cast<item_kind>(kind), bits); }
+
+  std::uint32_t kind;
+  std::uint64_t bits;
+};
 
 }  // namespace
 }  // namespace tmap::interop
@@ -59,15 +58,17 @@ answer item_text(uint32_t kind, uint64_t bits, char* text, size_t capacity, size
 using namespace tmap::interop;
 
 tmap_status tmap_faults(tmap_fault_report* report) {
-  return call(__func__, [&] { return report_of(report, &tmap::faults); });
+  return ask(__func__, sized_output{"report", report}, tmap::faults);
 }
 
 tmap_status tmap_reset_faults(tmap_fault_report* report) {
-  return call(__func__, [&] { return report_of(report, &tmap::reset_faults); });
+  return ask(__func__, sized_output{"report", report}, tmap::reset_faults);
 }
 
 tmap_status tmap_fault_report_text(const tmap_fault_report* report, char* text, size_t capacity, size_t* length) {
-  return call(__func__, [&] { return report_text(report, text, capacity, length); });
+  return run(
+      __func__, [](const auto& from, const auto& to) { return to.write_made(to_string(from)); },
+      input{"report", report}, text_output{text, capacity, length});
 }
 
 const char* tmap_call_name(uint32_t call) {
@@ -75,5 +76,7 @@ const char* tmap_call_name(uint32_t call) {
 }
 
 tmap_status tmap_item_text(uint32_t kind, uint64_t bits, char* text, size_t capacity, size_t* length) {
-  return call(__func__, [&] { return item_text(kind, bits, text, capacity, length); });
+  return run(
+      __func__, [](std::string words, const auto& to) { return to.write_made(std::move(words)); },
+      status_input{kind, bits}, text_output{text, capacity, length});
 }

@@ -2,21 +2,18 @@
 #include <tmap/c/gemm.h>
 #include <tmap/grouped_gemm.hpp>
 
-#include "lib/interop/bad_item.hpp"
-#include "lib/interop/convert_gemm.hpp"
+#include "lib/interop/convert.hpp"
+#include "lib/interop/convert_call.hpp"
+#include "lib/interop/inputs.hpp"
 
 namespace tmap::interop {
 namespace {
 
 template <class Problem>
-answer multiply(const Problem* problem, const workspace& scratch, const tmap_gemm_options* options,
-                tmap_stream stream) {
-  arguments given;
-  check_problem(given, problem);
-  given.optional_structure(options, "options");
-  check_check(given, options, "options.check");
-  if (!given) return given.complaint();
-  return answer_of(gemm::multiply(problem_of(*problem), run_of(options, {cuda::stream_ref{stream}, scratch})));
+tmap_status multiply(const char* name, const Problem* problem, const tmap_call* call) {
+  return run(
+      name, [](const auto& of, const auto& how) { return gemm::multiply(of, how); }, input{"problem", problem},
+      gemm_call{call});
 }
 
 }  // namespace
@@ -25,15 +22,7 @@ answer multiply(const Problem* problem, const workspace& scratch, const tmap_gem
 using namespace tmap::interop;
 
 tmap_status tmap_gemm_workspace_bytes(uint32_t groups, uint64_t* bytes) {
-  return call(__func__, [&]() -> answer {
-    arguments given;
-    given.pointer(bytes, "bytes");
-    if (!given) return given.complaint();
-    const tmap::result<std::uint64_t> needed = tmap::gemm::workspace_bytes(groups);
-    if (!needed) return needed.error();
-    *bytes = *needed;
-    return {};
-  });
+  return ask(__func__, output{"bytes", bytes}, tmap::gemm::workspace_bytes, as_is{groups});
 }
 
 uint32_t tmap_gemm_plan_count(void) {
@@ -44,17 +33,14 @@ const char* tmap_gemm_plan_name(uint32_t plan) {
   return tmap::gemm::plan_name(plan);
 }
 
-tmap_status tmap_gemm_rows(const tmap_row_problem* problem, void* workspace, uint64_t workspace_bytes,
-                           const tmap_gemm_options* options, tmap_stream stream) {
-  return call(__func__, [&] { return multiply(problem, {workspace, workspace_bytes}, options, stream); });
+tmap_status tmap_gemm_rows(const tmap_row_problem* problem, const tmap_call* call) {
+  return multiply(__func__, problem, call);
 }
 
-tmap_status tmap_gemm_weights(const tmap_weight_problem* problem, void* workspace, uint64_t workspace_bytes,
-                              const tmap_gemm_options* options, tmap_stream stream) {
-  return call(__func__, [&] { return multiply(problem, {workspace, workspace_bytes}, options, stream); });
+tmap_status tmap_gemm_weights(const tmap_weight_problem* problem, const tmap_call* call) {
+  return multiply(__func__, problem, call);
 }
 
-tmap_status tmap_gemm_pointers(const tmap_pointer_problem* problem, void* workspace, uint64_t workspace_bytes,
-                               const tmap_gemm_options* options, tmap_stream stream) {
-  return call(__func__, [&] { return multiply(problem, {workspace, workspace_bytes}, options, stream); });
+tmap_status tmap_gemm_pointers(const tmap_pointer_problem* problem, const tmap_call* call) {
+  return multiply(__func__, problem, call);
 }

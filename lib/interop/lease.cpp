@@ -2,8 +2,10 @@
 #include <tmap/c/service.h>
 #include <tmap/map_batch.hpp>
 
+#include <bit>
 #include <cstddef>
 
+#include "lib/interop/inputs.hpp"
 #include "lib/interop/objects.hpp"
 
 namespace tmap::interop {
@@ -22,20 +24,6 @@ static_assert(offsetof(tmap_batch_writer, count) == offsetof(map_batch_writer, c
 static_assert(offsetof(tmap_batch_writer, generation) == offsetof(map_batch_writer, generation));
 static_assert(offsetof(tmap_batch_writer, records) == offsetof(map_batch_writer, records));
 
-tmap_batch_ref c_ref_of(const map_batch_ref& from) {
-  return {reinterpret_cast<const tmap_tensor_map*>(from.slots),
-          reinterpret_cast<const uint64_t*>(from.statuses),
-          from.indices,
-          from.count,
-          from.generation,
-          from.records};
-}
-
-tmap_batch_writer c_writer_of(const map_batch_writer& from) {
-  return {reinterpret_cast<tmap_tensor_map*>(from.slots), reinterpret_cast<uint64_t*>(from.statuses), from.count,
-          from.generation, from.records};
-}
-
 /// `use(held)` while no other call uses the batch. It may have been found just before it was released.
 template <class Use>
 answer with_batch(tmap_batch batch, const Use& use) {
@@ -47,12 +35,10 @@ answer with_batch(tmap_batch batch, const Use& use) {
   return use(*held);
 }
 
-answer query(tmap_batch batch, tmap_batch_info* info) {
-  arguments given;
-  given.structure(info, "info");
-  if (!given) return given.complaint();
+answer query(tmap_batch batch, tmap_batch_info& info) {
   return with_batch(batch, [&](const held_batch& held) -> answer {
-    *info = {sizeof(tmap_batch_info), 0, c_ref_of(held.batch.ref()), c_writer_of(held.batch.writer())};
+    info = {sizeof(tmap_batch_info), 0, std::bit_cast<tmap_batch_ref>(held.batch.ref()),
+            std::bit_cast<tmap_batch_writer>(held.batch.writer())};
     return {};
   });
 }
@@ -71,7 +57,7 @@ answer release(tmap_batch batch) {
 using namespace tmap::interop;
 
 tmap_status tmap_batch_query(tmap_batch batch, tmap_batch_info* info) {
-  return call(__func__, [&] { return query(batch, info); });
+  return run(__func__, query, as_is{batch}, sized_output{"info", info});
 }
 
 tmap_status tmap_batch_use_on(tmap_batch batch, tmap_stream stream) {

@@ -5,36 +5,84 @@
 #include <cstddef>
 #include <vector>
 
-#include "lib/interop/call.hpp"
-#include "lib/interop/convert_spec.hpp"
+#include "lib/interop/convert.hpp"
+#include "lib/interop/inputs.hpp"
 
 namespace tmap::interop {
 namespace {
 
-static_assert(TMAP_REDUCE_ADD == static_cast<int>(reduction::add));
-static_assert(TMAP_REDUCE_XOR == static_cast<int>(reduction::bit_xor));
+static_assert(mirrors(TMAP_REDUCE_ADD, reduction::add) && mirrors(TMAP_REDUCE_XOR, reduction::bit_xor));
 
-/// `act(engine, map, coordinates, tile)` once all is checked; `given` may have checked more.
-template <class Act>
-answer with_engine(const tmap_tensor_map* map, const tmap_memory_window* windows, uint32_t window_count,
-                   const tmap_tile* tile, arguments given, const Act& act) {
-  given.pointer(map, "map");
-  given.buffer(windows, window_count, "windows");
-  given.structure(tile, "tile");
-  if (given) given.at_most(tile->rank, TMAP_MAX_RANK, "tile.rank");
-  if (given) given.buffer(static_cast<const std::byte*>(tile->data), tile->bytes, "tile.data");
-  for (uint32_t i = 0; given && i < window_count; ++i) {
-    given.buffer(static_cast<const std::byte*>(windows[i].data), windows[i].bytes,
-                 support::argument{"windows"}[i].member("data"));
+using pieces = std::vector<simulator::memory_window>;
+
+/// Pieces of memory, as many as the call names.
+struct memory_input {
+  void check(arguments& all) const {
+    const support::argument name{"windows"};
+    all.buffer(windows, count, name);
+    for (std::uint32_t i = 0; all && i < count; ++i) {
+      all.buffer(static_cast<const std::byte*>(windows[i].data), windows[i].bytes, name[i].member("data"));
+    }
   }
-  if (!given) return given.complaint();
-  std::vector<simulator::memory_window> memory;
-  for (uint32_t i = 0; i < window_count; ++i) {
-    memory.push_back({windows[i].base, {static_cast<std::byte*>(windows[i].data), windows[i].bytes}});
+  pieces value() const {
+    pieces memory;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      memory.push_back({windows[i].base, {static_cast<std::byte*>(windows[i].data), windows[i].bytes}});
+    }
+    return memory;
   }
-  const cuda::std::span<const std::int32_t> coordinates{tile->coordinates, tile->rank};
-  const cuda::std::span<std::byte> bytes{static_cast<std::byte*>(tile->data), tile->bytes};
-  return act(simulator::copy_engine{memory}, map_of(*map), coordinates, bytes);
+
+  const tmap_memory_window* windows;
+  std::uint32_t count;
+};
+
+struct tile_input {
+  void check(arguments& all) const {
+    all.structure(tile, "tile");
+    if (all) all.at_most(tile->rank, TMAP_MAX_RANK, "tile.rank");
+    if (all) all.buffer(static_cast<const std::byte*>(tile->data), tile->bytes, "tile.data");
+  }
+  const tile_input& value() const { return *this; }
+
+  cuda::std::span<const std::int32_t> coordinates() const { return {tile->coordinates, tile->rank}; }
+  cuda::std::span<std::byte> bytes() const { return {static_cast<std::byte*>(tile->data), tile->bytes}; }
+
+  const tmap_tile* tile;
+};
+
+struct reduction_input {
+  void check(arguments& all) const { all.enumerator(operation, TMAP_REDUCE_XOR, "operation"); }
+  reduction value() const { return static_cast<reduction>(operation); }
+
+  std::uint32_t operation;
+};
+
+struct received_output {
+  void check(arguments& all) const { all.optional_pointer(received, "received"); }
+  std::uint64_t* value() const { return received; }
+
+  std::uint64_t* received;
+};
+
+answer load(const tensor_map& map, const pieces& memory, const tile_input& to, std::uint64_t* received) {
+  const auto loaded = simulator::copy_engine{memory}.load(map, to.coordinates(), to.bytes(), to.tile->shared_address);
+  if (!loaded) return loaded.error();
+  if (received != nullptr) *received = *loaded;
+  return {};
+}
+
+result<void> store(const tensor_map& map, const pieces& memory, const tile_input& from) {
+  return simulator::copy_engine{memory}.store(map, from.coordinates(), from.bytes(), from.tile->shared_address);
+}
+
+result<void> reduce(reduction how, const tensor_map& map, const pieces& memory, const tile_input& from) {
+  return simulator::copy_engine{memory}.reduce(how, map, from.coordinates(), from.bytes(), from.tile->shared_address);
+}
+
+answer sizes(const tensor_spec& spec, std::uint64_t& bytes, std::uint64_t& footprint) {
+  bytes = tile_bytes(spec);
+  footprint = tile_footprint_bytes(spec);
+  return {};
 }
 
 }  // namespace
@@ -43,53 +91,22 @@ answer with_engine(const tmap_tensor_map* map, const tmap_memory_window* windows
 using namespace tmap::interop;
 
 tmap_status tmap_tile_sizes(const tmap_tensor_spec* spec, uint64_t* bytes, uint64_t* footprint) {
-  return call(__func__, [&]() -> answer {
-    arguments given;
-    given.structure(spec, "spec");
-    given.pointer(bytes, "bytes");
-    given.pointer(footprint, "footprint");
-    if (!given) return given.complaint();
-    const tmap::tensor_spec of = spec_of(*spec);
-    *bytes = tmap::tile_bytes(of);
-    *footprint = tmap::tile_footprint_bytes(of);
-    return {};
-  });
+  return run(__func__, sizes, input{"spec", spec}, output{"bytes", bytes}, output{"footprint", footprint});
 }
 
 tmap_status tmap_simulate_load(const tmap_tensor_map* map, const tmap_memory_window* windows, uint32_t window_count,
                                const tmap_tile* tile, uint64_t* received) {
-  return call(__func__, [&] {
-    arguments given;
-    given.optional_pointer(received, "received");
-    return with_engine(map, windows, window_count, tile, given,
-                       [&](const auto& engine, const auto& of, auto coordinates, auto bytes) -> answer {
-                         const auto loaded = engine.load(of, coordinates, bytes, tile->shared_address);
-                         if (!loaded) return loaded.error();
-                         if (received != nullptr) *received = *loaded;
-                         return {};
-                       });
-  });
+  return run(__func__, load, input{"map", map}, memory_input{windows, window_count}, tile_input{tile},
+             received_output{received});
 }
 
 tmap_status tmap_simulate_store(const tmap_tensor_map* map, const tmap_memory_window* windows, uint32_t window_count,
                                 const tmap_tile* tile) {
-  return call(__func__, [&] {
-    return with_engine(map, windows, window_count, tile, {},
-                       [&](const auto& engine, const auto& of, auto coordinates, auto bytes) {
-                         return answer_of(engine.store(of, coordinates, bytes, tile->shared_address));
-                       });
-  });
+  return run(__func__, store, input{"map", map}, memory_input{windows, window_count}, tile_input{tile});
 }
 
 tmap_status tmap_simulate_reduce(uint32_t operation, const tmap_tensor_map* map, const tmap_memory_window* windows,
                                  uint32_t window_count, const tmap_tile* tile) {
-  return call(__func__, [&] {
-    arguments given;
-    given.enumerator(operation, TMAP_REDUCE_XOR, "operation");
-    const auto named = static_cast<tmap::reduction>(operation);
-    return with_engine(map, windows, window_count, tile, given,
-                       [&](const auto& engine, const auto& of, auto coordinates, auto bytes) {
-                         return answer_of(engine.reduce(named, of, coordinates, bytes, tile->shared_address));
-                       });
-  });
+  return run(__func__, reduce, reduction_input{operation}, input{"map", map}, memory_input{windows, window_count},
+             tile_input{tile});
 }

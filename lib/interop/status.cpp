@@ -12,37 +12,29 @@
 #include <string>
 #include <string_view>
 
-#include "lib/interop/bad_item.hpp"
-#include "lib/interop/text.hpp"
+#include "lib/interop/convert.hpp"
+#include "lib/interop/inputs.hpp"
 #include "lib/support/without_throwing.hpp"
 
 namespace tmap::interop {
 namespace {
 
-constexpr bool mirrors(int number, status code) {
-  return number == static_cast<int>(code);
-}
 static_assert(mirrors(TMAP_RULE_BROKEN, status::rule_broken));
-static_assert(mirrors(TMAP_INVALID_ARGUMENT, status::invalid_argument));
-static_assert(mirrors(TMAP_NO_DRIVER, status::no_driver));
+static_assert(mirrors(TMAP_INVALID_ARGUMENT, status::invalid_argument) && mirrors(TMAP_NO_DRIVER, status::no_driver));
 static_assert(mirrors(TMAP_NO_DEVICE, status::no_device));
 static_assert(mirrors(TMAP_COMPUTE_CAPABILITY_TOO_LOW, status::compute_capability_too_low));
 static_assert(mirrors(TMAP_DRIVER_TOO_OLD, status::driver_too_old));
 static_assert(mirrors(TMAP_SYMBOL_MISSING, status::symbol_missing));
-static_assert(mirrors(TMAP_DRIVER_REFUSED, status::driver_refused));
-static_assert(mirrors(TMAP_NO_CONTEXT, status::no_context));
+static_assert(mirrors(TMAP_DRIVER_REFUSED, status::driver_refused) && mirrors(TMAP_NO_CONTEXT, status::no_context));
 static_assert(mirrors(TMAP_EARLIER_ASYNCHRONOUS_ERROR, status::earlier_asynchronous_error));
 static_assert(mirrors(TMAP_NO_KERNEL_IMAGE, status::no_kernel_image));
-static_assert(mirrors(TMAP_OUT_OF_MEMORY, status::out_of_memory));
-static_assert(mirrors(TMAP_CUDA_FAILURE, status::cuda_failure));
+static_assert(mirrors(TMAP_OUT_OF_MEMORY, status::out_of_memory) && mirrors(TMAP_CUDA_FAILURE, status::cuda_failure));
 static_assert(mirrors(TMAP_NOT_A_TENSOR_MAP, status::not_a_tensor_map));
 static_assert(mirrors(TMAP_ILLEGAL_INSTRUCTION, status::illegal_instruction));
 static_assert(mirrors(TMAP_ILLEGAL_MEMORY_ACCESS, status::illegal_memory_access));
 static_assert(mirrors(TMAP_MISALIGNED_ADDRESS, status::misaligned_address));
-static_assert(mirrors(TMAP_UNSUPPORTED, status::unsupported));
-static_assert(mirrors(TMAP_POOL_EXHAUSTED, status::pool_exhausted));
-static_assert(mirrors(TMAP_SERVICE_DEAD, status::service_dead));
-static_assert(mirrors(TMAP_FORKED, status::forked));
+static_assert(mirrors(TMAP_UNSUPPORTED, status::unsupported) && mirrors(TMAP_POOL_EXHAUSTED, status::pool_exhausted));
+static_assert(mirrors(TMAP_SERVICE_DEAD, status::service_dead) && mirrors(TMAP_FORKED, status::forked));
 static_assert(mirrors(TMAP_WRONG_CONTEXT, status::wrong_context));
 static_assert(mirrors(TMAP_SELF_TEST_FAILED, status::self_test_failed));
 static_assert(mirrors(TMAP_PAGEABLE_MEMORY_IN_CAPTURE, status::pageable_memory_in_capture));
@@ -95,21 +87,19 @@ answer set_callback(tmap_log_callback callback, void* user) {
 }  // namespace
 
 argument_name c_name_of(const argument_name& name) {
-  // C's rows hold a bare pointer to their offsets.
-  if (name.view().ends_with(".tensors.offsets.values")) return name.view().substr(0, name.view().rfind('.'));
   struct other_name {
     std::string_view library;
     std::string_view c;
   };
   static constexpr other_name beginnings[] = {
-      {"run.where.scratch.memory", "source.workspace"},
-      {"run.where.scratch.bytes", "source.workspace_bytes"},
-      {"source.offsets.values", "source.offsets"},
-      {"scratch.memory", "workspace"},
-      {"scratch.bytes", "workspace_bytes"},
-      {"statuses", "options.statuses"},
-      {"header", "options.header"},
-      {"windows", "options.windows"},
+      {"scratch.memory", "call.workspace"},
+      {"scratch.bytes", "call.workspace_bytes"},
+      {"statuses", "call.statuses"},
+      {"header", "call.header"},
+      {"windows", "call.windows"},
+      {"check", "call.check"},
+      {"choices.published_by", "call.publish"},
+      {"choices.", "call."},
       {"problem.type", "problem.operand"},
       {"problem.kind", "problem.epilogue"},
       {"problem.with.kind", "problem.epilogue"},
@@ -168,19 +158,20 @@ tmap_status tmap_last_error(tmap_error* out) {
           e.cuda_code,
           0,
           slots,
-          c_item_of(e.bad),
+          c_of(e.bad),
           {}};
   std::memcpy(out->argument, e.argument.c_str(), sizeof out->argument);
   return TMAP_OK;
 }
 
 tmap_status tmap_last_message(char* text, size_t capacity, size_t* length) {
+  const text_output to{text, capacity, length};
   arguments given;
-  check_text(given, text, capacity, length);
+  to.check(given);
   if (!given) return TMAP_INVALID_ARGUMENT;
   const std::string message = tmap::support::without_throwing([] { return message_of(last); });
   if (message.empty() && !last.ended.is_ok()) return TMAP_OUT_OF_MEMORY;
-  return write_text(message, text, capacity, length).code;
+  return to.write(message).code;
 }
 
 uint32_t tmap_rule_count(void) {

@@ -10,13 +10,12 @@ namespace tmap::service {
 /// What the encoder would refuse of a call, for before slots are taken: a captured call cannot give them back.
 inline void check_arguments(support::arguments& given, const map_template& base, const tensor_source& source,
                             const encode_run& run) {
-  const support::argument name{"run"};
   check_template(given, base);
   if (given) check_source(given, base, source);
   if (run.statuses != nullptr) {
-    given.refuse(name.member("statuses"), "is given; it must be null, for the batch's `ref()` has the statuses");
+    given.refuse("statuses", "is given; it must be null, for the batch's `ref()` has the statuses");
   }
-  check_run(given, run);
+  check_encode_run(given, run);
 }
 
 }  // namespace tmap::service

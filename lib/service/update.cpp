@@ -45,9 +45,7 @@ result<void> check(const update_job& job) {
   if (&job.old.service() != job.service.get()) {
     given.refuse("batch", "is another service's; update it with the service that made it");
   }
-  const support::argument run{"run"};
-  const support::argument choices = run.member("choices");
-  given.equal(job.is_trusted(), job.old.is_trusted(), choices.member("trusted"),
+  given.equal(job.is_trusted(), job.old.is_trusted(), support::argument{"choices"}.member("trusted"),
               "is {found}; it must be {allowed}, as when `batch` was made");
   given.at_most(job.changed.count, max_batch, changed.member("count"));
   if (job.changed.count != 0) given.pointer(job.changed.indices, changed.member("indices"));

@@ -118,7 +118,7 @@ class Library:
             text.value = b"{}"
         return self.noted("statistics", 0)
 
-    def tmap_service_encode(self, service, template, source, count, request, handle, stream):
+    def tmap_service_encode(self, service, template, source, count, handle, call):
         handle._obj.value = 77
         return self.in_home("encode")
 

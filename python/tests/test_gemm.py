@@ -22,7 +22,7 @@ def problem_of(operand):
 def refused(problem):
     """What the library has against it: found, allowed."""
     try:
-        check(lib.tmap_gemm_rows(ctypes.byref(problem), None, 0, None, None))
+        check(lib.tmap_gemm_rows(ctypes.byref(problem), None))
     except tmap.Error as error:
         return str(error)
     return ""
@@ -127,7 +127,7 @@ class Pointers(unittest.TestCase):
 
     def test_the_library_takes_it_and_asks_for_memory(self):
         with self.assertRaisesRegex(tmap.Error, "tmap_gemm_pointers") as caught:
-            check(lib.tmap_gemm_pointers(ctypes.byref(self.made()), None, 0, None, None))
+            check(lib.tmap_gemm_pointers(ctypes.byref(self.made()), None))
         self.assertEqual(caught.exception.allowed, _gemm.workspace_bytes(5))
 
     def test_what_is_no_such_problem(self):

@@ -12,7 +12,7 @@ import support  # noqa: F401
 from stand_ins import CONTEXT_OF, GLOBAL, CuPy, CuPyArray, Driver, Library, OnDevice, Tensor, Torch
 
 import tmap
-from tmap import _batch, _driver, _gemm, _lifetime, _ragged, _service, ragged
+from tmap import _driver, _gemm, _lease, _lifetime, _ragged, _service, ragged
 from tmap import _structs as c
 from tmap._libraries import ADAPTORS, LEGACY_STREAM, Form, _CuPy, _Torch
 
@@ -26,7 +26,7 @@ class StandIns(unittest.TestCase):
         self.torch, self.cupy = Torch(), CuPy()
         with contextlib.ExitStack() as stack:
             stack.enter_context(unittest.mock.patch.object(_driver, "cuda", self.driver))
-            for module in (_batch, _service, _ragged, _gemm):
+            for module in (_lease, _service, _ragged, _gemm):
                 stack.enter_context(unittest.mock.patch.object(module, "lib", self.library))
             adaptors = {Tensor: _Torch(self.torch), CuPyArray: _CuPy(self.cupy)}
             stack.enter_context(unittest.mock.patch.dict(ADAPTORS, adaptors))
@@ -41,7 +41,7 @@ class StandIns(unittest.TestCase):
         self.driver.pass_all()
         while _lifetime._kept:
             _lifetime.let_go()
-        _batch._left.clear()
+        _lease._left.clear()
 
     def tensor(self, dtype, *shape):
         return Tensor(shape, getattr(self.torch, dtype))
@@ -160,12 +160,12 @@ class Devices(StandIns):
             gc.collect()
         self.assertEqual([one.category for one in told], [ResourceWarning])
         self.assertRegex(str(told[0].message), "wrong_context")
-        _batch.release_left()  # in vain
+        _lease.release_left()  # in vain
         self.driver.may_push = True
         self.library.calls.clear()
         self.service.encode_ragged(OnDevice((8, 16), "f32"), OnDevice((2,), "i32"), (8, 16)).release()
         self.called("release", "encode", "release")
-        self.assertEqual(_batch._left, [])
+        self.assertEqual(_lease._left, [])
 
     def test_a_batch_in_a_call_of_another_thread_is_not_lost(self):
         self.library.answer = tmap.Status.BATCH_BUSY
@@ -173,15 +173,15 @@ class Devices(StandIns):
             del self.batch
             gc.collect()
         self.library.answer = 0
-        self.assertEqual(len(_batch._left), 1)
-        _batch.release_left()
-        self.assertEqual(_batch._left, [])
+        self.assertEqual(len(_lease._left), 1)
+        _lease.release_left()
+        self.assertEqual(_lease._left, [])
 
     def test_a_batch_that_is_gone_is_not_tried_again(self):
         self.library.answer = tmap.Status.INVALID_HANDLE
         del self.batch
         gc.collect()
-        self.assertEqual(_batch._left, [])
+        self.assertEqual(_lease._left, [])
 
     def test_a_release_that_fails_keeps_the_batch(self):
         self.driver.may_push = False
@@ -253,6 +253,27 @@ class Torches(StandIns):
         self.assertEqual((values.streams, ends.streams), ([9, 11], [9]))
         batch.release()
         self.assertFalse(_lifetime._kept)
+
+
+    def test_a_header_until_its_streams_are_done(self):
+        given_back, calls = [], []
+        service, values, ends = tmap.MapService(), self.tensor("float32", 8, 16), self.tensor("int32", 2)
+        self.library.tmap_service_encode = lambda *arguments: calls.append(c.Call.from_buffer_copy(arguments[-1])) or 0
+        with unittest.mock.patch.object(ADAPTORS[Tensor], "give_back", given_back.append):
+            batch = service.encode_ragged(values, ends, (8, 16), header=True)
+            self.assertIsNone(service.encode_ragged(values, ends, (8, 16)).header)
+        self.assertEqual([(call.header, call.stream) for call in calls], [(4096, 5), (None, 5)])
+        self.assertEqual(batch.header.shape, (4,))
+        batch.use_on(11)
+        batch.release()
+        self.assertEqual((sorted(self.driver.events.values()), given_back), ([5, 11], []))
+        self.driver.pass_all()
+        _lifetime.let_go()
+        self.assertEqual(given_back, [4096])
+
+    def test_a_header_is_memory_of_some_library(self):
+        with self.assertRaisesRegex(ValueError, "PyTorch or CuPy"):
+            tmap.MapService().encode_ragged(OnDevice((8, 16), "f32"), OnDevice((2,), "i32"), (8, 16), header=True)
 
 
 class References(StandIns):

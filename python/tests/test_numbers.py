@@ -6,7 +6,7 @@ import support
 
 np = support.need("numpy")
 import tmap  # noqa: E402
-from tmap import _arrays, _gemm, ragged  # noqa: E402
+from tmap import _arrays, _batch, _gemm, ragged  # noqa: E402
 
 SPEC = tmap.TensorSpec("f32", (8, 8), (8, 8), 4096)
 
@@ -50,7 +50,7 @@ class Calls:
             ("box[0]", lambda n: tmap.TensorSpec.of(self.values, (n, 8)), 4, 32, False),
             ("number", tmap.rule, 3, 32, False),
             ("stream", lambda n: _arrays.stream_handle(n), 7, 64, False),
-            ("plan", lambda n: _gemm.options_of(_arrays.Site(None, self.values), 1, n, None, None), 3, 31, False))
+            ("plan", lambda n: _batch.reports_of(_arrays.Site(None, self.values), 1, plan=n), 3, 31, False))
 
 
 class Integers(unittest.TestCase):

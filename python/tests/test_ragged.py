@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ragged operations on arrays of NumPy, in memory of the host, and what they refuse."""
+import types
 import unittest
+import unittest.mock
 
 import support
 
@@ -8,7 +10,7 @@ np = support.need("numpy")
 from ragged_cases import RaggedCases  # noqa: E402
 
 import tmap  # noqa: E402
-from tmap import _ragged, ragged  # noqa: E402
+from tmap import _ragged, _structs, ragged  # noqa: E402
 
 
 class Operations(RaggedCases, unittest.TestCase):
@@ -65,12 +67,25 @@ class Fills(unittest.TestCase):
 
 
 class Options(unittest.TestCase):
+    def call(self, **options):
+        """What the library is given."""
+        rows, taken = ragged.Rows(np.ones((4, 2), np.float32), np.array([1, 4])), []
+        library = types.SimpleNamespace(tmap_ragged_copy=lambda *arguments: taken.append(arguments[-1]) or 0)
+        with unittest.mock.patch.object(_ragged, "lib", library):
+            ragged.copy(rows, rows, **options)
+        return _structs.Call.from_buffer_copy(taken[0])
+
     def test_the_policy_reaches_the_library(self):
-        values, ends = np.ones((4, 2), np.float32), np.array([1, 4])
         for policy, number in (("default", 0), ("enable", 1), ("disable", 2), ("force", 3)):
-            call = _ragged._Call((ragged.Rows(values, ends),), policy=policy, header=np.zeros(4, np.uint32))
-            self.assertEqual(call.options.policy, number)
-        self.assertIsNone(_ragged._Call((ragged.Rows(values, ends),)).options)
+            self.assertEqual(self.call(policy=policy, header=np.zeros(4, np.uint32)).policy, number)
+            self.assertEqual(self.call(policy=policy).policy, number)
+        self.assertEqual(bytes(self.call()), bytes(_structs.Call(engine=1)))
+
+    def test_what_a_call_reports_reaches_the_library(self):
+        statuses, header, windows = np.zeros(2, np.uint32), np.zeros(4, np.uint32), np.zeros((3, 2), np.uint64)
+        call = self.call(statuses=statuses, header=header, windows=windows, check="sync")
+        self.assertEqual((call.statuses, call.header, call.windows, call.window_count, call.check),
+                         (statuses.ctypes.data, header.ctypes.data, windows.ctypes.data, 3, 2))
 
 
 class Hostile(unittest.TestCase):
@@ -125,7 +140,7 @@ class Hostile(unittest.TestCase):
             ragged.pack(ragged.Rows(self.values, self.ends), np.zeros(64, np.uint8), alignment=3)
         self.assertIs(caught.exception.status, tmap.Status.INVALID_ARGUMENT)
         self.assertEqual(caught.exception.argument, "destination.alignment")
-        self.assertEqual(str(caught.exception), "tmap_ragged_on_host_pack: `destination.alignment` is 3; it must be a power of two, at "
+        self.assertEqual(str(caught.exception), "tmap_ragged_pack: `destination.alignment` is 3; it must be a power of two, at "
                          "most 1048576")
         with self.assertRaises(ValueError):
             ragged.Tensors([])

@@ -20,12 +20,12 @@ HEADERS = Path(__file__).resolve().parents[2] / "include" / "tmap" / "c"
 C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation", "DecodedMap": "decoded_map",
            "MapPatch": "map_patch", "PatchColumns": "patch_columns", "CompactColumns": "compact_columns",
            "RaggedRows": "ragged_rows", "PatchSource": "patch_source", "ServiceOptions": "service_options",
-           "EncodeRequest": "encode_request", "BatchRef": "batch_ref", "BatchWriter": "batch_writer", "BatchInfo": "batch_info",
+           "Call": "call", "RowOffsets": "row_offsets", "BatchRef": "batch_ref", "BatchWriter": "batch_writer", "BatchInfo": "batch_info",
            "TensorBatch": "tensor_batch", "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
-           "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values", "RaggedOptions": "ragged_options",
-           "MemoryWindow": "memory_window", "Tile": "tile", "GroupOffsets": "group_offsets", "Matrix": "matrix",
+           "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values",
+           "MemoryWindow": "memory_window", "Tile": "tile", "Matrix": "matrix",
            "RowProblem": "row_problem", "WeightProblem": "weight_problem", "PointerProblem": "pointer_problem",
-           "GemmOptions": "gemm_options", "SlotCounts": "slot_counts", "BadItem": "bad_item",
+           "SlotCounts": "slot_counts", "BadItem": "bad_item",
            "FaultReport": "fault_report"}
 TYPES = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "int32_t": ctypes.c_int32,
          "uint16_t": ctypes.c_uint16, "char": ctypes.c_char, "float": ctypes.c_float, "tmap_status": ctypes.c_int32}
@@ -58,9 +58,9 @@ class Layouts(unittest.TestCase):
 
     def test_structs_have_the_sizes_that_the_c_interface_promises(self):
         sizes = {"LastError": 184, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
-                 "ServiceOptions": 40, "EncodeRequest": 40, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
-                 "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40, "RaggedOptions": 48,
-                 "RowProblem": 144, "WeightProblem": 112, "PointerProblem": 96, "GemmOptions": 32, "BatchRef": 40,
+                 "ServiceOptions": 40, "Call": 88, "RowOffsets": 16, "RaggedRows": 48, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
+                 "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40,
+                 "RowProblem": 144, "WeightProblem": 112, "PointerProblem": 96, "BatchRef": 40,
                  "MemoryWindow": 24, "Tile": 48, "BadItem": 32, "FaultReport": 72}
         self.assertEqual({name: ctypes.sizeof(getattr(_structs, name)) for name in sizes}, sizes)
 

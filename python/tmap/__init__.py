@@ -20,12 +20,12 @@ Arrays are of any library that speaks DLPack: PyTorch, CuPy, JAX (to read), NumP
 raises `Error`, `TypeError` or `ValueError`, and has changed nothing. docs/python.md has more.
 """
 from . import ragged
-from ._batch import MapBatch
 from ._errors import BadItem, Error, Rule, Status, rule, rules_of
 from ._faults import FaultReport, describe_status, faults
 from ._gemm import GroupFault, group_faults_of, grouped_mm
 from ._gemm_pointers import grouped_mm_by_pointers
 from ._headers import include_dir
+from ._lease import MapBatch
 from ._library import version
 from ._service import MapService
 from ._simulator import simulate_load, simulate_reduce, simulate_store, tile_sizes

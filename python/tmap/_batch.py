@@ -1,150 +1,216 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor maps that are lent, and their memory as arrays."""
-import warnings
+"""Batches of tensors, and how a call treats one: the sources of its tensors, and what runs where and reports what."""
+import ctypes
 from ctypes import byref
-from typing import List, Optional
+from functools import lru_cache
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
-from . import _dlpack
 from . import _structs as c
-from ._arrays import stream_handle
-from ._driver import Home
-from ._errors import Status, check
-from ._libraries import ADAPTORS, View
-from ._library import lib
-from ._lifetime import Uses
+from ._arrays import Site
+from ._faults import check_number
+from ._libraries import Form
+from ._numbers import integer, sequence
 
-_NO_HANDLE = c.Handle()
-_STILL_LENT = frozenset((int(Status.WRONG_CONTEXT), int(Status.BATCH_BUSY)))  # after a release that failed like this
-# Batches that nobody holds any more, and whose slots the library would not take back at that time.
-_left: List["MapBatch"] = []
-
-
-def release_left() -> None:
-    """Tries again."""
-    for _ in range(len(_left)):
-        try:
-            batch = _left.pop(0)
-        except IndexError:  # another thread tries the rest
-            return
-        batch.end()
-        if batch.is_lent():
-            _left.append(batch)
+OFFSET_FORMATS = ("ends", "prefix", "sizes")
+POLICIES = ("default", "enable", "disable", "force")
+PUBLISHES = ("stores", "copy_fence")
+NO_WINDOWS = None, 0
+_STATUSES = ("u32", "i32")
 
 
-class DeviceArray:
-    """Memory of a batch, read-only, for `torch.from_dlpack`, `cupy.from_dlpack` and the like. It is good while the batch
-    is not released; a library's array made from it keeps the batch no longer."""
-
-    def __init__(self, batch: "MapBatch", address: int, shape: tuple, dtype: str):
-        self._batch = batch
-        self._address = address
-        self.shape = shape
-        self.dtype = dtype
-
-    def __dlpack_device__(self):
-        return _dlpack.CUDA, self._batch.device
-
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
-            raise BufferError("the memory of a batch is lent where it is, and not copied")
-        self._batch.check_lent()
-        if stream != -1:
-            self._batch.use_on(1 if stream is None else stream)
-        return _dlpack.write(self._address, self.shape, self.dtype, self.__dlpack_device__(), True, max_version)
+def innermost_first(extents: Sequence[int]) -> Tuple[int, ...]:
+    """A shape, strides or a box of Python, outermost dim first, in the library's order. Nothing else turns it round."""
+    return tuple(reversed(extents))
 
 
-class MapBatch:
-    """Tensor maps of one encode, in slots that stay unchanged until `release`, the end of a `with` or of this object.
-    Kernels on the batch's streams may use them: the stream of the encode and each that `use_on` named. So long the batch
-    keeps the array that its maps describe. Its methods work whichever device is current."""
+# All of a `tmap_call` but its stream and workspace, which each call has of its own.
+_pack, (_ON_STREAM, *_, PLAIN) = c.in_pieces(c.Call(), *(c.place((c.Call, name))
+                                                         for name in ("stream", "workspace", "workspace_bytes")))
+_ON_HOST = bytes(c.Call(engine=1))[:len(_ON_STREAM)]
+_rest = c.packer(c.Call, "statuses")
 
-    # The members of `ref`, for `numpy.frombuffer(batch.ref, batch.REF_DTYPE)`: addresses, and two numbers of 32 bits.
-    REF_DTYPE = [("slots", "u8"), ("statuses", "u8"), ("indices", "u8"), ("count", "u4"), ("generation", "u4"),
-                 ("records", "u8")]
 
-    _handle = _NO_HANDLE
+def call_on(stream: Optional[int], workspace: int = 0, size: int = 0, reports: bytes = PLAIN) -> bytes:
+    """A `tmap_call` on a stream; None: on the host. `reports`: of the functions below."""
+    if stream is None:
+        return _pack(_ON_HOST, 0, b"", 0, b"", 0, reports)
+    return _pack(_ON_STREAM, stream, b"", workspace, b"", size, reports)
 
-    def __init__(self, handle: c.Handle, count: int, home: Home, device: int, described: Optional[View], stream: int):
-        """`described`: the array, with what owns it. `stream`: that of the encode."""
-        self._handle = handle
-        self._count = count
-        self._home = home
-        self._described = described
-        self._streams = {stream}
-        self.device = device
 
-    def __len__(self) -> int:
-        return self._count
+def reports_to(statuses=None, header=None, windows=None, window_count: int = 0, check: int = 0, policy: int = 0,
+               publish: int = 0, plan: int = 0) -> bytes:
+    """The rest of a `tmap_call`: its members from `statuses` on."""
+    return _rest.pack(statuses or 0, header or 0, windows or 0, window_count, check, policy, 0, 0, publish, plan, 0)
 
-    def check_lent(self) -> None:
-        """Raises `Error` (`invalid_handle`) once the batch is released."""
-        self._living()
 
-    def _living(self) -> c.BatchInfo:
-        info = c.BatchInfo()
-        check(self._home.call(lib.tmap_batch_query, self._handle, byref(info)))
-        return info
+def reports_of(site: Site, items: int, statuses=None, header=None, windows=NO_WINDOWS, check=None, policy: int = 0,
+               plan: Optional[int] = None) -> bytes:
+    """The same for arrays of the caller's, of a call on so many tensors, rows or groups."""
+    if statuses is header is check is plan is windows[0] is None and policy == 0:
+        return PLAIN
+    address, count = windows
+    return reports_to(statuses=site.optional(statuses, "statuses", _STATUSES, items, write=True),
+                      header=site.optional(header, "header", _STATUSES, 4, write=True), windows=address,
+                      window_count=count, check=check_number(check), policy=policy,
+                      plan=0 if plan is None else integer(plan, "plan", 31) + 1)
+
+
+def window_list(site: Site, windows):
+    """The address and number of windows."""
+    if windows is None:
+        return NO_WINDOWS
+    view = site.read(windows, "windows", ("u64", "i64"), rank=2)
+    if not view.is_packed or view.shape[1] != 2:
+        raise ValueError("windows are pairs of begin and end, [w, 2] without gaps")
+    return view.address, view.shape[0]
+
+
+def offset_count(offsets: Form, format: str):
+    """How many tensors offsets cut, and their format's number."""
+    if format not in OFFSET_FORMATS:
+        raise ValueError(f"format is one of {', '.join(OFFSET_FORMATS)}, not {format!r}")
+    offsets.require("offsets", ("i32", "i64"), rank=1)
+    if not offsets.is_packed:
+        raise ValueError("offsets have gaps")
+    count = offsets.shape[0] - (format == "prefix")
+    if count < 0:
+        raise ValueError("offsets of format prefix have one value at least")
+    return count, OFFSET_FORMATS.index(format)
+
+
+def rows_of(values: Form, offsets: Form, format: str, is_bounded: bool) -> Tuple[int, c.RaggedRows]:
+    """How many tensors, and all of them but their addresses."""
+    count, number = offset_count(offsets, format)
+    rows = c.RaggedRows(row_pitch_bytes=values.strides[0] if values.strides else 0)
+    rows.offsets.format, rows.offsets.bytes = number, offsets.item_bytes
+    if is_bounded:
+        rows.is_bounded, rows.rows = 1, values.shape[0]
+    return count, rows
+
+
+# Where the addresses of rows are in a source.
+ROW_ADDRESSES = [c.place((c.PatchSource, "of"), (c.SourceMember, "rows"), *members) for members in
+                 (((c.RaggedRows, "base_address"),), ((c.RaggedRows, "offsets"), (c.RowOffsets, "values")))]
+
+
+class Side(NamedTuple):
+    """A side of an operation."""
+    struct: Any  # as the library takes it: its bytes, or by reference
+    count: int
+    rank: int
+    dtype: str
+    item_bytes: int
+    keeps: Any  # what must live as long
+
+
+class Rows:
+    """Tensors that follow each other in one array: rows of `values`, its first dim, cut as `offsets` say ("ends": n
+    values; "prefix": n + 1, the first 0; "sizes": n). Offsets are int32 or int64, where the values are. A tensor with rows
+    that `values` does not have is bad (`Fault.ADDRESS`), unless the call names `windows`."""
+
+    def __init__(self, values, offsets, format: str = "ends"):
+        self.values, self.offsets, self.format = values, offsets, format
 
     @property
-    def ref(self) -> bytes:
-        """The 40 bytes of `tmap::map_batch_ref`, a kernel parameter. Good as long as the batch is lent."""
-        return bytes(self._living().ref)
+    def arrays(self):
+        return self.values, self.offsets
+
+    def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "Side":
+        values, cut = (site.write if write else site.read)(self.values, name), site.read(self.offsets, "offsets")
+        count, pack, (first, second, last) = _rows_batch(values.form, cut.form, self.format, name, is_bounded)
+        batch = pack(first, values.address, second, cut.address, last)
+        form = values.form
+        return Side(batch, count, len(form.shape), form.dtype, form.item_bytes, (values, cut))
+
+
+class Tensors:
+    """Arrays of their own, all of one type and number of dims. Their addresses and shapes are copied on the call's stream,
+    from memory of the host, so a call with them cannot be captured in a graph: `Error` says so."""
+
+    def __init__(self, arrays: Sequence[Any]):
+        self.arrays = sequence(arrays, "arrays")
+        if not self.arrays:
+            raise ValueError("a batch has one tensor at least")
+
+    def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "Side":
+        views = [(site.write if write else site.read)(array, name) for array in self.arrays]
+        first = views[0]
+        patches = (c.MapPatch * len(views))()
+        for view, patch in zip(views, patches):
+            check_rank(view.form, name)
+            if view.dtype != first.dtype or len(view.shape) != len(first.shape):
+                raise ValueError(f"{name}: all tensors have one type and number of dims")
+            patch.global_address = view.address
+            patch.global_dim[:len(view.shape)] = innermost_first(view.shape)
+            patch.global_stride_bytes[:len(view.shape) - 1] = innermost_first(view.strides[:-1])
+        site.keep(patches)
+        made = _batch_of(first.form, len(views))
+        made.arrays_on_host = 1
+        made.tensors.kind = c.SOURCE_PATCHES
+        made.tensors.of.patches = ctypes.addressof(patches)
+        return Side(byref(made), len(views), len(first.shape), first.dtype, first.item_bytes, (views, patches))
+
+
+class Columns:
+    """Tensors whose addresses and shapes exist only in memory of the device: `addresses`, and an array for each dim
+    (innermost first, in elements) and for each stride (in bytes), uint64 or int64 [n]. Strides left out: packed. What
+    lies at these addresses only the caller knows, who also keeps it; name `windows` where they may lie."""
+
+    def __init__(self, addresses, dims: Sequence[Any], strides: Optional[Sequence[Any]] = None, *, dtype: str):
+        self.addresses, self.dims, self.dtype = addresses, sequence(dims, "dims"), dtype
+        self.strides = () if strides is None else sequence(strides, "strides")
+        if dtype not in _ITEM_BYTES:
+            raise ValueError(f"dtype is one of {', '.join(_ITEM_BYTES)}, not {dtype!r}")
+        if not 1 <= len(self.dims) <= c.MAX_RANK or len(self.strides) not in (0, len(self.dims) - 1):
+            raise ValueError(f"1 to {c.MAX_RANK} dims, and one stride less or none")
 
     @property
-    def maps(self) -> DeviceArray:
-        """The maps, uint8 [count, 128], in device memory."""
-        return DeviceArray(self, self._living().ref.slots, (len(self), 128), "u8")
+    def arrays(self):
+        return self.addresses, *self.dims, *self.strides
 
-    @property
-    def statuses(self) -> DeviceArray:
-        """What became of each map, uint64 [count]: 0 good, bit 63 empty, else a bit for each broken rule (`rules_of`)."""
-        return DeviceArray(self, self._living().ref.statuses, (len(self),), "u64")
+    def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "Side":
+        addresses = site.read(self.addresses, name, ("u64", "i64"), rank=1)
+        count = addresses.shape[0]
+        made = c.TensorBatch(element_bytes=_ITEM_BYTES[self.dtype], rank=len(self.dims), count=count)
+        made.tensors.struct_size, made.tensors.kind = ctypes.sizeof(c.PatchSource), c.SOURCE_COLUMNS
+        columns = made.tensors.of.columns
+        columns.global_address = site.optional(self.addresses, name, ("u64", "i64"), count)
+        for axis, array in enumerate(self.dims):
+            columns.global_dim[axis] = site.optional(array, name, ("u64", "i64"), count)
+        for axis, array in enumerate(self.strides):
+            columns.global_stride_bytes[axis] = site.optional(array, name, ("u64", "i64"), count)
+        return Side(byref(made), count, len(self.dims), self.dtype, made.element_bytes, addresses)
 
-    def use_on(self, stream) -> None:
-        """Makes `stream` wait, on the device, for the encode, and adds it to the batch's streams."""
-        handle = stream_handle(stream)
-        check(self._home.call(lib.tmap_batch_use_on, self._handle, handle))
-        self._streams.add(handle)
-        if self._described is not None and ADAPTORS[type(self._described.array)].is_told:
-            ADAPTORS[type(self._described.array)].lend(self._described, self.device, Uses(handle))
 
-    def release(self) -> None:
-        """Ends the lease: after what is enqueued so far on the batch's streams, its slots go to others, and so may the
-        memory of the array that its maps describe."""
-        check(self.end())
+_ITEM_BYTES = {"u8": 1, "i8": 1, "bool": 1, "f8_e4m3": 1, "f8_e5m2": 1, "u16": 2, "i16": 2, "f16": 2, "bf16": 2,
+               "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
 
-    def end(self) -> int:
-        """`release`, and returns its code. In another context, or while another thread is in a call with the batch,
-        it stays lent."""
-        code = self._home.call(lib.tmap_batch_release, self._handle)
-        if code not in _STILL_LENT:
-            self._handle = _NO_HANDLE
-            described, self._described = self._described, None
-            if described is not None and not ADAPTORS[type(described.array)].is_told:
-                self._home.inside(self._let_go, described)
-        return code
 
-    def _let_go(self, described) -> None:
-        for stream in self._streams:
-            uses = Uses(stream)
-            ADAPTORS[type(described.array)].lend(described, self.device, uses)
-            uses.enqueued()
+def check_rank(form: Form, name: str) -> None:
+    if not 1 <= len(form.shape) <= c.MAX_RANK:
+        raise ValueError(f"{name}: tensors have 1 to {c.MAX_RANK} dims, not {len(form.shape)}")
+    check_last_dim(form, name)
 
-    def is_lent(self) -> bool:
-        return bool(self._handle.value)
 
-    def __enter__(self) -> "MapBatch":
-        return self
+def check_last_dim(form: Form, name: str) -> None:
+    if form.shape[-1] > 1 and form.strides[-1] != form.item_bytes:
+        raise ValueError(f"{name}: the last dim has gaps")
 
-    def __exit__(self, *exception) -> None:
-        if self.is_lent():
-            self.release()
 
-    def __del__(self):
-        if not self._handle.value:
-            return
-        code = self.end()
-        if self.is_lent():
-            _left.append(self)
-            warnings.warn(f"tmap: a batch was dropped and could not be released ({Status(code).name.lower()}); the next "
-                          "encode tries again", ResourceWarning, stacklevel=2)
+def _batch_of(form: Form, count: int) -> c.TensorBatch:
+    made = c.TensorBatch(element_bytes=form.item_bytes, rank=len(form.shape), count=count)
+    made.tensors.struct_size = ctypes.sizeof(c.PatchSource)
+    return made
+
+
+@lru_cache(maxsize=1024)
+def _rows_batch(values: Form, offsets: Form, format: str, name: str, is_bounded: bool) -> tuple:
+    """All of `Rows` but its addresses: how many tensors, and a TensorBatch in pieces."""
+    count, rows = rows_of(values, offsets, format, is_bounded)
+    check_rank(values, name)
+    made = _batch_of(values, count)
+    made.tensors.kind, made.tensors.of.rows = c.SOURCE_ROWS, rows
+    inner, steps = innermost_first(values.shape[1:]), innermost_first(values.strides[1:-1])
+    made.inner_dim[:len(inner)] = inner
+    made.inner_stride_bytes[:len(steps)] = steps
+    return count, *c.in_pieces(made, *(c.place((c.TensorBatch, "tensors")) + at for at in ROW_ADDRESSES))

@@ -84,7 +84,7 @@ def rules_of(bits: int) -> Tuple[Rule, ...]:
 
 @dataclass(frozen=True)
 class BadItem:
-    """A bad map, tensor, row number or group: the `call` that met it, "ragged::copy", the call's `number` in this
+    """A bad map, tensor, row number or group: the `call` that met it, "ragged::copy_async", the call's `number` in this
     process, the item's `index` and the `bits` of its status (`describe_status`)."""
     call: str
     number: int

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple, Tuple
 from . import _structs as c
 from ._arrays import Site
 from ._dlpack import packed_strides
+from ._batch import PLAIN, call_on, offset_count, reports_of
 from ._errors import check
-from ._faults import check_number
 from ._libraries import Form
 from ._library import lib
 from ._numbers import integer, status_bits
-from ._service import offset_count
 
 OPERANDS = ("bf16", "f16", "f8_e4m3")
 EPILOGUES = ("none", "bias", "swiglu", "accumulate")
@@ -140,14 +139,14 @@ def workspace_bytes(groups: int) -> int:
     return needed.value
 
 
-def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int, stream: int, options=None,
-            rest: bytes = None) -> None:
+def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int, stream: int,
+            reports: bytes = PLAIN, rest: bytes = None) -> None:
     """`rest` replaces what follows the output's address in the problem."""
     if ready.is_turned:
         a, b = b, a
     first, second, third, fourth, last = ready.pieces
     problem = ready.pack(first, offs, second, a, third, b, fourth, out, rest or last)
-    check(ready.function(problem, workspace, ready.workspace_bytes, options, stream))
+    check(ready.function(problem, call_on(stream, workspace, ready.workspace_bytes, reports)))
 
 
 def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None, row_scales=None,
@@ -180,23 +179,14 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     left, right, cut, target = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs"), site.write(out, "out")
     ready = _judged(left.form, right.form, cut.form, target.form, format, epilogue, bool(fast_accumulation))
     rest = _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales)
-    options = options_of(site, ready.problem.groups, plan, statuses, header, check)
+    reports = reports_of(site, ready.problem.groups, statuses, header, check=check, plan=plan)
     if ready.workspace_bytes == 0:
         return out
     with site.use():
         workspace, _lent = site.memory(ready.workspace_bytes)
-        enqueue(ready, left.address, right.address, target.address, cut.address, workspace, site.stream, options, rest)
+        enqueue(ready, left.address, right.address, target.address, cut.address, workspace, site.stream, reports, rest)
         site.done()
     return out
-
-
-def options_of(site, groups, plan, statuses, header, check=None):
-    if plan is statuses is header is check is None:
-        return None
-    return byref(c.GemmOptions(plan=0 if plan is None else integer(plan, "plan", 31) + 1,
-                               statuses=site.optional(statuses, "statuses", ("u32", "i32"), groups, write=True),
-                               header=site.optional(header, "header", ("u32", "i32"), 4, write=True),
-                               check=check_number(check)))
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,8 @@ from ctypes import byref
 from . import _errors
 from . import _structs as c
 from ._arrays import Site
-from ._gemm import EPILOGUES, OPERANDS, options_of, workspace_bytes
+from ._batch import call_on, reports_of
+from ._gemm import EPILOGUES, OPERANDS, workspace_bytes
 from ._library import lib
 from ._numbers import integer, sequence
 
@@ -34,13 +35,13 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str
     if site.on_host:
         raise ValueError("grouped products are of arrays in device memory")
     problem = problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue)
-    options = options_of(site, problem.groups, plan, statuses, header, check)
+    reports = reports_of(site, problem.groups, statuses, header, check=check, plan=plan)
     if problem.groups == 0:
         return
     needed = workspace_bytes(problem.groups)
     with site.use():
         workspace, _lent = site.memory(needed)
-        _errors.check(lib.tmap_gemm_pointers(byref(problem), workspace, needed, options, site.stream))
+        _errors.check(lib.tmap_gemm_pointers(byref(problem), call_on(site.stream, workspace, needed, reports)))
         site.done()
 
 

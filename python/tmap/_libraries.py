@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of any library as addresses, shapes and strides, and what each library tells and gives: stream and memory."""
+import math
 import sys
 from contextlib import nullcontext
 from functools import lru_cache
@@ -14,17 +15,14 @@ class Form:
     __slots__ = ("shape", "strides", "dtype", "item_bytes", "is_packed", "nbytes")
 
     def __init__(self, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: str, item_bytes: int):
+        packed = _dlpack.packed_strides(shape, item_bytes)
         if 0 in shape:  # libraries say anything
-            strides = _dlpack.packed_strides(shape, item_bytes)
+            strides = packed
         self.shape, self.strides, self.dtype, self.item_bytes = shape, strides, dtype, item_bytes  # strides in bytes
         if any(extent > 1 and stride < 0 for extent, stride in zip(shape, strides)):
             raise ValueError(f"an array has negative strides, {strides} in bytes: copy it first")
-        gaps, step = False, item_bytes
-        for extent, stride in zip(reversed(shape), reversed(strides)):
-            gaps = gaps or (extent != 1 and stride != step)
-            step *= extent
-        self.is_packed = not gaps or 0 in shape
-        self.nbytes = step
+        self.is_packed = all(extent == 1 or stride == step for extent, stride, step in zip(shape, strides, packed))
+        self.nbytes = math.prod(shape) * item_bytes
 
     def require(self, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> None:
         if dtypes is not None and self.dtype not in dtypes:

@@ -7,24 +7,21 @@ from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
 from . import _structs as c
 from ._arrays import Site
-from ._batch import MapBatch, _left, release_left
-from ._dims import innermost_first
+from ._batch import PUBLISHES, ROW_ADDRESSES, call_on, innermost_first, reports_to, rows_of, window_list
 from ._driver import Home
 from ._errors import check, text_of
 from ._faults import check_number
+from ._lease import MapBatch, _left, release_left
 from ._libraries import Form, View
 from ._library import lib
 from ._numbers import integer, integers, sequence
 from ._spec import TensorSpec, element_type_of
 
-OFFSET_FORMATS = ("ends", "prefix", "sizes")
 _PATCH_ADDRESS = 1
 _MOST_TEMPLATES = 64
 _MOST_PLANS = 1024
-PUBLISHES = ("stores", "copy_fence")
-_REQUESTS = {publish: byref(c.EncodeRequest(publish=i)) for i, publish in enumerate(PUBLISHES)}
-_ROWS = (c.PatchSource, "of"), (c.SourceMember, "rows")
-_ADDRESSES = [c.place(*_ROWS, (c.RaggedRows, name)) for name in ("base_address", "offsets", "workspace")]
+_REPORTS = {publish: reports_to(publish=i) for i, publish in enumerate(PUBLISHES)}
+_HEADER_BYTES = 16
 
 
 def patch_dim(axis: int) -> int:
@@ -51,7 +48,7 @@ class Template:
 class _Plan(NamedTuple):
     """All of an encode but its addresses: what follows from forms and modes."""
     template: Template
-    pack: Any  # makes a PatchSource's bytes of the pieces with addresses between: of base, offsets, workspace
+    pack: Any  # makes a PatchSource's bytes of the pieces with addresses between: of base and offsets
     pieces: Tuple[bytes, ...]
     count: int
     workspace_bytes: int
@@ -80,7 +77,7 @@ class MapService:
         self._home = Home()
 
     def encode_ragged(self, base, offsets, box: Sequence[int], *, format: str = "ends", swizzle: str = "none",
-                      l2_promotion: str = "none", oob_fill: str = "zero", windows=None, header=None,
+                      l2_promotion: str = "none", oob_fill: str = "zero", windows=None, header: bool = False,
                       check=None, publish: str = "stores", stream=None) -> MapBatch:
         """One map for each tensor of a ragged batch: rows of `base` (its first dim), cut as `offsets` say.
 
@@ -89,9 +86,9 @@ class MapService:
         first. The offsets are read and judged on the device, by this call's kernel; both arrays stay unchanged until it
         has run. A tensor of no rows, and one that breaks a rule, gets a harmless map; `MapBatch.statuses` says so. So does
         one with rows that `base` does not have (T05), unless `windows`, uint64 or int64 [w, 2] in device memory, say
-        which addresses maps may reach instead: begin, end. `publish`: "stores", or "copy_fence" for maps that
-        tensormap.cp_fenceproxy publishes, which takes longer; the maps are equal. `header`, uint32 or int32 [4] in device
-        memory, gets how many maps are bad, the first of them (0xffffffff: none), how many are empty, and 0.
+        which addresses maps may reach instead: begin, end. With `header`, `MapBatch.header` counts bad and empty maps in 16
+        bytes of PyTorch's or CuPy's memory. `publish`: "stores", or "copy_fence" for maps that
+        tensormap.cp_fenceproxy publishes, which takes longer; the maps are equal.
 
         Never waits for the device, unless it is checked (`check`, as in `tmap.ragged`). Raises `TypeError`, `ValueError`,
         `Error`.
@@ -108,25 +105,27 @@ class MapService:
                           oob_fill)
         if publish not in PUBLISHES:
             raise ValueError(f"publish is {publish!r}; it must be one of {', '.join(map(repr, PUBLISHES))}")
-        request = _REQUESTS[publish]
-        if not windows is header is check is None:
-            request = c.EncodeRequest(check=check_number(check), publish=PUBLISHES.index(publish))
-            request.windows, request.window_count = window_list(site, windows)
-            request.header = site.optional(header, "header", ("u32", "i32"), 4, write=True)
-            request = byref(request)
+        wanted = None
+        if windows is not None or check is not None or header:
+            address, count = window_list(site, windows)
+            wanted = {"windows": address, "window_count": count, "check": check_number(check)}
         if site.adaptor is None:
-            return self._home.inside(self._encode, site, plan, rows, cut, request)
+            return self._home.inside(self._encode, site, plan, rows, cut, publish, header, wanted)
         with site.use():  # the device, and with it the context
-            return self._encode(site, plan, rows, cut, request)
+            return self._encode(site, plan, rows, cut, publish, header, wanted)
 
-    def _encode(self, site: Site, plan: _Plan, rows: View, cut: View, request) -> MapBatch:
+    def _encode(self, site: Site, plan: _Plan, rows: View, cut: View, publish: str, has_header: bool, wanted) -> MapBatch:
+        reports, header = _REPORTS[publish], None
+        if wanted is not None:
+            header = site.memory(_HEADER_BYTES) if has_header else None
+            reports = reports_to(publish=PUBLISHES.index(publish), header=header and header[0], **wanted)
         workspace, _lent = site.memory(plan.workspace_bytes) if plan.workspace_bytes else (0, None)
-        first, second, third, last = plan.pieces
-        source = plan.pack(first, rows.address, second, cut.address, third, workspace, last)
+        first, second, last = plan.pieces
+        source = plan.pack(first, rows.address, second, cut.address, last)
         handle = c.Handle()
-        check(lib.tmap_service_encode(self._handle, plan.template.handle, source, plan.count, request, byref(handle),
-                                      site.stream))
-        batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream)
+        call = call_on(site.stream, workspace, plan.workspace_bytes, reports)
+        check(lib.tmap_service_encode(self._handle, plan.template.handle, source, plan.count, byref(handle), call))
+        batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream, header)
         site.done()
         return batch
 
@@ -134,8 +133,11 @@ class MapService:
         key = (base, offsets, format, is_bounded, *modes)
         made = self._plans.get(key)
         if made is None:
-            source, count, workspace_bytes = _rows_source(base, offsets, format, is_bounded)
-            made = _Plan(self._template(base, *modes), *c.in_pieces(source, *_ADDRESSES), count, workspace_bytes)
+            count, rows = rows_of(base, offsets, format, is_bounded)
+            source = c.PatchSource(kind=c.SOURCE_ROWS)
+            source.of.rows = rows
+            made = _Plan(self._template(base, *modes), *c.in_pieces(source, *ROW_ADDRESSES), count,
+                         _workspace_bytes(count, offsets.item_bytes) if format == "sizes" and count else 0)
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[key] = made
@@ -151,7 +153,7 @@ class MapService:
         made = self._templates.get(key)
         if made is None:
             # The template's address and rows are of no account: each map brings its own.
-            spec = TensorSpec(element_type_of(base.dtype), (*innermost_first(base.shape[1:]), 1),
+            spec = TensorSpec(element_type_of(base.dtype), innermost_first((1, *base.shape[1:])),
                               innermost_first(integers(box, "box", 32)),
                               strides=innermost_first(base.strides[:-1]), swizzle=swizzle, l2_promotion=l2_promotion,
                               oob_fill=oob_fill)
@@ -184,38 +186,7 @@ class MapService:
             self._home.inside(lib.tmap_service_destroy, self._handle)
 
 
-def offset_count(offsets: Form, format: str):
-    """How many tensors offsets cut, and their format's number."""
-    if format not in OFFSET_FORMATS:
-        raise ValueError(f"format is one of {', '.join(OFFSET_FORMATS)}, not {format!r}")
-    offsets.require("offsets", ("i32", "i64"), rank=1)
-    if not offsets.is_packed:
-        raise ValueError("offsets have gaps")
-    count = offsets.shape[0] - (format == "prefix")
-    if count < 0:
-        raise ValueError("offsets of format prefix have one value at least")
-    return count, OFFSET_FORMATS.index(format)
-
-
-def _rows_source(base: Form, offsets: Form, format: str, is_bounded: bool):
-    count, number = offset_count(offsets, format)
-    source, needed = c.PatchSource(kind=c.SOURCE_ROWS), ctypes.c_uint64()
-    rows = source.of.rows
-    rows.row_pitch_bytes = base.strides[0] if base.strides else 0
-    rows.format, rows.offset_bytes = number, offsets.item_bytes
-    if is_bounded:
-        rows.is_bounded, rows.rows = 1, base.shape[0]
-    if format == "sizes" and count:
-        check(lib.tmap_rows_workspace_bytes(count, offsets.item_bytes, byref(needed)))
-        rows.workspace_bytes = needed.value
-    return source, count, needed.value
-
-
-def window_list(site: Site, windows):
-    """The address and number of windows."""
-    if windows is None:
-        return None, 0
-    view = site.read(windows, "windows", ("u64", "i64"), rank=2)
-    if not view.is_packed or view.shape[1] != 2:
-        raise ValueError("windows are pairs of begin and end, [w, 2] without gaps")
-    return view.address, view.shape[0]
+def _workspace_bytes(count: int, offset_bytes: int) -> int:
+    needed = ctypes.c_uint64()
+    check(lib.tmap_rows_workspace_bytes(count, offset_bytes, byref(needed)))
+    return needed.value

@@ -8,7 +8,7 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from . import _structs as c
 from ._arrays import Site
-from ._dims import innermost_first
+from ._batch import innermost_first
 from ._errors import Rule, Status, check, rule, text_of
 from ._library import lib
 from ._numbers import integer, integers

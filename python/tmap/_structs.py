@@ -74,9 +74,12 @@ class CompactColumns(Structure):
                 ("global_stride_units", c_void_p * (MAX_RANK - 1))]
 
 
+class RowOffsets(Structure):
+    _fields_ = [("values", c_void_p), ("format", c_uint32), ("bytes", c_uint32)]
+
+
 class RaggedRows(Structure):
-    _fields_ = [("base_address", c_uint64), ("row_pitch_bytes", c_uint64), ("offsets", c_void_p), ("format", c_uint32),
-                ("offset_bytes", c_uint32), ("workspace", c_void_p), ("workspace_bytes", c_uint64), ("rows", c_uint64),
+    _fields_ = [("base_address", c_uint64), ("row_pitch_bytes", c_uint64), ("offsets", RowOffsets), ("rows", c_uint64),
                 ("is_bounded", c_uint32), ("reserved", c_uint32)]
 
 
@@ -96,9 +99,11 @@ class ServiceOptions(Sized):
                 ("max_capacity", c_uint64), ("memory", c_void_p), ("memory_bytes", c_uint64)]
 
 
-class EncodeRequest(Sized):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("trusted", c_uint32), ("window_count", c_uint32),
-                ("windows", c_void_p), ("check", c_uint32), ("publish", c_uint32), ("header", c_void_p)]
+class Call(Sized):
+    _fields_ = [("struct_size", c_uint32), ("engine", c_uint32), ("stream", c_void_p), ("workspace", c_void_p),
+                ("workspace_bytes", c_uint64), ("statuses", c_void_p), ("header", c_void_p), ("windows", c_void_p),
+                ("window_count", c_uint32), ("check", c_uint32), ("policy", c_uint32), ("allowed", c_uint32),
+                ("trusted", c_uint32), ("publish", c_uint32), ("plan", c_uint32), ("reserved", c_uint32)]
 
 
 class BatchRef(Structure):
@@ -145,12 +150,6 @@ class CastValues(Sized):
                 ("shift", c_float), ("reserved", c_uint32), ("scales", c_void_p), ("shifts", c_void_p)]
 
 
-class RaggedOptions(Sized):
-    _fields_ = [("struct_size", c_uint32), ("policy", c_uint32), ("allowed", c_uint32), ("window_count", c_uint32),
-                ("windows", c_void_p), ("statuses", c_void_p), ("header", c_void_p), ("check", c_uint32),
-                ("reserved", c_uint32)]
-
-
 class MemoryWindow(Structure):
     _fields_ = [("base", c_uint64), ("data", c_void_p), ("bytes", c_uint64)]
 
@@ -160,24 +159,20 @@ class Tile(Sized):
                 ("shared_address", c_uint32), ("data", c_void_p), ("bytes", c_uint64)]
 
 
-class GroupOffsets(Structure):
-    _fields_ = [("values", c_void_p), ("format", c_uint32), ("bytes", c_uint32)]
-
-
 class Matrix(Structure):
     _fields_ = [("address", c_uint64), ("pitch_bytes", c_uint64)]
 
 
 class RowProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32), ("layout", c_uint32),
-                ("rows", c_uint64), ("n", c_uint64), ("k", c_uint64), ("offsets", GroupOffsets), ("a", Matrix),
+                ("rows", c_uint64), ("n", c_uint64), ("k", c_uint64), ("offsets", RowOffsets), ("a", Matrix),
                 ("b", Matrix), ("b_group_pitch_bytes", c_uint64), ("c", Matrix), ("epilogue", c_uint32),
                 ("fast_accumulation", c_uint32), ("bias", c_void_p), ("row_scales", c_void_p), ("column_scales", c_void_p)]
 
 
 class WeightProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32), ("epilogue", c_uint32),
-                ("rows", c_uint64), ("m", c_uint64), ("n", c_uint64), ("offsets", GroupOffsets), ("a", Matrix),
+                ("rows", c_uint64), ("m", c_uint64), ("n", c_uint64), ("offsets", RowOffsets), ("a", Matrix),
                 ("b", Matrix), ("c", Matrix), ("c_group_pitch_bytes", c_uint64)]
 
 
@@ -188,14 +183,19 @@ class PointerProblem(Sized):
                 ("n", c_void_p), ("k", c_void_p)]
 
 
-class GemmOptions(Sized):
-    _fields_ = [("struct_size", c_uint32), ("plan", c_uint32), ("statuses", c_void_p), ("header", c_void_p),
-                ("check", c_uint32), ("reserved", c_uint32)]
-
-
 def place(*members) -> int:
     """Where a member begins, in bytes: place((Outer, "inner"), (Inner, "member"))."""
     return sum(getattr(kind, name).offset for kind, name in members)
+
+
+def packer(kind: type, first: str) -> struct.Struct:
+    """What packs the members of a struct from this one on, numbers and addresses, given in their order."""
+    members = dict(kind._fields_)
+    names = list(members)
+    return struct.Struct("=" + "".join(_LETTERS[members[name]] for name in names[names.index(first):]))
+
+
+_LETTERS = {c_uint32: "I", c_uint64: "Q", c_void_p: "Q"}
 
 
 def in_pieces(made: Structure, *places: int) -> tuple:

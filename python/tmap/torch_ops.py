@@ -19,7 +19,7 @@ import torch
 
 from . import _gemm, _ragged, ragged
 from ._libraries import ADAPTORS, torch_names
-from ._service import OFFSET_FORMATS
+from ._batch import OFFSET_FORMATS
 
 
 class _Library(torch.library.Library):

@@ -93,7 +93,7 @@ TEST(encode_arguments, run) {
   const auto refused = [](const std::string& member, const auto& change) {
     encode_run run{default_stream};
     change(run);
-    expect_refused(encode_one(rank_2(patch_address), patches, run), "run." + member);
+    expect_refused(encode_one(rank_2(patch_address), patches, run), member);
   };
   refused("statuses", [](encode_run& r) { r.statuses = at<map_status>(0x30004); });
   refused("header", [](encode_run& r) { r.header = at<batch_header>(0x30008); });
@@ -135,11 +135,11 @@ TEST(encode_arguments, ragged_rows) {
   source.offsets.format = offset_format::sizes;
   const std::uint64_t needed = ragged_workspace_bytes(1, 4).value();
   encode_run run{{default_stream, {at<void>(0x30000), needed - 1}}};
-  expect_refused(encode_one(base, source, run), "run.where.scratch.bytes", needed - 1, needed, "a byte less");
+  expect_refused(encode_one(base, source, run), "scratch.bytes", needed - 1, needed, "a byte less");
   run.where.scratch.bytes = needed;
   for (const std::uintptr_t address : {0, 0x30080}) {
     run.where.scratch.memory = at<void>(address);
-    expect_refused(encode_one(base, source, run), "run.where.scratch.memory");
+    expect_refused(encode_one(base, source, run), "scratch.memory");
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
+#include "interop/sized.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -31,9 +32,15 @@ TEST_F(c_device, a_service_makes_the_maps_that_the_driver_makes) {
   ASSERT_EQ(tmap_service_create(nullptr, &service), TMAP_OK);
 
   tmap_patch_source source{sizeof source, TMAP_SOURCE_ROWS, {}};
-  source.of.rows = {tensor.address(), pitch, offsets.data(), TMAP_OFFSETS_PREFIX, 4, nullptr, 0, 0, 0, 0};
+  source.of.rows = {tensor.address(), pitch, {offsets.data(), TMAP_OFFSETS_PREFIX, 4}, 0, 0, 0};
+  const device_array<tmap_batch_header> header(1);
+  tmap_call call = sized<tmap_call>();
+  call.header = header.data();
   tmap_batch batch{};
-  ASSERT_EQ(tmap_service_encode(service, base, &source, 4, nullptr, &batch, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service, base, &source, 4, &batch, &call), TMAP_OK);
+  EXPECT_EQ(header.download()[0].bad_count, 0u);
+  EXPECT_EQ(header.download()[0].first_bad, ~0u);
+  EXPECT_EQ(header.download()[0].empty_count, 1u);
   tmap_batch_info info{};
   info.struct_size = sizeof info;
   ASSERT_EQ(tmap_batch_query(batch, &info), TMAP_OK);
@@ -91,10 +98,9 @@ TEST_F(c_device, a_bad_tensor_is_told_and_left_out_of_a_copy) {
   ASSERT_EQ(tmap_ragged_workspace_bytes(3, 1, &workspace_bytes), TMAP_OK);
   const device_array<unsigned char> workspace(workspace_bytes);
   const device_array<std::uint32_t> statuses(3);
-  tmap_ragged_options options{};
-  options.struct_size = sizeof options;
-  options.statuses = statuses.data();
-  ASSERT_EQ(tmap_ragged_copy(&in, &out, workspace.data(), workspace_bytes, &options, nullptr), TMAP_OK);
+  tmap_call call = call_in(workspace.data(), workspace_bytes);
+  call.statuses = statuses.data();
+  ASSERT_EQ(tmap_ragged_copy(&in, &out, &call), TMAP_OK);
 
   const std::vector<std::uint32_t> status = statuses.download();
   EXPECT_EQ(status[0], 0u);
@@ -130,7 +136,8 @@ TEST_F(c_device, products_of_small_integers_are_exact) {
   std::uint64_t workspace_bytes = 0;
   ASSERT_EQ(tmap_gemm_workspace_bytes(3, &workspace_bytes), TMAP_OK);
   const device_array<unsigned char> workspace(workspace_bytes);
-  ASSERT_EQ(tmap_gemm_rows(&problem, workspace.data(), workspace_bytes, nullptr, nullptr), TMAP_OK);
+  const tmap_call call = call_in(workspace.data(), workspace_bytes);
+  ASSERT_EQ(tmap_gemm_rows(&problem, &call), TMAP_OK);
 
   const std::vector<__nv_bfloat16> c = device_c.download();
   for (std::uint64_t row = 0; row < rows; ++row) {

@@ -102,13 +102,13 @@ TEST(c_faults, a_checked_operation_on_the_host_says_what_was_bad) {
   odd_rows to;
   to.mend();
   to.values.assign(8, 0);
-  tmap_ragged_options with = sized<tmap_ragged_options>();
+  tmap_call with = host_call();
   with.check = TMAP_CHECK_OFF;
-  EXPECT_EQ(tmap_ragged_on_host_copy(&from.batch, &to.batch, &with), TMAP_OK);
+  EXPECT_EQ(tmap_ragged_copy(&from.batch, &to.batch, &with), TMAP_OK);
   to.values.assign(8, 0);
   with.check = TMAP_CHECK_SYNC;
-  ASSERT_EQ(tmap_ragged_on_host_copy(&from.batch, &to.batch, &with), TMAP_BAD_ITEMS);
-  EXPECT_THAT(last_message(), HasSubstr("tmap_ragged_on_host_copy: ragged::copy (call "));
+  ASSERT_EQ(tmap_ragged_copy(&from.batch, &to.batch, &with), TMAP_BAD_ITEMS);
+  EXPECT_THAT(last_message(), HasSubstr("tmap_ragged_copy: ragged::copy_async (call "));
   EXPECT_THAT(last_message(), HasSubstr("1 of 2 tensors is bad, among them tensor 1: address (the address is null"));
   tmap_error last = sized<tmap_error>();
   ASSERT_EQ(tmap_last_error(&last), TMAP_OK);
@@ -121,7 +121,7 @@ TEST(c_faults, a_checked_operation_on_the_host_says_what_was_bad) {
   EXPECT_EQ(last.bad.bits, static_cast<std::uint64_t>(ragged::fault::address));
   EXPECT_EQ(to.values, (std::vector<float>{1, 1, 1, 1, 0, 0, 0, 0})) << "the good one was copied";
   from.mend();
-  EXPECT_EQ(tmap_ragged_on_host_copy(&from.batch, &to.batch, &with), TMAP_OK);
+  EXPECT_EQ(tmap_ragged_copy(&from.batch, &to.batch, &with), TMAP_OK);
 }
 
 /// Every operation on the host, each with one bad item; of those by index a row that does not exist.
@@ -161,22 +161,22 @@ TEST(c_faults, every_operation_on_the_host_can_be_checked) {
   index.count = 2;
   tmap_cast_values values = sized<tmap_cast_values>();
   values.from = values.to = TMAP_VALUE_F32;
-  tmap_ragged_options with = sized<tmap_ragged_options>();
+  tmap_call with = host_call();
   const tmap_tensor_batch* const bad = &odd.batch;
   const tmap_tensor_batch* const to = &even.batch;
   const auto results = [&]() -> std::vector<tmap_status> {
-    return {tmap_ragged_on_host_copy(bad, to, &with),
-            tmap_ragged_on_host_pack(bad, &packed, &with),
-            tmap_ragged_on_host_unpack(&packed, bad, &with),
-            tmap_ragged_on_host_pad(bad, &dense, nullptr, &with),
-            tmap_ragged_on_host_unpad(&dense, bad, &with),
-            tmap_ragged_on_host_gather_rows(&rows, &index, &rows_to, &with),
-            tmap_ragged_on_host_scatter_rows(&rows, &index, &rows_to, &with),
-            tmap_ragged_on_host_transpose(&odd_square.batch, &even_square.batch, &with),
-            tmap_ragged_on_host_cast(bad, to, &values, &with),
-            tmap_ragged_on_host_saxpy(1, bad, to, &with),
-            tmap_ragged_on_host_max_pool_1d(bad, to, 1, &with),
-            tmap_ragged_on_host_reduce_rows(bad, TMAP_VALUE_F32, TMAP_ROWS_SUM, &sums.batch, &with)};
+    return {tmap_ragged_copy(bad, to, &with),
+            tmap_ragged_pack(bad, &packed, &with),
+            tmap_ragged_unpack(&packed, bad, &with),
+            tmap_ragged_pad(bad, &dense, nullptr, &with),
+            tmap_ragged_unpad(&dense, bad, &with),
+            tmap_ragged_gather_rows(&rows, &index, &rows_to, &with),
+            tmap_ragged_scatter_rows(&rows, &index, &rows_to, &with),
+            tmap_ragged_transpose(&odd_square.batch, &even_square.batch, &with),
+            tmap_ragged_cast(bad, to, &values, &with),
+            tmap_ragged_saxpy(1, bad, to, &with),
+            tmap_ragged_max_pool_1d(bad, to, 1, &with),
+            tmap_ragged_reduce_rows(bad, TMAP_VALUE_F32, TMAP_ROWS_SUM, &sums.batch, &with)};
   };
   with.check = TMAP_CHECK_OFF;
   EXPECT_EQ(results(), std::vector<tmap_status>(12, TMAP_OK));

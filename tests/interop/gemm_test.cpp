@@ -7,7 +7,9 @@
 
 #include "interop/no_stream.hpp"
 #include "interop/refuses_bad_structs.hpp"
-#include "lib/interop/convert_gemm.hpp"
+#include "interop/sized.hpp"
+#include "lib/interop/convert.hpp"
+#include "lib/interop/convert_call.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -71,7 +73,7 @@ tmap_pointer_problem pointers() {
 }
 
 TEST(c_gemm, a_row_problem_is_converted_whole) {
-  const gemm::row_problem made = interop::problem_of(rows());
+  const gemm::row_problem made = interop::library_of(rows());
   EXPECT_EQ(made.type, gemm::operand_type::f16);
   EXPECT_EQ(made.groups, 10u);
   EXPECT_EQ(made.rows, 100u);
@@ -96,12 +98,12 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
 
 TEST(c_gemm, fast_accumulation_is_converted_and_reaches_the_product) {
   tmap_row_problem problem = rows();
-  EXPECT_FALSE(interop::problem_of(problem).fast_accumulation);
+  EXPECT_FALSE(interop::library_of(problem).fast_accumulation);
   problem.fast_accumulation = 1;
-  EXPECT_TRUE(interop::problem_of(problem).fast_accumulation);
+  EXPECT_TRUE(interop::library_of(problem).fast_accumulation);
   // Of 16-bit operands it is the product that refuses, before it looks at the workspace.
   const auto refused = [&] {
-    EXPECT_EQ(tmap_gemm_rows(&problem, nullptr, 0, nullptr, nullptr), TMAP_INVALID_ARGUMENT);
+    EXPECT_EQ(tmap_gemm_rows(&problem, nullptr), TMAP_INVALID_ARGUMENT);
     tmap_error last{};
     last.struct_size = sizeof last;
     EXPECT_EQ(tmap_last_error(&last), TMAP_OK);
@@ -115,7 +117,7 @@ TEST(c_gemm, fast_accumulation_is_converted_and_reaches_the_product) {
 }
 
 TEST(c_gemm, a_weight_problem_is_converted_whole) {
-  const gemm::weight_problem made = interop::problem_of(weights());
+  const gemm::weight_problem made = interop::library_of(weights());
   EXPECT_EQ(made.type, gemm::operand_type::bf16);
   EXPECT_EQ(made.groups, 10u);
   EXPECT_EQ(made.rows, 100u);
@@ -132,7 +134,7 @@ TEST(c_gemm, a_weight_problem_is_converted_whole) {
 
 TEST(c_gemm, a_pointer_problem_is_converted_whole) {
   const tmap_pointer_problem from = pointers();
-  const gemm::pointer_problem made = interop::problem_of(from);
+  const gemm::pointer_problem made = interop::library_of(from);
   EXPECT_EQ(made.a, from.a);
   EXPECT_EQ(made.b, from.b);
   EXPECT_EQ(made.c, from.c);
@@ -146,20 +148,38 @@ TEST(c_gemm, a_pointer_problem_is_converted_whole) {
   EXPECT_EQ(made.kind, gemm::epilogue_kind::none);
 }
 
-TEST(c_gemm, options_are_converted_whole) {
-  tmap_gemm_options options{sizeof options,  0, at<std::uint32_t>(0x1000), at<tmap_batch_header>(0x2000),
-                            TMAP_CHECK_SYNC, 0};
-  const workspace scratch{at<void>(0x4000), 256};
-  EXPECT_FALSE(interop::run_of(&options, {no_stream, scratch}).choices.plan.has_value());
-  options.plan = 3;
-  const gemm::run made = interop::run_of(&options, {no_stream, scratch});
-  EXPECT_EQ(made.choices.plan, 2u);
-  EXPECT_EQ(made.where.scratch.memory, scratch.memory);
-  EXPECT_EQ(made.where.scratch.bytes, scratch.bytes);
-  EXPECT_EQ(made.statuses, at<gemm::group_status>(0x1000));
-  EXPECT_EQ(made.header, at<batch_header>(0x2000));
-  EXPECT_EQ(made.check, fault_check::sync);
-  EXPECT_EQ(interop::run_of(static_cast<const tmap_gemm_options*>(nullptr), {no_stream, scratch}).statuses, nullptr);
+TEST(c_gemm, calls_are_converted_whole) {
+  tmap_call call = call_in(at<void>(0x10000), 1);
+  call.statuses = at<std::uint32_t>(0x1000);
+  call.header = at<tmap_batch_header>(0x2000);
+  call.check = TMAP_CHECK_SYNC;
+  EXPECT_FALSE(interop::gemm_call{&call}.value().options.plan.has_value());
+  call.plan = 3;
+  const auto made = interop::gemm_call{&call}.value();
+  EXPECT_EQ(made.options.plan, 2u);
+  EXPECT_EQ(made.options.statuses, at<gemm::group_status>(0x1000));
+  EXPECT_EQ(made.options.header, at<batch_header>(0x2000));
+  EXPECT_EQ(made.options.check, fault_check::sync);
+  EXPECT_EQ(made.scratch.memory, at<void>(0x10000));
+  EXPECT_EQ(made.scratch.bytes, 1u);
+  EXPECT_EQ(interop::gemm_call{nullptr}.value().options.statuses, nullptr);
+}
+
+/// What a call has no use for has to be 0.
+TEST(c_gemm, members_of_other_calls_are_refused) {
+  const tmap_row_problem row = rows();
+  const auto refusal = [&](const auto& use) {
+    tmap_call call = sized<tmap_call>();
+    use(call);
+    return refused(tmap_gemm_rows(&row, &call));
+  };
+  EXPECT_EQ(refusal([](tmap_call& c) { c.engine = TMAP_ON_HOST; }), "call.engine");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.policy = 1; }), "call.policy");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.allowed = 1; }), "call.allowed");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.trusted = 1; }), "call.trusted");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.publish = 1; }), "call.publish");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.window_count = 1; }), "call.windows");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.windows = at<tmap_address_window>(0x1000); }), "call.windows");
 }
 
 /// Each is legal but for its workspace, which is one byte long.
@@ -167,7 +187,8 @@ TEST(c_gemm, problems_reach_their_products) {
   const tmap_row_problem row = rows();
   const tmap_weight_problem weight = weights();
   const tmap_pointer_problem pointer = pointers();
-  const workspace small{at<void>(0x10000), 1};
+  const gemm::workspace small{at<void>(0x10000), 1};
+  const tmap_call call = call_in(small.memory, 1);
   const auto expect_same = [](tmap_status answer, const result<void>& expected) {
     ASSERT_FALSE(expected.has_value());
     EXPECT_EQ(expected.error().code, status::invalid_argument);
@@ -178,36 +199,32 @@ TEST(c_gemm, problems_reach_their_products) {
     EXPECT_EQ(last.found, expected.error().found);
     EXPECT_EQ(last.allowed, expected.error().allowed);
     EXPECT_EQ(last.allowed, gemm::workspace_bytes(10).value());
-    EXPECT_STREQ(last.argument, "workspace_bytes");
+    EXPECT_STREQ(last.argument, "call.workspace_bytes");
   };
-  expect_same(tmap_gemm_rows(&row, small.memory, 1, nullptr, nullptr),
-              gemm::multiply(interop::problem_of(row), {{no_stream, small}}));
-  expect_same(tmap_gemm_weights(&weight, small.memory, 1, nullptr, nullptr),
-              gemm::multiply(interop::problem_of(weight), {{no_stream, small}}));
-  expect_same(tmap_gemm_pointers(&pointer, small.memory, 1, nullptr, nullptr),
-              gemm::multiply(interop::problem_of(pointer), {{no_stream, small}}));
+  expect_same(tmap_gemm_rows(&row, &call), gemm::multiply_async(interop::library_of(row), small, no_stream));
+  expect_same(tmap_gemm_weights(&weight, &call), gemm::multiply_async(interop::library_of(weight), small, no_stream));
+  expect_same(tmap_gemm_pointers(&pointer, &call),
+              gemm::multiply_async(interop::library_of(pointer), small, no_stream));
 }
 
 /// Without a workspace what is good is refused for that.
 tmap_status of_c(tmap_status answer) {
-  return refused(answer) == "workspace_bytes" ? tmap_status{TMAP_OK} : answer;
+  return refused(answer) == "call.workspace_bytes" ? tmap_status{TMAP_OK} : answer;
 }
 
 TEST(c_gemm, structs_and_enums_are_checked) {
   const tmap_row_problem good = rows();
-  const auto use = [](const tmap_row_problem* p) { return of_c(tmap_gemm_rows(p, nullptr, 0, nullptr, nullptr)); };
+  const auto use = [](const tmap_row_problem* p) { return of_c(tmap_gemm_rows(p, nullptr)); };
   EXPECT_EQ(use(&good), TMAP_OK);
   refuses_bad_structs<tmap_row_problem>(good, use);
-  refuses_bad_structs<tmap_weight_problem>(
-      weights(), [](auto* p) { return of_c(tmap_gemm_weights(p, nullptr, 0, nullptr, nullptr)); });
-  refuses_bad_structs<tmap_pointer_problem>(
-      pointers(), [](auto* p) { return of_c(tmap_gemm_pointers(p, nullptr, 0, nullptr, nullptr)); });
-  const tmap_gemm_options options{sizeof options, 0, nullptr, nullptr, TMAP_CHECK_DEFAULT, 0};
-  refuses_bad_structs<tmap_gemm_options>(
-      options, [&](auto* o) { return of_c(tmap_gemm_rows(&good, nullptr, 0, o, nullptr)); }, true);
-  tmap_gemm_options unknown = options;
+  refuses_bad_structs<tmap_weight_problem>(weights(), [](auto* p) { return of_c(tmap_gemm_weights(p, nullptr)); });
+  refuses_bad_structs<tmap_pointer_problem>(pointers(), [](auto* p) { return of_c(tmap_gemm_pointers(p, nullptr)); });
+  const tmap_call call = sized<tmap_call>();
+  refuses_bad_structs<tmap_call>(
+      call, [&](auto* c) { return of_c(tmap_gemm_rows(&good, c)); }, true);
+  tmap_call unknown = call;
   unknown.check = 3;
-  EXPECT_EQ(refused(tmap_gemm_rows(&good, nullptr, 0, &unknown, nullptr)), "options.check");
+  EXPECT_EQ(refused(tmap_gemm_rows(&good, &unknown)), "call.check");
   const auto refuses = [&](const std::string& member, const auto& spoil) {
     tmap_row_problem bad = good;
     spoil(bad);
@@ -228,19 +245,20 @@ TEST(c_gemm, structs_and_enums_are_checked) {
 TEST(c_gemm, members_have_the_names_of_c) {
   tmap_weight_problem eight_bits = weights();
   eight_bits.operand = TMAP_OPERAND_F8_E4M3;
-  EXPECT_EQ(refused(tmap_gemm_weights(&eight_bits, nullptr, 0, nullptr, nullptr)), "problem.operand");
+  EXPECT_EQ(refused(tmap_gemm_weights(&eight_bits, nullptr)), "problem.operand");
   tmap_weight_problem with_bias = weights();
   with_bias.epilogue = TMAP_EPILOGUE_BIAS;
-  EXPECT_EQ(refused(tmap_gemm_weights(&with_bias, nullptr, 0, nullptr, nullptr)), "problem.epilogue");
+  EXPECT_EQ(refused(tmap_gemm_weights(&with_bias, nullptr)), "problem.epilogue");
   tmap_row_problem product = rows();
   product.row_scales = at<float>(0x50004);
-  EXPECT_EQ(refused(tmap_gemm_rows(&product, nullptr, 0, nullptr, nullptr)), "problem.row_scales");
+  EXPECT_EQ(refused(tmap_gemm_rows(&product, nullptr)), "problem.row_scales");
   product = rows();
   product.c.pitch_bytes = 0;
-  EXPECT_EQ(refused(tmap_gemm_rows(&product, nullptr, 0, nullptr, nullptr)), "problem.c.pitch_bytes");
+  EXPECT_EQ(refused(tmap_gemm_rows(&product, nullptr)), "problem.c.pitch_bytes");
   const tmap_row_problem good = rows();
   const std::uint64_t bytes = gemm::workspace_bytes(10).value();
-  EXPECT_EQ(refused(tmap_gemm_rows(&good, nullptr, bytes, nullptr, nullptr)), "workspace");
+  const tmap_call without_memory = call_in(nullptr, bytes);
+  EXPECT_EQ(refused(tmap_gemm_rows(&good, &without_memory)), "call.workspace");
 }
 
 TEST(c_gemm, enums_of_the_other_products_are_checked) {
@@ -248,7 +266,7 @@ TEST(c_gemm, enums_of_the_other_products_are_checked) {
     const auto weights_refuse = [&](const char* name, const auto& spoil) {
       tmap_weight_problem bad = weights();
       spoil(bad);
-      EXPECT_EQ(refused(tmap_gemm_weights(&bad, nullptr, 0, nullptr, nullptr)), name);
+      EXPECT_EQ(refused(tmap_gemm_weights(&bad, nullptr)), name);
     };
     weights_refuse("problem.operand", [&](auto& p) { p.operand = wild; });
     weights_refuse("problem.epilogue", [&](auto& p) { p.epilogue = wild; });
@@ -256,7 +274,7 @@ TEST(c_gemm, enums_of_the_other_products_are_checked) {
     const auto pointers_refuse = [&](const char* name, const auto& spoil) {
       tmap_pointer_problem bad = pointers();
       spoil(bad);
-      EXPECT_EQ(refused(tmap_gemm_pointers(&bad, nullptr, 0, nullptr, nullptr)), name);
+      EXPECT_EQ(refused(tmap_gemm_pointers(&bad, nullptr)), name);
     };
     pointers_refuse("problem.operand", [&](auto& p) { p.operand = wild; });
     pointers_refuse("problem.layout", [&](auto& p) { p.layout = wild; });
@@ -264,12 +282,11 @@ TEST(c_gemm, enums_of_the_other_products_are_checked) {
   }
   const tmap_weight_problem weight = weights();
   const tmap_pointer_problem pointer = pointers();
-  tmap_gemm_options options{};
-  options.struct_size = sizeof options;
-  refuses_bad_structs<tmap_gemm_options>(
-      options, [&](auto* o) { return of_c(tmap_gemm_weights(&weight, nullptr, 0, o, nullptr)); }, true);
-  refuses_bad_structs<tmap_gemm_options>(
-      options, [&](auto* o) { return of_c(tmap_gemm_pointers(&pointer, nullptr, 0, o, nullptr)); }, true);
+  const tmap_call call = sized<tmap_call>();
+  refuses_bad_structs<tmap_call>(
+      call, [&](auto* c) { return of_c(tmap_gemm_weights(&weight, c)); }, true);
+  refuses_bad_structs<tmap_call>(
+      call, [&](auto* c) { return of_c(tmap_gemm_pointers(&pointer, c)); }, true);
 }
 
 TEST(c_gemm, workspace_and_plans_are_those_of_cpp) {

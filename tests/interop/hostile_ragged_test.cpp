@@ -15,7 +15,7 @@
 
 #include "interop/refuses_bad_structs.hpp"
 #include "interop/sized.hpp"
-#include "lib/interop/ragged_call.hpp"
+#include "lib/interop/convert.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -88,7 +88,7 @@ struct call_arguments {
   tmap_row_matrix from = sized<tmap_row_matrix>(), to = sized<tmap_row_matrix>();
   tmap_row_index index = sized<tmap_row_index>();
   tmap_cast_values values = sized<tmap_cast_values>();
-  tmap_ragged_options options = sized<tmap_ragged_options>();
+  tmap_call call = sized<tmap_call>();
   std::uint32_t type = TMAP_VALUE_F32, reduction = TMAP_ROWS_SUM;
   std::array<float, 4> fill{9, 9, 9, 9};
 };
@@ -108,65 +108,49 @@ enum part : std::uint32_t {
 struct c_call {
   const char* name;
   std::uint32_t parts;
-  std::function<tmap_status(call_arguments&)> on_host;
-  std::function<tmap_status(call_arguments&)> on_device;  ///< with no workspace: it refuses whatever it is given
+  std::function<tmap_status(call_arguments&)> run;  ///< where the arguments' `call` says
 };
 
 const std::vector<c_call>& all_calls() {
   using a = call_arguments;
   static const std::vector<c_call> calls{
-      {"copy", source | destination,
-       [](a& g) { return tmap_ragged_on_host_copy(&g.source, &g.destination, &g.options); },
-       [](a& g) { return tmap_ragged_copy(&g.source, &g.destination, nullptr, 0, &g.options, nullptr); }},
-      {"pack", source | packed, [](a& g) { return tmap_ragged_on_host_pack(&g.source, &g.packed, &g.options); },
-       [](a& g) { return tmap_ragged_pack(&g.source, &g.packed, nullptr, 0, &g.options, nullptr); }},
-      {"unpack", packed | destination,
-       [](a& g) { return tmap_ragged_on_host_unpack(&g.packed, &g.destination, &g.options); },
-       [](a& g) { return tmap_ragged_unpack(&g.packed, &g.destination, nullptr, 0, &g.options, nullptr); }},
-      {"pad", source | dense,
-       [](a& g) { return tmap_ragged_on_host_pad(&g.source, &g.dense, g.fill.data(), &g.options); },
-       [](a& g) { return tmap_ragged_pad(&g.source, &g.dense, g.fill.data(), nullptr, 0, &g.options, nullptr); }},
-      {"unpad", dense | destination,
-       [](a& g) { return tmap_ragged_on_host_unpad(&g.dense, &g.destination, &g.options); },
-       [](a& g) { return tmap_ragged_unpad(&g.dense, &g.destination, nullptr, 0, &g.options, nullptr); }},
+      {"copy", source | destination, [](a& g) { return tmap_ragged_copy(&g.source, &g.destination, &g.call); }},
+      {"pack", source | packed, [](a& g) { return tmap_ragged_pack(&g.source, &g.packed, &g.call); }},
+      {"unpack", packed | destination, [](a& g) { return tmap_ragged_unpack(&g.packed, &g.destination, &g.call); }},
+      {"pad", source | dense, [](a& g) { return tmap_ragged_pad(&g.source, &g.dense, g.fill.data(), &g.call); }},
+      {"unpad", dense | destination, [](a& g) { return tmap_ragged_unpad(&g.dense, &g.destination, &g.call); }},
       {"gather_rows", matrices | index,
-       [](a& g) { return tmap_ragged_on_host_gather_rows(&g.from, &g.index, &g.to, &g.options); },
-       [](a& g) {
-         g.index.count = 0;  // nothing to do, and so nothing but the checks
-         return tmap_ragged_gather_rows(&g.from, &g.index, &g.to, &g.options, nullptr);
-       }},
+       [](a& g) { return tmap_ragged_gather_rows(&g.from, &g.index, &g.to, &g.call); }},
       {"scatter_rows", matrices | index,
-       [](a& g) { return tmap_ragged_on_host_scatter_rows(&g.from, &g.index, &g.to, &g.options); },
-       [](a& g) {
-         g.index.count = 0;
-         return tmap_ragged_scatter_rows(&g.from, &g.index, &g.to, &g.options, nullptr);
-       }},
+       [](a& g) { return tmap_ragged_scatter_rows(&g.from, &g.index, &g.to, &g.call); }},
       {"transpose", source | destination,
        [](a& g) {
          g.shape_destination(1, 4);
-         return tmap_ragged_on_host_transpose(&g.source, &g.destination, &g.options);
-       },
-       [](a& g) { return tmap_ragged_transpose(&g.source, &g.destination, nullptr, 0, &g.options, nullptr); }},
+         return tmap_ragged_transpose(&g.source, &g.destination, &g.call);
+       }},
       {"cast", source | destination | values,
-       [](a& g) { return tmap_ragged_on_host_cast(&g.source, &g.destination, &g.values, &g.options); },
-       [](a& g) { return tmap_ragged_cast(&g.source, &g.destination, &g.values, nullptr, 0, &g.options, nullptr); }},
-      {"saxpy", source | destination,
-       [](a& g) { return tmap_ragged_on_host_saxpy(2, &g.source, &g.destination, &g.options); },
-       [](a& g) { return tmap_ragged_saxpy(2, &g.source, &g.destination, nullptr, 0, &g.options, nullptr); }},
+       [](a& g) { return tmap_ragged_cast(&g.source, &g.destination, &g.values, &g.call); }},
+      {"saxpy", source | destination, [](a& g) { return tmap_ragged_saxpy(2, &g.source, &g.destination, &g.call); }},
       {"max_pool_1d", source | destination,
-       [](a& g) { return tmap_ragged_on_host_max_pool_1d(&g.source, &g.destination, 1, &g.options); },
-       [](a& g) { return tmap_ragged_max_pool_1d(&g.source, &g.destination, 1, nullptr, 0, &g.options, nullptr); }},
+       [](a& g) { return tmap_ragged_max_pool_1d(&g.source, &g.destination, 1, &g.call); }},
       {"reduce_rows", source | destination | reduction,
        [](a& g) {
          g.shape_destination(1, 1);
-         return tmap_ragged_on_host_reduce_rows(&g.source, g.type, g.reduction, &g.destination, &g.options);
-       },
-       [](a& g) {
-         return tmap_ragged_reduce_rows(&g.source, g.type, g.reduction, &g.destination, nullptr, 0, &g.options,
-                                        nullptr);
+         return tmap_ragged_reduce_rows(&g.source, g.type, g.reduction, &g.destination, &g.call);
        }},
   };
   return calls;
+}
+
+tmap_status run_on_host(const c_call& call, call_arguments& given) {
+  given.call.engine = TMAP_ON_HOST;
+  return call.run(given);
+}
+
+/// Without a workspace, so that it refuses whatever it is given; rows by index, which need none, have nothing to do.
+tmap_status run_on_device(const c_call& call, call_arguments& given) {
+  if ((call.parts & index) != 0) given.index.count = 0;
+  return call.run(given);
 }
 
 /// One way to spoil a call: calls that have all of `parts`. `argument` begins with the member of `call_arguments`.
@@ -217,14 +201,14 @@ std::vector<spoiling> known_to_c() {
         all, name + ".tensors.kind", side, {4, ~0u}, [=](a & g) -> auto& { return batch(g).tensors.kind; });
     const auto rows = [=](a& g) -> tmap_ragged_rows& {
       batch(g).tensors.kind = TMAP_SOURCE_ROWS;
-      batch(g).tensors.of.rows = {g.packed_address(), 16, g.words.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0, 0, 0, 0};
+      batch(g).tensors.of.rows = {g.packed_address(), 16, {g.words.data(), TMAP_OFFSETS_ENDS, 4}, 0, 0, 0};
       return batch(g).tensors.of.rows;
     };
     add_numbers(
-        all, name + ".tensors.format", side, {3, ~0u}, [=](a & g) -> auto& { return rows(g).format; });
+        all, name + ".tensors.offsets.format", side, {3, ~0u}, [=](a & g) -> auto& { return rows(g).offsets.format; });
     add_numbers(
-        all, name + ".tensors.offset_bytes", side,
-        {0, 2, 16, ~0u}, [=](a & g) -> auto& { return rows(g).offset_bytes; });
+        all, name + ".tensors.offsets.bytes", side,
+        {0, 2, 16, ~0u}, [=](a & g) -> auto& { return rows(g).offsets.bytes; });
   }
   add_struct(all, "dense", dense, [](a& g) -> tmap_dense_batch& { return g.dense; });
   add_struct(all, "packed", packed, [](a& g) -> tmap_packed_buffer& { return g.packed; });
@@ -232,11 +216,11 @@ std::vector<spoiling> known_to_c() {
   add_struct(all, "to", matrices, [](a& g) -> tmap_row_matrix& { return g.to; });
   add_struct(all, "index", index, [](a& g) -> tmap_row_index& { return g.index; });
   add_struct(all, "values", values, [](a& g) -> tmap_cast_values& { return g.values; });
-  add_struct(all, "options", 0, [](a& g) -> tmap_ragged_options& { return g.options; });
+  add_struct(all, "call", 0, [](a& g) -> tmap_call& { return g.call; });
   add_numbers(
-      all, "options.policy", 0, {4, ~0u}, [](a & g) -> auto& { return g.options.policy; });
+      all, "call.policy", 0, {4, ~0u}, [](a & g) -> auto& { return g.call.policy; });
   add_numbers(
-      all, "options.allowed", 0, {16, ~0u}, [](a & g) -> auto& { return g.options.allowed; });
+      all, "call.allowed", 0, {16, ~0u}, [](a & g) -> auto& { return g.call.allowed; });
   add_numbers(
       all, "values.from", values, {6, ~0u}, [](a & g) -> auto& { return g.values.from; });
   add_numbers(
@@ -282,14 +266,14 @@ void add_arrays(std::vector<spoiling>& all, const std::string& name, std::uint32
     t.of.compact.global_stride_units[0] = moved_by(g.words.data(), 2);
   });
   for (const std::uint32_t bytes : {4u, 8u}) {
-    add("offsets", [=](auto& t, a& g) {
+    add("offsets.values", [=](auto& t, a& g) {
       t.kind = TMAP_SOURCE_ROWS;
-      t.of.rows = {g.packed_address(), 16, nullptr, TMAP_OFFSETS_ENDS, bytes, nullptr, 0, 0, 0, 0};
+      t.of.rows = {g.packed_address(), 16, {nullptr, TMAP_OFFSETS_ENDS, bytes}, 0, 0, 0};
     });
-    add("offsets", [=](auto& t, a& g) {
+    add("offsets.values", [=](auto& t, a& g) {
       t.kind = TMAP_SOURCE_ROWS;
       const void* const odd = moved_by(g.other.data(), bytes / 2);
-      t.of.rows = {g.packed_address(), 16, odd, TMAP_OFFSETS_ENDS, bytes, nullptr, 0, 0, 0, 0};
+      t.of.rows = {g.packed_address(), 16, {odd, TMAP_OFFSETS_ENDS, bytes}, 0, 0, 0};
     });
   }
 }
@@ -313,13 +297,13 @@ std::vector<spoiling> known_to_the_operation() {
   const auto add = [&](const char* argument, std::uint32_t parts, const std::function<void(a&)>& spoil) {
     all.push_back({argument, parts, spoil});
   };
-  add("options.windows", 0, [](a& g) { g.options.window_count = 1; });
-  add("options.windows", 0, [](a& g) {
-    g.options.window_count = 1;
-    g.options.windows = moved_by(g.windows.data(), 4);
+  add("call.windows", 0, [](a& g) { g.call.window_count = 1; });
+  add("call.windows", 0, [](a& g) {
+    g.call.window_count = 1;
+    g.call.windows = moved_by(g.windows.data(), 4);
   });
-  add("options.statuses", 0, [](a& g) { g.options.statuses = moved_by(g.words.data(), 2); });
-  add("options.header", 0, [](a& g) { g.options.header = reinterpret_cast<tmap_batch_header*>(g.header.data() + 8); });
+  add("call.statuses", 0, [](a& g) { g.call.statuses = moved_by(g.words.data(), 2); });
+  add("call.header", 0, [](a& g) { g.call.header = reinterpret_cast<tmap_batch_header*>(g.header.data() + 8); });
   add("dense.address", dense, [](a& g) { g.dense.address = 0; });
   add("dense.address", dense, [](a& g) { g.dense.address += 2; });
   add("dense.dim[1]", dense, [](a& g) { g.dense.dim[1] = ~std::uint64_t{0}; });
@@ -380,7 +364,7 @@ void expect_refused_on_host(const c_call& call, const spoiling& with) {
   const auto other = given.other;
   const auto words = given.words;
   const auto header = given.header;
-  EXPECT_EQ(refused(call.on_host(given)), name_in(call, with.argument));
+  EXPECT_EQ(refused(run_on_host(call, given)), name_in(call, with.argument));
   EXPECT_EQ(given.out, out);
   EXPECT_EQ(given.other, other);
   EXPECT_EQ(given.words, words);
@@ -390,9 +374,9 @@ void expect_refused_on_host(const c_call& call, const spoiling& with) {
 TEST(hostile_ragged, on_the_host_each_runs_with_what_is_not_spoilt) {
   for (const c_call& call : all_calls()) {
     call_arguments given;
-    given.options.statuses = given.words.data();
-    given.options.header = reinterpret_cast<tmap_batch_header*>(given.header.data());
-    EXPECT_EQ(call.on_host(given), TMAP_OK) << call.name;
+    given.call.statuses = given.words.data();
+    given.call.header = reinterpret_cast<tmap_batch_header*>(given.header.data());
+    EXPECT_EQ(run_on_host(call, given), TMAP_OK) << call.name;
     EXPECT_EQ(given.words[0], 0u) << call.name;
     EXPECT_EQ(given.words[1], 0u) << call.name;
   }
@@ -412,7 +396,7 @@ TEST(hostile_ragged, on_the_host_each_argument_is_refused) {
 TEST(hostile_ragged, on_the_device_good_arguments_lack_the_workspace_alone) {
   for (const c_call& call : all_calls()) {
     call_arguments good;
-    EXPECT_EQ(refused(call.on_device(good)), (call.parts & index) != 0 ? "" : "workspace_bytes") << call.name;
+    EXPECT_EQ(refused(run_on_device(call, good)), (call.parts & index) != 0 ? "" : "call.workspace_bytes") << call.name;
   }
 }
 
@@ -425,7 +409,7 @@ TEST(hostile_ragged, on_the_device_each_argument_is_refused_before_anything_is_a
         SCOPED_TRACE(std::string{call.name} + ", " + with.argument);
         call_arguments given;
         with.spoil(given);
-        EXPECT_EQ(refused(call.on_device(given)), name_in(call, with.argument));
+        EXPECT_EQ(refused(run_on_device(call, given)), name_in(call, with.argument));
       }
     }
   }
@@ -436,8 +420,7 @@ TEST(hostile_ragged, the_types_of_a_cast_are_named) {
   for (const bool is_from : {true, false}) {
     call_arguments given;
     (is_from ? given.values.from : given.values.to) = 6;
-    ASSERT_EQ(tmap_ragged_cast(&given.source, &given.destination, &given.values, nullptr, 0, nullptr, nullptr),
-              TMAP_INVALID_ARGUMENT);
+    ASSERT_EQ(tmap_ragged_cast(&given.source, &given.destination, &given.values, nullptr), TMAP_INVALID_ARGUMENT);
     char text[256] = {};
     ASSERT_EQ(tmap_last_message(text, sizeof text, nullptr), TMAP_OK);
     EXPECT_EQ(std::string{text}, std::string{"tmap_ragged_cast: `values."} + (is_from ? "from" : "to") +
@@ -449,59 +432,56 @@ TEST(hostile_ragged, the_types_of_a_cast_are_named) {
 TEST(hostile_ragged, a_fill_is_read_as_far_as_elements_may_be_large) {
   std::array<unsigned char, 17> fill;
   fill.fill(0xee);
-  tmap_tensor_batch batch = sized<tmap_tensor_batch>();
   for (const std::uint32_t bytes : {1u, 4u, 16u}) {
-    batch.element_bytes = bytes;
-    const ragged::fill_value made = interop::fill_of(fill.data(), batch);
+    const ragged::fill_value made = interop::fill_of(fill.data(), bytes);
     for (std::uint32_t i = 0; i < sizeof made.bytes; ++i) {
       EXPECT_EQ(static_cast<unsigned>(made.bytes[i]), i < bytes ? 0xeeu : 0u) << bytes;
     }
   }
   for (const std::uint32_t bytes : {17u, ~0u}) {
-    batch.element_bytes = bytes;
-    const ragged::fill_value made = interop::fill_of(fill.data(), batch);
+    const ragged::fill_value made = interop::fill_of(fill.data(), bytes);
     for (const auto byte : made.bytes) EXPECT_EQ(static_cast<unsigned>(byte), 0u) << bytes;
   }
 }
 
-/// Each pointer to a struct, null and misaligned; options may be null.
+/// Each pointer to a struct, null and misaligned; that to the call may be null.
 TEST(hostile_ragged, pointers_to_structs) {
   call_arguments g;
+  const tmap_call on_host = host_call();
   using batch = tmap_tensor_batch;
   using matrix = tmap_row_matrix;
   const auto refuses = [](const auto& good, const auto& use, bool may_be_null = false) {
     refuses_bad_structs<std::decay_t<decltype(good)>>(good, use, may_be_null);
   };
-  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_pack(s, &g.packed, nullptr); });
-  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_pad(s, &g.dense, nullptr, nullptr); });
-  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_transpose(s, &g.destination, nullptr); });
-  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_saxpy(1, s, &g.destination, nullptr); });
-  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_max_pool_1d(s, &g.destination, 1, nullptr); });
-  refuses(g.source, [&](batch* s) { return tmap_ragged_on_host_cast(s, &g.destination, &g.values, nullptr); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_pack(s, &g.packed, &on_host); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_pad(s, &g.dense, nullptr, &on_host); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_transpose(s, &g.destination, &on_host); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_saxpy(1, s, &g.destination, &on_host); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_max_pool_1d(s, &g.destination, 1, &on_host); });
+  refuses(g.source, [&](batch* s) { return tmap_ragged_cast(s, &g.destination, &g.values, &on_host); });
   refuses(g.source, [&](batch* s) {
-    return tmap_ragged_on_host_reduce_rows(s, TMAP_VALUE_F32, TMAP_ROWS_SUM, &g.destination, nullptr);
+    return tmap_ragged_reduce_rows(s, TMAP_VALUE_F32, TMAP_ROWS_SUM, &g.destination, &on_host);
   });
-  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_unpack(&g.packed, d, nullptr); });
-  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_unpad(&g.dense, d, nullptr); });
-  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_transpose(&g.source, d, nullptr); });
-  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_saxpy(1, &g.source, d, nullptr); });
-  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_max_pool_1d(&g.source, d, 1, nullptr); });
-  refuses(g.destination, [&](batch* d) { return tmap_ragged_on_host_cast(&g.source, d, &g.values, nullptr); });
-  refuses(g.destination, [&](batch* d) {
-    return tmap_ragged_on_host_reduce_rows(&g.source, TMAP_VALUE_F32, TMAP_ROWS_SUM, d, nullptr);
-  });
-  refuses(g.packed, [&](tmap_packed_buffer* p) { return tmap_ragged_on_host_pack(&g.source, p, nullptr); });
-  refuses(g.packed, [&](tmap_packed_buffer* p) { return tmap_ragged_on_host_unpack(p, &g.destination, nullptr); });
-  refuses(g.dense, [&](tmap_dense_batch* d) { return tmap_ragged_on_host_pad(&g.source, d, nullptr, nullptr); });
-  refuses(g.dense, [&](tmap_dense_batch* d) { return tmap_ragged_on_host_unpad(d, &g.destination, nullptr); });
-  refuses(g.from, [&](matrix* m) { return tmap_ragged_on_host_gather_rows(m, &g.index, &g.to, nullptr); });
-  refuses(g.to, [&](matrix* m) { return tmap_ragged_on_host_gather_rows(&g.from, &g.index, m, nullptr); });
-  refuses(g.to, [&](matrix* m) { return tmap_ragged_on_host_scatter_rows(&g.from, &g.index, m, nullptr); });
-  refuses(g.index, [&](tmap_row_index* i) { return tmap_ragged_on_host_scatter_rows(&g.from, i, &g.to, nullptr); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_unpack(&g.packed, d, &on_host); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_unpad(&g.dense, d, &on_host); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_transpose(&g.source, d, &on_host); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_saxpy(1, &g.source, d, &on_host); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_max_pool_1d(&g.source, d, 1, &on_host); });
+  refuses(g.destination, [&](batch* d) { return tmap_ragged_cast(&g.source, d, &g.values, &on_host); });
+  refuses(g.destination,
+          [&](batch* d) { return tmap_ragged_reduce_rows(&g.source, TMAP_VALUE_F32, TMAP_ROWS_SUM, d, &on_host); });
+  refuses(g.packed, [&](tmap_packed_buffer* p) { return tmap_ragged_pack(&g.source, p, &on_host); });
+  refuses(g.packed, [&](tmap_packed_buffer* p) { return tmap_ragged_unpack(p, &g.destination, &on_host); });
+  refuses(g.dense, [&](tmap_dense_batch* d) { return tmap_ragged_pad(&g.source, d, nullptr, &on_host); });
+  refuses(g.dense, [&](tmap_dense_batch* d) { return tmap_ragged_unpad(d, &g.destination, &on_host); });
+  refuses(g.from, [&](matrix* m) { return tmap_ragged_gather_rows(m, &g.index, &g.to, &on_host); });
+  refuses(g.to, [&](matrix* m) { return tmap_ragged_gather_rows(&g.from, &g.index, m, &on_host); });
+  refuses(g.to, [&](matrix* m) { return tmap_ragged_scatter_rows(&g.from, &g.index, m, &on_host); });
+  refuses(g.index, [&](tmap_row_index* i) { return tmap_ragged_scatter_rows(&g.from, i, &g.to, &on_host); });
   refuses(
-      g.options, [&](auto* o) { return tmap_ragged_on_host_gather_rows(&g.from, &g.index, &g.to, o); }, true);
+      on_host, [&](auto* o) { return tmap_ragged_gather_rows(&g.from, &g.index, &g.to, o); }, true);
   refuses(
-      g.options, [&](auto* o) { return tmap_ragged_on_host_pad(&g.source, &g.dense, nullptr, o); }, true);
+      on_host, [&](auto* o) { return tmap_ragged_pad(&g.source, &g.dense, nullptr, o); }, true);
   EXPECT_EQ(g.out, (std::array<float, 8>{}));
   EXPECT_EQ(g.other, (std::array<float, 64>{}));
 }

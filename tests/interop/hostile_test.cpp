@@ -2,6 +2,7 @@
 // Calls against the contract: each answers with a code, and what its pointers point to is as before.
 #include "interop/c_service_fixture.hpp"
 #include "interop/refuses_bad_structs.hpp"
+#include "interop/sized.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -117,9 +118,8 @@ class hostile_service : public c_service_fixture {
     EXPECT_TRUE(machine.is_clean());
   }
 
-  tmap_status encode(const tmap_patch_source* source, const tmap_encode_request* request = nullptr,
-                     std::uint64_t count = 4) {
-    return tmap_service_encode(service_, c_base, source, count, request, &batch_, nullptr);
+  tmap_status encode(const tmap_patch_source* source, const tmap_call* call = nullptr, std::uint64_t count = 4) {
+    return tmap_service_encode(service_, c_base, source, count, &batch_, call);
   }
 
   const tensor_list tensors_{4};
@@ -139,51 +139,52 @@ TEST_F(hostile_service, sources) {
   }
   source.kind = TMAP_SOURCE_ROWS;
   for (const std::uint32_t format : {3u, ~0u}) {
-    source.of.rows = {4096, 256, tensors_.patches.data(), format, 4, nullptr, 0, 0, 0, 0};
-    EXPECT_EQ(refused(encode(&source)), "source.format");
+    source.of.rows = {4096, 256, {tensors_.patches.data(), format, 4}, 0, 0, 0};
+    EXPECT_EQ(refused(encode(&source)), "source.offsets.format");
   }
   for (const std::uint32_t bytes : {0u, 1u, 16u, ~0u}) {
-    source.of.rows = {4096, 256, tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes, nullptr, 0, 0, 0, 0};
-    EXPECT_EQ(refused(encode(&source)), "source.offset_bytes");
+    source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes}, 0, 0, 0};
+    EXPECT_EQ(refused(encode(&source)), "source.offsets.bytes");
   }
-  source.of.rows = {4096, 256, tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0, 8, 2, 0};
+  source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4}, 8, 2, 0};
   EXPECT_EQ(refused(encode(&source)), "source.is_bounded");
-  source.of.rows = {4096, 256, tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0, 8, 1, 1};
+  source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4}, 8, 1, 1};
   EXPECT_EQ(refused(encode(&source)), "source.reserved");
 }
 
-TEST_F(hostile_service, requests) {
+TEST_F(hostile_service, calls) {
   const tmap_patch_source source = source_of(tensors_);
-  tmap_encode_request request{};
-  request.struct_size = sizeof request;
-  refuses_bad_structs<tmap_encode_request>(
-      request, [&](auto* r) { return encode(&source, r); }, true);
-  request.trusted = ~0u;
-  EXPECT_EQ(refused(encode(&source, &request)), "request.trusted");
-  request.trusted = 0;
-  request.publish = TMAP_PUBLISH_COPY_FENCE + 1;
-  EXPECT_EQ(refused(encode(&source, &request)), "request.publish");
-  request.publish = TMAP_PUBLISH_STORES;
-  request.header = misaligned(&header_);
-  EXPECT_EQ(refused(encode(&source, &request)), "request.header");
-  request.header = &header_;
-  request.trusted = 1;
-  EXPECT_EQ(refused(encode(&source, &request)), "request.trusted");
-  request.trusted = 0;
-  request.window_count = 1;
-  EXPECT_EQ(refused(encode(&source, &request)), "request.windows");
+  refuses_bad_structs<tmap_call>(
+      sized<tmap_call>(), [&](auto* c) { return encode(&source, c); }, true);
+  const auto refusal = [&](const auto& use) {
+    tmap_call call = sized<tmap_call>();
+    use(call);
+    const std::string name = refused(encode(&source, &call));
+    calls_ = machine.all_calls();  // the service asks for its context before all that it checks itself
+    return name;
+  };
+  EXPECT_EQ(refusal([](tmap_call& c) { c.trusted = ~0u; }), "call.trusted");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.publish = TMAP_PUBLISH_COPY_FENCE + 1; }), "call.publish");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.check = TMAP_CHECK_SYNC + 1; }), "call.check");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.window_count = 1; }), "call.windows");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.engine = TMAP_ON_HOST; }), "call.engine");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.policy = 1; }), "call.policy");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.allowed = 1; }), "call.allowed");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.plan = 1; }), "call.plan");
+  std::uint64_t statuses[4];
+  EXPECT_EQ(refusal([&](tmap_call& c) { c.statuses = statuses; }), "call.statuses");
   for (const std::uint64_t count : {std::uint64_t{0}, max_batch + 1, ~std::uint64_t{0}}) {
     calls_ = machine.all_calls();
     EXPECT_EQ(refused(encode(&source, nullptr, count)), "count");
     calls_ = machine.all_calls();  // the service asks for its context before all else
   }
-  EXPECT_EQ(refused(tmap_service_encode(service_, c_base, &source, 4, nullptr, nullptr, nullptr)), "batch");
+  EXPECT_EQ(refused(tmap_service_encode(service_, c_base, &source, 4, nullptr, nullptr)), "batch");
 }
 
 TEST_F(hostile_service, handles) {
   const tmap_patch_source source = source_of(tensors_);
   for (const std::uint64_t wild : {std::uint64_t{0}, c_base.value, service_.value + 1, ~std::uint64_t{0}}) {
-    EXPECT_EQ(tmap_service_encode({wild}, c_base, &source, 4, nullptr, &batch_, nullptr), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_service_encode({wild}, c_base, &source, 4, &batch_, nullptr), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_service_reserve({wild}, 4, &batch_, nullptr), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_service_destroy({wild}), TMAP_INVALID_HANDLE);
     std::size_t length = 77;
@@ -191,12 +192,12 @@ TEST_F(hostile_service, handles) {
     EXPECT_EQ(length, 77u);
   }
   for (const std::uint64_t wild : {std::uint64_t{0}, service_.value, c_base.value + 1, ~std::uint64_t{0}}) {
-    EXPECT_EQ(tmap_service_encode(service_, {wild}, &source, 4, nullptr, &batch_, nullptr), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_service_encode(service_, {wild}, &source, 4, &batch_, nullptr), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_template_destroy({wild}), TMAP_INVALID_HANDLE);
-    EXPECT_EQ(tmap_encode_batch({wild}, &source, nullptr, 4, nullptr, nullptr), TMAP_INVALID_HANDLE);
+    EXPECT_EQ(tmap_encode_batch({wild}, &source, nullptr, 4, nullptr), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_batch_release({wild}), TMAP_INVALID_HANDLE);
     EXPECT_EQ(tmap_batch_use_on({wild}, nullptr), TMAP_INVALID_HANDLE);
-    EXPECT_EQ(tmap_service_update(service_, {wild}, nullptr, 0, c_base, &source, nullptr, &batch_, nullptr),
+    EXPECT_EQ(tmap_service_update(service_, {wild}, nullptr, 0, c_base, &source, &batch_, nullptr),
               TMAP_INVALID_HANDLE);
     refuses_bad_structs<tmap_batch_info>(poisoned<tmap_batch_info>(),
                                          [&](auto* info) { return tmap_batch_query({wild}, info); });
@@ -206,22 +207,18 @@ TEST_F(hostile_service, handles) {
 TEST_F(hostile_service, updates) {
   const tmap_patch_source source = source_of(tensors_);
   tmap_batch old{};
-  ASSERT_EQ(tmap_service_encode(service_, c_base, &source, 4, nullptr, &old, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service_, c_base, &source, 4, &old, nullptr), TMAP_OK);
   const std::uint32_t changed[] = {1, 2};
-  const auto update = [&](const tmap_patch_source* from, const tmap_encode_request* request, tmap_batch* batch,
+  const auto update = [&](const tmap_patch_source* from, const tmap_call* call, tmap_batch* batch,
                           std::uint64_t count = 2) {
-    return tmap_service_update(service_, old, changed, count, c_base, from, request, batch, nullptr);
+    return tmap_service_update(service_, old, changed, count, c_base, from, batch, call);
   };
   refuses_bad_structs<tmap_patch_source>(source, [&](auto* s) { return update(s, nullptr, &batch_); });
-  tmap_encode_request request{};
-  request.struct_size = sizeof request;
-  refuses_bad_structs<tmap_encode_request>(
-      request, [&](auto* r) { return update(&source, r, &batch_); }, true);
-  request.header = misaligned(&header_);
-  EXPECT_EQ(refused(update(&source, &request, &batch_)), "request.header");
-  request.header = nullptr;
-  request.trusted = 1;
-  EXPECT_EQ(refused(update(&source, &request, &batch_)), "request.trusted");
+  tmap_call call = sized<tmap_call>();
+  refuses_bad_structs<tmap_call>(
+      call, [&](auto* c) { return update(&source, c, &batch_); }, true);
+  call.trusted = 2;
+  EXPECT_EQ(refused(update(&source, &call, &batch_)), "call.trusted");
   EXPECT_EQ(refused(update(&source, nullptr, nullptr)), "batch");
   for (const std::uint64_t count : {max_batch + 1, std::uint64_t{1} << 32, ~std::uint64_t{0}}) {
     EXPECT_EQ(refused(update(&source, nullptr, &batch_, count)), "changed_count");
@@ -234,28 +231,24 @@ TEST_F(hostile_service, updates) {
   calls_ = machine.all_calls();
 }
 
-TEST_F(hostile_service, options_of_other_calls) {
+TEST_F(hostile_service, other_calls) {
   const tmap_patch_source source = source_of(tensors_);
-  tmap_encode_options options{};
-  options.struct_size = sizeof options;
   auto* const slots = reinterpret_cast<tmap_tensor_map*>(std::uintptr_t{0x10000});
-  const auto encode_slots = [&](tmap_encode_options* with) {
-    return tmap_encode_batch(c_base, &source, slots, 4, with, nullptr);
+  const auto encode_slots = [&](const tmap_call* call) { return tmap_encode_batch(c_base, &source, slots, 4, call); };
+  refuses_bad_structs<tmap_call>(sized<tmap_call>(), encode_slots, true);
+  const auto refusal = [&](const auto& use) {
+    tmap_call call = sized<tmap_call>();
+    use(call);
+    return refused(encode_slots(&call));
   };
-  refuses_bad_structs<tmap_encode_options>(options, encode_slots, true);
-  options.trusted = 2;
-  EXPECT_EQ(refused(encode_slots(&options)), "options.trusted");
-  options.trusted = 0;
-  options.publish = ~0u;
-  EXPECT_EQ(refused(encode_slots(&options)), "options.publish");
-  options.publish = TMAP_PUBLISH_STORES;
-  options.totals = slots;
-  EXPECT_EQ(refused(encode_slots(&options)), "options.totals");
-  options.totals = nullptr;
-  options.header = misaligned(&header_);
-  EXPECT_EQ(refused(encode_slots(&options)), "options.header");
-  EXPECT_EQ(refused(tmap_encode_batch(c_base, &source, nullptr, 4, nullptr, nullptr)), "slots");
-  EXPECT_EQ(refused(tmap_encode_batch(c_base, &source, slots, max_batch + 1, nullptr, nullptr)), "count");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.trusted = 2; }), "call.trusted");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.publish = ~0u; }), "call.publish");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.engine = TMAP_ON_HOST; }), "call.engine");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.policy = 1; }), "call.policy");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.allowed = 1; }), "call.allowed");
+  EXPECT_EQ(refusal([](tmap_call& c) { c.plan = 1; }), "call.plan");
+  EXPECT_EQ(refused(tmap_encode_batch(c_base, &source, nullptr, 4, nullptr)), "slots");
+  EXPECT_EQ(refused(tmap_encode_batch(c_base, &source, slots, max_batch + 1, nullptr)), "count");
   tmap_service_options wanted{};
   wanted.struct_size = sizeof wanted;
   tmap_service made{77};

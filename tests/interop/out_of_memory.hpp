@@ -53,8 +53,11 @@ T* somewhere() {
 struct public_call {
   std::string name;
   std::function<void()> check;
-  int overloads{1};
+  int overloads{1};  ///< that the program exports and nothing else here stands for
 };
+
+/// The overloads of a call on the host whose other entry, on a stream, stands for its symbol.
+inline constexpr int no_enqueued_call = 0;
 
 // All of them, by what they need.
 std::vector<public_call> plain_calls();   ///< of C++, without a service

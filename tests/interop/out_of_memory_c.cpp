@@ -100,7 +100,8 @@ tmap_status multiply_rows() {
   problem.offsets = {somewhere<void>(), TMAP_OFFSETS_PREFIX, 8};
   problem.a = problem.b = problem.c = {0x10000, 128};
   problem.b_group_pitch_bytes = 64 * 128;
-  return tmap_gemm_rows(&problem, somewhere<void>(), 1 << 20, nullptr, nullptr);
+  const tmap_call call = call_in(somewhere<void>(), 1 << 20);
+  return tmap_gemm_rows(&problem, &call);
 }
 
 tmap_status multiply_weights() {
@@ -111,7 +112,8 @@ tmap_status multiply_weights() {
   problem.offsets = {somewhere<void>(), TMAP_OFFSETS_PREFIX, 8};
   problem.a = problem.b = problem.c = {0x10000, 128};
   problem.c_group_pitch_bytes = 64 * 128;
-  return tmap_gemm_weights(&problem, somewhere<void>(), 1 << 20, nullptr, nullptr);
+  const tmap_call call = call_in(somewhere<void>(), 1 << 20);
+  return tmap_gemm_weights(&problem, &call);
 }
 
 tmap_status multiply_pointers() {
@@ -120,14 +122,15 @@ tmap_status multiply_pointers() {
   problem.a = problem.b = problem.c = somewhere<std::uint64_t>();
   problem.a_pitch_bytes = problem.b_pitch_bytes = problem.c_pitch_bytes = somewhere<std::int64_t>();
   problem.m = problem.n = problem.k = somewhere<std::int64_t>();
-  return tmap_gemm_pointers(&problem, somewhere<void>(), 1 << 20, nullptr, nullptr);
+  const tmap_call call = call_in(somewhere<void>(), 1 << 20);
+  return tmap_gemm_pointers(&problem, &call);
 }
 
 tmap_status encode_into_slots(with_template& s) {
   tmap_patch_source source = sized<tmap_patch_source>();
   source.kind = TMAP_SOURCE_PATCHES;
   source.of.patches = somewhere<tmap_map_patch>();
-  return tmap_encode_batch(s.base, &source, somewhere<tmap_tensor_map>(), 3, nullptr, nullptr);
+  return tmap_encode_batch(s.base, &source, somewhere<tmap_tensor_map>(), 3, nullptr);
 }
 
 /// A tile of the simulator, whose calls may do a part.

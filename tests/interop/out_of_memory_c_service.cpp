@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "interop/lending_scene.hpp"
+#include "interop/sized.hpp"
 #include "lib/interop/objects.hpp"
 
 namespace tmap::testing {
@@ -93,12 +94,14 @@ std::vector<public_call> service_calls_of_c() {
               [](auto& s) { return tmap_service_statistics(s.c_service, s.text, sizeof s.text, &s.length); }),
       in_both("tmap_service_encode",
               [](auto& s) {
-                return tmap_service_encode(s.c_service, s.c_base, &s.source, s.maps, nullptr, &s.made, s.home);
+                const tmap_call call = call_on(s.home);
+                return tmap_service_encode(s.c_service, s.c_base, &s.source, s.maps, &s.made, &call);
               }),
       in_both("tmap_service_update",
               [](auto& s) {
+                const tmap_call call = call_on(s.updating);
                 return tmap_service_update(s.c_service, s.c_batch, s.few.data(), s.few.size(), s.c_base, &s.source,
-                                           nullptr, &s.made, s.updating);
+                                           &s.made, &call);
               }),
       in_both("tmap_service_reserve", [](auto& s) { return tmap_service_reserve(s.c_service, 7, &s.made, s.home); }),
       in_both("tmap_batch_query",

@@ -8,7 +8,8 @@
 #include "interop/no_stream.hpp"
 #include "interop/out_of_memory.hpp"
 #include "interop/sized.hpp"
-#include "lib/interop/convert_ragged.hpp"
+#include "lib/interop/convert.hpp"
+#include "lib/interop/convert_call.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -36,7 +37,7 @@ struct side {
   }
   side(const side&) = delete;
   side& operator=(const side&) = delete;
-  tensor_batch as_cpp() const { return interop::side_of(batch); }
+  tensor_batch as_cpp() const { return interop::library_of(batch); }
   void turn() { std::swap(batch.tensors.of.columns.global_dim[0], batch.tensors.of.columns.global_dim[1]); }
 
   std::array<std::uint64_t, tensor_count> address;
@@ -65,8 +66,8 @@ struct operands {
     index.count = rows.size();
     cast.from = cast.to = TMAP_VALUE_F32;
     cast.scale = 2;
-    options.statuses = statuses.data();
-    options.header = &header;
+    call.statuses = statuses.data();
+    call.header = &header;
   }
   std::string state() const {
     std::string bytes{reinterpret_cast<const char*>(in.data()), sizeof in};
@@ -76,8 +77,7 @@ struct operands {
   }
   std::string work() { return text_of(ragged::copy(from.as_cpp(), to.as_cpp(), here())) + state(); }
 
-  ragged::run here() const { return interop::run_of(&options, on_host{}); }
-  static ragged::run on_a_stream() { return {on_stream{no_stream, scratch()}}; }
+  ragged::options with() const { return interop::ragged_call{&call}.value().options; }
   ragged::row_matrix matrix(const std::array<float, value_count>& memory) const {
     return {reinterpret_cast<std::uint64_t>(memory.data()), tensor_count * row_count, row_width * 4, row_width * 4};
   }
@@ -93,15 +93,6 @@ struct operands {
   ragged::row_index device_index() const {
     return {index.rows, index.count, scratch().memory == nullptr ? 3u : index.bytes};
   }
-  ragged::row_index index_for(const ragged::run& with) const {
-    const bool is_here = std::holds_alternative<on_host>(with.where);
-    return is_here ? ragged::row_index{index.rows, index.count, index.bytes} : device_index();
-  }
-  tmap_row_index c_device_index() const {
-    tmap_row_index made = index;
-    made.bytes = device_index().bytes;
-    return made;
-  }
 
   alignas(128) std::array<float, value_count> in;
   alignas(128) std::array<float, value_count> out;
@@ -116,23 +107,53 @@ struct operands {
   tmap_packed_buffer packed = sized<tmap_packed_buffer>();
   tmap_row_index index = sized<tmap_row_index>();
   tmap_cast_values cast = sized<tmap_cast_values>();
-  tmap_ragged_options options = sized<tmap_ragged_options>();
+  tmap_call call = host_call();
+  tmap_call index_call = host_call();  ///< of calls that need no workspace
 };
 
 /// On a device nothing is done by halves.
 struct device_operands : operands {
   static constexpr bool may_do_a_part = false;
+
+  device_operands() {
+    call = call_in(scratch().memory, scratch().bytes);
+    index_call = sized<tmap_call>();
+    index.bytes = device_index().bytes;
+  }
 };
 
-/// `call(operands, run)` on both engines.
-template <class Call>
-public_call on_both(const char* name, const Call& call) {
-  const public_call here = in<operands>(name, [=](operands& s) { return call(s, s.here()); });
-  const public_call there = in<device_operands>(name, [=](device_operands& s) { return call(s, s.on_a_stream()); });
-  return {name, [=] {
-            here.check();
-            there.check();
-          }};
+std::vector<public_call> calls_on_host() {
+  using o = operands;
+  namespace host = ragged::on_host;
+  return {
+      in<o>("tmap::ragged::on_host::copy", [](o& s) { return host::copy(s.from.as_cpp(), s.to.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::pack",
+            [](o& s) { return host::pack(s.from.as_cpp(), interop::library_of(s.packed), s.with()); }),
+      in<o>("tmap::ragged::on_host::unpack",
+            [](o& s) { return host::unpack(interop::library_of(s.packed), s.from.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::pad",
+            [](o& s) { return host::pad(s.from.as_cpp(), interop::library_of(s.dense), {}, s.with()); }),
+      in<o>("tmap::ragged::on_host::unpad",
+            [](o& s) { return host::unpad(interop::library_of(s.dense), s.from.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::gather_rows",
+            [](o& s) { return host::gather_rows(s.matrix(s.in), s.cpp_index(), s.matrix(s.out), s.with()); }),
+      in<o>("tmap::ragged::on_host::scatter_rows",
+            [](o& s) { return host::scatter_rows(s.matrix(s.in), s.cpp_index(), s.matrix(s.out), s.with()); }),
+      in<o>("tmap::ragged::on_host::transpose",
+            [](o& s) { return host::transpose(s.from.as_cpp(), s.turned.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::cast",
+            [](o& s) { return host::cast(s.from.as_cpp(), s.to.as_cpp(), s.cpp_cast(), s.with()); }),
+      // With a factor of 0 a second call gives the same, whatever part of the first was done.
+      in<o>("tmap::ragged::on_host::saxpy",
+            [](o& s) { return host::saxpy(0, s.from.as_cpp(), s.to.as_cpp(), s.with()); }),
+      in<o>("tmap::ragged::on_host::max_pool_1d",
+            [](o& s) { return host::max_pool_1d(s.from.as_cpp(), s.to.as_cpp(), 2, s.with()); }),
+      in<o>("tmap::ragged::on_host::reduce_rows",
+            [](o& s) {
+              return host::reduce_rows(s.from.as_cpp(), ragged::value_type::f32, ragged::row_reduction::sum,
+                                       s.sums.as_cpp(), s.with());
+            }),
+  };
 }
 
 std::vector<public_call> calls_of_cpp() {
@@ -140,86 +161,103 @@ std::vector<public_call> calls_of_cpp() {
   using how = ragged::run;
   return {
       plain("tmap::ragged::workspace_bytes", [] { return ragged::workspace_bytes(10, 2); }),
-      on_both("tmap::ragged::copy",
-              [](o& s, const how& with) { return ragged::copy(s.from.as_cpp(), s.to.as_cpp(), with); }),
-      on_both("tmap::ragged::pack",
-              [](o& s, const how& with) { return ragged::pack(s.from.as_cpp(), interop::side_of(s.packed), with); }),
-      on_both("tmap::ragged::unpack",
-              [](o& s, const how& with) { return ragged::unpack(interop::side_of(s.packed), s.from.as_cpp(), with); }),
-      on_both("tmap::ragged::pad",
-              [](o& s, const how& with) { return ragged::pad(s.from.as_cpp(), interop::side_of(s.dense), {}, with); }),
-      on_both("tmap::ragged::unpad",
-              [](o& s, const how& with) { return ragged::unpad(interop::side_of(s.dense), s.from.as_cpp(), with); }),
-      on_both("tmap::ragged::gather_rows",
-              [](o& s, const how& with) {
-                return ragged::gather_rows(s.matrix(s.in), s.index_for(with), s.matrix(s.out), with);
-              }),
-      on_both("tmap::ragged::scatter_rows",
-              [](o& s, const how& with) {
-                return ragged::scatter_rows(s.matrix(s.in), s.index_for(with), s.matrix(s.out), with);
-              }),
-      on_both("tmap::ragged::transpose",
-              [](o& s, const how& with) { return ragged::transpose(s.from.as_cpp(), s.turned.as_cpp(), with); }),
-      on_both("tmap::ragged::cast",
-              [](o& s, const how& with) { return ragged::cast(s.from.as_cpp(), s.to.as_cpp(), s.cpp_cast(), with); }),
-      // With a factor of 0 a second call gives the same, whatever part of the first was done.
-      on_both("tmap::ragged::saxpy",
-              [](o& s, const how& with) { return ragged::saxpy(0, s.from.as_cpp(), s.to.as_cpp(), with); }),
-      on_both("tmap::ragged::max_pool_1d",
-              [](o& s, const how& with) { return ragged::max_pool_1d(s.from.as_cpp(), s.to.as_cpp(), 2, with); }),
-      on_both("tmap::ragged::reduce_rows",
-              [](o& s, const how& with) {
-                return ragged::reduce_rows(s.from.as_cpp(), ragged::value_type::f32, ragged::row_reduction::sum,
-                                           s.sums.as_cpp(), with);
-              }),
+      in<o>("tmap::ragged::copy_async",
+            [](o& s) { return ragged::copy_async(s.from.as_cpp(), s.to.as_cpp(), o::scratch(), no_stream); }),
+      in<o>("tmap::ragged::pack_async",
+            [](o& s) {
+              return ragged::pack_async(s.from.as_cpp(), interop::library_of(s.packed), o::scratch(), no_stream);
+            }),
+      in<o>("tmap::ragged::unpack_async",
+            [](o& s) {
+              return ragged::unpack_async(interop::library_of(s.packed), s.from.as_cpp(), o::scratch(), no_stream);
+            }),
+      in<o>("tmap::ragged::pad_async",
+            [](o& s) {
+              return ragged::pad_async(s.from.as_cpp(), interop::library_of(s.dense), {}, o::scratch(), no_stream);
+            }),
+      in<o>("tmap::ragged::unpad_async",
+            [](o& s) {
+              return ragged::unpad_async(interop::library_of(s.dense), s.from.as_cpp(), o::scratch(), no_stream);
+            }),
+      in<o>(
+          "tmap::ragged::gather_rows_async",
+          [](o& s) { return ragged::gather_rows_async(s.matrix(s.in), s.device_index(), s.matrix(s.out), no_stream); }),
+      in<o>("tmap::ragged::scatter_rows_async",
+            [](o& s) {
+              return ragged::scatter_rows_async(s.matrix(s.in), s.device_index(), s.matrix(s.out), no_stream);
+            }),
+      in<o>("tmap::ragged::transpose_async",
+            [](o& s) { return ragged::transpose_async(s.from.as_cpp(), s.turned.as_cpp(), o::scratch(), no_stream); }),
+      in<o>("tmap::ragged::cast_async",
+            [](o& s) {
+              return ragged::cast_async(s.from.as_cpp(), s.to.as_cpp(), s.cpp_cast(), o::scratch(), no_stream);
+            }),
+      in<o>("tmap::ragged::saxpy_async",
+            [](o& s) { return ragged::saxpy_async(2, s.from.as_cpp(), s.to.as_cpp(), o::scratch(), no_stream); }),
+      in<o>("tmap::ragged::max_pool_1d_async",
+            [](o& s) { return ragged::max_pool_1d_async(s.from.as_cpp(), s.to.as_cpp(), 2, o::scratch(), no_stream); }),
+      in<o>("tmap::ragged::reduce_rows_async",
+            [](o& s) {
+              return ragged::reduce_rows_async(s.from.as_cpp(), ragged::value_type::f32, ragged::row_reduction::max,
+                                               s.sums.as_cpp(), o::scratch(), no_stream);
+            }),
   };
 }
 
-std::vector<public_call> c_calls_on_host() {
-  using o = operands;
+/// Where the operands' `call` says.
+template <class Operands>
+std::vector<public_call> c_operations(int overloads) {
+  using o = Operands;
   return {
-      in<o>("tmap_ragged_on_host_copy",
-            [](o& s) { return tmap_ragged_on_host_copy(&s.from.batch, &s.to.batch, &s.options); }),
-      in<o>("tmap_ragged_on_host_pack",
-            [](o& s) { return tmap_ragged_on_host_pack(&s.from.batch, &s.packed, &s.options); }),
-      in<o>("tmap_ragged_on_host_unpack",
-            [](o& s) { return tmap_ragged_on_host_unpack(&s.packed, &s.from.batch, &s.options); }),
-      in<o>("tmap_ragged_on_host_pad",
-            [](o& s) { return tmap_ragged_on_host_pad(&s.from.batch, &s.dense, nullptr, &s.options); }),
-      in<o>("tmap_ragged_on_host_unpad",
-            [](o& s) { return tmap_ragged_on_host_unpad(&s.dense, &s.from.batch, &s.options); }),
-      in<o>("tmap_ragged_on_host_gather_rows",
-            [](o& s) {
-              const tmap_row_matrix from = s.c_matrix(s.in);
-              const tmap_row_matrix to = s.c_matrix(s.out);
-              return tmap_ragged_on_host_gather_rows(&from, &s.index, &to, &s.options);
-            }),
-      in<o>("tmap_ragged_on_host_scatter_rows",
-            [](o& s) {
-              const tmap_row_matrix from = s.c_matrix(s.in);
-              const tmap_row_matrix to = s.c_matrix(s.out);
-              return tmap_ragged_on_host_scatter_rows(&from, &s.index, &to, &s.options);
-            }),
-      in<o>("tmap_ragged_on_host_transpose",
-            [](o& s) { return tmap_ragged_on_host_transpose(&s.from.batch, &s.turned.batch, &s.options); }),
-      in<o>("tmap_ragged_on_host_cast",
-            [](o& s) { return tmap_ragged_on_host_cast(&s.from.batch, &s.to.batch, &s.cast, &s.options); }),
-      in<o>("tmap_ragged_on_host_saxpy",
-            [](o& s) { return tmap_ragged_on_host_saxpy(0, &s.from.batch, &s.to.batch, &s.options); }),
-      in<o>("tmap_ragged_on_host_max_pool_1d",
-            [](o& s) { return tmap_ragged_on_host_max_pool_1d(&s.from.batch, &s.to.batch, 2, &s.options); }),
-      in<o>("tmap_ragged_on_host_reduce_rows",
-            [](o& s) {
-              return tmap_ragged_on_host_reduce_rows(&s.from.batch, TMAP_VALUE_F32, TMAP_ROWS_SUM, &s.sums.batch,
-                                                     &s.options);
-            }),
+      in<o>(
+          "tmap_ragged_copy", [](o& s) { return tmap_ragged_copy(&s.from.batch, &s.to.batch, &s.call); }, overloads),
+      in<o>(
+          "tmap_ragged_pack", [](o& s) { return tmap_ragged_pack(&s.from.batch, &s.packed, &s.call); }, overloads),
+      in<o>(
+          "tmap_ragged_unpack", [](o& s) { return tmap_ragged_unpack(&s.packed, &s.from.batch, &s.call); }, overloads),
+      in<o>(
+          "tmap_ragged_pad", [](o& s) { return tmap_ragged_pad(&s.from.batch, &s.dense, nullptr, &s.call); },
+          overloads),
+      in<o>(
+          "tmap_ragged_unpad", [](o& s) { return tmap_ragged_unpad(&s.dense, &s.from.batch, &s.call); }, overloads),
+      in<o>(
+          "tmap_ragged_gather_rows",
+          [](o& s) {
+            const tmap_row_matrix from = s.c_matrix(s.in);
+            const tmap_row_matrix to = s.c_matrix(s.out);
+            return tmap_ragged_gather_rows(&from, &s.index, &to, &s.index_call);
+          },
+          overloads),
+      in<o>(
+          "tmap_ragged_scatter_rows",
+          [](o& s) {
+            const tmap_row_matrix from = s.c_matrix(s.in);
+            const tmap_row_matrix to = s.c_matrix(s.out);
+            return tmap_ragged_scatter_rows(&from, &s.index, &to, &s.index_call);
+          },
+          overloads),
+      in<o>(
+          "tmap_ragged_transpose", [](o& s) { return tmap_ragged_transpose(&s.from.batch, &s.turned.batch, &s.call); },
+          overloads),
+      in<o>(
+          "tmap_ragged_cast", [](o& s) { return tmap_ragged_cast(&s.from.batch, &s.to.batch, &s.cast, &s.call); },
+          overloads),
+      in<o>(
+          "tmap_ragged_saxpy", [](o& s) { return tmap_ragged_saxpy(0, &s.from.batch, &s.to.batch, &s.call); },
+          overloads),
+      in<o>(
+          "tmap_ragged_max_pool_1d",
+          [](o& s) { return tmap_ragged_max_pool_1d(&s.from.batch, &s.to.batch, 2, &s.call); }, overloads),
+      in<o>(
+          "tmap_ragged_reduce_rows",
+          [](o& s) {
+            return tmap_ragged_reduce_rows(&s.from.batch, TMAP_VALUE_F32, TMAP_ROWS_SUM, &s.sums.batch, &s.call);
+          },
+          overloads),
   };
 }
 
-std::vector<public_call> c_calls_on_device() {
-  using o = device_operands;
-  const auto memory = [] { return o::scratch().memory; };
-  const auto bytes = [] { return o::scratch().bytes; };
+std::vector<public_call> c_questions() {
   return {
       plain("tmap_ragged_workspace_bytes",
             [] {
@@ -233,59 +271,15 @@ std::vector<public_call> c_calls_on_device() {
               std::uint32_t reason = 0;
               return tmap_choose_route(&layout, 0, 0, &route, &reason);
             }),
-      in<o>("tmap_ragged_copy",
-            [=](o& s) { return tmap_ragged_copy(&s.from.batch, &s.to.batch, memory(), bytes(), nullptr, nullptr); }),
-      in<o>("tmap_ragged_pack",
-            [=](o& s) { return tmap_ragged_pack(&s.from.batch, &s.packed, memory(), bytes(), nullptr, nullptr); }),
-      in<o>("tmap_ragged_unpack",
-            [=](o& s) { return tmap_ragged_unpack(&s.packed, &s.from.batch, memory(), bytes(), nullptr, nullptr); }),
-      in<o>(
-          "tmap_ragged_pad",
-          [=](o& s) { return tmap_ragged_pad(&s.from.batch, &s.dense, nullptr, memory(), bytes(), nullptr, nullptr); }),
-      in<o>("tmap_ragged_unpad",
-            [=](o& s) { return tmap_ragged_unpad(&s.dense, &s.from.batch, memory(), bytes(), nullptr, nullptr); }),
-      in<o>("tmap_ragged_gather_rows",
-            [](o& s) {
-              const tmap_row_matrix from = s.c_matrix(s.in);
-              const tmap_row_matrix to = s.c_matrix(s.out);
-              const tmap_row_index index = s.c_device_index();
-              return tmap_ragged_gather_rows(&from, &index, &to, nullptr, nullptr);
-            }),
-      in<o>("tmap_ragged_scatter_rows",
-            [](o& s) {
-              const tmap_row_matrix from = s.c_matrix(s.in);
-              const tmap_row_matrix to = s.c_matrix(s.out);
-              const tmap_row_index index = s.c_device_index();
-              return tmap_ragged_scatter_rows(&from, &index, &to, nullptr, nullptr);
-            }),
-      in<o>("tmap_ragged_transpose",
-            [=](o& s) {
-              return tmap_ragged_transpose(&s.from.batch, &s.turned.batch, memory(), bytes(), nullptr, nullptr);
-            }),
-      in<o>("tmap_ragged_cast",
-            [=](o& s) {
-              return tmap_ragged_cast(&s.from.batch, &s.to.batch, &s.cast, memory(), bytes(), nullptr, nullptr);
-            }),
-      in<o>(
-          "tmap_ragged_saxpy",
-          [=](o& s) { return tmap_ragged_saxpy(2, &s.from.batch, &s.to.batch, memory(), bytes(), nullptr, nullptr); }),
-      in<o>("tmap_ragged_max_pool_1d",
-            [=](o& s) {
-              return tmap_ragged_max_pool_1d(&s.from.batch, &s.to.batch, 2, memory(), bytes(), nullptr, nullptr);
-            }),
-      in<o>("tmap_ragged_reduce_rows",
-            [=](o& s) {
-              return tmap_ragged_reduce_rows(&s.from.batch, TMAP_VALUE_F32, TMAP_ROWS_MAX, &s.sums.batch, memory(),
-                                             bytes(), nullptr, nullptr);
-            }),
   };
 }
 
 }  // namespace
 
 std::vector<public_call> ragged_calls() {
-  std::vector<public_call> all = calls_of_cpp();
-  for (const auto& list : {c_calls_on_host(), c_calls_on_device()}) {
+  std::vector<public_call> all = calls_on_host();
+  for (const auto& list :
+       {calls_on_device(), c_questions(), c_operations<operands>(no_enqueued_call), c_operations<device_operands>(1)}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;

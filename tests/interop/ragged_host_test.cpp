@@ -56,10 +56,11 @@ class c_ragged_on_host : public ::testing::Test {
   rows_of_floats destination_{out_.data()};
   const tmap_tensor_batch* from_{&source_.batch};
   const tmap_tensor_batch* to_{&destination_.batch};
+  const tmap_call on_host_ = host_call();
 };
 
 TEST_F(c_ragged_on_host, copies) {
-  ASSERT_EQ(tmap_ragged_on_host_copy(from_, to_, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_copy(from_, to_, &on_host_), TMAP_OK);
   EXPECT_EQ(out_, in_);
 }
 
@@ -73,12 +74,11 @@ TEST_F(c_ragged_on_host, reads_no_row_that_an_array_has_not) {
   rows.inner_dim[0] = 3;
   rows.tensors.struct_size = sizeof rows.tensors;
   rows.tensors.kind = TMAP_SOURCE_ROWS;
-  tmap_ragged_options with = sized<tmap_ragged_options>();
+  tmap_call with = host_call();
   with.statuses = statuses;
   const auto bad_among = [&](std::uint32_t is_bounded, std::uint64_t rows_there) {
-    rows.tensors.of.rows = {
-        address_of(in_.data()), 12, ends, TMAP_OFFSETS_ENDS, 4, nullptr, 0, rows_there, is_bounded, 0};
-    EXPECT_EQ(tmap_ragged_on_host_copy(&rows, to_, &with), TMAP_OK);
+    rows.tensors.of.rows = {address_of(in_.data()), 12, {ends, TMAP_OFFSETS_ENDS, 4}, rows_there, is_bounded, 0};
+    EXPECT_EQ(tmap_ragged_copy(&rows, to_, &with), TMAP_OK);
     return (statuses[0] != 0 ? 1 : 0) + (statuses[1] != 0 ? 2 : 0);
   };
   EXPECT_EQ(bad_among(1, 0), 3);
@@ -95,9 +95,9 @@ TEST_F(c_ragged_on_host, packs_and_unpacks) {
   packed.memory = memory.data();
   packed.bytes = 40;
   packed.alignment = 16;
-  ASSERT_EQ(tmap_ragged_on_host_pack(from_, &packed, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_pack(from_, &packed, &on_host_), TMAP_OK);
   EXPECT_THAT(memory, ElementsAre(1, 2, 3, -2, 4, 5, 6, 7, 8, 9, -2, -2, -2, -2, -2, -2));
-  ASSERT_EQ(tmap_ragged_on_host_unpack(&packed, to_, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_unpack(&packed, to_, &on_host_), TMAP_OK);
   EXPECT_EQ(out_, in_);
 }
 
@@ -108,9 +108,9 @@ TEST_F(c_ragged_on_host, pads_and_unpads) {
   dense.dim[0] = 3;
   dense.dim[1] = 2;
   const float fill = 7;
-  ASSERT_EQ(tmap_ragged_on_host_pad(from_, &dense, &fill, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_pad(from_, &dense, &fill, &on_host_), TMAP_OK);
   EXPECT_THAT(memory, ElementsAre(1, 2, 3, 7, 7, 7, 4, 5, 6, 7, 8, 9));
-  ASSERT_EQ(tmap_ragged_on_host_unpad(&dense, to_, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_unpad(&dense, to_, &on_host_), TMAP_OK);
   EXPECT_EQ(out_, in_);
 }
 
@@ -127,22 +127,22 @@ TEST_F(c_ragged_on_host, moves_rows_by_index) {
   index.rows = rows;
   index.count = 3;
   std::uint32_t statuses[3] = {7, 7, 7};
-  tmap_ragged_options with = sized<tmap_ragged_options>();
+  tmap_call with = host_call();
   with.statuses = statuses;
-  ASSERT_EQ(tmap_ragged_on_host_gather_rows(&from, &index, &to, &with), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_gather_rows(&from, &index, &to, &with), TMAP_OK);
   EXPECT_THAT(out_, ElementsAre(7, 8, 9, -1, -1, -1, 1, 2, 3));
   EXPECT_THAT(statuses, ElementsAre(0u, 1u << 7, 0u));
-  ASSERT_EQ(tmap_ragged_on_host_scatter_rows(&from, &index, &to, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_scatter_rows(&from, &index, &to, &on_host_), TMAP_OK);
   EXPECT_THAT(out_, ElementsAre(7, 8, 9, -1, -1, -1, 1, 2, 3));
   refuses_bad_structs<tmap_row_index>(index,
-                                      [&](auto* i) { return tmap_ragged_on_host_gather_rows(&from, i, &to, nullptr); });
-  refuses_bad_structs<tmap_row_matrix>(
-      from, [&](auto* f) { return tmap_ragged_on_host_scatter_rows(f, &index, &to, nullptr); });
+                                      [&](auto* i) { return tmap_ragged_gather_rows(&from, i, &to, &on_host_); });
+  refuses_bad_structs<tmap_row_matrix>(from,
+                                       [&](auto* f) { return tmap_ragged_scatter_rows(f, &index, &to, &on_host_); });
 }
 
 TEST_F(c_ragged_on_host, transposes) {
   destination_.turn();
-  ASSERT_EQ(tmap_ragged_on_host_transpose(from_, to_, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_transpose(from_, to_, &on_host_), TMAP_OK);
   EXPECT_THAT(out_, ElementsAre(1, 2, 3, 4, 7, 5, 8, 6, 9));
 }
 
@@ -151,39 +151,42 @@ TEST_F(c_ragged_on_host, casts) {
   values.from = values.to = TMAP_VALUE_F32;
   values.scale = 10;
   values.shift = 1;
-  ASSERT_EQ(tmap_ragged_on_host_cast(from_, to_, &values, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_cast(from_, to_, &values, &on_host_), TMAP_OK);
   EXPECT_THAT(out_, ElementsAre(11, 21, 31, 41, 51, 61, 71, 81, 91));
-  refuses_bad_structs<tmap_cast_values>(values,
-                                        [&](auto* v) { return tmap_ragged_on_host_cast(from_, to_, v, nullptr); });
+  refuses_bad_structs<tmap_cast_values>(values, [&](auto* v) { return tmap_ragged_cast(from_, to_, v, &on_host_); });
   values.from = 6;
-  EXPECT_EQ(refused(tmap_ragged_on_host_cast(from_, to_, &values, nullptr)), "values.from");
+  EXPECT_EQ(refused(tmap_ragged_cast(from_, to_, &values, &on_host_)), "values.from");
 }
 
 TEST_F(c_ragged_on_host, computes) {
-  ASSERT_EQ(tmap_ragged_on_host_saxpy(2, from_, to_, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_saxpy(2, from_, to_, &on_host_), TMAP_OK);
   EXPECT_THAT(out_, ElementsAre(1, 3, 5, 7, 9, 11, 13, 15, 17));
-  ASSERT_EQ(tmap_ragged_on_host_max_pool_1d(from_, to_, 1, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_max_pool_1d(from_, to_, 1, &on_host_), TMAP_OK);
   EXPECT_THAT(out_, ElementsAre(2, 3, 3, 5, 6, 6, 8, 9, 9));
 }
 
 TEST_F(c_ragged_on_host, reduces_rows) {
   std::vector<float> sums(3, -1);
   rows_of_floats to{sums.data(), 1};
-  ASSERT_EQ(tmap_ragged_on_host_reduce_rows(from_, TMAP_VALUE_F32, TMAP_ROWS_SUM, &to.batch, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_reduce_rows(from_, TMAP_VALUE_F32, TMAP_ROWS_SUM, &to.batch, &on_host_), TMAP_OK);
   EXPECT_THAT(sums, ElementsAre(6, 15, 24));
-  ASSERT_EQ(tmap_ragged_on_host_reduce_rows(from_, TMAP_VALUE_F32, TMAP_ROWS_MAX, &to.batch, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_ragged_reduce_rows(from_, TMAP_VALUE_F32, TMAP_ROWS_MAX, &to.batch, &on_host_), TMAP_OK);
   EXPECT_THAT(sums, ElementsAre(3, 6, 9));
-  EXPECT_EQ(refused(tmap_ragged_on_host_reduce_rows(from_, 6, TMAP_ROWS_SUM, &to.batch, nullptr)), "type");
-  EXPECT_EQ(refused(tmap_ragged_on_host_reduce_rows(from_, TMAP_VALUE_F32, 2, &to.batch, nullptr)), "reduction");
+  EXPECT_EQ(refused(tmap_ragged_reduce_rows(from_, 6, TMAP_ROWS_SUM, &to.batch, &on_host_)), "type");
+  EXPECT_EQ(refused(tmap_ragged_reduce_rows(from_, TMAP_VALUE_F32, 2, &to.batch, &on_host_)), "reduction");
 }
 
 TEST_F(c_ragged_on_host, refuses_bad_sides_and_options_and_writes_nothing) {
-  refuses_bad_structs<tmap_tensor_batch>(*from_, [&](auto* f) { return tmap_ragged_on_host_copy(f, to_, nullptr); });
-  refuses_bad_structs<tmap_tensor_batch>(*to_, [&](auto* t) { return tmap_ragged_on_host_copy(from_, t, nullptr); });
-  refuses_bad_structs<tmap_ragged_options>(
-      sized<tmap_ragged_options>(), [&](auto* o) { return tmap_ragged_on_host_copy(from_, to_, o); }, true);
+  refuses_bad_structs<tmap_tensor_batch>(*from_, [&](auto* f) { return tmap_ragged_copy(f, to_, &on_host_); });
+  refuses_bad_structs<tmap_tensor_batch>(*to_, [&](auto* t) { return tmap_ragged_copy(from_, t, &on_host_); });
+  refuses_bad_structs<tmap_call>(
+      on_host_, [&](auto* c) { return tmap_ragged_copy(from_, to_, c); }, true);
   destination_.batch.count = 1;
-  EXPECT_EQ(refused(tmap_ragged_on_host_copy(from_, to_, nullptr)), "destination.count");
+  EXPECT_EQ(refused(tmap_ragged_copy(from_, to_, &on_host_)), "destination.count");
+  destination_.batch.count = 2;
+  tmap_call call = on_host_;
+  call.engine = 2;
+  EXPECT_EQ(refused(tmap_ragged_copy(from_, to_, &call)), "call.engine");
   EXPECT_EQ(out_, std::vector<float>(9, -1));
 }
 

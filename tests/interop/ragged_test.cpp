@@ -10,7 +10,8 @@
 #include "interop/no_stream.hpp"
 #include "interop/refuses_bad_structs.hpp"
 #include "interop/sized.hpp"
-#include "lib/interop/convert_ragged.hpp"
+#include "lib/interop/convert.hpp"
+#include "lib/interop/convert_call.hpp"
 #include "support/random_spec.hpp"
 
 namespace tmap::testing {
@@ -65,7 +66,7 @@ tmap_cast_values c_values() {
 
 /// The same refusal by both interfaces.
 void expect_same(tmap_status answer, const result<void>& expected, const std::string& what,
-                 const std::string& argument = "workspace_bytes") {
+                 const std::string& argument = "call.workspace_bytes") {
   ASSERT_FALSE(expected.has_value()) << what;
   EXPECT_EQ(expected.error().code, status::invalid_argument) << what;
   EXPECT_EQ(answer, static_cast<tmap_status>(expected.error().code)) << what;
@@ -126,52 +127,52 @@ TEST(c_ragged, workspace_is_as_large_as_in_cpp) {
 /// Each is legal but for its workspace, which is one byte long.
 TEST(c_ragged, arguments_reach_their_operations) {
   const tmap_tensor_batch a = c_batch();
-  const tensor_batch b = interop::side_of(a);
+  const tensor_batch b = interop::library_of(a);
   const tmap_dense_batch dense = c_dense();
   const tmap_packed_buffer packed = c_packed();
   const tmap_cast_values values = c_values();
   auto* const memory = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
-  const ragged::run small{on_stream{no_stream, {memory, 1}}};
-  const ragged::packed_buffer packed_side = interop::side_of(packed);
-  const dense_batch dense_side = interop::side_of(dense);
-  expect_same(tmap_ragged_copy(&a, &a, memory, 1, nullptr, nullptr), ragged::copy(b, b, small), "copy");
-  expect_same(tmap_ragged_pack(&a, &packed, memory, 1, nullptr, nullptr), ragged::pack(b, packed_side, small), "pack");
-  expect_same(tmap_ragged_unpack(&packed, &a, memory, 1, nullptr, nullptr), ragged::unpack(packed_side, b, small),
-              "unpack");
-  expect_same(tmap_ragged_pad(&a, &dense, nullptr, memory, 1, nullptr, nullptr), ragged::pad(b, dense_side, {}, small),
+  const ragged::workspace small{memory, 1};
+  const tmap_call call = call_in(memory, 1);
+  const ragged::packed_buffer packed_side = interop::library_of(packed);
+  const dense_batch dense_side = interop::library_of(dense);
+  expect_same(tmap_ragged_copy(&a, &a, &call), ragged::copy_async(b, b, small, no_stream), "copy");
+  expect_same(tmap_ragged_pack(&a, &packed, &call), ragged::pack_async(b, packed_side, small, no_stream), "pack");
+  expect_same(tmap_ragged_unpack(&packed, &a, &call), ragged::unpack_async(packed_side, b, small, no_stream), "unpack");
+  expect_same(tmap_ragged_pad(&a, &dense, nullptr, &call), ragged::pad_async(b, dense_side, {}, small, no_stream),
               "pad");
-  expect_same(tmap_ragged_unpad(&dense, &a, memory, 1, nullptr, nullptr), ragged::unpad(dense_side, b, small), "unpad");
-  expect_same(tmap_ragged_transpose(&a, &a, memory, 1, nullptr, nullptr), ragged::transpose(b, b, small), "transpose");
-  expect_same(tmap_ragged_cast(&a, &a, &values, memory, 1, nullptr, nullptr),
-              ragged::cast(b, b, {ragged::value_type::f32, ragged::value_type::f32}, small), "cast");
-  expect_same(tmap_ragged_saxpy(2, &a, &a, memory, 1, nullptr, nullptr), ragged::saxpy(2, b, b, small), "saxpy");
-  expect_same(tmap_ragged_max_pool_1d(&a, &a, 1, memory, 1, nullptr, nullptr), ragged::max_pool_1d(b, b, 1, small),
+  expect_same(tmap_ragged_unpad(&dense, &a, &call), ragged::unpad_async(dense_side, b, small, no_stream), "unpad");
+  expect_same(tmap_ragged_transpose(&a, &a, &call), ragged::transpose_async(b, b, small, no_stream), "transpose");
+  expect_same(tmap_ragged_cast(&a, &a, &values, &call),
+              ragged::cast_async(b, b, {ragged::value_type::f32, ragged::value_type::f32}, small, no_stream), "cast");
+  expect_same(tmap_ragged_saxpy(2, &a, &a, &call), ragged::saxpy_async(2, b, b, small, no_stream), "saxpy");
+  expect_same(tmap_ragged_max_pool_1d(&a, &a, 1, &call), ragged::max_pool_1d_async(b, b, 1, small, no_stream),
               "max_pool_1d");
-  expect_same(tmap_ragged_reduce_rows(&a, TMAP_VALUE_F32, TMAP_ROWS_MAX, &a, memory, 1, nullptr, nullptr),
-              ragged::reduce_rows(b, ragged::value_type::f32, ragged::row_reduction::max, b, small), "reduce_rows");
+  expect_same(tmap_ragged_reduce_rows(&a, TMAP_VALUE_F32, TMAP_ROWS_MAX, &a, &call),
+              ragged::reduce_rows_async(b, ragged::value_type::f32, ragged::row_reduction::max, b, small, no_stream),
+              "reduce_rows");
 }
 
 TEST(c_ragged, rows_reach_their_operations) {
   const tmap_row_matrix rows = c_rows();
-  const ragged::row_matrix matrix = interop::side_of(rows);
+  const ragged::row_matrix matrix = interop::library_of(rows);
   tmap_row_index index = sized<tmap_row_index>();
   index.rows = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
   index.count = 4;
   index.bytes = 3;
   const ragged::row_index odd{index.rows, 4, 3};
-  expect_same(tmap_ragged_gather_rows(&rows, &index, &rows, nullptr, nullptr),
-              ragged::gather_rows(matrix, odd, matrix, {on_stream{no_stream}}), "gather_rows", "index.bytes");
-  expect_same(tmap_ragged_scatter_rows(&rows, &index, &rows, nullptr, nullptr),
-              ragged::scatter_rows(matrix, odd, matrix, {on_stream{no_stream}}), "scatter_rows", "index.bytes");
+  expect_same(tmap_ragged_gather_rows(&rows, &index, &rows, nullptr),
+              ragged::gather_rows_async(matrix, odd, matrix, no_stream), "gather_rows", "index.bytes");
+  expect_same(tmap_ragged_scatter_rows(&rows, &index, &rows, nullptr),
+              ragged::scatter_rows_async(matrix, odd, matrix, no_stream), "scatter_rows", "index.bytes");
 }
 
-TEST(c_ragged, batches_and_options_are_checked) {
+TEST(c_ragged, batches_and_calls_are_checked) {
   const tmap_tensor_batch a = c_batch();
-  const auto copy = [&](const tmap_tensor_batch* from, const tmap_tensor_batch* to,
-                        const tmap_ragged_options* with = nullptr) {
-    const tmap_status answer = tmap_ragged_copy(from, to, nullptr, 0, with, nullptr);
+  const auto copy = [&](const tmap_tensor_batch* from, const tmap_tensor_batch* to, const tmap_call* with = nullptr) {
+    const tmap_status answer = tmap_ragged_copy(from, to, with);
     // Without a workspace what is good is refused for that.
-    return refused(answer) == "workspace_bytes" ? tmap_status{TMAP_OK} : answer;
+    return refused(answer) == "call.workspace_bytes" ? tmap_status{TMAP_OK} : answer;
   };
   EXPECT_EQ(copy(&a, &a), TMAP_OK);
   refuses_bad_structs<tmap_tensor_batch>(a, [&](auto* side) { return copy(side, &a); });
@@ -185,20 +186,49 @@ TEST(c_ragged, batches_and_options_are_checked) {
   bad = a;
   bad.tensors.struct_size = 0;
   EXPECT_EQ(refused(copy(&a, &bad)), "destination.tensors.struct_size");
-  tmap_ragged_options with = sized<tmap_ragged_options>();
+  tmap_call with = sized<tmap_call>();
   EXPECT_EQ(copy(&a, &a, &with), TMAP_OK);
-  refuses_bad_structs<tmap_ragged_options>(
+  refuses_bad_structs<tmap_call>(
       with, [&](auto* o) { return copy(&a, &a, o); }, true);
   with.policy = 4;
-  EXPECT_EQ(refused(copy(&a, &a, &with)), "options.policy");
+  EXPECT_EQ(refused(copy(&a, &a, &with)), "call.policy");
   with.policy = 0;
   with.allowed = 16;
-  EXPECT_EQ(refused(copy(&a, &a, &with)), "options.allowed");
+  EXPECT_EQ(refused(copy(&a, &a, &with)), "call.allowed");
   with.allowed = 0;
   with.check = 3;
-  EXPECT_EQ(refused(copy(&a, &a, &with)), "options.check");
+  EXPECT_EQ(refused(copy(&a, &a, &with)), "call.check");
   with.check = TMAP_CHECK_SYNC;
   EXPECT_EQ(copy(&a, &a, &with), TMAP_OK);
+}
+
+/// What a call has no use for has to be 0.
+TEST(c_ragged, members_of_other_calls_are_refused) {
+  const tmap_tensor_batch a = c_batch();
+  const tmap_row_matrix rows = c_rows();
+  const tmap_row_index index = sized<tmap_row_index>();
+  auto* const memory = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
+  const auto refusal = [&](std::uint32_t engine, const auto& use, bool by_index = false) {
+    tmap_call call = sized<tmap_call>();
+    call.engine = engine;
+    use(call);
+    return refused(by_index ? tmap_ragged_gather_rows(&rows, &index, &rows, &call) : tmap_ragged_copy(&a, &a, &call));
+  };
+  for (const std::uint32_t engine : {TMAP_ON_STREAM, TMAP_ON_HOST}) {
+    EXPECT_EQ(refusal(engine, [](tmap_call& c) { c.plan = 1; }), "call.plan");
+    EXPECT_EQ(refusal(engine, [](tmap_call& c) { c.trusted = 1; }), "call.trusted");
+    EXPECT_EQ(refusal(engine, [](tmap_call& c) { c.publish = 1; }), "call.publish");
+    EXPECT_EQ(refusal(
+                  engine, [&](tmap_call& c) { c.workspace = memory; }, true),
+              "call.workspace");
+    EXPECT_EQ(refusal(
+                  engine, [](tmap_call& c) { c.window_count = 1; }, true),
+              "call.windows");
+  }
+  EXPECT_EQ(refusal(TMAP_ON_HOST, [&](tmap_call& c) { c.workspace = memory; }), "call.workspace");
+  EXPECT_EQ(refusal(TMAP_ON_HOST, [](tmap_call& c) { c.workspace_bytes = 1; }), "call.workspace_bytes");
+  EXPECT_EQ(refusal(TMAP_ON_HOST, [&](tmap_call& c) { c.stream = static_cast<tmap_stream>(memory); }), "call.stream");
+  EXPECT_EQ(refusal(2, [](tmap_call&) {}), "call.engine");
 }
 
 TEST(c_ragged, other_arguments_are_checked) {
@@ -207,25 +237,22 @@ TEST(c_ragged, other_arguments_are_checked) {
   const tmap_packed_buffer packed = c_packed();
   const tmap_row_matrix rows = c_rows();
   tmap_row_index index = sized<tmap_row_index>();
-  refuses_bad_structs<tmap_packed_buffer>(
-      packed, [&](auto* p) { return tmap_ragged_pack(&a, p, nullptr, 0, nullptr, nullptr); });
-  refuses_bad_structs<tmap_dense_batch>(
-      dense, [&](auto* d) { return tmap_ragged_pad(&a, d, nullptr, nullptr, 0, nullptr, nullptr); });
-  refuses_bad_structs<tmap_row_matrix>(
-      rows, [&](auto* r) { return tmap_ragged_gather_rows(r, &index, &rows, nullptr, nullptr); });
-  refuses_bad_structs<tmap_row_index>(
-      index, [&](auto* i) { return tmap_ragged_scatter_rows(&rows, i, &rows, nullptr, nullptr); });
-  refuses_bad_structs<tmap_cast_values>(
-      c_values(), [&](auto* v) { return tmap_ragged_cast(&a, &a, v, nullptr, 0, nullptr, nullptr); });
+  refuses_bad_structs<tmap_packed_buffer>(packed, [&](auto* p) { return tmap_ragged_pack(&a, p, nullptr); });
+  refuses_bad_structs<tmap_dense_batch>(dense, [&](auto* d) { return tmap_ragged_pad(&a, d, nullptr, nullptr); });
+  refuses_bad_structs<tmap_row_matrix>(rows,
+                                       [&](auto* r) { return tmap_ragged_gather_rows(r, &index, &rows, nullptr); });
+  refuses_bad_structs<tmap_row_index>(index,
+                                      [&](auto* i) { return tmap_ragged_scatter_rows(&rows, i, &rows, nullptr); });
+  refuses_bad_structs<tmap_cast_values>(c_values(), [&](auto* v) { return tmap_ragged_cast(&a, &a, v, nullptr); });
   tmap_cast_values values = c_values();
   values.to = 6;
-  EXPECT_EQ(refused(tmap_ragged_cast(&a, &a, &values, nullptr, 0, nullptr, nullptr)), "values.to");
-  EXPECT_EQ(refused(tmap_ragged_reduce_rows(&a, 6, 0, &a, nullptr, 0, nullptr, nullptr)), "type");
-  EXPECT_EQ(refused(tmap_ragged_reduce_rows(&a, 3, 2, &a, nullptr, 0, nullptr, nullptr)), "reduction");
+  EXPECT_EQ(refused(tmap_ragged_cast(&a, &a, &values, nullptr)), "values.to");
+  EXPECT_EQ(refused(tmap_ragged_reduce_rows(&a, 6, 0, &a, nullptr)), "type");
+  EXPECT_EQ(refused(tmap_ragged_reduce_rows(&a, 3, 2, &a, nullptr)), "reduction");
 }
 
 /// Rows of 3 bytes each, by columns of the host, to a dense buffer and to a packed one.
-TEST(c_ragged, converted_sides_and_options_do_the_work) {
+TEST(c_ragged, converted_sides_and_calls_do_the_work) {
   const std::vector<unsigned char> bytes{1, 2, 3, 4, 5, 6, 7, 8};
   const auto address = reinterpret_cast<std::uint64_t>(bytes.data());
   const std::uint64_t addresses[] = {address, address + 3, 0};
@@ -245,12 +272,13 @@ TEST(c_ragged, converted_sides_and_options_do_the_work) {
   to.alignment = 4;
   to.begins = begins;
   std::uint32_t statuses[3] = {7, 7, 7};
-  tmap_ragged_options with = sized<tmap_ragged_options>();
+  tmap_call with = host_call();
   with.policy = TMAP_POLICY_DISABLE;
   with.statuses = statuses;
   alignas(16) tmap_batch_header header{};
   with.header = &header;
-  ASSERT_TRUE(ragged::pack(interop::side_of(source), interop::side_of(to), interop::run_of(&with, on_host{})));
+  ASSERT_TRUE(
+      ragged::pack(interop::library_of(source), interop::library_of(to), interop::ragged_call{&with}.value()));
   EXPECT_EQ(packed,
             (std::vector<unsigned char>{1, 2, 3, 0xaa, 4, 5, 6, 7, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa}));
   EXPECT_EQ(begins[1], 4);

@@ -6,6 +6,7 @@
 #include <tmap/encode.hpp>
 
 #include "interop/c_service_fixture.hpp"
+#include "interop/sized.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -17,16 +18,10 @@ TEST_F(c_service, encodes_lends_and_takes_back) {
   const tmap_service service = make_c();
   const tensor_list tensors{50};
   const tmap_patch_source source = source_of(tensors);
-  tmap_encode_request request{};
-  request.struct_size = sizeof request;
-  alignas(16) tmap_batch_header header{77, 77, 77, 77};
-  request.header = &header;
   tmap_batch batch{};
-  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 50, &request, &batch, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 50, &batch, nullptr), TMAP_OK);
   EXPECT_EQ(wrong_maps(batch, base, tensors.patches), 0u);
   const tmap_batch_info info = info_of(batch);
-  EXPECT_EQ(header.bad_count, 0u);
-  EXPECT_EQ(header.first_bad, no_bad_item);
   EXPECT_EQ(info.writer.slots, nullptr);
   EXPECT_THAT(statistics_of(service), HasSubstr("\"encoded_maps\":50"));
   EXPECT_THAT(statistics_of(service), HasSubstr("\"leased\":50"));
@@ -45,7 +40,7 @@ TEST_F(c_service, bad_and_empty_maps_have_their_statuses) {
   tensors.patches[2].global_dim[1] = 0;
   const tmap_patch_source source = source_of(tensors);
   tmap_batch batch{};
-  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 3, nullptr, &batch, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 3, &batch, nullptr), TMAP_OK);
   const tmap_batch_info info = info_of(batch);
   EXPECT_EQ(info.ref.statuses[0], 0u);
   EXPECT_NE(info.ref.statuses[1] >> static_cast<int>(rule::t06_address_multiple_of_16) & 1, 0u);
@@ -75,7 +70,7 @@ TEST_F(c_service, columns_and_compact_columns) {
   compact.of.compact = {4096, units.data(), {dims_32[0].data(), dims_32[1].data()}, {stride_units.data()}};
   for (const tmap_patch_source* source : {&columns, &compact}) {
     tmap_batch batch{};
-    ASSERT_EQ(tmap_service_encode(service, c_base, source, 20, nullptr, &batch, nullptr), TMAP_OK);
+    ASSERT_EQ(tmap_service_encode(service, c_base, source, 20, &batch, nullptr), TMAP_OK);
     EXPECT_EQ(wrong_maps(batch, base, tensors.patches), 0u);
     EXPECT_EQ(tmap_batch_release(batch), TMAP_OK);
   }
@@ -99,9 +94,7 @@ std::vector<map_patch> rows_patches(const std::vector<std::int64_t>& sizes) {
 template <class Offset>
 void expect_rows(tmap_patch_source source, const std::vector<Offset>& offsets, std::uint32_t format,
                  const std::function<void(const tmap_patch_source&)>& check) {
-  source.of.rows.offsets = offsets.data();
-  source.of.rows.format = format;
-  source.of.rows.offset_bytes = sizeof(Offset);
+  source.of.rows.offsets = {offsets.data(), format, sizeof(Offset)};
   check(source);
 }
 
@@ -112,14 +105,14 @@ TEST_F(c_service, ragged_rows_in_each_offset_format) {
   const std::vector<map_patch> patches = rows_patches({3, 0, 5});
   tmap_patch_source source{sizeof source, TMAP_SOURCE_ROWS, {}};
   alignas(256) unsigned char sums[1 << 14];
-  source.of.rows = {1 << 24, 256, nullptr, 0, 0, sums, sizeof sums, 0, 0, 0};
+  const tmap_call call = call_in(sums, sizeof sums);
+  source.of.rows = {1 << 24, 256, {}, 0, 0, 0};
   const auto check = [&](const tmap_patch_source& from) {
     tmap_batch batch{};
-    ASSERT_EQ(tmap_service_encode(service, c_rows_base, &from, 3, nullptr, &batch, nullptr), TMAP_OK);
+    ASSERT_EQ(tmap_service_encode(service, c_rows_base, &from, 3, &batch, &call), TMAP_OK);
     EXPECT_EQ(wrong_maps(batch, rows_base, patches), 0u);
     tmap_batch updated{9};
-    EXPECT_EQ(tmap_service_update(service, batch, nullptr, 0, c_rows_base, &from, nullptr, &updated, nullptr),
-              TMAP_UNSUPPORTED);
+    EXPECT_EQ(tmap_service_update(service, batch, nullptr, 0, c_rows_base, &from, &updated, &call), TMAP_UNSUPPORTED);
     EXPECT_EQ(updated.value, 9u);
     EXPECT_EQ(tmap_batch_release(batch), TMAP_OK);
   };
@@ -138,19 +131,18 @@ TEST_F(c_service, update_changes_what_it_names) {
   tensor_list tensors{40};
   tmap_patch_source source = source_of(tensors);
   tmap_batch first{};
-  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 40, nullptr, &first, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 40, &first, nullptr), TMAP_OK);
   const std::vector<map_patch> before = tensors.patches;
   for (map_patch& patch : tensors.patches) patch.global_address += 1 << 20;
   const std::uint32_t changed[] = {7, 31};
   tmap_batch second{};
-  ASSERT_EQ(tmap_service_update(service, first, changed, 2, c_base, &source, nullptr, &second, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_service_update(service, first, changed, 2, c_base, &source, &second, nullptr), TMAP_OK);
   std::vector<map_patch> expected = before;
   for (const std::uint32_t i : changed) expected[i] = tensors.patches[i];
   EXPECT_EQ(wrong_maps(first, base, before), 0u);
   EXPECT_EQ(tmap_batch_release(first), TMAP_OK);
   EXPECT_EQ(wrong_maps(second, base, expected), 0u);
-  EXPECT_EQ(tmap_service_update(service, first, changed, 2, c_base, &source, nullptr, &second, nullptr),
-            TMAP_INVALID_HANDLE);
+  EXPECT_EQ(tmap_service_update(service, first, changed, 2, c_base, &source, &second, nullptr), TMAP_INVALID_HANDLE);
   EXPECT_EQ(tmap_batch_release(second), TMAP_OK);
   EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
 }
@@ -184,8 +176,9 @@ TEST_F(c_service, other_streams_wait_by_use_on) {
   const tmap_patch_source source = source_of(tensors);
   const cudaStream_t home = machine.streams.open_stream();
   const cudaStream_t other = machine.streams.open_stream();
+  const tmap_call on_home = call_on(home);
   tmap_batch batch{};
-  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 4, nullptr, &batch, home), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 4, &batch, &on_home), TMAP_OK);
   ASSERT_EQ(tmap_batch_use_on(batch, other), TMAP_OK);
   EXPECT_GT(machine.streams.calls_made(pool_call::wait_event), 0u);
   EXPECT_EQ(tmap_batch_release(batch), TMAP_OK);
@@ -198,7 +191,7 @@ TEST_F(c_service, a_full_pool_tells_its_counts) {
   const tensor_list tensors{9};
   const tmap_patch_source source = source_of(tensors);
   tmap_batch batch{3};
-  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 9, nullptr, &batch, nullptr), TMAP_POOL_EXHAUSTED);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 9, &batch, nullptr), TMAP_POOL_EXHAUSTED);
   EXPECT_EQ(batch.value, 3u);
   tmap_error last{};
   last.struct_size = sizeof last;
@@ -217,13 +210,13 @@ TEST_F(c_service, a_call_that_fails_keeps_no_handle) {
   const tmap_patch_source too_large = source_of(many);
   const auto place_of_next = [&] {
     tmap_batch batch{};
-    EXPECT_EQ(tmap_service_encode(service, c_base, &source, 3, nullptr, &batch, nullptr), TMAP_OK);
+    EXPECT_EQ(tmap_service_encode(service, c_base, &source, 3, &batch, nullptr), TMAP_OK);
     EXPECT_EQ(tmap_batch_release(batch), TMAP_OK);
     return batch.value >> 32;
   };
   const std::uint64_t place = place_of_next();
   tmap_batch batch{};
-  EXPECT_EQ(tmap_service_encode(service, c_base, &too_large, 9, nullptr, &batch, nullptr), TMAP_POOL_EXHAUSTED);
+  EXPECT_EQ(tmap_service_encode(service, c_base, &too_large, 9, &batch, nullptr), TMAP_POOL_EXHAUSTED);
   EXPECT_EQ(tmap_service_reserve(service, 9, &batch, nullptr), TMAP_POOL_EXHAUSTED);
   EXPECT_EQ(place_of_next(), place);
   EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
@@ -236,9 +229,9 @@ TEST_F(c_service, a_pool_tells_what_is_pending) {
   const tmap_patch_source source = source_of(few);
   const tmap_patch_source too_many = source_of(many);
   tmap_batch batch{};
-  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 3, nullptr, &batch, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 3, &batch, nullptr), TMAP_OK);
   ASSERT_EQ(tmap_batch_release(batch), TMAP_OK);
-  ASSERT_EQ(tmap_service_encode(service, c_base, &too_many, 9, nullptr, &batch, nullptr), TMAP_POOL_EXHAUSTED);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &too_many, 9, &batch, nullptr), TMAP_POOL_EXHAUSTED);
   tmap_error last{};
   last.struct_size = sizeof last;
   ASSERT_EQ(tmap_last_error(&last), TMAP_OK);
@@ -254,7 +247,7 @@ TEST_F(c_service, batches_outlive_their_service) {
   const tensor_list tensors{4};
   const tmap_patch_source source = source_of(tensors);
   tmap_batch batch{};
-  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 4, nullptr, &batch, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 4, &batch, nullptr), TMAP_OK);
   EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
   EXPECT_FALSE(machine.is_clean());
   EXPECT_EQ(wrong_maps(batch, base, tensors.patches), 0u);
@@ -267,7 +260,7 @@ TEST_F(c_service, in_another_context_a_batch_stays) {
   const tensor_list tensors{4};
   const tmap_patch_source source = source_of(tensors);
   tmap_batch batch{};
-  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 4, nullptr, &batch, nullptr), TMAP_OK);
+  ASSERT_EQ(tmap_service_encode(service, c_base, &source, 4, &batch, nullptr), TMAP_OK);
   machine.push_context();
   EXPECT_EQ(tmap_batch_release(batch), TMAP_WRONG_CONTEXT);
   machine.pop_context();
@@ -290,8 +283,7 @@ TEST_F(c_service, a_batch_in_a_call_is_busy) {
     EXPECT_EQ(tmap_batch_query(batch, &info), TMAP_BATCH_BUSY);
     EXPECT_EQ(tmap_batch_use_on(batch, nullptr), TMAP_BATCH_BUSY);
     EXPECT_EQ(tmap_batch_release(batch), TMAP_BATCH_BUSY);
-    EXPECT_EQ(tmap_service_update(service, batch, nullptr, 0, c_base, &source, nullptr, &batch, nullptr),
-              TMAP_BATCH_BUSY);
+    EXPECT_EQ(tmap_service_update(service, batch, nullptr, 0, c_base, &source, &batch, nullptr), TMAP_BATCH_BUSY);
     EXPECT_EQ(info.ref.count, 0u);
   }
   EXPECT_EQ(tmap_batch_release(batch), TMAP_OK);

@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "lib/interop/convert_spec.hpp"
+#include "lib/interop/convert.hpp"
 #include "support/random_spec.hpp"
 #include "support/rule_cases.hpp"
 
@@ -22,7 +22,7 @@ namespace {
 tmap_im2col_spec c_spec_of(const im2col_spec& from) {
   tmap_im2col_spec spec{};
   spec.struct_size = sizeof spec;
-  spec.tensor = interop::c_spec_of(from.tensor);
+  spec.tensor = interop::c_of(from.tensor);
   std::memcpy(spec.lower_corner, from.lower_corner, sizeof spec.lower_corner);
   std::memcpy(spec.upper_corner, from.upper_corner, sizeof spec.upper_corner);
   spec.channels_per_pixel = from.channels_per_pixel;
@@ -60,7 +60,7 @@ TEST(c_spec, every_rule_is_found_as_in_cpp) {
     std::uint32_t count = 0;
     const violations expected = validate_any(each.spec, each.limits);
     if (const auto* tiled = std::get_if<tensor_spec>(&each.spec)) {
-      const tmap_tensor_spec spec = interop::c_spec_of(*tiled);
+      const tmap_tensor_spec spec = interop::c_of(*tiled);
       const tmap_status answer = tmap_validate(&spec, &limits, list, violations::capacity, &count);
       expect_same(expected, answer, list, count);
       EXPECT_EQ(text_of(&tmap_explain, &spec, &limits), to_string(expected)) << each.what;
@@ -77,7 +77,7 @@ TEST(c_spec, every_rule_is_found_as_in_cpp) {
 }
 
 TEST(c_spec, lists_no_more_than_there_is_room_for) {
-  tmap_tensor_spec spec = interop::c_spec_of(plain_spec());
+  tmap_tensor_spec spec = interop::c_of(plain_spec());
   spec.box_dim[0] = 0;
   spec.element_stride[1] = 9;
   tmap_violation list[2];
@@ -98,7 +98,7 @@ TEST(c_spec, unknown_types_and_modes_break_their_rules) {
       {&tmap_tensor_spec::oob_fill, rule::t30_oob_fill}};
   for (const auto& [member, id] : members) {
     for (const std::uint32_t value : {99u, ~0u}) {
-      tmap_tensor_spec spec = interop::c_spec_of(plain_spec());
+      tmap_tensor_spec spec = interop::c_of(plain_spec());
       spec.*member = value;
       tmap_tensor_map map{{1, 2, 3}};
       const tmap_tensor_map before = map;
@@ -116,7 +116,7 @@ TEST(c_spec, bits_go_there_and_back) {
   random_spec_source source{7};
   for (int i = 0; i < 500; ++i) {
     const tensor_spec spec = source.legal();
-    const tmap_tensor_spec c_spec = interop::c_spec_of(spec);
+    const tmap_tensor_spec c_spec = interop::c_of(spec);
     tmap_tensor_map map{};
     ASSERT_EQ(tmap_encode_bits(&c_spec, &map), TMAP_OK);
     const tensor_map expected = encode_bits(spec).value();
@@ -124,7 +124,7 @@ TEST(c_spec, bits_go_there_and_back) {
     tmap_decoded_map decoded{};
     decoded.struct_size = sizeof decoded;
     ASSERT_EQ(tmap_decode(&map, &decoded), TMAP_OK);
-    const tmap_tensor_spec read = interop::c_spec_of(decode(expected)->spec);
+    const tmap_tensor_spec read = interop::c_of(decode(expected)->spec);
     EXPECT_EQ(std::memcmp(&decoded.tensor, &read, sizeof read), 0);
     EXPECT_EQ(text_of(&tmap_describe, &map), describe(expected));
     EXPECT_EQ(text_of(&tmap_describe_json, &map), describe_json(expected));
@@ -137,7 +137,7 @@ TEST(c_spec, im2col_maps_are_decoded_whole) {
   spec.lower_corner[1] = 5;
   spec.upper_corner[0] = -3;
   spec.upper_corner[1] = -2;
-  const tmap_tensor_map map = interop::c_map_of(encode_bits(spec).value());
+  const tmap_tensor_map map = interop::c_of(encode_bits(spec).value());
   tmap_decoded_map decoded{};
   decoded.struct_size = sizeof decoded;
   ASSERT_EQ(tmap_decode(&map, &decoded), TMAP_OK);
@@ -163,13 +163,13 @@ TEST(c_spec, bytes_that_are_no_map) {
 /// With a GPU the driver's bytes, without one the reason.
 TEST(c_spec, the_driver_is_asked_as_in_cpp) {
   const tensor_spec spec = plain_spec();
-  const tmap_tensor_spec c_spec = interop::c_spec_of(spec);
+  const tmap_tensor_spec c_spec = interop::c_of(spec);
   tmap_tensor_map map{{1, 2, 3}};
   const result<tensor_map> expected = encode(spec);
   const tmap_status answer = tmap_encode(&c_spec, &map);
   ASSERT_EQ(answer, expected ? TMAP_OK : static_cast<tmap_status>(expected.error().code));
   const tmap_tensor_map untouched{{1, 2, 3}};
-  const tmap_tensor_map wanted = expected ? interop::c_map_of(*expected) : untouched;
+  const tmap_tensor_map wanted = expected ? interop::c_of(*expected) : untouched;
   EXPECT_EQ(std::memcmp(&map, &wanted, sizeof map), 0);
   EXPECT_EQ(tmap_replace_address(&map, 4096 + 1, &map), TMAP_RULE_BROKEN);
   EXPECT_EQ(std::memcmp(&map, &wanted, sizeof map), 0);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "interop/c_service_fixture.hpp"
+#include "interop/sized.hpp"
 
 #ifdef __SANITIZE_THREAD__
 // A forked child never has its parent's threads: the thread sanitizer takes them for lost, and ends it with a code.
@@ -40,10 +41,10 @@ TEST_F(c_threads, a_service_and_a_template_end_under_their_users) {
     const tmap_template of = make_template(base);
     std::atomic<std::uint64_t> ends{};
     on_eight([&](std::uint32_t n) {
-      const cudaStream_t stream = machine.streams.open_stream();
+      const tmap_call call = call_on(machine.streams.open_stream());
       for (std::uint32_t turn = 0; turn < 20; ++turn) {
         tmap_batch batch{};
-        const tmap_status made = tmap_service_encode(service, of, &source, 4, nullptr, &batch, stream);
+        const tmap_status made = tmap_service_encode(service, of, &source, 4, &batch, &call);
         if (made == TMAP_OK) wrong += tmap_batch_release(batch) == TMAP_OK ? 0 : 1;
         if (made != TMAP_OK) wrong += made == TMAP_INVALID_HANDLE ? 0 : 1;
         if (turn == 10 + n) ends += tmap_service_destroy(service) == TMAP_OK ? 1 : 0;
@@ -120,11 +121,11 @@ TEST_F(c_threads, hostile_calls_of_all_kinds) {
       tmap_patch_source bad = source;
       bad.struct_size = static_cast<std::uint32_t>(turn % sizeof bad);
       tmap_batch batch{};
-      count(tmap_service_encode(service, c_base, &bad, 4, nullptr, &batch, nullptr));
-      count(tmap_service_encode(service, {wild}, &source, 4, nullptr, &batch, nullptr));
-      count(tmap_service_encode({wild}, c_base, &source, 4, nullptr, &batch, nullptr));
-      count(tmap_service_encode(service, c_base, nullptr, 4, nullptr, &batch, nullptr));
-      count(tmap_service_encode(service, c_base, &source, 0, nullptr, &batch, nullptr));
+      count(tmap_service_encode(service, c_base, &bad, 4, &batch, nullptr));
+      count(tmap_service_encode(service, {wild}, &source, 4, &batch, nullptr));
+      count(tmap_service_encode({wild}, c_base, &source, 4, &batch, nullptr));
+      count(tmap_service_encode(service, c_base, nullptr, 4, &batch, nullptr));
+      count(tmap_service_encode(service, c_base, &source, 0, &batch, nullptr));
       count(tmap_service_reserve(service, 4, nullptr, nullptr));
       count(tmap_batch_release({wild}));
       count(tmap_service_destroy({wild}));

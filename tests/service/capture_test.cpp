@@ -56,17 +56,17 @@ TEST_F(service_capture, a_call_that_is_refused_takes_no_slots) {
   expect_refused(service.encode(base, patch_columns{}, 40, {to}), "source.global_address");
   expect_refused(
       service.encode(base, tensors.source(), 40, {.where = {to}, .header = &header, .choices = {.trusted = true}}),
-      "run.choices.trusted");
-  expect_refused(service.encode(base, tensors.source(), 40, {.where = {to}, .windows = {odd, 1}}), "run.windows");
+      "choices.trusted");
+  expect_refused(service.encode(base, tensors.source(), 40, {.where = {to}, .windows = {odd, 1}}), "windows");
   expect_refused(service.encode(rows, ragged_rows{1 << 24, 256, {sizes, offset_format::sizes}}, 1, {to}),
-                 "run.where.scratch.bytes");
-  expect_refused(service.encode(base, tensors.source(), 40, {.where = {to}, .statuses = &one_status}), "run.statuses");
+                 "scratch.bytes");
+  expect_refused(service.encode(base, tensors.source(), 40, {.where = {to}, .statuses = &one_status}), "statuses");
   expect_refused(service.reserve(0, to), "count");
   expect_refused(service.update(old, {which, 1}, no_rank, tensors.source(), {to}), "base.spec.rank");
   expect_refused(service.update(old, {nullptr, 1}, base, tensors.source(), {to}), "changed.indices");
   expect_refused(service.update(old, {which, 1}, base, patch_array{}, {to}), "source.patches");
   expect_refused(service.update(old, {which, 1}, base, tensors.source(), {.where = {to}, .statuses = &one_status}),
-                 "run.statuses");
+                 "statuses");
   const result<map_batch> of_rows = service.update(old, {which, 1}, rows, ragged_rows{}, {to});
   ASSERT_FALSE(of_rows.has_value());
   EXPECT_EQ(of_rows.error().code, status::unsupported);

@@ -155,7 +155,7 @@ struct fake_calls {
     support::arguments given;
     check_template(given, base);
     if (given) check_source(given, base, source);
-    check_run(given, run);
+    check_encode_run(given, run);
     const bool cannot_begin = machine().is_blackwell && base.map == tensor_map{};
     if (cannot_begin) return failure{error{.code = status::unsupported, .argument = "base.map"}};
     return given.outcome();

@@ -241,8 +241,8 @@ TEST_F(update_test, what_does_not_fit_together_is_refused) {
   const auto updated_by = [&](map_service& by, const map_batch& batch, const encode_run& run) {
     return update(by, batch, {1}, tensors, run);
   };
-  expect_refused(updated_by(service, judged, trusting), "run.choices.trusted", 1, 0, "of a judged batch");
-  expect_refused(updated_by(service, trusted, judging), "run.choices.trusted", 0, 1, "of a trusted batch");
+  expect_refused(updated_by(service, judged, trusting), "choices.trusted", 1, 0, "of a judged batch");
+  expect_refused(updated_by(service, trusted, judging), "choices.trusted", 0, 1, "of a trusted batch");
   expect_refused(updated_by(service, map_batch{}, judging), "batch", "an empty one");
   expect_refused(updated_by(other, judged, judging), "batch", "another service's");
   const map_batch updated = update(service, trusted, {1}, tensors, trusting).value();

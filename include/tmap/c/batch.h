@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/c/call.h>
 #include <tmap/c/spec.h>
 
-// Templates, patch sources, and encoding into slots of the caller: map_template.hpp, map_patch.hpp, map_status.hpp
-// and encode_batch.hpp.
+// Templates, patch sources, and encoding into slots of the caller: map_template.hpp, map_patch.hpp and
+// encode_batch.hpp.
 
 #ifdef __cplusplus
 extern "C" {
@@ -52,17 +53,21 @@ typedef struct tmap_compact_columns {
   const uint32_t* global_stride_units[TMAP_MAX_RANK - 1];  ///< of 16 bytes
 } tmap_compact_columns;
 
-/// Values of `tmap_ragged_rows::format`.
+/// Values of `tmap_row_offsets::format`.
 enum { TMAP_OFFSETS_ENDS = 0, TMAP_OFFSETS_PREFIX = 1, TMAP_OFFSETS_SIZES = 2 };
 
+/// Where each tensor or group begins and ends, in rows.
+typedef struct tmap_row_offsets {
+  const void* values;  ///< device memory: `int32_t` or `int64_t`, as `bytes` says
+  uint32_t format;     ///< TMAP_OFFSETS_*
+  uint32_t bytes;      ///< 4 or 8
+} tmap_row_offsets;
+
+/// With TMAP_OFFSETS_SIZES an encode needs a workspace (`tmap_rows_workspace_bytes`).
 typedef struct tmap_ragged_rows {
   uint64_t base_address;
   uint64_t row_pitch_bytes;
-  const void* offsets;    ///< device memory: int32_t or int64_t, as `offset_bytes` says
-  uint32_t format;        ///< TMAP_OFFSETS_*
-  uint32_t offset_bytes;  ///< 4 or 8
-  void* workspace;        ///< null unless `format` is TMAP_OFFSETS_SIZES
-  uint64_t workspace_bytes;
+  tmap_row_offsets offsets;
   uint64_t rows;        ///< rows that exist, looked at where `is_bounded` is 1: as `tmap::ragged_rows::rows`
   uint32_t is_bounded;  ///< 0: nobody knows how many rows exist, and offsets are taken at their word
   uint32_t reserved;    ///< 0
@@ -83,44 +88,13 @@ typedef struct tmap_patch_source {
   } of;
 } tmap_patch_source;
 
-/// A status is 0 for a good map, `TMAP_EMPTY_MAP` for one with a dim of 0, and else has bit i for each broken rule i.
+/// The status of a map with a dim of 0. That of a bad map has bit i for each broken rule i.
 #define TMAP_EMPTY_MAP (UINT64_C(1) << 63)
 
-/// What became of a batch; device memory, aligned to 16 bytes.
-typedef struct tmap_batch_header {
-  uint32_t bad_count;
-  uint32_t first_bad;  ///< 0xffffffff: none
-  uint32_t empty_count;
-  uint32_t reserved;
-} tmap_batch_header;
-
-/// Device addresses that a map may reach, in device memory, aligned to 16 bytes.
-typedef struct tmap_address_window {
-  uint64_t begin;
-  uint64_t end;
-} tmap_address_window;
-
-/// How maps are written and published (`tmap::publish`).
-enum { TMAP_PUBLISH_STORES = 0, TMAP_PUBLISH_COPY_FENCE = 1 };
-
-/// `tmap::encode_run`: device memory of the caller, each pointer may be null.
-typedef struct tmap_encode_options {
-  uint32_t struct_size;
-  uint32_t trusted;  ///< 0 or 1
-  uint64_t* statuses;
-  tmap_batch_header* header;
-  void* totals;  ///< null
-  const tmap_address_window* windows;
-  uint32_t window_count;
-  uint32_t check;    ///< TMAP_CHECK_*
-  uint32_t publish;  ///< TMAP_PUBLISH_*
-  uint32_t reserved;
-} tmap_encode_options;
-
-/// Encodes `count` maps into `slots`: device memory of the caller, aligned to 128 bytes. `options` may be null. Fails
-/// as `tmap::encode_batch` and with `TMAP_INVALID_HANDLE`.
+/// Encodes `count` maps into `slots`: device memory of the caller, aligned to 128 bytes. Fails as `encode_batch` and
+/// with `TMAP_INVALID_HANDLE`.
 TMAP_API tmap_status tmap_encode_batch(tmap_template base, const tmap_patch_source* source, tmap_tensor_map* slots,
-                                       uint64_t count, const tmap_encode_options* options, tmap_stream stream);
+                                       uint64_t count, const tmap_call* call);
 
 /// Workspace that ragged rows with TMAP_OFFSETS_SIZES need.
 TMAP_API tmap_status tmap_rows_workspace_bytes(uint64_t count, uint32_t offset_bytes, uint64_t* bytes);

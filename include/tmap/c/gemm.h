@@ -13,13 +13,7 @@ enum { TMAP_OPERAND_BF16 = 0, TMAP_OPERAND_F16 = 1, TMAP_OPERAND_F8_E4M3 = 2 };
 enum { TMAP_B_N_BY_K = 0, TMAP_B_K_BY_N = 1 };
 enum { TMAP_EPILOGUE_NONE = 0, TMAP_EPILOGUE_BIAS = 1, TMAP_EPILOGUE_SWIGLU = 2, TMAP_EPILOGUE_ACCUMULATE = 3 };
 
-/// Where each group begins and ends, in rows. Its layout never changes, nor that of a matrix.
-typedef struct tmap_group_offsets {
-  const void* values;
-  uint32_t format;  ///< TMAP_OFFSETS_*
-  uint32_t bytes;   ///< 4 or 8
-} tmap_group_offsets;
-
+/// Its layout never changes.
 typedef struct tmap_matrix {
   uint64_t address;
   uint64_t pitch_bytes;
@@ -34,7 +28,7 @@ typedef struct tmap_row_problem {
   uint64_t rows;
   uint64_t n;
   uint64_t k;
-  tmap_group_offsets offsets;
+  tmap_row_offsets offsets;
   tmap_matrix a;
   tmap_matrix b;
   uint64_t b_group_pitch_bytes;
@@ -55,7 +49,7 @@ typedef struct tmap_weight_problem {
   uint64_t rows;
   uint64_t m;
   uint64_t n;
-  tmap_group_offsets offsets;
+  tmap_row_offsets offsets;
   tmap_matrix a;
   tmap_matrix b;
   tmap_matrix c;
@@ -81,29 +75,16 @@ typedef struct tmap_pointer_problem {
   const int64_t* k;
 } tmap_pointer_problem;
 
-/// `tmap::gemm::run`; may be null where a function takes it. A status is 0 for a good group, bit 31 for an empty
-/// one, else faults as bits (`tmap::gemm::fault`).
-typedef struct tmap_gemm_options {
-  uint32_t struct_size;
-  uint32_t plan;  ///< 0: chosen by the problem's sizes; else 1 + the plan's number
-  uint32_t* statuses;
-  tmap_batch_header* header;
-  uint32_t check;  ///< TMAP_CHECK_*
-  uint32_t reserved;
-} tmap_gemm_options;
-
 /// Enough for every call on this many groups.
 TMAP_API tmap_status tmap_gemm_workspace_bytes(uint32_t groups, uint64_t* bytes);
 
 TMAP_API uint32_t tmap_gemm_plan_count(void);
 TMAP_API const char* tmap_gemm_plan_name(uint32_t plan);  ///< null from the count on
 
-TMAP_API tmap_status tmap_gemm_rows(const tmap_row_problem* problem, void* workspace, uint64_t workspace_bytes,
-                                    const tmap_gemm_options* options, tmap_stream stream);
-TMAP_API tmap_status tmap_gemm_weights(const tmap_weight_problem* problem, void* workspace, uint64_t workspace_bytes,
-                                       const tmap_gemm_options* options, tmap_stream stream);
-TMAP_API tmap_status tmap_gemm_pointers(const tmap_pointer_problem* problem, void* workspace, uint64_t workspace_bytes,
-                                        const tmap_gemm_options* options, tmap_stream stream);
+/// Each works in the call's workspace.
+TMAP_API tmap_status tmap_gemm_rows(const tmap_row_problem* problem, const tmap_call* call);
+TMAP_API tmap_status tmap_gemm_weights(const tmap_weight_problem* problem, const tmap_call* call);
+TMAP_API tmap_status tmap_gemm_pointers(const tmap_pointer_problem* problem, const tmap_call* call);
 
 #ifdef __cplusplus
 }

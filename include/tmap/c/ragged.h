@@ -4,20 +4,14 @@
 #include <tmap/c/batch.h>
 
 // Routes, and operations on batches of tensors of different sizes: route.hpp, tensor_batch.hpp and ragged.hpp say what
-// each does and how large tensors may be. Every operation takes device memory to work in (`workspace`,
-// `tmap_ragged_workspace_bytes` of it), and options, which may be null. A captured operation with arrays in pageable
-// memory of the host fails with `TMAP_PAGEABLE_MEMORY_IN_CAPTURE`.
+// each does and how large tensors may be. Operations on a stream work in the call's workspace. A captured one with
+// arrays in pageable memory of the host fails with `TMAP_PAGEABLE_MEMORY_IN_CAPTURE`. With `TMAP_ON_HOST` every pointer
+// and address is one of this process, there is neither stream nor workspace, and the call returns when the work is
+// done; one that then fails with `TMAP_OUT_OF_MEMORY` may have done a part of it.
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-enum { TMAP_ROUTE_TENSOR_MAP = 0, TMAP_ROUTE_BULK = 1, TMAP_ROUTE_LDGSTS = 2, TMAP_ROUTE_PLAIN = 3 };
-/// Routes as a bit set. 0 stands for all.
-#define TMAP_ROUTE_BIT(route) (1u << (route))
-
-/// The default of operations is what the environment variable TMAP_POLICY says, that of `tmap_choose_route` is enable.
-enum { TMAP_POLICY_DEFAULT = 0, TMAP_POLICY_ENABLE = 1, TMAP_POLICY_DISABLE = 2, TMAP_POLICY_FORCE = 3 };
 
 /// Why a route was chosen (`tmap::route_reason`).
 enum {
@@ -40,7 +34,7 @@ typedef struct tmap_tensor_layout {
   uint32_t reserved;
 } tmap_tensor_layout;
 
-/// The route for one tensor that is read, and why. Pure.
+/// The route for one tensor that is read, and why. The default policy is enable. Pure.
 TMAP_API tmap_status tmap_choose_route(const tmap_tensor_layout* tensor, uint32_t policy, uint32_t allowed,
                                        uint32_t* route, uint32_t* reason);
 
@@ -118,62 +112,36 @@ typedef struct tmap_cast_values {
 
 enum { TMAP_ROWS_SUM = 0, TMAP_ROWS_MAX = 1 };
 
-/// `tmap::ragged::run`: device memory of the caller, each pointer may be null. A status is 0 for a good tensor, bit
-/// 31 for an empty one, else faults as bits (`tmap::ragged::fault`), which `tmap_item_text` words.
-typedef struct tmap_ragged_options {
-  uint32_t struct_size;
-  uint32_t policy;   ///< TMAP_POLICY_*
-  uint32_t allowed;  ///< TMAP_ROUTE_BIT(...) | ...
-  uint32_t window_count;
-  const tmap_address_window* windows;
-  uint32_t* statuses;
-  tmap_batch_header* header;
-  uint32_t check;  ///< TMAP_CHECK_*
-  uint32_t reserved;
-} tmap_ragged_options;
-
-/// Enough for every operation on `count` tensors of this rank.
+/// Workspace for every operation on `count` tensors of this rank.
 TMAP_API tmap_status tmap_ragged_workspace_bytes(uint64_t count, uint32_t rank, uint64_t* bytes);
 
 TMAP_API tmap_status tmap_ragged_copy(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
-                                      void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
-                                      tmap_stream stream);
+                                      const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_pack(const tmap_tensor_batch* source, const tmap_packed_buffer* destination,
-                                      void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
-                                      tmap_stream stream);
+                                      const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_unpack(const tmap_packed_buffer* source, const tmap_tensor_batch* destination,
-                                        void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
-                                        tmap_stream stream);
+                                        const tmap_call* call);
 /// `fill` is one element in memory of the host, `source->element_bytes` of it; null: zeros.
 TMAP_API tmap_status tmap_ragged_pad(const tmap_tensor_batch* source, const tmap_dense_batch* destination,
-                                     const void* fill, void* workspace, uint64_t workspace_bytes,
-                                     const tmap_ragged_options* options, tmap_stream stream);
+                                     const void* fill, const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_unpad(const tmap_dense_batch* source, const tmap_tensor_batch* destination,
-                                       void* workspace, uint64_t workspace_bytes, const tmap_ragged_options* options,
-                                       tmap_stream stream);
+                                       const tmap_call* call);
+/// These two use neither workspace nor windows.
 TMAP_API tmap_status tmap_ragged_gather_rows(const tmap_row_matrix* source, const tmap_row_index* index,
-                                             const tmap_row_matrix* destination, const tmap_ragged_options* options,
-                                             tmap_stream stream);
+                                             const tmap_row_matrix* destination, const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_scatter_rows(const tmap_row_matrix* source, const tmap_row_index* index,
-                                              const tmap_row_matrix* destination, const tmap_ragged_options* options,
-                                              tmap_stream stream);
+                                              const tmap_row_matrix* destination, const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_transpose(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
-                                           void* workspace, uint64_t workspace_bytes,
-                                           const tmap_ragged_options* options, tmap_stream stream);
+                                           const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_cast(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
-                                      const tmap_cast_values* values, void* workspace, uint64_t workspace_bytes,
-                                      const tmap_ragged_options* options, tmap_stream stream);
-TMAP_API tmap_status tmap_ragged_saxpy(float a, const tmap_tensor_batch* x, const tmap_tensor_batch* y, void* workspace,
-                                       uint64_t workspace_bytes, const tmap_ragged_options* options,
-                                       tmap_stream stream);
+                                      const tmap_cast_values* values, const tmap_call* call);
+TMAP_API tmap_status tmap_ragged_saxpy(float a, const tmap_tensor_batch* x, const tmap_tensor_batch* y,
+                                       const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_max_pool_1d(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
-                                             uint32_t radius, void* workspace, uint64_t workspace_bytes,
-                                             const tmap_ragged_options* options, tmap_stream stream);
+                                             uint32_t radius, const tmap_call* call);
 /// `type` is TMAP_VALUE_*, `reduction` TMAP_ROWS_*.
 TMAP_API tmap_status tmap_ragged_reduce_rows(const tmap_tensor_batch* source, uint32_t type, uint32_t reduction,
-                                             const tmap_tensor_batch* destination, void* workspace,
-                                             uint64_t workspace_bytes, const tmap_ragged_options* options,
-                                             tmap_stream stream);
+                                             const tmap_tensor_batch* destination, const tmap_call* call);
 
 #ifdef __cplusplus
 }

@@ -30,23 +30,11 @@ typedef struct tmap_batch {
   uint64_t value;
 } tmap_batch;
 
-/// What one encode asks for beside the maps.
-typedef struct tmap_encode_request {
-  uint32_t struct_size;
-  uint32_t reserved;
-  uint32_t trusted;  ///< 0 or 1
-  uint32_t window_count;
-  const tmap_address_window* windows;  ///< device memory
-  uint32_t check;                      ///< TMAP_CHECK_*
-  uint32_t publish;                    ///< TMAP_PUBLISH_*
-  tmap_batch_header* header;           ///< device memory of the caller, or null
-} tmap_encode_request;
-
 /// What a kernel needs of a batch: the bytes of `tmap::map_batch_ref`, a kernel parameter, so without a size. Map i is
 /// in slot `indices[i]`, and in slot i where `indices` is null; its status likewise.
 typedef struct tmap_batch_ref {
   const tmap_tensor_map* slots;
-  const uint64_t* statuses;  ///< as `tmap_encode_options::statuses`; null for a trusted batch
+  const uint64_t* statuses;  ///< as `tmap_call::statuses` of maps; null for a trusted batch
   const uint32_t* indices;
   uint32_t count;
   uint32_t generation;
@@ -80,16 +68,15 @@ TMAP_API tmap_status tmap_service_destroy(tmap_service service);
 /// What the service did so far, as one JSON object (`tmap::to_json`). Numbers may have more digits at the next call.
 TMAP_API tmap_status tmap_service_statistics(tmap_service service, char* text, size_t capacity, size_t* length);
 
-/// Encodes `count` maps into fresh slots and lends them; `request` may be null.
+/// Encodes `count` maps into fresh slots and lends them.
 TMAP_API tmap_status tmap_service_encode(tmap_service service, tmap_template base, const tmap_patch_source* source,
-                                         uint64_t count, const tmap_encode_request* request, tmap_batch* batch,
-                                         tmap_stream stream);
+                                         uint64_t count, tmap_batch* batch, const tmap_call* call);
 
 /// A batch in which the maps that `changed` names (device memory) are encoded again and all others are those of `old`.
 /// Fails with `TMAP_UNSUPPORTED` for sources of ragged rows.
 TMAP_API tmap_status tmap_service_update(tmap_service service, tmap_batch old, const uint32_t* changed,
                                          uint64_t changed_count, tmap_template base, const tmap_patch_source* source,
-                                         const tmap_encode_request* request, tmap_batch* batch, tmap_stream stream);
+                                         tmap_batch* batch, const tmap_call* call);
 
 /// Fresh slots for a kernel that encodes for itself.
 TMAP_API tmap_status tmap_service_reserve(tmap_service service, uint64_t count, tmap_batch* batch, tmap_stream stream);

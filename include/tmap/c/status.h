@@ -70,9 +70,6 @@ typedef struct tmap_slot_counts {
   uint64_t captured;
 } tmap_slot_counts;
 
-/// `check` of the options of calls (`tmap::fault_check`). The default is what the environment variable TMAP_CHECK says.
-enum { TMAP_CHECK_DEFAULT = 0, TMAP_CHECK_OFF = 1, TMAP_CHECK_SYNC = 2 };
-
 /// `tmap::bad_item`.
 typedef struct tmap_bad_item {
   uint32_t call;  ///< 0: there is no such item; else `tmap_call_name` names the call

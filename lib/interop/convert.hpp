@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/tmap.h>
+#include <tmap/decode.hpp>
+#include <tmap/device_limits.hpp>
+#include <tmap/faults.hpp>
+#include <tmap/grouped_gemm.hpp>
+#include <tmap/map_service.hpp>
+#include <tmap/ragged.hpp>
+#include <tmap/tensor_batch.hpp>
+#include <tmap/tensor_map.hpp>
+#include <tmap/tensor_spec.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "lib/interop/call.hpp"
+
+// C's structs and the library's, each way; `tmap_call` is in convert_call.hpp. `library_of` and `c_of` convert, and
+// `check_members` comes before `library_of` (inputs.hpp).
+
+namespace tmap::interop {
+
+/// Whether a number of C is the library's enumerator.
+template <class Enum>
+constexpr bool mirrors(int number, Enum value) {
+  return number == static_cast<int>(value);
+}
+
+/// One array to another of the same length.
+template <class T, std::size_t Count>
+void copy(const T (&from)[Count], T (&to)[Count]) {
+  std::copy(from, from + Count, to);
+}
+
+/// Looks at what C alone can get wrong in a struct besides its size: flags, and numbers that stand for something else
+/// than the library's. The library checks the rest. Most structs have no such member.
+template <class Struct>
+void check_members(arguments&, const Struct&, const support::argument&) {}
+void check_members(arguments& all, const tmap_im2col_spec& spec, const support::argument& name);
+void check_members(arguments& all, const tmap_patch_source& source, const support::argument& name);
+void check_members(arguments& all, const tmap_service_options& options, const support::argument& name);
+void check_members(arguments& all, const tmap_tensor_batch& side, const support::argument& name);
+void check_members(arguments& all, const tmap_row_problem& problem, const support::argument& name);
+
+/// Types and modes pass as they are: `validate` names the rule that an unknown one breaks.
+tensor_spec library_of(const tmap_tensor_spec& spec);
+im2col_spec library_of(const tmap_im2col_spec& spec);
+device_limits library_of(const tmap_device_limits& limits);
+tensor_map library_of(const tmap_tensor_map& map);
+row_offsets library_of(const tmap_row_offsets& offsets);
+tensor_source library_of(const tmap_patch_source& source);
+service_options library_of(const tmap_service_options& options);
+tensor_layout library_of(const tmap_tensor_layout& tensor);
+tensor_batch library_of(const tmap_tensor_batch& side);
+dense_batch library_of(const tmap_dense_batch& side);
+ragged::packed_buffer library_of(const tmap_packed_buffer& side);
+ragged::row_matrix library_of(const tmap_row_matrix& side);
+ragged::row_index library_of(const tmap_row_index& index);
+ragged::cast_values library_of(const tmap_cast_values& values);
+gemm::row_problem library_of(const tmap_row_problem& problem);
+gemm::weight_problem library_of(const tmap_weight_problem& problem);
+gemm::pointer_problem library_of(const tmap_pointer_problem& problem);
+fault_report library_of(const tmap_fault_report& report);
+
+/// One element of `bytes`; null: zeros. Of elements that are too large nothing is read, since the call will refuse
+/// them.
+ragged::fill_value fill_of(const void* element, std::uint32_t bytes);
+
+tmap_tensor_spec c_of(const tensor_spec& spec);
+tmap_decoded_map c_of(const decoded_map& decoded);
+tmap_tensor_map c_of(const tensor_map& map);
+tmap_device_limits c_of(const device_limits& limits);
+tmap_fault_report c_of(const fault_report& report);
+tmap_bad_item c_of(const bad_item& item);
+inline std::uint64_t c_of(std::uint64_t number) {
+  return number;
+}
+
+}  // namespace tmap::interop
