@@ -7,13 +7,13 @@
 #include <type_traits>
 #include <variant>
 
+#include "kernels/batch/running_sum.cuh"
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/plan_plain.cuh"
 #include "kernels/ragged/plan_record.cuh"
 #include "kernels/ragged/plan_stage.cuh"
 #include "kernels/ragged/plan_tensor.cuh"
 #include "kernels/ragged_launch.hpp"
-#include "kernels/running_sum.cuh"
 
 namespace tmap::kernels {
 namespace {

@@ -10,6 +10,9 @@ ROOT = Path(sys.argv[1])
 SOURCES = (".hpp", ".cpp", ".cuh", ".cu", ".h")
 LICENSED = SOURCES + (".py", ".sh", ".cmake")
 
+# What every room of kernels may use beside kernels/batch.
+LAUNCHING = ["tmap/", "kernels/launch.hpp", "kernels/launch_behind.hpp", "kernels/load_kernel.hpp"]
+
 # Folder -> what its files may include, as prefixes of project paths. A room may always include itself.
 LAYERS = {
     "include/tmap/device": ["tmap/"],
@@ -28,6 +31,11 @@ LAYERS = {
     "lib/interop": ["tmap/", "lib/spec/", "lib/support/"],
     "lib/simulator": ["tmap/", "lib/codec/", "lib/spec/", "lib/support/"],
     "kernels": ["tmap/"],
+    "kernels/batch": LAUNCHING,
+    "kernels/encode": LAUNCHING + ["kernels/batch/"],
+    "kernels/gemm": LAUNCHING + ["kernels/batch/", "kernels/gemm_launch.hpp"],
+    "kernels/hazards": LAUNCHING,
+    "kernels/ragged": LAUNCHING + ["kernels/batch/", "kernels/ragged_launch.hpp"],
     "apps": ["tmap/"],
 }
 # Beside headers of tmap, what headers of device code may include: NVRTC has no others. One has the standard library's.

@@ -12,6 +12,8 @@ FAULTS = {
     "lib/codec/a.cpp": (SPDX + '#include "lib/simulator/b.hpp"\n', "lib/codec may not include lib/simulator/b.hpp"),
     "lib/driver/a.cpp": (SPDX + '#include "kernels/launch.hpp"\n', "lib/driver may not include kernels/launch.hpp"),
     "kernels/a.cu": (SPDX + '#include "lib/support/b.hpp"\n', "kernels may not include lib/support/b.hpp"),
+    "kernels/batch/a.cuh": (SPDX + '#include "kernels/ragged/b.cuh"\n', "kernels/batch may not include kernels/ragged/b.cuh"),
+    "kernels/gemm/a.cu": (SPDX + '#include "kernels/ragged/b.cuh"\n', "kernels/gemm may not include kernels/ragged/b.cuh"),
     "apps/a.cpp": (SPDX + '#include "lib/spec/b.hpp"\n', "apps may not include lib/spec/b.hpp"),
     "lib/encode/a.cpp": (SPDX + "#include <tmap/device/acquire.cuh>\n", "only files compiled by nvcc may include"),
     "lib/spec/b.cpp": ("int x;\n", "the SPDX line is missing"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running sums against a loop on the host: every length around the edges of lanes, warps and tiles, every bit of the
 // sums.
-#include "kernels/running_sum.cuh"
+#include "kernels/batch/running_sum.cuh"
 
 #include <gtest/gtest.h>
 

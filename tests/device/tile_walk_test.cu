@@ -5,7 +5,7 @@
 #include <tmap/device/work_queue.cuh>
 
 #include "device/gpu_fixture.hpp"
-#include "kernels/running_sum.cuh"
+#include "kernels/batch/running_sum.cuh"
 #include "support/random_spec.hpp"
 
 namespace tmap::testing::tile_walk_cases {

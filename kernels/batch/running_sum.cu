@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/running_sum.cuh"
+#include "kernels/batch/running_sum.cuh"
 
 #include "kernels/launch.hpp"
 
