@@ -4,6 +4,7 @@
 // Set-up by blocks that read the groups' sizes, 256 at a time: judged, their tiles added up, their maps encoded.
 
 #include <tmap/config.hpp>
+#include <tmap/detail/row_offsets.hpp>
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/map_guard.cuh>
 #include <tmap/device/report_bad.cuh>
@@ -79,11 +80,6 @@ __device__ std::int64_t scan_before(std::int64_t value, std::int64_t& carry, std
   return lane == 0 ? before : join(before, left);
 }
 
-__device__ inline std::int64_t read_offset(const row_offsets& offsets, std::uint64_t i) {
-  return offsets.bytes == 4 ? static_cast<const std::int32_t*>(offsets.values)[i]
-                            : static_cast<const std::int64_t*>(offsets.values)[i];
-}
-
 struct row_range {
   std::int64_t begin;
   std::int64_t end;
@@ -105,16 +101,15 @@ struct carried {
 /// Where group g's rows are; all threads, those without a group too.
 __device__ inline row_range read_rows(const row_offsets& offsets, std::uint32_t g, bool has_group, carried& sums,
                                       set_up_shared& shared) {
-  switch (offsets.format) {
-    case offset_format::prefix:
-      return has_group ? row_range{read_offset(offsets, g), read_offset(offsets, g + 1)} : row_range{};
-    case offset_format::ends:
-      return has_group ? row_range{g == 0 ? 0 : read_offset(offsets, g - 1), read_offset(offsets, g)} : row_range{};
-    default: break;
+  const tmap::detail::offset_reader<void> reader{{offsets.values, offsets.bytes}, offsets.format};
+  std::int64_t begin = 0;
+  if (offsets.format == offset_format::sizes) {
+    begin = scan_before(has_group ? reader.offsets[g] : 0, sums.rows, shared.warp_totals, add{});
+  } else if (has_group) {
+    begin = reader.begin(g);
   }
-  const std::int64_t size = has_group ? read_offset(offsets, g) : 0;
-  const std::int64_t begin = scan_before(size, sums.rows, shared.warp_totals, add{});
-  return {begin, add{}(begin, size)};
+  const std::uint64_t rows = has_group ? reader.count(g, static_cast<std::uint64_t>(begin)) : 0;
+  return {begin, add{}(begin, static_cast<std::int64_t>(rows))};
 }
 
 __device__ inline std::uint32_t judge_rows(const row_range& range, std::int64_t latest, std::uint64_t rows) {

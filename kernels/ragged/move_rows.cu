@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <tmap/detail/row_offsets.hpp>
 #include <tmap/device/report_bad.cuh>
 
 #include "kernels/launch.hpp"
@@ -61,8 +62,7 @@ class row_mover {
   // Negative numbers become large ones.
   __device__ std::uint64_t named_row(std::uint64_t entry) const {
     const ragged::row_index& index = work_.move.index;
-    if (index.bytes == 8) return static_cast<const std::uint64_t*>(index.rows)[entry];
-    return static_cast<std::uint64_t>(std::int64_t{static_cast<const std::int32_t*>(index.rows)[entry]});
+    return static_cast<std::uint64_t>(tmap::detail::integer_array<void>{index.rows, index.bytes}[entry]);
   }
 
   __device__ void report(std::uint64_t entry, bool is_entry, bool exists) const {

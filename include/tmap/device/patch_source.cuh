@@ -5,6 +5,7 @@
 // and leave the others undefined. Any callable of this shape may stand in their place. `read` does the same for fields
 // that its caller knows when compiled.
 
+#include <tmap/detail/row_offsets.hpp>
 #include <tmap/detail/standard.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
@@ -138,8 +139,9 @@ class ragged_rows_reader {
   __device__ map_patch operator()(std::uint64_t i) const { return read(i, 0); }
 
   __device__ map_patch read(std::uint64_t i, patch_fields) const {
-    const auto begin = static_cast<std::uint64_t>(first_row(i));
-    const std::uint64_t rows = row_count(i, begin);
+    const tmap::detail::offset_reader<Offset> offsets{{source_.offsets}, source_.format};
+    const auto begin = static_cast<std::uint64_t>(offsets.begin(i, begins_));
+    const std::uint64_t rows = offsets.count(i, begin);
     map_patch patch;
     patch.global_address = address_of_rows(source_, begin, rows);
     // Only the outermost dim is a field of the template; writing all of them keeps the index a constant.
@@ -149,23 +151,6 @@ class ragged_rows_reader {
   }
 
  private:
-  __device__ std::int64_t first_row(std::uint64_t i) const {
-    switch (source_.format) {
-      case offset_format::ends: return i == 0 ? 0 : source_.offsets[i - 1];
-      case offset_format::prefix: return source_.offsets[i];
-      default: return begins_[i];
-    }
-  }
-
-  /// Modulo 2^64: a negative number of rows becomes a dim that no rule lets through.
-  __device__ std::uint64_t row_count(std::uint64_t i, std::uint64_t begin) const {
-    switch (source_.format) {
-      case offset_format::ends: return static_cast<std::uint64_t>(source_.offsets[i]) - begin;
-      case offset_format::prefix: return static_cast<std::uint64_t>(source_.offsets[i + 1]) - begin;
-      default: return static_cast<std::uint64_t>(source_.offsets[i]);
-    }
-  }
-
   typed_rows<Offset> source_;
   const std::int64_t* begins_;
 };

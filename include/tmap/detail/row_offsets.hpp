@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How offsets of ragged batches are read, by every kernel. Any bits are legal input: sums are modulo 2^64, and whoever
+// judges an item refuses one of a negative number of rows.
+
+#include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
+#include <tmap/map_patch.hpp>
+
+namespace tmap::detail {
+
+/// Signed integers of a type known when compiled.
+template <class Integer>
+struct integer_array {
+  const Integer* values;
+
+  TMAP_HOST_DEVICE constexpr std::int64_t operator[](std::uint64_t i) const { return values[i]; }
+};
+
+/// Of 4 or 8 bytes each, which is known when the kernel runs.
+template <>
+struct integer_array<void> {
+  const void* values;
+  std::uint32_t bytes;
+
+  TMAP_HOST_DEVICE std::int64_t operator[](std::uint64_t i) const {
+    return bytes == 4 ? static_cast<const std::int32_t*>(values)[i] : static_cast<const std::int64_t*>(values)[i];
+  }
+};
+
+template <class Integer>
+struct offset_reader {
+  integer_array<Integer> offsets;
+  offset_format format;
+
+  /// The first row of item `i`. `sizes` do not say it: then it is `begins[i]`, a running sum.
+  TMAP_HOST_DEVICE constexpr std::int64_t begin(std::uint64_t i, const std::int64_t* begins = nullptr) const {
+    switch (format) {
+      case offset_format::ends: return i == 0 ? 0 : offsets[i - 1];
+      case offset_format::prefix: return offsets[i];
+      default: return begins[i];
+    }
+  }
+
+  /// The rows of item `i`, whose first one is `begin`.
+  TMAP_HOST_DEVICE constexpr std::uint64_t count(std::uint64_t i, std::uint64_t begin) const {
+    switch (format) {
+      case offset_format::ends: return static_cast<std::uint64_t>(offsets[i]) - begin;
+      case offset_format::prefix: return static_cast<std::uint64_t>(offsets[i + 1]) - begin;
+      default: return static_cast<std::uint64_t>(offsets[i]);
+    }
+  }
+};
+
+}  // namespace tmap::detail
