@@ -8,33 +8,19 @@
 
 #include <cstdint>
 
+#include "kernels/batch/scan.cuh"
 #include "kernels/launch.hpp"
 #include "kernels/load_kernel.hpp"
 
 namespace tmap::kernels {
 namespace detail {
 
-inline constexpr std::uint32_t sum_lanes = 32;
+inline constexpr std::uint32_t sum_lanes = device::warp_lanes;
 inline constexpr std::uint32_t sum_lane_counts = 8;
 inline constexpr std::uint32_t sum_warp_counts = sum_lanes * sum_lane_counts;
 inline constexpr std::uint32_t sum_max_warps = sum_block / sum_warp_counts;
 inline constexpr std::uint32_t sum_tile_warps = sum_tile / sum_warp_counts;
 static_assert(sum_max_warps == sum_lanes, "one warp adds up what the warps of a block have");
-
-__device__ inline std::uint64_t sum_of_warp(std::uint64_t value) {
-#pragma unroll
-  for (std::uint32_t step = sum_lanes / 2; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
-  return value;
-}
-
-__device__ inline std::uint64_t sum_up_to_lane(std::uint64_t value) {
-#pragma unroll
-  for (std::uint32_t step = 1; step < sum_lanes; step *= 2) {
-    const std::uint64_t before = __shfl_up_sync(~0u, value, step);
-    if (threadIdx.x % sum_lanes >= step) value += before;
-  }
-  return value;
-}
 
 /// This lane's counts: every 32nd of its warp's, 0 beyond `n`.
 template <class Count>
@@ -62,11 +48,11 @@ __global__ void __launch_bounds__(sum_tile_warps* sum_lanes)
   std::uint64_t sum = 0;
 #pragma unroll
   for (const std::uint64_t value : counts.values) sum += value;
-  sum = sum_of_warp(sum);
+  sum = join_lanes(sum, add{});
   if (threadIdx.x % sum_lanes == 0) warp_sums[threadIdx.x / sum_lanes] = sum;
   __syncthreads();
   if (threadIdx.x >= sum_lanes) return;
-  sum = sum_of_warp(threadIdx.x < sum_tile_warps ? warp_sums[threadIdx.x] : 0);
+  sum = join_lanes(threadIdx.x < sum_tile_warps ? warp_sums[threadIdx.x] : 0, add{});
   if (threadIdx.x == 0) tile_sums[blockIdx.x] = sum;
 }
 
@@ -84,19 +70,19 @@ __global__ void __launch_bounds__(sum_max_warps* sum_lanes)
   std::uint64_t sum = 0;
 #pragma unroll
   for (std::uint64_t& value : counts.values) {
-    value = sum + sum_up_to_lane(value);
+    value = sum + join_up_to_lane(value, add{});
     sum = __shfl_sync(~0u, value, sum_lanes - 1);
   }
   std::uint64_t before = 0;
   for (std::uint32_t tile = threadIdx.x; tile < blockIdx.x; tile += blockDim.x) before += tile_sums[tile];
-  before = sum_of_warp(before);
+  before = join_lanes(before, add{});
   if (lane == 0) {
     warp_sums[warp] = sum;
     sums_before[warp] = before;
   }
   __syncthreads();
   const bool has_warp = lane < blockDim.x / sum_lanes;
-  before = sum_of_warp((has_warp ? sums_before[lane] : 0) + (lane < warp ? warp_sums[lane] : 0));
+  before = join_lanes((has_warp ? sums_before[lane] : 0) + (lane < warp ? warp_sums[lane] : 0), add{});
 #pragma unroll
   for (std::uint32_t k = 0; k < sum_lane_counts; ++k) {
     if (counts.index(k) < n) ends[counts.index(k)] = before + counts.values[k];

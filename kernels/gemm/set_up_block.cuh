@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "kernels/batch/scan.cuh"
 #include "kernels/gemm/judge_matrix.hpp"
 #include "kernels/gemm/set_up.cuh"
 #include "kernels/gemm/tile_math.hpp"
@@ -23,7 +24,6 @@ inline constexpr std::uint32_t set_up_warps = set_up_threads / device::warp_lane
 
 struct set_up_shared {
   device::warp_stage stages[set_up_warps];
-  std::int64_t warp_totals[set_up_warps];
   batch_header header;
 };
 
@@ -48,38 +48,6 @@ inline constexpr std::uint64_t unit = 16;
 using form = set_up_request::form;
 using map_shape = device::fixed_shape<2, patch_extents(2)>;
 
-struct add {
-  __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  }
-};
-struct larger {
-  __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const { return a < b ? b : a; }
-};
-
-/// What threads before this one have, with `carry` before all of them, which becomes what there is after all of them.
-template <class Operation>
-__device__ std::int64_t scan_before(std::int64_t value, std::int64_t& carry, std::int64_t* warp_totals,
-                                    const Operation& join) {
-  const std::uint32_t lane = threadIdx.x % device::warp_lanes;
-  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
-  std::int64_t up_to = value;
-  for (std::uint32_t step = 1; step < device::warp_lanes; step *= 2) {
-    const std::int64_t other = __shfl_up_sync(~0u, up_to, step);
-    if (lane >= step) up_to = join(other, up_to);
-  }
-  if (lane == device::warp_lanes - 1) warp_totals[warp] = up_to;
-  const std::int64_t left = __shfl_up_sync(~0u, up_to, 1);
-  __syncthreads();
-  std::int64_t before = carry;
-  for (std::uint32_t i = 0; i < set_up_warps; ++i) {
-    if (i < warp) before = join(before, warp_totals[i]);
-    carry = join(carry, warp_totals[i]);
-  }
-  __syncthreads();
-  return lane == 0 ? before : join(before, left);
-}
-
 struct row_range {
   std::int64_t begin;
   std::int64_t end;
@@ -99,12 +67,11 @@ struct carried {
 };
 
 /// Where group g's rows are; all threads, those without a group too.
-__device__ inline row_range read_rows(const row_offsets& offsets, std::uint32_t g, bool has_group, carried& sums,
-                                      set_up_shared& shared) {
+__device__ inline row_range read_rows(const row_offsets& offsets, std::uint32_t g, bool has_group, carried& sums) {
   const tmap::detail::offset_reader<void> reader{{offsets.values, offsets.bytes}, offsets.format};
   std::int64_t begin = 0;
   if (offsets.format == offset_format::sizes) {
-    begin = scan_before(has_group ? reader.offsets[g] : 0, sums.rows, shared.warp_totals, add{});
+    begin = join_before_thread<set_up_warps>(has_group ? reader.offsets[g] : 0, sums.rows, add{});
   } else if (has_group) {
     begin = reader.begin(g);
   }
@@ -204,14 +171,13 @@ __device__ inline judged_group pointer_group(const gemm::pointer_problem& proble
   return judged;
 }
 
-__device__ inline judged_group judge_group(const set_up_request& request, std::uint32_t g, carried& sums,
-                                           set_up_shared& shared) {
+__device__ inline judged_group judge_group(const set_up_request& request, std::uint32_t g, carried& sums) {
   const bool has_group = g < request.groups;
   if (request.kind == form::pointers) return has_group ? pointer_group(request.pointers, g) : judged_group{};
   const bool is_rows = request.kind == form::rows;
   const row_offsets& offsets = is_rows ? request.rows.offsets : request.weights.offsets;
-  const row_range range = read_rows(offsets, g, has_group, sums, shared);
-  const std::int64_t latest = scan_before(has_group ? range.end : 0, sums.latest, shared.warp_totals, larger{});
+  const row_range range = read_rows(offsets, g, has_group, sums);
+  const std::int64_t latest = join_before_thread<set_up_warps>(has_group ? range.end : 0, sums.latest, larger{});
   if (!has_group) return {};
   const std::uint32_t bits = judge_rows(range, latest, is_rows ? request.rows.rows : request.weights.rows);
   return is_rows ? row_group(request.rows, range, bits) : weight_group(request.weights, range, bits, g);
@@ -306,9 +272,9 @@ __device__ inline void set_up_groups(const set_up_request& request, const gemm_m
   detail::carried sums;
   for (std::uint32_t first = 0; first < request.groups; first += set_up_threads) {
     const std::uint32_t g = first + threadIdx.x;
-    const detail::judged_group judged = detail::judge_group(request, g, sums, shared);
+    const detail::judged_group judged = detail::judge_group(request, g, sums);
     const std::int64_t tiles = detail::tiles_of(request, judged);
-    const std::int64_t before = detail::scan_before(tiles, sums.tiles, shared.warp_totals, detail::add{});
+    const std::int64_t before = join_before_thread<set_up_warps>(tiles, sums.tiles, add{});
     if (is_first) detail::report(request, g, judged.bits, shared.header);
     if (mine.has(first / set_up_threads * set_up_operands(request.kind)) && g < request.groups) {
       request.scratch.groups[g] = judged.group;

@@ -55,14 +55,6 @@ struct far_row {
   __device__ stretch behind() const { return {core().end, clamp(first + columns + radius)}; }
 };
 
-__device__ inline float largest_of_warp(float mine) {
-#pragma unroll
-  for (std::uint32_t distance = 16; distance != 0; distance /= 2) {
-    mine = device::ptx::max_nan(mine, __shfl_xor_sync(~0u, mine, distance));
-  }
-  return mine;
-}
-
 /// Of values at begin, begin + step, ...
 __device__ inline float largest(const float* values, std::uint64_t begin, std::uint64_t end, std::uint32_t step) {
   float top = lowest();
@@ -78,10 +70,10 @@ __device__ inline float core_from_pieces(const far_row& part) {
   const stretch core = part.core();
   const std::uint64_t first_whole = (core.begin + part.piece - 1) / part.piece * part.piece;
   const std::uint64_t behind_whole = core.end / part.piece * part.piece;
-  if (first_whole >= behind_whole) return largest_of_warp(largest(part.row, core.begin, core.end, 1));
+  if (first_whole >= behind_whole) return join_lanes(largest(part.row, core.begin, core.end, 1), larger_or_nan{});
   float top = largest(part.out, first_whole, behind_whole, part.piece);
   top = device::ptx::max_nan(top, largest(part.row, core.begin, first_whole, 1));
-  return largest_of_warp(device::ptx::max_nan(top, largest(part.row, behind_whole, core.end, 1)));
+  return join_lanes(device::ptx::max_nan(top, largest(part.row, behind_whole, core.end, 1)), larger_or_nan{});
 }
 
 __device__ inline void write_core(const far_row& part) {
@@ -96,8 +88,8 @@ __device__ inline void write_core(const far_row& part) {
 __device__ inline void write_windows(const far_row& part, float* sides) {
   if (part.columns == 1 && !part.is_alone()) return;
   const stretch core = part.core();
-  const float common =
-      part.is_alone() ? largest_of_warp(largest(part.row, core.begin, core.end, 1)) : part.out[part.first + 1];
+  const float common = part.is_alone() ? join_lanes(largest(part.row, core.begin, core.end, 1), larger_or_nan{})
+                                       : part.out[part.first + 1];
   float* const prefix = sides + part.piece;
   const stretch before = part.before();
   const stretch behind = part.behind();
@@ -124,7 +116,7 @@ template <far_step Step>
 __device__ void do_part(const far_row& part, float* sides) {
   if constexpr (Step == far_step::maxima) {
     if (part.is_alone() || part.columns < part.piece) return;
-    const float top = largest_of_warp(largest(part.row, part.first, part.first + part.columns, 1));
+    const float top = join_lanes(largest(part.row, part.first, part.first + part.columns, 1), larger_or_nan{});
     if (threadIdx.x % 32 == 0) part.out[part.first] = top;
   } else if constexpr (Step == far_step::cores) {
     write_core(part);

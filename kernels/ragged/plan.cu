@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "kernels/batch/running_sum.cuh"
+#include "kernels/batch/scan.cuh"
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/plan_plain.cuh"
 #include "kernels/ragged/plan_record.cuh"
@@ -53,22 +54,6 @@ struct plan_results {
   device::queue_counter* queue;
   fault_sink faults;
 };
-
-/// The sum of the threads before this one; `total` becomes that of the block. All threads.
-__device__ std::uint64_t sum_before_thread(std::uint64_t value, std::uint64_t& total) {
-  __shared__ std::uint64_t warp_sums[plan_warps];
-  const std::uint64_t up_to = detail::sum_up_to_lane(value);
-  if (threadIdx.x % lanes == lanes - 1) warp_sums[threadIdx.x / lanes] = up_to;
-  __syncthreads();
-  std::uint64_t before = up_to - value;
-  total = 0;
-  for (std::uint32_t warp = 0; warp < plan_warps; ++warp) {
-    if (warp < threadIdx.x / lanes) before += warp_sums[warp];
-    total += warp_sums[warp];
-  }
-  __syncthreads();
-  return before;
-}
 
 /// A `batch_header` in shared memory, which takes no initial values.
 struct shared_header {
@@ -159,14 +144,12 @@ __global__ void __launch_bounds__(plan_threads)
     std::uint64_t sum = 0;
 #pragma unroll
     for (const std::uint64_t count : pieces) sum += count;
-    std::uint64_t round_total = 0;
-    std::uint64_t at = end + sum_before_thread(sum, round_total);
+    std::uint64_t at = join_before_thread<plan_warps>(sum, end, add{});
 #pragma unroll
     for (std::uint32_t k = 0; k < Records; ++k) {
       at += pieces[k];
       if (i < plan.count) results.ends[i * Records + k] = at;
     }
-    end += round_total;
   }
   if (threadIdx.x != 0) return;
   if (gridDim.x > 1) results.totals[blockIdx.x] = {end, 0, header.value()};
@@ -209,7 +192,7 @@ __device__ void finish_ends(const finish_arguments& finish) {
     part += finish.results.totals[block].pieces;
   }
   std::uint64_t before = 0;
-  sum_before_thread(part, before);
+  join_before_thread<plan_warps>(part, before, add{});
   const std::uint64_t share = std::uint64_t{finish.rounds} * plan_threads * finish.records;
   const std::uint64_t first = blockIdx.x * share;
   const std::uint64_t planned = finish.count * finish.records;

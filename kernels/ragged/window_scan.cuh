@@ -7,12 +7,19 @@
 
 #include <cstdint>
 
+#include "kernels/batch/scan.cuh"
+
 namespace tmap::kernels {
 
 /// What changes no maximum.
 __device__ inline float lowest() {
   return -__int_as_float(0x7f800000);
 }
+
+/// A join of kernels/batch/scan.cuh.
+struct larger_or_nan {
+  __device__ float operator()(float a, float b) const { return device::ptx::max_nan(a, b); }
+};
 
 namespace detail {
 
@@ -52,12 +59,7 @@ __device__ float scan_together(const float* from, float* to, std::uint32_t count
   for (std::uint32_t begin = 0; begin < count; begin += 32) {
     const bool is_inside = begin + lane < count;
     const int place = Step * static_cast<int>(begin + lane);
-    float mine = is_inside ? from[place] : lowest();
-#pragma unroll
-    for (std::uint32_t distance = 1; distance < 32; distance *= 2) {
-      const float other = __shfl_up_sync(~0u, mine, distance);
-      if (lane >= distance) mine = device::ptx::max_nan(mine, other);
-    }
+    float mine = join_up_to_lane(is_inside ? from[place] : lowest(), larger_or_nan{});
     mine = device::ptx::max_nan(mine, top);
     if (is_inside) to[place] = mine;
     top = __shfl_sync(~0u, mine, 31);
