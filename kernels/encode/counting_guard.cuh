@@ -22,17 +22,16 @@ struct counting_guard : device::map_guard {
     report_to(*this, index, has_map, status);
   }
 
-  __device__ void count(std::uint32_t bad, std::uint32_t empty, std::uint32_t first_bad) const {
+  __device__ void count(const batch_header& maps) const {
     if (totals != nullptr) {
-      if (bad != 0) add(totals->bad_maps, bad);
-      if (empty != 0) add(totals->empty_maps, empty);
+      if (maps.bad_count != 0) add(totals->bad_maps, maps.bad_count);
+      if (maps.empty_count != 0) add(totals->empty_maps, maps.empty_count);
     }
-    device::map_guard::count(bad, empty, first_bad);
+    device::map_guard::count(maps);
   }
 
  private:
-  static __device__ void add(std::uint64_t& total, std::uint32_t lanes) {
-    const auto count = static_cast<std::uint64_t>(__popc(lanes));
+  static __device__ void add(std::uint64_t& total, std::uint32_t count) {
     cuda::atomic_ref<std::uint64_t, cuda::thread_scope_system>(total).fetch_add(count, cuda::memory_order_relaxed);
   }
 };

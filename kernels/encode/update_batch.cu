@@ -37,7 +37,7 @@ struct changed_source {
   }
 };
 
-/// A guard that reports a map's verdict beside the slot the map goes to, and to the header by its index in the batch.
+/// A guard that writes a map's status beside the slot the map goes to, and counts it by its index in the batch.
 struct update_guard : counting_guard {
   const update_target& target;
 
@@ -48,12 +48,7 @@ struct update_guard : counting_guard {
     const std::uint32_t map = has_change ? map_of(target, j) : target.map_count;
     const bool has_map = map < target.map_count;
     if (has_map && target.statuses != nullptr) target.statuses[target.table == nullptr ? map : j] = status;
-    const bool is_bad = has_map && status.is_bad();
-    const std::uint32_t bad = __ballot_sync(~0u, is_bad);
-    if (bad != 0) device::report_bad(faults, item_kind::map, map, is_bad ? rules_of(status).bits : 0);
-    const std::uint32_t empty = __ballot_sync(~0u, has_map && status.is_empty());
-    const std::uint32_t first_bad = __reduce_min_sync(~0u, is_bad ? map : no_bad_item);
-    if (threadIdx.x % device::warp_lanes == 0) count(bad, empty, first_bad);
+    counting_guard::report(map, has_map, has_map ? status : map_status{});
   }
 };
 

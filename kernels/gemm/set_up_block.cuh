@@ -12,6 +12,7 @@
 
 #include <cstdint>
 
+#include "kernels/batch/block_header.cuh"
 #include "kernels/batch/scan.cuh"
 #include "kernels/gemm/judge_matrix.hpp"
 #include "kernels/gemm/set_up.cuh"
@@ -24,7 +25,7 @@ inline constexpr std::uint32_t set_up_warps = set_up_threads / device::warp_lane
 
 struct set_up_shared {
   device::warp_stage stages[set_up_warps];
-  batch_header header;
+  block_header header;
 };
 
 /// One of the blocks among which set-up is shared, by parts: an operand's maps of a round of `set_up_threads` groups.
@@ -242,18 +243,13 @@ __device__ inline void encode_maps(const set_up_request& request, const gemm_map
 
 /// All threads; `bits` are 0 beyond the groups.
 __device__ inline void report(const set_up_request& request, std::uint32_t g, std::uint32_t bits,
-                              batch_header& header) {
-  const bool is_bad = gemm::group_status{bits}.is_bad();
-  device::report_bad(request.faults, item_kind::group, g, is_bad ? bits : 0);
-  if (g >= request.groups) return;
-  if (request.statuses != nullptr) request.statuses[g] = {bits};
-  if (bits == 0) return;
-  if (!is_bad) {
-    atomicAdd(&header.empty_count, 1u);
-    return;
-  }
-  atomicAdd(&header.bad_count, 1u);
-  atomicMin(&header.first_bad, g);
+                              block_header& header) {
+  const gemm::group_status status{bits};
+  if (request.statuses != nullptr && g < request.groups) request.statuses[g] = status;
+  if (__all_sync(~0u, status.is_good())) return;
+  device::report_bad(request.faults, item_kind::group, g, status.is_bad() ? bits : 0);
+  const batch_header groups = device::tally_items(g, status);
+  if (threadIdx.x % device::warp_lanes == 0) device::add_to_header(header, groups);
 }
 
 }  // namespace detail
@@ -265,7 +261,7 @@ __device__ inline void set_up_groups(const set_up_request& request, const gemm_m
                                      const device::guard_page& page, set_up_share mine) {
   const bool is_first = mine.block == 0;
   if (threadIdx.x == 0) {
-    shared.header = batch_header{};
+    shared.header.reset();
     if (is_first) request.scratch.taken->taken = 0;
   }
   __syncthreads();
@@ -288,7 +284,7 @@ __device__ inline void set_up_groups(const set_up_request& request, const gemm_m
   }
   device::warp_encoder<detail::map_shape>::release();
   __syncthreads();
-  if (threadIdx.x == 0 && is_first && request.header != nullptr) *request.header = shared.header;
+  if (threadIdx.x == 0 && is_first && request.header != nullptr) *request.header = shared.header.value();
 }
 
 }  // namespace tmap::kernels

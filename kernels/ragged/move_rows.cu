@@ -67,21 +67,18 @@ class row_mover {
 
   __device__ void report(std::uint64_t entry, bool is_entry, bool exists) const {
     constexpr auto index_fault = static_cast<std::uint32_t>(ragged::fault::index);
-    const bool is_bad = is_entry && !exists;
-    if (is_entry && work_.move.statuses != nullptr) {
-      work_.move.statuses[entry] = {is_bad ? index_fault : 0};
-    }
-    const std::uint32_t bad = __ballot_sync(~0u, is_bad);
-    if (bad == 0) return;
-    device::report_bad(work_.move.faults, item_kind::row, entry, is_bad ? index_fault : 0);
-    if (work_.move.header == nullptr) return;
-    const std::uint32_t first = __reduce_min_sync(~0u, is_bad ? tmap::detail::header_index(entry) : no_bad_item);
-    if (lane_ != 0) return;
-    count_bad(__popc(bad));
-    atomicMin(&work_.move.header->first_bad, first);
+    const ragged::tensor_status status{is_entry && !exists ? index_fault : 0};
+    if (is_entry && work_.move.statuses != nullptr) work_.move.statuses[entry] = status;
+    if (__all_sync(~0u, status.is_good())) return;
+    device::report_bad(work_.move.faults, item_kind::row, entry, status.bits);
+    const batch_header rows = device::tally_items(tmap::detail::header_index(entry), status);
+    if (lane_ != 0 || work_.move.header == nullptr) return;
+    count_bad(rows.bad_count);
+    atomicMin(&work_.move.header->first_bad, rows.first_bad);
   }
 
-  // Whoever makes the count wrap sets it right, so it stays at the largest.
+  // Not by `add_to_header`: of rows there may be more than a count has room for. Whoever makes the count wrap sets it
+  // right, so it stays at the largest.
   __device__ void count_bad(std::uint32_t more) const {
     std::uint32_t& count = work_.move.header->bad_count;
     const std::uint32_t before = atomicAdd(&count, more);

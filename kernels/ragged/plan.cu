@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <variant>
 
+#include "kernels/batch/block_header.cuh"
 #include "kernels/batch/running_sum.cuh"
 #include "kernels/batch/scan.cuh"
 #include "kernels/launch_behind.hpp"
@@ -55,31 +56,6 @@ struct plan_results {
   fault_sink faults;
 };
 
-/// A `batch_header` in shared memory, which takes no initial values.
-struct shared_header {
-  std::uint32_t bad_count;
-  std::uint32_t first_bad;
-  std::uint32_t empty_count;
-
-  __device__ void reset() {
-    bad_count = 0;
-    first_bad = no_bad_item;
-    empty_count = 0;
-  }
-  __device__ batch_header value() const { return {bad_count, first_bad, empty_count, 0}; }
-};
-
-/// Counts into the block's header. All lanes of a warp.
-__device__ void tally(shared_header& header, ragged::tensor_status status, std::uint64_t i) {
-  const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
-  const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
-  if (threadIdx.x % lanes != 0) return;
-  if (empty != 0) atomicAdd(&header.empty_count, __popc(empty));
-  if (bad == 0) return;
-  atomicAdd(&header.bad_count, __popc(bad));
-  atomicMin(&header.first_bad, static_cast<std::uint32_t>(i) + __ffs(static_cast<int>(bad)) - 1);
-}
-
 /// Stages the record of tensor `i` where it is plain to see, and returns its pieces; else 0.
 template <std::uint32_t Rank>
 __device__ std::uint64_t stage_plainly(const plan_arguments& plan, std::uint64_t i, record_stage& stage) {
@@ -101,7 +77,7 @@ __device__ std::uint64_t stage_judged(const plan_arguments& plan, const tensor_v
 /// Judges tensor `i`, writes its records, returns the pieces of each. All threads; those beyond the batch do nothing.
 template <std::uint32_t Rank, std::uint32_t Records>
 __device__ void plan_one(const plan_arguments& plan, const plan_results& results, std::uint64_t i, record_stage& stage,
-                         shared_header& header, std::uint64_t (&pieces)[Records]) {
+                         block_header& header, std::uint64_t (&pieces)[Records]) {
   const bool has_tensor = i < plan.count;
   pieces[0] = Records == 1 && has_tensor ? stage_plainly<Rank>(plan, i, stage) : 0;
   const bool is_judged = has_tensor && pieces[0] == 0;
@@ -110,8 +86,9 @@ __device__ void plan_one(const plan_arguments& plan, const plan_results& results
   const ragged::tensor_status status{tensor.bits};
   if (has_tensor && results.statuses != nullptr) results.statuses[i] = status;
   if (!__all_sync(~0u, status.is_good())) {
-    tally(header, status, i);
     device::report_bad(results.faults, item_kind::tensor, i, status.is_bad() ? status.bits : 0);
+    const batch_header tensors = device::tally_items(static_cast<std::uint32_t>(i), status);
+    if (threadIdx.x % lanes == 0) device::add_to_header(header, tensors);
   }
 #pragma unroll
   for (std::uint32_t k = 0; k < Records; ++k) {
@@ -127,7 +104,7 @@ __global__ void __launch_bounds__(plan_threads)
     plan_kernel(const __grid_constant__ plan_arguments plan, const __grid_constant__ plan_results results,
                 std::uint32_t rounds) {
   __shared__ record_stage stages[plan_warps];
-  __shared__ shared_header header;
+  __shared__ block_header header;
   cudaTriggerProgrammaticLaunchCompletion();
   if (threadIdx.x == 0) header.reset();
   __syncthreads();
@@ -167,19 +144,13 @@ struct finish_arguments {
   std::uint32_t rounds;
 };
 
-__device__ void add_header(shared_header& sum, const batch_header& part) {
-  if (part.empty_count != 0) atomicAdd(&sum.empty_count, part.empty_count);
-  if (part.bad_count != 0) atomicAdd(&sum.bad_count, part.bad_count);
-  atomicMin(&sum.first_bad, part.first_bad);
-}
-
 /// One block: the header of the batch.
 __device__ void finish_header(const finish_arguments& finish) {
-  __shared__ shared_header header;
+  __shared__ block_header header;
   if (threadIdx.x == 0) header.reset();
   __syncthreads();
   for (std::uint32_t block = threadIdx.x; block < gridDim.x; block += plan_threads) {
-    add_header(header, finish.results.totals[block].header);
+    device::add_to_header(header, finish.results.totals[block].header);
   }
   __syncthreads();
   if (threadIdx.x == 0) *finish.results.header = header.value();

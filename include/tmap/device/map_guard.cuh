@@ -54,13 +54,9 @@ struct map_guard {
     report_to(*this, index, has_map, status);
   }
 
-  /// Counts the lanes of these masks; `first_bad` matters where there is a bad one. One lane.
-  __device__ void count(std::uint32_t bad, std::uint32_t empty, std::uint32_t first_bad) const {
-    if (header == nullptr) return;
-    if (empty != 0) atomicAdd(&header->empty_count, static_cast<std::uint32_t>(__popc(empty)));
-    if (bad == 0) return;
-    atomicAdd(&header->bad_count, static_cast<std::uint32_t>(__popc(bad)));
-    atomicMin(&header->first_bad, first_bad);
+  /// Adds what a warp tallied. One lane.
+  __device__ void count(const batch_header& maps) const {
+    if (header != nullptr) add_to_header(*header, maps);
   }
 
  protected:
@@ -70,10 +66,8 @@ struct map_guard {
     if (guard.statuses != nullptr && has_map) guard.statuses[index] = status;
     if (__all_sync(~0u, status.is_good())) return;
     report_bad(guard.faults, item_kind::map, index, rules_of(status).bits);
-    const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
-    const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
-    if (lane_index() != 0) return;
-    guard.count(bad, empty, static_cast<std::uint32_t>(index) + __ffs(static_cast<int>(bad)) - 1);
+    const batch_header maps = tally_items(static_cast<std::uint32_t>(index), status);
+    if (lane_index() == 0) guard.count(maps);
   }
 };
 

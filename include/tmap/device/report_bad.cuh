@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How kernels count bad items (bad_items.hpp). Code that good items never reach.
+// How kernels count bad and empty items: for all calls in a record (bad_items.hpp), for one in its header. Code that
+// good items never reach.
 
 #include <tmap/bad_items.hpp>
 #include <tmap/detail/standard.hpp>
+#include <tmap/item_status.hpp>
 
 #include <cuda/ptx>
 
@@ -39,6 +41,29 @@ __device__ inline void report_bad(const fault_sink& to, item_kind kind, std::uin
   const std::uint32_t bad = __ballot_sync(~0u, bits != 0);
   if (to.record == nullptr || bits == 0 || (bad & cuda::ptx::get_sreg_lanemask_lt()) != 0) return;
   detail::count_bad(to, kind, static_cast<std::uint32_t>(__popc(bad)), index, bits);
+}
+
+/// What became of the items of a warp, in each lane; `number` is an item's index as a header has it. Lanes without an
+/// item pass a good status. All lanes of a warp together, converged.
+template <class Status>
+__device__ batch_header tally_items(std::uint32_t number, Status status) {
+  const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
+  const std::uint32_t empty = __ballot_sync(~0u, status.is_empty());
+  batch_header items;
+  items.bad_count = static_cast<std::uint32_t>(__popc(bad));
+  items.first_bad = __reduce_min_sync(~0u, status.is_bad() ? number : items.first_bad);
+  items.empty_count = static_cast<std::uint32_t>(__popc(empty));
+  return items;
+}
+
+/// Adds what became of some items to a header, in global or shared memory, to which others add at the same time. One
+/// thread. `Header` has the members of a `batch_header`.
+template <class Header>
+__device__ void add_to_header(Header& header, const batch_header& items) {
+  if (items.empty_count != 0) atomicAdd(&header.empty_count, items.empty_count);
+  if (items.bad_count == 0) return;
+  atomicAdd(&header.bad_count, items.bad_count);
+  atomicMin(&header.first_bad, items.first_bad);
 }
 
 }  // namespace tmap::device
