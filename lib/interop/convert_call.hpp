@@ -50,8 +50,7 @@ using encode_call = call_input<encode_run, uses{.maps = true}>;
 using service_call = call_input<encode_run, uses{.statuses = false, .maps = true}>;
 using ragged_call = call_input<ragged::run, uses{.engine = true, .routes = true}>;
 /// Rows by index.
-using index_call =
-    call_input<ragged::run, uses{.engine = true, .workspace = false, .windows = false, .routes = true}>;
+using index_call = call_input<ragged::run, uses{.engine = true, .workspace = false, .windows = false, .routes = true}>;
 using gemm_call = call_input<gemm::run, uses{.windows = false, .plan = true}>;
 
 /// `TMAP_POLICY_*` and sets of routes, of the caller's or by default.

@@ -277,8 +277,7 @@ TEST(c_ragged, converted_sides_and_calls_do_the_work) {
   with.statuses = statuses;
   alignas(16) tmap_batch_header header{};
   with.header = &header;
-  ASSERT_TRUE(
-      ragged::pack(interop::library_of(source), interop::library_of(to), interop::ragged_call{&with}.value()));
+  ASSERT_TRUE(ragged::pack(interop::library_of(source), interop::library_of(to), interop::ragged_call{&with}.value()));
   EXPECT_EQ(packed,
             (std::vector<unsigned char>{1, 2, 3, 0xaa, 4, 5, 6, 7, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa, 0xaa}));
   EXPECT_EQ(begins[1], 4);
