@@ -63,9 +63,9 @@ def packed_strides(shape, step=1):
     """Of an array without gaps, in units of `step`; legal ones also where it has no elements."""
     strides = []
     for extent in reversed(shape):
-        strides.append(step)
+        strides.insert(0, step)
         step *= max(extent, 1)
-    return tuple(reversed(strides))
+    return tuple(strides)
 
 
 def read(array, stream):

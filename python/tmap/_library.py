@@ -2,14 +2,15 @@
 """The shared library: where it is found, and the functions that are called in it."""
 import ctypes
 import os
-from ctypes import POINTER, c_char_p, c_float, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from pathlib import Path
 
 from . import _structs as c
 
 _TEXT = (c_char_p, c_size_t, POINTER(c_size_t))
 
-# What each function takes. Structs are passed by reference, as c_void_p; all but those below answer with a status.
+# What each function takes. Structs are passed by reference, as c_void_p; all but those below return a status. Those of
+# ragged operations stand with the operations (ragged.py).
 _ARGUMENTS = {
     "tmap_last_error": (c_void_p,),
     "tmap_last_message": _TEXT,
@@ -36,18 +37,6 @@ _ARGUMENTS = {
     "tmap_batch_use_on": (c.Handle, c_void_p),
     "tmap_batch_release": (c.Handle,),
     "tmap_ragged_workspace_bytes": (c_uint64, c_uint32, c_void_p),
-    "tmap_ragged_copy": (c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_pack": (c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_unpack": (c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_pad": (c_void_p, c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_unpad": (c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_gather_rows": (c_void_p, c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_scatter_rows": (c_void_p, c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_transpose": (c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_cast": (c_void_p, c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_saxpy": (c_float, c_void_p, c_void_p, c_void_p),
-    "tmap_ragged_max_pool_1d": (c_void_p, c_void_p, c_uint32, c_void_p),
-    "tmap_ragged_reduce_rows": (c_void_p, c_uint32, c_uint32, c_void_p, c_void_p),
     "tmap_tile_sizes": (c_void_p, c_void_p, c_void_p),
     "tmap_simulate_load": (c_void_p, c_void_p, c_uint32, c_void_p, c_void_p),
     "tmap_simulate_store": (c_void_p, c_void_p, c_uint32, c_void_p),
@@ -81,19 +70,31 @@ def _path():
 def _load():
     path = _path()
     try:
-        loaded = ctypes.CDLL(path)
-        for name, arguments in _ARGUMENTS.items():
-            getattr(loaded, name).argtypes = arguments
-            getattr(loaded, name).restype = c_int32
-        for name, (answer, arguments) in _ANSWERS.items():
-            getattr(loaded, name).argtypes = arguments
-            getattr(loaded, name).restype = answer
-    except (OSError, AttributeError) as reason:
-        raise ImportError(f"tmap: {path} is not the library this package needs: {reason}") from reason
-    return loaded
+        return ctypes.CDLL(path)
+    except OSError as reason:
+        raise _wrong_library(reason) from reason
+
+
+def _wrong_library(reason):
+    return ImportError(f"tmap: {_path()} is not the library this package needs: {reason}")
 
 
 lib = _load()
+
+
+def declare(name: str, *arguments, answer=c_int32) -> None:
+    """What a function of the library takes and returns."""
+    try:
+        function = getattr(lib, name)
+    except AttributeError as reason:
+        raise _wrong_library(reason) from reason
+    function.argtypes, function.restype = arguments, answer
+
+
+for _name, _arguments in _ARGUMENTS.items():
+    declare(_name, *_arguments)
+for _name, (_answer, _arguments) in _ANSWERS.items():
+    declare(_name, *_arguments, answer=_answer)
 
 
 def version():

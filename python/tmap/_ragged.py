@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on batches of tensors of different sizes."""
 import enum
-from ctypes import byref, c_uint64
+from ctypes import byref, c_uint64, c_void_p
 from functools import lru_cache
 from typing import Optional
 
@@ -11,7 +11,7 @@ from ._batch import (NO_WINDOWS, PLAIN, POLICIES, Columns, Rows, Side, Tensors, 
                      reports_of, window_list)
 from ._errors import check
 from ._libraries import Form, View
-from ._library import lib
+from ._library import declare, lib
 from ._numbers import status_bits
 
 VALUE_TYPES = ("u8", "f16", "bf16", "f32", "f8_e4m3", "f8_e5m2")
@@ -108,6 +108,15 @@ class _Call:
             memory, _lent = self.site.memory(size) if size else (0, None)
             check(function(*arguments, call_on(self.site.stream, memory, size, reports)))
             self.site.done()
+
+
+def takes(*arguments):
+    """Declares the C function of an operation, which has the name of the Python function: what it takes before
+    `tmap_call`."""
+    def declared(operation):
+        declare(f"tmap_ragged_{operation.__name__}", *arguments, c_void_p)
+        return operation
+    return declared
 
 
 def _arrays_of(sides):

@@ -18,22 +18,24 @@ is bad. `windows`, uint64 or int64 [w, 2], are addresses (begin, end) that tenso
 addresses are the caller's, they are the only bounds. Operations raise `TypeError`, `ValueError`, `Error`; but for a
 checked one that found bad tensors, they have then changed nothing.
 """
-from ctypes import byref
+from ctypes import byref, c_float, c_uint32, c_void_p
 
 from . import _structs as c
 from ._batch import Columns, Rows, Tensors
 from ._numbers import element_bytes, integer, real
-from ._ragged import REDUCTIONS, VALUE_TYPES, Fault, _between, _Call, dense_side, faults_of
+from ._ragged import REDUCTIONS, VALUE_TYPES, Fault, _between, _Call, dense_side, faults_of, takes
 
 __all__ = ["Columns", "Fault", "Rows", "Tensors", "cast", "copy", "faults_of", "gather_rows", "max_pool_1d", "pack",
            "pad", "reduce_rows", "saxpy", "scatter_rows", "transpose", "unpack", "unpad"]
 
 
+@takes(c_void_p, c_void_p)
 def copy(source, destination, **options) -> None:
     """destination[i] = source[i]; both sides have the same shapes."""
     _between("copy", source, destination, options)
 
 
+@takes(c_void_p, c_void_p)
 def pack(source, out, *, alignment: int = 1, begins=None, **options) -> None:
     """Ragged to contiguous: tensor i, packed, begins at the next multiple of `alignment` bytes behind tensor i - 1 in
     `out`. `begins`, int64 [n + 1], gets the byte offsets, the last: where another would begin."""
@@ -43,6 +45,7 @@ def pack(source, out, *, alignment: int = 1, begins=None, **options) -> None:
     call.run("pack", (left.struct, byref(buffer)), left.count, left.rank)
 
 
+@takes(c_void_p, c_void_p)
 def unpack(packed, destination, *, alignment: int = 1, begins=None, **options) -> None:
     """The inverse of `pack`; the shapes are those of the destination."""
     call = _Call((destination, packed, begins), **options)
@@ -59,6 +62,7 @@ def _packed(call, view, alignment, begins, count):
                           begins=at)
 
 
+@takes(c_void_p, c_void_p, c_void_p)
 def pad(source, out, *, fill=0, **options) -> None:
     """Ragged to dense: tensor i goes to the low corner of out[i], the rest becomes `fill` (a number, or one element's
     bytes). A tensor larger than out[i] is cut, and its status says so."""
@@ -69,6 +73,7 @@ def pad(source, out, *, fill=0, **options) -> None:
     call.run("pad", (left.struct, dense, value), left.count, left.rank)
 
 
+@takes(c_void_p, c_void_p)
 def unpad(dense, destination, **options) -> None:
     """The inverse of `pad`: tensor i from the low corner of dense[i]."""
     call = _Call((destination, dense), **options)
@@ -77,12 +82,14 @@ def unpad(dense, destination, **options) -> None:
     call.run("unpad", (from_dense, right.struct), right.count, right.rank)
 
 
+@takes(c_void_p, c_void_p, c_void_p)
 def gather_rows(source, index, out, **options) -> None:
     """out[i] = source[index[i]], rows of matrices; `index` is int32 or int64. A row that does not exist leaves out[i]
     untouched; `statuses` has one element for each index."""
     _by_index("gather_rows", source, index, out, options)
 
 
+@takes(c_void_p, c_void_p, c_void_p)
 def scatter_rows(source, index, out, **options) -> None:
     """out[index[i]] = source[i]. Of equal numbers any one wins."""
     _by_index("scatter_rows", source, index, out, options)
@@ -106,11 +113,13 @@ def _matrix(view, name):
                        pitch_bytes=view.strides[0])
 
 
+@takes(c_void_p, c_void_p)
 def transpose(source, destination, **options) -> None:
     """destination[i] = source[i] with its last two dims exchanged; 2 to 5 dims."""
     _between("transpose", source, destination, options)
 
 
+@takes(c_void_p, c_void_p, c_void_p)
 def cast(source, destination, *, scale: float = 1, shift: float = 0, scales=None, shifts=None, **options) -> None:
     """destination = source * scale + shift, computed in f32 and rounded to the destination's type: u8, f16, bf16, f32,
     f8_e4m3, f8_e5m2. `scales` and `shifts`, f32 [n], are factors of each tensor."""
@@ -124,17 +133,20 @@ def cast(source, destination, *, scale: float = 1, shift: float = 0, scales=None
     call.run("cast", (left.struct, right.struct, byref(values)), count, left.rank)
 
 
+@takes(c_float, c_void_p, c_void_p)
 def saxpy(a: float, x, y, **options) -> None:
     """y[i] = a * x[i] + y[i], in f32."""
     _between("saxpy", x, y, options, before=(real(a, "a"),), from_types=("f32",), to_types=("f32",))
 
 
+@takes(c_void_p, c_void_p, c_uint32)
 def max_pool_1d(source, destination, *, radius: int, **options) -> None:
     """Each element of a row becomes the largest of those up to `radius` away from it, in f32. A NaN stays one."""
     _between("max_pool_1d", source, destination, options, after=(integer(radius, "radius", 32),),
              from_types=("f32",), to_types=("f32",))
 
 
+@takes(c_void_p, c_uint32, c_uint32, c_void_p)
 def reduce_rows(source, destination, *, reduction: str = "sum", **options) -> None:
     """One f32 for each row of each tensor, its "sum" or "max": the destination has the source's shapes, but its last dim
     is 1. Elements are f32, f16 or bf16."""
