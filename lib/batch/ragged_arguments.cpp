@@ -21,9 +21,7 @@ using tmap::detail::max_packed_alignment;
 using tmap::detail::max_stride_reach;
 
 constexpr std::uint32_t most_element_bytes = 16;
-constexpr std::uint32_t f32_bytes = 4;
 
-constexpr const char* unlike_other_side = "is {found}; it must be {allowed}, as on the other side";
 constexpr const char* unlike_type = "is {found}; it must be {allowed}, as the elements of the operation have";
 constexpr const char* overlapping = "is {found}; it must be at least {allowed}, or elements would share bytes";
 constexpr const char* far_apart = "reaches over {found} bytes; dims and strides must keep it within {allowed}";
@@ -59,83 +57,13 @@ void check_arrays(arguments& given, const tensor_batch& batch, const ragged_rows
   check_offsets(given, source.offsets, name.member("offsets"));
 }
 
-/// One side of an operation, and what the operation calls it.
-struct named_batch {
-  const tensor_batch& tensors;
-  const argument& name;
-};
-
-/// Both sides, and that their counts and ranks agree.
-void check_sides(arguments& given, const named_batch& from, const named_batch& to) {
-  check_tensors(given, from.tensors, from.name);
-  check_tensors(given, to.tensors, to.name);
-  given.equal(to.tensors.count, from.tensors.count, to.name.member("count"), unlike_other_side);
-  given.equal(to.tensors.rank, from.tensors.rank, to.name.member("rank"), unlike_other_side);
-}
-
-/// The same of an operation that moves elements as they are.
-void check_equal_sides(arguments& given, const named_batch& from, const named_batch& to) {
-  check_sides(given, from, to);
-  given.equal(to.tensors.element_bytes, from.tensors.element_bytes, to.name.member("element_bytes"), unlike_other_side);
-}
-
-/// The same of an operation on values of these bytes.
-void check_values(arguments& given, const named_batch& from, std::uint32_t from_bytes, const named_batch& to,
-                  std::uint32_t to_bytes) {
-  check_sides(given, from, to);
-  given.equal(from.tensors.element_bytes, from_bytes, from.name.member("element_bytes"), unlike_type);
-  given.equal(to.tensors.element_bytes, to_bytes, to.name.member("element_bytes"), unlike_type);
-}
-
-void check_packed(arguments& given, const packed_buffer& packed, const tensor_batch& batch, const argument& name) {
-  if (!given) return;
-  given.power_of_two(packed.alignment, max_packed_alignment, name.member("alignment"));
-  given.at_most(packed.bytes, max_stride_reach, name.member("bytes"));
-  given.optional_pointer(packed.begins, name.member("begins"));
-  given.pointer(packed.memory, element_alignment(batch.element_bytes), name.member("memory"));
-}
-
-void check_matrix(arguments& given, const row_matrix& matrix, bool is_destination, const argument& name) {
-  if (matrix.rows == 0 || matrix.row_bytes == 0) return;
-  const std::uint64_t pitches = matrix.rows - 1;
-  given.address(matrix.address, 1, name.member("address"));
-  given.at_most(matrix.row_bytes, max_stride_reach, name.member("row_bytes"));
-  if (pitches == 0) return;
-  given.at_most(matrix.pitch_bytes, max_stride_reach / pitches, name.member("pitch_bytes"));
-  if (is_destination && matrix.pitch_bytes < matrix.row_bytes) {
-    given.refuse(name.member("pitch_bytes"), overlapping, matrix.pitch_bytes, matrix.row_bytes);
-  }
-}
+}  // namespace
 
 void check_call(arguments& given, const run& with) {
   check_run(given, with);
   const auto& policy = with.choices.policy;
   if (policy) given.enumerator(*policy, route_policy::force, argument{"choices"}.member("policy"));
 }
-
-/// The matrix whose row i goes with index i.
-struct walked_matrix {
-  const row_matrix& rows;
-  const argument& name;
-};
-
-result<void> check_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                        const walked_matrix& walked, const run& with) {
-  arguments given;
-  check_call(given, with);
-  check_matrix(given, source, false, "source");
-  check_matrix(given, destination, true, "destination");
-  given.equal(destination.row_bytes, source.row_bytes, argument{"destination"}.member("row_bytes"), unlike_other_side);
-  if (walked.rows.rows < index.count) {
-    given.refuse(walked.name.member("rows"), "is {found}; it must be at least {allowed}, one for each index",
-                 walked.rows.rows, index.count);
-  }
-  given.integer_bytes(index.bytes, argument{"index"}.member("bytes"));
-  if (given && index.count != 0) given.pointer(index.rows, index.bytes, argument{"index"}.member("rows"));
-  return given.outcome();
-}
-
-}  // namespace
 
 void check_tensors(arguments& given, const tensor_batch& batch, const argument& name) {
   given.at_most(batch.count, max_batch, name.member("count"));
@@ -174,6 +102,45 @@ void check_dense(arguments& given, const dense_batch& dense, const tensor_batch&
   if (given && batch.count > 1) check_step(dense.tensor_pitch_bytes, batch.count, pitch);
 }
 
+void check_sides(arguments& given, const named_batch& from, const named_batch& to) {
+  check_tensors(given, from.tensors, from.name);
+  check_tensors(given, to.tensors, to.name);
+  given.equal(to.tensors.count, from.tensors.count, to.name.member("count"), unlike_other_side);
+  given.equal(to.tensors.rank, from.tensors.rank, to.name.member("rank"), unlike_other_side);
+}
+
+void check_equal_sides(arguments& given, const named_batch& from, const named_batch& to) {
+  check_sides(given, from, to);
+  given.equal(to.tensors.element_bytes, from.tensors.element_bytes, to.name.member("element_bytes"), unlike_other_side);
+}
+
+void check_values(arguments& given, const named_batch& from, std::uint32_t from_bytes, const named_batch& to,
+                  std::uint32_t to_bytes) {
+  check_sides(given, from, to);
+  given.equal(from.tensors.element_bytes, from_bytes, from.name.member("element_bytes"), unlike_type);
+  given.equal(to.tensors.element_bytes, to_bytes, to.name.member("element_bytes"), unlike_type);
+}
+
+void check_packed(arguments& given, const packed_buffer& packed, const tensor_batch& batch, const argument& name) {
+  if (!given) return;
+  given.power_of_two(packed.alignment, max_packed_alignment, name.member("alignment"));
+  given.at_most(packed.bytes, max_stride_reach, name.member("bytes"));
+  given.optional_pointer(packed.begins, name.member("begins"));
+  given.pointer(packed.memory, element_alignment(batch.element_bytes), name.member("memory"));
+}
+
+void check_matrix(arguments& given, const row_matrix& matrix, bool is_destination, const argument& name) {
+  if (matrix.rows == 0 || matrix.row_bytes == 0) return;
+  const std::uint64_t pitches = matrix.rows - 1;
+  given.address(matrix.address, 1, name.member("address"));
+  given.at_most(matrix.row_bytes, max_stride_reach, name.member("row_bytes"));
+  if (pitches == 0) return;
+  given.at_most(matrix.pitch_bytes, max_stride_reach / pitches, name.member("pitch_bytes"));
+  if (is_destination && matrix.pitch_bytes < matrix.row_bytes) {
+    given.refuse(name.member("pitch_bytes"), overlapping, matrix.pitch_bytes, matrix.row_bytes);
+  }
+}
+
 dense_batch with_strides(const dense_batch& dense, const tensor_batch& batch) {
   dense_batch full = dense;
   const std::uint32_t strides = batch.rank - 1;
@@ -187,105 +154,6 @@ dense_batch with_strides(const dense_batch& dense, const tensor_batch& batch) {
   }
   if (full.tensor_pitch_bytes == 0) full.tensor_pitch_bytes = extent;
   return full;
-}
-
-result<void> check_copy(const tensor_batch& source, const tensor_batch& destination, const run& with) {
-  arguments given;
-  check_equal_sides(given, {source, "source"}, {destination, "destination"});
-  check_call(given, with);
-  return given.outcome();
-}
-
-result<void> check_pack(const tensor_batch& source, const packed_buffer& destination, const run& with) {
-  arguments given;
-  check_tensors(given, source, "source");
-  check_packed(given, destination, source, "destination");
-  check_call(given, with);
-  return given.outcome();
-}
-
-result<void> check_unpack(const packed_buffer& source, const tensor_batch& destination, const run& with) {
-  arguments given;
-  check_tensors(given, destination, "destination");
-  check_packed(given, source, destination, "source");
-  check_call(given, with);
-  return given.outcome();
-}
-
-result<void> check_pad(const tensor_batch& source, const dense_batch& destination, const run& with) {
-  arguments given;
-  check_tensors(given, source, "source");
-  if (given) check_dense(given, with_strides(destination, source), source, true, "destination");
-  check_call(given, with);
-  return given.outcome();
-}
-
-result<void> check_unpad(const dense_batch& source, const tensor_batch& destination, const run& with) {
-  arguments given;
-  check_tensors(given, destination, "destination");
-  if (given) check_dense(given, with_strides(source, destination), destination, false, "source");
-  check_call(given, with);
-  return given.outcome();
-}
-
-result<void> check_gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                               const run& with) {
-  return check_rows(source, index, destination, {destination, "destination"}, with);
-}
-
-result<void> check_scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                                const run& with) {
-  return check_rows(source, index, destination, {source, "source"}, with);
-}
-
-result<void> check_transpose(const tensor_batch& source, const tensor_batch& destination, const run& with) {
-  arguments given;
-  check_equal_sides(given, {source, "source"}, {destination, "destination"});
-  given.at_least(source.rank, 2, argument{"source"}.member("rank"));
-  check_call(given, with);
-  return given.outcome();
-}
-
-result<void> check_cast(const tensor_batch& source, const tensor_batch& destination, const cast_values& values,
-                        const run& with) {
-  const argument name{"values"};
-  arguments given;
-  given.enumerator(values.from, value_type::f8_e5m2, name.member("from"));
-  given.enumerator(values.to, value_type::f8_e5m2, name.member("to"));
-  given.optional_pointer(values.scales, name.member("scales"));
-  given.optional_pointer(values.shifts, name.member("shifts"));
-  check_values(given, {source, "source"}, value_bytes(values.from), {destination, "destination"},
-               value_bytes(values.to));
-  check_call(given, with);
-  return given.outcome();
-}
-
-result<void> check_saxpy(const tensor_batch& x, const tensor_batch& y, const run& with) {
-  arguments given;
-  check_values(given, {x, "x"}, f32_bytes, {y, "y"}, f32_bytes);
-  check_call(given, with);
-  return given.outcome();
-}
-
-result<void> check_max_pool_1d(const tensor_batch& source, const tensor_batch& destination, const run& with) {
-  arguments given;
-  check_values(given, {source, "source"}, f32_bytes, {destination, "destination"}, f32_bytes);
-  check_call(given, with);
-  return given.outcome();
-}
-
-result<void> check_reduce_rows(const tensor_batch& source, value_type type, row_reduction reduction,
-                               const tensor_batch& destination, const run& with) {
-  arguments given;
-  const bool is_summable = type == value_type::f32 || type == value_type::f16 || type == value_type::bf16;
-  if (!is_summable) {
-    given.refuse("type", "is {found}; it must be that of f16, bf16 or f32, 1 to {allowed}",
-                 static_cast<std::uint64_t>(type), static_cast<std::uint64_t>(value_type::f32));
-  }
-  given.enumerator(reduction, row_reduction::max, "reduction");
-  check_values(given, {source, "source"}, value_bytes(type), {destination, "destination"}, f32_bytes);
-  check_call(given, with);
-  return given.outcome();
 }
 
 }  // namespace tmap::ragged

@@ -10,6 +10,45 @@
 namespace tmap::ragged {
 namespace {
 
+result<void> check_copy(const tensor_batch& source, const tensor_batch& destination, const run& with) {
+  support::arguments given;
+  check_equal_sides(given, {source, "source"}, {destination, "destination"});
+  check_call(given, with);
+  return given.outcome();
+}
+
+result<void> check_pack(const tensor_batch& source, const packed_buffer& destination, const run& with) {
+  support::arguments given;
+  check_tensors(given, source, "source");
+  check_packed(given, destination, source, "destination");
+  check_call(given, with);
+  return given.outcome();
+}
+
+result<void> check_unpack(const packed_buffer& source, const tensor_batch& destination, const run& with) {
+  support::arguments given;
+  check_tensors(given, destination, "destination");
+  check_packed(given, source, destination, "source");
+  check_call(given, with);
+  return given.outcome();
+}
+
+result<void> check_pad(const tensor_batch& source, const dense_batch& destination, const run& with) {
+  support::arguments given;
+  check_tensors(given, source, "source");
+  if (given) check_dense(given, with_strides(destination, source), source, true, "destination");
+  check_call(given, with);
+  return given.outcome();
+}
+
+result<void> check_unpad(const dense_batch& source, const tensor_batch& destination, const run& with) {
+  support::arguments given;
+  check_tensors(given, destination, "destination");
+  if (given) check_dense(given, with_strides(source, destination), destination, false, "source");
+  check_call(given, with);
+  return given.outcome();
+}
+
 /// Bytes moved as they are, from one side to the other.
 struct move_call {
   batch_call which;

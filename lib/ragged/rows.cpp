@@ -11,6 +11,39 @@
 namespace tmap::ragged {
 namespace {
 
+/// The matrix whose row i goes with index i.
+struct walked_matrix {
+  const row_matrix& rows;
+  const support::argument& name;
+};
+
+result<void> check_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
+                        const walked_matrix& walked, const run& with) {
+  support::arguments given;
+  check_call(given, with);
+  check_matrix(given, source, false, "source");
+  check_matrix(given, destination, true, "destination");
+  given.equal(destination.row_bytes, source.row_bytes, support::argument{"destination"}.member("row_bytes"),
+              unlike_other_side);
+  if (walked.rows.rows < index.count) {
+    given.refuse(walked.name.member("rows"), "is {found}; it must be at least {allowed}, one for each index",
+                 walked.rows.rows, index.count);
+  }
+  given.integer_bytes(index.bytes, support::argument{"index"}.member("bytes"));
+  if (given && index.count != 0) given.pointer(index.rows, index.bytes, support::argument{"index"}.member("rows"));
+  return given.outcome();
+}
+
+result<void> check_gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
+                               const run& with) {
+  return check_rows(source, index, destination, {destination, "destination"}, with);
+}
+
+result<void> check_scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
+                                const run& with) {
+  return check_rows(source, index, destination, {source, "source"}, with);
+}
+
 result<void> enqueue_rows(kernels::row_move move, const on_stream& where, const run& with) {
   if (move.index.count == 0) return {};
   const cudaStream_t stream = where.stream.get();

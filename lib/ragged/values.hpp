@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What operations that compute with the elements have in common. Each has a file of its own: what it asks of its
+// arguments, what it does on the host, and how it is launched on a device.
+
+#include "lib/ragged/operation.hpp"
+#include "lib/ragged/workspace.hpp"
+#include "lib/simulator/ragged_run.hpp"
+#include "lib/simulator/ragged_values.hpp"
+
+namespace tmap::ragged {
+
+inline constexpr std::uint32_t f32_bytes = sizeof(float);
+
+inline float f32_at(const simulator::element_bytes_t& elements, std::uint64_t i) {
+  return simulator::load_value(value_type::f32, elements.data() + i * f32_bytes);
+}
+
+inline void set_f32(simulator::element_bytes_t& elements, std::uint64_t i, float value) {
+  simulator::store_value(value_type::f32, value, elements.data() + i * f32_bytes);
+}
+
+template <class Launch>
+[[nodiscard]] result<void> enqueue_values(batch_call which, operation op, const on_stream& where, const run& with,
+                                          const Launch& launch) {
+  const tensor_batch& source = op.source.tensors;
+  if (const auto checked = check_workspace_of(source, where.scratch); !checked || source.count == 0) return checked;
+  op.source_map = map_of(op.rule, source.element_bytes, source.rank);
+  const bool stores_values = op.relation == kernels::shape_relation::equal;
+  if (stores_values) op.destination_map = map_of(op.rule, op.destination.tensors.element_bytes, source.rank);
+  return enqueue(which, op, where, with, launch);
+}
+
+}  // namespace tmap::ragged
