@@ -37,7 +37,7 @@ class Operations:
         """Other code packs, pads and casts, too: short words count with what they belong to only."""
         owner = r"(?:(?:tmap_)?ragged_|launch_|check_|ragged(?:::|\.)|simulated::)"
         owner += "" if name in ("copy", "pack", "pad", "cast", "transpose") else "?"
-        return re.search(rf"(?<!\w){owner}{name}(?:_async|_pieces)?\b", text)
+        return name in text and re.search(rf"(?<!\w){owner}{name}(?:_async|_pieces)?\b", text)
 
 
 class Epilogues:
@@ -72,8 +72,10 @@ def without_comments(path, text):
 
 
 def files_of(path, files):
-    """`<kernel>` and `*` in a path stand for any name, or part of one."""
-    pattern = re.escape(path).replace("<kernel>", r"\w+").replace(r"\*", r"\w*")
+    """`<name>` and `*` in a path stand for any name, or part of one."""
+    if path in files:
+        return [path]
+    pattern = re.sub("<\\w+>", r"\\w+", re.escape(path)).replace(r"\*", r"\w*")
     return [file for file in files if re.fullmatch(pattern, file)]
 
 
