@@ -12,11 +12,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # Every public header is on one page. Those of `include/tmap/detail` and the wrappers of single instructions are not public.
 PAGES = {
     "reference/specs.md": ("Specs, rules and errors", "tensor_spec element_type element_of device_limits rule rule_info validate error bad_items faults"),
-    "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template make_template map_patch patch_rules tensor_source item_status map_status publish batch_run encode_batch "
+    "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template make_template map_patch patch_rules publish encode_batch "
                           "decode"),
     "reference/tiles.md": ("Tiles", "tile_layout tile typed_maps make_typed_maps"),
     "reference/service.md": ("The service", "map_service map_batch map_batch_ref slot_counts slot_record"),
-    "reference/batches.md": ("How a batch is run", "item_status batch_run"),
+    "reference/batches.md": ("Batches: sources, statuses, how a call runs", "tensor_source item_status map_status batch_run"),
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
