@@ -139,10 +139,10 @@ TEST(tool_explain, knows_later_gpus) {
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.out, HasSubstr("legal on compute capability 10.0\n"));
   EXPECT_THAT(run.out, HasSubstr("Bits as documents have them: only compute capability 9.0 was measured.\nkind "));
-  EXPECT_THAT(run.out, ContainsRegex("\nswizzle +bytes_128_atom_32\n"));
+  EXPECT_THAT(run.out, HasSubstr(" 128B_atom_32B\n"));
   auto like_hopper = later;
   like_hopper[8] = "128B";
-  EXPECT_THAT(run_tmap(like_hopper).out, ContainsRegex("as documents have them.*\nkind "));
+  EXPECT_THAT(run_tmap(like_hopper).out, HasSubstr("only compute capability 9.0 was measured.\nkind "));
 }
 
 TEST(tool_explain, packed_strides_that_overflow_break_a_rule) {
