@@ -10,6 +10,7 @@
 namespace tmap {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace testing;

@@ -63,10 +63,13 @@ bool run_in_a_child(const std::function<bool()>& attempt) {
 
 /// Calls that enqueue work; each asks for the device, finds its kernels and launches them.
 bool is_enqueued(const public_call& call) {
-  const std::string& name = call.name;
-  const bool is_of_c = name.rfind("tmap_gemm_", 0) == 0 || name.rfind("tmap_ragged_", 0) == 0;
-  const bool only_asks = name.find("plan") != std::string::npos || name.find("workspace_bytes") != std::string::npos;
-  return name.find("_async") != std::string::npos || (is_of_c && call.overloads != no_enqueued_call && !only_asks);
+  const auto begins_with = [&](const char* word) { return call.name.rfind(word, 0) == 0; };
+  const auto has = [&](const char* word) { return call.name.find(word) != std::string::npos; };
+  const bool is_of_c = begins_with("tmap_gemm_") || begins_with("tmap_ragged_");
+  const bool is_of_cpp = begins_with("tmap::gemm::") || begins_with("tmap::ragged::");
+  const bool only_asks = has("plan") || has("workspace_bytes") || has("to_string");
+  const bool is_of_batches = (is_of_c || is_of_cpp) && !only_asks && call.overloads != no_enqueued_call;
+  return is_of_batches || call.name == "tmap::encode_batch";
 }
 
 void check(const std::vector<public_call>& calls) {

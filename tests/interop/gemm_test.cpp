@@ -153,16 +153,16 @@ TEST(c_gemm, calls_are_converted_whole) {
   call.statuses = at<std::uint32_t>(0x1000);
   call.header = at<tmap_batch_header>(0x2000);
   call.check = TMAP_CHECK_SYNC;
-  EXPECT_FALSE(interop::gemm_call{&call}.value().options.plan.has_value());
+  EXPECT_FALSE(interop::gemm_call{&call}.value().choices.plan.has_value());
   call.plan = 3;
   const auto made = interop::gemm_call{&call}.value();
-  EXPECT_EQ(made.options.plan, 2u);
-  EXPECT_EQ(made.options.statuses, at<gemm::group_status>(0x1000));
-  EXPECT_EQ(made.options.header, at<batch_header>(0x2000));
-  EXPECT_EQ(made.options.check, fault_check::sync);
-  EXPECT_EQ(made.scratch.memory, at<void>(0x10000));
-  EXPECT_EQ(made.scratch.bytes, 1u);
-  EXPECT_EQ(interop::gemm_call{nullptr}.value().options.statuses, nullptr);
+  EXPECT_EQ(made.choices.plan, 2u);
+  EXPECT_EQ(made.statuses, at<gemm::group_status>(0x1000));
+  EXPECT_EQ(made.header, at<batch_header>(0x2000));
+  EXPECT_EQ(made.check, fault_check::sync);
+  EXPECT_EQ(made.where.scratch.memory, at<void>(0x10000));
+  EXPECT_EQ(made.where.scratch.bytes, 1u);
+  EXPECT_EQ(interop::gemm_call{nullptr}.value().statuses, nullptr);
 }
 
 /// What a call has no use for has to be 0.
@@ -187,7 +187,7 @@ TEST(c_gemm, problems_reach_their_products) {
   const tmap_row_problem row = rows();
   const tmap_weight_problem weight = weights();
   const tmap_pointer_problem pointer = pointers();
-  const gemm::workspace small{at<void>(0x10000), 1};
+  const gemm::run small{{no_stream, {at<void>(0x10000), 1}}};
   const tmap_call call = call_in(small.memory, 1);
   const auto expect_same = [](tmap_status answer, const result<void>& expected) {
     ASSERT_FALSE(expected.has_value());
@@ -201,10 +201,9 @@ TEST(c_gemm, problems_reach_their_products) {
     EXPECT_EQ(last.allowed, gemm::workspace_bytes(10).value());
     EXPECT_STREQ(last.argument, "call.workspace_bytes");
   };
-  expect_same(tmap_gemm_rows(&row, &call), gemm::multiply_async(interop::library_of(row), small, no_stream));
-  expect_same(tmap_gemm_weights(&weight, &call), gemm::multiply_async(interop::library_of(weight), small, no_stream));
-  expect_same(tmap_gemm_pointers(&pointer, &call),
-              gemm::multiply_async(interop::library_of(pointer), small, no_stream));
+  expect_same(tmap_gemm_rows(&row, &call), gemm::multiply(interop::library_of(row), small));
+  expect_same(tmap_gemm_weights(&weight, &call), gemm::multiply(interop::library_of(weight), small));
+  expect_same(tmap_gemm_pointers(&pointer, &call), gemm::multiply(interop::library_of(pointer), small));
 }
 
 /// Without a workspace what is good is refused for that.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "interop/no_stream.hpp"
+#include "interop/sized.hpp"
 #include "interop/wrapped_cuda.hpp"
 #include "kernels/gemm_launch.hpp"
 #include "service/rows_spec.hpp"
@@ -41,7 +42,7 @@ result<void> multiply() {
   problem.offsets.values = device_memory();
   problem.a = problem.b = problem.c = {0x10000, 128};
   problem.b_group_pitch_bytes = 64 * 128;
-  return gemm::multiply_async(problem, {device_memory(), 1 << 20}, no_stream);
+  return gemm::multiply(problem, {{no_stream, {device_memory(), 1 << 20}}});
 }
 
 TEST_F(other_gpus, products_are_refused_by_compute_capability) {
@@ -72,12 +73,13 @@ TEST_F(other_gpus, products_are_refused_to_c) {
   problem.offsets = {device_memory(), TMAP_OFFSETS_PREFIX, 8};
   problem.a = problem.b = problem.c = {0x10000, 128};
   problem.b_group_pitch_bytes = 64 * 128;
-  EXPECT_EQ(tmap_gemm_rows(&problem, device_memory(), 1 << 20, nullptr, nullptr), TMAP_NO_KERNEL_IMAGE);
+  const tmap_call call = call_in(device_memory(), 1 << 20);
+  EXPECT_EQ(tmap_gemm_rows(&problem, &call), TMAP_NO_KERNEL_IMAGE);
 }
 
 TEST_F(other_gpus, products_without_groups_need_none) {
   use_gpu(wrapped_gpu::b200);
-  EXPECT_TRUE(gemm::multiply_async(gemm::pointer_problem{}, {}, no_stream));
+  EXPECT_TRUE(gemm::multiply(gemm::pointer_problem{}, {{no_stream}}));
 }
 
 TEST_F(other_gpus, ragged_operations_are_refused_for_want_of_shared_memory) {
@@ -85,13 +87,13 @@ TEST_F(other_gpus, ragged_operations_are_refused_for_want_of_shared_memory) {
   const tensor_batch batch{patch_array{static_cast<const map_patch*>(device_memory())}, 3, 4, 2};
   const std::vector<std::function<result<void>()>> operations{
       [&] {
-        return ragged::gather_rows_async(matrix, {device_memory(), 10, 4}, matrix, no_stream);
+        return ragged::gather_rows(matrix, {device_memory(), 10, 4}, matrix, {on_stream{no_stream}});
       },
       [&] {
-        return ragged::saxpy_async(2, batch, batch, {device_memory(), 1 << 30}, no_stream);
+        return ragged::saxpy(2, batch, batch, {on_stream{no_stream, {device_memory(), 1 << 30}}});
       },
       [&] {
-        return ragged::copy_async(batch, batch, {device_memory(), 1 << 30}, no_stream);
+        return ragged::copy(batch, batch, {on_stream{no_stream, {device_memory(), 1 << 30}}});
       },
   };
   for (const auto& operation : operations) {
@@ -112,9 +114,9 @@ TEST_F(other_gpus, ragged_operations_are_refused_for_want_of_shared_memory) {
 TEST_F(other_gpus, forced_routes_need_a_copy_engine) {
   use_gpu(wrapped_gpu::a100);
   const ragged::row_matrix matrix{0x10000, 100, 64, 64};
-  ragged::options with;
-  with.policy = route_policy::force;
-  const auto refused = ragged::gather_rows_async(matrix, {device_memory(), 10, 4}, matrix, no_stream, with);
+  ragged::run with{on_stream{no_stream}};
+  with.choices.policy = route_policy::force;
+  const auto refused = ragged::gather_rows(matrix, {device_memory(), 10, 4}, matrix, with);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, status::compute_capability_too_low);
   EXPECT_EQ(refused.error().found, 80u);
@@ -122,8 +124,8 @@ TEST_F(other_gpus, forced_routes_need_a_copy_engine) {
 }
 
 result<void> encode_from(const map_template& base) {
-  return encode_batch_async(base, patch_array{static_cast<const map_patch*>(device_memory())},
-                            static_cast<tensor_map*>(device_memory()), 1, no_stream);
+  return encode_batch(base, patch_array{static_cast<const map_patch*>(device_memory())},
+                      static_cast<tensor_map*>(device_memory()), 1, {{no_stream}});
 }
 
 TEST_F(other_gpus, zeroed_templates_begin_maps_on_hopper_alone) {

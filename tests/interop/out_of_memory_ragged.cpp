@@ -77,7 +77,8 @@ struct operands {
   }
   std::string work() { return text_of(ragged::copy(from.as_cpp(), to.as_cpp(), here())) + state(); }
 
-  ragged::options with() const { return interop::ragged_call{&call}.value().options; }
+  ragged::run here() const { return interop::ragged_call{&call}.value(); }
+  static ragged::run on_a_stream() { return {on_stream{no_stream, scratch()}}; }
   ragged::row_matrix matrix(const std::array<float, value_count>& memory) const {
     return {reinterpret_cast<std::uint64_t>(memory.data()), tensor_count * row_count, row_width * 4, row_width * 4};
   }
@@ -92,6 +93,10 @@ struct operands {
   /// The same for operations without a workspace.
   ragged::row_index device_index() const {
     return {index.rows, index.count, scratch().memory == nullptr ? 3u : index.bytes};
+  }
+  ragged::row_index index_for(const ragged::run& with) const {
+    const bool is_here = std::holds_alternative<on_host>(with.where);
+    return is_here ? ragged::row_index{index.rows, index.count, index.bytes} : device_index();
   }
 
   alignas(128) std::array<float, value_count> in;
@@ -122,38 +127,15 @@ struct device_operands : operands {
   }
 };
 
-std::vector<public_call> calls_on_host() {
-  using o = operands;
-  namespace host = ragged::on_host;
-  return {
-      in<o>("tmap::ragged::on_host::copy", [](o& s) { return host::copy(s.from.as_cpp(), s.to.as_cpp(), s.with()); }),
-      in<o>("tmap::ragged::on_host::pack",
-            [](o& s) { return host::pack(s.from.as_cpp(), interop::library_of(s.packed), s.with()); }),
-      in<o>("tmap::ragged::on_host::unpack",
-            [](o& s) { return host::unpack(interop::library_of(s.packed), s.from.as_cpp(), s.with()); }),
-      in<o>("tmap::ragged::on_host::pad",
-            [](o& s) { return host::pad(s.from.as_cpp(), interop::library_of(s.dense), {}, s.with()); }),
-      in<o>("tmap::ragged::on_host::unpad",
-            [](o& s) { return host::unpad(interop::library_of(s.dense), s.from.as_cpp(), s.with()); }),
-      in<o>("tmap::ragged::on_host::gather_rows",
-            [](o& s) { return host::gather_rows(s.matrix(s.in), s.cpp_index(), s.matrix(s.out), s.with()); }),
-      in<o>("tmap::ragged::on_host::scatter_rows",
-            [](o& s) { return host::scatter_rows(s.matrix(s.in), s.cpp_index(), s.matrix(s.out), s.with()); }),
-      in<o>("tmap::ragged::on_host::transpose",
-            [](o& s) { return host::transpose(s.from.as_cpp(), s.turned.as_cpp(), s.with()); }),
-      in<o>("tmap::ragged::on_host::cast",
-            [](o& s) { return host::cast(s.from.as_cpp(), s.to.as_cpp(), s.cpp_cast(), s.with()); }),
-      // With a factor of 0 a second call gives the same, whatever part of the first was done.
-      in<o>("tmap::ragged::on_host::saxpy",
-            [](o& s) { return host::saxpy(0, s.from.as_cpp(), s.to.as_cpp(), s.with()); }),
-      in<o>("tmap::ragged::on_host::max_pool_1d",
-            [](o& s) { return host::max_pool_1d(s.from.as_cpp(), s.to.as_cpp(), 2, s.with()); }),
-      in<o>("tmap::ragged::on_host::reduce_rows",
-            [](o& s) {
-              return host::reduce_rows(s.from.as_cpp(), ragged::value_type::f32, ragged::row_reduction::sum,
-                                       s.sums.as_cpp(), s.with());
-            }),
-  };
+/// `call(operands, run)` on both engines.
+template <class Call>
+public_call on_both(const char* name, const Call& call) {
+  const public_call here = in<operands>(name, [=](operands& s) { return call(s, s.here()); });
+  const public_call there = in<device_operands>(name, [=](device_operands& s) { return call(s, s.on_a_stream()); });
+  return {name, [=] {
+            here.check();
+            there.check();
+          }};
 }
 
 std::vector<public_call> calls_of_cpp() {
@@ -161,46 +143,40 @@ std::vector<public_call> calls_of_cpp() {
   using how = ragged::run;
   return {
       plain("tmap::ragged::workspace_bytes", [] { return ragged::workspace_bytes(10, 2); }),
-      in<o>("tmap::ragged::copy_async",
-            [](o& s) { return ragged::copy_async(s.from.as_cpp(), s.to.as_cpp(), o::scratch(), no_stream); }),
-      in<o>("tmap::ragged::pack_async",
-            [](o& s) {
-              return ragged::pack_async(s.from.as_cpp(), interop::library_of(s.packed), o::scratch(), no_stream);
-            }),
-      in<o>("tmap::ragged::unpack_async",
-            [](o& s) {
-              return ragged::unpack_async(interop::library_of(s.packed), s.from.as_cpp(), o::scratch(), no_stream);
-            }),
-      in<o>("tmap::ragged::pad_async",
-            [](o& s) {
-              return ragged::pad_async(s.from.as_cpp(), interop::library_of(s.dense), {}, o::scratch(), no_stream);
-            }),
-      in<o>("tmap::ragged::unpad_async",
-            [](o& s) {
-              return ragged::unpad_async(interop::library_of(s.dense), s.from.as_cpp(), o::scratch(), no_stream);
-            }),
-      in<o>(
-          "tmap::ragged::gather_rows_async",
-          [](o& s) { return ragged::gather_rows_async(s.matrix(s.in), s.device_index(), s.matrix(s.out), no_stream); }),
-      in<o>("tmap::ragged::scatter_rows_async",
-            [](o& s) {
-              return ragged::scatter_rows_async(s.matrix(s.in), s.device_index(), s.matrix(s.out), no_stream);
-            }),
-      in<o>("tmap::ragged::transpose_async",
-            [](o& s) { return ragged::transpose_async(s.from.as_cpp(), s.turned.as_cpp(), o::scratch(), no_stream); }),
-      in<o>("tmap::ragged::cast_async",
-            [](o& s) {
-              return ragged::cast_async(s.from.as_cpp(), s.to.as_cpp(), s.cpp_cast(), o::scratch(), no_stream);
-            }),
-      in<o>("tmap::ragged::saxpy_async",
-            [](o& s) { return ragged::saxpy_async(2, s.from.as_cpp(), s.to.as_cpp(), o::scratch(), no_stream); }),
-      in<o>("tmap::ragged::max_pool_1d_async",
-            [](o& s) { return ragged::max_pool_1d_async(s.from.as_cpp(), s.to.as_cpp(), 2, o::scratch(), no_stream); }),
-      in<o>("tmap::ragged::reduce_rows_async",
-            [](o& s) {
-              return ragged::reduce_rows_async(s.from.as_cpp(), ragged::value_type::f32, ragged::row_reduction::max,
-                                               s.sums.as_cpp(), o::scratch(), no_stream);
-            }),
+      on_both("tmap::ragged::copy",
+              [](o& s, const how& with) { return ragged::copy(s.from.as_cpp(), s.to.as_cpp(), with); }),
+      on_both("tmap::ragged::pack",
+              [](o& s, const how& with) { return ragged::pack(s.from.as_cpp(), interop::library_of(s.packed), with); }),
+      on_both(
+          "tmap::ragged::unpack",
+          [](o& s, const how& with) { return ragged::unpack(interop::library_of(s.packed), s.from.as_cpp(), with); }),
+      on_both(
+          "tmap::ragged::pad",
+          [](o& s, const how& with) { return ragged::pad(s.from.as_cpp(), interop::library_of(s.dense), {}, with); }),
+      on_both("tmap::ragged::unpad",
+              [](o& s, const how& with) { return ragged::unpad(interop::library_of(s.dense), s.from.as_cpp(), with); }),
+      on_both("tmap::ragged::gather_rows",
+              [](o& s, const how& with) {
+                return ragged::gather_rows(s.matrix(s.in), s.index_for(with), s.matrix(s.out), with);
+              }),
+      on_both("tmap::ragged::scatter_rows",
+              [](o& s, const how& with) {
+                return ragged::scatter_rows(s.matrix(s.in), s.index_for(with), s.matrix(s.out), with);
+              }),
+      on_both("tmap::ragged::transpose",
+              [](o& s, const how& with) { return ragged::transpose(s.from.as_cpp(), s.turned.as_cpp(), with); }),
+      on_both("tmap::ragged::cast",
+              [](o& s, const how& with) { return ragged::cast(s.from.as_cpp(), s.to.as_cpp(), s.cpp_cast(), with); }),
+      // With a factor of 0 a second call gives the same, whatever part of the first was done.
+      on_both("tmap::ragged::saxpy",
+              [](o& s, const how& with) { return ragged::saxpy(0, s.from.as_cpp(), s.to.as_cpp(), with); }),
+      on_both("tmap::ragged::max_pool_1d",
+              [](o& s, const how& with) { return ragged::max_pool_1d(s.from.as_cpp(), s.to.as_cpp(), 2, with); }),
+      on_both("tmap::ragged::reduce_rows",
+              [](o& s, const how& with) {
+                return ragged::reduce_rows(s.from.as_cpp(), ragged::value_type::f32, ragged::row_reduction::sum,
+                                           s.sums.as_cpp(), with);
+              }),
   };
 }
 
@@ -277,9 +253,8 @@ std::vector<public_call> c_questions() {
 }  // namespace
 
 std::vector<public_call> ragged_calls() {
-  std::vector<public_call> all = calls_on_host();
-  for (const auto& list :
-       {calls_on_device(), c_questions(), c_operations<operands>(no_enqueued_call), c_operations<device_operands>(1)}) {
+  std::vector<public_call> all = calls_of_cpp();
+  for (const auto& list : {c_questions(), c_operations<operands>(no_enqueued_call), c_operations<device_operands>(1)}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   return all;

@@ -132,25 +132,22 @@ TEST(c_ragged, arguments_reach_their_operations) {
   const tmap_packed_buffer packed = c_packed();
   const tmap_cast_values values = c_values();
   auto* const memory = reinterpret_cast<void*>(std::uintptr_t{1} << 20);
-  const ragged::workspace small{memory, 1};
+  const ragged::run small{on_stream{no_stream, {memory, 1}}};
   const tmap_call call = call_in(memory, 1);
   const ragged::packed_buffer packed_side = interop::library_of(packed);
   const dense_batch dense_side = interop::library_of(dense);
-  expect_same(tmap_ragged_copy(&a, &a, &call), ragged::copy_async(b, b, small, no_stream), "copy");
-  expect_same(tmap_ragged_pack(&a, &packed, &call), ragged::pack_async(b, packed_side, small, no_stream), "pack");
-  expect_same(tmap_ragged_unpack(&packed, &a, &call), ragged::unpack_async(packed_side, b, small, no_stream), "unpack");
-  expect_same(tmap_ragged_pad(&a, &dense, nullptr, &call), ragged::pad_async(b, dense_side, {}, small, no_stream),
-              "pad");
-  expect_same(tmap_ragged_unpad(&dense, &a, &call), ragged::unpad_async(dense_side, b, small, no_stream), "unpad");
-  expect_same(tmap_ragged_transpose(&a, &a, &call), ragged::transpose_async(b, b, small, no_stream), "transpose");
+  expect_same(tmap_ragged_copy(&a, &a, &call), ragged::copy(b, b, small), "copy");
+  expect_same(tmap_ragged_pack(&a, &packed, &call), ragged::pack(b, packed_side, small), "pack");
+  expect_same(tmap_ragged_unpack(&packed, &a, &call), ragged::unpack(packed_side, b, small), "unpack");
+  expect_same(tmap_ragged_pad(&a, &dense, nullptr, &call), ragged::pad(b, dense_side, {}, small), "pad");
+  expect_same(tmap_ragged_unpad(&dense, &a, &call), ragged::unpad(dense_side, b, small), "unpad");
+  expect_same(tmap_ragged_transpose(&a, &a, &call), ragged::transpose(b, b, small), "transpose");
   expect_same(tmap_ragged_cast(&a, &a, &values, &call),
-              ragged::cast_async(b, b, {ragged::value_type::f32, ragged::value_type::f32}, small, no_stream), "cast");
-  expect_same(tmap_ragged_saxpy(2, &a, &a, &call), ragged::saxpy_async(2, b, b, small, no_stream), "saxpy");
-  expect_same(tmap_ragged_max_pool_1d(&a, &a, 1, &call), ragged::max_pool_1d_async(b, b, 1, small, no_stream),
-              "max_pool_1d");
+              ragged::cast(b, b, {ragged::value_type::f32, ragged::value_type::f32}, small), "cast");
+  expect_same(tmap_ragged_saxpy(2, &a, &a, &call), ragged::saxpy(2, b, b, small), "saxpy");
+  expect_same(tmap_ragged_max_pool_1d(&a, &a, 1, &call), ragged::max_pool_1d(b, b, 1, small), "max_pool_1d");
   expect_same(tmap_ragged_reduce_rows(&a, TMAP_VALUE_F32, TMAP_ROWS_MAX, &a, &call),
-              ragged::reduce_rows_async(b, ragged::value_type::f32, ragged::row_reduction::max, b, small, no_stream),
-              "reduce_rows");
+              ragged::reduce_rows(b, ragged::value_type::f32, ragged::row_reduction::max, b, small), "reduce_rows");
 }
 
 TEST(c_ragged, rows_reach_their_operations) {
@@ -162,9 +159,9 @@ TEST(c_ragged, rows_reach_their_operations) {
   index.bytes = 3;
   const ragged::row_index odd{index.rows, 4, 3};
   expect_same(tmap_ragged_gather_rows(&rows, &index, &rows, nullptr),
-              ragged::gather_rows_async(matrix, odd, matrix, no_stream), "gather_rows", "index.bytes");
+              ragged::gather_rows(matrix, odd, matrix, {on_stream{no_stream}}), "gather_rows", "index.bytes");
   expect_same(tmap_ragged_scatter_rows(&rows, &index, &rows, nullptr),
-              ragged::scatter_rows_async(matrix, odd, matrix, no_stream), "scatter_rows", "index.bytes");
+              ragged::scatter_rows(matrix, odd, matrix, {on_stream{no_stream}}), "scatter_rows", "index.bytes");
 }
 
 TEST(c_ragged, batches_and_calls_are_checked) {
