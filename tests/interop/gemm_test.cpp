@@ -188,7 +188,7 @@ TEST(c_gemm, problems_reach_their_products) {
   const tmap_weight_problem weight = weights();
   const tmap_pointer_problem pointer = pointers();
   const gemm::run small{{no_stream, {at<void>(0x10000), 1}}};
-  const tmap_call call = call_in(small.memory, 1);
+  const tmap_call call = call_in(small.where.scratch.memory, 1);
   const auto expect_same = [](tmap_status answer, const result<void>& expected) {
     ASSERT_FALSE(expected.has_value());
     EXPECT_EQ(expected.error().code, status::invalid_argument);

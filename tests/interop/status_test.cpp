@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/tmap.h>
 #include <tmap/error.hpp>
+#include <tmap/rule_info.hpp>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
