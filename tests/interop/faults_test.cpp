@@ -108,7 +108,7 @@ TEST(c_faults, a_checked_operation_on_the_host_says_what_was_bad) {
   to.values.assign(8, 0);
   with.check = TMAP_CHECK_SYNC;
   ASSERT_EQ(tmap_ragged_copy(&from.batch, &to.batch, &with), TMAP_BAD_ITEMS);
-  EXPECT_THAT(last_message(), HasSubstr("tmap_ragged_copy: ragged::copy_async (call "));
+  EXPECT_THAT(last_message(), HasSubstr("tmap_ragged_copy: ragged::copy (call "));
   EXPECT_THAT(last_message(), HasSubstr("1 of 2 tensors is bad, among them tensor 1: address (the address is null"));
   tmap_error last = sized<tmap_error>();
   ASSERT_EQ(tmap_last_error(&last), TMAP_OK);

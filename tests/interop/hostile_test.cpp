@@ -138,13 +138,14 @@ TEST_F(hostile_service, sources) {
     EXPECT_EQ(refused(encode(&source)), "source.kind");
   }
   source.kind = TMAP_SOURCE_ROWS;
+  const auto encode_rows = [&] { return tmap_service_encode(service_, c_rows_base, &source, 4, &batch_, nullptr); };
   for (const std::uint32_t format : {3u, ~0u}) {
     source.of.rows = {4096, 256, {tensors_.patches.data(), format, 4}, 0, 0, 0};
-    EXPECT_EQ(refused(encode(&source)), "source.offsets.format");
+    EXPECT_EQ(refused(encode_rows()), "source.offsets.format");
   }
   for (const std::uint32_t bytes : {0u, 1u, 16u, ~0u}) {
     source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes}, 0, 0, 0};
-    EXPECT_EQ(refused(encode(&source)), "source.offsets.bytes");
+    EXPECT_EQ(refused(encode_rows()), "source.offsets.bytes");
   }
   source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4}, 8, 2, 0};
   EXPECT_EQ(refused(encode(&source)), "source.is_bounded");
