@@ -70,7 +70,7 @@ class Devices(StandIns):
     def test_every_method_of_a_batch(self):
         batch = self.batch
         for use, name in ((lambda: batch.use_on(9), "use_on"), (batch.check_lent, "query"), (lambda: batch.ref, "query"),
-                          (lambda: batch.maps, "query"), (batch.release, "release")):
+                          (lambda: batch.maps, "query"), (lambda: batch.header, "query"), (batch.release, "release")):
             use()
             self.called(name)
         batch.__exit__()

@@ -138,7 +138,8 @@ TEST_F(hostile_service, sources) {
     EXPECT_EQ(refused(encode(&source)), "source.kind");
   }
   source.kind = TMAP_SOURCE_ROWS;
-  const auto encode_rows = [&] { return tmap_service_encode(service_, c_rows_base, &source, 4, &batch_, nullptr); };
+  const tmap_template rows_base = make_template(codec_template(rows_spec(), patch_address | patch_dim(1)).value());
+  const auto encode_rows = [&] { return tmap_service_encode(service_, rows_base, &source, 4, &batch_, nullptr); };
   for (const std::uint32_t format : {3u, ~0u}) {
     source.of.rows = {4096, 256, {tensors_.patches.data(), format, 4}, 0, 0, 0};
     EXPECT_EQ(refused(encode_rows()), "source.offsets.format");
@@ -147,6 +148,7 @@ TEST_F(hostile_service, sources) {
     source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes}, 0, 0, 0};
     EXPECT_EQ(refused(encode_rows()), "source.offsets.bytes");
   }
+  EXPECT_EQ(tmap_template_destroy(rows_base), TMAP_OK);
   source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4}, 8, 2, 0};
   EXPECT_EQ(refused(encode(&source)), "source.is_bounded");
   source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4}, 8, 1, 1};
