@@ -53,10 +53,4 @@ inline void check_offsets(support::arguments& given, const row_offsets& offsets,
   if (given) given.pointer(offsets.values, offsets.bytes, name.member("values"));
 }
 
-/// Of the options of ragged operations.
-template <class Options>
-void check_windows(support::arguments& given, const Options& options, const support::argument& name) {
-  if (options.window_count != 0) given.pointer(options.windows, name.member("windows"));
-}
-
 }  // namespace tmap
