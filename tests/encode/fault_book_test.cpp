@@ -28,7 +28,7 @@ namespace {
 const bad_item tensor_3{batch_call::ragged_copy, 17, 3, 2};
 const bad_item group_9{batch_call::gemm_rows, 18, 9, 1};
 
-class FaultBook : public ::testing::Test {
+class fault_book_test : public ::testing::Test {
  protected:
   fault_report report(bool resets) {
     const result<fault_page*> page = book_.page();
@@ -44,14 +44,14 @@ class FaultBook : public ::testing::Test {
   fault_book book_{fake_fault_calls()};
 };
 
-TEST_F(FaultBook, BeginsWithNothing) {
+TEST_F(fault_book_test, begins_with_nothing) {
   const fault_report told = read();
   EXPECT_EQ(told.all(), 0u);
   EXPECT_EQ(told.first.call, batch_call::none);
   EXPECT_EQ(fake_.copies, 1) << "one copy of 64 bytes where nothing is bad";
 }
 
-TEST_F(FaultBook, CountsByKindAndNamesTheFirst) {
+TEST_F(fault_book_test, counts_by_kind_and_names_the_first) {
   fake_.records()->counts[0] = 5;
   fake_.count(tensor_3);
   fake_.count(group_9);
@@ -65,7 +65,7 @@ TEST_F(FaultBook, CountsByKindAndNamesTheFirst) {
   EXPECT_EQ(read().first, tensor_3) << "reading changes nothing";
 }
 
-TEST_F(FaultBook, ResetBeginsAnew) {
+TEST_F(fault_book_test, reset_begins_anew) {
   fake_.count(tensor_3);
   EXPECT_EQ(reset().tensors, 1u);
   EXPECT_EQ(read().all(), 0u);
@@ -75,7 +75,7 @@ TEST_F(FaultBook, ResetBeginsAnew) {
   EXPECT_EQ(read().all(), 1u);
 }
 
-TEST_F(FaultBook, AddsWhatCheckedCallsCounted) {
+TEST_F(fault_book_test, adds_what_checked_calls_counted) {
   fake_.count(group_9);
   fault_record checked{};
   checked.counts[1] = 4;
@@ -90,7 +90,7 @@ TEST_F(FaultBook, AddsWhatCheckedCallsCounted) {
   EXPECT_EQ(reset().all(), 0u);
 }
 
-TEST_F(FaultBook, EachContextHasItsOwn) {
+TEST_F(fault_book_test, each_context_has_its_own) {
   fake_.count(tensor_3);
   fake_.context = 2;
   EXPECT_EQ(read().all(), 0u);
@@ -101,21 +101,21 @@ TEST_F(FaultBook, EachContextHasItsOwn) {
   EXPECT_EQ(fake_.lookups, 2) << "the records are looked for once in each";
 }
 
-TEST_F(FaultBook, ManyContextsShareNoPage) {
+TEST_F(fault_book_test, many_contexts_share_no_page) {
   for (fake_.context = 1; fake_.context < 200; ++fake_.context) fake_.records()->counts[1] = fake_.context;
   for (int round = 0; round < 2; ++round) {
     for (fake_.context = 1; fake_.context < 200; ++fake_.context) EXPECT_EQ(read().tensors, fake_.context);
   }
 }
 
-TEST_F(FaultBook, AContextThatIsMadeByAsking) {
+TEST_F(fault_book_test, a_context_that_is_made_by_asking) {
   fake_.context = 0;
   EXPECT_EQ(read().all(), 0u);
   EXPECT_EQ(fake_.context, 1u);
   EXPECT_EQ(*book_.page(), *book_.page());
 }
 
-TEST_F(FaultBook, EveryCallIsRelaxed) {
+TEST_F(fault_book_test, every_call_is_relaxed) {
   fake_.count(tensor_3);
   reset();
   EXPECT_EQ(fake_.strict_calls, std::set<std::string>{});
@@ -123,7 +123,7 @@ TEST_F(FaultBook, EveryCallIsRelaxed) {
 }
 
 // A context that cannot be asked for at once is asked for again: the first call may fail.
-TEST_F(FaultBook, AFailedCallLosesNothing) {
+TEST_F(fault_book_test, a_failed_call_loses_nothing) {
   for (int failing = 2;; ++failing) {
     fake_faults fake;
     fault_book book{fake_fault_calls()};
@@ -169,7 +169,7 @@ std::vector<std::function<void(fault_record&)>> steps_of(const bad_item& item) {
   };
 }
 
-TEST(FaultRecords, NoReportIsTornAndNoItemIsLost) {
+TEST(fault_records, no_report_is_torn_and_no_item_is_lost) {
   for (std::uint32_t seed = 0; seed < 5000; ++seed) {
     std::mt19937 random{seed};
     fake_faults fake;
@@ -209,7 +209,7 @@ TEST(FaultRecords, NoReportIsTornAndNoItemIsLost) {
   }
 }
 
-class ReportedCall : public ::testing::Test {
+class reported_call : public ::testing::Test {
  protected:
   result<void> open(fault_check check, call_report& report) {
     return call_report::open({batch_call::ragged_copy, 1000, check, nullptr}, book_, records_, report);
@@ -220,7 +220,7 @@ class ReportedCall : public ::testing::Test {
   call_records records_;
 };
 
-TEST_F(ReportedCall, NumbersRiseAndGoWithTheCall) {
+TEST_F(reported_call, numbers_rise_and_go_with_the_call) {
   call_report first;
   call_report second;
   ASSERT_TRUE(open(fault_check::off, first).has_value());
@@ -232,7 +232,7 @@ TEST_F(ReportedCall, NumbersRiseAndGoWithTheCall) {
   EXPECT_EQ(fake_.waits, 0) << "an unchecked call waits for nothing";
 }
 
-TEST_F(ReportedCall, ACheckedCallFailsWithItsOwnItem) {
+TEST_F(reported_call, a_checked_call_fails_with_its_own_item) {
   fake_.count(group_9);
   call_report report;
   ASSERT_TRUE(open(fault_check::sync, report).has_value());
@@ -253,14 +253,14 @@ TEST_F(ReportedCall, ACheckedCallFailsWithItsOwnItem) {
   EXPECT_GT(fake_.waits, 0);
 }
 
-TEST_F(ReportedCall, ACheckedCallWithoutBadItemsSucceeds) {
+TEST_F(reported_call, a_checked_call_without_bad_items_succeeds) {
   fake_.count(tensor_3);
   call_report report;
   ASSERT_TRUE(open(fault_check::sync, report).has_value());
   EXPECT_TRUE(report.close().has_value());
 }
 
-TEST_F(ReportedCall, WhatAnEarlierCallLeftInItsRecordIsGone) {
+TEST_F(reported_call, what_an_earlier_call_left_in_its_record_is_gone) {
   for (int round = 0; round < 2; ++round) {
     call_report report;
     ASSERT_TRUE(open(fault_check::sync, report).has_value());
@@ -270,7 +270,7 @@ TEST_F(ReportedCall, WhatAnEarlierCallLeftInItsRecordIsGone) {
   }
 }
 
-TEST_F(ReportedCall, ChecksAtOnceHaveARecordEach) {
+TEST_F(reported_call, checks_at_once_have_a_record_each) {
   std::vector<std::unique_ptr<call_report>> reports;
   std::set<fault_record*> used;
   for (int i = 0; i < 64; ++i) {
@@ -297,7 +297,7 @@ TEST_F(ReportedCall, ChecksAtOnceHaveARecordEach) {
   late.join();
 }
 
-TEST_F(ReportedCall, ACallThatFailsHalfwayWaitsBeforeItsRecordIsAnothers) {
+TEST_F(reported_call, a_call_that_fails_halfway_waits_before_its_record_is_anothers) {
   {
     call_report report;
     ASSERT_TRUE(open(fault_check::sync, report).has_value());
@@ -309,7 +309,7 @@ TEST_F(ReportedCall, ACallThatFailsHalfwayWaitsBeforeItsRecordIsAnothers) {
   EXPECT_EQ(next.sink().record, fake_.records() + 1);
 }
 
-TEST_F(ReportedCall, ACapturedCallIsCountedInstead) {
+TEST_F(reported_call, a_captured_call_is_counted_instead) {
   fake_.capture = cudaStreamCaptureStatusActive;
   call_report report;
   ASSERT_TRUE(open(fault_check::sync, report).has_value());
@@ -318,7 +318,7 @@ TEST_F(ReportedCall, ACapturedCallIsCountedInstead) {
   EXPECT_EQ(fake_.waits, 0);
 }
 
-TEST_F(ReportedCall, EveryFailureOfACheckedCallIsTold) {
+TEST_F(reported_call, every_failure_of_a_checked_call_is_told) {
   for (int failing = 2;; ++failing) {
     fake_faults fake;
     fault_book book{fake_fault_calls()};
@@ -342,7 +342,7 @@ TEST_F(ReportedCall, EveryFailureOfACheckedCallIsTold) {
   }
 }
 
-TEST_F(ReportedCall, UnknownOptionsAreRefused) {
+TEST_F(reported_call, unknown_options_are_refused) {
   call_report report;
   const result<void> opened = open(static_cast<fault_check>(3), report);
   ASSERT_FALSE(opened.has_value());

@@ -119,7 +119,7 @@ void pointers_refuse(const std::string& member, const std::function<void(pointer
   refuses<pointer_problem>(pointers(), member, spoil);
 }
 
-TEST(GroupedRowArguments, Sizes) {
+TEST(grouped_row_arguments, sizes) {
   rows_refuse("type", [](auto& p) { p.type = static_cast<operand_type>(3); });
   rows_refuse("groups", [](auto& p) { p.groups = max_groups + 1; });
   rows_refuse("rows", [](auto& p) { p.rows = max_extent + 1; });
@@ -133,7 +133,7 @@ TEST(GroupedRowArguments, Sizes) {
   });
 }
 
-TEST(GroupedRowArguments, FastAccumulationIsOfEightBitsOnly) {
+TEST(grouped_row_arguments, fast_accumulation_is_of_eight_bits_only) {
   const auto fast = [](operand_type type) {
     return [type](auto& p) {
       p.type = type;
@@ -157,7 +157,7 @@ void refuse_matrix(const std::string& name, matrix row_problem::*side) {
   rows_refuse(name + ".pitch_bytes", [=](auto& p) { (p.*side).pitch_bytes = std::uint64_t{1} << 40; });
 }
 
-TEST(GroupedRowArguments, Matrices) {
+TEST(grouped_row_arguments, matrices) {
   refuse_matrix("a", &row_problem::a);
   refuse_matrix("b", &row_problem::b);
   refuse_matrix("c", &row_problem::c);
@@ -167,7 +167,7 @@ TEST(GroupedRowArguments, Matrices) {
 }
 
 // No GPU has addresses from 2^57 on: maps there would be refused on the device, and read as zeros.
-TEST(GroupedRowArguments, TheEndOfAllAddresses) {
+TEST(grouped_row_arguments, the_end_of_all_addresses) {
   constexpr std::uint64_t limit = std::uint64_t{1} << 57;
   const std::pair<const char*, matrix row_problem::*> of_rows[] = {
       {"a.address", &row_problem::a}, {"b.address", &row_problem::b}, {"c.address", &row_problem::c}};
@@ -185,7 +185,7 @@ TEST(GroupedRowArguments, TheEndOfAllAddresses) {
   weights_refuse("c.address", [](auto& p) { p.c.address = limit - 10 * 64 * 64 + 16; });
 }
 
-TEST(GroupedRowArguments, OffsetsAndLayouts) {
+TEST(grouped_row_arguments, offsets_and_layouts) {
   rows_refuse("offsets.values", [](auto& p) { p.offsets.values = nullptr; });
   rows_refuse("offsets.values", [](auto& p) { p.offsets.values = somewhere<void>(2); });
   rows_refuse("offsets.values", [](auto& p) {
@@ -201,7 +201,7 @@ TEST(GroupedRowArguments, OffsetsAndLayouts) {
   });
 }
 
-TEST(GroupedRowArguments, Epilogues) {
+TEST(grouped_row_arguments, epilogues) {
   rows_refuse("with.kind", [](auto& p) { p.with.kind = static_cast<epilogue_kind>(4); });
   rows_refuse("with.bias", [](auto& p) { p.with.kind = epilogue_kind::bias; });
   rows_refuse("with.bias", [](auto& p) {
@@ -216,7 +216,7 @@ TEST(GroupedRowArguments, Epilogues) {
   });
 }
 
-TEST(GroupedWeightArguments, All) {
+TEST(grouped_weight_arguments, all) {
   weights_refuse("type", [](auto& p) { p.type = operand_type::f8_e4m3; });
   weights_refuse("m", [](auto& p) { p.m = 12; });
   weights_refuse("n", [](auto& p) { p.n = 4; });
@@ -228,7 +228,7 @@ TEST(GroupedWeightArguments, All) {
   weights_refuse("c_group_pitch_bytes", [](auto& p) { p.c_group_pitch_bytes = 64; });
 }
 
-TEST(GroupedPointerArguments, All) {
+TEST(grouped_pointer_arguments, all) {
   pointers_refuse("type", [](auto& p) { p.type = operand_type::f8_e4m3; });
   pointers_refuse("groups", [](auto& p) { p.groups = max_groups + 1; });
   pointers_refuse("kind", [](auto& p) { p.kind = epilogue_kind::swiglu; });
@@ -269,13 +269,13 @@ void expect_run_refused(const Problem& problem) {
   expect_refused(multiply(problem, in({nullptr, bytes})), "scratch.memory");
 }
 
-TEST(GroupedRun, AreRefusedByAllThree) {
+TEST(grouped_run, are_refused_by_all_three) {
   expect_run_refused(rows());
   expect_run_refused(weights());
   expect_run_refused(pointers());
 }
 
-TEST(GroupedRun, NoGroupsNeedNothing) {
+TEST(grouped_run, no_groups_need_nothing) {
   row_problem no_rows = rows();
   no_rows.groups = 0;
   no_rows.offsets = {};
@@ -288,7 +288,7 @@ TEST(GroupedRun, NoGroupsNeedNothing) {
   EXPECT_TRUE(multiply(pointer_problem{}, in({})).has_value());
 }
 
-TEST(GroupedWorkspace, GrowsWithTheGroups) {
+TEST(grouped_workspace, grows_with_the_groups) {
   EXPECT_EQ(workspace_bytes(0).value(), 0);
   std::uint64_t last = 0;
   for (const std::uint32_t groups : {1u, 2u, 100u, 1024u, max_groups}) {
@@ -299,7 +299,7 @@ TEST(GroupedWorkspace, GrowsWithTheGroups) {
   expect_refused(workspace_bytes(max_groups + 1), "groups", max_groups + 1, max_groups, "too many");
 }
 
-TEST(GroupedPlans, HaveNamesOfTheirOwn) {
+TEST(grouped_plans, have_names_of_their_own) {
   ASSERT_GE(plan_count(), 1u);
   std::vector<std::string> names;
   for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {

@@ -18,7 +18,7 @@ void run_every_plan_both_ways(row_settings with) {
   }
 }
 
-TEST_F(GroupedRows, EveryPlanInEightBits) {
+TEST_F(grouped_rows, every_plan_in_eight_bits) {
   row_settings with;
   with.row_scales = with.column_scales = true;
   with.n = 784;
@@ -26,7 +26,7 @@ TEST_F(GroupedRows, EveryPlanInEightBits) {
   run_every_plan_both_ways(with);
 }
 
-TEST_F(GroupedRows, EveryPlanWithGatesInEightBits) {
+TEST_F(grouped_rows, every_plan_with_gates_in_eight_bits) {
   row_settings with;
   with.epilogue = epilogue_kind::swiglu;
   with.n = 544;
@@ -43,7 +43,7 @@ row_settings long_sums_in_8_bits(input_kind kind) {
 }
 
 /// Of all plans: what has no more than 13 bits must show, or the limit would mean nothing.
-TEST_F(GroupedRows, ALongKInEightBitsErrsByLittleMoreThanItsRounding) {
+TEST_F(grouped_rows, a_long_k_in_eight_bits_errs_by_little_more_than_its_rounding) {
   constexpr double limit = 1.1;
   for (const bool is_fast : {false, true}) {
     row_settings with = long_sums_in_8_bits(input_kind::normal);
@@ -55,7 +55,7 @@ TEST_F(GroupedRows, ALongKInEightBitsErrsByLittleMoreThanItsRounding) {
   }
 }
 
-TEST_F(GroupedRows, ALargeTermHidesNothingThatFollowsInEightBits) {
+TEST_F(grouped_rows, a_large_term_hides_nothing_that_follows_in_eight_bits) {
   row_settings with = long_sums_in_8_bits(input_kind::outweighed);
   run_every_plan(with);
   with.fast_accumulation = true;

@@ -33,7 +33,7 @@ std::uint32_t judge(std::uint64_t address, std::uint64_t pitch, std::uint64_t ro
   return kernels::judge_matrix(address, pitch, rows, 2 * columns);
 }
 
-TEST(JudgeMatrix, TheEndOfAllAddresses) {
+TEST(judge_matrix, the_end_of_all_addresses) {
   EXPECT_EQ(judge(limit, 64, 1, 32), address_fault);
   EXPECT_EQ(judge(limit + 16, 64, 1, 32), address_fault);
   EXPECT_EQ(judge(~std::uint64_t{15}, 64, 2, 32), address_fault) << "the sum wraps";
@@ -45,7 +45,7 @@ TEST(JudgeMatrix, TheEndOfAllAddresses) {
   EXPECT_EQ(judge(limit - 16, 64, 0, 0), 0u) << "of unknown extents";
 }
 
-TEST(JudgeMatrix, OneFaultEach) {
+TEST(judge_matrix, one_fault_each) {
   EXPECT_EQ(judge(0, 64, 1, 32), address_fault);
   EXPECT_EQ(judge(4096 + 8, 64, 1, 32), address_fault);
   EXPECT_EQ(judge(4096, 72, 1, 32), pitch_fault);
@@ -54,7 +54,7 @@ TEST(JudgeMatrix, OneFaultEach) {
   EXPECT_EQ(judge(8, 8, 1, 32), address_fault | pitch_fault);
 }
 
-TEST(JudgeMatrix, GoodOnesHaveMaps) {
+TEST(judge_matrix, good_ones_have_maps) {
   std::mt19937_64 random{7};
   const auto up_to = [&](int bits) { return random() >> (63 - random() % static_cast<unsigned>(bits)); };
   std::uint64_t good = 0;

@@ -24,7 +24,7 @@ class GroupedPointers
   }
 };
 
-TEST_P(GroupedPointers, SizesAroundTiles) {
+TEST_P(grouped_pointers, sizes_around_tiles) {
   pointer_settings with = settings();
   with.sizes = {{1, 8, 8},       {63, 256, 64},  {64, 128, 72},  {65, 264, 200}, {127, 40, 1032},
                 {128, 256, 128}, {129, 520, 64}, {1000, 64, 96}, {3, 1024, 8}};
@@ -33,7 +33,7 @@ TEST_P(GroupedPointers, SizesAroundTiles) {
   device.expect_all();
 }
 
-TEST_P(GroupedPointers, EveryPlan) {
+TEST_P(grouped_pointers, every_plan) {
   pointer_settings with = settings();
   with.sizes = {{1, 8, 8}, {400, 520, 0}, {300, 1000, 200}, {129, 264, 72}, {520, 776, 328}, {448, 512, 64}};
   for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
@@ -43,7 +43,7 @@ TEST_P(GroupedPointers, EveryPlan) {
   }
 }
 
-TEST_P(GroupedPointers, EmptyOnes) {
+TEST_P(grouped_pointers, empty_ones) {
   pointer_settings with = settings();
   with.sizes = {{0, 64, 64}, {40, 64, 64}, {40, 0, 64}, {40, 64, 0}, {5, 8, 8}};
   pointers_on_device device(with);
@@ -51,13 +51,13 @@ TEST_P(GroupedPointers, EmptyOnes) {
   device.expect_all();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, GroupedPointers,
+INSTANTIATE_TEST_SUITE_P(all, grouped_pointers,
                          ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
                                             ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
                                             ::testing::Values(epilogue_kind::none, epilogue_kind::accumulate),
                                             ::testing::Values(input_kind::normal, input_kind::integers)));
 
-class PointerFaults : public gemm_test {
+class pointer_faults : public gemm_test {
  protected:
   static pointer_settings settings() {
     pointer_settings with;
@@ -68,7 +68,7 @@ class PointerFaults : public gemm_test {
   static group_status bad(fault f) { return {static_cast<std::uint32_t>(f)}; }
 };
 
-TEST_F(PointerFaults, EachIsNamedAndTouchesNothing) {
+TEST_F(pointer_faults, each_is_named_and_touches_nothing) {
   pointers_on_device device(settings());
   pointer_columns& columns = device.columns();
   std::vector<group_status> want(16);
@@ -107,7 +107,7 @@ TEST_F(PointerFaults, EachIsNamedAndTouchesNothing) {
 }
 
 // Set-up goes round by round, and its blocks take parts of them.
-TEST_F(PointerFaults, FarBehindTheFirst) {
+TEST_F(pointer_faults, far_behind_the_first) {
   pointer_settings with = settings();
   with.sizes.clear();
   for (std::int64_t g = 0; g < 600; ++g) with.sizes.push_back({1 + g % 9, 8 + g % 3 * 8, 8 + g % 4 * 8});
@@ -122,7 +122,7 @@ TEST_F(PointerFaults, FarBehindTheFirst) {
   device.expect(want);
 }
 
-TEST_F(PointerFaults, RandomNumbersHurtNobody) {
+TEST_F(pointer_faults, random_numbers_hurt_nobody) {
   std::mt19937_64 random = tmap::testing::run_random(11);
   for (int round = 0; round < 50; ++round) {
     pointers_on_device device(settings());

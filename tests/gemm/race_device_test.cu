@@ -24,10 +24,10 @@ __global__ void count_differences(const uint4* got, const uint4* want, std::uint
   }
 }
 
-class GroupedRace : public gemm_test {};
+class grouped_race : public gemm_test {};
 
 /// By all plans in turn: sums of integers are exact.
-TEST_F(GroupedRace, TenThousandGradientsAreTheSameBits) {
+TEST_F(grouped_race, ten_thousand_gradients_are_the_same_bits) {
   weight_settings with;
   with.kind = input_kind::integers;
   with.sizes = {128, 127, 129, 120, 136, 128, 100, 156};
@@ -98,7 +98,7 @@ __global__ void check_and_poison(replayed of) {
 }
 
 /// Each replay multiplies new groups by each plan.
-TEST_F(GroupedRace, AHundredThousandReplaysWithNewGroups) {
+TEST_F(grouped_race, a_hundred_thousand_replays_with_new_groups) {
   row_settings with;
   with.kind = input_kind::integers;
   with.sizes.assign(replay_groups, 30);

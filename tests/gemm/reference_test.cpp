@@ -76,7 +76,7 @@ host_matrix multiplied(const row_case& of) {
   return multiplied(of, of.settings().k, of.settings().k);
 }
 
-class SeededFaults : public ::testing::TestWithParam<input_kind> {
+class seeded_faults : public ::testing::TestWithParam<input_kind> {
  protected:
   bool is_exact() const { return GetParam() == input_kind::integers; }
   std::string fault_of(const host_matrix& after) const { return case_.expected().fault_of(after, is_exact()); }
@@ -93,11 +93,11 @@ class SeededFaults : public ::testing::TestWithParam<input_kind> {
   host_matrix right_{multiplied(case_)};
 };
 
-TEST_P(SeededFaults, ARightResultPasses) {
+TEST_P(seeded_faults, a_right_result_passes) {
   EXPECT_EQ(fault_of(right_), "");
 }
 
-TEST_P(SeededFaults, AnElementThatWasNotWrittenIsFound) {
+TEST_P(seeded_faults, an_element_that_was_not_written_is_found) {
   // The largest, as others may come near enough to what was there before.
   const std::uint64_t column = column_of_largest(4);
   right_.bytes()[right_.place_of(4, column)] = poison_byte;
@@ -105,22 +105,22 @@ TEST_P(SeededFaults, AnElementThatWasNotWrittenIsFound) {
   EXPECT_NE(fault_of(right_), "");
 }
 
-TEST_P(SeededFaults, ProductsWithoutTheirLastEightElementsAreFound) {
+TEST_P(seeded_faults, products_without_their_last_eight_elements_are_found) {
   const std::uint64_t k = case_.settings().k;
   EXPECT_NE(fault_of(multiplied(case_, k - 8, k)), "");
 }
 
-TEST_P(SeededFaults, AWriteBehindTheLastGroupIsFound) {
+TEST_P(seeded_faults, a_write_behind_the_last_group_is_found) {
   right_.set(8, 0, 1);
   EXPECT_NE(fault_of(right_), "");
 }
 
-TEST_P(SeededFaults, AWriteBetweenTwoRowsIsFound) {
+TEST_P(seeded_faults, a_write_between_two_rows_is_found) {
   right_.bytes()[right_.place_of(2, 31) + 2] = 0;
   EXPECT_NE(fault_of(right_), "");
 }
 
-TEST_P(SeededFaults, AWriteBeforeAndBehindTheMatrixIsFound) {
+TEST_P(seeded_faults, a_write_before_and_behind_the_matrix_is_found) {
   for (const std::uint64_t place : {std::uint64_t{0}, right_.bytes().size() - 1}) {
     host_matrix wrong = right_;
     wrong.bytes()[place] = 0;
@@ -128,19 +128,19 @@ TEST_P(SeededFaults, AWriteBeforeAndBehindTheMatrixIsFound) {
   }
 }
 
-TEST_P(SeededFaults, ARowOfTheNextGroupsProductIsFound) {
+TEST_P(seeded_faults, a_row_of_the_next_groups_product_is_found) {
   for (std::uint64_t column = 0; column < case_.settings().n; ++column) {
     right_.set(2, column, right_.at(3, column));
   }
   EXPECT_NE(fault_of(right_), "");
 }
 
-TEST_P(SeededFaults, WhatIsReadOutsideAnOperandIsFound) {
+TEST_P(seeded_faults, what_is_read_outside_an_operand_is_found) {
   right_.set(0, 0, right_.at(0, 0) + 0 * case_.a().at(9, 0));
   EXPECT_NE(fault_of(right_), "");
 }
 
-TEST(Bounds, HoldForRandomSumsAsTensorCoresMakeThem) {
+TEST(bounds, hold_for_random_sums_as_tensor_cores_make_them) {
   for (const operand_type type : {operand_type::bf16, operand_type::f16, operand_type::f8_e4m3}) {
     for (const bool is_fast : {false, true}) {
       for (const std::uint64_t k : {16, 48, 400, 2064}) {
@@ -158,7 +158,7 @@ TEST(Bounds, HoldForRandomSumsAsTensorCoresMakeThem) {
 }
 
 /// A step of large terms that cancel out and small ones that just vanish.
-TEST(Bounds, HoldWhereEverySmallTermIsLost) {
+TEST(bounds, hold_where_every_small_term_is_lost) {
   for (const operand_type type : {operand_type::bf16, operand_type::f8_e4m3}) {
     const auto small = static_cast<float>(0.99 * least_kept(type));
     operands of{1, 1, step_elements(type), {1, -1}, std::vector<float>(step_elements(type), 1)};
@@ -181,7 +181,7 @@ row_settings long_sums(input_kind kind) {
   return with;
 }
 
-TEST(EightBits, SumsOf13BitsErrByMoreThanTheirRounding) {
+TEST(eight_bits, sums_of13_bits_err_by_more_than_their_rounding) {
   const row_case made(long_sums(input_kind::normal));
   const host_matrix promoted = multiplied(made, made.settings().k, promoted_elements);
   const host_matrix fast = multiplied(made);
@@ -190,14 +190,14 @@ TEST(EightBits, SumsOf13BitsErrByMoreThanTheirRounding) {
   EXPECT_GT(made.expected().error_against_rounding(fast), 1.1);
 }
 
-TEST(EightBits, WhatALargeTermHidIsFound) {
+TEST(eight_bits, what_a_large_term_hid_is_found) {
   const row_case made(long_sums(input_kind::outweighed));
   EXPECT_EQ(made.expected().fault_of(multiplied(made, made.settings().k, promoted_elements), true), "");
   EXPECT_NE(made.expected().fault_of(multiplied(made), true), "");
   EXPECT_NE(made.expected().fault_of(multiplied(made), false), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, SeededFaults, ::testing::Values(input_kind::normal, input_kind::integers));
+INSTANTIATE_TEST_SUITE_P(both, seeded_faults, ::testing::Values(input_kind::normal, input_kind::integers));
 
 std::vector<std::uint32_t> bits_of(const std::vector<judged_group>& judged) {
   std::vector<std::uint32_t> bits;
@@ -208,23 +208,23 @@ std::vector<std::uint32_t> bits_of(const std::vector<judged_group>& judged) {
 constexpr std::uint32_t bad = static_cast<std::uint32_t>(fault::rows);
 constexpr std::uint32_t empty = group_status::empty_bit;
 
-TEST(Judge, EndsThatDecreaseAreBadUntilTheyAreBeyondAllBefore) {
+TEST(judge, ends_that_decrease_are_bad_until_they_are_beyond_all_before) {
   EXPECT_EQ(bits_of(judge({10, 5, 20, 20, 25}, offset_format::ends, 5, 30)),
             (std::vector<std::uint32_t>{0, bad, bad, empty, 0}));
 }
 
-TEST(Judge, NegativeAndFarOffsetsAreBad) {
+TEST(judge, negative_and_far_offsets_are_bad) {
   EXPECT_EQ(bits_of(judge({-1, 4, 31, 32}, offset_format::ends, 4, 30)),
             (std::vector<std::uint32_t>{bad, bad, bad, bad}));
   EXPECT_EQ(bits_of(judge({3, 5, 9}, offset_format::prefix, 2, 9)), (std::vector<std::uint32_t>{0, 0}));
 }
 
-TEST(Judge, SizesAddUpAndMayBeWrong) {
+TEST(judge, sizes_add_up_and_may_be_wrong) {
   EXPECT_EQ(bits_of(judge({4, -1, 1, 2, 0}, offset_format::sizes, 5, 6)),
             (std::vector<std::uint32_t>{0, bad, bad, 0, empty}));
 }
 
-TEST(WeightReference, AGroupWithoutRowsIsZero) {
+TEST(weight_reference, a_group_without_rows_is_zero) {
   weight_settings with;
   with.sizes = {4, 0};
   with.m = with.n = 8;

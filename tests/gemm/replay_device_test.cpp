@@ -71,10 +71,10 @@ std::vector<std::int64_t> random_sizes(std::mt19937_64& random, std::int64_t row
   return sizes;
 }
 
-class GroupedReplay : public gemm_test,
-                      public ::testing::WithParamInterface<std::tuple<offset_format, std::uint32_t>> {};
+class grouped_replay : public gemm_test,
+                       public ::testing::WithParamInterface<std::tuple<offset_format, std::uint32_t>> {};
 
-TEST_P(GroupedReplay, AHundredTimesWithOtherGroups) {
+TEST_P(grouped_replay, a_hundred_times_with_other_groups) {
   const row_settings with = eight_groups(std::get<0>(GetParam()), 4);
   row_case made(with);
   const rows_on_device device(made);
@@ -89,7 +89,7 @@ TEST_P(GroupedReplay, AHundredTimesWithOtherGroups) {
   }
 }
 
-TEST_P(GroupedReplay, HostileOffsetsTouchNothing) {
+TEST_P(grouped_replay, hostile_offsets_touch_nothing) {
   const row_settings with = eight_groups(std::get<0>(GetParam()), 8);
   row_case made(with);
   const rows_on_device device(made);
@@ -109,14 +109,14 @@ TEST_P(GroupedReplay, HostileOffsetsTouchNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(FormatsAndPlans, GroupedReplay,
+INSTANTIATE_TEST_SUITE_P(formats_and_plans, grouped_replay,
                          ::testing::Combine(::testing::Values(offset_format::ends, offset_format::prefix,
                                                               offset_format::sizes),
                                             ::testing::Range(0u, plan_count())));
 
-class GroupedStreams : public gemm_test {};
+class grouped_streams : public gemm_test {};
 
-TEST_F(GroupedStreams, TwoAtATimeWithWorkspacesOfTheirOwn) {
+TEST_F(grouped_streams, two_at_a_time_with_workspaces_of_their_own) {
   row_settings with = eight_groups(offset_format::ends, 4);
   const row_case first(with);
   with.number = 9;

@@ -28,7 +28,7 @@ inline void run(const row_settings& with) {
   device.expect(made, text_of(with));
 }
 
-class GroupedRows : public gemm_test {};
+class grouped_rows : public gemm_test {};
 
 /// A plan is legal for every problem; how fast is another matter. `expect(made, device, plan)` may ask for more.
 template <class Expect>

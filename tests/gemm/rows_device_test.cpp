@@ -18,8 +18,9 @@ namespace {
 
 const std::vector<std::int64_t> edge_sizes{0, 1, 63, 64, 65, 0, 127, 128, 129, 1000, 0};
 
-class GroupedRowsOfType : public gemm_test,
-                          public ::testing::WithParamInterface<std::tuple<operand_type, b_layout, input_kind, bool>> {
+class grouped_rows_of_type
+    : public gemm_test,
+      public ::testing::WithParamInterface<std::tuple<operand_type, b_layout, input_kind, bool>> {
  protected:
   static row_settings settings() {
     row_settings with;
@@ -29,11 +30,11 @@ class GroupedRowsOfType : public gemm_test,
   }
 };
 
-TEST_P(GroupedRowsOfType, SizesAroundTiles) {
+TEST_P(grouped_rows_of_type, sizes_around_tiles) {
   run(settings());
 }
 
-TEST_P(GroupedRowsOfType, EveryEpilogue) {
+TEST_P(grouped_rows_of_type, every_epilogue) {
   for (const auto kind : {epilogue_kind::none, epilogue_kind::bias, epilogue_kind::swiglu, epilogue_kind::accumulate}) {
     for (int scales = 0; scales < 4; ++scales) {
       row_settings with = settings();
@@ -48,7 +49,7 @@ TEST_P(GroupedRowsOfType, EveryEpilogue) {
   }
 }
 
-TEST_P(GroupedRowsOfType, TailsOfColumnsAndOfK) {
+TEST_P(grouped_rows_of_type, tails_of_columns_and_of_k) {
   const std::uint64_t unit = 16 / operand_bytes(std::get<0>(GetParam()));
   for (const std::uint64_t n : {unit, 5 * unit, 17 * unit, 33 * unit, 65 * unit}) {
     for (const std::uint64_t k : {unit, 8 * unit, 9 * unit, 25 * unit, 129 * unit}) {
@@ -62,7 +63,7 @@ TEST_P(GroupedRowsOfType, TailsOfColumnsAndOfK) {
   }
 }
 
-TEST_P(GroupedRowsOfType, TailsWithSwiglu) {
+TEST_P(grouped_rows_of_type, tails_with_swiglu) {
   for (const std::uint64_t n : {std::uint64_t{32}, std::uint64_t{96}, std::uint64_t{288}, std::uint64_t{544}}) {
     row_settings with = settings();
     with.kind = input_kind::normal;
@@ -73,18 +74,18 @@ TEST_P(GroupedRowsOfType, TailsWithSwiglu) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(SixteenBits, GroupedRowsOfType,
+INSTANTIATE_TEST_SUITE_P(sixteen_bits, grouped_rows_of_type,
                          ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
                                             ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
                                             ::testing::Values(input_kind::normal, input_kind::integers),
                                             ::testing::Values(false)));
-INSTANTIATE_TEST_SUITE_P(EightBits, GroupedRowsOfType,
+INSTANTIATE_TEST_SUITE_P(eight_bits, grouped_rows_of_type,
                          ::testing::Combine(::testing::Values(operand_type::f8_e4m3),
                                             ::testing::Values(b_layout::n_by_k),
                                             ::testing::Values(input_kind::normal, input_kind::integers),
                                             ::testing::Bool()));
 
-TEST_F(GroupedRows, EveryFormatOfOffsets) {
+TEST_F(grouped_rows, every_format_of_offsets) {
   for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
     for (const std::uint32_t bytes : {4u, 8u}) {
       row_settings with;
@@ -97,7 +98,7 @@ TEST_F(GroupedRows, EveryFormatOfOffsets) {
   }
 }
 
-TEST_F(GroupedRows, EveryPlan) {
+TEST_F(grouped_rows, every_plan) {
   for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
     for (const std::uint64_t n : {520, 1000}) {
       row_settings with;
@@ -111,7 +112,7 @@ TEST_F(GroupedRows, EveryPlan) {
   }
 }
 
-TEST_F(GroupedRows, EveryPlanWithGates) {
+TEST_F(grouped_rows, every_plan_with_gates) {
   for (const std::uint64_t n : {544, 960}) {
     row_settings with;
     with.sizes = plan_sizes;
@@ -121,7 +122,7 @@ TEST_F(GroupedRows, EveryPlanWithGates) {
   }
 }
 
-TEST_F(GroupedRows, EveryNumberOfRowsFrom1To300) {
+TEST_F(grouped_rows, every_number_of_rows_from1_to300) {
   row_settings with;
   with.kind = input_kind::integers;
   with.n = 64;
@@ -130,7 +131,7 @@ TEST_F(GroupedRows, EveryNumberOfRowsFrom1To300) {
   run(with);
 }
 
-TEST_F(GroupedRows, EmptyGroupsAnywhere) {
+TEST_F(grouped_rows, empty_groups_anywhere) {
   for (const std::vector<std::int64_t>& sizes :
        {std::vector<std::int64_t>{0, 0, 5, 9}, {5, 0, 0, 9}, {5, 9, 0, 0}, {0, 0, 0, 0}, {0}, {77}, {1}}) {
     row_settings with;
@@ -141,7 +142,7 @@ TEST_F(GroupedRows, EmptyGroupsAnywhere) {
 }
 
 // Many more tiles than blocks, in every plan.
-TEST_F(GroupedRows, AThousandGroups) {
+TEST_F(grouped_rows, a_thousand_groups) {
   std::mt19937_64 random = tmap::testing::run_random(7);
   row_settings with;
   with.kind = input_kind::integers;
@@ -152,7 +153,7 @@ TEST_F(GroupedRows, AThousandGroups) {
 }
 
 // Set-up goes round by round, and its blocks take several parts each.
-TEST_F(GroupedRows, ThousandsOfSmallGroups) {
+TEST_F(grouped_rows, thousands_of_small_groups) {
   for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
     std::mt19937_64 random = tmap::testing::run_random(8);
     row_settings with;
@@ -165,7 +166,7 @@ TEST_F(GroupedRows, ThousandsOfSmallGroups) {
   }
 }
 
-TEST_F(GroupedRows, BadGroupsFarBehindTheFirst) {
+TEST_F(grouped_rows, bad_groups_far_behind_the_first) {
   row_settings with;
   with.kind = input_kind::integers;
   with.n = 64;
@@ -181,7 +182,7 @@ TEST_F(GroupedRows, BadGroupsFarBehindTheFirst) {
   device.expect(made, "ends 300 and 700 are wrong");
 }
 
-TEST_F(GroupedRows, ALongK) {
+TEST_F(grouped_rows, a_long_k) {
   row_settings with;
   with.sizes = {130, 5};
   with.k = 7168;
@@ -189,7 +190,7 @@ TEST_F(GroupedRows, ALongK) {
 }
 
 /// C looks the same whether the rest of a group's last tile reads as zeros or as the next group's rows.
-TEST_F(GroupedRows, MapsOfAEndWhereTheirGroupsEnd) {
+TEST_F(grouped_rows, maps_of_a_end_where_their_groups_end) {
   row_settings with;
   with.sizes = {130, 0, 5, 64};
   const row_case made(with);
@@ -211,7 +212,7 @@ TEST_F(GroupedRows, MapsOfAEndWhereTheirGroupsEnd) {
   }
 }
 
-TEST_F(GroupedRows, NoSpareRows) {
+TEST_F(grouped_rows, no_spare_rows) {
   row_settings with;
   with.kind = input_kind::integers;
   with.sizes = {5, 130};

@@ -42,7 +42,7 @@ std::vector<std::string> drawn(const tool_result& run) {
   return lines_behind("drawn: ", run.out);
 }
 
-TEST(RunSeed, IsADecimalNumberOf32BitsAndNothingElse) {
+TEST(run_seed, is_a_decimal_number_of32_bits_and_nothing_else) {
   EXPECT_EQ(seed_of("0"), 0u);
   EXPECT_EQ(seed_of("4294967295"), 4294967295u);
   for (const char* const text : {"", " 7", "7 ", "+7", "-1", "7a", "0x7", "seed", "4294967296", "7\n"}) {
@@ -50,13 +50,13 @@ TEST(RunSeed, IsADecimalNumberOf32BitsAndNothingElse) {
   }
 }
 
-TEST(RunSeed, TheSameDrawsTheSame) {
+TEST(run_seed, the_same_draws_the_same) {
   const std::vector<std::string> first = drawn(run_of("7", "TellWhatTheyDraw"));
   EXPECT_EQ(first.size(), 6u);
   EXPECT_EQ(drawn(run_of("7", "TellWhatTheyDraw")), first);
 }
 
-TEST(RunSeed, EveryCaseDrawsOtherValuesFromOtherSeeds) {
+TEST(run_seed, every_case_draws_other_values_from_other_seeds) {
   std::set<std::string> all;
   for (const char* const seed : {"7", "8", "4294967295"}) {
     for (const std::string& line : drawn(run_of(seed, "TellWhatTheyDraw"))) all.insert(line);
@@ -65,7 +65,7 @@ TEST(RunSeed, EveryCaseDrawsOtherValuesFromOtherSeeds) {
 }
 
 /// Two runs draw the same seed once in 2^32 times.
-TEST(RunSeed, UntoldItIsFreshAndWhatARunTellsRepeatsIt) {
+TEST(run_seed, untold_it_is_fresh_and_what_a_run_tells_repeats_it) {
   const tool_result first = fresh_run();
   EXPECT_NE(drawn(first), drawn(fresh_run()));
   const std::vector<std::string> told = lines_behind("TMAP_TEST_SEED=", first.out);
@@ -73,7 +73,7 @@ TEST(RunSeed, UntoldItIsFreshAndWhatARunTellsRepeatsIt) {
   EXPECT_EQ(drawn(run_of(told[0], "TellWhatTheyDraw")), drawn(first));
 }
 
-TEST(RunSeed, AMalformedOneIsRefusedBeforeAnyTest) {
+TEST(run_seed, a_malformed_one_is_refused_before_any_test) {
   for (const char* const text : {"", "seed", "7a", "-1", "4294967296"}) {
     const tool_result run = run_of(text, "TellWhatTheyDraw");
     EXPECT_EQ(run.exit_code, 1) << '"' << text << '"';
@@ -82,7 +82,7 @@ TEST(RunSeed, AMalformedOneIsRefusedBeforeAnyTest) {
   }
 }
 
-TEST(RunSeed, AFailureTellsItLast) {
+TEST(run_seed, a_failure_tells_it_last) {
   const tool_result run = run_of("7", "Fail");
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(lines_behind("TMAP_TEST_SEED=", run.out), (std::vector<std::string>{"7", "7"}));

@@ -24,7 +24,7 @@ void tell(const char* name, const Case& of) {
   std::printf("drawn: %s %zx %zx\n", name, digest_of(of.a()), digest_of(of.b()));
 }
 
-TEST(SeededCases, TellWhatTheyDraw) {
+TEST(seeded_cases, tell_what_they_draw) {
   for (const std::uint64_t number : {1, 2}) {
     row_settings rows;
     rows.sizes = {3, 5};
@@ -41,7 +41,7 @@ TEST(SeededCases, TellWhatTheyDraw) {
   }
 }
 
-TEST(SeededCases, Fail) {
+TEST(seeded_cases, fail) {
   FAIL();
 }
 

@@ -51,7 +51,7 @@ row_problem rows_of(operand_type type, b_layout layout, epilogue_kind kind, std:
   return made;
 }
 
-TEST(GroupedMaps, OfRowsAreLegal) {
+TEST(grouped_maps, of_rows_are_legal) {
   for (const auto kind : {epilogue_kind::none, epilogue_kind::bias, epilogue_kind::swiglu, epilogue_kind::accumulate}) {
     for (const std::uint64_t rows : {1, 100, 100000}) {
       for (const std::uint64_t k : {16, 72, 7168}) {
@@ -69,7 +69,7 @@ TEST(GroupedMaps, OfRowsAreLegal) {
   }
 }
 
-TEST(GroupedMaps, OfRowsCoverAllGroupsOfB) {
+TEST(grouped_maps, of_rows_cover_all_groups_of_b) {
   for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
     const row_problem problem = rows_of(operand_type::bf16, layout, epilogue_kind::none, 100, 288, 72);
     const tensor_spec b = gemm_specs(problem, kernels::gemm_plans[0]).b.spec;
@@ -82,7 +82,7 @@ TEST(GroupedMaps, OfRowsCoverAllGroupsOfB) {
   }
 }
 
-TEST(GroupedMaps, OfOneGroupAskForNoDistance) {
+TEST(grouped_maps, of_one_group_ask_for_no_distance) {
   row_problem one = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, 100, 288, 72);
   one.groups = 1;
   one.b_group_pitch_bytes = 3;
@@ -90,7 +90,7 @@ TEST(GroupedMaps, OfOneGroupAskForNoDistance) {
 }
 
 /// In pairs each block loads half of what a stage holds, and the other block's half comes by multicast.
-TEST(GroupedMaps, OfPairsLoadHalfOfATile) {
+TEST(grouped_maps, of_pairs_load_half_of_a_tile) {
   const row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, 1000, 512, 512);
   for (const kernels::gemm_plan& plan : kernels::gemm_plans) {
     const std::uint32_t share = plan.is_paired ? 2 : 1;
@@ -107,7 +107,7 @@ TEST(GroupedMaps, OfPairsLoadHalfOfATile) {
 }
 
 /// `accumulate` adds in memory, by the type of C's map.
-TEST(GroupedMaps, OfResultsHaveTheirType) {
+TEST(grouped_maps, of_results_have_their_type) {
   const auto type_of = [](operand_type type) {
     const row_problem problem = rows_of(type, b_layout::n_by_k, epilogue_kind::accumulate, 100, 64, 64);
     return kernels::gemm_specs(problem, kernels::gemm_plans[0]).c.spec.type;
@@ -117,7 +117,7 @@ TEST(GroupedMaps, OfResultsHaveTheirType) {
   EXPECT_EQ(type_of(operand_type::f8_e4m3), element_type::bf16);
 }
 
-TEST(GroupedScratch, HoldsAllThatIsCutFromIt) {
+TEST(grouped_scratch, holds_all_that_is_cut_from_it) {
   for (const std::uint32_t groups : {1u, 7u, 1024u}) {
     const kernels::gemm_scratch cut = kernels::cut_scratch(nullptr, groups);
     const auto end = reinterpret_cast<std::uintptr_t>(cut.taken) + sizeof(std::uint32_t);
@@ -125,7 +125,7 @@ TEST(GroupedScratch, HoldsAllThatIsCutFromIt) {
   }
 }
 
-TEST(GroupedPlan, GoesByTheRowsOfAGroupAndTheTilesOfAll) {
+TEST(grouped_plan, goes_by_the_rows_of_a_group_and_the_tiles_of_all) {
   const auto name_of = [](std::uint32_t groups, std::uint64_t rows, std::uint64_t n) {
     row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, rows, n, 64);
     problem.groups = groups;
@@ -138,7 +138,7 @@ TEST(GroupedPlan, GoesByTheRowsOfAGroupAndTheTilesOfAll) {
   EXPECT_EQ(name_of(66, 66 * 128, 264), "128x256 pairs") << "two tiles of columns a group";
 }
 
-TEST(GroupedMaps, OfWeightsAreLegal) {
+TEST(grouped_maps, of_weights_are_legal) {
   for (const std::uint64_t side : {8, 264, 7168}) {
     weight_problem made;
     made.type = operand_type::bf16;
@@ -154,7 +154,7 @@ TEST(GroupedMaps, OfWeightsAreLegal) {
   }
 }
 
-TEST(GroupedMaps, OfPointersAreLegal) {
+TEST(grouped_maps, of_pointers_are_legal) {
   for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
     pointer_problem made;
     made.type = operand_type::f16;

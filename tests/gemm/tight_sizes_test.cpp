@@ -53,7 +53,7 @@ weight_problem weights(std::uint32_t groups) {
   return made;
 }
 
-TEST(GroupedTightSizes, TwoGroupsAreEnoughToOverlap) {
+TEST(grouped_tight_sizes, two_groups_are_enough_to_overlap) {
   for (const std::uint32_t groups : {2u, 3u, max_groups}) {
     EXPECT_TRUE(check(rows(groups)).has_value()) << groups;
     EXPECT_TRUE(check(weights(groups)).has_value()) << groups;
@@ -71,7 +71,7 @@ TEST(GroupedTightSizes, TwoGroupsAreEnoughToOverlap) {
 }
 
 /// By the checks themselves: a workspace for too many groups would be refused, too.
-TEST(GroupedTightSizes, GroupsAreCountedByThemselves) {
+TEST(grouped_tight_sizes, groups_are_counted_by_themselves) {
   expect_refused(check(rows(max_groups + 1)), "problem.groups", max_groups + 1, max_groups, "rows");
   expect_refused(check(weights(max_groups + 1)), "problem.groups", max_groups + 1, max_groups, "weights");
   pointer_problem pointers;
@@ -79,7 +79,7 @@ TEST(GroupedTightSizes, GroupsAreCountedByThemselves) {
   expect_refused(check(pointers), "problem.groups", max_groups + 1, max_groups, "pointers");
 }
 
-TEST(GroupedTightSizes, OneGroupHasNoNextOne) {
+TEST(grouped_tight_sizes, one_group_has_no_next_one) {
   row_problem product = rows(1);
   weight_problem gradient = weights(1);
   for (const std::uint64_t pitch : {0, 8, 4080}) {
@@ -89,7 +89,7 @@ TEST(GroupedTightSizes, OneGroupHasNoNextOne) {
   }
 }
 
-TEST(GroupedTightSizes, TheLastGroupMayEndWithAllAddresses) {
+TEST(grouped_tight_sizes, the_last_group_may_end_with_all_addresses) {
   constexpr std::uint64_t all_addresses = std::uint64_t{1} << 57;
   for (const std::uint32_t groups : {1u, 2u, 10u}) {
     row_problem product = rows(groups);
@@ -105,7 +105,7 @@ TEST(GroupedTightSizes, TheLastGroupMayEndWithAllAddresses) {
   }
 }
 
-TEST(GroupedTightSizes, PitchesReachAsFarAsAMapDoes) {
+TEST(grouped_tight_sizes, pitches_reach_as_far_as_a_map_does) {
   constexpr std::uint64_t most = (std::uint64_t{1} << 40) - 16;
   row_problem product = rows(2);
   product.b_group_pitch_bytes = most;
@@ -120,7 +120,7 @@ TEST(GroupedTightSizes, PitchesReachAsFarAsAMapDoes) {
   EXPECT_TRUE(check(product).has_value());
 }
 
-TEST(GroupedTightSizes, OfBByKAGroupHasKRowsOfNColumns) {
+TEST(grouped_tight_sizes, of_b_by_ka_group_has_k_rows_of_n_columns) {
   row_problem product = rows(2);
   product.layout = b_layout::k_by_n;
   product.b = {0x20000, 128};
@@ -133,7 +133,7 @@ TEST(GroupedTightSizes, OfBByKAGroupHasKRowsOfNColumns) {
   expect_refused(check(product), "problem.b.pitch_bytes", 112, 128, "rows overlap");
 }
 
-TEST(GroupedTightSizes, SwigluLeavesHalfOfTheColumns) {
+TEST(grouped_tight_sizes, swiglu_leaves_half_of_the_columns) {
   row_problem product = rows(2);
   product.with.kind = epilogue_kind::swiglu;
   product.c.pitch_bytes = 64;
@@ -146,7 +146,7 @@ TEST(GroupedTightSizes, SwigluLeavesHalfOfTheColumns) {
   expect_refused(check(product), "problem.c.pitch_bytes", 112, 128, "any other keeps them all");
 }
 
-TEST(GroupedTightSizes, ExtentsAreOneUnitAtLeast) {
+TEST(grouped_tight_sizes, extents_are_one_unit_at_least) {
   const auto refuses = [](std::uint64_t row_problem::*extent, std::uint64_t value, operand_type type) {
     row_problem product = rows(1);  // of one group nothing is divided by its rows
     product.type = type;
@@ -170,7 +170,7 @@ TEST(GroupedTightSizes, ExtentsAreOneUnitAtLeast) {
   }
 }
 
-TEST(GroupedTightSizes, WithoutRowsOnlyTheResultIsLookedAt) {
+TEST(grouped_tight_sizes, without_rows_only_the_result_is_looked_at) {
   row_problem product = rows(2);
   product.rows = 0;
   product.a = product.b = product.c = {};

@@ -15,7 +15,7 @@
 namespace tmap::kernels {
 namespace {
 
-TEST(PlaceTile, TakesEveryBlockOnce) {
+TEST(place_tile, takes_every_block_once) {
   for (const std::uint32_t band : {1u, 3u, 8u, 64u}) {
     for (std::uint32_t m = 1; m < 20; ++m) {
       for (std::uint32_t n = 1; n < 9; ++n) {
@@ -32,7 +32,7 @@ TEST(PlaceTile, TakesEveryBlockOnce) {
   }
 }
 
-TEST(PlaceTile, WalksColumnsOfABand) {
+TEST(place_tile, walks_columns_of_a_band) {
   EXPECT_EQ(place_tile(3, 10, 5, 4).block_m, 3u);
   EXPECT_EQ(place_tile(4, 10, 5, 4).block_n, 1u);
   EXPECT_EQ(place_tile(20, 10, 5, 4).block_m, 4u);
@@ -40,7 +40,7 @@ TEST(PlaceTile, WalksColumnsOfABand) {
   EXPECT_EQ(place_tile(42, 10, 5, 4).block_n, 1u);
 }
 
-TEST(PlaceTile, BandsAreOfEqualHeight) {
+TEST(place_tile, bands_are_of_equal_height) {
   EXPECT_EQ(band_height(10, 16), 10u);
   EXPECT_EQ(band_height(17, 16), 9u);
   EXPECT_EQ(band_height(33, 16), 11u);
@@ -72,7 +72,7 @@ void expect_pairs(std::uint32_t m, std::uint32_t n, std::uint32_t band, bool las
   EXPECT_EQ(outside, (m % 2) * (n % 2)) << m << " x " << n << ", band " << band;
 }
 
-TEST(PlacePair, TakesEveryBlockOnce) {
+TEST(place_pair, takes_every_block_once) {
   for (const std::uint32_t band : {1u, 3u, 8u, 64u}) {
     for (std::uint32_t m = 1; m < 20; ++m) {
       for (std::uint32_t n = 1; n < 9; ++n) {
@@ -83,7 +83,7 @@ TEST(PlacePair, TakesEveryBlockOnce) {
   }
 }
 
-TEST(PlacePair, ALowBlockIsBesideItsEqual) {
+TEST(place_pair, a_low_block_is_beside_its_equal) {
   for (std::uint32_t m = 1; m < 20; ++m) {
     for_pairs(m, 6, 8, true, [&](const tile_pair& pair) {
       if (pair.of_block(1).block_m == m - 1) {
@@ -93,7 +93,7 @@ TEST(PlacePair, ALowBlockIsBesideItsEqual) {
   }
 }
 
-TEST(PlacePair, FullBlocksAreAboveEachOther) {
+TEST(place_pair, full_blocks_are_above_each_other) {
   for (const std::uint32_t m : {2u, 8u, 34u}) {
     for_pairs(m, 5, 16, false, [](const tile_pair& pair) { EXPECT_FALSE(pair.is_beside); });
   }
@@ -123,7 +123,7 @@ void expect_columns(std::uint32_t tile_n, std::uint32_t share, std::uint32_t val
   EXPECT_EQ(*results.rbegin(), first + tile_results - 1);
 }
 
-TEST(BColumns, GatesLieBesideTheirValues) {
+TEST(b_columns, gates_lie_beside_their_values) {
   const std::pair<std::uint32_t, std::uint32_t> shares[] = {{256, 256}, {128, 128}, {256, 128}};
   for (const auto& [tile_n, share] : shares) {
     expect_columns(tile_n, share, 0);
@@ -132,7 +132,7 @@ TEST(BColumns, GatesLieBesideTheirValues) {
 }
 
 /// A piece loaded as a whole must be as contiguous in B as in the tile.
-TEST(BColumns, PiecesAreRunsOfColumns) {
+TEST(b_columns, pieces_are_runs_of_columns) {
   for (const std::uint32_t share : {128u, 256u}) {
     const b_columns columns{share, 4096};
     for (std::uint32_t at = 0; at < 256; ++at) {
@@ -143,7 +143,7 @@ TEST(BColumns, PiecesAreRunsOfColumns) {
 
 /// What stmatrix.x4 does (PTX ISA 9.7.15.5.16): lane l gives the address of row l % 8 of matrix l / 8; thread t holds
 /// elements 2 * (t % 4) and the next of row t / 4 of each.
-TEST(Staging, PutsEverySumWhereTheCopyEngineLooks) {
+TEST(staging, puts_every_sum_where_the_copy_engine_looks) {
   constexpr std::uint32_t columns = 64;
   for (std::uint32_t warp = 0; warp < 4; ++warp) {
     std::vector<std::int32_t> tile(strip_bytes / 2, -1);
@@ -170,7 +170,7 @@ TEST(Staging, PutsEverySumWhereTheCopyEngineLooks) {
   }
 }
 
-TEST(Staging, HasNoBankConflicts) {
+TEST(staging, has_no_bank_conflicts) {
   for (std::uint32_t unit = 0; unit < 8; unit += 2) {
     for (std::uint32_t matrix = 0; matrix < 4; ++matrix) {
       std::set<std::uint32_t> banks;
@@ -185,7 +185,7 @@ TEST(Staging, HasNoBankConflicts) {
 
 // Fields of the descriptor (PTX ISA 9.7.15.5.1.2): start 0-13, leading offset 16-29, stride offset 32-45 (each in units
 // of 16 bytes), base offset 49-51, swizzle 62-63 (1: 128 bytes).
-TEST(OperandDescriptor, HasItsFields) {
+TEST(operand_descriptor, has_its_fields) {
   for (const bool is_across : {false, true}) {
     const std::uint64_t descriptor = operand_descriptor(0x2c400, is_across);
     EXPECT_EQ(descriptor & 0x3fff, 0x2c40u);
@@ -197,7 +197,7 @@ TEST(OperandDescriptor, HasItsFields) {
 }
 
 /// The steps of a stage read every element of a piece once, wherever the descriptor moves.
-TEST(OperandDescriptor, StepsCoverThePiece) {
+TEST(operand_descriptor, steps_cover_the_piece) {
   for (const bool is_across : {false, true}) {
     std::set<std::uint32_t> bytes;
     for (std::uint32_t step = 0; step < swizzle_bytes / step_bytes; ++step) {

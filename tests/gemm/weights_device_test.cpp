@@ -19,7 +19,7 @@ void run(const weight_settings& with) {
   device.expect(made, "m " + std::to_string(with.m) + ", n " + std::to_string(with.n));
 }
 
-class GroupedWeights : public gemm_test, public ::testing::WithParamInterface<std::tuple<operand_type, input_kind>> {
+class grouped_weights : public gemm_test, public ::testing::WithParamInterface<std::tuple<operand_type, input_kind>> {
  protected:
   static weight_settings settings() {
     weight_settings with;
@@ -29,11 +29,11 @@ class GroupedWeights : public gemm_test, public ::testing::WithParamInterface<st
   }
 };
 
-TEST_P(GroupedWeights, SizesAroundTiles) {
+TEST_P(grouped_weights, sizes_around_tiles) {
   run(settings());
 }
 
-TEST_P(GroupedWeights, EveryPlan) {
+TEST_P(grouped_weights, every_plan) {
   weight_settings with = settings();
   with.sizes = {3, 0, 130, 700};
   with.m = 392;
@@ -47,13 +47,13 @@ TEST_P(GroupedWeights, EveryPlan) {
   }
 }
 
-TEST_P(GroupedWeights, Accumulate) {
+TEST_P(grouped_weights, accumulate) {
   weight_settings with = settings();
   with.epilogue = epilogue_kind::accumulate;
   run(with);
 }
 
-TEST_P(GroupedWeights, TailsOfBothSides) {
+TEST_P(grouped_weights, tails_of_both_sides) {
   for (const std::uint64_t m : {8, 72, 128, 136, 264}) {
     for (const std::uint64_t n : {8, 120, 256, 328}) {
       weight_settings with = settings();
@@ -66,7 +66,7 @@ TEST_P(GroupedWeights, TailsOfBothSides) {
   }
 }
 
-TEST_P(GroupedWeights, EveryFormatOfOffsets) {
+TEST_P(grouped_weights, every_format_of_offsets) {
   for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
     for (const std::uint32_t bytes : {4u, 8u}) {
       weight_settings with = settings();
@@ -78,7 +78,7 @@ TEST_P(GroupedWeights, EveryFormatOfOffsets) {
   }
 }
 
-TEST_P(GroupedWeights, EmptyGroupsAreZero) {
+TEST_P(grouped_weights, empty_groups_are_zero) {
   for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{0, 0, 5}, {5, 0, 0}, {0, 0, 0}, {0}}) {
     weight_settings with = settings();
     with.sizes = sizes;
@@ -87,7 +87,7 @@ TEST_P(GroupedWeights, EmptyGroupsAreZero) {
 }
 
 // Set-up goes round by round, and its blocks take parts of them.
-TEST_P(GroupedWeights, ManySmallGroups) {
+TEST_P(grouped_weights, many_small_groups) {
   weight_settings with = settings();
   with.sizes.clear();
   for (std::int64_t g = 0; g < 600; ++g) with.sizes.push_back(g % 7);
@@ -96,7 +96,7 @@ TEST_P(GroupedWeights, ManySmallGroups) {
   run(with);
 }
 
-TEST_P(GroupedWeights, HostileOffsetsTouchNothing) {
+TEST_P(grouped_weights, hostile_offsets_touch_nothing) {
   weight_settings with = settings();
   with.sizes = {40, 40, 40, 40};
   weight_case made(with);
@@ -111,7 +111,7 @@ TEST_P(GroupedWeights, HostileOffsetsTouchNothing) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, GroupedWeights,
+INSTANTIATE_TEST_SUITE_P(types, grouped_weights,
                          ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
                                             ::testing::Values(input_kind::normal, input_kind::integers)));
 

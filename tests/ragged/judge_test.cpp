@@ -175,19 +175,19 @@ void expect_judged(const spoilt_case (&cases)[N]) {
   }
 }
 
-TEST(JudgeTensors, NoFault) {
+TEST(judge_tensors, no_fault) {
   expect_judged(spared);
 }
-TEST(JudgeTensors, EachFaultAlone) {
+TEST(judge_tensors, each_fault_alone) {
   expect_judged(alone);
 }
-TEST(JudgeTensors, FaultsTogether) {
+TEST(judge_tensors, faults_together) {
   expect_judged(together);
 }
-TEST(JudgeTensors, SidesWithoutElementsHaveNoFaults) {
+TEST(judge_tensors, sides_without_elements_have_no_faults) {
   expect_judged(without_elements);
 }
-TEST(JudgeTensors, DimsByTheirRelation) {
+TEST(judge_tensors, dims_by_their_relation) {
   expect_judged(relations);
 }
 
@@ -212,7 +212,7 @@ judged_case with_most_bytes() {
   return c;
 }
 
-TEST(JudgeTensors, TheLargestExtents) {
+TEST(judge_tensors, the_largest_extents) {
   judged_case c = with_longest_stride();
   EXPECT_EQ(c.judged().bits, 0u);
   c.source.stride[0] += 4;
@@ -223,7 +223,7 @@ TEST(JudgeTensors, TheLargestExtents) {
   EXPECT_NE(c.judged().bits & bits_of(fault::dim), 0u);
 }
 
-TEST(JudgeTensors, TheMostBytesOfEachOfMany) {
+TEST(judge_tensors, the_most_bytes_of_each_of_many) {
   for (const std::uint64_t count : {1ull, 2ull, 65535ull, 65536ull, 65537ull, 1000003ull, 1ull << 24}) {
     const auto most = static_cast<std::uint64_t>(slow::most_bytes(count));
     EXPECT_EQ(detail::most_tensor_bytes(count), most) << count;
@@ -244,7 +244,7 @@ TEST(JudgeTensors, TheMostBytesOfEachOfMany) {
 }
 
 /// Wherever a batch ends, its last sum has not wrapped.
-TEST(JudgeTensors, SumsOfBatchesStayBelow2To63) {
+TEST(judge_tensors, sums_of_batches_stay_below2_to63) {
   for (const std::uint64_t count : {1ull, 65535ull, 65536ull, 65537ull, (1ull << 20) + 3, 1ull << 24}) {
     const wide most = detail::most_tensor_bytes(count);
     for (std::uint64_t alignment = 1; alignment <= 1ull << 20; alignment *= 2) {
@@ -253,7 +253,7 @@ TEST(JudgeTensors, SumsOfBatchesStayBelow2To63) {
   }
 }
 
-TEST(JudgeTensors, WhatIsMoved) {
+TEST(judge_tensors, what_is_moved) {
   EXPECT_TRUE(detail::is_moved(0, shape_relation::equal));
   EXPECT_TRUE(detail::is_moved(bits_of(fault::truncated), shape_relation::clipped));
   EXPECT_FALSE(detail::is_moved(bits_of(fault::truncated), shape_relation::equal));
@@ -261,7 +261,7 @@ TEST(JudgeTensors, WhatIsMoved) {
   EXPECT_FALSE(detail::is_moved(empty_bit, shape_relation::clipped));
 }
 
-TEST(JudgeTensors, BadTensorsTakeNoRoomInPackedBuffers) {
+TEST(judge_tensors, bad_tensors_take_no_room_in_packed_buffers) {
   const auto room_of = [](const side_extents& side, std::uint64_t alignment, bool is_destination) {
     return detail::packed_bytes<3>(side, 4, alignment, {windows, 2}, is_destination);
   };
@@ -326,7 +326,7 @@ drawn_case draw(random_source& random, shape_relation relation, std::uint32_t ra
   return drawn;
 }
 
-TEST(JudgeTensors, AnyBitsAsASlowPlannerWould) {
+TEST(judge_tensors, any_bits_as_a_slow_planner_would) {
   random_source random(19);
   std::uint32_t met = 0;
   std::uint32_t good = 0;
@@ -354,7 +354,7 @@ TEST(JudgeTensors, AnyBitsAsASlowPlannerWould) {
   EXPECT_GT(good, 1000u);
 }
 
-TEST(JudgeTensors, LargeTensorsAsASlowPlannerWould) {
+TEST(judge_tensors, large_tensors_as_a_slow_planner_would) {
   random_source random(40);
   std::uint32_t good = 0;
   std::uint32_t bad = 0;

@@ -14,7 +14,7 @@ using ragged::value_type;
 constexpr std::optional<route> every_way[] = {std::nullopt, route::tensor_map, route::bulk, route::ldgsts,
                                               route::plain};
 
-class VectorKernel : public gpu_test {
+class vector_kernel : public gpu_test {
  protected:
   random_source random{20261121};
 
@@ -62,7 +62,7 @@ class VectorKernel : public gpu_test {
   std::vector<extents> shapes(std::uint32_t rank) { return random_shapes(random, {rank, 120, 12000, false, 9}); }
 };
 
-TEST_F(VectorKernel, Saxpy) {
+TEST_F(vector_kernel, saxpy) {
   for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
     for (const auto& way : every_way) {
       for (int i = 0; i < 3; ++i) {
@@ -82,7 +82,7 @@ TEST_F(VectorKernel, Saxpy) {
   expect_all_routes();
 }
 
-TEST_F(VectorKernel, MaxPool) {
+TEST_F(vector_kernel, max_pool) {
   for (const std::uint32_t radius : {0u, 1u, 2u, 15u, 16u, 31u, 32u, 100u, 255u, 256u, 257u, 1000u, 3000000u, ~0u}) {
     for (const auto& way : every_way) {
       const std::uint32_t rank = way == every_way[0] ? 1 : 1 + random.below32(max_rank);
@@ -101,7 +101,7 @@ TEST_F(VectorKernel, MaxPool) {
   expect_all_routes();
 }
 
-TEST_F(VectorKernel, ReduceRows) {
+TEST_F(vector_kernel, reduce_rows) {
   for (const value_type type : {value_type::f32, value_type::f16, value_type::bf16}) {
     for (const row_reduction reduction : {row_reduction::sum, row_reduction::max}) {
       for (const auto& way : every_way) {
@@ -123,7 +123,7 @@ TEST_F(VectorKernel, ReduceRows) {
 }
 
 /// Rows so long that warps take turns over all of them, and some whose last piece the first one makes empty.
-TEST_F(VectorKernel, LongRowsInTurns) {
+TEST_F(vector_kernel, long_rows_in_turns) {
   const std::vector<extents> rows{{{2500001, 1, 1, 1, 1}}, {{9601, 1, 1, 1, 1}}, {{3200000, 1, 1, 1, 1}}};
   for (const auto& way : every_way) {
     SCOPED_TRACE(way ? name(*way) : "mixed");
@@ -160,7 +160,7 @@ TEST_F(VectorKernel, LongRowsInTurns) {
 }
 
 /// One row that many warps share has the same sum as when one warp has it all.
-TEST_F(VectorKernel, SplitRows) {
+TEST_F(vector_kernel, split_rows) {
   for (const std::uint64_t n : {std::uint64_t{1} << 20, (std::uint64_t{1} << 23) + 4097, std::uint64_t{20000001}}) {
     vector_sides both = sides({{{n, 1, 1, 1, 1}}, {{n / 2, 1, 1, 1, 1}}}, 1, 4, 4, true);
     for (std::uint64_t at = 0; at < both.source.bytes.size(); ++at) {
@@ -180,7 +180,7 @@ TEST_F(VectorKernel, SplitRows) {
   }
 }
 
-TEST_F(VectorKernel, Cast) {
+TEST_F(vector_kernel, cast) {
   for (std::uint32_t pair = 0; pair < 36; ++pair) {
     const auto from = static_cast<value_type>(pair / 6);
     const auto to = static_cast<value_type>(pair % 6);

@@ -24,7 +24,7 @@ using ragged::value_type;
 /// Rank and routes allowed.
 using compute_case = std::tuple<std::uint32_t, route_set>;
 
-class RaggedCompute : public ::testing::TestWithParam<compute_case> {
+class ragged_compute : public ::testing::TestWithParam<compute_case> {
  protected:
   std::uint32_t rank() const { return std::get<0>(GetParam()); }
   ragged::run pinned() const {

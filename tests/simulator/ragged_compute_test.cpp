@@ -14,7 +14,7 @@
 namespace tmap::testing {
 namespace {
 
-TEST_P(RaggedCompute, Transpose) {
+TEST_P(ragged_compute, transpose) {
   if (rank() < 2) {
     host_batch rows = laid_out(shapes(), 4);
     const tensor_batch described = host_side{rows, source_form::array}.described;
@@ -35,7 +35,7 @@ TEST_P(RaggedCompute, Transpose) {
   }
 }
 
-TEST_P(RaggedCompute, CastOfEveryPair) {
+TEST_P(ragged_compute, cast_of_every_pair) {
   for (std::uint32_t pair = 0; pair < 36; ++pair) {
     const auto from = static_cast<value_type>(pair / 6);
     const auto to = static_cast<value_type>(pair % 6);
@@ -54,7 +54,7 @@ TEST_P(RaggedCompute, CastOfEveryPair) {
   }
 }
 
-TEST_P(RaggedCompute, Saxpy) {
+TEST_P(ragged_compute, saxpy) {
   const std::vector<extents> all = shapes();
   host_batch x = laid_out(all, 4);
   host_batch y = laid_out(all, 4);
@@ -80,7 +80,7 @@ float window_maximum(const host_batch& source, std::uint64_t i, const std::uint6
   return reference::canonical(most);
 }
 
-TEST_P(RaggedCompute, MaxPoolOfEveryRadius) {
+TEST_P(ragged_compute, max_pool_of_every_radius) {
   for (const std::uint32_t radius : {0u, 1u, 2u, 15u, 1000u, 4'000'000'000u}) {
     const std::vector<extents> all = shapes();
     host_batch source = laid_out(all, 4);
@@ -103,7 +103,7 @@ TEST_P(RaggedCompute, MaxPoolOfEveryRadius) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RaggedCompute, every_compute_case(), compute_case_name);
+INSTANTIATE_TEST_SUITE_P(all, ragged_compute, every_compute_case(), compute_case_name);
 
 }  // namespace
 }  // namespace tmap::testing

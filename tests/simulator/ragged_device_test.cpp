@@ -54,7 +54,7 @@ struct side_memory {
   }
 };
 
-class RaggedOnBothEngines : public gpu_test {
+class ragged_on_both_engines : public gpu_test {
  protected:
   using operation = std::function<result<void>(const ragged::run&)>;
 
@@ -138,7 +138,7 @@ class RaggedOnBothEngines : public gpu_test {
   std::unique_ptr<managed_array<batch_header>> header_;
 };
 
-TEST_F(RaggedOnBothEngines, Copy) {
+TEST_F(ragged_on_both_engines, copy) {
   for (const std::uint32_t item : {1u, 2u, 3u, 4u, 8u, 16u}) {
     for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
       fill(rank, item, item);
@@ -149,7 +149,7 @@ TEST_F(RaggedOnBothEngines, Copy) {
   }
 }
 
-TEST_F(RaggedOnBothEngines, Transpose) {
+TEST_F(ragged_on_both_engines, transpose) {
   for (const std::uint32_t item : {1u, 2u, 3u, 4u, 8u, 16u}) {
     for_each_case(2, [&](std::uint32_t rank, route_set allowed) {
       fill(rank, item, item, swapped);
@@ -160,7 +160,7 @@ TEST_F(RaggedOnBothEngines, Transpose) {
   }
 }
 
-TEST_F(RaggedOnBothEngines, PadFillsThePlaceOfBadTensors) {
+TEST_F(ragged_on_both_engines, pad_fills_the_place_of_bad_tensors) {
   for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
     fill(rank, 2, 2);
     const tensor_batch from = source_->described(2, rank);
@@ -174,7 +174,7 @@ TEST_F(RaggedOnBothEngines, PadFillsThePlaceOfBadTensors) {
   });
 }
 
-TEST_F(RaggedOnBothEngines, SaxpyPoolAndCast) {
+TEST_F(ragged_on_both_engines, saxpy_pool_and_cast) {
   for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
     const tensor_batch from = source_->described(4, rank);
     const tensor_batch to = destination_->described(4, rank);
@@ -193,7 +193,7 @@ TEST_F(RaggedOnBothEngines, SaxpyPoolAndCast) {
   });
 }
 
-TEST_F(RaggedOnBothEngines, SumsAndMaximaOfRows) {
+TEST_F(ragged_on_both_engines, sums_and_maxima_of_rows) {
   for (const value_type type : {value_type::f32, value_type::f16, value_type::bf16}) {
     for (const ragged::row_reduction how : {ragged::row_reduction::sum, ragged::row_reduction::max}) {
       for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
@@ -206,7 +206,7 @@ TEST_F(RaggedOnBothEngines, SumsAndMaximaOfRows) {
   }
 }
 
-TEST_F(RaggedOnBothEngines, UnpadPackAndUnpack) {
+TEST_F(ragged_on_both_engines, unpad_pack_and_unpack) {
   for_each_case(1, [&](std::uint32_t rank, route_set allowed) {
     fill(rank, 2, 2);
     const tensor_batch from = source_->described(2, rank);

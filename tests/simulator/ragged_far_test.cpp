@@ -144,7 +144,7 @@ const far_operation far_operations[] = {
      {true, true}},
 };
 
-class RaggedFar : public ::testing::TestWithParam<far_operation> {
+class ragged_far : public ::testing::TestWithParam<far_operation> {
  protected:
   static constexpr std::uint64_t columns = 48;
   static constexpr std::uint64_t rows = 4;
@@ -207,7 +207,7 @@ class RaggedFar : public ::testing::TestWithParam<far_operation> {
   }
 };
 
-TEST_P(RaggedFar, AsNear) {
+TEST_P(ragged_far, as_near) {
   for (const route_policy policy : {route_policy::enable, route_policy::disable, route_policy::force}) {
     ragged::run with{on_host{}};
     with.choices.policy = policy;
@@ -220,11 +220,11 @@ TEST_P(RaggedFar, AsNear) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Operations, RaggedFar, ::testing::ValuesIn(far_operations),
+INSTANTIATE_TEST_SUITE_P(operations, ragged_far, ::testing::ValuesIn(far_operations),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 /// Row numbers above 2^32, of rows that are a few bytes long.
-TEST(RaggedFarRows, NumbersAbove2To32) {
+TEST(ragged_far_rows, numbers_above2_to32) {
   constexpr std::uint64_t pitch = 3;
   const std::int64_t numbers[]{two_32 + 7, two_31, 0, two_32 + 8, two_32 + 20, 1};
   constexpr std::uint64_t rows = two_32 + 9;
@@ -263,7 +263,7 @@ TEST(RaggedFarRows, NumbersAbove2To32) {
 }
 
 /// Of a source of 2^40 rows and a dense tensor as large only the low corner is touched.
-TEST(RaggedFarRows, CornersOfTheLargest) {
+TEST(ragged_far_rows, corners_of_the_largest) {
   constexpr std::uint64_t most = std::uint64_t{1} << 40;
   std::uint32_t words[12];
   for (std::uint32_t i = 0; i < 12; ++i) words[i] = 1000 + i;

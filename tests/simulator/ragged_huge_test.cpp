@@ -18,7 +18,7 @@ using sea = far_memory::sea;
 #if !defined(__SANITIZE_THREAD__)
 
 /// One row of 2^31 + 5 elements of two bytes on each side, noise about its ends and its middle, zeros between.
-class RaggedHuge : public ::testing::Test {
+class ragged_huge : public ::testing::Test {
  protected:
   static constexpr std::uint64_t elements = two_31 + 5;
   static constexpr std::uint64_t bytes = 2 * elements;
@@ -63,14 +63,14 @@ class RaggedHuge : public ::testing::Test {
   }();
 };
 
-TEST_F(RaggedHuge, Copy) {
+TEST_F(ragged_huge, copy) {
   ASSERT_TRUE(ragged::copy(from_.batch, to_.batch, with_));
   EXPECT_EQ(status_.bits, 0u);
   expect_copied(bytes);
 }
 
 /// The second tensor begins above 4 GiB.
-TEST_F(RaggedHuge, Pack) {
+TEST_F(ragged_huge, pack) {
   std::byte small[10];
   std::memset(small, 0x77, sizeof small);
   const map_patch both[]{from_.patch, one_tensor<1>(reinterpret_cast<std::uint64_t>(small), 2, {5}).patch};
@@ -88,14 +88,14 @@ TEST_F(RaggedHuge, Pack) {
   expect_copied(bytes, small);
 }
 
-TEST_F(RaggedHuge, Unpack) {
+TEST_F(ragged_huge, unpack) {
   const ragged::packed_buffer packed{source_.data(), bytes, 1, nullptr};
   ASSERT_TRUE(ragged::unpack(packed, to_.batch, with_));
   EXPECT_EQ(status_.bits, 0u);
   expect_copied(bytes);
 }
 
-TEST_F(RaggedHuge, Pad) {
+TEST_F(ragged_huge, pad) {
   dense_batch dense{};
   dense.address = destination_.address() + shift;
   dense.dim[0] = elements + 7;
@@ -107,7 +107,7 @@ TEST_F(RaggedHuge, Pad) {
   expect_copied(bytes, behind);
 }
 
-TEST_F(RaggedHuge, Unpad) {
+TEST_F(ragged_huge, unpad) {
   dense_batch dense{};
   dense.address = source_.address();
   dense.dim[0] = elements + 1;
@@ -118,7 +118,7 @@ TEST_F(RaggedHuge, Unpad) {
 
 /// What computes with more than 2^31 elements takes the host half a minute and two copies of them in memory:
 /// --gtest_also_run_disabled_tests.
-class DISABLED_RaggedHugeValues : public ::testing::Test {
+class DISABLED_ragged_huge_values : public ::testing::Test {
  protected:
   static constexpr std::uint64_t elements = two_31 + 5;
   using operation = result<void> (*)(const tensor_batch& from, const tensor_batch& to);
@@ -162,7 +162,7 @@ class DISABLED_RaggedHugeValues : public ::testing::Test {
   }
 };
 
-TEST_F(DISABLED_RaggedHugeValues, Cast) {
+TEST_F(DISABLED_ragged_huge_values, cast) {
   expect_as_in_parts(2, 1, 0, [](const tensor_batch& from, const tensor_batch& to) {
     ragged::cast_values values{};
     values.from = ragged::value_type::f16;
@@ -171,18 +171,18 @@ TEST_F(DISABLED_RaggedHugeValues, Cast) {
   });
 }
 
-TEST_F(DISABLED_RaggedHugeValues, Saxpy) {
+TEST_F(DISABLED_ragged_huge_values, saxpy) {
   expect_as_in_parts(
       4, 4, 0, [](const tensor_batch& x, const tensor_batch& y) { return ragged::saxpy(2.5f, x, y, {on_host{}}); });
 }
 
-TEST_F(DISABLED_RaggedHugeValues, MaxPool) {
+TEST_F(DISABLED_ragged_huge_values, max_pool) {
   expect_as_in_parts(4, 4, 3, [](const tensor_batch& from, const tensor_batch& to) {
     return ragged::max_pool_1d(from, to, 3, {on_host{}});
   });
 }
 
-TEST_F(DISABLED_RaggedHugeValues, ReduceRows) {
+TEST_F(DISABLED_ragged_huge_values, reduce_rows) {
   const far_memory source(elements * 2, places(2), sea::zeros);
   for (const std::span<std::byte> island : source.islands()) std::fill(island.begin(), island.end(), std::byte{0});
   std::uint16_t* const halves = reinterpret_cast<std::uint16_t*>(source.data());
@@ -196,7 +196,7 @@ TEST_F(DISABLED_RaggedHugeValues, ReduceRows) {
   EXPECT_EQ(sum, 7.0f);
 }
 
-TEST_F(DISABLED_RaggedHugeValues, Transpose) {
+TEST_F(DISABLED_ragged_huge_values, transpose) {
   const far_memory source(2 * elements, {0, elements, two_31, two_32}, sea::zeros);
   const far_memory destination(2 * elements, {0, two_31, two_32}, sea::sink);
   write_noise(source);

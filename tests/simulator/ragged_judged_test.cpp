@@ -20,9 +20,9 @@ using spoilt::slot_count;
 
 constexpr std::uint32_t trials = 40;
 
-class RaggedJudged : public ::testing::Test {
+class ragged_judged : public ::testing::Test {
  protected:
-  RaggedJudged() { spoilt::set_windows(where_, windows_.data()); }
+  ragged_judged() { spoilt::set_windows(where_, windows_.data()); }
 
   void draw(const spoilt::drawn_from& from) {
     spoilt::draw(random_, where_, from);
@@ -120,7 +120,7 @@ class RaggedJudged : public ::testing::Test {
   std::uint32_t met_{};
 };
 
-TEST_F(RaggedJudged, PairsOfTensors) {
+TEST_F(ragged_judged, pairs_of_tensors) {
   for (std::uint32_t trial = 0; trial < trials; ++trial) {
     const std::uint32_t rank = 1 + trial % max_rank;
     const std::uint32_t item = random_.pick<std::uint32_t>({1, 2, 3, 4, 8, 16});
@@ -138,7 +138,7 @@ TEST_F(RaggedJudged, PairsOfTensors) {
   expect_met({fault::dim, fault::stride, fault::address, fault::window, fault::mismatch, fault::overlap});
 }
 
-TEST_F(RaggedJudged, PackedTensors) {
+TEST_F(ragged_judged, packed_tensors) {
   for (std::uint32_t trial = 0; trial < trials; ++trial) {
     const std::uint64_t alignment = trial % 2 == 0 ? 2 : 16;
     // A third of the room that all tensors have: some are truncated.
@@ -152,7 +152,7 @@ TEST_F(RaggedJudged, PackedTensors) {
   expect_met({fault::dim, fault::stride, fault::address, fault::window, fault::overlap, fault::truncated});
 }
 
-TEST_F(RaggedJudged, DenseTensors) {
+TEST_F(ragged_judged, dense_tensors) {
   for (std::uint32_t trial = 0; trial < trials; ++trial) {
     const std::uint32_t rank = 1 + trial % max_rank;
     draw({rank, 2, 2});

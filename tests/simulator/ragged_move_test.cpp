@@ -18,7 +18,7 @@ using ragged::tensor_status;
 /// Rank, bytes of an element, routes allowed.
 using move_case = std::tuple<std::uint32_t, std::uint32_t, route_set>;
 
-class RaggedMove : public ::testing::TestWithParam<move_case> {
+class ragged_move : public ::testing::TestWithParam<move_case> {
  protected:
   std::uint32_t rank() const { return std::get<0>(GetParam()); }
   std::uint32_t element_bytes() const { return std::get<1>(GetParam()); }
@@ -50,7 +50,7 @@ class RaggedMove : public ::testing::TestWithParam<move_case> {
   random_source random_{rank() * 100 + element_bytes()};
 };
 
-TEST_P(RaggedMove, CopyFromEveryFormIntoEveryForm) {
+TEST_P(ragged_move, copy_from_every_form_into_every_form) {
   for (std::uint32_t from = 0; from < source_forms; ++from) {
     const auto source_form_ = static_cast<source_form>(from);
     const auto all = shapes(source_form_);
@@ -68,7 +68,7 @@ TEST_P(RaggedMove, CopyFromEveryFormIntoEveryForm) {
   }
 }
 
-TEST_P(RaggedMove, PackAndUnpack) {
+TEST_P(ragged_move, pack_and_unpack) {
   for (const std::uint64_t alignment : {1, 16, 256}) {
     const source_form form = any_form();
     host_batch source = laid_out(shapes(form), form);
@@ -96,7 +96,7 @@ TEST_P(RaggedMove, PackAndUnpack) {
   }
 }
 
-TEST_P(RaggedMove, PadCutsAndFills) {
+TEST_P(ragged_move, pad_cuts_and_fills) {
   const source_form form = any_form();
   const auto all = shapes(form);
   host_batch source = laid_out(all, form);
@@ -122,7 +122,7 @@ TEST_P(RaggedMove, PadCutsAndFills) {
   }
 }
 
-TEST_P(RaggedMove, PadFillsThePlacesOfBadTensors) {
+TEST_P(ragged_move, pad_fills_the_places_of_bad_tensors) {
   const std::vector<extents> all = random_shapes(random_, {rank(), 12, 600, false, 0});
   host_batch source = laid_out(all, source_form::array);
   host_dense dense = lay_out_dense(random_, around(all), all.size(), rank(), element_bytes());
@@ -149,7 +149,7 @@ TEST_P(RaggedMove, PadFillsThePlacesOfBadTensors) {
   }
 }
 
-TEST_P(RaggedMove, UnpadLeavesTensorsThatDoNotFit) {
+TEST_P(ragged_move, unpad_leaves_tensors_that_do_not_fit) {
   const source_form form = any_form();
   const auto all = shapes(form);
   host_batch destination = laid_out(all, form);
@@ -162,7 +162,7 @@ TEST_P(RaggedMove, UnpadLeavesTensorsThatDoNotFit) {
   expect_bytes(expected.bytes, destination.bytes);
 }
 
-TEST(RaggedMoveArguments, DenseTensorsThatOverlapAreRefused) {
+TEST(ragged_move_arguments, dense_tensors_that_overlap_are_refused) {
   alignas(16) unsigned char from[64] = {};
   alignas(16) unsigned char to[64] = {};
   const map_patch patches[3] = {{reinterpret_cast<std::uint64_t>(from), {}, {16, 1, 1, 1, 1}, {}, {}}};
@@ -175,7 +175,7 @@ TEST(RaggedMoveArguments, DenseTensorsThatOverlapAreRefused) {
   }
 }
 
-TEST(RaggedMoveArguments, NoMoreIndicesThanRowsThatAreWalked) {
+TEST(ragged_move_arguments, no_more_indices_than_rows_that_are_walked) {
   unsigned char from[4] = {1, 2, 3, 4};
   unsigned char to[4] = {};
   const std::int32_t rows[4] = {3, 2, 1, 0};
@@ -190,7 +190,7 @@ TEST(RaggedMoveArguments, NoMoreIndicesThanRowsThatAreWalked) {
 }
 
 /// Units of addresses are 32 bits wide, what they reach is 64 GiB.
-TEST(RaggedMoveArguments, CompactAddressesReachBeyond32Bits) {
+TEST(ragged_move_arguments, compact_addresses_reach_beyond32_bits) {
   alignas(16) unsigned char from[16] = {5, 6, 7};
   unsigned char to[16] = {};
   const std::uint32_t units[] = {0xffff'ffff};
@@ -219,7 +219,7 @@ std::string name_of(const ::testing::TestParamInfo<move_case>& info) {
   return "rank" + std::to_string(rank) + "_bytes" + std::to_string(bytes) + "_" + route_name;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RaggedMove,
+INSTANTIATE_TEST_SUITE_P(all, ragged_move,
                          ::testing::Combine(::testing::Range(1u, 6u), ::testing::Values(1u, 2u, 3u, 4u, 8u, 16u),
                                             ::testing::Values(all_routes, route_bit(route::tensor_map),
                                                               route_bit(route::bulk), route_bit(route::ldgsts),

@@ -17,10 +17,10 @@
 namespace tmap::testing {
 namespace {
 
-class RaggedReduce : public RaggedCompute {};
+class ragged_reduce : public ragged_compute {};
 
 /// Sums of small whole numbers are exact in any order, maxima always.
-TEST_P(RaggedReduce, EveryTypeAndReduction) {
+TEST_P(ragged_reduce, every_type_and_reduction) {
   for (const value_type type : {value_type::f32, value_type::f16, value_type::bf16}) {
     for (const auto reduction : {ragged::row_reduction::sum, ragged::row_reduction::max}) {
       std::vector<extents> all = shapes();
@@ -43,7 +43,7 @@ TEST_P(RaggedReduce, EveryTypeAndReduction) {
   }
 }
 
-TEST(RaggedReduceOrder, LongRowsInTheirOrder) {
+TEST(ragged_reduce_order, long_rows_in_their_order) {
   const std::uint64_t length = 3 * tmap::detail::smallest_slice + 77;
   random_source random{11};
   host_batch source = lay_out(random, {extents{{length, 1, 1, 1, 1}}}, 1, 4, source_form::array);
@@ -86,11 +86,11 @@ std::uint32_t bits_of_reduced(ragged::row_reduction reduction, const std::vector
   return std::bit_cast<std::uint32_t>(f32_of(reduced, 0, first));
 }
 
-TEST(RaggedReduceOrder, SumsBeginWithMinusZero) {
+TEST(ragged_reduce_order, sums_begin_with_minus_zero) {
   EXPECT_EQ(bits_of_reduced(ragged::row_reduction::sum, {-0.0f, -0.0f, -0.0f}), 0x80000000u);
 }
 
-TEST(RaggedReduceOrder, EveryNaNHasThePatternOfAGpus) {
+TEST(ragged_reduce_order, every_nan_has_the_pattern_of_a_gpus) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const auto other = std::bit_cast<float>(0xffc12345u);
   for (const auto reduction : {ragged::row_reduction::sum, ragged::row_reduction::max}) {
@@ -100,7 +100,7 @@ TEST(RaggedReduceOrder, EveryNaNHasThePatternOfAGpus) {
   EXPECT_EQ(bits_of_reduced(ragged::row_reduction::sum, {infinity, -infinity}), 0x7fffffffu);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RaggedReduce, every_compute_case(), compute_case_name);
+INSTANTIATE_TEST_SUITE_P(all, ragged_reduce, every_compute_case(), compute_case_name);
 
 }  // namespace
 }  // namespace tmap::testing

@@ -36,7 +36,7 @@ void for_each_float(const Use& use) {
   }
 }
 
-TEST(RaggedValues, EightBitFloatsAsCudaRoundsThem) {
+TEST(ragged_values, eight_bit_floats_as_cuda_rounds_them) {
   for (const auto& [type, cuda] :
        {std::pair{value_type::f8_e4m3, __NV_E4M3}, std::pair{value_type::f8_e5m2, __NV_E5M2}}) {
     for_each_float([type = type, cuda = cuda](float value) {
@@ -46,7 +46,7 @@ TEST(RaggedValues, EightBitFloatsAsCudaRoundsThem) {
   }
 }
 
-TEST(RaggedValues, EightBitFloatsAsCudaReadsThem) {
+TEST(ragged_values, eight_bit_floats_as_cuda_reads_them) {
   for (const auto& [type, cuda] :
        {std::pair{value_type::f8_e4m3, __NV_E4M3}, std::pair{value_type::f8_e5m2, __NV_E5M2}}) {
     for (std::uint32_t bits = 0; bits < 256; ++bits) {
@@ -61,7 +61,7 @@ TEST(RaggedValues, EightBitFloatsAsCudaReadsThem) {
   }
 }
 
-TEST(RaggedValues, SixteenBitFloatsAsCudaRoundsThem) {
+TEST(ragged_values, sixteen_bit_floats_as_cuda_rounds_them) {
   for_each_float([](float value) {
     std::uint16_t found;
     std::byte stored[2];
@@ -74,7 +74,7 @@ TEST(RaggedValues, SixteenBitFloatsAsCudaRoundsThem) {
   });
 }
 
-TEST(RaggedValues, BytesSaturateAndRoundToEven) {
+TEST(ragged_values, bytes_saturate_and_round_to_even) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const std::pair<float, std::uint8_t> cases[] = {{-1, 0},         {0.5f, 0},          {1.5f, 2},  {2.5f, 2},
                                                   {254.5f, 254},   {255.5f, 255},      {300, 255}, {-infinity, 0},
@@ -82,7 +82,7 @@ TEST(RaggedValues, BytesSaturateAndRoundToEven) {
   for (const auto& [value, expected] : cases) EXPECT_EQ(to_small(value_type::u8, value), expected) << value;
 }
 
-TEST(RaggedValues, LargerKnowsNansAndZeros) {
+TEST(ragged_values, larger_knows_nans_and_zeros) {
   EXPECT_TRUE(std::isnan(larger(std::nanf(""), 1)) && std::isnan(larger(1, std::nanf(""))));
   EXPECT_FALSE(std::signbit(larger(-0.0f, 0.0f)) || std::signbit(larger(0.0f, -0.0f)));
   EXPECT_EQ(larger(-2, -3), -2);

@@ -60,13 +60,13 @@ void move_rows_by(std::uint32_t number_bytes) {
   }
 }
 
-TEST(RaggedRows, GatherAndScatter) {
+TEST(ragged_rows, gather_and_scatter) {
   move_rows_by<std::int32_t>(4);
   move_rows_by<std::int64_t>(8);
 }
 
 /// Three tensors of 8 x 4 words, of which the middle one is spoilt.
-class RaggedVerdict : public ::testing::Test {
+class ragged_verdict : public ::testing::Test {
  protected:
   tensor_status copy() {
     const auto copied = ragged::copy(from_.described, to_.described, with());
@@ -95,7 +95,7 @@ class RaggedVerdict : public ::testing::Test {
   std::vector<address_window> windows_;
 };
 
-TEST_F(RaggedVerdict, BadTensorsAreSkippedAndNamed) {
+TEST_F(ragged_verdict, bad_tensors_are_skipped_and_named) {
   const auto expect = [&](fault f) {
     const std::vector<unsigned char> before = destination_.bytes;
     const std::uint64_t begin = destination_.tensors[1].begin;
@@ -136,7 +136,7 @@ TEST_F(RaggedVerdict, BadTensorsAreSkippedAndNamed) {
   expect(fault::window);
 }
 
-TEST(RaggedRows, HaveAnAddressWhereTheyExist) {
+TEST(ragged_rows, have_an_address_where_they_exist) {
   constexpr std::uint64_t most = ~std::uint64_t{0};
   ragged_rows rows{4096, 16};
   EXPECT_EQ(address_of_rows(rows, most, 5), 4096u - 16) << "any rows: before the base";
@@ -159,7 +159,7 @@ TEST(RaggedRows, HaveAnAddressWhereTheyExist) {
   EXPECT_EQ(address_of_rows(rows, 0, 1), 0u);
 }
 
-TEST(RaggedRows, ThatDoNotExistAreNeitherReadNorWritten) {
+TEST(ragged_rows, that_do_not_exist_are_neither_read_nor_written) {
   std::vector<std::uint32_t> values{1, 2, 3, 4, 5, 6};
   const std::vector<std::int32_t> ends{3, 5, 5};
   std::vector<tensor_status> statuses(3);
@@ -179,7 +179,7 @@ TEST(RaggedRows, ThatDoNotExistAreNeitherReadNorWritten) {
   }
 }
 
-TEST_F(RaggedVerdict, EmptyTensorsAreCounted) {
+TEST_F(ragged_verdict, empty_tensors_are_counted) {
   source().global_dim[1] = destination().global_dim[1] = 0;
   source().global_address = 0;
   EXPECT_TRUE(copy().is_empty());
@@ -189,7 +189,7 @@ TEST_F(RaggedVerdict, EmptyTensorsAreCounted) {
 }
 
 /// Neither are tensors copied there, nor is anything filled.
-TEST_F(RaggedVerdict, WhatOfADenseBatchLiesOutsideTheWindowsIsUntouched) {
+TEST_F(ragged_verdict, what_of_a_dense_batch_lies_outside_the_windows_is_untouched) {
   const std::vector<std::uint32_t> poison(3 * 8 * 5, 7);
   std::vector<std::uint32_t> memory = poison;
   dense_batch dense{};
@@ -204,7 +204,7 @@ TEST_F(RaggedVerdict, WhatOfADenseBatchLiesOutsideTheWindowsIsUntouched) {
   for (std::size_t i = 0; i < memory.size(); ++i) EXPECT_EQ(memory[i] == 7, i / 40 != 1) << i;
 }
 
-TEST_F(RaggedVerdict, PackedTensorsBehindTheEndAreLeftOut) {
+TEST_F(ragged_verdict, packed_tensors_behind_the_end_are_left_out) {
   std::vector<unsigned char> memory(3 * 128, 0xa5);
   std::int64_t begins[4]{};
   ASSERT_TRUE(ragged::pack(from_.described, {memory.data(), 2 * 128 + 127, 1, begins}, with()));
@@ -217,7 +217,7 @@ TEST_F(RaggedVerdict, PackedTensorsBehindTheEndAreLeftOut) {
   EXPECT_EQ(begins[2], 128) << "a bad tensor takes no room";
 }
 
-TEST_F(RaggedVerdict, ArgumentsAreChecked) {
+TEST_F(ragged_verdict, arguments_are_checked) {
   tensor_batch other = to_.described;
   const auto refused = [&] {
     const std::string name = refused_argument(ragged::copy(from_.described, other, {on_host{}}));
@@ -239,7 +239,7 @@ TEST_F(RaggedVerdict, ArgumentsAreChecked) {
 }
 
 /// The same limits as on the GPU: no sum of offsets wraps.
-TEST_F(RaggedVerdict, ArgumentsBeyondAllReachAreRefused) {
+TEST_F(ragged_verdict, arguments_beyond_all_reach_are_refused) {
   constexpr std::uint64_t most = std::uint64_t{1} << 47;
   std::vector<unsigned char> memory(1024);
   expect_refused(ragged::pack(from_.described, {memory.data(), most + 1, 1, nullptr}, {on_host{}}),
@@ -268,7 +268,7 @@ TEST_F(RaggedVerdict, ArgumentsBeyondAllReachAreRefused) {
 }
 
 /// Bad tensors of which the last sum would not fit 64 bits, if they were good.
-TEST(RaggedVerdictOfMany, TheMostBytesOfEachOfMany) {
+TEST(ragged_verdict_of_many, the_most_bytes_of_each_of_many) {
   constexpr std::uint64_t count = 1 << 16;
   constexpr std::uint64_t most = (std::uint64_t{1} << 47) - (std::uint64_t{1} << 20);
   std::vector<map_patch> patches(count);
@@ -296,7 +296,7 @@ TEST(RaggedVerdictOfMany, TheMostBytesOfEachOfMany) {
   EXPECT_EQ(static_cast<std::uint64_t>(begins[count]), (count - 1) * most);
 }
 
-TEST(RaggedVerdictOfMany, HeadersOfMoreRowsThan32BitsCount) {
+TEST(ragged_verdict_of_many, headers_of_more_rows_than32_bits_count) {
   batch_header header;
   ragged::run with{on_host{}};
   with.header = &header;
