@@ -3,6 +3,7 @@
 
 #include <tmap/batch_run.hpp>
 #include <tmap/config.hpp>
+#include <tmap/device_address.hpp>
 #include <tmap/error.hpp>
 #include <tmap/item_status.hpp>
 #include <tmap/map_patch.hpp>
@@ -57,7 +58,7 @@ enum class fault : std::uint32_t {
 using group_status = item_status<fault>;
 
 struct matrix {
-  std::uint64_t address{};
+  device_address address{};
   std::uint64_t pitch_bytes{};
 };
 

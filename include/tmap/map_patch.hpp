@@ -3,6 +3,7 @@
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
+#include <tmap/device_address.hpp>
 #include <tmap/tensor_spec.hpp>
 
 namespace tmap {
@@ -11,7 +12,7 @@ namespace tmap {
 /// Same words and units as in `tensor_spec`. 112 bytes: seven 16-byte loads. Not initialised, so that kernels read and
 /// write no field of it in vain: `map_patch patch{}` is.
 struct alignas(16) map_patch {
-  std::uint64_t global_address;
+  device_address global_address;
   std::uint64_t global_stride_bytes[max_rank - 1];
   std::uint64_t global_dim[max_rank];
   std::uint32_t box_dim[max_rank];
@@ -35,7 +36,7 @@ struct patch_columns {
 /// A patch source: separate arrays of 32-bit values, half the bytes of `patch_columns`; null as there. Addresses are
 /// offsets, and offsets and strides count units of 16 bytes, below which neither may be legal: 64 GiB reach of each.
 struct compact_columns {
-  std::uint64_t base_address{};  ///< map i begins at base_address + 16 * address_units[i]
+  device_address base_address{};  ///< map i begins at base_address + 16 * address_units[i]
   const std::uint32_t* address_units{};
   const std::uint32_t* global_dim[max_rank]{};
   const std::uint32_t* global_stride_units[max_rank - 1]{};
@@ -62,7 +63,7 @@ inline constexpr std::uint64_t any_rows = ~std::uint64_t{0};
 /// the inner dims and all strides; map i gets the address of its first row and its number of rows as outermost dim. A
 /// tensor of no rows gets the safe empty map and the status `empty`.
 struct ragged_rows {
-  std::uint64_t base_address{};     ///< address of row 0
+  device_address base_address{};    ///< address of row 0
   std::uint64_t row_pitch_bytes{};  ///< from one row (a slice of the outermost dimension) to the next
   row_offsets offsets{};            ///< a call that reads `offset_format::sizes` needs a workspace for their sums
   /// Rows that exist. A tensor that leaves them has no address: it is judged as one at address 0, which is refused.

@@ -3,6 +3,7 @@
 
 #include <tmap/batch_run.hpp>
 #include <tmap/config.hpp>
+#include <tmap/device_address.hpp>
 #include <tmap/error.hpp>
 #include <tmap/item_status.hpp>
 #include <tmap/route.hpp>
@@ -102,7 +103,7 @@ struct fill_value {
 
 /// Rows of a matrix in global memory, any number of them. `row_bytes` and `(rows - 1) * pitch_bytes`: at most 2^47.
 struct row_matrix {
-  std::uint64_t address{};
+  device_address address{};
   std::uint64_t rows{};
   std::uint64_t row_bytes{};
   std::uint64_t pitch_bytes{};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <tmap/config.hpp>
+#include <tmap/device_address.hpp>
 #include <tmap/error.hpp>
 #include <tmap/tensor_spec.hpp>
 
@@ -105,7 +106,7 @@ struct route_options {
 
 /// Where a tensor lies, without the limits of a tensor map: any element size, any pitch.
 struct tensor_layout {
-  std::uint64_t address{};
+  device_address address{};
   std::uint32_t element_bytes{};
   std::uint32_t rank{};                        ///< 1 to 5
   std::uint64_t dim[max_rank]{};               ///< in elements, innermost first

@@ -42,7 +42,7 @@ struct tensor_batch {
 /// Equally large tensors at equal distances in one buffer: [count, dim[rank - 1], ..., dim[0]]. Dims are at most 2^40,
 /// and the last byte lies at most 2^47 bytes after the first.
 struct dense_batch {
-  std::uint64_t address{};
+  device_address address{};
   std::uint64_t dim[max_rank]{};               ///< of each tensor, in elements, innermost first
   std::uint64_t stride_bytes[max_rank - 1]{};  ///< as in `tensor_spec`; all 0 means packed
   std::uint64_t tensor_pitch_bytes{};          ///< from one tensor to the next; 0 means packed

@@ -3,6 +3,7 @@
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
+#include <tmap/device_address.hpp>
 #include <tmap/element_type.hpp>
 
 #include <cuda/std/span>
@@ -80,7 +81,7 @@ TMAP_HOST_DEVICE constexpr const char* name(oob_fill mode) {
 /// dimensions (`rank - 1` strides) count; the rest are ignored. See the CUDA driver API,
 /// cuTensorMapEncodeTiled, and PTX ISA 5.5 "Tensors".
 struct tensor_spec {
-  std::uint64_t global_address{};                         ///< device address of element 0, in bytes
+  device_address global_address{};                        ///< device address of element 0, in bytes
   element_type type{};                                    ///< type of one element
   std::uint32_t rank{};                                   ///< 1 to 5
   std::uint64_t global_dim[max_rank]{};                   ///< tensor extent, 1 to 2^31 (T09, T36)

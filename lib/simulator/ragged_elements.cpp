@@ -108,7 +108,7 @@ result<void> for_each_tile(const tensor_layout& tensor, Move&& move) {
   const auto map = encode_bits(spec);
   if (!map) return failure{map.error()};
   const std::uint64_t reach = (reach_bytes(tensor) + store_unit - 1) / store_unit * store_unit;
-  const memory_window window{tensor.address, {reinterpret_cast<std::byte*>(tensor.address), reach}};
+  const memory_window window{tensor.address, {reinterpret_cast<std::byte*>(tensor.address.value()), reach}};
   const copy_engine engine{{&window, 1}};
   element_bytes_t tile(tile_footprint_bytes(spec));
   tile_walk walk{spec};

@@ -234,7 +234,7 @@ struct column_arrays {
 column_arrays columns_of(const std::vector<tensor_spec>& specs, std::uint32_t rank) {
   column_arrays made;
   made.columns.global_address = made.add(
-      specs, [](const tensor_spec& spec, int) { return spec.global_address; }, 0);
+      specs, [](const tensor_spec& spec, int) { return spec.global_address.value(); }, 0);
   for (std::uint32_t axis = 0; axis < rank; ++axis) {
     const auto index = static_cast<int>(axis);
     made.columns.global_dim[axis] = made.add(

@@ -13,7 +13,7 @@
 namespace tmap::gemm::testing {
 namespace {
 
-class GroupedPointers
+class grouped_pointers
     : public gemm_test,
       public ::testing::WithParamInterface<std::tuple<operand_type, b_layout, epilogue_kind, input_kind>> {
  protected:

@@ -242,7 +242,7 @@ TEST_P(ragged_move, bad_tensors_are_left_out) {
   std::vector<std::uint32_t> expected(shapes.size());
   for (std::uint64_t i = 0; i < patches.size(); i += 4) {
     map_patch& patch = patches[i];
-    const auto spoil = [&](fault f, std::uint64_t& field, std::uint64_t value) {
+    const auto spoil = [&](fault f, auto& field, std::uint64_t value) {
       expected[i] |= static_cast<std::uint32_t>(f);
       field = value;
     };

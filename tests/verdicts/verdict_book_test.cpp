@@ -2,6 +2,8 @@
 // What counts as a deviation of the driver, and what stops the comparison.
 #include "verdicts/verdict_book.hpp"
 
+#include <tmap/rule_info.hpp>
+
 #include <gmock/gmock.h>
 
 namespace tmap::testing {

@@ -37,10 +37,11 @@ void host_encoder::encode(tensor_map* slots, cudaStream_t stream) const {
     std::copy(std::begin(patch.global_dim), std::end(patch.global_dim), dims);
     std::copy(std::begin(patch.global_stride_bytes), std::end(patch.global_stride_bytes), strides);
     std::copy(std::begin(patch.element_stride), std::end(patch.element_stride), element_strides);
-    const CUresult code = encode_tiled_(
-        &maps_.get()[i], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, shape_.rank, reinterpret_cast<void*>(patch.global_address),
-        dims, strides, box_changes ? patch.box_dim : spec_.box_dim, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
-        CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const CUresult code =
+        encode_tiled_(&maps_.get()[i], CU_TENSOR_MAP_DATA_TYPE_FLOAT32, shape_.rank,
+                      reinterpret_cast<void*>(patch.global_address.value()), dims, strides,
+                      box_changes ? patch.box_dim : spec_.box_dim, element_strides, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                      CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
     require(code == CUDA_SUCCESS);
   }
   require(cudaMemcpyAsync(slots, maps_.get(), count_ * sizeof(CUtensorMap), cudaMemcpyHostToDevice, stream));

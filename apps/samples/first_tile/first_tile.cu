@@ -48,7 +48,7 @@ tmap::result<void> sum_tiles(const tmap::map_patch* shapes_on_the_gpu, int count
 // [patch]
 tmap::map_patch matrix(const float* data, std::uint64_t rows, std::uint64_t columns, std::uint64_t pitch_bytes) {
   tmap::map_patch patch{};
-  patch.global_address = reinterpret_cast<std::uint64_t>(data);
+  patch.global_address = data;
   patch.global_dim[0] = columns;
   patch.global_dim[1] = rows;
   patch.global_stride_bytes[0] = pitch_bytes;

@@ -73,10 +73,10 @@ tmap::gemm::row_problem problem_of(const __nv_bfloat16* a, const __nv_bfloat16* 
   problem.n = n;
   problem.k = k;
   problem.offsets = {sizes_on_the_gpu, tmap::offset_format::sizes, sizeof(int)};
-  problem.a = {reinterpret_cast<std::uint64_t>(a), k * sizeof(*a)};
-  problem.b = {reinterpret_cast<std::uint64_t>(b), k * sizeof(*b)};
+  problem.a = {a, k * sizeof(*a)};
+  problem.b = {b, k * sizeof(*b)};
   problem.b_group_pitch_bytes = n * k * sizeof(*b);
-  problem.c = {reinterpret_cast<std::uint64_t>(c), n * sizeof(*c)};
+  problem.c = {c, n * sizeof(*c)};
   return problem;
 }
 // [problem]

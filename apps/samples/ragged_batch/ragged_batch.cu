@@ -41,7 +41,7 @@ tmap::result<void> sum_groups(tmap::map_service& service, const float* rows, con
   if (!base) return tmap::failure(base.error());
 
   tmap::ragged_rows groups{};
-  groups.base_address = reinterpret_cast<std::uint64_t>(rows);
+  groups.base_address = rows;
   groups.row_pitch_bytes = columns * sizeof(float);
   groups.offsets = {ends_on_the_gpu, tmap::offset_format::ends};
   auto batch = service.encode(*base, groups, count, {stream});
