@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(most_threads)
 /// Every field of `Fields`, so that each has to be loaded.
 template <patch_fields Fields>
 __device__ std::uint64_t mix(const map_patch& patch) {
-  std::uint64_t mixed = Fields & patch_address ? patch.global_address : 0;
+  std::uint64_t mixed = Fields & patch_address ? patch.global_address.value() : 0;
 #pragma unroll
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
     if (Fields & patch_dim(axis)) mixed ^= patch.global_dim[axis];
