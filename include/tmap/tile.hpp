@@ -110,15 +110,25 @@ class alignas(shared_alignment(Swizzle)) basic_tile {
 template <class T, swizzle Swizzle, std::uint32_t... Extents>
 using tile = basic_tile<T, element_of<T>, interleave::none, Swizzle, Extents...>;
 
-/// The spec of a tensor whose rows follow each other without gaps, for maps that move a `Tile` without an interleave.
-/// `dims`: as many as the tile has, innermost first.
-template <class Tile>
-TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(std::uint64_t global_address,
-                                                   cuda::std::span<const std::uint64_t> dims) {
+/// The spec of a tensor whose rows follow each other without gaps, for maps that move a `Tile` without an interleave:
+/// `packed_spec<tile<float, swizzle::bytes_128, 32, 64>>(data, {columns, rows})`. Dims are innermost first.
+template <class Tile, std::size_t Rank>
+TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(device_address data, const std::uint64_t (&dims)[Rank]) {
   static_assert(Tile::spec().interleave == interleave::none);
+  static_assert(Rank == Tile::rank, "a tensor has as many dims as the tile");
   const tensor_spec tile = Tile::spec();
-  tensor_spec spec = packed_spec(tile.type, global_address, dims, {tile.box_dim, tile.rank});
+  tensor_spec spec = packed_spec(tile.type, data, {dims, Rank}, {tile.box_dim, tile.rank});
   spec.swizzle = tile.swizzle;
+  return spec;
+}
+
+/// The same for any box, the element type from the pointer: `packed_spec(data, {columns, rows}, {32, 64})`.
+template <class T, std::size_t Rank>
+TMAP_HOST_DEVICE tensor_spec packed_spec(const T* data, const std::uint64_t (&dims)[Rank],
+                                         const std::uint32_t (&box)[Rank], swizzle mode = swizzle::none) {
+  static_assert(Rank <= max_rank);
+  tensor_spec spec = packed_spec(element_of<T>, device_address{data}, {dims, Rank}, {box, Rank});
+  spec.swizzle = mode;
   return spec;
 }
 

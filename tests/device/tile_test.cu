@@ -138,7 +138,6 @@ struct tensor_row {
   using T = typename Tile::element;
 
   tensor_row() {
-    dims.fill(1);
     tensor_spec spec = Tile::spec();
     count = 1;
     for (std::uint32_t axis = 0; axis < Tile::rank; ++axis) count *= dims[axis] = 2 * spec.box_dim[axis];
@@ -149,7 +148,7 @@ struct tensor_row {
 
   /// Of tensor `i`.
   tensor_spec spec(std::uint32_t i = 0) const {
-    return packed_spec<Tile>(there->address() + i * count * sizeof(T), {dims.data(), Tile::rank});
+    return packed_spec<Tile>(there->address() + i * count * sizeof(T), dims);
   }
 
   /// Doubles the second box along each dim of the first `how_many` tensors.
@@ -173,7 +172,7 @@ struct tensor_row {
     return made;
   }
 
-  std::array<std::uint64_t, max_rank> dims;
+  std::uint64_t dims[Tile::rank];
   std::uint64_t count;
   std::vector<T> values;
   std::unique_ptr<device_array<T>> there;

@@ -122,6 +122,30 @@ std::string fault_of(const Answer& answer) {
   return std::string(e.argument.view()) + ": " + std::to_string(e.found) + ", " + std::to_string(e.allowed);
 }
 
+void expect_same_map(const tensor_spec& made, const tensor_spec& expected) {
+  const auto bits = encode_bits(made);
+  ASSERT_TRUE(bits) << to_string(bits.error());
+  EXPECT_EQ(*bits, encode_bits(expected).value());
+}
+
+TEST(packed_specs, take_the_type_from_a_pointer_and_the_rank_from_the_dims) {
+  alignas(16) static const float values[64]{};
+  const std::uint64_t dims[] = {100, 20, 7};
+  const std::uint32_t box[] = {32, 4, 2};
+  tensor_spec expected = packed_spec(element_type::f32, reinterpret_cast<std::uintptr_t>(values), dims, box);
+  expect_same_map(packed_spec(values, {100, 20, 7}, {32, 4, 2}), expected);
+  expected.swizzle = swizzle::bytes_128;
+  expect_same_map(packed_spec(values, {100, 20, 7}, {32, 4, 2}, swizzle::bytes_128), expected);
+}
+
+TEST(packed_specs, take_type_box_and_swizzle_from_a_tile) {
+  const std::uint64_t dims[] = {96, 1000};
+  const std::uint32_t box[] = {32, 24};
+  tensor_spec expected = packed_spec(element_type::f32, 1 << 20, dims, box);
+  expected.swizzle = swizzle::bytes_128;
+  expect_same_map(packed_spec<whole_rows>(1 << 20, {96, 1000}), expected);
+}
+
 TEST(typed_maps, are_refused_by_the_first_field_that_differs) {
   const tensor_map* const slots = nullptr;
   const auto fault = [&](const tensor_spec& spec, patch_fields fields = patch_address) {
