@@ -2,22 +2,14 @@
 #include "lib/simulator/ragged_tensors.hpp"
 
 #include <tmap/detail/choose_route.hpp>
+#include <tmap/detail/row_offsets.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
 
 #include <algorithm>
 
 namespace tmap::simulator {
-namespace {
 
 using detail::saturated_product;
-
-/// Offset i, in two's complement.
-std::uint64_t value_of(const row_offsets& offsets, std::uint64_t i) {
-  if (offsets.bytes == sizeof(std::int64_t)) return static_cast<const std::uint64_t*>(offsets.values)[i];
-  return static_cast<std::uint64_t>(std::int64_t{static_cast<const std::int32_t*>(offsets.values)[i]});
-}
-
-}  // namespace
 
 tensor_layout tensor_reader::next() {
   tensor_layout layout = std::visit([this](const auto& source) { return read(source); }, batch_.tensors);
@@ -70,18 +62,11 @@ void tensor_reader::read_columns(tensor_layout& layout, const Column* dims, cons
 }
 
 tensor_layout tensor_reader::read(const ragged_rows& source) {
-  const auto offset = [&](std::uint64_t i) { return value_of(source.offsets, i); };
-  std::uint64_t begin = begin_;
-  std::uint64_t rows = offset(index_);
-  if (source.offsets.format == offset_format::ends) {
-    begin = index_ == 0 ? 0 : offset(index_ - 1);
-    rows -= begin;
-  } else if (source.offsets.format == offset_format::prefix) {
-    begin = rows;
-    rows = offset(index_ + 1) - begin;
-  } else {
-    begin_ += rows;
-  }
+  const detail::offset_reader<void> offsets{{source.offsets.values, source.offsets.bytes}, source.offsets.format};
+  const bool has_sizes = source.offsets.format == offset_format::sizes;
+  const std::uint64_t begin = has_sizes ? begin_ : static_cast<std::uint64_t>(offsets.begin(index_));
+  const std::uint64_t rows = offsets.count(index_, begin);
+  if (has_sizes) begin_ += rows;
   tensor_layout layout = blank();
   layout.address = address_of_rows(source, begin, rows);
   const std::uint32_t outermost = layout.rank - 1;
