@@ -12,10 +12,12 @@ if(tmap_unknown_architectures OR NOT TMAP_ARCHITECTURES)
     "tmap: TMAP_ARCHITECTURES is \"${TMAP_ARCHITECTURES}\"; it must be a list of one or more of "
     "\"${tmap_known_architectures}\" (cmake/architectures.cmake).")
 endif()
-# Machine code only: PTX of these targets, which alone have tensormap.replace, loads on no other GPU.
+# Machine code only: PTX of these targets, which alone have tensormap.replace, loads on no other
+# GPU.
 list(TRANSFORM TMAP_ARCHITECTURES APPEND -real OUTPUT_VARIABLE CMAKE_CUDA_ARCHITECTURES)
 
-# tmap_set_architectures(<target> <architecture>...): of kernels that are built for others than TMAP_ARCHITECTURES.
+# tmap_set_architectures(<target> <architecture>...): of kernels that are built for others than
+# TMAP_ARCHITECTURES.
 function(tmap_set_architectures target)
   list(TRANSFORM ARGN APPEND -real)
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES "${ARGN}")

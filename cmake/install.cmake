@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cmake --install`: headers, both libraries, the tool, tmapConfig.cmake, tmap.pc. All of it may be moved elsewhere as a whole.
+# `cmake --install`: headers, both libraries, the tool, tmapConfig.cmake, tmap.pc. All of it may be
+# moved elsewhere as a whole.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(tmap_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/tmap)
@@ -14,7 +15,8 @@ if(TMAP_BUILD_APPS)
   install(TARGETS tmap_tool)
 endif()
 if(TMAP_BUILD_APPS AND TMAP_BUILD_BENCHMARKS)
-  # For `tmap bench gemm`, when asked for by this component's name: it needs cuBLAS, which no package of ours brings.
+  # For `tmap bench gemm`, when asked for by this component's name: it needs cuBLAS, which no
+  # package of ours brings.
   install(TARGETS grouped_gemm_bench DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/tmap
           COMPONENT tmap_benchmarks EXCLUDE_FROM_ALL)
   set_target_properties(grouped_gemm_bench PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)  # to the toolkit's cuBLAS
@@ -42,6 +44,7 @@ set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "The libraries, their headers and the comma
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
-# Only what is built with tmap needs the toolkit; the library has the runtime inside and finds the driver when it runs.
+# Only what is built with tmap needs the toolkit; the library has the runtime inside and finds the
+# driver when it runs.
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS cuda-toolkit-13-0)
 include(CPack)

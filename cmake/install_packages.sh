@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs the Debian/Ubuntu packages tmap needs. Asks the compiler and the PATH what is there, not the package
-# manager, so that a machine which has them from elsewhere (or has no network) is left alone.
-# Further packages named on the command line, as command:package, are wanted too.
+# Installs the Debian/Ubuntu packages tmap needs. Asks the compiler and the PATH what is there, not
+# the package manager, so that a machine which has them from elsewhere (or has no network) is left
+# alone. Further packages named on the command line, as command:package, are wanted too.
 set -euo pipefail
 
 headers="

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# tmap_join_cuda_sources(<variable> <target>): the .cu files of a list of sources become one that includes them all.
-# Most of what nvcc does for a small kernel is to read headers, three times a file. CMake has UNITY_BUILD for CUDA since 3.31 only.
+# tmap_join_cuda_sources(<variable> <target>): the .cu files of a list of sources become one that
+# includes them all. Most of what nvcc does for a small kernel is to read headers, three times a
+# file. CMake has UNITY_BUILD for CUDA since 3.31 only.
 function(tmap_join_cuda_sources variable target)
   set(cuda ${${variable}})
   list(FILTER cuda INCLUDE REGEX "\\.cu$")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# One clear sentence instead of CMake's own when there is no CUDA toolkit, before project() looks for a compiler.
+# One clear sentence instead of CMake's own when there is no CUDA toolkit, before project() looks
+# for a compiler.
 find_program(tmap_nvcc nvcc HINTS $ENV{CUDACXX} $ENV{CUDA_PATH}/bin $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
 if(NOT tmap_nvcc AND NOT DEFINED ENV{CUDACXX})
   message(FATAL_ERROR

@@ -6,7 +6,8 @@ elseif(TMAP_SANITIZE)
   set(tmap_sanitizers address,undefined)
 endif()
 if(tmap_sanitizers)
-  # In instrumented code g++ 13 takes sound copies for ones out of bounds; the other builds keep these warnings.
+  # In instrumented code g++ 13 takes sound copies for ones out of bounds; the other builds keep
+  # these warnings.
   add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>")
   add_compile_options(
     "$<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${tmap_sanitizers};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# tmap::cuda: what a program that uses tmap's host headers and library needs of the CUDA toolkit: its headers with
-# libcu++, and the static runtime. Not FindCUDAToolkit, which wants an nvcc. Also installed, for tmapConfig.cmake.
+# tmap::cuda: what a program that uses tmap's host headers and library needs of the CUDA toolkit:
+# its headers with libcu++, and the static runtime. Not FindCUDAToolkit, which wants an nvcc. Also
+# installed, for tmapConfig.cmake.
 find_path(tmap_cuda_include cuda_runtime_api.h
   HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES} ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT
         ENV CUDA_PATH ENV CUDA_HOME

@@ -9,7 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Every public header is on one page. Those of `include/tmap/detail` and the wrappers of single instructions are not public.
+# Every public header is on one page. Those of `include/tmap/detail` and the wrappers of single
+# instructions are not public.
 PAGES = {
     "reference/specs.md": ("Specs, rules and errors", "tensor_spec device_address element_type element_of device_limits rule rule_info validate error bad_items faults"),
     "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template make_template map_patch patch_rules publish encode_batch "

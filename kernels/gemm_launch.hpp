@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The way from lib/gemm to the kernels of kernels/gemm: plain functions that enqueue work and return what the CUDA
-// runtime said. Arguments have been checked by the caller; there is at least one group, and of a `row_problem` a row.
+// The way from lib/gemm to the kernels of kernels/gemm: plain functions that enqueue work and
+// return what the CUDA runtime said. Arguments have been checked by the caller; there is at least
+// one group, and of a `row_problem` a row.
 //
-// A product is two launches: a set-up kernel of few blocks judges the groups, adds up their tiles and encodes their
-// maps; a persistent kernel, which starts while the first still runs, works the tiles off. In between nothing returns
-// to the host.
+// A product is two launches: a set-up kernel of few blocks judges the groups, adds up their tiles
+// and encodes their maps; a persistent kernel, which starts while the first still runs, works the
+// tiles off. In between nothing returns to the host.
 
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/map_template.hpp>
@@ -38,7 +39,8 @@ std::uint32_t choose_gemm_plan(const gemm::row_problem& problem);
 std::uint32_t choose_gemm_plan(const gemm::weight_problem& problem);
 std::uint32_t choose_gemm_plan(const gemm::pointer_problem& problem);
 
-/// What `make_template` is called with. Specs of maps that each group has its own of have extents of 1.
+/// What `make_template` is called with. Specs of maps that each group has its own of have extents
+/// of 1.
 struct gemm_map_spec {
   tensor_spec spec;
   patch_fields fields;

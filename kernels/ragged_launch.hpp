@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The way from lib/ragged to the kernels of kernels/ragged: plain functions that enqueue work and return what the CUDA
-// runtime said. Arguments have been checked by the caller; counts are at least 1. All take part in programmatic
-// dependent launch where it gains: a kernel behind the planning one waits for it on the device.
+// The way from lib/ragged to the kernels of kernels/ragged: plain functions that enqueue work and
+// return what the CUDA runtime said. Arguments have been checked by the caller; counts are at least
+// 1. All take part in programmatic dependent launch where it gains: a kernel behind the planning
+// one waits for it on the device.
 
 #include <tmap/detail/judge_tensors.hpp>
 #include <tmap/device_limits.hpp>
@@ -19,7 +20,8 @@
 
 namespace tmap::kernels {
 
-/// The two sides of an operation as the planning kernel reads them. All arrays are device memory by now.
+/// The two sides of an operation as the planning kernel reads them. All arrays are device memory by
+/// now.
 enum class side_kind : std::uint32_t {
   tensors,  ///< a `tensor_batch`
   dense,    ///< a `dense_batch`, its strides and pitch given
@@ -33,8 +35,8 @@ struct side {
   const std::int64_t* row_begins;  ///< of `ragged_rows` by sizes: the running sum; else null
 };
 
-/// `swapped` and `reduced`: the route is chosen by the source alone. `clipped`: each tensor is followed by `rank` boxes
-/// that are filled. `corner`: the source is dense.
+/// `swapped` and `reduced`: the route is chosen by the source alone. `clipped`: each tensor is
+/// followed by `rank` boxes that are filled. `corner`: the source is dense.
 using tmap::detail::shape_relation;
 
 struct plan_request {
@@ -55,7 +57,8 @@ struct plan_request {
   fault_sink faults;
 };
 
-/// Where planning leaves its work. `begins` are the byte begins of a packed side, `count + 1`; null otherwise.
+/// Where planning leaves its work. `begins` are the byte begins of a packed side, `count + 1`; null
+/// otherwise.
 struct plan_target {
   planned_tensor* tensors;
   std::uint64_t* ends;
@@ -112,7 +115,8 @@ piece_rule max_pool_pieces(std::uint32_t radius, std::uint32_t rank);
 cudaError_t launch_max_pool_1d(const planned_work& work, std::uint32_t radius, const device_shape& device,
                                cudaStream_t stream);
 
-/// Results of the slices of rows that several warps share: one row for each two of 8 warps a block, 512 slices each.
+/// Results of the slices of rows that several warps share: one row for each two of 8 warps a block,
+/// 512 slices each.
 inline constexpr std::uint32_t most_reduce_blocks = tmap::detail::hopper_multiprocessors;
 inline constexpr std::uint32_t reduce_partials = (most_reduce_blocks * 8 / 2 + 1) * 512;
 piece_rule reduce_pieces(ragged::value_type type, std::uint32_t rank);

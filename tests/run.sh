@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs every test of a build and closes with one line that counts them: tests/run.sh <build folder> [ctest arguments].
+# Runs every test of a build and closes with one line that counts them: tests/run.sh <build folder>
+# [ctest arguments].
 set -uo pipefail
 build=$1
 shift

@@ -27,7 +27,8 @@ picture draw_stride(const char* title, std::int64_t columns, std::int64_t rows, 
   return sheet.image;
 }
 
-/// Slices of channels behind each other; each pixel of a slice holds `channels` channels side by side.
+/// Slices of channels behind each other; each pixel of a slice holds `channels` channels side by
+/// side.
 picture draw_slices(const char* title, std::int64_t slices, std::int64_t channels, std::int64_t width,
                     std::int64_t height) {
   const std::int64_t offset = 2;

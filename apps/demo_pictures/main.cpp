@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws the pictures that `make demo` pads: what boxes, swizzles, strides and interleaves look like.
+// Draws the pictures that `make demo` pads: what boxes, swizzles, strides and interleaves look
+// like.
 #include <fmt/format.h>
 
 #include <filesystem>

@@ -30,7 +30,8 @@ tensor_spec tile_spec(const swizzle_scene& scene) {
   return spec;
 }
 
-/// Which chunk of the tile lies in each chunk of shared memory, as the simulated copy engine leaves it.
+/// Which chunk of the tile lies in each chunk of shared memory, as the simulated copy engine leaves
+/// it.
 std::vector<std::uint32_t> load_chunks(const swizzle_scene& scene) {
   const std::uint32_t count = scene.row_chunks * scene.rows;
   std::vector<std::byte> memory(count * chunk_bytes);

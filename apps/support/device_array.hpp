@@ -12,8 +12,8 @@
 
 namespace tmap::apps {
 
-/// An array in device memory, for programs that end where CUDA fails. What fills it waits until the values have
-/// arrived, for the programs' streams do not wait for the default one.
+/// An array in device memory, for programs that end where CUDA fails. What fills it waits until the
+/// values have arrived, for the programs' streams do not wait for the default one.
 template <class T>
 class device_array {
  public:

@@ -7,8 +7,8 @@
 
 namespace tmap::apps {
 
-/// A bar on standard error for work that lasts longer than `patience`; nothing at all when that is no terminal.
-/// Removes itself when it goes. Not thread-safe.
+/// A bar on standard error for work that lasts longer than `patience`; nothing at all when that is
+/// no terminal. Removes itself when it goes. Not thread-safe.
 class progress {
  public:
   progress(std::string label, std::uint64_t total, std::chrono::milliseconds patience = std::chrono::seconds{2});

@@ -9,7 +9,8 @@
 
 namespace tmap::apps {
 
-/// Owns a stream, which does not wait for the default one, and two events that time what is enqueued between them.
+/// Owns a stream, which does not wait for the default one, and two events that time what is
+/// enqueued between them.
 class timed_stream {
  public:
   [[nodiscard]] static result<timed_stream> create() {
@@ -34,7 +35,8 @@ class timed_stream {
 
   cudaStream_t get() const { return stream_; }
 
-  /// Runs what `enqueue` (which returns a result) enqueues on the stream to its end; the GPU's own milliseconds.
+  /// Runs what `enqueue` (which returns a result) enqueues on the stream to its end; the GPU's own
+  /// milliseconds.
   template <class Enqueue>
   [[nodiscard]] result<double> milliseconds(const Enqueue& enqueue) const {
     cudaError_t code = cudaEventRecord(begin_, stream_);

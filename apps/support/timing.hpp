@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The ways to time, each a median, on a stream of the timer's own. `enqueue` is called with that stream.
+// The ways to time, each a median, on a stream of the timer's own. `enqueue` is called with that
+// stream.
 
 #include <cuda_runtime_api.h>
 
@@ -57,8 +58,8 @@ class timer {
   cudaStream_t stream() const { return stream_.get(); }
   void drain() const { require(cudaStreamSynchronize(stream())); }
 
-  /// By events around what one call enqueues on the idle stream. Where that takes the GPU less time than the host needs
-  /// to enqueue it, the host's time is in it.
+  /// By events around what one call enqueues on the idle stream. Where that takes the GPU less time
+  /// than the host needs to enqueue it, the host's time is in it.
   template <class Enqueue>
   double stream_microseconds(const Enqueue& enqueue, int repeats = 201) const {
     return median_of(repeats, [&] { return between_events([&] { enqueue(stream()); }); });

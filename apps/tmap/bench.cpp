@@ -14,7 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the benchmark may lie, from the folder of the tool: beside it, where it is installed, where both are built.
+/// Where the benchmark may lie, from the folder of the tool: beside it, where it is installed,
+/// where both are built.
 constexpr const char* places[] = {"grouped_gemm_bench", TMAP_LIBEXEC_FROM_BIN "/grouped_gemm_bench",
                                   "../bench/gemm/grouped_gemm_bench"};
 

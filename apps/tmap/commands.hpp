@@ -3,8 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
-// The subcommands of `tmap`. Each call adds one to `app`; when that subcommand was chosen and has run, `exit_code`
-// holds its answer. Both arguments must outlive the parse.
+// The subcommands of `tmap`. Each call adds one to `app`; when that subcommand was chosen and has
+// run, `exit_code` holds its answer. Both arguments must outlive the parse.
 
 namespace tmap::tool {
 

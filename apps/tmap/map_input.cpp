@@ -56,8 +56,8 @@ Number from_hex(std::string_view digits) {
   return value;
 }
 
-/// The bytes that `text` spells, or nothing when it is no hex text. One word with a prefix and more than sixteen digits
-/// is a string of bytes, too.
+/// The bytes that `text` spells, or nothing when it is no hex text. One word with a prefix and more
+/// than sixteen digits is a string of bytes, too.
 std::optional<std::string> bytes_of_hex(std::string_view text) {
   std::string bytes;
   const std::string bare = without_labels(text);

@@ -54,7 +54,8 @@ outcome<std::uint64_t> read_number(const char* what, const std::string& word) {
   return value;
 }
 
-/// The bytes of a row without gaps. Saturates: a product past 64 bits must not wrap into a legal stride.
+/// The bytes of a row without gaps. Saturates: a product past 64 bits must not wrap into a legal
+/// stride.
 std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   std::uint64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::uint64_t>::max() : product;
@@ -146,7 +147,8 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
   return value;
 }
 
-/// The digits of a version: without nvcc's "sm_" or "compute_", and without its "a" or "f" for one GPU or family.
+/// The digits of a version: without nvcc's "sm_" or "compute_", and without its "a" or "f" for one
+/// GPU or family.
 std::string_view version_digits(std::string_view text) {
   for (const std::string_view prefix : {"sm_", "compute_"}) {
     if (text.starts_with(prefix)) text.remove_prefix(prefix.size());

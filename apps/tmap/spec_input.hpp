@@ -13,8 +13,8 @@
 
 namespace tmap::tool {
 
-/// A spec as a person gave it, by flags or as JSON: words not yet understood, numbers perhaps left out. What is left
-/// out is not there, or empty.
+/// A spec as a person gave it, by flags or as JSON: words not yet understood, numbers perhaps left
+/// out. What is left out is not there, or empty.
 struct spec_words {
   std::string type;
   std::vector<std::uint64_t> dims;
@@ -34,11 +34,13 @@ struct spec_answer {
   std::vector<std::string> notes;
 };
 
-/// Reads a JSON object with the names of `inspect --json`. Fails with a sentence that names `source` and the key.
+/// Reads a JSON object with the names of `inspect --json`. Fails with a sentence that names
+/// `source` and the key.
 outcome<spec_words> read_spec_json(const std::string& text, const std::string& source);
 
-/// Understands the words, and derives packed strides, element strides 1 and an address where none is given. Numbers
-/// that break a rule are not refused here: explaining them is the point. Fails with a sentence that names the word.
+/// Understands the words, and derives packed strides, element strides 1 and an address where none
+/// is given. Numbers that break a rule are not refused here: explaining them is the point. Fails
+/// with a sentence that names the word.
 outcome<spec_answer> understand(const spec_words& words);
 
 /// "9.0", "90" or "10.0". Fails below 9.0, where there are no tensor maps.

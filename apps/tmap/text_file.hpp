@@ -7,7 +7,8 @@
 
 namespace tmap::tool {
 
-/// All bytes of a file, or of standard input when `path` is "-". Fails with a sentence that names the file.
+/// All bytes of a file, or of standard input when `path` is "-". Fails with a sentence that names
+/// the file.
 outcome<std::string> read_text(const std::string& path);
 
 /// The name of `path` in a sentence: "-" is "standard input".

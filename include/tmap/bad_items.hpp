@@ -6,8 +6,8 @@
 
 namespace tmap {
 
-// Bad maps, tensors, rows and groups, which calls meet on the device and pass over: how they are counted there. Plain
-// data; faults.hpp reads it.
+// Bad maps, tensors, rows and groups, which calls meet on the device and pass over: how they are
+// counted there. Plain data; faults.hpp reads it.
 
 /// The public calls that judge what they read from device memory.
 enum class batch_call : std::uint32_t {
@@ -99,8 +99,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t numbered(batch_call call, std::uint64_t
   return number << 8 | static_cast<std::uint64_t>(call);
 }
 
-/// Whether a call waits for its own work and fails where an item was bad. For finding faults: a checked call costs a
-/// wait for the device.
+/// Whether a call waits for its own work and fails where an item was bad. For finding faults: a
+/// checked call costs a wait for the device.
 enum class fault_check : std::uint32_t {
   environment,  ///< as the environment variable TMAP_CHECK says: `off` (so it is when unset) or `sync`
   off,

@@ -4,8 +4,8 @@
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
 
-// What tmap knows of GPUs, in one place; cmake/architectures.cmake names those that kernels are built for. Only
-// compute capability 9.0 was measured: what is said of others is documented only.
+// What tmap knows of GPUs, in one place; cmake/architectures.cmake names those that kernels are
+// built for. Only compute capability 9.0 was measured: what is said of others is documented only.
 
 namespace tmap {
 
@@ -21,8 +21,8 @@ TMAP_HOST_DEVICE constexpr device_limits hopper_limits() {
   return {90, 232448};
 }
 
-/// A B200, the first with what Blackwell adds to tensor maps: 4- and 6-bit types, swizzles with larger atoms,
-/// im2col-wide.
+/// A B200, the first with what Blackwell adds to tensor maps: 4- and 6-bit types, swizzles with
+/// larger atoms, im2col-wide.
 TMAP_HOST_DEVICE constexpr device_limits blackwell_limits() {
   return {100, 232448};
 }

@@ -18,9 +18,9 @@ struct environment_item {
   result<void> state;    ///< or why it is not there
 };
 
-/// Looks at everything tmap can use on the calling thread's current device: runtime, driver, GPU, the driver's
-/// functions, tmap's kernels. Thread-safe; launches nothing, but may initialise the device's context. Empty for want
-/// of memory only.
+/// Looks at everything tmap can use on the calling thread's current device: runtime, driver, GPU,
+/// the driver's functions, tmap's kernels. Thread-safe; launches nothing, but may initialise the
+/// device's context. Empty for want of memory only.
 TMAP_API std::vector<environment_item> query_environment();
 
 }  // namespace tmap

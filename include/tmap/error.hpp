@@ -40,13 +40,15 @@ enum class status : std::uint8_t {
   forked,            ///< the service was made before this process was forked off: CUDA works in the parent only
   wrong_context,     ///< another context is current than the one the service was made in
   self_test_failed,  ///< a map made by the kernel differs from the driver's: `found` is the case
-  /// a captured call was given an array in pageable memory: `argument` says on which side, `found` is its address
+  /// a captured call was given an array in pageable memory: `argument` says on which side, `found`
+  /// is its address
   pageable_memory_in_capture,
   bad_items,  ///< a checked call (`fault_check`) met bad items, `found` of `allowed`; `bad` is one of them
 };
 
-/// The name of an argument as its caller wrote it, members after dots: "count", "source.tensors.global_dim[3]". A plain
-/// value that holds its text, of at most `capacity` characters; what is longer is cut.
+/// The name of an argument as its caller wrote it, members after dots: "count",
+/// "source.tensors.global_dim[3]". A plain value that holds its text, of at most `capacity`
+/// characters; what is longer is cut.
 class argument_name {
  public:
   static constexpr std::size_t capacity = 63;
@@ -84,8 +86,8 @@ struct error {
   std::int32_t cuda_code{};  ///< CUresult or cudaError_t behind the failure, 0 when there is none
   slot_counts slots{};       ///< of the pool, with `pool_exhausted`
   argument_name argument{};  ///< the argument at fault; empty where the status or a rule says enough
-  /// What is wrong, with `argument` where there is one, and what must be, a literal in which `{found}` and `{allowed}`
-  /// stand for those; null where the status says it.
+  /// What is wrong, with `argument` where there is one, and what must be, a literal in which
+  /// `{found}` and `{allowed}` stand for those; null where the status says it.
   const char* reason{};
   bad_item bad{};  ///< with `bad_items`
 };
@@ -95,7 +97,8 @@ using result = cuda::std::expected<T, error>;
 
 using failure = cuda::std::unexpected<error>;
 
-/// One sentence a person can act on: what failed, where, found, allowed. Empty for want of memory only.
+/// One sentence a person can act on: what failed, where, found, allowed. Empty for want of memory
+/// only.
 TMAP_API std::string to_string(const error& e);
 
 /// The enumerator's name, for logs and JSON.

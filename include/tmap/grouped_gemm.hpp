@@ -11,25 +11,26 @@
 #include <cstdint>
 #include <optional>
 
-// Many matrix products of different sizes in one call, C = A * B for each group, sums in f32. Sizes may exist only in
-// device memory; they are read and judged there. Nothing is padded.
+// Many matrix products of different sizes in one call, C = A * B for each group, sums in f32. Sizes
+// may exist only in device memory; they are read and judged there. Nothing is padded.
 //
-// Every function: enqueues on the stream of `run::where` and returns; may be captured in a graph and replayed with
-// other sizes in the same arrays; is thread-safe; never synchronises, unless it is checked (`run::check`), and never
-// allocates. `scratch` has at least `workspace_bytes(groups)`. No output may overlap an input, nor another group's
-// output. A bad group is skipped, its output untouched, and its status says why; the others complete. It is counted
-// (faults.hpp). A problem without groups, or a `row_problem` without rows, is done at once: not even statuses are
-// written.
+// Every function: enqueues on the stream of `run::where` and returns; may be captured in a graph
+// and replayed with other sizes in the same arrays; is thread-safe; never synchronises, unless it
+// is checked (`run::check`), and never allocates. `scratch` has at least `workspace_bytes(groups)`.
+// No output may overlap an input, nor another group's output. A bad group is skipped, its output
+// untouched, and its status says why; the others complete. It is counted (faults.hpp). A problem
+// without groups, or a `row_problem` without rows, is done at once: not even statuses are written.
 //
-// Matrices are row-major: row i begins `i * pitch_bytes` behind the address, its elements follow each other. Addresses
-// and pitches are multiples of 16 bytes. N, and K where it is the inner dim of an operand, are multiples of 16 bytes
-// of elements (8, or 16 for 8-bit types); rows are any number.
+// Matrices are row-major: row i begins `i * pitch_bytes` behind the address, its elements follow
+// each other. Addresses and pitches are multiples of 16 bytes. N, and K where it is the inner dim
+// of an operand, are multiples of 16 bytes of elements (8, or 16 for 8-bit types); rows are any
+// number.
 //
-// Fails with `invalid_argument` (null or misaligned arrays and matrices, sizes against the above, an epilogue that does
-// not fit, an unknown plan, windows, workspace too small), `no_driver`, `no_device`, `compute_capability_too_low`,
-// `no_kernel_image` (a GPU of another compute capability than 9.0, whose instructions products are made of, or a build
-// without them: the error's text says which), `cuda_failure`; where it is checked, and then after all its work, with
-// `bad_items`.
+// Fails with `invalid_argument` (null or misaligned arrays and matrices, sizes against the above,
+// an epilogue that does not fit, an unknown plan, windows, workspace too small), `no_driver`,
+// `no_device`, `compute_capability_too_low`, `no_kernel_image` (a GPU of another compute capability
+// than 9.0, whose instructions products are made of, or a build without them: the error's text says
+// which), `cuda_failure`; where it is checked, and then after all its work, with `bad_items`.
 
 namespace tmap::gemm {
 
@@ -52,9 +53,9 @@ enum class fault : std::uint32_t {
   pitch = 1u << 3,    ///< `pointer_problem`: no multiple of 16, below the row's bytes, or 2^40 and more
 };
 
-/// What became of one group. One that begins where it ends (of a `pointer_problem`: with a good M, N and K of which one
-/// is 0) is empty and never bad: nothing is written for it, or zeros where nothing is what is summed over
-/// (`weight_problem`, and `pointer_problem` with K = 0).
+/// What became of one group. One that begins where it ends (of a `pointer_problem`: with a good M,
+/// N and K of which one is 0) is empty and never bad: nothing is written for it, or zeros where
+/// nothing is what is summed over (`weight_problem`, and `pointer_problem` with K = 0).
 using group_status = item_status<fault>;
 
 struct matrix {
@@ -80,13 +81,14 @@ inline constexpr epilogue_kind last_epilogue_kind{epilogue_kind::accumulate};
 struct epilogue {
   epilogue_kind kind{epilogue_kind::none};
   const void* bias{};  ///< `bias`: [groups, N] of C's type, device memory, aligned to 16 bytes
-  /// Factors that sums are multiplied by before all else; null: 1. Device memory, aligned to 16 bytes.
+  /// Factors that sums are multiplied by before all else; null: 1. Device memory, aligned to 16
+  /// bytes.
   const float* row_scales{};     ///< one for each row of A
   const float* column_scales{};  ///< [groups, N]
 };
 
-/// A [rows, K] holds the groups' rows one group after another; C [rows, N] likewise, B is [groups, N, K] or
-/// [groups, K, N]. Rows of C that belong to no group stay untouched.
+/// A [rows, K] holds the groups' rows one group after another; C [rows, N] likewise, B is [groups,
+/// N, K] or [groups, K, N]. Rows of C that belong to no group stay untouched.
 struct row_problem {
   operand_type type{};
   std::uint32_t groups{};
@@ -100,14 +102,16 @@ struct row_problem {
   b_layout layout{};
   matrix c{};
   epilogue with{};
-  /// `f8_e4m3` only. Tensor cores cut off what of an 8-bit product lies more than 13 bits below the largest term, the
-  /// sum so far among them. By default they sum up 128 elements of K, and f32 sums add those up. True: they sum up all
-  /// of K. That is faster, and each element may lose 2^-13 of the largest sum on the way, so that errors grow with K.
+  /// `f8_e4m3` only. Tensor cores cut off what of an 8-bit product lies more than 13 bits below the
+  /// largest term, the sum so far among them. By default they sum up 128 elements of K, and f32
+  /// sums add those up. True: they sum up all of K. That is faster, and each element may lose 2^-13
+  /// of the largest sum on the way, so that errors grow with K.
   bool fast_accumulation{false};
 };
 
-/// Sums over rows: C[g] [m, n] = (A's rows of group g)^T * (B's rows of group g), for A [rows, m] and B [rows, n]: the
-/// gradient of a layer's weights. A group without rows gets zeros. bf16 and f16.
+/// Sums over rows: C[g] [m, n] = (A's rows of group g)^T * (B's rows of group g), for A [rows, m]
+/// and B [rows, n]: the gradient of a layer's weights. A group without rows gets zeros. bf16 and
+/// f16.
 struct weight_problem {
   operand_type type{};
   std::uint32_t groups{};
@@ -122,8 +126,8 @@ struct weight_problem {
   epilogue_kind kind{epilogue_kind::none};  ///< `none` or `accumulate`
 };
 
-/// Every group by itself: A [m, k], B [n, k] or [k, n], C [m, n]. All arrays are device memory of `groups` values.
-/// bf16 and f16.
+/// Every group by itself: A [m, k], B [n, k] or [k, n], C [m, n]. All arrays are device memory of
+/// `groups` values. bf16 and f16.
 struct pointer_problem {
   operand_type type{};
   std::uint32_t groups{};

@@ -24,9 +24,10 @@ struct status_bits<rule> {
 
 }  // namespace detail
 
-/// What became of one item of a batch: of a map (`map_status`), of a tensor or row (`ragged::tensor_status`), of a
-/// group (`gemm::group_status`). A good item has no bit; an empty one has `empty_bit` alone and is no error; a bad one
-/// has the bits of what was wrong with it. Kernels write statuses to device memory: no call of the host waits for them.
+/// What became of one item of a batch: of a map (`map_status`), of a tensor or row
+/// (`ragged::tensor_status`), of a group (`gemm::group_status`). A good item has no bit; an empty
+/// one has `empty_bit` alone and is no error; a bad one has the bits of what was wrong with it.
+/// Kernels write statuses to device memory: no call of the host waits for them.
 template <class Fault>
 struct item_status {
   using word = typename detail::status_bits<Fault>::word;
@@ -56,7 +57,8 @@ struct alignas(16) batch_header {
   std::uint32_t reserved{};
 };
 
-/// A range of addresses that an item may reach, from `begin` up to but not including `end`: an allocation, say.
+/// A range of addresses that an item may reach, from `begin` up to but not including `end`: an
+/// allocation, say.
 struct alignas(16) address_window {
   std::uint64_t begin{};
   std::uint64_t end{};

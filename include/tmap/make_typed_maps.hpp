@@ -12,10 +12,11 @@
 
 namespace tmap {
 
-// Maps for kernels that move a `Tile` (tile.hpp). Each fails with `invalid_argument` where the maps move another one:
-// `argument` names the first field that differs, `found` is its value in the maps and `allowed` in the tile (the value
-// of the enumerator for a type, an interleave or a swizzle; 0 for a box that maps may change themselves). Pure but for
-// the encode. The maps of a `map_batch` know their template: `map_batch::as`.
+// Maps for kernels that move a `Tile` (tile.hpp). Each fails with `invalid_argument` where the maps
+// move another one: `argument` names the first field that differs, `found` is its value in the maps
+// and `allowed` in the tile (the value of the enumerator for a type, an interleave or a swizzle; 0
+// for a box that maps may change themselves). Pure but for the encode. The maps of a `map_batch`
+// know their template: `map_batch::as`.
 
 /// A map for a parameter or for constant memory: `encode(spec)`, and fails as it does, too.
 template <class Tile>

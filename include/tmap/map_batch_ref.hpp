@@ -10,9 +10,10 @@ namespace tmap {
 
 struct slot_record;
 
-/// What a kernel needs of a batch, passed by value. Trivially copyable; owns nothing: good as long as the `map_batch`
-/// it came from, on the streams that batch knows. `device::acquire(ref, i)` (device/acquire.cuh) is the way to map i.
-/// 40 bytes, those of `tmap_batch_ref` (c/service.h): whoever launches a kernel may pass them without this header.
+/// What a kernel needs of a batch, passed by value. Trivially copyable; owns nothing: good as long
+/// as the `map_batch` it came from, on the streams that batch knows. `device::acquire(ref, i)`
+/// (device/acquire.cuh) is the way to map i. 40 bytes, those of `tmap_batch_ref` (c/service.h):
+/// whoever launches a kernel may pass them without this header.
 struct map_batch_ref {
   const tensor_map* slots{};
   /// Beside `slots`; null for a trusted batch. Those of a reserved batch are its kernel's to write.
@@ -30,8 +31,9 @@ struct map_batch_ref {
 };
 static_assert(sizeof(map_batch_ref) == 40);
 
-/// What a kernel that encodes for itself needs of a reserved batch (`map_service::reserve`), passed by value: each map
-/// is to be written and published once (device/encode_warp.cuh). Trivially copyable; good as long as the `map_batch`.
+/// What a kernel that encodes for itself needs of a reserved batch (`map_service::reserve`), passed
+/// by value: each map is to be written and published once (device/encode_warp.cuh). Trivially
+/// copyable; good as long as the `map_batch`.
 struct map_batch_writer {
   tensor_map* slots{};
   map_status* statuses{};

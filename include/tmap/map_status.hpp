@@ -7,8 +7,9 @@
 
 namespace tmap {
 
-/// What became of one map. A good one is as its patch asks. A bad one broke `rules_of(status)`, an empty one has a dim
-/// of 0; both are the safe empty map instead (`encode_batch`). Empty wins over bad, and is no error.
+/// What became of one map. A good one is as its patch asks. A bad one broke `rules_of(status)`, an
+/// empty one has a dim of 0; both are the safe empty map instead (`encode_batch`). Empty wins over
+/// bad, and is no error.
 using map_status = item_status<rule>;
 
 /// The rules that a bad map broke.

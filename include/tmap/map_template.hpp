@@ -18,15 +18,16 @@ inline constexpr std::uint32_t first_stride_bit = 6;
 inline constexpr std::uint32_t first_box_bit = 10;
 inline constexpr std::uint32_t first_element_stride_bit = 15;
 
-/// What an axis that no tensor has names: a field that no template takes. Not constexpr, so that a constant which needs
-/// it does not compile.
+/// What an axis that no tensor has names: a field that no template takes. Not constexpr, so that a
+/// constant which needs it does not compile.
 TMAP_HOST_DEVICE inline patch_fields no_such_field() {
   return patch_fields{1} << 31;
 }
 }  // namespace detail
 
 inline constexpr patch_fields patch_address = 1;
-/// Of axis 0 to 4. An axis beyond does not compile where it is a constant, and is refused with the template elsewhere.
+/// Of axis 0 to 4. An axis beyond does not compile where it is a constant, and is refused with the
+/// template elsewhere.
 TMAP_HOST_DEVICE constexpr patch_fields patch_dim(std::uint32_t axis) {
   return axis < max_rank ? 1u << (detail::first_dim_bit + axis) : detail::no_such_field();
 }
@@ -41,7 +42,8 @@ TMAP_HOST_DEVICE constexpr patch_fields patch_element_stride(std::uint32_t axis)
   return axis < max_rank ? 1u << (detail::first_element_stride_bit + axis) : detail::no_such_field();
 }
 
-/// Address, every dim and every stride of a tensor of this rank, at most 5: what a ragged batch changes.
+/// Address, every dim and every stride of a tensor of this rank, at most 5: what a ragged batch
+/// changes.
 TMAP_HOST_DEVICE constexpr patch_fields patch_extents(std::uint32_t rank) {
   patch_fields fields = patch_address;
   for (std::uint32_t axis = 0; axis < rank; ++axis) {
@@ -60,10 +62,11 @@ TMAP_HOST_DEVICE constexpr patch_fields patch_everything(std::uint32_t rank) {
   return fields;
 }
 
-/// What the maps of one batch share: an encoded map, the spec it was made from, and the fields each map may change.
-/// A plain value, trivially copyable, passed to kernels by value. The element type, interleave, swizzle, L2 promotion
-/// and fill of a template hold for every map made from it: tensormap.replace cannot change L2 promotion, nor clear a
-/// TF32 bit, and its other modes are immediates.
+/// What the maps of one batch share: an encoded map, the spec it was made from, and the fields each
+/// map may change. A plain value, trivially copyable, passed to kernels by value. The element type,
+/// interleave, swizzle, L2 promotion and fill of a template hold for every map made from it:
+/// tensormap.replace cannot change L2 promotion, nor clear a TF32 bit, and its other modes are
+/// immediates.
 struct map_template {
   tensor_map map{};
   tensor_spec spec;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The rules that a patch can break. Same code on host and device; any bits are a legal patch. The template is trusted:
-// `make_template` validated what it fixes.
+// The rules that a patch can break. Same code on host and device; any bits are a legal patch. The
+// template is trusted: `make_template` validated what it fixes.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/plain_patch.hpp>
@@ -34,8 +34,8 @@ TMAP_HOST_DEVICE constexpr tensor_spec patched_spec(const map_template& base, co
   return patched_spec(base.spec, base.fields, patch);
 }
 
-/// The safe empty map of a template's spec: one element (or unit) at `page`, everything else outside the tensor, the
-/// template's box, element strides and modes.
+/// The safe empty map of a template's spec: one element (or unit) at `page`, everything else
+/// outside the tensor, the template's box, element strides and modes.
 TMAP_HOST_DEVICE constexpr tensor_spec empty_spec(tensor_spec spec, std::uint64_t page) {
   spec.global_address = page;
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
@@ -52,7 +52,8 @@ inline constexpr patch_fields any_stride = 0xfu << 6;
 inline constexpr patch_fields any_box = 0x1fu << 10;
 inline constexpr patch_fields any_element_stride = 0x1fu << 15;
 
-/// The checks of `check_tiled` whose values are among `fields`. On a GPU these branches are uniform.
+/// The checks of `check_tiled` whose values are among `fields`. On a GPU these branches are
+/// uniform.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_patched(const tensor_spec& spec, patch_fields fields, Report&& report) {
   if (fields & patch_address) check_address(spec, report);
@@ -73,8 +74,8 @@ TMAP_HOST_DEVICE constexpr bool has_no_elements(const tensor_spec& spec) {
 
 }  // namespace detail
 
-/// The rules of severity `error` that a patched spec breaks: `broken_rules` of it, looking only at what a patch of
-/// `fields` can change.
+/// The rules of severity `error` that a patched spec breaks: `broken_rules` of it, looking only at
+/// what a patch of `fields` can change.
 TMAP_HOST_DEVICE constexpr rule_set broken_patch_rules(const tensor_spec& patched, patch_fields fields) {
   rule_set broken;
   detail::check_patched(patched, fields,
@@ -82,8 +83,8 @@ TMAP_HOST_DEVICE constexpr rule_set broken_patch_rules(const tensor_spec& patche
   return broken;
 }
 
-/// T38: every byte a copy may touch, from the address to the tensor's end, rounded up to 16 bytes as stores do, lies
-/// inside one window. Nothing to ask without windows.
+/// T38: every byte a copy may touch, from the address to the tensor's end, rounded up to 16 bytes
+/// as stores do, lies inside one window. Nothing to ask without windows.
 TMAP_HOST_DEVICE constexpr rule_set check_address_windows(const tensor_spec& spec, const address_window* windows,
                                                           std::uint32_t window_count) {
   rule_set broken;

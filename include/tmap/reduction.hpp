@@ -7,8 +7,8 @@
 
 namespace tmap {
 
-/// What a copy does to the bytes in global memory (PTX ISA, cp.reduce.async.bulk.tensor). The element type comes from
-/// the tensor map.
+/// What a copy does to the bytes in global memory (PTX ISA, cp.reduce.async.bulk.tensor). The
+/// element type comes from the tensor map.
 enum class reduction : std::uint32_t { add, min, max, inc, dec, bit_and, bit_or, bit_xor };
 
 /// A set of operations: bit `op` is the reduction `op`. No integer becomes one unasked.

@@ -10,9 +10,9 @@
 
 namespace tmap {
 
-// A route is the mechanism that moves a tensor's bytes between global and shared memory. Every batched operation
-// (ragged.hpp) gives the same bytes on every route; the route decides how fast. Pure functions, the same on host and
-// device.
+// A route is the mechanism that moves a tensor's bytes between global and shared memory. Every
+// batched operation (ragged.hpp) gives the same bytes on every route; the route decides how fast.
+// Pure functions, the same on host and device.
 
 enum class route : std::uint32_t {
   tensor_map,  ///< tiles through a tensor map (cp.async.bulk.tensor)
@@ -33,8 +33,9 @@ TMAP_HOST_DEVICE constexpr const char* name(route r) {
   return "invalid";
 }
 
-/// A set of routes: `route_bit(route::bulk) | route_bit(route::ldgsts)`. `plain` is always allowed: it is what is left
-/// for a tensor that no other allowed route can move. No integer becomes one unasked.
+/// A set of routes: `route_bit(route::bulk) | route_bit(route::ldgsts)`. `plain` is always allowed:
+/// it is what is left for a tensor that no other allowed route can move. No integer becomes one
+/// unasked.
 class route_set {
  public:
   constexpr route_set() = default;
@@ -113,15 +114,15 @@ struct tensor_layout {
   std::uint64_t stride_bytes[max_rank - 1]{};  ///< [i] is the step of dimension i + 1
 };
 
-/// The route for one tensor that is read. (A destination also needs rows of whole 16 bytes for `tensor_map`.) Any bits
-/// are legal input; a rank above 5 counts as 5.
+/// The route for one tensor that is read. (A destination also needs rows of whole 16 bytes for
+/// `tensor_map`.) Any bits are legal input; a rank above 5 counts as 5.
 TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_layout& tensor, const route_options& options = {});
 /// The same for the tensor that a map would describe.
 TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_spec& spec, const route_options& options = {});
 
-/// What the environment variable TMAP_POLICY says: `enable` (also when unset), `disable` or `force`. Fails with
-/// `invalid_argument` for any other text. Read anew at each call; operations read it where no policy was
-/// chosen.
+/// What the environment variable TMAP_POLICY says: `enable` (also when unset), `disable` or
+/// `force`. Fails with `invalid_argument` for any other text. Read anew at each call; operations
+/// read it where no policy was chosen.
 [[nodiscard]] TMAP_API result<route_policy> policy_from_environment();
 
 }  // namespace tmap

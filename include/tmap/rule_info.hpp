@@ -15,8 +15,9 @@ enum class severity : std::uint8_t { error, warning };
 enum class rule_stage : std::uint8_t { spec, type, encode_call, use };
 
 /// One row of the rule table. `sentence` states what must hold; `message` says what was found, with
-/// {axis}, {found}, {signed_found} and {allowed} in the places of a violation's values. `driver_refuses` tells whether
-/// the driver refuses a spec that breaks only this rule (measured, docs/measurements).
+/// {axis}, {found}, {signed_found} and {allowed} in the places of a violation's values.
+/// `driver_refuses` tells whether the driver refuses a spec that breaks only this rule (measured,
+/// docs/measurements).
 struct rule_info {
   rule id;
   const char* name;
@@ -28,7 +29,8 @@ struct rule_info {
   const char* source;
 };
 
-/// The row of one rule. The table is the only place that words it: text, documentation and tests read it.
+/// The row of one rule. The table is the only place that words it: text, documentation and tests
+/// read it.
 TMAP_API const rule_info& info(rule id);
 
 }  // namespace tmap

@@ -6,8 +6,8 @@
 
 namespace tmap {
 
-// What a build with TMAP_CHECK_HAZARDS keeps beside each slot, and where its kernels report (docs/hazards.md). The
-// types are the same in every build.
+// What a build with TMAP_CHECK_HAZARDS keeps beside each slot, and where its kernels report
+// (docs/hazards.md). The types are the same in every build.
 
 /// Whether this translation unit checks. Not inline: another one may be built otherwise.
 #if defined(TMAP_CHECK_HAZARDS)
@@ -51,8 +51,8 @@ struct hazard_report {
   std::uint32_t reserved;
 };
 
-/// What kernels reported. In pinned mapped host memory, zeroed before its first use; kernels only add to it, so the
-/// host may read it at any time, also when the context is broken.
+/// What kernels reported. In pinned mapped host memory, zeroed before its first use; kernels only
+/// add to it, so the host may read it at any time, also when the context is broken.
 struct alignas(16) hazard_log {
   std::uint64_t counts[hazard_count];  ///< by kind
   hazard_report first;                 ///< good once `first_complete` is 1
@@ -67,7 +67,8 @@ struct alignas(16) slot_record {
   hazard_log* log;
 };
 
-/// Bits of `slot_record::edition`: a map was begun, it was published. Each opening counts on by `edition_step`.
+/// Bits of `slot_record::edition`: a map was begun, it was published. Each opening counts on by
+/// `edition_step`.
 inline constexpr std::uint32_t edition_written = 1;
 inline constexpr std::uint32_t edition_published = 2;
 inline constexpr std::uint32_t edition_step = 4;

@@ -33,7 +33,8 @@ enum class l2_promotion : std::uint32_t { none = 0, bytes_64 = 1, bytes_128 = 2,
 /// What an element outside the tensor reads as. Values equal `CUtensorMapFloatOOBfill`.
 enum class oob_fill : std::uint32_t { zero = 0, nan = 1 };
 
-/// The words of the modes in texts, files and on command lines; "invalid" for a value that is no enumerator.
+/// The words of the modes in texts, files and on command lines; "invalid" for a value that is no
+/// enumerator.
 TMAP_HOST_DEVICE constexpr const char* name(interleave mode) {
   switch (mode) {
     case interleave::none: return "none";
@@ -120,8 +121,9 @@ struct im2col_wide_spec {
 };
 
 /// The spec of a tensor whose rows follow each other without gaps. `dims` and `box` are innermost
-/// first and of the same length (1 to 5); of longer spans only the first five are read. Strides come
-/// out as the products of the dims, so `validate` refuses a row that is no multiple of 16 bytes.
+/// first and of the same length (1 to 5); of longer spans only the first five are read. Strides
+/// come out as the products of the dims, so `validate` refuses a row that is no multiple of 16
+/// bytes.
 TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(element_type type, std::uint64_t global_address,
                                                    cuda::std::span<const std::uint64_t> dims,
                                                    cuda::std::span<const std::uint32_t> box) {
@@ -139,9 +141,10 @@ TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(element_type type, std::uint6
   return spec;
 }
 
-/// Elements of one tile along `axis`: ceil(box / element stride). The element stride of dimension 0 is ignored when
-/// there is no interleave. An interleaved tile counts whole units of 16 or 32 bytes along dimension 0 and holds one
-/// channel slice (dimension rank - 2), whatever the box says (docs/measurements/copy_engine_semantics.md, section 5).
+/// Elements of one tile along `axis`: ceil(box / element stride). The element stride of dimension 0
+/// is ignored when there is no interleave. An interleaved tile counts whole units of 16 or 32 bytes
+/// along dimension 0 and holds one channel slice (dimension rank - 2), whatever the box says
+/// (docs/measurements/copy_engine_semantics.md, section 5).
 TMAP_HOST_DEVICE constexpr std::uint32_t tile_dim(const tensor_spec& spec, std::uint32_t axis) {
   const bool interleaved = spec.interleave != interleave::none;
   if (interleaved && axis + 2 == spec.rank) return 1;
@@ -149,15 +152,16 @@ TMAP_HOST_DEVICE constexpr std::uint32_t tile_dim(const tensor_spec& spec, std::
   return step == 0 ? 0 : (spec.box_dim[axis] + step - 1) / step;
 }
 
-/// Bytes of one row of a tile: its elements along dimension 0, or its 16- or 32-byte units with an interleave.
+/// Bytes of one row of a tile: its elements along dimension 0, or its 16- or 32-byte units with an
+/// interleave.
 TMAP_HOST_DEVICE constexpr std::uint64_t tile_row_bytes(const tensor_spec& spec) {
   const std::uint32_t count = tile_dim(spec, 0);
   if (spec.interleave == interleave::none) return element_bytes(spec.type, count);
   return std::uint64_t{count} * (spec.interleave == interleave::bytes_16 ? 16 : 32);
 }
 
-/// Bytes one load brings, which a barrier must expect. At most 256^5 * 32 for a spec in range, so the product cannot
-/// wrap. The shared memory a tile takes may be more: `tile_footprint_bytes`.
+/// Bytes one load brings, which a barrier must expect. At most 256^5 * 32 for a spec in range, so
+/// the product cannot wrap. The shared memory a tile takes may be more: `tile_footprint_bytes`.
 TMAP_HOST_DEVICE constexpr std::uint64_t tile_bytes(const tensor_spec& spec) {
   std::uint64_t bytes = tile_row_bytes(spec);
   for (std::uint32_t axis = 1; axis < spec.rank && axis < max_rank; ++axis) {
@@ -176,8 +180,8 @@ TMAP_HOST_DEVICE constexpr std::uint32_t swizzle_span_bytes(swizzle mode) {
   }
 }
 
-/// Bytes from one row of a tile to the next in shared memory: with a swizzle a row takes a whole span, however narrow
-/// the box is. Interleaved rows follow each other without gaps.
+/// Bytes from one row of a tile to the next in shared memory: with a swizzle a row takes a whole
+/// span, however narrow the box is. Interleaved rows follow each other without gaps.
 TMAP_HOST_DEVICE constexpr std::uint64_t tile_row_pitch_bytes(const tensor_spec& spec) {
   const bool spans = spec.swizzle != swizzle::none && spec.interleave == interleave::none;
   return spans ? swizzle_span_bytes(spec.swizzle) : tile_row_bytes(spec);

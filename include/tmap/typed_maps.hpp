@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Maps whose type says which tile they move, as kernels take them. The host makes them, once, and is told where they
-// differ from the tile: `map_batch::as`, `typed_maps_of`, `typed_map_of` (make_typed_maps.hpp). Then neither the rank
-// of a copy nor the bytes that a barrier expects can be wrong (device/tile.cuh). Plain values, trivially copyable.
+// Maps whose type says which tile they move, as kernels take them. The host makes them, once, and
+// is told where they differ from the tile: `map_batch::as`, `typed_maps_of`, `typed_map_of`
+// (make_typed_maps.hpp). Then neither the rank of a copy nor the bytes that a barrier expects can
+// be wrong (device/tile.cuh). Plain values, trivially copyable.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
@@ -16,8 +17,9 @@ namespace detail {
 struct typed_access;
 }  // namespace detail
 
-/// A map that moves a `Tile` (tile.hpp). A kernel takes it as `const __grid_constant__ typed_map<Tile>`, or it lies in
-/// `__constant__` memory; made by `typed_map_of`. Without a value at first.
+/// A map that moves a `Tile` (tile.hpp). A kernel takes it as `const __grid_constant__
+/// typed_map<Tile>`, or it lies in `__constant__` memory; made by `typed_map_of`. Without a value
+/// at first.
 template <class Tile>
 class typed_map {
  public:
@@ -29,8 +31,8 @@ class typed_map {
   tensor_map map_;
 };
 
-/// Maps each of which moves a `Tile`. Passed to kernels by value, good as long as the `ref` it was made from. Empty at
-/// first.
+/// Maps each of which moves a `Tile`. Passed to kernels by value, good as long as the `ref` it was
+/// made from. Empty at first.
 template <class Tile>
 class typed_maps {
  public:

@@ -15,7 +15,8 @@
 
 namespace tmap {
 
-/// One broken rule: which, on which axis (-1: none), the value found and the bound or multiple it missed.
+/// One broken rule: which, on which axis (-1: none), the value found and the bound or multiple it
+/// missed.
 struct violation {
   rule id{};
   std::int32_t axis{-1};
@@ -45,8 +46,8 @@ class violations {
   rule_set rules_{};
 };
 
-/// Lists every rule `spec` breaks, errors and warnings. Pure: no GPU, no driver, no allocation; same code on host and
-/// device. Never fails: any bits are a legal argument.
+/// Lists every rule `spec` breaks, errors and warnings. Pure: no GPU, no driver, no allocation;
+/// same code on host and device. Never fails: any bits are a legal argument.
 TMAP_HOST_DEVICE constexpr violations validate(const tensor_spec& spec, const device_limits& limits = hopper_limits()) {
   violations found;
   detail::check_tiled(spec, limits, [&](rule id, std::int32_t axis, std::uint64_t value, std::uint64_t allowed) {
@@ -72,8 +73,8 @@ TMAP_HOST_DEVICE constexpr violations validate(const im2col_wide_spec& spec,
   return found;
 }
 
-/// The rules of severity `error` that a spec breaks, as a bit set: `validate` without the list, small enough for a
-/// kernel's registers. Empty means the spec may be encoded.
+/// The rules of severity `error` that a spec breaks, as a bit set: `validate` without the list,
+/// small enough for a kernel's registers. Empty means the spec may be encoded.
 template <class Spec>
 TMAP_HOST_DEVICE constexpr rule_set broken_rules(const Spec& spec, const device_limits& limits = hopper_limits()) {
   rule_set broken;
@@ -83,19 +84,19 @@ TMAP_HOST_DEVICE constexpr rule_set broken_rules(const Spec& spec, const device_
   return broken;
 }
 
-// Use-time rules, which no encode call can check. Each answers with the rules broken; empty means the instruction may
-// be issued. Any bits are a legal argument.
+// Use-time rules, which no encode call can check. Each answers with the rules broken; empty means
+// the instruction may be issued. Any bits are a legal argument.
 
-/// U01: a tile's shared address must be a multiple of 128 (a fault otherwise), and of one swizzle repeat when there is
-/// a swizzle (the pattern would begin in its middle otherwise).
+/// U01: a tile's shared address must be a multiple of 128 (a fault otherwise), and of one swizzle
+/// repeat when there is a swizzle (the pattern would begin in its middle otherwise).
 TMAP_HOST_DEVICE constexpr rule_set check_shared_address(const tensor_spec& spec, std::uint64_t shared_address) {
   rule_set broken;
   if (shared_address % shared_alignment(spec.swizzle) != 0) broken.insert(rule::u01_shared_alignment);
   return broken;
 }
 
-/// U09: without interleave the innermost coordinate must be a multiple of 16 bytes (an illegal instruction otherwise).
-/// `coordinates` has `spec.rank` values.
+/// U09: without interleave the innermost coordinate must be a multiple of 16 bytes (an illegal
+/// instruction otherwise). `coordinates` has `spec.rank` values.
 TMAP_HOST_DEVICE constexpr rule_set check_load_corner(const tensor_spec& spec, const std::int32_t* coordinates) {
   rule_set broken;
   const auto unit = static_cast<std::int32_t>(detail::elements_per_16_bytes(spec.type));
@@ -127,7 +128,8 @@ TMAP_HOST_DEVICE constexpr rule_set check_instruction_rank(const tensor_spec& sp
   return broken;
 }
 
-/// One sentence: what is wrong, where, what was found and what is allowed. Empty for want of memory only.
+/// One sentence: what is wrong, where, what was found and what is allowed. Empty for want of memory
+/// only.
 TMAP_API std::string to_string(const violation& v);
 
 /// One line for each violation; "no rule broken" when there is none. Empty for want of memory only.

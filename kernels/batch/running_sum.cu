@@ -6,8 +6,8 @@
 namespace tmap::kernels {
 namespace {
 
-/// The size before tensor i, so that the sums up to each are the sums before it. In 64 bits, so that 32-bit sizes may
-/// sum up to more.
+/// The size before tensor i, so that the sums up to each are the sums before it. In 64 bits, so
+/// that 32-bit sizes may sum up to more.
 template <class Offset>
 struct size_before {
   const Offset* sizes;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Running sums of 64-bit counts that a device callable computes: one launch for up to `sum_block` counts, else two, of
-// which the second starts while the first still runs. The counts are asked for once in each launch.
+// Running sums of 64-bit counts that a device callable computes: one launch for up to `sum_block`
+// counts, else two, of which the second starts while the first still runs. The counts are asked for
+// once in each launch.
 
 #include <cuda_runtime_api.h>
 
@@ -91,9 +92,10 @@ __global__ void __launch_bounds__(sum_max_warps* sum_lanes)
 
 }  // namespace detail
 
-/// ends[i] = count_of(0) + ... + count_of(i), modulo 2^64, for i below `n`, which is at least 1. `count_of` is a device
-/// callable `std::uint64_t -> std::uint64_t`, passed as a kernel's parameter. `scratch`: `inclusive_sum_scratch(n)`
-/// bytes of device memory, aligned to 8; no matter what they hold.
+/// ends[i] = count_of(0) + ... + count_of(i), modulo 2^64, for i below `n`, which is at least 1.
+/// `count_of` is a device callable `std::uint64_t -> std::uint64_t`, passed as a kernel's
+/// parameter. `scratch`: `inclusive_sum_scratch(n)` bytes of device memory, aligned to 8; no matter
+/// what they hold.
 template <class Count>
 cudaError_t launch_inclusive_sum(const Count& count_of, std::uint64_t* ends, std::uint64_t n, void* scratch,
                                  std::size_t scratch_bytes, cudaStream_t stream) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What lanes and threads before one have, joined: by a warp and by a block. running_sum.cuh does whole arrays.
+// What lanes and threads before one have, joined: by a warp and by a block. running_sum.cuh does
+// whole arrays.
 //
-// A join is a callable `(value, value) -> value`, associative and commutative. A value is one that shuffles take.
+// A join is a callable `(value, value) -> value`, associative and commutative. A value is one that
+// shuffles take.
 
 #include <tmap/device/warp.cuh>
 
@@ -47,8 +49,8 @@ __device__ Value join_up_to_lane(Value value, const Join& join) {
   return value;
 }
 
-/// What the threads before this one have, with `carry` before all of them; `carry` becomes what there is after all of
-/// them. All threads of a block of `Warps`.
+/// What the threads before this one have, with `carry` before all of them; `carry` becomes what
+/// there is after all of them. All threads of a block of `Warps`.
 template <std::uint32_t Warps, class Value, class Join>
 __device__ Value join_before_thread(Value value, Value& carry, const Join& join) {
   __shared__ Value warp_totals[Warps];

@@ -16,7 +16,8 @@ namespace {
 constexpr std::uint32_t block_warps = 4;
 constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
 
-// Where the safe empty maps of this library point to, on each device: zeroed when the module is loaded.
+// Where the safe empty maps of this library point to, on each device: zeroed when the module is
+// loaded.
 __device__ device::guard_page library_page;
 
 template <class Shape, publish How, class Source>
@@ -27,14 +28,16 @@ __global__ void __launch_bounds__(block_threads)
   __shared__ device::warp_stage stages[block_warps];
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
-  // A kernel that depends on this one may start now, and waits for its end before it reads a slot. Where each warp has
-  // more than a map to make, the early ones would take room from blocks that have work.
+  // A kernel that depends on this one may start now, and waits for its end before it reads a slot.
+  // Where each warp has more than a map to make, the early ones would take room from blocks that
+  // have work.
   if (maps_per_warp == 1) cudaTriggerProgrammaticLaunchCompletion();
   if (first >= count) return;
   const std::uint64_t left = count - first;
   const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
   device::warp_encoder encoder(base, stages[warp], Shape{});
-  // This kernel starts early in the same way: nothing above reads or writes memory that another kernel writes.
+  // This kernel starts early in the same way: nothing above reads or writes memory that another
+  // kernel writes.
   cudaGridDependencySynchronize();
   const auto read = [&](std::uint64_t i) { return source.read(i, Shape::fields(base)); };
   encoder.compose(read, first, maps, counting_guard(library_page, terms.statuses, terms, faults));
@@ -78,7 +81,8 @@ cudaError_t launch_fixed(const encode_job& job, const Source& source) {
   }
 }
 
-/// Whether the kernels of fixed shapes cannot do it: they want a template of `make_template`, and publish by stores.
+/// Whether the kernels of fixed shapes cannot do it: they want a template of `make_template`, and
+/// publish by stores.
 bool needs_any_shape(const encode_job& job) {
   return job.base.map == tensor_map{} || job.plan.published_by != publish::stores;
 }

@@ -25,7 +25,8 @@ __device__ std::uint32_t map_of(const update_target& target, std::uint64_t j) {
   return map < target.map_count ? map : target.map_count;
 }
 
-/// Patch `changes[j]`; for a change that names no map an empty one, which is composed and then stored nowhere.
+/// Patch `changes[j]`; for a change that names no map an empty one, which is composed and then
+/// stored nowhere.
 template <class Source>
 struct changed_source {
   const Source& source;
@@ -37,7 +38,8 @@ struct changed_source {
   }
 };
 
-/// A guard that writes a map's status beside the slot the map goes to, and counts it by its index in the batch.
+/// A guard that writes a map's status beside the slot the map goes to, and counts it by its index
+/// in the batch.
 struct update_guard : counting_guard {
   const update_target& target;
 
@@ -103,8 +105,8 @@ __global__ void __launch_bounds__(update_block_threads)
   if (i < from.count) table[i] = offset + from.slot_index(i);
 }
 
-/// Eight threads a map. What was stored through the generic proxy is read through it; the copies need a release of
-/// their own before the copy engine may see them.
+/// Eight threads a map. What was stored through the generic proxy is read through it; the copies
+/// need a release of their own before the copy engine may see them.
 __global__ void __launch_bounds__(update_block_threads)
     gather_kernel(const map_batch_ref from, tensor_map* slots, map_status* statuses) {
   const std::uint32_t thread = blockIdx.x * update_block_threads + threadIdx.x;

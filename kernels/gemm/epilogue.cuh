@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// From sums in registers to C: what the epilogue does to them, rounding, and stores through a map that ends where the
-// group ends. Each warp by itself, so that none waits for another: 16 rows by 64 columns at a time through one of two
-// staging tiles, so that a store is under way while the next is staged.
+// From sums in registers to C: what the epilogue does to them, rounding, and stores through a map
+// that ends where the group ends. Each warp by itself, so that none waits for another: 16 rows by
+// 64 columns at a time through one of two staging tiles, so that a store is under way while the
+// next is staged.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/ptx.cuh>
@@ -59,8 +60,9 @@ struct column_factors {
   float2 of[piece_sums / 4];
 };
 
-/// One thread's sums: rows `row` and `row` + 8, and of each eight columns two. C ends with whole eights. What lies
-/// behind its end is read from within, so that no load of a piece waits behind a branch; it goes nowhere.
+/// One thread's sums: rows `row` and `row` + 8, and of each eight columns two. C ends with whole
+/// eights. What lies behind its end is read from within, so that no load of a piece waits behind a
+/// branch; it goes nowhere.
 template <gemm::operand_type Type>
 class thread_results {
  public:
@@ -179,8 +181,8 @@ class thread_results {
   float row_factor_[2];
 };
 
-/// One warp's stores. It acquires the maps of C behind the main loop, when stores of the tile before have long read
-/// their staging tiles.
+/// One warp's stores. It acquires the maps of C behind the main loop, when stores of the tile
+/// before have long read their staging tiles.
 class result_store {
  public:
   /// `filler` is any map that is a parameter.

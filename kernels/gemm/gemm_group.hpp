@@ -15,7 +15,8 @@ struct queue_counter;
 
 namespace tmap::kernels {
 
-/// One group. Its maps of A and C, and where it has one of its own that of B, cover exactly its elements.
+/// One group. Its maps of A and C, and where it has one of its own that of B, cover exactly its
+/// elements.
 struct alignas(16) gemm_group {
   std::uint64_t first_row;  ///< of A and C in a `row_problem`
   std::uint64_t a;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The product kernel: one block on each multiprocessor takes tiles of all groups from a queue. One warp finds which
-// tile of which group that is, another loads the tile's A and B through tensor maps into a ring of stages, two
-// warpgroups multiply, each a half of the tile, and store their halves through the group's map of C, which ends where
-// the group ends. The ring runs on from tile to tile and from group to group: while the last sums are rounded and
-// stored, the next tile is on its way.
+// The product kernel: one block on each multiprocessor takes tiles of all groups from a queue. One
+// warp finds which tile of which group that is, another loads the tile's A and B through tensor
+// maps into a ring of stages, two warpgroups multiply, each a half of the tile, and store their
+// halves through the group's map of C, which ends where the group ends. The ring runs on from tile
+// to tile and from group to group: while the last sums are rounded and stored, the next tile is on
+// its way.
 //
-// In pairs the blocks are two to a cluster and take tiles beside or above each other: what both need of A or B each
-// loads half of, into both. Their rings go on in step: a stage is empty when the consumers of both blocks have left it.
+// In pairs the blocks are two to a cluster and take tiles beside or above each other: what both
+// need of A or B each loads half of, into both. Their rings go on in step: a stage is empty when
+// the consumers of both blocks have left it.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/cluster_queue.cuh>
@@ -90,8 +92,8 @@ struct product_arguments {
   gemm_shape shape;
 };
 
-/// The numbers of the tiles, or pairs of them, that this block takes. Those that run at the same time follow each
-/// other, whatever each of them costs, and find in L2 what they have in common.
+/// The numbers of the tiles, or pairs of them, that this block takes. Those that run at the same
+/// time follow each other, whatever each of them costs, and find in L2 what they have in common.
 template <class Config>
 __device__ auto tile_queue(const gemm_shape& shape, device::cluster_mailbox& mailbox) {
   // Below 2^31, as memory holds C.
@@ -103,8 +105,8 @@ __device__ auto tile_queue(const gemm_shape& shape, device::cluster_mailbox& mai
   }
 }
 
-/// Reads tile `tile`, which is of `group` or of one behind it. One warp, all lanes the same. Of a pair it is this
-/// block's.
+/// Reads tile `tile`, which is of `group` or of one behind it. One warp, all lanes the same. Of a
+/// pair it is this block's.
 template <class Config>
 __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std::uint32_t& group) {
   const std::uint64_t* const ends = shape.scratch.tile_ends;
@@ -133,9 +135,9 @@ __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std:
   return note;
 }
 
-/// By the finding warp, which asks for a tile when the loading warp nears the end of the one before: a tile taken early
-/// is one that no other block can take when this one is late, and one that begins long after its neighbours, when L2 no
-/// longer holds what it has in common with them.
+/// By the finding warp, which asks for a tile when the loading warp nears the end of the one
+/// before: a tile taken early is one that no other block can take when this one is late, and one
+/// that begins long after its neighbours, when L2 no longer holds what it has in common with them.
 template <class Config>
 __device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mailbox, tile_notes& notes) {
   const bool tells = threadIdx.x % 32 == 0;
@@ -153,7 +155,8 @@ __device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mai
   if (tells) tell(notes, at, {});
 }
 
-/// By one thread. It runs a ring ahead of the products, so that the acquire of another group's maps costs them nothing.
+/// By one thread. It runs a ring ahead of the products, so that the acquire of another group's maps
+/// costs them nothing.
 template <class Config>
 __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes,
                            device::ring_barriers<Config::stages>& barriers, unsigned char* ring) {
@@ -214,7 +217,8 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
   unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
   result_store store(arguments.shape, arguments.b, staging + threadIdx.x / 32 * staged_results * strip_bytes);
-  // As a pointer in registers: of shared memory that it knows the compiler computes the address at each wait.
+  // As a pointer in registers: of shared memory that it knows the compiler computes the address at
+  // each wait.
   device::ring_barriers<Config::stages>* kept = &barriers;
   device::ptx::keep_word(kept);
   device::ring_position at(Config::stages);

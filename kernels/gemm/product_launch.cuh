@@ -29,7 +29,8 @@ cudaError_t launch_product(const product_arguments& arguments, const gemm_call& 
   return launch_config<product_config<Product, square>>(arguments, call);
 }
 
-/// What a call begins with, for all forms; the form's problem, its epilogue and its gates are the caller's to add.
+/// What a call begins with, for all forms; the form's problem, its epilogue and its gates are the
+/// caller's to add.
 inline set_up_request set_up_of(const gemm_call& call, std::uint32_t groups, set_up_request::form kind) {
   set_up_request request{};
   request.kind = kind;

@@ -25,8 +25,8 @@ struct set_up_request {
   fault_sink faults;
 };
 
-/// Judges the groups, writes their records, the running sum of their tiles, and their maps: of A and C, and unless the
-/// form is `rows` of B.
+/// Judges the groups, writes their records, the running sum of their tiles, and their maps: of A
+/// and C, and unless the form is `rows` of B.
 cudaError_t launch_set_up(const set_up_request& request, const gemm_maps& maps, cudaStream_t stream);
 
 }  // namespace tmap::kernels

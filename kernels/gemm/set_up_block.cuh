@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Set-up by blocks that read the groups' sizes, 256 at a time: judged, their tiles added up, their maps encoded.
+// Set-up by blocks that read the groups' sizes, 256 at a time: judged, their tiles added up, their
+// maps encoded.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/row_offsets.hpp>
@@ -28,7 +29,8 @@ struct set_up_shared {
   block_header header;
 };
 
-/// One of the blocks among which set-up is shared, by parts: an operand's maps of a round of `set_up_threads` groups.
+/// One of the blocks among which set-up is shared, by parts: an operand's maps of a round of
+/// `set_up_threads` groups.
 struct set_up_share {
   std::uint32_t block;
   std::uint32_t blocks;
@@ -222,8 +224,8 @@ __device__ inline map_patch patch_of(const set_up_request& request, const gemm_g
                   : patch_of(group.b, group.n, group.k, group.b_pitch);
 }
 
-/// Stores those maps of a warp's groups, of which `first` is the first, that are this block's part. Rolled: code that
-/// runs once is paid for by its length.
+/// Stores those maps of a warp's groups, of which `first` is the first, that are this block's part.
+/// Rolled: code that runs once is paid for by its length.
 __device__ inline void encode_maps(const set_up_request& request, const gemm_maps& maps, const judged_group& judged,
                                    std::uint32_t first, device::warp_stage& stage, const device::guard_page& page,
                                    set_up_share mine) {
@@ -254,9 +256,10 @@ __device__ inline void report(const set_up_request& request, std::uint32_t g, st
 
 }  // namespace detail
 
-/// By all threads of a block of `set_up_threads`. Every block judges all groups and adds up all tiles; it writes its
-/// parts, with a round's first operand its records, and the first block what belongs to the call. Products must not run
-/// meanwhile. `page` is of the kernel's module, and what the safe empty maps point to.
+/// By all threads of a block of `set_up_threads`. Every block judges all groups and adds up all
+/// tiles; it writes its parts, with a round's first operand its records, and the first block what
+/// belongs to the call. Products must not run meanwhile. `page` is of the kernel's module, and what
+/// the safe empty maps point to.
 __device__ inline void set_up_groups(const set_up_request& request, const gemm_maps& maps, set_up_shared& shared,
                                      const device::guard_page& page, set_up_share mine) {
   const bool is_first = mine.block == 0;

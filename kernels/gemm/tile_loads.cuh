@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Loads of the operands of one tile into the ring. What both blocks of a pair need each loads half of, into both.
+// Loads of the operands of one tile into the ring. What both blocks of a pair need each loads half
+// of, into both.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/remote_store.cuh>
@@ -71,7 +72,8 @@ __device__ void load_b(unsigned char* to, device::acquired_map map, std::uint32_
   }
 }
 
-/// How many stages before the end of a tile the next one is asked for: what an answer takes, some microseconds.
+/// How many stages before the end of a tile the next one is asked for: what an answer takes, some
+/// microseconds.
 inline constexpr std::uint32_t ask_ahead = 8;
 
 /// The loads of one tile's operands, by one thread.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a consumer does with the stages of one tile: it gives them to the tensor cores, leaves them, and has sums. 8-bit
-// products can be promoted: then the tensor cores, which keep 13 bits of a sum, sum up no more than a stage.
+// What a consumer does with the stages of one tile: it gives them to the tensor cores, leaves them,
+// and has sums. 8-bit products can be promoted: then the tensor cores, which keep 13 bits of a sum,
+// sum up no more than a stage.
 
 #include <tmap/device/ptx_wgmma.cuh>
 #include <tmap/device/remote_store.cuh>
@@ -21,8 +22,8 @@ namespace tmap::kernels {
 inline constexpr std::uint32_t consumers = 2;
 inline constexpr std::uint32_t warpgroup_threads = 128;
 
-/// What a consumer multiplies of a stage, as the low words of descriptors: stages, columns and steps of K move nothing
-/// else, so that an addition makes the next.
+/// What a consumer multiplies of a stage, as the low words of descriptors: stages, columns and
+/// steps of K move nothing else, so that an addition makes the next.
 struct stage_share {
   std::uint32_t a;
   std::uint32_t b;
@@ -78,7 +79,8 @@ __device__ void leave_stage(device::tile_barrier& empty) {
   const std::uint32_t lane = threadIdx.x % 32;
   if (lane >= Config::cluster_blocks) return;
   if constexpr (Config::is_paired) {
-    // Relaxed: the warp has read the stage to its end, and wrote nothing that the other block reads.
+    // Relaxed: the warp has read the stage to its end, and wrote nothing that the other block
+    // reads.
     namespace ptx = cuda::ptx;
     const device::remote_barrier of_block(lane, empty);
     ptx::mbarrier_arrive(ptx::sem_relaxed, ptx::scope_cluster, ptx::space_cluster, of_block.word());
@@ -89,8 +91,8 @@ __device__ void leave_stage(device::tile_barrier& empty) {
 
 inline constexpr std::uint32_t stage_steps = swizzle_bytes / step_bytes;
 
-/// The steps of a stage that K does not fill. One at a time: ptxas waits for every product of the kernel where some
-/// that are under way meet a branch.
+/// The steps of a stage that K does not fill. One at a time: ptxas waits for every product of the
+/// kernel where some that are under way meet a branch.
 template <class Config>
 __device__ void multiply_last_steps(float (&sums)[Config::sums], const stage_share& share, std::uint32_t steps,
                                     std::uint32_t keeps) {
@@ -105,8 +107,9 @@ __device__ void multiply_last_steps(float (&sums)[Config::sums], const stage_sha
   keep_sums(sums);
 }
 
-/// The sums of one tile. A stage is free again once the one behind it has been given to the tensor cores. Of a last one
-/// that K does not fill no step is taken that would add zeros alone: where K is short, as in gradients, that tells.
+/// The sums of one tile. A stage is free again once the one behind it has been given to the tensor
+/// cores. Of a last one that K does not fill no step is taken that would add zeros alone: where K
+/// is short, as in gradients, that tells.
 template <class Config>
 __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k,
                               device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
@@ -159,10 +162,10 @@ __device__ void multiply_part(float (&partial)[part_sums], const stage_share& sh
   device::ptx::wgmma_commit_group();
 }
 
-/// The sums of one tile, promoted: of 128 columns after 128 the tensor cores sum up a stage, and registers add that up.
-/// There is no room for partial sums of all columns, nor for the next ones while these are added. So nothing but these
-/// additions stands between the end of products and the next: stages are left and waited for while products run. K is
-/// not 0.
+/// The sums of one tile, promoted: of 128 columns after 128 the tensor cores sum up a stage, and
+/// registers add that up. There is no room for partial sums of all columns, nor for the next ones
+/// while these are added. So nothing but these additions stands between the end of products and the
+/// next: stages are left and waited for while products run. K is not 0.
 template <class Config>
 __device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_t k_blocks,
                                        device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,

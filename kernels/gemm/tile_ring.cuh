@@ -13,8 +13,8 @@
 
 namespace tmap::kernels {
 
-/// One tile, as the finding warp tells it to the loading warp and the consumers, so that neither searching nor reading
-/// the group's record holds up a load or a product.
+/// One tile, as the finding warp tells it to the loading warp and the consumers, so that neither
+/// searching nor reading the group's record holds up a load or a product.
 struct tile_note {
   gemm_group record;
   std::uint32_t group;
@@ -33,9 +33,9 @@ struct tile_notes {
   device::tile_barrier wanted;  ///< the loading warp soon needs the next note
 };
 
-/// Also for what the other block of a pair sends: a wait at the cluster's scope would only add that L1 is emptied,
-/// which neither the copy engine nor the tensor cores read through. A debug build ends the kernel where a phase does
-/// not come: a hang would say nothing.
+/// Also for what the other block of a pair sends: a wait at the cluster's scope would only add that
+/// L1 is emptied, which neither the copy engine nor the tensor cores read through. A debug build
+/// ends the kernel where a phase does not come: a hang would say nothing.
 __device__ inline void wait_for(device::tile_barrier& barrier, std::uint32_t parity) {
 #ifdef NDEBUG
   barrier.wait(parity);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that sum over groups of rows: each group has maps of A and B that end with its last row, so that the tail of
-// what is summed over reads as zero.
+// Products that sum over groups of rows: each group has maps of A and B that end with its last row,
+// so that the tail of what is summed over reads as zero.
 #include "kernels/gemm/product_launch.cuh"
 
 namespace tmap::kernels {

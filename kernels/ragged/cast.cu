@@ -42,7 +42,8 @@ struct cast {
   static constexpr std::uint32_t warps = 8;
   static constexpr std::uint32_t stages = 3;
   static constexpr std::uint32_t inputs = 1;
-  /// A line of the destination may hold as many elements as bytes, and those of the source have four at most.
+  /// A line of the destination may hold as many elements as bytes, and those of the source have
+  /// four at most.
   static constexpr std::uint32_t stage_bytes = piece_bytes + 4 * line_bytes + stage_alignment;
   static constexpr std::uint32_t scratch_bytes = 0;
   static constexpr row_cuts cuts = row_cuts::at_lines;

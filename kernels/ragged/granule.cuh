@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Bytes between any two addresses by the lanes of a warp. A *granule* is 16 aligned bytes of the destination: a lane
-// takes the one or two aligned granules of the source that hold its bytes, shifts them into place, and stores it. What
-// is left at both ends of a row goes byte by byte, so that no byte outside a row is ever read or written. Fills, too.
+// Bytes between any two addresses by the lanes of a warp. A *granule* is 16 aligned bytes of the
+// destination: a lane takes the one or two aligned granules of the source that hold its bytes,
+// shifts them into place, and stores it. What is left at both ends of a row goes byte by byte, so
+// that no byte outside a row is ever read or written. Fills, too.
 
 #include "kernels/ragged/piece_walk.cuh"
 #include "kernels/ragged/small_divisor.cuh"
@@ -23,9 +24,10 @@ __device__ void store_unit(std::uint64_t address, const Unit& value) {
   *reinterpret_cast<Unit*>(address) = value;
 }
 
-/// How a row of `bytes` is cut: `head` bytes, `granules` whole ones of the destination, `tail` bytes; head and tail are
-/// less than two granules each. `shift` is how far the source is behind its own granules where the destination is
-/// aligned; the two source granules of each destination granule lie within the row.
+/// How a row of `bytes` is cut: `head` bytes, `granules` whole ones of the destination, `tail`
+/// bytes; head and tail are less than two granules each. `shift` is how far the source is behind
+/// its own granules where the destination is aligned; the two source granules of each destination
+/// granule lie within the row.
 struct row_cut {
   std::uint32_t head;
   std::uint32_t granules;
@@ -102,7 +104,8 @@ class edge_bytes {
   std::uint8_t tail_;
 };
 
-/// Short rows whose addresses, pitches and bytes are all multiples of `Unit`: lanes are spread over all units.
+/// Short rows whose addresses, pitches and bytes are all multiples of `Unit`: lanes are spread over
+/// all units.
 template <class Unit>
 __device__ void move_units(const row_block& block, std::uint32_t lane) {
   constexpr std::uint32_t batch = 4;
@@ -134,7 +137,8 @@ __device__ inline std::uint32_t cut_of_lane(const row_block& block, std::uint32_
       .packed();
 }
 
-/// The granules of at most 32 rows, counted row after row: each has as many places as whole granules fit in a row.
+/// The granules of at most 32 rows, counted row after row: each has as many places as whole
+/// granules fit in a row.
 struct granule_grid {
   /// Granule `at` of row `row`.
   struct granule {

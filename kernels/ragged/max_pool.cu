@@ -7,8 +7,9 @@
 namespace tmap::kernels {
 namespace {
 
-// Windows of 2 * radius + 1 elements by prefix and suffix maxima of blocks as long as a window: a window is the end of
-// one block and the beginning of the next. Three comparisons an element, whatever the radius.
+// Windows of 2 * radius + 1 elements by prefix and suffix maxima of blocks as long as a window: a
+// window is the end of one block and the beginning of the next. Three comparisons an element,
+// whatever the radius.
 
 constexpr std::uint32_t stage_floats = 1024;
 constexpr std::uint32_t box_columns = 256;
@@ -91,7 +92,8 @@ struct max_pool {
 
 }  // namespace
 
-/// As many elements as keep all lanes at work: blocks of windows in whole rounds of 32, and lines of 32 outputs.
+/// As many elements as keep all lanes at work: blocks of windows in whole rounds of 32, and lines
+/// of 32 outputs.
 piece_rule max_pool_pieces(std::uint32_t radius, std::uint32_t rank) {
   const piece_rule rule{far_piece, {box_columns, 1, 1, 1, 1}, 0, rank};
   if (radius > staged_radius) return rule;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// max_pool_1d with windows too large for shared memory: longer than a piece. All windows of a piece then share a core,
-// [last column - radius, first column + radius]; what a window has besides is the end of the stretch before the core
-// and the beginning of the one behind it. Three launches, with the destination as their memory:
+// max_pool_1d with windows too large for shared memory: longer than a piece. All windows of a piece
+// then share a core, [last column - radius, first column + radius]; what a window has besides is
+// the end of the stretch before the core and the beginning of the one behind it. Three launches,
+// with the destination as their memory:
 //   1. the maximum of each whole piece of a row goes to the piece's first place in the destination;
 //   2. the core of each piece, from the maxima of the pieces inside it, to its second place;
-//   3. the windows.
-// The last piece of a row may be shorter: nobody relies on its maximum. Its one and only element, if it has no more, is
-// done with in step 2, for its window has nothing but the core.
+//   3. the windows. The last piece of a row may be shorter: nobody relies on its maximum. Its one
+//      and only element, if it has no more, is done with in step 2, for its window has nothing but
+//      the core.
 
 #include "kernels/ragged/segment_pipeline.cuh"
 #include "kernels/ragged/window_scan.cuh"
@@ -83,8 +84,8 @@ __device__ inline void write_core(const far_row& part) {
   part.out[part.first + (part.columns == 1 ? 0 : 1)] = core;
 }
 
-/// Output i: the core, what is before it from i's window on, what is behind it up to its end. `sides` has room for two
-/// pieces.
+/// Output i: the core, what is before it from i's window on, what is behind it up to its end.
+/// `sides` has room for two pieces.
 __device__ inline void write_windows(const far_row& part, float* sides) {
   if (part.columns == 1 && !part.is_alone()) return;
   const stretch core = part.core();

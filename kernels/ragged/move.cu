@@ -70,7 +70,8 @@ __device__ std::uint64_t share_begin(std::uint64_t pieces, std::uint64_t worker,
   return pieces / workers * worker + (worker < extra ? worker : extra);
 }
 
-/// Whether the tensor in the middle takes maps, as its neighbours then do. Each turn would have to acquire another one.
+/// Whether the tensor in the middle takes maps, as its neighbours then do. Each turn would have to
+/// acquire another one.
 __device__ bool goes_through_maps(const planned_work& work, std::uint64_t pieces) {
   if (work.maps == nullptr) return false;
   const std::uint64_t middle = device::find_tensor_warp(work.ends, pieces / 2, 0, work.count - 1);
@@ -101,7 +102,8 @@ __global__ void __launch_bounds__(block_threads, 1)
   cudaGridDependencySynchronize();
   piece_steps share = share_of_warp(work);
   if (share.first >= share.last) return;
-  // Called always: of a call in a branch the compiler makes code without uniform registers, 102 instructions more.
+  // Called always: of a call in a branch the compiler makes code without uniform registers, 102
+  // instructions more.
   share.first = move_small_front(work.tensors, work.ends, work.count, share.first,
                                  share.step == 1 ? share.last : share.first, element_bytes);
   if (share.first >= share.last) return;

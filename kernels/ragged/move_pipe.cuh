@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A warp's ring of stages in shared memory, through which the copy engine moves pieces: loads run ahead, each stage is
-// stored from when it is full and filled again when that store has read it. No other warp takes part, so there is no
-// barrier but those that loads complete on.
+// A warp's ring of stages in shared memory, through which the copy engine moves pieces: loads run
+// ahead, each stage is stored from when it is full and filled again when that store has read it. No
+// other warp takes part, so there is no barrier but those that loads complete on.
 
 #include "kernels/ragged/granule.cuh"
 
@@ -52,8 +52,8 @@ struct alignas(128) warp_stage_memory {
   unsigned char bytes[warp_stages][stage_bytes];
 };
 
-/// What a warp keeps in shared memory beside its stages. Maps are of each stage, as a box may be stored when the next
-/// tensor's boxes are loaded.
+/// What a warp keeps in shared memory beside its stages. Maps are of each stage, as a box may be
+/// stored when the next tensor's boxes are loaded.
 struct warp_state {
   planned_tensor record;
   device::tile_barrier full[warp_stages];
@@ -93,7 +93,8 @@ class move_pipe {
     __syncwarp();
   }
 
-  /// Moves rows of at most `stage_bytes` altogether by a route that suits them; `tensor_map` does not.
+  /// Moves rows of at most `stage_bytes` altogether by a route that suits them; `tensor_map` does
+  /// not.
   __device__ void move(row_block block, route way) {
     if (way == route::bulk) {
       move_bulk(block);
@@ -136,8 +137,8 @@ class move_pipe {
     end_load();
   }
 
-  /// Stores the same `bytes` of shared memory, which stay as they are, to all rows. Destinations and pitches are
-  /// multiples of 16; the last `bytes` % 16 bytes of each row are left out.
+  /// Stores the same `bytes` of shared memory, which stay as they are, to all rows. Destinations
+  /// and pitches are multiples of 16; the last `bytes` % 16 bytes of each row are left out.
   __device__ void repeat(const row_block& block, const void* shared) const {
     const std::uint32_t bytes = block.bytes / granule_bytes * granule_bytes;
 #pragma unroll 1
@@ -169,7 +170,8 @@ class move_pipe {
     }
   }
 
-  // Addresses and pitches are multiples of 16. The last `bytes` % 16 bytes of each row are left out.
+  // Addresses and pitches are multiples of 16. The last `bytes` % 16 bytes of each row are left
+  // out.
   __device__ void move_bulk(row_block block) {
     block.bytes = block.bytes / granule_bytes * granule_bytes;
     if (block.bytes == 0) return;
@@ -198,7 +200,8 @@ class move_pipe {
     end_load();
   }
 
-  // At most 32 rows of any alignment. Their ends go straight, those of the first rows while an older stage is stored.
+  // At most 32 rows of any alignment. Their ends go straight, those of the first rows while an
+  // older stage is stored.
   __device__ void move_shifted(const row_block& block) {
     const std::uint32_t stage = begin_load();
     if (lane_ == 0) give_order(stage, stage_content::source_rows, block, 0);

@@ -13,8 +13,9 @@
 namespace tmap::kernels {
 namespace {
 
-// Rows are moved without planning: both matrices are known on the host, so is the route of every row. A tensor map is
-// never used: on Hopper one copy through it moves a box of neighbouring rows, not rows by index.
+// Rows are moved without planning: both matrices are known on the host, so is the route of every
+// row. A tensor map is never used: on Hopper one copy through it moves a box of neighbouring rows,
+// not rows by index.
 
 constexpr std::uint32_t block_warps = 16;
 constexpr std::uint32_t block_threads = 32 * block_warps;
@@ -38,7 +39,8 @@ class row_mover {
  public:
   __device__ row_mover(const row_work& work, move_pipe& pipe) : work_(work), pipe_(pipe), lane_(threadIdx.x % 32) {}
 
-  /// Of the 32 index entries from `first` on, moves the rows that exist and reports those that do not.
+  /// Of the 32 index entries from `first` on, moves the rows that exist and reports those that do
+  /// not.
   __device__ void move_entries(std::uint64_t first) {
     const std::uint64_t mine = first + lane_;
     const bool is_entry = mine < work_.move.index.count;
@@ -77,8 +79,8 @@ class row_mover {
     atomicMin(&work_.move.header->first_bad, rows.first_bad);
   }
 
-  // Not by `add_to_header`: of rows there may be more than a count has room for. Whoever makes the count wrap sets it
-  // right, so it stays at the largest.
+  // Not by `add_to_header`: of rows there may be more than a count has room for. Whoever makes the
+  // count wrap sets it right, so it stays at the largest.
   __device__ void count_bad(std::uint32_t more) const {
     std::uint32_t& count = work_.move.header->bad_count;
     const std::uint32_t before = atomicAdd(&count, more);
@@ -179,7 +181,8 @@ route route_of(const ragged::row_matrix& matrix, route_options options) {
 row_work plan_rows(const row_move& move) {
   const route from = route_of(move.source, move.routes);
   const route to = route_of(move.destination, move.routes);
-  // Not std::max: unoptimised, its name begins with the type it returns, as those that the library exports do.
+  // Not std::max: unoptimised, its name begins with the type it returns, as those that the library
+  // exports do.
   row_work work{move, from < to ? to : from, 0};
   if (work.way != route::plain || move.source.row_bytes >= long_row_bytes) return work;
   const std::uint64_t all = move.source.address | move.source.pitch_bytes | move.source.row_bytes |

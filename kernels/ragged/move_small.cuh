@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Many small tensors at once by one warp. One by one, each would cost a record through shared memory and a stage of its
-// own; here a lane reads the record of a tensor of its own, and groups of lanes move them all.
+// Many small tensors at once by one warp. One by one, each would cost a record through shared
+// memory and a stage of its own; here a lane reads the record of a tensor of its own, and groups of
+// lanes move them all.
 
 #include "kernels/ragged/granule.cuh"
 
@@ -35,7 +36,8 @@ __device__ inline small_tensor read_small(const planned_tensor& tensor, std::uin
   return {tensor.source, tensor.destination, bytes <= most_small_bytes ? bytes : 0};
 }
 
-/// The tensors of the first `count` lanes, each at most 32 units, by groups of as many lanes as the longest has units.
+/// The tensors of the first `count` lanes, each at most 32 units, by groups of as many lanes as the
+/// longest has units.
 template <class Unit>
 __device__ void move_groups(const small_tensor& mine, std::uint32_t count, std::uint32_t most_units) {
   constexpr std::uint32_t batch = 4;
@@ -67,9 +69,10 @@ __device__ void move_groups(const small_tensor& mine, std::uint32_t count, std::
 
 }  // namespace detail
 
-/// Of the `run` tensors (at most 31) from `tensors` on, moves those at the front that are small, and returns how many;
-/// 0 where too few are, or they lie at addresses that give them more than 32 units. `has_piece`: whether the lane's
-/// tensor has anything to move; those that have not are passed over. All lanes take part.
+/// Of the `run` tensors (at most 31) from `tensors` on, moves those at the front that are small,
+/// and returns how many; 0 where too few are, or they lie at addresses that give them more than 32
+/// units. `has_piece`: whether the lane's tensor has anything to move; those that have not are
+/// passed over. All lanes take part.
 __device__ inline std::uint32_t move_small(const planned_tensor* tensors, std::uint32_t run, bool has_piece,
                                            std::uint32_t element_bytes) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -93,8 +96,9 @@ __device__ inline std::uint32_t move_small(const planned_tensor* tensors, std::u
   return count;
 }
 
-/// Moves small tensors from piece `g` on, up to piece `last` or the first one that is not small; returns where the rest
-/// begins. Out of line: its registers are free again when the pieces' pipe begins.
+/// Moves small tensors from piece `g` on, up to piece `last` or the first one that is not small;
+/// returns where the rest begins. Out of line: its registers are free again when the pieces' pipe
+/// begins.
 static __noinline__ __device__ std::uint64_t move_small_front(const planned_tensor* tensors, const std::uint64_t* ends,
                                                               std::uint64_t count, std::uint64_t g, std::uint64_t last,
                                                               std::uint32_t element_bytes) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A warp's walk over the pieces of planned work, and what a piece is made of. The warp knows 31 tensors' ends at a time
-// and fetches the next tensor's record while it works on the current one, so that small tensors, a piece each, wait for
-// no load.
+// A warp's walk over the pieces of planned work, and what a piece is made of. The warp knows 31
+// tensors' ends at a time and fetches the next tensor's record while it works on the current one,
+// so that small tensors, a piece each, wait for no load.
 
 #include "kernels/ragged/planned_tensor.hpp"
 #include "kernels/ragged/row_part.hpp"
@@ -21,15 +21,17 @@ struct piece_steps {
   std::uint64_t step;
 };
 
-/// Whether workers take single pieces in turns, of tensors that have `least` or more in the mean. Memory is faster when
-/// all work in one stretch of it, and pieces that take longer, copies among fills, are shared evenly. But a turn of a
-/// whole GPU is a thousand or two thousand pieces: of smaller tensors each is another tensor, which must be entered, or
-/// even one that a walk does not see coming and must search for.
+/// Whether workers take single pieces in turns, of tensors that have `least` or more in the mean.
+/// Memory is faster when all work in one stretch of it, and pieces that take longer, copies among
+/// fills, are shared evenly. But a turn of a whole GPU is a thousand or two thousand pieces: of
+/// smaller tensors each is another tensor, which must be entered, or even one that a walk does not
+/// see coming and must search for.
 __device__ inline bool takes_turns(const planned_work& work, std::uint64_t pieces, std::uint64_t least) {
   return pieces >= work.count * least;
 }
 
-/// All lanes make the same calls. `shared_record` is the warp's own; `step` is between pieces, at least.
+/// All lanes make the same calls. `shared_record` is the warp's own; `step` is between pieces, at
+/// least.
 class piece_walk {
  public:
   __device__ piece_walk(const planned_work& work, planned_tensor* shared_record, std::uint64_t step = 1)
@@ -163,7 +165,8 @@ __device__ void visit_rows(const planned_tensor& tensor, std::uint64_t row, std:
 
 }  // namespace detail
 
-/// Calls `visit` with the rows of piece `within` of a tensor that is cut into rows (`piece_rule`), block by block.
+/// Calls `visit` with the rows of piece `within` of a tensor that is cut into rows (`piece_rule`),
+/// block by block.
 template <class Visit>
 __device__ void visit_piece(const planned_tensor& tensor, const piece_rule& rule, std::uint64_t within,
                             std::uint32_t element_bytes, const Visit& visit) {

@@ -74,7 +74,8 @@ __device__ std::uint64_t stage_judged(const plan_arguments& plan, const tensor_v
   return count_pieces<Rank>(record, plan.rule);
 }
 
-/// Judges tensor `i`, writes its records, returns the pieces of each. All threads; those beyond the batch do nothing.
+/// Judges tensor `i`, writes its records, returns the pieces of each. All threads; those beyond the
+/// batch do nothing.
 template <std::uint32_t Rank, std::uint32_t Records>
 __device__ void plan_one(const plan_arguments& plan, const plan_results& results, std::uint64_t i, record_stage& stage,
                          block_header& header, std::uint64_t (&pieces)[Records]) {
@@ -98,7 +99,8 @@ __device__ void plan_one(const plan_arguments& plan, const plan_results& results
   }
 }
 
-/// One thread a tensor. `Records`: 1, or 1 + Rank when padding. The ends lack what earlier blocks have.
+/// One thread a tensor. `Records`: 1, or 1 + Rank when padding. The ends lack what earlier blocks
+/// have.
 template <std::uint32_t Rank, std::uint32_t Records>
 __global__ void __launch_bounds__(plan_threads)
     plan_kernel(const __grid_constant__ plan_arguments plan, const __grid_constant__ plan_results results,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A quick answer for most tensors. Judging, folding and choosing take more than a thousand instructions, which a small
-// batch fetches and runs once and so feels in full; a tensor without gaps on both sides needs a tenth. The answer errs
-// on the side of no: what it plans is planned just so by the rules it stands in for.
+// A quick answer for most tensors. Judging, folding and choosing take more than a thousand
+// instructions, which a small batch fetches and runs once and so feels in full; a tensor without
+// gaps on both sides needs a tenth. The answer errs on the side of no: what it plans is planned
+// just so by the rules it stands in for.
 
 #include "kernels/ragged/plan_tensor.cuh"
 
@@ -36,7 +37,8 @@ __device__ std::uint64_t plain_bytes(const side_extents& tensor, const plan_side
   return is_plain && has_place && is_multiple(tensor.address, side.alignment()) ? bytes : 0;
 }
 
-/// Bulk copies where they are the first choice, else what the copy engine has no part in; false where maps compete.
+/// Bulk copies where they are the first choice, else what the copy engine has no part in; false
+/// where maps compete.
 __device__ inline bool choose_plainly(const plan_arguments& plan, std::uint64_t addresses, std::uint64_t source_bytes,
                                       std::uint64_t destination_bytes, route& way) {
   const route_options& routes = plan.routes;

@@ -23,8 +23,8 @@ struct moved_box {
   two_sided shape;
 };
 
-/// Facts of the sides that the route depends on: of a box that is filled the destination, where the destination is
-/// written by ordinary stores the source, else both.
+/// Facts of the sides that the route depends on: of a box that is filled the destination, where the
+/// destination is written by ordinary stores the source, else both.
 __device__ inline route_facts add_maps(const plan_arguments& plan, const moved_box& box) {
   const two_sided& t = box.shape;
   route_facts source;
@@ -64,8 +64,8 @@ __device__ inline planned_tensor record_of(const moved_box& box, route way, std:
   return record;
 }
 
-/// Boxes that are filled have no maps: a tensor's are those of what is copied. Thin matrices are not transposed through
-/// maps.
+/// Boxes that are filled have no maps: a tensor's are those of what is copied. Thin matrices are
+/// not transposed through maps.
 __device__ inline bool may_have_map(const plan_arguments& plan, const moved_box& box) {
   if (box.source == 0) return false;
   return plan.relation != shape_relation::swapped || !is_thin(box.shape.dim, plan.rule);
@@ -106,7 +106,8 @@ __device__ inline planned_tensor plan_move(const plan_arguments& plan, const ten
   return detail::plan_box(plan, box, i);
 }
 
-/// The part of the dense tensor that lies beyond what is copied along `axis`, and beyond it along no higher axis.
+/// The part of the dense tensor that lies beyond what is copied along `axis`, and beyond it along
+/// no higher axis.
 __device__ inline planned_tensor plan_fill(const plan_arguments& plan, const tensor_verdict& tensor, std::uint64_t i,
                                            std::uint32_t axis) {
   const side_extents& dense = tensor.destination;

@@ -11,7 +11,8 @@
 
 namespace tmap::kernels {
 
-/// Records of a warp on their way to coalesced stores; 144 bytes apart as maps are in a `warp_stage`.
+/// Records of a warp on their way to coalesced stores; 144 bytes apart as maps are in a
+/// `warp_stage`.
 using record_stage = device::warp_stage;
 
 inline constexpr std::uint32_t record_chunks = sizeof(planned_tensor) / sizeof(uint4);

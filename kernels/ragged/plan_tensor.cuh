@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the planning kernel does for one tensor: reads both sides, has them judged (detail/judge_tensors.hpp), counts
-// pieces. Everything it reads from device memory may be any bits.
+// What the planning kernel does for one tensor: reads both sides, has them judged
+// (detail/judge_tensors.hpp), counts pieces. Everything it reads from device memory may be any
+// bits.
 
 #include "kernels/ragged/planned_tensor.hpp"
 #include "kernels/ragged/transpose_tiles.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the planning kernel writes for each tensor of an operation and the working kernels read: the tensor judged,
-// folded, its route chosen, its work counted. The working kernels trust it and know nothing of sources, sides, windows
-// or policies.
+// What the planning kernel writes for each tensor of an operation and the working kernels read: the
+// tensor judged, folded, its route chosen, its work counted. The working kernels trust it and know
+// nothing of sources, sides, windows or policies.
 
 #include <tmap/route.hpp>
 #include <tmap/tensor_map.hpp>
@@ -17,10 +17,11 @@ struct queue_counter;  // work_queue.cuh
 
 namespace tmap::kernels {
 
-/// One tensor, ready to run. `dim` counts elements of the source. Dims that follow each other without gaps on both
-/// sides are folded into one (all into dim 0 for a contiguous tensor) unless the route is `tensor_map`, which keeps the
-/// dims its maps have, each at most 2^31; dims beyond are 1. A folded dim may be as large as 2^47, all elements of a
-/// side together have at most 2^47 bytes. Strides of dims of 1 say nothing. 128 bytes: eight lanes load one.
+/// One tensor, ready to run. `dim` counts elements of the source. Dims that follow each other
+/// without gaps on both sides are folded into one (all into dim 0 for a contiguous tensor) unless
+/// the route is `tensor_map`, which keeps the dims its maps have, each at most 2^31; dims beyond
+/// are 1. A folded dim may be as large as 2^47, all elements of a side together have at most 2^47
+/// bytes. Strides of dims of 1 say nothing. 128 bytes: eight lanes load one.
 struct alignas(128) planned_tensor {
   std::uint64_t source;  ///< address; 0 for a box that is filled
   std::uint64_t destination;
@@ -34,11 +35,12 @@ static_assert(sizeof(planned_tensor) == 128);
 
 /// How a tensor is cut into pieces, the units of work of a kernel. A piece never spans two tensors.
 ///
-/// Route `tensor_map`: one piece for each box of `box_dim`, dim 0 first; all 0 where an operation has no use for maps.
-/// Other routes: a *row* is dim 0. Rows of more than `piece_elements` are cut into pieces of that many elements (the
-/// last one shorter), row after row; kernels may move the cuts by less than 128 bytes, to where lines of memory meet.
-/// Of shorter rows, `piece_elements / dim[0]` whole rows make a piece (the last one fewer). Transposing (`tile` is not
-/// 0), on every route: `transpose_piece_count` of transpose_tiles.hpp.
+/// Route `tensor_map`: one piece for each box of `box_dim`, dim 0 first; all 0 where an operation
+/// has no use for maps. Other routes: a *row* is dim 0. Rows of more than `piece_elements` are cut
+/// into pieces of that many elements (the last one shorter), row after row; kernels may move the
+/// cuts by less than 128 bytes, to where lines of memory meet. Of shorter rows, `piece_elements /
+/// dim[0]` whole rows make a piece (the last one fewer). Transposing (`tile` is not 0), on every
+/// route: `transpose_piece_count` of transpose_tiles.hpp.
 struct piece_rule {
   std::uint32_t piece_elements;
   std::uint32_t box_dim[max_rank];
@@ -46,10 +48,11 @@ struct piece_rule {
   std::uint32_t map_rank;  ///< rank of the maps
 };
 
-/// The work of an operation in device memory: `count` planned tensors, and `ends[i]`, the pieces of tensors 0 to i,
-/// below 2^63 (`most_tensor_bytes` of detail/judge_tensors.hpp). Tensors without pieces (empty, bad) are passed over.
-/// `maps` holds a source and a destination map, published, at [2 * tensor] and [2 * tensor + 1] of each tensor whose
-/// route is `tensor_map`; null when no tensor takes it.
+/// The work of an operation in device memory: `count` planned tensors, and `ends[i]`, the pieces of
+/// tensors 0 to i, below 2^63 (`most_tensor_bytes` of detail/judge_tensors.hpp). Tensors without
+/// pieces (empty, bad) are passed over. `maps` holds a source and a destination map, published, at
+/// [2 * tensor] and [2 * tensor + 1] of each tensor whose route is `tensor_map`; null when no
+/// tensor takes it.
 struct planned_work {
   const planned_tensor* tensors;
   const std::uint64_t* ends;

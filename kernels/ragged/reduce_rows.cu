@@ -8,9 +8,10 @@
 namespace tmap::kernels {
 namespace {
 
-// A warp takes an equal share of the pieces and the rows that begin in it. Rows longer than two shares are split: each
-// warp takes the slices that begin in its share and leaves their results in `partials`; a second kernel combines them.
-// The order of reduction_order.hpp does not know of shares, so that the result is the same.
+// A warp takes an equal share of the pieces and the rows that begin in it. Rows longer than two
+// shares are split: each warp takes the slices that begin in its share and leaves their results in
+// `partials`; a second kernel combines them. The order of reduction_order.hpp does not know of
+// shares, so that the result is the same.
 
 using ragged::row_reduction;
 using tmap::detail::most_slices;
@@ -54,8 +55,8 @@ struct shares {
   __device__ bool splits(std::uint64_t pieces_of_row) const { return may_split && pieces_of_row > 2 * each; }
 };
 
-/// Where the results of a split row's slices go. Beginnings of split rows are more than two shares apart, so that each
-/// pair of shares has one at most.
+/// Where the results of a split row's slices go. Beginnings of split rows are more than two shares
+/// apart, so that each pair of shares has one at most.
 __device__ float* partials_of(const planned_work& work, const shares& all, std::uint64_t row_begin) {
   return work.partials + row_begin / all.each / 2 * most_slices;
 }
@@ -158,8 +159,8 @@ struct reduce_rows {
     if (threadIdx.x % 32 == 0) *reinterpret_cast<float*>(s.destination) = whole;
   }
 
-  /// Short rows, several at a time: of a group of lanes each, as many as a row has elements, at most all 32. Lanes
-  /// beyond would bring the identity.
+  /// Short rows, several at a time: of a group of lanes each, as many as a row has elements, at
+  /// most all 32. Lanes beyond would bring the identity.
   __device__ void direct(const segment& s) const {
     std::uint32_t width = 1;
     while (width < s.columns && width < 32) width *= 2;

@@ -7,7 +7,8 @@
 
 namespace tmap::kernels {
 
-/// Copies whose pieces begin inside lines of memory are slower by up to a tenth (docs/measurements/ragged.md).
+/// Copies whose pieces begin inside lines of memory are slower by up to a tenth
+/// (docs/measurements/ragged.md).
 inline constexpr std::uint32_t line_bytes = 128;
 
 /// A piece of a row of more than one.
@@ -16,10 +17,10 @@ struct row_part {
   std::uint32_t elements;  ///< none: the pieces before have them all
 };
 
-/// Pieces of `each` elements meet where lines of the destination do: the first piece is longer by the elements before
-/// the first line, fewer than a line has bytes. Elements that do not divide a line stay where their count puts them: a
-/// piece of `each` may be a multiple of 16 bytes, which bulk copies need, and a few elements more are not.
-/// `destination`: where the row begins.
+/// Pieces of `each` elements meet where lines of the destination do: the first piece is longer by
+/// the elements before the first line, fewer than a line has bytes. Elements that do not divide a
+/// line stay where their count puts them: a piece of `each` may be a multiple of 16 bytes, which
+/// bulk copies need, and a few elements more are not. `destination`: where the row begins.
 TMAP_HOST_DEVICE constexpr row_part cut_at_lines(std::uint64_t length, std::uint64_t part, std::uint32_t each,
                                                  std::uint64_t destination, std::uint32_t element_bytes) {
   const std::uint32_t before = (0u - static_cast<std::uint32_t>(destination)) % line_bytes;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How a warp brings a part of a row to shared memory, by each route. It lies there as it lies in global memory: at the
-// same place modulo 16 bytes, so that all but its ends moves in units of 16 bytes whatever its address.
+// How a warp brings a part of a row to shared memory, by each route. It lies there as it lies in
+// global memory: at the same place modulo 16 bytes, so that all but its ends moves in units of 16
+// bytes whatever its address.
 
 #include "kernels/ragged/planned_tensor.hpp"
 
@@ -13,7 +14,8 @@
 
 namespace tmap::kernels {
 
-/// A stage is full when the lane that announced the copy engine's bytes, and the LDGSTS copies of all 32, have arrived.
+/// A stage is full when the lane that announced the copy engine's bytes, and the LDGSTS copies of
+/// all 32, have arrived.
 inline constexpr std::uint32_t stage_arrivals = 33;
 inline constexpr std::uint32_t unit_bytes = 16;
 
@@ -72,8 +74,8 @@ __device__ inline void load_ends(unsigned char* to, const span& part, bool by_wo
 
 }  // namespace detail
 
-/// Starts loading `part`, by all lanes; `to` lies like its address. Its body's bytes have been announced if `way` is
-/// `bulk`.
+/// Starts loading `part`, by all lanes; `to` lies like its address. Its body's bytes have been
+/// announced if `way` is `bulk`.
 __device__ inline void load_span(unsigned char* to, const span& part, route way, device::tile_barrier& full) {
   const auto* const from = reinterpret_cast<const unsigned char*>(part.address) + part.head;
   if (way == route::bulk) {

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The pipeline that the vector operations share: each warp keeps a ring of stages of its own, loads the next segments
-// into them by the tensor's route, and works on the oldest. Warps never wait for each other.
+// The pipeline that the vector operations share: each warp keeps a ring of stages of its own, loads
+// the next segments into them by the tensor's route, and works on the oldest. Warps never wait for
+// each other.
 //
-// An operation is a class with
-//   arguments            what its kernel is given
-//   warps, stages        of a block, of a warp
-//   inputs               1, or 2 where the destination is read as well
-//   stage_bytes          room for one input of a segment, a multiple of 128
-//   scratch_bytes        more shared memory for each warp
-//   (work, arguments, scratch)   a warp's own object
-//   steps(work)          the pieces of this warp
-//   cuts                 where long rows are cut
-//   sizes()              bytes of an element of both sides
-//   reach()              how many columns a segment needs before and behind its own
-//   staged(segment, row, other, pitch)   `row` points to column first - reach of the first row in shared memory
-//   direct(segment)      short rows, where they lie
+// An operation is a class with arguments what its kernel is given warps, stages of a block, of a
+//   warp inputs 1, or 2 where the destination is read as well stage_bytes room for one input of a
+//   segment, a multiple of 128 scratch_bytes more shared memory for each warp (work, arguments,
+//   scratch) a warp's own object steps(work) the pieces of this warp cuts where long rows are cut
+//   sizes() bytes of an element of both sides reach() how many columns a segment needs before and
+//   behind its own staged(segment, row, other, pitch) `row` points to column first - reach of the
+//   first row in shared memory direct(segment) short rows, where they lie
 
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/segment_load.cuh"
@@ -48,8 +43,8 @@ inline constexpr std::uint32_t warp_bytes = Op::stages* Op::inputs* Op::stage_by
 /// Entering a tensor at each turn costs more than turns gain.
 inline constexpr std::uint64_t least_turn_pieces = 1024;
 
-/// The pieces of this warp: every one of its turns over all of them, or, of the block's share, in turns with the
-/// block's other warps: neighbours in memory are loaded at about the same time.
+/// The pieces of this warp: every one of its turns over all of them, or, of the block's share, in
+/// turns with the block's other warps: neighbours in memory are loaded at about the same time.
 template <std::uint32_t Warps>
 __device__ piece_steps share_of_warp(const planned_work& work) {
   const std::uint64_t pieces = work.ends[work.count - 1];
@@ -171,7 +166,8 @@ class segment_pipeline {
     }
   }
 
-  /// The box of the segment and, where the operation reaches further, those beside it that hold something.
+  /// The box of the segment and, where the operation reaches further, those beside it that hold
+  /// something.
   __device__ void load_boxes(std::uint32_t stage, const segment& s, const box_corner& corner) {
     acquire_maps(s.tensor);
     const std::int32_t width = static_cast<std::int32_t>(work_.rule.box_dim[0]);

@@ -9,7 +9,8 @@
 
 namespace tmap::kernels {
 
-/// Calls `visit(row, i)` for each i below `each` of each row, spread over the lanes, `Unroll` of them in flight.
+/// Calls `visit(row, i)` for each i below `each` of each row, spread over the lanes, `Unroll` of
+/// them in flight.
 template <int Unroll = 1, class Visit>
 __device__ void spread(std::uint32_t rows, std::uint32_t each, const Visit& visit) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -22,8 +23,8 @@ __device__ void spread(std::uint32_t rows, std::uint32_t each, const Visit& visi
   for (std::uint32_t i = lane; i < rows * each; i += 32) visit(i / each, i % each);
 }
 
-/// Elements of one row by the alignment of its destination: those before the first unit of 16 bytes, units, those
-/// behind the last.
+/// Elements of one row by the alignment of its destination: those before the first unit of 16
+/// bytes, units, those behind the last.
 struct row_units {
   std::uint32_t head;
   std::uint32_t units;
@@ -42,8 +43,8 @@ struct row_units {
   }
 };
 
-/// `unit(row, column)` for each whole unit of the destination, `element(row, column)` for the elements around them.
-/// Rows that do not all lie alike have elements only.
+/// `unit(row, column)` for each whole unit of the destination, `element(row, column)` for the
+/// elements around them. Rows that do not all lie alike have elements only.
 template <int Unroll = 1, class Unit, class Element>
 __device__ void visit_units(const segment& s, std::uint32_t element_bytes, const Unit& unit, const Element& element) {
   if (s.rows > 1 && s.destination_pitch % 16 != 0) {

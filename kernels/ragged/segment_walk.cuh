@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How the vector operations (cast, saxpy, max_pool_1d, reduce_rows) see planned work: a warp walks over segments, each
-// some rows of one tensor between two columns. Long rows come one at a time and are staged in shared memory, short ones
-// many at once and are worked on where they lie. On route `tensor_map` a segment is a box.
+// How the vector operations (cast, saxpy, max_pool_1d, reduce_rows) see planned work: a warp walks
+// over segments, each some rows of one tensor between two columns. Long rows come one at a time and
+// are staged in shared memory, short ones many at once and are worked on where they lie. On route
+// `tensor_map` a segment is a box.
 
 #include "kernels/ragged/piece_walk.cuh"
 #include "kernels/ragged/planned_tensor.hpp"
@@ -40,7 +41,8 @@ struct element_sizes {
   std::uint32_t destination;
 };
 
-/// How rows of more than one piece are cut: `at_lines` pieces may be longer by fewer elements than lines have bytes.
+/// How rows of more than one piece are cut: `at_lines` pieces may be longer by fewer elements than
+/// lines have bytes.
 enum class row_cuts { even, at_lines };
 
 /// The pieces that a row of more than one takes.

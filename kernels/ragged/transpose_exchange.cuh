@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Exchanges rows and columns of one tile in shared memory and stores it. Tiles that are not made of squares of chunks
-// are exchanged element by element, to where their bytes fall into the destination's chunks, and those go out.
+// Exchanges rows and columns of one tile in shared memory and stores it. Tiles that are not made of
+// squares of chunks are exchanged element by element, to where their bytes fall into the
+// destination's chunks, and those go out.
 
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_load.cuh"
@@ -138,7 +139,8 @@ __device__ inline void store_bytes_of_lines(const transpose_piece& piece, const 
   }
 }
 
-/// From the stage to global memory. All workers; where a tile is exchanged in shared memory they meet once.
+/// From the stage to global memory. All workers; where a tile is exchanged in shared memory they
+/// meet once.
 template <std::uint32_t ElementBytes, class Meet>
 __device__ void store_transposed(const transpose_piece& piece, const unsigned char* stage, unsigned char* turned,
                                  std::uint32_t element_bytes, const worker_place& worker, const Meet& meet) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The transposing kernel. A persistent block takes a few consecutive tiles at a time from a queue, as tiles differ in
-// size, and keeps as many of them on their way in as it has stages but one; each is turned while it goes from shared to
-// global memory. One warp finds tiles, one starts the copy engine, the others do the rest: finding takes as long as a
-// tile, in which no stage may lie empty.
+// The transposing kernel. A persistent block takes a few consecutive tiles at a time from a queue,
+// as tiles differ in size, and keeps as many of them on their way in as it has stages but one; each
+// is turned while it goes from shared to global memory. One warp finds tiles, one starts the copy
+// engine, the others do the rest: finding takes as long as a tile, in which no stage may lie empty.
 
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/transpose_exchange.cuh"
@@ -24,18 +24,21 @@ namespace tmap::kernels {
 
 inline constexpr std::uint32_t transpose_lanes = 32;
 
-/// What a block of the kernel is made of. Beside the stages it has one more place, where tiles are exchanged.
+/// What a block of the kernel is made of. Beside the stages it has one more place, where tiles are
+/// exchanged.
 template <std::uint32_t Rows, std::uint32_t Panels, std::uint32_t Stages, std::uint32_t Workers, std::uint32_t Blocks>
 struct transpose_shape {
   static constexpr std::uint32_t rows = Rows;  ///< of the largest tile
   static constexpr std::uint32_t panels = Panels;
   static constexpr std::uint32_t stages = Stages;
-  /// A block's first threads, which store tiles; behind them a warp that finds tiles and one that loads them.
+  /// A block's first threads, which store tiles; behind them a warp that finds tiles and one that
+  /// loads them.
   static constexpr std::uint32_t workers = Workers;
   static constexpr std::uint32_t warps = Workers / transpose_lanes;
   static constexpr std::uint32_t threads = Workers + 2 * transpose_lanes;
   static constexpr std::uint32_t blocks = Blocks;  ///< a multiprocessor
-  /// Each 128 bytes of a row and of a column have a chunk more, for what rows are shifted by, and against conflicts.
+  /// Each 128 bytes of a row and of a column have a chunk more, for what rows are shifted by, and
+  /// against conflicts.
   static constexpr std::uint32_t stage_bytes = Rows * Panels * (transpose_panel_bytes + transpose_chunk);
   static constexpr std::uint32_t stage_alignment = 1024;
   static constexpr std::uint32_t shared_bytes = (stages + 1) * stage_bytes + stage_alignment;
@@ -78,7 +81,8 @@ __device__ inline void find_piece(const planned_work& work, std::uint64_t g, std
   piece.map = tensor.way == route::tensor_map ? &work.maps[std::uint64_t{2} * tensor.tensor] : nullptr;
 }
 
-/// Of the thread that loads through maps: the one it acquired last. The tiles of a tensor follow each other.
+/// Of the thread that loads through maps: the one it acquired last. The tiles of a tensor follow
+/// each other.
 using held_map = cuda::std::optional<device::acquired_map>;
 
 __device__ inline void load_through_map(const transpose_piece& piece, unsigned char* stage, std::uint32_t element_bytes,
@@ -126,7 +130,8 @@ struct transpose_turns {
     if (n % batch == batch - 1) arrive_warp(state.passed[n / batch % 2]);
   }
 
-  /// One warp: the batch that begins with piece n is pieces `first` on of all. Returns a tensor near the next ones.
+  /// One warp: the batch that begins with piece n is pieces `first` on of all. Returns a tensor
+  /// near the next ones.
   __device__ std::uint64_t find(std::uint64_t n, std::uint64_t first, std::uint64_t last, std::uint64_t tensor) const {
     const std::uint32_t lane = threadIdx.x % transpose_lanes;
     if (n >= 2 * batch) state.passed[n / batch % 2].wait((n / batch / 2 - 1) % 2);
@@ -138,7 +143,8 @@ struct transpose_turns {
     return tensor;
   }
 
-  /// One warp: batches from the queue, each in the place of the last but one, and an empty one behind them.
+  /// One warp: batches from the queue, each in the place of the last but one, and an empty one
+  /// behind them.
   __device__ void run_finder() const {
     const std::uint64_t all = work.ends[work.count - 1];
     constexpr std::uint64_t most_items = std::uint64_t{1} << 31;

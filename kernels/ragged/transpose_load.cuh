@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Loads one tile into shared memory by its route. Through a map and by bulk copies the warp that finds the tiles does,
-// and the tile is there when the phase of the stage's barrier completes; otherwise the threads that store the tiles do,
-// and it is there when they have waited for their copies and met. They copy aligned chunks of the source
-// asynchronously, whatever the alignment of its rows.
+// Loads one tile into shared memory by its route. Through a map and by bulk copies the warp that
+// finds the tiles does, and the tile is there when the phase of the stage's barrier completes;
+// otherwise the threads that store the tiles do, and it is there when they have waited for their
+// copies and met. They copy aligned chunks of the source asynchronously, whatever the alignment of
+// its rows.
 
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_piece.cuh"
@@ -18,7 +19,8 @@
 
 namespace tmap::kernels {
 
-/// One thread. Boxes beside and below each other make the tile; those wholly outside the tensor are left out.
+/// One thread. Boxes beside and below each other make the tile; those wholly outside the tensor are
+/// left out.
 template <std::uint32_t Rank>
 __device__ void load_boxes(const transpose_piece& piece, unsigned char* stage, device::acquired_map map,
                            std::uint32_t element_bytes, device::tile_barrier& barrier) {
@@ -52,7 +54,8 @@ __device__ inline void load_bulk(const transpose_piece& piece, unsigned char* st
   }
 }
 
-/// Bytes `begin` to `end - 1` of a chunk, of which one is an end of the chunk: in aligned parts of 8, 4, 2 and 1 bytes.
+/// Bytes `begin` to `end - 1` of a chunk, of which one is an end of the chunk: in aligned parts of
+/// 8, 4, 2 and 1 bytes.
 template <class Copy>
 __device__ void copy_chunk_part(std::uint32_t begin, std::uint32_t end, const Copy& copy) {
   if (begin == 0) {
@@ -72,7 +75,8 @@ __device__ void copy_chunk_part(std::uint32_t begin, std::uint32_t end, const Co
   }
 }
 
-/// Part of a chunk, of both sides' addresses. What is too small for an asynchronous copy is there at once.
+/// Part of a chunk, of both sides' addresses. What is too small for an asynchronous copy is there
+/// at once.
 __device__ inline void load_chunk_part(unsigned char* to, std::uint64_t from, std::uint32_t begin, std::uint32_t end) {
   const auto copy = [&](std::uint32_t at, std::uint32_t size) {
     const auto* const source = reinterpret_cast<const unsigned char*>(from + at);
@@ -90,7 +94,8 @@ __device__ inline void load_chunk_part(unsigned char* to, std::uint64_t from, st
   for (std::uint32_t at = begin; at < end; ++at) copy(at, 1);
 }
 
-/// Chunk `chunk` of a line. Reads more than the line's bytes where those around them are of the same row.
+/// Chunk `chunk` of a line. Reads more than the line's bytes where those around them are of the
+/// same row.
 __device__ inline void load_chunk(const transpose_piece& piece, unsigned char* stage, std::uint32_t line,
                                   std::uint32_t chunk) {
   const std::uint64_t address = piece.load.address + line * piece.load.pitch;

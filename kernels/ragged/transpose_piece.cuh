@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One tile of a transposing kernel: where it lies in global memory, and how it lies in shared memory before and after
-// its rows and columns are exchanged. Rows and columns are the source's: dim 1 and dim 0.
+// One tile of a transposing kernel: where it lies in global memory, and how it lies in shared
+// memory before and after its rows and columns are exchanged. Rows and columns are the source's:
+// dim 1 and dim 0.
 
 #include "kernels/ragged/planned_tensor.hpp"
 #include "kernels/ragged/transpose_tiles.hpp"
@@ -20,9 +21,10 @@ struct worker_place {
   std::uint32_t count;
 };
 
-/// Lines of bytes in shared memory, a row of the source or of the destination each. A line begins as far behind a chunk
-/// as it does in global memory, so that chunks go in and out whole. Lines of boxes stand in panels of 128 bytes, their
-/// chunks exchanged by the line's number as the copy engine swizzles them.
+/// Lines of bytes in shared memory, a row of the source or of the destination each. A line begins
+/// as far behind a chunk as it does in global memory, so that chunks go in and out whole. Lines of
+/// boxes stand in panels of 128 bytes, their chunks exchanged by the line's number as the copy
+/// engine swizzles them.
 struct shared_lines {
   std::uint32_t pitch;
   std::uint32_t panel_pitch;  ///< from one 128 bytes of a line to the next
@@ -117,8 +119,8 @@ __device__ inline void place(transpose_piece& piece, const planned_tensor& tenso
   piece.behind = at_most(columns_behind * element_bytes, transpose_chunk);
 }
 
-/// One side of a tile: `count` lines of `bytes` bytes. Those that follow each other without gaps, all of them inside
-/// the tile, are a single line of global memory.
+/// One side of a tile: `count` lines of `bytes` bytes. Those that follow each other without gaps,
+/// all of them inside the tile, are a single line of global memory.
 struct tile_side {
   std::uint32_t count;
   std::uint32_t bytes;

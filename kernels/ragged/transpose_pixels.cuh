@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pixels of three interleaved bytes to planes and back, straight from shared to global memory: 16 pixels a thread and
-// turn, their bytes picked from words.
+// Pixels of three interleaved bytes to planes and back, straight from shared to global memory: 16
+// pixels a thread and turn, their bytes picked from words.
 
 #include "kernels/ragged/transpose_piece.cuh"
 
@@ -10,7 +10,8 @@
 
 namespace tmap::kernels {
 
-/// `Words` words from byte `at` of shared memory on, at any alignment. Whole chunks around them are read.
+/// `Words` words from byte `at` of shared memory on, at any alignment. Whole chunks around them are
+/// read.
 template <std::uint32_t Words>
 struct shifted_words {
   static constexpr std::uint32_t chunks = Words / 4 + 1;
@@ -88,7 +89,8 @@ struct pixel_words {
   }
 };
 
-/// Each thread makes three chunks of pixels. Those begin at pixels number `first` modulo 16, as 3 * 5 = -1 modulo 16.
+/// Each thread makes three chunks of pixels. Those begin at pixels number `first` modulo 16, as 3 *
+/// 5 = -1 modulo 16.
 __device__ inline void store_pixels(const transpose_piece& piece, const unsigned char* stage,
                                     const worker_place& worker) {
   const auto phase = static_cast<std::uint32_t>(piece.store.address % transpose_chunk);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tiles where all is aligned to chunks of 16 bytes: a thread takes the square of elements that V chunks below each
-// other are (V elements a chunk), turns it in registers and writes V chunks of V columns.
+// Tiles where all is aligned to chunks of 16 bytes: a thread takes the square of elements that V
+// chunks below each other are (V elements a chunk), turns it in registers and writes V chunks of V
+// columns.
 
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_load.cuh"
@@ -12,9 +13,9 @@
 
 namespace tmap::kernels {
 
-/// Words of the V chunks that a thread holds. It reads them in an order of its own, number k is of row k ^ `twist`, as
-/// threads beside each other read chunks of the same columns and rows 8 apart share banks. Low bits of the twist are
-/// undone by picking bytes, high ones by exchanging rows.
+/// Words of the V chunks that a thread holds. It reads them in an order of its own, number k is of
+/// row k ^ `twist`, as threads beside each other read chunks of the same columns and rows 8 apart
+/// share banks. Low bits of the twist are undone by picking bytes, high ones by exchanging rows.
 template <std::uint32_t ElementBytes>
 class chunk_square {
  public:
@@ -121,8 +122,8 @@ __device__ void store_begin(std::uint64_t to, const uint4& chunk, std::uint32_t 
   }
 }
 
-/// Straight to global memory. Consecutive threads take chunks that are below each other: a warp stores consecutive
-/// bytes of a column.
+/// Straight to global memory. Consecutive threads take chunks that are below each other: a warp
+/// stores consecutive bytes of a column.
 template <std::uint32_t ElementBytes>
 __device__ void store_squares(const transpose_piece& piece, const unsigned char* stage, const worker_place& worker) {
   constexpr std::uint32_t side = chunk_square<ElementBytes>::side;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How a tensor is cut when its dims 0 and 1 are exchanged. The planning kernel counts pieces by it, the transposing
-// kernel runs them. A piece is one tile of dims 0 and 1.
+// How a tensor is cut when its dims 0 and 1 are exchanged. The planning kernel counts pieces by it,
+// the transposing kernel runs them. A piece is one tile of dims 0 and 1.
 //
-// Only the source is loaded through a map; the destination is written by ordinary stores, whatever its alignment. So
-// the route of such a tensor is chosen by its source alone, and its destination map is never used.
+// Only the source is loaded through a map; the destination is written by ordinary stores, whatever
+// its alignment. So the route of such a tensor is chosen by its source alone, and its destination
+// map is never used.
 
 #include "kernels/ragged/planned_tensor.hpp"
 
@@ -30,8 +31,8 @@ inline constexpr std::uint32_t transpose_box_rows = 32;
 /// Longer columns leave with fewer partial sectors and cost fewer tiles.
 inline constexpr std::uint32_t transpose_tile_rows = 256;
 
-/// `box_dim`: a tile of `panels` panels and `rows` rows, the most one has; `tile`: columns of a panel. Both counts are
-/// powers of two.
+/// `box_dim`: a tile of `panels` panels and `rows` rows, the most one has; `tile`: columns of a
+/// panel. Both counts are powers of two.
 TMAP_HOST_DEVICE constexpr piece_rule transpose_rule(std::uint32_t element_bytes,
                                                      std::uint32_t rows = transpose_tile_rows,
                                                      std::uint32_t panels = 1) {
@@ -44,9 +45,9 @@ TMAP_HOST_DEVICE constexpr piece_rule transpose_rule(std::uint32_t element_bytes
   return rule;
 }
 
-/// What the template of the source maps must say beside address, dims and strides: `box_dim`, `swizzle` and `type`. A
-/// tile is loaded as boxes of 128-byte rows, beside and below each other. Elements of 1, 2, 4 or 8 bytes have maps,
-/// others none.
+/// What the template of the source maps must say beside address, dims and strides: `box_dim`,
+/// `swizzle` and `type`. A tile is loaded as boxes of 128-byte rows, beside and below each other.
+/// Elements of 1, 2, 4 or 8 bytes have maps, others none.
 struct transpose_box {
   bool exists;
   element_type type;
@@ -69,7 +70,8 @@ struct transpose_tile {
   bool is_narrow;  ///< too thin to be worth rows and columns of their own in shared memory
 };
 
-/// `dim` cut into as few parts as `most` allows, all of nearly the same length, a multiple of `step`.
+/// `dim` cut into as few parts as `most` allows, all of nearly the same length, a multiple of
+/// `step`.
 TMAP_HOST_DEVICE constexpr std::uint32_t even_part(std::uint64_t dim, std::uint32_t most, std::uint32_t step) {
   if (dim > std::uint64_t{64} * most) return most;
   const auto length = static_cast<std::uint32_t>(dim == 0 ? 1 : dim);
@@ -94,8 +96,8 @@ TMAP_HOST_DEVICE constexpr bool is_thin(const std::uint64_t* dim, const piece_ru
   return dim[0] <= rule.tile / 2 || dim[1] <= transpose_box_rows / 2;
 }
 
-/// Rows first, as long columns matter most; then as many panels beside each other as shared memory holds, before and
-/// after the exchange.
+/// Rows first, as long columns matter most; then as many panels beside each other as shared memory
+/// holds, before and after the exchange.
 TMAP_HOST_DEVICE constexpr transpose_tile tile_of(const planned_tensor& tensor, const piece_rule& rule) {
   if (is_thin(tensor.dim, rule) && tensor.way != route::tensor_map) return narrow_tile(tensor, rule);
   const std::uint32_t rows = even_part(tensor.dim[1], rule.box_dim[1], transpose_box_rows);

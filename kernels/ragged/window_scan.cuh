@@ -23,8 +23,8 @@ struct larger_or_nan {
 
 namespace detail {
 
-/// Of places begin, begin + step, ...: `to` gets the largest so far. Reads eight at a time, as no load may pass a
-/// store.
+/// Of places begin, begin + step, ...: `to` gets the largest so far. Reads eight at a time, as no
+/// load may pass a store.
 template <int Step>
 __device__ void scan_serially(const float* from, float* to, std::uint32_t count) {
   constexpr std::uint32_t batch = 8;
@@ -52,7 +52,8 @@ __device__ void scan_serially(const float* from, float* to, std::uint32_t count)
 
 }  // namespace detail
 
-/// The same by all lanes, 32 places at a time, beginning with `top`; returns the last one. `from` may be `to`.
+/// The same by all lanes, 32 places at a time, beginning with `top`; returns the last one. `from`
+/// may be `to`.
 template <int Step>
 __device__ float scan_together(const float* from, float* to, std::uint32_t count, float top) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -67,8 +68,8 @@ __device__ float scan_together(const float* from, float* to, std::uint32_t count
   return top;
 }
 
-/// `x`, cut into blocks of `block`: `prefix[i]` becomes the largest from the block's beginning to i, `x[i]` from i to
-/// its end. `block` is odd, so that lanes a block apart meet in no bank.
+/// `x`, cut into blocks of `block`: `prefix[i]` becomes the largest from the block's beginning to
+/// i, `x[i]` from i to its end. `block` is odd, so that lanes a block apart meet in no bank.
 __device__ inline void scan_blocks(float* x, float* prefix, std::uint32_t count, std::uint32_t block) {
   constexpr std::uint32_t longest_of_a_lane = 64;
   if (block == 1) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the host can check of a ragged operation before it does anything: arguments, never what the tensors' arrays
-// hold. Each operation asks these of its own arguments, before either engine is asked. Of an empty batch the arrays are
-// not looked at.
+// What the host can check of a ragged operation before it does anything: arguments, never what the
+// tensors' arrays hold. Each operation asks these of its own arguments, before either engine is
+// asked. Of an empty batch the arrays are not looked at.
 
 #include <tmap/error.hpp>
 #include <tmap/ragged.hpp>

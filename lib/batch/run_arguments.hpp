@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What is checked alike of every `batch_run` (batch_run.hpp). Callers fill in its members by name, so these are named
-// without the whole: "statuses", "scratch.memory".
+// What is checked alike of every `batch_run` (batch_run.hpp). Callers fill in its members by name,
+// so these are named without the whole: "statuses", "scratch.memory".
 
 #include <tmap/batch_run.hpp>
 

@@ -23,7 +23,8 @@ std::string refusal(const tensor_map& map) {
   return support::or_throw(to_string(decoded.error()));
 }
 
-/// Only ever of one number or text: the end of an array or object allocates, and ends the process where that fails.
+/// Only ever of one number or text: the end of an array or object allocates, and ends the process
+/// where that fails.
 std::string json_of(const nlohmann::json& value) {
   return value.dump();
 }
@@ -37,7 +38,8 @@ std::string value_as_json(const codec::field& f, std::uint64_t value) {
   }
 }
 
-/// The members of a JSON object, in their order. Neighbours "global_dim[0]", "global_dim[1]" become one array.
+/// The members of a JSON object, in their order. Neighbours "global_dim[0]", "global_dim[1]" become
+/// one array.
 class json_members {
  public:
   void add(std::string_view name, const std::string& value) {

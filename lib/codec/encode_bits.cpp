@@ -43,8 +43,8 @@ void write_extents(tensor_map& map, const tensor_spec& spec) {
   }
 }
 
-/// The driver's note rounds down where the copy engine rounds up (docs/measurements). Dimension 0 may have an element
-/// stride of 0 where it means nothing.
+/// The driver's note rounds down where the copy engine rounds up (docs/measurements). Dimension 0
+/// may have an element stride of 0 where it means nothing.
 std::uint64_t noted_box_bytes(const tensor_spec& spec) {
   std::uint64_t elements = 1;
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {

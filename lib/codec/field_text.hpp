@@ -11,8 +11,8 @@ namespace tmap::codec {
 /// A field's value as a person reads it: "f16", "4096", "0x7f0000000000", "invalid (15)".
 std::string text_of(const field& f, std::uint64_t value);
 
-/// Whether a field says something about this map: it exists in the map's layout, and its dimension is one of the
-/// map's or holds bits all the same.
+/// Whether a field says something about this map: it exists in the map's layout, and its dimension
+/// is one of the map's or holds bits all the same.
 bool is_worth_showing(const field& f, const tensor_map& map);
 
 /// "word N, unknown bits", and the bits of that word which belong to no field of these layouts.

@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <utility>
 
-// Where each field of a tensor map lies. The only place that knows bit positions: decode, encode_bits, describe and
-// diff read this table. Tiled rows are as measured against driver 580 on compute capability 9.0; the rows of im2col
-// maps, the atomicity bits of `swizzle` and `large_tensor` are documented only (rank 3 to 5 corners as in
-// TensorRT-LLM's tmaDescriptor.h, Apache-2.0; atomicity as ptxas 13.0 writes it; `large_tensor` as CUTLASS, CCCL and
-// Triton clear it). Bit 22, by which ptxas writes the 96-byte swizzle of compute capability 10.3, is left unknown:
-// CUDA 13.0 has no enumerator for that swizzle.
+// Where each field of a tensor map lies. The only place that knows bit positions: decode,
+// encode_bits, describe and diff read this table. Tiled rows are as measured against driver 580 on
+// compute capability 9.0; the rows of im2col maps, the atomicity bits of `swizzle` and
+// `large_tensor` are documented only (rank 3 to 5 corners as in TensorRT-LLM's tmaDescriptor.h,
+// Apache-2.0; atomicity as ptxas 13.0 writes it; `large_tensor` as CUTLASS, CCCL and Triton clear
+// it). Bit 22, by which ptxas writes the 96-byte swizzle of compute capability 10.3, is left
+// unknown: CUDA 13.0 has no enumerator for that swizzle.
 
 namespace tmap::codec {
 
@@ -25,7 +26,8 @@ struct bit_range {
   constexpr std::uint64_t mask() const { return ((std::uint64_t{1} << (width - 1) << 1) - 1) << shift; }
 };
 
-/// The ways the second half of a map is laid out: a set of these says in which of them a field exists.
+/// The ways the second half of a map is laid out: a set of these says in which of them a field
+/// exists.
 enum layout : std::uint32_t { tiled = 1, im2col_rank_3 = 2, im2col_rank_4 = 4, im2col_rank_5 = 8 };
 inline constexpr std::uint32_t im2col = im2col_rank_3 | im2col_rank_4 | im2col_rank_5;
 inline constexpr std::uint32_t always = ~0u;
@@ -44,8 +46,8 @@ enum class notation {
   l2_promotion,
 };
 
-/// One field: `low` holds its lower bits and `high` those above. value = (bits << scale) + bias; `axis` is -1 for
-/// a field that belongs to no dimension.
+/// One field: `low` holds its lower bits and `high` those above. value = (bits << scale) + bias;
+/// `axis` is -1 for a field that belongs to no dimension.
 struct field {
   const char* name;
   std::int32_t axis;
@@ -154,14 +156,16 @@ constexpr void write_bits(tensor_map& map, bit_range range, std::uint64_t value)
   if (range.width != 0) map.words[range.word] |= (value << range.shift) & range.mask();
 }
 
-/// Puts a value into bits that are zero; bits that do not fit are dropped, as `tensormap.replace` does.
+/// Puts a value into bits that are zero; bits that do not fit are dropped, as `tensormap.replace`
+/// does.
 constexpr void write(tensor_map& map, const field& f, std::uint64_t value) {
   const std::uint64_t raw = (value - f.bias) >> f.scale;
   write_bits(map, f.low, raw);
   if (f.high.width != 0) write_bits(map, f.high, raw >> f.low.width);
 }
 
-/// The layout a map says it has; 0 for an im2col map of impossible rank, where only the common fields are known.
+/// The layout a map says it has; 0 for an im2col map of impossible rank, where only the common
+/// fields are known.
 constexpr std::uint32_t layout_of(const tensor_map& map) {
   if (read(map, row("kind")) == 0) return tiled;
   switch (read(map, row("rank"))) {

@@ -15,7 +15,8 @@ status status_of_failed_query(const runtime_calls& calls, unsigned int wanted) {
   return static_cast<unsigned int>(version) < wanted ? status::driver_too_old : status::cuda_failure;
 }
 
-/// Success alone says nothing: the pointer may be null, and without a driver neither out-parameter is touched.
+/// Success alone says nothing: the pointer may be null, and without a driver neither out-parameter
+/// is touched.
 result<void*> look_up(const runtime_calls& calls, const char* symbol, unsigned int version) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;

@@ -22,9 +22,9 @@ using primary_retain_function = PFN_cuDevicePrimaryCtxRetain_v7000;
 using primary_release_function = PFN_cuDevicePrimaryCtxRelease_v11000;
 using event_query_function = PFN_cuEventQuery_v2000;
 
-/// The driver's functions for tensor maps, contexts and events, each looked up at its first use and kept. A failed
-/// look-up is tried again at the next use, since its cause may pass. Thread-safe: two threads that look up at once find
-/// the same pointer.
+/// The driver's functions for tensor maps, contexts and events, each looked up at its first use and
+/// kept. A failed look-up is tried again at the next use, since its cause may pass. Thread-safe:
+/// two threads that look up at once find the same pointer.
 class entry_points {
  public:
   explicit entry_points(const runtime_calls& calls) : calls_{calls} {}

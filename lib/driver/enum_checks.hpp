@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-// Our map has the size of the vendor's and at least its alignment, and our enumerators are the vendor's numbers: the
-// driver side hands them over without a table.
+// Our map has the size of the vendor's and at least its alignment, and our enumerators are the
+// vendor's numbers: the driver side hands them over without a table.
 
 namespace tmap::driver {
 

@@ -40,8 +40,9 @@ result<device_limits> map_driver::usable_limits() {
   return limits;
 }
 
-/// The driver wants a current context. Users of the runtime expect theirs to appear at the first call, so make it once.
-/// cudaSetDevice does it without a synchronisation and is allowed while another thread captures a graph.
+/// The driver wants a current context. Users of the runtime expect theirs to appear at the first
+/// call, so make it once. cudaSetDevice does it without a synchronisation and is allowed while
+/// another thread captures a graph.
 template <class Call>
 CUresult map_driver::call_with_context(const Call& call) const {
   const CUresult code = call();

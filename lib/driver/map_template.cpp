@@ -11,7 +11,8 @@
 namespace tmap {
 namespace {
 
-/// Aligned for every element type and interleave. No map with this address is ever used: each map's patch has its own.
+/// Aligned for every element type and interleave. No map with this address is ever used: each map's
+/// patch has its own.
 constexpr std::uint64_t placeholder_address = 4096;
 
 /// The spec with the smallest legal value in each extent that the maps bring themselves.

@@ -12,7 +12,8 @@ void* as_pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
-/// Hands a zeroed or copied vendor map to `call` and takes its bytes back: our type is not the vendor's.
+/// Hands a zeroed or copied vendor map to `call` and takes its bytes back: our type is not the
+/// vendor's.
 template <class Call>
 CUresult through_vendor_map(tensor_map& map, const Call& call) {
   CUtensorMap vendor;

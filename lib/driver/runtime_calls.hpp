@@ -5,7 +5,8 @@
 
 namespace tmap::driver {
 
-/// The CUDA runtime calls behind this room, as pointers, so that tests can play every driver and its absence.
+/// The CUDA runtime calls behind this room, as pointers, so that tests can play every driver and
+/// its absence.
 struct runtime_calls {
   cudaError_t (*driver_version)(int* version);
   cudaError_t (*device_count)(int* count);

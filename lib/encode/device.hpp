@@ -10,7 +10,8 @@
 
 namespace tmap {
 
-// Of the calling thread's current device. Both fail with `no_driver`, `no_device` or `cuda_failure`.
+// Of the calling thread's current device. Both fail with `no_driver`, `no_device` or
+// `cuda_failure`.
 
 [[nodiscard]] result<std::uint32_t> multiprocessor_count();
 
@@ -20,8 +21,8 @@ struct shared_memory_limits {
 };
 [[nodiscard]] result<shared_memory_limits> query_shared_memory();
 
-/// `unsupported` for a zeroed template on a GPU of which CUDA's guide does not say that 128 zero bytes are a map to
-/// begin with.
+/// `unsupported` for a zeroed template on a GPU of which CUDA's guide does not say that 128 zero
+/// bytes are a map to begin with.
 [[nodiscard]] result<void> require_start(const map_template& base);
 
 }  // namespace tmap

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the host can check of a batch of maps before its kernel is enqueued: arguments, never what device memory holds.
-// A source is checked after its template.
+// What the host can check of a batch of maps before its kernel is enqueued: arguments, never what
+// device memory holds. A source is checked after its template.
 
 #include <tmap/encode_batch.hpp>
 #include <tmap/error.hpp>

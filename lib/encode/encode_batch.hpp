@@ -7,7 +7,8 @@
 
 namespace tmap {
 
-/// `encode_batch` for another public call, which bad maps are counted for, also in `totals` (unless null).
+/// `encode_batch` for another public call, which bad maps are counted for, also in `totals` (unless
+/// null).
 [[nodiscard]] result<void> encode_batch(batch_call which, const map_template& base, const tensor_source& source,
                                         tensor_map* slots, std::uint64_t count, const encode_run& run,
                                         kernels::batch_totals* totals);

@@ -68,7 +68,8 @@ result<fault_report> fault_page::report(bool resets) {
     now = copy(records_);
     if (now) note(item_of(*now));
     if (now && resets) {
-      // Opened before the counts are read: an item counted after them finds it open, and names itself there.
+      // Opened before the counts are read: an item counted after them finds it open, and names
+      // itself there.
       if (const result<void> opened = open_first(); !opened) return failure(opened.error());
       now = copy(records_);
     }

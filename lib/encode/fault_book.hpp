@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the host knows of the fault records of each context (bad_items.hpp): where they are, what was read of them, and
-// what checked calls added.
+// What the host knows of the fault records of each context (bad_items.hpp): where they are, what
+// was read of them, and what checked calls added.
 
 #include <tmap/bad_items.hpp>
 #include <tmap/error.hpp>
@@ -20,7 +20,8 @@
 
 namespace tmap {
 
-/// All that fault records need of CUDA, as pointers, so that tests can play kernels that count meanwhile.
+/// All that fault records need of CUDA, as pointers, so that tests can play kernels that count
+/// meanwhile.
 struct fault_calls {
   cudaError_t (*current_context)(std::uint64_t* id);             ///< 0 when the calling thread has none
   cudaError_t (*find_records)(fault_record** records);           ///< as `kernels::find_fault_records`
@@ -34,7 +35,8 @@ struct fault_calls {
 };
 const fault_calls& real_fault_calls();
 
-/// The records of one context, and what has been read of them. Never freed: its stream and memory go with the context.
+/// The records of one context, and what has been read of them. Never freed: its stream and memory
+/// go with the context.
 class fault_page {
  public:
   fault_page(const fault_calls& calls, std::uint64_t context, fault_record* records)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What every call does that judges a batch on the device: it gets a number, its kernels a place to count bad items in,
-// and where it is checked it waits and reads what they counted.
+// What every call does that judges a batch on the device: it gets a number, its kernels a place to
+// count bad items in, and where it is checked it waits and reads what they counted.
 
 #include <tmap/bad_items.hpp>
 #include <tmap/error.hpp>
@@ -24,8 +24,8 @@ struct reported_call {
   cudaStream_t stream;
 };
 
-/// Which records for single calls are in use, in any context: a checked call has one for as long as it lasts.
-/// Thread-safe.
+/// Which records for single calls are in use, in any context: a checked call has one for as long as
+/// it lasts. Thread-safe.
 class call_records {
  public:
   /// Waits while all are in use.
@@ -51,7 +51,8 @@ class call_report {
   ~call_report();
 
   const fault_sink& sink() const { return sink_; }
-  /// After all is enqueued: nothing, unless the call is checked. Fails with `bad_items`, and as a CUDA call.
+  /// After all is enqueued: nothing, unless the call is checked. Fails with `bad_items`, and as a
+  /// CUDA call.
   [[nodiscard]] result<void> close();
 
  private:

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the host can check of a grouped product before anything is enqueued: arguments, never what device memory holds.
+// What the host can check of a grouped product before anything is enqueued: arguments, never what
+// device memory holds.
 
 #include <tmap/device_limits.hpp>
 #include <tmap/error.hpp>
@@ -11,7 +12,8 @@
 
 namespace tmap::gemm {
 
-/// Whether products run on such a GPU: `compute_capability_too_low`, or `no_kernel_image` with a reason.
+/// Whether products run on such a GPU: `compute_capability_too_low`, or `no_kernel_image` with a
+/// reason.
 [[nodiscard]] result<void> check_gpu(const device_limits& limits, bool has_kernels);
 
 /// All of it but the workspace.

@@ -10,12 +10,13 @@
 
 #include "lib/support/arguments.hpp"
 
-// The one way in and out of a C function: arguments are checked by `arguments`, the body runs in `call`, which lets no
-// exception through and notes what failed for `tmap_last_error`.
+// The one way in and out of a C function: arguments are checked by `arguments`, the body runs in
+// `call`, which lets no exception through and notes what failed for `tmap_last_error`.
 
 namespace tmap::interop {
 
-/// The library's name of an argument as C has it: some members are arguments of their own there, or have another word.
+/// The library's name of an argument as C has it: some members are arguments of their own there, or
+/// have another word.
 argument_name c_name_of(const argument_name& name);
 
 /// How a call ended. Plain data.
@@ -69,7 +70,8 @@ class arguments : public support::arguments {
     refuse(name, "is no handle of such an object, or of one that was destroyed");
   }
 
-  /// A struct of a size that this library knows, its reserved member 0. Its other members may be read then.
+  /// A struct of a size that this library knows, its reserved member 0. Its other members may be
+  /// read then.
   template <class Struct>
   void structure(const Struct* given, const support::argument& name) {
     pointer(given, name);

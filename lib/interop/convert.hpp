@@ -18,8 +18,8 @@
 
 #include "lib/interop/call.hpp"
 
-// C's structs and the library's, each way; `tmap_call` is in convert_call.hpp. `library_of` and `c_of` convert, and
-// `check_members` comes before `library_of` (inputs.hpp).
+// C's structs and the library's, each way; `tmap_call` is in convert_call.hpp. `library_of` and
+// `c_of` convert, and `check_members` comes before `library_of` (inputs.hpp).
 
 namespace tmap::interop {
 
@@ -35,8 +35,9 @@ void copy(const T (&from)[Count], T (&to)[Count]) {
   std::copy(from, from + Count, to);
 }
 
-/// Looks at what C alone can get wrong in a struct besides its size: flags, and numbers that stand for something else
-/// than the library's. The library checks the rest. Most structs have no such member.
+/// Looks at what C alone can get wrong in a struct besides its size: flags, and numbers that stand
+/// for something else than the library's. The library checks the rest. Most structs have no such
+/// member.
 template <class Struct>
 void check_members(arguments&, const Struct&, const support::argument&) {}
 void check_members(arguments& all, const tmap_im2col_spec& spec, const support::argument& name);
@@ -65,8 +66,8 @@ gemm::weight_problem library_of(const tmap_weight_problem& problem);
 gemm::pointer_problem library_of(const tmap_pointer_problem& problem);
 fault_report library_of(const tmap_fault_report& report);
 
-/// One element of `bytes`; null: zeros. Of elements that are too large nothing is read, since the call will refuse
-/// them.
+/// One element of `bytes`; null: zeros. Of elements that are too large nothing is read, since the
+/// call will refuse them.
 ragged::fill_value fill_of(const void* element, std::uint32_t bytes);
 
 tmap_tensor_spec c_of(const tensor_spec& spec);

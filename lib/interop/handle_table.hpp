@@ -12,11 +12,13 @@ namespace tmap::interop {
 /// What a handle names; part of its number, so that a handle of one kind is no handle of another.
 enum class handle_kind : std::uint32_t { map_template = 1, service = 2, batch = 3 };
 
-/// Guards all tables. Held for a few instructions, never while an object ends; a forked child finds it open.
+/// Guards all tables. Held for a few instructions, never while an object ends; a forked child finds
+/// it open.
 std::mutex& handle_mutex();
 
-/// Objects by handles: 4 bits of kind, 28 of index, 32 of generation. A place counts its generation on with each object
-/// and is given up when that would begin anew, so that a handle never names a second object. Thread-safe.
+/// Objects by handles: 4 bits of kind, 28 of index, 32 of generation. A place counts its generation
+/// on with each object and is given up when that would begin anew, so that a handle never names a
+/// second object. Thread-safe.
 template <class Object>
 class handle_table {
  public:

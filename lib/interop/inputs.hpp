@@ -16,8 +16,9 @@
 #include "lib/interop/handle_table.hpp"
 #include "lib/support/without_throwing.hpp"
 
-// The one way from C's arguments to the library's. A C function names its inputs and the library's function; `run`
-// checks the inputs one after the other, turns each into what the library takes, and calls the function.
+// The one way from C's arguments to the library's. A C function names its inputs and the library's
+// function; `run` checks the inputs one after the other, turns each into what the library takes,
+// and calls the function.
 
 namespace tmap::interop {
 

@@ -24,7 +24,8 @@ static_assert(offsetof(tmap_batch_writer, count) == offsetof(map_batch_writer, c
 static_assert(offsetof(tmap_batch_writer, generation) == offsetof(map_batch_writer, generation));
 static_assert(offsetof(tmap_batch_writer, records) == offsetof(map_batch_writer, records));
 
-/// `use(held)` while no other call uses the batch. It may have been found just before it was released.
+/// `use(held)` while no other call uses the batch. It may have been found just before it was
+/// released.
 template <class Use>
 answer with_batch(tmap_batch batch, const Use& use) {
   const auto held = batches().find(batch.value);

@@ -6,7 +6,8 @@
 namespace tmap::interop {
 namespace {
 
-/// Another thread may hold the mutex in the moment of a fork, and would hold it in the child for ever.
+/// Another thread may hold the mutex in the moment of a fork, and would hold it in the child for
+/// ever.
 std::mutex* make_handle_mutex() {
   auto* const mutex = new std::mutex;
   pthread_atfork([] { handle_mutex().lock(); }, [] { handle_mutex().unlock(); }, [] { handle_mutex().unlock(); });

@@ -12,7 +12,8 @@
 #include "lib/interop/call.hpp"
 #include "lib/interop/handle_table.hpp"
 
-// What C's handles name. The tables are never destroyed: a process may exit while threads are in calls.
+// What C's handles name. The tables are never destroyed: a process may exit while threads are in
+// calls.
 
 namespace tmap::interop {
 
@@ -23,7 +24,8 @@ struct held_batch {
   std::atomic_flag is_busy;
 };
 
-/// The right to use a batch until its end; `is_granted` tells whether another call had it. Never waits.
+/// The right to use a batch until its end; `is_granted` tells whether another call had it. Never
+/// waits.
 class batch_turn {
  public:
   explicit batch_turn(held_batch& held)

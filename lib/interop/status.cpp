@@ -53,7 +53,8 @@ std::string message_of(const noted_failure& failed) {
   return fmt::format("{}: {}", failed.function, support::or_throw(to_string(failed.ended.details)));
 }
 
-/// Where lines go that C asked for. The lines' source wants a callback of its own type, so it gets `forward`.
+/// Where lines go that C asked for. The lines' source wants a callback of its own type, so it gets
+/// `forward`.
 struct c_destination {
   tmap_log_callback callback;
   void* user;

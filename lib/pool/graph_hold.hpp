@@ -7,7 +7,8 @@
 
 namespace tmap::pool {
 
-/// What a graph has of a lease. Once the graph is gone it waits in the pool's list, without holding the pool any more.
+/// What a graph has of a lease. Once the graph is gone it waits in the pool's list, without holding
+/// the pool any more.
 struct map_pool::graph_hold {
   std::shared_ptr<map_pool> pool;
   holding* slots;

@@ -22,7 +22,8 @@ namespace {
 /// An index in a slab has 32 bits, and slabs are 2^32 apart in the ledger.
 constexpr std::uint64_t most_slots_of_a_slab = std::uint64_t{1} << 31;
 
-/// Whether this thread is in a call of CUDA that lets go of a graph's hold, where CUDA may not be called.
+/// Whether this thread is in a call of CUDA that lets go of a graph's hold, where CUDA may not be
+/// called.
 thread_local bool inside_drop = false;
 
 }  // namespace
@@ -77,7 +78,8 @@ result<bool> map_pool::grow(std::uint64_t count) {
   return true;
 }
 
-/// Takes note of the stream's events that have completed, the oldest first, and says whether there was one.
+/// Takes note of the stream's events that have completed, the oldest first, and says whether there
+/// was one.
 result<bool> map_pool::ask_events(stream_id stream) const {
   bool any = false;
   while (const auto event = ledger_.oldest_mark(stream)) {
@@ -95,8 +97,8 @@ result<bool> map_pool::ask_events(stream_id stream) const {
   return any;
 }
 
-/// For a mark whose event was recorded in a capture that began and ended during the release: it says nothing of the
-/// stream, which is to be marked again.
+/// For a mark whose event was recorded in a capture that began and ended during the release: it
+/// says nothing of the stream, which is to be marked again.
 void map_pool::make_late(stream_id stream, event_handle event) const {
   const end_mark none = ledger_.withdraw_mark(stream, event);
   late_uses_.push_back({none.slots, {static_cast<cudaStream_t>(none.stream), stream, 0}});

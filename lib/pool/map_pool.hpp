@@ -28,7 +28,8 @@ struct pool_options {
   std::function<result<void>(void* slab, std::uint64_t capacity)> prepare{};
 };
 
-/// Where a lease lies: `count` slots from `first` on in the slab of `slab_capacity` slots at `slab` (slab_layout.hpp).
+/// Where a lease lies: `count` slots from `first` on in the slab of `slab_capacity` slots at `slab`
+/// (slab_layout.hpp).
 struct slot_range {
   void* slab;
   std::uint64_t slab_capacity;
@@ -36,8 +37,9 @@ struct slot_range {
   std::uint32_t count;
 };
 
-/// Slots that nobody else gets. Each copy of the pointer is one hold of a batch, and ends by `map_pool::release`: move
-/// the pointer in. Slots of a lease whose last hold just goes are never lent again. Holds its pool.
+/// Slots that nobody else gets. Each copy of the pointer is one hold of a batch, and ends by
+/// `map_pool::release`: move the pointer in. Slots of a lease whose last hold just goes are never
+/// lent again. Holds its pool.
 class lease;
 using lease_ptr = std::shared_ptr<lease>;
 
@@ -49,73 +51,83 @@ struct read_leases {
 
 using capture_id = unsigned long long;
 
-/// A stream that a lease is used on, and the capture in which it came there: 0 outside of any. A stream that is being
-/// captured may not be asked for its id, which is then 0. Nor is it asked later: by then it may be captured again.
+/// A stream that a lease is used on, and the capture in which it came there: 0 outside of any. A
+/// stream that is being captured may not be asked for its id, which is then 0. Nor is it asked
+/// later: by then it may be captured again.
 struct stream_use {
   cudaStream_t stream;
   stream_id id;
   capture_id capture;
 };
 
-/// By the ids where both are known: the handle of a stream that is gone may be another's. Of a lease's streams none is
-/// gone.
+/// By the ids where both are known: the handle of a stream that is gone may be another's. Of a
+/// lease's streams none is gone.
 inline bool is_same_stream(const stream_use& a, const stream_use& b) {
   return a.id != 0 && b.id != 0 ? a.id == b.id : a.stream == b.stream;
 }
 
-/// Lends contiguous slots and takes them back in stream order: bookkeeping on the host, events on the device. Only
-/// growth and the end may wait for the device, since they allocate and free. Where host memory runs out `create`,
-/// `take` and `use_on` throw `std::bad_alloc`, before they have changed anything. Thread-safe.
+/// Lends contiguous slots and takes them back in stream order: bookkeeping on the host, events on
+/// the device. Only growth and the end may wait for the device, since they allocate and free. Where
+/// host memory runs out `create`, `take` and `use_on` throw `std::bad_alloc`, before they have
+/// changed anything. Thread-safe.
 ///
-/// A range is lent again, in this order of preference: (1) free, the smallest that fits; (2) with slots returned on the
-/// very stream that asks and used by no other (a few leases are looked at before (3), the rest after it); (3) with
-/// slots whose events have all completed; then another slab is added while that keeps to `max_capacity`; (4) with the
-/// slots returned first, by making the asking stream wait for their events. While the asking stream is captured: (1)
-/// only, without asking an event.
+/// A range is lent again, in this order of preference: (1) free, the smallest that fits; (2) with
+/// slots returned on the very stream that asks and used by no other (a few leases are looked at
+/// before (3), the rest after it); (3) with slots whose events have all completed; then another
+/// slab is added while that keeps to `max_capacity`; (4) with the slots returned first, by making
+/// the asking stream wait for their events. While the asking stream is captured: (1) only, without
+/// asking an event.
 ///
-/// A lease has the streams it was taken or used on, and the captures in which it was. When its last hold ends, an event
-/// marks each of these streams, save one that is still in the very capture that brought it here. A stream that is in
-/// another capture then, or enters one meanwhile (or is the per-thread stream of another thread), is marked by a later
-/// call, and must live until then. The slots are lent again after all these events, and after every graph with the
-/// lease is gone. A lease from a capture of the per-thread stream must be released by that thread: a captured stream
+/// A lease has the streams it was taken or used on, and the captures in which it was. When its last
+/// hold ends, an event marks each of these streams, save one that is still in the very capture that
+/// brought it here. A stream that is in another capture then, or enters one meanwhile (or is the
+/// per-thread stream of another thread), is marked by a later call, and must live until then. The
+/// slots are lent again after all these events, and after every graph with the lease is gone. A
+/// lease from a capture of the per-thread stream must be released by that thread: a captured stream
 /// does not tell its id.
 class map_pool : public std::enable_shared_from_this<map_pool> {
  public:
   [[nodiscard]] static result<std::shared_ptr<map_pool>> create(const pool_options& options, const pool_calls& calls);
 
-  /// Frees what it allocated, which waits for the device; memory of the caller must be unused by then. Leaks it after
-  /// `abandon`, and where the last graph with a lease outlived all else: a graph ends where CUDA may not be called.
+  /// Frees what it allocated, which waits for the device; memory of the caller must be unused by
+  /// then. Leaks it after `abandon`, and where the last graph with a lease outlived all else: a
+  /// graph ends where CUDA may not be called.
   ~map_pool();
 
-  /// A lease used on `stream`; captured by its graph if it is being captured. Where a `slab` is named, slots of that
-  /// one only, and nothing is added. Once there are slots, and before they are lent, the leases `read` are used on
-  /// `stream` too, as by `use_on`. Where that fails some of them are; on any other failure nothing has changed. Fails
-  /// with `pool_exhausted`, `invalid_argument` (no slots asked for), as `use_on`, or as a call.
+  /// A lease used on `stream`; captured by its graph if it is being captured. Where a `slab` is
+  /// named, slots of that one only, and nothing is added. Once there are slots, and before they are
+  /// lent, the leases `read` are used on `stream` too, as by `use_on`. Where that fails some of
+  /// them are; on any other failure nothing has changed. Fails with `pool_exhausted`,
+  /// `invalid_argument` (no slots asked for), as `use_on`, or as a call.
   [[nodiscard]] result<lease_ptr> take(std::uint64_t count, cudaStream_t stream, const void* only_in = nullptr,
                                        const read_leases& read = {});
 
-  /// From now on the lease is used on `stream` too, which waits for what `home`, a stream of the lease, has enqueued so
-  /// far; nothing happens where it is in use there already. A captured `stream` makes the lease its graph's, and waits
-  /// only if the lease came to `home` in the same capture: a graph cannot wait for what ran before it, so whoever
-  /// launches it does. A `stream` that waits for a captured `home` joins that capture, as CUDA has it. Fails with
-  /// `invalid_argument` (`home` is no stream of the lease), or as a call: `cudaErrorStreamCaptureIsolation` for a
-  /// stream that would have to wait for a `home` which is in a capture that the lease is not from.
+  /// From now on the lease is used on `stream` too, which waits for what `home`, a stream of the
+  /// lease, has enqueued so far; nothing happens where it is in use there already. A captured
+  /// `stream` makes the lease its graph's, and waits only if the lease came to `home` in the same
+  /// capture: a graph cannot wait for what ran before it, so whoever launches it does. A `stream`
+  /// that waits for a captured `home` joins that capture, as CUDA has it. Fails with
+  /// `invalid_argument` (`home` is no stream of the lease), or as a call:
+  /// `cudaErrorStreamCaptureIsolation` for a stream that would have to wait for a `home` which is
+  /// in a capture that the lease is not from.
   [[nodiscard]] result<void> use_on(const lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
 
-  /// Gives up one hold on the lease; the last one ends it. On failure its slots are never lent again, and count as
-  /// pending. Needs no host memory.
+  /// Gives up one hold on the lease; the last one ends it. On failure its slots are never lent
+  /// again, and count as pending. Needs no host memory.
   [[nodiscard]] result<void> release(lease_ptr lease) noexcept;
 
-  /// As `release`, for slots whose work could not be enqueued. The graph of an open capture in which they were taken
-  /// lets go of them if no node has come to it since: then nothing in it uses them. Other holds on the lease keep it
-  /// there.
+  /// As `release`, for slots whose work could not be enqueued. The graph of an open capture in
+  /// which they were taken lets go of them if no node has come to it since: then nothing in it uses
+  /// them. Other holds on the lease keep it there.
   [[nodiscard]] result<void> withdraw(lease_ptr lease) noexcept;
 
-  /// To be called when nobody will take from the pool again: warns if graphs hold slots, whose memory may leak.
+  /// To be called when nobody will take from the pool again: warns if graphs hold slots, whose
+  /// memory may leak.
   void disown();
 
-  /// Forgets everything without calling CUDA or waiting for another thread: the context is lost, the process forked or
-  /// exiting. `take` and `use_on` fail with `service_dead` from then on, `release` does nothing, all counts are 0.
+  /// Forgets everything without calling CUDA or waiting for another thread: the context is lost,
+  /// the process forked or exiting. `take` and `use_on` fail with `service_dead` from then on,
+  /// `release` does nothing, all counts are 0.
   void abandon() noexcept;
 
   // These need no host memory.
@@ -198,8 +210,8 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   const pool_calls calls_;
   const pool_options options_;
   std::atomic<bool> abandoned_{};
-  /// Names for the marks of streams that are known from captures only: a queue for each mark, as if of a stream of its
-  /// own. CUDA counts its ids up from small ones.
+  /// Names for the marks of streams that are known from captures only: a queue for each mark, as if
+  /// of a stream of its own. CUDA counts its ids up from small ones.
   mutable std::atomic<stream_id> last_nameless_{stream_id{1} << 63};
   mutable std::atomic<graph_hold*> dropped_{};  ///< by graphs, to be taken back by the next call
 

@@ -9,13 +9,14 @@
 #include "lib/pool/relaxed_capture.hpp"
 #include "lib/support/check.hpp"
 
-// How a lease ends. Other threads take and release meanwhile, for CUDA is called between two short locks. So that the
-// marks of a stream stay in the order of their events, a mark that finds a younger one on its stream than it has seen
-// before its event was recorded is recorded again.
+// How a lease ends. Other threads take and release meanwhile, for CUDA is called between two short
+// locks. So that the marks of a stream stay in the order of their events, a mark that finds a
+// younger one on its stream than it has seen before its event was recorded is recorded again.
 
 namespace tmap::pool {
 
-/// What a use of an ended lease asks for: a mark on the stream of this id, nothing, or to be looked at again later.
+/// What a use of an ended lease asks for: a mark on the stream of this id, nothing, or to be looked
+/// at again later.
 struct map_pool::last_look {
   enum class wish { mark, nothing, another_look };
   wish wants;
@@ -63,7 +64,8 @@ result<void> map_pool::withdraw(lease_ptr lease) noexcept {
   return release(std::move(lease));
 }
 
-/// Of a lease with one hold, stream and graph. Where a question fails the graph keeps it, as it may always do.
+/// Of a lease with one hold, stream and graph. Where a question fails the graph keeps it, as it may
+/// always do.
 cudaError_t map_pool::leave_graph(const lease& lease) const {
   const cudaStream_t stream = lease.uses.front().stream;
   const graph_grip& grip = lease.grips.front();
@@ -100,8 +102,8 @@ result<map_pool::last_look> map_pool::look_at_end(const stream_use& use) const {
   if (says_captured(asked)) return last_look{another_look};
   TMAP_TRY_CUDA(asked);
   if (capture != 0) return last_look{capture == use.capture ? nothing : another_look};
-  // Not asked for its id: the question breaks a capture that another thread begins just now. Nobody else captures a
-  // thread's own stream.
+  // Not asked for its id: the question breaks a capture that another thread begins just now. Nobody
+  // else captures a thread's own stream.
   if (use.stream != cudaStreamPerThread) return last_look{mark, use.id != 0 ? use.id : ++last_nameless_};
   unsigned long long id{};
   const cudaError_t told = calls_.stream_id(use.stream, &id);
@@ -110,8 +112,8 @@ result<map_pool::last_look> map_pool::look_at_end(const stream_use& use) const {
   return is_same_stream(use, {use.stream, id, 0}) ? last_look{mark, id} : last_look{another_look};
 }
 
-/// Records an event after the use, on a stream that was not captured at the look. Where it is captured now the event
-/// may be the graph's: then another look has to come.
+/// Records an event after the use, on a stream that was not captured at the look. Where it is
+/// captured now the event may be the graph's: then another look has to come.
 result<map_pool::last_look> map_pool::record_end(spare_event& spare, const stream_use& use,
                                                  const last_look& look) const {
   using enum last_look::wish;
@@ -178,7 +180,8 @@ result<bool> map_pool::mark_late_end(const late_use& late) {
   return settled;
 }
 
-/// Locked, as all that follows from it. What fails is tried again by the next call; the first failure is returned.
+/// Locked, as all that follows from it. What fails is tried again by the next call; the first
+/// failure is returned.
 result<void> map_pool::mark_late_ends() {
   result<void> outcome;
   for (auto late = late_uses_.begin(); late != late_uses_.end();) {

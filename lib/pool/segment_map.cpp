@@ -42,7 +42,8 @@ void segment_map::free(const slot_window& window, const holding* owner) {
   }
 }
 
-/// A segment begins at `address` from then on, unless it is the end of a slab. Returns it, or what follows.
+/// A segment begins at `address` from then on, unless it is the end of a slab. Returns it, or what
+/// follows.
 segment_map::iterator segment_map::split(std::uint64_t address) {
   const iterator next = segments_.lower_bound(address);
   if (next == segments_.begin()) return next;
@@ -66,7 +67,8 @@ segment_map::iterator segment_map::insert(position next, const slot_window& wind
   return segments_.insert(next, std::move(made));
 }
 
-/// Makes one of two free neighbours, one of which is not in the index. Returns the segment that `right` is in then.
+/// Makes one of two free neighbours, one of which is not in the index. Returns the segment that
+/// `right` is in then.
 segment_map::iterator segment_map::join(iterator left, iterator right) {
   const bool adjacent = left->first + left->second.count == right->first;
   if (!adjacent || left->second.owner != nullptr || right->second.owner != nullptr) return right;

@@ -12,7 +12,8 @@ namespace tmap::pool {
 
 struct holding;
 
-/// Slots that lie side by side. `first` is an address: the number of the slab times 2^32, plus the slot's index in it.
+/// Slots that lie side by side. `first` is an address: the number of the slab times 2^32, plus the
+/// slot's index in it.
 struct slot_window {
   std::uint64_t first;
   std::uint64_t count;
@@ -20,9 +21,9 @@ struct slot_window {
   bool contains(std::uint64_t address) const { return address - first < count; }
 };
 
-/// All slots of a pool in the order of their addresses, cut into segments of one owner each. Null owns the free ones,
-/// which are kept whole. Slabs never touch, for each has less than 2^32 slots. What changes it needs no host memory but
-/// for `reserve`.
+/// All slots of a pool in the order of their addresses, cut into segments of one owner each. Null
+/// owns the free ones, which are kept whole. Slabs never touch, for each has less than 2^32 slots.
+/// What changes it needs no host memory but for `reserve`.
 class segment_map {
  public:
   using sizes = std::set<std::pair<std::uint64_t, std::uint64_t>>;  ///< {count, first}
@@ -49,12 +50,14 @@ class segment_map {
   /// The smallest free segment within `bounds` that fits, the lowest of several.
   std::optional<slot_window> find_free(std::uint64_t count, const slot_window& bounds) const;
 
-  /// A window with `seed` in it, all of whose owners are `usable`; where there is none, the run is noted as short.
+  /// A window with `seed` in it, all of whose owners are `usable`; where there is none, the run is
+  /// noted as short.
   template <class Usable>
   std::optional<slot_window> find_around(position seed, std::uint64_t count, const Usable& usable,
                                          short_runs& noted) const;
 
-  /// Gives a window to `owner`, and tells `former(owner, count)` of each part it is cut from. After `reserve` only.
+  /// Gives a window to `owner`, and tells `former(owner, count)` of each part it is cut from. After
+  /// `reserve` only.
   template <class Former>
   void assign(const slot_window& window, holding* owner, const Former& former);
 

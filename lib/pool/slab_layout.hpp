@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where things lie in a slab of n slots: the slots, then their statuses and, where hazards are checked, their records,
-// each array at a multiple of 256 bytes.
+// Where things lie in a slab of n slots: the slots, then their statuses and, where hazards are
+// checked, their records, each array at a multiple of 256 bytes.
 
 #include <tmap/map_batch.hpp>
 #include <tmap/map_status.hpp>

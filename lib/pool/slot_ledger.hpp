@@ -57,9 +57,10 @@ struct holding {
   bool returned() const { return !lent && graphs == 0 && unmarked == 0; }
 };
 
-/// Who has which slots, and what has to happen before others may: the books of a pool, without CUDA and without a lock.
-/// Host memory is asked for by `add_slab`, `reserve_lease`, `reserve_stream` and the questions only, which change
-/// nothing where they throw. What ends leases and takes slots back never fails.
+/// Who has which slots, and what has to happen before others may: the books of a pool, without CUDA
+/// and without a lock. Host memory is asked for by `add_slab`, `reserve_lease`, `reserve_stream`
+/// and the questions only, which change nothing where they throw. What ends leases and takes slots
+/// back never fails.
 class slot_ledger {
  public:
   struct stream_mark {
@@ -74,21 +75,25 @@ class slot_ledger {
   /// Host memory for one `add_stream`, after `before` others, of other leases.
   void reserve_stream(holding* slots, std::uint64_t before = 0);
 
-  // Windows within `bounds`, of a slab or all of them, in order of preference. None changes anything.
+  // Windows within `bounds`, of a slab or all of them, in order of preference. None changes
+  // anything.
   std::optional<slot_window> find_free(std::uint64_t count, const slot_window& bounds = all_slabs) const {
     return segments_.find_free(count, bounds);
   }
-  /// Free slots, and slots returned on `stream` alone; around the first `most` leases returned there.
+  /// Free slots, and slots returned on `stream` alone; around the first `most` leases returned
+  /// there.
   std::optional<slot_window> find_own(std::uint64_t count, stream_id stream, std::size_t most,
                                       const slot_window& bounds = all_slabs) const;
   /// Free slots, and slots returned on any stream; around those returned first.
   std::optional<slot_window> find_returned(std::uint64_t count, const slot_window& bounds = all_slabs) const;
-  /// The last mark in the window of each stream but `stream`: behind these the window is free for it.
+  /// The last mark in the window of each stream but `stream`: behind these the window is free for
+  /// it.
   std::vector<stream_mark> marks_before(const slot_window& window, stream_id stream) const;
 
   /// Lends a window that one of the above found. After `reserve_lease` only.
   holding* lend(const slot_window& window);
-  /// One stream more that the lease is used on. Before its end, and after `reserve_lease` or `reserve_stream` only.
+  /// One stream more that the lease is used on. Before its end, and after `reserve_lease` or
+  /// `reserve_stream` only.
   void add_stream(holding* slots);
 
   void pin(holding* slots);  ///< one more graph has it
@@ -104,18 +109,20 @@ class slot_ledger {
   /// Whether a mark of the stream came after the one of this age.
   bool has_mark_since(stream_id stream, std::uint64_t age) const;
 
-  /// Streams of leases, ended or not, that have no mark yet, and marks that are not known to be behind.
+  /// Streams of leases, ended or not, that have no mark yet, and marks that are not known to be
+  /// behind.
   std::uint64_t open_marks() const { return owed_marks_ + marked_; }
 
   /// Of the streams with marks that are not known to be behind, the next above this id.
   std::optional<stream_id> marked_stream_above(stream_id id) const;
   std::optional<event_handle> oldest_mark(stream_id stream) const;
   void complete_oldest_mark(stream_id stream);
-  /// The stream's mark with this event was none: its lease has a stream without a mark again, and the event is the
-  /// caller's.
+  /// The stream's mark with this event was none: its lease has a stream without a mark again, and
+  /// the event is the caller's.
   end_mark withdraw_mark(stream_id stream, event_handle event);
 
-  /// An event that no mark needs any more, for any use. Comes back by `mark`, `give_back` or `retire`.
+  /// An event that no mark needs any more, for any use. Comes back by `mark`, `give_back` or
+  /// `retire`.
   std::optional<event_handle> borrow_event();
   void give_back(event_handle event);
   /// For an event that must not be used again and could not be destroyed.
@@ -148,8 +155,8 @@ class slot_ledger {
   std::list<holding> returned_;  ///< in that order
   std::uint64_t owed_marks_{};
   std::uint64_t marked_{};  ///< marks in `marks_`
-  // Each mark is in one of these lists. `reserve_marks` keeps their number at that of all events, those borrowed
-  // included.
+  // Each mark is in one of these lists. `reserve_marks` keeps their number at that of all events,
+  // those borrowed included.
   std::map<stream_id, std::list<end_mark>> marks_;
   std::list<end_mark> blank_marks_;                             ///< without an event
   std::list<end_mark> idle_marks_;                              ///< whose event is idle

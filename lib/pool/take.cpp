@@ -12,14 +12,14 @@
 #include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
 
-// How a lease begins and spreads over streams and graphs. All host memory for that is asked for first, that for its end
-// too, so that nothing fails half-way for want of it.
+// How a lease begins and spreads over streams and graphs. All host memory for that is asked for
+// first, that for its end too, so that nothing fails half-way for want of it.
 
 namespace tmap::pool {
 namespace {
 
-/// How many of its own returned leases a stream looks at before it asks for completed ones: pieces too small to fit
-/// become whole again by completing.
+/// How many of its own returned leases a stream looks at before it asks for completed ones: pieces
+/// too small to fit become whole again by completing.
 constexpr std::size_t quick_look = 8;
 constexpr std::size_t long_look = ~std::size_t{0};
 
@@ -151,8 +151,8 @@ failure map_pool::exhausted(std::uint64_t count) const {
   return failure{error{.code = status::pool_exhausted, .found = count, .slots = ledger_.counts()}};
 }
 
-/// Host memory for one use more of the lease, after `before` of others. What `pin` needs of it is returned, null
-/// outside of any capture.
+/// Host memory for one use more of the lease, after `before` of others. What `pin` needs of it is
+/// returned, null outside of any capture.
 std::unique_ptr<map_pool::graph_hold> map_pool::prepare_use(lease& lease, capture_id capture, std::uint64_t before) {
   make_room(lease.uses, lease.uses.size() + 1);
   make_room(late_uses_, ledger_.open_marks() + before + 1);
@@ -278,7 +278,8 @@ result<void> map_pool::record_and_wait(cudaStream_t stream, cudaStream_t home, s
   return {};
 }
 
-/// CUDA notes at the wait what the event stands for, so the event is idle again at once, but for one of a capture.
+/// CUDA notes at the wait what the event stands for, so the event is idle again at once, but for
+/// one of a capture.
 result<void> map_pool::order_after(cudaStream_t stream, const stream_use& home) {
   spare_event by = home.capture == 0 ? borrow_event() : spare_event{.may_be_captured = true};
   const result<void> ordered = record_and_wait(stream, home.stream, by);

@@ -45,7 +45,8 @@ struct row_sum {
   }
 };
 
-/// A side with its arrays on the device and its rows summed. `which`: 0 the source, 1 the destination.
+/// A side with its arrays on the device and its rows summed. `which`: 0 the source, 1 the
+/// destination.
 result<kernels::side> enqueue_side(const kernels::side& from, std::uint32_t which, const workspace& scratch,
                                    const workspace_layout& layout, cudaStream_t stream) {
   if (from.kind != kernels::side_kind::tensors) return from;
@@ -68,14 +69,15 @@ map_template template_of(const std::optional<tensor_spec>& spec, std::uint32_t r
   return made ? *made : map_template{};
 }
 
-/// Whether bulk copies are the first choice for every tensor that a map could be made for: a tensor of rank 1 is one
-/// row, too small for either, or as long and as aligned as both need.
+/// Whether bulk copies are the first choice for every tensor that a map could be made for: a tensor
+/// of rank 1 is one row, too small for either, or as long and as aligned as both need.
 bool is_bulk_first(const kernels::plan_request& request) {
   const bool may_bulk = request.routes.allowed.contains(route::bulk);
   return request.rank == 1 && request.routes.policy == route_policy::enable && may_bulk;
 }
 
-/// Maps are left out where no template can be made; a plan that does not use them is spared their launch.
+/// Maps are left out where no template can be made; a plan that does not use them is spared their
+/// launch.
 void set_templates(kernels::plan_request& request, const operation& op) {
   const bool is_allowed =
       request.routes.policy != route_policy::disable && request.routes.allowed.contains(route::tensor_map);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What all batched operations have in common: two sides, judged and planned by one launch or two, then a kernel that
-// works.
+// What all batched operations have in common: two sides, judged and planned by one launch or two,
+// then a kernel that works.
 
 #include <tmap/error.hpp>
 #include <tmap/ragged.hpp>
@@ -27,7 +27,8 @@ struct operation {
   kernels::shape_relation relation{kernels::shape_relation::equal};
   std::uint32_t kept_axes{};
   kernels::piece_rule rule{};
-  /// What the maps of each side have in common; none: the operation, or this side of it, has no use for maps.
+  /// What the maps of each side have in common; none: the operation, or this side of it, has no use
+  /// for maps.
   std::optional<tensor_spec> source_map{};
   std::optional<tensor_spec> destination_map{};
 };

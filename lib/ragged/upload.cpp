@@ -10,7 +10,8 @@
 namespace tmap::ragged {
 namespace {
 
-/// Calls `visit(array, elements)` for each array of the source; an array without a type says its elements' bytes.
+/// Calls `visit(array, elements)` for each array of the source; an array without a type says its
+/// elements' bytes.
 template <class Visit>
 void visit_arrays(patch_array& source, const tensor_batch& batch, Visit& visit) {
   visit(source.patches, batch.count);

@@ -11,8 +11,8 @@
 
 namespace tmap::ragged {
 
-/// Where the parts of an operation's workspace begin, in bytes. Room for the operation that needs most: padding, with
-/// maps, both sides described by host arrays. Of pairs, the source's first.
+/// Where the parts of an operation's workspace begin, in bytes. Room for the operation that needs
+/// most: padding, with maps, both sides described by host arrays. Of pairs, the source's first.
 struct workspace_layout {
   std::uint64_t tensors;
   std::uint64_t ends;
@@ -29,8 +29,8 @@ struct workspace_layout {
 
 workspace_layout lay_out_workspace(std::uint64_t count, std::uint32_t rank);
 
-/// Whether the workspace has room for an operation on this batch, whose other arguments are good; an empty one needs
-/// none.
+/// Whether the workspace has room for an operation on this batch, whose other arguments are good;
+/// an empty one needs none.
 [[nodiscard]] result<void> check_workspace_of(const tensor_batch& batch, const workspace& scratch);
 
 /// The part of the workspace that begins at `offset`.

@@ -7,7 +7,8 @@
 
 namespace tmap::service {
 
-/// What the encoder would refuse of a call, for before slots are taken: a captured call cannot give them back.
+/// What the encoder would refuse of a call, for before slots are taken: a captured call cannot give
+/// them back.
 inline void check_arguments(support::arguments& given, const map_template& base, const tensor_source& source,
                             const encode_run& run) {
   check_template(given, base);

@@ -9,8 +9,8 @@
 
 namespace tmap::service {
 
-/// Pinned host memory of a service: where its totals are copied to and, where hazards are checked, what its kernels
-/// report. Owned.
+/// Pinned host memory of a service: where its totals are copied to and, where hazards are checked,
+/// what its kernels report. Owned.
 class host_block {
  public:
   explicit host_block(const service_calls& calls) : calls_{&calls} {}

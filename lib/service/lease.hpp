@@ -15,11 +15,13 @@
 
 namespace tmap::service {
 
-/// What a batch holds: fresh slots and, after updates, those it shares with the batches it was made from, all of one
-/// slab. Ends with its last owner, or by `release`. Not for several threads at once, as its batch.
+/// What a batch holds: fresh slots and, after updates, those it shares with the batches it was made
+/// from, all of one slab. Ends with its last owner, or by `release`. Not for several threads at
+/// once, as its batch.
 class lease {
  public:
-  /// `home` is the stream the batch is made on; all that `parts` parts will need of host memory is there then.
+  /// `home` is the stream the batch is made on; all that `parts` parts will need of host memory is
+  /// there then.
   lease(std::shared_ptr<core> service, cudaStream_t home, bool is_trusted, std::size_t parts = 1);
   lease(const lease&) = delete;
   lease& operator=(const lease&) = delete;

@@ -13,8 +13,8 @@
 
 namespace tmap::service {
 
-// The three ways to a batch; map_service.hpp says what each does. They throw for want of host memory only, and have
-// then changed nothing.
+// The three ways to a batch; map_service.hpp says what each does. They throw for want of host
+// memory only, and have then changed nothing.
 
 [[nodiscard]] result<map_batch> encode_batch(const std::shared_ptr<core>& service, const map_template& base,
                                              const tensor_source& source, std::uint64_t count, const encode_run& run);

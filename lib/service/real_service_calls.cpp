@@ -22,8 +22,9 @@ namespace {
 std::atomic<bool> exiting{false};
 std::atomic<int> this_process{0};
 
-/// Handlers run in the opposite order of their registration: this one before the destructors of static objects that
-/// were there at the first call, and before those of the CUDA runtime if it was.
+/// Handlers run in the opposite order of their registration: this one before the destructors of
+/// static objects that were there at the first call, and before those of the CUDA runtime if it
+/// was.
 bool is_exiting() {
   static const int registered = std::atexit([] { exiting.store(true, std::memory_order_release); });
   return registered != 0 || exiting.load(std::memory_order_acquire);

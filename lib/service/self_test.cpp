@@ -42,7 +42,8 @@ result<known_answer> answer_from_driver(const tensor_spec& spec, const service_c
   return known_answer{*base, patch_of(spec), driver::without_large_mark(*map)};
 }
 
-/// A map from a zeroed template lacks L2 promotion and the driver's notes, which words 8 and 9 hold.
+/// A map from a zeroed template lacks L2 promotion and the driver's notes, which words 8 and 9
+/// hold.
 result<known_answer> answer_from_zeroes(const tensor_spec& spec, const service_calls& calls) {
   const result<map_template> base = make_zeroed_template(spec, patch_everything(spec.rank));
   if (!base) return failure{base.error()};
@@ -67,8 +68,8 @@ result<std::vector<known_answer>> all_answers(const service_calls& calls) {
   return answers;
 }
 
-/// Memory for maps and their patches on both sides. The host's is pinned, since copies of other memory may take the
-/// way over the legacy stream, which breaks a capture. Owned.
+/// Memory for maps and their patches on both sides. The host's is pinned, since copies of other
+/// memory may take the way over the legacy stream, which breaks a capture. Owned.
 class test_memory {
  public:
   struct arrays {

@@ -19,7 +19,8 @@
 
 namespace tmap::service {
 
-/// All that a service asks of the world around it, as pointers, so that tests can play every failure.
+/// All that a service asks of the world around it, as pointers, so that tests can play every
+/// failure.
 struct service_calls {
   const pool::pool_calls* pool;
 

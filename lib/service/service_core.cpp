@@ -48,7 +48,8 @@ result<void> clear_memory(const service_options& options, cudaStream_t stream, c
   return {};
 }
 
-/// Opens the records of a slab for nobody, so that also a use of a slot that was never lent finds the log.
+/// Opens the records of a slab for nobody, so that also a use of a slot that was never lent finds
+/// the log.
 auto opener_of_records(const service_calls& calls, hazard_log* log, cudaStream_t stream) {
   return [&calls, log, stream](void* slab, std::uint64_t capacity) -> result<void> {
     TMAP_TRY_CUDA(calls.open_slots(pool::records_of(slab, capacity), capacity, 0, log, stream));

@@ -21,8 +21,8 @@ namespace tmap::service {
 inline constexpr std::uint64_t totals_bytes = 256;
 static_assert(sizeof(kernels::batch_totals) <= totals_bytes);
 
-/// What a service and all its batches share: the pool, the guard and the counters. Lives as long as the last of them.
-/// Thread-safe.
+/// What a service and all its batches share: the pool, the guard and the counters. Lives as long as
+/// the last of them. Thread-safe.
 class core {
  public:
   [[nodiscard]] static result<std::shared_ptr<core>> create(const service_options& options, const service_calls& calls);
@@ -48,20 +48,22 @@ class core {
   [[nodiscard]] result<pool::lease_ptr> take_in(const void* slab, std::uint64_t count, cudaStream_t stream,
                                                 const pool::read_leases& read);
   [[nodiscard]] result<void> use_on(const pool::lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
-  /// Gives up one hold. Where that fails the service is dead: slots nobody can watch are never lent again.
+  /// Gives up one hold. Where that fails the service is dead: slots nobody can watch are never lent
+  /// again.
   [[nodiscard]] result<void> release(pool::lease_ptr lease) noexcept;
   /// The same, of slots whose work could not be enqueued.
   [[nodiscard]] result<void> withdraw(pool::lease_ptr lease) noexcept;
 
-  /// Around the library's own encode; `open` also before a kernel of the user's. Nothing but with TMAP_CHECK_HAZARDS.
+  /// Around the library's own encode; `open` also before a kernel of the user's. Nothing but with
+  /// TMAP_CHECK_HAZARDS.
   [[nodiscard]] result<void> open(const lent_slots& lent, cudaStream_t stream);
   [[nodiscard]] result<void> publish(const lent_slots& lent, cudaStream_t stream);
 
   /// In device memory.
   kernels::batch_totals* totals() const { return totals_; }
   void count_batch(std::uint64_t encoded_maps);
-  /// Where CUDA may not be called, what the pool and the kernels counted is as of the last call before. Waits for a
-  /// copy of the totals, and for nothing of a user.
+  /// Where CUDA may not be called, what the pool and the kernels counted is as of the last call
+  /// before. Waits for a copy of the totals, and for nothing of a user.
   service_statistics statistics();
 
  private:

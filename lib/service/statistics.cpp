@@ -68,7 +68,8 @@ service_statistics core::statistics() {
 
 std::string to_json(const service_statistics& statistics) {
   return support::without_throwing([&] {
-    // By hand: a JSON object of the library's allocates where it ends, and ends the process where that fails.
+    // By hand: a JSON object of the library's allocates where it ends, and ends the process where
+    // that fails.
     const slot_counts& slots = statistics.slots;
     return fmt::format(
         R"({{"slots":{{"capacity":{},"free":{},"leased":{},"pending":{},"captured":{}}},"peak_leased":{},"batches":{},)"

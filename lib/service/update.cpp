@@ -53,8 +53,8 @@ result<void> check(const update_job& job) {
   return given.outcome();
 }
 
-// The old maps are read on the job's stream: by the kernel that copies them, or through the new batch. So the take of
-// fresh slots makes it a stream of theirs.
+// The old maps are read on the job's stream: by the kernel that copies them, or through the new
+// batch. So the take of fresh slots makes it a stream of theirs.
 
 /// Slots that sharing needs: changed maps, and a table that says where each map is.
 std::uint64_t shared_slots(const update_job& job) {

@@ -20,8 +20,8 @@ error raised(status code, rule broken, std::int32_t axis, std::uint64_t found, s
   return e;
 }
 
-/// Bits without effect on a tiled copy: words 8 to 15, bits of no field, and the fields that newer GPUs read. The
-/// address is judged after everything else, so it is left out, too.
+/// Bits without effect on a tiled copy: words 8 to 15, bits of no field, and the fields that newer
+/// GPUs read. The address is judged after everything else, so it is left out, too.
 tensor_map without_idle_bits(const tensor_map& map) {
   tensor_map read{};
   for (std::uint32_t word = 0; word < 8; ++word)
@@ -66,8 +66,8 @@ result<tensor_spec> decode_map(const tensor_map& map) {
   return spec;
 }
 
-/// Decoding takes longer than copying a small tile, and a walk over a tensor uses one map thousands of times: each
-/// thread remembers the last map it read.
+/// Decoding takes longer than copying a small tile, and a walk over a tensor uses one map thousands
+/// of times: each thread remembers the last map it read.
 result<tensor_spec> read_map(const tensor_map& map) {
   struct remembered {
     tensor_map map;

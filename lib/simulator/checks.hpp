@@ -10,8 +10,9 @@
 
 #include <cstdint>
 
-// What the copy engine refuses, in the order in which it refuses: illegal instruction, then misaligned address
-// (docs/measurements/copy_engine_semantics.md, section 4). Memory that is not there comes up during the copy.
+// What the copy engine refuses, in the order in which it refuses: illegal instruction, then
+// misaligned address (docs/measurements/copy_engine_semantics.md, section 4). Memory that is not
+// there comes up during the copy.
 
 namespace tmap::simulator {
 

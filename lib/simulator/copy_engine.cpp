@@ -74,8 +74,9 @@ class loader {
   bool rounds_;
 };
 
-/// Hands the part of one row that a store writes to `write(address, bytes, count)`. Stores clip dimension 0 at the next
-/// multiple of 16 bytes, not at the tensor's edge (docs/measurements/copy_engine_semantics.md).
+/// Hands the part of one row that a store writes to `write(address, bytes, count)`. Stores clip
+/// dimension 0 at the next multiple of 16 bytes, not at the tensor's edge
+/// (docs/measurements/copy_engine_semantics.md).
 template <class Write>
 bool write_row(const box_geometry& box, std::uint64_t address, const std::byte* row, Write&& write) {
   const inside_range inside = box.inside_units();

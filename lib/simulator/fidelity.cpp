@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/simulator.hpp>
 
-// The counts are recorded: tests/conformance writes the file on a GPU, and a host test compares it with the golden
-// record. A feature with no case on hardware is documented only.
+// The counts are recorded: tests/conformance writes the file on a GPU, and a host test compares it
+// with the golden record. A feature with no case on hardware is documented only.
 
 namespace tmap::simulator {
 namespace {

@@ -4,7 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// The floating-point formats the host has no type for, as bits. Every rounding is to nearest, ties to even.
+// The floating-point formats the host has no type for, as bits. Every rounding is to nearest, ties
+// to even.
 
 namespace tmap::simulator {
 

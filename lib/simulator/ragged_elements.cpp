@@ -72,7 +72,8 @@ class tile_walk {
     return false;
   }
 
-  /// Calls `row(offset in the tile, offset among the elements, bytes)` for the part of each row inside the tensor.
+  /// Calls `row(offset in the tile, offset among the elements, bytes)` for the part of each row
+  /// inside the tensor.
   template <class Row>
   void for_each_inner_row(Row&& row) const {
     const std::uint64_t width = element_bytes(spec_.type);

@@ -12,15 +12,16 @@
 #include <cstdint>
 #include <new>
 
-// What the operations on the host have in common once their arguments are checked: the walk over the tensors, verdicts.
+// What the operations on the host have in common once their arguments are checked: the walk over
+// the tensors, verdicts.
 
 namespace tmap::simulator {
 
 /// Fails where the environment names no policy.
 [[nodiscard]] result<route_options> routes_of(const ragged::choices& made);
 
-/// For each tensor: `next(pair)` fills in the sides, the pair is judged, `work(pair, routes)` does what is to be done,
-/// whatever the verdict.
+/// For each tensor: `next(pair)` fills in the sides, the pair is judged, `work(pair, routes)` does
+/// what is to be done, whatever the verdict.
 template <class Next, class Work>
 [[nodiscard]] result<void> for_each_pair(const judging_call& call, const pair_terms& terms, const ragged::run& with,
                                          Next&& next, Work&& work) try {
@@ -60,7 +61,8 @@ template <class Work>
                        });
 }
 
-/// Good tensors become `compute(pair, elements of the source, routes)`, the elements of the destination.
+/// Good tensors become `compute(pair, elements of the source, routes)`, the elements of the
+/// destination.
 template <class Compute>
 [[nodiscard]] result<void> transform(batch_call which, const tensor_batch& source, const tensor_batch& destination,
                                      shape_relation relation, const ragged::run& with, Compute&& compute) {

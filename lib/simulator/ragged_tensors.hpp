@@ -10,8 +10,8 @@
 
 namespace tmap::simulator {
 
-/// Reads the tensors of a batch whose arrays lie in host memory, one after the other. Any bits come out as they are:
-/// nothing is judged here.
+/// Reads the tensors of a batch whose arrays lie in host memory, one after the other. Any bits come
+/// out as they are: nothing is judged here.
 class tensor_reader {
  public:
   explicit tensor_reader(const tensor_batch& batch) : batch_{batch} {}

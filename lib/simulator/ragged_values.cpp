@@ -40,7 +40,8 @@ std::uint8_t float_to_small(small_float format, float value) {
   const double magnitude = std::fabs(double{value});
   const int exponent =
       magnitude == 0 ? format.smallest_exponent : std::max(std::ilogb(magnitude), format.smallest_exponent);
-  // A count of units of the last place. One unit too many for this exponent is the next exponent's first number.
+  // A count of units of the last place. One unit too many for this exponent is the next exponent's
+  // first number.
   const double units = std::nearbyint(std::ldexp(magnitude, format.mantissa_bits - exponent));
   const double bits = std::ldexp(exponent - format.smallest_exponent, format.mantissa_bits) + units;
   return static_cast<std::uint8_t>(sign | std::min(static_cast<std::uint32_t>(bits), format.largest));

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-// Numbers of every `value_type`, read as f32 and written rounded, as a GPU rounds them: to nearest even, one pattern
-// for every NaN.
+// Numbers of every `value_type`, read as f32 and written rounded, as a GPU rounds them: to nearest
+// even, one pattern for every NaN.
 
 namespace tmap::simulator {
 

@@ -29,7 +29,8 @@ struct tensor_pair {
 pair_terms terms_of(shape_relation relation, std::uint32_t source_element, std::uint32_t destination_element,
                     std::uint64_t count, const ragged::run& with);
 
-/// Fills in what became of the pair, just as the planning kernel of the GPU would. Any bits are legal input.
+/// Fills in what became of the pair, just as the planning kernel of the GPU would. Any bits are
+/// legal input.
 void judge(tensor_pair& pair, const pair_terms& terms);
 
 /// The faults of one row number.

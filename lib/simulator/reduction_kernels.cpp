@@ -56,7 +56,8 @@ Bits bits_xor(Bits m, Bits t) {
   return m ^ t;
 }
 
-/// A sum of two 16-bit floats in FLOAT32 rounds once more without harm: 24 bits are twice 11 plus 2.
+/// A sum of two 16-bit floats in FLOAT32 rounds once more without harm: 24 bits are twice 11 plus
+/// 2.
 template <auto ToFloat, auto FromFloat>
 std::uint16_t add_16(std::uint16_t m, std::uint16_t t) {
   return FromFloat(ToFloat(m) + ToFloat(t));

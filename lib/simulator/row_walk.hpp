@@ -17,8 +17,8 @@ struct inside_range {
   bool empty() const { return first >= last; }
 };
 
-/// A box laid over a tensor: which steps of each axis lie inside, and where each row begins. A *unit* is what
-/// dimension 0 counts: an element, or 16 or 32 bytes with an interleave.
+/// A box laid over a tensor: which steps of each axis lie inside, and where each row begins. A
+/// *unit* is what dimension 0 counts: an element, or 16 or 32 bytes with an interleave.
 class box_geometry {
  public:
   box_geometry(const tensor_spec& spec, cuda::std::span<const std::int32_t> coordinates);
@@ -33,8 +33,9 @@ class box_geometry {
 
   std::uint64_t rows() const { return std::uint64_t{count_[1]} * count_[2] * count_[3] * count_[4]; }
 
-  /// Calls visit(row, inside, address) for each row in tile order; `address` is where unit 0 of the row would be
-  /// (its coordinate may be negative: only the sum with an inside unit's offset counts). Stops when visit says false.
+  /// Calls visit(row, inside, address) for each row in tile order; `address` is where unit 0 of the
+  /// row would be (its coordinate may be negative: only the sum with an inside unit's offset
+  /// counts). Stops when visit says false.
   template <class Visit>
   void for_each_row(Visit&& visit) const;
 
@@ -47,7 +48,8 @@ class box_geometry {
   int128 offset(std::uint32_t axis, std::uint32_t k) const {
     return static_cast<int128>(corner_[axis] + std::int64_t{k} * step_[axis]) * static_cast<int128>(stride_[axis]);
   }
-  /// Extents reach 2^73, further than addresses: what lies beyond reads as the last address, which is never mapped.
+  /// Extents reach 2^73, further than addresses: what lies beyond reads as the last address, which
+  /// is never mapped.
   static std::uint64_t as_address(int128 sum) {
     constexpr auto top = static_cast<int128>(~std::uint64_t{0});
     return sum > top ? ~std::uint64_t{0} : static_cast<std::uint64_t>(sum);

@@ -13,8 +13,8 @@ namespace tmap::simulator {
 
 inline constexpr std::uint64_t chunk_bytes = 16;
 
-/// Spreads a row over its chunks of the tile. The tile begins at `shared_address`, a multiple of 128, so a chunk never
-/// leaves its 128-byte line.
+/// Spreads a row over its chunks of the tile. The tile begins at `shared_address`, a multiple of
+/// 128, so a chunk never leaves its 128-byte line.
 inline void scatter_row(const std::byte* row, std::uint64_t bytes, std::byte* tile, std::uint64_t offset,
                         std::uint32_t shared_address, swizzle mode) {
   for (std::uint64_t done = 0; done < bytes; done += chunk_bytes) {

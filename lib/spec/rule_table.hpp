@@ -5,8 +5,8 @@
 
 namespace tmap::detail {
 
-// The only place that words the rules. Messages are fmt format strings over {axis}, {found}, {signed_found} (the same
-// bits as a signed number) and {allowed}.
+// The only place that words the rules. Messages are fmt format strings over {axis}, {found},
+// {signed_found} (the same bits as a signed number) and {allowed}.
 
 inline constexpr const char* tiled_page = "CUDA driver API, cuTensorMapEncodeTiled";
 inline constexpr const char* im2col_page = "CUDA driver API, cuTensorMapEncodeIm2col";

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The one checker of arguments. A function makes an `arguments`, lets it look at one argument after the other, and
-// returns its outcome: the first complaint, which names the argument as the caller wrote it.
+// The one checker of arguments. A function makes an `arguments`, lets it look at one argument after
+// the other, and returns its outcome: the first complaint, which names the argument as the caller
+// wrote it.
 
 #include <tmap/error.hpp>
 
@@ -10,8 +11,9 @@
 
 namespace tmap::support {
 
-/// A name in the making: `argument{"source"}.member("tensors").member("global_dim")[3]`. Each part only points to the
-/// one before it, so that a check that passes costs nothing for its name: a part must not outlive the whole it is of.
+/// A name in the making: `argument{"source"}.member("tensors").member("global_dim")[3]`. Each part
+/// only points to the one before it, so that a check that passes costs nothing for its name: a part
+/// must not outlive the whole it is of.
 class argument {
  public:
   constexpr argument(const char* word) : word_{word} {}  // NOLINT: a word is a name
@@ -31,8 +33,8 @@ class argument {
   std::uint32_t index_{};
 };
 
-/// Checks arguments one after the other and keeps the first complaint. Where one argument is only good to look at when
-/// another one is, ask in between whether all was good so far.
+/// Checks arguments one after the other and keeps the first complaint. Where one argument is only
+/// good to look at when another one is, ask in between whether all was good so far.
 class arguments {
  public:
   /// Whether all was good so far.

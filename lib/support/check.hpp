@@ -8,14 +8,15 @@
 
 namespace tmap::support {
 
-/// True for the errors by which a kernel that ran earlier broke its context; any later call may answer with them.
+/// True for the errors by which a kernel that ran earlier broke its context; any later call may
+/// answer with them.
 bool is_earlier_asynchronous_error(int code);
 
 /// What a failed call means. The runtime and the driver number their shared errors alike.
 status status_of(int code);
 
-/// Takes a failed call that answered `code` out of the runtime's "last error", where a check of the user's would find
-/// it. Another code there is that of a call of the user's, and stays.
+/// Takes a failed call that answered `code` out of the runtime's "last error", where a check of the
+/// user's would find it. Another code there is that of a call of the user's, and stays.
 void clear_last_error(cudaError_t code);
 
 /// The error of a failed runtime call. Clears the last error as above.

@@ -35,8 +35,8 @@ spdlog::level::level_enum spdlog_level(log_level level) {
   return spdlog::level::off;
 }
 
-/// A logger of our own, never registered, so that a program's own spdlog set-up stays its own. It is never destroyed:
-/// threads may log while the process exits.
+/// A logger of our own, never registered, so that a program's own spdlog set-up stays its own. It
+/// is never destroyed: threads may log while the process exits.
 spdlog::logger& default_logger() {
   static spdlog::logger* logger = [] {
     auto made = std::make_unique<spdlog::logger>("tmap", std::make_shared<spdlog::sinks::stderr_sink_mt>());

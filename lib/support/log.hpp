@@ -5,8 +5,8 @@
 
 namespace tmap::support {
 
-/// One line to the user's callback or the default sink. A line that cannot be written is lost, and so is an empty one:
-/// its text could not be made.
+/// One line to the user's callback or the default sink. A line that cannot be written is lost, and
+/// so is an empty one: its text could not be made.
 void log(log_level level, const char* text) noexcept;
 
 /// The lowest level that TMAP_LOG lets through; a value above `error` is silence.

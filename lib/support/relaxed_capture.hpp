@@ -7,8 +7,8 @@
 
 namespace tmap::support {
 
-/// While it lives, this thread's CUDA calls neither break another thread's stream capture nor are refused for it.
-/// `Calls` has the pointer `exchange_capture_mode`.
+/// While it lives, this thread's CUDA calls neither break another thread's stream capture nor are
+/// refused for it. `Calls` has the pointer `exchange_capture_mode`.
 template <class Calls>
 class relaxed_capture {
  public:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the wheel around a library that is built, installs it into a fresh environment and runs the tests against what
-# was installed: wheel.sh <python> <library> <version> <work folder>. Ends with 77 where there is no such environment to be
-# had, or no scikit-build-core.
+# Makes the wheel around a library that is built, installs it into a fresh environment and runs the
+# tests against what was installed: wheel.sh <python> <library> <version> <work folder>. Ends with
+# 77 where there is no such environment to be had, or no scikit-build-core.
 set -euo pipefail
 python=$1 library=$(realpath "$2") version=$3 work=$4
 package=$(dirname "$(dirname "$(realpath "$0")")")
@@ -20,7 +20,8 @@ environment/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir . -
 wheel=$(find . -maxdepth 1 -name "tmap-$version-py3-none-linux_*.whl")
 [ -n "$wheel" ] || { echo "the wheel is not one of version $version for every Python 3: $(ls -- *.whl)" >&2; exit 1; }
 environment/bin/pip install --quiet --no-deps --no-index "$wheel"
-# NumPy, and what else the tests can use, is that of the Python given, which may be of a virtual environment itself.
+# NumPy, and what else the tests can use, is that of the Python given, which may be of a virtual
+# environment itself.
 "$python" -c 'import sys; print(*(path for path in sys.path if path.endswith("-packages")), sep="\n")' \
   >"$(echo environment/lib/python3*/site-packages)/others.pth"
 

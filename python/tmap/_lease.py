@@ -58,7 +58,8 @@ class MapBatch:
     Kernels on the batch's streams may use them: the stream of the encode and each that `use_on` named. So long the batch
     keeps the array that its maps describe. Its methods work whichever device is current."""
 
-    # The members of `ref`, for `numpy.frombuffer(batch.ref, batch.REF_DTYPE)`: addresses, and two numbers of 32 bits.
+    # The members of `ref`, for `numpy.frombuffer(batch.ref, batch.REF_DTYPE)`: addresses, and two
+    # numbers of 32 bits.
     REF_DTYPE = [("slots", "u8"), ("statuses", "u8"), ("indices", "u8"), ("count", "u4"), ("generation", "u4"),
                  ("records", "u8")]
 

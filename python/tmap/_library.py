@@ -9,8 +9,8 @@ from . import _structs as c
 
 _TEXT = (c_char_p, c_size_t, POINTER(c_size_t))
 
-# What each function takes. Structs are passed by reference, as c_void_p; all but those below return a status. Those of
-# ragged operations stand with the operations (ragged.py).
+# What each function takes. Structs are passed by reference, as c_void_p; all but those below return
+# a status. Those of ragged operations stand with the operations (ragged.py).
 _ARGUMENTS = {
     "tmap_last_error": (c_void_p,),
     "tmap_last_message": _TEXT,

@@ -19,7 +19,8 @@ INTERLEAVES = ("none", "16B", "32B")
 SWIZZLES = ("none", "32B", "64B", "128B", "128B_atom_32B", "128B_atom_32B_flip_8B", "128B_atom_64B")
 L2_PROMOTIONS = ("none", "64B", "128B", "256B")
 OOB_FILLS = ("zero", "nan")
-# Maps know no signed or 8-bit float elements: those of the same width stand for them, as in `element_type`.
+# Maps know no signed or 8-bit float elements: those of the same width stand for them, as in
+# `element_type`.
 _SAME_WIDTH = {"i8": "u8", "bool": "u8", "f8_e4m3": "u8", "f8_e5m2": "u8", "i16": "u16"}
 
 

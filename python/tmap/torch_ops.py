@@ -34,7 +34,8 @@ class _Library(torch.library.Library):
 
 
 def _shortened(differentiable, kernels):
-    # Sets of dispatch keys as numbers. What is left below Autograd is all that a second dispatch would look at.
+    # Sets of dispatch keys as numbers. What is left below Autograd is all that a second dispatch
+    # would look at.
     try:
         below = torch._C._after_autograd_keyset.raw_repr()
         alone = {torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr(): kernel
@@ -66,7 +67,8 @@ _OPERANDS = {torch.bfloat16: "bf16", torch.float16: "f16"}
 _NAMES = torch_names(torch)
 _OFFSET_BYTES = {torch.int32: 4, torch.int64: 8}
 _torch = ADAPTORS[torch.Tensor]
-# What compiled programs of PyTorch call: it takes half the time of the public function, which the dispatcher calls.
+# What compiled programs of PyTorch call: it takes half the time of the public function, which the
+# dispatcher calls.
 _empty_cuda = (getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
                or (lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device="cuda")))
 _MOST_PRODUCTS = 1024

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways to have a group's map on a GPU, small: every sum that a warp takes of a part of a tile.
+// The three ways to have a group's map on a GPU, small: every sum that a warp takes of a part of a
+// tile.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -42,7 +43,8 @@ TEST_P(group_maps_test, one_group) {
   }
 }
 
-/// One load a group: each is through another map than the one before, and a slot is written again as soon as it may be.
+/// One load a group: each is through another map than the one before, and a slot is written again
+/// as soon as it may be.
 TEST_P(group_maps_test, every_load_through_another_map) {
   const grouped_tensor tensor(nearly_full_groups(132 * 64, 1), 64, 132);
   EXPECT_EQ(tensor.most_groups_of_a_block(), 64u);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mixture-of-experts sample on a GPU: one graph, other tokens, experts without any, experts with all.
+// The mixture-of-experts sample on a GPU: one graph, other tokens, experts without any, experts
+// with all.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -109,7 +110,8 @@ TEST_F(moe_layer, equal_logits_send_all_tokens_to_the_first_two_experts) {
   EXPECT_EQ(got.shares, std::vector<float>(192, 0.5f));
 }
 
-/// With tokens and weights that are all positive, expert 5 gets all tokens, or, its weights being negative, none.
+/// With tokens and weights that are all positive, expert 5 gets all tokens, or, its weights being
+/// negative, none.
 void run_with_expert_five(float sign, std::int32_t tokens_of_five) {
   layer_weights weights = random_weights(small, 2);
   for (float& value : weights.router) value = std::abs(value);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mixture-of-experts sample without a GPU: who goes where, the plain layer, and that its comparison finds faults.
+// The mixture-of-experts sample without a GPU: who goes where, the plain layer, and that its
+// comparison finds faults.
 #include <gmock/gmock.h>
 
 #include <algorithm>

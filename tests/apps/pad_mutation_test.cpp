@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged files: every byte changed, every length cut, and random damage. The readers may refuse or read, but neither
-// crash nor read outside their memory (the sanitizers watch), nor give a tensor whose bytes do not match its shape.
+// Damaged files: every byte changed, every length cut, and random damage. The readers may refuse or
+// read, but neither crash nor read outside their memory (the sanitizers watch), nor give a tensor
+// whose bytes do not match its shape.
 #include "apps/tmap/pad/inputs.hpp"
 #include "tests/apps/pad_files.hpp"
 #include "tests/apps/sample_jpeg.hpp"

@@ -21,7 +21,8 @@ using ::testing::UnorderedElementsAre;
 
 class pad_test : public ::testing::Test {
  protected:
-  /// Every case but those about engines runs on the simulator, so that it says the same on every machine.
+  /// Every case but those about engines runs on the simulator, so that it says the same on every
+  /// machine.
   tool_result pad(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {"pad", "--out", folder_ / "out", "--engine", "simulator"});
     return run_tmap(arguments);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The samples of ragged operations, run as a person runs them on the engine TMAP_ENGINE, their files compared with
-// plain loops.
+// The samples of ragged operations, run as a person runs them on the engine TMAP_ENGINE, their
+// files compared with plain loops.
 #include <cmath>
 #include <cstring>
 

@@ -11,11 +11,13 @@
 #include <string>
 #include <vector>
 
-// Runs the command-line tool as a person does, as a process of its own. TMAP_TOOL is the path of the built program.
+// Runs the command-line tool as a person does, as a process of its own. TMAP_TOOL is the path of
+// the built program.
 
 namespace tmap::testing {
 
-/// What one run of a program left behind. `exit_code` is 128 + the signal when a signal ended it, -1 when it never ran.
+/// What one run of a program left behind. `exit_code` is 128 + the signal when a signal ended it,
+/// -1 when it never ran.
 struct tool_result {
   int exit_code{-1};
   std::string out;

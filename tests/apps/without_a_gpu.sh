@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Each program returns 1 without a GPU, and says so in one sentence on standard error: without_a_gpu.sh <program>...
+# Each program returns 1 without a GPU, and says so in one sentence on standard error:
+# without_a_gpu.sh <program>...
 set -uo pipefail
 wrong=0
 for program in "$@"; do

@@ -13,7 +13,8 @@ LICENSED = SOURCES + (".py", ".sh", ".cmake")
 # What every room of kernels may use beside kernels/batch.
 LAUNCHING = ["tmap/", "kernels/launch.hpp", "kernels/launch_behind.hpp", "kernels/load_kernel.hpp"]
 
-# Folder -> what its files may include, as prefixes of project paths. A room may always include itself.
+# Folder -> what its files may include, as prefixes of project paths. A room may always include
+# itself.
 LAYERS = {
     "include/tmap/device": ["tmap/"],
     "include/tmap": ["tmap/"],
@@ -38,14 +39,16 @@ LAYERS = {
     "kernels/ragged": LAUNCHING + ["kernels/batch/", "kernels/ragged_launch.hpp"],
     "apps": ["tmap/"],
 }
-# Beside headers of tmap, what headers of device code may include: NVRTC has no others. One has the standard library's.
+# Beside headers of tmap, what headers of device code may include: NVRTC has no others. One has the
+# standard library's.
 DEVICE_ROOM = "include/tmap/device/"
 DEVICE_MAY_INCLUDE = ("tmap/", "cuda/std/", "cuda/atomic", "cuda/ptx", "cuda_bf16.h", "cuda_fp16.h")
 STANDARD = "include/tmap/detail/standard.hpp"
 PROJECT = ("tmap/", "lib/", "kernels/", "apps/", "tests/")
 PTX_ROOM = re.compile(r"include/tmap/device/ptx\w*\.cuh")
 HEADER_FOLDERS = ("include/", "lib/", "kernels/", "apps/")
-# A declaration that begins with its type, or with specifiers before it: [[nodiscard]] would come first.
+# A declaration that begins with its type, or with specifiers before it: [[nodiscard]] would come
+# first.
 RETURNS_RESULT = re.compile(r"^ *(?:(?:TMAP_API|static|inline|constexpr|friend|virtual|const) )*(?:tmap::)?result<[^;(){}=]*>[ &*]+([\w:]+)\(",
                             re.MULTILINE)
 INCLUDE = re.compile(r'^\s*#\s*include\s+[<"]([^>"]+)[>"]', re.MULTILINE)

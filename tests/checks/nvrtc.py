@@ -15,7 +15,8 @@ HEADERS, LIBRARY, FOLDERS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
 KERNEL = Path(__file__).with_name("nvrtc_kernel.cu")
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 OPTIONS = ["--gpu-architecture=sm_90a", "--device-int128", *(f"-I{folder}" for folder in (HEADERS, *FOLDERS))]
-# Most of the time goes into these headers, which are not tmap's: they are read once for each standard.
+# Most of the time goes into these headers, which are not tmap's: they are read once for each
+# standard.
 LIBCUDACXX = "".join(f"#include <cuda/{name}>\n" for name in ("atomic", "ptx", "std/span", "std/type_traits", "std/utility"))
 # A header, what it may not hold, and what NVRTC must say of that.
 FAULTS = [("tmap/map_batch_ref.hpp", "#include <string>\n", 'cannot open source file "string"'),

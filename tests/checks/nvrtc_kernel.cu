@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels that are built at run time use of the device headers, in two of them. nvrtc.py compiles it.
+// What kernels that are built at run time use of the device headers, in two of them. nvrtc.py
+// compiles it.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/batch_writer.cuh>

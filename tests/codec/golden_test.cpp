@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec against maps that a driver wrote. Recorded by record_driver_maps; must be there, and must be whole.
+// The codec against maps that a driver wrote. Recorded by record_driver_maps; must be there, and
+// must be whole.
 
 #include <gtest/gtest.h>
 #include <tmap/decode.hpp>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each field lies, written here a second time, by hand, from what the driver was measured to write.
+// Where each field lies, written here a second time, by hand, from what the driver was measured to
+// write.
 
 #include <gtest/gtest.h>
 #include <tmap/decode.hpp>
@@ -30,7 +31,8 @@ im2col_spec plain_im2col_spec(std::uint32_t rank) {
   return spec;
 }
 
-/// The bits that `change` sets must be `value` at `shift` of `word` and, the notes aside, nothing else.
+/// The bits that `change` sets must be `value` at `shift` of `word` and, the notes aside, nothing
+/// else.
 template <class Spec>
 void expect_field(const Spec& plain, const std::function<void(Spec&)>& change, std::uint32_t word, std::uint32_t shift,
                   std::uint32_t width, std::uint64_t value) {
@@ -140,7 +142,8 @@ TEST(codec_layout, modes) {
       floats, [](tensor_spec& s) { s.oob_fill = oob_fill::nan; }, 1, 15, 1, 1);
 }
 
-/// Documented only, from here: numbers of ptxas 13.0, which writes these fields by tensormap.replace.
+/// Documented only, from here: numbers of ptxas 13.0, which writes these fields by
+/// tensormap.replace.
 void expect_on_blackwell(std::uint64_t bits, std::uint64_t mask, const std::function<void(tensor_spec&)>& change) {
   tensor_spec spec = plain_spec();
   change(spec);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes tests/golden/driver_maps.txt to standard output: the maps this machine's driver makes of the structured specs.
-// A spec the driver refuses is left out and named on standard error; exit code 1 when there was one, 2 without a
-// driver.
+// Writes tests/golden/driver_maps.txt to standard output: the maps this machine's driver makes of
+// the structured specs. A spec the driver refuses is left out and named on standard error; exit
+// code 1 when there was one, 2 without a driver.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>

@@ -39,11 +39,12 @@ class case_source {
   testing::random_source random_;
 };
 
-/// Every legal class of type, rank, swizzle and interleave once, all else as `case_class` begins. In a fixed order.
+/// Every legal class of type, rank, swizzle and interleave once, all else as `case_class` begins.
+/// In a fixed order.
 std::vector<case_class> all_layouts();
 
-/// Every legal class of type, rank, swizzle, interleave, fill, element strides, place and operation once, and some
-/// thousand more at random. In a fixed order: the golden record counts on it.
+/// Every legal class of type, rank, swizzle, interleave, fill, element strides, place and operation
+/// once, and some thousand more at random. In a fixed order: the golden record counts on it.
 std::vector<tile_case> all_cases();
 
 }  // namespace tmap::conformance

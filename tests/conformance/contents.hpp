@@ -9,8 +9,8 @@
 
 namespace tmap::conformance {
 
-/// What memory holds before a copy: half corner values of the type (zeros, denormals, infinities, NaNs, extremes), half
-/// random bits. The same everywhere.
+/// What memory holds before a copy: half corner values of the type (zeros, denormals, infinities,
+/// NaNs, extremes), half random bits. The same everywhere.
 std::vector<std::byte> contents(element_type type, std::uint64_t seed, std::uint64_t bytes);
 
 inline constexpr std::uint64_t arena_seed = 11;

@@ -177,7 +177,8 @@ void add_memory(std::vector<fatal_case>& cases) {
     cases.push_back({name, tile, std::move(edits), 0, raises});
   };
   const word_edit null_base{0, ~0ull, 0};
-  // The step from row to row becomes 2^39 bytes: its bits 4 to 35 lie in word 1, the rest in word 3.
+  // The step from row to row becomes 2^39 bytes: its bits 4 to 35 lie in word 1, the rest in word
+  // 3.
   const std::vector<word_edit> far_rows = {{1, 0xffffffffull << 32, 0}, {3, 0xfull << 32, 8ull << 32}};
   add("null_base", inside, {null_base}, no_memory);
   add("null_base_box_outside", outside, {null_base}, no_memory);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-// Copies that kill a CUDA context, each with what it raises, and their neighbours that do not. The simulator must
-// answer with the same error as a value; a GPU runs each in a process of its own.
+// Copies that kill a CUDA context, each with what it raises, and their neighbours that do not. The
+// simulator must answer with the same error as a value; a GPU runs each in a process of its own.
 
 namespace tmap::conformance {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-// What a GPU left behind for each case of `all_cases`, as digests in a text file. Lines that begin with '#' say which
-// GPU, driver and day; the first other line is a digest of the cases themselves, so that a record never speaks for
-// other cases.
+// What a GPU left behind for each case of `all_cases`, as digests in a text file. Lines that begin
+// with '#' say which GPU, driver and day; the first other line is a digest of the cases themselves,
+// so that a record never speaks for other cases.
 
 namespace tmap::conformance {
 

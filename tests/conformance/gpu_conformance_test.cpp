@@ -31,7 +31,8 @@ struct kept_outcome {
   outcome whole;
 };
 
-/// Runs every case on both engines. Answers with the digests of what the GPU left; failures are reported.
+/// Runs every case on both engines. Answers with the digests of what the GPU left; failures are
+/// reported.
 std::vector<std::uint32_t> compare_engines(cuda::std::span<const tile_case> cases) {
   const auto gpu = make_gpu_engine();
   const auto model = make_simulator_engine();

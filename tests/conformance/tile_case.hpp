@@ -8,8 +8,9 @@
 #include <string>
 #include <vector>
 
-// One copy of one tile, as every engine must do it. All cases share one shape of memory: an arena of global memory
-// with the tensor somewhere inside it, and a piece of shared memory with the tile somewhere inside that.
+// One copy of one tile, as every engine must do it. All cases share one shape of memory: an arena
+// of global memory with the tensor somewhere inside it, and a piece of shared memory with the tile
+// somewhere inside that.
 
 namespace tmap::conformance {
 

@@ -25,8 +25,8 @@ struct outcome {
 /// Barrier bytes, arena and shared memory in one number.
 std::uint64_t digest(const outcome& left);
 
-/// Anything that copies tiles: the simulator, a GPU. Before each case the arena and, for stores, shared memory hold
-/// `contents` of the case's type; shared memory is poisoned before a load.
+/// Anything that copies tiles: the simulator, a GPU. Before each case the arena and, for stores,
+/// shared memory hold `contents` of the case's type; shared memory is poisoned before a load.
 class tile_engine {
  public:
   virtual ~tile_engine() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// triton-lang/triton #4332, #4342: a "flush" in another block or kernel cannot reach every multiprocessor. An acquire
-// counts for the multiprocessor it runs on and no other.
+// triton-lang/triton #4332, #4342: a "flush" in another block or kernel cannot reach every
+// multiprocessor. An acquire counts for the multiprocessor it runs on and no other.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 
@@ -16,7 +16,8 @@ namespace {
 constexpr std::uint32_t lonely_block_bytes = 120 * 1024;
 constexpr std::uint32_t rounds = 8;
 
-/// Three blocks share a slot and take turns: one writes it, one flushes for the others, one consumes.
+/// Three blocks share a slot and take turns: one writes it, one flushes for the others, one
+/// consumes.
 enum role : std::uint32_t { writer, flusher, consumer, role_count };
 
 __device__ device::guard_page safe_page;

@@ -16,7 +16,8 @@ __device__ device::guard_page safe_page;
 
 enum class acquires : std::uint32_t { every_map, first_map };
 
-/// One warp a block: encodes four maps of its own and uses them, twice. Patches 0 to 3, then 4 to 7.
+/// One warp a block: encodes four maps of its own and uses them, twice. Patches 0 to 3, then 4 to
+/// 7.
 __global__ void use_array_twice(const __grid_constant__ map_template base, const map_patch* patches,
                                 tensor_map* all_slots, acquires which, device_count* foreign) {
   __shared__ device::warp_stage stage;

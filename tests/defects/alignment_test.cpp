@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// facebookexperimental/triton #2734: CUtensorMap was aligned to 64 bytes in CUDA 12.8 and is to 128 in CUDA 13, which
-// broke who allocated for the one and ran with the other. tmap's own type does not change, and a slot that is aligned
-// to 64 bytes only is refused before anything is enqueued.
+// facebookexperimental/triton #2734: CUtensorMap was aligned to 64 bytes in CUDA 12.8 and is to 128
+// in CUDA 13, which broke who allocated for the one and ran with the other. tmap's own type does
+// not change, and a slot that is aligned to 64 bytes only is refused before anything is enqueued.
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_batch.hpp>
 

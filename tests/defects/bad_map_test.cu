@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deepseek-ai/DeepGEMM #237, #405: for some shapes a grouped kernel raised an illegal instruction, which ends the
-// context. NVIDIA/cutlass #2547: a group with K = 0. A bad shape must become a status that names the rule.
+// deepseek-ai/DeepGEMM #237, #405: for some shapes a grouped kernel raised an illegal instruction,
+// which ends the context. NVIDIA/cutlass #2547: a group with K = 0. A bad shape must become a
+// status that names the rule.
 #include <tmap/device/acquire.cuh>
 #include <tmap/encode_batch.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// triton-lang/triton #7785, pytorch/helion #2555: tensor maps were switched off for empty tensors and for boxes larger
-// than their tensor. Both work: what is outside the tensor reads as fill.
+// triton-lang/triton #7785, pytorch/helion #2555: tensor maps were switched off for empty tensors
+// and for boxes larger than their tensor. Both work: what is outside the tensor reads as fill.
 #include <tmap/device/acquire.cuh>
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>

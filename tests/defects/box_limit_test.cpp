@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloudrift-ai/emmy #218: a box of more than 256 elements failed only on the device. It is refused early, by name.
+// cloudrift-ai/emmy #218: a box of more than 256 elements failed only on the device. It is refused
+// early, by name.
 #include <tmap/encode.hpp>
 #include <tmap/make_template.hpp>
 #include <tmap/validate.hpp>

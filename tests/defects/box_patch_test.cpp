@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloudrift-ai/emmy #218, with a box that comes from device memory: the status names the rule. Unchecked, the map would
-// say another box than was asked for.
+// cloudrift-ai/emmy #218, with a box that comes from device memory: the status names the rule.
+// Unchecked, the map would say another box than was asked for.
 #include <tmap/decode.hpp>
 #include <tmap/encode_batch.hpp>
 

@@ -7,10 +7,11 @@
 
 #include "device/gpu_fixture.hpp"
 
-// A test of a public defect runs twice: as the library means it, and with the defect seeded into the test's own kernel.
-// The seeded run must be seen to fail. Where the hardware hides the fault, as docs/measurements/device_tests.md says of
-// some, the seeded run is a test of its own that counts and asserts nothing of the count: an observation, which has
-// `observed` at the beginning of its name.
+// A test of a public defect runs twice: as the library means it, and with the defect seeded into
+// the test's own kernel. The seeded run must be seen to fail. Where the hardware hides the fault,
+// as docs/measurements/device_tests.md says of some, the seeded run is a test of its own that
+// counts and asserts nothing of the count: an observation, which has `observed` at the beginning of
+// its name.
 
 namespace tmap::testing {
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropped release: maps written by plain stores and used, acquired, without the fence that publishes them. What the
-// copy engine then reads depends on how fast the stores are, so the seeded runs are observations. That the fence is in
-// the machine code is asserted by emitted_fences_test.cpp.
+// Dropped release: maps written by plain stores and used, acquired, without the fence that
+// publishes them. What the copy engine then reads depends on how fast the stores are, so the seeded
+// runs are observations. That the fence is in the machine code is asserted by
+// emitted_fences_test.cpp.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// triton-lang/triton #7293: the compiler dropped what makes a fence work. So look at what it emitted, in PTX and in
-// machine code, and not at the source. TMAP_FENCE_PTX and TMAP_FENCE_CUBIN are fence_probe.cu, compiled.
+// triton-lang/triton #7293: the compiler dropped what makes a fence work. So look at what it
+// emitted, in PTX and in machine code, and not at the source. TMAP_FENCE_PTX and TMAP_FENCE_CUBIN
+// are fence_probe.cu, compiled.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,8 +91,8 @@ TEST(emitted_fences, triton_7293_seeded_code_without_fences_is_recognised) {
   EXPECT_FALSE(releases(ptx_of("stores_alone")));
 }
 
-// With ptxas 13.0 the fence alone becomes an invalidation that nothing waits for (docs/memory_ordering.md); a later one
-// may do better.
+// With ptxas 13.0 the fence alone becomes an invalidation that nothing waits for
+// (docs/memory_ordering.md); a later one may do better.
 TEST(emitted_fences, observed_triton_7293_what_becomes_of_the_fence_alone) {
   const std::vector<instruction> code = code_of("fence_alone");
   EXPECT_TRUE(std::any_of(code.begin(), code.end(), is_invalidate));

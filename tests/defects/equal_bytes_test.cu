@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// flashinfer-ai/flashinfer #4616: bytes of a map that nobody had written served as a key of a cache, which missed at
-// every launch until its arena was full. Maps of equal specs are equal in all their bytes, whatever the slot held.
+// flashinfer-ai/flashinfer #4616: bytes of a map that nobody had written served as a key of a
+// cache, which missed at every launch until its arena was full. Maps of equal specs are equal in
+// all their bytes, whatever the slot held.
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
 

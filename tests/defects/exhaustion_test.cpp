@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// flashinfer-ai/flashinfer #4539: an arena of immutable maps with a hard cap that cannot grow under capture. Then the
-// answer must be an error that says how many slots there are and where they went, and nothing may have changed.
+// flashinfer-ai/flashinfer #4539: an arena of immutable maps with a hard cap that cannot grow under
+// capture. Then the answer must be an error that says how many slots there are and where they went,
+// and nothing may have changed.
 #include <tmap/map_service.hpp>
 
 #include <memory>

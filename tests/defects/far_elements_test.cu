@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// flashinfer-ai/flashinfer #3391 (and others): offsets of more than 2^31 elements computed in 32 bits. The far end of a
-// tensor of 3.2 thousand million elements, 6 GiB, is reached by coordinates, and by addresses of ragged rows.
+// flashinfer-ai/flashinfer #3391 (and others): offsets of more than 2^31 elements computed in 32
+// bits. The far end of a tensor of 3.2 thousand million elements, 6 GiB, is reached by coordinates,
+// and by addresses of ragged rows.
 #include <tmap/device/acquire.cuh>
 #include <tmap/encode_batch.hpp>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled to PTX and to machine code, and never run: emitted_fences_test.cpp reads what the compilers made of it.
+// Compiled to PTX and to machine code, and never run: emitted_fences_test.cpp reads what the
+// compilers made of it.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/tile_copy.cuh>

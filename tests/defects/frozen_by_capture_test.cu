@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deepseek-ai/DeepGEMM #444: eager, capture and identical replay were right, but a replay after the batch had changed
-// used the maps that the capture had frozen.
+// deepseek-ai/DeepGEMM #444: eager, capture and identical replay were right, but a replay after the
+// batch had changed used the maps that the capture had frozen.
 #include <tmap/encode.hpp>
 #include <tmap/map_service.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that encode and consume, replayed back to back with new addresses and shapes each time: not one stale tile.
-// Captures beside threads that encode eagerly, several graphs at once, and what becomes of the slots of a graph.
+// Graphs that encode and consume, replayed back to back with new addresses and shapes each time:
+// not one stale tile. Captures beside threads that encode eagerly, several graphs at once, and what
+// becomes of the slots of a graph.
 #include <tmap/encode_batch.hpp>
 
 #include <chrono>
@@ -55,7 +56,8 @@ class graph : public defect_test {
     EXPECT_EQ(work.replays(), replays) << kind.name;
   }
 
-  /// Waits until the destroyed graphs have given their slots back, which they do on a thread of the driver.
+  /// Waits until the destroyed graphs have given their slots back, which they do on a thread of the
+  /// driver.
   slot_counts await_no_captured_slots() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::chrono::steady_clock::now() < end) {
@@ -132,8 +134,8 @@ TEST_F(graph, several_at_once) {
   }
 }
 
-// Eager threads touch fewer slots together than there are, so that a capture, which may not ask which of them are free
-// again, finds some that were never lent.
+// Eager threads touch fewer slots together than there are, so that a capture, which may not ask
+// which of them are free again, finds some that were never lent.
 TEST_F(graph, captured_while_other_threads_encode) {
   constexpr std::uint32_t threads = 4;
   const std::uint64_t eager_batches = scaled(600);

@@ -48,7 +48,8 @@ class graph_workload {
   cudaEvent_t joined_{};
 };
 
-/// One way: what it enqueues on a stream, the tiles each replay loads, and the slots a graph of it keeps at least.
+/// One way: what it enqueues on a stream, the tiles each replay loads, and the slots a graph of it
+/// keeps at least.
 struct topology {
   const char* name;
   result<void> (*enqueue)(map_service& service, const map_template& base, const graph_workload& work,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The device side of the graph test. Each replay begins by writing new addresses, shapes and changed indices into the
-// same arrays; all of them follow from the number of the replay, which is in device memory too, so that replays need
-// nothing of the host between them.
+// The device side of the graph test. Each replay begins by writing new addresses, shapes and
+// changed indices into the same arrays; all of them follow from the number of the replay, which is
+// in device memory too, so that replays need nothing of the host between them.
 
 #include <tmap/map_batch.hpp>
 #include <tmap/map_patch.hpp>

@@ -9,8 +9,8 @@
 
 namespace tmap::testing {
 
-/// Waits until the count has reached `value`. Answers false after a second or two, so that a test that goes wrong
-/// fails and does not hang.
+/// Waits until the count has reached `value`. Answers false after a second or two, so that a test
+/// that goes wrong fails and does not hang.
 __device__ inline bool await_count(std::uint32_t* count, std::uint32_t value,
                                    long long cycles = std::int64_t{1} << 31) {
   const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> shared(*count);

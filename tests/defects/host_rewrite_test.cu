@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong scope: the host rewrites a slot by a copy while a kernel that used it runs on. The kernel has to acquire at the
-// scope of the system; without an acquire it reads through the old map.
+// Wrong scope: the host rewrites a slot by a copy while a kernel that used it runs on. The kernel
+// has to acquire at the scope of the system; without an acquire it reads through the old map.
 #include <tmap/device/acquire.cuh>
 
 #include <chrono>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deepseek-ai/DeepGEMM #343 and #430: a kernel rewrote a map while earlier loads still read it; drain, or take a fresh
-// slot. facebookexperimental/triton #680: the next iteration's update raced the load; one slot for each load in flight.
+// deepseek-ai/DeepGEMM #343 and #430: a kernel rewrote a map while earlier loads still read it;
+// drain, or take a fresh slot. facebookexperimental/triton #680: the next iteration's update raced
+// the load; one slot for each load in flight.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -20,9 +21,10 @@ constexpr std::uint32_t tile_width = 4;
 constexpr std::uint32_t tile_height = 256;
 constexpr std::uint32_t tile_elements = tile_width * tile_height;
 
-// The other operand of each turn, through a map that is a parameter. Its rows of 16 bytes keep the copy engine busy for
-// thousands of cycles, so that the tile behind it has not read its map yet when the slot is rewritten. It takes many of
-// them, as some maps are fetched ahead of their loads' turn (docs/measurements/using_maps.md, section 5).
+// The other operand of each turn, through a map that is a parameter. Its rows of 16 bytes keep the
+// copy engine busy for thousands of cycles, so that the tile behind it has not read its map yet
+// when the slot is rewritten. It takes many of them, as some maps are fetched ahead of their loads'
+// turn (docs/measurements/using_maps.md, section 5).
 constexpr std::uint32_t slow_depth = 16;
 constexpr std::uint32_t slow_elements = tile_elements * slow_depth;
 constexpr std::uint32_t slow_loads = 12;
@@ -37,8 +39,8 @@ struct pipeline_memory {
   device::tile_barrier barriers[most_in_flight];
 };
 
-/// Loads are waited for `in_flight` turns after their issue, and turn t has its map in slot t modulo `ring`: a slot is
-/// rewritten in flight when `ring` is less than `in_flight`.
+/// Loads are waited for `in_flight` turns after their issue, and turn t has its map in slot t
+/// modulo `ring`: a slot is rewritten in flight when `ring` is less than `in_flight`.
 struct pipeline_shape {
   std::uint32_t in_flight;
   std::uint32_t ring;

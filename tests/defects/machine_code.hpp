@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-// The instructions of one kernel of a cubin, which is an ELF file with a section of code for each kernel. Enough of a
-// disassembler to see a fence: sixteen bytes an instruction, the operation in the lowest twelve bits.
+// The instructions of one kernel of a cubin, which is an ELF file with a section of code for each
+// kernel. Enough of a disassembler to see a fence: sixteen bytes an instruction, the operation in
+// the lowest twelve bits.
 
 namespace tmap::testing {
 

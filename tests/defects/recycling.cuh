@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The device side of the recycling test: tensors filled with the tag of their batch, and a consumer that looks for it.
-// What batch `serial` asks of map i follows from the two numbers alone.
+// The device side of the recycling test: tensors filled with the tag of their batch, and a consumer
+// that looks for it. What batch `serial` asks of map i follows from the two numbers alone.
 
 #include <tmap/map_batch.hpp>
 #include <tmap/map_patch.hpp>
@@ -40,7 +40,8 @@ static __global__ void fill_batch(recycled_batch batch) {
   batch.patches[i].global_dim[0] = use.dim;
 }
 
-/// One warp a map. Waits `hold` cycles first, so that slots that are lent too early have time to be written.
+/// One warp a map. Waits `hold` cycles first, so that slots that are lent too early have time to be
+/// written.
 static __global__ void consume_batch(map_batch_ref ref, std::uint32_t serial, std::uint32_t count, long long hold,
                                      consumed_lines* found) {
   __shared__ tagged_tile<line_elements> tiles[consumer_warps];

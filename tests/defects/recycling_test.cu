@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight host threads and eight streams share one service whose slots go round all the time. Every batch fills its
-// tensors with tags of its own, encodes, consumes and releases at once: a slot that is lent too early shows a foreign
-// tag. The same loop over slots that are lent without waiting must show some.
+// Eight host threads and eight streams share one service whose slots go round all the time. Every
+// batch fills its tensors with tags of its own, encodes, consumes and releases at once: a slot that
+// is lent too early shows a foreign tag. The same loop over slots that are lent without waiting
+// must show some.
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_service.hpp>
 
@@ -25,7 +26,8 @@ constexpr std::uint32_t least_maps = 64;
 constexpr std::uint64_t capacity = 6144;
 constexpr long long held_cycles = 100'000;
 
-/// The seeded fault: lends the slots in turn, whoever may still use them. Looks like a service and its batch.
+/// The seeded fault: lends the slots in turn, whoever may still use them. Looks like a service and
+/// its batch.
 class careless_lender {
  public:
   class batch {
@@ -34,7 +36,8 @@ class careless_lender {
     map_batch_ref ref() const { return ref_; }
     result<void> release() const { return {}; }
 
-    /// Keeps the order of encode and use: a slot that nobody has written yet would be an illegal instruction.
+    /// Keeps the order of encode and use: a slot that nobody has written yet would be an illegal
+    /// instruction.
     result<void> use_on(cudaStream_t stream) const {
       cudaEvent_t encoded = nullptr;
       EXPECT_EQ(cudaEventCreateWithFlags(&encoded, cudaEventDisableTiming), cudaSuccess);
@@ -92,7 +95,8 @@ class recycling : public defect_test {
     found_ = std::make_unique<device_array<consumed_lines>>(std::vector<consumed_lines>(1));
   }
 
-  /// Batches of all threads until `wanted` maps were encoded. Answers with what the consumers found.
+  /// Batches of all threads until `wanted` maps were encoded. Answers with what the consumers
+  /// found.
   template <class Lender>
   consumed_lines recycle(Lender& lender, std::uint64_t wanted) {
     encoded_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA/cudnn-frontend #1126: an update kernel, then its consumer, in one graph whose workspace is reused; the
-// consumer acquired nothing, and replays were wrong. Stream order between two kernels is no acquire, and kernels may
-// overlap.
+// NVIDIA/cudnn-frontend #1126: an update kernel, then its consumer, in one graph whose workspace is
+// reused; the consumer acquired nothing, and replays were wrong. Stream order between two kernels
+// is no acquire, and kernels may overlap.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/encode_batch.hpp>
@@ -31,8 +31,8 @@ struct workspace {
   device_count foreign;
 };
 
-/// Rewrites the slot. Where `overlaps`, the consumer may start before, and the rewrite waits until it has used the old
-/// map.
+/// Rewrites the slot. Where `overlaps`, the consumer may start before, and the rewrite waits until
+/// it has used the old map.
 __global__ void update_slot(const __grid_constant__ map_template base, const map_patch* patches, tensor_map* slot,
                             workspace* work, bool overlaps) {
   __shared__ device::warp_stage stage;
@@ -138,14 +138,16 @@ TEST_F(replay_without_acquire, cudnn_frontend_1126_update_then_consumer_in_one_g
   EXPECT_EQ(replayed.replay, scaled(launches));
 }
 
-// Whether a kernel's start refreshes what the copy engine knows is the hardware's affair. On an H200 it does.
+// Whether a kernel's start refreshes what the copy engine knows is the hardware's affair. On an
+// H200 it does.
 TEST_F(replay_without_acquire, observed_cudnn_frontend_1126_kernels_one_after_the_other) {
   const workspace seeded = replay_many(false, false);
   note("foreign_when_seeded", seeded.foreign);
   EXPECT_EQ(seeded.replay, scaled(launches));
 }
 
-// Under programmatic dependent launch the consumer begins before the update has run, and may have used the old map.
+// Under programmatic dependent launch the consumer begins before the update has run, and may have
+// used the old map.
 TEST_F(replay_without_acquire, cudnn_frontend_1126_kernels_that_overlap) {
   const workspace eager = launch_many(true, true);
   const workspace replayed = replay_many(true, true);

@@ -9,7 +9,8 @@
 
 #include "device/gpu_fixture.hpp"
 
-// Two-dimensional tensors whose rows are cut out of a common buffer: row r of the buffer holds one tag throughout.
+// Two-dimensional tensors whose rows are cut out of a common buffer: row r of the buffer holds one
+// tag throughout.
 
 namespace tmap::testing {
 

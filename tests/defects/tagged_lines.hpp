@@ -10,14 +10,16 @@
 
 #include "device/gpu_fixture.hpp"
 
-// The smallest tensors that can be told apart: lines of 32 elements, each element the tag of its line.
+// The smallest tensors that can be told apart: lines of 32 elements, each element the tag of its
+// line.
 
 namespace tmap::testing {
 
 inline constexpr std::uint32_t line_elements = 32;
 inline constexpr std::uint64_t line_bytes = line_elements * sizeof(std::uint32_t);
 
-/// What the tile of one map must show: its tag in the first `dim` elements, then the fill. Device memory.
+/// What the tile of one map must show: its tag in the first `dim` elements, then the fill. Device
+/// memory.
 struct line_use {
   std::uint32_t tag;
   std::uint32_t dim;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Every element of a tensor here is a tag that names its tensor, so one foreign element proves that a tile came through
-// a wrong map. A warp loads tiles, with the acquire or, for seeded faults, without it, and counts what is foreign.
+// Every element of a tensor here is a tag that names its tensor, so one foreign element proves that
+// a tile came through a wrong map. A warp loads tiles, with the acquire or, for seeded faults,
+// without it, and counts what is foreign.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -27,7 +28,8 @@ struct tagged_tile {
   device::tile_barrier barrier;
 };
 
-/// Waits for a phase, but not for ever: a load that never completes must fail its test and not hang it.
+/// Waits for a phase, but not for ever: a load that never completes must fail its test and not hang
+/// it.
 __device__ inline bool wait_a_second(device::tile_barrier& barrier, std::uint32_t parity) {
   constexpr long long cycles = std::int64_t{1} << 31;
   const long long begin = clock64();
@@ -37,7 +39,8 @@ __device__ inline bool wait_a_second(device::tile_barrier& barrier, std::uint32_
   return true;
 }
 
-/// Starts a load through a map that nobody acquired: the instruction that `load_tile` guards. One thread.
+/// Starts a load through a map that nobody acquired: the instruction that `load_tile` guards. One
+/// thread.
 template <std::uint32_t Rank>
 __device__ void load_tile_unacquired(void* shared, const tensor_map* slot, const std::int32_t (&at)[Rank],
                                      device::tile_barrier& barrier) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA/recsys-examples #86: a sequence of length zero printed an error, training went on, and its results were poor.
-// NVIDIA/cutlass #2547: a group with K = 0 made the kernel hang.
+// NVIDIA/recsys-examples #86: a sequence of length zero printed an error, training went on, and its
+// results were poor. NVIDIA/cutlass #2547: a group with K = 0 made the kernel hang.
 #include <tmap/device/acquire.cuh>
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_service.hpp>
@@ -39,7 +39,8 @@ __global__ void walk_rows(map_batch_ref ref, const std::uint32_t* rows, tensor_r
   if (reader.lane() == 0) reports[i] = report;
 }
 
-/// Tensors of so many rows one after another in one buffer, with a row of a stranger behind the last.
+/// Tensors of so many rows one after another in one buffer, with a row of a stranger behind the
+/// last.
 struct packed_tensors {
   explicit packed_tensors(const std::vector<std::uint32_t>& row_counts) : rows(row_counts) {
     std::vector<std::uint32_t> tags;
@@ -148,7 +149,8 @@ TEST_F(zero_length, recsys_86_sequences_of_no_rows) {
   }
   EXPECT_EQ(service_->statistics().empty_maps, 3 * 5u);
   EXPECT_EQ(service_->statistics().bad_maps, 0u);
-  // The common way round an encoder that refuses zero: pretend that there is a row. It is the neighbour's.
+  // The common way round an encoder that refuses zero: pretend that there is a row. It is the
+  // neighbour's.
   const device_array<map_patch> pretended(tensors.patches(1));
   expect_foreign_only_when_seeded(real, foreign(walk(tensors, patch_array{pretended.data()})));
 }

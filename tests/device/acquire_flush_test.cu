@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why `acquire` waits for an empty bulk group behind its fence: one thread encodes, another acquires, a third copies,
-// each after a barrier. The fence alone lets the copy overtake the invalidation now and then.
+// Why `acquire` waits for an empty bulk group behind its fence: one thread encodes, another
+// acquires, a third copies, each after a barrier. The fence alone lets the copy overtake the
+// invalidation now and then.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/encode.hpp>
@@ -45,8 +46,9 @@ struct wrong_copies {
   unsigned long long other;
 };
 
-/// Line i of a block's part of the buffer is filled with i. The tile is wiped after each turn, so that what it shows
-/// was copied in this one. A turn takes a microsecond; slower ones, say with an atomic in the loop, hide the fault.
+/// Line i of a block's part of the buffer is filled with i. The tile is wiped after each turn, so
+/// that what it shows was copied in this one. A turn takes a microsecond; slower ones, say with an
+/// atomic in the loop, hide the fault.
 template <bool Flushes>
 __global__ void __launch_bounds__(threads) hand_over(const __grid_constant__ tensor_map map, const int* buffer,
                                                      tensor_map* slots, std::uint32_t turns, wrong_copies* wrong) {

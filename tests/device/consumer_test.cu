@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile functions with a map as kernel parameter, in constant memory, and in a slot of global memory.
+// The tile functions with a map as kernel parameter, in constant memory, and in a slot of global
+// memory.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
@@ -17,7 +18,8 @@ namespace {
 
 using device::acquired_map;
 
-// A pointer, a slot or a map is no acquired map, and none can be made of them: an un-acquired use does not compile.
+// A pointer, a slot or a map is no acquired map, and none can be made of them: an un-acquired use
+// does not compile.
 static_assert(!std::is_constructible_v<acquired_map, const tensor_map*>);
 static_assert(!std::is_constructible_v<acquired_map, const tensor_map&>);
 static_assert(!std::is_default_constructible_v<acquired_map>);
@@ -43,7 +45,8 @@ constexpr std::uint32_t box_width = 32;
 constexpr std::uint32_t box_height = 16;
 constexpr std::uint32_t box_elements = box_width * box_height;
 
-/// Loads the tile at `at`, adds 1 to each element with ordinary instructions, and stores it at the same place.
+/// Loads the tile at `at`, adds 1 to each element with ordinary instructions, and stores it at the
+/// same place.
 __device__ void increment_tile(acquired_map source, acquired_map destination, corner at) {
   __shared__ alignas(128) float tile[box_elements];
   __shared__ device::tile_barrier barrier;
@@ -92,7 +95,8 @@ __global__ void through_slots(const tensor_map* slots, device::map_scope scope) 
 
 __device__ device::guard_page safe_page;
 
-// A routing kernel's own epilogue: encodes with the warp's function, then uses the maps in the same block.
+// A routing kernel's own epilogue: encodes with the warp's function, then uses the maps in the same
+// block.
 __global__ void encode_and_use(const __grid_constant__ map_template base, const map_patch* patches, tensor_map* slots) {
   __shared__ device::warp_stage stage;
   tensor_map* const mine = slots + 2 * (blockIdx.y * gridDim.x + blockIdx.x);

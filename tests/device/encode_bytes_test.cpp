@@ -19,7 +19,8 @@ modes modes_of(const tensor_spec& spec) {
   return {spec.type, spec.rank, spec.interleave, spec.swizzle, spec.l2_promotion, spec.oob_fill};
 }
 
-/// Words 8 and 9 are the driver's notes; bits 18:17 of word 1 are L2 promotion. A zeroed template has none of them.
+/// Words 8 and 9 are the driver's notes; bits 18:17 of word 1 are L2 promotion. A zeroed template
+/// has none of them.
 tensor_map without_what_zeroed_lacks(const tensor_map& whole) {
   tensor_map map = whole;
   map.words[8] = 0;
@@ -28,7 +29,8 @@ tensor_map without_what_zeroed_lacks(const tensor_map& whole) {
   return map;
 }
 
-/// The bytes of one box, which tensormap.replace leaves as the template has them when it changes the box.
+/// The bytes of one box, which tensormap.replace leaves as the template has them when it changes
+/// the box.
 tensor_map without_box_bytes(const tensor_map& whole) {
   tensor_map map = whole;
   map.words[8] = 0;
@@ -88,7 +90,8 @@ void share_boxes(encoded_specs& all) {
   }
 }
 
-/// Encodes every run with a template of its own that changes all fields, and counts maps unlike the driver's.
+/// Encodes every run with a template of its own that changes all fields, and counts maps unlike the
+/// driver's.
 template <class MakeTemplate, class Normalise>
 std::uint64_t count_mismatches(const encoded_specs& all, const MakeTemplate& make, const Normalise& normalise) {
   const device_array<map_patch> patches(all.patches);

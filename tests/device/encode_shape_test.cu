@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// encode_warp writes the same slots and statuses whether it learns its template's shape when compiled or when it runs.
+// encode_warp writes the same slots and statuses whether it learns its template's shape when
+// compiled or when it runs.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/encode_batch.hpp>

@@ -33,7 +33,8 @@ std::vector<map_patch> distinct_patches(std::uint64_t count) {
   return patches;
 }
 
-/// The template's words with these four fields in their places (encode_bytes_test proves the places by the driver).
+/// The template's words with these four fields in their places (encode_bytes_test proves the places
+/// by the driver).
 tensor_map expected_map(const map_template& base, const map_patch& patch) {
   tensor_map map = base.map;
   map.words[0] = patch.global_address;

@@ -237,7 +237,8 @@ class world {
   std::optional<map_service> service_;
 };
 
-/// Every call there is: one that is added to `batch_call` is in, and `world::run` fails where it does not know it.
+/// Every call there is: one that is added to `batch_call` is in, and `world::run` fails where it
+/// does not know it.
 inline std::vector<batch_call> all_calls() {
   std::vector<batch_call> calls;
   for (std::uint32_t call = 1; call < batch_call_count; ++call) calls.push_back(static_cast<batch_call>(call));

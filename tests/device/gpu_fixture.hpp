@@ -14,7 +14,8 @@
 
 #include "support/scaled.hpp"
 
-// What every device test needs: a GPU or a skip, device memory that frees itself, poison and canaries.
+// What every device test needs: a GPU or a skip, device memory that frees itself, poison and
+// canaries.
 
 namespace tmap::testing {
 
@@ -36,7 +37,8 @@ class gpu_test : public ::testing::Test {
   void SetUp() override {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";
-    // Makes the context, without which the first encode would fail once, retry, and trouble a sanitizer.
+    // Makes the context, without which the first encode would fail once, retry, and trouble a
+    // sanitizer.
     TMAP_ASSERT_CUDA(cudaSetDevice(0));
   }
   void TearDown() override {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the encoder does with patches that must not become maps: statuses, header, and the safe empty map's bytes.
+// What the encoder does with patches that must not become maps: statuses, header, and the safe
+// empty map's bytes.
 #include <tmap/encode_batch.hpp>
 
 #include <optional>

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
-// The facts of docs/measurements/copy_engine_semantics.md that end a CUDA context. Each runs in a child: this program
-// again, with a hidden argument.
+// The facts of docs/measurements/copy_engine_semantics.md that end a CUDA context. Each runs in a
+// child: this program again, with a hidden argument.
 
 namespace tmap::conformance {
 namespace {

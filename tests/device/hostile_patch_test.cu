@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patches of any bits, encoded inside address windows: every map that comes of them is used by loads and stores at
-// every kind of corner. Nothing faults or hangs, and nothing outside the windows is read or written.
+// Patches of any bits, encoded inside address windows: every map that comes of them is used by
+// loads and stores at every kind of corner. Nothing faults or hangs, and nothing outside the
+// windows is read or written.
 #include <tmap/device/map_guard.cuh>
 #include <tmap/encode_batch.hpp>
 
@@ -164,7 +165,8 @@ class hostile_patch : public gpu_test {
     judged_ += batch;
   }
 
-  /// Stores at coordinate 0 of safe maps may write the first 32 bytes of the page, and nothing writes the rest.
+  /// Stores at coordinate 0 of safe maps may write the first 32 bytes of the page, and nothing
+  /// writes the rest.
   void check_page() const {
     std::vector<unsigned char> page(sizeof(device::guard_page));
     void* const address = reinterpret_cast<void*>(page_);
@@ -201,7 +203,8 @@ TEST_F(hostile_patch, any_extents_are_harmless) {
   RecordProperty("refused", std::to_string(refused_));
 }
 
-// A consumer has to know the box to expect its bytes, and to have room for it: wider tiles are left out.
+// A consumer has to know the box to expect its bytes, and to have room for it: wider tiles are left
+// out.
 TEST_F(hostile_patch, any_boxes_and_element_strides_are_harmless) {
   const std::uint64_t wanted = scaled(1 << 20);
   for (std::uint64_t seed = 1001; judged_ < wanted; ++seed) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a ring that comes late, one filling warp after the other and the reading one, delays the tiles and changes
-// none, whatever the routes and the number of stages. A spare thread watches, so that a hang is a failure.
+// A part of a ring that comes late, one filling warp after the other and the reading one, delays
+// the tiles and changes none, whatever the routes and the number of stages. A spare thread watches,
+// so that a hang is a failure.
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/stage_ring.cuh>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Uses maps as a consumer that knows nothing better would: loads and stores at every kind of corner, one warp a map.
+// Uses maps as a consumer that knows nothing better would: loads and stores at every kind of
+// corner, one warp a map.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>

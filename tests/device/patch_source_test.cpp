@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every patch source and offset format makes the maps that a host loop over the same numbers describes.
+// Every patch source and offset format makes the maps that a host loop over the same numbers
+// describes.
 #include <tmap/encode_batch.hpp>
 
 #include <memory>
@@ -153,7 +154,8 @@ TEST_F(patch_source, negative_sizes_and_decreasing_ends_are_refused) {
   expect_refused<std::int64_t>(offset_format::sizes, {9, INT64_MIN, 4}, 1);
 }
 
-// Tensor 0 ends with the last row, 1 has one more, 2 begins behind all, 3 is empty there, 4 ends before it begins.
+// Tensor 0 ends with the last row, 1 has one more, 2 begins behind all, 3 is empty there, 4 ends
+// before it begins.
 TEST_F(patch_source, rows_that_do_not_exist_are_refused) {
   const device_array<std::int64_t> offsets(std::vector<std::int64_t>{8, 9, 12, 12, 2});
   const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
@@ -286,7 +288,8 @@ struct compact_arrays {
   }
 };
 
-/// Fills one field of every patch from 32 random bits, and answers with the column that says the same.
+/// Fills one field of every patch from 32 random bits, and answers with the column that says the
+/// same.
 template <class Write>
 std::vector<std::uint32_t> random_column(std::vector<map_patch>& patches, random_source& random, const Write& write) {
   std::vector<std::uint32_t> column(patches.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways to get a ring wrong, each seeded once, must be seen in the data. Waits end after a while here, so that
-// no fault can hang.
+// The three ways to get a ring wrong, each seeded once, must be seen in the data. Waits end after a
+// while here, so that no fault can hang.
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/stage_ring.cuh>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage ring in every order that its threads, copies and stores can run in: small rings, every route in every
-// mixture. What is run is the ring's own code, over stand-ins of the headers that it includes (ring_model/stand_in).
+// The stage ring in every order that its threads, copies and stores can run in: small rings, every
+// route in every mixture. What is run is the ring's own code, over stand-ins of the headers that it
+// includes (ring_model/stand_in).
 #include <tmap/device/stage_ring.cuh>
 
 #include <gtest/gtest.h>

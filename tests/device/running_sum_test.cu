@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums against a loop on the host: every length around the edges of lanes, warps and tiles, every bit of the
-// sums.
+// Running sums against a loop on the host: every length around the edges of lanes, warps and tiles,
+// every bit of the sums.
 #include "kernels/batch/running_sum.cuh"
 
 #include <gtest/gtest.h>
@@ -106,7 +106,8 @@ TEST_F(running_sum, one_count_among_zeros_reaches_all_behind_it) {
   }
 }
 
-// The second launch starts while the first still runs, but never before the work before them has ended.
+// The second launch starts while the first still runs, but never before the work before them has
+// ended.
 TEST_F(running_sum, many_in_one_stream_each_behind_a_copy_of_its_counts) {
   random_source random(3);
   const own_stream stream;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The safe empty map in use: loads bring fill and complete, stores touch nothing but the guard page.
+// The safe empty map in use: loads bring fill and complete, stores touch nothing but the guard
+// page.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/encode_batch.hpp>

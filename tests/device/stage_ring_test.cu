@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles pass through a ring: every element arrives once, in its place, plus one, whoever fills and whoever reads, for
-// any number of stages.
+// Tiles pass through a ring: every element arrives once, in its place, plus one, whoever fills and
+// whoever reads, for any number of stages.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/async_copy.cuh>
 #include <tmap/device/bulk_copy.cuh>
@@ -28,7 +28,8 @@ struct ring_job {
   bool by_warp;  // consumers release a stage by warps, else by threads
 };
 
-/// How the producing warp fills: one lane by a tensor map or by bulk copies, all lanes by LDGSTS or by ordinary stores.
+/// How the producing warp fills: one lane by a tensor map or by bulk copies, all lanes by LDGSTS or
+/// by ordinary stores.
 enum class filling { tensor_map, bulk, ldgsts, plain, mixed };
 
 template <std::uint32_t Fillers>
@@ -114,7 +115,8 @@ __global__ void ring_kernel(const __grid_constant__ tensor_map map, ring_job job
   }
 }
 
-/// One warp that fills and reads, issuing as far ahead as the ring goes; the stages are known when it is compiled.
+/// One warp that fills and reads, issuing as far ahead as the ring goes; the stages are known when
+/// it is compiled.
 template <std::uint32_t Stages>
 __global__ void one_warp_kernel(ring_job job) {
   __shared__ alignas(128) std::uint32_t tiles[Stages][words];
@@ -141,7 +143,8 @@ __global__ void one_warp_kernel(ring_job job) {
   }
 }
 
-/// One thread that loads and stores, and after its drain reuses the shared memory for something else.
+/// One thread that loads and stores, and after its drain reuses the shared memory for something
+/// else.
 __global__ void one_thread_kernel(ring_job job) {
   __shared__ alignas(128) std::uint32_t tiles[most_stages][words];
   __shared__ device::ring_barriers<most_stages> barriers;
@@ -218,7 +221,8 @@ class stage_ring : public gpu_test {
     map_ = *map;
   }
 
-  /// Runs `launch` on a poisoned destination and expects each element of its tiles to be the source's plus `added`.
+  /// Runs `launch` on a poisoned destination and expects each element of its tiles to be the
+  /// source's plus `added`.
   template <class Launch>
   void expect_tiles(std::uint32_t tiles, std::uint32_t added, const Launch& launch) {
     const device_array<std::uint32_t> out(std::uint64_t{tiles} * words + 2 * canary_words);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles that the copy engine moves, element by element: views of every layout, and tile types with maps of their type.
+// Tiles that the copy engine moves, element by element: views of every layout, and tile types with
+// maps of their type.
 #include <tmap/device/remote_store.cuh>
 #include <tmap/device/stage_ring.cuh>
 #include <tmap/device/tile.cuh>

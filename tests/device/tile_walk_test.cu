@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every tile of a ragged batch is visited once and in its place, whoever walks and however the tiles are shared out.
+// Every tile of a ragged batch is visited once and in its place, whoever walks and however the
+// tiles are shared out.
 #include <tmap/device/tile_shares.cuh>
 #include <tmap/device/tile_walk.cuh>
 #include <tmap/device/work_queue.cuh>
@@ -41,7 +42,8 @@ struct walk_job {
   std::uint32_t runs;
 };
 
-/// The place of a tile in the order of the walk, from its tensor and coordinates alone; beyond all tiles for none.
+/// The place of a tile in the order of the walk, from its tensor and coordinates alone; beyond all
+/// tiles for none.
 template <std::uint32_t Rank>
 __device__ std::uint64_t number_of_tile(const walk_job& job, std::uint64_t tensor,
                                         const std::int32_t (&coordinates)[Rank]) {
@@ -334,7 +336,8 @@ TEST_F(tile_walk, every_rank) {
   }
 }
 
-/// Other extents at each replay: `round` seeds them, some rounds have only empty tensors, some one huge one.
+/// Other extents at each replay: `round` seeds them, some rounds have only empty tensors, some one
+/// huge one.
 __global__ void change_extents(map_patch* extents, std::uint64_t count, std::uint32_t* round) {
   const std::uint32_t seed = *round;
   __syncthreads();
@@ -348,7 +351,8 @@ __global__ void change_extents(map_patch* extents, std::uint64_t count, std::uin
   if (threadIdx.x == 0) *round = seed + 1;
 }
 
-/// Counts as errors the tiles that were not visited once, and visits beyond them; clears them for the next round.
+/// Counts as errors the tiles that were not visited once, and visits beyond them; clears them for
+/// the next round.
 __global__ void check_visits(const __grid_constant__ walk_job job, std::uint64_t most_tiles) {
   const std::uint64_t tiles = job.tile_ends[job.count - 1];
   for (std::uint64_t g = blockIdx.x * blockDim.x + threadIdx.x; g < most_tiles; g += gridDim.x * blockDim.x) {

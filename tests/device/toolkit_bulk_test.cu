@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-dimensional copies and reductions by the copy engine: every byte of source, target and shared memory.
+// One-dimensional copies and reductions by the copy engine: every byte of source, target and shared
+// memory.
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/reduce_copy.cuh>
 #include <tmap/simulator.hpp>

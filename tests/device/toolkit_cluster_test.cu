@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What blocks of a cluster bring into each other's shared memory: multicast loads, bulk copies, stores from registers,
-// and arrivals at each other's barriers.
+// What blocks of a cluster bring into each other's shared memory: multicast loads, bulk copies,
+// stores from registers, and arrivals at each other's barriers.
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/remote_store.cuh>
 
@@ -177,7 +177,8 @@ TEST_F(toolkit_cluster, values_stored_from_registers) {
   expect_stored<uint4>(shape, images_);
 }
 
-/// Every thread writes its number into block 0 by an ordinary store and arrives there; block 0 writes out what it got.
+/// Every thread writes its number into block 0 by an ordinary store and arrives there; block 0
+/// writes out what it got.
 __global__ void arrive_remotely(std::uint32_t* result) {
   __shared__ std::uint32_t numbers[cluster * 64];
   __shared__ device::tile_barrier barrier;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs what uses a map with that map in a parameter, in constant memory and in a leased slot, and compares bytes.
+// Runs what uses a map with that map in a parameter, in constant memory and in a leased slot, and
+// compares bytes.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile loads, stores and reductions in all their forms, against the simulator: every byte of the tensor's memory, of
-// what lies around it, and of the block's shared memory.
+// Tile loads, stores and reductions in all their forms, against the simulator: every byte of the
+// tensor's memory, of what lies around it, and of the block's shared memory.
 #include <tmap/device/reduce_copy.cuh>
 #include <tmap/simulator.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every item of a queue is taken once, by threads, warps and clusters that work at different speeds; every block of a
-// cluster gets the same items; the counter is 0 again for whoever comes next.
+// Every item of a queue is taken once, by threads, warps and clusters that work at different
+// speeds; every block of a cluster gets the same items; the counter is 0 again for whoever comes
+// next.
 #include <tmap/device/cluster_queue.cuh>
 #include <tmap/device/work_queue.cuh>
 

@@ -13,7 +13,8 @@
 
 #include "lib/encode/fault_book.hpp"
 
-// Fault records of contexts, and the calls that read them, as a test says. The newest `fake_faults` is asked.
+// Fault records of contexts, and the calls that read them, as a test says. The newest `fake_faults`
+// is asked.
 
 namespace tmap {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host reads of fault records, while kernels made of functions write them: one step between any two words of
-// any copy.
+// What the host reads of fault records, while kernels made of functions write them: one step
+// between any two words of any copy.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many tiles a walk visits, asked on the host: whatever the extents, as many as there are or none.
+// How many tiles a walk visits, asked on the host: whatever the extents, as many as there are or
+// none.
 #include <tmap/device/tile_walk.cuh>
 
 #include <gtest/gtest.h>

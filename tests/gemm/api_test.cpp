@@ -102,7 +102,8 @@ pointer_problem pointers() {
   return made;
 }
 
-/// A call that is good but for what `spoil` does to its problem: it names `problem.` and what follows.
+/// A call that is good but for what `spoil` does to its problem: it names `problem.` and what
+/// follows.
 template <class Problem>
 void refuses(Problem problem, const std::string& member, const std::function<void(Problem&)>& spoil) {
   spoil(problem);

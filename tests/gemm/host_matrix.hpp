@@ -93,8 +93,8 @@ class host_matrix {
 enum class input_kind {
   normal,
   integers,  ///< -2 to 2: sums of them, and their sums in f32, are exact
-  /// Rows begin with a large number and 127 zeros, the rest are ones: sums in f32 are exact, but of 13 bits they would
-  /// be the large number's square alone.
+  /// Rows begin with a large number and 127 zeros, the rest are ones: sums in f32 are exact, but of
+  /// 13 bits they would be the large number's square alone.
   outweighed,
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix of a pointer_problem that is judged good has maps that the encoder makes: it would read others as zeros.
+// A matrix of a pointer_problem that is judged good has maps that the encoder makes: it would read
+// others as zeros.
 #include <gtest/gtest.h>
 
 #include <tmap/patch_rules.hpp>

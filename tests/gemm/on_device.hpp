@@ -73,8 +73,8 @@ class call_memory {
   device_array<batch_header> header_;
 };
 
-/// What products with groups of rows and products that sum over them have in common: `Case` and `Problem` are of the
-/// one or the other.
+/// What products with groups of rows and products that sum over them have in common: `Case` and
+/// `Problem` are of the one or the other.
 template <class Case, class Problem>
 class groups_on_device {
  public:

@@ -25,13 +25,15 @@ struct operands {
   std::vector<float> b;
 };
 
-/// A number and how far at most a sum in f32 lies from it, whatever its terms are: nothing here counts on chance.
+/// A number and how far at most a sum in f32 lies from it, whatever its terms are: nothing here
+/// counts on chance.
 struct bounded {
   double value{};
   double error{};
 };
 
-/// How many elements of K the multiplier sums up before f32 does, of 8-bit operands without `fast_accumulation`.
+/// How many elements of K the multiplier sums up before f32 does, of 8-bit operands without
+/// `fast_accumulation`.
 inline constexpr std::uint64_t promoted_elements = 128;
 
 /// The multiplier adds this many products to a sum at a time.
@@ -39,8 +41,8 @@ inline std::uint64_t step_elements(operand_type type) {
   return 32 / operand_bytes(type);
 }
 
-/// Of each term of a step, the sum so far among them, the multiplier cuts off what is less than this part of the
-/// largest.
+/// Of each term of a step, the sum so far among them, the multiplier cuts off what is less than
+/// this part of the largest.
 inline double least_kept(operand_type type) {
   return type == operand_type::f8_e4m3 ? 0x1p-13 : 0x1p-23;
 }
@@ -50,7 +52,8 @@ inline bounded plus(bounded x, bounded y) {
   return {exact.value, exact.error + (std::abs(exact.value) + exact.error) * 0x1p-23};
 }
 
-/// One step. What is cut off each term, and then off the sum as it becomes a number in f32, adds up.
+/// One step. What is cut off each term, and then off the sum as it becomes a number in f32, adds
+/// up.
 inline bounded plus_products(bounded sum, const float* a, const float* b, std::uint64_t count, operand_type type) {
   double largest = std::abs(sum.value) + sum.error;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -102,8 +105,8 @@ void for_rows(const operands& of, const Work& work) {
   tmap::testing::on_all_threads(of.m, some);
 }
 
-/// What every byte of an output must be: those of elements that are written lie within bounds, all others are as
-/// before.
+/// What every byte of an output must be: those of elements that are written lie within bounds, all
+/// others are as before.
 class expected_output {
  public:
   explicit expected_output(const host_matrix& before)
@@ -115,8 +118,8 @@ class expected_output {
   }
   const host_matrix& before() const { return before_; }
 
-  /// How far results lie from what they should be, against the nearest numbers of the output's type: roots of mean
-  /// squares. 1 where sums are exact.
+  /// How far results lie from what they should be, against the nearest numbers of the output's
+  /// type: roots of mean squares. 1 where sums are exact.
   double error_against_rounding(const host_matrix& after) const {
     double found = 0;
     double least = 0;
@@ -131,7 +134,8 @@ class expected_output {
     return std::sqrt(found / least);
   }
 
-  /// Says where the first fault lies; empty for none. `exact`: results are the nearest numbers of the output's type.
+  /// Says where the first fault lies; empty for none. `exact`: results are the nearest numbers of
+  /// the output's type.
   std::string fault_of(const host_matrix& after, bool exact) const {
     std::vector<bool> is_written(after.bytes().size());
     for (std::uint64_t row = 0; row < before_.rows(); ++row) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong once in many runs: the shape in which others had maps rewritten while copies read them, and one graph
-// with other groups on each of many replays. Results are compared on the GPU.
+// What goes wrong once in many runs: the shape in which others had maps rewritten while copies read
+// them, and one graph with other groups on each of many replays. Results are compared on the GPU.
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judge of all other tests of products, before the court itself: right results pass, each seeded fault is found.
+// The judge of all other tests of products, before the court itself: right results pass, each
+// seeded fault is found.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,8 +26,8 @@ row_settings small_settings(input_kind kind) {
   return with;
 }
 
-/// What tensor cores make of a sum of products: of each term of a step, the sum so far among them, they cut off what
-/// lies too far below the largest.
+/// What tensor cores make of a sum of products: of each term of a step, the sum so far among them,
+/// they cut off what lies too far below the largest.
 float cut_sum(operand_type type, const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (std::size_t first = 0; first < a.size(); first += step_elements(type)) {

@@ -30,7 +30,8 @@ inline void run(const row_settings& with) {
 
 class grouped_rows : public gemm_test {};
 
-/// A plan is legal for every problem; how fast is another matter. `expect(made, device, plan)` may ask for more.
+/// A plan is legal for every problem; how fast is another matter. `expect(made, device, plan)` may
+/// ask for more.
 template <class Expect>
 void run_every_plan(const row_settings& with, const Expect& expect) {
   const row_case made(with);
@@ -46,7 +47,8 @@ inline void run_every_plan(const row_settings& with) {
   run_every_plan(with, [](const row_case&, const rows_on_device&, std::uint32_t) {});
 }
 
-// Rows of one to ten blocks, odd and even, the last one low and not; columns of three and of four blocks.
+// Rows of one to ten blocks, odd and even, the last one low and not; columns of three and of four
+// blocks.
 inline const std::vector<std::int64_t> plan_sizes{0, 1, 65, 0, 128, 129, 1000, 300, 320, 450, 257, 1153};
 
 }  // namespace tmap::gemm::testing

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with groups of rows, on the GPU: every form against sums in double, every byte of the output.
+// Products with groups of rows, on the GPU: every form against sums in double, every byte of the
+// output.
 #include <tmap/decode.hpp>
 
 #include <gtest/gtest.h>
@@ -189,7 +190,8 @@ TEST_F(grouped_rows, a_long_k) {
   run(with);
 }
 
-/// C looks the same whether the rest of a group's last tile reads as zeros or as the next group's rows.
+/// C looks the same whether the rest of a group's last tile reads as zeros or as the next group's
+/// rows.
 TEST_F(grouped_rows, maps_of_a_end_where_their_groups_end) {
   row_settings with;
   with.sizes = {130, 0, 5, 64};

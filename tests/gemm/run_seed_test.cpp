@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seed of a run: cases draw from it, it can be told, and a failure tells it. TMAP_SEEDED_CASES is the program whose
-// runs these are.
+// The seed of a run: cases draw from it, it can be told, and a failure tells it. TMAP_SEEDED_CASES
+// is the program whose runs these are.
 #include "support/run_seed.hpp"
 
 #include <gtest/gtest.h>

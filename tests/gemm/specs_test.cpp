@@ -89,7 +89,8 @@ TEST(grouped_maps, of_one_group_ask_for_no_distance) {
   expect_legal_maps(one);
 }
 
-/// In pairs each block loads half of what a stage holds, and the other block's half comes by multicast.
+/// In pairs each block loads half of what a stage holds, and the other block's half comes by
+/// multicast.
 TEST(grouped_maps, of_pairs_load_half_of_a_tile) {
   const row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, 1000, 512, 512);
   for (const kernels::gemm_plan& plan : kernels::gemm_plans) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is just legal passes the checks of a product, and one step less does not: at the smallest counts, in each
-// layout, with every other number as large as no later check would refuse.
+// What is just legal passes the checks of a product, and one step less does not: at the smallest
+// counts, in each layout, with every other number as large as no later check would refuse.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -102,7 +102,8 @@ TEST(place_pair, full_blocks_are_above_each_other) {
   });
 }
 
-/// Of a share of a tile's columns: which result each sum of a consumer belongs to, and which column of B it came from.
+/// Of a share of a tile's columns: which result each sum of a consumer belongs to, and which column
+/// of B it came from.
 void expect_columns(std::uint32_t tile_n, std::uint32_t share, std::uint32_t values) {
   const b_columns columns{share, values};
   const std::uint32_t tile_results = values != 0 ? tile_n / 2 : tile_n;
@@ -141,8 +142,8 @@ TEST(b_columns, pieces_are_runs_of_columns) {
   }
 }
 
-/// What stmatrix.x4 does (PTX ISA 9.7.15.5.16): lane l gives the address of row l % 8 of matrix l / 8; thread t holds
-/// elements 2 * (t % 4) and the next of row t / 4 of each.
+/// What stmatrix.x4 does (PTX ISA 9.7.15.5.16): lane l gives the address of row l % 8 of matrix l /
+/// 8; thread t holds elements 2 * (t % 4) and the next of row t / 4 of each.
 TEST(staging, puts_every_sum_where_the_copy_engine_looks) {
   constexpr std::uint32_t columns = 64;
   for (std::uint32_t warp = 0; warp < 4; ++warp) {
@@ -183,8 +184,8 @@ TEST(staging, has_no_bank_conflicts) {
   }
 }
 
-// Fields of the descriptor (PTX ISA 9.7.15.5.1.2): start 0-13, leading offset 16-29, stride offset 32-45 (each in units
-// of 16 bytes), base offset 49-51, swizzle 62-63 (1: 128 bytes).
+// Fields of the descriptor (PTX ISA 9.7.15.5.1.2): start 0-13, leading offset 16-29, stride offset
+// 32-45 (each in units of 16 bytes), base offset 49-51, swizzle 62-63 (1: 128 bytes).
 TEST(operand_descriptor, has_its_fields) {
   for (const bool is_across : {false, true}) {
     const std::uint64_t descriptor = operand_descriptor(0x2c400, is_across);

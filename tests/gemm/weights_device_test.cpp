@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that sum over groups of rows, on the GPU. Rows behind the last group are NaN: one that is read shows.
+// Products that sum over groups of rows, on the GPU. Rows behind the last group are NaN: one that
+// is read shows.
 #include <gtest/gtest.h>
 
 #include <cstdint>

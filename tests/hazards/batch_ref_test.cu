@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// acquire(ref, i) and encode_warp(writer) in every build, checked or not: the right slots, and never one beyond.
+// acquire(ref, i) and encode_warp(writer) in every build, checked or not: the right slots, and
+// never one beyond.
 #include "hazards/map_users.cuh"
 
 namespace tmap::testing {

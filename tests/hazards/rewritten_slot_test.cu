@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded faults in what happens to slots while they are used: an acquired map kept while its slot is encoded anew, and
-// reserved batches that are encoded twice, too early or too late.
+// Seeded faults in what happens to slots while they are used: an acquired map kept while its slot
+// is encoded anew, and reserved batches that are encoded twice, too early or too late.
 #include "hazards/map_users.cuh"
 
 namespace tmap::testing::rewritten_slot_cases {
@@ -10,8 +10,8 @@ constexpr std::uint32_t maps = 100;
 constexpr slot_lease first_lease{0, maps, 1};
 constexpr slot_lease second_lease{0, maps, 2};
 
-/// Uses map 0 of `before` now, and again once `rewritten` is set: through the map it has, or through map 0 of `after`
-/// if that has slots.
+/// Uses map 0 of `before` now, and again once `rewritten` is set: through the map it has, or
+/// through map 0 of `after` if that has slots.
 __global__ void use_for_long(map_batch_ref before, map_batch_ref after, std::uint32_t* used, std::uint32_t* rewritten,
                              int* seen) {
   __shared__ line_stage stage;
@@ -65,7 +65,8 @@ class rewritten_slot : public gpu_test {
     TMAP_ASSERT_CUDA(cudaGetLastError());
   }
 
-  /// Runs `rewrite` on the producer's stream while the kernel launched by `use` has acquired map 0 of the first lease.
+  /// Runs `rewrite` on the producer's stream while the kernel launched by `use` has acquired map 0
+  /// of the first lease.
   template <class Use, class Rewrite>
   void rewrite_in_use(const Use& use, const Rewrite& rewrite) const {
     const flag used;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service in a build that checks hazards: what a program does wrong with its batches is counted, and nothing else.
+// The service in a build that checks hazards: what a program does wrong with its batches is
+// counted, and nothing else.
 #include <tmap/map_service.hpp>
 
 #include <functional>
@@ -58,8 +59,9 @@ class service_hazards : public gpu_test {
     use_maps<<<maps, 1, 0, stream>>>(ref, loads, seen_->data());
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   }
-  /// Acquires the maps of what `make` makes on the first stream, before that was encoded: a copy through slots that
-  /// were never written would not end. All kernels must have run before, since loading one may wait for the device.
+  /// Acquires the maps of what `make` makes on the first stream, before that was encoded: a copy
+  /// through slots that were never written would not end. All kernels must have run before, since
+  /// loading one may wait for the device.
   void use_too_early(const std::function<map_batch()>& make) const {
     const flag gate;
     hold_back<<<1, 1, 0, *first_>>>(gate.word());

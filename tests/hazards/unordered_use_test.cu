@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded faults in when a ref is used: before its batch was encoded, and after its slots were lent again.
+// Seeded faults in when a ref is used: before its batch was encoded, and after its slots were lent
+// again.
 #include "hazards/map_users.cuh"
 
 namespace tmap::testing::unordered_use_cases {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches with an index table, as `map_service::update` makes them: most maps lie in slots of an earlier lease, the
-// changed ones and the table in slots of the batch's own.
+// Batches with an index table, as `map_service::update` makes them: most maps lie in slots of an
+// earlier lease, the changed ones and the table in slots of the batch's own.
 #include "hazards/map_users.cuh"
 
 namespace tmap::testing::updated_batch_cases {
@@ -93,7 +93,8 @@ TEST_F(updated_batch, a_chain_of_updates_is_silent) {
 }
 
 TEST_F(updated_batch, a_consumer_that_overtakes_the_update_is_reported) {
-  // What an unwritten table says is not to matter here: in range, or the acquires would reach wild slots.
+  // What an unwritten table says is not to matter here: in range, or the acquires would reach wild
+  // slots.
   TMAP_ASSERT_CUDA(cudaMemset(table_of(first_update), 0, maps * sizeof(std::uint32_t)));
   use(ref_of(first_update), false);
   expect_reports(hazard::unpublished_slot, maps);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface on a GPU: bytes of maps, moved tensors and products, and what bad ones leave untouched.
+// The C interface on a GPU: bytes of maps, moved tensors and products, and what bad ones leave
+// untouched.
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
 #include <tmap/tmap.h>

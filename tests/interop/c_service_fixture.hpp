@@ -16,7 +16,8 @@
 
 namespace tmap::testing {
 
-/// Services over the fake machine, by handles; all that tests destroy or release themselves is theirs.
+/// Services over the fake machine, by handles; all that tests destroy or release themselves is
+/// theirs.
 class c_service_fixture : public service_fixture {
  protected:
   ~c_service_fixture() override { EXPECT_EQ(tmap_template_destroy(c_base), TMAP_OK); }

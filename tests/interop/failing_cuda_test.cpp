@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every public call but those of services, with each of its calls of CUDA failing in turn, in a process of its own, so
-// that it is the first call of all.
+// Every public call but those of services, with each of its calls of CUDA failing in turn, in a
+// process of its own, so that it is the first call of all.
 #include "interop/out_of_memory.hpp"
 #include "interop/wrapped_cuda.hpp"
 
@@ -21,8 +21,8 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// A context's id is asked for again where it could not be had; a mode that stays relaxed harms nothing. Where no
-/// template of a map can be made a ragged operation takes another route.
+/// A context's id is asked for again where it could not be had; a mode that stays relaxed harms
+/// nothing. Where no template of a map can be made a ragged operation takes another route.
 bool may_go_unseen() {
   const std::string& name = failed_cuda_call();
   const bool is_of_a_map = is_one_of(name, {"cudaGetDevice", "cudaGetDeviceCount", "cudaDriverGetVersion",
@@ -111,8 +111,8 @@ TEST(failing_cuda, ragged_calls) {
   may_do_without_maps = false;
 }
 
-/// Each waits for its kernels and reads what they counted. Ragged operations here make no maps, so that every failure
-/// has to be seen.
+/// Each waits for its kernels and reads what they counted. Ragged operations here make no maps, so
+/// that every failure has to be seen.
 TEST(failing_cuda, checked_calls) {
   const setting checked{"TMAP_CHECK", "sync"};
   const setting without_maps{"TMAP_POLICY", "disable"};

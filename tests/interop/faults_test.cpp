@@ -124,7 +124,8 @@ TEST(c_faults, a_checked_operation_on_the_host_says_what_was_bad) {
   EXPECT_EQ(tmap_ragged_copy(&from.batch, &to.batch, &with), TMAP_OK);
 }
 
-/// Every operation on the host, each with one bad item; of those by index a row that does not exist.
+/// Every operation on the host, each with one bad item; of those by index a row that does not
+/// exist.
 TEST(c_faults, every_operation_on_the_host_can_be_checked) {
   odd_rows odd;
   odd_rows even;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every ragged operation of C with each of its arguments spoilt in turn: structs, enums, sizes, arrays. Those on the
-// host must refuse and write nothing; those on the device must refuse in C's own checks what those know of.
+// Every ragged operation of C with each of its arguments spoilt in turn: structs, enums, sizes,
+// arrays. Those on the host must refuse and write nothing; those on the device must refuse in C's
+// own checks what those know of.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -147,13 +148,15 @@ tmap_status run_on_host(const c_call& call, call_arguments& given) {
   return call.run(given);
 }
 
-/// Without a workspace, so that it refuses whatever it is given; rows by index, which need none, have nothing to do.
+/// Without a workspace, so that it refuses whatever it is given; rows by index, which need none,
+/// have nothing to do.
 tmap_status run_on_device(const c_call& call, call_arguments& given) {
   if ((call.parts & index) != 0) given.index.count = 0;
   return call.run(given);
 }
 
-/// One way to spoil a call: calls that have all of `parts`. `argument` begins with the member of `call_arguments`.
+/// One way to spoil a call: calls that have all of `parts`. `argument` begins with the member of
+/// `call_arguments`.
 struct spoiling {
   std::string argument;
   std::uint32_t parts;
@@ -428,7 +431,8 @@ TEST(hostile_ragged, the_types_of_a_cast_are_named) {
   }
 }
 
-/// The largest element fits, one byte more is not read: the fill is that of a call that will be refused.
+/// The largest element fits, one byte more is not read: the fill is that of a call that will be
+/// refused.
 TEST(hostile_ragged, a_fill_is_read_as_far_as_elements_may_be_large) {
   std::array<unsigned char, 17> fill;
   fill.fill(0xee);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls against the contract: each answers with a code, and what its pointers point to is as before.
+// Calls against the contract: each answers with a code, and what its pointers point to is as
+// before.
 #include "interop/c_service_fixture.hpp"
 #include "interop/refuses_bad_structs.hpp"
 #include "interop/sized.hpp"

@@ -50,7 +50,8 @@ struct lending_scene {
   lending_scene();
   /// Counts, log and maps; what is enqueued has run.
   std::string state();
-  /// Encodes, updates, reserves, uses and releases; then ends everything, of which nothing may be left.
+  /// Encodes, updates, reserves, uses and releases; then ends everything, of which nothing may be
+  /// left.
   std::string work();
 
   result<map_service> make_service() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls say on GPUs that are not Hopper's, as far as the host can: the CUDA runtime of this program stands in for
-// any of them.
+// What calls say on GPUs that are not Hopper's, as far as the host can: the CUDA runtime of this
+// program stands in for any of them.
 #include <tmap/tmap.h>
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>

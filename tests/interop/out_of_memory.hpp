@@ -25,12 +25,14 @@
 
 #include "support/spec_text.hpp"
 
-// What every public call does where something fails that it needs: it says so, or does without; it does not throw, and
-// where it fails nothing has changed. What fails each program says (`what_fails`).
+// What every public call does where something fails that it needs: it says so, or does without; it
+// does not throw, and where it fails nothing has changed. What fails each program says
+// (`what_fails`).
 
 namespace tmap::testing {
 
-/// What fails in turn: allocations of host memory in interop_test, calls of CUDA in failing_cuda_test.
+/// What fails in turn: allocations of host memory in interop_test, calls of CUDA in
+/// failing_cuda_test.
 struct needed_thing {
   void (*fail)(std::uint64_t n, bool all_after);  ///< the n-th from now on (1 is the next, 0 is none)
   std::uint64_t (*asked)();                       ///< how often it was asked for since then
@@ -48,8 +50,8 @@ T* somewhere() {
   return what_fails.reads_memory() ? nullptr : reinterpret_cast<T*>(0x10000);
 }
 
-/// A public call by its name without arguments, as the linker knows it, and the test that fails what it needs in turn.
-/// `overloads` of that name are tested by this entry.
+/// A public call by its name without arguments, as the linker knows it, and the test that fails
+/// what it needs in turn. `overloads` of that name are tested by this entry.
 struct public_call {
   std::string name;
   std::function<void()> check;
@@ -134,7 +136,8 @@ std::string text_of(const result<T>& answer) {
   }
 }
 
-// Whether an answer says what failed. A text or a list that has no room for an error comes out empty.
+// Whether an answer says what failed. A text or a list that has no room for an error comes out
+// empty.
 
 inline bool says_failure(const std::string& text) {
   return text.empty();
@@ -243,7 +246,8 @@ inline int failures_so_far() {
   return ::testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count();
 }
 
-/// Makes `call(scene)` fail at each thing that it needs. `make` makes the scene: all that the call uses. It has
+/// Makes `call(scene)` fail at each thing that it needs. `make` makes the scene: all that the call
+/// uses. It has
 /// - `state()`: what one sees of its objects, which a call that fails leaves as it is;
 /// - `work()`: an ordinary round of work with them, and what comes of it;
 /// - `may_do_a_part`: whether the call's contract allows that it has done a part of its work.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ragged operations of C++ and C: on memory of the host, and on a device's, as far as a machine without one goes.
+// The ragged operations of C++ and C: on memory of the host, and on a device's, as far as a machine
+// without one goes.
 #include <tmap/encode.hpp>
 #include <tmap/ragged.hpp>
 
@@ -45,7 +46,8 @@ struct side {
   tmap_tensor_batch batch = sized<tmap_tensor_batch>();
 };
 
-/// Both sides of an operation, in every form that an operation takes. The host's operations may have done a part.
+/// Both sides of an operation, in every form that an operation takes. The host's operations may
+/// have done a part.
 struct operands {
   static constexpr bool may_do_a_part = true;
 

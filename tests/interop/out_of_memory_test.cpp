@@ -74,7 +74,8 @@ std::vector<std::string> lines_of_symbols() {
   return lines;
 }
 
-/// A public call with its arguments; empty for any other symbol. The library hides what is not public.
+/// A public call with its arguments; empty for any other symbol. The library hides what is not
+/// public.
 std::string signature_in(const std::string& line) {
   const bool is_visible = line.find(" FUNC    GLOBAL DEFAULT ") != std::string::npos;
   const std::size_t begin = line.find(" tmap");

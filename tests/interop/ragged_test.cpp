@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes and ragged operations of C. What needs a device is not asked for: arguments are followed to the C++ function
-// by what it refuses, and conversions by the same operations on the host.
+// Routes and ragged operations of C. What needs a device is not asked for: arguments are followed
+// to the C++ function by what it refuses, and conversions by the same operations on the host.
 #include <tmap/ragged.hpp>
 #include <tmap/route.hpp>
 

@@ -25,8 +25,9 @@ inline std::string refused(tmap_status answer) {
   return is_told ? last.argument : "";
 }
 
-/// What `use` does with null, a misaligned pointer, wrong sizes and a reserved member in the place of `good`: it
-/// answers `TMAP_INVALID_ARGUMENT`, leaves the struct as it is, and names it (where `is_named`), always alike.
+/// What `use` does with null, a misaligned pointer, wrong sizes and a reserved member in the place
+/// of `good`: it answers `TMAP_INVALID_ARGUMENT`, leaves the struct as it is, and names it (where
+/// `is_named`), always alike.
 template <class Struct>
 void refuses_bad_structs(const Struct& good, const std::function<tmap_status(Struct*)>& use, bool may_be_null = false,
                          bool is_named = true) {

@@ -12,7 +12,8 @@
 #include "interop/sized.hpp"
 
 #ifdef __SANITIZE_THREAD__
-// A forked child never has its parent's threads: the thread sanitizer takes them for lost, and ends it with a code.
+// A forked child never has its parent's threads: the thread sanitizer takes them for lost, and ends
+// it with a code.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
   return "report_thread_leaks=0";
 }
@@ -58,7 +59,8 @@ TEST_F(c_threads, a_service_and_a_template_end_under_their_users) {
   EXPECT_TRUE(machine.is_clean());
 }
 
-/// One batch in the hands of all: each call works, is told that it is not its turn, or that the batch is gone.
+/// One batch in the hands of all: each call works, is told that it is not its turn, or that the
+/// batch is gone.
 TEST_F(c_threads, a_batch_is_released_once) {
   const tmap_service service = make_c(1024);
   std::atomic<std::uint64_t> wrong{};
@@ -88,7 +90,8 @@ TEST_F(c_threads, a_batch_is_released_once) {
   EXPECT_TRUE(machine.is_clean());
 }
 
-/// Whoever holds the tables in the moment of a fork, the child finds them open. It is killed if it waits for them.
+/// Whoever holds the tables in the moment of a fork, the child finds them open. It is killed if it
+/// waits for them.
 TEST_F(c_threads, a_child_forked_in_the_midst_of_a_call_goes_on) {
   std::atomic<bool> is_held{};
   std::thread holder{[&] {

@@ -5,7 +5,8 @@ set -euo pipefail
 build=$1 work=$2
 rm -rf "$work"
 mkdir -p "$work"
-# Named a generator that has no target `preinstall`, CPack does not build everything first: a test builds nothing.
+# Named a generator that has no target `preinstall`, CPack does not build everything first: a test
+# builds nothing.
 (cd "$build" && cpack -G DEB -B "$work" -D CPACK_CMAKE_GENERATOR=Ninja)
 
 package=$(find "$work" -maxdepth 1 -name '*.deb')

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs a build afresh and holds the files against what is promised: install.sh <build folder> <installed>.
+# Installs a build afresh and holds the files against what is promised: install.sh <build folder>
+# <installed>.
 set -euo pipefail
 build=$1 installed=$2
 unset DESTDIR  # of whoever starts the tests: it would lead elsewhere

@@ -5,8 +5,8 @@
 #include "pool/pool_fixture.hpp"
 #include "support/failing_new.hpp"
 
-// Every function with its first, second, third ... call of CUDA failing, until it makes no more calls; and the same
-// with its allocations of host memory.
+// Every function with its first, second, third ... call of CUDA failing, until it makes no more
+// calls; and the same with its allocations of host memory.
 
 namespace tmap::testing {
 namespace {
@@ -199,7 +199,8 @@ void expect_nothing_missing(bench& b, std::uint64_t may_lose) {
   EXPECT_TRUE(b.cuda.violations().empty()) << b.cuda.violations().front();
 }
 
-/// Calls that may fail behind the caller's back: the mode stays relaxed, the event is destroyed with the pool.
+/// Calls that may fail behind the caller's back: the mode stays relaxed, the event is destroyed
+/// with the pool.
 bool may_fail_unseen(std::optional<pool_call> call) {
   return call == pool_call::exchange_capture_mode || call == pool_call::destroy_event;
 }

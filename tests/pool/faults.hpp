@@ -8,8 +8,8 @@
 
 #include "support/fake_streams.hpp"
 
-// Pools with a fault each, made by calls that lie: the tests that find no foreign id in the real pool must find some
-// here.
+// Pools with a fault each, made by calls that lie: the tests that find no foreign id in the real
+// pool must find some here.
 
 namespace tmap::testing {
 

@@ -10,8 +10,8 @@
 namespace tmap::testing {
 namespace {
 
-/// Calls `run(choose)` for every sequence of answers of `choose(n)`, which are 0 to n - 1, until it answers false.
-/// Returns how many there were.
+/// Calls `run(choose)` for every sequence of answers of `choose(n)`, which are 0 to n - 1, until it
+/// answers false. Returns how many there were.
 template <class Run>
 std::uint64_t for_every_order(const Run& run) {
   std::vector<std::pair<std::size_t, std::size_t>> path;  // chosen, of how many

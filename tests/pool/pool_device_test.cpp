@@ -130,7 +130,8 @@ TEST_F(pool_on_device, the_last_graph_leaks_the_slab_and_calls_nothing) {
   EXPECT_TRUE(comes_true([&] { return seen.expired(); }));
 }
 
-/// The stream that another thread begins to capture just before the next event is recorded; null: none.
+/// The stream that another thread begins to capture just before the next event is recorded; null:
+/// none.
 cudaStream_t captured_next{};
 
 cudaError_t record_beside_a_capture(cudaEvent_t event, cudaStream_t stream) {

@@ -14,7 +14,8 @@
 #include "support/fake_streams.hpp"
 #include "support/refusal.hpp"
 
-// A pool over the fake streams, and batches that write an id of their own into each slot and read it back.
+// A pool over the fake streams, and batches that write an id of their own into each slot and read
+// it back.
 
 namespace tmap::testing {
 

@@ -18,8 +18,8 @@ struct load_report {
   std::string problem;             ///< the first thing that is wrong beside foreign ids; empty when nothing is
 };
 
-/// Batches, graphs and streams that come and go in random order over one pool until `takes` takes were tried, with the
-/// device running in random steps between.
+/// Batches, graphs and streams that come and go in random order over one pool until `takes` takes
+/// were tried, with the device running in random steps between.
 load_report run_random_load(const pool::pool_calls& calls, std::uint64_t seed, std::uint64_t takes,
                             bool memory_runs_out = false);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Good arguments of ragged operations, to be spoilt one by one. Their addresses are checked, never read.
+// Good arguments of ragged operations, to be spoilt one by one. Their addresses are checked, never
+// read.
 
 #include <tmap/ragged.hpp>
 

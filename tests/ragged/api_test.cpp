@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every argument of a side, of a run and its workspace that an operation refuses, before it asks for a device: these
-// run anywhere. What is refused on the GPU is refused on the host in the same words.
+// Every argument of a side, of a run and its workspace that an operation refuses, before it asks
+// for a device: these run anywhere. What is refused on the GPU is refused on the host in the same
+// words.
 #include <tmap/encode_batch.hpp>
 #include <tmap/ragged.hpp>
 
@@ -19,7 +20,8 @@
 namespace tmap::ragged::testing {
 namespace {
 
-/// A call that is legal but for what `spoil` does to one of its batches, in turn: the side's `member` is refused.
+/// A call that is legal but for what `spoil` does to one of its batches, in turn: the side's
+/// `member` is refused.
 void expect_both_sides_refuse(const std::string& member, const std::function<void(tensor_batch&)>& spoil) {
   tensor_batch bad = columns_batch();
   spoil(bad);
@@ -249,7 +251,8 @@ TEST(ragged_arguments, dense_batches) {
   overlapping("destination.tensor_pitch_bytes", [](dense_batch& d) { d.tensor_pitch_bytes = 124; });
 }
 
-/// A policy that the environment misspells stops a call whose arguments were good, before it enqueues anything.
+/// A policy that the environment misspells stops a call whose arguments were good, before it
+/// enqueues anything.
 class misspelt_policy {
  public:
   misspelt_policy() { setenv("TMAP_POLICY", "no such policy", 1); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What single operations refuse beside their sides, on both engines in the same words, and what they do without
-// tensors.
+// What single operations refuse beside their sides, on both engines in the same words, and what
+// they do without tensors.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>

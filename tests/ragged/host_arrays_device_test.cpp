@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of the host in captured operations, on a GPU: pageable ones are refused by every operation and the capture
-// goes on; pinned ones are read again at each replay.
+// Arrays of the host in captured operations, on a GPU: pageable ones are refused by every operation
+// and the capture goes on; pinned ones are read again at each replay.
 #include <tmap/ragged.hpp>
 
 #include <functional>
@@ -182,7 +182,8 @@ TEST_F(captured_host_arrays, pinned_ones_are_read_anew_at_each_replay) {
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
-/// One thread captures a stream that waits for the legacy one, another calls with arrays of the host.
+/// One thread captures a stream that waits for the legacy one, another calls with arrays of the
+/// host.
 class beside_a_capture : public captured_host_arrays, public ::testing::WithParamInterface<cudaStreamCaptureMode> {
  protected:
   /// Both the call and the capture come out whole.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of the host in a captured operation: each is asked where it lies, and pageable ones are refused. Runs
-// anywhere, over captures and kinds of memory that are made up.
+// Arrays of the host in a captured operation: each is asked where it lies, and pageable ones are
+// refused. Runs anywhere, over captures and kinds of memory that are made up.
 #include <gtest/gtest.h>
 
 #include <algorithm>

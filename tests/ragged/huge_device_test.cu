@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on huge tensors: of 2^31 - 1 elements and of more, of more than 2^32 bytes, and batches with tensors
-// across 2^31 and 2^32, by every route. Every element of both sides is looked at, also those between tensors. At most
-// 24 GiB of device memory.
+// Operations on huge tensors: of 2^31 - 1 elements and of more, of more than 2^32 bytes, and
+// batches with tensors across 2^31 and 2^32, by every route. Every element of both sides is looked
+// at, also those between tensors. At most 24 GiB of device memory.
 #include "ragged/huge_fixture.cuh"
 
 namespace tmap::ragged::testing {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Huge tensors by every route, and one call on them: both memories written, the operation run, every element of both
-// looked at.
+// Huge tensors by every route, and one call on them: both memories written, the operation run,
+// every element of both looked at.
 
 #include <tmap/ragged.hpp>
 
@@ -90,7 +90,8 @@ class ragged_huge : public gpu_test, public ::testing::WithParamInterface<huge_p
     if (kind() == huge_kind::large) all = {{(is_byte ? 2 * two_31 : two_31) + 37, 1}};
     if (kind() == huge_kind::wide) all = {{(1 << 16) + 16, is_byte ? (1 << 16) + 16u : (1 << 15) + 16u}};
     if (kind() == huge_kind::batch) {
-      // One row, or a row below 2^31 bytes, one across, many rows, one row across 2^32 bytes, and short rows behind it.
+      // One row, or a row below 2^31 bytes, one across, many rows, one row across 2^32 bytes, and
+      // short rows behind it.
       all = {{middle - 2003, 1},  {4099, 1},    {1500, middle / 2 / 1520}, {middle / 2 - (16 << 20) - 7, 1},
              {(32 << 20) + 5, 1}, {33, 1000003}};
     }
@@ -109,8 +110,8 @@ class ragged_huge : public gpu_test, public ::testing::WithParamInterface<huge_p
     return both;
   }
 
-  /// Writes `given` and `start`, calls the operation, and expects `wanted` in the destination and nothing new in the
-  /// source.
+  /// Writes `given` and `start`, calls the operation, and expects `wanted` in the destination and
+  /// nothing new in the source.
   template <class In, class Out, class Given, class Start, class Wanted, class Call>
   static void expect_result(const huge_sides& both, const Given& given, const Start& start, const Wanted& wanted,
                             const Call& operation) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Memories of thousands of millions of elements, written and checked on the device by plain kernels: what an element
-// is, is a function of its place, so that nothing is held twice.
+// Memories of thousands of millions of elements, written and checked on the device by plain
+// kernels: what an element is, is a function of its place, so that nothing is held twice.
 
 #include <cstdint>
 

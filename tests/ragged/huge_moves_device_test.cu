@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing, padding, transposing and rows by index above 2^31 elements and above 2^32 bytes, by every route. Every
-// element of both sides is looked at, also those between tensors. At most 26 GiB of device memory.
+// Packing, padding, transposing and rows by index above 2^31 elements and above 2^32 bytes, by
+// every route. Every element of both sides is looked at, also those between tensors. At most 26 GiB
+// of device memory.
 #include "ragged/huge_fixture.cuh"
 
 namespace tmap::ragged::testing {
@@ -142,7 +143,8 @@ TEST_P(ragged_huge_turned, planes_to_pixels) {
 
 INSTANTIATE_TEST_SUITE_P(routes, ragged_huge_turned, ::testing::ValuesIn(huge_params({huge_kind::wide})), name_huge);
 
-/// Matrices of more than 2^31 rows, which are not folded where rows matter or a gap stands between them.
+/// Matrices of more than 2^31 rows, which are not folded where rows matter or a gap stands between
+/// them.
 class ragged_huge_tall : public ragged_huge {
  protected:
   static huge_sides tall_sides(std::uint64_t source_pitch, std::uint64_t destination_pitch) {
@@ -268,8 +270,8 @@ INSTANTIATE_TEST_SUITE_P(matrices, ragged_huge_rows,
                            return std::string(std::get<0>(tested.param).name) + way;
                          });
 
-/// A header's 32 bits are fewer than the rows: what it counts stays at the largest number. Of the rows that exist the
-/// first byte of the source is taken again and again.
+/// A header's 32 bits are fewer than the rows: what it counts stays at the largest number. Of the
+/// rows that exist the first byte of the source is taken again and again.
 TEST_F(gpu_test, headers_of_more_rows_than_2_32) {
   constexpr std::uint64_t count = two_32 + 40;
   if (!has_room(5 * count)) GTEST_SKIP() << no_room;

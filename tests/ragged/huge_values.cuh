@@ -64,7 +64,8 @@ struct padded_bytes {
   }
 };
 
-/// Rows in the opposite order: row i of `all` is row all - 1 - i of the source, as far as that has it.
+/// Rows in the opposite order: row i of `all` is row all - 1 - i of the source, as far as that has
+/// it.
 struct reversed_rows {
   huge_side source;
   std::uint64_t all;
@@ -138,7 +139,8 @@ struct peaks_in_windows {
   }
 };
 
-/// bf16: one in 256 is 1, the last of a row 2, others 0, so that sums are exact in any order; 64 outside of tensors.
+/// bf16: one in 256 is 1, the last of a row 2, others 0, so that sums are exact in any order; 64
+/// outside of tensors.
 struct sparse_halves {
   __device__ static std::uint32_t value(std::uint64_t i, const huge_place& place) {
     return place.is_last ? 2 : noise_at(i) % 256 == 0 ? 1 : 0;

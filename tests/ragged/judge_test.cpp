@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdict that the planning kernel and the host's engine share: each fault alone, faults together, and any bits,
-// of which a slow planner must say the same.
+// The verdict that the planning kernel and the host's engine share: each fault alone, faults
+// together, and any bits, of which a slow planner must say the same.
 #include <tmap/detail/judge_tensors.hpp>
 
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@
 
 namespace tmap::testing {
 
-/// Dims about 2^31, 2^32 and the limits, of about `most_bytes` or half as many, which leaves room for gaps; one in
-/// eight beyond.
+/// Dims about 2^31, 2^32 and the limits, of about `most_bytes` or half as many, which leaves room
+/// for gaps; one in eight beyond.
 inline std::vector<std::uint64_t> large_dims(random_source& random, std::uint32_t rank, std::uint32_t element_bytes,
                                              std::uint64_t most_bytes) {
   constexpr std::uint64_t one = 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of planning where dims reach 2^31, 2^32 and 2^40 and tensors 2^47 bytes, on the host.
+// The arithmetic of planning where dims reach 2^31, 2^32 and 2^40 and tensors 2^47 bytes, on the
+// host.
 #include <tmap/detail/choose_route.hpp>
 #include <tmap/detail/reduction_order.hpp>
 
@@ -160,7 +161,8 @@ kernels::row_part cut_wide(wide length, wide part, wide each, std::uint64_t dest
   return {static_cast<std::uint64_t>(first), static_cast<std::uint32_t>(end - first)};
 }
 
-/// The pieces of a row about a boundary, and its last ones: as wide arithmetic has them, each where the last one ended.
+/// The pieces of a row about a boundary, and its last ones: as wide arithmetic has them, each where
+/// the last one ended.
 TEST(planning_limits, parts_of_the_longest_rows) {
   for (const std::uint32_t bytes : {1u, 2u, 3u, 4u, 8u, 16u}) {
     const std::uint32_t each = 4096 / bytes / 16 * 16;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The moving operations equal plain loops, byte for byte, and write nothing else: every route alone and all mixed,
-// every element size, rank and source, odd addresses and pitches.
+// The moving operations equal plain loops, byte for byte, and write nothing else: every route alone
+// and all mixed, every element size, rank and source, odd addresses and pitches.
 #include <tmap/ragged.hpp>
 
 #include <limits>

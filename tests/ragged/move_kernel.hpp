@@ -10,7 +10,8 @@
 #include "kernels/ragged_launch.hpp"
 #include "support/random_spec.hpp"
 
-// What the tests of the moving kernels share: the device, random bytes, and the sizes of both memories.
+// What the tests of the moving kernels share: the device, random bytes, and the sizes of both
+// memories.
 
 namespace tmap::kernels {
 

@@ -10,8 +10,8 @@
 
 #include "ragged/move_kernel.hpp"
 
-// The moving kernels alone, on work planned here by hand: every route, element size, rank and alignment, and
-// fills. What lies around each destination must stay, byte for byte.
+// The moving kernels alone, on work planned here by hand: every route, element size, rank and
+// alignment, and fills. What lies around each destination must stay, byte for byte.
 
 namespace tmap::kernels {
 namespace {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding and cropping where it is hard: bad tensors among good ones, long runs of empty ones, more boxes than the GPU
-// holds at once, graphs, errors that were pending. Every byte of the dense batch and around it is compared.
+// Padding and cropping where it is hard: bad tensors among good ones, long runs of empty ones, more
+// boxes than the GPU holds at once, graphs, errors that were pending. Every byte of the dense batch
+// and around it is compared.
 #include <tmap/ragged.hpp>
 
 #include "device/gpu_fixture.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planning kernel writes equals a slow planner's: statuses, header, boxes, routes, pieces. From every source,
-// for likely batches and for any bits.
+// What the planning kernel writes equals a slow planner's: statuses, header, boxes, routes, pieces.
+// From every source, for likely batches and for any bits.
 #include "device/gpu_fixture.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/ragged_launch.hpp"
@@ -239,7 +239,8 @@ TEST_F(plan_device, padded_sides) {
   EXPECT_NE(census.faults & slow::bit(ragged::fault::mismatch), 0u);
 }
 
-/// Rows of 64 to 1023 bytes with gaps take maps, which equal the driver's in all that the driver and a patch share.
+/// Rows of 64 to 1023 bytes with gaps take maps, which equal the driver's in all that the driver
+/// and a patch share.
 TEST_F(plan_device, maps_of_pitched_tensors_equal_the_drivers) {
   random_source random(63);
   constexpr std::uint64_t count = 700;

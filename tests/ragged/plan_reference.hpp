@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The planning of a batch once more, slowly and in 128 bits, from what ragged.hpp, route.hpp and planned_tensor.hpp
-// promise.
+// The planning of a batch once more, slowly and in 128 bits, from what ragged.hpp, route.hpp and
+// planned_tensor.hpp promise.
 
 #include <tmap/ragged.hpp>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which route a tensor takes, and why: every reason, every boundary of a size, no arithmetic that wraps.
+// Which route a tensor takes, and why: every reason, every boundary of a size, no arithmetic that
+// wraps.
 #include <tmap/detail/choose_route.hpp>
 #include <tmap/route.hpp>
 
@@ -241,7 +242,8 @@ TEST(fold, leaves_the_kept_axes_as_they_are) {
   EXPECT_EQ(folded({8, 4, 1, 3, 1}, 2), (dims{8, 4, 3, 1, 1})) << "and one that is not kept";
 }
 
-/// The answer to the raw bits of a layout must at least be a route that is allowed and an alignment that it can move.
+/// The answer to the raw bits of a layout must at least be a route that is allowed and an alignment
+/// that it can move.
 TEST(choose_route, any_bits_get_a_route_that_can_move_them) {
   random_source random(31);
   std::uint64_t taken[route_count]{};

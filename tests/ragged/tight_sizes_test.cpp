@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is just legal passes, and one step less is refused by the check that is meant: every other number is made large
-// enough that no later check can do its work. At the smallest counts, too.
+// What is just legal passes, and one step less is refused by the check that is meant: every other
+// number is made large enough that no later check can do its work. At the smallest counts, too.
 #include <tmap/encode_batch.hpp>
 #include <tmap/ragged.hpp>
 

@@ -12,7 +12,8 @@ namespace {
 using device::tile_range;
 using device::tile_shares;
 
-/// Runs follow each other from tile 0 to the last, none longer than another by more than a tile, the empty ones last.
+/// Runs follow each other from tile 0 to the last, none longer than another by more than a tile,
+/// the empty ones last.
 void expect_fair(std::uint64_t tiles, std::uint64_t runs) {
   const tile_shares shares(tiles, runs);
   std::uint64_t next = 0;

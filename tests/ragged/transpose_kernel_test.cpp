@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transposing kernel by itself: work planned on the host, each tensor by the route it is told to take, maps by the
-// driver. All memory of the destinations is compared, what lies around the tensors too.
+// The transposing kernel by itself: work planned on the host, each tensor by the route it is told
+// to take, maps by the driver. All memory of the destinations is compared, what lies around the
+// tensors too.
 
 #include <tmap/encode.hpp>
 #include <tmap/route.hpp>

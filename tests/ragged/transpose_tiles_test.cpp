@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How matrices are cut for transposing: tiles that fit shared memory before and after the exchange, few of them, evenly
-// cut.
+// How matrices are cut for transposing: tiles that fit shared memory before and after the exchange,
+// few of them, evenly cut.
 
 #include <gtest/gtest.h>
 

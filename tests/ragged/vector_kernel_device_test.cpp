@@ -2,8 +2,8 @@
 #include "ragged/vector_work.hpp"
 #include "support/ragged_values_reference.hpp"
 
-// The kernels of cast, saxpy, max_pool_1d and reduce_rows, by every route, beside results by definition: the whole
-// memory of the destination, byte for byte.
+// The kernels of cast, saxpy, max_pool_1d and reduce_rows, by every route, beside results by
+// definition: the whole memory of the destination, byte for byte.
 
 namespace tmap::testing {
 namespace {
@@ -122,7 +122,8 @@ TEST_F(vector_kernel, reduce_rows) {
   expect_all_routes();
 }
 
-/// Rows so long that warps take turns over all of them, and some whose last piece the first one makes empty.
+/// Rows so long that warps take turns over all of them, and some whose last piece the first one
+/// makes empty.
 TEST_F(vector_kernel, long_rows_in_turns) {
   const std::vector<extents> rows{{{2500001, 1, 1, 1, 1}}, {{9601, 1, 1, 1, 1}}, {{3200000, 1, 1, 1, 1}}};
   for (const auto& way : every_way) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Planned work for the vector operations, made by hand from batches in host memory: what a planning kernel would write,
-// each tensor's route pinned, or the routes it is fit for by turns.
+// Planned work for the vector operations, made by hand from batches in host memory: what a planning
+// kernel would write, each tensor's route pinned, or the routes it is fit for by turns.
 
 #include <tmap/encode.hpp>
 

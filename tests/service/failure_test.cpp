@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of everything a service does fails in turn, and every allocation of host memory: nothing leaks, nothing is
-// half made, and the service goes on or is dead.
+// Every call of everything a service does fails in turn, and every allocation of host memory:
+// nothing leaks, nothing is half made, and the service goes on or is dead.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -204,7 +204,8 @@ TEST(service_failure, update_in_a_capture) {
 
 const std::vector<std::uint32_t> second_map{1};
 
-/// A captured call whose call number `n` of the service's table fails, counted from the first that enqueues a kernel.
+/// A captured call whose call number `n` of the service's table fails, counted from the first that
+/// enqueues a kernel.
 struct failing_kernel {
   const char* what;
   std::uint64_t n;

@@ -43,7 +43,8 @@ struct fake_calls {
     return what();
   }
 
-  // The same for work, which a thread without a context cannot ask for: nobody binds one behind its back here.
+  // The same for work, which a thread without a context cannot ask for: nobody binds one behind its
+  // back here.
   template <class What>
   static cudaError_t code_of_work(const What& what) {
     return thread_context == 0 ? cudaErrorDeviceUninitialized : code_of(what);
@@ -95,7 +96,8 @@ struct fake_calls {
       machine().host_blocks_[*data] = bytes;
     });
   }
-  // What ends something ends it even where it fails, as CUDA's calls do when they only report an earlier error.
+  // What ends something ends it even where it fails, as CUDA's calls do when they only report an
+  // earlier error.
   static cudaError_t free_host(void* data) {
     const uncounted_allocations exempt;
     static_cast<void>(machine().streams.call_unless_captured("free_host"));
@@ -121,7 +123,8 @@ struct fake_calls {
   static cudaError_t clear(void* data, std::size_t bytes, cudaStream_t) {
     return code_of_work([&] { std::memset(data, 0, bytes); });
   }
-  /// One side is memory of the host. Where that is not pinned, CUDA may copy by way of the legacy stream.
+  /// One side is memory of the host. Where that is not pinned, CUDA may copy by way of the legacy
+  /// stream.
   static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t) {
     if (!machine().is_pinned(to) && !machine().is_pinned(from)) {
       const cudaError_t refused = machine().streams.call_on_legacy_stream("a copy of pageable memory");

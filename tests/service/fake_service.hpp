@@ -11,9 +11,9 @@
 #include "lib/service/service_calls.hpp"
 #include "support/fake_streams.hpp"
 
-// A machine for a service on the CPU: contexts, memory, and an encoder that makes real maps at the moment it is asked,
-// whatever the streams of `fake_streams` do. One for the process; make a `fake_machine` at the start of each test.
-// Thread-safe but for the members a test sets.
+// A machine for a service on the CPU: contexts, memory, and an encoder that makes real maps at the
+// moment it is asked, whatever the streams of `fake_streams` do. One for the process; make a
+// `fake_machine` at the start of each test. Thread-safe but for the members a test sets.
 
 namespace tmap::testing {
 
@@ -36,7 +36,8 @@ class fake_machine {
   void pop_context();
   void unbind_thread();
 
-  /// From now on the n-th call of the service's table (1 is the next) answers `code` and does nothing.
+  /// From now on the n-th call of the service's table (1 is the next) answers `code` and does
+  /// nothing.
   void fail_call(std::uint64_t n, cudaError_t code);
   std::uint64_t calls_made() const { return made_; }
   /// Of the pool's and the service's table, the questions after process and exit not counted.

@@ -39,7 +39,8 @@ std::uint64_t address_of(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data);
 }
 
-/// Rows whose bytes are the number of the row, two groups of them, and a poisoned place for results.
+/// Rows whose bytes are the number of the row, two groups of them, and a poisoned place for
+/// results.
 struct scene {
   unsigned char* from = device_copy(numbered_rows());
   unsigned char* to = device_copy(std::vector<unsigned char>(array_bytes, poison));

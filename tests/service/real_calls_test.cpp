@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the real table can show without a GPU: the end of a process, a fork, and a machine without a driver.
+// What the real table can show without a GPU: the end of a process, a fork, and a machine without a
+// driver.
 #include <tmap/map_service.hpp>
 
 #include <cuda_runtime_api.h>

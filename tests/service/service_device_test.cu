@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service on a GPU: the maps of its batches are the driver's, byte for byte, whatever they are made from.
+// A service on a GPU: the maps of its batches are the driver's, byte for byte, whatever they are
+// made from.
 #include <tmap/device/batch_writer.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/encode_batch.hpp>
@@ -221,7 +222,8 @@ TEST_F(service_device, a_captured_call_that_enqueued_nothing_gives_its_slots_bac
   EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
 }
 
-// CUDA ends a capture in which a launch fails: there will be no graph. The next call looks at the stream again.
+// CUDA ends a capture in which a launch fails: there will be no graph. The next call looks at the
+// stream again.
 TEST_F(service_device, a_captured_call_whose_launch_fails_gives_its_slots_back_when_the_capture_ends) {
   service::service_calls calls = service::real_service_calls();
   calls.encode = refused_encode;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends a context or a process, or needs a fresh one, each in a child of its own: this program again, with a hidden
-// argument. And two contexts side by side.
+// What ends a context or a process, or needs a fresh one, each in a child of its own: this program
+// again, with a hidden argument. And two contexts side by side.
 #include <cudaTypedefs.h>
 
 #include <cstdlib>

@@ -120,7 +120,8 @@ TEST_F(map_service_test, every_number_prints_under_its_name) {
             R"("cross_stream_reuses":12,"device_bytes":13,"hazards":14})");
 }
 
-/// A service whose second look at its statistics has its n-th call fail, in the service's table or else in the pool's.
+/// A service whose second look at its statistics has its n-th call fail, in the service's table or
+/// else in the pool's.
 service_statistics look_with_a_failure(fake_machine& machine, map_service& service, bool in_pool, std::uint64_t n,
                                        cudaError_t code) {
   if (in_pool) machine.streams.fail_call(n, code);

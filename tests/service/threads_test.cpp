@@ -70,7 +70,8 @@ service::service_calls interrupted_calls() {
   return calls;
 }
 
-/// Where one release overtakes another between its event and its mark, the marks of their stream stay in order.
+/// Where one release overtakes another between its event and its mark, the marks of their stream
+/// stay in order.
 TEST_F(service_threads, a_release_that_is_overtaken_records_its_event_again) {
   static const service::service_calls calls = interrupted_calls();
   const cudaStream_t shared = machine.streams.open_stream();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates on a GPU: what moves and what stays, long chains, graphs, and that copies go where the maps lead.
+// Updates on a GPU: what moves and what stays, long chains, graphs, and that copies go where the
+// maps lead.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>
 

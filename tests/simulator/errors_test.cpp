@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-// The same list that a GPU runs in child processes (tests/device/hardware_facts_test.cu): here each comes back as a
-// value.
+// The same list that a GPU runs in child processes (tests/device/hardware_facts_test.cu): here each
+// comes back as a value.
 
 namespace tmap::conformance {
 namespace {

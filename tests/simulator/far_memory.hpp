@@ -17,8 +17,8 @@
 
 namespace tmap::testing {
 
-/// Islands of memory about the places asked for, poisoned, and between them what costs nothing: zeros to be read, or a
-/// sink to be written, one stretch of memory again and again.
+/// Islands of memory about the places asked for, poisoned, and between them what costs nothing:
+/// zeros to be read, or a sink to be written, one stretch of memory again and again.
 class far_memory {
  public:
   enum class sea { zeros, sink };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every map that device validation lets through, and the safe map in place of the others, used on the simulator, which
-// reports what would kill a context and any byte outside its memory.
+// Every map that device validation lets through, and the safe map in place of the others, used on
+// the simulator, which reports what would kill a context and any byte outside its memory.
 #include <tmap/decode.hpp>
 #include <tmap/patch_rules.hpp>
 #include <tmap/simulator.hpp>

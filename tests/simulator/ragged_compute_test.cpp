@@ -68,7 +68,8 @@ TEST_P(ragged_compute, saxpy) {
   expect_bytes(expected.bytes, y.bytes);
 }
 
-/// A loop over each window. `reference::max_pool`, for long rows, does not look at each element of each.
+/// A loop over each window. `reference::max_pool`, for long rows, does not look at each element of
+/// each.
 float window_maximum(const host_batch& source, std::uint64_t i, const std::uint64_t* at, std::uint64_t radius) {
   std::uint64_t place[max_rank];
   std::copy_n(at, max_rank, place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's operations and the GPU's on the same managed memory, spoilt tensors among good ones: the same statuses,
-// headers and bytes.
+// The host's operations and the GPU's on the same managed memory, spoilt tensors among good ones:
+// the same statuses, headers and bytes.
 #include <tmap/ragged.hpp>
 
 #include <functional>

@@ -14,7 +14,8 @@ namespace {
 
 using sea = far_memory::sea;
 
-/// A matrix of words that stand for f32, u8 or whatever an operation takes them for, each row an island.
+/// A matrix of words that stand for f32, u8 or whatever an operation takes them for, each row an
+/// island.
 struct word_matrix {
   std::uint64_t address;
   std::uint64_t columns;

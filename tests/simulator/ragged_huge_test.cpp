@@ -17,7 +17,8 @@ using sea = far_memory::sea;
 // The thread sanitizer keeps several bytes of its own for each that is written, also in a sink.
 #if !defined(__SANITIZE_THREAD__)
 
-/// One row of 2^31 + 5 elements of two bytes on each side, noise about its ends and its middle, zeros between.
+/// One row of 2^31 + 5 elements of two bytes on each side, noise about its ends and its middle,
+/// zeros between.
 class ragged_huge : public ::testing::Test {
  protected:
   static constexpr std::uint64_t elements = two_31 + 5;
@@ -35,7 +36,8 @@ class ragged_huge : public ::testing::Test {
     std::memset(destination_.data() + in_the_sea, 0x5a, std::uint64_t{2} << 20);
   }
 
-  /// The destination holds `count` bytes of the source from `shift` on, then `behind`, and nothing else is new.
+  /// The destination holds `count` bytes of the source from `shift` on, then `behind`, and nothing
+  /// else is new.
   void expect_copied(std::uint64_t count, std::span<const std::byte> behind = {}) const {
     EXPECT_EQ(static_cast<int>(destination_.data()[in_the_sea]), 0);
     for (const std::span<std::byte> island : destination_.islands()) {
@@ -116,8 +118,8 @@ TEST_F(ragged_huge, unpad) {
   expect_copied(bytes);
 }
 
-/// What computes with more than 2^31 elements takes the host half a minute and two copies of them in memory:
-/// --gtest_also_run_disabled_tests.
+/// What computes with more than 2^31 elements takes the host half a minute and two copies of them
+/// in memory: --gtest_also_run_disabled_tests.
 class DISABLED_ragged_huge_values : public ::testing::Test {
  protected:
   static constexpr std::uint64_t elements = two_31 + 5;
@@ -134,8 +136,8 @@ class DISABLED_ragged_huge_values : public ::testing::Test {
     }
   }
 
-  /// One row; about each place the destination is what the operation makes of `part` elements of it alone, but for
-  /// those nearer to its ends than `reach`.
+  /// One row; about each place the destination is what the operation makes of `part` elements of it
+  /// alone, but for those nearer to its ends than `reach`.
   static void expect_as_in_parts(std::uint32_t from_bytes, std::uint32_t to_bytes, std::uint64_t reach, operation run) {
     constexpr std::uint64_t part = 1000;
     const far_memory source(elements * from_bytes, places(from_bytes), sea::zeros);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spoilt tensors among good ones, judged by the host's operations: statuses, headers and places in a packed buffer are
-// those that a slow planner finds in what ragged.hpp promises.
+// Spoilt tensors among good ones, judged by the host's operations: statuses, headers and places in
+// a packed buffer are those that a slow planner finds in what ragged.hpp promises.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>

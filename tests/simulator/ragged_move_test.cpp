@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving ragged batches on the host: every operation, route, element size and rank, every byte of both memories.
+// Moving ragged batches on the host: every operation, route, element size and rank, every byte of
+// both memories.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows reduced on the host: exact cases by every route, and the order in which long rows are summed.
+// Rows reduced on the host: exact cases by every route, and the order in which long rows are
+// summed.
 #include <tmap/detail/reduction_order.hpp>
 #include <tmap/ragged.hpp>
 

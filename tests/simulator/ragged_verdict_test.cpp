@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations on the host say of bad tensors, rows and arguments, and that they leave them alone.
+// What operations on the host say of bad tensors, rows and arguments, and that they leave them
+// alone.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>

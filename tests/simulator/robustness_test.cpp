@@ -4,7 +4,8 @@
 
 #include <map>
 
-// Whatever the 128 bytes and the coordinates say, a copy answers: with bytes or with an error, never with a crash.
+// Whatever the 128 bytes and the coordinates say, a copy answers: with bytes or with an error,
+// never with a crash.
 
 namespace tmap::testing {
 namespace {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tensors of a batch, each in a slot of memory of its own with an address window over it, some of them spoilt.
+// Tensors of a batch, each in a slot of memory of its own with an address window over it, some of
+// them spoilt.
 
 #include <tmap/map_patch.hpp>
 

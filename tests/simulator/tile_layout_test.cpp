@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every element of tiles of every layout is where tile_layout.hpp says, after a load by the simulator. That the
-// simulator does what the copy engine does, tests/conformance shows.
+// Every element of tiles of every layout is where tile_layout.hpp says, after a load by the
+// simulator. That the simulator does what the copy engine does, tests/conformance shows.
 #include <tmap/decode.hpp>
 #include <tmap/simulator.hpp>
 #include <tmap/tile_layout.hpp>
@@ -38,7 +38,8 @@ class tile_layout_test : public ::testing::Test {
   std::vector<unsigned char> arena_;
 };
 
-/// `read(at)` gives the place of an element in the loaded tile; returns all of them in the order of coordinates.
+/// `read(at)` gives the place of an element in the loaded tile; returns all of them in the order of
+/// coordinates.
 template <std::uint32_t Rank, class Read>
 std::vector<unsigned char> read_all(const tile_layout& layout, const Read& read) {
   std::vector<unsigned char> elements(std::size_t{layout.elements()} * layout.element_bytes);

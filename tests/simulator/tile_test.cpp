@@ -65,7 +65,8 @@ static_assert(!std::is_invocable_v<whole_rows&, int>);
 static_assert(!std::is_invocable_v<whole_rows&, int, int, int>);
 static_assert(std::is_same_v<decltype(std::declval<const whole_rows&>()(0, 0)), const float&>);
 
-/// Loads the tile at the origin of a tensor of its own size, and counts elements that are not where they belong.
+/// Loads the tile at the origin of a tensor of its own size, and counts elements that are not where
+/// they belong.
 template <class Tile>
 std::uint32_t misplaced() {
   using T = typename Tile::element;

@@ -32,7 +32,8 @@ TEST(checking, the_environments_words) {
   }
 }
 
-/// What a process answers whose TMAP_CHECK is this: it is read once, and by then the process has one setting.
+/// What a process answers whose TMAP_CHECK is this: it is read once, and by then the process has
+/// one setting.
 int answer_with(const char* setting, fault_check asked) {
   const pid_t child = fork();
   if (child == 0) {

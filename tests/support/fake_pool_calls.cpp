@@ -222,7 +222,8 @@ cudaError_t fake_streams::violate(const char* what, cudaError_t code) {
   return code;
 }
 
-/// Any capture here is of the global mode, which forbids this to every thread that is not relaxed, and breaks by it.
+/// Any capture here is of the global mode, which forbids this to every thread that is not relaxed,
+/// and breaks by it.
 cudaError_t fake_streams::refuse_if_captured(const char* what) {
   if (captures_.empty() || thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   for (const auto& capture : captures_) capture->valid = false;

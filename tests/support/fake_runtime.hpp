@@ -13,8 +13,8 @@
 
 #include "lib/driver/runtime_calls.hpp"
 
-// A CUDA runtime and driver that do what a test says. One for the process, as the real ones; make a `fake_cuda` at the
-// start of each test to begin from a healthy H200.
+// A CUDA runtime and driver that do what a test says. One for the process, as the real ones; make a
+// `fake_cuda` at the start of each test to begin from a healthy H200.
 
 namespace tmap::testing {
 
@@ -62,7 +62,8 @@ struct fake_cuda {
 
 const driver::runtime_calls& fake_runtime();
 
-/// The runtime as it behaves without libcuda: version 0 with success, an error and no touched output elsewhere.
+/// The runtime as it behaves without libcuda: version 0 with success, an error and no touched
+/// output elsewhere.
 void remove_driver(fake_cuda& cuda);
 
 }  // namespace tmap::testing

@@ -18,10 +18,11 @@
 
 #include "lib/pool/pool_calls.hpp"
 
-// CUDA's streams, events and graphs on the CPU, behind `pool_calls`: each stream is a queue of operations that runs
-// when and as far as a test says, so that every order of completion can be played. What the device does is to write and
-// to read slots; a read that finds another id than the one its batch wrote is counted as foreign. One for the process,
-// as the real ones; make a `fake_streams` at the start of each test. Thread-safe. A test that uses it is built with
+// CUDA's streams, events and graphs on the CPU, behind `pool_calls`: each stream is a queue of
+// operations that runs when and as far as a test says, so that every order of completion can be
+// played. What the device does is to write and to read slots; a read that finds another id than the
+// one its batch wrote is counted as foreign. One for the process, as the real ones; make a
+// `fake_streams` at the start of each test. Thread-safe. A test that uses it is built with
 // fake_streams.cpp, fake_pool_calls.cpp and failing_new.cpp.
 
 namespace tmap::testing {
@@ -86,9 +87,11 @@ class fake_streams {
 
   static const pool::pool_calls& calls();
 
-  // Null is the legacy stream, which no stream waits for here; cudaStreamPerThread is another one in each thread.
+  // Null is the legacy stream, which no stream waits for here; cudaStreamPerThread is another one
+  // in each thread.
 
-  /// The handle of a closed stream is used again, with another id. What is enqueued on a closed stream still runs.
+  /// The handle of a closed stream is used again, with another id. What is enqueued on a closed
+  /// stream still runs.
   cudaStream_t open_stream();
   void close_stream(cudaStream_t stream);
 
@@ -104,8 +107,9 @@ class fake_streams {
   void run_all();
   fake_stream_id id_of(cudaStream_t stream);
 
-  // Graphs. A replay runs the captured operations in the order of their capture. The handle of a destroyed graph is
-  // used again. Objects are dropped once graph, executables and replays are gone.
+  // Graphs. A replay runs the captured operations in the order of their capture. The handle of a
+  // destroyed graph is used again. Objects are dropped once graph, executables and replays are
+  // gone.
   void begin_capture(cudaStream_t stream);
   void invalidate_captures();
   cudaGraph_t end_capture(cudaStream_t stream);  ///< null when the capture was invalidated
@@ -128,8 +132,8 @@ class fake_streams {
   std::uint64_t live_allocations() const;
   std::uint64_t live_events() const;
   std::uint64_t foreign_ids() const;
-  /// What CUDA would have refused or left undefined: calls inside a drop, of dead handles, unsafe ones while a stream
-  /// is captured, and dependencies that cross the edge of a capture.
+  /// What CUDA would have refused or left undefined: calls inside a drop, of dead handles, unsafe
+  /// ones while a stream is captured, and dependencies that cross the edge of a capture.
   std::vector<std::string> violations() const;
   std::vector<std::string> take_violations();  ///< leaves none behind, for a test that has provoked them
 

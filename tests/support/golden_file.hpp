@@ -12,9 +12,9 @@
 
 #include "support/spec_text.hpp"
 
-// Maps as a driver wrote them, in a text file. Lines that begin with '#' are comments, the first three of which name
-// the GPU, the driver and the date; each other line is one map: its kind (0 tiled, 1 im2col), the numbers of its spec,
-// and its sixteen words.
+// Maps as a driver wrote them, in a text file. Lines that begin with '#' are comments, the first
+// three of which name the GPU, the driver and the date; each other line is one map: its kind (0
+// tiled, 1 im2col), the numbers of its spec, and its sixteen words.
 
 namespace tmap::testing {
 

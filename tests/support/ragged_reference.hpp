@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Ragged batches in host memory and obviously right results of moving them (ragged_upload.hpp takes them to a device,
-// ragged_values_reference.hpp has the results of computing). Every test of the operations compares with these.
-// The bytes around every tensor are compared too: `expect_bytes` over the whole memory of a side.
+// Ragged batches in host memory and obviously right results of moving them (ragged_upload.hpp takes
+// them to a device, ragged_values_reference.hpp has the results of computing). Every test of the
+// operations compares with these. The bytes around every tensor are compared too: `expect_bytes`
+// over the whole memory of a side.
 
 #include <tmap/ragged.hpp>
 #include <tmap/tensor_batch.hpp>
@@ -67,8 +68,8 @@ struct host_tensor {
   }
 };
 
-/// All tensors of one side and the memory they lie in, which has at least 64 bytes of nobody around each tensor (but
-/// tensors of the row forms, which follow each other).
+/// All tensors of one side and the memory they lie in, which has at least 64 bytes of nobody around
+/// each tensor (but tensors of the row forms, which follow each other).
 struct host_batch {
   std::uint32_t element_bytes{};
   std::uint32_t rank{};
@@ -128,7 +129,8 @@ inline std::vector<extents> random_shapes(random_source& random, const shape_ran
   return shapes;
 }
 
-/// How loosely a tensor lies: `unit` is what begins and strides are multiples of, `slack` the most units between rows.
+/// How loosely a tensor lies: `unit` is what begins and strides are multiples of, `slack` the most
+/// units between rows.
 struct looseness {
   std::uint64_t unit{1};
   std::uint64_t slack{};
@@ -146,8 +148,8 @@ inline std::uint64_t up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Strides of a tensor whose rows and slices begin at multiples of the unit; a looseness without slack and with unit 1
-/// is packed. Returns the bytes it spans.
+/// Strides of a tensor whose rows and slices begin at multiples of the unit; a looseness without
+/// slack and with unit 1 is packed. Returns the bytes it spans.
 inline std::uint64_t set_strides(host_tensor& tensor, const host_batch& batch, looseness loose, random_source& random) {
   std::uint64_t extent = tensor.shape.dim[0] * batch.element_bytes;
   for (std::uint32_t axis = 1; axis < max_rank; ++axis) {
@@ -299,7 +301,8 @@ inline host_batch packed_batch(const host_batch& batch, std::uint64_t alignment,
   return packed;
 }
 
-/// The corner that both have, and fill in the rest of the dense tensor. `is_bad[i]` (may be empty): nothing is copied.
+/// The corner that both have, and fill in the rest of the dense tensor. `is_bad[i]` (may be empty):
+/// nothing is copied.
 inline void pad(const host_batch& source, host_batch& dense, const ragged::fill_value& fill,
                 const std::vector<bool>& is_bad = {}) {
   for (std::uint64_t i = 0; i < source.tensors.size(); ++i) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Results of the operations that compute, by their definition, element after element: what every test of them compares
-// with, on a GPU and on the host. Conversions are CUDA's own.
+// Results of the operations that compute, by their definition, element after element: what every
+// test of them compares with, on a GPU and on the host. Conversions are CUDA's own.
 
 #include <tmap/detail/reduction_order.hpp>
 

@@ -8,8 +8,8 @@
 #include <initializer_list>
 #include <iterator>
 
-// Random specs that visit the corners of every rule more often than chance would. The same seed gives the same specs
-// on every machine.
+// Random specs that visit the corners of every rule more often than chance would. The same seed
+// gives the same specs on every machine.
 
 namespace tmap::testing {
 
@@ -66,8 +66,8 @@ class random_spec_source {
     }
   }
 
-  /// A spec that may break one or a few rules, or none: a legal one with some fields drawn again without regard to
-  /// any rule, values that are no enumerators included.
+  /// A spec that may break one or a few rules, or none: a legal one with some fields drawn again
+  /// without regard to any rule, values that are no enumerators included.
   tensor_spec any() {
     tensor_spec spec = legal();
     for (std::uint32_t changes = random_.below32(4); changes > 0; --changes) disturb(spec);
@@ -116,8 +116,8 @@ inline void random_spec_source::choose_modes(tensor_spec& spec) {
   spec.oob_fill = is_floating_point(spec.type) ? static_cast<oob_fill>(random_.below(2)) : oob_fill::zero;
 }
 
-/// Size class 0 is small, 1 ordinary, 2 reaches the limits: one class for a whole spec, else nearly every tensor of
-/// high rank would be too large for the address space.
+/// Size class 0 is small, 1 ordinary, 2 reaches the limits: one class for a whole spec, else nearly
+/// every tensor of high rank would be too large for the address space.
 inline std::uint64_t random_spec_source::dim(std::uint32_t size_class) {
   if (random_.one_in(4)) return 1;
   if (size_class == 2 && random_.one_in(2)) {

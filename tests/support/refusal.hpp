@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What every refused argument owes its caller: its name, and a sentence that says what is wrong and what would be
-// right.
+// What every refused argument owes its caller: its name, and a sentence that says what is wrong and
+// what would be right.
 
 #include <tmap/error.hpp>
 
@@ -20,7 +20,8 @@ std::string refused_argument(const result<T>& answer) {
   return answer.error().argument.c_str();
 }
 
-/// The call refused the argument of this name, in a whole sentence. `what` tells the cases of a test apart.
+/// The call refused the argument of this name, in a whole sentence. `what` tells the cases of a
+/// test apart.
 template <class T>
 void expect_refused(const result<T>& answer, const std::string& name, const std::string& what = {}) {
   ASSERT_FALSE(answer.has_value()) << name << ", " << what;

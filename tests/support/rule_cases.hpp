@@ -10,8 +10,8 @@
 #include <variant>
 #include <vector>
 
-// One spec for each rule kept by `validate`, and for each side of a rule that has two: it breaks that rule and no
-// other. The host tests ask `validate`, the device tests the driver.
+// One spec for each rule kept by `validate`, and for each side of a rule that has two: it breaks
+// that rule and no other. The host tests ask `validate`, the device tests the driver.
 
 namespace tmap::testing {
 

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <system_error>
 
-// Random numbers that are others in every run of a test program, and the same again where TMAP_TEST_SEED says the seed
-// that a run told.
+// Random numbers that are others in every run of a test program, and the same again where
+// TMAP_TEST_SEED says the seed that a run told.
 
 namespace tmap::testing {
 
@@ -35,13 +35,15 @@ inline std::optional<std::uint32_t> run_seed() {
   return seed;
 }
 
-/// Other numbers for each `number`, whatever else was drawn before: a test alone draws what it draws among others.
+/// Other numbers for each `number`, whatever else was drawn before: a test alone draws what it
+/// draws among others.
 inline std::mt19937_64 run_random(std::uint64_t number) {
   std::seed_seq words{run_seed().value(), static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)};
   return std::mt19937_64(words);
 }
 
-/// Tells the seed before the first test, as one may crash, and again behind the last where one failed.
+/// Tells the seed before the first test, as one may crash, and again behind the last where one
+/// failed.
 class seed_teller : public ::testing::Environment {
  public:
   void SetUp() override {

@@ -52,7 +52,8 @@ inline std::string to_text(const im2col_spec& spec) {
   return text.str();
 }
 
-/// The spec with what its rank does not use as a default spec has it: what a decoder can know of it.
+/// The spec with what its rank does not use as a default spec has it: what a decoder can know of
+/// it.
 inline tensor_spec without_unused_axes(tensor_spec spec) {
   const tensor_spec blank;
   for (std::uint32_t axis = spec.rank; axis < max_rank; ++axis) {

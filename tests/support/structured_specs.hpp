@@ -6,7 +6,8 @@
 
 #include <vector>
 
-// The specs of the golden file: every mode with every other, and every number at its limits. Only legal ones are kept.
+// The specs of the golden file: every mode with every other, and every number at its limits. Only
+// legal ones are kept.
 
 namespace tmap::testing {
 

@@ -9,15 +9,15 @@
 
 #include "conformance/case_source.hpp"
 
-// Tiles as a reader wants them: element by element, in the order of coordinates. Told from the tensor's strides alone,
-// so that neither the rows of a tile nor a swizzle has a part in it.
+// Tiles as a reader wants them: element by element, in the order of coordinates. Told from the
+// tensor's strides alone, so that neither the rows of a tile nor a swizzle has a part in it.
 
 namespace tmap::testing {
 
 inline constexpr std::uint64_t no_element = ~std::uint64_t{0};
 
-/// Bytes from the begin of the arena to the element of the tensor that belongs at `at` in the tile; `no_element`
-/// outside the tensor.
+/// Bytes from the begin of the arena to the element of the tensor that belongs at `at` in the tile;
+/// `no_element` outside the tensor.
 inline std::uint64_t place_of_element(const conformance::tile_case& tile, const std::uint32_t* at) {
   const tensor_spec& spec = tile.spec;
   const bool is_interleaved = spec.interleave != interleave::none;
@@ -50,8 +50,8 @@ inline std::vector<unsigned char> expected_elements(const conformance::tile_case
   return elements;
 }
 
-/// Loads of every layout, inside of the tensor, over its low edges and over its high ones, with and without element
-/// strides. Types whose loads round are left out.
+/// Loads of every layout, inside of the tensor, over its low edges and over its high ones, with and
+/// without element strides. Types whose loads round are left out.
 inline std::vector<conformance::tile_case> loads_of_every_layout() {
   std::vector<conformance::tile_case> cases;
   conformance::case_source source{20261122};

@@ -6,12 +6,13 @@
 
 #include "support/random_patch.hpp"
 
-// Specs and patches most of which stand at a limit of some rule, or one step to either side of it. The same seed gives
-// the same ones on every machine.
+// Specs and patches most of which stand at a limit of some rule, or one step to either side of it.
+// The same seed gives the same ones on every machine.
 
 namespace tmap::testing {
 
-/// Tiled and im2col specs for a Hopper GPU, and patches for a template. More than half break a rule, mostly one alone.
+/// Tiled and im2col specs for a Hopper GPU, and patches for a template. More than half break a
+/// rule, mostly one alone.
 class corner_source {
  public:
   explicit corner_source(std::uint64_t seed) : specs_{seed} {}
@@ -173,7 +174,8 @@ inline void corner_source::move_inner_box(tensor_spec& spec) {
   spec.box_dim[0] = near32(limit, random().one_in(2) ? 1 : 16 / bytes);
 }
 
-/// To the most bytes of a box, 228 KiB = 57 * 4096, with two outer dims that make them; a row more is too many.
+/// To the most bytes of a box, 228 KiB = 57 * 4096, with two outer dims that make them; a row more
+/// is too many.
 inline void corner_source::move_box_bytes(tensor_spec& spec) {
   const std::uint64_t bytes = element_bytes(spec.type);
   if (spec.rank < 3 || spec.rank > max_rank || bytes == 0) return;

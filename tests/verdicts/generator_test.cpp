@@ -14,7 +14,8 @@ namespace {
 constexpr std::uint64_t blocks = 128;
 constexpr std::uint64_t often = 50;
 
-/// Calls `visit(context, item, verdict)` for the items of `blocks` blocks and counts their verdicts.
+/// Calls `visit(context, item, verdict)` for the items of `blocks` blocks and counts their
+/// verdicts.
 template <class Population, class Visit>
 verdict_book generate(const Visit& visit) {
   verdict_book book;
@@ -94,7 +95,8 @@ TEST(verdict_generator, im2col_specs_break_each_rule_alone) {
        rule::t25_interleave_32_swizzle, rule::t34_extent_range, rule::t36_global_dim_copied, rule::t37_box_bytes});
 }
 
-// The host's two ways to a verdict, one of which knows what a patch can change and takes short cuts.
+// The host's two ways to a verdict, one of which knows what a patch can change and takes short
+// cuts.
 TEST(verdict_generator, the_host_judges_alike_in_both_ways) {
   EXPECT_EQ(count_judged_apart<patch_population>(), 0u);
   EXPECT_EQ(count_judged_apart<tiled_population>(), 0u);

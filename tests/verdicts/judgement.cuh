@@ -14,8 +14,8 @@
 #include "verdicts/populations.hpp"
 #include "verdicts/verdict_book.hpp"
 
-// One population before the three judges: host, device and driver. The host's threads make items, judge them and ask
-// the driver, a chunk at a time, while the device judges the chunk before.
+// One population before the three judges: host, device and driver. The host's threads make items,
+// judge them and ask the driver, a chunk at a time, while the device judges the chunk before.
 
 namespace tmap::testing {
 

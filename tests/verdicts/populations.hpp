@@ -11,8 +11,9 @@
 #include "support/spec_text.hpp"
 #include "verdicts/corner_source.hpp"
 
-// What is judged: patches of templates, tiled specs, im2col specs. A verdict is a `rule_set`'s bits, or, for patches,
-// those of a `map_status`. Items share a context, which is all that judging them needs beside.
+// What is judged: patches of templates, tiled specs, im2col specs. A verdict is a `rule_set`'s
+// bits, or, for patches, those of a `map_status`. Items share a context, which is all that judging
+// them needs beside.
 
 namespace tmap::testing {
 
@@ -62,7 +63,8 @@ struct patch_population {
   }
 };
 
-/// Whole specs, by `broken_rules`; some for a GPU with the packed types, of which a Hopper driver knows nothing.
+/// Whole specs, by `broken_rules`; some for a GPU with the packed types, of which a Hopper driver
+/// knows nothing.
 template <class Spec>
 struct spec_population {
   static constexpr bool is_tiled = std::is_same_v<Spec, tensor_spec>;
@@ -111,8 +113,8 @@ struct spec_population {
 using tiled_population = spec_population<tensor_spec>;
 using im2col_population = spec_population<im2col_spec>;
 
-/// Items that share a context. Each block has a generator of its own, so that it comes out the same on any number of
-/// threads, and alone.
+/// Items that share a context. Each block has a generator of its own, so that it comes out the same
+/// on any number of threads, and alone.
 inline constexpr std::uint64_t block_items = 1 << 12;
 
 template <class Population>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same 10^8 verdicts by host, device and driver. Where the driver's differs, it is as the rule table says.
+// The same 10^8 verdicts by host, device and driver. Where the driver's differs, it is as the rule
+// table says.
 #include "verdicts/judgement.cuh"
 
 #include <gmock/gmock.h>

@@ -10,14 +10,16 @@
 
 namespace tmap::testing {
 
-/// The names of the rules in a verdict, as "T05 T34"; "none", and "empty" for a map without elements.
+/// The names of the rules in a verdict, as "T05 T34"; "none", and "empty" for a map without
+/// elements.
 std::string rule_names(std::uint64_t verdict);
 
-/// The errors that the driver lets pass, by the rule table: all that may set its verdict apart from ours.
+/// The errors that the driver lets pass, by the rule table: all that may set its verdict apart from
+/// ours.
 rule_set rules_of_ours_alone();
 
-/// Whether the driver's verdict is ours, or differs as the rule table says: it accepts what breaks nothing but rules of
-/// ours alone.
+/// Whether the driver's verdict is ours, or differs as the rule table says: it accepts what breaks
+/// nothing but rules of ours alone.
 bool is_expected(std::uint64_t verdict, bool driver_refuses);
 
 /// Counts verdicts, and where the driver's differs.

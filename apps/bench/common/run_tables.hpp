@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What programs that print tables share: the command line, the GPU they need, and the tables that were asked for.
+// What programs that print tables share: the command line, the GPU they need, and the tables that
+// were asked for.
 
 #include <CLI/CLI.hpp>
 
@@ -38,8 +39,8 @@ class table_program {
 
   CLI::App& options() { return app_; }
 
-  /// Calls `measure` once options are read and a GPU of compute capability 9 is awake; what it throws is printed. The
-  /// exit status: 1 for no such GPU or an exception, 2 for a wrong option.
+  /// Calls `measure` once options are read and a GPU of compute capability 9 is awake; what it
+  /// throws is printed. The exit status: 1 for no such GPU or an exception, 2 for a wrong option.
   int run(int argc, char** argv, const std::function<void()>& measure);
 
   /// Prints the wanted ones, in the order of `tables`.

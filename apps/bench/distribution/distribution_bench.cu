@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways of sharing tiles out among persistent blocks, on tiles that take equally long and on tiles that do not: the
-// table of docs/measurements/ragged.md, section "Distribution".
+// Ways of sharing tiles out among persistent blocks, on tiles that take equally long and on tiles
+// that do not: the table of docs/measurements/ragged.md, section "Distribution".
 
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/stage_ring.cuh>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The batches that the tables encode: plausible packed tensors at addresses where nothing lies, for nothing is copied.
+// The batches that the tables encode: plausible packed tensors at addresses where nothing lies, for
+// nothing is copied.
 
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_patch.hpp>

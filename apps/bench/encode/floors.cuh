@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What an encode is held against, launched as it is launched: a kernel that does nothing, and the floor, which reads
-// the same patches and stores 128 bytes a map. Both wait for the kernel before them, as the encoder must.
+// What an encode is held against, launched as it is launched: a kernel that does nothing, and the
+// floor, which reads the same patches and stores 128 bytes a map. Both wait for the kernel before
+// them, as the encoder must.
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>

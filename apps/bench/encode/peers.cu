@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two tables: kernels beside kernels, by the graph's time; and what there is without a kernel, by the host's clock.
+// Two tables: kernels beside kernels, by the graph's time; and what there is without a kernel, by
+// the host's clock.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 
@@ -23,8 +24,8 @@ constexpr std::uint32_t peer_lanes = 32;
 constexpr std::uint32_t block_threads = 128;
 constexpr std::uint64_t most_by_host = 65536;  // more would take the host too long
 
-/// As the CUDA programming guide does it: one warp, one map, composed in shared memory by one thread, then copied and
-/// released by all ("Encoding a tensor map on device").
+/// As the CUDA programming guide does it: one warp, one map, composed in shared memory by one
+/// thread, then copied and released by all ("Encoding a tensor map on device").
 template <patch_fields Fields>
 __global__ void __launch_bounds__(peer_lanes)
     guide_kernel(const __grid_constant__ map_template base, const __grid_constant__ device::patch_array_reader source,

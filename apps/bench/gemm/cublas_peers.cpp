@@ -9,7 +9,8 @@
 #include "apps/support/device_array.hpp"
 #include "apps/support/require.hpp"
 
-// cuBLAS counts columns first: row-major C = A * B^T is its C^T = B * A^T, with the operands exchanged.
+// cuBLAS counts columns first: row-major C = A * B^T is its C^T = B * A^T, with the operands
+// exchanged.
 
 namespace tmap::apps::bench {
 namespace {

@@ -14,7 +14,8 @@ from gemm_cases import cases_of, torch
 
 PEERS = {"tmap": "tmap", "torch": "torch", "triton": "Triton, persistent, plain pointers", "grouped": "cuBLAS grouped",
          "loop": "cuBLAS loop"}
-# Of a burst the first quarter is left out: by then the GPU has come to the clock at which it keeps to its power.
+# Of a burst the first quarter is left out: by then the GPU has come to the clock at which it keeps
+# to its power.
 ROUNDS, WARM_UP, BURST_MICROSECONDS = 2, 3, 360000
 
 

@@ -11,9 +11,10 @@
 
 namespace tmap::apps::bench {
 
-/// Microseconds of one call among calls in a row for a little more than a second, of which the first quarter is left
-/// out. The GPU is at its power cap meanwhile, and its clock goes up and down once in 0.8 to 0.9 s: what is timed is a
-/// whole turn, so that it does not matter where it begins nor what ran before. From a graph where that may be.
+/// Microseconds of one call among calls in a row for a little more than a second, of which the
+/// first quarter is left out. The GPU is at its power cap meanwhile, and its clock goes up and down
+/// once in 0.8 to 0.9 s: what is timed is a whole turn, so that it does not matter where it begins
+/// nor what ran before. From a graph where that may be.
 template <class Enqueue>
 double sustained_microseconds(const timer& time, const Enqueue& enqueue, bool may_capture = true) {
   constexpr double chain_microseconds = 10000;
@@ -48,7 +49,8 @@ struct line {
   const plan_time* best_plan() const;
 };
 
-/// Runs it once and checks the result; a wrong one is told on standard error and counted, and not timed.
+/// Runs it once and checks the result; a wrong one is told on standard error and counted, and not
+/// timed.
 class judge {
  public:
   /// The largest error, in units of the allowed one.

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-// What grouped_gemm_bench multiplies. Sizes are drawn from a fixed seed, so that peers in other programs draw the same
-// (`grouped_gemm_bench --shapes` writes them).
+// What grouped_gemm_bench multiplies. Sizes are drawn from a fixed seed, so that peers in other
+// programs draw the same (`grouped_gemm_bench --shapes` writes them).
 
 namespace tmap::apps::bench {
 

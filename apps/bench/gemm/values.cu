@@ -95,9 +95,9 @@ __device__ double2 product_of(const checked_product& of, bool sums_rows, std::in
   return sum;
 }
 
-/// Sums are as large as the root of K; each step of K may cut off a last bit of them, of 24 bits or, of 8-bit products,
-/// of some 14: of sums of all of K or, with sums in f32, of 128 elements. What one element of K adds lies far above
-/// that.
+/// Sums are as large as the root of K; each step of K may cut off a last bit of them, of 24 bits
+/// or, of 8-bit products, of some 14: of sums of all of K or, with sums in f32, of 128 elements.
+/// What one element of K adds lies far above that.
 template <class T>
 double sum_rounding_of(bool fast_accumulation) {
   if (sizeof(T) != 1) return 0x1p-15;
@@ -108,7 +108,8 @@ __device__ double allowed_error(double want, double magnitude, std::int64_t k, d
   return 0x1p-8 * fabs(want) + sum_rounding * magnitude / sqrt(fmax(static_cast<double>(k), 1.0)) * 4 + 1e-6;
 }
 
-/// One block a sample. `worst` is a non-negative float as bits, which order as floats do; NaN is above all.
+/// One block a sample. `worst` is a non-negative float as bits, which order as floats do; NaN is
+/// above all.
 template <class T>
 __global__ void check_kernel(const checked_product* products, bool sums_rows, double sum_rounding, unsigned* worst) {
   const checked_product of = products[blockIdx.y];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// An operation captured as a graph, taken apart: what it needs in all, and its launches by themselves.
+// An operation captured as a graph, taken apart: what it needs in all, and its launches by
+// themselves.
 
 #include <cuda_runtime_api.h>
 
@@ -12,8 +13,8 @@
 
 namespace tmap::apps::bench {
 
-/// Microseconds of one call in a chain. Both parts by themselves have full launches between them, where the whole
-/// operation has its launches overlap.
+/// Microseconds of one call in a chain. Both parts by themselves have full launches between them,
+/// where the whole operation has its launches overlap.
 struct operation_parts {
   double whole;
   double planning;  ///< all launches but the last
@@ -57,8 +58,8 @@ inline void keep_part(cudaGraph_t graph, std::size_t period, std::size_t first, 
 
 }  // namespace detail
 
-/// `enqueue` calls the operation, whose last launch works on what those before it plan. What it leaves in its workspace
-/// must not change from call to call.
+/// `enqueue` calls the operation, whose last launch works on what those before it plan. What it
+/// leaves in its workspace must not change from call to call.
 template <class Enqueue>
 operation_parts time_parts(const timer& clock, const Enqueue& enqueue, int chain = 5, int repeats = 9) {
   const captured_graph one(clock.stream(), enqueue, 1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Ragged batches in device memory for the benchmarks of ragged operations: sizes drawn at random, laid out as a case
-// wants them, described by `patch_columns`.
+// Ragged batches in device memory for the benchmarks of ragged operations: sizes drawn at random,
+// laid out as a case wants them, described by `patch_columns`.
 
 #include <tmap/tensor_batch.hpp>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One case of ragged_bench: an operation on a batch, timed on a stream and in a graph, by the route that is chosen and
-// by each that it is told to take, beside its peers. Figures are GB/s, bytes read and bytes written.
+// One case of ragged_bench: an operation on a batch, timed on a stream and in a graph, by the route
+// that is chosen and by each that it is told to take, beside its peers. Figures are GB/s, bytes
+// read and bytes written.
 
 #include <tmap/ragged.hpp>
 
@@ -48,8 +49,8 @@ class ragged_meter {
   double stream_gigabytes(std::uint64_t bytes_moved, const Enqueue& enqueue) const {
     return static_cast<double>(bytes_moved) * 1e-3 / clock_.stream_microseconds(enqueue, 9);
   }
-  /// `cudaMemcpyAsync` of `bytes` bytes, on a stream or in a graph, whichever is faster: in a graph 1 GiB ran at two
-  /// thirds of the rate of 256 MiB.
+  /// `cudaMemcpyAsync` of `bytes` bytes, on a stream or in a graph, whichever is faster: in a graph
+  /// 1 GiB ran at two thirds of the rate of 256 MiB.
   double copy_rate(std::uint64_t bytes) const {
     const device_array<unsigned char> from(bytes);
     const device_array<unsigned char> to(bytes);

@@ -32,7 +32,8 @@ constexpr size_class classes[] = {
 enum class style : std::uint32_t { aligned, odd, pitched };
 constexpr const char* style_names[] = {"aligned", "odd sizes, odd bases", "pitched rows, odd"};
 
-// Sizes of the aligned style are multiples of 16. Pitched ones have rows of some eight times the square root.
+// Sizes of the aligned style are multiples of 16. Pitched ones have rows of some eight times the
+// square root.
 std::vector<placed_tensor> tensors_of(const size_class& sizes, style how) {
   random_sizes random(17);
   std::vector<placed_tensor> tensors(sizes.count);
@@ -83,7 +84,8 @@ void add_class(ragged_table& table, const ragged_meter& meter, const size_class&
   }
 }
 
-// The largest class alone: the host's time for 100,000 copies would be all there is to see. Streams only.
+// The largest class alone: the host's time for 100,000 copies would be all there is to see. Streams
+// only.
 void print_runtime_batch(const ragged_meter& meter) {
   const size_class& sizes = classes[std::size(classes) - 1];
   const device_batch source(tensors_of(sizes, style::aligned), 1, 1, placement_of(style::aligned));

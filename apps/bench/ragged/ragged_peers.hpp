@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a ragged operation stands beside (CUB's batched copy, the runtime's) and how its result is checked.
+// What a ragged operation stands beside (CUB's batched copy, the runtime's) and how its result is
+// checked.
 
 #include <cuda_runtime_api.h>
 
@@ -18,8 +19,8 @@ void fill_with_noise(const device_array<unsigned char>& memory);
 /// Every 4 bytes a float of [-1, 1); another series, other floats.
 void fill_with_floats(const device_array<unsigned char>& memory, std::uint32_t series = 0);
 
-/// Elements of `destination` that are not those of `source`. `is_swapped`: dims 0 and 1 of the destination are those of
-/// the source exchanged. The smaller dims count.
+/// Elements of `destination` that are not those of `source`. `is_swapped`: dims 0 and 1 of the
+/// destination are those of the source exchanged. The smaller dims count.
 std::uint64_t count_differences(const tensor_columns& source, const tensor_columns& destination, bool is_swapped);
 
 /// `cub::DeviceMemcpy::Batched`, a buffer a row; contiguous tensors are one row.

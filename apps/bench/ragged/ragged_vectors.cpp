@@ -42,7 +42,8 @@ constexpr std::uint32_t radius = 15;
 constexpr float factor = 0.5f;
 constexpr std::uint32_t y_series = 1;
 
-/// What memory gives with as many streams: two by cudaMemcpyAsync, three by the plain kernel for saxpy.
+/// What memory gives with as many streams: two by cudaMemcpyAsync, three by the plain kernel for
+/// saxpy.
 struct memory_rates {
   double two_streams;
   double three_streams;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Results of operations that compute, element after element by plain kernels. Each counts the elements that are wrong.
+// Results of operations that compute, element after element by plain kernels. Each counts the
+// elements that are wrong.
 
 #include <cstdint>
 

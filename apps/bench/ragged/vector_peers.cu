@@ -17,7 +17,8 @@ constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t tile = 2048;
 constexpr std::uint32_t halo = most_peer_radius;  // on each side, a multiple of 4: tiles begin at multiples of 16 bytes
 
-/// What becomes of a tile in shared memory. `x` points to the tile's first element, the halo before and behind it.
+/// What becomes of a tile in shared memory. `x` points to the tile's first element, the halo before
+/// and behind it.
 struct saxpy_step {
   static constexpr bool reads_y = true;
   static constexpr std::uint32_t reach = 0;
@@ -123,8 +124,8 @@ __global__ void __launch_bounds__(threads) ldgsts_kernel(vector_pair v, Step ste
 
 constexpr std::uint32_t bulk_stages = 3;
 
-/// One thread fills the ring; the few elements behind the last unit of 16 bytes are loaded by the threads that use
-/// them.
+/// One thread fills the ring; the few elements behind the last unit of 16 bytes are loaded by the
+/// threads that use them.
 template <class Step>
 __global__ void __launch_bounds__(threads + 32) bulk_kernel(vector_pair v, Step step) {
   extern __shared__ float4 memory[];

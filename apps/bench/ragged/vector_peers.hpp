@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What saxpy and max_pool_1d of one long vector look like without tmap's operations: plain kernels, and pipelines of
-// asynchronous copies as a user builds them from tmap's device headers.
+// What saxpy and max_pool_1d of one long vector look like without tmap's operations: plain kernels,
+// and pipelines of asynchronous copies as a user builds them from tmap's device headers.
 
 #include <cuda_runtime_api.h>
 
@@ -10,8 +10,8 @@
 
 namespace tmap::apps::bench {
 
-/// f32, 16-byte aligned, n a multiple of 4, without NaN. saxpy: y = a * x + y; pooling: y = the largest of x within
-/// `radius`.
+/// f32, 16-byte aligned, n a multiple of 4, without NaN. saxpy: y = a * x + y; pooling: y = the
+/// largest of x within `radius`.
 struct vector_pair {
   const float* x;
   float* y;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What using a tensor map costs the kernel that uses it, in cycles of its multiprocessor. Prints Markdown: medians over
-// all multiprocessors and several launches, and between which values eight of ten lie.
+// What using a tensor map costs the kernel that uses it, in cycles of its multiprocessor. Prints
+// Markdown: medians over all multiprocessors and several launches, and between which values eight
+// of ten lie.
 #include <tmap/encode_batch.hpp>
 
 #include "apps/bench/common/table.hpp"
@@ -96,8 +97,9 @@ bench::bench()
   require(cudaMemcpyToSymbol(constant_maps, &located, sizeof(map_set)));
 }
 
-/// Runs a kernel so often that each figure has its samples. Every launch follows a fresh encoding of all slots and
-/// takes so much shared memory that just the blocks asked for fit on a multiprocessor.
+/// Runs a kernel so often that each figure has its samples. Every launch follows a fresh encoding
+/// of all slots and takes so much shared memory that just the blocks asked for fit on a
+/// multiprocessor.
 template <class... Parameters, class... Arguments>
 std::vector<cycle_counts> measure(const bench& b, shape s, repeats r, void (*kernel)(inputs, Parameters...),
                                   const Arguments&... arguments) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of use_bench: each logs what a thread or warp that uses tensor maps waits for. Every load moves one 1 KiB
-// tile and is timed by the thread that issues it, from the instruction to the end of the wait on its barrier. Its data
-// is warm: the same thread has just loaded the same bytes through another map.
+// The kernels of use_bench: each logs what a thread or warp that uses tensor maps waits for. Every
+// load moves one 1 KiB tile and is timed by the thread that issues it, from the instruction to the
+// end of the wait on its barrier. Its data is warm: the same thread has just loaded the same bytes
+// through another map.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -50,8 +51,8 @@ struct nothing {
   __device__ void operator()() const {}
 };
 
-/// All 64 bits of the difference matter here: for the low half alone ptxas may read the clock by S2UR, which takes tens
-/// of cycles itself.
+/// All 64 bits of the difference matter here: for the low half alone ptxas may read the clock by
+/// S2UR, which takes tens of cycles itself.
 template <class Work>
 __device__ std::uint32_t timed(const Work& work) {
   const long long start = clock64();
@@ -74,8 +75,9 @@ class timed_loads {
     device::fence_barrier_init();
   }
 
-  /// Loads a tile through the map of it alone, after `before`: the cycles of both. It issues the instruction behind
-  /// `load_tile` itself, because some figures are about maps that this block has not acquired.
+  /// Loads a tile through the map of it alone, after `before`: the cycles of both. It issues the
+  /// instruction behind `load_tile` itself, because some figures are about maps that this block has
+  /// not acquired.
   template <class Before = nothing>
   __device__ std::uint32_t load(const tensor_map* map, std::uint32_t tile, const Before& before = {}) {
     return load_rows(map, 0, tile, before);
@@ -108,8 +110,9 @@ class timed_loads {
   std::uint32_t parity_{0};
 };
 
-/// The first copies of a block's life: nothing is warm but the level-2 cache. Figures: the acquire, the load, the load
-/// of another new map and tile, and the load of a third one whose data this block has just loaded.
+/// The first copies of a block's life: nothing is warm but the level-2 cache. Figures: the acquire,
+/// the load, the load of another new map and tile, and the load of a third one whose data this
+/// block has just loaded.
 __global__ void cold_start(const __grid_constant__ inputs in) {
   __shared__ workspace shared;
   timed_loads loads(in.all_tiles, shared);
@@ -177,7 +180,8 @@ __global__ void touches_again(const __grid_constant__ inputs in) {
 
 enum class map_place { parameter, constant, slot };
 
-/// The same maps in another kind of memory. Figures: first touch, touched again, first touch after an early prefetch.
+/// The same maps in another kind of memory. Figures: first touch, touched again, first touch after
+/// an early prefetch.
 __global__ void touches_by_place(const __grid_constant__ inputs in, const __grid_constant__ map_set parameters,
                                  map_place place) {
   __shared__ workspace shared;
@@ -203,8 +207,8 @@ __global__ void touches_by_place(const __grid_constant__ inputs in, const __grid
 
 enum class map_share { all_the_same, own_spread, own_packed, alone };
 
-/// `count` maps in turn, acquired and loaded once before. Own maps lie 64 KiB from the next block's or right before it;
-/// `alone`, only block 0 works.
+/// `count` maps in turn, acquired and loaded once before. Own maps lie 64 KiB from the next block's
+/// or right before it; `alone`, only block 0 works.
 __global__ void round_robin(const __grid_constant__ inputs in, std::uint32_t count, map_share share) {
   __shared__ workspace shared;
   if (share == map_share::alone && blockIdx.x != 0) return;
@@ -240,7 +244,8 @@ class turns {
 
 constexpr std::uint32_t pair_steps = 8;
 
-/// What the block of this step does with the map. Even steps are the first block's, odd ones the second's.
+/// What the block of this step does with the map. Even steps are the first block's, odd ones the
+/// second's.
 __device__ void act(std::uint32_t step, timed_loads& loads, const tensor_map* slot, std::uint32_t tile,
                     const cycle_log& log, std::uint32_t sample) {
   const auto log_load = [&](std::uint32_t figure) {
@@ -258,7 +263,8 @@ __device__ void act(std::uint32_t step, timed_loads& loads, const tensor_map* sl
   }
 }
 
-/// Two blocks on each multiprocessor. `counters`: for each, its blocks so far and the turn; zero before and after.
+/// Two blocks on each multiprocessor. `counters`: for each, its blocks so far and the turn; zero
+/// before and after.
 __global__ void pair_of_blocks(const __grid_constant__ inputs in, uint2* counters) {
   __shared__ workspace shared;
   timed_loads loads(in.all_tiles, shared);
@@ -297,7 +303,8 @@ __global__ void acquires_of_a_warp(const __grid_constant__ inputs in) {
   }
 }
 
-/// 32 loads in flight through `distinct` maps in turn. Figures: touched again; behind an acquire of each.
+/// 32 loads in flight through `distinct` maps in turn. Figures: touched again; behind an acquire of
+/// each.
 __global__ void loads_at_once(const __grid_constant__ inputs in, std::uint32_t distinct) {
   namespace ptx = cuda::ptx;
   constexpr std::uint32_t count = 32;
@@ -328,8 +335,8 @@ __global__ void loads_at_once(const __grid_constant__ inputs in, std::uint32_t d
   }
 }
 
-/// A load by lane 0 of a warp, through a map touched before. Figures: the other lanes wait for lane 0; all lanes wait
-/// for the barrier.
+/// A load by lane 0 of a warp, through a map touched before. Figures: the other lanes wait for lane
+/// 0; all lanes wait for the barrier.
 __global__ void waits_of_a_warp(const __grid_constant__ inputs in) {
   namespace ptx = cuda::ptx;
   __shared__ workspace shared;
@@ -358,8 +365,9 @@ __global__ void waits_of_a_warp(const __grid_constant__ inputs in) {
   }
 }
 
-/// What a warp pays for a map of its own. Figures: encoding it (nothing where `encodes` is false and an earlier launch
-/// has done it; its patch is trusted), acquiring it, loading through it, all three, and loading again.
+/// What a warp pays for a map of its own. Figures: encoding it (nothing where `encodes` is false
+/// and an earlier launch has done it; its patch is trusted), acquiring it, loading through it, all
+/// three, and loading again.
 template <class Shape>
 __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant__ map_template base,
                         const __grid_constant__ device::patch_array_reader source, tensor_map* slots, bool encodes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a shape in device memory to a tile, with slots of the program's own: the second program of README.md. Two
-// matrices of different sizes; the tile at row 4, column 8 of each goes to shared memory, and what lies outside a
-// matrix arrives as zero.
+// From a shape in device memory to a tile, with slots of the program's own: the second program of
+// README.md. Two matrices of different sizes; the tile at row 4, column 8 of each goes to shared
+// memory, and what lies outside a matrix arrives as zero.
 
 #include <tmap/device/tile.cuh>
 #include <tmap/encode_batch.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The work: groups of rows, one after another in one tensor of 16-bit elements. A *tile* is 128 rows of one group and
-// all columns; it is loaded box by box.
+// The work: groups of rows, one after another in one tensor of 16-bit elements. A *tile* is 128
+// rows of one group and all columns; it is loaded box by box.
 
 #include <tmap/config.hpp>
 #include <tmap/map_patch.hpp>
@@ -16,7 +16,8 @@ inline constexpr std::uint32_t box_rows = 128;
 inline constexpr std::uint32_t row_bytes = box_columns * sizeof(std::uint16_t);  // of a box
 inline constexpr std::uint32_t box_bytes = box_rows * row_bytes;
 
-/// One group as kernels read it. Tiles are numbered through all groups; a group without rows has none.
+/// One group as kernels read it. Tiles are numbered through all groups; a group without rows has
+/// none.
 struct alignas(16) group {
   std::uint64_t address;    ///< of its first row
   std::uint32_t first_row;  ///< where all groups are one tensor

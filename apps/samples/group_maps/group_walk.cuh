@@ -35,8 +35,9 @@ TMAP_HOST_DEVICE inline std::uint32_t find_group(const group_list& in, std::uint
   return low;
 }
 
-/// A walk through the tiles `mine`, one stop at each group that has some of them. At each stop the caller has the walk
-/// read the group behind it, when it suits, so that a change of group does not wait for memory.
+/// A walk through the tiles `mine`, one stop at each group that has some of them. At each stop the
+/// caller has the walk read the group behind it, when it suits, so that a change of group does not
+/// wait for memory.
 class group_walk {
  public:
   TMAP_HOST_DEVICE group_walk(const group_list& groups, const tmap::device::tile_range& mine)

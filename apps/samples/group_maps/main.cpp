@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three ways in which the blocks of a kernel that walks tiles of many groups come by each group's tensor map: checked,
-// timed, and what a change of group costs (standard output, Markdown).
+// Three ways in which the blocks of a kernel that walks tiles of many groups come by each group's
+// tensor map: checked, timed, and what a change of group costs (standard output, Markdown).
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -40,7 +40,8 @@ struct settings {
 enum timed : std::size_t { one_static_map, made_ahead, made_and_walked, changed_here, timed_count };
 using times = std::array<std::vector<double>, timed_count>;  // microseconds, one a round
 
-/// "median (least to most)" of the nanoseconds that one of `changes` adds to a walk with the static map.
+/// "median (least to most)" of the nanoseconds that one of `changes` adds to a walk with the static
+/// map.
 std::string cost_of_change(const times& of, timed what, std::uint32_t changes) {
   std::vector<double> costs;
   for (std::size_t round = 0; round < of[what].size(); ++round) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Three ways to have a group's map. Each is used by the loading warp of a block, which at every change of group calls
+// Three ways to have a group's map. Each is used by the loading warp of a block, which at every
+// change of group calls
 // - `make`, all lanes together: whatever has to be done so that there is a map of the group;
 // - `acquire`, one thread: the map, ready for loads by this thread;
 // - `first_row`: the row of that map with which the group begins.
@@ -17,9 +18,9 @@
 
 namespace group_maps {
 
-/// One map of the tensor that all groups are rows of. Nothing is made and nothing acquired. But the map ends where the
-/// tensor ends: a group's last tile also brings rows of the next group, a store of it would overwrite them, and groups
-/// at addresses of their own have no such map.
+/// One map of the tensor that all groups are rows of. Nothing is made and nothing acquired. But the
+/// map ends where the tensor ends: a group's last tile also brings rows of the next group, a store
+/// of it would overwrite them, and groups at addresses of their own have no such map.
 class static_map {
  public:
   __device__ static_map(const walk_arguments& in, block_memory&) : whole_(in.whole) {}
@@ -32,7 +33,8 @@ class static_map {
   const tmap::tensor_map& whole_;
 };
 
-/// A map a group, made by `encode_batch` before this kernel: one launch, however many groups and blocks.
+/// A map a group, made by `encode_batch` before this kernel: one launch, however many groups and
+/// blocks.
 class map_made_ahead {
  public:
   __device__ map_made_ahead(const walk_arguments& in, block_memory&) : maps_(in.maps) {}
@@ -47,10 +49,11 @@ class map_made_ahead {
   const tmap::tensor_map* maps_;
 };
 
-/// Maps of the block's own, which it writes anew: composed in shared memory, stored to a slot, published, and then
-/// acquired like any other. A slot may be written again when no load reads it any more. The block has one more of them
-/// than the ring has stages, and each group has at least one load: when a slot's turn comes again, so many loads have
-/// followed its last one that the loading warp has waited for the stage which that one filled.
+/// Maps of the block's own, which it writes anew: composed in shared memory, stored to a slot,
+/// published, and then acquired like any other. A slot may be written again when no load reads it
+/// any more. The block has one more of them than the ring has stages, and each group has at least
+/// one load: when a slot's turn comes again, so many loads have followed its last one that the
+/// loading warp has waited for the stage which that one filled.
 class map_changed_here {
  public:
   __device__ map_changed_here(const walk_arguments& in, block_memory& memory)

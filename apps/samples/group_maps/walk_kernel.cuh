@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernel: each block walks its share of the tiles of all groups. One warp loads them, box by box, into a ring of
-// stages, which runs on from tile to tile and from group to group; four warps add up what arrives. Where the maps come
-// from is all that `Maps` decides (map_ways.cuh).
+// The kernel: each block walks its share of the tiles of all groups. One warp loads them, box by
+// box, into a ring of stages, which runs on from tile to tile and from group to group; four warps
+// add up what arrives. Where the maps come from is all that `Maps` decides (map_ways.cuh).
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/ptx.cuh>
@@ -48,7 +48,8 @@ __device__ inline std::uint32_t sum_of(const uint4& chunk) {
   return __dp2a_lo(chunk.x, ones, __dp2a_lo(chunk.y, ones, __dp2a_lo(chunk.z, ones, __dp2a_lo(chunk.w, ones, 0u))));
 }
 
-/// By one warp: its rows of a box, four rows at a time, of which the first `rows` of the box are the group's.
+/// By one warp: its rows of a box, four rows at a time, of which the first `rows` of the box are
+/// the group's.
 __device__ inline void add_box(part_sum& sum, const unsigned char* box, std::uint32_t rows) {
   constexpr std::uint32_t row_chunks = row_bytes / sizeof(uint4);
   constexpr std::uint32_t rows_at_once = 32 / row_chunks;

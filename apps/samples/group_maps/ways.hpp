@@ -17,7 +17,8 @@ namespace group_maps {
 /// Groups in device memory, and the kernel that walks them. Ends the program where CUDA fails.
 class grouped_tensor {
  public:
-  /// Of groups of so many rows, at least one of which has some; `columns` a multiple of 64, at most `most_columns`.
+  /// Of groups of so many rows, at least one of which has some; `columns` a multiple of 64, at most
+  /// `most_columns`.
   grouped_tensor(const std::vector<std::uint32_t>& rows, std::uint32_t columns, std::uint32_t blocks);
 
   const std::vector<group>& groups() const { return groups_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped matrix products whose sizes only the GPU knows: a kernel counts the rows of each group, tmap multiplies each
-// group with its own weights, nothing waits for the host. Recorded in a graph once and replayed with other rows.
+// Grouped matrix products whose sizes only the GPU knows: a kernel counts the rows of each group,
+// tmap multiplies each group with its own weights, nothing waits for the host. Recorded in a graph
+// once and replayed with other rows.
 
 #include <tmap/grouped_gemm.hpp>
 
@@ -27,7 +28,8 @@ __global__ void fill(__nv_bfloat16* to, std::uint64_t count) {
   if (i < count) to[i] = static_cast<float>(static_cast<int>(i * 2654435761u >> 7) % 5 - 2);
 }
 
-/// The plain way, one thread an element; counts what differs. The inputs are small integers: sums are exact.
+/// The plain way, one thread an element; counts what differs. The inputs are small integers: sums
+/// are exact.
 __global__ void compare(const __nv_bfloat16* a, const __nv_bfloat16* b, const __nv_bfloat16* c, const int* sizes,
                         unsigned* wrong) {
   const std::uint64_t row = blockIdx.x;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reverses each piece of a vector: every thread brings 4 numbers by LDGSTS, from any address and for any length; what
-// lies behind the end is filled with zeros instead of being read.
+// Reverses each piece of a vector: every thread brings 4 numbers by LDGSTS, from any address and
+// for any length; what lies behind the end is filled with zeros instead of being read.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Small kernels, one file for each thing the device headers offer (docs/toolkit.md). Each function runs its kernel on
-// the current device and says whether the result is right. A new one is also named in main.cpp.
+// Small kernels, one file for each thing the device headers offer (docs/toolkit.md). Each function
+// runs its kernel on the current device and says whether the result is right. A new one is also
+// named in main.cpp.
 
 #include <cstdint>
 #include <vector>

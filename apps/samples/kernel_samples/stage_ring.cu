@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doubles a vector through two rings: one thread loads pieces by bulk copies, four warps double each together, and one
-// thread stores the results.
+// Doubles a vector through two rings: one thread loads pieces by bulk copies, four warps double
+// each together, and one thread stores the results.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

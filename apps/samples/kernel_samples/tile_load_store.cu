@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix times two, tile by tile: load a tile through one map, change it with ordinary instructions, store it through
-// another.
+// A matrix times two, tile by tile: load a tile through one map, change it with ordinary
+// instructions, store it through another.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

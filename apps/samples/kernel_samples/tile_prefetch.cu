@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread goes through a batch of matrices: it acquires and prefetches the next map, and brings the next tile into
-// L2, while the current one is on its way.
+// One thread goes through a batch of matrices: it acquires and prefetches the next map, and brings
+// the next tile into L2, while the current one is on its way.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warps walk the tiles of matrices of different sizes, two of them empty, in equal shares: each tile adds the number of
-// elements it has inside to its matrix's sum. How many tiles there are is known on the device only.
+// Warps walk the tiles of matrices of different sizes, two of them empty, in equal shares: each
+// tile adds the number of elements it has inside to its matrix's sum. How many tiles there are is
+// known on the device only.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

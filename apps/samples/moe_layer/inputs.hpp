@@ -12,7 +12,8 @@
 
 namespace moe {
 
-/// `width`: values of a token, a multiple of 8; `hidden`: of an expert's hidden layer, a multiple of 16.
+/// `width`: values of a token, a multiple of 8; `hidden`: of an expert's hidden layer, a multiple
+/// of 16.
 struct layer_sizes {
   std::uint32_t tokens{512};
   std::uint32_t experts{8};

@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(threads) route(layer_sizes sizes, layer_arrays
   arrays.shares[choices * token + 1] = best.share_of_second();
 }
 
-/// One block an expert: it counts the choices of those before, then numbers its own. No atomics, so that every run
-/// gives the same order.
+/// One block an expert: it counts the choices of those before, then numbers its own. No atomics, so
+/// that every run gives the same order.
 __global__ void __launch_bounds__(threads) place(std::uint32_t count, layer_arrays arrays) {
   using scan = cub::BlockScan<std::uint32_t, threads>;
   __shared__ typename scan::TempStorage memory;

@@ -13,11 +13,13 @@
 #include "apps/samples/moe_layer/kernels.hpp"
 #include "apps/support/device_memory.hpp"
 
-// A mixture-of-experts layer that the host only launches: how many tokens each expert gets is known to the GPU alone.
+// A mixture-of-experts layer that the host only launches: how many tokens each expert gets is known
+// to the GPU alone.
 
 namespace moe {
 
-/// The layer with its device memory. `enqueue` may be captured, and the graph replayed with other tokens.
+/// The layer with its device memory. `enqueue` may be captured, and the graph replayed with other
+/// tokens.
 class layer {
  public:
   /// Fails with `invalid_argument` for sizes it cannot work on, and as CUDA fails.
@@ -29,7 +31,8 @@ class layer {
 
   [[nodiscard]] tmap::result<void> enqueue(cudaStream_t stream) const;
 
-  /// Overwrites all that a run writes with bytes that mean nothing, so that a run that writes nothing shows.
+  /// Overwrites all that a run writes with bytes that mean nothing, so that a run that writes
+  /// nothing shows.
   [[nodiscard]] tmap::result<void> poison() const;
   /// Waits for the device.
   [[nodiscard]] tmap::result<layer_results> results() const;

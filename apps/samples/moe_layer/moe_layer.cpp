@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small mixture-of-experts layer that the GPU runs by itself: a router sends each token to two experts, the tokens
-// are sorted by expert, two grouped products with SwiGLU between them run on as many rows as each expert happened to
-// get, and the answers go back to their tokens. Recorded in one CUDA graph, replayed with new tokens in the same
-// memory, and compared with plain loops on the host each time.
+// A small mixture-of-experts layer that the GPU runs by itself: a router sends each token to two
+// experts, the tokens are sorted by expert, two grouped products with SwiGLU between them run on as
+// many rows as each expert happened to get, and the answers go back to their tokens. Recorded in
+// one CUDA graph, replayed with new tokens in the same memory, and compared with plain loops on the
+// host each time.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>

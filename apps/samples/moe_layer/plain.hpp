@@ -11,7 +11,8 @@
 
 namespace moe {
 
-/// A number, and how far from it a result may lie that sums in f32 and keeps what it stores in bf16.
+/// A number, and how far from it a result may lie that sums in f32 and keeps what it stores in
+/// bf16.
 struct bounded {
   double value{};
   double error{};
@@ -30,8 +31,8 @@ struct comparison {
   double worst_error{};  ///< the largest error of the output
 };
 
-/// Judges the choices (two logits closer than their errors may change places), the shares, that rows are the choices
-/// sorted by expert, and the output.
+/// Judges the choices (two logits closer than their errors may change places), the shares, that
+/// rows are the choices sorted by expert, and the output.
 comparison compare(const layer_sizes& sizes, const layer_weights& weights, const std::vector<float>& tokens,
                    const layer_results& got);
 

@@ -14,8 +14,8 @@ namespace moe {
 /// How many experts each token goes to.
 inline constexpr std::uint32_t choices = 2;
 
-/// The two experts with the largest logits, the larger first. Of equal logits the lower number wins; NaN counts as the
-/// least of all, so that any two or more logits leave two experts.
+/// The two experts with the largest logits, the larger first. Of equal logits the lower number
+/// wins; NaN counts as the least of all, so that any two or more logits leave two experts.
 class top_two {
  public:
   /// Experts come in the order of their numbers.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ragged batch through a service: the first program of README.md. Rows of several groups lie behind one another in
-// one buffer, and only the GPU knows where each group ends. The first tile of each group goes to shared memory; rows
-// of the next group and groups without rows arrive as zeros.
+// A ragged batch through a service: the first program of README.md. Rows of several groups lie
+// behind one another in one buffer, and only the GPU knows where each group ends. The first tile of
+// each group goes to shared memory; rows of the next group and groups without rows arrive as zeros.
 
 #include <tmap/device/tile.cuh>
 #include <tmap/map_service.hpp>

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-// What the samples of ragged operations share: each operation on the GPU, or, where there is none, on the host, with
-// the same arguments and bytes.
+// What the samples of ragged operations share: each operation on the GPU, or, where there is none,
+// on the host, with the same arguments and bytes.
 
 namespace tmap::tool {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of pictures of any sizes becomes one batch for a network: planar, normalised, f32, padded with zeros to
-// [pictures, 3, height, width], and a contact sheet drawn back from it.
+// A folder of pictures of any sizes becomes one batch for a network: planar, normalised, f32,
+// padded with zeros to [pictures, 3, height, width], and a contact sheet drawn back from it.
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
 #include "apps/tmap/pad/contact_sheet.hpp"
 #include "apps/tmap/pad/inputs.hpp"

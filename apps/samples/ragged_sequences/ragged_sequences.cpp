@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variable-length sequences: the lines of a text file, padded to one matrix, an operation on its rows (each loses its
-// largest value, as before a softmax), and back to sequences of their own lengths.
+// Variable-length sequences: the lines of a text file, padded to one matrix, an operation on its
+// rows (each loses its largest value, as before a softmax), and back to sequences of their own
+// lengths.
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
 #include "apps/tmap/pad/output_file.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal, its envelope (a sliding maximum) and how far below it the signal stays (saxpy): the classic exercises of
-// asynchronous copying, beside a plain copy, with a picture of the result.
+// A signal, its envelope (a sliding maximum) and how far below it the signal stays (saxpy): the
+// classic exercises of asynchronous copying, beside a plain copy, with a picture of the result.
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
 #include "apps/support/picture/picture.hpp"
 #include "apps/tmap/pad/inputs.hpp"

@@ -24,7 +24,8 @@ struct rectangle {
   std::int64_t height{};
 };
 
-/// A picture of RGB pixels to draw on. Whatever lies outside is not drawn; reading needs a pixel inside.
+/// A picture of RGB pixels to draw on. Whatever lies outside is not drawn; reading needs a pixel
+/// inside.
 class picture {
  public:
   picture(std::uint32_t width, std::uint32_t height, colour background);
@@ -42,7 +43,8 @@ class picture {
   /// The border of `area`, `thickness` pixels, inside it.
   void frame(rectangle area, colour ink, std::int64_t thickness = 1);
 
-  /// Capitals, digits and some signs, 5 x 7 dots of `scale` pixels; returns where the next letter would begin.
+  /// Capitals, digits and some signs, 5 x 7 dots of `scale` pixels; returns where the next letter
+  /// would begin.
   std::int64_t text(std::int64_t x, std::int64_t y, std::string_view words, colour ink, std::int64_t scale = 1);
 
   /// The picture as a PNG file; empty when there is not enough memory.

@@ -58,7 +58,8 @@ class slice_check {
 
  private:
   static const std::byte* find_non_zero(const std::byte* first, std::uint64_t size) {
-    // Bytes that equal their neighbours are all zero when one is: memcmp is much faster than a loop over bytes.
+    // Bytes that equal their neighbours are all zero when one is: memcmp is much faster than a loop
+    // over bytes.
     if (size == 0 || (*first == std::byte{0} && std::memcmp(first, first + 1, size - 1) == 0)) return nullptr;
     return std::find_if(first, first + size, [](std::byte b) { return b != std::byte{0}; });
   }

@@ -38,7 +38,8 @@ struct sheet_layout {
   }
 };
 
-/// Cells of the batch's proportions, as large as the sheet's width allows; small pictures grow by whole factors.
+/// Cells of the batch's proportions, as large as the sheet's width allows; small pictures grow by
+/// whole factors.
 sheet_layout lay_out(std::size_t count, std::uint64_t width, std::uint64_t height) {
   const double ratio = static_cast<double>(height) / static_cast<double>(width);
   const double wanted = std::ceil(std::sqrt(static_cast<double>(count) * 1.5 * ratio));

@@ -10,7 +10,8 @@
 
 namespace tmap::tool {
 
-/// One batch to pad: where the plan says, from `sources` to `batch` (host memory, laid out by the plan).
+/// One batch to pad: where the plan says, from `sources` to `batch` (host memory, laid out by the
+/// plan).
 struct copy_job {
   const batch_plan& plan;
   std::span<const std::byte> sources;
@@ -26,8 +27,8 @@ struct copy_times {
 
 enum class engine_request { automatic, gpu, simulator };
 
-/// What moves the bytes, by the ragged pad operation. The batch is poisoned before, so that bytes which nothing wrote
-/// show.
+/// What moves the bytes, by the ragged pad operation. The batch is poisoned before, so that bytes
+/// which nothing wrote show.
 struct engine {
   std::string name;    ///< "gpu" or "simulator"
   std::string device;  ///< the GPU and its driver, or empty
@@ -41,7 +42,8 @@ inline constexpr unsigned char poison = 0xA5;
 outcome<copy_times> pad_on_gpu(const copy_job& job);
 outcome<copy_times> pad_on_host(const copy_job& job);
 
-/// Name and driver of the GPU the current thread would use; fails when there is none that can run the job.
+/// Name and driver of the GPU the current thread would use; fails when there is none that can run
+/// the job.
 outcome<std::string> usable_gpu();
 
 /// `automatic` takes the GPU where there is one.

@@ -11,11 +11,12 @@
 namespace tmap::tool {
 namespace {
 
-/// A progressive picture of one colour packs thousands of pixels into a byte; more than this is a corrupt header.
+/// A progressive picture of one colour packs thousands of pixels into a byte; more than this is a
+/// corrupt header.
 constexpr std::uint64_t most_pixels_per_file_byte = 4096;
 
-/// libjpeg reports a fatal error by a call that must not return: it jumps back into the function that set `back`.
-/// Such a function holds plain data only, so that no destructor is jumped over.
+/// libjpeg reports a fatal error by a call that must not return: it jumps back into the function
+/// that set `back`. Such a function holds plain data only, so that no destructor is jumped over.
 struct jpeg_session {
   jpeg_error_mgr errors;  // first: libjpeg hands its address back
   std::jmp_buf back;

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Removes the unfinished file when a signal ends the program meanwhile (Ctrl-C, a closed terminal, kill). One that the
-/// program was started to ignore, as by nohup, stays ignored.
+/// Removes the unfinished file when a signal ends the program meanwhile (Ctrl-C, a closed terminal,
+/// kill). One that the program was started to ignore, as by nohup, stays ignored.
 class removal_at_signal {
  public:
   explicit removal_at_signal(const fs::path& path) {

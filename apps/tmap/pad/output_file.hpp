@@ -10,9 +10,9 @@
 
 namespace tmap::tool {
 
-/// Writes the pieces one after the other under another name beside `path`, then renames: `path` is whole or as it was.
-/// A signal that ends the program meanwhile leaves nothing beside it. One call at a time.
-/// Fails with a sentence that names the file.
+/// Writes the pieces one after the other under another name beside `path`, then renames: `path` is
+/// whole or as it was. A signal that ends the program meanwhile leaves nothing beside it. One call
+/// at a time. Fails with a sentence that names the file.
 outcome<void> write_file(const std::filesystem::path& path, const std::vector<std::span<const std::byte>>& pieces);
 
 /// Fails with a sentence that names the file. One that is not there is no failure.

@@ -26,7 +26,8 @@ std::string counted(std::uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-/// One run. Each step records its failures; a step after a failure runs only when the user said --keep-going.
+/// One run. Each step records its failures; a step after a failure runs only when the user said
+/// --keep-going.
 class pad_run {
  public:
   explicit pad_run(const pad_request& request) : request_{request} {}
@@ -139,7 +140,8 @@ class pad_run {
     return draw(record_.batches.back().plan, dense);
   }
 
-  /// Before the first result is written, so that no report ever stands beside another run's batches.
+  /// Before the first result is written, so that no report ever stands beside another run's
+  /// batches.
   outcome<void> remove_earlier() {
     for (const std::filesystem::path& path : std::exchange(earlier_, {})) {
       if (const auto removed = remove_file(path); !removed) return removed;

@@ -19,8 +19,8 @@ struct pad_request {
   bool quiet{};
 };
 
-/// Runs the job: results to `request.out`, a summary to standard output, a sentence for each failure to standard error.
-/// Answers with the exit code: 0, or 1 when anything failed.
+/// Runs the job: results to `request.out`, a summary to standard output, a sentence for each
+/// failure to standard error. Answers with the exit code: 0, or 1 when anything failed.
 int run_pad(const pad_request& request);
 
 }  // namespace tmap::tool

@@ -17,16 +17,17 @@ struct plan_options {
   std::uint64_t most_bytes{};
 };
 
-/// How the axes of a batch fold into those that operations take (at most five): axes [first, last] become one. An axis
-/// that is equal in every tensor folds into the axis outside it, since padding never comes between the two.
+/// How the axes of a batch fold into those that operations take (at most five): axes [first, last]
+/// become one. An axis that is equal in every tensor folds into the axis outside it, since padding
+/// never comes between the two.
 struct axis_run {
   std::uint32_t first;
   std::uint32_t last;
   friend bool operator==(axis_run a, axis_run b) { return a.first == b.first && a.last == b.last; }
 };
 
-/// Everything about one batch that can be known before a byte moves. Tensors lie as dense as the files hold them, each
-/// from the next whole line of memory on.
+/// Everything about one batch that can be known before a byte moves. Tensors lie as dense as the
+/// files hold them, each from the next whole line of memory on.
 struct batch_plan {
   std::string name;  ///< "batch_f32_rank2" or "batch_pictures"
   dtype type{};
@@ -52,8 +53,8 @@ struct batch_plan {
   dense_batch batch_at(std::uint64_t address) const;
 };
 
-/// The tensors of equal type and rank, in order of first appearance. A scalar counts as one element of rank 1; pictures
-/// are among themselves, so that an array of many channels does not widen them.
+/// The tensors of equal type and rank, in order of first appearance. A scalar counts as one element
+/// of rank 1; pictures are among themselves, so that an array of many channels does not widen them.
 std::vector<std::vector<std::size_t>> group(const std::vector<tensor>& tensors);
 
 /// The common shape: the largest size of each dimension, or what the options crop to.
@@ -62,7 +63,8 @@ shape_t batch_shape(const std::vector<shape_t>& shapes, const plan_options& opti
 /// The coarsest folding of these shapes (all of one rank, `batch` among them).
 std::vector<axis_run> fold(const std::vector<shape_t>& shapes, const shape_t& batch);
 
-/// Extents of the folded tensor, innermost first: the one place where the order of dimensions turns round.
+/// Extents of the folded tensor, innermost first: the one place where the order of dimensions turns
+/// round.
 shape_t innermost_first(const shape_t& shape, const std::vector<axis_run>& folding);
 
 /// Fails when the batch is larger than allowed or needs more than five dimensions.

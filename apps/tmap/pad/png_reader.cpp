@@ -17,7 +17,8 @@ struct png_guard {
 
 outcome<std::uint64_t> check_size(const png_image& image, std::size_t file_bytes, std::uint64_t most_bytes) {
   const std::uint64_t pixels = std::uint64_t{image.width} * image.height;
-  // A header is four bytes that anyone can flip: nothing is allocated for pixels that cannot be in the file.
+  // A header is four bytes that anyone can flip: nothing is allocated for pixels that cannot be in
+  // the file.
   if (pixels / 8 / most_bytes_per_file_byte > file_bytes) {  // a pixel takes one bit at least
     return refuse("its header promises {} x {} pixels, far more than the file holds", image.width, image.height);
   }

@@ -52,8 +52,8 @@ outcome<tensor> read_entry(const json& entry, const byte_storage& file, std::uin
   return read;
 }
 
-/// Sees each key as it is parsed, since of two equal ones the parser keeps the last. Those of the header itself and of
-/// its entries matter; what lies deeper is no tensor.
+/// Sees each key as it is parsed, since of two equal ones the parser keeps the last. Those of the
+/// header itself and of its entries matter; what lies deeper is no tensor.
 class repeated_key {
  public:
   /// `depth`: the objects and arrays around it. Keeps every value.

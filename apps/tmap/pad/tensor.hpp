@@ -16,7 +16,8 @@ namespace tmap::tool {
 using shape_t = std::vector<std::uint64_t>;  ///< as files write it: outermost dimension first
 using byte_storage = std::shared_ptr<const std::vector<std::byte>>;
 
-/// One dense tensor read from a file. Shares the file's bytes with the file's other tensors; read only.
+/// One dense tensor read from a file. Shares the file's bytes with the file's other tensors; read
+/// only.
 struct tensor {
   std::string name;
   dtype type{};
@@ -30,11 +31,13 @@ struct tensor {
 /// "[480, 640, 3]".
 std::string to_string(const shape_t& shape);
 
-/// The bytes of a tensor of this shape, 0 for one without elements; fails unless they are exactly `file_bytes`.
+/// The bytes of a tensor of this shape, 0 for one without elements; fails unless they are exactly
+/// `file_bytes`.
 outcome<std::uint64_t> check_shape(const shape_t& shape, dtype type, std::uint64_t file_bytes);
 
-// The readers: whole files in memory in, tensors out. Any bytes are a legal argument: each reader compares what a
-// header promises with what is there before it allocates, and answers with the cause (without the file's name).
+// The readers: whole files in memory in, tensors out. Any bytes are a legal argument: each reader
+// compares what a header promises with what is there before it allocates, and answers with the
+// cause (without the file's name).
 
 /// `most_bytes` bounds the memory of one decoded picture.
 outcome<tensor> read_png(std::span<const std::byte> file, std::uint64_t most_bytes);
@@ -43,9 +46,9 @@ outcome<tensor> read_jpeg(std::span<const std::byte> file, std::uint64_t most_by
 /// Versions 1 to 3 of the format, little endian, C order.
 outcome<tensor> read_npy(byte_storage file);
 
-/// One entry for each tensor of the file: the tensor, or why it cannot be used. Names are those of the header. Fails as
-/// a whole where the header is corrupt, has a name twice, or gives bytes to two tensors: which are meant, nobody can
-/// know.
+/// One entry for each tensor of the file: the tensor, or why it cannot be used. Names are those of
+/// the header. Fails as a whole where the header is corrupt, has a name twice, or gives bytes to
+/// two tensors: which are meant, nobody can know.
 outcome<std::vector<outcome<tensor>>> read_safetensors(byte_storage file);
 
 /// The header numpy reads (version 1, padded to 64 bytes); the data follow.

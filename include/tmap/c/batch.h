@@ -4,14 +4,15 @@
 #include <tmap/c/call.h>
 #include <tmap/c/spec.h>
 
-// Templates, patch sources, and encoding into slots of the caller: map_template.hpp, map_patch.hpp and
-// encode_batch.hpp.
+// Templates, patch sources, and encoding into slots of the caller: map_template.hpp, map_patch.hpp
+// and encode_batch.hpp.
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/// The fields a batch may change, as a bit set. An axis that no tensor has names a field that no template takes.
+/// The fields a batch may change, as a bit set. An axis that no tensor has names a field that no
+/// template takes.
 #define TMAP_PATCH_ADDRESS 1u
 #define TMAP_PATCH_FIELD(first, count, axis) ((axis) < (count) ? 1u << ((first) + (axis)) : 1u << 31)
 #define TMAP_PATCH_DIM(axis) TMAP_PATCH_FIELD(1, 5, (unsigned)(axis))
@@ -29,8 +30,8 @@ TMAP_API tmap_status tmap_template_create(const tmap_tensor_spec* spec, uint32_t
 TMAP_API tmap_status tmap_template_create_zeroed(const tmap_tensor_spec* spec, uint32_t fields, tmap_template* made);
 TMAP_API tmap_status tmap_template_destroy(tmap_template base);
 
-/// One patch in device memory, at addresses that are multiples of 16. Its layout never changes, nor that of the
-/// sources' members below.
+/// One patch in device memory, at addresses that are multiples of 16. Its layout never changes, nor
+/// that of the sources' members below.
 typedef struct tmap_map_patch {
   uint64_t global_address;
   uint64_t global_stride_bytes[TMAP_MAX_RANK - 1];
@@ -76,7 +77,8 @@ typedef struct tmap_ragged_rows {
 /// Values of `tmap_patch_source::kind`.
 enum { TMAP_SOURCE_PATCHES = 0, TMAP_SOURCE_COLUMNS = 1, TMAP_SOURCE_COMPACT = 2, TMAP_SOURCE_ROWS = 3 };
 
-/// Where patches are. All pointers are device memory of the caller. Only the member that `kind` names is read.
+/// Where patches are. All pointers are device memory of the caller. Only the member that `kind`
+/// names is read.
 typedef struct tmap_patch_source {
   uint32_t struct_size;
   uint32_t kind;  ///< TMAP_SOURCE_*
@@ -91,8 +93,8 @@ typedef struct tmap_patch_source {
 /// The status of a map with a dim of 0. That of a bad map has bit i for each broken rule i.
 #define TMAP_EMPTY_MAP (UINT64_C(1) << 63)
 
-/// Encodes `count` maps into `slots`: device memory of the caller, aligned to 128 bytes. Fails as `encode_batch` and
-/// with `TMAP_INVALID_HANDLE`.
+/// Encodes `count` maps into `slots`: device memory of the caller, aligned to 128 bytes. Fails as
+/// `encode_batch` and with `TMAP_INVALID_HANDLE`.
 TMAP_API tmap_status tmap_encode_batch(tmap_template base, const tmap_patch_source* source, tmap_tensor_map* slots,
                                        uint64_t count, const tmap_call* call);
 

@@ -3,7 +3,8 @@
 
 #include <tmap/c/status.h>
 
-// How a call treats its batch: the same for maps, tensors, rows and groups (batch_run.hpp, item_status.hpp).
+// How a call treats its batch: the same for maps, tensors, rows and groups (batch_run.hpp,
+// item_status.hpp).
 
 #ifdef __cplusplus
 extern "C" {
@@ -12,7 +13,8 @@ extern "C" {
 /// Values of `tmap_call::engine`.
 enum { TMAP_ON_STREAM = 0, TMAP_ON_HOST = 1 };
 
-/// Values of `tmap_call::check` (`tmap::fault_check`). The default is what the environment variable TMAP_CHECK says.
+/// Values of `tmap_call::check` (`tmap::fault_check`). The default is what the environment variable
+/// TMAP_CHECK says.
 enum { TMAP_CHECK_DEFAULT = 0, TMAP_CHECK_OFF = 1, TMAP_CHECK_SYNC = 2 };
 
 /// Routes of tensors (`tmap::route`), and sets of them.
@@ -39,13 +41,13 @@ typedef struct tmap_address_window {
   uint64_t end;
 } tmap_address_window;
 
-/// How a call runs and what it reports. Each call that takes one also takes null, which stands for zeros. A member
-/// that a call has no use for must be 0: its comment names the calls that use it.
+/// How a call runs and what it reports. Each call that takes one also takes null, which stands for
+/// zeros. A member that a call has no use for must be 0: its comment names the calls that use it.
 ///
-/// Pointers are memory of the caller where the call runs: device memory, or memory of this process on the host. Each
-/// may be null. `statuses` holds a word for each item: `uint64_t` for maps, `uint32_t` for tensors, rows and groups. A
-/// word is 0 for a good item. An empty item has the highest bit alone. A bad one has a bit for each fault, which
-/// `tmap_item_text` words.
+/// Pointers are memory of the caller where the call runs: device memory, or memory of this process
+/// on the host. Each may be null. `statuses` holds a word for each item: `uint64_t` for maps,
+/// `uint32_t` for tensors, rows and groups. A word is 0 for a good item. An empty item has the
+/// highest bit alone. A bad one has a bit for each fault, which `tmap_item_text` words.
 typedef struct tmap_call {
   uint32_t struct_size;
   uint32_t engine;     ///< TMAP_ON_*; TMAP_ON_HOST for ragged operations only

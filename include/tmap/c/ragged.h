@@ -3,11 +3,12 @@
 
 #include <tmap/c/batch.h>
 
-// Routes, and operations on batches of tensors of different sizes: route.hpp, tensor_batch.hpp and ragged.hpp say what
-// each does and how large tensors may be. Operations on a stream work in the call's workspace. A captured one with
-// arrays in pageable memory of the host fails with `TMAP_PAGEABLE_MEMORY_IN_CAPTURE`. With `TMAP_ON_HOST` every pointer
-// and address is one of this process, there is neither stream nor workspace, and the call returns when the work is
-// done; one that then fails with `TMAP_OUT_OF_MEMORY` may have done a part of it.
+// Routes, and operations on batches of tensors of different sizes: route.hpp, tensor_batch.hpp and
+// ragged.hpp say what each does and how large tensors may be. Operations on a stream work in the
+// call's workspace. A captured one with arrays in pageable memory of the host fails with
+// `TMAP_PAGEABLE_MEMORY_IN_CAPTURE`. With `TMAP_ON_HOST` every pointer and address is one of this
+// process, there is neither stream nor workspace, and the call returns when the work is done; one
+// that then fails with `TMAP_OUT_OF_MEMORY` may have done a part of it.
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,8 +3,9 @@
 
 #include <tmap/c/batch.h>
 
-// Slots that are lent, encoded into and taken back in stream order: map_service.hpp and map_batch.hpp say how, and what
-// each function fails with. The C interface adds `TMAP_INVALID_HANDLE` and `TMAP_BATCH_BUSY`.
+// Slots that are lent, encoded into and taken back in stream order: map_service.hpp and
+// map_batch.hpp say how, and what each function fails with. The C interface adds
+// `TMAP_INVALID_HANDLE` and `TMAP_BATCH_BUSY`.
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,13 +26,15 @@ typedef struct tmap_service_options {
   uint64_t memory_bytes;
 } tmap_service_options;
 
-/// A `tmap::map_batch`. Calls with one batch come one after another (`TMAP_BATCH_BUSY`); those with others at any time.
+/// A `tmap::map_batch`. Calls with one batch come one after another (`TMAP_BATCH_BUSY`); those with
+/// others at any time.
 typedef struct tmap_batch {
   uint64_t value;
 } tmap_batch;
 
-/// What a kernel needs of a batch: the bytes of `tmap::map_batch_ref`, a kernel parameter, so without a size. Map i is
-/// in slot `indices[i]`, and in slot i where `indices` is null; its status likewise.
+/// What a kernel needs of a batch: the bytes of `tmap::map_batch_ref`, a kernel parameter, so
+/// without a size. Map i is in slot `indices[i]`, and in slot i where `indices` is null; its status
+/// likewise.
 typedef struct tmap_batch_ref {
   const tmap_tensor_map* slots;
   const uint64_t* statuses;  ///< as `tmap_call::statuses` of maps; null for a trusted batch
@@ -41,7 +44,8 @@ typedef struct tmap_batch_ref {
   const void* records;
 } tmap_batch_ref;
 
-/// What a kernel that encodes for itself needs of a reserved batch: the bytes of `tmap::map_batch_writer`.
+/// What a kernel that encodes for itself needs of a reserved batch: the bytes of
+/// `tmap::map_batch_writer`.
 typedef struct tmap_batch_writer {
   tmap_tensor_map* slots;
   uint64_t* statuses;
@@ -50,7 +54,8 @@ typedef struct tmap_batch_writer {
   void* records;
 } tmap_batch_writer;
 
-/// All that a batch says of itself. Its pointers are device memory, good as long as the batch, on its streams.
+/// All that a batch says of itself. Its pointers are device memory, good as long as the batch, on
+/// its streams.
 typedef struct tmap_batch_info {
   uint32_t struct_size;
   uint32_t reserved;
@@ -65,15 +70,16 @@ TMAP_API uint64_t tmap_service_memory_bytes(uint64_t capacity);
 TMAP_API tmap_status tmap_service_create(const tmap_service_options* options, tmap_service* service);
 TMAP_API tmap_status tmap_service_destroy(tmap_service service);
 
-/// What the service did so far, as one JSON object (`tmap::to_json`). Numbers may have more digits at the next call.
+/// What the service did so far, as one JSON object (`tmap::to_json`). Numbers may have more digits
+/// at the next call.
 TMAP_API tmap_status tmap_service_statistics(tmap_service service, char* text, size_t capacity, size_t* length);
 
 /// Encodes `count` maps into fresh slots and lends them.
 TMAP_API tmap_status tmap_service_encode(tmap_service service, tmap_template base, const tmap_patch_source* source,
                                          uint64_t count, tmap_batch* batch, const tmap_call* call);
 
-/// A batch in which the maps that `changed` names (device memory) are encoded again and all others are those of `old`.
-/// Fails with `TMAP_UNSUPPORTED` for sources of ragged rows.
+/// A batch in which the maps that `changed` names (device memory) are encoded again and all others
+/// are those of `old`. Fails with `TMAP_UNSUPPORTED` for sources of ragged rows.
 TMAP_API tmap_status tmap_service_update(tmap_service service, tmap_batch old, const uint32_t* changed,
                                          uint64_t changed_count, tmap_template base, const tmap_patch_source* source,
                                          tmap_batch* batch, const tmap_call* call);
@@ -87,7 +93,8 @@ TMAP_API tmap_status tmap_batch_query(tmap_batch batch, tmap_batch_info* info);
 /// Adds `stream` to the batch's streams.
 TMAP_API tmap_status tmap_batch_use_on(tmap_batch batch, tmap_stream stream);
 
-/// Ends the lease, and with it the handle, also where it fails, but for `TMAP_WRONG_CONTEXT` and `TMAP_BATCH_BUSY`.
+/// Ends the lease, and with it the handle, also where it fails, but for `TMAP_WRONG_CONTEXT` and
+/// `TMAP_BATCH_BUSY`.
 TMAP_API tmap_status tmap_batch_release(tmap_batch batch);
 
 #ifdef __cplusplus

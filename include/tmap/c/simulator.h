@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-/// A piece of simulated global memory: `data` stands at device address `base`. Its layout never changes.
+/// A piece of simulated global memory: `data` stands at device address `base`. Its layout never
+/// changes.
 typedef struct tmap_memory_window {
   uint64_t base;
   void* data;
@@ -28,8 +29,8 @@ enum {
   TMAP_REDUCE_XOR = 7
 };
 
-/// One tile: `rank` coordinates, innermost first, and the bytes that stand for shared memory at `shared_address`. The
-/// functions below read the map of 128 bytes as the hardware does.
+/// One tile: `rank` coordinates, innermost first, and the bytes that stand for shared memory at
+/// `shared_address`. The functions below read the map of 128 bytes as the hardware does.
 typedef struct tmap_tile {
   uint32_t struct_size;
   uint32_t rank;
@@ -43,7 +44,8 @@ typedef struct tmap_tile {
 /// `tmap::tile_footprint_bytes`). Pure. Fails with `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_tile_sizes(const tmap_tensor_spec* spec, uint64_t* bytes, uint64_t* footprint);
 
-/// A load that fails may have filled some of the tile. `received` is what the barrier receives; may be null.
+/// A load that fails may have filled some of the tile. `received` is what the barrier receives; may
+/// be null.
 TMAP_API tmap_status tmap_simulate_load(const tmap_tensor_map* map, const tmap_memory_window* windows,
                                         uint32_t window_count, const tmap_tile* tile, uint64_t* received);
 /// These may have written some bytes when they fail. `operation` is TMAP_REDUCE_*.

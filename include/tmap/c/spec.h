@@ -3,8 +3,8 @@
 
 #include <tmap/c/status.h>
 
-// What a tensor map says, its rules and its bits. Nothing here needs a GPU but `tmap_encode`, `tmap_encode_im2col`,
-// `tmap_replace_address` and `tmap_query_device_limits`.
+// What a tensor map says, its rules and its bits. Nothing here needs a GPU but `tmap_encode`,
+// `tmap_encode_im2col`, `tmap_replace_address` and `tmap_query_device_limits`.
 
 #ifdef __cplusplus
 extern "C" {
@@ -46,8 +46,8 @@ enum {
 enum { TMAP_L2_PROMOTION_NONE = 0, TMAP_L2_PROMOTION_64B = 1, TMAP_L2_PROMOTION_128B = 2, TMAP_L2_PROMOTION_256B = 3 };
 enum { TMAP_OOB_FILL_ZERO = 0, TMAP_OOB_FILL_NAN = 1 };
 
-/// `tmap::tensor_spec`, which says what each member means: dims innermost first, strides in bytes. Any values are legal
-/// input of `tmap_validate`; an unknown type or mode breaks a rule.
+/// `tmap::tensor_spec`, which says what each member means: dims innermost first, strides in bytes.
+/// Any values are legal input of `tmap_validate`; an unknown type or mode breaks a rule.
 typedef struct tmap_tensor_spec {
   uint32_t struct_size;
   uint32_t rank;
@@ -91,7 +91,8 @@ typedef struct tmap_violation {
   uint64_t allowed;
 } tmap_violation;
 
-/// The 128 bytes of a tensor map, at any alignment of 8. (Kernel parameters and slots are aligned to 128 bytes.)
+/// The 128 bytes of a tensor map, at any alignment of 8. (Kernel parameters and slots are aligned
+/// to 128 bytes.)
 typedef struct tmap_tensor_map {
   uint64_t words[16];
 } tmap_tensor_map;
@@ -113,27 +114,29 @@ typedef struct tmap_decoded_map {
   uint32_t reserved;
 } tmap_decoded_map;
 
-/// Fills `spec` for a tensor whose rows follow each other without gaps; `dims` and `box` have `rank` values, innermost
-/// first. Every other member, its size included, gets the usual value. Fails with `TMAP_INVALID_ARGUMENT`.
+/// Fills `spec` for a tensor whose rows follow each other without gaps; `dims` and `box` have
+/// `rank` values, innermost first. Every other member, its size included, gets the usual value.
+/// Fails with `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_packed_spec(uint32_t element_type, uint64_t global_address, uint32_t rank,
                                       const uint64_t* dims, const uint32_t* box, tmap_tensor_spec* spec);
 
-/// Lists the rules that `spec` breaks, warnings too: their number in `count`, the first `capacity` of them in
-/// `violations` (may be null when `capacity` is 0). Pure. Fails with `TMAP_RULE_BROKEN` when one of them is an error,
-/// and then has listed all the same; with `TMAP_INVALID_ARGUMENT`.
+/// Lists the rules that `spec` breaks, warnings too: their number in `count`, the first `capacity`
+/// of them in `violations` (may be null when `capacity` is 0). Pure. Fails with `TMAP_RULE_BROKEN`
+/// when one of them is an error, and then has listed all the same; with `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_validate(const tmap_tensor_spec* spec, const tmap_device_limits* limits,
                                    tmap_violation* violations, uint32_t capacity, uint32_t* count);
 TMAP_API tmap_status tmap_validate_im2col(const tmap_im2col_spec* spec, const tmap_device_limits* limits,
                                           tmap_violation* violations, uint32_t capacity, uint32_t* count);
 
-/// The same as text, a line for each rule; "no rule broken" when there is none. Fails with `TMAP_INVALID_ARGUMENT`,
-/// `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
+/// The same as text, a line for each rule; "no rule broken" when there is none. Fails with
+/// `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_explain(const tmap_tensor_spec* spec, const tmap_device_limits* limits, char* text,
                                   size_t capacity, size_t* length);
 TMAP_API tmap_status tmap_explain_im2col(const tmap_im2col_spec* spec, const tmap_device_limits* limits, char* text,
                                          size_t capacity, size_t* length);
 
-/// Through the driver, as the functions of encode.hpp; they fail with the same statuses and `TMAP_INVALID_ARGUMENT`.
+/// Through the driver, as the functions of encode.hpp; they fail with the same statuses and
+/// `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_encode(const tmap_tensor_spec* spec, tmap_tensor_map* map);
 TMAP_API tmap_status tmap_encode_im2col(const tmap_im2col_spec* spec, tmap_tensor_map* map);
 /// `moved` may be `map`.
@@ -141,14 +144,14 @@ TMAP_API tmap_status tmap_replace_address(const tmap_tensor_map* map, uint64_t g
 /// `limits->struct_size` and `reserved` are read, the rest is written.
 TMAP_API tmap_status tmap_query_device_limits(tmap_device_limits* limits);
 
-/// The bits, as in decode.hpp. `tmap_encode_bits` needs no driver; a GPU's maps come from the driver.
-/// `decoded->struct_size` and `reserved` are read, the rest is written. Fail with `TMAP_RULE_BROKEN`,
-/// `TMAP_NOT_A_TENSOR_MAP`, `TMAP_INVALID_ARGUMENT`.
+/// The bits, as in decode.hpp. `tmap_encode_bits` needs no driver; a GPU's maps come from the
+/// driver. `decoded->struct_size` and `reserved` are read, the rest is written. Fail with
+/// `TMAP_RULE_BROKEN`, `TMAP_NOT_A_TENSOR_MAP`, `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_encode_bits(const tmap_tensor_spec* spec, tmap_tensor_map* map);
 TMAP_API tmap_status tmap_decode(const tmap_tensor_map* map, tmap_decoded_map* decoded);
 
-/// Every field, for a person or as one JSON object; also of bytes that are no map. Fail with `TMAP_INVALID_ARGUMENT`,
-/// `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
+/// Every field, for a person or as one JSON object; also of bytes that are no map. Fail with
+/// `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_describe(const tmap_tensor_map* map, char* text, size_t capacity, size_t* length);
 TMAP_API tmap_status tmap_describe_json(const tmap_tensor_map* map, char* text, size_t capacity, size_t* length);
 

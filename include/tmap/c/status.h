@@ -23,7 +23,8 @@ TMAP_API uint32_t tmap_version(void);
 struct CUstream_st;
 typedef struct CUstream_st* tmap_stream;
 
-/// 0 or what went wrong. Numbers below 256 are those of `tmap::status` (error.hpp), which says what each means.
+/// 0 or what went wrong. Numbers below 256 are those of `tmap::status` (error.hpp), which says what
+/// each means.
 typedef int32_t tmap_status;
 enum {
   TMAP_OK = 0,
@@ -95,21 +96,22 @@ typedef struct tmap_error {
   uint32_t reserved;
   tmap_slot_counts slots;  ///< with `TMAP_POOL_EXHAUSTED`
   tmap_bad_item bad;       ///< with `TMAP_BAD_ITEMS`
-  /// The argument at fault, members after dots: "count", "source.tensors.global_dim[3]"; empty where the code or a rule
-  /// says enough. The members of a union are left out.
+  /// The argument at fault, members after dots: "count", "source.tensors.global_dim[3]"; empty
+  /// where the code or a rule says enough. The members of a union are left out.
   char argument[TMAP_ARGUMENT_CAPACITY];
 } tmap_error;
 
-/// What failed last on this thread; `code` is `TMAP_OK` where nothing did. Neither this function nor the next changes
-/// it. Fails with `TMAP_INVALID_ARGUMENT`.
+/// What failed last on this thread; `code` is `TMAP_OK` where nothing did. Neither this function
+/// nor the next changes it. Fails with `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_last_error(tmap_error* last);
 
-/// The same in words: the function, the argument and what is wrong with it. Empty where nothing failed. Made when asked
-/// for. Fails with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
+/// The same in words: the function, the argument and what is wrong with it. Empty where nothing
+/// failed. Made when asked for. Fails with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`,
+/// `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_last_message(char* text, size_t capacity, size_t* length);
 
-/// Rules have the numbers 0 to `tmap_rule_count() - 1`. Names and sentences are as in docs/fields_and_rules.md; null
-/// for any other number.
+/// Rules have the numbers 0 to `tmap_rule_count() - 1`. Names and sentences are as in
+/// docs/fields_and_rules.md; null for any other number.
 TMAP_API uint32_t tmap_rule_count(void);
 TMAP_API const char* tmap_rule_name(uint32_t rule);
 TMAP_API const char* tmap_rule_sentence(uint32_t rule);
@@ -118,8 +120,9 @@ TMAP_API const char* tmap_rule_sentence(uint32_t rule);
 typedef uint32_t tmap_log_level;
 typedef void (*tmap_log_callback)(tmap_log_level level, const char* text, void* user);
 
-/// As `tmap::set_log_callback` (log.hpp): null goes back to the default; once this function has returned, the callback
-/// set before is never called again. The callback must not call tmap. Fails with `TMAP_OUT_OF_MEMORY`.
+/// As `tmap::set_log_callback` (log.hpp): null goes back to the default; once this function has
+/// returned, the callback set before is never called again. The callback must not call tmap. Fails
+/// with `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_set_log_callback(tmap_log_callback callback, void* user);
 
 #ifdef __cplusplus

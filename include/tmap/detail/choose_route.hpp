@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Behind route.hpp and the planning kernel: folding of dims, what a route asks of a tensor, and the sizes from which a
-// route gains. Any bits are legal input.
+// Behind route.hpp and the planning kernel: folding of dims, what a route asks of a tensor, and the
+// sizes from which a route gains. Any bits are legal input.
 
 #include <tmap/detail/spec_arithmetic.hpp>
 #include <tmap/route.hpp>
@@ -12,8 +12,8 @@
 
 namespace tmap::detail {
 
-// The sizes that routes begin at, all in one place. Bulk copies and boxes are issued one by one, by one thread, so each
-// must bring enough bytes to be worth its issue.
+// The sizes that routes begin at, all in one place. Bulk copies and boxes are issued one by one, by
+// one thread, so each must bring enough bytes to be worth its issue.
 inline constexpr std::uint64_t bulk_row_bytes = 1024;  ///< from here on, one bulk copy a row
 inline constexpr std::uint64_t map_row_bytes = 64;     ///< below it the rows of a box waste the copy engine's requests
 inline constexpr std::uint64_t map_tensor_bytes = 2048;  ///< below it a map costs more than it saves
@@ -26,7 +26,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t saturated_product(std::uint64_t a, std:
   return saturate(uint128{a} * b);
 }
 
-/// Dims shared by two sides of an operation, each with strides of its own. For one tensor, both sides are the same.
+/// Dims shared by two sides of an operation, each with strides of its own. For one tensor, both
+/// sides are the same.
 struct two_sided {
   std::uint64_t dim[max_rank];  ///< 1 beyond the rank
   std::uint64_t source_stride[max_rank - 1];
@@ -58,7 +59,8 @@ TMAP_HOST_DEVICE constexpr bool follows_without_gap(const two_sided& t, std::uin
          t.destination_stride[axis - 1] == saturated_product(below, destination_step);
 }
 
-/// Axes of one element are taken out, neighbours without a gap become one. The lowest `kept` axes stay as they are.
+/// Axes of one element are taken out, neighbours without a gap become one. The lowest `kept` axes
+/// stay as they are.
 TMAP_HOST_DEVICE constexpr void fold(two_sided& t, std::uint32_t kept) {
   for (std::uint32_t axis = max_rank - 1; axis >= 1; --axis) {
     if (axis >= kept && t.dim[axis] == 1) remove_axis(t, axis);
@@ -94,8 +96,9 @@ TMAP_HOST_DEVICE constexpr route_facts join(const route_facts& a, const route_fa
   return both;
 }
 
-/// What a map of one side would have to hold; axes of one element may have any stride. A destination's rows must be
-/// whole units, as the copy engine ends a stored row at the next multiple of 16 bytes.
+/// What a map of one side would have to hold; axes of one element may have any stride. A
+/// destination's rows must be whole units, as the copy engine ends a stored row at the next
+/// multiple of 16 bytes.
 TMAP_HOST_DEVICE constexpr void add_map_facts(route_facts& facts, std::uint64_t address, std::uint64_t element_bytes,
                                               const std::uint64_t* dim, const std::uint64_t* stride,
                                               bool is_destination) {
@@ -146,7 +149,8 @@ TMAP_HOST_DEVICE constexpr route_reason obstacle(const route_facts& facts, route
   return route_reason::best;
 }
 
-/// The first of the routes, fastest first, that nothing stands in the way of; the reason is the first obstacle.
+/// The first of the routes, fastest first, that nothing stands in the way of; the reason is the
+/// first obstacle.
 TMAP_HOST_DEVICE constexpr route_choice choose(const route_facts& facts, const route_options& options) {
   const bool has_long_rows = facts.row_bytes >= bulk_row_bytes;
   const route order[route_count] = {has_long_rows ? route::bulk : route::tensor_map,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The checks of im2col and im2col-wide maps, beside those they share with tiled ones (spec_rules.hpp).
+// The checks of im2col and im2col-wide maps, beside those they share with tiled ones
+// (spec_rules.hpp).
 
 #include <tmap/detail/spec_rules.hpp>
 
@@ -16,7 +17,8 @@ TMAP_HOST_DEVICE constexpr std::uint32_t spatial_dims(const tensor_spec& spec) {
   return spec.rank < min_im2col_rank ? 0 : readable_rank(spec) - 2;
 }
 
-/// Corners lie in [-limit, limit): a map keeps 16, 8 or 5 bits for each, by the number of spatial dimensions.
+/// Corners lie in [-limit, limit): a map keeps 16, 8 or 5 bits for each, by the number of spatial
+/// dimensions.
 TMAP_HOST_DEVICE constexpr std::int64_t corner_limit(std::uint32_t spatial) {
   return spatial == 1 ? 32768 : spatial == 2 ? 128 : 16;
 }
@@ -31,8 +33,8 @@ TMAP_HOST_DEVICE constexpr void check_im2col_rank(const tensor_spec& spec, Repor
   if (spec.rank < min_im2col_rank || spec.rank > max_rank) report(rule::i01_rank, -1, spec.rank, max_rank);
 }
 
-/// The dimension of the tensor that a spatial axis (0 is W) is: behind the channels, or, with an interleave, whose
-/// channels lie inside a unit of dimension 0, from dimension 0 on.
+/// The dimension of the tensor that a spatial axis (0 is W) is: behind the channels, or, with an
+/// interleave, whose channels lie inside a unit of dimension 0, from dimension 0 on.
 TMAP_HOST_DEVICE constexpr std::uint32_t spatial_dimension(const tensor_spec& spec, std::uint32_t axis) {
   return spec.interleave == interleave::none ? axis + 1 : axis;
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The verdict on one tensor of a ragged operation (ragged.hpp), the same for the planning kernel and for the engine of
-// the host. Any bits are legal input. `Rank` is a constant for the sake of the kernel, which keeps dims in registers;
-// with max_rank, tensors of every rank get the verdict of their own.
+// The verdict on one tensor of a ragged operation (ragged.hpp), the same for the planning kernel
+// and for the engine of the host. Any bits are legal input. `Rank` is a constant for the sake of
+// the kernel, which keeps dims in registers; with max_rank, tensors of every rank get the verdict
+// of their own.
 
 #include <tmap/detail/choose_route.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
@@ -19,13 +20,13 @@ namespace tmap::detail {
 
 inline constexpr std::uint64_t max_tensor_dim = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t max_tensor_bytes = std::uint64_t{1} << 47;
-/// How far the steps along one dim may lead, and all of a matrix, a dense batch or a packed buffer: no sum of offsets
-/// wraps.
+/// How far the steps along one dim may lead, and all of a matrix, a dense batch or a packed buffer:
+/// no sum of offsets wraps.
 inline constexpr std::uint64_t max_stride_reach = std::uint64_t{1} << 47;
 inline constexpr std::uint64_t max_packed_alignment = std::uint64_t{1} << 20;
 
-/// The most bytes of each of `count` tensors. A tensor has no more pieces of work than bytes, so the sums over a batch,
-/// of pieces and of places in a packed buffer, stay below 2^63.
+/// The most bytes of each of `count` tensors. A tensor has no more pieces of work than bytes, so
+/// the sums over a batch, of pieces and of places in a packed buffer, stay below 2^63.
 TMAP_HOST_DEVICE constexpr std::uint64_t most_tensor_bytes(std::uint64_t count) {
   constexpr std::uint64_t of_all = ~std::uint64_t{0} / 2;
   const std::uint64_t each = of_all / (count == 0 ? 1 : count) / max_packed_alignment * max_packed_alignment;
@@ -46,8 +47,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t element_alignment(std::uint32_t element
   return element_bytes & (~element_bytes + 1);
 }
 
-/// A mask, as a division by a number that only the programmer knows for a power of two takes a GPU a hundred
-/// instructions.
+/// A mask, as a division by a number that only the programmer knows for a power of two takes a GPU
+/// a hundred instructions.
 TMAP_HOST_DEVICE constexpr bool is_multiple(std::uint64_t value, std::uint64_t power_of_two) {
   return (value & (power_of_two - 1)) == 0;
 }
@@ -139,8 +140,8 @@ TMAP_HOST_DEVICE constexpr std::uint32_t judge_windows(std::uint64_t begin, std:
   return limits.window_count == 0 ? 0 : bit(ragged::fault::window);
 }
 
-/// Dims, strides, address and windows of a side that has elements. Address and windows are judged where the extents let
-/// them be.
+/// Dims, strides, address and windows of a side that has elements. Address and windows are judged
+/// where the extents let them be.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr std::uint32_t judge_extents(const side_extents& tensor, std::uint32_t element_bytes,
                                                        const tensor_limits& limits) {

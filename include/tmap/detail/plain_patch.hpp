@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A quick answer for most patches. The rules need some 1,500 instructions, which a small batch fetches and runs once
-// and so feels in full; these comparisons need a tenth. They name no rule and err on the side of no: what they let pass
-// breaks none (the tests compare), what they stop may still be good.
+// A quick answer for most patches. The rules need some 1,500 instructions, which a small batch
+// fetches and runs once and so feels in full; these comparisons need a tenth. They name no rule and
+// err on the side of no: what they let pass breaks none (the tests compare), what they stop may
+// still be good.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
@@ -16,8 +17,9 @@ namespace tmap::detail {
 
 /// All sums here count units of 16 bytes, so that 64 bits hold them.
 inline constexpr std::uint32_t unit_bytes = 16;
-/// A plain address is at most half of `address_limit`, and an extent's terms together must stay below the other half:
-/// four terms of strides, none of them longer than this, and the row, which is far shorter.
+/// A plain address is at most half of `address_limit`, and an extent's terms together must stay
+/// below the other half: four terms of strides, none of them longer than this, and the row, which
+/// is far shorter.
 inline constexpr std::uint64_t plain_units = address_limit / 2 / unit_bytes / 8;
 
 /// log2 of the bytes of each type of a Hopper GPU, two bits each: a shift instead of a search.

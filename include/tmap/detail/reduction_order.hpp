@@ -5,11 +5,12 @@
 
 #include <cstdint>
 
-// The order in which `reduce_rows` combines a row's elements: a function of the row's length alone, whoever computes
-// it. The row is cut into slices. Of a slice, 32 running values take every 32nd element each: value k those at places
-// k, k + 32, ... of the row, in order, beginning with the identity (-0 for sums, -infinity for maxima). Then value k is
-// combined with value k ^ 16, k ^ 8, k ^ 4, k ^ 2, k ^ 1, all at once each time. With more slices than one, their
-// results are combined in the same way, as if they were the elements of a row.
+// The order in which `reduce_rows` combines a row's elements: a function of the row's length alone,
+// whoever computes it. The row is cut into slices. Of a slice, 32 running values take every 32nd
+// element each: value k those at places k, k + 32, ... of the row, in order, beginning with the
+// identity (-0 for sums, -infinity for maxima). Then value k is combined with value k ^ 16, k ^ 8,
+// k ^ 4, k ^ 2, k ^ 1, all at once each time. With more slices than one, their results are combined
+// in the same way, as if they were the elements of a row.
 
 namespace tmap::detail {
 

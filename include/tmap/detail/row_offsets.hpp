@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How offsets of ragged batches are read, by every kernel and on the host. Any bits are legal input: sums are modulo
-// 2^64, and the judge of an item refuses a negative number of rows.
+// How offsets of ragged batches are read, by every kernel and on the host. Any bits are legal
+// input: sums are modulo 2^64, and the judge of an item refuses a negative number of rows.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>

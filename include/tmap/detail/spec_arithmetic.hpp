@@ -28,7 +28,8 @@ TMAP_HOST_DEVICE constexpr bool is_warning(rule id) {
   return id == rule::t16_stride_overlap || id == rule::t35_tile_fits_shared_memory;
 }
 
-/// How many axes may be looked at: a rank out of range is T03's affair, not a reason to read past an array.
+/// How many axes may be looked at: a rank out of range is T03's affair, not a reason to read past
+/// an array.
 TMAP_HOST_DEVICE constexpr std::uint32_t readable_rank(const tensor_spec& spec) {
   return spec.rank < max_rank ? spec.rank : max_rank;
 }
@@ -37,8 +38,8 @@ TMAP_HOST_DEVICE constexpr bool needs_32_byte_alignment(element_type type) {
   return type == element_type::u4_align16 || type == element_type::u6_align16;
 }
 
-/// The smallest number of elements that fills whole 16-byte units: 128 for the types whose units have gaps, 0 for a
-/// value that is no element type.
+/// The smallest number of elements that fills whole 16-byte units: 128 for the types whose units
+/// have gaps, 0 for a value that is no element type.
 TMAP_HOST_DEVICE constexpr std::uint32_t elements_per_16_bytes(element_type type) {
   if (needs_32_byte_alignment(type)) return 128;
   const std::uint32_t bits = element_bits(type);
@@ -54,7 +55,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t saturate(uint128 value) {
   return value < top ? static_cast<std::uint64_t>(value) : top;
 }
 
-/// Bytes of `count` steps along dimension 0, where an interleaved map counts units of 16 or 32 bytes.
+/// Bytes of `count` steps along dimension 0, where an interleaved map counts units of 16 or 32
+/// bytes.
 TMAP_HOST_DEVICE constexpr std::uint64_t row_bytes(const tensor_spec& spec, std::uint64_t count) {
   switch (spec.interleave) {
     case interleave::bytes_16: return 16 * count;
@@ -63,8 +65,9 @@ TMAP_HOST_DEVICE constexpr std::uint64_t row_bytes(const tensor_spec& spec, std:
   }
 }
 
-/// Bytes from element 0 to the end of the last element of the lowest `axes` dimensions. Values out of range count as
-/// the nearest legal one (T09 and T14 name them), so that the sum stays below 2^75.
+/// Bytes from element 0 to the end of the last element of the lowest `axes` dimensions. Values out
+/// of range count as the nearest legal one (T09 and T14 name them), so that the sum stays below
+/// 2^75.
 TMAP_HOST_DEVICE constexpr uint128 reach_bytes(const tensor_spec& spec, std::uint32_t axes) {
   const std::uint64_t row = clamp_above(spec.global_dim[0], max_global_dim);
   uint128 reach = row_bytes(spec, row);
@@ -77,7 +80,8 @@ TMAP_HOST_DEVICE constexpr uint128 reach_bytes(const tensor_spec& spec, std::uin
   return reach;
 }
 
-/// Whether `rows` rows of `row_bytes`, each `pitch` after the one before, lie below `address_limit`.
+/// Whether `rows` rows of `row_bytes`, each `pitch` after the one before, lie below
+/// `address_limit`.
 TMAP_HOST_DEVICE constexpr bool has_addresses(std::uint64_t address, std::uint64_t rows, std::uint64_t pitch,
                                               std::uint64_t row_bytes) {
   if (address >= address_limit) return false;

@@ -2,8 +2,9 @@
 #pragma once
 
 // The checks behind validate.hpp, one function for each group of rules, in the order of the table
-// (docs/fields_and_rules.md). `Report` is called as report(rule, axis, found, allowed) for each broken rule.
-// Any bits are a legal argument: no array is read past `max_rank`, and sums are 128 bits wide.
+// (docs/fields_and_rules.md). `Report` is called as report(rule, axis, found, allowed) for each
+// broken rule. Any bits are a legal argument: no array is read past `max_rank`, and sums are 128
+// bits wide.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
@@ -103,7 +104,8 @@ TMAP_HOST_DEVICE constexpr void check_box_dims(const tensor_spec& spec, Report& 
   }
 }
 
-/// T22 to T24: a swizzle pattern `span` bytes wide holds no wider inner box. Counted in bits for the packed types.
+/// T22 to T24: a swizzle pattern `span` bytes wide holds no wider inner box. Counted in bits for
+/// the packed types.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_swizzle_span(rule id, std::uint32_t span, element_type type, std::uint32_t inner,
                                                    Report& report) {
@@ -111,7 +113,8 @@ TMAP_HOST_DEVICE constexpr void check_swizzle_span(rule id, std::uint32_t span, 
   if (bits != 0 && bits * inner > std::uint64_t{span} * 8) report(id, 0, inner, std::uint64_t{span} * 8 / bits);
 }
 
-/// T18, T19, T22 to T24. `inner` is box_dim[0] of a tiled map and channels_per_pixel of an im2col map.
+/// T18, T19, T22 to T24. `inner` is box_dim[0] of a tiled map and channels_per_pixel of an im2col
+/// map.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_inner_box(const tensor_spec& spec, std::uint32_t inner, Report& report) {
   const std::uint64_t bits = element_bits(spec.type);
@@ -132,7 +135,8 @@ TMAP_HOST_DEVICE constexpr void check_inner_box(const tensor_spec& spec, std::ui
   }
 }
 
-/// T20. The driver judges dimension 0 too, whose element stride has no effect without an interleave.
+/// T20. The driver judges dimension 0 too, whose element stride has no effect without an
+/// interleave.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_element_strides(const tensor_spec& spec, Report& report) {
   for (std::uint32_t axis = 0; axis < readable_rank(spec); ++axis) {
@@ -197,7 +201,8 @@ TMAP_HOST_DEVICE constexpr void check_tile_size(std::uint64_t bytes, const devic
   }
 }
 
-/// Elements of a box, with or without the element strides, each of which the driver divides by, rounding down.
+/// Elements of a box, with or without the element strides, each of which the driver divides by,
+/// rounding down.
 TMAP_HOST_DEVICE constexpr std::uint64_t counted_elements(const tensor_spec& spec, bool is_strided) {
   std::uint64_t elements = 1;
   for (std::uint32_t axis = 0; axis < readable_rank(spec); ++axis) {
@@ -208,8 +213,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t counted_elements(const tensor_spec& spe
   return elements;
 }
 
-/// T37. The driver counts box / element stride along every dimension, whatever the interleave. Nearly every box is
-/// small enough without the divisions.
+/// T37. The driver counts box / element stride along every dimension, whatever the interleave.
+/// Nearly every box is small enough without the divisions.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_box_bytes(const tensor_spec& spec, Report& report) {
   if (element_bytes(spec.type, counted_elements(spec, false)) <= max_box_bytes) return;
@@ -217,7 +222,8 @@ TMAP_HOST_DEVICE constexpr void check_box_bytes(const tensor_spec& spec, Report&
   if (bytes > max_box_bytes) report(rule::t37_box_bytes, -1, bytes, max_box_bytes);
 }
 
-/// The spec with no box dim above 256 (T17 names larger ones), so that the bytes of its tile cannot wrap.
+/// The spec with no box dim above 256 (T17 names larger ones), so that the bytes of its tile cannot
+/// wrap.
 TMAP_HOST_DEVICE constexpr tensor_spec with_bounded_box(tensor_spec spec) {
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
     spec.box_dim[axis] = static_cast<std::uint32_t>(clamp_above(spec.box_dim[axis], max_box_dim));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How a kernel gets a tensor map it may use. The copy engine reads maps through a cache of its own, which neither a
-// kernel boundary nor a barrier refreshes: a map in global memory has to be acquired by every thread block that uses
-// it (PTX ISA 8.9.5 "Causality order", CUDA programming guide "Encoding a tensor map on device").
+// How a kernel gets a tensor map it may use. The copy engine reads maps through a cache of its own,
+// which neither a kernel boundary nor a barrier refreshes: a map in global memory has to be
+// acquired by every thread block that uses it (PTX ISA 8.9.5 "Causality order", CUDA programming
+// guide "Encoding a tensor map on device").
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/hazards.cuh>
@@ -18,12 +19,13 @@ namespace tmap::device {
 /// Who wrote the map: a kernel on this GPU, or anyone (the host by a copy, another GPU).
 enum class map_scope : std::uint32_t { gpu, sys };
 
-/// A tensor map that this thread block may use: the only type the tile functions accept. Trivially copyable. Another
-/// thread of the same block may use a copy once a barrier orders it after the acquire; another block must acquire.
+/// A tensor map that this thread block may use: the only type the tile functions accept. Trivially
+/// copyable. Another thread of the same block may use a copy once a barrier orders it after the
+/// acquire; another block must acquire.
 class acquired_map : detail::slot_watch {
  public:
-  /// To be called again for each use: with TMAP_CHECK_HAZARDS it checks that the slot was not written since the
-  /// acquire.
+  /// To be called again for each use: with TMAP_CHECK_HAZARDS it checks that the slot was not
+  /// written since the acquire.
   __device__ const tensor_map* get() const {
     check();
     return map_;
@@ -41,12 +43,13 @@ class acquired_map : detail::slot_watch {
 };
 static_assert(checks_hazards || sizeof(acquired_map) == sizeof(const tensor_map*), "checks cost nothing when off");
 
-/// Acquires the map in `slot` (global memory, 128-byte aligned), which must have been published before, in an order
-/// this thread observes (an earlier kernel, or a flag it waited for). Needed once per block and map, and again after
-/// the slot was rewritten. Call it from one thread: lanes with different slots take turns. It also waits until this
-/// thread's earlier bulk stores have read their shared memory, so a thread that stores had better not acquire.
-/// Some 45 cycles, and the next load through the map takes 250 more, on every block of this multiprocessor, as at a
-/// first touch; `prefetch` in time hides them (docs/measurements/using_maps.md).
+/// Acquires the map in `slot` (global memory, 128-byte aligned), which must have been published
+/// before, in an order this thread observes (an earlier kernel, or a flag it waited for). Needed
+/// once per block and map, and again after the slot was rewritten. Call it from one thread: lanes
+/// with different slots take turns. It also waits until this thread's earlier bulk stores have read
+/// their shared memory, so a thread that stores had better not acquire. Some 45 cycles, and the
+/// next load through the map takes 250 more, on every block of this multiprocessor, as at a first
+/// touch; `prefetch` in time hides them (docs/measurements/using_maps.md).
 __device__ inline acquired_map acquire(const tensor_map* slot, map_scope scope = map_scope::gpu) {
   namespace ptx = cuda::ptx;
   if (scope == map_scope::gpu) {
@@ -54,15 +57,16 @@ __device__ inline acquired_map acquire(const tensor_map* slot, map_scope scope =
   } else {
     ptx::fence_proxy_tensormap_generic(ptx::sem_acquire, ptx::scope_sys, slot, ptx::n32_t<tensor_map_bytes>{});
   }
-  // ptxas 13.0 emits only the invalidation for the fence, nothing that waits for it, so that a copy right behind it
-  // could still read the old map. An empty bulk group that is waited for makes it emit the missing flush.
+  // ptxas 13.0 emits only the invalidation for the fence, nothing that waits for it, so that a copy
+  // right behind it could still read the old map. An empty bulk group that is waited for makes it
+  // emit the missing flush.
   ptx::cp_async_bulk_commit_group();
   ptx::cp_async_bulk_wait_group_read(ptx::n32_t<0>{});
   return acquired_map(slot);
 }
 
-/// Acquires map `i` of a batch, as above. An `i` beyond the batch, and so any `i` of an empty one, is a failed
-/// assertion in a debug build and a trap in any other: it never reaches a slot.
+/// Acquires map `i` of a batch, as above. An `i` beyond the batch, and so any `i` of an empty one,
+/// is a failed assertion in a debug build and a trap in any other: it never reaches a slot.
 __device__ inline acquired_map acquire(const map_batch_ref& ref, std::uint32_t i, map_scope scope = map_scope::gpu) {
   const detail::slot_watch watch(ref, i);
   assert(i < ref.count);
@@ -84,8 +88,8 @@ __device__ inline acquired_map constant_map(const tensor_map& map) {
   return acquired_map(&map);
 }
 
-/// Brings the map into the copy engine's cache ahead of its first use: right after the acquire, not right before the
-/// copy. A multiprocessor holds eight maps.
+/// Brings the map into the copy engine's cache ahead of its first use: right after the acquire, not
+/// right before the copy. A multiprocessor holds eight maps.
 __device__ inline void prefetch(acquired_map map) {
   ptx::prefetch_tensormap(map.get());
 }

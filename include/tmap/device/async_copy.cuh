@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Asynchronous copies of 4, 8 or 16 bytes a thread from global to shared memory (LDGSTS; PTX ISA 9.7.9.25.3,
-// cp.async). Called by every thread for its own bytes. They are writes of the ordinary (generic) proxy: before the copy
-// engine reads or writes the same shared memory, `fence_shared_writes`.
+// Asynchronous copies of 4, 8 or 16 bytes a thread from global to shared memory (LDGSTS; PTX ISA
+// 9.7.9.25.3, cp.async). Called by every thread for its own bytes. They are writes of the ordinary
+// (generic) proxy: before the copy engine reads or writes the same shared memory,
+// `fence_shared_writes`.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/ptx.cuh>
@@ -22,8 +23,8 @@ __device__ void copy_async(void* shared, const void* global) {
   ptx::cp_async<Bytes, L1 == l1_use::bypass>(shared, global);
 }
 
-/// The same, but copies only the first `source_bytes` (at most `Bytes`) and writes zeros for the rest, which is not
-/// read: for the end of a tensor. With 0 nothing is read.
+/// The same, but copies only the first `source_bytes` (at most `Bytes`) and writes zeros for the
+/// rest, which is not read: for the end of a tensor. With 0 nothing is read.
 template <std::uint32_t Bytes, l1_use L1 = Bytes == 16 ? l1_use::bypass : l1_use::keep>
 __device__ void copy_async_zero_filled(void* shared, const void* global, std::uint32_t source_bytes) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
@@ -42,8 +43,8 @@ __device__ void wait_copies() {
   ptx::cp_async_wait_group<Pending>();
 }
 
-/// Arrives on `barrier`, once, when all this thread's copies so far have landed. The arrival counts as one of those the
-/// barrier was initialised with.
+/// Arrives on `barrier`, once, when all this thread's copies so far have landed. The arrival counts
+/// as one of those the barrier was initialised with.
 __device__ inline void arrive_after_copies(tile_barrier& barrier) {
   ptx::cp_async_mbarrier_arrive_noinc(barrier.word());
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One-dimensional copies by the copy engine, without a map: global to shared, shared to global, shared to the shared
-// memory of another block of the cluster, and prefetch to L2. Addresses and bytes are multiples of 16. Each function is
-// called by one thread. Reductions: reduce_copy.cuh. (PTX ISA 9.7.9.25.4, cp.async.bulk)
+// One-dimensional copies by the copy engine, without a map: global to shared, shared to global,
+// shared to the shared memory of another block of the cluster, and prefetch to L2. Addresses and
+// bytes are multiples of 16. Each function is called by one thread. Reductions: reduce_copy.cuh.
+// (PTX ISA 9.7.9.25.4, cp.async.bulk)
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/cache_hint.cuh>
@@ -15,7 +16,8 @@
 
 namespace tmap::device {
 
-/// Starts loading `bytes` from global memory; they complete on `barrier`, which must have been told to expect them.
+/// Starts loading `bytes` from global memory; they complete on `barrier`, which must have been told
+/// to expect them.
 __device__ inline void load_bytes(void* shared, const void* global, std::uint32_t bytes, tile_barrier& barrier) {
   namespace ptx = cuda::ptx;
   ptx::cp_async_bulk(ptx::space_shared, ptx::space_global, shared, global, bytes, barrier.word());
@@ -26,7 +28,8 @@ __device__ inline void load_bytes(void* shared, const void* global, std::uint32_
   ptx::cp_async_bulk(shared, global, bytes, barrier.word(), hint.policy());
 }
 
-/// Starts storing `bytes` to global memory. It belongs to this thread's open group of stores (`commit_stores`).
+/// Starts storing `bytes` to global memory. It belongs to this thread's open group of stores
+/// (`commit_stores`).
 __device__ inline void store_bytes(void* global, const void* shared, std::uint32_t bytes) {
   namespace ptx = cuda::ptx;
   ptx::cp_async_bulk(ptx::space_global, ptx::space_shared, global, shared, bytes);
@@ -36,8 +39,9 @@ __device__ inline void store_bytes(void* global, const void* shared, std::uint32
   ptx::cp_async_bulk(global, shared, bytes, hint.policy());
 }
 
-/// Starts copying `bytes` of this block's shared memory to `remote` (`shared_of_block`). They complete on `barrier`, of
-/// the same block as `remote`; nothing tells the sender, whose bytes must stay until the receiver has them.
+/// Starts copying `bytes` of this block's shared memory to `remote` (`shared_of_block`). They
+/// complete on `barrier`, of the same block as `remote`; nothing tells the sender, whose bytes must
+/// stay until the receiver has them.
 __device__ inline void send_bytes(void* remote, const void* shared, std::uint32_t bytes, remote_barrier barrier) {
   namespace ptx = cuda::ptx;
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_shared, remote, shared, bytes, barrier.word());

@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How L2 is to treat the lines that a copy touches. A hint, never needed for the right bytes; it lives in a register
-// and is made once, outside the loop that copies.
+// How L2 is to treat the lines that a copy touches. A hint, never needed for the right bytes; it
+// lives in a register and is made once, outside the loop that copies.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/ptx.cuh>
 
 namespace tmap::device {
 
-/// When L2 lets go of a line: `first` for what is read or written once, `last` for what all blocks read again, `normal`
-/// neither, `unchanged` as the line was. `normal` is not the same as no hint: loads of grouped products through maps
-/// were 1 to 5 % slower with it, and where memory was the limit 20 % (docs/gemm_log.md, "L2 hints"). Measure.
+/// When L2 lets go of a line: `first` for what is read or written once, `last` for what all blocks
+/// read again, `normal` neither, `unchanged` as the line was. `normal` is not the same as no hint:
+/// loads of grouped products through maps were 1 to 5 % slower with it, and where memory was the
+/// limit 20 % (docs/gemm_log.md, "L2 hints"). Measure.
 enum class l2_eviction : std::uint32_t { normal, first, last, unchanged };
 
-/// What the hinted loads and stores take: a policy of `createpolicy`, opaque. Made by `make_cache_hint`. Trivially
-/// copyable.
+/// What the hinted loads and stores take: a policy of `createpolicy`, opaque. Made by
+/// `make_cache_hint`. Trivially copyable.
 class cache_hint {
  public:
   explicit __device__ cache_hint(std::uint64_t policy) : policy_(policy) {}
@@ -47,8 +48,8 @@ struct eviction_name<l2_eviction::unchanged> {
 
 }  // namespace detail
 
-/// `Eviction` for a `fraction` (above 0, at most 1) of the lines, chosen by their addresses, and `Rest` (`first` or
-/// `unchanged`) for the others.
+/// `Eviction` for a `fraction` (above 0, at most 1) of the lines, chosen by their addresses, and
+/// `Rest` (`first` or `unchanged`) for the others.
 template <l2_eviction Eviction, l2_eviction Rest = l2_eviction::unchanged>
 __device__ cache_hint make_cache_hint(float fraction = 1.0f) {
   static_assert(Rest == l2_eviction::first || Rest == l2_eviction::unchanged);

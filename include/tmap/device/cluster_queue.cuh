@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A queue whose worker is a cluster: its blocks work on the same items at the same time. One warp, the leader's,
-// fetches the items and sends each to all blocks by st.async, which completes on a barrier of the receiving block (PTX
-// ISA 9.7.9.12). A cluster of one block is a block.
+// A queue whose worker is a cluster: its blocks work on the same items at the same time. One warp,
+// the leader's, fetches the items and sends each to all blocks by st.async, which completes on a
+// barrier of the receiving block (PTX ISA 9.7.9.12). A cluster of one block is a block.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/remote_store.cuh>
@@ -22,7 +22,8 @@ struct cluster_mailbox {
   tile_barrier full[slots];
   tile_barrier empty[slots];  // those of the leader's block count the readers of all blocks
 
-  /// By one thread of each block, before `sync_cluster`. `readers`: warps of a block that take items.
+  /// By one thread of each block, before `sync_cluster`. `readers`: warps of a block that take
+  /// items.
   __device__ void init(std::uint32_t readers) {
     for (std::uint32_t i = 0; i < slots; ++i) {
       full[i].init(1);
@@ -33,12 +34,12 @@ struct cluster_mailbox {
   }
 };
 
-/// A reading warp's end, in registers. All lanes call it. Every reader of every block takes until no item is left; then
-/// no block touches the memory of another any more.
+/// A reading warp's end, in registers. All lanes call it. Every reader of every block takes until
+/// no item is left; then no block touches the memory of another any more.
 class cluster_queue {
  public:
-  /// After `sync_cluster`. `reader`: this warp's number among those that take, from 0. Item numbers as in
-  /// `work_queue`, whose workers are the clusters of the grid (one-dimensional).
+  /// After `sync_cluster`. `reader`: this warp's number among those that take, from 0. Item numbers
+  /// as in `work_queue`, whose workers are the clusters of the grid (one-dimensional).
   __device__ cluster_queue(cluster_mailbox& mailbox, queue_counter* counter, std::uint32_t items, std::uint32_t reader,
                            asks when = asks::early)
       : mailbox_(mailbox),
@@ -49,8 +50,8 @@ class cluster_queue {
     if (leads_ && when_ == asks::early) send();
   }
 
-  /// The next item, the same in all blocks of the cluster, or `no_item`. Early: while the leader works on one, the next
-  /// one lies in the mailboxes and the one after it is being fetched.
+  /// The next item, the same in all blocks of the cluster, or `no_item`. Early: while the leader
+  /// works on one, the next one lies in the mailboxes and the one after it is being fetched.
   __device__ std::uint32_t take_warp() {
     if (leads_) send();
     const std::uint32_t slot = reads_.stage();
@@ -67,8 +68,9 @@ class cluster_queue {
   }
 
  private:
-  // Waits until all readers have read what the slot held, then sends the next item; after the last one, which is
-  // `no_item`, it only waits, so that the leader's block outlives the answers of the others.
+  // Waits until all readers have read what the slot held, then sends the next item; after the last
+  // one, which is `no_item`, it only waits, so that the leader's block outlives the answers of the
+  // others.
   __device__ void send() {
     const std::uint32_t slot = sends_.stage();
     wait_read(mailbox_.empty[slot], sends_.parity() ^ 1);
@@ -81,8 +83,9 @@ class cluster_queue {
     sends_.advance();
   }
 
-  // By one lane: expects the slot's next item, and tells the leader that this warp has read this one. Relaxed, as
-  // nothing but that read comes before it: a release would wait for every store of this thread to global memory.
+  // By one lane: expects the slot's next item, and tells the leader that this warp has read this
+  // one. Relaxed, as nothing but that read comes before it: a release would wait for every store of
+  // this thread to global memory.
   __device__ void hand_back(std::uint32_t slot) {
     namespace ptx = cuda::ptx;
     if (is_first_) mailbox_.full[slot].arrive_expect(sizeof(std::uint32_t));

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Encoding by one warp: up to 32 maps at a time, one lane a map, composed in shared memory and published to slots in
-// global memory. The library's own kernel calls just this; a kernel that computes the shapes may call it in its
-// epilogue. Needs an architecture-specific target such as sm_90a or sm_100a (tensormap.replace, PTX ISA 9.7.9.28).
+// Encoding by one warp: up to 32 maps at a time, one lane a map, composed in shared memory and
+// published to slots in global memory. The library's own kernel calls just this; a kernel that
+// computes the shapes may call it in its epilogue. Needs an architecture-specific target such as
+// sm_90a or sm_100a (tensormap.replace, PTX ISA 9.7.9.28).
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
@@ -22,10 +23,11 @@
 
 namespace tmap::device {
 
-/// Shared memory in which one warp composes its maps. They lie 144 bytes apart: 128 bytes apart they would share their
-/// banks, and 32 lanes that edit 32 of them would take turns. tensormap.replace asks for no alignment beyond that of
-/// the words it edits once ptxas has made plain loads and stores of it; the tests compare the bytes. Only the first map
-/// is aligned to 128 bytes, as tensormap.cp_fenceproxy wants its source.
+/// Shared memory in which one warp composes its maps. They lie 144 bytes apart: 128 bytes apart
+/// they would share their banks, and 32 lanes that edit 32 of them would take turns.
+/// tensormap.replace asks for no alignment beyond that of the words it edits once ptxas has made
+/// plain loads and stores of it; the tests compare the bytes. Only the first map is aligned to 128
+/// bytes, as tensormap.cp_fenceproxy wants its source.
 struct alignas(tensor_map_bytes) warp_stage {
   static constexpr std::uint32_t stride_bytes = tensor_map_bytes + sizeof(uint4);
   unsigned char bytes[warp_lanes * stride_bytes];
@@ -51,13 +53,15 @@ __device__ inline void write_immediate(tensor_map* map) {
   if constexpr (Field == mode_field::fill) device::ptx::replace_fill_mode<Value>(map);
 }
 
-/// Writes `value`, one of `Values`. No generic lambdas do this: NVRTC takes them for functions of the host.
+/// Writes `value`, one of `Values`. No generic lambdas do this: NVRTC takes them for functions of
+/// the host.
 template <mode_field Field, int... Values>
 __device__ inline void write_mode(tensor_map* map, std::uint32_t value, cuda::std::integer_sequence<int, Values...>) {
   ((value == Values ? write_immediate<Field, Values>(map) : void()), ...);
 }
 
-/// The number tensormap.replace has for an element type (PTX ISA 9.7.9.28); three differ from the driver's.
+/// The number tensormap.replace has for an element type (PTX ISA 9.7.9.28); three differ from the
+/// driver's.
 __device__ constexpr std::uint32_t replace_elemtype(element_type type) {
   switch (type) {
     case element_type::f64: return 9;
@@ -69,7 +73,8 @@ __device__ constexpr std::uint32_t replace_elemtype(element_type type) {
 
 template <int Axis>
 __device__ inline void patch_axis(tensor_map* map, const tensor_spec& values, patch_fields fields) {
-  // A dim of 2^32 is passed as 0: the instruction stores dim - 1, which wraps to the 0xffffffff it must be.
+  // A dim of 2^32 is passed as 0: the instruction stores dim - 1, which wraps to the 0xffffffff it
+  // must be.
   if (fields & patch_dim(Axis)) {
     device::ptx::replace_global_dim<Axis>(map, static_cast<std::uint32_t>(values.global_dim[Axis]));
   }
@@ -86,7 +91,8 @@ __device__ inline void patch_axis(tensor_map* map, const tensor_spec& values, pa
 
 }  // namespace detail
 
-/// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `values`. One thread.
+/// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `values`.
+/// One thread.
 __device__ inline void apply_patch(tensor_map* map, const tensor_spec& values, patch_fields fields) {
   if (fields & patch_address) device::ptx::replace_global_address(map, values.global_address);
   detail::patch_axis<0>(map, values, fields);
@@ -96,9 +102,9 @@ __device__ inline void apply_patch(tensor_map* map, const tensor_spec& values, p
   detail::patch_axis<4>(map, values, fields);
 }
 
-/// Writes every field of `spec` but L2 promotion, which tensormap.replace cannot write, into the zeroed map at `map`
-/// (shared memory). Words 8 and 9 stay zero too. One thread. Types and swizzles of compute capability 9. Out of line,
-/// as most templates come from the driver.
+/// Writes every field of `spec` but L2 promotion, which tensormap.replace cannot write, into the
+/// zeroed map at `map` (shared memory). Words 8 and 9 stay zero too. One thread. Types and swizzles
+/// of compute capability 9. Out of line, as most templates come from the driver.
 __device__ __noinline__ inline void write_zeroed_map(tensor_map* map, const tensor_spec& spec) {
   using field = detail::mode_field;
   device::ptx::replace_rank(map, spec.rank - 1);
@@ -113,15 +119,16 @@ __device__ __noinline__ inline void write_zeroed_map(tensor_map* map, const tens
   apply_patch(map, spec, patch_everything(spec.rank));
 }
 
-/// A template's rank and fields where they are known only when the kernel runs: works for every template.
+/// A template's rank and fields where they are known only when the kernel runs: works for every
+/// template.
 struct any_shape {
   static constexpr bool may_be_zeroed = true;
   static __device__ std::uint32_t rank(const map_template& base) { return base.spec.rank; }
   static __device__ patch_fields fields(const map_template& base) { return base.fields; }
 };
 
-/// Where they are known when the kernel is compiled, which leaves a fifth of the code. The template must agree, and
-/// come from `make_template`.
+/// Where they are known when the kernel is compiled, which leaves a fifth of the code. The template
+/// must agree, and come from `make_template`.
 template <std::uint32_t Rank, patch_fields Fields>
 struct fixed_shape {
   static constexpr bool may_be_zeroed = false;
@@ -129,7 +136,8 @@ struct fixed_shape {
   static __device__ constexpr patch_fields fields(const map_template&) { return Fields; }
 };
 
-/// One warp's encoder: a template and a stage. All 32 lanes of a full warp must call each function together, converged.
+/// One warp's encoder: a template and a stage. All 32 lanes of a full warp must call each function
+/// together, converged.
 template <class Shape = any_shape>
 class warp_encoder {
  public:
@@ -142,9 +150,9 @@ class warp_encoder {
     }
   }
 
-  /// Composes `count` maps (at most 32) in the stage: the template with the fields of `source(first + lane)`, or the
-  /// safe empty map where `guard` refuses these. `source` is a device callable `std::uint64_t -> map_patch`; only the
-  /// template's fields of it are used.
+  /// Composes `count` maps (at most 32) in the stage: the template with the fields of `source(first
+  /// + lane)`, or the safe empty map where `guard` refuses these. `source` is a device callable
+  /// `std::uint64_t -> map_patch`; only the template's fields of it are used.
   template <class Source, class Guard>
   __device__ void compose(const Source& source, std::uint64_t first, std::uint32_t count, const Guard& guard) {
     const std::uint32_t lane = lane_index();
@@ -161,8 +169,8 @@ class warp_encoder {
     __syncwarp();
   }
 
-  /// Stores the composed maps with coalesced 16-byte stores. After it the stage is free, but the maps are published
-  /// only by `release`, which may follow many stores.
+  /// Stores the composed maps with coalesced 16-byte stores. After it the stage is free, but the
+  /// maps are published only by `release`, which may follow many stores.
   __device__ void store(tensor_map* slots, std::uint32_t count) {
     uint4* const target = reinterpret_cast<uint4*>(slots);
     for_each_chunk(count, [&](const uint4& staged, std::uint32_t at) { target[at] = staged; });
@@ -176,8 +184,9 @@ class warp_encoder {
     __syncwarp();
   }
 
-  /// Copies composed map i to `slot_of(i)` and publishes it, for each i below `count` (`publish::copy_fence`). A null
-  /// slot leaves its map out. After it any lane may acquire, and the stage holds nothing of use.
+  /// Copies composed map i to `slot_of(i)` and publishes it, for each i below `count`
+  /// (`publish::copy_fence`). A null slot leaves its map out. After it any lane may acquire, and
+  /// the stage holds nothing of use.
   template <class SlotOf>
   __device__ void copy_fence(std::uint32_t count, const SlotOf& slot_of) {
     namespace ptx = cuda::ptx;
@@ -207,8 +216,8 @@ class warp_encoder {
  private:
   static constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
 
-  /// Calls `use(staged, at)` for this lane's sixteen-byte pieces `at` of the first `count` maps. Rolled: a single map
-  /// takes one turn, and code that runs once is paid for by its length.
+  /// Calls `use(staged, at)` for this lane's sixteen-byte pieces `at` of the first `count` maps.
+  /// Rolled: a single map takes one turn, and code that runs once is paid for by its length.
   template <class Use>
   __device__ void for_each_chunk(std::uint32_t count, const Use& use) {
     constexpr std::uint32_t step = warp_lanes / chunks * warp_stage::stride_bytes / sizeof(uint4);
@@ -243,10 +252,11 @@ class warp_encoder {
   uint4 chunk_;  // this lane's sixteen bytes of the template
 };
 
-/// Encodes and publishes maps `first` to `first + count` (at most 32 of them) into `slots[first...]`: what a kernel
-/// that is no encoder calls, with `map_guard{&page}` and a `__device__ guard_page page` of its own. All 32 lanes
-/// together, converged. A kernel that knows its template's rank and fields passes `fixed_shape<rank, fields>{}`, and a
-/// source that reads those fields alone, for shorter code.
+/// Encodes and publishes maps `first` to `first + count` (at most 32 of them) into
+/// `slots[first...]`: what a kernel that is no encoder calls, with `map_guard{&page}` and a
+/// `__device__ guard_page page` of its own. All 32 lanes together, converged. A kernel that knows
+/// its template's rank and fields passes `fixed_shape<rank, fields>{}`, and a source that reads
+/// those fields alone, for shorter code.
 template <class Source, class Guard, class Shape = any_shape>
 __device__ void encode_warp(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t first,
                             std::uint32_t count, warp_stage& stage, const Guard& guard, Shape shape = {},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What acquire.cuh and batch_writer.cuh check in a build with TMAP_CHECK_HAZARDS (docs/hazards.md); in any other build
-// all of this is empty.
+// What acquire.cuh and batch_writer.cuh check in a build with TMAP_CHECK_HAZARDS (docs/hazards.md);
+// in any other build all of this is empty.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/map_batch_ref.hpp>
@@ -35,8 +35,8 @@ __noinline__ __device__ inline void report(hazard kind, std::uint32_t map, std::
     ::printf("tmap: hazard %s: map %u, generation %u, found %u\n", name_of(kind), map, expected, found);
     return;
   }
-  // The log may lie in host memory, where few machines have read-modify-writes of the system's scope. One GPU writes
-  // it.
+  // The log may lie in host memory, where few machines have read-modify-writes of the system's
+  // scope. One GPU writes it.
   gpu_word<std::uint64_t>(log->counts[static_cast<std::uint32_t>(kind)]).fetch_add(1, cuda::memory_order_relaxed);
   std::uint32_t nobody = 0;
   if (gpu_word<std::uint32_t>(log->first_claimed).compare_exchange_strong(nobody, 1, cuda::memory_order_relaxed)) {
@@ -53,7 +53,8 @@ struct slot_reading {
         edition(gpu_word<std::uint32_t>(record.edition).load(cuda::memory_order_relaxed)) {}
 
   __device__ bool is_published() const { return (edition & edition_published) != 0; }
-  /// Whether the slot was lent again after the lease `expected`; generations count on and wrap round.
+  /// Whether the slot was lent again after the lease `expected`; generations count on and wrap
+  /// round.
   __device__ bool is_later_than(std::uint32_t expected) const {
     return generation != 0 && static_cast<std::int32_t>(generation - expected) > 0;
   }
@@ -62,7 +63,8 @@ struct slot_reading {
   std::uint32_t edition;
 };
 
-/// The record beside an acquired slot, and what it said at the acquire. None for a map that has no record.
+/// The record beside an acquired slot, and what it said at the acquire. None for a map that has no
+/// record.
 class slot_watch {
  public:
   slot_watch() = default;

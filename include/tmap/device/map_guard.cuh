@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What stands between a patch in device memory and a map that copies would follow. A warp encoder takes one of these.
+// What stands between a patch in device memory and a map that copies would follow. A warp encoder
+// takes one of these.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/report_bad.cuh>
@@ -14,8 +15,9 @@
 
 namespace tmap::device {
 
-/// Device memory that safe empty maps point to: zero-initialised where it is defined, as `__device__ guard_page page;`.
-/// It must outlive every map. A load of element 0 through a safe map reads its first bytes, a store there writes them.
+/// Device memory that safe empty maps point to: zero-initialised where it is defined, as
+/// `__device__ guard_page page;`. It must outlive every map. A load of element 0 through a safe map
+/// reads its first bytes, a store there writes them.
 struct alignas(128) guard_page {
   unsigned char bytes[128];
 };
@@ -30,15 +32,17 @@ __device__ __noinline__ inline map_status judge_by_rules(const tensor_spec& patc
 
 }  // namespace detail
 
-/// Judges each patch, turns bad and empty ones into the safe empty map, and reports, if asked to. `statuses` and
-/// `header` as in `encode_run`, but that the caller sets the header to `batch_header{}` before the kernel.
+/// Judges each patch, turns bad and empty ones into the safe empty map, and reports, if asked to.
+/// `statuses` and `header` as in `encode_run`, but that the caller sets the header to
+/// `batch_header{}` before the kernel.
 struct map_guard {
   const guard_page* page;
   map_status* statuses{};
   batch_header* header{};
   const address_window* windows{};
   std::uint32_t window_count{};
-  /// Leaves judging out: any patch becomes the map it asks for, wild ones too. For patches validated before.
+  /// Leaves judging out: any patch becomes the map it asks for, wild ones too. For patches
+  /// validated before.
   bool trusted{};
   fault_sink faults{};  ///< where bad maps are counted
 
@@ -49,7 +53,8 @@ struct map_guard {
     return detail::judge_by_rules(copy, fields, windows, window_count);
   }
 
-  /// Reports map `index` of each lane; lanes without a map pass a good status and `has_map` false. All 32 lanes.
+  /// Reports map `index` of each lane; lanes without a map pass a good status and `has_map` false.
+  /// All 32 lanes.
   __device__ void report(std::uint64_t index, bool has_map, map_status status) const {
     report_to(*this, index, has_map, status);
   }

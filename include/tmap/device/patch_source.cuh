@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Patch sources as the encoder reads them: device callables `i -> map_patch` that load the template's fields of map i
-// and leave the others undefined. Any callable of this shape may stand in their place. `read` does the same for fields
-// that its caller knows when compiled.
+// Patch sources as the encoder reads them: device callables `i -> map_patch` that load the
+// template's fields of map i and leave the others undefined. Any callable of this shape may stand
+// in their place. `read` does the same for fields that its caller knows when compiled.
 
 #include <tmap/detail/row_offsets.hpp>
 #include <tmap/detail/standard.hpp>
@@ -111,8 +111,8 @@ class compact_columns_reader {
   patch_fields fields_;
 };
 
-/// `ragged_rows` as a kernel reads it: offsets of one type, `std::int32_t` or `std::int64_t`, which must be the one
-/// that `row_offsets::bytes` says.
+/// `ragged_rows` as a kernel reads it: offsets of one type, `std::int32_t` or `std::int64_t`, which
+/// must be the one that `row_offsets::bytes` says.
 template <class Offset>
 struct typed_rows {
   std::uint64_t base_address;
@@ -128,7 +128,8 @@ __host__ __device__ constexpr typed_rows<Offset> typed_rows_of(const ragged_rows
           source.offsets.format, source.rows};
 }
 
-/// `typed_rows`. With `offset_format::sizes`, `begins[i]` is the number of rows before tensor i, a running sum.
+/// `typed_rows`. With `offset_format::sizes`, `begins[i]` is the number of rows before tensor i, a
+/// running sum.
 template <class Offset>
 class ragged_rows_reader {
  public:
@@ -144,7 +145,8 @@ class ragged_rows_reader {
     const std::uint64_t rows = offsets.count(i, begin);
     map_patch patch;
     patch.global_address = address_of_rows(source_, begin, rows);
-    // Only the outermost dim is a field of the template; writing all of them keeps the index a constant.
+    // Only the outermost dim is a field of the template; writing all of them keeps the index a
+    // constant.
 #pragma unroll
     for (std::uint32_t axis = 0; axis < max_rank; ++axis) patch.global_dim[axis] = rows;
     return patch;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The instructions tmap uses that cuda::ptx of CUDA 13.0 lacks. The project's other inline PTX is in the headers beside
-// this one whose names begin with ptx_.
+// The instructions tmap uses that cuda::ptx of CUDA 13.0 lacks. The project's other inline PTX is
+// in the headers beside this one whose names begin with ptx_.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/tensor_map.hpp>
@@ -15,9 +15,9 @@ __device__ inline void prefetch_tensormap(const tensor_map* map) {
   asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory");
 }
 
-// elect.sync _|p, 0xffffffff;                                     PTX ISA 9.7.13.15, sm_90
-// One lane of a whole warp, always the same. Behind it ptxas knows that one thread runs; behind `threadIdx.x % 32 == 0`
-// it puts a loop over the lanes' operands around each copy.
+// elect.sync _|p, 0xffffffff; PTX ISA 9.7.13.15, sm_90 One lane of a whole warp, always the same.
+// Behind it ptxas knows that one thread runs; behind `threadIdx.x % 32 == 0` it puts a loop over
+// the lanes' operands around each copy.
 __device__ inline bool elect_one() {
   unsigned is_elected;
   asm volatile(
@@ -30,8 +30,9 @@ __device__ inline bool elect_one() {
   return is_elected != 0;
 }
 
-// No instruction: the pointer that comes out is one the compiler knows nothing of. It computes the address of a shared
-// variable anew at every tensormap.replace, each time from a special register; this way it keeps it.
+// No instruction: the pointer that comes out is one the compiler knows nothing of. It computes the
+// address of a shared variable anew at every tensormap.replace, each time from a special register;
+// this way it keeps it.
 template <class T>
 __device__ inline T* keep_in_register(T* pointer) {
   asm volatile("" : "+l"(pointer) : : "memory");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The copy engine's instructions that cuda::ptx of CUDA 13.0 lacks: those with an L2 cache hint, prefetches, and loads
-// through im2col maps. Shared addresses are those of this block.
+// The copy engine's instructions that cuda::ptx of CUDA 13.0 lacks: those with an L2 cache hint,
+// prefetches, and loads through im2col maps. Shared addresses are those of this block.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/tensor_map.hpp>
@@ -17,8 +17,8 @@ __device__ inline std::uint32_t shared_address(const void* shared) {
 
 }  // namespace detail
 
-// cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [dst], [src], bytes, [barrier], policy;
-// PTX ISA 9.7.9.25.4.1, sm_90
+// cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [dst], [src], bytes,
+// [barrier], policy; PTX ISA 9.7.9.25.4.1, sm_90
 __device__ inline void cp_async_bulk(void* shared, const void* global, std::uint32_t bytes, std::uint64_t* barrier,
                                      std::uint64_t policy) {
   asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
@@ -28,7 +28,8 @@ __device__ inline void cp_async_bulk(void* shared, const void* global, std::uint
                : "memory");
 }
 
-// cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], bytes, policy;  PTX ISA 9.7.9.25.4.1, sm_90
+// cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], bytes, policy; PTX ISA
+// 9.7.9.25.4.1, sm_90
 __device__ inline void cp_async_bulk(void* global, const void* shared, std::uint32_t bytes, std::uint64_t policy) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%0], [%1], %2, %3;"
                :
@@ -44,7 +45,8 @@ __device__ inline void cp_async_bulk_prefetch(const void* global, std::uint32_t 
                : "memory");
 }
 
-// cp.async.bulk.tensor.{1..5}d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [dst], [map, {at}],
+// cp.async.bulk.tensor.{1..5}d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
+// [dst], [map, {at}],
 // [barrier], policy;                                              PTX ISA 9.7.9.27.1.2, sm_90
 template <std::uint32_t Rank>
 __device__ void cp_async_bulk_tensor(void* shared, const tensor_map* map, const std::int32_t (&at)[Rank],
@@ -89,8 +91,8 @@ __device__ void cp_async_bulk_tensor(void* shared, const tensor_map* map, const 
   }
 }
 
-// cp.async.bulk.tensor.{1..5}d.global.shared::cta.tile.bulk_group.L2::cache_hint [map, {at}], [src], policy;
-// PTX ISA 9.7.9.27.1.2, sm_90
+// cp.async.bulk.tensor.{1..5}d.global.shared::cta.tile.bulk_group.L2::cache_hint [map, {at}],
+// [src], policy; PTX ISA 9.7.9.27.1.2, sm_90
 template <std::uint32_t Rank>
 __device__ void cp_async_bulk_tensor(const tensor_map* map, const std::int32_t (&at)[Rank], const void* shared,
                                      std::uint64_t policy) {
@@ -155,8 +157,8 @@ __device__ void cp_async_bulk_prefetch_tensor(const tensor_map* map, const std::
   }
 }
 
-// cp.async.bulk.tensor.{3..5}d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [dst], [map, {at}], [barrier],
-// {offsets};                                                      PTX ISA 9.7.9.27.1.2, sm_90
+// cp.async.bulk.tensor.{3..5}d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [dst], [map,
+// {at}], [barrier], {offsets}; PTX ISA 9.7.9.27.1.2, sm_90
 template <std::uint32_t Rank>
 __device__ void cp_async_bulk_tensor_im2col(void* shared, const tensor_map* map, const std::int32_t (&at)[Rank],
                                             const std::uint16_t (&offsets)[Rank - 2], std::uint64_t* barrier) {

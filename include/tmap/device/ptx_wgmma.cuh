@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The instructions of warpgroups that multiply (PTX ISA 9.7.15): products of two operands in shared memory, sums in
-// registers. `a` and `b` are matrix descriptors; sums begin anew where `keeps` is 0. All 128 threads, converged.
+// The instructions of warpgroups that multiply (PTX ISA 9.7.15): products of two operands in shared
+// memory, sums in registers. `a` and `b` are matrix descriptors; sums begin anew where `keeps` is
+// 0. All 128 threads, converged.
 
 #include <tmap/detail/standard.hpp>
 

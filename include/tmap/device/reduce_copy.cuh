@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Stores that combine what they bring with what is in global memory: m = m op t, element by element, each atomically.
-// They belong to this thread's open group of stores (`commit_stores`) and need what stores need. Which operations a
-// type has: tmap/reduction.hpp; any other is an illegal instruction, or does not compile where the type is an argument.
-// Each function is called by one thread. (PTX ISA 9.7.9.25.4.2 and 9.7.9.27.1.3)
+// Stores that combine what they bring with what is in global memory: m = m op t, element by
+// element, each atomically. They belong to this thread's open group of stores (`commit_stores`) and
+// need what stores need. Which operations a type has: tmap/reduction.hpp; any other is an illegal
+// instruction, or does not compile where the type is an argument. Each function is called by one
+// thread. (PTX ISA 9.7.9.25.4.2 and 9.7.9.27.1.3)
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/tile_copy.cuh>
@@ -46,15 +47,16 @@ __device__ void reduce_tile_by(acquired_map map, const std::int32_t (&coordinate
 
 }  // namespace detail
 
-/// Starts reducing the tile in `shared` into the one at `coordinates` of a map whose elements are of type `Type`. What
-/// lies outside the tensor is dropped as by `store_tile`.
+/// Starts reducing the tile in `shared` into the one at `coordinates` of a map whose elements are
+/// of type `Type`. What lies outside the tensor is dropped as by `store_tile`.
 template <reduction Operation, element_type Type, std::uint32_t Rank,
           std::enable_if_t<detail::has_reduction(Type, Operation), int> = 0>
 __device__ void reduce_tile(acquired_map map, const std::int32_t (&coordinates)[Rank], const void* shared) {
   detail::reduce_tile_by<Operation>(map, coordinates, shared);
 }
 
-/// The same where operation and type are known when the kernel runs: the map's type must have the operation.
+/// The same where operation and type are known when the kernel runs: the map's type must have the
+/// operation.
 template <std::uint32_t Rank>
 __device__ void reduce_tile(reduction operation, acquired_map map, const std::int32_t (&coordinates)[Rank],
                             const void* shared) {
@@ -70,8 +72,9 @@ __device__ void reduce_tile(reduction operation, acquired_map map, const std::in
   }
 }
 
-/// Starts reducing `bytes` of `shared` into `global`, without a map. Addresses and bytes are multiples of 16. `T` is
-/// one of uint32_t, int32_t, uint64_t, int64_t, __half, __nv_bfloat16, float, double.
+/// Starts reducing `bytes` of `shared` into `global`, without a map. Addresses and bytes are
+/// multiples of 16. `T` is one of uint32_t, int32_t, uint64_t, int64_t, __half, __nv_bfloat16,
+/// float, double.
 template <reduction Operation, class T, std::enable_if_t<detail::has_reduction(element_of<T>, Operation), int> = 0>
 __device__ void reduce_bytes(T* global, const T* shared, std::uint32_t bytes) {
   namespace ptx = cuda::ptx;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which tensor of a ragged batch holds the g-th tile (or any other unit of work): searches over running sums in device
-// memory. `ends[i]` is the number of tiles of tensors 0 to i; a tensor without tiles ends where the one before it ends,
-// and is never found. By one thread, by a warp, or in advance.
+// Which tensor of a ragged batch holds the g-th tile (or any other unit of work): searches over
+// running sums in device memory. `ends[i]` is the number of tiles of tensors 0 to i; a tensor
+// without tiles ends where the one before it ends, and is never found. By one thread, by a warp, or
+// in advance.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
@@ -11,8 +12,8 @@
 
 namespace tmap::device {
 
-/// The first tensor of [low, high] that ends behind tile `g`; `high` must. One thread: log2(high - low) loads, one
-/// after the other.
+/// The first tensor of [low, high] that ends behind tile `g`; `high` must. One thread: log2(high -
+/// low) loads, one after the other.
 __device__ inline std::uint64_t find_tensor(const std::uint64_t* ends, std::uint64_t g, std::uint64_t low,
                                             std::uint64_t high) {
   while (low < high) {
@@ -26,7 +27,8 @@ __device__ inline std::uint64_t find_tensor(const std::uint64_t* ends, std::uint
   return low;
 }
 
-/// The same where the answer is likely near `low`: steps that double, so that long runs of empty tensors stay cheap.
+/// The same where the answer is likely near `low`: steps that double, so that long runs of empty
+/// tensors stay cheap.
 __device__ inline std::uint64_t find_tensor_near(const std::uint64_t* ends, std::uint64_t g, std::uint64_t low,
                                                  std::uint64_t last) {
   std::uint64_t high = low;
@@ -37,8 +39,8 @@ __device__ inline std::uint64_t find_tensor_near(const std::uint64_t* ends, std:
   return find_tensor(ends, g, low, high);
 }
 
-/// `find_tensor` by a warp, all lanes with the same arguments: 32 loads at once leave a 32nd of the tensors, so that
-/// 100,000 take four steps instead of 17.
+/// `find_tensor` by a warp, all lanes with the same arguments: 32 loads at once leave a 32nd of the
+/// tensors, so that 100,000 take four steps instead of 17.
 __device__ inline std::uint64_t find_tensor_warp(const std::uint64_t* ends, std::uint64_t g, std::uint64_t low,
                                                  std::uint64_t high) {
   const std::uint32_t lane = lane_index();
@@ -52,7 +54,8 @@ __device__ inline std::uint64_t find_tensor_warp(const std::uint64_t* ends, std:
   return low;
 }
 
-/// `find_tensor_near` by a warp: the 32 tensors from `low` on in one coalesced load, then all that are left.
+/// `find_tensor_near` by a warp: the 32 tensors from `low` on in one coalesced load, then all that
+/// are left.
 __device__ inline std::uint64_t find_tensor_near_warp(const std::uint64_t* ends, std::uint64_t g, std::uint64_t low,
                                                       std::uint64_t last) {
   const std::uint64_t mine = low + lane_index();

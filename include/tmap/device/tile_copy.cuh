@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Copies of one tile between shared and global memory through a tensor map, and the barrier a load completes on
-// (PTX ISA 9.7.9.27.1). Reductions: reduce_copy.cuh.
-// Coordinates are in elements, innermost first; the innermost one must be a multiple of 16 bytes, and none of a store
-// may be negative (both are illegal instructions). Shared addresses obey `shared_alignment` of the map's swizzle.
-// Each function is called by one thread. `Rank` must be the map's rank: the hardware traps on another.
-// Where rank and bytes are known to the compiler, tile.cuh takes both from the type of the tile.
+// Copies of one tile between shared and global memory through a tensor map, and the barrier a load
+// completes on (PTX ISA 9.7.9.27.1). Reductions: reduce_copy.cuh. Coordinates are in elements,
+// innermost first; the innermost one must be a multiple of 16 bytes, and none of a store may be
+// negative (both are illegal instructions). Shared addresses obey `shared_alignment` of the map's
+// swizzle. Each function is called by one thread. `Rank` must be the map's rank: the hardware traps
+// on another. Where rank and bytes are known to the compiler, tile.cuh takes both from the type of
+// the tile.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/acquire.cuh>
@@ -17,10 +18,12 @@
 
 namespace tmap::device {
 
-/// A barrier in shared memory (mbarrier) that counts arrivals and bytes; its phases alternate parity, the first is 0.
+/// A barrier in shared memory (mbarrier) that counts arrivals and bytes; its phases alternate
+/// parity, the first is 0.
 class tile_barrier {
  public:
-  /// Once, by one thread; afterwards `fence_barrier_init` and a block barrier make it usable by all.
+  /// Once, by one thread; afterwards `fence_barrier_init` and a block barrier make it usable by
+  /// all.
   __device__ void init(std::uint32_t arrivals) { cuda::ptx::mbarrier_init(&word_, arrivals); }
 
   /// Arrives and announces the bytes of loads that will complete on this phase.
@@ -37,7 +40,8 @@ class tile_barrier {
     }
   }
 
-  /// The same, for what other blocks of the cluster send (remote_store.cuh, `send_bytes`, `load_tile_multicast`).
+  /// The same, for what other blocks of the cluster send (remote_store.cuh, `send_bytes`,
+  /// `load_tile_multicast`).
   __device__ void wait_cluster(std::uint32_t parity) {
     namespace ptx = cuda::ptx;
     while (!ptx::mbarrier_try_wait_parity(ptx::sem_acquire, ptx::scope_cluster, &word_, parity)) {
@@ -55,14 +59,15 @@ __device__ inline void fence_barrier_init() {
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
 }
 
-/// Orders this thread's ordinary accesses to shared memory before its later copies of it. Each writing thread calls it
-/// before the block barrier that precedes a store.
+/// Orders this thread's ordinary accesses to shared memory before its later copies of it. Each
+/// writing thread calls it before the block barrier that precedes a store.
 __device__ inline void fence_shared_writes() {
   cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
 }
 
-/// Starts loading the tile at `coordinates` into `shared`. Its bytes, always those of a whole tile, complete on
-/// `barrier`, which must have been told to expect them. Elements outside the tensor become the map's fill.
+/// Starts loading the tile at `coordinates` into `shared`. Its bytes, always those of a whole tile,
+/// complete on `barrier`, which must have been told to expect them. Elements outside the tensor
+/// become the map's fill.
 template <std::uint32_t Rank>
 __device__ void load_tile(void* shared, acquired_map map, const std::int32_t (&coordinates)[Rank],
                           tile_barrier& barrier) {
@@ -78,10 +83,11 @@ __device__ void load_tile(void* shared, acquired_map map, const std::int32_t (&c
   ptx::cp_async_bulk_tensor(shared, map.get(), coordinates, barrier.word(), hint.policy());
 }
 
-/// The same into every block of the cluster whose bit is set in `blocks` (bit i: block i), read once: at the address
-/// `shared` has in each, completing on the barrier at the address `barrier` has in each. Each of them must have told
-/// its own barrier to expect the bytes, waits with `wait_cluster`, and before the copy starts has shown that its
-/// barrier is initialised and its memory free (`sync_cluster`). Needs an architecture-specific target such as sm_90a.
+/// The same into every block of the cluster whose bit is set in `blocks` (bit i: block i), read
+/// once: at the address `shared` has in each, completing on the barrier at the address `barrier`
+/// has in each. Each of them must have told its own barrier to expect the bytes, waits with
+/// `wait_cluster`, and before the copy starts has shown that its barrier is initialised and its
+/// memory free (`sync_cluster`). Needs an architecture-specific target such as sm_90a.
 template <std::uint32_t Rank>
 __device__ void load_tile_multicast(void* shared, acquired_map map, const std::int32_t (&coordinates)[Rank],
                                     tile_barrier& barrier, std::uint16_t blocks) {
@@ -91,10 +97,11 @@ __device__ void load_tile_multicast(void* shared, acquired_map map, const std::i
                             blocks);
 }
 
-/// Starts loading a column of pixels through an im2col map, `channels_per_pixel` of each. `coordinates` (channel, W, H,
-/// D, image; as many as the map has) name the first pixel, in the map's bounding box; `offsets` (W, H, D) move the
-/// whole box. The pixels go on along W, H and D in the box, then in the next image; those outside the tensor become the
-/// map's fill. The barrier receives `channels_per_pixel` x `pixels_per_column` elements. (PTX ISA 5.5.4)
+/// Starts loading a column of pixels through an im2col map, `channels_per_pixel` of each.
+/// `coordinates` (channel, W, H, D, image; as many as the map has) name the first pixel, in the
+/// map's bounding box; `offsets` (W, H, D) move the whole box. The pixels go on along W, H and D in
+/// the box, then in the next image; those outside the tensor become the map's fill. The barrier
+/// receives `channels_per_pixel` x `pixels_per_column` elements. (PTX ISA 5.5.4)
 template <std::uint32_t Rank>
 __device__ void load_im2col(void* shared, acquired_map map, const std::int32_t (&coordinates)[Rank],
                             const std::uint16_t (&offsets)[Rank - 2], tile_barrier& barrier) {
@@ -109,9 +116,9 @@ __device__ void prefetch_tile(acquired_map map, const std::int32_t (&coordinates
   ptx::cp_async_bulk_prefetch_tensor(map.get(), coordinates);
 }
 
-/// Starts storing the tile in `shared` at `coordinates`. What lies outside the tensor is dropped, along dimension 0
-/// only from the next multiple of 16 bytes on (docs/measurements/copy_engine_semantics.md). It belongs to this thread's
-/// open group of stores.
+/// Starts storing the tile in `shared` at `coordinates`. What lies outside the tensor is dropped,
+/// along dimension 0 only from the next multiple of 16 bytes on
+/// (docs/measurements/copy_engine_semantics.md). It belongs to this thread's open group of stores.
 template <std::uint32_t Rank>
 __device__ void store_tile(acquired_map map, const std::int32_t (&coordinates)[Rank], const void* shared) {
   static_assert(1 <= Rank && Rank <= 5);
@@ -131,7 +138,8 @@ __device__ inline void commit_stores() {
   cuda::ptx::cp_async_bulk_commit_group();
 }
 
-/// Waits until all but the newest `Pending` groups have read their shared memory, which may then be overwritten.
+/// Waits until all but the newest `Pending` groups have read their shared memory, which may then be
+/// overwritten.
 template <int Pending>
 __device__ void wait_stores_read() {
   cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<Pending>{});

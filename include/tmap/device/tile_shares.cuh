@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How the tiles of a ragged batch are shared out. They are cut into runs of consecutive tiles, of equal length but for
-// one tile; how many tiles there are is known on the device only, how many runs is chosen on the host.
+// How the tiles of a ragged batch are shared out. They are cut into runs of consecutive tiles, of
+// equal length but for one tile; how many tiles there are is known on the device only, how many
+// runs is chosen on the host.
 //
 // - Static: as many runs as workers, worker w takes run w. Fewest changes of tensor, no atomics.
 // - Interleaved: more runs than workers, worker w takes runs w, w + workers, ...
@@ -22,7 +23,8 @@ struct tile_range {
   std::uint64_t last;
 };
 
-/// `tiles` tiles, cut into `runs` runs of which the first ones are a tile longer. `runs` is at least 1.
+/// `tiles` tiles, cut into `runs` runs of which the first ones are a tile longer. `runs` is at
+/// least 1.
 class tile_shares {
  public:
   TMAP_HOST_DEVICE constexpr tile_shares(std::uint64_t tiles, std::uint64_t runs)
@@ -43,9 +45,10 @@ class tile_shares {
   std::uint64_t runs_;
 };
 
-/// Fills a *work list*: `tensors[r]`, the tensor in which run `r` of `shares` begins, for the runs that have tiles. By
-/// all threads of a grid, each with its index and their number; worth it where runs are many and taken one by one, as
-/// the worker then has nothing to search for (`tile_walk::seek_listed`).
+/// Fills a *work list*: `tensors[r]`, the tensor in which run `r` of `shares` begins, for the runs
+/// that have tiles. By all threads of a grid, each with its index and their number; worth it where
+/// runs are many and taken one by one, as the worker then has nothing to search for
+/// (`tile_walk::seek_listed`).
 __device__ inline void fill_work_list(const tile_shares& shares, const std::uint64_t* tile_ends, std::uint64_t count,
                                       std::uint32_t* tensors, std::uint64_t thread, std::uint64_t threads) {
   for (std::uint64_t r = thread; r < shares.used(); r += threads) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Which tile of which tensor is the g-th of a ragged batch: all tiles of tensor 0, then of tensor 1, ..., each tensor's
-// innermost axis first. A worker of a persistent grid takes ranges of g (tile_shares.cuh, work_queue.cuh), seeks the
-// first tile of each and steps through the rest.
+// Which tile of which tensor is the g-th of a ragged batch: all tiles of tensor 0, then of tensor
+// 1, ..., each tensor's innermost axis first. A worker of a persistent grid takes ranges of g
+// (tile_shares.cuh, work_queue.cuh), seeks the first tile of each and steps through the rest.
 
 #include <tmap/detail/spec_arithmetic.hpp>
 #include <tmap/detail/standard.hpp>
@@ -16,8 +16,9 @@ namespace tmap::device {
 /// The most tiles of one tensor that a walk visits.
 inline constexpr std::uint64_t max_walked_tiles = std::uint64_t{1} << 31;
 
-/// Tiles that cover a tensor of these extents. 0 when any is 0, and for extents that are safe in no walk: one above
-/// 2^31 (coordinates are signed), or more than `max_walked_tiles` tiles. Any bits are legal extents.
+/// Tiles that cover a tensor of these extents. 0 when any is 0, and for extents that are safe in no
+/// walk: one above 2^31 (coordinates are signed), or more than `max_walked_tiles` tiles. Any bits
+/// are legal extents.
 template <std::uint32_t Rank>
 __host__ __device__ std::uint64_t count_tiles(const map_patch& extents, const std::uint32_t* box_dim) {
   std::uint64_t tiles = 1;
@@ -30,9 +31,10 @@ __host__ __device__ std::uint64_t count_tiles(const map_patch& extents, const st
   return tiles > max_walked_tiles ? 0 : tiles;
 }
 
-/// The walk of one thread, or of a warp whose lanes all make the same calls, those that end in `_warp`, which load side
-/// by side. Reads `extents[i].global_dim` and `tile_ends[i]`, the tiles of tensors 0 to i by `count_tiles` (device
-/// memory, unchanged meanwhile). Tensors without tiles, by whatever reason, are passed over.
+/// The walk of one thread, or of a warp whose lanes all make the same calls, those that end in
+/// `_warp`, which load side by side. Reads `extents[i].global_dim` and `tile_ends[i]`, the tiles of
+/// tensors 0 to i by `count_tiles` (device memory, unchanged meanwhile). Tensors without tiles, by
+/// whatever reason, are passed over.
 template <std::uint32_t Rank>
 class tile_walk {
  public:
@@ -57,7 +59,8 @@ class tile_walk {
   /// The same where a work list names the tensor: nothing to search for.
   __device__ void seek_listed(std::uint64_t g, std::uint32_t tensor) { enter_at(tensor, g); }
 
-  /// Goes to the next tile, which must exist. The tensor after this one is mostly the next with tiles.
+  /// Goes to the next tile, which must exist. The tensor after this one is mostly the next with
+  /// tiles.
   __device__ void advance() {
     if (--left_ != 0) return step();
     enter(find_tensor_near(tile_ends_, tile_ends_[tensor_], tensor_ + 1, count_ - 1));

@@ -39,7 +39,8 @@ struct state_equal {
   bool operator()(const ring_state& a, const ring_state& b) const { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 };
 
-/// Fills and reads begin as soon as the step before them lets them, the worst moment. A read ends as late as it can.
+/// Fills and reads begin as soon as the step before them lets them, the worst moment. A read ends
+/// as late as it can.
 bool begins_at_once(act what) {
   return what == act::load || what == act::copy || what == act::write || what == act::read || what == act::store;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the threads of a ring do, one list for each. The calls of a thread depend on no other thread, so each list is
-// recorded once, by the ring's own code over barriers that note what they are asked for.
+// What the threads of a ring do, one list for each. The calls of a thread depend on no other
+// thread, so each list is recorded once, by the ring's own code over barriers that note what they
+// are asked for.
 
 #include <cstdint>
 #include <vector>
