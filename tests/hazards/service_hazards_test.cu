@@ -118,8 +118,8 @@ TEST_F(service_hazards, a_reserved_batch_and_an_updated_one_are_silent) {
   const device_array<std::uint32_t> changed(std::vector<std::uint32_t>{3});
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   const map_batch before = encode(0, *first_);
-  const result<map_batch> after =
-      service_->update(before, {changed.data(), 1}, world_->base(), patch_array{world_->patches() + 20}, {*first_});
+  const result<map_batch> after = service_->update(before, {changed.data(), 1}, world_->base(),
+                                                   patch_array{world_->patches() + 20}, {cuda::stream_ref{*first_}});
   ASSERT_TRUE(after.has_value());
   ASSERT_NE(after->ref().indices, nullptr) << "it shares";
   use(before.ref(), *first_);
@@ -192,8 +192,8 @@ TEST_F(service_hazards, an_update_that_is_overtaken_is_counted) {
   const device_array<std::uint32_t> changed(std::vector<std::uint32_t>{3});
   const map_batch before = encode(0, *first_);
   const auto update = [&] {
-    result<map_batch> after =
-        service_->update(before, {changed.data(), 1}, world_->base(), patch_array{world_->patches() + 20}, {*first_});
+    result<map_batch> after = service_->update(before, {changed.data(), 1}, world_->base(),
+                                               patch_array{world_->patches() + 20}, {cuda::stream_ref{*first_}});
     EXPECT_TRUE(after.has_value());
     return after ? std::move(*after) : map_batch{};
   };
