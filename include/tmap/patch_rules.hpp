@@ -18,14 +18,14 @@ namespace tmap {
 
 /// What the map of this patch says: the template's spec with the patch's values in `fields`.
 TMAP_HOST_DEVICE constexpr tensor_spec patched_spec(tensor_spec spec, patch_fields fields, const map_patch& patch) {
-  if (fields & patch_address) spec.global_address = patch.global_address;
+  if (has_any(fields, patch_address)) spec.global_address = patch.global_address;
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    if (fields & patch_dim(axis)) spec.global_dim[axis] = patch.global_dim[axis];
-    if (axis + 1 < max_rank && fields & patch_stride(axis)) {
+    if (has_any(fields, patch_dim(axis))) spec.global_dim[axis] = patch.global_dim[axis];
+    if (axis + 1 < max_rank && has_any(fields, patch_stride(axis))) {
       spec.global_stride_bytes[axis] = patch.global_stride_bytes[axis];
     }
-    if (fields & patch_box(axis)) spec.box_dim[axis] = patch.box_dim[axis];
-    if (fields & patch_element_stride(axis)) spec.element_stride[axis] = patch.element_stride[axis];
+    if (has_any(fields, patch_box(axis))) spec.box_dim[axis] = patch.box_dim[axis];
+    if (has_any(fields, patch_element_stride(axis))) spec.element_stride[axis] = patch.element_stride[axis];
   }
   return spec;
 }
@@ -47,23 +47,18 @@ TMAP_HOST_DEVICE constexpr tensor_spec empty_spec(tensor_spec spec, std::uint64_
 
 namespace detail {
 
-inline constexpr patch_fields any_dim = 0x1fu << 1;
-inline constexpr patch_fields any_stride = 0xfu << 6;
-inline constexpr patch_fields any_box = 0x1fu << 10;
-inline constexpr patch_fields any_element_stride = 0x1fu << 15;
-
 /// The checks of `check_tiled` whose values are among `fields`. On a GPU these branches are
 /// uniform.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_patched(const tensor_spec& spec, patch_fields fields, Report&& report) {
-  if (fields & patch_address) check_address(spec, report);
-  if (fields & any_dim) check_global_dims(spec, report);
-  if (fields & any_stride) check_global_strides(spec, report);
-  if (fields & (patch_address | any_dim | any_stride)) check_extent(spec, report);
-  if (fields & patch_box(0)) check_inner_box(spec, spec.box_dim[0], report);
-  if (fields & any_box) check_box_dims(spec, report);
-  if (fields & any_element_stride) check_element_strides(spec, report);
-  if (fields & (any_box | any_element_stride)) check_box_bytes(spec, report);
+  if (has_any(fields, patch_address)) check_address(spec, report);
+  if (has_any(fields, any_dim)) check_global_dims(spec, report);
+  if (has_any(fields, any_stride)) check_global_strides(spec, report);
+  if (has_any(fields, patch_address | any_dim | any_stride)) check_extent(spec, report);
+  if (has_any(fields, patch_box(0))) check_inner_box(spec, spec.box_dim[0], report);
+  if (has_any(fields, any_box)) check_box_dims(spec, report);
+  if (has_any(fields, any_element_stride)) check_element_strides(spec, report);
+  if (has_any(fields, any_box | any_element_stride)) check_box_bytes(spec, report);
 }
 
 TMAP_HOST_DEVICE constexpr bool has_no_elements(const tensor_spec& spec) {

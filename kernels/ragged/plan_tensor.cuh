@@ -71,8 +71,7 @@ __device__ side_extents extents_of(const map_patch& patch) {
 template <std::uint32_t Rank, class Reader, class Columns>
 __device__ side_extents read_columns(const Reader& reader, const Columns& strides, std::uint64_t unit, std::uint64_t i,
                                      std::uint64_t element_bytes) {
-  constexpr patch_fields strides_too = patch_extents(Rank);
-  constexpr patch_fields dims = strides_too & ((1u << (1 + max_rank)) - 1);
+  constexpr patch_fields dims = patch_extents(Rank) & ~tmap::detail::any_stride;
   side_extents read = extents_of<Rank>(reader.read(i, dims));
   std::uint64_t below = element_bytes;
 #pragma unroll
@@ -85,7 +84,7 @@ __device__ side_extents read_columns(const Reader& reader, const Columns& stride
 
 template <std::uint32_t Rank, class Offset>
 __device__ side_extents read_rows(const plan_side& side, const device::typed_rows<Offset>& rows, std::uint64_t i) {
-  const map_patch patch = device::ragged_rows_reader<Offset>(rows, side.row_begins).read(i, 0);
+  const map_patch patch = device::ragged_rows_reader<Offset>(rows, side.row_begins).read(i, {});
   side_extents read{patch.global_address, {1, 1, 1, 1, 1}, {}};
 #pragma unroll
   for (std::uint32_t axis = 0; axis + 1 < Rank; ++axis) {
@@ -101,14 +100,14 @@ template <std::uint32_t Rank>
 __device__ side_extents read_tensor(const plan_side& side, std::uint64_t i) {
   using cuda::std::get_if;
   if (const auto* const array = get_if<patch_array>(&side.tensors)) {
-    return extents_of<Rank>(device::patch_array_reader(*array, 0).read(i, patch_extents(Rank)));
+    return extents_of<Rank>(device::patch_array_reader(*array, {}).read(i, patch_extents(Rank)));
   }
   if (const auto* const columns = get_if<patch_columns>(&side.tensors)) {
-    const device::patch_columns_reader reader(*columns, 0);
+    const device::patch_columns_reader reader(*columns, {});
     return read_columns<Rank>(reader, columns->global_stride_bytes, 1, i, side.element_bytes);
   }
   if (const auto* const columns = get_if<compact_columns>(&side.tensors)) {
-    const device::compact_columns_reader reader(*columns, 0);
+    const device::compact_columns_reader reader(*columns, {});
     return read_columns<Rank>(reader, columns->global_stride_units, 16, i, side.element_bytes);
   }
   using device::typed_rows;

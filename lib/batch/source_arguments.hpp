@@ -42,9 +42,9 @@ inline support::argument stride_columns(const compact_columns&, const support::a
 /// No fields but the known ones.
 inline void check_fields(support::arguments& given, patch_fields fields, patch_fields known,
                          const support::argument& name) {
-  if ((fields & ~known) == 0) return;
+  if (!has_any(fields, ~known)) return;
   given.refuse(name, "is {found:#x}; it must have no other bits than {allowed:#x}, the fields that can be changed here",
-               fields, known);
+               bits_of(fields), bits_of(known));
 }
 
 inline void check_offsets(support::arguments& given, const row_offsets& offsets, const support::argument& name) {

@@ -17,12 +17,12 @@ constexpr std::uint64_t placeholder_address = 4096;
 
 /// The spec with the smallest legal value in each extent that the maps bring themselves.
 tensor_spec with_placeholders(tensor_spec spec, patch_fields fields) {
-  if ((fields & patch_address) != 0) spec.global_address = placeholder_address;
+  if (has_any(fields, patch_address)) spec.global_address = placeholder_address;
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    if ((fields & patch_dim(axis)) != 0) spec.global_dim[axis] = axis == 0 ? detail::smallest_inner_dim(spec.type) : 1;
+    if (has_any(fields, patch_dim(axis))) spec.global_dim[axis] = axis == 0 ? detail::smallest_inner_dim(spec.type) : 1;
   }
   for (std::uint32_t index = 0; index + 1 < max_rank; ++index) {
-    if ((fields & patch_stride(index)) != 0) spec.global_stride_bytes[index] = detail::smallest_stride;
+    if (has_any(fields, patch_stride(index))) spec.global_stride_bytes[index] = detail::smallest_stride;
   }
   return spec;
 }

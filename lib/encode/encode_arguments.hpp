@@ -25,7 +25,7 @@ inline void check_template(support::arguments& given, const map_template& base) 
 }
 
 inline void check_source(support::arguments& given, const map_template& base, const patch_array& source) {
-  if (base.fields != 0) given.pointer(source.patches, support::argument{"source"}.member("patches"));
+  if (base.fields != patch_fields{}) given.pointer(source.patches, support::argument{"source"}.member("patches"));
 }
 
 template <class Columns>
@@ -35,7 +35,7 @@ void check_columns(support::arguments& given, const map_template& base, const Co
   const support::argument strides = stride_columns(source, name);
   check_fields(given, base.fields, patch_extents(base.spec.rank), support::argument{"base"}.member("fields"));
   const auto check_column = [&](patch_fields field, const auto* column, const support::argument& of) {
-    if ((base.fields & field) != 0) given.pointer(column, of);
+    if (has_any(base.fields, field)) given.pointer(column, of);
   };
   check_column(patch_address, address_column(source), address_column(source, name));
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
@@ -52,7 +52,8 @@ inline void check_source(support::arguments& given, const map_template& base, co
 }
 
 inline void check_source(support::arguments& given, const map_template& base, const ragged_rows& source) {
-  given.equal(base.fields, patch_address | patch_dim(base.spec.rank - 1), support::argument{"base"}.member("fields"),
+  given.equal(bits_of(base.fields), bits_of(patch_address | patch_dim(base.spec.rank - 1)),
+              support::argument{"base"}.member("fields"),
               "is {found:#x}; it must be {allowed:#x}, address and outermost dim, which rows change");
   const support::argument name{"source"};
   check_offsets(given, source.offsets, name.member("offsets"));

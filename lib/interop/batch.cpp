@@ -27,13 +27,13 @@ answer make_handle(make_function make, const tensor_spec& spec, patch_fields fie
 using namespace tmap::interop;
 
 tmap_status tmap_template_create(const tmap_tensor_spec* spec, uint32_t fields, tmap_template* made) {
-  return run(__func__, make_handle, as_is{make_function{tmap::make_template}}, input{"spec", spec}, as_is{fields},
-             output{"made", made});
+  return run(__func__, make_handle, as_is{make_function{tmap::make_template}}, input{"spec", spec},
+             as_is{tmap::patch_fields{fields}}, output{"made", made});
 }
 
 tmap_status tmap_template_create_zeroed(const tmap_tensor_spec* spec, uint32_t fields, tmap_template* made) {
   return run(__func__, make_handle, as_is{make_function{tmap::make_zeroed_template}}, input{"spec", spec},
-             as_is{fields}, output{"made", made});
+             as_is{tmap::patch_fields{fields}}, output{"made", made});
 }
 
 tmap_status tmap_template_destroy(tmap_template base) {

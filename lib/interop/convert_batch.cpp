@@ -21,9 +21,9 @@ static_assert(mirrors(TMAP_VALUE_BF16, value_type::bf16) && mirrors(TMAP_VALUE_F
 static_assert(mirrors(TMAP_VALUE_F8_E4M3, value_type::f8_e4m3) && mirrors(TMAP_VALUE_F8_E5M2, value_type::f8_e5m2));
 static_assert(mirrors(TMAP_ROWS_SUM, row_reduction::sum) && mirrors(TMAP_ROWS_MAX, row_reduction::max));
 
-static_assert(TMAP_PATCH_ADDRESS == patch_address && TMAP_PATCH_DIM(4) == patch_dim(4));
-static_assert(TMAP_PATCH_STRIDE(3) == patch_stride(3) && TMAP_PATCH_BOX(4) == patch_box(4));
-static_assert(TMAP_PATCH_ELEMENT_STRIDE(4) == patch_element_stride(4));
+static_assert(mirrors(TMAP_PATCH_ADDRESS, patch_address) && mirrors(TMAP_PATCH_DIM(4), patch_dim(4)));
+static_assert(mirrors(TMAP_PATCH_STRIDE(3), patch_stride(3)) && mirrors(TMAP_PATCH_BOX(4), patch_box(4)));
+static_assert(mirrors(TMAP_PATCH_ELEMENT_STRIDE(4), patch_element_stride(4)));
 static_assert(mirrors(TMAP_OFFSETS_ENDS, offset_format::ends) && mirrors(TMAP_OFFSETS_PREFIX, offset_format::prefix));
 static_assert(mirrors(TMAP_OFFSETS_SIZES, offset_format::sizes));
 

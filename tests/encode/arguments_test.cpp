@@ -152,7 +152,7 @@ TEST(encode_arguments, rows_bring_address_and_outermost_dim_and_nothing_else) {
 }
 
 TEST(encode_arguments, columns_of_every_axis_are_looked_at) {
-  map_template base = rank_2(0);
+  map_template base = rank_2({});
   base.spec.rank = max_rank;
   base.fields = patch_extents(max_rank);
   patch_columns whole{};

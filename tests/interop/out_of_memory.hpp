@@ -76,7 +76,7 @@ inline std::string text_of(const tensor_map& map) {
   return text;
 }
 inline std::string text_of(const map_template& base) {
-  return text_of(base.map) + to_text(base.spec) + std::to_string(base.fields);
+  return text_of(base.map) + to_text(base.spec) + std::to_string(bits_of(base.fields));
 }
 inline std::string text_of(const decoded_map& map) {
   return to_text(map.spec);

@@ -17,10 +17,10 @@ map_patch patch_at(const patch_array& source, const map_template&, std::uint64_t
 
 map_patch patch_at(const patch_columns& source, const map_template& base, std::uint64_t i) {
   map_patch patch{};
-  if (base.fields & patch_address) patch.global_address = source.global_address[i];
+  if (has_any(base.fields, patch_address)) patch.global_address = source.global_address[i];
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    if (base.fields & patch_dim(axis)) patch.global_dim[axis] = source.global_dim[axis][i];
-    if (axis + 1 < max_rank && base.fields & patch_stride(axis)) {
+    if (has_any(base.fields, patch_dim(axis))) patch.global_dim[axis] = source.global_dim[axis][i];
+    if (axis + 1 < max_rank && has_any(base.fields, patch_stride(axis))) {
       patch.global_stride_bytes[axis] = source.global_stride_bytes[axis][i];
     }
   }
@@ -29,10 +29,10 @@ map_patch patch_at(const patch_columns& source, const map_template& base, std::u
 
 map_patch patch_at(const compact_columns& source, const map_template& base, std::uint64_t i) {
   map_patch patch{};
-  if (base.fields & patch_address) patch.global_address = source.base_address + 16ull * source.address_units[i];
+  if (has_any(base.fields, patch_address)) patch.global_address = source.base_address + 16ull * source.address_units[i];
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    if (base.fields & patch_dim(axis)) patch.global_dim[axis] = source.global_dim[axis][i];
-    if (axis + 1 < max_rank && base.fields & patch_stride(axis)) {
+    if (has_any(base.fields, patch_dim(axis))) patch.global_dim[axis] = source.global_dim[axis][i];
+    if (axis + 1 < max_rank && has_any(base.fields, patch_stride(axis))) {
       patch.global_stride_bytes[axis] = 16ull * source.global_stride_units[axis][i];
     }
   }

@@ -22,7 +22,7 @@ class typed_batch : public service_fixture {
     return maps.error().argument.c_str();
   }
 
-  static map_template higher_template(patch_fields more = 0) {
+  static map_template higher_template(patch_fields more = {}) {
     tensor_spec spec = rows_spec();
     spec.box_dim[1] = 16;
     return codec_template(spec, patch_extents(2) | more).value();

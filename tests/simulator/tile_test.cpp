@@ -189,9 +189,9 @@ TEST(typed_maps, count_the_steps_of_a_box_with_element_strides) {
   tensor_spec spec = planes::spec();
   spec.box_dim[1] = 5;
   spec.element_stride[1] = 2;
-  EXPECT_EQ(fault_of(typed_maps_of<planes>(map_template{{}, spec, 0}, map_batch_ref{})), "");
+  EXPECT_EQ(fault_of(typed_maps_of<planes>(map_template{{}, spec, {}}, map_batch_ref{})), "");
   spec.element_stride[1] = 3;
-  EXPECT_EQ(fault_of(typed_maps_of<planes>(map_template{{}, spec, 0}, map_batch_ref{})),
+  EXPECT_EQ(fault_of(typed_maps_of<planes>(map_template{{}, spec, {}}, map_batch_ref{})),
             "box_dim[1] of the maps: 2, 3");
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 /// The spec a map will say, put together field by field from what the names of the fields mean.
 tensor_spec asked(const map_template& base, const map_patch& patch) {
-  const auto names = [&](patch_fields field) { return (base.fields & field) != 0; };
+  const auto names = [&](patch_fields field) { return has_any(base.fields, field); };
   tensor_spec spec = base.spec;
   if (names(patch_address)) spec.global_address = patch.global_address;
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {

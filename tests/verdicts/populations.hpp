@@ -55,7 +55,7 @@ struct patch_population {
 
   static std::string text(const context& shared, const item& patch) {
     std::ostringstream out;
-    out << spec_columns << "\n  " << to_text(question(shared, patch)) << "\n  fields " << shared.base.fields;
+    out << spec_columns << "\n  " << to_text(question(shared, patch)) << "\n  fields " << bits_of(shared.base.fields);
     for (std::uint32_t i = 0; i < shared.window_count; ++i) {
       out << ", window " << shared.windows[i].begin << " to " << shared.windows[i].end;
     }

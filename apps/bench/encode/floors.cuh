@@ -68,13 +68,13 @@ __global__ void __launch_bounds__(most_threads)
 /// Every field of `Fields`, so that each has to be loaded.
 template <patch_fields Fields>
 __device__ std::uint64_t mix(const map_patch& patch) {
-  std::uint64_t mixed = Fields & patch_address ? patch.global_address.value() : 0;
+  std::uint64_t mixed = has_any(Fields, patch_address) ? patch.global_address.value() : 0;
 #pragma unroll
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    if (Fields & patch_dim(axis)) mixed ^= patch.global_dim[axis];
-    if (axis + 1 < max_rank && Fields & patch_stride(axis)) mixed ^= patch.global_stride_bytes[axis];
-    if (Fields & patch_box(axis)) mixed ^= patch.box_dim[axis];
-    if (Fields & patch_element_stride(axis)) mixed ^= patch.element_stride[axis];
+    if (has_any(Fields, patch_dim(axis))) mixed ^= patch.global_dim[axis];
+    if (axis + 1 < max_rank && has_any(Fields, patch_stride(axis))) mixed ^= patch.global_stride_bytes[axis];
+    if (has_any(Fields, patch_box(axis))) mixed ^= patch.box_dim[axis];
+    if (has_any(Fields, patch_element_stride(axis))) mixed ^= patch.element_stride[axis];
   }
   return mixed;
 }

@@ -34,7 +34,7 @@ struct format_figures {
 };
 
 std::uint32_t field_count(patch_fields fields) {
-  return static_cast<std::uint32_t>(std::bitset<32>(fields).count());
+  return static_cast<std::uint32_t>(std::bitset<32>(bits_of(fields)).count());
 }
 
 /// Of an array of `map_patch`: memory moves sectors of 32 bytes, of which two patches take seven.
@@ -43,7 +43,7 @@ read_bytes array_bytes(const patch_case& shape) {
   std::bitset<2 * sizeof(map_patch) / sector> touched;
   std::size_t bytes = 0;
   const auto touch = [&](patch_fields field, std::size_t offset, std::size_t size) {
-    if ((shape.fields & field) == 0) return;
+    if (!has_any(shape.fields, field)) return;
     bytes += size;
     // Fields are read with the sixteen bytes they lie in, which never cross a sector.
     for (const std::size_t patch : {std::size_t{0}, sizeof(map_patch)}) touched.set((patch + offset) / sector);

@@ -28,7 +28,7 @@ host_encoder::host_encoder(const patch_case& shape, const std::vector<map_patch>
 }
 
 void host_encoder::encode(tensor_map* slots, cudaStream_t stream) const {
-  const bool box_changes = (shape_.fields & patch_box(0)) != 0;
+  const bool box_changes = has_any(shape_.fields, patch_box(0));
   for (std::uint64_t i = 0; i < count_; ++i) {
     const map_patch& patch = patches_.get()[i];
     cuuint64_t dims[max_rank];

@@ -45,16 +45,16 @@ template <int Axis, patch_fields Fields>
 __device__ void replace_axis_in_global(tensor_map* map, const map_patch& patch) {
   namespace ptx = cuda::ptx;
   constexpr ptx::n32_t<Axis> axis{};
-  if constexpr ((Fields & patch_dim(Axis)) != 0) {
+  if constexpr (has_any(Fields, patch_dim(Axis))) {
     ptx::tensormap_replace_global_dim(ptx::space_global, map, axis, static_cast<std::uint32_t>(patch.global_dim[Axis]));
   }
-  if constexpr (Axis + 1 < static_cast<int>(max_rank) && (Fields & patch_stride(Axis)) != 0) {
+  if constexpr (Axis + 1 < static_cast<int>(max_rank) && has_any(Fields, patch_stride(Axis))) {
     ptx::tensormap_replace_global_stride(ptx::space_global, map, axis, patch.global_stride_bytes[Axis]);
   }
-  if constexpr ((Fields & patch_box(Axis)) != 0) {
+  if constexpr (has_any(Fields, patch_box(Axis))) {
     ptx::tensormap_replace_box_dim(ptx::space_global, map, axis, patch.box_dim[Axis]);
   }
-  if constexpr ((Fields & patch_element_stride(Axis)) != 0) {
+  if constexpr (has_any(Fields, patch_element_stride(Axis))) {
     const std::uint32_t step = patch.element_stride[Axis];
     ptx::tensormap_replace_element_stride(ptx::space_global, map, axis, step);
   }

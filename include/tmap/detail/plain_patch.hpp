@@ -96,12 +96,11 @@ TMAP_HOST_DEVICE constexpr bool is_plainly_inside(std::uint64_t begin, std::uint
 /// Whether a patched spec surely has elements and breaks no rule, its template being valid.
 TMAP_HOST_DEVICE constexpr bool is_plainly_good(const tensor_spec& spec, patch_fields fields,
                                                 const address_window* windows, std::uint32_t window_count) {
-  constexpr patch_fields box_fields = 0x3ffu << 10;
   if (static_cast<std::uint32_t>(spec.type) >= hopper_element_type_count) return false;
   const std::uint64_t units = plain_extent_units(spec);
   const std::uint64_t begin = spec.global_address;
   const bool has_plain_place = units != 0 && begin - 1 < address_limit / 2 && is_plainly_aligned(spec);
-  if (!has_plain_place || (fields & box_fields && !has_plain_box(spec))) return false;
+  if (!has_plain_place || (has_any(fields, any_box | any_element_stride) && !has_plain_box(spec))) return false;
   return is_plainly_inside(begin, begin + units * unit_bytes, windows, window_count);
 }
 

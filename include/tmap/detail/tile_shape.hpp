@@ -27,14 +27,14 @@ struct tile_shape {
   }
 };
 
-constexpr tile_shape shape_of(const tensor_spec& spec, patch_fields fields = 0) {
+constexpr tile_shape shape_of(const tensor_spec& spec, patch_fields fields = {}) {
   tile_shape shape;
   shape.type = spec.type;
   shape.rank = spec.rank;
   shape.interleave = spec.interleave;
   shape.swizzle = spec.swizzle;
   for (std::uint32_t axis = 0; axis < spec.rank && axis < max_rank; ++axis) {
-    const bool differs = (fields & (patch_box(axis) | patch_element_stride(axis))) != 0;
+    const bool differs = has_any(fields, patch_box(axis) | patch_element_stride(axis));
     shape.dim[axis] = differs ? 0 : tile_dim(spec, axis);
   }
   return shape;

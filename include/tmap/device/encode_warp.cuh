@@ -75,16 +75,16 @@ template <int Axis>
 __device__ inline void patch_axis(tensor_map* map, const tensor_spec& values, patch_fields fields) {
   // A dim of 2^32 is passed as 0: the instruction stores dim - 1, which wraps to the 0xffffffff it
   // must be.
-  if (fields & patch_dim(Axis)) {
+  if (has_any(fields, patch_dim(Axis))) {
     device::ptx::replace_global_dim<Axis>(map, static_cast<std::uint32_t>(values.global_dim[Axis]));
   }
   if constexpr (Axis + 1 < static_cast<int>(max_rank)) {
-    if (fields & patch_stride(Axis)) {
+    if (has_any(fields, patch_stride(Axis))) {
       device::ptx::replace_global_stride<Axis>(map, values.global_stride_bytes[Axis]);
     }
   }
-  if (fields & patch_box(Axis)) device::ptx::replace_box_dim<Axis>(map, values.box_dim[Axis]);
-  if (fields & patch_element_stride(Axis)) {
+  if (has_any(fields, patch_box(Axis))) device::ptx::replace_box_dim<Axis>(map, values.box_dim[Axis]);
+  if (has_any(fields, patch_element_stride(Axis))) {
     device::ptx::replace_element_stride<Axis>(map, values.element_stride[Axis]);
   }
 }
@@ -94,7 +94,7 @@ __device__ inline void patch_axis(tensor_map* map, const tensor_spec& values, pa
 /// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `values`.
 /// One thread.
 __device__ inline void apply_patch(tensor_map* map, const tensor_spec& values, patch_fields fields) {
-  if (fields & patch_address) device::ptx::replace_global_address(map, values.global_address);
+  if (has_any(fields, patch_address)) device::ptx::replace_global_address(map, values.global_address);
   detail::patch_axis<0>(map, values, fields);
   detail::patch_axis<1>(map, values, fields);
   detail::patch_axis<2>(map, values, fields);

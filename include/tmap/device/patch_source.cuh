@@ -39,14 +39,15 @@ class patch_array_reader {
   }
 
   static __host__ __device__ constexpr std::uint32_t chunks_of(patch_fields fields) {
-    std::uint32_t chunks = fields & patch_address ? chunk_bit(offsetof(map_patch, global_address)) : 0;
+    std::uint32_t chunks = has_any(fields, patch_address) ? chunk_bit(offsetof(map_patch, global_address)) : 0;
     for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-      if (fields & patch_dim(axis)) chunks |= chunk_bit(offsetof(map_patch, global_dim) + 8 * axis);
-      if (axis + 1 < max_rank && fields & patch_stride(axis)) {
+      if (has_any(fields, patch_dim(axis))) chunks |= chunk_bit(offsetof(map_patch, global_dim) + 8 * axis);
+      if (axis + 1 < max_rank && has_any(fields, patch_stride(axis))) {
         chunks |= chunk_bit(offsetof(map_patch, global_stride_bytes) + 8 * axis);
       }
-      if (fields & patch_box(axis)) chunks |= chunk_bit(offsetof(map_patch, box_dim) + 4 * axis);
-      if (fields & patch_element_stride(axis)) chunks |= chunk_bit(offsetof(map_patch, element_stride) + 2 * axis);
+      if (has_any(fields, patch_box(axis))) chunks |= chunk_bit(offsetof(map_patch, box_dim) + 4 * axis);
+      if (has_any(fields, patch_element_stride(axis)))
+        chunks |= chunk_bit(offsetof(map_patch, element_stride) + 2 * axis);
     }
     return chunks;
   }
@@ -65,11 +66,11 @@ class patch_columns_reader {
 
   __device__ map_patch read(std::uint64_t i, patch_fields fields) const {
     map_patch patch;
-    if (fields & patch_address) patch.global_address = columns_.global_address[i];
+    if (has_any(fields, patch_address)) patch.global_address = columns_.global_address[i];
 #pragma unroll
     for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-      if (fields & patch_dim(axis)) patch.global_dim[axis] = columns_.global_dim[axis][i];
-      if (axis + 1 < max_rank && fields & patch_stride(axis)) {
+      if (has_any(fields, patch_dim(axis))) patch.global_dim[axis] = columns_.global_dim[axis][i];
+      if (axis + 1 < max_rank && has_any(fields, patch_stride(axis))) {
         patch.global_stride_bytes[axis] = columns_.global_stride_bytes[axis][i];
       }
     }
@@ -91,11 +92,12 @@ class compact_columns_reader {
 
   __device__ map_patch read(std::uint64_t i, patch_fields fields) const {
     map_patch patch;
-    if (fields & patch_address) patch.global_address = columns_.base_address + bytes_at(columns_.address_units, i);
+    if (has_any(fields, patch_address))
+      patch.global_address = columns_.base_address + bytes_at(columns_.address_units, i);
 #pragma unroll
     for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-      if (fields & patch_dim(axis)) patch.global_dim[axis] = columns_.global_dim[axis][i];
-      if (axis + 1 < max_rank && fields & patch_stride(axis)) {
+      if (has_any(fields, patch_dim(axis))) patch.global_dim[axis] = columns_.global_dim[axis][i];
+      if (axis + 1 < max_rank && has_any(fields, patch_stride(axis))) {
         patch.global_stride_bytes[axis] = bytes_at(columns_.global_stride_units[axis], i);
       }
     }
@@ -137,7 +139,7 @@ class ragged_rows_reader {
                                                   const std::int64_t* begins = nullptr)
       : source_(source), begins_(begins) {}
 
-  __device__ map_patch operator()(std::uint64_t i) const { return read(i, 0); }
+  __device__ map_patch operator()(std::uint64_t i) const { return read(i, {}); }
 
   __device__ map_patch read(std::uint64_t i, patch_fields) const {
     const tmap::detail::offset_reader<Offset> offsets{{source_.offsets}, source_.format};
