@@ -101,7 +101,7 @@ struct row_problem {
   std::uint64_t b_group_pitch_bytes{};  ///< from one group's B to the next
   b_layout layout{};
   matrix c{};
-  epilogue with{};
+  gemm::epilogue epilogue{};
   /// `f8_e4m3` only. Tensor cores cut off what of an 8-bit product lies more than 13 bits below the
   /// largest term, the sum so far among them. By default they sum up 128 elements of K, and f32
   /// sums add those up. True: they sum up all of K. That is faster, and each element may lose 2^-13

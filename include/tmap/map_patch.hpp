@@ -13,7 +13,7 @@ namespace tmap {
 /// loads. Not initialised, so that kernels read and write no field of it in vain: `map_patch
 /// patch{}` is.
 struct alignas(16) map_patch {
-  device_address global_address;
+  device_address global_address{};
   std::uint64_t global_stride_bytes[max_rank - 1];
   std::uint64_t global_dim[max_rank];
   std::uint32_t box_dim[max_rank];

@@ -87,7 +87,7 @@ std::uint32_t choose_gemm_plan(const gemm::pointer_problem&) {
 
 gemm_map_specs gemm_specs(const gemm::row_problem& problem, const gemm_plan& plan) {
   const bool is_across = problem.layout == gemm::b_layout::k_by_n;
-  const bool has_gates = problem.with.kind == gemm::epilogue_kind::swiglu;
+  const bool has_gates = problem.epilogue.kind == gemm::epilogue_kind::swiglu;
   tensor_spec b = operand_spec(problem.type, is_across, has_gates ? piece_lines : load_lines(plan, plan.tile_n));
   b.rank = 3;
   b.global_address = problem.b.address;
@@ -99,7 +99,7 @@ gemm_map_specs gemm_specs(const gemm::row_problem& problem, const gemm_plan& pla
   b.global_stride_bytes[1] = problem.groups < 2 ? problem.b.pitch_bytes : problem.b_group_pitch_bytes;
   b.box_dim[2] = 1;
   return {{operand_spec(problem.type, false, load_lines(plan, plan.tile_m)), patch_extents(2)},
-          {b, 0},
+          {b, {}},
           result_spec(problem.type)};
 }
 

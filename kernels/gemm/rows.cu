@@ -15,7 +15,7 @@ cudaError_t launch_layout(const gemm::row_problem& problem, const product_argume
 }
 
 bool has_gates(const gemm::row_problem& problem) {
-  return problem.with.kind == gemm::epilogue_kind::swiglu;
+  return problem.epilogue.kind == gemm::epilogue_kind::swiglu;
 }
 
 cudaError_t launch_f8(const gemm::row_problem& problem, const product_arguments& arguments, const gemm_call& call) {
@@ -33,7 +33,7 @@ set_up_request set_up_of(const gemm::row_problem& problem, const gemm_call& call
 
 cudaError_t launch_products(const gemm::row_problem& problem, const gemm_call& call) {
   product_arguments arguments = arguments_of(call, problem.groups, problem.layout == gemm::b_layout::n_by_k ? 1 : 0);
-  arguments.shape.with = problem.with;
+  arguments.shape.with = problem.epilogue;
   arguments.shape.values = has_gates(problem) ? static_cast<std::uint32_t>(problem.n / 2) : 0;
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_layout<gemm::operand_type::bf16>(problem, arguments, call);

@@ -187,7 +187,7 @@ __device__ inline judged_group judge_group(const set_up_request& request, std::u
 }
 
 __device__ inline std::uint32_t result_columns(const set_up_request& request, const gemm_group& group) {
-  const bool has_gates = request.kind == form::rows && request.rows.with.kind == gemm::epilogue_kind::swiglu;
+  const bool has_gates = request.kind == form::rows && request.rows.epilogue.kind == gemm::epilogue_kind::swiglu;
   return has_gates ? group.n / 2 : group.n;
 }
 

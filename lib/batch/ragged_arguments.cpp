@@ -59,9 +59,9 @@ void check_arrays(arguments& given, const tensor_batch& batch, const ragged_rows
 
 }  // namespace
 
-void check_call(arguments& given, const run& with) {
-  check_run(given, with);
-  const auto& policy = with.choices.policy;
+void check_call(arguments& given, const run& call) {
+  check_run(given, call);
+  const auto& policy = call.choices.policy;
   if (policy) given.enumerator(*policy, route_policy::force, argument{"choices"}.member("policy"));
 }
 

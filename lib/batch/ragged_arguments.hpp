@@ -17,7 +17,7 @@ namespace tmap::ragged {
 
 inline constexpr const char* unlike_other_side = "is {found}; it must be {allowed}, as on the other side";
 
-void check_call(support::arguments& given, const run& with);
+void check_call(support::arguments& given, const run& call);
 
 /// Count, rank, element bytes, arrays.
 void check_tensors(support::arguments& given, const tensor_batch& batch, const support::argument& name);

@@ -85,7 +85,7 @@ void check_scales(arguments& given, const float* scales, const argument& name) {
 void check_epilogue(arguments& given, const epilogue& with, std::uint64_t n) {
   // A tile holds as many columns of gates as of values.
   constexpr std::uint64_t swiglu_columns = 32;
-  const argument name = problem_name.member("with");
+  const argument name = problem_name.member("epilogue");
   check_scales(given, with.row_scales, name.member("row_scales"));
   check_scales(given, with.column_scales, name.member("column_scales"));
   if (with.kind == epilogue_kind::bias) given.pointer(with.bias, unit_bytes, name.member("bias"));
@@ -112,7 +112,7 @@ void check_accumulation(arguments& given, const row_problem& problem) {
 void check_matrices(arguments& given, const row_problem& problem) {
   const std::uint32_t element_bytes = operand_bytes(problem.type);
   const bool by_n = problem.layout == b_layout::n_by_k;
-  const std::uint64_t c_columns = problem.with.kind == epilogue_kind::swiglu ? problem.n / 2 : problem.n;
+  const std::uint64_t c_columns = problem.epilogue.kind == epilogue_kind::swiglu ? problem.n / 2 : problem.n;
   const row_shape of_b{by_n ? problem.n : problem.k, (by_n ? problem.k : problem.n) * element_bytes};
   check_matrix(given, problem.a, {problem.rows, problem.k * element_bytes}, problem_name.member("a"));
   check_matrix(given, problem.c, {problem.rows, c_columns * sizeof(std::uint16_t)}, problem_name.member("c"));
@@ -157,14 +157,14 @@ void check_problem(arguments& given, const row_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f8_e4m3);
   check_layout(given, problem.layout, problem.type);
   check_accumulation(given, problem);
-  given.enumerator(problem.with.kind, last_epilogue_kind, problem_name.member("with").member("kind"));
+  given.enumerator(problem.epilogue.kind, last_epilogue_kind, problem_name.member("epilogue").member("kind"));
   given.at_most(problem.rows, max_extent, problem_name.member("rows"));
   const std::uint32_t element_bytes = operand_bytes(problem.type);
   check_columns(given, problem.n, element_bytes, problem_name.member("n"));
   check_columns(given, problem.k, element_bytes, problem_name.member("k"));
   if (!given || problem.groups == 0 || problem.rows == 0) return;
   check_offsets(given, problem.offsets, problem_name.member("offsets"));
-  check_epilogue(given, problem.with, problem.n);
+  check_epilogue(given, problem.epilogue, problem.n);
   check_matrices(given, problem);
 }
 

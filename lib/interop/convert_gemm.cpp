@@ -35,10 +35,10 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
           .b_group_pitch_bytes = from.b_group_pitch_bytes,
           .layout = static_cast<gemm::b_layout>(from.layout),
           .c = matrix_of(from.c),
-          .with = {.kind = static_cast<gemm::epilogue_kind>(from.epilogue),
-                   .bias = from.bias,
-                   .row_scales = from.row_scales,
-                   .column_scales = from.column_scales},
+          .epilogue = {.kind = static_cast<gemm::epilogue_kind>(from.epilogue),
+                       .bias = from.bias,
+                       .row_scales = from.row_scales,
+                       .column_scales = from.column_scales},
           .fast_accumulation = from.fast_accumulation != 0};
 }
 

@@ -23,6 +23,7 @@ LAYERS = {
     "lib/codec": ["tmap/", "lib/spec/", "lib/support/"],
     "lib/batch": ["tmap/", "lib/support/"],
     "lib/driver": ["tmap/", "lib/batch/", "lib/codec/", "lib/spec/", "lib/support/"],
+    "lib/environment": ["tmap/", "lib/driver/", "lib/support/", "kernels/launch.hpp"],
     "lib/encode": ["tmap/", "lib/batch/", "lib/driver/", "lib/codec/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
     "lib/ragged": ["tmap/", "lib/batch/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "lib/simulator/",
                    "kernels/launch.hpp", "kernels/ragged_launch.hpp", "kernels/ragged/planned_tensor.hpp", "kernels/ragged/transpose_tiles.hpp"],

@@ -203,16 +203,16 @@ TEST(grouped_row_arguments, offsets_and_layouts) {
 }
 
 TEST(grouped_row_arguments, epilogues) {
-  rows_refuse("with.kind", [](auto& p) { p.with.kind = static_cast<epilogue_kind>(4); });
-  rows_refuse("with.bias", [](auto& p) { p.with.kind = epilogue_kind::bias; });
-  rows_refuse("with.bias", [](auto& p) {
-    p.with.kind = epilogue_kind::bias;
-    p.with.bias = somewhere<void>(8);
+  rows_refuse("epilogue.kind", [](auto& p) { p.epilogue.kind = static_cast<epilogue_kind>(4); });
+  rows_refuse("epilogue.bias", [](auto& p) { p.epilogue.kind = epilogue_kind::bias; });
+  rows_refuse("epilogue.bias", [](auto& p) {
+    p.epilogue.kind = epilogue_kind::bias;
+    p.epilogue.bias = somewhere<void>(8);
   });
-  rows_refuse("with.row_scales", [](auto& p) { p.with.row_scales = somewhere<float>(4); });
-  rows_refuse("with.column_scales", [](auto& p) { p.with.column_scales = somewhere<float>(4); });
+  rows_refuse("epilogue.row_scales", [](auto& p) { p.epilogue.row_scales = somewhere<float>(4); });
+  rows_refuse("epilogue.column_scales", [](auto& p) { p.epilogue.column_scales = somewhere<float>(4); });
   rows_refuse("n", [](auto& p) {
-    p.with.kind = epilogue_kind::swiglu;
+    p.epilogue.kind = epilogue_kind::swiglu;
     p.n = 48;
   });
 }

@@ -132,10 +132,10 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
     problem_.k = with.k;
     problem_.b_group_pitch_bytes = of.b_group_rows() * of.b().pitch_bytes();
     problem_.layout = with.layout;
-    problem_.with.kind = with.epilogue;
-    if (with.epilogue == epilogue_kind::bias) problem_.with.bias = bias_.data() + margin_bytes;
-    if (with.row_scales) problem_.with.row_scales = row_scales_.data();
-    if (with.column_scales) problem_.with.column_scales = column_scales_.data();
+    problem_.epilogue.kind = with.epilogue;
+    if (with.epilogue == epilogue_kind::bias) problem_.epilogue.bias = bias_.data() + margin_bytes;
+    if (with.row_scales) problem_.epilogue.row_scales = row_scales_.data();
+    if (with.column_scales) problem_.epilogue.column_scales = column_scales_.data();
     problem_.fast_accumulation = with.fast_accumulation;
   }
 

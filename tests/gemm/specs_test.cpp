@@ -47,7 +47,7 @@ row_problem rows_of(operand_type type, b_layout layout, epilogue_kind kind, std:
   made.b_group_pitch_bytes = (layout == b_layout::n_by_k ? n : k) * made.b.pitch_bytes;
   made.layout = layout;
   made.c = {0x300000, c_columns * 2 + 16};
-  made.with.kind = kind;
+  made.epilogue.kind = kind;
   return made;
 }
 

@@ -135,13 +135,13 @@ TEST(grouped_tight_sizes, of_b_by_ka_group_has_k_rows_of_n_columns) {
 
 TEST(grouped_tight_sizes, swiglu_leaves_half_of_the_columns) {
   row_problem product = rows(2);
-  product.with.kind = epilogue_kind::swiglu;
+  product.epilogue.kind = epilogue_kind::swiglu;
   product.c.pitch_bytes = 64;
   EXPECT_TRUE(check(product).has_value()) << "n / 2 columns of 2 bytes";
   product.c.pitch_bytes = 48;
   expect_refused(check(product), "problem.c.pitch_bytes", 48, 64, "columns of c");
   product = rows(2);
-  product.with.kind = epilogue_kind::accumulate;
+  product.epilogue.kind = epilogue_kind::accumulate;
   product.c.pitch_bytes = 112;
   expect_refused(check(product), "problem.c.pitch_bytes", 112, 128, "any other keeps them all");
 }

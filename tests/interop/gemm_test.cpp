@@ -90,10 +90,10 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   EXPECT_EQ(made.layout, gemm::b_layout::k_by_n);
   EXPECT_EQ(made.c.address, 0x30000u);
   EXPECT_EQ(made.c.pitch_bytes, 144u);
-  EXPECT_EQ(made.with.kind, gemm::epilogue_kind::bias);
-  EXPECT_EQ(made.with.bias, at<void>(0x40000));
-  EXPECT_EQ(made.with.row_scales, at<float>(0x50000));
-  EXPECT_EQ(made.with.column_scales, at<float>(0x60000));
+  EXPECT_EQ(made.epilogue.kind, gemm::epilogue_kind::bias);
+  EXPECT_EQ(made.epilogue.bias, at<void>(0x40000));
+  EXPECT_EQ(made.epilogue.row_scales, at<float>(0x50000));
+  EXPECT_EQ(made.epilogue.column_scales, at<float>(0x60000));
 }
 
 TEST(c_gemm, fast_accumulation_is_converted_and_reaches_the_product) {

@@ -92,8 +92,8 @@ gemm::row_problem operand_memory::row_problem_of(const row_shape& shape) const {
   problem.b = packed(address_of(b_), shape.k, bytes);
   problem.b_group_pitch_bytes = shape.n * shape.k * bytes;
   problem.c = packed(address_of(c_), shape.n, sizeof(std::uint16_t));
-  if (has_scales) problem.with.row_scales = row_scales_.get();
-  if (has_scales) problem.with.column_scales = column_scales_.get();
+  if (has_scales) problem.epilogue.row_scales = row_scales_.get();
+  if (has_scales) problem.epilogue.column_scales = column_scales_.get();
   require(problem.rows * problem.a.pitch_bytes <= a_bytes && problem.rows * problem.c.pitch_bytes <= c_bytes);
   require(shape.groups * problem.b_group_pitch_bytes <= b_bytes && problem.rows <= most_rows);
   require(!has_scales || shape.groups * shape.n <= most_columns);
