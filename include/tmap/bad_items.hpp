@@ -81,11 +81,11 @@ struct bad_item {
 struct alignas(64) fault_record {
   enum class claim : std::uint64_t { open, taken, written };
 
-  std::uint64_t counts[item_kind_count];  ///< bad ones, by `item_kind`
-  claim first;                            ///< `written`: the members below say which bad item was first
-  std::uint64_t call;                     ///< `fault_sink::call` of it
-  std::uint64_t index;
-  std::uint64_t bits;
+  std::uint64_t counts[item_kind_count]{};  ///< bad ones, by `item_kind`
+  claim first{};                            ///< `written`: the members below say which bad item was first
+  std::uint64_t call{};                     ///< `fault_sink::call` of it
+  std::uint64_t index{};
+  std::uint64_t bits{};
 };
 static_assert(sizeof(fault_record) == 64, "read by one copy of 64 bytes");
 
@@ -97,6 +97,13 @@ struct fault_sink {
 
 TMAP_HOST_DEVICE constexpr std::uint64_t numbered(batch_call call, std::uint64_t number) {
   return number << 8 | static_cast<std::uint64_t>(call);
+}
+/// The inverse: the call and its number, each from what `numbered` returned.
+TMAP_HOST_DEVICE constexpr batch_call call_of(std::uint64_t numbered) {
+  return static_cast<batch_call>(numbered & 0xff);
+}
+TMAP_HOST_DEVICE constexpr std::uint64_t number_of(std::uint64_t numbered) {
+  return numbered >> 8;
 }
 
 /// Whether a call waits for its own work and fails where an item was bad. For finding faults: a

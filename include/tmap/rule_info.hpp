@@ -19,14 +19,14 @@ enum class rule_stage : std::uint8_t { spec, type, encode_call, use };
 /// `driver_refuses` tells whether the driver refuses a spec that breaks only this rule (measured,
 /// docs/measurements).
 struct rule_info {
-  rule id;
-  const char* name;
-  severity level;
-  rule_stage stage;
-  bool driver_refuses;
-  const char* sentence;
-  const char* message;
-  const char* source;
+  rule id{};
+  const char* name{};
+  severity level{};
+  rule_stage stage{};
+  bool driver_refuses{};
+  const char* sentence{};
+  const char* message{};
+  const char* source{};
 };
 
 /// The row of one rule. The table is the only place that words it: text, documentation and tests

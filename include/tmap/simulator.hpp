@@ -66,9 +66,9 @@ enum class fidelity : std::uint32_t { documented_only, verified_on_hardware };
 
 /// How far one feature may be trusted: `cases` tiles agreed with the hardware byte for byte.
 struct feature_fidelity {
-  const char* feature;
-  simulator::fidelity fidelity;
-  std::uint64_t cases;
+  const char* feature{};
+  simulator::fidelity fidelity{};
+  std::uint64_t cases{};
 };
 
 /// One row for each feature of the model.

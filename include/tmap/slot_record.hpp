@@ -27,8 +27,8 @@ enum class hazard : std::uint32_t {
 };
 inline constexpr std::uint32_t hazard_count = 6;
 
-/// Its name as above. "?" for a value that is no hazard.
-TMAP_HOST_DEVICE constexpr const char* name_of(hazard kind) {
+/// The enumerator's name; "invalid" for a value that is no hazard.
+TMAP_HOST_DEVICE constexpr const char* name(hazard kind) {
   switch (kind) {
     case hazard::unpublished_slot: return "unpublished_slot";
     case hazard::stale_generation: return "stale_generation";
@@ -37,34 +37,34 @@ TMAP_HOST_DEVICE constexpr const char* name_of(hazard kind) {
     case hazard::slot_not_open: return "slot_not_open";
     case hazard::index_out_of_batch: return "index_out_of_batch";
   }
-  return "?";
+  return "invalid";
 }
 
 /// One use, by the thread that found it.
 struct hazard_report {
-  hazard kind;
-  std::uint32_t map;                  ///< its index in the batch
-  std::uint32_t expected_generation;  ///< of the ref or writer
-  std::uint32_t found_generation;     ///< of the slot
-  std::uint64_t block;                ///< counted through the grid, x first
-  std::uint32_t thread;               ///< counted through the block, x first
-  std::uint32_t reserved;
+  hazard kind{};
+  std::uint32_t map{};                  ///< its index in the batch
+  std::uint32_t expected_generation{};  ///< of the ref or writer
+  std::uint32_t found_generation{};     ///< of the slot
+  std::uint64_t block{};                ///< counted through the grid, x first
+  std::uint32_t thread{};               ///< counted through the block, x first
+  std::uint32_t reserved{};
 };
 
 /// What kernels reported. In pinned mapped host memory, zeroed before its first use; kernels only
 /// add to it, so the host may read it at any time, also when the context is broken.
 struct alignas(16) hazard_log {
-  std::uint64_t counts[hazard_count];  ///< by kind
-  hazard_report first;                 ///< good once `first_complete` is 1
-  std::uint32_t first_claimed;
-  std::uint32_t first_complete;
+  std::uint64_t counts[hazard_count]{};  ///< by kind
+  hazard_report first{};                 ///< good once `first_complete` is 1
+  std::uint32_t first_claimed{};
+  std::uint32_t first_complete{};
 };
 
 /// What happened to one slot. Zeroed: never lent, and `log` unknown.
 struct alignas(16) slot_record {
-  std::uint32_t generation;  ///< of the lease the slot was last opened for; 0 for none
-  std::uint32_t edition;     ///< never twice the same while contents come and go; its low bits below
-  hazard_log* log;
+  std::uint32_t generation{};  ///< of the lease the slot was last opened for; 0 for none
+  std::uint32_t edition{};     ///< never twice the same while contents come and go; its low bits below
+  hazard_log* log{};
 };
 
 /// Bits of `slot_record::edition`: a map was begun, it was published. Each opening counts on by

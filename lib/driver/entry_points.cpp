@@ -33,56 +33,11 @@ result<void*> look_up(const runtime_calls& calls, const char* symbol, unsigned i
 
 }  // namespace
 
-template <class Function>
-result<Function> entry_points::find(kept_pointer& kept, const char* symbol, unsigned int version) {
-  void* function = kept.load(std::memory_order_acquire);
-  if (function == nullptr) {
-    const result<void*> found = look_up(calls_, symbol, version);
-    if (!found) return failure{found.error()};
-    function = *found;
-    kept.store(function, std::memory_order_release);
-  }
-  return reinterpret_cast<Function>(function);
-}
-
-result<encode_tiled_function> entry_points::encode_tiled() {
-  return find<encode_tiled_function>(encode_tiled_, "cuTensorMapEncodeTiled", 12000);
-}
-
-result<encode_im2col_function> entry_points::encode_im2col() {
-  return find<encode_im2col_function>(encode_im2col_, "cuTensorMapEncodeIm2col", 12000);
-}
-
-result<encode_im2col_wide_function> entry_points::encode_im2col_wide() {
-  return find<encode_im2col_wide_function>(encode_im2col_wide_, "cuTensorMapEncodeIm2colWide", 12080);
-}
-
-result<replace_address_function> entry_points::replace_address() {
-  return find<replace_address_function>(replace_address_, "cuTensorMapReplaceAddress", 12000);
-}
-
-result<context_id_function> entry_points::context_id() {
-  return find<context_id_function>(context_id_, "cuCtxGetId", 12000);
-}
-
-result<get_device_function> entry_points::get_device() {
-  return find<get_device_function>(get_device_, "cuDeviceGet", 12000);
-}
-
-result<primary_state_function> entry_points::primary_state() {
-  return find<primary_state_function>(primary_state_, "cuDevicePrimaryCtxGetState", 12000);
-}
-
-result<primary_retain_function> entry_points::primary_retain() {
-  return find<primary_retain_function>(primary_retain_, "cuDevicePrimaryCtxRetain", 12000);
-}
-
-result<primary_release_function> entry_points::primary_release() {
-  return find<primary_release_function>(primary_release_, "cuDevicePrimaryCtxRelease", 12000);
-}
-
-result<event_query_function> entry_points::event_query() {
-  return find<event_query_function>(event_query_, "cuEventQuery", 12000);
+result<void*> entry_points::find(kept_pointer& kept) const {
+  if (void* const known = kept.function.load(std::memory_order_acquire); known != nullptr) return known;
+  const result<void*> found = look_up(calls_, kept.symbol, kept.version);
+  if (found) kept.function.store(*found, std::memory_order_release);
+  return found;
 }
 
 }  // namespace tmap::driver

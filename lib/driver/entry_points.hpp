@@ -29,34 +29,49 @@ class entry_points {
  public:
   explicit entry_points(const runtime_calls& calls) : calls_{calls} {}
 
-  [[nodiscard]] result<encode_tiled_function> encode_tiled();
-  [[nodiscard]] result<encode_im2col_function> encode_im2col();
-  [[nodiscard]] result<encode_im2col_wide_function> encode_im2col_wide();
-  [[nodiscard]] result<replace_address_function> replace_address();
-  [[nodiscard]] result<context_id_function> context_id();
-  [[nodiscard]] result<get_device_function> get_device();
-  [[nodiscard]] result<primary_state_function> primary_state();
-  [[nodiscard]] result<primary_retain_function> primary_retain();
-  [[nodiscard]] result<primary_release_function> primary_release();
-  [[nodiscard]] result<event_query_function> event_query();
+  [[nodiscard]] result<encode_tiled_function> encode_tiled() { return as<encode_tiled_function>(encode_tiled_); }
+  [[nodiscard]] result<encode_im2col_function> encode_im2col() { return as<encode_im2col_function>(encode_im2col_); }
+  [[nodiscard]] result<encode_im2col_wide_function> encode_im2col_wide() {
+    return as<encode_im2col_wide_function>(encode_im2col_wide_);
+  }
+  [[nodiscard]] result<replace_address_function> replace_address() {
+    return as<replace_address_function>(replace_address_);
+  }
+  [[nodiscard]] result<context_id_function> context_id() { return as<context_id_function>(context_id_); }
+  [[nodiscard]] result<get_device_function> get_device() { return as<get_device_function>(get_device_); }
+  [[nodiscard]] result<primary_state_function> primary_state() { return as<primary_state_function>(primary_state_); }
+  [[nodiscard]] result<primary_retain_function> primary_retain() {
+    return as<primary_retain_function>(primary_retain_);
+  }
+  [[nodiscard]] result<primary_release_function> primary_release() {
+    return as<primary_release_function>(primary_release_);
+  }
+  [[nodiscard]] result<event_query_function> event_query() { return as<event_query_function>(event_query_); }
 
  private:
-  using kept_pointer = std::atomic<void*>;
+  struct kept_pointer {
+    const char* symbol;
+    unsigned int version;
+    std::atomic<void*> function{};
+  };
 
+  [[nodiscard]] result<void*> find(kept_pointer& kept) const;
   template <class Function>
-  [[nodiscard]] result<Function> find(kept_pointer& kept, const char* symbol, unsigned int version);
+  [[nodiscard]] result<Function> as(kept_pointer& kept) const {
+    return find(kept).transform([](void* function) { return reinterpret_cast<Function>(function); });
+  }
 
   const runtime_calls& calls_;
-  kept_pointer encode_tiled_{};
-  kept_pointer encode_im2col_{};
-  kept_pointer encode_im2col_wide_{};
-  kept_pointer replace_address_{};
-  kept_pointer context_id_{};
-  kept_pointer get_device_{};
-  kept_pointer primary_state_{};
-  kept_pointer primary_retain_{};
-  kept_pointer primary_release_{};
-  kept_pointer event_query_{};
+  kept_pointer encode_tiled_{"cuTensorMapEncodeTiled", 12000};
+  kept_pointer encode_im2col_{"cuTensorMapEncodeIm2col", 12000};
+  kept_pointer encode_im2col_wide_{"cuTensorMapEncodeIm2colWide", 12080};
+  kept_pointer replace_address_{"cuTensorMapReplaceAddress", 12000};
+  kept_pointer context_id_{"cuCtxGetId", 12000};
+  kept_pointer get_device_{"cuDeviceGet", 12000};
+  kept_pointer primary_state_{"cuDevicePrimaryCtxGetState", 12000};
+  kept_pointer primary_retain_{"cuDevicePrimaryCtxRetain", 12000};
+  kept_pointer primary_release_{"cuDevicePrimaryCtxRelease", 12000};
+  kept_pointer event_query_{"cuEventQuery", 12000};
 };
 
 }  // namespace tmap::driver

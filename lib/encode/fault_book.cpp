@@ -11,17 +11,11 @@
 #include "lib/support/relaxed_capture.hpp"
 
 namespace tmap {
-namespace {
-
-constexpr std::uint64_t call_bits = 8;
 
 bad_item item_of(const fault_record& record) {
   if (record.first != fault_record::claim::written) return {};
-  return {static_cast<batch_call>(record.call & ((1u << call_bits) - 1)), record.call >> call_bits, record.index,
-          record.bits};
+  return {call_of(record.call), number_of(record.call), record.index, record.bits};
 }
-
-}  // namespace
 
 result<fault_record> fault_page::copy(const fault_record* record) {
   const support::relaxed_capture relaxed{calls_};

@@ -35,6 +35,9 @@ struct fault_calls {
 };
 const fault_calls& real_fault_calls();
 
+/// The bad item that a record names; `batch_call::none` where it names none.
+bad_item item_of(const fault_record& record);
+
 /// The records of one context, and what has been read of them. Never freed: its stream and memory
 /// go with the context.
 class fault_page {

@@ -50,15 +50,13 @@ void call_records::give_back(std::uint32_t record) {
 
 result<void> call_report::open(const reported_call& call, fault_book& book, call_records& records,
                                call_report& report) {
-  const result<bool> checked = support::is_checked(call.check);
-  if (!checked) return failure(checked.error());
   const result<fault_page*> page = book.page();
   if (!page) return failure(page.error());
   report.call_ = call;
   report.calls_ = &book.calls();
   report.page_ = *page;
   report.sink_ = {(*page)->records(), numbered(call.which, support::next_call_number())};
-  if (!*checked) return {};
+  if (!support::is_checked(call.check)) return {};
   const result<bool> captured = is_captured(call.stream, book.calls());
   if (!captured) return failure(captured.error());
   if (*captured) {
@@ -106,11 +104,7 @@ result<void> call_report::close() {
   const std::uint64_t bad = record->counts[static_cast<std::uint32_t>(kind)];
   if (bad == 0) return {};
   page_->add(*record);
-  error e{status::bad_items};
-  e.found = bad;
-  e.allowed = call_.items;
-  e.bad = {call_.which, sink_.call >> 8, record->index, record->bits};
-  return failure(e);
+  return failure{error{.code = status::bad_items, .found = bad, .allowed = call_.items, .bad = item_of(*record)}};
 }
 
 call_records& process_call_records() {

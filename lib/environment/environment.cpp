@@ -23,12 +23,6 @@ result<void> as_result(cudaError_t code) {
   return {};
 }
 
-template <class T>
-result<void> without_value(const result<T>& answer) {
-  if (answer) return {};
-  return failure{answer.error()};
-}
-
 environment_item runtime_item() {
   int version = 0;
   const result<void> state = as_result(cudaRuntimeGetVersion(&version));
@@ -53,9 +47,9 @@ result<std::string> gpu_detail() {
 
 environment_item gpu_item() {
   const auto limits = query_device_limits();
-  if (!limits) return {"GPU", "", on_gpu, true, without_value(limits)};
+  if (!limits) return {"GPU", "", on_gpu, true, support::without_value(limits)};
   const result<std::string> detail = gpu_detail();
-  if (!detail) return {"GPU", "", on_gpu, true, without_value(detail)};
+  if (!detail) return {"GPU", "", on_gpu, true, support::without_value(detail)};
   return {"GPU", *detail, on_gpu, true, driver::require_copy_engine(*limits)};
 }
 
@@ -63,7 +57,7 @@ environment_item gpu_item() {
 template <class Function>
 environment_item entry_point(const char* name, const char* used_for, const result<void>& has_driver,
                              const result<Function>& function) {
-  return {name, "", used_for, true, has_driver ? without_value(function) : has_driver};
+  return {name, "", used_for, true, has_driver ? support::without_value(function) : has_driver};
 }
 
 void add_entry_points(std::vector<environment_item>& items, const result<void>& has_driver) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <string>
 
 #include "lib/pool/graph_hold.hpp"
 #include "lib/pool/lease.hpp"
@@ -14,7 +13,6 @@
 #include "lib/pool/slab_layout.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/log.hpp"
-#include "lib/support/without_throwing.hpp"
 
 namespace tmap::pool {
 namespace {
@@ -134,13 +132,12 @@ void map_pool::disown() {
     now = ledger_.counts();
   }
   if (now.captured == 0) return;
-  const std::string text = support::without_throwing([&] {
+  support::log_made(log_level::warning, [&] {
     return fmt::format(
         "a service ends while CUDA graphs hold {} of its {} slots: its device memory leaks, unless a batch outlives "
         "these graphs",
         now.captured, now.capacity);
   });
-  support::log(log_level::warning, text.c_str());
 }
 
 void map_pool::abandon() noexcept {

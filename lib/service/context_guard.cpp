@@ -5,7 +5,6 @@
 
 #include "lib/support/check.hpp"
 #include "lib/support/log.hpp"
-#include "lib/support/without_throwing.hpp"
 
 namespace tmap::service {
 namespace {
@@ -51,9 +50,8 @@ result<void> context_guard::check() {
 result<void> context_guard::check_other(std::uint64_t current) {
   if (!home_.is_primary) return wrong_context(current, home_.id);
   std::uint64_t primary = 0;
-  if (const cudaError_t code = calls_.primary_context(home_.device, &primary); code != cudaSuccess) {
-    return failure{judge(support::runtime_error(code))};
-  }
+  const result<void> asked = as_result(calls_.primary_context(home_.device, &primary));
+  if (!asked) return asked;
   if (primary != home_.id) return failure{die({.cuda_code = cudaErrorContextIsDestroyed})};
   return enter_home(current);
 }
@@ -61,15 +59,15 @@ result<void> context_guard::check_other(std::uint64_t current) {
 result<void> context_guard::enter_home(std::uint64_t current) {
   int device = -1;
   if (current == 0) {
-    if (const cudaError_t code = calls_.current_device(&device); code != cudaSuccess) {
-      return failure{judge(support::runtime_error(code))};
-    }
+    const result<void> asked = as_result(calls_.current_device(&device));
+    if (!asked) return asked;
   }
   if (device != home_.device) return wrong_context(current, home_.id);
-  if (const cudaError_t code = calls_.bind_primary_context(device); code != cudaSuccess) {
-    return failure{judge(support::runtime_error(code))};
-  }
-  return {};
+  return as_result(calls_.bind_primary_context(device));
+}
+
+result<void> context_guard::as_result(cudaError_t code) {
+  return code == cudaSuccess ? result<void>{} : failure{judge(support::runtime_error(code))};
 }
 
 error context_guard::judge(const error& e) {
@@ -81,7 +79,7 @@ error context_guard::die(const error& reason) {
   if (!is_dead()) {
     cuda_code_ = reason.cuda_code;
     is_dead_.store(true, std::memory_order_release);
-    support::log(log_level::error, support::without_throwing([&] { return to_string(death()); }).c_str());
+    support::log_made(log_level::error, [&] { return to_string(death()); });
   }
   return death();
 }

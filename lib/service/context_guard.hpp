@@ -45,6 +45,8 @@ class context_guard {
   /// Makes the service dead if `e` says that its context is broken; the first such error is the
   /// reason given from then on. What the caller is told.
   error judge(const error& e);
+  /// The outcome of a CUDA call; a failure is judged.
+  [[nodiscard]] result<void> as_result(cudaError_t code);
   /// The same for a failure after which nobody knows what the device does, whatever its code.
   error die(const error& reason);
 

@@ -43,19 +43,14 @@ driver::entry_points& functions() {
   return driver::process_driver().functions();
 }
 
-template <class T>
-result<void> without_value(const result<T>& answer) {
-  return answer ? result<void>{} : failure{answer.error()};
-}
-
 result<void> check_functions() {
-  result<void> found = without_value(functions().encode_tiled());
-  if (found) found = without_value(functions().context_id());
-  if (found) found = without_value(functions().get_device());
-  if (found) found = without_value(functions().primary_state());
-  if (found) found = without_value(functions().primary_retain());
-  if (found) found = without_value(functions().primary_release());
-  if (found) found = without_value(functions().event_query());
+  result<void> found = support::without_value(functions().encode_tiled());
+  if (found) found = support::without_value(functions().context_id());
+  if (found) found = support::without_value(functions().get_device());
+  if (found) found = support::without_value(functions().primary_state());
+  if (found) found = support::without_value(functions().primary_retain());
+  if (found) found = support::without_value(functions().primary_release());
+  if (found) found = support::without_value(functions().event_query());
   return found;
 }
 

@@ -10,7 +10,6 @@
 #include "lib/service/private_stream.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/log.hpp"
-#include "lib/support/without_throwing.hpp"
 
 namespace tmap::service {
 namespace {
@@ -135,11 +134,6 @@ result<std::vector<tensor_map>> encode_by_kernel(const std::vector<known_answer>
   return maps;
 }
 
-template <class Make>
-void log_outcome(log_level level, const Make& make) {
-  support::log(level, support::without_throwing(make).c_str());
-}
-
 }  // namespace
 
 result<void> run_self_test(const service_calls& calls) {
@@ -163,9 +157,9 @@ result<void> pass_self_test(std::uint64_t context, const service_calls& calls) {
   const result<void> outcome = run_self_test(calls);
   if (outcome) {
     passed.insert(context);
-    log_outcome(log_level::info, [&] { return fmt::format("self-test passed in context {}", context); });
+    support::log_made(log_level::info, [&] { return fmt::format("self-test passed in context {}", context); });
   } else if (outcome.error().code == status::self_test_failed) {
-    log_outcome(log_level::error, [&] { return to_string(outcome.error()); });
+    support::log_made(log_level::error, [&] { return to_string(outcome.error()); });
   }
   return outcome;
 }

@@ -14,16 +14,9 @@
 #include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/log.hpp"
-#include "lib/support/without_throwing.hpp"
 
 namespace tmap::service {
 namespace {
-
-/// Logs what `make` makes.
-template <class Make>
-void log_line(log_level level, const Make& make) {
-  support::log(level, support::without_throwing(make).c_str());
-}
 
 std::string text_of(const slot_counts& slots) {
   return fmt::format("{} slots, of which {} free, {} leased, {} pending, {} captured", slots.capacity, slots.free,
@@ -101,8 +94,8 @@ core::core(const service_calls& calls, const home_context& home, host_block bloc
       pool_{std::move(pool)},
       totals_{static_cast<kernels::batch_totals*>(pool_->extra())} {
   device_bytes_ = pool_->device_bytes();
-  log_line(log_level::debug,
-           [&] { return fmt::format("a service made in context {}: {}", home.id, text_of(pool_->counts())); });
+  support::log_made(log_level::debug,
+                    [&] { return fmt::format("a service made in context {}: {}", home.id, text_of(pool_->counts())); });
 }
 
 core::~core() {
@@ -114,7 +107,7 @@ core::~core() {
   }
   const pool::relaxed_capture relaxed{*calls_.pool};
   const slot_counts slots = pool_->counts();
-  log_line(log_level::debug, [&] { return fmt::format("a service ends: {}", text_of(slots)); });
+  support::log_made(log_level::debug, [&] { return fmt::format("a service ends: {}", text_of(slots)); });
   if (checks_hazards && slots.captured != 0) block_.leak();
   pool_->disown();
   pool_.reset();
@@ -161,10 +154,6 @@ result<void> core::withdraw(pool::lease_ptr lease) noexcept {
   return ended ? ended : failure{guard_.die(ended.error())};
 }
 
-result<void> core::as_result(cudaError_t code) {
-  return code == cudaSuccess ? result<void>{} : failure{guard_.judge(support::runtime_error(code))};
-}
-
 result<void> core::open(const lent_slots& lent, cudaStream_t stream) {
   if (!checks_hazards) return {};
   return as_result(calls_.open_slots(lent.records(), lent.range.count, lent.generation, block_.hazards(), stream));
@@ -184,13 +173,15 @@ void core::note_growth(const void* slab) {
   if (last_slab_.exchange(slab, std::memory_order_relaxed) == slab) return;
   const std::uint64_t bytes = pool_->device_bytes();
   if (device_bytes_.exchange(bytes, std::memory_order_relaxed) == bytes) return;
-  log_line(log_level::debug, [&] { return fmt::format("a service has grown to {} bytes of device memory", bytes); });
+  support::log_made(log_level::debug,
+                    [&] { return fmt::format("a service has grown to {} bytes of device memory", bytes); });
 }
 
 void core::note_exhaustion(const error& e) {
   const std::uint64_t calls = exhausted_calls_.fetch_add(1, std::memory_order_relaxed) + 1;
   if (!std::has_single_bit(calls)) return;
-  log_line(log_level::warning, [&] { return fmt::format("{} (call {} that found too few)", to_string(e), calls); });
+  support::log_made(log_level::warning,
+                    [&] { return fmt::format("{} (call {} that found too few)", to_string(e), calls); });
 }
 
 }  // namespace tmap::service

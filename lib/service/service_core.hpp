@@ -40,7 +40,7 @@ class core {
   [[nodiscard]] result<void> enter() { return guard_.check(); }
   /// What to tell of a failure; one that breaks the context makes the service dead.
   error judge(const error& e) { return guard_.judge(e); }
-  [[nodiscard]] result<void> as_result(cudaError_t code);
+  [[nodiscard]] result<void> as_result(cudaError_t code) { return guard_.as_result(code); }
 
   [[nodiscard]] result<pool::lease_ptr> take(std::uint64_t count, cudaStream_t stream,
                                              const pool::read_leases& read = {});

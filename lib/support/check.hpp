@@ -25,6 +25,12 @@ error runtime_error(cudaError_t code);
 /// The error of a failed driver call.
 error driver_error(CUresult code);
 
+/// The outcome without the value.
+template <class T>
+result<void> without_value(const result<T>& outcome) {
+  return outcome ? result<void>{} : failure{outcome.error()};
+}
+
 }  // namespace tmap::support
 
 /// Every CUDA call of a function that answers with a `result` passes one of these two.

@@ -16,9 +16,8 @@ namespace tmap::support {
 /// The option of a call, and the environment where the option leaves it to that.
 void check_fault_check(arguments& given, fault_check asked, const argument& name);
 
-/// Whether a call with this option is checked. Fails with `invalid_argument`: an unknown option, or
-/// the environment's.
-[[nodiscard]] result<bool> is_checked(fault_check asked);
+/// Whether a call with this option, which `check_fault_check` has passed, is checked.
+bool is_checked(fault_check asked);
 
 /// The number of a call that begins now. Thread-safe.
 std::uint64_t next_call_number();

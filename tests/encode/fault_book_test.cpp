@@ -237,7 +237,7 @@ TEST_F(reported_call, a_checked_call_fails_with_its_own_item) {
   call_report report;
   ASSERT_TRUE(open(fault_check::sync, report).has_value());
   EXPECT_NE(report.sink().record, fake_.records());
-  const std::uint64_t number = report.sink().call >> 8;
+  const std::uint64_t number = number_of(report.sink().call);
   const bad_item met{batch_call::ragged_copy, number, 3, 2};
   fake_.count(met, report.sink().record);
   fake_.count({batch_call::ragged_copy, number, 4, 1}, report.sink().record);

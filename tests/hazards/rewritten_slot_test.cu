@@ -87,7 +87,7 @@ class rewritten_slot : public gpu_test {
   }
 
   void expect_reports(hazard kind, std::uint64_t count, std::uint32_t expected, std::uint32_t found) const {
-    EXPECT_EQ(slots_->reports(kind), count) << name_of(kind);
+    EXPECT_EQ(slots_->reports(kind), count) << name(kind);
     EXPECT_EQ(slots_->reports(), count);
     EXPECT_EQ(slots_->log().first_complete, 1u);
     EXPECT_EQ(slots_->log().first.kind, kind);

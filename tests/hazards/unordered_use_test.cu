@@ -58,7 +58,7 @@ class unordered_use : public gpu_test {
 
   /// Exactly these, and the first one whole: block i used map i.
   void expect_reports(hazard kind, std::uint64_t count, std::uint32_t expected, std::uint32_t found) const {
-    EXPECT_EQ(slots_->reports(kind), count) << name_of(kind);
+    EXPECT_EQ(slots_->reports(kind), count) << name(kind);
     EXPECT_EQ(slots_->reports(), count);
     const hazard_report first = slots_->log().first;
     ASSERT_EQ(slots_->log().first_complete, 1u);

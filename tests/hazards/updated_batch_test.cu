@@ -61,7 +61,7 @@ class updated_batch : public gpu_test {
   }
 
   void expect_reports(hazard kind, std::uint64_t count) const {
-    EXPECT_EQ(slots_->reports(kind), count) << name_of(kind);
+    EXPECT_EQ(slots_->reports(kind), count) << name(kind);
     EXPECT_EQ(slots_->reports(), count);
   }
 

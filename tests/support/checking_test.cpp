@@ -32,17 +32,23 @@ TEST(checking, the_environments_words) {
   }
 }
 
+/// 1 for a checked call, 0 for another, 2 where the option or the environment is refused.
+int checked_or_refused(fault_check asked) {
+  arguments given;
+  check_fault_check(given, asked, "check");
+  if (!given) return 2;
+  return is_checked(asked) ? 1 : 0;
+}
+
 /// What a process answers whose TMAP_CHECK is this: it is read once, and by then the process has
 /// one setting.
 int answer_with(const char* setting, fault_check asked) {
   const pid_t child = fork();
   if (child == 0) {
     setting == nullptr ? unsetenv("TMAP_CHECK") : setenv("TMAP_CHECK", setting, 1);
-    const result<bool> checked = is_checked(asked);
+    const int checked = checked_or_refused(asked);
     setenv("TMAP_CHECK", "sync", 1);
-    const result<bool> again = is_checked(asked);
-    if (checked.has_value() != again.has_value() || (checked && *checked != *again)) _exit(9);
-    _exit(!checked ? 2 : *checked ? 1 : 0);
+    _exit(checked_or_refused(asked) == checked ? checked : 9);
   }
   int outcome = 0;
   if (child < 0 || waitpid(child, &outcome, 0) != child || !WIFEXITED(outcome)) return -1;

@@ -32,7 +32,7 @@ __device__ inline std::uint32_t thread_in_block() {
 __noinline__ __device__ inline void report(hazard kind, std::uint32_t map, std::uint32_t expected, std::uint32_t found,
                                            hazard_log* log) {
   if (log == nullptr) {
-    ::printf("tmap: hazard %s: map %u, generation %u, found %u\n", name_of(kind), map, expected, found);
+    ::printf("tmap: hazard %s: map %u, generation %u, found %u\n", name(kind), map, expected, found);
     return;
   }
   // The log may lie in host memory, where few machines have read-modify-writes of the system's
