@@ -6,8 +6,8 @@
 
 namespace tmap {
 
-// Bad maps, tensors, rows and groups, which calls meet on the device and pass over: how they are
-// counted there. Plain data; faults.hpp reads it.
+// A call skips the bad maps, tensors, rows and groups that it meets on the device. These types
+// count them there. They are plain data, which faults.hpp reads.
 
 /// The public calls that judge what they read from device memory.
 enum class batch_call : std::uint32_t {
@@ -34,7 +34,7 @@ enum class batch_call : std::uint32_t {
 inline constexpr std::uint32_t batch_call_count = static_cast<std::uint32_t>(batch_call::gemm_pointers) + 1;
 
 namespace detail {
-/// What `name` returns for each `batch_call`, in their order.
+/// The names of the calls, in the order of `batch_call`.
 inline constexpr const char* batch_call_names[] = {
     "none",
     "encode_batch",
@@ -59,7 +59,7 @@ inline constexpr const char* batch_call_names[] = {
 static_assert(sizeof(batch_call_names) / sizeof(batch_call_names[0]) == batch_call_count);
 }  // namespace detail
 
-/// What a call judges one by one.
+/// The kinds of items that calls judge one by one.
 enum class item_kind : std::uint32_t { map, tensor, row, group };
 inline constexpr std::uint32_t item_kind_count = 4;
 
@@ -71,25 +71,27 @@ TMAP_HOST_DEVICE constexpr item_kind items_of(batch_call call) {
 
 /// One bad item, and the call that met it.
 struct bad_item {
-  batch_call call{};       ///< none: there is no such item
-  std::uint64_t number{};  ///< of the call: they are counted through the process, from 1 on, when they are enqueued
+  batch_call call{};       ///< none: there is no bad item
+  std::uint64_t number{};  ///< of the call; the process numbers its calls from 1 as they are enqueued
   std::uint64_t index{};   ///< in the call's batch; of `service_update` the map's
   std::uint64_t bits{};    ///< of its status: a `rule_set` of a map, else the bits of `ragged::fault` or `gemm::fault`
 };
 
-/// What kernels count bad items in. In device memory, zero at first.
+/// The counters that kernels increment for bad items. The record is in device memory and begins at
+/// zero.
 struct alignas(64) fault_record {
   enum class claim : std::uint64_t { open, taken, written };
 
   std::uint64_t counts[item_kind_count]{};  ///< bad ones, by `item_kind`
   claim first{};                            ///< `written`: the members below say which bad item was first
-  std::uint64_t call{};                     ///< `fault_sink::call` of it
+  std::uint64_t call{};                     ///< `fault_sink::call` of the first bad item
   std::uint64_t index{};
   std::uint64_t bits{};
 };
 static_assert(sizeof(fault_record) == 64, "read by one copy of 64 bytes");
 
-/// Where a kernel reports bad items. A kernel parameter; a null record: nowhere.
+/// Names the record in which a kernel reports bad items. A kernel parameter. With a null record the
+/// kernel reports nothing.
 struct fault_sink {
   fault_record* record{};
   std::uint64_t call{};  ///< `numbered(call, number)`
@@ -106,10 +108,10 @@ TMAP_HOST_DEVICE constexpr std::uint64_t number_of(std::uint64_t numbered) {
   return numbered >> 8;
 }
 
-/// Whether a call waits for its own work and fails where an item was bad. For finding faults: a
-/// checked call costs a wait for the device.
+/// Whether a call waits for its own work and fails if an item was bad. Meant for debugging: a
+/// checked call waits for the device.
 enum class fault_check : std::uint32_t {
-  environment,  ///< as the environment variable TMAP_CHECK says: `off` (so it is when unset) or `sync`
+  environment,  ///< the value of the environment variable TMAP_CHECK: `off` (also when unset) or `sync`
   off,
   sync,
 };

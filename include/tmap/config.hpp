@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Macros every header shares. TMAP_HOST_DEVICE marks functions that run on both sides when nvcc
-// compiles them; TMAP_API marks what the shared library exports (everything else is hidden).
+// Macros that all headers use. TMAP_HOST_DEVICE marks functions that run on host and device when
+// nvcc compiles them. TMAP_API marks what the shared library exports; everything else is hidden.
 
 #if defined(__CUDACC__)
 #define TMAP_HOST_DEVICE __host__ __device__
@@ -12,7 +12,8 @@
 
 #define TMAP_API __attribute__((visibility("default")))
 
-// Before a loop that runs once as a rule: on a GPU its copies would be fetched for nothing.
+// Goes before a loop that usually runs once. Unrolled, a GPU would fetch copies of it that never
+// run.
 #if defined(__CUDA_ARCH__)
 #define TMAP_KEEP_ROLLED _Pragma("unroll 1")
 #else

@@ -13,16 +13,16 @@
 
 namespace tmap {
 
-// The bits of a tensor map. For inspection, tests and the simulator: maps that a GPU will use come
-// from the driver (encode.hpp) and from `tensormap.replace` (encode_batch.hpp). Layout as the
-// driver 580 writes it for compute capability 9.0 (docs/measurements); where im2col maps keep their
-// corners, channels and pixels, and what only compute capability 10 has, is taken from documents.
-// Pure functions, thread-safe.
+// Reads and writes the bits of a tensor map, for inspection, tests and the simulator. Maps that a
+// GPU will use come from the driver (encode.hpp) and from `tensormap.replace` (encode_batch.hpp).
+// The layout is the one that driver 580 writes for compute capability 9.0 (docs/measurements). The
+// place of the corners, channels and pixels of im2col maps, and what only compute capability 10
+// has, are documented only. Pure functions, thread-safe.
 
 enum class map_kind : std::uint32_t { tiled = 0, im2col = 1 };
 
-/// All that 128 bytes say. `spec` is whole for tiled maps; for im2col maps `im2col` adds the
-/// corners.
+/// The content of the 128 bytes. `spec` describes a tiled map completely. An im2col map also has
+/// corners, channels and pixels.
 struct decoded_map {
   map_kind kind{};
   tensor_spec spec;                        ///< element_stride and box_dim of unused axes read as 1 and 0
@@ -35,38 +35,38 @@ struct decoded_map {
   bool large_tensor{};  ///< word 1, bit 21, from compute capability 10 on: 128 KiB from the address on may be read
 };
 
-/// Reads every field; unused axes come out blank, whatever a device encoder left in their bits.
-/// Fails with `not_a_tensor_map` when a field holds a value no encoder writes (128 zero bytes,
-/// say): an unknown number or bit, or a spec that breaks a rule the driver enforces, which the
-/// error then names. Legal for the driver is enough: a null address decodes, though a copy through
-/// it would fault.
+/// Reads every field. Axes beyond the rank are blank, even if a device encoder left bits there.
+/// Fails with `not_a_tensor_map` if a field holds a value that no encoder writes (as in 128 zero
+/// bytes): an unknown number or bit, or a spec that breaks a rule which the driver enforces. The
+/// error then names the rule. A map that the driver accepts decodes, even with a null address,
+/// through which a copy would fault.
 [[nodiscard]] TMAP_API result<decoded_map> decode(const tensor_map& map);
 
-/// The 128 bytes the driver would write on a GPU of these limits. Measured for `hopper_limits`;
-/// what only later GPUs have (`blackwell_limits`: 4- and 6-bit types, swizzles with larger atoms,
-/// the mark of large tensors) is documented only, and words 8 and 9 of such maps, the driver's
-/// notes, are not documented at all. Fails with `rule_broken`.
+/// Returns the 128 bytes that the driver would write on a GPU with these limits. Measured for
+/// `hopper_limits`. What only later GPUs have is documented only: with `blackwell_limits` the 4-
+/// and 6-bit types, swizzles with larger atoms and the mark of large tensors. Words 8 and 9 of such
+/// maps, the driver's notes, are not documented. Fails with `rule_broken`.
 [[nodiscard]] TMAP_API result<tensor_map> encode_bits(const tensor_spec& spec,
                                                       const device_limits& limits = hopper_limits());
 [[nodiscard]] TMAP_API result<tensor_map> encode_bits(const im2col_spec& spec,
                                                       const device_limits& limits = hopper_limits());
 
-/// Every field on a line of its own, aligned, for a person; also for bytes that `decode` refuses.
-/// Empty for want of memory only.
+/// Returns one aligned line for each field, also for bytes that `decode` refuses. Empty only if
+/// memory runs out.
 TMAP_API std::string describe(const tensor_map& map);
 
-/// The same as one JSON object. Empty for want of memory only.
+/// Returns the same as one JSON object. Empty only if memory runs out.
 TMAP_API std::string describe_json(const tensor_map& map);
 
-/// One field in which two maps differ: its name ("global_dim[1]") and both values as text.
+/// A field in which two maps differ: its name ("global_dim[1]") and both values as text.
 struct field_difference {
   std::string field;
   std::string first;
   std::string second;
 };
 
-/// Field by field; bits outside every known field show as "word N, unknown bits". Empty when equal.
-/// Fails with `out_of_memory`.
+/// Compares two maps field by field. Bits outside every known field show as "word N, unknown bits".
+/// Returns an empty list for equal maps. Fails with `out_of_memory`.
 [[nodiscard]] TMAP_API result<std::vector<field_difference>> diff(const tensor_map& first, const tensor_map& second);
 
 }  // namespace tmap

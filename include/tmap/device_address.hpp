@@ -6,9 +6,9 @@
 
 namespace tmap {
 
-/// Where something lies in memory: made from a pointer of any type, or from a number, and read as a
-/// number. As large and as aligned as one and, like one, not initialised unless asked
-/// (`device_address at{}`).
+/// An address, made from a pointer of any type or from a number, and read as a number. It has the
+/// size and alignment of a `std::uint64_t` and, like one, has no initial value unless you write
+/// `device_address at{}`.
 class device_address {
  public:
   device_address() = default;

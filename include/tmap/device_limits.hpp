@@ -4,13 +4,14 @@
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
 
-// What tmap knows of GPUs, in one place; cmake/architectures.cmake names those that kernels are
-// built for. Only compute capability 9.0 was measured: what is said of others is documented only.
+// Holds every fact about GPUs that the code needs; cmake/architectures.cmake names the GPUs that
+// kernels are built for. Only compute capability 9.0 was measured. Facts about others are
+// documented only.
 
 namespace tmap {
 
-/// What a GPU can do, as far as the rules depend on it. A plain value: fill it by hand to ask about
-/// a GPU that is not there, or take `query_device_limits` (encode.hpp).
+/// The limits of a GPU that rules depend on. A plain value: fill it by hand to ask about a GPU that
+/// this machine lacks, or call `query_device_limits` (encode.hpp).
 struct device_limits {
   std::uint32_t compute_capability{90};       ///< 10 * major + minor
   std::uint32_t shared_memory_bytes{232448};  ///< most shared memory one block can opt in to
@@ -34,15 +35,15 @@ namespace detail {
 
 /// The first with what Blackwell adds to tensor maps.
 inline constexpr std::uint32_t packed_type_compute_capability = blackwell_limits().compute_capability;
-/// The last of which CUDA's guide says that 128 zero bytes are a map to begin with.
+/// The last on which, by CUDA's guide, a map may begin as 128 zero bytes.
 inline constexpr std::uint32_t last_zeroed_compute_capability = 90;
-/// The only one with the instructions of grouped products.
+/// The only compute capability with the instructions of grouped products.
 inline constexpr std::uint32_t product_compute_capability = 90;
-/// Of a block: what the kernels of ragged operations may take. Compute capability 12 has less.
+/// The shared memory that a block of a ragged operation may take. Compute capability 12 has less.
 inline constexpr std::uint32_t ragged_shared_memory_bytes = hopper_limits().shared_memory_bytes;
-/// Of an H100 or H200: where sizes that cannot wait for the GPU's own number are set for it.
+/// The multiprocessors of an H100 or H200, for sizes that are set without asking the GPU.
 inline constexpr std::uint32_t hopper_multiprocessors = 132;
-/// From here on Blackwell's driver marks a tensor as large (`decoded_map::large_tensor`).
+/// The size from which Blackwell's driver marks a tensor as large (`decoded_map::large_tensor`).
 inline constexpr std::uint64_t large_tensor_bytes = 128 * 1024;
 
 }  // namespace detail

@@ -29,8 +29,8 @@ TMAP_HOST_DEVICE constexpr element_type integer_type() {
 
 }  // namespace detail
 
-/// The element type of tensors of `T`: a whole number, float, double, `__half`, `__nv_bfloat16` or
-/// an 8-bit float. No enumerator for any other, unless you specialise it: for a type of your own of
+/// The element type of tensors of `T`: an integer, float, double, `__half`, `__nv_bfloat16` or an
+/// 8-bit float. For any other type it is no enumerator. Specialise it for a type of your own with
 /// the same bits.
 template <class T>
 inline constexpr element_type element_of = detail::integer_type<T>();

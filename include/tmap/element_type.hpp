@@ -28,11 +28,11 @@ enum class element_type : std::uint32_t {
   u6_align16 = 15,
 };
 
-/// How many values `element_type` has, and how many of them a Hopper GPU copies.
+/// The number of values of `element_type`, and the number of them that a Hopper GPU copies.
 inline constexpr std::uint32_t element_type_count = 16;
 inline constexpr std::uint32_t hopper_element_type_count = 13;
 
-/// Bits one element takes in global memory. 0 for a value that is no element type.
+/// The bits that one element takes in global memory; 0 for a value that is no element type.
 TMAP_HOST_DEVICE constexpr std::uint32_t element_bits(element_type type) {
   switch (type) {
     case element_type::u8: return 8;
@@ -55,7 +55,7 @@ TMAP_HOST_DEVICE constexpr std::uint32_t element_bits(element_type type) {
   return 0;
 }
 
-/// Whole bytes of `count` elements (rounded up for the 4- and 6-bit types).
+/// The bytes of `count` elements, rounded up for the 4- and 6-bit types.
 TMAP_HOST_DEVICE constexpr std::uint64_t element_bytes(element_type type, std::uint64_t count = 1) {
   return (element_bits(type) * count + 7) / 8;
 }

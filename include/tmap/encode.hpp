@@ -11,30 +11,31 @@
 
 namespace tmap {
 
-// Encoding through the CUDA driver, whose functions are found at run time: the library starts on a
-// machine without a driver and answers there with `status::no_driver`. Every function here is
-// thread-safe and synchronous, touches no device memory and enqueues nothing. Each validates first,
-// by the limits of the calling thread's current device (without a GPU, by the rules that hold on
-// every GPU); a broken rule is answered without asking the driver. A thread without a CUDA context
-// gets its device's primary context, as at a first call of the CUDA runtime. Source: CUDA driver
-// API, "Tensor Map Object Management".
+// Encodes through the CUDA driver, whose functions are found at run time. On a machine without a
+// driver the library loads, and calls fail with `status::no_driver`. Every function here is
+// thread-safe and synchronous, touches no device memory and enqueues nothing. Each validates its
+// spec first, by the limits of the calling thread's current device (without a GPU, by the rules
+// that hold on every GPU), and does not call the driver if a rule is broken. A thread without a
+// CUDA context gets its device's primary context, as at a first call of the CUDA runtime. Source:
+// CUDA driver API, "Tensor Map Object Management".
 
-/// A tiled map (cuTensorMapEncodeTiled). Fails with `rule_broken`, `driver_refused`, `no_context`,
-/// `earlier_asynchronous_error`, or a reason why the driver cannot be asked.
+/// Makes a tiled map (cuTensorMapEncodeTiled). Fails with `rule_broken`, `driver_refused`,
+/// `no_context`, `earlier_asynchronous_error`, or the reason why the driver cannot be called.
 [[nodiscard]] TMAP_API result<tensor_map> encode(const tensor_spec& spec);
 
-/// An im2col map (cuTensorMapEncodeIm2col). Fails as the tiled form does.
+/// Makes an im2col map (cuTensorMapEncodeIm2col). Fails as the tiled form does.
 [[nodiscard]] TMAP_API result<tensor_map> encode(const im2col_spec& spec);
 
-/// An im2col-wide map (cuTensorMapEncodeIm2colWide; driver 12.8, compute capability 10). Fails as
-/// the tiled form does.
+/// Makes an im2col-wide map (cuTensorMapEncodeIm2colWide; driver 12.8, compute capability 10).
+/// Fails as the tiled form does.
 [[nodiscard]] TMAP_API result<tensor_map> encode(const im2col_wide_spec& spec);
 
-/// The same map at another address, which must be aligned as the map demands
+/// Returns the same map with another address, which must be aligned as the map demands
 /// (cuTensorMapReplaceAddress). Works for maps of every kind, on the host only.
 [[nodiscard]] TMAP_API result<tensor_map> replace_address(const tensor_map& map, std::uint64_t global_address);
 
-/// Limits of the calling thread's current device. Fails with `no_driver` or `no_device`.
+/// Returns the limits of the calling thread's current device. Fails with `no_driver` or
+/// `no_device`.
 [[nodiscard]] TMAP_API result<device_limits> query_device_limits();
 
 }  // namespace tmap

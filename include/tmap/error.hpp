@@ -15,7 +15,7 @@
 
 namespace tmap {
 
-/// What went wrong. Every function that can fail answers with a `result`; none throws or aborts.
+/// The kinds of failure. Every function that can fail returns a `result`; none throws or aborts.
 enum class status : std::uint8_t {
   rule_broken = 1,             ///< the spec breaks a rule of the table: `rules`, `first`
   invalid_argument,            ///< an argument outside the function's contract: `argument`, `reason`
@@ -35,20 +35,20 @@ enum class status : std::uint8_t {
   illegal_memory_access,       ///< simulator: the copy engine would raise this
   misaligned_address,          ///< simulator: the copy engine would raise this
   unsupported,                 ///< a combination that is documented, but not modelled, or not for this GPU
-  pool_exhausted,              ///< not enough free slots: `found` were asked for, `slots` says where all are
+  pool_exhausted,              ///< not enough free slots: `found` were asked for, `slots` counts all of them
   service_dead,                ///< the context was lost or broken: make a new service in a new context
   forked,            ///< the service was made before this process was forked off: CUDA works in the parent only
   wrong_context,     ///< another context is current than the one the service was made in
   self_test_failed,  ///< a map made by the kernel differs from the driver's: `found` is the case
-  /// a captured call was given an array in pageable memory: `argument` says on which side, `found`
-  /// is its address
+  /// a captured call was given an array in pageable memory: `argument` names its side, `found` is
+  /// its address
   pageable_memory_in_capture,
   bad_items,  ///< a checked call (`fault_check`) met bad items, `found` of `allowed`; `bad` is one of them
 };
 
-/// The name of an argument as its caller wrote it, members after dots: "count",
-/// "source.tensors.global_dim[3]". A plain value that holds its text, of at most `capacity`
-/// characters; what is longer is cut.
+/// The name of an argument as its caller wrote it, with members after dots: "count",
+/// "source.tensors.global_dim[3]". A plain value that holds at most `capacity` characters and cuts
+/// longer text.
 class argument_name {
  public:
   static constexpr std::size_t capacity = 63;
@@ -75,7 +75,7 @@ class argument_name {
   char text_[capacity + 1]{};
 };
 
-/// One failure, as plain data; the text is made on demand.
+/// A failure as plain data. Its text is made on demand.
 struct error {
   status code{status::invalid_argument};
   rule_set rules{};          ///< every rule known to be broken (may be empty)
@@ -83,11 +83,11 @@ struct error {
   std::int32_t axis{-1};     ///< axis of the first broken rule, or -1
   std::uint64_t found{};     ///< the value found
   std::uint64_t allowed{};   ///< the bound, multiple or count allowed
-  std::int32_t cuda_code{};  ///< CUresult or cudaError_t behind the failure, 0 when there is none
+  std::int32_t cuda_code{};  ///< the CUresult or cudaError_t that caused the failure, or 0
   slot_counts slots{};       ///< of the pool, with `pool_exhausted`
-  argument_name argument{};  ///< the argument at fault; empty where the status or a rule says enough
-  /// What is wrong, with `argument` where there is one, and what must be, a literal in which
-  /// `{found}` and `{allowed}` stand for those; null where the status says it.
+  argument_name argument{};  ///< the argument at fault; empty if the status or a rule is enough
+  /// A literal that follows the argument's name: "is {found}; it must be ...". `{found}` and
+  /// `{allowed}` stand for those members. Null if the status is enough.
   const char* reason{};
   bad_item bad{};  ///< with `bad_items`
 };
@@ -97,11 +97,11 @@ using result = cuda::std::expected<T, error>;
 
 using failure = cuda::std::unexpected<error>;
 
-/// One sentence a person can act on: what failed, where, found, allowed. Empty for want of memory
-/// only.
+/// Returns one sentence that a person can act on: what failed, where, found, allowed. Empty only if
+/// memory runs out.
 TMAP_API std::string to_string(const error& e);
 
-/// The enumerator's name, for logs and JSON.
+/// Returns the enumerator's name, for logs and JSON.
 TMAP_API const char* name(status code);
 
 }  // namespace tmap

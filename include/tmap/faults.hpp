@@ -13,51 +13,51 @@
 
 namespace tmap {
 
-// Bad maps, tensors, rows and groups are passed over on the device, and the call that met them has
-// long returned. They are counted all the same, in every CUDA context, always: this is where to ask
-// whether there were any.
+// A call skips bad maps, tensors, rows and groups on the device, after the call has returned to the
+// host. They are always counted, for each CUDA context. Ask here whether there were any.
 
-/// Bad items of all calls of a context since the counts were last reset, as far as their kernels
-/// have run. The replays of a graph count, by the number of the call that was captured.
+/// The bad items of all calls of a context since the last reset, as far as their kernels have run.
+/// Replays of a graph count too, under the number of the captured call.
 struct fault_report {
   std::uint64_t maps{};     ///< refused by the encoder (`map_status::is_bad`)
   std::uint64_t tensors{};  ///< `ragged::tensor_status::is_bad`
   std::uint64_t rows{};     ///< row numbers of `gather_rows` and `scatter_rows` that do not exist
   std::uint64_t groups{};   ///< `gemm::group_status::is_bad`
-  /// The first that any kernel met. Items are judged in parallel: others of the same call may have
-  /// lower indices. `batch_call::none` where there is none, or while it is being written.
+  /// The first bad item that a kernel met. Items are judged in parallel, so other bad items of the
+  /// same call may have lower indices. `batch_call::none` if there is none, or while it is being
+  /// written.
   bad_item first{};
 
   std::uint64_t all() const { return maps + tensors + rows + groups; }
 };
 
-// Of the calling thread's current context. Counted are the calls of `batch_call`. Not counted:
-// kernels of one's own that encode (unless their `map_guard` has a sink), and operations on the
-// host.
+// `faults` and `reset_faults` report on the calling thread's current context. They count the calls
+// of `batch_call`. They do not count kernels of your own that encode (unless their `map_guard` has
+// a sink), nor operations on the host.
 //
-// Both wait for two copies of 64 bytes at most on a stream of their own, and for no other work:
-// what is still running is not in the report. They may be called while streams are captured, in any
-// mode. Thread-safe. They fail with `no_driver`, `no_device`, `no_context`, `no_kernel_image`,
-// `out_of_memory`, `earlier_asynchronous_error`, `cuda_failure`.
+// Both wait for at most three copies of 64 bytes on a stream of their own and for no other work, so
+// work that is still running is not in the report. They may be called while streams are captured,
+// in any mode. Thread-safe. They fail with `no_driver`, `no_device`, `no_context`,
+// `no_kernel_image`, `out_of_memory`, `earlier_asynchronous_error`, `cuda_failure`.
 
-/// The counts.
+/// Returns the counts.
 [[nodiscard]] TMAP_API result<fault_report> faults();
 
-/// The same, and sets all of it to zero. Kernels may run meanwhile: each bad item is counted in
-/// this report or in a later one, and in one only. The first of the next report may be one that
-/// this report counted. A call that fails has lost nothing.
+/// Returns the counts and sets them to zero. Kernels may run at the same time: each bad item is
+/// counted in exactly one report, this one or a later one. The first item of the next report may be
+/// one that this report counted. A call that fails loses no count.
 [[nodiscard]] TMAP_API result<fault_report> reset_faults();
 
 /// "3 bad maps, 1 bad tensor; the first: ragged::copy (call 17): tensor 3: stride (...)", or "no
 /// bad items".
 TMAP_API std::string to_string(const fault_report& report);
-/// "ragged::copy (call 17): tensor 3: stride (...)"; "none" of no item.
+/// "ragged::copy (call 17): tensor 3: stride (...)"; "none" if there is no item.
 TMAP_API std::string to_string(const bad_item& item);
 
-/// As it is called in C++: "ragged::copy".
+/// The call's name in C++: "ragged::copy".
 TMAP_API const char* name(batch_call call);
 
-// What became of one item, in words: "good", "empty", or each rule or fault with what it means.
+// Describes the status of one item: "good", "empty", or each rule or fault with its meaning.
 TMAP_API std::string to_string(map_status status);
 namespace ragged {
 TMAP_API std::string to_string(tensor_status status);
@@ -66,9 +66,9 @@ namespace gemm {
 TMAP_API std::string to_string(group_status status);
 }
 
-/// What TMAP_CHECK says: never `environment`. Read once in the process. Fails with
-/// `invalid_argument` and names the variable where it is neither `off` nor `sync`, as does then
-/// each call that asks it.
+/// Returns the value of TMAP_CHECK, never `environment`. The process reads the variable once. Fails
+/// with `invalid_argument`, naming the variable, if it is neither `off` nor `sync`; so does each
+/// call that depends on it.
 [[nodiscard]] TMAP_API result<fault_check> check_from_environment();
 
 }  // namespace tmap

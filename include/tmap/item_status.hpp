@@ -9,7 +9,7 @@ namespace tmap {
 
 namespace detail {
 
-/// Enumerators of a fault are the bits of a status; rules are numbers of bits.
+/// A fault's enumerator is a bit of the status; a rule's enumerator is the number of a bit.
 template <class Fault>
 struct status_bits {
   using word = std::uint32_t;
@@ -24,10 +24,10 @@ struct status_bits<rule> {
 
 }  // namespace detail
 
-/// What became of one item of a batch: of a map (`map_status`), of a tensor or row
-/// (`ragged::tensor_status`), of a group (`gemm::group_status`). A good item has no bit; an empty
-/// one has `empty_bit` alone and is no error; a bad one has the bits of what was wrong with it.
-/// Kernels write statuses to device memory: no call of the host waits for them.
+/// The status of one item of a batch: of a map (`map_status`), a tensor or row
+/// (`ragged::tensor_status`), or a group (`gemm::group_status`). A good item has no bit. An empty
+/// item has `empty_bit` alone and is no error. A bad item has the bits of its faults. Kernels write
+/// statuses to device memory; no host call waits for them.
 template <class Fault>
 struct item_status {
   using word = typename detail::status_bits<Fault>::word;
@@ -49,7 +49,7 @@ struct item_status {
 /// `batch_header::first_bad` of a batch without a bad item.
 inline constexpr std::uint32_t no_bad_item = ~std::uint32_t{0};
 
-/// What became of a whole batch.
+/// The summary of a whole batch.
 struct alignas(16) batch_header {
   std::uint32_t bad_count{};
   std::uint32_t first_bad{no_bad_item};  ///< the lowest index of a bad item
@@ -57,8 +57,8 @@ struct alignas(16) batch_header {
   std::uint32_t reserved{};
 };
 
-/// A range of addresses that an item may reach, from `begin` up to but not including `end`: an
-/// allocation, say.
+/// A range of addresses that an item may reach, such as an allocation: from `begin` up to, but not
+/// including, `end`.
 struct alignas(16) address_window {
   std::uint64_t begin{};
   std::uint64_t end{};

@@ -9,17 +9,17 @@ namespace tmap {
 
 enum class log_level : std::uint32_t { debug, info, warning, error };
 
-/// Called for each line tmap logs, of every level. `text` is valid during the call only, without a
-/// newline.
+/// Receives each line that tmap logs, of every level. `text` is valid during the call only and has
+/// no newline.
 using log_callback = void (*)(log_level level, const char* text, void* user);
 
-/// Sends every line to `callback` instead of the default, standard error from the level named by
-/// the environment variable TMAP_LOG on (debug, info, warning, error, off; warning when unset).
-/// Null goes back to the default.
+/// Sends every line to `callback`. Null restores the default, which writes to standard error the
+/// lines of the level in the environment variable TMAP_LOG and above: debug, info, warning (also
+/// when unset), error or off.
 ///
-/// Thread-safe. Lines of different threads come one at a time; once this function has returned, the
-/// callback set before is never called again, so its `user` may go. The callback must not throw nor
-/// call tmap.
+/// Thread-safe. Lines of different threads come one at a time. After this function has returned,
+/// the previous callback is never called again, so its `user` may be destroyed. The callback must
+/// neither throw nor call tmap.
 TMAP_API void set_log_callback(log_callback callback, void* user);
 
 }  // namespace tmap

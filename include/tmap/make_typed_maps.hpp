@@ -12,13 +12,13 @@
 
 namespace tmap {
 
-// Maps for kernels that move a `Tile` (tile.hpp). Each fails with `invalid_argument` where the maps
-// move another one: `argument` names the first field that differs, `found` is its value in the maps
-// and `allowed` in the tile (the value of the enumerator for a type, an interleave or a swizzle; 0
-// for a box that maps may change themselves). Pure but for the encode. The maps of a `map_batch`
-// know their template: `map_batch::as`.
+// Makes maps for kernels that move a `Tile` (tile.hpp). Each function fails with `invalid_argument`
+// if the maps move another tile: `argument` names the first field that differs, `found` is its
+// value in the maps and `allowed` its value in the tile. A type, an interleave or a swizzle is
+// given as the number of its enumerator, a box that patches may change as 0. Pure, except for the
+// encode. For the maps of a `map_batch`, which know their template, use `map_batch::as`.
 
-/// A map for a parameter or for constant memory: `encode(spec)`, and fails as it does, too.
+/// Makes a map for a parameter or for constant memory: `encode(spec)`. Also fails as that does.
 template <class Tile>
 [[nodiscard]] result<typed_map<Tile>> typed_map_of(const tensor_spec& spec) {
   const result<void> checked = detail::check_tile(detail::shape_of(spec), Tile::spec());
@@ -28,7 +28,7 @@ template <class Tile>
   return detail::typed_access::as<Tile>(*map);
 }
 
-/// Maps made from `base`: those of a reserved batch, which its kernel encodes.
+/// Types the maps of a reserved batch, which its kernel makes from `base`.
 template <class Tile>
 [[nodiscard]] result<typed_maps<Tile>> typed_maps_of(const map_template& base, const map_batch_ref& maps) {
   const result<void> checked = detail::check_tile(detail::shape_of(base.spec, base.fields), Tile::spec());
@@ -36,7 +36,7 @@ template <class Tile>
   return detail::typed_access::as<Tile>(maps);
 }
 
-/// Maps made from `base` in slots of the caller, `count` of them in device memory.
+/// Types `count` maps made from `base` in slots of the caller, in device memory.
 template <class Tile>
 [[nodiscard]] result<typed_maps<Tile>> typed_maps_of(const map_template& base, const tensor_map* slots,
                                                      std::uint32_t count) {

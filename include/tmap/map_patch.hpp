@@ -8,10 +8,9 @@
 
 namespace tmap {
 
-/// What one map of a batch changes in its template. Only the fields named by the template's
-/// `patch_fields` are read. Same words and units as in `tensor_spec`. 112 bytes: seven 16-byte
-/// loads. Not initialised, so that kernels read and write no field of it in vain: `map_patch
-/// patch{}` is.
+/// The values of one map of a batch that differ from its template. Only the fields in the
+/// template's `patch_fields` are read. Names and units are those of `tensor_spec`. 112 bytes: seven
+/// loads of 16 bytes.
 struct alignas(16) map_patch {
   device_address global_address{};
   std::uint64_t global_stride_bytes[max_rank - 1];
@@ -21,22 +20,22 @@ struct alignas(16) map_patch {
 };
 static_assert(sizeof(map_patch) == 112 && std::is_trivially_copyable_v<map_patch>);
 
-/// A patch source: one `map_patch` for each map, in device memory.
+/// A patch source of one `map_patch` for each map, in device memory.
 struct patch_array {
   const map_patch* patches{};
 };
 
-/// A patch source: separate arrays in device memory, one element for each map; an array whose field
-/// the template does not change may be null.
+/// A patch source of separate arrays in device memory with one element for each map. An array whose
+/// field the template does not change may be null.
 struct patch_columns {
   const std::uint64_t* global_address{};
   const std::uint64_t* global_dim[max_rank]{};
   const std::uint64_t* global_stride_bytes[max_rank - 1]{};
 };
 
-/// A patch source: separate arrays of 32-bit values, half the bytes of `patch_columns`; null as
-/// there. Addresses are offsets, and offsets and strides count units of 16 bytes, below which
-/// neither may be legal: 64 GiB reach of each.
+/// A patch source of separate arrays of 32-bit values, half the bytes of `patch_columns`. Arrays
+/// may be null as there. Addresses are offsets. Offsets and strides count units of 16 bytes, the
+/// alignment of both, so each reaches 64 GiB.
 struct compact_columns {
   device_address base_address{};  ///< map i begins at base_address + 16 * address_units[i]
   const std::uint32_t* address_units{};
@@ -44,39 +43,40 @@ struct compact_columns {
   const std::uint32_t* global_stride_units[max_rank - 1]{};
 };
 
-/// How a ragged batch says where each tensor begins, in rows.
+/// The format of the row offsets of a ragged batch.
 enum class offset_format : std::uint32_t {
   ends,    ///< n values: tensor i ends before ends[i] and begins at ends[i - 1] (0 for the first)
   prefix,  ///< n + 1 values: tensor i is [prefix[i], prefix[i + 1]); prefix[0] is 0
   sizes,   ///< n values: tensor i has sizes[i] rows, after those of all before it
 };
 
-/// Where each tensor of a ragged batch, or each group of a product, begins and ends, in rows:
-/// device memory.
+/// The first and last row of each tensor of a ragged batch, or of each group of a product. Device
+/// memory.
 struct row_offsets {
   const void* values{};
   offset_format format{};
   std::uint32_t bytes{4};  ///< of each value: 4 or 8, signed
 };
 
-/// Of `ragged_rows::rows`: nobody knows, and offsets are taken at their word.
+/// The value of `ragged_rows::rows` if the number is not known. Offsets are then not compared with
+/// it.
 inline constexpr std::uint64_t any_rows = ~std::uint64_t{0};
 
-/// A patch source: tensors packed one after another along their outermost dimension in one buffer.
-/// The template brings the inner dims and all strides; map i gets the address of its first row and
-/// its number of rows as outermost dim. A tensor of no rows gets the safe empty map and the status
-/// `empty`.
+/// A patch source of tensors packed one after another along their outermost dimension in one
+/// buffer. The template has the inner dims and all strides. Map i gets the address of its first
+/// row, and its number of rows as outermost dim. A tensor without rows gets the safe empty map and
+/// the status `empty`.
 struct ragged_rows {
   device_address base_address{};    ///< address of row 0
   std::uint64_t row_pitch_bytes{};  ///< from one row (a slice of the outermost dimension) to the next
   row_offsets offsets{};            ///< a call that reads `offset_format::sizes` needs a workspace for their sums
-  /// Rows that exist. A tensor that leaves them has no address: it is judged as one at address 0,
-  /// which is refused.
+  /// The rows that exist. A tensor that leaves them is judged as one at address 0, which is
+  /// refused.
   std::uint64_t rows{any_rows};
 };
 
-/// Where `count` rows from row `begin` on lie; 0 when not all of them exist. Any bits are legal
-/// input. `Rows` is `ragged_rows`, or a kernel's view of it.
+/// Returns the address of `count` rows from row `begin` on, or 0 if not all of them exist. Any bits
+/// are legal input. `Rows` is `ragged_rows`, or a kernel's view of it.
 template <class Rows>
 TMAP_HOST_DEVICE constexpr std::uint64_t address_of_rows(const Rows& source, std::uint64_t begin, std::uint64_t count) {
   const bool exist = source.rows == any_rows || count == 0 || (begin <= source.rows && count <= source.rows - begin);

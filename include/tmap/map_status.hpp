@@ -7,12 +7,12 @@
 
 namespace tmap {
 
-/// What became of one map. A good one is as its patch asks. A bad one broke `rules_of(status)`, an
-/// empty one has a dim of 0; both are the safe empty map instead (`encode_batch`). Empty wins over
-/// bad, and is no error.
+/// The status of one map. A good map is what its patch asks for. A bad map broke
+/// `rules_of(status)`, and an empty map has a dim of 0. Both are the safe empty map
+/// (`encode_batch`). A map that is both counts as empty, which is no error.
 using map_status = item_status<rule>;
 
-/// The rules that a bad map broke.
+/// Returns the rules that a bad map broke.
 TMAP_HOST_DEVICE constexpr rule_set rules_of(map_status status) {
   return rule_set{status.bits & ~map_status::empty_bit};
 }

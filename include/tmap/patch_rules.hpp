@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The rules that a patch can break. Same code on host and device; any bits are a legal patch. The
-// template is trusted: `make_template` validated what it fixes.
+// Judges the rules that a patch can break, with the same code on host and device. Any bits are
+// legal input. The template is trusted, because `make_template` has validated it.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/plain_patch.hpp>
@@ -16,7 +16,8 @@
 
 namespace tmap {
 
-/// What the map of this patch says: the template's spec with the patch's values in `fields`.
+/// Returns the spec of the map of this patch: the template's spec with the patch's values in
+/// `fields`.
 TMAP_HOST_DEVICE constexpr tensor_spec patched_spec(tensor_spec spec, patch_fields fields, const map_patch& patch) {
   if (has_any(fields, patch_address)) spec.global_address = patch.global_address;
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
@@ -34,8 +35,8 @@ TMAP_HOST_DEVICE constexpr tensor_spec patched_spec(const map_template& base, co
   return patched_spec(base.spec, base.fields, patch);
 }
 
-/// The safe empty map of a template's spec: one element (or unit) at `page`, everything else
-/// outside the tensor, the template's box, element strides and modes.
+/// Returns the spec of a template's safe empty map: one element (or unit) at `page`, everything
+/// else outside the tensor, with the template's box, element strides and modes.
 TMAP_HOST_DEVICE constexpr tensor_spec empty_spec(tensor_spec spec, std::uint64_t page) {
   spec.global_address = page;
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
@@ -69,8 +70,8 @@ TMAP_HOST_DEVICE constexpr bool has_no_elements(const tensor_spec& spec) {
 
 }  // namespace detail
 
-/// The rules of severity `error` that a patched spec breaks: `broken_rules` of it, looking only at
-/// what a patch of `fields` can change.
+/// Returns the rules of severity `error` that a patched spec breaks, as `broken_rules` does. Checks
+/// only what a patch of `fields` can change.
 TMAP_HOST_DEVICE constexpr rule_set broken_patch_rules(const tensor_spec& patched, patch_fields fields) {
   rule_set broken;
   detail::check_patched(patched, fields,
@@ -78,8 +79,9 @@ TMAP_HOST_DEVICE constexpr rule_set broken_patch_rules(const tensor_spec& patche
   return broken;
 }
 
-/// T38: every byte a copy may touch, from the address to the tensor's end, rounded up to 16 bytes
-/// as stores do, lies inside one window. Nothing to ask without windows.
+/// Checks T38: every byte that a copy may touch lies inside one window. These bytes go from the
+/// address to the tensor's end, rounded up to 16 bytes as stores do. Without windows the rule
+/// holds.
 TMAP_HOST_DEVICE constexpr rule_set check_address_windows(const tensor_spec& spec, const address_window* windows,
                                                           std::uint32_t window_count) {
   rule_set broken;
@@ -95,7 +97,7 @@ TMAP_HOST_DEVICE constexpr rule_set check_address_windows(const tensor_spec& spe
 
 namespace detail {
 
-/// What becomes of a spec that is not plainly good.
+/// Judges a spec that `is_plainly_good` did not accept.
 TMAP_HOST_DEVICE constexpr map_status judge_by_rules(const tensor_spec& patched, patch_fields fields,
                                                      const address_window* windows, std::uint32_t window_count) {
   if (has_no_elements(patched)) return {map_status::empty_bit};
@@ -105,7 +107,7 @@ TMAP_HOST_DEVICE constexpr map_status judge_by_rules(const tensor_spec& patched,
 
 }  // namespace detail
 
-/// What the encoder decides about a patched spec.
+/// Returns the encoder's verdict on a patched spec.
 TMAP_HOST_DEVICE constexpr map_status judge_patched(const tensor_spec& patched, patch_fields fields,
                                                     const address_window* windows, std::uint32_t window_count) {
   if (detail::is_plainly_good(patched, fields, windows, window_count)) return {};

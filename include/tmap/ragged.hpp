@@ -13,41 +13,40 @@
 #include <optional>
 
 // Operations on a batch of tensors of different sizes, on a GPU or on the host. Shapes and
-// addresses may exist only in device memory; they are read and judged where the call runs. Tensors
-// of one batch may take different routes (route.hpp); the bytes are the same on each, and on both
-// engines.
+// addresses may exist only in device memory. They are read and judged where the call runs. Tensors
+// of one batch may take different routes (route.hpp). The bytes are the same on every route and on
+// both engines.
 //
-// `run::where` says where a call runs (batch_run.hpp):
+// `run::where` names the engine of a call (batch_run.hpp):
 //
-// - `on_stream`: it enqueues and returns. It may be captured in a graph (with arrays of the host
-//   only where they are pinned: tensor_batch.hpp) and replayed with other shapes in the same
-//   arrays. It never synchronises, but for CUDA's loading of a kernel at its first use, which may
-//   wait for the device, and where it is checked (`run::check`). `scratch` has at least
-//   `workspace_bytes`; rows by index need none.
-// - `on_host`: for machines without a GPU, and to compare a GPU with. Every address is one of this
-//   process: tensors, arrays (whatever `tensor_batch::side` says), statuses, header, windows,
-//   begins, scales, index. The call returns when its work is done. A side of a tensor whose route
-//   is `tensor_map` is read and written tile by tile by the simulated copy engine (simulator.hpp),
-//   all others by plain loops. Policy `force` needs no GPU here.
+// - `on_stream`: the call enqueues and returns. It may be captured in a graph (host arrays must
+//   then be pinned: tensor_batch.hpp) and replayed with other shapes in the same arrays. It never
+//   synchronises unless it is checked (`run::check`), except that CUDA may wait for the device when
+//   it loads a kernel at its first use. `scratch` has at least `workspace_bytes`; rows by index
+//   need none.
+// - `on_host`: for machines without a GPU, and as a reference for a GPU. Every address is an
+//   address of this process: tensors, arrays (for any `tensor_batch::side`), statuses, header,
+//   windows, begins, scales, index. The call returns when its work is done. A side of a tensor with
+//   route `tensor_map` is read and written tile by tile by the simulated copy engine
+//   (simulator.hpp), all others by plain loops. Policy `force` needs no GPU here.
 //
-// Every operation is thread-safe, on the host as far as the memory is. Source and destination may
-// not overlap. A bad tensor is skipped, its destination untouched, and its status says why; the
-// others complete. On a stream it is counted, too (faults.hpp).
+// Every operation is thread-safe; on the host, as far as the memory is. Source and destination must
+// not overlap. A bad tensor is skipped: its destination stays as it was, and its status gives the
+// reason. The others complete. On a stream, bad tensors are also counted (faults.hpp).
 //
 // Fails with `invalid_argument` (counts that differ, rank, element bytes, null or misaligned
-// arrays, workspace too small); where it is checked, and then after all its work, with `bad_items`;
-// on a stream with `pageable_memory_in_capture` (an array of the host that is not pinned, in a
-// capture; nothing was enqueued), `compute_capability_too_low` (policy `force`), `unsupported` (a
-// GPU whose blocks have less shared memory than Hopper's), `no_driver`, `no_device`,
-// `no_kernel_image`, `cuda_failure`; on the host with `out_of_memory`, and may then have done a
-// part of its work.
+// arrays, workspace too small); if it is checked, with `bad_items`, after all its work; on a stream
+// with `pageable_memory_in_capture` (a host array that is not pinned, in a capture; nothing was
+// enqueued), `compute_capability_too_low` (policy `force`), `unsupported` (a GPU whose blocks have
+// less shared memory than Hopper's), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`;
+// on the host with `out_of_memory`, after which part of the work may be done.
 
 namespace tmap::ragged {
 
-/// What was wrong with a tensor, as bits. *Alignment of an element*: the largest power of two that
-/// divides its bytes. *Most bytes* of a tensor: 2^47; in a batch of n tensors, n at least 2^16,
-/// (2^63 - 1) / n, rounded down to whole MiB. Strides of dims of one element are not looked at. A
-/// side with a dim of 0 has no fault of its own.
+/// The faults of a tensor, as bits. The *alignment of an element* is the largest power of two that
+/// divides its bytes. The *most bytes* of a tensor are 2^47; in a batch of n tensors, for n of 2^16
+/// and more, they are (2^63 - 1) / n, rounded down to whole MiB. Strides of dims of one element are
+/// ignored. A side with a dim of 0 has no fault of its own.
 enum class fault : std::uint32_t {
   dim = 1u << 0,        ///< a dim above 2^40, or elements of more than *most bytes* altogether
   stride = 1u << 1,     ///< one whose product with its dim exceeds 2^47, or against the element's alignment
@@ -56,78 +55,81 @@ enum class fault : std::uint32_t {
   mismatch = 1u << 4,   ///< its two sides differ in shape
   overlap = 1u << 5,    ///< elements of the destination share bytes: a stride below the extent of the smaller ones
   truncated = 1u << 6,  ///< `pad`: larger than the dense tensor, which holds what fits (the one bad tensor that is not
-                        ///< skipped); `pack`, `unpack`: ends behind the buffer
+                        ///< skipped); `pack`, `unpack`: it ends after the buffer
   index = 1u << 7,      ///< `gather`, `scatter`: a row that does not exist
 };
 
-/// What became of one tensor (of one row for `gather` and `scatter`). One with a dim of 0 on both
-/// sides is empty and never bad; `truncated` stands alone.
+/// The status of one tensor, or of one row for `gather_rows` and `scatter_rows`. A tensor with a
+/// dim of 0 on both sides is empty and never bad. `truncated` is never combined with another fault.
 using tensor_status = item_status<fault>;
 
-/// What a caller may choose beside what every call has.
+/// The options that only ragged operations have.
 struct choices {
-  std::optional<route_policy> policy{};  ///< none: what TMAP_POLICY says
+  std::optional<route_policy> policy{};  ///< none: the value of TMAP_POLICY
   route_set allowed{all_routes};
 };
 
-/// How an operation runs and what it reports: a status for each tensor, or row.
+/// How an operation runs and what it reports. `statuses` has an element for each tensor, or row.
 using run = batch_run<fault, choices, engine>;
 
-/// Enough for every operation on `count` tensors of this rank, whatever its choices.
+/// Returns the bytes that are enough for every operation on `count` tensors of this rank, with any
+/// choices.
 [[nodiscard]] TMAP_API result<std::uint64_t> workspace_bytes(std::uint64_t count, std::uint32_t rank);
 
 /// destination[i] = source[i]; both sides have the same dims.
 [[nodiscard]] TMAP_API result<void> copy(const tensor_batch& source, const tensor_batch& destination, const run& run);
 
-/// Ragged to contiguous: tensor i, packed, begins at the next multiple of `alignment` behind tensor
-/// i - 1. Bad tensors take no room, those behind the end of the buffer do.
+/// A contiguous buffer of packed tensors. Tensor i begins at the next multiple of `alignment` after
+/// tensor i - 1. Bad tensors take no room, except those that end after the buffer.
 struct packed_buffer {
   void* memory{};
-  std::uint64_t bytes{};       ///< capacity, at most 2^47: a tensor that ends behind it is bad (`truncated`)
+  std::uint64_t bytes{};       ///< capacity, at most 2^47: a tensor that ends after it is bad (`truncated`)
   std::uint64_t alignment{1};  ///< a power of two, at most 2^20
-  /// Null, or `count + 1` byte offsets that `pack` writes, the last: where another would begin.
+  /// Null, or `count + 1` byte offsets that `pack` writes. The last is where another tensor would
+  /// begin.
   std::int64_t* begins{};
 };
 [[nodiscard]] TMAP_API result<void> pack(const tensor_batch& source, const packed_buffer& destination, const run& run);
-/// The inverse: shapes are those of the destination; `source.begins` is written as by `pack`.
+/// The inverse of `pack`. Shapes are those of the destination; `source.begins` is written as by
+/// `pack`.
 [[nodiscard]] TMAP_API result<void> unpack(const packed_buffer& source, const tensor_batch& destination,
                                            const run& run);
 
-/// One element's bytes, lowest first, to fill with; those beyond `element_bytes` are ignored.
+/// The bytes of one element to fill with, lowest first. Bytes beyond `element_bytes` are ignored.
 struct fill_value {
   alignas(16) unsigned char bytes[16]{};
 };
 
-/// Ragged to dense: tensor i goes to the low corner of dense tensor i, the rest becomes `fill`. A
-/// tensor larger than the dense one is cut (`truncated`). A bad tensor's place is filled
-/// altogether.
+/// Ragged to dense: tensor i goes to the low corner of dense tensor i, and the rest becomes `fill`.
+/// A tensor larger than the dense one is cut (`truncated`). The place of a bad tensor is filled
+/// completely.
 [[nodiscard]] TMAP_API result<void> pad(const tensor_batch& source, const dense_batch& destination,
                                         const fill_value& fill, const run& run);
-/// The inverse: ragged tensor i from the low corner of dense tensor i. A tensor larger than the
-/// dense one is bad (`mismatch`).
+/// The inverse of `pad`: ragged tensor i comes from the low corner of dense tensor i. A tensor
+/// larger than the dense one is bad (`mismatch`).
 [[nodiscard]] TMAP_API result<void> unpad(const dense_batch& source, const tensor_batch& destination, const run& run);
 
 /// Rows of a matrix in global memory, any number of them. `row_bytes` and `(rows - 1) *
-/// pitch_bytes`: at most 2^47.
+/// pitch_bytes` are at most 2^47.
 struct row_matrix {
   device_address address{};
   std::uint64_t rows{};
   std::uint64_t row_bytes{};
   std::uint64_t pitch_bytes{};
 };
-/// `count` row numbers of 4 or 8 bytes, signed: device memory, or the host's `on_host`.
+/// `count` signed row numbers of 4 or 8 bytes, in device memory, or in host memory with `on_host`.
 struct row_index {
   const void* rows{};
   std::uint64_t count{};
   std::uint32_t bytes{};  ///< 4 or 8
 };
 /// destination row i = source row index[i]. A row number that does not exist leaves the destination
-/// row untouched and is bad (`index`). `run::statuses` has one element for each index; windows are
-/// not looked at. Indices may be more than a header's 32 bits count: `bad_count` then stays at 2^32
-/// - 1, `first_bad` at 2^32 - 2.
+/// row unchanged and is bad (`index`). `run::statuses` has one element for each index; windows are
+/// ignored. The header saturates: `bad_count` at `2^32 - 1`, `first_bad` at `2^32 - 2`.
 [[nodiscard]] TMAP_API result<void> gather_rows(const row_matrix& source, const row_index& index,
                                                 const row_matrix& destination, const run& run);
-/// destination row index[i] = source row i. Of equal numbers any one wins, on the host the last.
+/// destination row index[i] = source row i. If indices are equal, any one of their rows wins; on
+/// the host the last.
 [[nodiscard]] TMAP_API result<void> scatter_rows(const row_matrix& source, const row_index& index,
                                                  const row_matrix& destination, const run& run);
 
@@ -135,9 +137,9 @@ struct row_index {
 [[nodiscard]] TMAP_API result<void> transpose(const tensor_batch& source, const tensor_batch& destination,
                                               const run& run);
 
-/// Types that `cast` knows. `f8_e4m3` and `f8_e5m2` are the OCP 8-bit formats: results beyond the
-/// largest finite value saturate to it; NaN stays NaN. f16 results beyond it become infinite, as
-/// IEEE 754 says, u8 results saturate, NaN becomes 0.
+/// The types that `cast` converts. `f8_e4m3` and `f8_e5m2` are the OCP 8-bit formats. Results
+/// beyond the largest finite value saturate in the 8-bit formats and in u8, and become infinite in
+/// f16 (IEEE 754). NaN becomes 0 in u8 and stays NaN in all others.
 enum class value_type : std::uint32_t { u8, f16, bf16, f32, f8_e4m3, f8_e5m2 };
 TMAP_HOST_DEVICE constexpr std::uint32_t value_bytes(value_type type) {
   switch (type) {
@@ -155,26 +157,28 @@ struct cast_values {
   value_type to{};
   float scale{1};
   float shift{0};
-  const float* scales{};  ///< null, or one factor for each tensor, used instead of `scale`: memory as of `row_index`
+  const float* scales{};  ///< null, or one factor for each tensor instead of `scale`, in memory as that of `row_index`
   const float* shifts{};  ///< the same for `shift`
 };
 [[nodiscard]] TMAP_API result<void> cast(const tensor_batch& source, const tensor_batch& destination,
                                          const cast_values& values, const run& run);
 
-/// y[i] = a * x[i] + y[i], f32, one fused multiply-add an element. `element_bytes` of both is 4.
+/// y[i] = a * x[i] + y[i] in f32, with one fused multiply-add for each element. `element_bytes` of
+/// both is 4.
 [[nodiscard]] TMAP_API result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y, const run& run);
 
-/// destination element j of a row = the largest of the source's elements j - radius to j + radius
-/// that exist, f32, along dimension 0. A NaN in the window makes it NaN.
+/// Element j of a destination row is the largest of the existing source elements j - radius to j +
+/// radius, f32, along dimension 0. A NaN among them makes it NaN.
 [[nodiscard]] TMAP_API result<void> max_pool_1d(const tensor_batch& source, const tensor_batch& destination,
                                                 std::uint32_t radius, const run& run);
 
 /// How `reduce_rows` combines the elements of a row.
 enum class row_reduction : std::uint32_t { sum, max };
-/// One f32 for each row (dimension 0) of each tensor: the destination has the source's rank and
-/// dims, but dim 0 is 1. `type` is f32, f16 or bf16; sums are taken in f32, in an order that
-/// depends on the row's length only, so that results repeat bit for bit on every route. A NaN in a
-/// row makes its sum and its maximum NaN. An empty row is an empty tensor: nothing is written.
+/// Makes one f32 from each row (dimension 0) of each tensor. The destination has the source's rank
+/// and dims, except that dim 0 is 1. `type` is f32, f16 or bf16. Sums are taken in f32, in an order
+/// that depends only on the row's length, so results are bitwise equal on every route. A NaN in a
+/// row makes its sum and its maximum NaN. An empty row is an empty tensor, for which nothing is
+/// written.
 [[nodiscard]] TMAP_API result<void> reduce_rows(const tensor_batch& source, value_type type, row_reduction reduction,
                                                 const tensor_batch& destination, const run& run);
 

@@ -7,18 +7,18 @@
 
 namespace tmap {
 
-/// What a copy does to the bytes in global memory (PTX ISA, cp.reduce.async.bulk.tensor). The
+/// The operation of a reducing copy on global memory (PTX ISA, cp.reduce.async.bulk.tensor). The
 /// element type comes from the tensor map.
 enum class reduction : std::uint32_t { add, min, max, inc, dec, bit_and, bit_or, bit_xor };
 
-/// A set of operations: bit `op` is the reduction `op`. No integer becomes one unasked.
+/// A set of operations: bit `op` stands for the reduction `op`. No integer converts to it.
 class reduction_mask {
  public:
   constexpr reduction_mask() = default;
   TMAP_HOST_DEVICE constexpr explicit reduction_mask(std::uint32_t bits) : bits_{bits} {}
 
   TMAP_HOST_DEVICE constexpr std::uint32_t bits() const { return bits_; }
-  /// False for what is no reduction.
+  /// False for a value that is no reduction.
   TMAP_HOST_DEVICE constexpr bool contains(reduction op) const {
     return static_cast<std::uint32_t>(op) < 32 && (bits_ >> static_cast<std::uint32_t>(op) & 1) != 0;
   }
@@ -33,8 +33,8 @@ class reduction_mask {
   std::uint32_t bits_{};
 };
 
-/// Every operation the copy engine has for a type; any other is an illegal instruction (measured,
-/// docs/measurements/copy_engine_semantics.md).
+/// Returns every operation that the copy engine has for a type. Any other is an illegal instruction
+/// (measured, docs/measurements/copy_engine_semantics.md).
 TMAP_HOST_DEVICE constexpr reduction_mask reductions_of(element_type type) {
   constexpr reduction_mask none;
   constexpr reduction_mask add = none | reduction::add;

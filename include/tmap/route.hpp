@@ -33,15 +33,14 @@ TMAP_HOST_DEVICE constexpr const char* name(route r) {
   return "invalid";
 }
 
-/// A set of routes: `route_bit(route::bulk) | route_bit(route::ldgsts)`. `plain` is always allowed:
-/// it is what is left for a tensor that no other allowed route can move. No integer becomes one
-/// unasked.
+/// A set of routes: `route_bit(route::bulk) | route_bit(route::ldgsts)`. `plain` is always allowed,
+/// since it moves a tensor that no other allowed route can move. No integer converts to a set.
 class route_set {
  public:
   constexpr route_set() = default;
   TMAP_HOST_DEVICE constexpr explicit route_set(std::uint32_t bits) : bits_{bits} {}
 
-  /// Bit r: the route r.
+  /// Bit r stands for route r.
   TMAP_HOST_DEVICE constexpr std::uint32_t bits() const { return bits_; }
   TMAP_HOST_DEVICE constexpr bool empty() const { return bits_ == 0; }
   TMAP_HOST_DEVICE constexpr bool contains(route r) const { return (bits_ & 1u << static_cast<std::uint32_t>(r)) != 0; }
@@ -67,14 +66,14 @@ inline constexpr route_set all_routes{(1u << route_count) - 1};
 
 /// Whether the copy engine may be used (routes `tensor_map` and `bulk`).
 enum class route_policy : std::uint32_t {
-  enable,   ///< wherever a tensor is eligible and gains by it
+  enable,   ///< for each eligible tensor that gains by it
   disable,  ///< never
-  force,    ///< wherever a tensor is eligible; an operation fails at once where the GPU has no copy engine
+  force,    ///< for each eligible tensor; an operation fails at once on a GPU without a copy engine
 };
 
-/// Why `choose_route` answered as it did.
+/// The reason for the choice of `choose_route`.
 enum class route_reason : std::uint32_t {
-  best,                ///< nothing stood in the way of the route that measured fastest for such a tensor
+  best,                ///< the route that measured fastest for such a tensor was possible
   disabled_by_policy,  ///< the copy engine would have been chosen
   not_allowed,         ///< a faster route is not in `route_options::allowed`
   misaligned,          ///< address, a stride, the row or the element is no multiple of what a faster route needs
@@ -105,7 +104,8 @@ struct route_options {
   route_set allowed{all_routes};
 };
 
-/// Where a tensor lies, without the limits of a tensor map: any element size, any pitch.
+/// The place of a tensor in memory, without the limits of a tensor map: any element size, any
+/// pitch.
 struct tensor_layout {
   device_address address{};
   std::uint32_t element_bytes{};
@@ -114,15 +114,15 @@ struct tensor_layout {
   std::uint64_t stride_bytes[max_rank - 1]{};  ///< [i] is the step of dimension i + 1
 };
 
-/// The route for one tensor that is read. (A destination also needs rows of whole 16 bytes for
-/// `tensor_map`.) Any bits are legal input; a rank above 5 counts as 5.
+/// Chooses the route for one tensor that is read. (For `tensor_map`, a destination also needs rows
+/// of a multiple of 16 bytes.) Any bits are legal input; a rank above 5 counts as 5.
 TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_layout& tensor, const route_options& options = {});
-/// The same for the tensor that a map would describe.
+/// Chooses the route for the tensor that a map would describe.
 TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_spec& spec, const route_options& options = {});
 
-/// What the environment variable TMAP_POLICY says: `enable` (also when unset), `disable` or
-/// `force`. Fails with `invalid_argument` for any other text. Read anew at each call; operations
-/// read it where no policy was chosen.
+/// Returns the value of the environment variable TMAP_POLICY: `enable` (also when unset), `disable`
+/// or `force`. Fails with `invalid_argument` for any other text. Each call reads the variable
+/// again. Operations read it if no policy was chosen.
 [[nodiscard]] TMAP_API result<route_policy> policy_from_environment();
 
 }  // namespace tmap

@@ -6,8 +6,8 @@
 
 namespace tmap {
 
-/// Every rule a tensor map or its use must obey. T: cuTensorMapEncodeTiled; I: im2col; W:
-/// im2col-wide; U: the instruction that uses the map. The enumerator's position is its bit in a
+/// The rules that a tensor map or its use must obey. T: cuTensorMapEncodeTiled; I: im2col; W:
+/// im2col-wide; U: the instruction that uses the map. The enumerator is the number of its bit in a
 /// `rule_set`.
 enum class rule : std::uint8_t {
   t01_map_alignment,
@@ -69,7 +69,7 @@ enum class rule : std::uint8_t {
 inline constexpr std::uint32_t rule_count = static_cast<std::uint32_t>(rule::u09_innermost_coordinate) + 1;
 static_assert(rule_count <= 63, "a rule_set has 64 bits, of which a map_status needs one");
 
-/// A set of rules, one bit each. Trivially copyable: the device encoder writes one as a map's
+/// A set of rules, one bit each. Trivially copyable: the device encoder writes its bits as a map's
 /// status.
 struct rule_set {
   std::uint64_t bits{};

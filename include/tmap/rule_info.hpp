@@ -11,12 +11,12 @@ namespace tmap {
 /// Whether breaking a rule makes a spec unusable, or only unusual.
 enum class severity : std::uint8_t { error, warning };
 
-/// Where a rule is kept: by `validate`, by the type system, by the encode call, or at each use.
+/// The place that enforces a rule: `validate`, the type system, the encode call, or each use.
 enum class rule_stage : std::uint8_t { spec, type, encode_call, use };
 
-/// One row of the rule table. `sentence` states what must hold; `message` says what was found, with
-/// {axis}, {found}, {signed_found} and {allowed} in the places of a violation's values.
-/// `driver_refuses` tells whether the driver refuses a spec that breaks only this rule (measured,
+/// One row of the rule table. `sentence` states what must hold. `message` states what was found,
+/// with {axis}, {found}, {signed_found} and {allowed} in place of a violation's values.
+/// `driver_refuses` is true if the driver refuses a spec that breaks only this rule (measured,
 /// docs/measurements).
 struct rule_info {
   rule id{};
@@ -29,8 +29,8 @@ struct rule_info {
   const char* source{};
 };
 
-/// The row of one rule. The table is the only place that words it: text, documentation and tests
-/// read it.
+/// Returns the row of one rule. Only the table words a rule: messages, documentation and tests read
+/// it.
 TMAP_API const rule_info& info(rule id);
 
 }  // namespace tmap

@@ -5,7 +5,7 @@
 
 namespace tmap {
 
-/// Where the slots of a service are: `free + leased + pending + captured` is `capacity`.
+/// The slots of a service by their state. `free + leased + pending + captured` is `capacity`.
 struct slot_counts {
   std::uint64_t capacity{};
   std::uint64_t free{};

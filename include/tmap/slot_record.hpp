@@ -6,10 +6,11 @@
 
 namespace tmap {
 
-// What a build with TMAP_CHECK_HAZARDS keeps beside each slot, and where its kernels report
-// (docs/hazards.md). The types are the same in every build.
+// The records that a build with TMAP_CHECK_HAZARDS keeps for each slot, and the log in which its
+// kernels report (docs/hazards.md). The types are the same in every build.
 
-/// Whether this translation unit checks. Not inline: another one may be built otherwise.
+/// Whether this translation unit checks hazards. Not inline, because another one may be built
+/// otherwise.
 #if defined(TMAP_CHECK_HAZARDS)
 constexpr bool checks_hazards = true;
 #else
@@ -40,7 +41,7 @@ TMAP_HOST_DEVICE constexpr const char* name(hazard kind) {
   return "invalid";
 }
 
-/// One use, by the thread that found it.
+/// A hazard, as the thread that found it reports it.
 struct hazard_report {
   hazard kind{};
   std::uint32_t map{};                  ///< its index in the batch
@@ -51,8 +52,8 @@ struct hazard_report {
   std::uint32_t reserved{};
 };
 
-/// What kernels reported. In pinned mapped host memory, zeroed before its first use; kernels only
-/// add to it, so the host may read it at any time, also when the context is broken.
+/// The reports of kernels, in pinned mapped host memory, zeroed before its first use. Kernels only
+/// add to it, so the host may read it at any time, even if the context is broken.
 struct alignas(16) hazard_log {
   std::uint64_t counts[hazard_count]{};  ///< by kind
   hazard_report first{};                 ///< good once `first_complete` is 1
@@ -60,14 +61,14 @@ struct alignas(16) hazard_log {
   std::uint32_t first_complete{};
 };
 
-/// What happened to one slot. Zeroed: never lent, and `log` unknown.
+/// The history of one slot. All zero: never lent, and `log` is unknown.
 struct alignas(16) slot_record {
   std::uint32_t generation{};  ///< of the lease the slot was last opened for; 0 for none
   std::uint32_t edition{};     ///< never twice the same while contents come and go; its low bits below
   hazard_log* log{};
 };
 
-/// Bits of `slot_record::edition`: a map was begun, it was published. Each opening counts on by
+/// Bits of `slot_record::edition`: a map was begun, and it was published. Each opening adds
 /// `edition_step`.
 inline constexpr std::uint32_t edition_written = 1;
 inline constexpr std::uint32_t edition_published = 2;

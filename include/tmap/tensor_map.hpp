@@ -6,11 +6,12 @@
 
 namespace tmap {
 
-/// A tensor map: the 128-byte object that drives the copy engine. The same bytes as `CUtensorMap`
-/// with an alignment that does not change between toolkits. Opaque: only decode.hpp knows its bits.
+/// A tensor map: the 128-byte object that drives the copy engine. It has the bytes of
+/// `CUtensorMap`, with an alignment that does not change between toolkits. Opaque: only decode.hpp
+/// reads its bits. Not initialised, so that it may be in shared memory.
 ///
-/// A value on the host; pass it to a kernel as `const __grid_constant__ tmap::tensor_map`, or keep
-/// it in a *slot*, a 128-byte aligned place in device memory.
+/// It is a value on the host. Pass it to a kernel as `const __grid_constant__ tmap::tensor_map`, or
+/// keep it in a *slot*, a 128-byte aligned place in device memory.
 struct alignas(128) tensor_map {
   std::uint64_t words[16];
 

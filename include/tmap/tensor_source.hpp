@@ -7,8 +7,7 @@
 
 namespace tmap {
 
-/// Where the tensors of a batch are described, one for each map: any of the patch sources of
-/// map_patch.hpp.
+/// The description of the tensors of a batch: any of the patch sources of map_patch.hpp.
 using tensor_source = std::variant<patch_array, patch_columns, compact_columns, ragged_rows>;
 
 }  // namespace tmap

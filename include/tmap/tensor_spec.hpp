@@ -27,14 +27,14 @@ enum class swizzle : std::uint32_t {
   bytes_128_atom_64 = 6,
 };
 
-/// How much L2 fetches around a miss. Values equal `CUtensorMapL2promotion`.
+/// The number of bytes that L2 fetches around a miss. Values equal `CUtensorMapL2promotion`.
 enum class l2_promotion : std::uint32_t { none = 0, bytes_64 = 1, bytes_128 = 2, bytes_256 = 3 };
 
-/// What an element outside the tensor reads as. Values equal `CUtensorMapFloatOOBfill`.
+/// The value that an element outside the tensor reads as. Values equal `CUtensorMapFloatOOBfill`.
 enum class oob_fill : std::uint32_t { zero = 0, nan = 1 };
 
-/// The words of the modes in texts, files and on command lines; "invalid" for a value that is no
-/// enumerator.
+/// Returns the name of a mode in messages, files and command lines; "invalid" for a value that is
+/// no enumerator.
 TMAP_HOST_DEVICE constexpr const char* name(interleave mode) {
   switch (mode) {
     case interleave::none: return "none";
@@ -75,8 +75,8 @@ TMAP_HOST_DEVICE constexpr const char* name(oob_fill mode) {
   return "invalid";
 }
 
-/// What a tiled tensor map says: where a tensor lies in global memory, how it is laid out, and the
-/// box one copy moves. A plain value with no invariant: `validate` says whether it is legal.
+/// The content of a tiled tensor map: the place of a tensor in global memory, its layout, and the
+/// box that one copy moves. A plain value with no invariant: `validate` checks whether it is legal.
 ///
 /// Dimensions are innermost first: `global_dim[0]` is the contiguous one. Only the first `rank`
 /// dimensions (`rank - 1` strides) count; the rest are ignored. See the CUDA driver API,
@@ -95,7 +95,7 @@ struct tensor_spec {
   tmap::oob_fill oob_fill{};
 };
 
-/// What an im2col tensor map says. `tensor.box_dim` is ignored: the bounding box is
+/// The content of an im2col tensor map. `tensor.box_dim` is ignored: the bounding box is
 /// [lower_corner, dim + upper_corner) over the rank - 2 spatial dimensions, innermost (W) first.
 /// See cuTensorMapEncodeIm2col and PTX ISA 5.5.4.
 struct im2col_spec {
@@ -109,8 +109,8 @@ struct im2col_spec {
 /// `CUtensorMapIm2ColWideMode`.
 enum class im2col_wide_mode : std::uint32_t { w = 0, w128 = 1 };
 
-/// What an im2col-wide tensor map says (compute capability 10): corners along W only.
-/// See cuTensorMapEncodeIm2colWide.
+/// The content of an im2col-wide tensor map (compute capability 10): corners along W only. See
+/// cuTensorMapEncodeIm2colWide.
 struct im2col_wide_spec {
   tensor_spec tensor;
   std::int32_t lower_corner_w{};
@@ -120,10 +120,9 @@ struct im2col_wide_spec {
   im2col_wide_mode mode{};
 };
 
-/// The spec of a tensor whose rows follow each other without gaps. `dims` and `box` are innermost
-/// first and of the same length (1 to 5); of longer spans only the first five are read. Strides
-/// come out as the products of the dims, so `validate` refuses a row that is no multiple of 16
-/// bytes.
+/// Returns the spec of a tensor without gaps between its rows. `dims` and `box` are innermost first
+/// and have the same length, 1 to 5. Of longer spans only the first five values are read. Strides
+/// are the products of the dims, so `validate` refuses rows that are no multiple of 16 bytes.
 TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(element_type type, std::uint64_t global_address,
                                                    cuda::std::span<const std::uint64_t> dims,
                                                    cuda::std::span<const std::uint32_t> box) {
@@ -141,9 +140,9 @@ TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(element_type type, std::uint6
   return spec;
 }
 
-/// Elements of one tile along `axis`: ceil(box / element stride). The element stride of dimension 0
-/// is ignored when there is no interleave. An interleaved tile counts whole units of 16 or 32 bytes
-/// along dimension 0 and holds one channel slice (dimension rank - 2), whatever the box says
+/// Returns the elements of one tile along `axis`: ceil(box / element stride). Without an interleave
+/// the element stride of dimension 0 is ignored. An interleaved tile counts whole units of 16 or 32
+/// bytes along dimension 0 and holds one channel slice (dimension rank - 2) for any box
 /// (docs/measurements/copy_engine_semantics.md, section 5).
 TMAP_HOST_DEVICE constexpr std::uint32_t tile_dim(const tensor_spec& spec, std::uint32_t axis) {
   const bool interleaved = spec.interleave != interleave::none;
@@ -152,16 +151,16 @@ TMAP_HOST_DEVICE constexpr std::uint32_t tile_dim(const tensor_spec& spec, std::
   return step == 0 ? 0 : (spec.box_dim[axis] + step - 1) / step;
 }
 
-/// Bytes of one row of a tile: its elements along dimension 0, or its 16- or 32-byte units with an
-/// interleave.
+/// Returns the bytes of one row of a tile: its elements along dimension 0, or its 16- or 32-byte
+/// units with an interleave.
 TMAP_HOST_DEVICE constexpr std::uint64_t tile_row_bytes(const tensor_spec& spec) {
   const std::uint32_t count = tile_dim(spec, 0);
   if (spec.interleave == interleave::none) return element_bytes(spec.type, count);
   return std::uint64_t{count} * (spec.interleave == interleave::bytes_16 ? 16 : 32);
 }
 
-/// Bytes one load brings, which a barrier must expect. At most 256^5 * 32 for a spec in range, so
-/// the product cannot wrap. The shared memory a tile takes may be more: `tile_footprint_bytes`.
+/// Returns the bytes of one load, which a barrier must expect. At most 256^5 * 32 for a spec in
+/// range, so the product cannot wrap. A tile may take more shared memory: `tile_footprint_bytes`.
 TMAP_HOST_DEVICE constexpr std::uint64_t tile_bytes(const tensor_spec& spec) {
   std::uint64_t bytes = tile_row_bytes(spec);
   for (std::uint32_t axis = 1; axis < spec.rank && axis < max_rank; ++axis) {
@@ -170,7 +169,7 @@ TMAP_HOST_DEVICE constexpr std::uint64_t tile_bytes(const tensor_spec& spec) {
   return bytes;
 }
 
-/// Bytes of one swizzle row; 0 without swizzle.
+/// Returns the bytes of one swizzle row; 0 without swizzle.
 TMAP_HOST_DEVICE constexpr std::uint32_t swizzle_span_bytes(swizzle mode) {
   switch (mode) {
     case swizzle::none: return 0;
@@ -180,14 +179,15 @@ TMAP_HOST_DEVICE constexpr std::uint32_t swizzle_span_bytes(swizzle mode) {
   }
 }
 
-/// Bytes from one row of a tile to the next in shared memory: with a swizzle a row takes a whole
-/// span, however narrow the box is. Interleaved rows follow each other without gaps.
+/// Returns the bytes from one row of a tile to the next in shared memory. With a swizzle a row
+/// takes a whole span, even if the box is narrower. Interleaved rows have no gaps.
 TMAP_HOST_DEVICE constexpr std::uint64_t tile_row_pitch_bytes(const tensor_spec& spec) {
   const bool spans = spec.swizzle != swizzle::none && spec.interleave == interleave::none;
   return spans ? swizzle_span_bytes(spec.swizzle) : tile_row_bytes(spec);
 }
 
-/// Shared memory one tile takes: rows times their pitch, up to whole swizzle spans.
+/// Returns the shared memory of one tile: rows times their pitch, rounded up to whole swizzle
+/// spans.
 TMAP_HOST_DEVICE constexpr std::uint64_t tile_footprint_bytes(const tensor_spec& spec) {
   std::uint64_t bytes = tile_row_pitch_bytes(spec);
   for (std::uint32_t axis = 1; axis < spec.rank && axis < max_rank; ++axis) {
@@ -197,8 +197,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t tile_footprint_bytes(const tensor_spec&
   return span == 0 ? bytes : (bytes + span - 1) / span * span;
 }
 
-/// Alignment a tile needs in shared memory for its swizzle pattern to begin at its first byte:
-/// 128 without swizzle, else 256, 512 or 1024 (one repeat of the pattern).
+/// Returns the alignment that a tile needs in shared memory, so that its swizzle pattern begins at
+/// its first byte: 128 without swizzle, else 256, 512 or 1024 (one repeat of the pattern).
 TMAP_HOST_DEVICE constexpr std::uint32_t shared_alignment(swizzle mode) {
   return mode == swizzle::none ? 128 : 8 * swizzle_span_bytes(mode);
 }

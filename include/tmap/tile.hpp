@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A type for the tile that a kernel moves, for host and device: what a map must move (element type,
-// box and with it the rank, interleave, swizzle), how many bytes that is and how it lies in shared
-// memory are one constant.
+// A type for the tile that a kernel moves, for host and device. The type fixes what a map must move
+// (element type, box and rank, interleave, swizzle), the bytes of a copy, and the layout in shared
+// memory.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/spec_rules.hpp>
@@ -32,7 +32,7 @@ TMAP_HOST_DEVICE constexpr tensor_spec tile_spec() {
   return spec;
 }
 
-/// The rules that a tile breaks, whatever the tensor is.
+/// Returns the rules that a tile breaks for every tensor.
 TMAP_HOST_DEVICE constexpr rule_set tile_faults(const tensor_spec& spec) {
   rule_set broken;
   auto report = [&broken](rule id, std::int32_t, std::uint64_t, std::uint64_t) { broken.insert(id); };
@@ -52,10 +52,10 @@ TMAP_HOST_DEVICE constexpr rule_set tile_faults(const tensor_spec& spec) {
 }  // namespace detail
 
 /// A tile in shared memory: `__shared__ basic_tile<...> a;`, or a place in dynamic shared memory
-/// that is aligned to `alignment`. It begins without a value. `Extents` are those of the tile,
-/// innermost first, as `tile_dim` counts them; without element strides they are the box. With an
-/// interleave the innermost counts units, and the last but one, of channel slices, is 1. Each
-/// thread may use it; what the copy engine brings and fetches, the barriers order.
+/// that is aligned to `alignment`. It has no initial value. `Extents` are those of the tile,
+/// innermost first, as `tile_dim` counts them. Without element strides they are the box. With an
+/// interleave the innermost extent counts units, and the last but one, of channel slices, is 1. Any
+/// thread may use the tile. Barriers order its accesses with those of the copy engine.
 template <class T, element_type Type, interleave Interleave, swizzle Swizzle, std::uint32_t... Extents>
 class alignas(shared_alignment(Swizzle)) basic_tile {
   static constexpr tensor_spec spec_ = detail::tile_spec<Type, Interleave, Swizzle, Extents...>();
@@ -70,14 +70,14 @@ class alignas(shared_alignment(Swizzle)) basic_tile {
   using element = T;
   static constexpr element_type type = Type;
   static constexpr std::uint32_t rank = sizeof...(Extents);
-  /// What one load brings, and a barrier must expect. The tile itself may take more: `sizeof`.
+  /// The bytes of one load, which a barrier must expect. The tile itself may take more: `sizeof`.
   static constexpr std::uint32_t bytes = static_cast<std::uint32_t>(tile_bytes(spec_));
   /// 128 without swizzle, else 256, 512 or 1024: one repeat of the pattern.
   static constexpr std::uint32_t alignment = shared_alignment(Swizzle);
   static constexpr std::uint32_t elements = layout_of(spec_).elements();
 
-  /// Element type, rank, box, interleave and swizzle of a map that moves this tile. Address, dims
-  /// and strides are left to fill in.
+  /// Returns the element type, rank, box, interleave and swizzle of a map that moves this tile. The
+  /// caller fills in address, dims and strides.
   TMAP_HOST_DEVICE static constexpr tensor_spec spec() {
     return detail::tile_spec<Type, Interleave, Swizzle, Extents...>();
   }
@@ -86,8 +86,8 @@ class alignas(shared_alignment(Swizzle)) basic_tile {
     return made;
   }
 
-  /// The element at these coordinates in the tile, innermost first: `t(column, row)`. They are not
-  /// checked.
+  /// Returns the element at these coordinates in the tile, innermost first: `t(column, row)`. They
+  /// are not checked.
   template <class... At, std::enable_if_t<sizeof...(At) == rank, int> = 0>
   TMAP_HOST_DEVICE T& operator()(At... at) {
     return view()(at...);
@@ -97,7 +97,7 @@ class alignas(shared_alignment(Swizzle)) basic_tile {
     return view()(at...);
   }
 
-  /// Element `i` below `elements`, in the order of coordinates.
+  /// Returns element `i`, below `elements`, in the order of coordinates.
   TMAP_HOST_DEVICE T& operator[](std::uint32_t i) { return view()[i]; }
   TMAP_HOST_DEVICE const T& operator[](std::uint32_t i) const { return view()[i]; }
 
@@ -108,15 +108,15 @@ class alignas(shared_alignment(Swizzle)) basic_tile {
   unsigned char bytes_[tile_footprint_bytes(spec_)];
 };
 
-/// The usual tile: no interleave, and the map's element type is the one of `T` (`element_of`).
-/// `tile<float, swizzle::bytes_128, 32, 64>` has 64 rows of 32 columns. Other types, as tf32:
-/// `basic_tile`.
+/// The usual tile: no interleave, and the map's element type is that of `T` (`element_of`).
+/// `tile<float, swizzle::bytes_128, 32, 64>` has 64 rows of 32 columns. For other types, such as
+/// tf32, use `basic_tile`.
 template <class T, swizzle Swizzle, std::uint32_t... Extents>
 using tile = basic_tile<T, element_of<T>, interleave::none, Swizzle, Extents...>;
 
-/// The spec of a tensor whose rows follow each other without gaps, for maps that move a `Tile`
-/// without an interleave: `packed_spec<tile<float, swizzle::bytes_128, 32, 64>>(data, {columns,
-/// rows})`. Dims are innermost first.
+/// Returns the spec of a tensor without gaps between its rows, for maps that move a `Tile` without
+/// an interleave: `packed_spec<tile<float, swizzle::bytes_128, 32, 64>>(data, {columns, rows})`.
+/// Dims are innermost first.
 template <class Tile, std::size_t Rank>
 TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(device_address data, const std::uint64_t (&dims)[Rank]) {
   static_assert(Tile::spec().interleave == interleave::none);
@@ -127,8 +127,8 @@ TMAP_HOST_DEVICE constexpr tensor_spec packed_spec(device_address data, const st
   return spec;
 }
 
-/// The same for any box, the element type from the pointer: `packed_spec(data, {columns, rows},
-/// {32, 64})`.
+/// Returns the spec for any box, with the element type of the pointer: `packed_spec(data, {columns,
+/// rows}, {32, 64})`.
 template <class T, std::size_t Rank>
 TMAP_HOST_DEVICE tensor_spec packed_spec(const T* data, const std::uint64_t (&dims)[Rank],
                                          const std::uint32_t (&box)[Rank], swizzle mode = swizzle::none) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where the elements of a tile lie in shared memory, for host and device. The copy engine lays the
-// rows of a tile behind one another, `tile_row_pitch_bytes` apart; with a swizzle it then exchanges
+// Computes the place of each element of a tile in shared memory, for host and device. The copy
+// engine puts the rows of a tile `tile_row_pitch_bytes` apart. With a swizzle it then exchanges
 // chunks of 16 bytes, within 128 bytes, by bits of the shared *address*. So the place of an element
-// in its tile depends on where the tile begins: a tile that is aligned to one repeat of the
-// pattern, `shared_alignment(swizzle)`, has its elements always at the same offsets. (PTX ISA
-// 5.5.7; docs/measurements/copy_engine_semantics.md)
+// depends on the address of the tile. In a tile that is aligned to one repeat of the pattern,
+// `shared_alignment(swizzle)`, elements always have the same offsets. (PTX ISA 5.5.7;
+// docs/measurements/copy_engine_semantics.md)
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
@@ -14,16 +14,16 @@
 
 namespace tmap {
 
-/// The shared address of the byte that would be at `address` without a swizzle, for the modes of
-/// compute capability 9.0 (those with atoms have other patterns). It is its own inverse, and the 16
-/// bytes of a chunk stay together. `Address` is an unsigned integer.
+/// Returns the shared address of the byte that would be at `address` without a swizzle, for the
+/// modes of compute capability 9.0 (those with atoms have other patterns). The function is its own
+/// inverse, and the 16 bytes of a chunk stay together. `Address` is an unsigned integer.
 template <class Address>
 TMAP_HOST_DEVICE constexpr Address swizzled(Address address, swizzle mode) {
   const std::uint32_t span = swizzle_span_bytes(mode);
   return span == 0 ? address : address ^ (address >> 3 & (span - 16));
 }
 
-/// How a tile lies in shared memory. A plain value; `layout_of` makes it.
+/// The layout of a tile in shared memory. A plain value; `layout_of` makes it.
 struct tile_layout {
   /// Extents of the tile, innermost first and 1 beyond its rank. [0] counts elements. With an
   /// interleave these are the channels of its units, unit by unit: element c of unit x is at x *
@@ -35,9 +35,9 @@ struct tile_layout {
 
   TMAP_HOST_DEVICE constexpr std::uint32_t elements() const { return dim[0] * dim[1] * dim[2] * dim[3] * dim[4]; }
 
-  /// Bytes from the begin of the tile to the element at `at`: coordinates in the tile, innermost
-  /// first. The tile begins at `shared_address`, a multiple of 128; each multiple of
-  /// `shared_alignment(swizzle)` gives the same as 0.
+  /// Returns the bytes from the begin of the tile to the element at `at`, coordinates in the tile,
+  /// innermost first. The tile begins at `shared_address`, a multiple of 128. All multiples of
+  /// `shared_alignment(swizzle)` give the same result as 0.
   template <std::uint32_t Rank>
   TMAP_HOST_DEVICE constexpr std::uint32_t offset(const std::uint32_t (&at)[Rank],
                                                   std::uint32_t shared_address = 0) const {
@@ -49,8 +49,8 @@ struct tile_layout {
   }
 };
 
-/// The layout of the tiles that maps of `spec` move; `spec` breaks no rule of compute capability
-/// 9.0.
+/// Returns the layout of the tiles that maps of `spec` move. `spec` must break no rule of compute
+/// capability 9.0.
 TMAP_HOST_DEVICE constexpr tile_layout layout_of(const tensor_spec& spec) {
   tile_layout layout;
   layout.element_bytes = static_cast<std::uint32_t>(element_bytes(spec.type));
@@ -62,9 +62,9 @@ TMAP_HOST_DEVICE constexpr tile_layout layout_of(const tensor_spec& spec) {
 }
 
 /// A tile in shared memory, or in a buffer of the host that stands for it: `view(x0, x1, ...)` is
-/// the element at these coordinates in the tile, innermost first. A value; it owns nothing. `T` has
-/// the size of the layout's elements and may be const. Where the layout is a constant, so are the
-/// steps that the compiler takes for it.
+/// the element at these coordinates in the tile, innermost first. A value that owns nothing. `T`
+/// has the size of the layout's elements and may be const. If the layout is a constant, the
+/// compiler folds it.
 template <class T, std::uint32_t Rank>
 class tile_view {
   static_assert(1 <= Rank && Rank <= max_rank);
@@ -81,14 +81,14 @@ class tile_view {
 #endif
   }
 
-  /// Coordinates are below the tile's extents (`layout().dim`); it is not checked.
+  /// Coordinates must be below the tile's extents (`layout().dim`). They are not checked.
   template <class... At, std::enable_if_t<sizeof...(At) == Rank, int> = 0>
   TMAP_HOST_DEVICE T& operator()(At... at) const {
     return element({static_cast<std::uint32_t>(at)...});
   }
 
-  /// Element `i` of the tile, in the order of coordinates: the innermost counts first. The place it
-  /// has in shared memory is another one with a swizzle.
+  /// Returns element `i` of the tile in the order of coordinates, innermost first. With a swizzle
+  /// this is not its place in shared memory.
   TMAP_HOST_DEVICE T& operator[](std::uint32_t i) const {
     std::uint32_t at[Rank];
     for (std::uint32_t axis = 0; axis < Rank; ++axis) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Maps whose type says which tile they move, as kernels take them. The host makes them, once, and
-// is told where they differ from the tile: `map_batch::as`, `typed_maps_of`, `typed_map_of`
-// (make_typed_maps.hpp). Then neither the rank of a copy nor the bytes that a barrier expects can
-// be wrong (device/tile.cuh). Plain values, trivially copyable.
+// Maps whose type names the tile that they move, as kernels take them. The host makes them with
+// `map_batch::as`, `typed_maps_of` or `typed_map_of` (make_typed_maps.hpp), which fail if maps and
+// tile differ. Then neither the rank of a copy nor the bytes that a barrier expects can be wrong
+// (device/tile.cuh). Plain values, trivially copyable.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
@@ -18,8 +18,8 @@ struct typed_access;
 }  // namespace detail
 
 /// A map that moves a `Tile` (tile.hpp). A kernel takes it as `const __grid_constant__
-/// typed_map<Tile>`, or it lies in `__constant__` memory; made by `typed_map_of`. Without a value
-/// at first.
+/// typed_map<Tile>`, or it is in `__constant__` memory. `typed_map_of` makes it. It has no initial
+/// value.
 template <class Tile>
 class typed_map {
  public:
@@ -31,8 +31,8 @@ class typed_map {
   tensor_map map_;
 };
 
-/// Maps each of which moves a `Tile`. Passed to kernels by value, good as long as the `ref` it was
-/// made from. Empty at first.
+/// Maps each of which moves a `Tile`. Passed to kernels by value. Valid as long as the `ref` it was
+/// made from. Initially empty.
 template <class Tile>
 class typed_maps {
  public:
@@ -47,7 +47,7 @@ class typed_maps {
 
 namespace detail {
 
-/// Types maps. Only for functions that have compared them with the tile.
+/// Gives maps a type. Only for functions that have compared them with the tile.
 struct typed_access {
   template <class Tile>
   static TMAP_HOST_DEVICE typed_map<Tile> as(const tensor_map& map) {

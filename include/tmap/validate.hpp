@@ -15,8 +15,7 @@
 
 namespace tmap {
 
-/// One broken rule: which, on which axis (-1: none), the value found and the bound or multiple it
-/// missed.
+/// A broken rule, its axis (-1: none), the value found, and the bound or multiple that is allowed.
 struct violation {
   rule id{};
   std::int32_t axis{-1};
@@ -24,7 +23,7 @@ struct violation {
   std::uint64_t allowed{};
 };
 
-/// Every rule a spec breaks, in the order of the table's checks. A plain value without allocation.
+/// The rules that a spec breaks, in the order of the checks. A plain value without allocation.
 class violations {
  public:
   static constexpr std::uint32_t capacity = 64;
@@ -46,8 +45,8 @@ class violations {
   rule_set rules_{};
 };
 
-/// Lists every rule `spec` breaks, errors and warnings. Pure: no GPU, no driver, no allocation;
-/// same code on host and device. Never fails: any bits are a legal argument.
+/// Lists every rule that `spec` breaks, errors and warnings. Pure: no GPU, no driver, no
+/// allocation, and the same code on host and device. Never fails: any bits are a legal argument.
 TMAP_HOST_DEVICE constexpr violations validate(const tensor_spec& spec, const device_limits& limits = hopper_limits()) {
   violations found;
   detail::check_tiled(spec, limits, [&](rule id, std::int32_t axis, std::uint64_t value, std::uint64_t allowed) {
@@ -73,8 +72,8 @@ TMAP_HOST_DEVICE constexpr violations validate(const im2col_wide_spec& spec,
   return found;
 }
 
-/// The rules of severity `error` that a spec breaks, as a bit set: `validate` without the list,
-/// small enough for a kernel's registers. Empty means the spec may be encoded.
+/// Returns the rules of severity `error` that a spec breaks, as a bit set: `validate` without the
+/// list, small enough for a kernel's registers. Empty means that the spec may be encoded.
 template <class Spec>
 TMAP_HOST_DEVICE constexpr rule_set broken_rules(const Spec& spec, const device_limits& limits = hopper_limits()) {
   rule_set broken;
@@ -84,8 +83,8 @@ TMAP_HOST_DEVICE constexpr rule_set broken_rules(const Spec& spec, const device_
   return broken;
 }
 
-// Use-time rules, which no encode call can check. Each answers with the rules broken; empty means
-// the instruction may be issued. Any bits are a legal argument.
+// Check the rules of use, which no encode call can check. Each function returns the broken rules;
+// empty means that the instruction may be issued. Any bits are a legal argument.
 
 /// U01: a tile's shared address must be a multiple of 128 (a fault otherwise), and of one swizzle
 /// repeat when there is a swizzle (the pattern would begin in its middle otherwise).
@@ -128,11 +127,12 @@ TMAP_HOST_DEVICE constexpr rule_set check_instruction_rank(const tensor_spec& sp
   return broken;
 }
 
-/// One sentence: what is wrong, where, what was found and what is allowed. Empty for want of memory
-/// only.
+/// Returns one sentence: what is wrong, where, what was found and what is allowed. Empty only if
+/// memory runs out.
 TMAP_API std::string to_string(const violation& v);
 
-/// One line for each violation; "no rule broken" when there is none. Empty for want of memory only.
+/// Returns one line for each violation; "no rule broken" if there is none. Empty only if memory
+/// runs out.
 TMAP_API std::string to_string(const violations& v);
 
 }  // namespace tmap

@@ -30,7 +30,7 @@ void check_arrays(arguments& given, const tensor_batch&, const patch_array& sour
   given.pointer(source.patches, name.member("patches"));
 }
 
-/// Strides may be null: packed.
+/// Checks columns, whose strides may be null: packed.
 template <class Columns>
 void check_columns(arguments& given, const tensor_batch& batch, const Columns& source, const argument& name) {
   const argument dims = name.member("global_dim");

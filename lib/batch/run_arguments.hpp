@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What is checked alike of every `batch_run` (batch_run.hpp). Callers fill in its members by name,
-// so these are named without the whole: "statuses", "scratch.memory".
+// Checks the members of every `batch_run` (batch_run.hpp). Callers set its members by name, so
+// complaints name only the member: "statuses", "scratch.memory".
 
 #include <tmap/batch_run.hpp>
 
@@ -23,7 +23,7 @@ void check_run(support::arguments& given, const batch_run<Fault, Choices, Where>
   given.optional_pointer(run.header, "header");
 }
 
-/// Of a call that needs `needed` bytes.
+/// Checks the workspace of a call that needs `needed` bytes.
 inline void check_scratch(support::arguments& given, const workspace& scratch, std::uint64_t needed) {
   const support::argument name{"scratch"};
   check_workspace(given, scratch.memory, scratch.bytes, needed, {name.member("memory"), name.member("bytes")});

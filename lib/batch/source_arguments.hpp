@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What is checked alike of every call that takes a batch from arrays (map_patch.hpp).
+// Checks the patch sources (map_patch.hpp) of every call that takes one.
 
 #include <tmap/item_status.hpp>
 #include <tmap/map_patch.hpp>
@@ -13,7 +13,7 @@
 
 namespace tmap {
 
-// Two kinds of columns, which name their parts differently.
+// The two kinds of columns name their parts differently.
 inline auto address_column(const patch_columns& source) {
   return source.global_address;
 }
@@ -39,7 +39,7 @@ inline support::argument stride_columns(const compact_columns&, const support::a
   return name.member("global_stride_units");
 }
 
-/// No fields but the known ones.
+/// Checks that `fields` holds only known ones.
 inline void check_fields(support::arguments& given, patch_fields fields, patch_fields known,
                          const support::argument& name) {
   if (!has_any(fields, ~known)) return;

@@ -14,7 +14,7 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// The names that a call has for its workspace.
+/// The names of a call's workspace arguments.
 struct workspace_names {
   const support::argument& memory;
   const support::argument& bytes;

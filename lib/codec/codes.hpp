@@ -7,8 +7,8 @@
 #include <iterator>
 #include <optional>
 
-// The numbers a tensor map holds for the enumerators whose bits differ from their driver value. A
-// field of two parts (layout.hpp) holds its upper part, here after a `|`, in bits of its own.
+// The codes in a tensor map of the enumerators whose bits differ from their driver value. A field
+// of two parts (layout.hpp) holds its upper part, here after a `|`, in separate bits.
 
 namespace tmap::codec {
 

@@ -35,7 +35,7 @@ bool has_unknown_bits(const tensor_map& map, std::uint32_t layout) {
   return false;
 }
 
-/// False when a mode holds a number that stands for nothing.
+/// Reads the modes. False if one holds a number without a meaning.
 bool read_modes(const tensor_map& map, tensor_spec& spec) {
   const auto type = codec::element_type_of(codec::read(map, codec::row("element_type")));
   const auto mode = codec::swizzle_of(codec::read(map, codec::row("swizzle")));
@@ -49,7 +49,8 @@ bool read_modes(const tensor_map& map, tensor_spec& spec) {
   return true;
 }
 
-/// Unused axes keep what a default spec holds, whatever a device encoder left in their bits.
+/// Reads the used axes. The others keep the values of a default spec, even if a device encoder left
+/// bits there.
 void read_extents(const tensor_map& map, tensor_spec& spec, bool has_box) {
   spec.global_address = codec::read(map, codec::row("global_address"));
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {

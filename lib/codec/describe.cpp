@@ -16,15 +16,15 @@ std::string line(std::string_view name, std::string_view text) {
   return fmt::format("{:<24}{}\n", name, text);
 }
 
-/// Why `decode` refuses the map; empty where it does not.
+/// Returns the reason why `decode` refuses the map; empty if it does not.
 std::string refusal(const tensor_map& map) {
   const auto decoded = decode(map);
   if (decoded) return {};
   return support::or_throw(to_string(decoded.error()));
 }
 
-/// Only ever of one number or text: the end of an array or object allocates, and ends the process
-/// where that fails.
+/// Used for single numbers and texts only. The destructor of an array or object allocates, and ends
+/// the process if that fails.
 std::string json_of(const nlohmann::json& value) {
   return value.dump();
 }

@@ -25,7 +25,7 @@ void write_modes(tensor_map& map, const tensor_spec& spec) {
   codec::write(map, codec::row("l2_promotion"), static_cast<std::uint64_t>(spec.l2_promotion));
 }
 
-/// Documented only: Blackwell's copy engine may read ahead in tensors that are said to be large.
+/// Documented only: Blackwell's copy engine may read ahead in tensors that are marked as large.
 void write_large_mark(tensor_map& map, const tensor_spec& spec, const device_limits& limits) {
   const bool is_marked = limits.compute_capability >= blackwell_limits().compute_capability &&
                          detail::reach_bytes(spec, spec.rank) >= detail::large_tensor_bytes;
@@ -43,8 +43,8 @@ void write_extents(tensor_map& map, const tensor_spec& spec) {
   }
 }
 
-/// The driver's note rounds down where the copy engine rounds up (docs/measurements). Dimension 0
-/// may have an element stride of 0 where it means nothing.
+/// The driver's note rounds down, but the copy engine rounds up (docs/measurements). Dimension 0
+/// may have an element stride of 0 if that has no effect.
 std::uint64_t noted_box_bytes(const tensor_spec& spec) {
   std::uint64_t elements = 1;
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {

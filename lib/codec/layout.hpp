@@ -7,17 +7,17 @@
 #include <cstdint>
 #include <utility>
 
-// Where each field of a tensor map lies. The only place that knows bit positions: decode,
-// encode_bits, describe and diff read this table. Tiled rows are as measured against driver 580 on
-// compute capability 9.0; the rows of im2col maps, the atomicity bits of `swizzle` and
-// `large_tensor` are documented only (rank 3 to 5 corners as in TensorRT-LLM's tmaDescriptor.h,
-// Apache-2.0; atomicity as ptxas 13.0 writes it; `large_tensor` as CUTLASS, CCCL and Triton clear
-// it). Bit 22, by which ptxas writes the 96-byte swizzle of compute capability 10.3, is left
-// unknown: CUDA 13.0 has no enumerator for that swizzle.
+// The bit positions of each field of a tensor map. Only this file knows them: decode, encode_bits,
+// describe and diff read this table. Rows of tiled maps were measured with driver 580 on compute
+// capability 9.0. The rows of im2col maps, the atomicity bits of `swizzle` and `large_tensor` are
+// documented only (rank 3 to 5 corners as in TensorRT-LLM's tmaDescriptor.h, Apache-2.0; atomicity
+// as ptxas 13.0 writes it; `large_tensor` as CUTLASS, CCCL and Triton clear it). Bit 22, which
+// ptxas sets for the 96-byte swizzle of compute capability 10.3, counts as unknown: CUDA 13.0 has
+// no enumerator for that swizzle.
 
 namespace tmap::codec {
 
-/// `width` bits of one 64-bit word. Width 0: none.
+/// A range of `width` bits of one 64-bit word; may be empty.
 struct bit_range {
   std::uint32_t word;
   std::uint32_t shift;
@@ -26,13 +26,12 @@ struct bit_range {
   constexpr std::uint64_t mask() const { return ((std::uint64_t{1} << (width - 1) << 1) - 1) << shift; }
 };
 
-/// The ways the second half of a map is laid out: a set of these says in which of them a field
-/// exists.
+/// The layouts of the second half of a map. A field has the set of those in which it exists.
 enum layout : std::uint32_t { tiled = 1, im2col_rank_3 = 2, im2col_rank_4 = 4, im2col_rank_5 = 8 };
 inline constexpr std::uint32_t im2col = im2col_rank_3 | im2col_rank_4 | im2col_rank_5;
 inline constexpr std::uint32_t always = ~0u;
 
-/// How a person reads a value.
+/// The notation of a value for a person.
 enum class notation {
   number,
   signed_number,
@@ -71,7 +70,7 @@ constexpr field split(const char* name, bit_range low, bit_range high, notation 
 constexpr field extent(const char* name, std::int32_t axis, bit_range bits, std::uint32_t layouts = always) {
   return {name, axis, bits, no_bits, 1, 0, layouts, notation::number};
 }
-/// Strides are kept in units of 16 bytes; `axis` is the dimension a stride steps along.
+/// Strides are stored in units of 16 bytes; `axis` is the dimension that a stride steps along.
 constexpr field stride(const char* name, std::int32_t axis, bit_range low, bit_range high) {
   return {name, axis, low, high, 0, 4, always, notation::number};
 }
@@ -142,7 +141,7 @@ constexpr std::uint64_t read_bits(const tensor_map& map, bit_range range) {
   return range.width == 0 ? 0 : (map.words[range.word] & range.mask()) >> range.shift;
 }
 
-/// The field's value; that of a signed field in two's complement.
+/// Returns the field's value; a signed one in two's complement.
 constexpr std::uint64_t read(const tensor_map& map, const field& f) {
   const std::uint64_t raw = read_bits(map, f.low) | (read_bits(map, f.high) << (f.low.width % 64));
   if (f.text == notation::signed_number) {
@@ -156,15 +155,15 @@ constexpr void write_bits(tensor_map& map, bit_range range, std::uint64_t value)
   if (range.width != 0) map.words[range.word] |= (value << range.shift) & range.mask();
 }
 
-/// Puts a value into bits that are zero; bits that do not fit are dropped, as `tensormap.replace`
-/// does.
+/// Writes a value to bits that are zero. Bits that do not fit are dropped, as by
+/// `tensormap.replace`.
 constexpr void write(tensor_map& map, const field& f, std::uint64_t value) {
   const std::uint64_t raw = (value - f.bias) >> f.scale;
   write_bits(map, f.low, raw);
   if (f.high.width != 0) write_bits(map, f.high, raw >> f.low.width);
 }
 
-/// The layout a map says it has; 0 for an im2col map of impossible rank, where only the common
+/// Returns the layout of a map; 0 for an im2col map of impossible rank, of which only the common
 /// fields are known.
 constexpr std::uint32_t layout_of(const tensor_map& map) {
   if (read(map, row("kind")) == 0) return tiled;
@@ -201,7 +200,7 @@ consteval std::array<word_masks, sizeof...(Layouts)> all_masks(std::integer_sequ
 }
 inline constexpr auto known_masks = all_masks(std::make_integer_sequence<std::uint32_t, 16>{});
 
-/// Bits of one word that belong to a field of any of these layouts.
+/// Returns the bits of one word that belong to a field of any of these layouts.
 constexpr std::uint64_t known_bits(std::uint32_t word, std::uint32_t layouts) {
   return known_masks[layouts].words[word];
 }

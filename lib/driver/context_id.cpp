@@ -10,7 +10,7 @@ bool says_no_context(CUresult code) {
          code == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-// The runtime and the driver number the errors they share alike.
+// The runtime and the driver use the same numbers for the errors that both have.
 
 cudaError_t context_id(CUcontext context, std::uint64_t* id) {
   unsigned long long found = 0;

@@ -8,14 +8,14 @@
 
 namespace tmap::driver {
 
-/// Whether a call failed as the calling thread has no context, or one that was destroyed.
+/// Whether a call failed because the calling thread has no context, or a destroyed one.
 bool says_no_context(CUresult code);
 
-/// The number of a context, null: of the current one. No two contexts of a process ever have the
-/// same.
+/// Gets the id of a context; null means the current one. No two contexts of a process ever have the
+/// same id.
 cudaError_t context_id(CUcontext context, std::uint64_t* id);
 
-/// The same of the current context; 0 when the calling thread has none, or one that was destroyed.
+/// Gets the id of the current context; 0 if the calling thread has none, or a destroyed one.
 cudaError_t current_context(std::uint64_t* id);
 
 }  // namespace tmap::driver

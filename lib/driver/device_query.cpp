@@ -6,8 +6,8 @@
 namespace tmap::driver {
 namespace {
 
-/// Why the devices cannot be counted. Every out-parameter begins as "nothing": without a driver the
-/// calls succeed with 0 or leave it untouched.
+/// Fails with the reason why there is no device. Out-parameters begin at 0 or -1, because without a
+/// driver the calls succeed with 0 or leave them untouched.
 result<void> check_driver_and_devices(const runtime_calls& calls) {
   int version = 0;
   const cudaError_t asked = calls.driver_version(&version);

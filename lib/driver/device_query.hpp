@@ -15,7 +15,8 @@ namespace tmap::driver {
 /// Fails with `compute_capability_too_low` for a GPU without tensor maps.
 [[nodiscard]] result<void> require_copy_engine(const device_limits& limits);
 
-/// The limits of the calling thread's current device, read once for each device. Thread-safe.
+/// Returns the limits of the calling thread's current device and reads them once for each device.
+/// Thread-safe.
 class device_query {
  public:
   explicit device_query(const runtime_calls& calls) : calls_{calls} {}

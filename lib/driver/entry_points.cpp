@@ -6,7 +6,7 @@
 namespace tmap::driver {
 namespace {
 
-/// The runtime answers with an error when asked for a version above the driver's.
+/// The runtime returns an error for a version above the driver's.
 status status_of_failed_query(const runtime_calls& calls, unsigned int wanted) {
   int version = 0;
   const cudaError_t asked = calls.driver_version(&version);
@@ -15,8 +15,8 @@ status status_of_failed_query(const runtime_calls& calls, unsigned int wanted) {
   return static_cast<unsigned int>(version) < wanted ? status::driver_too_old : status::cuda_failure;
 }
 
-/// Success alone says nothing: the pointer may be null, and without a driver neither out-parameter
-/// is touched.
+/// Success alone is not enough: the pointer may be null, and without a driver neither out-parameter
+/// is set.
 result<void*> look_up(const runtime_calls& calls, const char* symbol, unsigned int version) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;

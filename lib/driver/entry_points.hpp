@@ -23,8 +23,8 @@ using primary_release_function = PFN_cuDevicePrimaryCtxRelease_v11000;
 using event_query_function = PFN_cuEventQuery_v2000;
 
 /// The driver's functions for tensor maps, contexts and events, each looked up at its first use and
-/// kept. A failed look-up is tried again at the next use, since its cause may pass. Thread-safe:
-/// two threads that look up at once find the same pointer.
+/// kept. A failed look-up is tried again at the next use, because its cause may be gone by then.
+/// Thread-safe: two threads that look up at once find the same pointer.
 class entry_points {
  public:
   explicit entry_points(const runtime_calls& calls) : calls_{calls} {}

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-// Our map has the size of the vendor's and at least its alignment, and our enumerators are the
-// vendor's numbers: the driver side hands them over without a table.
+// Checks that our map has the size of CUDA's and at least its alignment, and that our enumerators
+// have CUDA's numbers. So values go to the driver without a table.
 
 namespace tmap::driver {
 

@@ -7,9 +7,9 @@
 
 namespace tmap::driver {
 
-/// The map without the mark by which Blackwell's driver says that 128 KiB from its address on may
-/// be read (documented only; Hopper's driver never writes it). tensormap.replace leaves the mark
-/// alone, so that a map made from a marked template of a smaller tensor would be a lie, and its
+/// Returns the map without the mark by which Blackwell's driver allows reads of 128 KiB from its
+/// address on (documented only; Hopper's driver never writes it). `tensormap.replace` does not
+/// change the mark. A map of a smaller tensor made from a marked template would be wrong, and its
 /// first copy an illegal access.
 constexpr tensor_map without_large_mark(const tensor_map& map) {
   constexpr codec::bit_range mark = codec::row("large_tensor").low;

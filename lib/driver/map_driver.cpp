@@ -11,10 +11,10 @@
 namespace tmap::driver {
 namespace {
 
-/// Where there is no GPU to ask, only rules that hold on every GPU are judged.
+/// Without a GPU, only rules that hold on every GPU are judged.
 constexpr device_limits limits_of_any_gpu{~std::uint32_t{0}, ~std::uint32_t{0}};
 
-/// INVALID_VALUE after our own validation means that the driver knows a rule that we do not.
+/// INVALID_VALUE after our own validation means that the driver has a rule that we do not know.
 error refusal(CUresult code, const violations& warnings) {
   if (code == CUDA_ERROR_INVALID_VALUE) {
     support::log(log_level::warning, "the driver refused a spec that breaks no rule tmap knows");
@@ -40,9 +40,9 @@ result<device_limits> map_driver::usable_limits() {
   return limits;
 }
 
-/// The driver wants a current context. Users of the runtime expect theirs to appear at the first
-/// call, so make it once. cudaSetDevice does it without a synchronisation and is allowed while
-/// another thread captures a graph.
+/// The driver needs a current context. Users of the runtime expect it to be made at the first call,
+/// so make it here. cudaSetDevice does so without synchronising and is allowed while another thread
+/// captures a graph.
 template <class Call>
 CUresult map_driver::call_with_context(const Call& call) const {
   const CUresult code = call();

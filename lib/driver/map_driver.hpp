@@ -10,7 +10,7 @@
 
 namespace tmap::driver {
 
-/// What encode.hpp promises, over any set of runtime calls. Thread-safe.
+/// Implements encode.hpp over any set of runtime calls. Thread-safe.
 class map_driver {
  public:
   explicit map_driver(const runtime_calls& calls) : calls_{calls}, entry_points_{calls}, devices_{calls} {}
@@ -20,10 +20,10 @@ class map_driver {
   [[nodiscard]] result<tensor_map> encode(const im2col_wide_spec& spec);
   [[nodiscard]] result<tensor_map> replace_address(const tensor_map& map, std::uint64_t global_address);
   [[nodiscard]] result<device_limits> query_limits() { return devices_.current(); }
-  /// The same, but `compute_capability_too_low` of a GPU without tensor maps.
+  /// Returns the same, but fails with `compute_capability_too_low` on a GPU without tensor maps.
   [[nodiscard]] result<device_limits> usable_limits();
 
-  /// For the tests that ask the driver alone.
+  /// The driver's functions.
   entry_points& functions() { return entry_points_; }
 
  private:
@@ -37,7 +37,7 @@ class map_driver {
   device_query devices_;
 };
 
-/// The one of this process, over the real runtime.
+/// The driver of this process, over the real runtime.
 map_driver& process_driver();
 
 }  // namespace tmap::driver

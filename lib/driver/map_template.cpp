@@ -11,11 +11,11 @@
 namespace tmap {
 namespace {
 
-/// Aligned for every element type and interleave. No map with this address is ever used: each map's
-/// patch has its own.
+/// Aligned for every element type and interleave. No map with this address is used, because each
+/// map's patch has its own.
 constexpr std::uint64_t placeholder_address = 4096;
 
-/// The spec with the smallest legal value in each extent that the maps bring themselves.
+/// Returns the spec with the smallest legal value in each extent that patches change.
 tensor_spec with_placeholders(tensor_spec spec, patch_fields fields) {
   if (has_any(fields, patch_address)) spec.global_address = placeholder_address;
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
@@ -27,7 +27,7 @@ tensor_spec with_placeholders(tensor_spec spec, patch_fields fields) {
   return spec;
 }
 
-/// A field beyond the rank has no place in a map. A rank out of range is left to validation.
+/// Refuses fields beyond the rank. Validation reports a rank out of range.
 result<void> check_changes(const tensor_spec& spec, patch_fields fields) {
   support::arguments given;
   const bool has_legal_rank = spec.rank >= 1 && spec.rank <= max_rank;

@@ -12,8 +12,7 @@ void* as_pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
-/// Hands a zeroed or copied vendor map to `call` and takes its bytes back: our type is not the
-/// vendor's.
+/// Copies `map` to a map of CUDA's type, on which it makes `call`, and copies it back.
 template <class Call>
 CUresult through_vendor_map(tensor_map& map, const Call& call) {
   CUtensorMap vendor;

@@ -6,9 +6,9 @@
 
 #include "lib/driver/entry_points.hpp"
 
-// One driver call each, without any check: the driver's own verdict, for `encode` and for the tests
-// that compare that verdict with ours. `map` is zeroed first, so that bytes the driver leaves alone
-// are zero.
+// Each function makes one driver call without any check, for `encode` and for the tests that
+// compare the driver's verdict with ours. `map` is zeroed first, so that bytes the driver does not
+// write are zero.
 
 namespace tmap::driver {
 

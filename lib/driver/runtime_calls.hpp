@@ -5,7 +5,7 @@
 
 namespace tmap::driver {
 
-/// The CUDA runtime calls behind this room, as pointers, so that tests can play every driver and
+/// The CUDA runtime calls of this folder, as pointers, so that tests can simulate every driver and
 /// its absence.
 struct runtime_calls {
   cudaError_t (*driver_version)(int* version);

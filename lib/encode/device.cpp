@@ -15,7 +15,7 @@
 namespace tmap {
 
 result<std::uint32_t> multiprocessor_count() {
-  static std::array<std::atomic<int>, 64> kept;  // asked at every encode, and never another
+  static std::array<std::atomic<int>, 64> kept;  // every encode asks, and the number never changes
   int device = 0;
   TMAP_TRY_CUDA(cudaGetDevice(&device));
   const auto place = static_cast<std::size_t>(device);

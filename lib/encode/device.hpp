@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the batch functions must know of the current device.
+// Facts about the current device that batch functions need.
 
 #include <tmap/error.hpp>
 #include <tmap/map_template.hpp>
@@ -10,7 +10,7 @@
 
 namespace tmap {
 
-// Of the calling thread's current device. Both fail with `no_driver`, `no_device` or
+// Both query the calling thread's current device, and fail with `no_driver`, `no_device` or
 // `cuda_failure`.
 
 [[nodiscard]] result<std::uint32_t> multiprocessor_count();
@@ -21,8 +21,8 @@ struct shared_memory_limits {
 };
 [[nodiscard]] result<shared_memory_limits> query_shared_memory();
 
-/// `unsupported` for a zeroed template on a GPU of which CUDA's guide does not say that 128 zero
-/// bytes are a map to begin with.
+/// Fails with `unsupported` for a zeroed template on a GPU on which, by CUDA's guide, a map may not
+/// begin as 128 zero bytes.
 [[nodiscard]] result<void> require_start(const map_template& base);
 
 }  // namespace tmap

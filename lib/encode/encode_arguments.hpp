@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the host can check of a batch of maps before its kernel is enqueued: arguments, never what
-// device memory holds. A source is checked after its template.
+// Checks the arguments of a batch of maps on the host, before its kernel is enqueued, but never the
+// contents of device memory. A source is checked after its template.
 
 #include <tmap/encode_batch.hpp>
 #include <tmap/error.hpp>
@@ -63,13 +63,13 @@ inline void check_source(support::arguments& given, const map_template& base, co
   std::visit([&](const auto& from) { check_source(given, base, from); }, source);
 }
 
-/// Whether the source has sizes, which need room for their running sum.
+/// Whether the source has sizes, which need a workspace for their running sum.
 inline bool has_sizes(const tensor_source& source) {
   const auto* const rows = std::get_if<ragged_rows>(&source);
   return rows != nullptr && rows->offsets.format == offset_format::sizes;
 }
 
-/// Of a good source.
+/// Checks the workspace that a good source needs.
 inline void check_scratch(support::arguments& given, const tensor_source& source, std::uint64_t count,
                           const encode_run& run) {
   if (!given || !has_sizes(source)) return;
@@ -84,8 +84,9 @@ inline void check_encode_run(support::arguments& given, const encode_run& run) {
   const support::argument choices{"choices"};
   const bool asks = run.statuses != nullptr || run.header != nullptr || !run.windows.empty();
   if (run.choices.trusted && asks) {
-    given.refuse(choices.member("trusted"),
-                 "leaves out what statuses, header and windows need; it must be false beside any of them");
+    given.refuse(
+        choices.member("trusted"),
+        "skips the validation that statuses, header and windows need; it must be false if any of them is given");
   }
   given.enumerator(run.choices.published_by, publish::copy_fence, choices.member("published_by"));
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t begin_bytes = sizeof(std::int64_t);
 
-/// Where the parts of a ragged workspace lie: the running sums, then their scratch.
+/// The layout of a ragged workspace: the running sums, then their scratch.
 struct ragged_workspace {
   std::uint64_t sum_bytes;
   std::size_t scratch_bytes;
@@ -26,7 +26,7 @@ ragged_workspace lay_out_workspace(std::uint64_t count) {
   return {round_up(count * begin_bytes, workspace_alignment), kernels::inclusive_sum_scratch(count)};
 }
 
-/// Enqueues the running sum that `sizes` need; other sources need none and get a null pointer.
+/// Enqueues the running sum that `sizes` need and returns it. Other sources get a null pointer.
 result<const std::int64_t*> enqueue_begins(const tensor_source& source, std::uint64_t count, const on_stream& where) {
   if (!has_sizes(source)) return nullptr;
   const ragged_workspace layout = lay_out_workspace(count);

@@ -7,13 +7,13 @@
 
 namespace tmap {
 
-/// `encode_batch` for another public call, which bad maps are counted for, also in `totals` (unless
-/// null).
+/// `encode_batch` for the public call `which`, whose bad maps are also counted in `totals` unless
+/// it is null.
 [[nodiscard]] result<void> encode_batch(batch_call which, const map_template& base, const tensor_source& source,
                                         tensor_map* slots, std::uint64_t count, const encode_run& run,
                                         kernels::batch_totals* totals);
 
-/// What the kernel is to do of `run`.
+/// Returns the kernel's terms for `run`.
 inline kernels::encode_terms terms_of(const encode_run& run, kernels::batch_totals* totals) {
   return {.statuses = run.statuses,
           .header = run.header,
@@ -23,7 +23,7 @@ inline kernels::encode_terms terms_of(const encode_run& run, kernels::batch_tota
           .trusted = run.choices.trusted};
 }
 
-/// How the kernel does it: of `count` maps.
+/// Returns the launch plan for `count` maps.
 inline kernels::encode_plan plan_of(const encode_run& run, std::uint64_t count, std::uint32_t multiprocessors) {
   kernels::encode_plan plan = kernels::plan_encode(count, multiprocessors);
   plan.published_by = run.choices.published_by;

@@ -58,12 +58,12 @@ result<fault_report> fault_page::report(bool resets) {
   const std::lock_guard lock{mutex_};
   result<fault_record> now = copy(records_);
   if (now && now->first == fault_record::claim::written) {
-    // A kernel may have written it between two words of the copy; a second one has it whole.
+    // A kernel may have written the record during the copy. A second copy has all of it.
     now = copy(records_);
     if (now) note(item_of(*now));
     if (now && resets) {
-      // Opened before the counts are read: an item counted after them finds it open, and names
-      // itself there.
+      // Open the record before the counts are read, so that an item counted later finds it open and
+      // names itself there.
       if (const result<void> opened = open_first(); !opened) return failure(opened.error());
       now = copy(records_);
     }
@@ -102,7 +102,7 @@ result<fault_page*> fault_book::find(std::uint64_t context) try {
 
 result<fault_page*> fault_book::page() {
   std::uint64_t context = 0;
-  // Where it cannot be asked, `find` returns why.
+  // If this fails, `find` returns the reason.
   if (calls_.current_context(&context) != cudaSuccess) context = 0;
   fault_page* const kept = latest_[context % latest_.size()].load(std::memory_order_acquire);
   if (kept != nullptr && kept->context() == context) return kept;

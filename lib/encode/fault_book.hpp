@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the host knows of the fault records of each context (bad_items.hpp): where they are, what
-// was read of them, and what checked calls added.
+// Keeps the host's side of the fault records of each context (bad_items.hpp): their address, the
+// counts at the last reset, and the counts of checked calls.
 
 #include <tmap/bad_items.hpp>
 #include <tmap/error.hpp>
@@ -20,8 +20,8 @@
 
 namespace tmap {
 
-/// All that fault records need of CUDA, as pointers, so that tests can play kernels that count
-/// meanwhile.
+/// The CUDA calls that fault records need, as pointers, so that tests can simulate kernels that
+/// count at the same time.
 struct fault_calls {
   cudaError_t (*current_context)(std::uint64_t* id);             ///< 0 when the calling thread has none
   cudaError_t (*find_records)(fault_record** records);           ///< as `kernels::find_fault_records`
@@ -38,8 +38,8 @@ const fault_calls& real_fault_calls();
 /// The bad item that a record names; `batch_call::none` where it names none.
 bad_item item_of(const fault_record& record);
 
-/// The records of one context, and what has been read of them. Never freed: its stream and memory
-/// go with the context.
+/// The records of one context, and the counts read from them. Never freed: its stream and memory
+/// end with the context.
 class fault_page {
  public:
   fault_page(const fault_calls& calls, std::uint64_t context, fault_record* records)
@@ -48,11 +48,11 @@ class fault_page {
   std::uint64_t context() const { return context_; }
   fault_record* records() const { return records_; }
 
-  /// As `faults` and `reset_faults`. Thread-safe, as all others.
+  /// Reports as `faults` and `reset_faults` do. All functions are thread-safe.
   [[nodiscard]] result<fault_report> report(bool resets);
-  /// What a kernel that has ended left in a record.
+  /// Reads the record of a kernel that has ended.
   [[nodiscard]] result<fault_record> read(const fault_record* record);
-  /// Adds what a record of one call counted.
+  /// Adds the counts of the record of one call.
   void add(const fault_record& checked);
 
  private:
@@ -66,8 +66,8 @@ class fault_page {
   std::mutex mutex_;
   cudaStream_t stream_{};
   fault_record* host_{};                                     // pinned
-  std::array<std::uint64_t, item_kind_count> discounted_{};  // what the device counted before the last reset
-  std::array<std::uint64_t, item_kind_count> checked_{};     // what checked calls counted since
+  std::array<std::uint64_t, item_kind_count> discounted_{};  // the device's counts at the last reset
+  std::array<std::uint64_t, item_kind_count> checked_{};     // the counts of checked calls since then
   bad_item first_{};
 };
 
@@ -79,19 +79,19 @@ class fault_book {
   fault_book& operator=(const fault_book&) = delete;
 
   const fault_calls& calls() const { return calls_; }
-  /// Of the current context, which is made where there is none.
+  /// Returns the page of the current context, and makes it if there is none.
   [[nodiscard]] result<fault_page*> page();
 
  private:
   [[nodiscard]] result<fault_page*> find(std::uint64_t context);
 
   const fault_calls& calls_;
-  std::array<std::atomic<fault_page*>, 64> latest_{};  // asked at every call, and found without a lock
+  std::array<std::atomic<fault_page*>, 64> latest_{};  // for a look-up without a lock at every call
   std::mutex mutex_;
   std::vector<std::unique_ptr<fault_page>> pages_;
 };
 
-/// The one of this process, over CUDA.
+/// The book of this process, over CUDA.
 fault_book& process_faults();
 
 }  // namespace tmap

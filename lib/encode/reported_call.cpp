@@ -21,7 +21,7 @@ void warn_of_capture() {
   static std::atomic<bool> has_warned{false};
   if (has_warned.exchange(true)) return;
   support::log(log_level::warning,
-               "a call that is to be checked is captured in a graph: it cannot wait; ask tmap::faults() after replays");
+               "a checked call is captured in a graph and cannot wait; call tmap::faults() after replays");
 }
 
 result<bool> is_captured(cudaStream_t stream, const fault_calls& calls) {
@@ -71,7 +71,7 @@ result<void> call_report::take_record() {
   record_ = records_->take();
   sink_.record = page_->records() + 1 + record_;
   const support::relaxed_capture relaxed{*calls_};
-  // Not with the call before, which may have left it unread.
+  // Cleared here, because the previous call may have left it unread.
   cudaError_t code = relaxed.code();
   if (code == cudaSuccess) code = calls_->clear(sink_.record, sizeof(fault_record), call_.stream);
   if (code == cudaSuccess) return {};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What every call does that judges a batch on the device: it gets a number, its kernels a place to
-// count bad items in, and where it is checked it waits and reads what they counted.
+// Reporting for every call that judges a batch on the device. The call gets a number, its kernels
+// get a record in which to count bad items, and a checked call waits and reads that record.
 
 #include <tmap/bad_items.hpp>
 #include <tmap/error.hpp>
@@ -24,8 +24,8 @@ struct reported_call {
   cudaStream_t stream;
 };
 
-/// Which records for single calls are in use, in any context: a checked call has one for as long as
-/// it lasts. Thread-safe.
+/// The records for single calls that are in use in any context. A checked call has one until it
+/// ends. Thread-safe.
 class call_records {
  public:
   /// Waits while all are in use.
@@ -38,21 +38,21 @@ class call_records {
   std::uint64_t used_{};  // a bit each
 };
 
-/// Where the kernels of one call report.
+/// The record in which the kernels of one call report.
 class call_report {
  public:
-  /// Fails where no record can be found, with the environment's fault, and as a CUDA call.
+  /// Fails if there is no record, or as a CUDA call.
   [[nodiscard]] static result<void> open(const reported_call& call, fault_book& book, call_records& records,
                                          call_report& report);
   call_report() = default;
   call_report(const call_report&) = delete;
   call_report& operator=(const call_report&) = delete;
-  /// Of a checked call that was never closed: waits for what it has enqueued.
+  /// Waits for the work of a checked call that was not closed.
   ~call_report();
 
   const fault_sink& sink() const { return sink_; }
-  /// After all is enqueued: nothing, unless the call is checked. Fails with `bad_items`, and as a
-  /// CUDA call.
+  /// Ends the call after all its work is enqueued; waits only if the call is checked. Fails with
+  /// `bad_items`, or as a CUDA call.
   [[nodiscard]] result<void> close();
 
  private:

@@ -29,7 +29,7 @@ environment_item runtime_item() {
   return {"CUDA runtime", cuda_version(version), on_gpu, true, state};
 }
 
-/// Without a driver the call succeeds and answers 0.
+/// Without a driver the call succeeds and returns 0.
 environment_item driver_item() {
   int version = 0;
   result<void> state = as_result(cudaDriverGetVersion(&version));
@@ -53,7 +53,7 @@ environment_item gpu_item() {
   return {"GPU", *detail, on_gpu, true, driver::require_copy_engine(*limits)};
 }
 
-/// Looking up a function succeeds without a driver, so the driver is asked first.
+/// A look-up succeeds even without a driver, so check the driver first.
 template <class Function>
 environment_item entry_point(const char* name, const char* used_for, const result<void>& has_driver,
                              const result<Function>& function) {

@@ -5,8 +5,8 @@
 
 namespace tmap::pool {
 
-/// A mutex for sections that take less time than to put a thread to sleep and to wake it: it is
-/// tried for a while first.
+/// A mutex for sections that are shorter than the time to put a thread to sleep and wake it. It
+/// spins for a while first.
 class brief_mutex {
  public:
   brief_mutex() = default;

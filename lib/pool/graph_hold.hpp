@@ -7,8 +7,8 @@
 
 namespace tmap::pool {
 
-/// What a graph has of a lease. Once the graph is gone it waits in the pool's list, without holding
-/// the pool any more.
+/// A graph's hold on a lease. When the graph is gone, the hold waits in the pool's list and no
+/// longer keeps the pool alive.
 struct map_pool::graph_hold {
   std::shared_ptr<map_pool> pool;
   holding* slots;

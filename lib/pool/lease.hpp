@@ -10,18 +10,18 @@
 
 namespace tmap::pool {
 
-/// A graph that has a lease, from the capture's side.
+/// A graph that holds a lease, as seen by the capture.
 struct graph_grip {
   capture_id capture;
   cudaUserObject_t held{};
-  std::size_t nodes{};  ///< of the graph when it got the lease
+  std::size_t nodes{};  ///< nodes of the graph when it got the lease
 };
 
 class lease {
  public:
   explicit lease(std::shared_ptr<map_pool> pool) : pool_(std::move(pool)) {}
 
-  /// Null where the lease is not used on that stream.
+  /// Returns null if the lease is not used on that stream.
   stream_use* use_of(const stream_use& now) {
     const auto use =
         std::find_if(uses.begin(), uses.end(), [&](const stream_use& known) { return is_same_stream(known, now); });

@@ -7,7 +7,7 @@
 
 namespace tmap::pool {
 
-/// After this `list` grows to `count` elements without asking for memory.
+/// Reserves memory, so that `list` can grow to `count` elements without allocating.
 template <class T>
 void make_room(std::vector<T>& list, std::size_t count) {
   if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));

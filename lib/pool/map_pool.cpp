@@ -20,8 +20,8 @@ namespace {
 /// An index in a slab has 32 bits, and slabs are 2^32 apart in the ledger.
 constexpr std::uint64_t most_slots_of_a_slab = std::uint64_t{1} << 31;
 
-/// Whether this thread is in a call of CUDA that lets go of a graph's hold, where CUDA may not be
-/// called.
+/// Whether this thread is in CUDA's callback for the end of a graph's hold, which may not call
+/// CUDA.
 thread_local bool inside_drop = false;
 
 }  // namespace
@@ -66,7 +66,7 @@ result<void> map_pool::add_slab(std::uint64_t capacity, void* memory) {
   return {};
 }
 
-/// Whether there is a new slab now that serves `count` slots.
+/// Adds a slab that has `count` slots; false if the limit forbids it.
 result<bool> map_pool::grow(std::uint64_t count) {
   const std::uint64_t capacity = ledger_.counts().capacity;
   const std::uint64_t room = options_.max_capacity > capacity ? options_.max_capacity - capacity : 0;
@@ -76,8 +76,8 @@ result<bool> map_pool::grow(std::uint64_t count) {
   return true;
 }
 
-/// Takes note of the stream's events that have completed, the oldest first, and says whether there
-/// was one.
+/// Records which of the stream's events have completed, the oldest first. Returns whether there was
+/// one.
 result<bool> map_pool::ask_events(stream_id stream) const {
   bool any = false;
   while (const auto event = ledger_.oldest_mark(stream)) {
@@ -95,15 +95,16 @@ result<bool> map_pool::ask_events(stream_id stream) const {
   return any;
 }
 
-/// For a mark whose event was recorded in a capture that began and ended during the release: it
-/// says nothing of the stream, which is to be marked again.
+/// Withdraws a mark whose event was recorded in a capture that began and ended during the release.
+/// Such an event does not mark the stream, which must be marked again.
 void map_pool::make_late(stream_id stream, event_handle event) const {
   const end_mark none = ledger_.withdraw_mark(stream, event);
   late_uses_.push_back({none.slots, {static_cast<cudaStream_t>(none.stream), stream, 0}});
   discard(static_cast<cudaEvent_t>(event));
 }
 
-/// Ends a graph's hold. Runs on a thread of CUDA's: no CUDA call, no lock that is held around one.
+/// Ends a graph's hold. Runs on one of CUDA's threads, so it calls no CUDA and takes no lock that
+/// is held during a CUDA call.
 void map_pool::drop(void* object) {
   auto* const hold = static_cast<graph_hold*>(object);
   inside_drop = true;

@@ -18,18 +18,18 @@
 
 namespace tmap::pool {
 
-/// How a pool is made. All counts in slots.
+/// The options of a pool. All counts are slots.
 struct pool_options {
   std::uint64_t capacity{};
   std::uint64_t max_capacity{};  ///< 0: never grows
-  std::uint64_t extra_bytes{};   ///< of device memory behind the first slab, for whoever owns the pool
-  void* memory{};                ///< the first slab's and the extra bytes, of the caller, zeroed; null: allocated
-  /// What each slab needs before any slot of it is lent; may wait for the device. May be empty.
+  std::uint64_t extra_bytes{};   ///< of device memory after the first slab, for the owner of the pool
+  void* memory{};                ///< of the caller, zeroed, for the first slab and the extra bytes; null: allocated
+  /// Prepares each slab before its slots are lent; may wait for the device. May be empty.
   std::function<result<void>(void* slab, std::uint64_t capacity)> prepare{};
 };
 
-/// Where a lease lies: `count` slots from `first` on in the slab of `slab_capacity` slots at `slab`
-/// (slab_layout.hpp).
+/// The slots of a lease: `count` slots from `first` on in the slab of `slab_capacity` slots at
+/// `slab` (slab_layout.hpp).
 struct slot_range {
   void* slab;
   std::uint64_t slab_capacity;
@@ -37,13 +37,13 @@ struct slot_range {
   std::uint32_t count;
 };
 
-/// Slots that nobody else gets. Each copy of the pointer is one hold of a batch, and ends by
-/// `map_pool::release`: move the pointer in. Slots of a lease whose last hold just goes are never
-/// lent again. Holds its pool.
+/// Slots that nobody else gets. Each copy of the pointer is one hold of a batch. Move it into
+/// `map_pool::release` to end the hold: if the last hold is only destroyed, its slots are never
+/// lent again. A lease keeps its pool alive.
 class lease;
 using lease_ptr = std::shared_ptr<lease>;
 
-/// Leases that the work which slots are taken for reads, and a stream of theirs.
+/// The leases that the work in the new slots reads, and one of their streams.
 struct read_leases {
   std::span<const lease_ptr> leases;
   cudaStream_t home;
@@ -51,87 +51,85 @@ struct read_leases {
 
 using capture_id = unsigned long long;
 
-/// A stream that a lease is used on, and the capture in which it came there: 0 outside of any. A
-/// stream that is being captured may not be asked for its id, which is then 0. Nor is it asked
-/// later: by then it may be captured again.
+/// A stream that a lease is used on, and the capture in which the use began (0 for none). CUDA does
+/// not allow a query for the id of a stream that is being captured, so `id` is then 0. It is not
+/// queried later either, because the stream may then be captured again.
 struct stream_use {
   cudaStream_t stream;
   stream_id id;
   capture_id capture;
 };
 
-/// By the ids where both are known: the handle of a stream that is gone may be another's. Of a
-/// lease's streams none is gone.
+/// Compares ids if both are known, because the handle of a destroyed stream may be used again. The
+/// streams of a lease still exist.
 inline bool is_same_stream(const stream_use& a, const stream_use& b) {
   return a.id != 0 && b.id != 0 ? a.id == b.id : a.stream == b.stream;
 }
 
-/// Lends contiguous slots and takes them back in stream order: bookkeeping on the host, events on
-/// the device. Only growth and the end may wait for the device, since they allocate and free. Where
-/// host memory runs out `create`, `take` and `use_on` throw `std::bad_alloc`, before they have
-/// changed anything. Thread-safe.
+/// Lends contiguous slots and takes them back in stream order, with bookkeeping on the host and
+/// events on the device. Only growth and destruction may wait for the device, because they allocate
+/// and free. If host memory runs out, `create`, `take` and `use_on` throw `std::bad_alloc` before
+/// they change anything. Thread-safe.
 ///
-/// A range is lent again, in this order of preference: (1) free, the smallest that fits; (2) with
-/// slots returned on the very stream that asks and used by no other (a few leases are looked at
-/// before (3), the rest after it); (3) with slots whose events have all completed; then another
-/// slab is added while that keeps to `max_capacity`; (4) with the slots returned first, by making
-/// the asking stream wait for their events. While the asking stream is captured: (1) only, without
-/// asking an event.
+/// A take prefers, in this order: (1) the smallest free range that fits; (2) slots returned on the
+/// same stream and used on no other (it checks a few leases before (3), and the rest after it); (3)
+/// slots whose events have all completed; then a new slab, within `max_capacity`; (4) the slots
+/// returned first, by making the stream wait for their events. A captured stream gets only (1),
+/// without a query of events.
 ///
-/// A lease has the streams it was taken or used on, and the captures in which it was. When its last
-/// hold ends, an event marks each of these streams, save one that is still in the very capture that
-/// brought it here. A stream that is in another capture then, or enters one meanwhile (or is the
-/// per-thread stream of another thread), is marked by a later call, and must live until then. The
-/// slots are lent again after all these events, and after every graph with the lease is gone. A
-/// lease from a capture of the per-thread stream must be released by that thread: a captured stream
-/// does not tell its id.
+/// A lease records the streams it was taken or used on, and the captures of these uses. When its
+/// last hold ends, an event marks each of these streams, except a stream that is still in the
+/// capture of its use. A stream that is in another capture then, or enters one during the call, or
+/// is the per-thread stream of another thread, is marked by a later call and must live until then.
+/// The slots are lent again after all these events, and after every graph with the lease is gone. A
+/// lease from a capture of the per-thread stream must be released by that thread, because the id of
+/// a captured stream is not known.
 class map_pool : public std::enable_shared_from_this<map_pool> {
  public:
   [[nodiscard]] static result<std::shared_ptr<map_pool>> create(const pool_options& options, const pool_calls& calls);
 
-  /// Frees what it allocated, which waits for the device; memory of the caller must be unused by
-  /// then. Leaks it after `abandon`, and where the last graph with a lease outlived all else: a
-  /// graph ends where CUDA may not be called.
+  /// Frees what it allocated, which waits for the device. Memory of the caller must be unused by
+  /// then. Leaks its memory after `abandon`, and if the last graph with a lease outlived all else,
+  /// because a graph ends on a thread that may not call CUDA.
   ~map_pool();
 
-  /// A lease used on `stream`; captured by its graph if it is being captured. Where a `slab` is
-  /// named, slots of that one only, and nothing is added. Once there are slots, and before they are
-  /// lent, the leases `read` are used on `stream` too, as by `use_on`. Where that fails some of
-  /// them are; on any other failure nothing has changed. Fails with `pool_exhausted`,
-  /// `invalid_argument` (no slots asked for), as `use_on`, or as a call.
+  /// Lends slots that are used on `stream`. If `stream` is being captured, its graph gets the
+  /// lease. With `only_in`, takes slots of that slab only and adds none. When slots are found, the
+  /// leases `read` are used on `stream` too, as by `use_on`. If that fails, some of them are; any
+  /// other failure changes nothing. Fails with `pool_exhausted`, `invalid_argument` (`count` is 0),
+  /// as `use_on`, or as a CUDA call.
   [[nodiscard]] result<lease_ptr> take(std::uint64_t count, cudaStream_t stream, const void* only_in = nullptr,
                                        const read_leases& read = {});
 
-  /// From now on the lease is used on `stream` too, which waits for what `home`, a stream of the
-  /// lease, has enqueued so far; nothing happens where it is in use there already. A captured
-  /// `stream` makes the lease its graph's, and waits only if the lease came to `home` in the same
-  /// capture: a graph cannot wait for what ran before it, so whoever launches it does. A `stream`
-  /// that waits for a captured `home` joins that capture, as CUDA has it. Fails with
-  /// `invalid_argument` (`home` is no stream of the lease), or as a call:
-  /// `cudaErrorStreamCaptureIsolation` for a stream that would have to wait for a `home` which is
-  /// in a capture that the lease is not from.
+  /// From now on the lease is also used on `stream`, which waits for the work enqueued so far on
+  /// `home`, a stream of the lease. Does nothing if the lease is already used there. If `stream` is
+  /// being captured, its graph gets the lease, and it waits only if the lease came to `home` in the
+  /// same capture. A graph cannot wait for work outside it, so its user must. A `stream` that waits
+  /// for a captured `home` joins that capture, by CUDA's rules. Fails with `invalid_argument`
+  /// (`home` is no stream of the lease), or as a CUDA call: `cudaErrorStreamCaptureIsolation` if
+  /// `stream` would have to wait for a `home` whose capture the lease is not from.
   [[nodiscard]] result<void> use_on(const lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
 
-  /// Gives up one hold on the lease; the last one ends it. On failure its slots are never lent
-  /// again, and count as pending. Needs no host memory.
+  /// Ends one hold on the lease; the last one ends the lease. On failure its slots are never lent
+  /// again and count as pending. Allocates no host memory.
   [[nodiscard]] result<void> release(lease_ptr lease) noexcept;
 
-  /// As `release`, for slots whose work could not be enqueued. The graph of an open capture in
-  /// which they were taken lets go of them if no node has come to it since: then nothing in it uses
-  /// them. Other holds on the lease keep it there.
+  /// Ends a hold as `release` does, for slots whose work could not be enqueued. The graph of an
+  /// open capture in which they were taken gives them back if it has no new node since, because
+  /// then nothing in it uses them. It keeps them if the lease has other holds.
   [[nodiscard]] result<void> withdraw(lease_ptr lease) noexcept;
 
-  /// To be called when nobody will take from the pool again: warns if graphs hold slots, whose
-  /// memory may leak.
+  /// Call it when nobody will take from the pool again. Warns if graphs hold slots, whose memory
+  /// may leak.
   void disown();
 
-  /// Forgets everything without calling CUDA or waiting for another thread: the context is lost,
-  /// the process forked or exiting. `take` and `use_on` fail with `service_dead` from then on,
-  /// `release` does nothing, all counts are 0.
+  /// Gives up everything without calling CUDA or waiting for another thread, because the context is
+  /// lost or the process has forked or exits. From then on `take` and `use_on` fail with
+  /// `service_dead`, `release` does nothing, and all counts are 0.
   void abandon() noexcept;
 
-  // These need no host memory.
-  slot_counts counts() const;                 ///< asks the events first, so that `pending` is what is pending now
+  // These allocate no host memory.
+  slot_counts counts() const;                 ///< queries the events first, so that `pending` is exact
   std::uint64_t peak_in_use() const;          ///< most slots that were leased or captured at once
   std::uint64_t cross_stream_reuses() const;  ///< takes that (4) served, or (3) after asking another stream's events
   std::uint64_t device_bytes() const;
@@ -143,16 +141,17 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
     std::uint64_t capacity;
     bool owned;
   };
-  /// A stream of an ended lease that could not be marked yet.
+  /// A stream of an ended lease that is not marked yet.
   struct late_use {
     holding* slots;
     stream_use use;
   };
-  /// An event that nobody else uses, or null, and the youngest mark's age when it was borrowed.
+  /// An event that nobody else uses, or null, and the age of the youngest mark when it was
+  /// borrowed.
   struct spare_event {
     cudaEvent_t event{};
     std::uint64_t age{};
-    bool may_be_captured{};  ///< not to be used again: another thread would record it while that graph is being built
+    bool may_be_captured{};  ///< not to be used again, because a graph that is being built may contain it
   };
   struct last_look;
   struct graph_hold;
@@ -163,7 +162,7 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   [[nodiscard]] result<void> add_slab(std::uint64_t capacity, void* memory);
   [[nodiscard]] result<bool> grow(std::uint64_t count);
 
-  /// What a take looks for.
+  /// The slots that a take searches for.
   struct demand {
     std::uint64_t count;
     stream_use use;
@@ -210,12 +209,12 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   const pool_calls calls_;
   const pool_options options_;
   std::atomic<bool> abandoned_{};
-  /// Names for the marks of streams that are known from captures only: a queue for each mark, as if
-  /// of a stream of its own. CUDA counts its ids up from small ones.
+  /// Ids for the marks of streams that are known only from captures. Each mark gets a queue, as if
+  /// it were on a stream of its own. CUDA's own ids count up from small numbers.
   mutable std::atomic<stream_id> last_nameless_{stream_id{1} << 63};
-  mutable std::atomic<graph_hold*> dropped_{};  ///< by graphs, to be taken back by the next call
+  mutable std::atomic<graph_hold*> dropped_{};  ///< by graphs; the next call takes them back
 
-  mutable brief_mutex mutex_;  ///< over all below; most takes and releases call CUDA outside of it
+  mutable brief_mutex mutex_;  ///< guards all members below; most takes and releases call CUDA without it
   mutable slot_ledger ledger_;
   std::vector<slab> slabs_;
   mutable std::vector<late_use> late_uses_;  ///< with room for every open mark
@@ -224,7 +223,8 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
 };
 
 slot_range range_of(const lease& lease);
-/// Of the lease, never 0 and never the same for two leases of one slot within 2^32 - 1 leases.
+/// Returns the lease's generation. It is never 0, and differs for two leases of one slot within
+/// 2^32 - 1 leases.
 std::uint32_t generation_of(const lease& lease);
 
 }  // namespace tmap::pool

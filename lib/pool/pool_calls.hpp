@@ -8,8 +8,8 @@
 
 namespace tmap::pool {
 
-/// The CUDA calls behind this room, as pointers, so that tests can play any order of completion and
-/// any failure.
+/// The CUDA calls of this folder, as pointers, so that tests can simulate any order of completion
+/// and any failure.
 struct pool_calls {
   cudaError_t (*allocate)(void** data, std::size_t bytes);  ///< zeroed device memory; may wait for the device
   cudaError_t (*free)(void* data);                          ///< waits for the device
@@ -18,7 +18,7 @@ struct pool_calls {
   cudaError_t (*record_event)(cudaEvent_t event, cudaStream_t stream);
   cudaError_t (*query_event)(cudaEvent_t event);
   cudaError_t (*wait_event)(cudaStream_t stream, cudaEvent_t event);
-  /// Not of a stream that is being captured: the question would break the capture (CUDA 13.0).
+  /// Not for a stream that is being captured: the query would break the capture (CUDA 13.0).
   cudaError_t (*stream_id)(cudaStream_t stream, unsigned long long* id);
   /// `graph` is the graph being captured, null when the stream is not captured.
   cudaError_t (*captured_graph)(cudaStream_t stream, cudaGraph_t* graph);
@@ -27,15 +27,14 @@ struct pool_calls {
   /// only if it has set `held`. Needs no host memory of the program.
   cudaError_t (*retain_in_graph)(cudaGraph_t graph, void* object, void (*drop)(void* object), cudaUserObject_t* held);
   cudaError_t (*exchange_capture_mode)(cudaStreamCaptureMode* mode);
-  /// Of the capture the stream takes part in, unique in the process; 0 when it is not captured.
-  /// Answers `cudaErrorStreamCaptureImplicit` for the legacy stream while another stream's capture
-  /// forbids its use, and `cudaErrorStreamCaptureInvalidated` for a capture that broke and has not
-  /// ended.
+  /// Gets the id of the capture that the stream is in, unique in the process; 0 for none. Returns
+  /// `cudaErrorStreamCaptureImplicit` for the legacy stream while another stream's capture forbids
+  /// its use, and `cudaErrorStreamCaptureInvalidated` for a capture that broke and has not ended.
   cudaError_t (*capture_id)(cudaStream_t stream, unsigned long long* id);
-  /// How many nodes a graph has, also while it is being captured, when it loses none.
+  /// Counts the nodes of a graph, also while it is being captured, which only adds nodes.
   cudaError_t (*graph_nodes)(cudaGraph_t graph, std::size_t* count);
-  /// The graph, which is being captured, lets go of an object: `drop` is called as if it were gone,
-  /// perhaps at once.
+  /// Makes a graph that is being captured release an object: `drop` is called as if the graph were
+  /// gone, perhaps at once.
   cudaError_t (*release_from_graph)(cudaGraph_t graph, cudaUserObject_t held);
 };
 

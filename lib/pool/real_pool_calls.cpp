@@ -5,8 +5,8 @@
 namespace tmap::pool {
 namespace {
 
-/// On a stream of its own: the legacy stream may be forbidden while another one is captured, and no
-/// other stream waits for what it does.
+/// Clears on a separate stream, because the legacy stream may be forbidden during a capture, and
+/// non-blocking streams do not wait for it.
 cudaError_t clear(void* data, std::size_t bytes) {
   cudaStream_t stream{};
   cudaError_t code = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
@@ -34,8 +34,8 @@ cudaError_t create_event(cudaEvent_t* event) {
   return cudaEventCreateWithFlags(event, cudaEventDisableTiming);
 }
 
-/// By the driver, since the runtime takes "not ready" for an error, which would replace the
-/// caller's last one. They number the errors they share alike.
+/// Calls the driver, because the runtime treats "not ready" as an error, which would replace the
+/// caller's last one. Both use the same numbers for the errors that both have.
 cudaError_t query_event(cudaEvent_t event) {
   const result<driver::event_query_function> function = driver::process_driver().functions().event_query();
   return function ? static_cast<cudaError_t>((*function)(event)) : cudaErrorUnknown;

@@ -9,14 +9,14 @@
 #include "lib/pool/relaxed_capture.hpp"
 #include "lib/support/check.hpp"
 
-// How a lease ends. Other threads take and release meanwhile, for CUDA is called between two short
-// locks. So that the marks of a stream stay in the order of their events, a mark that finds a
-// younger one on its stream than it has seen before its event was recorded is recorded again.
+// Ends leases. CUDA is called between two short locks, so other threads take and release at the
+// same time. The marks of a stream must stay in the order of their events. So a thread records its
+// event again if its stream got a younger mark since the event was borrowed.
 
 namespace tmap::pool {
 
-/// What a use of an ended lease asks for: a mark on the stream of this id, nothing, or to be looked
-/// at again later.
+/// The next step for a use of an ended lease: a mark on the stream of this id, nothing, or another
+/// look later.
 struct map_pool::last_look {
   enum class wish { mark, nothing, another_look };
   wish wants;
@@ -25,12 +25,12 @@ struct map_pool::last_look {
 
 namespace {
 
-/// Whether a call was refused, or its answer is, for the sake of a capture: the context is whole.
+/// Whether a call failed only because of a capture; the context is not broken.
 bool is_of_a_capture(std::int32_t code) {
   return code >= cudaErrorStreamCaptureUnsupported && code <= cudaErrorStreamCaptureWrongThread;
 }
 
-bool says_captured(cudaError_t code) {
+bool failed_for_capture(cudaError_t code) {
   if (!is_of_a_capture(code)) return false;
   support::clear_last_error(code);
   return true;
@@ -45,8 +45,8 @@ result<void> map_pool::release(lease_ptr lease) noexcept {
   {
     const std::lock_guard lock{mutex_};
     collect_dropped();
-    static_cast<void>(mark_late_ends());  // of other leases: the next take says what fails
-    // Holds end here only, one at a time, so the count is right.
+    static_cast<void>(mark_late_ends());  // of other leases; the next take reports failures
+    // Holds end only here, one at a time, so the count is exact.
     if (lease.use_count() != 1) {
       lease.reset();
       return {};
@@ -64,8 +64,8 @@ result<void> map_pool::withdraw(lease_ptr lease) noexcept {
   return release(std::move(lease));
 }
 
-/// Of a lease with one hold, stream and graph. Where a question fails the graph keeps it, as it may
-/// always do.
+/// Gives back a lease with one hold, stream and graph. If a query fails the graph keeps the lease,
+/// which is always safe.
 cudaError_t map_pool::leave_graph(const lease& lease) const {
   const cudaStream_t stream = lease.uses.front().stream;
   const graph_grip& grip = lease.grips.front();
@@ -80,7 +80,7 @@ cudaError_t map_pool::leave_graph(const lease& lease) const {
   return calls_.release_from_graph(graph, grip.held);
 }
 
-/// Leaves a mark behind on each stream. On failure the slots stay pending.
+/// Marks each stream. On failure the slots stay pending.
 result<void> map_pool::end(const lease& lease, spare_event spare) {
   for (const stream_use& use : lease.uses) {
     result<last_look> look = look_at_end(use);
@@ -99,21 +99,21 @@ result<map_pool::last_look> map_pool::look_at_end(const stream_use& use) const {
   using enum last_look::wish;
   capture_id capture{};
   const cudaError_t asked = calls_.capture_id(use.stream, &capture);
-  if (says_captured(asked)) return last_look{another_look};
+  if (failed_for_capture(asked)) return last_look{another_look};
   TMAP_TRY_CUDA(asked);
   if (capture != 0) return last_look{capture == use.capture ? nothing : another_look};
-  // Not asked for its id: the question breaks a capture that another thread begins just now. Nobody
-  // else captures a thread's own stream.
+  // Do not query the id, because the query would break a capture that another thread begins now.
+  // Nobody else captures a thread's own stream.
   if (use.stream != cudaStreamPerThread) return last_look{mark, use.id != 0 ? use.id : ++last_nameless_};
   unsigned long long id{};
   const cudaError_t told = calls_.stream_id(use.stream, &id);
-  if (says_captured(told)) return last_look{another_look};
+  if (failed_for_capture(told)) return last_look{another_look};
   TMAP_TRY_CUDA(told);
   return is_same_stream(use, {use.stream, id, 0}) ? last_look{mark, id} : last_look{another_look};
 }
 
-/// Records an event after the use, on a stream that was not captured at the look. Where it is
-/// captured now the event may be the graph's: then another look has to come.
+/// Records an event after the use, on a stream that was not captured at the look. If it is captured
+/// now, the event may belong to the graph, and another look is needed.
 result<map_pool::last_look> map_pool::record_end(spare_event& spare, const stream_use& use,
                                                  const last_look& look) const {
   using enum last_look::wish;
@@ -123,8 +123,8 @@ result<map_pool::last_look> map_pool::record_end(spare_event& spare, const strea
   }
   capture_id capture{};
   const cudaError_t asked = calls_.capture_id(use.stream, &capture);
-  if (!says_captured(asked)) TMAP_TRY_CUDA(asked);
-  if (asked == cudaErrorStreamCaptureImplicit) return look;  // the legacy stream itself is never captured
+  if (!failed_for_capture(asked)) TMAP_TRY_CUDA(asked);
+  if (asked == cudaErrorStreamCaptureImplicit) return look;  // the legacy stream is never captured
   spare.may_be_captured = asked != cudaSuccess || capture != 0;
   return spare.may_be_captured ? last_look{another_look} : look;
 }
@@ -139,7 +139,7 @@ result<void> map_pool::record(spare_event& spare, cudaStream_t stream) const {
   return {};
 }
 
-/// Enters what a use has left behind; false where it has to be looked at again. Locked.
+/// Enters the result of a look at a use; false if another look is needed. The pool is locked.
 result<bool> map_pool::settle(holding* slots, const stream_use& use, const last_look& look, spare_event& spare) {
   using enum last_look::wish;
   result<last_look> last = look;
@@ -169,7 +169,7 @@ void map_pool::discard(cudaEvent_t event) const {
   if (calls_.destroy_event(event) != cudaSuccess) ledger_.retire(event);
 }
 
-/// False where the stream cannot be marked yet.
+/// Marks a stream late; false if it cannot be marked yet.
 result<bool> map_pool::mark_late_end(const late_use& late) {
   result<last_look> look = look_at_end(late.use);
   if (look && look->wants == last_look::wish::another_look) return false;
@@ -180,8 +180,8 @@ result<bool> map_pool::mark_late_end(const late_use& late) {
   return settled;
 }
 
-/// Locked, as all that follows from it. What fails is tried again by the next call; the first
-/// failure is returned.
+/// Marks the streams that could not be marked before. The pool is locked. The next call tries
+/// failures again; the first failure is returned.
 result<void> map_pool::mark_late_ends() {
   result<void> outcome;
   for (auto late = late_uses_.begin(); late != late_uses_.end();) {

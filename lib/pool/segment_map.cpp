@@ -8,7 +8,7 @@
 namespace tmap::pool {
 namespace {
 
-/// One for `add`, and two for `assign`, which cuts at both ends of its window.
+/// One for `add` and two for `assign`, which cuts at both ends of its window.
 constexpr std::size_t most_new_segments = 3;
 
 }  // namespace
@@ -42,8 +42,8 @@ void segment_map::free(const slot_window& window, const holding* owner) {
   }
 }
 
-/// A segment begins at `address` from then on, unless it is the end of a slab. Returns it, or what
-/// follows.
+/// Cuts a segment, so that one begins at `address`, unless that is the end of a slab. Returns that
+/// segment, or the next one.
 segment_map::iterator segment_map::split(std::uint64_t address) {
   const iterator next = segments_.lower_bound(address);
   if (next == segments_.begin()) return next;
@@ -67,8 +67,8 @@ segment_map::iterator segment_map::insert(position next, const slot_window& wind
   return segments_.insert(next, std::move(made));
 }
 
-/// Makes one of two free neighbours, one of which is not in the index. Returns the segment that
-/// `right` is in then.
+/// Joins two free neighbours, one of which is not in the index. Returns the segment that contains
+/// `right` then.
 segment_map::iterator segment_map::join(iterator left, iterator right) {
   const bool adjacent = left->first + left->second.count == right->first;
   if (!adjacent || left->second.owner != nullptr || right->second.owner != nullptr) return right;

@@ -12,8 +12,8 @@ namespace tmap::pool {
 
 struct holding;
 
-/// Slots that lie side by side. `first` is an address: the number of the slab times 2^32, plus the
-/// slot's index in it.
+/// Contiguous slots. `first` is an address: the number of the slab times 2^32, plus the slot's
+/// index in it.
 struct slot_window {
   std::uint64_t first;
   std::uint64_t count;
@@ -22,8 +22,8 @@ struct slot_window {
 };
 
 /// All slots of a pool in the order of their addresses, cut into segments of one owner each. Null
-/// owns the free ones, which are kept whole. Slabs never touch, for each has less than 2^32 slots.
-/// What changes it needs no host memory but for `reserve`.
+/// owns the free segments, of which neighbours are joined. Slabs never touch, because each has less
+/// than 2^32 slots. Only `reserve` allocates host memory.
 class segment_map {
  public:
   using sizes = std::set<std::pair<std::uint64_t, std::uint64_t>>;  ///< {count, first}
@@ -34,34 +34,34 @@ class segment_map {
   };
   using segments = std::map<std::uint64_t, segment>;
   using position = segments::const_iterator;
-  /// Runs of segments known to be too short, by their beginning: their end.
+  /// Runs of segments that are known to be too short: from begin to end.
   using short_runs = std::map<std::uint64_t, std::uint64_t>;
 
   position begin() const { return segments_.begin(); }
   position end() const { return segments_.end(); }
   position at(std::uint64_t first) const { return segments_.lower_bound(first); }
 
-  /// Host memory for one `add` and one `assign`. Where it throws nothing has changed.
+  /// Allocates host memory for one `add` and one `assign`. If it throws, nothing has changed.
   void reserve();
 
-  /// New slots, free. After `reserve` only.
+  /// Adds free slots. Needs a `reserve` before.
   void add(const slot_window& window);
 
-  /// The smallest free segment within `bounds` that fits, the lowest of several.
+  /// Returns the smallest free segment within `bounds` that fits, the lowest of several.
   std::optional<slot_window> find_free(std::uint64_t count, const slot_window& bounds) const;
 
-  /// A window with `seed` in it, all of whose owners are `usable`; where there is none, the run is
-  /// noted as short.
+  /// Returns a window around `seed` whose owners are all `usable`. If there is none, notes the run
+  /// as short.
   template <class Usable>
   std::optional<slot_window> find_around(position seed, std::uint64_t count, const Usable& usable,
                                          short_runs& noted) const;
 
-  /// Gives a window to `owner`, and tells `former(owner, count)` of each part it is cut from. After
-  /// `reserve` only.
+  /// Gives a window to `owner`, and calls `former(owner, count)` for each part it is cut from.
+  /// Needs a `reserve` before.
   template <class Former>
   void assign(const slot_window& window, holding* owner, const Former& former);
 
-  /// Makes what `owner` has within `window` free.
+  /// Frees the slots of `owner` within `window`.
   void free(const slot_window& window, const holding* owner);
 
  private:

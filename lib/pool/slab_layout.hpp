@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where things lie in a slab of n slots: the slots, then their statuses and, where hazards are
-// checked, their records, each array at a multiple of 256 bytes.
+// The layout of a slab of n slots: the slots, then their statuses and, if hazards are checked,
+// their records. Each array begins at a multiple of 256 bytes.
 
 #include <tmap/map_batch.hpp>
 #include <tmap/map_status.hpp>
@@ -16,7 +16,7 @@
 
 namespace tmap::pool {
 
-/// Of a slab, and of each array in it; what cudaMalloc returns has it too.
+/// The alignment of a slab and of each array in it. Memory from cudaMalloc has it too.
 inline constexpr std::uint64_t slab_alignment = 256;
 
 #ifdef TMAP_CHECK_HAZARDS
@@ -37,7 +37,7 @@ constexpr std::uint64_t records_offset(std::uint64_t capacity) {
   return statuses_offset(capacity) + aligned_bytes(capacity * sizeof(map_status));
 }
 
-/// Device memory of a slab of `capacity` slots.
+/// Returns the bytes of a slab of `capacity` slots.
 constexpr std::uint64_t slab_bytes(std::uint64_t capacity) {
   return records_offset(capacity) + aligned_bytes(capacity * record_bytes);
 }
@@ -54,7 +54,7 @@ inline map_status* statuses_of(void* slab, std::uint64_t capacity) {
   return reinterpret_cast<map_status*>(slab_part(slab, statuses_offset(capacity)));
 }
 
-/// Null unless hazards are checked.
+/// Returns null unless hazards are checked.
 inline slot_record* records_of(void* slab, std::uint64_t capacity) {
   return record_bytes == 0 ? nullptr : reinterpret_cast<slot_record*>(slab_part(slab, records_offset(capacity)));
 }

@@ -38,8 +38,8 @@ void slot_ledger::reserve_stream(holding* slots, std::uint64_t before) {
   reserve_marks(before + 1);
 }
 
-/// For `count` more than are owed, and for the event of a call that leaves no mark. Each open mark
-/// may be on a stream of its own.
+/// Reserves `count` marks more than are owed, and one for the event of a call that leaves no mark.
+/// Each open mark may be on a different stream.
 void slot_ledger::reserve_marks(std::uint64_t count) {
   while (blank_marks_.size() < owed_marks_ + count + 1) blank_marks_.emplace_back();
   while (spare_queues_.size() + marks_.size() < open_marks() + count) spare_queues_.emplace();
@@ -204,8 +204,8 @@ std::uint64_t& slot_ledger::count_of(const holding& slots) {
   return slots.lent ? counts_.leased : counts_.pending;
 }
 
-/// Keeps the counts over a change of what holds the slots, and takes them back when nothing does
-/// any more.
+/// Changes what holds the slots, keeps the counts, and takes the slots back when nothing holds
+/// them.
 template <class Change>
 void slot_ledger::change(holding* slots, const Change& change) {
   count_of(*slots) -= slots->slots;
@@ -223,7 +223,7 @@ void slot_ledger::free(holding* slots) {
   returned_.erase(slots->self);
 }
 
-/// Slots that were returned are lent again before their marks are known to be behind.
+/// Takes slots that were returned and are lent again before their marks are known to be complete.
 void slot_ledger::lose(holding* slots, std::uint64_t count) {
   counts_.pending -= count;
   slots->slots -= count;
@@ -250,8 +250,8 @@ void slot_ledger::give_back(event_handle event) {
   idle_marks_.front().event = event;
 }
 
-/// Where there is no mark for it, it is lost: a context in which events cannot be destroyed is
-/// lost, too.
+/// Without a mark for it the event leaks. A context in which events cannot be destroyed is lost
+/// anyway.
 void slot_ledger::retire(event_handle event) {
   if (blank_marks_.empty()) return;
   retired_marks_.splice(retired_marks_.begin(), blank_marks_, blank_marks_.begin());

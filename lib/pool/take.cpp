@@ -12,14 +12,14 @@
 #include "lib/support/arguments.hpp"
 #include "lib/support/check.hpp"
 
-// How a lease begins and spreads over streams and graphs. All host memory for that is asked for
-// first, that for its end too, so that nothing fails half-way for want of it.
+// Begins leases and spreads them over streams and graphs. All host memory is allocated first, also
+// that for their end, so that nothing fails half-way.
 
 namespace tmap::pool {
 namespace {
 
-/// How many of its own returned leases a stream looks at before it asks for completed ones: pieces
-/// too small to fit become whole again by completing.
+/// The number of its own returned leases that a stream checks before it queries events. Completed
+/// pieces that are too small are joined again.
 constexpr std::size_t quick_look = 8;
 constexpr std::size_t long_look = ~std::size_t{0};
 
@@ -29,7 +29,7 @@ failure abandoned() {
 
 }  // namespace
 
-/// A lease comes to another stream: what is known of it, and the host memory for it.
+/// The use of a lease on another stream, prepared with all host memory that it needs.
 struct map_pool::spread {
   lease& spreading;
   stream_use from;
@@ -68,7 +68,7 @@ slot_window map_pool::window_of(const void* only_in) const {
   return slab_window(static_cast<std::uint64_t>(place - slabs_.begin()));
 }
 
-/// The stream as it is now.
+/// Returns the present state of the stream.
 result<stream_use> map_pool::look_at(cudaStream_t stream) const {
   capture_id capture{};
   TMAP_TRY_CUDA(calls_.capture_id(stream, &capture));
@@ -107,7 +107,7 @@ result<bool> map_pool::grow_for(const demand& wanted) {
   return anywhere ? grow(wanted.count) : false;
 }
 
-/// Asks no more streams than it takes to find a window, the asking one itself first.
+/// Queries streams, the taking one first, until a window is found.
 result<std::optional<slot_window>> map_pool::find_completed(const demand& wanted) {
   const slot_counts& now = ledger_.counts();
   if (now.pending == 0 || now.free + now.pending < wanted.count) return std::nullopt;
@@ -151,8 +151,8 @@ failure map_pool::exhausted(std::uint64_t count) const {
   return failure{error{.code = status::pool_exhausted, .found = count, .slots = ledger_.counts()}};
 }
 
-/// Host memory for one use more of the lease, after `before` of others. What `pin` needs of it is
-/// returned, null outside of any capture.
+/// Allocates host memory for another use of the lease, after `before` uses of others. Returns the
+/// part for `pin`; null without a capture.
 std::unique_ptr<map_pool::graph_hold> map_pool::prepare_use(lease& lease, capture_id capture, std::uint64_t before) {
   make_room(lease.uses, lease.uses.size() + 1);
   make_room(late_uses_, ledger_.open_marks() + before + 1);
@@ -186,7 +186,7 @@ result<lease_ptr> map_pool::lend(lease_ptr made, std::unique_ptr<graph_hold> hol
   return made;
 }
 
-/// Gives the lease to the graph that `stream` is being captured into.
+/// Gives the lease to the graph into which `stream` is being captured.
 result<void> map_pool::pin(lease& lease, cudaStream_t stream, capture_id capture, std::unique_ptr<graph_hold> hold) {
   if (lease.is_captured_in(capture)) return {};
   cudaGraph_t graph{};
@@ -217,7 +217,7 @@ result<void> map_pool::use_on(const lease_ptr& lease, cudaStream_t stream, cudaS
   return prepared ? carry_out(*prepared) : failure{prepared.error()};
 }
 
-/// Asks for the host memory, after that for `before` uses of other leases. Changes nothing.
+/// Allocates the host memory, after that for `before` uses of other leases. Changes nothing.
 result<map_pool::spread> map_pool::prepare_spread(lease& lease, const stream_use& from, const stream_use& to,
                                                   std::uint64_t before) {
   const stream_use* const origin = lease.use_of(from);
@@ -237,7 +237,7 @@ result<map_pool::spread> map_pool::prepare_spread(lease& lease, const stream_use
   return made;
 }
 
-/// For leases that come to `to` together with one that is made there.
+/// Prepares leases that come to `to` together with a new one.
 result<std::vector<map_pool::spread>> map_pool::prepare_spreads(const read_leases& read, const stream_use& to) {
   std::vector<spread> spreads;
   if (read.leases.empty()) return spreads;
@@ -252,7 +252,7 @@ result<std::vector<map_pool::spread>> map_pool::prepare_spreads(const read_lease
   return spreads;
 }
 
-/// Needs no host memory.
+/// Allocates no host memory.
 result<void> map_pool::carry_out(spread& prepared) {
   if (prepared.is_there) return {};
   const auto& [lease, from, to, in_step, capture, is_there, hold] = prepared;
@@ -278,8 +278,7 @@ result<void> map_pool::record_and_wait(cudaStream_t stream, cudaStream_t home, s
   return {};
 }
 
-/// CUDA notes at the wait what the event stands for, so the event is idle again at once, but for
-/// one of a capture.
+/// CUDA resolves the event at the wait, so it is idle again at once, except in a capture.
 result<void> map_pool::order_after(cudaStream_t stream, const stream_use& home) {
   spare_event by = home.capture == 0 ? borrow_event() : spare_event{.may_be_captured = true};
   const result<void> ordered = record_and_wait(stream, home.stream, by);

@@ -7,14 +7,14 @@
 
 namespace tmap::service {
 
-/// What the encoder would refuse of a call, for before slots are taken: a captured call cannot give
-/// them back.
+/// Checks the arguments that the encoder would refuse, before slots are taken, because a captured
+/// call cannot give them back.
 inline void check_arguments(support::arguments& given, const map_template& base, const tensor_source& source,
                             const encode_run& run) {
   check_template(given, base);
   if (given) check_source(given, base, source);
   if (run.statuses != nullptr) {
-    given.refuse("statuses", "is given; it must be null, for the batch's `ref()` has the statuses");
+    given.refuse("statuses", "is given; it must be null, because the batch's `ref()` has the statuses");
   }
   check_encode_run(given, run);
 }

@@ -15,15 +15,15 @@ namespace tmap::service {
 struct home_context {
   std::uint64_t id{};
   int device{};
-  bool is_primary{};  ///< its device's primary one, whose end can be told from the outside
+  bool is_primary{};  ///< its device's primary context, whose end can be seen
 };
 
-/// The current context of the calling thread, which gets its current device's primary one if it has
-/// none.
+/// Returns the current context of the calling thread. A thread without one gets its current
+/// device's primary context.
 [[nodiscard]] result<home_context> find_home_context(const service_calls& calls);
 
-/// Asks before each call whether CUDA may be called for a service at all, in this process, now and
-/// on this thread. Thread-safe.
+/// Checks before each call whether CUDA may be called for a service in this process, now and on
+/// this thread. Thread-safe.
 class context_guard {
  public:
   context_guard(const service_calls& calls, const home_context& home)
@@ -33,21 +33,21 @@ class context_guard {
   /// context gets the service's, if that is the primary one of the thread's current device, as from
   /// any call of the runtime.
   ///
-  /// A service is dead when its context is lost. That is certain for a primary context: its device
-  /// then has none, or one of another id (cudaDeviceReset and a context made anew). Nothing may be
-  /// asked of a context from cuCtxCreate once it might be destroyed, so where that is not current
-  /// the answer is `wrong_context`.
+  /// A service is dead when its context is lost. For a primary context this can be seen: its device
+  /// has none, or one of another id (after cudaDeviceReset and a new context). CUDA cannot be asked
+  /// about a context from cuCtxCreate that might be destroyed, so the check fails with
+  /// `wrong_context` if such a context is not current.
   [[nodiscard]] result<void> check();
 
   bool is_forked() const { return calls_.process_id() != process_id_; }
   bool is_dead() const { return is_dead_.load(std::memory_order_acquire); }
 
-  /// Makes the service dead if `e` says that its context is broken; the first such error is the
-  /// reason given from then on. What the caller is told.
+  /// Makes the service dead if `e` means that its context is broken. The first such error is the
+  /// reason from then on. Returns the error for the caller.
   error judge(const error& e);
-  /// The outcome of a CUDA call; a failure is judged.
+  /// Returns the outcome of a CUDA call. A failure is judged.
   [[nodiscard]] result<void> as_result(cudaError_t code);
-  /// The same for a failure after which nobody knows what the device does, whatever its code.
+  /// Makes the service dead for a failure of any code after which the device's state is not known.
   error die(const error& reason);
 
  private:

@@ -9,8 +9,8 @@
 
 namespace tmap::service {
 
-/// Pinned host memory of a service: where its totals are copied to and, where hazards are checked,
-/// what its kernels report. Owned.
+/// Pinned host memory of a service, for a copy of its totals and, if hazards are checked, for the
+/// reports of its kernels. Owned.
 class host_block {
  public:
   explicit host_block(const service_calls& calls) : calls_{&calls} {}
@@ -24,7 +24,7 @@ class host_block {
   void free() {
     if (data_ != nullptr) static_cast<void>(calls_->free_host(std::exchange(data_, nullptr)));
   }
-  /// Lets go of memory that kernels may still write, or that is gone.
+  /// Gives up memory that kernels may still write, or that is gone.
   void leak() { data_ = nullptr; }
 
   kernels::batch_totals* totals() const { return &static_cast<parts*>(data_)->totals; }

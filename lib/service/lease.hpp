@@ -15,40 +15,40 @@
 
 namespace tmap::service {
 
-/// What a batch holds: fresh slots and, after updates, those it shares with the batches it was made
-/// from, all of one slab. Ends with its last owner, or by `release`. Not for several threads at
-/// once, as its batch.
+/// The slots of a batch: fresh ones and, after updates, those that it shares with the batches it
+/// was made from, all in one slab. Ends with its last owner, or by `release`. Like its batch, not
+/// for several threads at once.
 class lease {
  public:
-  /// `home` is the stream the batch is made on; all that `parts` parts will need of host memory is
-  /// there then.
+  /// `home` is the stream on which the batch is made. Allocates the host memory for `parts` parts.
   lease(std::shared_ptr<core> service, cudaStream_t home, bool is_trusted, std::size_t parts = 1);
   lease(const lease&) = delete;
   lease& operator=(const lease&) = delete;
-  /// As `release`; what fails is logged.
+  /// Ends the lease as `release` does. A wrong context is logged.
   ~lease();
 
-  /// Fresh slots, used on `home`.
+  /// Takes fresh slots, used on `home`.
   [[nodiscard]] result<lent_slots> take(std::uint64_t count);
-  /// The same; and `home` becomes a stream of `old`, as by `use_on`, before the slots are lent.
+  /// Takes the same; `home` becomes a stream of `old`, as by `use_on`, before the slots are lent.
   [[nodiscard]] result<lent_slots> take_reading(const lease& old, std::uint64_t count);
-  /// As `take_reading`, of the slab that `old` is in.
+  /// Takes as `take_reading` does, from the slab of `old`.
   [[nodiscard]] result<lent_slots> take_beside(const lease& old, std::uint64_t count);
-  /// Holds the slots of `other` too, which `home` has to be a stream of.
+  /// Also holds the slots of `other`, which must be in use on `home`.
   void share(const lease& other);
 
-  /// All work of the call that took the slots is enqueued: a batch has them from now on.
+  /// Call it when all work of the call that took the slots is enqueued. From then on a batch owns
+  /// them.
   void become_batch() { is_batch_ = true; }
 
   core& service() const { return *service_; }
   bool is_trusted() const { return is_trusted_; }
   std::size_t part_count() const { return parts_.size(); }
-  /// Of all that is held, shared ones included.
+  /// Counts all slots that are held, including shared ones.
   std::uint64_t slot_count() const;
 
-  /// As `map_batch::use_on`, for each part.
+  /// Does what `map_batch::use_on` does, for each part.
   [[nodiscard]] result<void> use_on(cudaStream_t stream) const;
-  /// As `map_batch::release`.
+  /// Does what `map_batch::release` does.
   [[nodiscard]] result<void> release();
 
  private:
@@ -62,7 +62,7 @@ class lease {
   std::vector<pool::lease_ptr> parts_;
 };
 
-/// What this room sees of the public classes.
+/// The access of this folder to the public classes.
 struct access {
   static map_batch make_batch(std::shared_ptr<lease> held, const map_batch_ref& ref, const map_batch_writer& writer,
                               const detail::tile_shape& shape = {}) {

@@ -13,8 +13,8 @@
 
 namespace tmap::service {
 
-// The three ways to a batch; map_service.hpp says what each does. They throw for want of host
-// memory only, and have then changed nothing.
+// The three ways to make a batch, as map_service.hpp describes them. They throw only if host memory
+// runs out, and have then changed nothing.
 
 [[nodiscard]] result<map_batch> encode_batch(const std::shared_ptr<core>& service, const map_template& base,
                                              const tensor_source& source, std::uint64_t count, const encode_run& run);
@@ -26,7 +26,7 @@ namespace tmap::service {
                                              const changed_maps& changed, const map_template& base,
                                              const tensor_source& source, const encode_run& run);
 
-/// Ref to the maps in the slots of `lent`.
+/// Returns a ref to the maps in the slots of `lent`.
 map_batch_ref ref_to(const lent_slots& lent, std::uint32_t count, bool is_trusted);
 
 }  // namespace tmap::service

@@ -13,7 +13,7 @@
 namespace tmap {
 namespace {
 
-/// What `make` makes of a service that was not moved away.
+/// Returns the batch that `make` makes, if the service was not moved from.
 template <class Make>
 result<map_batch> made_by(const std::shared_ptr<service::core>& core, const Make& make) noexcept {
   if (core == nullptr) {

@@ -7,7 +7,7 @@
 
 namespace tmap::service {
 
-/// A stream for what a service does beside its users' work. Owned; null until opened.
+/// A stream for a service's own work. Owned; null until opened.
 class private_stream {
  public:
   explicit private_stream(const service_calls& calls) : calls_{&calls} {}
@@ -20,7 +20,7 @@ class private_stream {
   void close() {
     if (stream_ != nullptr) static_cast<void>(calls_->close_stream(std::exchange(stream_, nullptr)));
   }
-  /// Lets go of a stream that is gone with its context.
+  /// Gives up a stream that ended with its context.
   void leak() { stream_ = nullptr; }
 
   cudaStream_t get() const { return stream_; }

@@ -22,15 +22,16 @@ namespace {
 std::atomic<bool> exiting{false};
 std::atomic<int> this_process{0};
 
-/// Handlers run in the opposite order of their registration: this one before the destructors of
-/// static objects that were there at the first call, and before those of the CUDA runtime if it
-/// was.
+/// Exit handlers run in reverse order of registration. This one runs before the destructors of
+/// static objects that existed at the first call, including those of the CUDA runtime if it was
+/// loaded.
 bool is_exiting() {
   static const int registered = std::atexit([] { exiting.store(true, std::memory_order_release); });
   return registered != 0 || exiting.load(std::memory_order_acquire);
 }
 
-/// Asking the kernel costs as much as a small encode, so a forked child is told.
+/// Keeps the id and updates it in a forked child, because a system call costs as much as a small
+/// encode.
 int process_id() {
   static const int watched = [] {
     this_process = getpid();
@@ -63,12 +64,12 @@ result<void> check_machine() {
   return {};
 }
 
-/// The runtime and the driver number the errors they share alike.
+/// The runtime and the driver use the same numbers for the errors that both have.
 cudaError_t as_runtime_code(CUresult code) {
   return static_cast<cudaError_t>(code);
 }
 
-/// Only of a context that is there, so that none is made by asking.
+/// Asks only about a context that exists, so that the query does not make one.
 cudaError_t primary_context(int device, std::uint64_t* id) {
   *id = 0;
   CUdevice handle = 0;

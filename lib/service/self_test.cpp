@@ -14,7 +14,7 @@
 namespace tmap::service {
 namespace {
 
-/// What the kernel makes from `base` and `patch` must be `expected`.
+/// A test case: the kernel must make `expected` from `base` and `patch`.
 struct known_answer {
   map_template base;
   map_patch patch;
@@ -67,8 +67,8 @@ result<std::vector<known_answer>> all_answers(const service_calls& calls) {
   return answers;
 }
 
-/// Memory for maps and their patches on both sides. The host's is pinned, since copies of other
-/// memory may take the way over the legacy stream, which breaks a capture. Owned.
+/// Memory for maps and their patches on host and device. Host memory is pinned, because copies of
+/// pageable memory may use the legacy stream, which breaks a capture. Owned.
 class test_memory {
  public:
   struct arrays {
@@ -104,7 +104,7 @@ class test_memory {
   void* host_{};
 };
 
-/// On GPUs that take no zeroed templates, those cases have nothing to show.
+/// Whether the GPU takes no zeroed templates; these cases are then left out.
 bool cannot_begin(const map_template& base, const error& e) {
   return base.map == tensor_map{} && e.code == status::unsupported;
 }

@@ -11,17 +11,17 @@
 
 namespace tmap::service {
 
-/// Legal specs that reach every rank, mode and limit between them.
+/// Returns legal specs that together cover every rank, mode and limit.
 std::vector<tensor_spec> golden_specs();
 
 /// Encodes the golden specs by driver and by kernel, each from a driver's template and from a
-/// zeroed one, and compares all 128 bytes. Waits for the device. Fails with `self_test_failed`
-/// (`found` is the case, from 1 on, first those of the driver's templates, and `allowed` the number
-/// of cases), or as a call.
+/// zeroed one, and compares all 128 bytes. Waits for the device. Fails with `self_test_failed`, or
+/// as a CUDA call. `found` is the number of the case, from 1 on, with the driver's templates first,
+/// and `allowed` is the number of cases.
 [[nodiscard]] result<void> run_self_test(const service_calls& calls);
 
-/// `run_self_test`, unless it has passed in this context before. Thread-safe: a second caller waits
-/// for the first.
+/// Calls `run_self_test`, unless it has passed in this context before. Thread-safe: a second caller
+/// waits for the first.
 [[nodiscard]] result<void> pass_self_test(std::uint64_t context, const service_calls& calls);
 
 }  // namespace tmap::service

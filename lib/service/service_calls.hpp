@@ -19,8 +19,8 @@
 
 namespace tmap::service {
 
-/// All that a service asks of the world around it, as pointers, so that tests can play every
-/// failure.
+/// The calls of a service to CUDA, the system and the encoder, as pointers, so that tests can
+/// simulate every failure.
 struct service_calls {
   const pool::pool_calls* pool;
 

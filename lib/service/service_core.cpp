@@ -34,15 +34,15 @@ result<void> check_options(const service_options& options) {
   return given.outcome();
 }
 
-/// Leaves no trace of what the caller's memory held.
+/// Clears the caller's memory.
 result<void> clear_memory(const service_options& options, cudaStream_t stream, const service_calls& calls) {
   TMAP_TRY_CUDA(calls.clear(options.memory, service_memory_bytes(options.capacity), stream));
   TMAP_TRY_CUDA(calls.wait(stream));
   return {};
 }
 
-/// Opens the records of a slab for nobody, so that also a use of a slot that was never lent finds
-/// the log.
+/// Opens the records of a slab for no lease, so that the use of a slot that was never lent finds
+/// the log, too.
 auto opener_of_records(const service_calls& calls, hazard_log* log, cudaStream_t stream) {
   return [&calls, log, stream](void* slab, std::uint64_t capacity) -> result<void> {
     TMAP_TRY_CUDA(calls.open_slots(pool::records_of(slab, capacity), capacity, 0, log, stream));
@@ -111,7 +111,7 @@ core::~core() {
   if (checks_hazards && slots.captured != 0) block_.leak();
   pool_->disown();
   pool_.reset();
-  // Not left to the members' destructors, for then the thread is no longer relaxed.
+  // Close here: when the members' destructors run, the thread is no longer relaxed.
   stream_.close();
   block_.free();
 }

@@ -17,12 +17,12 @@
 
 namespace tmap::service {
 
-/// Device memory for the totals, behind the first slab.
+/// Device memory for the totals, after the first slab.
 inline constexpr std::uint64_t totals_bytes = 256;
 static_assert(sizeof(kernels::batch_totals) <= totals_bytes);
 
-/// What a service and all its batches share: the pool, the guard and the counters. Lives as long as
-/// the last of them. Thread-safe.
+/// The state of a service and all its batches: the pool, the guard and the counters. Lives as long
+/// as the last of them. Thread-safe.
 class core {
  public:
   [[nodiscard]] static result<std::shared_ptr<core>> create(const service_options& options, const service_calls& calls);
@@ -31,39 +31,39 @@ class core {
        std::shared_ptr<pool::map_pool> pool);
   core(const core&) = delete;
   core& operator=(const core&) = delete;
-  /// Frees everything, unless CUDA may not be called any more or graphs still hold slots.
+  /// Frees everything, unless CUDA may no longer be called or graphs still hold slots.
   ~core();
 
   const service_calls& calls() const { return calls_; }
 
-  /// Whether a call may go on: as `context_guard::check`.
+  /// Checks whether a call may continue: `context_guard::check`.
   [[nodiscard]] result<void> enter() { return guard_.check(); }
-  /// What to tell of a failure; one that breaks the context makes the service dead.
+  /// Returns the error for the caller. A failure that breaks the context makes the service dead.
   error judge(const error& e) { return guard_.judge(e); }
   [[nodiscard]] result<void> as_result(cudaError_t code) { return guard_.as_result(code); }
 
   [[nodiscard]] result<pool::lease_ptr> take(std::uint64_t count, cudaStream_t stream,
                                              const pool::read_leases& read = {});
-  /// Slots of this slab. That it has too few is no shortage yet: it is neither counted nor logged.
+  /// Takes slots of one slab. If it has too few, that is neither counted nor logged as exhaustion.
   [[nodiscard]] result<pool::lease_ptr> take_in(const void* slab, std::uint64_t count, cudaStream_t stream,
                                                 const pool::read_leases& read);
   [[nodiscard]] result<void> use_on(const pool::lease_ptr& lease, cudaStream_t stream, cudaStream_t home);
-  /// Gives up one hold. Where that fails the service is dead: slots nobody can watch are never lent
-  /// again.
+  /// Ends one hold. If that fails the service is dead, because nothing can show when the slots are
+  /// free.
   [[nodiscard]] result<void> release(pool::lease_ptr lease) noexcept;
-  /// The same, of slots whose work could not be enqueued.
+  /// Ends a hold on slots whose work could not be enqueued.
   [[nodiscard]] result<void> withdraw(pool::lease_ptr lease) noexcept;
 
-  /// Around the library's own encode; `open` also before a kernel of the user's. Nothing but with
-  /// TMAP_CHECK_HAZARDS.
+  /// Enclose the library's own encode; `open` also precedes a user's kernel. They do nothing
+  /// without TMAP_CHECK_HAZARDS.
   [[nodiscard]] result<void> open(const lent_slots& lent, cudaStream_t stream);
   [[nodiscard]] result<void> publish(const lent_slots& lent, cudaStream_t stream);
 
-  /// In device memory.
+  /// Returns the totals, in device memory.
   kernels::batch_totals* totals() const { return totals_; }
   void count_batch(std::uint64_t encoded_maps);
-  /// Where CUDA may not be called, what the pool and the kernels counted is as of the last call
-  /// before. Waits for a copy of the totals, and for nothing of a user.
+  /// Returns all counts. If CUDA may not be called, those of the pool and the kernels are from the
+  /// previous call. Waits for a copy of the totals, but for no work of a user.
   service_statistics statistics();
 
  private:
@@ -86,7 +86,7 @@ class core {
   std::atomic<std::uint64_t> encoded_maps_{};
   std::atomic<std::uint64_t> exhausted_calls_{};
   std::mutex seen_mutex_;
-  service_statistics seen_;  // what the pool and the kernels said when they were last asked
+  service_statistics seen_;  // the counts of the pool and the kernels at the last query
 };
 
 }  // namespace tmap::service

@@ -13,7 +13,7 @@
 namespace tmap {
 namespace {
 
-/// Of a number that kernels add to meanwhile.
+/// Reads a number that kernels may add to at the same time.
 std::uint64_t read_shared(std::uint64_t& number) {
   return std::atomic_ref{number}.load(std::memory_order_relaxed);
 }
@@ -22,7 +22,7 @@ std::uint64_t read_shared(std::uint64_t& number) {
 
 namespace service {
 
-/// Where that fails, what was fetched last stays.
+/// Fetches the totals. If that fails, the last ones stay.
 void core::fetch_totals() {
   const pool::relaxed_capture relaxed{*calls_.pool};
   cudaError_t code = relaxed.code();
@@ -50,7 +50,7 @@ service_statistics core::ask_device() {
 service_statistics core::last_seen() {
   std::unique_lock lock{seen_mutex_, std::try_to_lock};
   if (!lock.owns_lock()) {
-    if (guard_.is_forked()) return {};  // closed for ever by a thread that this process has not
+    if (guard_.is_forked()) return {};  // locked by a thread that this process does not have
     lock.lock();
   }
   return seen_;
@@ -68,16 +68,17 @@ service_statistics core::statistics() {
 
 std::string to_json(const service_statistics& statistics) {
   return support::without_throwing([&] {
-    // By hand: a JSON object of the library's allocates where it ends, and ends the process where
-    // that fails.
+    // Written by hand, because the destructor of a JSON object of the library allocates, and ends
+    // the process if that fails.
     const slot_counts& slots = statistics.slots;
-    return fmt::format(
-        R"({{"slots":{{"capacity":{},"free":{},"leased":{},"pending":{},"captured":{}}},"peak_leased":{},"batches":{},)"
-        R"("encoded_maps":{},"bad_maps":{},"empty_maps":{},"exhausted_calls":{},"cross_stream_reuses":{},)"
-        R"("device_bytes":{},"hazards":{}}})",
-        slots.capacity, slots.free, slots.leased, slots.pending, slots.captured, statistics.peak_leased,
-        statistics.batches, statistics.encoded_maps, statistics.bad_maps, statistics.empty_maps,
-        statistics.exhausted_calls, statistics.cross_stream_reuses, statistics.device_bytes, statistics.hazards);
+    return fmt::format(R"({{"slots":{{"capacity":{},"free":{},"leased":{},"pending":{},"captured":{}}},)"
+                       R"("peak_leased":{},"batches":{},"encoded_maps":{},"bad_maps":{},"empty_maps":{},)"
+                       R"("exhausted_calls":{},"cross_stream_reuses":{},)"
+                       R"("device_bytes":{},"hazards":{}}})",
+                       slots.capacity, slots.free, slots.leased, slots.pending, slots.captured, statistics.peak_leased,
+                       statistics.batches, statistics.encoded_maps, statistics.bad_maps, statistics.empty_maps,
+                       statistics.exhausted_calls, statistics.cross_stream_reuses, statistics.device_bytes,
+                       statistics.hazards);
   });
 }
 

@@ -10,7 +10,7 @@
 namespace tmap::service {
 namespace {
 
-/// What all steps of one update know.
+/// The arguments of one update, for all its steps.
 struct update_job {
   const std::shared_ptr<core>& service;
   const map_batch& batch;
@@ -23,7 +23,7 @@ struct update_job {
   std::uint32_t map_count() const { return batch.size(); }
   cudaStream_t stream() const { return run.where.stream.get(); }
   bool is_trusted() const { return run.choices.trusted; }
-  /// What all maps move: those that stay and those that are made from `base`.
+  /// Returns the tile of all maps: those that stay and those made from `base`.
   detail::tile_shape shape() const {
     const detail::tile_shape made = detail::shape_of(base.spec, base.fields);
     return made == access::shape_of(batch) ? made : detail::tile_shape{};
@@ -32,7 +32,7 @@ struct update_job {
 
 constexpr std::uint64_t indices_per_slot = sizeof(tensor_map) / sizeof(std::uint32_t);
 
-/// Rows describe a whole batch: its maps cannot be named one by one.
+/// Rows describe a whole batch, not single maps.
 failure rows_refused() {
   return failure{error{.code = status::unsupported,
                        .argument = "source",
@@ -53,10 +53,10 @@ result<void> check(const update_job& job) {
   return given.outcome();
 }
 
-// The old maps are read on the job's stream: by the kernel that copies them, or through the new
-// batch. So the take of fresh slots makes it a stream of theirs.
+// The old maps are read on the job's stream, by the kernel that copies them or through the new
+// batch. So the take of fresh slots adds that stream to theirs.
 
-/// Slots that sharing needs: changed maps, and a table that says where each map is.
+/// Returns the slots that sharing needs: the changed maps, and a table with the slot of each map.
 std::uint64_t shared_slots(const update_job& job) {
   return job.changed.count + (job.map_count() + indices_per_slot - 1) / indices_per_slot;
 }

@@ -32,7 +32,7 @@ constexpr fault_words words_of(gemm::fault f, const char* name, const char* mean
   return {static_cast<std::uint32_t>(f), name, meaning};
 }
 
-// The only places that word the faults. Row i words bit i.
+// Only these tables word the faults. Row i words bit i.
 constexpr fault_words tensor_faults[] = {
     words_of(ragged::fault::dim, "dim", "a dim, or the tensor as a whole, is larger than the operations take"),
     words_of(ragged::fault::stride, "stride", "a stride reaches too far, or is no multiple of the element's alignment"),
@@ -42,12 +42,12 @@ constexpr fault_words tensor_faults[] = {
     words_of(ragged::fault::mismatch, "mismatch", "its two sides differ in shape"),
     words_of(ragged::fault::overlap, "overlap", "elements of the destination share bytes"),
     words_of(ragged::fault::truncated, "truncated",
-             "it does not fit: it is larger than the dense tensor, or ends behind the packed buffer"),
+             "it does not fit: it is larger than the dense tensor, or ends after the packed buffer"),
     words_of(ragged::fault::index, "index", "there is no row of this number"),
 };
 constexpr fault_words group_faults[] = {
     words_of(gemm::fault::rows, "rows",
-             "it ends before it begins, begins before an earlier group ends, or ends behind the last row; with "
+             "it ends before it begins, begins before an earlier group ends, or ends after the last row; with "
              "pointers: M is negative or too large"),
     words_of(gemm::fault::extent, "extent", "N or K is negative, too large, or no multiple of 16 bytes"),
     words_of(gemm::fault::address, "address",

@@ -7,7 +7,7 @@
 
 namespace tmap::detail {
 
-/// What an error of status `bad_items` says.
+/// Returns the sentence of an error of status `bad_items`.
 std::string bad_items_sentence(const error& e);
 
 }  // namespace tmap::detail

@@ -6,8 +6,8 @@
 
 namespace tmap::detail {
 
-/// An error that carries what `validate` found: every rule, and the values of the first one of
-/// severity `error` (of the first warning when there is no error).
+/// Returns an error with the findings of `validate`: every rule, and the values of the first one of
+/// severity `error`, or of the first warning if there is no error.
 inline error error_of(status code, const violations& found) {
   error e{.code = code, .rules = found.rules()};
   const violation* first = nullptr;

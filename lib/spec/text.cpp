@@ -76,7 +76,7 @@ status_text text_of(status code) {
   return {"unknown", "an unknown status"};
 }
 
-/// What is wrong, with an argument or, where none is named, with the machine.
+/// Returns what is wrong with an argument or, if none is named, with the machine.
 std::string reason_sentence(const error& e) {
   const std::string reason =
       fmt::format(fmt::runtime(e.reason), fmt::arg("found", e.found), fmt::arg("allowed", e.allowed));

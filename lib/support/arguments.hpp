@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The one checker of arguments. A function makes an `arguments`, lets it look at one argument after
-// the other, and returns its outcome: the first complaint, which names the argument as the caller
-// wrote it.
+// Checks arguments for every public function. A function makes an `arguments`, calls a check for
+// each argument, and returns the outcome: the first complaint, which names the argument as the
+// caller wrote it.
 
 #include <tmap/error.hpp>
 
@@ -11,9 +11,9 @@
 
 namespace tmap::support {
 
-/// A name in the making: `argument{"source"}.member("tensors").member("global_dim")[3]`. Each part
-/// only points to the one before it, so that a check that passes costs nothing for its name: a part
-/// must not outlive the whole it is of.
+/// Builds a name: `argument{"source"}.member("tensors").member("global_dim")[3]`. Each part only
+/// points to the one before it, so that a check that passes does no work for its name. A part must
+/// not outlive the one that it points to.
 class argument {
  public:
   constexpr argument(const char* word) : word_{word} {}  // NOLINT: a word is a name
@@ -33,17 +33,18 @@ class argument {
   std::uint32_t index_{};
 };
 
-/// Checks arguments one after the other and keeps the first complaint. Where one argument is only
-/// good to look at when another one is, ask in between whether all was good so far.
+/// Checks arguments one after the other and keeps the first complaint. If one check depends on
+/// another, test in between whether all were good so far.
 class arguments {
  public:
-  /// Whether all was good so far.
+  /// Whether all were good so far.
   explicit operator bool() const { return outcome_.has_value(); }
   [[nodiscard]] const result<void>& outcome() const { return outcome_; }
-  /// Where something was wrong.
+  /// The first complaint, if there is one.
   const error& complaint() const { return outcome_.error(); }
 
-  /// Not null, and a multiple of `alignment`. What it points to cannot be checked.
+  /// Checks that a pointer is not null and is a multiple of `alignment`. Its target cannot be
+  /// checked.
   void pointer(const void* given, std::uint64_t alignment, const argument& name) {
     address(reinterpret_cast<std::uintptr_t>(given), alignment, name);
   }
@@ -51,12 +52,12 @@ class arguments {
   void pointer(const T* given, const argument& name) {
     pointer(given, alignof(T), name);
   }
-  /// The same, or null, which asks for nothing.
+  /// Checks the same, but accepts null.
   template <class T>
   void optional_pointer(const T* given, const argument& name) {
     if (given != nullptr) pointer(given, alignof(T), name);
   }
-  /// A pointer that its struct holds as a number.
+  /// Checks a pointer that its struct holds as a number.
   void address(std::uint64_t given, std::uint64_t alignment, const argument& name) {
     if (given == 0) return refuse(name, alignment == 1 ? null_bytes : null, given, alignment);
     if (given % alignment != 0) refuse(name, misaligned, given, alignment);
@@ -78,15 +79,15 @@ class arguments {
   void power_of_two(std::uint64_t given, std::uint64_t most, const argument& name) {
     if (given == 0 || given > most || (given & (given - 1)) != 0) refuse(name, no_power_of_two, given, most);
   }
-  /// Just this number; `why` as `error::reason`.
+  /// Checks for one number; `why` is the `error::reason`.
   void equal(std::uint64_t given, std::uint64_t wanted, const argument& name, const char* why) {
     if (given != wanted) refuse(name, why, given, wanted);
   }
-  /// The bytes of an integer of 32 or 64 bits.
+  /// Checks for the bytes of an integer: 4 or 8.
   void integer_bytes(std::uint64_t given, const argument& name) {
     if (given != 4 && given != 8) refuse(name, no_integer, given, 8);
   }
-  /// One of an enumeration that begins at 0, or a number that stands for one.
+  /// Checks for a value of an enumeration that begins at 0, or its number.
   template <class Enum>
   void enumerator(Enum given, Enum last, const argument& name) {
     enumerator(static_cast<std::uint64_t>(given), static_cast<std::uint64_t>(last), name);
@@ -96,13 +97,13 @@ class arguments {
     if (given > last) refuse(name, no_enumerator, given, last);
   }
 
-  /// What another function found.
+  /// Adds the complaint of another function.
   template <class T>
   void add(const result<T>& found) {
     if (outcome_ && !found) outcome_ = failure{found.error()};
   }
 
-  /// `reason` as `error::reason`.
+  /// Adds a complaint; `reason` is the `error::reason`.
   void refuse(const argument& name, const char* reason, std::uint64_t found = 0, std::uint64_t allowed = 0);
 
  private:
@@ -119,7 +120,7 @@ class arguments {
   result<void> outcome_{};
 };
 
-/// A failure that one argument alone explains.
+/// Returns the failure of one argument.
 [[nodiscard]] failure refused(const argument& name, const char* reason, std::uint64_t found = 0,
                               std::uint64_t allowed = 0);
 

@@ -8,32 +8,32 @@
 
 namespace tmap::support {
 
-/// True for the errors by which a kernel that ran earlier broke its context; any later call may
-/// answer with them.
+/// Whether an earlier kernel has broken its context with this error. Any later call may return it.
 bool is_earlier_asynchronous_error(int code);
 
-/// What a failed call means. The runtime and the driver number their shared errors alike.
+/// Returns the status for a failed call. The runtime and the driver use the same numbers for the
+/// errors that both have.
 status status_of(int code);
 
-/// Takes a failed call that answered `code` out of the runtime's "last error", where a check of the
-/// user's would find it. Another code there is that of a call of the user's, and stays.
+/// Removes `code` of a failed call of ours from the runtime's "last error", where a user's check
+/// would find it. Any other code there comes from a user's call and stays.
 void clear_last_error(cudaError_t code);
 
-/// The error of a failed runtime call. Clears the last error as above.
+/// Returns the error of a failed runtime call. Clears the last error as above.
 error runtime_error(cudaError_t code);
 
-/// The error of a failed driver call.
+/// Returns the error of a failed driver call.
 error driver_error(CUresult code);
 
-/// The outcome without the value.
+/// Returns the outcome without the value.
 template <class T>
-result<void> without_value(const result<T>& outcome) {
+[[nodiscard]] result<void> without_value(const result<T>& outcome) {
   return outcome ? result<void>{} : failure{outcome.error()};
 }
 
 }  // namespace tmap::support
 
-/// Every CUDA call of a function that answers with a `result` passes one of these two.
+/// Functions that return a `result` make every CUDA call through one of these two.
 #define TMAP_TRY_CUDA(call)                                               \
   do {                                                                    \
     if (const cudaError_t tmap_code = (call); tmap_code != cudaSuccess) { \

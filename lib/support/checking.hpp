@@ -10,16 +10,16 @@
 
 namespace tmap::support {
 
-/// What this value of TMAP_CHECK asks for; null: it is not set.
+/// Parses a value of TMAP_CHECK; null means that it is not set.
 [[nodiscard]] result<fault_check> check_setting(const char* word);
 
-/// The option of a call, and the environment where the option leaves it to that.
+/// Checks the option of a call, and the environment variable if the option defers to it.
 void check_fault_check(arguments& given, fault_check asked, const argument& name);
 
 /// Whether a call with this option, which `check_fault_check` has passed, is checked.
 bool is_checked(fault_check asked);
 
-/// The number of a call that begins now. Thread-safe.
+/// Returns the number of the next call. Thread-safe.
 std::uint64_t next_call_number();
 
 }  // namespace tmap::support

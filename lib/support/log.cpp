@@ -35,8 +35,8 @@ spdlog::level::level_enum spdlog_level(log_level level) {
   return spdlog::level::off;
 }
 
-/// A logger of our own, never registered, so that a program's own spdlog set-up stays its own. It
-/// is never destroyed: threads may log while the process exits.
+/// Our own logger. It is never registered, so that a program's spdlog set-up is not affected, and
+/// never destroyed, because threads may log while the process exits.
 spdlog::logger& default_logger() {
   static spdlog::logger* logger = [] {
     auto made = std::make_unique<spdlog::logger>("tmap", std::make_shared<spdlog::sinks::stderr_sink_mt>());
@@ -70,7 +70,7 @@ void log(log_level level, const char* text) noexcept {
       default_logger().log(spdlog_level(level), text);
     }
   } catch (...) {
-    // A library's log line is never worth the caller's process.
+    // A lost log line must not end the caller's process.
   }
 }
 

@@ -7,8 +7,8 @@
 
 namespace tmap::support {
 
-/// One line to the user's callback or the default sink. A line that cannot be written is lost, and
-/// so is an empty one: its text could not be made.
+/// Writes one line to the user's callback or the default sink. A line that cannot be written is
+/// lost. An empty one, whose text could not be made, is not written.
 void log(log_level level, const char* text) noexcept;
 
 /// Logs the text that `make` returns. Where memory runs out the line is lost.
@@ -17,7 +17,8 @@ void log_made(log_level level, const Make& make) noexcept {
   log(level, without_throwing(make).c_str());
 }
 
-/// The lowest level that TMAP_LOG lets through; a value above `error` is silence.
+/// Returns the lowest level that this value of TMAP_LOG lets through; a value above `error` means
+/// none.
 log_level log_threshold(const char* setting);
 
 }  // namespace tmap::support

@@ -7,13 +7,13 @@
 
 namespace tmap::support {
 
-/// While it lives, this thread's CUDA calls neither break another thread's stream capture nor are
-/// refused for it. `Calls` has the pointer `exchange_capture_mode`.
+/// While it lives, this thread's CUDA calls do not break another thread's stream capture, and are
+/// not refused because of one. `Calls` has the pointer `exchange_capture_mode`.
 template <class Calls>
 class relaxed_capture {
  public:
   explicit relaxed_capture(const Calls& calls) : calls_(calls), code_(exchange()) {}
-  /// Where this fails the thread stays relaxed, which harms no capture.
+  /// If this fails the thread stays relaxed, which harms no capture.
   ~relaxed_capture() {
     if (code_ == cudaSuccess) static_cast<void>(exchange());
   }

@@ -7,8 +7,8 @@
 
 namespace tmap::support {
 
-/// What `make` makes. Texts are the last thing a failing program asks for: out of memory they come
-/// out empty, and no exception leaves the library.
+/// Returns the result of `make`, or an empty one if it throws. Texts are the last thing that a
+/// failing program asks for: without memory they are empty, and no exception leaves the library.
 template <class Make>
 auto without_throwing(const Make& make) noexcept -> decltype(make()) {
   try {
@@ -18,8 +18,8 @@ auto without_throwing(const Make& make) noexcept -> decltype(make()) {
   }
 }
 
-/// A text that was made `without_throwing`, for a function that throws: it is empty only where
-/// memory ran out.
+/// Throws `std::bad_alloc` if a text that was made `without_throwing` is empty, that is, if memory
+/// ran out.
 inline std::string or_throw(std::string text) {
   if (text.empty()) throw std::bad_alloc{};
   return text;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Behind route.hpp and the planning kernel: folding of dims, what a route asks of a tensor, and the
-// sizes from which a route gains. Any bits are legal input.
+// Implements route.hpp, also for the planning kernel: the folding of dims, the requirements of each
+// route, and the sizes from which a route gains. Any bits are legal input.
 
 #include <tmap/detail/spec_arithmetic.hpp>
 #include <tmap/route.hpp>
@@ -12,13 +12,13 @@
 
 namespace tmap::detail {
 
-// The sizes that routes begin at, all in one place. Bulk copies and boxes are issued one by one, by
-// one thread, so each must bring enough bytes to be worth its issue.
+// The sizes from which routes gain. One thread issues bulk copies and boxes one by one, so each
+// must move enough bytes to be worth its issue.
 inline constexpr std::uint64_t bulk_row_bytes = 1024;  ///< from here on, one bulk copy a row
 inline constexpr std::uint64_t map_row_bytes = 64;     ///< below it the rows of a box waste the copy engine's requests
 inline constexpr std::uint64_t map_tensor_bytes = 2048;  ///< below it a map costs more than it saves
 
-// What the mechanisms ask for (PTX ISA 9.7.9.25; cuTensorMapEncodeTiled).
+// The requirements of the mechanisms (PTX ISA 9.7.9.25; cuTensorMapEncodeTiled).
 inline constexpr std::uint64_t bulk_unit = 16;
 inline constexpr std::uint64_t ldgsts_unit = 4;
 
@@ -26,8 +26,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t saturated_product(std::uint64_t a, std:
   return saturate(uint128{a} * b);
 }
 
-/// Dims shared by two sides of an operation, each with strides of its own. For one tensor, both
-/// sides are the same.
+/// The dims of two sides of an operation, each with strides of its own. For one tensor, both sides
+/// are the same.
 struct two_sided {
   std::uint64_t dim[max_rank];  ///< 1 beyond the rank
   std::uint64_t source_stride[max_rank - 1];
@@ -36,7 +36,7 @@ struct two_sided {
   std::uint64_t destination_element;
 };
 
-/// Takes axis `axis` (at least 1) out; those above it move down.
+/// Removes axis `axis` (at least 1). The axes above it move down.
 TMAP_HOST_DEVICE constexpr void remove_axis(two_sided& t, std::uint32_t axis) {
   for (std::uint32_t k = 1; k + 1 < max_rank; ++k) {
     if (k < axis) continue;
@@ -49,7 +49,7 @@ TMAP_HOST_DEVICE constexpr void remove_axis(two_sided& t, std::uint32_t axis) {
   t.destination_stride[max_rank - 2] = 0;
 }
 
-/// Whether each step along `axis` goes just as far as all of the axis below it, on both sides.
+/// Whether a step along `axis` is as long as the whole axis below it, on both sides.
 TMAP_HOST_DEVICE constexpr bool follows_without_gap(const two_sided& t, std::uint32_t axis) {
   const std::uint64_t below = t.dim[axis - 1];
   const std::uint64_t source_step = axis == 1 ? t.source_element : t.source_stride[axis == 1 ? 0 : axis - 2];
@@ -59,8 +59,8 @@ TMAP_HOST_DEVICE constexpr bool follows_without_gap(const two_sided& t, std::uin
          t.destination_stride[axis - 1] == saturated_product(below, destination_step);
 }
 
-/// Axes of one element are taken out, neighbours without a gap become one. The lowest `kept` axes
-/// stay as they are.
+/// Removes axes of one element and joins neighbours without a gap. The lowest `kept` axes stay as
+/// they are.
 TMAP_HOST_DEVICE constexpr void fold(two_sided& t, std::uint32_t kept) {
   for (std::uint32_t axis = max_rank - 1; axis >= 1; --axis) {
     if (axis >= kept && t.dim[axis] == 1) remove_axis(t, axis);
@@ -73,7 +73,7 @@ TMAP_HOST_DEVICE constexpr void fold(two_sided& t, std::uint32_t kept) {
   }
 }
 
-/// All that the choice depends on. Facts of two sides are joined: what holds for both.
+/// The facts that the choice depends on. Each holds for both sides.
 struct route_facts {
   std::uint64_t row_bytes{};    ///< of dim 0, after folding
   std::uint64_t bytes{};        ///< of all elements
@@ -96,9 +96,9 @@ TMAP_HOST_DEVICE constexpr route_facts join(const route_facts& a, const route_fa
   return both;
 }
 
-/// What a map of one side would have to hold; axes of one element may have any stride. A
-/// destination's rows must be whole units, as the copy engine ends a stored row at the next
-/// multiple of 16 bytes.
+/// Whether a map can describe one side. Axes of one element may have any stride. A destination's
+/// rows must be whole units, because the copy engine ends a stored row at the next multiple of 16
+/// bytes.
 TMAP_HOST_DEVICE constexpr void add_map_facts(route_facts& facts, std::uint64_t address, std::uint64_t element_bytes,
                                               const std::uint64_t* dim, const std::uint64_t* stride,
                                               bool is_destination) {
@@ -114,7 +114,7 @@ TMAP_HOST_DEVICE constexpr void add_map_facts(route_facts& facts, std::uint64_t 
   }
 }
 
-/// What the other routes see of one side, after folding.
+/// Computes the facts of one side that the other routes need, after folding.
 TMAP_HOST_DEVICE constexpr void add_row_facts(route_facts& facts, std::uint64_t address, std::uint64_t element_bytes,
                                               const std::uint64_t* dim, const std::uint64_t* stride) {
   facts.row_bytes = facts.row_bits = saturated_product(dim[0], element_bytes);
@@ -127,7 +127,7 @@ TMAP_HOST_DEVICE constexpr void add_row_facts(route_facts& facts, std::uint64_t 
   }
 }
 
-/// What keeps a tensor from a route; `best` when nothing does.
+/// Returns the reason against a route for a tensor; `best` if there is none.
 TMAP_HOST_DEVICE constexpr route_reason obstacle(const route_facts& facts, route way, const route_options& options) {
   const bool is_engine = way == route::tensor_map || way == route::bulk;
   const bool must_gain = options.policy != route_policy::force;
@@ -149,8 +149,7 @@ TMAP_HOST_DEVICE constexpr route_reason obstacle(const route_facts& facts, route
   return route_reason::best;
 }
 
-/// The first of the routes, fastest first, that nothing stands in the way of; the reason is the
-/// first obstacle.
+/// Returns the fastest route that is possible. The reason is the first obstacle to a faster one.
 TMAP_HOST_DEVICE constexpr route_choice choose(const route_facts& facts, const route_options& options) {
   const bool has_long_rows = facts.row_bytes >= bulk_row_bytes;
   const route order[route_count] = {has_long_rows ? route::bulk : route::tensor_map,
@@ -186,7 +185,7 @@ TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_layout& tensor
   return detail::choose_for_one(tensor, options);
 }
 
-/// Types of 4 and 6 bits are looked at as bytes.
+/// Types of 4 and 6 bits count as bytes.
 TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_spec& spec, const route_options& options) {
   const bool is_whole_bytes = element_bits(spec.type) % 8 == 0;
   tensor_layout tensor;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The checks of im2col and im2col-wide maps, beside those they share with tiled ones
-// (spec_rules.hpp).
+// The checks that only im2col and im2col-wide maps have; spec_rules.hpp has those of all maps.
 
 #include <tmap/detail/spec_rules.hpp>
 
@@ -33,8 +32,9 @@ TMAP_HOST_DEVICE constexpr void check_im2col_rank(const tensor_spec& spec, Repor
   if (spec.rank < min_im2col_rank || spec.rank > max_rank) report(rule::i01_rank, -1, spec.rank, max_rank);
 }
 
-/// The dimension of the tensor that a spatial axis (0 is W) is: behind the channels, or, with an
-/// interleave, whose channels lie inside a unit of dimension 0, from dimension 0 on.
+/// Returns the dimension of the tensor for a spatial axis (0 is W). Spatial dimensions follow the
+/// channels. With an interleave, whose channels lie inside a unit of dimension 0, they begin at
+/// dimension 0.
 TMAP_HOST_DEVICE constexpr std::uint32_t spatial_dimension(const tensor_spec& spec, std::uint32_t axis) {
   return spec.interleave == interleave::none ? axis + 1 : axis;
 }
@@ -86,7 +86,8 @@ TMAP_HOST_DEVICE constexpr void check_pixels(std::uint32_t pixels, Report& repor
   }
 }
 
-/// Bytes of one column, larger counts taken as the largest legal ones (I05 and I06 name them).
+/// Returns the bytes of one column. Counts that are too large count as the largest legal ones (I05
+/// and I06 report them).
 TMAP_HOST_DEVICE constexpr std::uint64_t column_bytes(element_type type, std::uint32_t channels, std::uint32_t pixels) {
   return element_bytes(type,
                        clamp_above(channels, max_channels_per_pixel) * clamp_above(pixels, max_pixels_per_column));

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The verdict on one tensor of a ragged operation (ragged.hpp), the same for the planning kernel
-// and for the engine of the host. Any bits are legal input. `Rank` is a constant for the sake of
-// the kernel, which keeps dims in registers; with max_rank, tensors of every rank get the verdict
-// of their own.
+// Judges one tensor of a ragged operation (ragged.hpp), for the planning kernel and the engine on
+// the host. Any bits are legal input. `Rank` is a constant so that the kernel keeps dims in
+// registers. Tensors of a lower rank get the same verdict with max_rank.
 
 #include <tmap/detail/choose_route.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
@@ -20,20 +19,21 @@ namespace tmap::detail {
 
 inline constexpr std::uint64_t max_tensor_dim = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t max_tensor_bytes = std::uint64_t{1} << 47;
-/// How far the steps along one dim may lead, and all of a matrix, a dense batch or a packed buffer:
-/// no sum of offsets wraps.
+/// The largest reach of the steps along one dim, and of a matrix, a dense batch or a packed buffer.
+/// With it no sum of offsets wraps.
 inline constexpr std::uint64_t max_stride_reach = std::uint64_t{1} << 47;
 inline constexpr std::uint64_t max_packed_alignment = std::uint64_t{1} << 20;
 
-/// The most bytes of each of `count` tensors. A tensor has no more pieces of work than bytes, so
-/// the sums over a batch, of pieces and of places in a packed buffer, stay below 2^63.
+/// Returns the most bytes of each of `count` tensors. A tensor has at most as many pieces of work
+/// as bytes, so sums over a batch, of pieces and of places in a packed buffer, stay below 2^63.
 TMAP_HOST_DEVICE constexpr std::uint64_t most_tensor_bytes(std::uint64_t count) {
   constexpr std::uint64_t of_all = ~std::uint64_t{0} / 2;
   const std::uint64_t each = of_all / (count == 0 ? 1 : count) / max_packed_alignment * max_packed_alignment;
   return each < max_tensor_bytes ? each : max_tensor_bytes;
 }
 
-/// An index as `batch_header::first_bad` has it: of rows there may be more than 32 bits can count.
+/// Returns an index for `batch_header::first_bad`. It saturates, since there may be more rows than
+/// 32 bits can count.
 TMAP_HOST_DEVICE constexpr std::uint32_t header_index(std::uint64_t index) {
   return index < no_bad_item ? static_cast<std::uint32_t>(index) : no_bad_item - 1;
 }
@@ -42,13 +42,13 @@ TMAP_HOST_DEVICE constexpr std::uint32_t bit(ragged::fault f) {
   return static_cast<std::uint32_t>(f);
 }
 
-/// The largest power of two that divides an element's bytes.
+/// Returns the largest power of two that divides an element's bytes.
 TMAP_HOST_DEVICE constexpr std::uint64_t element_alignment(std::uint32_t element_bytes) {
   return element_bytes & (~element_bytes + 1);
 }
 
-/// A mask, as a division by a number that only the programmer knows for a power of two takes a GPU
-/// a hundred instructions.
+/// Uses a mask, because the compiler does not know that the divisor is a power of two, and a
+/// division takes a GPU a hundred instructions.
 TMAP_HOST_DEVICE constexpr bool is_multiple(std::uint64_t value, std::uint64_t power_of_two) {
   return (value & (power_of_two - 1)) == 0;
 }
@@ -57,7 +57,7 @@ TMAP_HOST_DEVICE constexpr std::uint64_t round_up_to(std::uint64_t bytes, std::u
   return (bytes + power_of_two - 1) & ~(power_of_two - 1);
 }
 
-/// How the dims of the destination follow from those of the source.
+/// The relation of the destination's dims to those of the source.
 enum class shape_relation : std::uint32_t {
   equal,
   swapped,  ///< dims 0 and 1 exchanged
@@ -66,14 +66,14 @@ enum class shape_relation : std::uint32_t {
   corner,   ///< `unpad`: the destination is no larger than the source
 };
 
-/// One side of one tensor; dims are 1 beyond the rank, strides 0.
+/// One side of one tensor. Beyond the rank, dims are 1 and strides 0.
 struct side_extents {
   std::uint64_t address;
   std::uint64_t dim[max_rank];
   std::uint64_t stride[max_rank - 1];
 };
 
-/// The memory that a side's tensors share when they are packed; otherwise all there is.
+/// The buffer of a side whose tensors are packed; otherwise all memory.
 struct side_room {
   std::uint64_t begin{0};
   std::uint64_t bytes{~std::uint64_t{0}};
@@ -84,14 +84,14 @@ struct side_terms {
   side_room room;
 };
 
-/// What each tensor of a batch must keep to, on both sides.
+/// The limits of each tensor of a batch, on both sides.
 struct tensor_limits {
   const address_window* windows;
   std::uint32_t window_count;
   std::uint64_t most_bytes{max_tensor_bytes};  ///< `most_tensor_bytes`
 };
 
-/// What all tensors of an operation are judged by.
+/// The terms by which all tensors of an operation are judged.
 struct pair_terms {
   shape_relation relation;
   side_terms source;
@@ -111,7 +111,7 @@ TMAP_HOST_DEVICE constexpr bool is_empty(const side_extents& tensor) {
   return has_zero;
 }
 
-/// Bytes of the elements alone; saturating.
+/// Returns the bytes of the elements alone; saturates.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr std::uint64_t bytes_of(const side_extents& tensor, std::uint32_t element_bytes) {
   std::uint64_t bytes = element_bytes;
@@ -119,7 +119,7 @@ TMAP_HOST_DEVICE constexpr std::uint64_t bytes_of(const side_extents& tensor, st
   return bytes;
 }
 
-/// Strides where axes follow each other without gaps; saturating.
+/// Computes the strides of axes without gaps; saturates.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr void pack_strides(side_extents& tensor, std::uint32_t element_bytes) {
   std::uint64_t extent = element_bytes;
@@ -140,8 +140,8 @@ TMAP_HOST_DEVICE constexpr std::uint32_t judge_windows(std::uint64_t begin, std:
   return limits.window_count == 0 ? 0 : bit(ragged::fault::window);
 }
 
-/// Dims, strides, address and windows of a side that has elements. Address and windows are judged
-/// where the extents let them be.
+/// Judges dims, strides, address and windows of a side that has elements. The end of the tensor and
+/// the windows are judged only if nothing else is wrong.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr std::uint32_t judge_extents(const side_extents& tensor, std::uint32_t element_bytes,
                                                        const tensor_limits& limits) {
@@ -163,7 +163,8 @@ TMAP_HOST_DEVICE constexpr std::uint32_t judge_extents(const side_extents& tenso
   return judge_windows(tensor.address, tensor.address + reach, limits);
 }
 
-/// Whether elements share bytes, by the order of the strides. Out of line: permuted dims are rare.
+/// Whether elements share bytes, for strides in any order. Out of line, because permuted dims are
+/// rare.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE __attribute__((noinline)) constexpr bool overlaps_in_any_order(side_extents tensor,
                                                                                 std::uint64_t extent) {
@@ -183,7 +184,7 @@ TMAP_HOST_DEVICE __attribute__((noinline)) constexpr bool overlaps_in_any_order(
   return overlaps;
 }
 
-/// Of a tensor without faults of its extents.
+/// Whether elements share bytes. The tensor's extents must have no faults.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr bool has_overlap(const side_extents& tensor, std::uint32_t element_bytes) {
   const std::uint64_t row = tensor.dim[0] * element_bytes;
@@ -197,7 +198,7 @@ TMAP_HOST_DEVICE constexpr bool has_overlap(const side_extents& tensor, std::uin
   return !is_ordered && overlaps_in_any_order<Rank>(tensor, row);
 }
 
-/// The faults of one side by itself. A side without elements has none.
+/// Returns the faults of one side by itself. A side without elements has none.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr std::uint32_t judge_side(const side_extents& tensor, std::uint32_t element_bytes,
                                                     const tensor_limits& limits, bool is_destination) {
@@ -210,7 +211,7 @@ TMAP_HOST_DEVICE constexpr std::uint32_t judge_side(const side_extents& tensor, 
   return bits;
 }
 
-/// The bytes that a tensor takes in a packed buffer; none when it is bad by itself.
+/// Returns the bytes that a tensor takes in a packed buffer; 0 if it is bad by itself.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr std::uint64_t packed_bytes(const side_extents& tensor, std::uint32_t element_bytes,
                                                       std::uint64_t packed_alignment, const tensor_limits& limits,
@@ -235,7 +236,7 @@ TMAP_HOST_DEVICE constexpr bool has_mismatch(shape_relation relation, const side
   return differs;
 }
 
-/// By the side or sides that bring shapes.
+/// Judges by the side or sides that give the shapes.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr bool is_empty_pair(shape_relation relation, const side_extents& source,
                                               const side_extents& destination) {
@@ -244,12 +245,12 @@ TMAP_HOST_DEVICE constexpr bool is_empty_pair(shape_relation relation, const sid
   return is_empty<Rank>(source) && (source_decides || is_empty<Rank>(destination));
 }
 
-TMAP_HOST_DEVICE constexpr bool ends_behind(const side_room& room, std::uint64_t address, std::uint64_t bytes) {
+TMAP_HOST_DEVICE constexpr bool ends_after(const side_room& room, std::uint64_t address, std::uint64_t bytes) {
   const std::uint64_t begin = address - room.begin;
   return begin > room.bytes || bytes > room.bytes - begin;
 }
 
-/// Of a tensor without faults.
+/// Whether a tensor without faults does not fit.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr bool is_truncated(const side_extents& source, const side_extents& destination,
                                              const pair_terms& terms) {
@@ -259,12 +260,12 @@ TMAP_HOST_DEVICE constexpr bool is_truncated(const side_extents& source, const s
     return is_cut;
   }
   // Packed sides have the same dims.
-  return ends_behind(terms.source.room, source.address, bytes_of<Rank>(source, terms.source.element_bytes)) ||
-         ends_behind(terms.destination.room, destination.address,
-                     bytes_of<Rank>(source, terms.destination.element_bytes));
+  return ends_after(terms.source.room, source.address, bytes_of<Rank>(source, terms.source.element_bytes)) ||
+         ends_after(terms.destination.room, destination.address,
+                    bytes_of<Rank>(source, terms.destination.element_bytes));
 }
 
-/// The faults of both sides and of their shapes, or `truncated` alone.
+/// Returns the faults of both sides and of their shapes, or `truncated` alone.
 template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr pair_verdict judge_pair(const side_extents& source, const side_extents& destination,
                                                    const pair_terms& terms) {
@@ -280,7 +281,7 @@ TMAP_HOST_DEVICE constexpr pair_verdict judge_pair(const side_extents& source, c
   return {bits, has_destination};
 }
 
-/// Whether a tensor with this verdict is moved, be it in part.
+/// Whether a tensor with this verdict is moved, at least in part.
 TMAP_HOST_DEVICE constexpr bool is_moved(std::uint32_t bits, shape_relation relation) {
   return bits == 0 || (relation == shape_relation::clipped && bits == bit(ragged::fault::truncated));
 }

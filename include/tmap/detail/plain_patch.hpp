@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A quick answer for most patches. The rules need some 1,500 instructions, which a small batch
-// fetches and runs once and so feels in full; these comparisons need a tenth. They name no rule and
-// err on the side of no: what they let pass breaks none (the tests compare), what they stop may
-// still be good.
+// Accepts most good patches quickly. The rules need some 1,500 instructions, and a small batch pays
+// to fetch all of them for one run. These comparisons need a tenth. They name no rule and may
+// refuse a good patch, but a patch that they accept breaks no rule (tests compare).
 
 #include <tmap/config.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
@@ -15,11 +14,10 @@
 
 namespace tmap::detail {
 
-/// All sums here count units of 16 bytes, so that 64 bits hold them.
+/// All sums count units of 16 bytes, so that they fit in 64 bits.
 inline constexpr std::uint32_t unit_bytes = 16;
-/// A plain address is at most half of `address_limit`, and an extent's terms together must stay
-/// below the other half: four terms of strides, none of them longer than this, and the row, which
-/// is far shorter.
+/// A plain address is at most half of `address_limit`, and the terms of an extent must stay below
+/// the other half: four terms of strides, each below this, and the row, which is far shorter.
 inline constexpr std::uint64_t plain_units = address_limit / 2 / unit_bytes / 8;
 
 /// log2 of the bytes of each type of a Hopper GPU, two bits each: a shift instead of a search.
@@ -38,13 +36,15 @@ TMAP_HOST_DEVICE constexpr std::uint32_t plain_byte_shift(element_type type) {
   return packed >> 2 * static_cast<std::uint32_t>(type) & 3;
 }
 
-/// Of one step along dimension 0, which counts units of 16 or 32 bytes in an interleaved map.
+/// Returns log2 of the bytes of one step along dimension 0, which counts units of 16 or 32 bytes in
+/// an interleaved map.
 TMAP_HOST_DEVICE constexpr std::uint32_t plain_row_shift(const tensor_spec& spec) {
   if (spec.interleave == interleave::none) return plain_byte_shift(spec.type);
   return spec.interleave == interleave::bytes_16 ? 4 : 5;
 }
 
-/// From element 0 to the tensor's end, in units, rounded up; 0 if that is not a plain matter.
+/// Returns the units from element 0 to the tensor's end, rounded up; 0 if the extents are not
+/// plain.
 TMAP_HOST_DEVICE constexpr std::uint64_t plain_extent_units(const tensor_spec& spec) {
   bool is_plain = spec.global_dim[0] - 1 < max_copied_dim;
   const std::uint64_t row = std::uint64_t{static_cast<std::uint32_t>(spec.global_dim[0])} << plain_row_shift(spec);
@@ -84,7 +84,7 @@ TMAP_HOST_DEVICE constexpr bool has_plain_box(const tensor_spec& spec) {
   return is_plain && bytes <= max_box_bytes;
 }
 
-/// Whether every address that a copy may touch plainly lies in a window, or none is asked for.
+/// Whether every address that a copy may touch plainly lies in a window, or there are no windows.
 TMAP_HOST_DEVICE constexpr bool is_plainly_inside(std::uint64_t begin, std::uint64_t end, const address_window* windows,
                                                   std::uint32_t window_count) {
   bool is_inside = window_count == 0;
@@ -93,7 +93,7 @@ TMAP_HOST_DEVICE constexpr bool is_plainly_inside(std::uint64_t begin, std::uint
   return is_inside;
 }
 
-/// Whether a patched spec surely has elements and breaks no rule, its template being valid.
+/// Whether a patched spec of a valid template certainly has elements and breaks no rule.
 TMAP_HOST_DEVICE constexpr bool is_plainly_good(const tensor_spec& spec, patch_fields fields,
                                                 const address_window* windows, std::uint32_t window_count) {
   if (static_cast<std::uint32_t>(spec.type) >= hopper_element_type_count) return false;

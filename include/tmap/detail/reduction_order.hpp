@@ -5,12 +5,12 @@
 
 #include <cstdint>
 
-// The order in which `reduce_rows` combines a row's elements: a function of the row's length alone,
-// whoever computes it. The row is cut into slices. Of a slice, 32 running values take every 32nd
-// element each: value k those at places k, k + 32, ... of the row, in order, beginning with the
-// identity (-0 for sums, -infinity for maxima). Then value k is combined with value k ^ 16, k ^ 8,
-// k ^ 4, k ^ 2, k ^ 1, all at once each time. With more slices than one, their results are combined
-// in the same way, as if they were the elements of a row.
+// Defines the order in which `reduce_rows` combines a row's elements. It depends only on the row's
+// length, on every engine. The row is cut into slices. Each of 32 running values takes every 32nd
+// element of a slice: value k takes those at places k, k + 32, ... of the row, in order, beginning
+// with the identity (-0 for sums, -infinity for maxima). Then all values k are combined with values
+// k ^ 16, then k ^ 8, k ^ 4, k ^ 2, k ^ 1. The results of several slices are combined in the same
+// way, as if they were the elements of a row.
 
 namespace tmap::detail {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How offsets of ragged batches are read, by every kernel and on the host. Any bits are legal
-// input: sums are modulo 2^64, and the judge of an item refuses a negative number of rows.
+// Reads the offsets of ragged batches, in every kernel and on the host. Any bits are legal input:
+// sums are modulo 2^64, and the judge of an item refuses a negative number of rows.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
@@ -18,7 +18,7 @@ struct integer_array {
   TMAP_HOST_DEVICE constexpr std::int64_t operator[](std::uint64_t i) const { return values[i]; }
 };
 
-/// Of 4 or 8 bytes each, which is known when the kernel runs.
+/// Signed integers of 4 or 8 bytes, a size known only when the kernel runs.
 template <>
 struct integer_array<void> {
   const void* values;
@@ -34,7 +34,7 @@ struct offset_reader {
   integer_array<Integer> offsets;
   offset_format format;
 
-  /// The first row of item `i`. `sizes` do not say it: then it is `begins[i]`, a running sum.
+  /// Returns the first row of item `i`. For `sizes` it is `begins[i]`, a running sum.
   TMAP_HOST_DEVICE constexpr std::int64_t begin(std::uint64_t i, const std::int64_t* begins = nullptr) const {
     switch (format) {
       case offset_format::ends: return i == 0 ? 0 : offsets[i - 1];
@@ -43,7 +43,7 @@ struct offset_reader {
     }
   }
 
-  /// The rows of item `i`, whose first one is `begin`.
+  /// Returns the number of rows of item `i`, whose first row is `begin`.
   TMAP_HOST_DEVICE constexpr std::uint64_t count(std::uint64_t i, std::uint64_t begin) const {
     switch (format) {
       case offset_format::ends: return static_cast<std::uint64_t>(offsets[i]) - begin;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The limits the rules compare with, and sums over a spec that no input can wrap.
+// The limits of the rules, and sums over a spec that no input can wrap.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
@@ -14,7 +14,7 @@ namespace tmap::detail {
 using uint128 = __uint128_t;  // of NVRTC with --device-int128
 
 inline constexpr std::uint64_t max_global_dim = std::uint64_t{1} << 32;
-/// Beyond this the driver still encodes, and the first copy raises an illegal instruction.
+/// Beyond this the driver still encodes, but the first copy raises an illegal instruction.
 inline constexpr std::uint64_t max_copied_dim = std::uint64_t{1} << 31;
 inline constexpr std::uint64_t global_stride_limit = std::uint64_t{1} << 40;
 inline constexpr std::uint64_t max_box_dim = 256;
@@ -28,8 +28,7 @@ TMAP_HOST_DEVICE constexpr bool is_warning(rule id) {
   return id == rule::t16_stride_overlap || id == rule::t35_tile_fits_shared_memory;
 }
 
-/// How many axes may be looked at: a rank out of range is T03's affair, not a reason to read past
-/// an array.
+/// Returns the number of axes that may be read. T03 reports a rank out of range.
 TMAP_HOST_DEVICE constexpr std::uint32_t readable_rank(const tensor_spec& spec) {
   return spec.rank < max_rank ? spec.rank : max_rank;
 }
@@ -38,8 +37,8 @@ TMAP_HOST_DEVICE constexpr bool needs_32_byte_alignment(element_type type) {
   return type == element_type::u4_align16 || type == element_type::u6_align16;
 }
 
-/// The smallest number of elements that fills whole 16-byte units: 128 for the types whose units
-/// have gaps, 0 for a value that is no element type.
+/// Returns the smallest number of elements that fills whole 16-byte units: 128 for the types whose
+/// units have gaps, 0 for a value that is no element type.
 TMAP_HOST_DEVICE constexpr std::uint32_t elements_per_16_bytes(element_type type) {
   if (needs_32_byte_alignment(type)) return 128;
   const std::uint32_t bits = element_bits(type);
@@ -55,8 +54,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t saturate(uint128 value) {
   return value < top ? static_cast<std::uint64_t>(value) : top;
 }
 
-/// Bytes of `count` steps along dimension 0, where an interleaved map counts units of 16 or 32
-/// bytes.
+/// Returns the bytes of `count` steps along dimension 0, where an interleaved map counts units of
+/// 16 or 32 bytes.
 TMAP_HOST_DEVICE constexpr std::uint64_t row_bytes(const tensor_spec& spec, std::uint64_t count) {
   switch (spec.interleave) {
     case interleave::bytes_16: return 16 * count;
@@ -65,9 +64,9 @@ TMAP_HOST_DEVICE constexpr std::uint64_t row_bytes(const tensor_spec& spec, std:
   }
 }
 
-/// Bytes from element 0 to the end of the last element of the lowest `axes` dimensions. Values out
-/// of range count as the nearest legal one (T09 and T14 name them), so that the sum stays below
-/// 2^75.
+/// Returns the bytes from element 0 to the end of the last element of the lowest `axes` dimensions.
+/// Values out of range count as the nearest legal one (T09 and T14 report them), so the sum stays
+/// below 2^75.
 TMAP_HOST_DEVICE constexpr uint128 reach_bytes(const tensor_spec& spec, std::uint32_t axes) {
   const std::uint64_t row = clamp_above(spec.global_dim[0], max_global_dim);
   uint128 reach = row_bytes(spec, row);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The checks behind validate.hpp, one function for each group of rules, in the order of the table
-// (docs/fields_and_rules.md). `Report` is called as report(rule, axis, found, allowed) for each
-// broken rule. Any bits are a legal argument: no array is read past `max_rank`, and sums are 128
-// bits wide.
+// The checks of `validate`, one function for each group of rules, in the order of the table
+// (docs/fields_and_rules.md). They call report(rule, axis, found, allowed) for each broken rule.
+// Any bits are a legal argument: no array is read past `max_rank`, and sums are 128 bits wide.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/spec_arithmetic.hpp>
@@ -81,7 +80,8 @@ TMAP_HOST_DEVICE constexpr void check_global_strides(const tensor_spec& spec, Re
   }
 }
 
-/// T16: a step shorter than what the dimensions below it reach. A dimension of size 1 never steps.
+/// T16: a step is shorter than the reach of the dimensions below it. A dimension of size 1 has no
+/// step.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_overlap(const tensor_spec& spec, Report& report) {
   for (std::uint32_t index = 0; index + 1 < readable_rank(spec); ++index) {
@@ -104,8 +104,8 @@ TMAP_HOST_DEVICE constexpr void check_box_dims(const tensor_spec& spec, Report& 
   }
 }
 
-/// T22 to T24: a swizzle pattern `span` bytes wide holds no wider inner box. Counted in bits for
-/// the packed types.
+/// T22 to T24: the inner box is at most as wide as the swizzle span. Counts bits, for the packed
+/// types.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_swizzle_span(rule id, std::uint32_t span, element_type type, std::uint32_t inner,
                                                    Report& report) {
@@ -135,7 +135,7 @@ TMAP_HOST_DEVICE constexpr void check_inner_box(const tensor_spec& spec, std::ui
   }
 }
 
-/// T20. The driver judges dimension 0 too, whose element stride has no effect without an
+/// T20. The driver also judges dimension 0, whose element stride has no effect without an
 /// interleave.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_element_strides(const tensor_spec& spec, Report& report) {
@@ -185,7 +185,7 @@ TMAP_HOST_DEVICE constexpr void check_promotion_and_fill(const tensor_spec& spec
   if (fill > last) report(rule::t30_oob_fill, -1, fill, last);
 }
 
-/// T34. An address out of range is T33's affair.
+/// T34. T33 reports an address out of range.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_extent(const tensor_spec& spec, Report& report) {
   if (spec.rank == 0 || spec.global_address >= address_limit) return;
@@ -201,8 +201,8 @@ TMAP_HOST_DEVICE constexpr void check_tile_size(std::uint64_t bytes, const devic
   }
 }
 
-/// Elements of a box, with or without the element strides, each of which the driver divides by,
-/// rounding down.
+/// Returns the elements of a box, with or without the element strides. The driver divides by each
+/// of them, rounding down.
 TMAP_HOST_DEVICE constexpr std::uint64_t counted_elements(const tensor_spec& spec, bool is_strided) {
   std::uint64_t elements = 1;
   for (std::uint32_t axis = 0; axis < readable_rank(spec); ++axis) {
@@ -213,8 +213,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t counted_elements(const tensor_spec& spe
   return elements;
 }
 
-/// T37. The driver counts box / element stride along every dimension, whatever the interleave.
-/// Nearly every box is small enough without the divisions.
+/// T37. The driver counts box / element stride along every dimension, for every interleave. Nearly
+/// every box is small enough without the divisions.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_box_bytes(const tensor_spec& spec, Report& report) {
   if (element_bytes(spec.type, counted_elements(spec, false)) <= max_box_bytes) return;
@@ -222,8 +222,8 @@ TMAP_HOST_DEVICE constexpr void check_box_bytes(const tensor_spec& spec, Report&
   if (bytes > max_box_bytes) report(rule::t37_box_bytes, -1, bytes, max_box_bytes);
 }
 
-/// The spec with no box dim above 256 (T17 names larger ones), so that the bytes of its tile cannot
-/// wrap.
+/// Returns the spec with no box dim above 256 (T17 reports larger ones), so that the bytes of its
+/// tile cannot wrap.
 TMAP_HOST_DEVICE constexpr tensor_spec with_bounded_box(tensor_spec spec) {
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
     spec.box_dim[axis] = static_cast<std::uint32_t>(clamp_above(spec.box_dim[axis], max_box_dim));
@@ -231,7 +231,7 @@ TMAP_HOST_DEVICE constexpr tensor_spec with_bounded_box(tensor_spec spec) {
   return spec;
 }
 
-/// The rules that tiled and im2col maps share, apart from rank, box and tile size.
+/// Checks the rules of both tiled and im2col maps, except those of rank, box and tile size.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_tensor(const tensor_spec& spec, std::uint32_t inner, const device_limits& limits,
                                              Report& report) {

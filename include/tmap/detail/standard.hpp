@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What headers that device code includes use of the standard library, and the only file of them
-// that names it. NVRTC has no standard library: there, `std` means libcu++ inside of tmap, and the
-// namespace `::std` stays as it was found. `::memcpy` and `::printf` are NVRTC's own.
+// Includes the standard library for all headers that device code includes; no other of them does.
+// NVRTC has no standard library. There, `std` means libcu++ inside the namespace tmap, and `::std`
+// is not changed. `::memcpy` and `::printf` are NVRTC's own.
 
 #if defined(__CUDACC_RTC__)
 

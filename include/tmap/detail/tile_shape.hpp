@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the maps of one template move, compared with what a tile type says. For the host.
+// Compares the tile that the maps of one template move with a tile type. For the host.
 
 #include <tmap/error.hpp>
 #include <tmap/map_template.hpp>
@@ -11,7 +11,7 @@
 
 namespace tmap::detail {
 
-/// What one copy moves. Rank 0: not known, or not one for all maps.
+/// The shape of the tile that one copy moves. Rank 0: not known, or not the same for all maps.
 struct tile_shape {
   element_type type{};
   std::uint32_t rank{};
@@ -50,8 +50,8 @@ inline failure other_tile(const char* argument, std::int32_t axis, std::uint64_t
   return failure{e};
 }
 
-/// Fails with `invalid_argument` that names the first field in which maps of shape `found` differ
-/// from the tile of `wanted`; enumerations by their values.
+/// Fails with `invalid_argument`, naming the first field in which maps of shape `found` differ from
+/// the tile of `wanted`. Enumerators are given as numbers.
 [[nodiscard]] inline result<void> check_tile(const tile_shape& found, const tensor_spec& wanted) {
   constexpr const char* boxes[max_rank] = {"box_dim[0] of the maps", "box_dim[1] of the maps", "box_dim[2] of the maps",
                                            "box_dim[3] of the maps", "box_dim[4] of the maps"};
