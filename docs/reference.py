@@ -25,7 +25,7 @@ PAGES = {
                                  "device/patch_source device/report_bad device/hazards"),
     "reference/device_copies.md": ("Copies in kernels", "device/tile device/tile_copy device/bulk_copy device/reduce_copy device/async_copy "
                                    "device/remote_store device/cache_hint"),
-    "reference/device_work.md": ("Stages and tiles in kernels", "device/warp device/stage_ring device/tile_walk device/tile_shares device/tensor_search "
+    "reference/device_work.md": ("Stages and tiles in kernels", "device/warp device/stage_ring device/tile_shares device/tensor_search "
                                  "device/work_queue device/cluster_queue"),
     "reference/c.md": ("The C functions", "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/faults c/simulator"),
 }

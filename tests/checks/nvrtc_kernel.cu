@@ -8,7 +8,6 @@
 #include <tmap/device/patch_source.cuh>
 #include <tmap/device/reduce_copy.cuh>
 #include <tmap/device/stage_ring.cuh>
-#include <tmap/device/tile_walk.cuh>
 #include <tmap/device/work_queue.cuh>
 #include <tmap/map_batch_ref.hpp>
 

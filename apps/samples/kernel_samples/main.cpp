@@ -22,7 +22,7 @@ constexpr sample all_samples[] = {
     {"store_to_block", samples::store_to_block}, {"tile_load_store", samples::tile_load_store},
     {"tile_multicast", samples::tile_multicast}, {"tile_prefetch", samples::tile_prefetch},
     {"tile_reduce", samples::tile_reduce},       {"tile_transpose", samples::tile_transpose},
-    {"tile_walk", samples::tile_walk},           {"work_queue", samples::work_queue},
+    {"work_queue", samples::work_queue},
 };
 
 }  // namespace

@@ -28,7 +28,6 @@ bool tile_multicast();
 bool tile_prefetch();
 bool tile_reduce();
 bool tile_transpose();
-bool tile_walk();
 bool work_queue();
 
 /// first, first + 1, ...

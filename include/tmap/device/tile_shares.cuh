@@ -13,7 +13,6 @@
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
-#include <tmap/device/tensor_search.cuh>
 
 namespace tmap::device {
 
@@ -44,16 +43,5 @@ class tile_shares {
   std::uint64_t extra_;
   std::uint64_t runs_;
 };
-
-/// Fills a *work list*: `tensors[r]`, the tensor in which run `r` of `shares` begins, for the runs
-/// that have tiles. By all threads of a grid, each with its index and their number; worth it where
-/// runs are many and taken one by one, as the worker then has nothing to search for
-/// (`tile_walk::seek_listed`).
-__device__ inline void fill_work_list(const tile_shares& shares, const std::uint64_t* tile_ends, std::uint64_t count,
-                                      std::uint32_t* tensors, std::uint64_t thread, std::uint64_t threads) {
-  for (std::uint64_t r = thread; r < shares.used(); r += threads) {
-    tensors[r] = static_cast<std::uint32_t>(find_tensor(tile_ends, shares.run(r).first, 0, count - 1));
-  }
-}
 
 }  // namespace tmap::device
