@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the set-up kernel leaves in device memory and the product kernel reads.
+// What the set-up kernel writes to device memory and the product kernel reads.
 
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/tensor_map.hpp>
@@ -15,8 +15,8 @@ struct queue_counter;
 
 namespace tmap::kernels {
 
-/// One group. Its maps of A and C, and where it has one of its own that of B, cover exactly its
-/// elements.
+/// One group. Its maps cover exactly its elements: those of A and C, and that of B where the group
+/// has one of its own.
 struct alignas(16) gemm_group {
   std::uint64_t first_row;  ///< of A and C in a `row_problem`
   std::uint64_t a;
@@ -40,9 +40,12 @@ struct gemm_scratch {
   device::queue_counter* taken;  ///< of them
 };
 
-inline constexpr std::size_t gemm_group_scratch = 3 * sizeof(tensor_map) + sizeof(gemm_group) + sizeof(std::uint64_t);
-
-inline constexpr std::size_t gemm_call_scratch = sizeof(std::uint32_t);
+/// Returns the bytes of device memory that a problem of this many groups needs.
+constexpr std::size_t gemm_scratch_bytes(std::uint32_t groups) {
+  constexpr std::size_t of_group = 3 * sizeof(tensor_map) + sizeof(gemm_group) + sizeof(std::uint64_t);
+  constexpr std::size_t of_call = sizeof(std::uint32_t);  // a device::queue_counter
+  return groups * of_group + of_call;
+}
 
 inline gemm_scratch cut_scratch(void* memory, std::uint32_t groups) {
   auto* const maps = static_cast<tensor_map*>(memory);
@@ -52,14 +55,14 @@ inline gemm_scratch cut_scratch(void* memory, std::uint32_t groups) {
           records, tile_ends,     reinterpret_cast<device::queue_counter*>(tile_ends + groups)};
 }
 
-/// Tiles of a product.
+/// The size of a product's tiles.
 struct tile_sizes {
   std::uint32_t m;
   std::uint32_t result_n;  ///< columns of C
   bool are_paired;
 };
 
-/// What all groups have in common.
+/// Holds what all groups have in common.
 struct gemm_shape {
   gemm_scratch scratch;
   gemm::epilogue with;

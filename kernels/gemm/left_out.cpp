@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In the place of the kernels of grouped products, in builds for GPUs that have none.
+// Stands in for the kernels of grouped products in builds for GPUs that have none.
 #include "kernels/gemm_launch.hpp"
 
 namespace tmap::kernels {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of which each has matrices of its own: three maps a group.
+// Products that each have matrices of their own: three maps a group.
 #include "kernels/gemm/product_launch.cuh"
 
 namespace tmap::kernels {
@@ -17,9 +17,7 @@ cudaError_t launch_layout(const gemm::pointer_problem& problem, const product_ar
 }  // namespace
 
 cudaError_t launch_gemm(const gemm::pointer_problem& problem, const gemm_call& call) {
-  set_up_request request = set_up_of(call, problem.groups, set_up_request::form::pointers);
-  request.pointers = problem;
-  const cudaError_t code = launch_set_up(request, call.maps, call.stream);
+  const cudaError_t code = launch_set_up(problem, call);
   if (code != cudaSuccess) return code;
   product_arguments arguments = arguments_of(call, problem.groups, problem.layout == gemm::b_layout::n_by_k ? 1 : 0);
   arguments.shape.with.kind = problem.kind;

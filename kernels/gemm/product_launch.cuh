@@ -18,7 +18,7 @@ cudaError_t launch_config(const product_arguments& arguments, const gemm_call& c
                        arguments);
 }
 
-/// The compiled kernel of the plan.
+/// Launches the kernel that was compiled for the plan.
 template <product_traits Product>
 cudaError_t launch_product(const product_arguments& arguments, const gemm_call& call) {
   constexpr tile_traits pairs{.tile_m = 128, .tile_n = 256, .stages = 4, .is_paired = true};
@@ -29,21 +29,8 @@ cudaError_t launch_product(const product_arguments& arguments, const gemm_call& 
   return launch_config<product_config<Product, square>>(arguments, call);
 }
 
-/// What a call begins with, for all forms; the form's problem, its epilogue and its gates are the
-/// caller's to add.
-inline set_up_request set_up_of(const gemm_call& call, std::uint32_t groups, set_up_request::form kind) {
-  set_up_request request{};
-  request.kind = kind;
-  request.groups = groups;
-  request.tile = {call.plan.tile_m, call.plan.tile_n, call.plan.is_paired};
-  request.scratch = cut_scratch(call.scratch, groups);
-  request.statuses = call.statuses;
-  request.header = call.header;
-  request.faults = call.faults;
-  return request;
-}
-
-/// `columns_axis` of B's box is the one that counts its columns.
+/// Returns the arguments that all forms have in common. The caller adds epilogue and gates.
+/// `columns_axis` is the axis of B's box that counts its columns.
 inline product_arguments arguments_of(const gemm_call& call, std::uint32_t groups, std::uint32_t columns_axis) {
   product_arguments arguments{};
   arguments.b = call.maps.b.map;

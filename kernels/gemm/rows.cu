@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of groups of rows with a matrix for each group. Each group has a map of A that ends with
-// its last row: the rest of its last tile reads as zeros, which cost neither bytes nor, as the next
-// group's rows would, much power. All share one map of B.
+// its last row, so the rest of its last tile reads as zeros. Zeros cost no bytes, and less power than
+// the next group's rows would. All groups share one map of B.
 #include "kernels/gemm/product_launch.cuh"
 
 namespace tmap::kernels {
@@ -14,21 +14,10 @@ cudaError_t launch_layout(const gemm::row_problem& problem, const product_argume
              : launch_product<product_traits{.type = Type, .b_is_across = true}>(arguments, call);
 }
 
-bool has_gates(const gemm::row_problem& problem) {
-  return problem.epilogue.kind == gemm::epilogue_kind::swiglu;
-}
-
 cudaError_t launch_f8(const gemm::row_problem& problem, const product_arguments& arguments, const gemm_call& call) {
   constexpr auto f8 = gemm::operand_type::f8_e4m3;
   return problem.fast_accumulation ? launch_product<product_traits{.type = f8}>(arguments, call)
                                    : launch_product<product_traits{.type = f8, .promotes = true}>(arguments, call);
-}
-
-set_up_request set_up_of(const gemm::row_problem& problem, const gemm_call& call) {
-  set_up_request request = set_up_of(call, problem.groups, set_up_request::form::rows);
-  request.rows = problem;
-  if (has_gates(problem)) request.tile.result_n /= 2;
-  return request;
 }
 
 cudaError_t launch_products(const gemm::row_problem& problem, const gemm_call& call) {
@@ -45,7 +34,7 @@ cudaError_t launch_products(const gemm::row_problem& problem, const gemm_call& c
 }  // namespace
 
 cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call) {
-  const cudaError_t code = launch_set_up(set_up_of(problem, call), call.maps, call.stream);
+  const cudaError_t code = launch_set_up(problem, call);
   return code == cudaSuccess ? launch_products(problem, call) : code;
 }
 

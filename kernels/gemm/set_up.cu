@@ -8,13 +8,14 @@
 namespace tmap::kernels {
 namespace {
 
-// Each keeps a block of the products from its multiprocessor until it ends.
+// Each of these blocks keeps a block of the products from its multiprocessor until it ends.
 constexpr std::uint32_t most_set_up_blocks = 16;
 
 __device__ device::guard_page set_up_page;
 
+template <class Problem>
 __global__ void __launch_bounds__(set_up_threads)
-    set_up_kernel(const __grid_constant__ set_up_request request, const __grid_constant__ gemm_maps maps) {
+    set_up_kernel(const __grid_constant__ set_up_request<Problem> request, const __grid_constant__ gemm_maps maps) {
   __shared__ set_up_shared shared;
   // The products may start, and wait for this kernel's end before they read what it wrote.
   cudaTriggerProgrammaticLaunchCompletion();
@@ -28,9 +29,18 @@ bool has_gemm_kernels() {
   return true;
 }
 
-cudaError_t launch_set_up(const set_up_request& request, const gemm_maps& maps, cudaStream_t stream) {
-  const std::uint32_t parts = set_up_rounds(request.groups) * set_up_operands(request.kind);
-  return launch_behind(set_up_kernel, {std::min(parts, most_set_up_blocks), set_up_threads}, stream, request, maps);
+template <class Problem>
+cudaError_t launch_set_up(const Problem& problem, const gemm_call& call) {
+  const tile_sizes tile{call.plan.tile_m, call.plan.tile_n / (has_gates(problem) ? 2 : 1), call.plan.is_paired};
+  const set_up_request<Problem> request{problem,       tile,        cut_scratch(call.scratch, problem.groups),
+                                        call.statuses, call.header, call.faults};
+  const std::uint32_t parts = set_up_rounds(problem.groups) * set_up_operands<Problem>;
+  const launch_size size{std::min(parts, most_set_up_blocks), set_up_threads};
+  return launch_behind(set_up_kernel<Problem>, size, call.stream, request, call.maps);
 }
+
+template cudaError_t launch_set_up(const gemm::row_problem& problem, const gemm_call& call);
+template cudaError_t launch_set_up(const gemm::weight_problem& problem, const gemm_call& call);
+template cudaError_t launch_set_up(const gemm::pointer_problem& problem, const gemm_call& call);
 
 }  // namespace tmap::kernels

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/config.hpp>
 #include <tmap/grouped_gemm.hpp>
 
 #include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm_launch.hpp"
 
-#include <cstdint>
-
 namespace tmap::kernels {
 
-/// What the set-up kernel reads. Of a problem with pointers only `pointers` and `type`.
+/// The argument of the set-up kernel of one form of problem.
+template <class Problem>
 struct set_up_request {
-  enum class form : std::uint32_t { rows, weights, pointers };
-  form kind;
-  gemm::row_problem rows;
-  gemm::weight_problem weights;
-  gemm::pointer_problem pointers;
-  std::uint32_t groups;
+  Problem problem;
   tile_sizes tile;
   gemm_scratch scratch;
   gemm::group_status* statuses;
@@ -25,8 +20,18 @@ struct set_up_request {
   fault_sink faults;
 };
 
-/// Judges the groups, writes their records, the running sum of their tiles, and their maps: of A
-/// and C, and unless the form is `rows` of B.
-cudaError_t launch_set_up(const set_up_request& request, const gemm_maps& maps, cudaStream_t stream);
+/// Returns whether half of B's columns are gates, so that C has half as many.
+TMAP_HOST_DEVICE constexpr bool has_gates(const gemm::row_problem& problem) {
+  return problem.epilogue.kind == gemm::epilogue_kind::swiglu;
+}
+template <class Problem>
+TMAP_HOST_DEVICE constexpr bool has_gates(const Problem&) {
+  return false;
+}
+
+/// Judges the groups, and writes their records, the running sum of their tiles, and their maps. A
+/// group has maps of A and C, and one of B unless the problem is a `row_problem`.
+template <class Problem>
+cudaError_t launch_set_up(const Problem& problem, const gemm_call& call);
 
 }  // namespace tmap::kernels

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Set-up by blocks that read the groups' sizes, 256 at a time: judged, their tiles added up, their
-// maps encoded.
+// Set-up of a grouped product. Each block reads all groups, 256 at a time, judges them and adds up
+// their tiles. The blocks share the encoding of the maps.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/row_offsets.hpp>
@@ -12,6 +12,7 @@
 #include <tmap/device/work_queue.cuh>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/batch/block_header.cuh"
 #include "kernels/batch/scan.cuh"
@@ -29,7 +30,7 @@ struct set_up_shared {
   block_header header;
 };
 
-/// One of the blocks among which set-up is shared, by parts: an operand's maps of a round of
+/// The share of one block. Set-up is shared by parts: a part is one operand's maps of a round of
 /// `set_up_threads` groups.
 struct set_up_share {
   std::uint32_t block;
@@ -37,10 +38,11 @@ struct set_up_share {
   __device__ bool has(std::uint32_t part) const { return part % blocks == block; }
 };
 
-/// Operands of which each group has a map.
-TMAP_HOST_DEVICE constexpr std::uint32_t set_up_operands(set_up_request::form kind) {
-  return kind == set_up_request::form::rows ? 2 : 3;
-}
+/// The number of operands of which each group has a map of its own. B of a `row_problem` has one map
+/// for all groups.
+template <class Problem>
+inline constexpr std::uint32_t set_up_operands = std::is_same_v<Problem, gemm::row_problem> ? 2 : 3;
+
 TMAP_HOST_DEVICE constexpr std::uint32_t set_up_rounds(std::uint32_t groups) {
   return (groups + set_up_threads - 1) / set_up_threads;
 }
@@ -48,7 +50,6 @@ TMAP_HOST_DEVICE constexpr std::uint32_t set_up_rounds(std::uint32_t groups) {
 namespace detail {
 
 inline constexpr std::uint64_t unit = 16;
-using form = set_up_request::form;
 using map_shape = device::fixed_shape<2, patch_extents(2)>;
 
 struct row_range {
@@ -69,7 +70,7 @@ struct carried {
   std::int64_t tiles{};
 };
 
-/// Where group g's rows are; all threads, those without a group too.
+/// Returns where group g's rows are. All threads call it, those without a group too.
 __device__ inline row_range read_rows(const row_offsets& offsets, std::uint32_t g, bool has_group, carried& sums) {
   const tmap::detail::offset_reader<void> reader{{offsets.values, offsets.bytes}, offsets.format};
   std::int64_t begin = 0;
@@ -89,7 +90,8 @@ __device__ inline std::uint32_t judge_rows(const row_range& range, std::int64_t 
   return is_good ? 0 : static_cast<std::uint32_t>(gemm::fault::rows);
 }
 
-__device__ inline judged_group row_group(const gemm::row_problem& problem, const row_range& range, std::uint32_t bits) {
+__device__ inline judged_group group_of(const gemm::row_problem& problem, const row_range& range, std::uint32_t bits,
+                                        std::uint32_t) {
   judged_group judged{};
   judged.bits = bits;
   judged.has_work = bits == 0;
@@ -107,8 +109,8 @@ __device__ inline judged_group row_group(const gemm::row_problem& problem, const
   return judged;
 }
 
-__device__ inline judged_group weight_group(const gemm::weight_problem& problem, const row_range& range,
-                                            std::uint32_t bits, std::uint32_t g) {
+__device__ inline judged_group group_of(const gemm::weight_problem& problem, const row_range& range, std::uint32_t bits,
+                                        std::uint32_t g) {
   judged_group judged{};
   judged.bits = bits;
   judged.has_work = bits == 0 || bits == gemm::group_status::empty_bit;
@@ -174,29 +176,31 @@ __device__ inline judged_group pointer_group(const gemm::pointer_problem& proble
   return judged;
 }
 
-__device__ inline judged_group judge_group(const set_up_request& request, std::uint32_t g, carried& sums) {
-  const bool has_group = g < request.groups;
-  if (request.kind == form::pointers) return has_group ? pointer_group(request.pointers, g) : judged_group{};
-  const bool is_rows = request.kind == form::rows;
-  const row_offsets& offsets = is_rows ? request.rows.offsets : request.weights.offsets;
-  const row_range range = read_rows(offsets, g, has_group, sums);
+/// All threads call these, those without a group too.
+__device__ inline judged_group judge_group(const gemm::pointer_problem& problem, std::uint32_t g, carried&) {
+  return g < problem.groups ? pointer_group(problem, g) : judged_group{};
+}
+template <class Problem>
+__device__ judged_group judge_group(const Problem& problem, std::uint32_t g, carried& sums) {
+  const bool has_group = g < problem.groups;
+  const row_range range = read_rows(problem.offsets, g, has_group, sums);
   const std::int64_t latest = join_before_thread<set_up_warps>(has_group ? range.end : 0, sums.latest, larger{});
   if (!has_group) return {};
-  const std::uint32_t bits = judge_rows(range, latest, is_rows ? request.rows.rows : request.weights.rows);
-  return is_rows ? row_group(request.rows, range, bits) : weight_group(request.weights, range, bits, g);
+  return group_of(problem, range, judge_rows(range, latest, problem.rows), g);
 }
 
-__device__ inline std::uint32_t result_columns(const set_up_request& request, const gemm_group& group) {
-  const bool has_gates = request.kind == form::rows && request.rows.epilogue.kind == gemm::epilogue_kind::swiglu;
-  return has_gates ? group.n / 2 : group.n;
+template <class Problem>
+__device__ std::uint32_t result_columns(const Problem& problem, const gemm_group& group) {
+  return has_gates(problem) ? group.n / 2 : group.n;
 }
 
-__device__ inline std::int64_t tiles_of(const set_up_request& request, const judged_group& judged) {
+template <class Problem>
+__device__ std::int64_t tiles_of(const set_up_request<Problem>& request, const judged_group& judged) {
   if (!judged.has_work) return 0;
   // Extents are at most 2^31.
   const std::uint64_t rows = (judged.group.m + request.tile.m - 1) / request.tile.m;
   const std::uint64_t columns =
-      (result_columns(request, judged.group) + request.tile.result_n - 1) / request.tile.result_n;
+      (result_columns(request.problem, judged.group) + request.tile.result_n - 1) / request.tile.result_n;
   return static_cast<std::int64_t>(request.tile.are_paired ? count_pairs(rows, columns) : rows * columns);
 }
 
@@ -212,42 +216,55 @@ __device__ inline map_patch patch_of(std::uint64_t address, std::uint64_t column
 
 enum operand : std::uint32_t { c, a, b };
 
-/// Of a group without work, or of an operand with nothing to sum over, it makes the safe empty map.
-__device__ inline map_patch patch_of(const set_up_request& request, const gemm_group& group, std::uint32_t of) {
-  if (of == c) return patch_of(group.c, result_columns(request, group), group.m, group.c_pitch);
-  if (of == a) {
-    return request.kind == form::weights ? patch_of(group.a, group.m, group.k, group.a_pitch)
-                                         : patch_of(group.a, group.k, group.m, group.a_pitch);
+template <class Problem>
+__device__ bool has_b_along_k(const Problem& problem) {
+  if constexpr (std::is_same_v<Problem, gemm::pointer_problem>) {
+    return problem.layout == gemm::b_layout::n_by_k;
+  } else {
+    return false;
   }
-  const bool is_along = request.kind == form::pointers && request.pointers.layout == gemm::b_layout::n_by_k;
-  return is_along ? patch_of(group.b, group.k, group.n, group.b_pitch)
-                  : patch_of(group.b, group.n, group.k, group.b_pitch);
 }
 
-/// Stores those maps of a warp's groups, of which `first` is the first, that are this block's part.
-/// Rolled: code that runs once is paid for by its length.
-__device__ inline void encode_maps(const set_up_request& request, const gemm_maps& maps, const judged_group& judged,
-                                   std::uint32_t first, device::warp_stage& stage, const device::guard_page& page,
-                                   set_up_share mine) {
-  const std::uint32_t left = request.groups - first;
+/// Returns the patch of one operand's map. For a group without work, or an operand with nothing to
+/// sum over, the patch makes the safe empty map.
+template <class Problem>
+__device__ map_patch patch_of(const Problem& problem, const gemm_group& group, std::uint32_t of) {
+  constexpr bool is_a_across = std::is_same_v<Problem, gemm::weight_problem>;
+  if (of == c) return patch_of(group.c, result_columns(problem, group), group.m, group.c_pitch);
+  if (of == a) {
+    return is_a_across ? patch_of(group.a, group.m, group.k, group.a_pitch)
+                       : patch_of(group.a, group.k, group.m, group.a_pitch);
+  }
+  return has_b_along_k(problem) ? patch_of(group.b, group.k, group.n, group.b_pitch)
+                                : patch_of(group.b, group.n, group.k, group.b_pitch);
+}
+
+/// Stores the maps of a warp's groups that are in this block's share. `first` is the first group of
+/// the warp. The loop stays rolled: code that runs once costs by its length.
+template <class Problem>
+__device__ void encode_maps(const set_up_request<Problem>& request, const gemm_maps& maps, const judged_group& judged,
+                            std::uint32_t first, device::warp_stage& stage, const device::guard_page& page,
+                            set_up_share mine) {
+  const std::uint32_t left = request.problem.groups - first;
   const std::uint32_t count = left < device::warp_lanes ? left : device::warp_lanes;
   const device::map_guard guard{&page};
-  const std::uint32_t operands = set_up_operands(request.kind);
+  constexpr std::uint32_t operands = set_up_operands<Problem>;
   TMAP_KEEP_ROLLED
   for (std::uint32_t of = c; of < operands; ++of) {
     if (!mine.has(first / set_up_threads * operands + of)) continue;
     tensor_map* const slots = of == c ? request.scratch.c : of == a ? request.scratch.a : request.scratch.b;
     device::warp_encoder encoder(of == c ? maps.c : of == a ? maps.a : maps.b, stage, map_shape{});
-    encoder.compose([&](std::uint64_t) { return patch_of(request, judged.group, of); }, first, count, guard);
+    encoder.compose([&](std::uint64_t) { return patch_of(request.problem, judged.group, of); }, first, count, guard);
     encoder.store(slots + first, count);
   }
 }
 
-/// All threads; `bits` are 0 beyond the groups.
-__device__ inline void report(const set_up_request& request, std::uint32_t g, std::uint32_t bits,
-                              block_header& header) {
+/// All threads call it. `bits` are 0 past the last group.
+template <class Problem>
+__device__ void report(const set_up_request<Problem>& request, std::uint32_t g, std::uint32_t bits,
+                       block_header& header) {
   const gemm::group_status status{bits};
-  if (request.statuses != nullptr && g < request.groups) request.statuses[g] = status;
+  if (request.statuses != nullptr && g < request.problem.groups) request.statuses[g] = status;
   if (__all_sync(~0u, status.is_good())) return;
   device::report_bad(request.faults, item_kind::group, g, status.is_bad() ? bits : 0);
   const batch_header groups = device::tally_items(g, status);
@@ -256,12 +273,14 @@ __device__ inline void report(const set_up_request& request, std::uint32_t g, st
 
 }  // namespace detail
 
-/// By all threads of a block of `set_up_threads`. Every block judges all groups and adds up all
-/// tiles; it writes its parts, with a round's first operand its records, and the first block what
-/// belongs to the call. Products must not run meanwhile. `page` is of the kernel's module, and what
-/// the safe empty maps point to.
-__device__ inline void set_up_groups(const set_up_request& request, const gemm_maps& maps, set_up_shared& shared,
-                                     const device::guard_page& page, set_up_share mine) {
+/// Sets up all groups. All threads of a block of `set_up_threads` call it. Every block judges all
+/// groups and adds up all tiles. It writes the maps of its share, and the records of a round together
+/// with the round's first operand. The first block writes what belongs to the call. Products must not
+/// run meanwhile. Safe empty maps point to `page`, which belongs to the kernel's module.
+template <class Problem>
+__device__ void set_up_groups(const set_up_request<Problem>& request, const gemm_maps& maps, set_up_shared& shared,
+                              const device::guard_page& page, set_up_share mine) {
+  const std::uint32_t groups = request.problem.groups;
   const bool is_first = mine.block == 0;
   if (threadIdx.x == 0) {
     shared.header.reset();
@@ -269,19 +288,19 @@ __device__ inline void set_up_groups(const set_up_request& request, const gemm_m
   }
   __syncthreads();
   detail::carried sums;
-  for (std::uint32_t first = 0; first < request.groups; first += set_up_threads) {
+  for (std::uint32_t first = 0; first < groups; first += set_up_threads) {
     const std::uint32_t g = first + threadIdx.x;
-    const detail::judged_group judged = detail::judge_group(request, g, sums);
+    const detail::judged_group judged = detail::judge_group(request.problem, g, sums);
     const std::int64_t tiles = detail::tiles_of(request, judged);
     const std::int64_t before = join_before_thread<set_up_warps>(tiles, sums.tiles, add{});
     if (is_first) detail::report(request, g, judged.bits, shared.header);
-    if (mine.has(first / set_up_threads * set_up_operands(request.kind)) && g < request.groups) {
+    if (mine.has(first / set_up_threads * set_up_operands<Problem>) && g < groups) {
       request.scratch.groups[g] = judged.group;
       request.scratch.tile_ends[g] = static_cast<std::uint64_t>(before + tiles);
     }
     const std::uint32_t warp = threadIdx.x / device::warp_lanes;
     const std::uint32_t warp_first = first + warp * device::warp_lanes;
-    if (warp_first < request.groups) {
+    if (warp_first < groups) {
       detail::encode_maps(request, maps, judged, warp_first, shared.stages[warp], page, mine);
     }
   }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products that sum over groups of rows: each group has maps of A and B that end with its last row,
-// so that the tail of what is summed over reads as zero.
+// so that the rest of the last step of the sum reads as zeros.
 #include "kernels/gemm/product_launch.cuh"
 
 namespace tmap::kernels {
 
 cudaError_t launch_gemm(const gemm::weight_problem& problem, const gemm_call& call) {
-  set_up_request request = set_up_of(call, problem.groups, set_up_request::form::weights);
-  request.weights = problem;
-  const cudaError_t code = launch_set_up(request, call.maps, call.stream);
+  const cudaError_t code = launch_set_up(problem, call);
   if (code != cudaSuccess) return code;
   product_arguments arguments = arguments_of(call, problem.groups, 0);
   arguments.shape.with.kind = problem.kind;

@@ -9,12 +9,12 @@
 #include <string>
 
 #include "kernels/gemm/gemm_group.hpp"
-#include "kernels/gemm_launch.hpp"
+#include "lib/gemm/plan.hpp"
 
 namespace tmap::gemm::testing {
 namespace {
 
-void expect_legal(const kernels::gemm_map_spec& spec, const char* operand, const kernels::gemm_plan& plan) {
+void expect_legal(const map_spec& spec, const char* operand, const kernels::gemm_plan& plan) {
   // As `make_template` checks, but without the driver.
   const result<map_template> made = make_zeroed_template(spec.spec, spec.fields);
   ASSERT_TRUE(made.has_value()) << operand << ", " << plan.name << ": " << to_string(made.error());
@@ -23,9 +23,9 @@ void expect_legal(const kernels::gemm_map_spec& spec, const char* operand, const
 
 template <class Problem>
 void expect_legal_maps(const Problem& problem) {
-  EXPECT_LT(kernels::choose_gemm_plan(problem), kernels::gemm_plan_count);
+  EXPECT_LT(choose_plan(problem), kernels::gemm_plan_count);
   for (const kernels::gemm_plan& plan : kernels::gemm_plans) {
-    const kernels::gemm_map_specs specs = kernels::gemm_specs(problem, plan);
+    const map_specs specs = map_specs_of(problem, plan);
     expect_legal(specs.a, "a", plan);
     expect_legal(specs.b, "b", plan);
     expect_legal(specs.c, "c", plan);
@@ -72,7 +72,7 @@ TEST(grouped_maps, of_rows_are_legal) {
 TEST(grouped_maps, of_rows_cover_all_groups_of_b) {
   for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
     const row_problem problem = rows_of(operand_type::bf16, layout, epilogue_kind::none, 100, 288, 72);
-    const tensor_spec b = gemm_specs(problem, kernels::gemm_plans[0]).b.spec;
+    const tensor_spec b = map_specs_of(problem, kernels::gemm_plans[0]).b.spec;
     const bool by_n = layout == b_layout::n_by_k;
     EXPECT_EQ(b.global_dim[0], by_n ? 72u : 288u);
     EXPECT_EQ(b.global_dim[1], by_n ? 288u : 72u);
@@ -95,13 +95,13 @@ TEST(grouped_maps, of_pairs_load_half_of_a_tile) {
   const row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, 1000, 512, 512);
   for (const kernels::gemm_plan& plan : kernels::gemm_plans) {
     const std::uint32_t share = plan.is_paired ? 2 : 1;
-    const kernels::gemm_map_specs specs = kernels::gemm_specs(problem, plan);
+    const map_specs specs = map_specs_of(problem, plan);
     EXPECT_EQ(specs.a.spec.box_dim[1], plan.tile_m / share) << plan.name;
     EXPECT_EQ(specs.b.spec.box_dim[1], plan.tile_n / share) << plan.name;
     pointer_problem pointers;
     pointers.type = operand_type::f16;
     pointers.groups = 3;
-    const kernels::gemm_map_specs anywhere = kernels::gemm_specs(pointers, plan);
+    const map_specs anywhere = map_specs_of(pointers, plan);
     EXPECT_EQ(anywhere.a.spec.box_dim[1], plan.tile_m / share) << plan.name;
     EXPECT_EQ(anywhere.b.spec.box_dim[1], plan.tile_n / share) << plan.name;
   }
@@ -111,7 +111,7 @@ TEST(grouped_maps, of_pairs_load_half_of_a_tile) {
 TEST(grouped_maps, of_results_have_their_type) {
   const auto type_of = [](operand_type type) {
     const row_problem problem = rows_of(type, b_layout::n_by_k, epilogue_kind::accumulate, 100, 64, 64);
-    return kernels::gemm_specs(problem, kernels::gemm_plans[0]).c.spec.type;
+    return map_specs_of(problem, kernels::gemm_plans[0]).c.spec.type;
   };
   EXPECT_EQ(type_of(operand_type::f16), element_type::f16);
   EXPECT_EQ(type_of(operand_type::bf16), element_type::bf16);
@@ -130,7 +130,7 @@ TEST(grouped_plan, goes_by_the_rows_of_a_group_and_the_tiles_of_all) {
   const auto name_of = [](std::uint32_t groups, std::uint64_t rows, std::uint64_t n) {
     row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, rows, n, 64);
     problem.groups = groups;
-    return std::string{kernels::gemm_plans[kernels::choose_gemm_plan(problem)].name};
+    return std::string{kernels::gemm_plans[choose_plan(problem)].name};
   };
   EXPECT_EQ(name_of(4, 4 * 64, 512), "64x256");
   EXPECT_EQ(name_of(4, 4 * 64 + 1, 512), "128x128") << "one group at least has 65 rows";

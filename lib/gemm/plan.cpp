@@ -1,22 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a problem is cut into tiles, and the maps that its tiles are loaded and stored through.
+#include "lib/gemm/plan.hpp"
+
 #include <tmap/device_limits.hpp>
 #include <tmap/element_type.hpp>
 
 #include <cstdint>
 
-#include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm/tile_math.hpp"
-#include "kernels/gemm_launch.hpp"
 
-namespace tmap::kernels {
+namespace tmap::gemm {
 namespace {
+
+using kernels::gemm_plan;
+using kernels::gemm_plans;
+using kernels::piece_lines;
+using kernels::strip_rows;
+using kernels::swizzle_bytes;
 
 // Indices in gemm_plans.
 constexpr std::uint32_t pairs = 0;
 constexpr std::uint32_t square = 1;
 constexpr std::uint32_t flat = 2;
-// Below this many tiles of pairs many multiprocessors of a Hopper GPU would have none.
+// With fewer tiles of pairs, many multiprocessors of a Hopper GPU would have none.
 constexpr std::uint64_t few_tiles = tmap::detail::hopper_multiprocessors;
 
 constexpr std::uint32_t group_alignment = 256;
@@ -31,10 +36,10 @@ std::uint32_t choose(std::uint64_t groups, std::uint64_t rows_per_group, std::ui
   return groups * parts(rows_per_group, plan.tile_m) * parts(columns, plan.tile_n) < few_tiles ? square : pairs;
 }
 
-element_type elements_of(gemm::operand_type type) {
+element_type elements_of(operand_type type) {
   switch (type) {
-    case gemm::operand_type::bf16: return element_type::bf16;
-    case gemm::operand_type::f16: return element_type::f16;
+    case operand_type::bf16: return element_type::bf16;
+    case operand_type::f16: return element_type::f16;
     default: return element_type::u8;
   }
 }
@@ -53,41 +58,41 @@ tensor_spec spec_of(element_type type, std::uint32_t columns, std::uint32_t rows
   return spec;
 }
 
-/// Lines of an operand that one load brings. In pairs each block may load half of what a stage
-/// holds.
+/// Returns how many lines of an operand one load brings. In pairs each block may load half of what a
+/// stage holds.
 std::uint32_t load_lines(const gemm_plan& plan, std::uint32_t lines) {
   return plan.is_paired ? lines / 2 : lines;
 }
 
-/// An operand: a stage holds `lines` of its rows (or columns, if they are across K),
+/// The spec of an operand. A stage holds `lines` of its rows (or columns, if they are across K), and
 /// `swizzle_bytes` of K.
-tensor_spec operand_spec(gemm::operand_type type, bool is_across, std::uint32_t lines) {
-  const std::uint32_t k = swizzle_bytes / gemm::operand_bytes(type);
+tensor_spec operand_spec(operand_type type, bool is_across, std::uint32_t lines) {
+  const std::uint32_t k = swizzle_bytes / operand_bytes(type);
   return is_across ? spec_of(elements_of(type), piece_lines, k) : spec_of(elements_of(type), k, lines);
 }
 
-gemm_map_spec result_spec(gemm::operand_type type) {
-  const element_type stored = type == gemm::operand_type::f16 ? element_type::f16 : element_type::bf16;
+map_spec result_spec(operand_type type) {
+  const element_type stored = type == operand_type::f16 ? element_type::f16 : element_type::bf16;
   return {spec_of(stored, piece_lines, strip_rows), patch_extents(2)};
 }
 
 }  // namespace
 
-std::uint32_t choose_gemm_plan(const gemm::row_problem& problem) {
+std::uint32_t choose_plan(const row_problem& problem) {
   return choose(problem.groups, parts(problem.rows, problem.groups), problem.n);
 }
 
-std::uint32_t choose_gemm_plan(const gemm::weight_problem& problem) {
+std::uint32_t choose_plan(const weight_problem& problem) {
   return choose(problem.groups, problem.m, problem.n);
 }
 
-std::uint32_t choose_gemm_plan(const gemm::pointer_problem&) {
+std::uint32_t choose_plan(const pointer_problem&) {
   return pairs;
 }
 
-gemm_map_specs gemm_specs(const gemm::row_problem& problem, const gemm_plan& plan) {
-  const bool is_across = problem.layout == gemm::b_layout::k_by_n;
-  const bool has_gates = problem.epilogue.kind == gemm::epilogue_kind::swiglu;
+map_specs map_specs_of(const row_problem& problem, const gemm_plan& plan) {
+  const bool is_across = problem.layout == b_layout::k_by_n;
+  const bool has_gates = problem.epilogue.kind == epilogue_kind::swiglu;
   tensor_spec b = operand_spec(problem.type, is_across, has_gates ? piece_lines : load_lines(plan, plan.tile_n));
   b.rank = 3;
   b.global_address = problem.b.address;
@@ -95,7 +100,7 @@ gemm_map_specs gemm_specs(const gemm::row_problem& problem, const gemm_plan& pla
   b.global_dim[1] = is_across ? problem.k : problem.n;
   b.global_dim[2] = problem.groups;
   b.global_stride_bytes[0] = problem.b.pitch_bytes;
-  // Of one group the pitch was never checked, and is never used.
+  // The group pitch of a single group was never checked, and is never used.
   b.global_stride_bytes[1] = problem.groups < 2 ? problem.b.pitch_bytes : problem.b_group_pitch_bytes;
   b.box_dim[2] = 1;
   return {{operand_spec(problem.type, false, load_lines(plan, plan.tile_m)), patch_extents(2)},
@@ -103,20 +108,16 @@ gemm_map_specs gemm_specs(const gemm::row_problem& problem, const gemm_plan& pla
           result_spec(problem.type)};
 }
 
-gemm_map_specs gemm_specs(const gemm::weight_problem& problem, const gemm_plan&) {
-  const gemm_map_spec across{operand_spec(problem.type, true, piece_lines), patch_extents(2)};
+map_specs map_specs_of(const weight_problem& problem, const gemm_plan&) {
+  const map_spec across{operand_spec(problem.type, true, piece_lines), patch_extents(2)};
   return {across, across, result_spec(problem.type)};
 }
 
-gemm_map_specs gemm_specs(const gemm::pointer_problem& problem, const gemm_plan& plan) {
-  const bool is_across = problem.layout == gemm::b_layout::k_by_n;
+map_specs map_specs_of(const pointer_problem& problem, const gemm_plan& plan) {
+  const bool is_across = problem.layout == b_layout::k_by_n;
   return {{operand_spec(problem.type, false, load_lines(plan, plan.tile_m)), patch_extents(2)},
           {operand_spec(problem.type, is_across, load_lines(plan, plan.tile_n)), patch_extents(2)},
           result_spec(problem.type)};
 }
 
-std::size_t gemm_scratch_bytes(std::uint32_t groups) {
-  return groups * gemm_group_scratch + gemm_call_scratch;
-}
-
-}  // namespace tmap::kernels
+}  // namespace tmap::gemm
