@@ -8,6 +8,8 @@
 #include "kernels/ragged/piece_walk.cuh"
 #include "kernels/ragged_launch.hpp"
 
+#include <tmap/device/tile_shares.cuh>
+
 namespace tmap::kernels {
 namespace {
 
@@ -64,12 +66,6 @@ struct move_worker {
 // As many tensors as a walk looks ahead are then at least a turn.
 constexpr std::uint64_t least_turn_pieces = 64;
 
-// Of consecutive equal shares.
-__device__ std::uint64_t share_begin(std::uint64_t pieces, std::uint64_t worker, std::uint64_t workers) {
-  const std::uint64_t extra = pieces % workers;
-  return pieces / workers * worker + (worker < extra ? worker : extra);
-}
-
 /// Whether the tensor in the middle takes maps, as its neighbours then do. Each turn would have to
 /// acquire another one.
 __device__ bool goes_through_maps(const planned_work& work, std::uint64_t pieces) {
@@ -85,7 +81,8 @@ __device__ piece_steps share_of_warp(const planned_work& work) {
   if (takes_turns(work, pieces, least_turn_pieces) && !goes_through_maps(work, pieces)) {
     return {number, pieces, workers};
   }
-  return {share_begin(pieces, number, workers), share_begin(pieces, number + 1, workers), 1};
+  const device::tile_range share = device::tile_shares(pieces, workers).run(number);
+  return {share.first, share.last, 1};
 }
 
 __global__ void __launch_bounds__(block_threads, 1)

@@ -19,6 +19,7 @@
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/stage_ring.cuh>
+#include <tmap/device/tile_shares.cuh>
 
 #include "kernels/ragged_launch.hpp"
 
@@ -51,11 +52,8 @@ __device__ piece_steps share_of_warp(const planned_work& work) {
   if (takes_turns(work, pieces, least_turn_pieces)) {
     return {std::uint64_t{threadIdx.x / 32} * gridDim.x + blockIdx.x, pieces, std::uint64_t{gridDim.x} * Warps};
   }
-  const std::uint64_t each = pieces / gridDim.x;
-  const std::uint64_t extra = pieces % gridDim.x;
-  const std::uint64_t block = blockIdx.x;
-  const std::uint64_t first = each * block + (block < extra ? block : extra);
-  return {first + threadIdx.x / 32, first + each + (block < extra ? 1 : 0), Warps};
+  const device::tile_range share = device::tile_shares(pieces, gridDim.x).run(blockIdx.x);
+  return {share.first + threadIdx.x / 32, share.last, Warps};
 }
 
 namespace detail {
