@@ -2,9 +2,9 @@
 #pragma once
 
 // Asynchronous copies of 4, 8 or 16 bytes a thread from global to shared memory (LDGSTS; PTX ISA
-// 9.7.9.25.3, cp.async). Called by every thread for its own bytes. They are writes of the ordinary
-// (generic) proxy: before the copy engine reads or writes the same shared memory,
-// `fence_shared_writes`.
+// 9.7.9.25.3, cp.async). Every thread calls them for its own bytes. The copies are writes of the
+// ordinary (generic) proxy: call `fence_shared_writes` before the copy engine reads or writes the
+// same shared memory.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/ptx.cuh>
@@ -12,23 +12,23 @@
 
 namespace tmap::device {
 
-/// Which caches a copy goes through. Only copies of 16 bytes may pass L1 by.
+/// Names the caches that a copy goes through. Only copies of 16 bytes may bypass L1.
 enum class l1_use : std::uint32_t { keep, bypass };
 
-/// Starts copying `Bytes` (4, 8 or 16; both addresses multiples of it).
+/// Starts copying `Bytes` bytes: 4, 8 or 16. Both addresses are multiples of that.
 template <std::uint32_t Bytes, l1_use L1 = Bytes == 16 ? l1_use::bypass : l1_use::keep>
 __device__ void copy_async(void* shared, const void* global) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
-  static_assert(L1 == l1_use::keep || Bytes == 16, "only copies of 16 bytes may pass L1 by");
+  static_assert(L1 == l1_use::keep || Bytes == 16, "only copies of 16 bytes may bypass L1");
   ptx::cp_async<Bytes, L1 == l1_use::bypass>(shared, global);
 }
 
-/// The same, but copies only the first `source_bytes` (at most `Bytes`) and writes zeros for the
-/// rest, which is not read: for the end of a tensor. With 0 nothing is read.
+/// Does the same, but copies only the first `source_bytes` (at most `Bytes`) and writes zeros for
+/// the rest, for the end of a tensor. It does not read the rest. With 0 it reads nothing.
 template <std::uint32_t Bytes, l1_use L1 = Bytes == 16 ? l1_use::bypass : l1_use::keep>
 __device__ void copy_async_zero_filled(void* shared, const void* global, std::uint32_t source_bytes) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);
-  static_assert(L1 == l1_use::keep || Bytes == 16, "only copies of 16 bytes may pass L1 by");
+  static_assert(L1 == l1_use::keep || Bytes == 16, "only copies of 16 bytes may bypass L1");
   ptx::cp_async_zero_filled<Bytes, L1 == l1_use::bypass>(shared, global, source_bytes);
 }
 

@@ -11,10 +11,10 @@
 
 namespace tmap::device {
 
-/// Encodes and publishes maps `first` to `first + count` of a reserved batch, each to be encoded
-/// once, as the `encode_warp` that takes slots does; a guard that is to fill the batch's statuses
-/// names `writer.statuses`. Maps beyond the batch are a failed assertion in a debug build and a
-/// trap in any other: nothing is written.
+/// Encodes and publishes maps `first` to `first + count` of a reserved batch, as the `encode_warp`
+/// that takes slots does. Each map may be encoded once. To fill the batch's statuses, give the
+/// guard `writer.statuses`. Maps past the end of the batch are a failed assertion in a debug build
+/// and a trap in any other: nothing is written.
 template <class Source, class Guard, class Shape = any_shape>
 __device__ void encode_warp(const map_template& base, const Source& source, const map_batch_writer& writer,
                             std::uint64_t first, std::uint32_t count, warp_stage& stage, const Guard& guard,

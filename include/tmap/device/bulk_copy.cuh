@@ -3,7 +3,7 @@
 
 // One-dimensional copies by the copy engine, without a map: global to shared, shared to global,
 // shared to the shared memory of another block of the cluster, and prefetch to L2. Addresses and
-// bytes are multiples of 16. Each function is called by one thread. Reductions: reduce_copy.cuh.
+// bytes are multiples of 16. One thread calls each function. Reductions are in reduce_copy.cuh.
 // (PTX ISA 9.7.9.25.4, cp.async.bulk)
 
 #include <tmap/detail/standard.hpp>
@@ -16,8 +16,8 @@
 
 namespace tmap::device {
 
-/// Starts loading `bytes` from global memory; they complete on `barrier`, which must have been told
-/// to expect them.
+/// Starts loading `bytes` from global memory. They complete on `barrier`, which must already expect
+/// them (`arrive_expect`).
 __device__ inline void load_bytes(void* shared, const void* global, std::uint32_t bytes, tile_barrier& barrier) {
   namespace ptx = cuda::ptx;
   ptx::cp_async_bulk(ptx::space_shared, ptx::space_global, shared, global, bytes, barrier.word());
@@ -28,7 +28,7 @@ __device__ inline void load_bytes(void* shared, const void* global, std::uint32_
   ptx::cp_async_bulk(shared, global, bytes, barrier.word(), hint.policy());
 }
 
-/// Starts storing `bytes` to global memory. It belongs to this thread's open group of stores
+/// Starts storing `bytes` to global memory. The store belongs to this thread's open group of stores
 /// (`commit_stores`).
 __device__ inline void store_bytes(void* global, const void* shared, std::uint32_t bytes) {
   namespace ptx = cuda::ptx;
@@ -40,14 +40,14 @@ __device__ inline void store_bytes(void* global, const void* shared, std::uint32
 }
 
 /// Starts copying `bytes` of this block's shared memory to `remote` (`shared_of_block`). They
-/// complete on `barrier`, of the same block as `remote`; nothing tells the sender, whose bytes must
-/// stay until the receiver has them.
+/// complete on `barrier`, which is in the same block as `remote`. The sender gets no sign of it,
+/// and must keep its bytes until the receiver has them.
 __device__ inline void send_bytes(void* remote, const void* shared, std::uint32_t bytes, remote_barrier barrier) {
   namespace ptx = cuda::ptx;
   ptx::cp_async_bulk(ptx::space_cluster, ptx::space_shared, remote, shared, bytes, barrier.word());
 }
 
-/// Brings `bytes` of global memory into L2. Nothing tells when they are there.
+/// Brings `bytes` of global memory into L2. Nothing signals when they are there.
 __device__ inline void prefetch_bytes(const void* global, std::uint32_t bytes) {
   ptx::cp_async_bulk_prefetch(global, bytes);
 }

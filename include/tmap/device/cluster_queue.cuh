@@ -2,8 +2,8 @@
 #pragma once
 
 // A queue whose worker is a cluster: its blocks work on the same items at the same time. One warp,
-// the leader's, fetches the items and sends each to all blocks by st.async, which completes on a
-// barrier of the receiving block (PTX ISA 9.7.9.12). A cluster of one block is a block.
+// the leader, fetches the items and sends each to all blocks by st.async, which completes on a
+// barrier of the receiving block (PTX ISA 9.7.9.12). A cluster may have one block.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/remote_store.cuh>
@@ -15,15 +15,15 @@
 
 namespace tmap::device {
 
-/// Two items on their way, in the shared memory of each block, at the same place in all.
+/// Holds two items in the shared memory of each block, at the same place in all blocks.
 struct cluster_mailbox {
   static constexpr std::uint32_t slots = 2;
   std::uint32_t item[slots];
   tile_barrier full[slots];
   tile_barrier empty[slots];  // those of the leader's block count the readers of all blocks
 
-  /// By one thread of each block, before `sync_cluster`. `readers`: warps of a block that take
-  /// items.
+  /// One thread of each block calls it before `sync_cluster`. `readers` is the number of warps of a
+  /// block that take items.
   __device__ void init(std::uint32_t readers) {
     for (std::uint32_t i = 0; i < slots; ++i) {
       full[i].init(1);
@@ -34,12 +34,13 @@ struct cluster_mailbox {
   }
 };
 
-/// A reading warp's end, in registers. All lanes call it. Every reader of every block takes until
-/// no item is left; then no block touches the memory of another any more.
+/// A reading warp's end of the queue, in registers. All lanes call its functions. Every reader of
+/// every block takes until no item is left. After that no block touches the memory of another.
 class cluster_queue {
  public:
-  /// After `sync_cluster`. `reader`: this warp's number among those that take, from 0. Item numbers
-  /// as in `work_queue`, whose workers are the clusters of the grid (one-dimensional).
+  /// Construct it after `sync_cluster`. `reader` is this warp's number among those that take, from
+  /// 0. Items are numbered as in `work_queue`, whose workers are the clusters of a one-dimensional
+  /// grid.
   __device__ cluster_queue(cluster_mailbox& mailbox, queue_counter* counter, std::uint32_t items, std::uint32_t reader,
                            asks when = asks::early)
       : mailbox_(mailbox),
@@ -50,8 +51,9 @@ class cluster_queue {
     if (leads_ && when_ == asks::early) send();
   }
 
-  /// The next item, the same in all blocks of the cluster, or `no_item`. Early: while the leader
-  /// works on one, the next one lies in the mailboxes and the one after it is being fetched.
+  /// Returns the next item, the same in all blocks of the cluster, or `no_item`. With
+  /// `asks::early`, while the leader works on one item, the next one is in the mailboxes and the
+  /// one after it is being fetched.
   __device__ std::uint32_t take_warp() {
     if (leads_) send();
     const std::uint32_t slot = reads_.stage();
@@ -68,8 +70,8 @@ class cluster_queue {
   }
 
  private:
-  // Waits until all readers have read what the slot held, then sends the next item; after the last
-  // one, which is `no_item`, it only waits, so that the leader's block outlives the answers of the
+  // Waits until all readers have read what the slot held, then sends the next item. After the last
+  // one, which is `no_item`, it only waits, so that the leader's block outlives the arrivals of the
   // others.
   __device__ void send() {
     const std::uint32_t slot = sends_.stage();
@@ -83,9 +85,9 @@ class cluster_queue {
     sends_.advance();
   }
 
-  // By one lane: expects the slot's next item, and tells the leader that this warp has read this
-  // one. Relaxed, as nothing but that read comes before it: a release would wait for every store of
-  // this thread to global memory.
+  // One lane calls it. It expects the slot's next item, and signals to the leader that this warp
+  // has read this one. The arrival is relaxed, as only that read must come before it: a release
+  // would wait for every store of this thread to global memory.
   __device__ void hand_back(std::uint32_t slot) {
     namespace ptx = cuda::ptx;
     if (is_first_) mailbox_.full[slot].arrive_expect(sizeof(std::uint32_t));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Encoding by one warp: up to 32 maps at a time, one lane a map, composed in shared memory and
-// published to slots in global memory. The library's own kernel calls just this; a kernel that
-// computes the shapes may call it in its epilogue. Needs an architecture-specific target such as
-// sm_90a or sm_100a (tensormap.replace, PTX ISA 9.7.9.28).
+// Encoding by one warp. It composes up to 32 maps at a time in shared memory, one map a lane, and
+// publishes them to slots in global memory. The library's own kernel calls these functions. A
+// kernel that computes the shapes may call them in its epilogue. They need an architecture-specific
+// target such as sm_90a or sm_100a (tensormap.replace, PTX ISA 9.7.9.28).
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
@@ -23,17 +23,17 @@
 
 namespace tmap::device {
 
-/// Shared memory in which one warp composes its maps. They lie 144 bytes apart: 128 bytes apart
-/// they would share their banks, and 32 lanes that edit 32 of them would take turns.
-/// tensormap.replace asks for no alignment beyond that of the words it edits once ptxas has made
-/// plain loads and stores of it; the tests compare the bytes. Only the first map is aligned to 128
-/// bytes, as tensormap.cp_fenceproxy wants its source.
+/// Shared memory in which one warp composes its maps. They lie 144 bytes apart: at 128 bytes they
+/// would share their banks, and 32 lanes that edit 32 of them would take turns. ptxas turns
+/// tensormap.replace into plain loads and stores, which need only the alignment of the words they
+/// edit; the tests compare the bytes. Only the first map is aligned to 128 bytes, as
+/// tensormap.cp_fenceproxy requires of its source.
 struct alignas(tensor_map_bytes) warp_stage {
   static constexpr std::uint32_t stride_bytes = tensor_map_bytes + sizeof(uint4);
   unsigned char bytes[warp_lanes * stride_bytes];
 
   __device__ tensor_map* map(std::uint32_t i) { return reinterpret_cast<tensor_map*>(bytes + i * stride_bytes); }
-  /// The 16-byte piece `at` of the maps, of which each has eight.
+  /// Returns the 16-byte piece `at` of the maps. Each map has eight.
   __device__ uint4& chunk(std::uint32_t at) {
     constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
     return *reinterpret_cast<uint4*>(bytes + at / chunks * stride_bytes + at % chunks * sizeof(uint4));
@@ -42,7 +42,7 @@ struct alignas(tensor_map_bytes) warp_stage {
 
 namespace detail {
 
-/// The fields whose values are immediates of their instructions.
+/// Names the fields whose values are immediates of their instructions.
 enum class mode_field { element_type, interleave, swizzle, fill };
 
 template <mode_field Field, int Value>
@@ -53,15 +53,15 @@ __device__ inline void write_immediate(tensor_map* map) {
   if constexpr (Field == mode_field::fill) device::ptx::replace_fill_mode<Value>(map);
 }
 
-/// Writes `value`, one of `Values`. No generic lambdas do this: NVRTC takes them for functions of
+/// Writes `value`, one of `Values`. It uses no generic lambda: NVRTC takes those for functions of
 /// the host.
 template <mode_field Field, int... Values>
 __device__ inline void write_mode(tensor_map* map, std::uint32_t value, cuda::std::integer_sequence<int, Values...>) {
   ((value == Values ? write_immediate<Field, Values>(map) : void()), ...);
 }
 
-/// The number tensormap.replace has for an element type (PTX ISA 9.7.9.28); three differ from the
-/// driver's.
+/// Returns the number of an element type in tensormap.replace (PTX ISA 9.7.9.28). Three differ from
+/// the driver's numbers.
 __device__ constexpr std::uint32_t replace_elemtype(element_type type) {
   switch (type) {
     case element_type::f64: return 9;
@@ -92,7 +92,7 @@ __device__ inline void patch_axis(tensor_map* map, const tensor_spec& values, pa
 }  // namespace detail
 
 /// Replaces the fields named in `fields` of the map at `map` (shared memory) by those of `values`.
-/// One thread.
+/// One thread calls it.
 __device__ inline void apply_patch(tensor_map* map, const tensor_spec& values, patch_fields fields) {
   if (has_any(fields, patch_address)) device::ptx::replace_global_address(map, values.global_address);
   detail::patch_axis<0>(map, values, fields);
@@ -102,9 +102,10 @@ __device__ inline void apply_patch(tensor_map* map, const tensor_spec& values, p
   detail::patch_axis<4>(map, values, fields);
 }
 
-/// Writes every field of `spec` but L2 promotion, which tensormap.replace cannot write, into the
-/// zeroed map at `map` (shared memory). Words 8 and 9 stay zero too. One thread. Types and swizzles
-/// of compute capability 9. Out of line, as most templates come from the driver.
+/// Writes every field of `spec` into the zeroed map at `map` (shared memory), except L2 promotion,
+/// which tensormap.replace cannot write. Words 8 and 9 stay zero too. One thread calls it. It knows
+/// the types and swizzles of compute capability 9. It is out of line, as most templates come from
+/// the driver.
 __device__ __noinline__ inline void write_zeroed_map(tensor_map* map, const tensor_spec& spec) {
   using field = detail::mode_field;
   device::ptx::replace_rank(map, spec.rank - 1);
@@ -119,16 +120,15 @@ __device__ __noinline__ inline void write_zeroed_map(tensor_map* map, const tens
   apply_patch(map, spec, patch_everything(spec.rank));
 }
 
-/// A template's rank and fields where they are known only when the kernel runs: works for every
-/// template.
+/// The shape of any template: its rank and fields are known only when the kernel runs.
 struct any_shape {
   static constexpr bool may_be_zeroed = true;
   static __device__ std::uint32_t rank(const map_template& base) { return base.spec.rank; }
   static __device__ patch_fields fields(const map_template& base) { return base.fields; }
 };
 
-/// Where they are known when the kernel is compiled, which leaves a fifth of the code. The template
-/// must agree, and come from `make_template`.
+/// A shape whose rank and fields are known when the kernel is compiled, which needs a fifth of the
+/// code. The template must agree, and come from `make_template`.
 template <std::uint32_t Rank, patch_fields Fields>
 struct fixed_shape {
   static constexpr bool may_be_zeroed = false;
@@ -136,7 +136,7 @@ struct fixed_shape {
   static __device__ constexpr patch_fields fields(const map_template&) { return Fields; }
 };
 
-/// One warp's encoder: a template and a stage. All 32 lanes of a full warp must call each function
+/// Encodes maps of one template in one stage. All 32 lanes of a full warp must call each function
 /// together, converged.
 template <class Shape = any_shape>
 class warp_encoder {
@@ -151,8 +151,8 @@ class warp_encoder {
   }
 
   /// Composes `count` maps (at most 32) in the stage: the template with the fields of `source(first
-  /// + lane)`, or the safe empty map where `guard` refuses these. `source` is a device callable
-  /// `std::uint64_t -> map_patch`; only the template's fields of it are used.
+  /// + lane)`, or the safe empty map where `guard` refuses them. `source` is a device callable
+  /// `std::uint64_t -> map_patch`. Only the template's fields of the patch are used.
   template <class Source, class Guard>
   __device__ void compose(const Source& source, std::uint64_t first, std::uint32_t count, const Guard& guard) {
     const std::uint32_t lane = lane_index();
@@ -169,15 +169,15 @@ class warp_encoder {
     __syncwarp();
   }
 
-  /// Stores the composed maps with coalesced 16-byte stores. After it the stage is free, but the
-  /// maps are published only by `release`, which may follow many stores.
+  /// Stores the composed maps with coalesced 16-byte stores. Afterwards the stage is free, but only
+  /// `release`, which may follow many stores, publishes the maps.
   __device__ void store(tensor_map* slots, std::uint32_t count) {
     uint4* const target = reinterpret_cast<uint4*>(slots);
     for_each_chunk(count, [&](const uint4& staged, std::uint32_t at) { target[at] = staged; });
     __syncwarp();
   }
 
-  /// Publishes what the warp stored; after it any lane may acquire.
+  /// Publishes what the warp stored. Afterwards any lane may acquire.
   static __device__ void release() {
     namespace ptx = cuda::ptx;
     ptx::fence_proxy_tensormap_generic(ptx::sem_release, ptx::scope_gpu);
@@ -185,7 +185,7 @@ class warp_encoder {
   }
 
   /// Copies composed map i to `slot_of(i)` and publishes it, for each i below `count`
-  /// (`publish::copy_fence`). A null slot leaves its map out. After it any lane may acquire, and
+  /// (`publish::copy_fence`). A null slot leaves its map out. Afterwards any lane may acquire, and
   /// the stage holds nothing of use.
   template <class SlotOf>
   __device__ void copy_fence(std::uint32_t count, const SlotOf& slot_of) {
@@ -217,7 +217,8 @@ class warp_encoder {
   static constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(uint4);
 
   /// Calls `use(staged, at)` for this lane's sixteen-byte pieces `at` of the first `count` maps.
-  /// Rolled: a single map takes one turn, and code that runs once is paid for by its length.
+  /// The loop stays rolled: a single map takes one turn, and code that runs once costs by its
+  /// length.
   template <class Use>
   __device__ void for_each_chunk(std::uint32_t count, const Use& use) {
     constexpr std::uint32_t step = warp_lanes / chunks * warp_stage::stride_bytes / sizeof(uint4);
@@ -228,7 +229,7 @@ class warp_encoder {
     }
   }
 
-  /// The template has yet to be written: one lane does, and all take their part of it.
+  /// Writes a template that is still zeroed: one lane writes it, and all take their part of it.
   __device__ void write_zeroed_chunk(std::uint32_t lane) {
     stage_.chunk(lane % chunks) = chunk_;
     __syncwarp();
@@ -253,10 +254,10 @@ class warp_encoder {
 };
 
 /// Encodes and publishes maps `first` to `first + count` (at most 32 of them) into
-/// `slots[first...]`: what a kernel that is no encoder calls, with `map_guard{&page}` and a
-/// `__device__ guard_page page` of its own. All 32 lanes together, converged. A kernel that knows
-/// its template's rank and fields passes `fixed_shape<rank, fields>{}`, and a source that reads
-/// those fields alone, for shorter code.
+/// `slots[first...]`. A kernel of your own calls this one, with `map_guard{&page}` and a
+/// `__device__ guard_page page` of its own. All 32 lanes call it together, converged. For shorter
+/// code, a kernel that knows its template's rank and fields passes `fixed_shape<rank, fields>{}`
+/// and a source that reads only those fields.
 template <class Source, class Guard, class Shape = any_shape>
 __device__ void encode_warp(const map_template& base, const Source& source, tensor_map* slots, std::uint64_t first,
                             std::uint32_t count, warp_stage& stage, const Guard& guard, Shape shape = {},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What acquire.cuh and batch_writer.cuh check in a build with TMAP_CHECK_HAZARDS (docs/hazards.md);
-// in any other build all of this is empty.
+// The checks of acquire.cuh and batch_writer.cuh in a build with TMAP_CHECK_HAZARDS
+// (docs/hazards.md). In any other build all of this is empty.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/map_batch_ref.hpp>
@@ -28,15 +28,15 @@ __device__ inline std::uint32_t thread_in_block() {
   return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
 }
 
-// A call, so that what is checked stays small where it is inlined.
+// Not inlined, so that the code that checks stays small.
 __noinline__ __device__ inline void report(hazard kind, std::uint32_t map, std::uint32_t expected, std::uint32_t found,
                                            hazard_log* log) {
   if (log == nullptr) {
     ::printf("tmap: hazard %s: map %u, generation %u, found %u\n", name(kind), map, expected, found);
     return;
   }
-  // The log may lie in host memory, where few machines have read-modify-writes of the system's
-  // scope. One GPU writes it.
+  // The log may lie in host memory, where few machines support read-modify-writes of system scope.
+  // Only one GPU writes it.
   gpu_word<std::uint64_t>(log->counts[static_cast<std::uint32_t>(kind)]).fetch_add(1, cuda::memory_order_relaxed);
   std::uint32_t nobody = 0;
   if (gpu_word<std::uint32_t>(log->first_claimed).compare_exchange_strong(nobody, 1, cuda::memory_order_relaxed)) {
@@ -46,15 +46,16 @@ __noinline__ __device__ inline void report(hazard kind, std::uint32_t map, std::
   __threadfence_system();  // what comes next may end the context
 }
 
-/// What a record says at one moment. The edition is read last, as an opening writes it first.
+/// Holds what a record contained at one moment. The edition is read last, as an opening writes it
+/// first.
 struct slot_reading {
   explicit __device__ slot_reading(slot_record& record)
       : generation(gpu_word<std::uint32_t>(record.generation).load(cuda::memory_order_acquire)),
         edition(gpu_word<std::uint32_t>(record.edition).load(cuda::memory_order_relaxed)) {}
 
   __device__ bool is_published() const { return (edition & edition_published) != 0; }
-  /// Whether the slot was lent again after the lease `expected`; generations count on and wrap
-  /// round.
+  /// Returns whether the slot was lent again after the lease `expected`. Generations count up and
+  /// wrap around.
   __device__ bool is_later_than(std::uint32_t expected) const {
     return generation != 0 && static_cast<std::int32_t>(generation - expected) > 0;
   }
@@ -63,8 +64,8 @@ struct slot_reading {
   std::uint32_t edition;
 };
 
-/// The record beside an acquired slot, and what it said at the acquire. None for a map that has no
-/// record.
+/// Holds the record of an acquired slot, and its edition at the acquire. A map without a record has
+/// none.
 class slot_watch {
  public:
   slot_watch() = default;
@@ -82,7 +83,7 @@ class slot_watch {
     }
   }
 
-  /// Before each use of the map.
+  /// Checks the map before each use.
   __device__ void check() const {
     if (record_ == nullptr) return;
     const slot_reading now(*record_);
@@ -117,7 +118,7 @@ class slot_watch {
   std::uint32_t map_{};
 };
 
-/// Before map `i` of a reserved batch is written. One thread a map.
+/// Call it before map `i` of a reserved batch is written, one thread a map.
 __device__ inline void begin_write(const map_batch_writer& writer, std::uint64_t i) {
   if (writer.records == nullptr) return;
   slot_record& record = writer.records[i];
@@ -136,7 +137,7 @@ __device__ inline void begin_write(const map_batch_writer& writer, std::uint64_t
   report(hazard::rewritten_while_leased, map, writer.generation, now.generation, record.log);
 }
 
-/// After it was published, by the thread that began it.
+/// Call it after the map was published, in the thread that called `begin_write`.
 __device__ inline void end_write(const map_batch_writer& writer, std::uint64_t i) {
   if (writer.records == nullptr || slot_reading(writer.records[i]).generation != writer.generation) return;
   gpu_word<std::uint32_t>(writer.records[i].edition).fetch_or(edition_published, cuda::memory_order_release);

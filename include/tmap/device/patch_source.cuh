@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Patch sources as the encoder reads them: device callables `i -> map_patch` that load the
-// template's fields of map i and leave the others undefined. Any callable of this shape may stand
-// in their place. `read` does the same for fields that its caller knows when compiled.
+// Readers of patch sources: device callables `i -> map_patch` that load the template's fields of
+// map i and leave the others undefined. The encoder takes any callable of this shape. `read` does
+// the same for fields that its caller knows at compile time.
 
 #include <tmap/detail/row_offsets.hpp>
 #include <tmap/detail/standard.hpp>
@@ -12,7 +12,8 @@
 
 namespace tmap::device {
 
-/// `patch_array`: sixteen bytes at a time, only those that hold a field of the template.
+/// Reads a `patch_array`, sixteen bytes at a time, and only those that hold a field of the
+/// template.
 class patch_array_reader {
  public:
   __host__ __device__ patch_array_reader(const patch_array& source, patch_fields fields)
@@ -56,7 +57,7 @@ class patch_array_reader {
   patch_fields fields_;
 };
 
-/// `patch_columns`.
+/// Reads `patch_columns`.
 class patch_columns_reader {
  public:
   __host__ __device__ patch_columns_reader(const patch_columns& source, patch_fields fields)
@@ -82,7 +83,7 @@ class patch_columns_reader {
   patch_fields fields_;
 };
 
-/// `compact_columns`.
+/// Reads `compact_columns`.
 class compact_columns_reader {
  public:
   __host__ __device__ compact_columns_reader(const compact_columns& source, patch_fields fields)
@@ -113,8 +114,8 @@ class compact_columns_reader {
   patch_fields fields_;
 };
 
-/// `ragged_rows` as a kernel reads it: offsets of one type, `std::int32_t` or `std::int64_t`, which
-/// must be the one that `row_offsets::bytes` says.
+/// `ragged_rows` for kernels: the offsets have one type, `std::int32_t` or `std::int64_t`, of
+/// `row_offsets::bytes` bytes.
 template <class Offset>
 struct typed_rows {
   std::uint64_t base_address;
@@ -130,8 +131,8 @@ __host__ __device__ constexpr typed_rows<Offset> typed_rows_of(const ragged_rows
           source.offsets.format, source.rows};
 }
 
-/// `typed_rows`. With `offset_format::sizes`, `begins[i]` is the number of rows before tensor i, a
-/// running sum.
+/// Reads `typed_rows`. With `offset_format::sizes`, `begins[i]` is the number of rows before tensor
+/// i, a running sum.
 template <class Offset>
 class ragged_rows_reader {
  public:

@@ -2,7 +2,7 @@
 #pragma once
 
 // The instructions tmap uses that cuda::ptx of CUDA 13.0 lacks. The project's other inline PTX is
-// in the headers beside this one whose names begin with ptx_.
+// in the headers of this folder whose names begin with ptx_.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/tensor_map.hpp>
@@ -15,9 +15,10 @@ __device__ inline void prefetch_tensormap(const tensor_map* map) {
   asm volatile("prefetch.tensormap [%0];" : : "l"(map) : "memory");
 }
 
-// elect.sync _|p, 0xffffffff; PTX ISA 9.7.13.15, sm_90 One lane of a whole warp, always the same.
-// Behind it ptxas knows that one thread runs; behind `threadIdx.x % 32 == 0` it puts a loop over
-// the lanes' operands around each copy.
+// elect.sync _|p, 0xffffffff;                                     PTX ISA 9.7.13.15, sm_90
+//
+// Elects one lane of a whole warp, always the same. After it, ptxas knows that one thread runs.
+// After `threadIdx.x % 32 == 0`, it puts a loop over the lanes' operands around each copy.
 __device__ inline bool elect_one() {
   unsigned is_elected;
   asm volatile(
@@ -30,9 +31,9 @@ __device__ inline bool elect_one() {
   return is_elected != 0;
 }
 
-// No instruction: the pointer that comes out is one the compiler knows nothing of. It computes the
-// address of a shared variable anew at every tensormap.replace, each time from a special register;
-// this way it keeps it.
+// Emits no instruction. The compiler knows nothing of the pointer that it returns, and keeps it in
+// a register. Otherwise it computes the address of a shared variable from a special register again
+// at every tensormap.replace.
 template <class T>
 __device__ inline T* keep_in_register(T* pointer) {
   asm volatile("" : "+l"(pointer) : : "memory");
@@ -40,10 +41,10 @@ __device__ inline T* keep_in_register(T* pointer) {
 }
 
 // cp.async.{ca,cg}.shared.global [dst], [src], bytes;             PTX ISA 9.7.9.25.3.1, sm_80
-template <unsigned Bytes, bool PassesL1By>
+template <unsigned Bytes, bool BypassesL1>
 __device__ void cp_async(void* shared, const void* global) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  if constexpr (PassesL1By) {
+  if constexpr (BypassesL1) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], %2;" : : "r"(to), "l"(global), "n"(Bytes) : "memory");
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(to), "l"(global), "n"(Bytes) : "memory");
@@ -51,11 +52,11 @@ __device__ void cp_async(void* shared, const void* global) {
 }
 
 // cp.async.{ca,cg}.shared.global [dst], [src], bytes, src_bytes;  PTX ISA 9.7.9.25.3.1, sm_80
-// Of the `bytes` written, those behind the first src_bytes are zero and not read.
-template <unsigned Bytes, bool PassesL1By>
+// Writes `bytes` bytes. Those after the first src_bytes are zero and not read.
+template <unsigned Bytes, bool BypassesL1>
 __device__ void cp_async_zero_filled(void* shared, const void* global, unsigned source_bytes) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  if constexpr (PassesL1By) {
+  if constexpr (BypassesL1) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;"
                  :
                  : "r"(to), "l"(global), "n"(Bytes), "r"(source_bytes)

@@ -17,8 +17,8 @@ __device__ inline std::uint32_t shared_address(const void* shared) {
 
 }  // namespace detail
 
-// cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [dst], [src], bytes,
-// [barrier], policy; PTX ISA 9.7.9.25.4.1, sm_90
+// cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint
+//     [dst], [src], bytes, [barrier], policy;                     PTX ISA 9.7.9.25.4.1, sm_90
 __device__ inline void cp_async_bulk(void* shared, const void* global, std::uint32_t bytes, std::uint64_t* barrier,
                                      std::uint64_t policy) {
   asm volatile("cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;"
@@ -28,8 +28,8 @@ __device__ inline void cp_async_bulk(void* shared, const void* global, std::uint
                : "memory");
 }
 
-// cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [dst], [src], bytes, policy; PTX ISA
-// 9.7.9.25.4.1, sm_90
+// cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint
+//     [dst], [src], bytes, policy;                                PTX ISA 9.7.9.25.4.1, sm_90
 __device__ inline void cp_async_bulk(void* global, const void* shared, std::uint32_t bytes, std::uint64_t policy) {
   asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [%0], [%1], %2, %3;"
                :
@@ -46,8 +46,7 @@ __device__ inline void cp_async_bulk_prefetch(const void* global, std::uint32_t 
 }
 
 // cp.async.bulk.tensor.{1..5}d.shared::cta.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint
-// [dst], [map, {at}],
-// [barrier], policy;                                              PTX ISA 9.7.9.27.1.2, sm_90
+//     [dst], [map, {at}], [barrier], policy;                      PTX ISA 9.7.9.27.1.2, sm_90
 template <std::uint32_t Rank>
 __device__ void cp_async_bulk_tensor(void* shared, const tensor_map* map, const std::int32_t (&at)[Rank],
                                      std::uint64_t* barrier, std::uint64_t policy) {
@@ -91,8 +90,8 @@ __device__ void cp_async_bulk_tensor(void* shared, const tensor_map* map, const 
   }
 }
 
-// cp.async.bulk.tensor.{1..5}d.global.shared::cta.tile.bulk_group.L2::cache_hint [map, {at}],
-// [src], policy; PTX ISA 9.7.9.27.1.2, sm_90
+// cp.async.bulk.tensor.{1..5}d.global.shared::cta.tile.bulk_group.L2::cache_hint
+//     [map, {at}], [src], policy;                                 PTX ISA 9.7.9.27.1.2, sm_90
 template <std::uint32_t Rank>
 __device__ void cp_async_bulk_tensor(const tensor_map* map, const std::int32_t (&at)[Rank], const void* shared,
                                      std::uint64_t policy) {
@@ -157,8 +156,8 @@ __device__ void cp_async_bulk_prefetch_tensor(const tensor_map* map, const std::
   }
 }
 
-// cp.async.bulk.tensor.{3..5}d.shared::cta.global.im2col.mbarrier::complete_tx::bytes [dst], [map,
-// {at}], [barrier], {offsets}; PTX ISA 9.7.9.27.1.2, sm_90
+// cp.async.bulk.tensor.{3..5}d.shared::cta.global.im2col.mbarrier::complete_tx::bytes
+//     [dst], [map, {at}], [barrier], {offsets};                   PTX ISA 9.7.9.27.1.2, sm_90
 template <std::uint32_t Rank>
 __device__ void cp_async_bulk_tensor_im2col(void* shared, const tensor_map* map, const std::int32_t (&at)[Rank],
                                             const std::uint16_t (&offsets)[Rank - 2], std::uint64_t* barrier) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// tensormap.replace on a map in shared memory. cuda::ptx of CUDA 13.0 has it for sm_90a and sm_100a
-// alone, ptxas for every architecture-specific target from sm_90a on.
+// tensormap.replace on a map in shared memory. cuda::ptx of CUDA 13.0 has it only for sm_90a and
+// sm_100a, ptxas for every architecture-specific target from sm_90a on.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/tensor_map.hpp>
@@ -14,9 +14,11 @@ __device__ inline unsigned shared_address(tensor_map* map) {
   return static_cast<unsigned>(__cvta_generic_to_shared(map));
 }
 
-// tensormap.replace.tile.field.shared::cta.b1024.{b32|b64} [map], {axis,} value; PTX ISA 9.7.9.28,
-// sm_90a Weak accesses to the words that hold the field. Values are not checked: what does not fit
-// is cut off.
+// tensormap.replace.tile.field.shared::cta.b1024.{b32|b64} [map], {axis,} value;
+//                                                                 PTX ISA 9.7.9.28, sm_90a
+//
+// These are weak accesses to the words that hold the field. Values are not checked: bits that do
+// not fit are cut off.
 
 __device__ inline void replace_global_address(tensor_map* map, std::uint64_t address) {
   asm("tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%0], %1;"
@@ -25,7 +27,7 @@ __device__ inline void replace_global_address(tensor_map* map, std::uint64_t add
       : "memory");
 }
 
-// The rank less 1.
+// Takes the rank less 1.
 __device__ inline void replace_rank(tensor_map* map, std::uint32_t axes_above_0) {
   asm("tensormap.replace.tile.rank.shared::cta.b1024.b32 [%0], %1;"
       :
@@ -41,8 +43,8 @@ __device__ void replace_global_dim(tensor_map* map, std::uint32_t dim) {
       : "memory");
 }
 
-// In bytes. There are four strides; the instruction would accept a fifth and overwrite the others'
-// high bits.
+// Takes bytes. There are four strides. The instruction would accept a fifth, and overwrite the high
+// bits of the others.
 template <int Axis>
 __device__ void replace_global_stride(tensor_map* map, std::uint64_t stride) {
   static_assert(Axis + 1 < static_cast<int>(max_rank));
@@ -68,7 +70,7 @@ __device__ void replace_element_stride(tensor_map* map, std::uint32_t step) {
       : "memory");
 }
 
-// The values of these are immediates, in the numbers of PTX.
+// These take their values as immediates, in the numbers of PTX.
 
 template <int Value>
 __device__ void replace_elemtype(tensor_map* map) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Stores that combine what they bring with what is in global memory: m = m op t, element by
-// element, each atomically. They belong to this thread's open group of stores (`commit_stores`) and
-// need what stores need. Which operations a type has: tmap/reduction.hpp; any other is an illegal
-// instruction, or does not compile where the type is an argument. Each function is called by one
-// thread. (PTX ISA 9.7.9.25.4.2 and 9.7.9.27.1.3)
+// Stores that combine their data with what is in global memory: m = m op t, each element
+// atomically. They belong to this thread's open group of stores (`commit_stores`) and need the same
+// fences as stores. tmap/reduction.hpp lists the operations of each type. Any other is an illegal
+// instruction, or does not compile where the type is a template argument. One thread calls each
+// function. (PTX ISA 9.7.9.25.4.2 and 9.7.9.27.1.3)
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/tile_copy.cuh>
@@ -48,15 +48,15 @@ __device__ void reduce_tile_by(acquired_map map, const std::int32_t (&coordinate
 }  // namespace detail
 
 /// Starts reducing the tile in `shared` into the one at `coordinates` of a map whose elements are
-/// of type `Type`. What lies outside the tensor is dropped as by `store_tile`.
+/// of type `Type`. Elements outside the tensor are dropped as by `store_tile`.
 template <reduction Operation, element_type Type, std::uint32_t Rank,
           std::enable_if_t<detail::has_reduction(Type, Operation), int> = 0>
 __device__ void reduce_tile(acquired_map map, const std::int32_t (&coordinates)[Rank], const void* shared) {
   detail::reduce_tile_by<Operation>(map, coordinates, shared);
 }
 
-/// The same where operation and type are known when the kernel runs: the map's type must have the
-/// operation.
+/// Does the same for an operation and type that are known only when the kernel runs. The map's type
+/// must have the operation.
 template <std::uint32_t Rank>
 __device__ void reduce_tile(reduction operation, acquired_map map, const std::int32_t (&coordinates)[Rank],
                             const void* shared) {

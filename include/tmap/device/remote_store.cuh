@@ -2,10 +2,10 @@
 #pragma once
 
 // Shared memory of other blocks of a cluster: addresses, barriers, and asynchronous stores from
-// registers (STAS; PTX ISA 9.7.9.12, st.async). The receiving block initialises its barrier and
-// shows it by `fence_barrier_init` and `sync_cluster`, tells it the bytes to expect, and waits with
-// `wait_cluster`. No block may end while another may still write its shared memory: a last
-// `sync_cluster`, or a wait for what is on its way, comes before the end.
+// registers (STAS; PTX ISA 9.7.9.12, st.async). The receiving block initialises its barrier, makes
+// it visible by `fence_barrier_init` and `sync_cluster`, announces the bytes to expect, and waits
+// with `wait_cluster`. No block may end while another may still write its shared memory: it first
+// calls a last `sync_cluster`, or waits for what is on its way.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/tile_copy.cuh>
@@ -14,8 +14,8 @@
 
 namespace tmap::device {
 
-/// The rank of this block in its cluster, and how many blocks the cluster has; 0 and 1 without
-/// clusters.
+/// Return the rank of this block in its cluster, and the number of blocks of the cluster. Without
+/// clusters these are 0 and 1.
 __device__ inline std::uint32_t block_of_cluster() {
   return cuda::ptx::get_sreg_cluster_ctarank();
 }
@@ -23,26 +23,26 @@ __device__ inline std::uint32_t blocks_of_cluster() {
   return cuda::ptx::get_sreg_cluster_nctarank();
 }
 
-/// Waits for all threads of all blocks of the cluster; what each did before is visible to each
-/// after.
+/// Waits for all threads of all blocks of the cluster. What each did before is visible to all
+/// afterwards.
 __device__ inline void sync_cluster() {
   namespace ptx = cuda::ptx;
   ptx::barrier_cluster_arrive(ptx::sem_release);
   ptx::barrier_cluster_wait(ptx::sem_acquire);
 }
 
-/// The address, in block `block` of the cluster, of what `shared` is in this one: good for loads,
-/// stores and the functions below. (PTX ISA 9.7.9.23, mapa)
+/// Returns the address in block `block` of the cluster that corresponds to `shared` in this one. It
+/// may be used for loads, stores and the functions below. (PTX ISA 9.7.9.23, mapa)
 template <class T>
 __device__ T* shared_of_block(std::uint32_t block, T* shared) {
   return static_cast<T*>(__cluster_map_shared_rank(shared, block));
 }
 
-/// A barrier of another block (or of this one): it can be arrived at, never waited for. A register
-/// value.
+/// A barrier of another block (or of this one). Threads can arrive at it, but never wait for it. It
+/// is a register value.
 class remote_barrier {
  public:
-  /// The one that `barrier` is in block `block`.
+  /// Names the barrier in block `block` that corresponds to `barrier` in this one.
   __device__ remote_barrier(std::uint32_t block, tile_barrier& barrier)
       : word_(shared_of_block(block, barrier.word())) {}
 
@@ -63,9 +63,9 @@ class remote_barrier {
   std::uint64_t* word_;
 };
 
-/// Starts storing `value` (4, 8 or 16 bytes; `remote`, from `shared_of_block`, a multiple of them)
-/// into a block's shared memory. Its bytes complete on `barrier`, of the same block. Any thread,
-/// each for its own value.
+/// Starts storing `value` (4, 8 or 16 bytes) into a block's shared memory. `remote`, from
+/// `shared_of_block`, is a multiple of its size. The bytes complete on `barrier`, which is in the
+/// same block. Any thread may call it, each for its own value.
 template <class T>
 __device__ void store_async(T* remote, const T& value, remote_barrier barrier) {
   static_assert(std::is_trivially_copyable_v<T>);

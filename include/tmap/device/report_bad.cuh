@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How kernels count bad and empty items: for all calls in a record (bad_items.hpp), for one in its
-// header. Code that good items never reach.
+// Kernels count bad and empty items by these functions: for all calls in a record (bad_items.hpp),
+// and for one call in its header. Good items never reach this code.
 
 #include <tmap/bad_items.hpp>
 #include <tmap/detail/standard.hpp>
@@ -14,7 +14,8 @@ namespace tmap::device {
 
 namespace detail {
 
-/// Adds to the count first: a reader of the count finds the first item named, or being named.
+/// Adds to the count first, so that a reader of the count finds the first item named, or about to
+/// be named.
 __device__ inline void count_bad(const fault_sink& to, item_kind kind, std::uint32_t count, std::uint64_t index,
                                  std::uint64_t bits) {
   using word = unsigned long long;
@@ -36,16 +37,17 @@ __device__ inline void count_bad(const fault_sink& to, item_kind kind, std::uint
 }  // namespace detail
 
 /// Counts the lanes that have bits, each a bad item. If they are the first ones of the record, the
-/// lowest lane of them names its item there: the lowest of these 32, not of the batch. All lanes of
-/// a warp together, converged.
+/// lowest of these lanes names its item there. That is the lowest of 32 items, not of the batch.
+/// All lanes of a warp call it together, converged.
 __device__ inline void report_bad(const fault_sink& to, item_kind kind, std::uint64_t index, std::uint64_t bits) {
   const std::uint32_t bad = __ballot_sync(~0u, bits != 0);
   if (to.record == nullptr || bits == 0 || (bad & cuda::ptx::get_sreg_lanemask_lt()) != 0) return;
   detail::count_bad(to, kind, static_cast<std::uint32_t>(__popc(bad)), index, bits);
 }
 
-/// What became of the items of a warp, in each lane; `number` is an item's index as a header has
-/// it. Lanes without an item pass a good status. All lanes of a warp together, converged.
+/// Returns, in each lane, the counts of the warp's items. `number` is an item's index as a header
+/// holds it. Lanes without an item pass a good status. All lanes of a warp call it together,
+/// converged.
 template <class Status>
 __device__ batch_header tally_items(std::uint32_t number, Status status) {
   const std::uint32_t bad = __ballot_sync(~0u, status.is_bad());
@@ -57,8 +59,8 @@ __device__ batch_header tally_items(std::uint32_t number, Status status) {
   return items;
 }
 
-/// Adds what became of some items to a header, in global or shared memory, to which others add at
-/// the same time. One thread. `Header` has the members of a `batch_header`.
+/// Adds the counts of some items to a header in global or shared memory. Others may add to it at
+/// the same time. One thread calls it. `Header` has the members of a `batch_header`.
 template <class Header>
 __device__ void add_to_header(Header& header, const batch_header& items) {
   if (items.empty_count != 0) atomicAdd(&header.empty_count, items.empty_count);

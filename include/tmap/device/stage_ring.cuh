@@ -2,20 +2,22 @@
 #pragma once
 
 // A ring of shared-memory stages between the threads of a block that fill them and those that use
-// them. Each stage has a barrier for "full" (all that fills it has landed) and one for "empty" (its
-// last reader is done with it). It fits
-// - one thread that fills (`Fillers` 1: tensor map and bulk copies), or several (a warp: LDGSTS
-//   copies too; all that compute what another thread stores);
-// - consumers of any number: threads, warps, or one thread that stores what the stages hold;
-// - a thread or warp that is both: it keeps a producer and a consumer, and fills at most `stages`
-//   ahead of its use. The number of stages is a constant (`Capacity`), or known only when the
-//   kernel runs (the last constructor argument).
+// them. Each stage has a barrier for "full" (all data for it has landed) and one for "empty" (its
+// last reader is done with it). It suits
+// - one thread that fills (`Fillers` 1: tensor map and bulk copies), or several (a warp with LDGSTS
+//   copies; threads that compute what another thread stores);
+// - any number of consumers: threads, warps, or one thread that stores what the stages hold;
+// - a thread or warp that does both: it keeps a producer and a consumer, and fills at most `stages`
+//   ahead of its use.
 //
-// Every thread that has a part keeps its own producer or consumer (registers) and goes through all
-// stages in turn. All waiting is by parity, which tells a phase from the one before it only: nobody
-// may run further ahead, and the ring sees to it, as each part arrives for itself: a stage is
-// neither full nor empty before the last of them has called, however late that is. (PTX ISA
-// 9.7.13.15, mbarrier)
+// The number of stages is a constant (`Capacity`), or known only when the kernel runs (the last
+// constructor argument).
+//
+// Every thread that takes part keeps its own producer or consumer (registers) and goes through all
+// stages in turn. All waits are by parity, which only distinguishes a phase from the one before it,
+// so no thread may run further ahead. The ring ensures that, as each thread arrives for itself: a
+// stage is neither full nor empty before the last of them has called, however late that is. (PTX
+// ISA 9.7.13.15, mbarrier)
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/async_copy.cuh>
@@ -24,17 +26,17 @@
 
 namespace tmap::device {
 
-/// The barriers of up to `Capacity` stages, in shared memory. `Fillers`: threads that take part in
-/// filling each stage, those that pass included.
+/// The barriers of up to `Capacity` stages, in shared memory. `Fillers` is the number of threads
+/// that take part in filling each stage, including those that pass.
 template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 struct ring_barriers {
   static_assert(Capacity >= 1 && Fillers >= 1);
   tile_barrier full[Capacity];
   tile_barrier empty[Capacity];
 
-  /// By one thread, before a block barrier; it calls `fence_barrier_init` itself. `releases`: how
-  /// many releases empty a stage, one from each consuming thread (`release`, `store_issued`) or
-  /// warp (`release_warp`).
+  /// One thread calls it before a block barrier. It calls `fence_barrier_init` itself. `releases`
+  /// is the number of releases that empty a stage: one from each consuming thread (`release`,
+  /// `store_issued`) or warp (`release_warp`).
   __device__ void init(std::uint32_t stages = Capacity, std::uint32_t releases = 1) {
     for (std::uint32_t i = 0; i < stages; ++i) {
       full[i].init(Fillers);
@@ -44,8 +46,8 @@ struct ring_barriers {
   }
 };
 
-/// A thread's place in the ring: stage 0, 1, ... and, each time round, the other parity. A register
-/// value.
+/// A thread's place in the ring: stage 0, 1, ... and, after each round, the other parity. It is a
+/// register value.
 class ring_position {
  public:
   explicit __device__ ring_position(std::uint32_t stages) : stages_(stages) {}
@@ -65,12 +67,12 @@ class ring_position {
   std::uint32_t parity_{0};
 };
 
-/// Which phase each of up to 32 stages completes next. A register value of a thread whose own warp
-/// fills the stages, and which waits for some of them only: a warp that orders its loads and uses
-/// by itself needs no "empty" barriers.
+/// Remembers which phase each of up to 32 stages completes next. It is a register value of a thread
+/// whose own warp fills the stages, and which waits only for some of them. A warp that orders its
+/// loads and uses by itself needs no "empty" barriers.
 class stage_phases {
  public:
-  /// Waits until the stage, whose barrier this is, is full once more.
+  /// Waits until the stage that this barrier belongs to is full once more.
   __device__ void wait_full(tile_barrier& full, std::uint32_t stage) {
     full.wait(bits_ >> stage & 1);
     bits_ ^= 1u << stage;
@@ -80,18 +82,19 @@ class stage_phases {
   std::uint32_t bits_{0};  // bit i: the parity that stage i completes next
 };
 
-/// The producing end. For each stage: `acquire_stage`, then exactly one of the calls below it.
+/// The producing end. For each stage call `acquire_stage`, then exactly one of the calls below it.
 /// Where several threads fill, each keeps a producer and makes its own call, which is its one
-/// arrival. The route is each thread's choice for each stage: to load by the copy engine it calls
-/// `announce`, by LDGSTS `publish_after_copies`, to store `publish`, and to bring nothing `pass`.
+/// arrival. Each thread may choose another route for each stage: it calls `announce` to load by the
+/// copy engine, `publish_after_copies` to load by LDGSTS, `publish` after ordinary stores, and
+/// `pass` to bring nothing.
 template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 class ring_producer {
  public:
   explicit __device__ ring_producer(ring_barriers<Capacity, Fillers>& barriers, std::uint32_t stages = Capacity)
       : barriers_(barriers), position_(stages) {}
 
-  /// Waits until the next stage is empty and returns its index. On a fresh ring every stage is:
-  /// waiting for the parity opposite to a barrier's first phase returns at once.
+  /// Waits until the next stage is empty and returns its index. On a fresh ring every stage is
+  /// empty: a wait for the parity opposite to a barrier's first phase returns at once.
   __device__ std::uint32_t acquire_stage() {
     barriers_.empty[position_.stage()].wait(position_.parity() ^ 1);
     return position_.stage();
@@ -101,7 +104,7 @@ class ring_producer {
   /// caller then starts on the returned barrier.
   __device__ tile_barrier& announce(std::uint32_t bytes) {
     tile_barrier& full = barriers_.full[position_.stage()];
-    // LDGSTS or ordinary stores may have written the stage the last time round.
+    // LDGSTS or ordinary stores may have written the stage in the last round.
     if constexpr (Fillers > 1) fence_shared_writes();
     full.arrive_expect(bytes);
     position_.advance();
@@ -121,9 +124,9 @@ class ring_producer {
     position_.advance();
   }
 
-  /// Publishes what its LDGSTS copies so far bring once they have landed, without waiting for them.
-  /// It does not cover ordinary stores. A consumer that stores the stage by the copy engine calls
-  /// `fence_shared_writes` first, as nobody else can.
+  /// Publishes the data of this thread's LDGSTS copies so far once they have landed, without
+  /// waiting for them. It does not cover ordinary stores. A consumer that stores the stage by the
+  /// copy engine calls `fence_shared_writes` first, as no other thread can.
   __device__ void publish_after_copies() {
     arrive_after_copies(barriers_.full[position_.stage()]);
     position_.advance();
@@ -148,13 +151,13 @@ class ring_consumer {
     return position_.stage();
   }
 
-  /// One release: this thread has read the stage.
+  /// Releases the stage once: this thread has read it.
   __device__ void release() {
     barriers_.empty[position_.stage()].arrive();
     position_.advance();
   }
 
-  /// One release: this warp has. All its lanes call it.
+  /// Releases the stage once: this warp has read it. All its lanes call it.
   __device__ void release_warp() {
     __syncwarp();
     if (lane_index() == 0) barriers_.empty[position_.stage()].arrive();
@@ -166,10 +169,10 @@ class ring_consumer {
   ring_position position_;
 };
 
-/// The consuming end of a thread that stores what the stages hold: takes full stages in turn, and
-/// hands each back once the store from it has read it, one stage behind the newest. The ring must
-/// have at least two stages, and a thread that fills as well runs at most `stages - 1` ahead. It is
-/// the only consumer, or one of those that `releases` counts.
+/// The consuming end of a thread that stores what the stages hold. It takes full stages in turn,
+/// and hands each back once the store from it has read it, when the next one has been issued. The
+/// ring must have at least two stages, and a thread that fills as well runs at most `stages - 1`
+/// ahead. It is the only consumer, or one of those that `releases` counts.
 template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 class ring_storer {
  public:
@@ -191,8 +194,8 @@ class ring_storer {
     position_.advance();
   }
 
-  /// Waits until every store has been written: shared memory may go, and the data is there for
-  /// whomever this thread signals next. Hands back the last stage, so that the ring may go on.
+  /// Waits until every store has been written. Shared memory may then be freed, and any thread that
+  /// this one signals next sees the data. Hands back the last stage, so that the ring may go on.
   __device__ void drain() {
     wait_stores_written();
     if (previous_ != none) barriers_.empty[previous_].arrive();

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Copies of a tile whose type says what they move (tmap/tile.hpp), through maps of the same type
-// (tmap/typed_maps.hpp): rank, bytes and element type come from the type and cannot disagree. All
-// else is as in tile_copy.cuh and reduce_copy.cuh: coordinates are innermost first, one thread
-// calls each function, threads that wrote a tile call `fence_shared_writes` before it is stored,
-// and `commit_stores` closes a group of stores. Tiles lie in shared memory.
+// Copies of a typed tile (tmap/tile.hpp) through maps of the same type (tmap/typed_maps.hpp). Rank,
+// bytes and element type come from the type, so they cannot disagree. All else is as in
+// tile_copy.cuh and reduce_copy.cuh: coordinates are innermost first, one thread calls each
+// function, threads that wrote a tile call `fence_shared_writes` before it is stored, and
+// `commit_stores` closes a group of stores. Tiles lie in shared memory.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/acquire.cuh>
@@ -25,7 +25,8 @@ struct typed_access;
 template <class Tile>
 class acquired_typed_map {
  public:
-  /// For calls whose rank is known when the kernel runs, and others that take no type.
+  /// Returns the map for calls that take no type, such as those whose rank is known only when the
+  /// kernel runs.
   __device__ acquired_map untyped() const { return map_; }
 
  private:
@@ -44,13 +45,13 @@ struct typed_access {
   }
 };
 
-/// Coordinates: as many as the tile has dims.
+/// Requires as many coordinates as the tile has dims.
 template <class Tile, std::uint32_t Rank>
 using if_rank = std::enable_if_t<Rank == Tile::rank, int>;
 
 }  // namespace detail
 
-// As the untyped ones (acquire.cuh).
+// These do what the untyped ones do (acquire.cuh).
 
 template <class Tile>
 __device__ acquired_typed_map<Tile> acquire(const typed_maps<Tile>& maps, std::uint32_t i,
@@ -73,8 +74,8 @@ __device__ void prefetch(acquired_typed_map<Tile> map) {
   prefetch(map.untyped());
 }
 
-/// Starts loading `tile` from `at`. `barrier` has been told to expect `Tile::bytes`: by `announce`
-/// of a stage ring, or together with what else its phase waits for. Else `expect_and_load`.
+/// Starts loading `tile` from `at`. `barrier` must already expect `Tile::bytes`, by `announce` of a
+/// stage ring, or together with the other bytes of its phase. Otherwise use `expect_and_load`.
 template <class Tile, std::uint32_t Rank, detail::if_rank<Tile, Rank> = 0>
 __device__ void load_tile(Tile& tile, acquired_typed_map<Tile> map, const std::int32_t (&at)[Rank],
                           tile_barrier& barrier) {
@@ -87,8 +88,8 @@ __device__ void load_tile(Tile& tile, acquired_typed_map<Tile> map, const std::i
   load_tile(static_cast<void*>(&tile), map.untyped(), at, barrier, hint);
 }
 
-/// Tells `barrier` to expect the bytes of `tile`, and starts loading it from `at`. It is one
-/// arrival: `init(1)` for a barrier that nobody else arrives on.
+/// Makes `barrier` expect the bytes of `tile`, and starts loading it from `at`. It is one arrival:
+/// a barrier that no other thread arrives on has `init(1)`.
 template <class Tile, std::uint32_t Rank, detail::if_rank<Tile, Rank> = 0>
 __device__ void expect_and_load(Tile& tile, acquired_typed_map<Tile> map, const std::int32_t (&at)[Rank],
                                 tile_barrier& barrier) {
@@ -103,8 +104,8 @@ __device__ void expect_and_load(Tile& tile, acquired_typed_map<Tile> map, const 
   load_tile(tile, map, at, barrier, hint);
 }
 
-/// Into all `blocks` of the cluster; each of them has told its own barrier to expect `Tile::bytes`
-/// (tile_copy.cuh).
+/// Starts loading `tile` into all `blocks` of the cluster. The barrier of each of them must already
+/// expect `Tile::bytes` (tile_copy.cuh).
 template <class Tile, std::uint32_t Rank, detail::if_rank<Tile, Rank> = 0>
 __device__ void load_tile_multicast(Tile& tile, acquired_typed_map<Tile> map, const std::int32_t (&at)[Rank],
                                     tile_barrier& barrier, std::uint16_t blocks) {
