@@ -6,8 +6,8 @@
 // group, and a `row_problem` has at least one row.
 //
 // A product is two launches. A set-up kernel of few blocks judges the groups, adds up their tiles
-// and encodes their maps. A persistent kernel, which starts while the first one still runs, computes
-// the tiles. Nothing returns to the host in between.
+// and encodes their maps. A persistent kernel, which starts while the first one still runs,
+// computes the tiles. Nothing returns to the host in between.
 
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/map_template.hpp>

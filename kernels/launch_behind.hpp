@@ -14,8 +14,8 @@ struct launch_size {
   std::uint32_t cluster_blocks{1};
 };
 
-/// Launches a kernel that may start before the one ahead of it has ended (programmatic dependent
-/// launch), and that waits for it by `cudaGridDependencySynchronize` before it touches memory.
+/// Launches a kernel that may start before the previous one has ended (programmatic dependent
+/// launch). The kernel waits for that by `cudaGridDependencySynchronize` before it touches memory.
 template <class... Parameters, class... Arguments>
 cudaError_t launch_behind(void (*kernel)(Parameters...), const launch_size& size, cudaStream_t stream,
                           const Arguments&... arguments) {

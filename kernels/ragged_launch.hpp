@@ -2,9 +2,9 @@
 #pragma once
 
 // The way from lib/ragged to the kernels of kernels/ragged: plain functions that enqueue work and
-// return what the CUDA runtime said. Arguments have been checked by the caller; counts are at least
-// 1. All take part in programmatic dependent launch where it gains: a kernel behind the planning
-// one waits for it on the device.
+// return the code of the CUDA runtime. The caller has checked the arguments; counts are at least 1.
+// All use programmatic dependent launch where it helps: a kernel after the planning one waits for
+// it on the device.
 
 #include <tmap/detail/judge_tensors.hpp>
 #include <tmap/device_limits.hpp>
@@ -20,8 +20,7 @@
 
 namespace tmap::kernels {
 
-/// The two sides of an operation as the planning kernel reads them. All arrays are device memory by
-/// now.
+/// One of the two sides of an operation, for the planning kernel. All arrays are in device memory.
 enum class side_kind : std::uint32_t {
   tensors,  ///< a `tensor_batch`
   dense,    ///< a `dense_batch`, its strides and pitch given
@@ -35,8 +34,8 @@ struct side {
   const std::int64_t* row_begins;  ///< of `ragged_rows` by sizes: the running sum; else null
 };
 
-/// `swapped` and `reduced`: the route is chosen by the source alone. `clipped`: each tensor is
-/// followed by `rank` boxes that are filled. `corner`: the source is dense.
+/// With `swapped` and `reduced`, only the source decides the route. With `clipped`, each tensor is
+/// followed by `rank` boxes that are filled. With `corner`, the source is dense.
 using tmap::detail::shape_relation;
 
 struct plan_request {
@@ -57,8 +56,8 @@ struct plan_request {
   fault_sink faults;
 };
 
-/// Where planning leaves its work. `begins` are the byte begins of a packed side, `count + 1`; null
-/// otherwise.
+/// The memory to which planning writes its results. `begins` are the `count + 1` byte offsets of a
+/// packed side, or null.
 struct plan_target {
   planned_tensor* tensors;
   std::uint64_t* ends;
@@ -69,21 +68,21 @@ struct plan_target {
   std::size_t scratch_bytes;
 };
 
-/// Of a `device::queue_counter`.
+/// The size of a `device::queue_counter`.
 inline constexpr std::size_t queue_counter_bytes = sizeof(std::uint32_t);
 
 std::size_t plan_scratch_bytes(std::uint64_t planned_count);
 cudaError_t launch_plan(const plan_request& request, const plan_target& target, cudaStream_t stream);
 
-/// What the current device has, for the kernels to size their grids by.
+/// Properties of the current device by which the kernels choose their grids.
 struct device_shape {
   std::uint32_t multiprocessors;
   std::uint32_t shared_bytes_per_block;  ///< the most a block can opt in to
 };
 
-// The working kernels. Each says how it wants the work cut.
+// The working kernels. Each has a rule by which the work is cut.
 
-/// Bytes moved as they are; boxes without a source get `fill`. `element_bytes` of both sides.
+/// Moves bytes as they are. Boxes without a source get `fill`. Both sides have `element_bytes`.
 piece_rule move_pieces(std::uint32_t element_bytes, std::uint32_t rank);
 cudaError_t launch_move(const planned_work& work, std::uint32_t element_bytes, const ragged::fill_value& fill,
                         const device_shape& device, cudaStream_t stream);
@@ -115,8 +114,8 @@ piece_rule max_pool_pieces(std::uint32_t radius, std::uint32_t rank);
 cudaError_t launch_max_pool_1d(const planned_work& work, std::uint32_t radius, const device_shape& device,
                                cudaStream_t stream);
 
-/// Results of the slices of rows that several warps share: one row for each two of 8 warps a block,
-/// 512 slices each.
+/// The number of partial results of rows that several warps share. Each two of the 8 warps of a
+/// block have room for one row of 512 slices.
 inline constexpr std::uint32_t most_reduce_blocks = tmap::detail::hopper_multiprocessors;
 inline constexpr std::uint32_t reduce_partials = (most_reduce_blocks * 8 / 2 + 1) * 512;
 piece_rule reduce_pieces(ragged::value_type type, std::uint32_t rank);

@@ -7,8 +7,8 @@
 
 namespace tmap::kernels {
 
-/// A `batch_header` that a block counts up in shared memory, which takes no initial values.
-/// `add_to_header` adds to it.
+/// A `batch_header` that a block counts up in shared memory. It has no initial values, as shared
+/// memory takes none. `add_to_header` adds to it.
 struct block_header {
   std::uint32_t bad_count;
   std::uint32_t first_bad;

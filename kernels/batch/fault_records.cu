@@ -4,7 +4,7 @@
 namespace tmap::kernels {
 namespace {
 
-// Of each context one copy, without an allocation: zeroed when the module is loaded.
+// Each context has its own copy, without an allocation. Loading the module zeroes it.
 __device__ fault_record records[1 + call_record_count];
 
 }  // namespace

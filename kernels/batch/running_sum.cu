@@ -6,8 +6,8 @@
 namespace tmap::kernels {
 namespace {
 
-/// The size before tensor i, so that the sums up to each are the sums before it. In 64 bits, so
-/// that 32-bit sizes may sum up to more.
+/// Returns the size of tensor i - 1, so that the sum up to i is the sum of the sizes before i. It
+/// has 64 bits, so that the sum of 32-bit sizes may be larger.
 template <class Offset>
 struct size_before {
   const Offset* sizes;

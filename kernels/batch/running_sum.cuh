@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Running sums of 64-bit counts that a device callable computes: one launch for up to `sum_block`
-// counts, else two, of which the second starts while the first still runs. The counts are asked for
-// once in each launch.
+// Running sums of 64-bit counts that a device callable computes. Up to `sum_block` counts take one
+// launch. More take two, of which the second starts while the first still runs. Each launch calls
+// the callable once for each count.
 
 #include <cuda_runtime_api.h>
 
@@ -21,9 +21,9 @@ inline constexpr std::uint32_t sum_lane_counts = 8;
 inline constexpr std::uint32_t sum_warp_counts = sum_lanes * sum_lane_counts;
 inline constexpr std::uint32_t sum_max_warps = sum_block / sum_warp_counts;
 inline constexpr std::uint32_t sum_tile_warps = sum_tile / sum_warp_counts;
-static_assert(sum_max_warps == sum_lanes, "one warp adds up what the warps of a block have");
+static_assert(sum_max_warps == sum_lanes, "one warp adds up the sums of a block's warps");
 
-/// This lane's counts: every 32nd of its warp's, 0 beyond `n`.
+/// This lane's counts: every 32nd of its warp's, 0 from index `n` on.
 template <class Count>
 struct lane_counts {
   std::uint64_t first;
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(sum_tile_warps* sum_lanes)
   if (threadIdx.x == 0) tile_sums[blockIdx.x] = sum;
 }
 
-/// `tile_sums` is read by blocks that have one before them.
+/// All blocks but the first read `tile_sums`.
 template <class Count>
 __global__ void __launch_bounds__(sum_max_warps* sum_lanes)
     running_sum_kernel(const __grid_constant__ Count count_of, const std::uint64_t* tile_sums, std::uint64_t* ends,
@@ -92,10 +92,10 @@ __global__ void __launch_bounds__(sum_max_warps* sum_lanes)
 
 }  // namespace detail
 
-/// ends[i] = count_of(0) + ... + count_of(i), modulo 2^64, for i below `n`, which is at least 1.
-/// `count_of` is a device callable `std::uint64_t -> std::uint64_t`, passed as a kernel's
-/// parameter. `scratch`: `inclusive_sum_scratch(n)` bytes of device memory, aligned to 8; no matter
-/// what they hold.
+/// Sets ends[i] = count_of(0) + ... + count_of(i), modulo 2^64, for i below `n`, which is at least
+/// 1. `count_of` is a device callable `std::uint64_t -> std::uint64_t`, passed as a kernel's
+/// parameter. `scratch` is `inclusive_sum_scratch(n)` bytes of device memory, aligned to 8, with
+/// any content.
 template <class Count>
 cudaError_t launch_inclusive_sum(const Count& count_of, std::uint64_t* ends, std::uint64_t n, void* scratch,
                                  std::size_t scratch_bytes, cudaStream_t stream) {

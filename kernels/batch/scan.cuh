@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What lanes and threads before one have, joined: by a warp and by a block. running_sum.cuh does
-// whole arrays.
+// Joins the values of lanes by a warp, and those of threads by a block. running_sum.cuh does whole
+// arrays.
 //
-// A join is a callable `(value, value) -> value`, associative and commutative. A value is one that
-// shuffles take.
+// A join is a callable `(value, value) -> value`, associative and commutative. A value has a type
+// that shuffles take.
 
 #include <tmap/device/warp.cuh>
 
@@ -13,7 +13,7 @@
 
 namespace tmap::kernels {
 
-/// Modulo 2^64, for signed values too.
+/// Adds modulo 2^64, signed values too.
 struct add {
   template <class Value>
   __device__ Value operator()(Value a, Value b) const {
@@ -28,7 +28,7 @@ struct larger {
   }
 };
 
-/// What all lanes have, in each of them. All lanes of a warp.
+/// Returns the join of all lanes' values to each of them. All lanes of a warp call it.
 template <class Value, class Join>
 __device__ Value join_lanes(Value value, const Join& join) {
 #pragma unroll
@@ -38,7 +38,8 @@ __device__ Value join_lanes(Value value, const Join& join) {
   return value;
 }
 
-/// What the lanes up to and with this one have. All lanes of a warp.
+/// Returns the join of the values of the lanes up to and including this one. All lanes of a warp
+/// call it.
 template <class Value, class Join>
 __device__ Value join_up_to_lane(Value value, const Join& join) {
 #pragma unroll
@@ -49,8 +50,8 @@ __device__ Value join_up_to_lane(Value value, const Join& join) {
   return value;
 }
 
-/// What the threads before this one have, with `carry` before all of them; `carry` becomes what
-/// there is after all of them. All threads of a block of `Warps`.
+/// Returns the join of `carry` and the values of the threads before this one. `carry` becomes the
+/// join of itself and the values of all threads. All threads of a block of `Warps` warps call it.
 template <std::uint32_t Warps, class Value, class Join>
 __device__ Value join_before_thread(Value value, Value& carry, const Join& join) {
   __shared__ Value warp_totals[Warps];

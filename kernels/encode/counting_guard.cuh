@@ -9,7 +9,7 @@
 
 namespace tmap::kernels {
 
-/// A guard that also adds up what a service counts.
+/// A guard that also adds to the totals that a service counts.
 struct counting_guard : device::map_guard {
   batch_totals* totals;
 

@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint32_t block_warps = 4;
 constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
 
-// Where the safe empty maps of this library point to, on each device: zeroed when the module is
-// loaded.
+// The safe empty maps of this library point to this page, on each device. Loading the module zeroes
+// it.
 __device__ device::guard_page library_page;
 
 template <class Shape, publish How, class Source>
@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(block_threads)
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint64_t first = (std::uint64_t{blockIdx.x} * block_warps + warp) * maps_per_warp;
   // A kernel that depends on this one may start now, and waits for its end before it reads a slot.
-  // Where each warp has more than a map to make, the early ones would take room from blocks that
-  // have work.
+  // If each warp makes more than one map, blocks that start early would take room from blocks with
+  // work.
   if (maps_per_warp == 1) cudaTriggerProgrammaticLaunchCompletion();
   if (first >= count) return;
   const std::uint64_t left = count - first;
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(block_threads)
   encoder.publish_in(slots + first, maps, How);
 }
 
-/// One batch, everything checked; of any source.
+/// One batch of any source, after all checks.
 struct encode_job {
   const encode_plan& plan;
   const map_template& base;
@@ -81,8 +81,8 @@ cudaError_t launch_fixed(const encode_job& job, const Source& source) {
   }
 }
 
-/// Whether the kernels of fixed shapes cannot do it: they want a template of `make_template`, and
-/// publish by stores.
+/// Returns whether the kernels of fixed shapes cannot do the job. They need a template of
+/// `make_template`, and publish by stores.
 bool needs_any_shape(const encode_job& job) {
   return job.base.map == tensor_map{} || job.plan.published_by != publish::stores;
 }
@@ -93,7 +93,7 @@ cudaError_t launch_any(const encode_job& job, const Source& source) {
                                                   : launch_shape<device::any_shape, publish::copy_fence>(job, source);
 }
 
-/// Of sources that cannot change boxes.
+/// For sources that cannot change boxes.
 template <class Source>
 cudaError_t launch_columns(const encode_job& job, const Source& source) {
   const bool is_plain = !needs_any_shape(job) && job.base.fields == patch_extents(job.base.spec.rank);

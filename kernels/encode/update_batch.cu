@@ -16,17 +16,18 @@ constexpr std::uint32_t update_block_warps = 4;
 constexpr std::uint32_t update_block_threads = update_block_warps * device::warp_lanes;
 constexpr std::uint32_t map_chunks = tensor_map_bytes / sizeof(uint4);
 
-// Where the safe empty maps that an update makes point to: zeroed when the module is loaded.
+// The safe empty maps that an update makes point to this page. Loading the module zeroes it.
 __device__ device::guard_page update_page;
 
-/// The map that change j names; beyond the batch when there is no such change or it names no map.
+/// Returns the map that change j names, or `map_count` if there is no such change or it names no
+/// map.
 __device__ std::uint32_t map_of(const update_target& target, std::uint64_t j) {
   const std::uint32_t map = j < target.change_count ? target.changes[j] : target.map_count;
   return map < target.map_count ? map : target.map_count;
 }
 
-/// Patch `changes[j]`; for a change that names no map an empty one, which is composed and then
-/// stored nowhere.
+/// Returns patch `changes[j]`. For a change that names no map it returns an empty patch, whose map
+/// is composed and then stored nowhere.
 template <class Source>
 struct changed_source {
   const Source& source;
@@ -38,8 +39,8 @@ struct changed_source {
   }
 };
 
-/// A guard that writes a map's status beside the slot the map goes to, and counts it by its index
-/// in the batch.
+/// A guard that writes a map's status at the index of the map's slot, and counts it by its index in
+/// the batch.
 struct update_guard : counting_guard {
   const update_target& target;
 
@@ -54,21 +55,23 @@ struct update_guard : counting_guard {
   }
 };
 
-/// The slot of change j; null for one that names no map.
+/// Returns the slot of change j, or null for one that names no map.
 __device__ tensor_map* slot_of(const update_target& target, std::uint64_t j) {
   const std::uint32_t map = map_of(target, j);
   if (map == target.map_count) return nullptr;
   return target.slots + (target.table == nullptr ? map : j);
 }
 
-/// Notes in the table where the changed maps `first` to `first + count` are. All lanes of the warp.
+/// Enters the slots of the changed maps `first` to `first + count` in the table. All lanes of the
+/// warp call it.
 __device__ void enter_changed(const update_target& target, std::uint64_t first, std::uint32_t count) {
   const std::uint64_t j = first + device::lane_index();
   if (target.table == nullptr || device::lane_index() >= count || slot_of(target, j) == nullptr) return;
   target.table[map_of(target, j)] = target.first_slot + static_cast<std::uint32_t>(j);
 }
 
-/// Stores the composed maps `first` to `first + count` where they belong. All lanes of the warp.
+/// Stores the composed maps `first` to `first + count` in their slots. All lanes of the warp call
+/// it.
 __device__ void store_changed(device::warp_stage& maps, const update_target& target, std::uint64_t first,
                               std::uint32_t count) {
   for (std::uint32_t at = device::lane_index(); at < count * map_chunks; at += device::warp_lanes) {
@@ -105,8 +108,8 @@ __global__ void __launch_bounds__(update_block_threads)
   if (i < from.count) table[i] = offset + from.slot_index(i);
 }
 
-/// Eight threads a map. What was stored through the generic proxy is read through it; the copies
-/// need a release of their own before the copy engine may see them.
+/// Eight threads copy a map. They read through the generic proxy, through which the maps were
+/// stored. The copies need a release of their own before the copy engine may read them.
 __global__ void __launch_bounds__(update_block_threads)
     gather_kernel(const map_batch_ref from, tensor_map* slots, map_status* statuses) {
   const std::uint32_t thread = blockIdx.x * update_block_threads + threadIdx.x;

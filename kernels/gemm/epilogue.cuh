@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// From sums in registers to C: what the epilogue does to them, rounding, and stores through a map
-// that ends where the group ends. Each warp by itself, so that none waits for another: 16 rows by
-// 64 columns at a time through one of two staging tiles, so that a store is under way while the
-// next is staged.
+// Takes sums in registers to C: applies the epilogue, rounds, and stores through a map that ends
+// where the group ends. Each warp works by itself, so that none waits for another. It stores 16
+// rows by 64 columns at a time through one of two staging tiles, so that a store is under way while
+// the next piece is staged.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/ptx.cuh>
@@ -24,10 +24,10 @@ namespace tmap::kernels {
 
 inline constexpr std::uint32_t staged_results = 2;
 inline constexpr std::uint32_t alignment_of_swizzle = 1024;
-/// Sums of a thread for 64 columns.
+/// The number of a thread's sums for 64 columns.
 inline constexpr std::uint32_t piece_sums = 32;
 
-/// Pairs of neighbouring elements of C.
+/// Packs and unpacks pairs of neighbouring elements of C.
 template <gemm::operand_type Type>
 struct result_pair {
   static __device__ std::uint32_t pack(float low, float high) {
@@ -47,7 +47,7 @@ struct result_pair<gemm::operand_type::f16> {
   static __device__ float2 unpack(std::uint32_t bits) { return __half22float2(reinterpret_cast<const __half2&>(bits)); }
 };
 
-/// The part of a tile that a warpgroup has: where it begins in the group's C.
+/// The place in the group's C at which a warpgroup's part of a tile begins.
 struct result_place {
   std::uint32_t group;
   std::uint32_t row;
@@ -55,14 +55,14 @@ struct result_place {
   std::uint32_t columns;  ///< that C has
 };
 
-/// Factors of a thread's columns among 64: of each eight two.
+/// The factors of a thread's columns among 64, which are two of each eight.
 struct column_factors {
   float2 of[piece_sums / 4];
 };
 
-/// One thread's sums: rows `row` and `row` + 8, and of each eight columns two. C ends with whole
-/// eights. What lies behind its end is read from within, so that no load of a piece waits behind a
-/// branch; it goes nowhere.
+/// One thread's sums: rows `row` and `row` + 8, and two of each eight columns. C ends with whole
+/// eights. For places past its end the thread reads a place within, so that no load of a piece
+/// waits for a branch. Their results are not stored.
 template <gemm::operand_type Type>
 class thread_results {
  public:
@@ -87,7 +87,7 @@ class thread_results {
     return with_.row_scales != nullptr || with_.column_scales != nullptr;
   }
 
-  /// `first` is the column of B of the first of 64.
+  /// Returns the factors of 64 columns, of which `first` is the first column of B.
   __device__ column_factors factors(std::uint32_t first) const {
     column_factors made;
 #pragma unroll
@@ -140,13 +140,13 @@ class thread_results {
     }
   }
 
-  /// sums = silu(sums) * values.
+  /// Sets sums = silu(sums) * values.
   static __device__ void apply_gate(float* sums, const float* values) {
 #pragma unroll
     for (std::uint32_t i = 0; i < piece_sums; ++i) sums[i] = sums[i] / (1 + __expf(-sums[i])) * values[i];
   }
 
-  /// Rounds them into a staging tile.
+  /// Rounds the sums into a staging tile.
   static __device__ void stage(unsigned char* tile, const float* sums) {
     const std::uint32_t lane = threadIdx.x % 32;
     const std::uint32_t row = staged_row(lane);
@@ -162,7 +162,8 @@ class thread_results {
   }
 
  private:
-  /// This thread's column of the eight at `eight`, or of the last.
+  /// Returns this thread's column of the eight at `eight`, or of the last eight if that is past the
+  /// end.
   __device__ std::uint32_t within(std::uint32_t eight, std::uint32_t columns) const {
     return (eight < columns ? eight : columns - 8) + column_;
   }
@@ -181,8 +182,8 @@ class thread_results {
   float row_factor_[2];
 };
 
-/// One warp's stores. It acquires the maps of C behind the main loop, when stores of the tile
-/// before have long read their staging tiles.
+/// One warp's stores. It acquires the maps of C after the main loop, when the stores of the
+/// previous tile have long read their staging tiles.
 class result_store {
  public:
   /// `filler` is any map that is a parameter.
@@ -228,7 +229,7 @@ class result_store {
   __device__ void store_finished(float (&sums)[Count], std::uint32_t row, const gemm_shape& shape,
                                  const gemm_group& record, const result_place& place) {
     const thread_results<Type> results(shape, record, place);
-    // The next piece's factors are on their way while one is staged.
+    // The next piece's factors are being loaded while this one is staged.
     column_factors next{};
     if (results.has_factors()) next = results.factors(place.column);
 #pragma unroll

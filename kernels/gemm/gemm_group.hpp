@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the set-up kernel writes to device memory and the product kernel reads.
+// Data that the set-up kernel writes to device memory and the product kernel reads.
 
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/tensor_map.hpp>

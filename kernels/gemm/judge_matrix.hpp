@@ -9,9 +9,9 @@
 
 namespace tmap::kernels {
 
-/// Faults of one matrix of a `pointer_problem`. Any bits are legal as address and pitch; rows and
-/// bytes of a row are at most 2^32, 0 where they are not known. Of a matrix without faults that has
-/// elements every map is good: a map that the encoder refused would be read as zeros.
+/// Returns the faults of one matrix of a `pointer_problem`. Address and pitch may be any bits. Rows
+/// and bytes of a row are at most 2^32, and 0 where they are not known. Every map of a matrix that
+/// has elements and no faults is good: a map that the encoder refused would be read as zeros.
 TMAP_HOST_DEVICE constexpr std::uint32_t judge_matrix(std::uint64_t address, std::uint64_t pitch, std::uint64_t rows,
                                                       std::uint64_t row_bytes) {
   constexpr std::uint64_t unit = 16;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The product kernel: one block on each multiprocessor takes tiles of all groups from a queue. One
-// warp finds which tile of which group that is, another loads the tile's A and B through tensor
-// maps into a ring of stages, two warpgroups multiply, each a half of the tile, and store their
-// halves through the group's map of C, which ends where the group ends. The ring runs on from tile
-// to tile and from group to group: while the last sums are rounded and stored, the next tile is on
-// its way.
+// The product kernel. One block on each multiprocessor takes tiles of all groups from a queue. One
+// warp finds the group and place of the tile. Another loads the tile's A and B through tensor maps
+// into a ring of stages. Two warpgroups multiply, each a half of the tile, and store their halves
+// through the group's map of C, which ends where the group ends. The ring runs on from tile to tile
+// and from group to group: while the last sums are rounded and stored, the next tile is being
+// loaded.
 //
-// In pairs the blocks are two to a cluster and take tiles beside or above each other: what both
-// need of A or B each loads half of, into both. Their rings go on in step: a stage is empty when
-// the consumers of both blocks have left it.
+// In pairs, two blocks form a cluster and take two tiles next to or above each other. Of the
+// operand that both need, each block loads half, into both. Their rings advance in step: a stage is
+// empty when the consumers of both blocks have left it.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/cluster_queue.cuh>
@@ -35,21 +35,21 @@ namespace tmap::kernels {
 
 inline constexpr std::uint32_t product_threads = (consumers + 1) * warpgroup_threads;
 inline constexpr std::uint32_t consumer_warps = consumers * warpgroup_threads / 32;
-/// Rows of blocks that are walked together, so that they share what L2 holds of B.
+/// The rows of blocks that are walked together, so that they share the part of B that L2 holds.
 inline constexpr std::uint32_t band_blocks = 16;
 inline constexpr int producer_registers = 56;
 inline constexpr int consumer_registers = 224;
 
-/// What a kernel is compiled for. An operand's rows are along K, or across it.
+/// The kind of product that a kernel is compiled for. An operand's rows run along K, or across it.
 struct product_traits {
   gemm::operand_type type;
   bool a_is_across{};
   bool b_is_across{};
   bool has_own_b{};  ///< each group has a map of B; else all share one, which has the group as its third dim
-  bool promotes{};   ///< the tensor cores sum up no more of K than a stage; the stages are added up in f32
+  bool promotes{};   ///< the tensor cores sum up one stage of K at most; the stages are added up in f32
 };
 
-/// How its products are cut into tiles.
+/// How a kernel cuts its products into tiles.
 struct tile_traits {
   std::uint32_t tile_m;
   std::uint32_t tile_n;
@@ -70,14 +70,14 @@ struct product_config {
   static constexpr std::uint32_t stages = Tile.stages;
   static constexpr bool is_paired = Tile.is_paired;
   static constexpr std::uint32_t cluster_blocks = is_paired ? 2 : 1;
-  /// Consumers halve the rows, or of tiles of 64 the columns.
+  /// Consumers halve the rows of a tile, or its columns if it has only 64 rows.
   static constexpr bool halves_rows = tile_m == consumers * piece_lines;
   static constexpr std::uint32_t share_n = halves_rows ? tile_n : tile_n / consumers;
   static constexpr std::uint32_t sums = share_n / 2;
   static constexpr std::uint32_t tile_k = swizzle_bytes / gemm::operand_bytes(type);
   static constexpr std::uint32_t a_bytes = tile_m * swizzle_bytes;
   static constexpr std::uint32_t b_bytes = tile_n * swizzle_bytes;
-  /// Rows of A of one load: in pairs each block may load half of them.
+  /// The rows of A of one load. In pairs each block may load half of them.
   static constexpr std::uint32_t a_piece = a_is_across || is_paired ? piece_lines : tile_m;
   static constexpr std::uint32_t stage_bytes = a_bytes + b_bytes;
   static constexpr std::uint32_t shared_bytes =
@@ -92,8 +92,8 @@ struct product_arguments {
   gemm_shape shape;
 };
 
-/// The numbers of the tiles, or pairs of them, that this block takes. Those that run at the same
-/// time follow each other, whatever each of them costs, and find in L2 what they have in common.
+/// Returns the queue of the tiles, or pairs of them, that this block takes. Tiles that run at the
+/// same time follow each other, even if their costs differ, and find their common data in L2.
 template <class Config>
 __device__ auto tile_queue(const gemm_shape& shape, device::cluster_mailbox& mailbox) {
   // Below 2^31, as memory holds C.
@@ -105,8 +105,8 @@ __device__ auto tile_queue(const gemm_shape& shape, device::cluster_mailbox& mai
   }
 }
 
-/// Reads tile `tile`, which is of `group` or of one behind it. One warp, all lanes the same. Of a
-/// pair it is this block's.
+/// Reads tile `tile`, which belongs to `group` or to one after it. Of a pair it reads this block's
+/// tile. One warp calls it, all lanes with the same arguments.
 template <class Config>
 __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std::uint32_t& group) {
   const std::uint64_t* const ends = shape.scratch.tile_ends;
@@ -135,28 +135,28 @@ __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std:
   return note;
 }
 
-/// By the finding warp, which asks for a tile when the loading warp nears the end of the one
-/// before: a tile taken early is one that no other block can take when this one is late, and one
-/// that begins long after its neighbours, when L2 no longer holds what it has in common with them.
+/// Finds tiles. One warp calls it. It asks for a tile when the loading warp nears the end of the
+/// one before. If this block is late, no other block can take a tile that this one took early. Such
+/// a tile also begins long after its neighbours, when L2 no longer holds the data that they share.
 template <class Config>
 __device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mailbox, tile_notes& notes) {
-  const bool tells = threadIdx.x % 32 == 0;
+  const bool writes = threadIdx.x % 32 == 0;
   device::ring_position at(noted_tiles);
   std::uint32_t parity = 0;
   std::uint32_t group = 0;
   auto queue = tile_queue<Config>(shape, mailbox);
   for (std::uint32_t tile = queue.take_warp(); tile != device::no_item; tile = queue.take_warp()) {
     const tile_note note = read_tile<Config>(shape, tile, group);
-    if (tells) tell(notes, at, note);
+    if (writes) pass_on(notes, at, note);
     wait_for(notes.wanted, parity);
     parity ^= 1;
     __syncwarp();
   }
-  if (tells) tell(notes, at, {});
+  if (writes) pass_on(notes, at, {});
 }
 
-/// By one thread. It runs a ring ahead of the products, so that the acquire of another group's maps
-/// costs them nothing.
+/// Loads tiles. One thread calls it. It runs a ring ahead of the products, so that acquiring
+/// another group's maps does not delay them.
 template <class Config>
 __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes,
                            device::ring_barriers<Config::stages>& barriers, unsigned char* ring) {
@@ -186,7 +186,7 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
   }
 }
 
-/// By one warpgroup: its half of a tile, in sums and then in C.
+/// Multiplies half a tile and stores it. One warpgroup calls it.
 template <class Config>
 __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape,
                                device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
@@ -217,7 +217,7 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
   unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
   result_store store(arguments.shape, arguments.b, staging + threadIdx.x / 32 * staged_results * strip_bytes);
-  // As a pointer in registers: of shared memory that it knows the compiler computes the address at
+  // A pointer in registers. The compiler would compute the address of known shared memory again at
   // each wait.
   device::ring_barriers<Config::stages>* kept = &barriers;
   device::ptx::keep_word(kept);
@@ -233,7 +233,7 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
   store.finish();
 }
 
-/// Of the blocks whose rings go on in step.
+/// Synchronises the blocks whose rings advance in step.
 template <class Config>
 __device__ void sync_blocks() {
   if constexpr (Config::is_paired) {
@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(product_threads, 1)
     device::ptx::setmaxnreg_inc<consumer_registers>();
     multiply_tiles<Config>(arguments, notes, barriers, ring);
   }
-  // A block's barriers stay until the other has left its last stage.
+  // A block's barriers must live until the other block has left its last stage.
   if constexpr (Config::is_paired) device::sync_cluster();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of groups of rows with a matrix for each group. Each group has a map of A that ends with
-// its last row, so the rest of its last tile reads as zeros. Zeros cost no bytes, and less power than
-// the next group's rows would. All groups share one map of B.
+// its last row, so the rest of its last tile reads as zeros. Zeros cost no bytes, and less power
+// than the next group's rows would. All groups share one map of B.
 #include "kernels/gemm/product_launch.cuh"
 
 namespace tmap::kernels {

@@ -38,8 +38,8 @@ struct set_up_share {
   __device__ bool has(std::uint32_t part) const { return part % blocks == block; }
 };
 
-/// The number of operands of which each group has a map of its own. B of a `row_problem` has one map
-/// for all groups.
+/// The number of operands of which each group has a map of its own. B of a `row_problem` has one
+/// map for all groups.
 template <class Problem>
 inline constexpr std::uint32_t set_up_operands = std::is_same_v<Problem, gemm::row_problem> ? 2 : 3;
 
@@ -274,9 +274,10 @@ __device__ void report(const set_up_request<Problem>& request, std::uint32_t g, 
 }  // namespace detail
 
 /// Sets up all groups. All threads of a block of `set_up_threads` call it. Every block judges all
-/// groups and adds up all tiles. It writes the maps of its share, and the records of a round together
-/// with the round's first operand. The first block writes what belongs to the call. Products must not
-/// run meanwhile. Safe empty maps point to `page`, which belongs to the kernel's module.
+/// groups and adds up all tiles. It writes the maps of its share, and the records of a round
+/// together with the round's first operand. The first block writes what belongs to the call.
+/// Products must not run meanwhile. Safe empty maps point to `page`, which belongs to the kernel's
+/// module.
 template <class Problem>
 __device__ void set_up_groups(const set_up_request<Problem>& request, const gemm_maps& maps, set_up_shared& shared,
                               const device::guard_page& page, set_up_share mine) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Loads of the operands of one tile into the ring. What both blocks of a pair need each loads half
-// of, into both.
+// Loads the operands of one tile into the ring. Of an operand that both blocks of a pair need, each
+// loads half, into both.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/remote_store.cuh>
@@ -16,7 +16,7 @@
 
 namespace tmap::kernels {
 
-/// Which operand the blocks that work together have in common.
+/// Names the operand that the blocks of a pair have in common.
 enum class common_operand : std::uint32_t { none, a, b };
 
 /// The lines of an operand's tile that this block loads.
@@ -72,11 +72,11 @@ __device__ void load_b(unsigned char* to, device::acquired_map map, std::uint32_
   }
 }
 
-/// How many stages before the end of a tile the next one is asked for: what an answer takes, some
-/// microseconds.
+/// The next tile is asked for so many stages before the end of one. That is as long as the reply
+/// takes, some microseconds.
 inline constexpr std::uint32_t ask_ahead = 8;
 
-/// The loads of one tile's operands, by one thread.
+/// Loads one tile's operands. One thread calls it.
 template <class Config, common_operand Common>
 __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape, device::acquired_map a,
                                  device::acquired_map b, device::tile_barrier& wanted,

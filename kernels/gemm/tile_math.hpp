@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where things lie: tiles in a product, operands and results in shared memory. Arithmetic alone, so
+// Places tiles in a product, and operands and results in shared memory. This is only arithmetic, so
 // that the host can test it.
 
 #include <tmap/config.hpp>
@@ -13,13 +13,14 @@ namespace tmap::kernels {
 /// Rows of operands and of staged results in shared memory are as wide as the swizzle: 64 elements
 /// of two bytes.
 inline constexpr std::uint32_t swizzle_bytes = 128;
-/// 64 such rows (or columns, where an operand is read across): the unit everything is cut into.
+/// A piece is 64 such rows (or columns, where an operand is read across). Everything is cut into
+/// pieces.
 inline constexpr std::uint32_t piece_lines = 64;
 inline constexpr std::uint32_t piece_bytes = piece_lines * swizzle_bytes;
-/// Rows of a tile that one warp has the sums of, and the bytes of 64 of their results.
+/// A warp has the sums of this many rows of a tile. Their strip holds 64 results of each.
 inline constexpr std::uint32_t strip_rows = 16;
 inline constexpr std::uint32_t strip_bytes = strip_rows * swizzle_bytes;
-/// What one wgmma takes of K, in bytes along a row.
+/// One wgmma reads this much of K, in bytes along a row.
 inline constexpr std::uint32_t step_bytes = 32;
 
 struct tile_place {
@@ -27,15 +28,16 @@ struct tile_place {
   std::uint32_t block_n;
 };
 
-/// Rows of blocks that are walked together, about `band`: of equal height, so that none is left
-/// with one block, for which all of B would be read once more.
+/// Returns how many rows of blocks are walked together, about `band`. All bands have about the same
+/// height: for a last band of one row, all of B would be read once more.
 TMAP_HOST_DEVICE constexpr std::uint32_t band_height(std::uint32_t blocks_m, std::uint32_t band) {
   const std::uint32_t bands = (blocks_m + band - 1) / band;
   return (blocks_m + bands - 1) / bands;
 }
 
-/// The i-th tile of a product: bands of blocks of rows, in each one column of blocks after the
-/// other. Tiles that run at the same time then share rows of A and columns of B.
+/// Returns the i-th tile of a product. Tiles are numbered by bands of blocks of rows, and in each
+/// band one column of blocks after the other. Tiles that run at the same time then share rows of A
+/// and columns of B.
 TMAP_HOST_DEVICE constexpr tile_place place_tile(std::uint64_t i, std::uint32_t blocks_m, std::uint32_t blocks_n,
                                                  std::uint32_t band) {
   const std::uint32_t most = band_height(blocks_m, band);
@@ -46,9 +48,9 @@ TMAP_HOST_DEVICE constexpr tile_place place_tile(std::uint64_t i, std::uint32_t 
   return {first + within % height, within / height};
 }
 
-/// Two tiles that two blocks of a cluster take at the same time: one above the other, which have
-/// the columns of B in common, or beside each other, which have the rows of A in common. The second
-/// may lie outside the product.
+/// Two tiles that the two blocks of a cluster take at the same time. Two tiles above each other
+/// have the columns of B in common, two side by side have the rows of A in common. The second may
+/// lie outside the product.
 struct tile_pair {
   tile_place first;
   bool is_beside;
@@ -57,15 +59,17 @@ struct tile_pair {
   }
 };
 
-/// Pairs above each other have more in common; what is left of an odd number of blocks of rows are
-/// pairs beside each other. Only both numbers odd leave a tile alone.
+/// Returns the number of pairs. Two tiles above each other have more in common. Of an odd number of
+/// blocks of rows, the last row is paired side by side. Only if both numbers are odd, one tile is
+/// left alone.
 TMAP_HOST_DEVICE constexpr std::uint64_t count_pairs(std::uint64_t blocks_m, std::uint64_t blocks_n) {
   return blocks_n / 2 * blocks_m + blocks_n % 2 * ((blocks_m + 1) / 2);
 }
 
-/// The i-th pair of a product: bands of an even number of blocks of rows, in each two columns of
-/// blocks after two. `last_is_low`: the last block of rows has half the work of others, which
-/// beside its equal costs nobody a wait.
+/// Returns the i-th pair of a product. Pairs are numbered by bands of an even number of blocks of
+/// rows, and in each band by two columns of blocks at a time. `last_is_low` means that the last
+/// block of rows has half the work of the others. Paired side by side, such blocks do not wait for
+/// each other.
 TMAP_HOST_DEVICE constexpr tile_pair place_pair(std::uint64_t i, std::uint32_t blocks_m, std::uint32_t blocks_n,
                                                 std::uint32_t band, bool last_is_low) {
   const std::uint32_t most = (band_height(blocks_m, band) + 1) / 2 * 2;
@@ -85,14 +89,13 @@ TMAP_HOST_DEVICE constexpr tile_pair place_pair(std::uint64_t i, std::uint32_t b
   return {{top + at, column}, true};
 }
 
-/// Columns of B behind each 64 of a tile. With gates each consumer's share holds as many columns of
-/// gates as of values, gates first, so that one thread has both of a result.
+/// Maps columns of a tile to columns of B. With gates, each consumer's share holds as many columns
+/// of gates as of values, gates first, so that one thread has both parts of a result.
 struct b_columns {
   std::uint32_t share;   ///< columns of B that one consumer multiplies by
   std::uint32_t values;  ///< the column at which values begin; 0: no gates
   TMAP_HOST_DEVICE constexpr std::uint32_t result_share() const { return values != 0 ? share / 2 : share; }
-  /// The column of B that column `at` of the tile is, for a tile whose results begin at column
-  /// `first`.
+  /// Returns the column of B of column `at` of a tile whose results begin at column `first`.
   TMAP_HOST_DEVICE constexpr std::uint32_t source(std::uint32_t first, std::uint32_t at) const {
     if (values == 0) return first + at;
     const std::uint32_t half = share / 2;
@@ -101,15 +104,15 @@ struct b_columns {
   }
 };
 
-/// The byte of a staged result: row 0 to 15, 16-byte unit 0 to 7, permuted as the copy engine does
-/// with `swizzle::bytes_128` in memory aligned to 1,024 bytes. What `swizzled` gives, which a test
-/// compares, in a form that costs an epilogue 16 instructions less.
+/// Returns the byte of a staged result: row 0 to 15, 16-byte unit 0 to 7, permuted as by the copy
+/// engine with `swizzle::bytes_128` in memory aligned to 1,024 bytes. It equals `swizzled`, as a
+/// test checks, and saves an epilogue 16 instructions.
 TMAP_HOST_DEVICE constexpr std::uint32_t swizzled_unit(std::uint32_t row, std::uint32_t unit) {
   return row * swizzle_bytes + ((unit ^ (row % 8)) * 16);
 }
 
-/// Which element sum i of a thread is: of 64 rows, warp `warp` of four (PTX ISA 9.7.15.5.1.1,
-/// matrix D).
+/// Returns the element of sum i of a thread, in 64 rows. `warp` is one of four (PTX ISA
+/// 9.7.15.5.1.1, matrix D).
 struct sum_place {
   std::uint32_t row;
   std::uint32_t column;
@@ -118,8 +121,8 @@ TMAP_HOST_DEVICE constexpr sum_place place_sum(std::uint32_t warp, std::uint32_t
   return {warp * strip_rows + lane / 4 + i / 2 % 2 * 8, i / 4 * 8 + lane % 4 * 2 + i % 2};
 }
 
-/// The row of eight elements that a lane gives the address of to stmatrix.x4: matrices 0 and 1 are
-/// rows 0 to 15 of one unit, 2 and 3 those of the next.
+/// Return the row and unit of the eight elements whose address a lane passes to stmatrix.x4.
+/// Matrices 0 and 1 are rows 0 to 15 of one unit, 2 and 3 those of the next.
 TMAP_HOST_DEVICE constexpr std::uint32_t staged_row(std::uint32_t lane) {
   return lane % strip_rows;
 }
@@ -127,16 +130,16 @@ TMAP_HOST_DEVICE constexpr std::uint32_t staged_unit(std::uint32_t lane, std::ui
   return first_unit + lane / 16;
 }
 
-/// A descriptor of an operand with 128-byte swizzle (PTX ISA 9.7.15.5.1.2): `shared` is its
-/// address. Along K: groups of eight rows follow each other. Across K: eight lines of K follow each
-/// other, and the next 64 columns a piece later.
+/// Returns a descriptor of the operand with 128-byte swizzle at address `shared` (PTX ISA
+/// 9.7.15.5.1.2). Along K, groups of eight rows follow each other. Across K, eight lines of K
+/// follow each other, and the next 64 columns follow a piece later.
 TMAP_HOST_DEVICE constexpr std::uint64_t operand_descriptor(std::uint32_t shared, bool is_across) {
   constexpr std::uint64_t swizzle_128 = std::uint64_t{1} << 62;
   constexpr std::uint64_t eight_rows = 8 * swizzle_bytes / 16;
   const std::uint64_t leading = is_across ? piece_bytes / 16 : 1;
   return swizzle_128 | eight_rows << 32 | leading << 16 | (shared & 0x3ffff) >> 4;
 }
-/// How far the descriptor moves for the next step of K.
+/// Returns the difference between the descriptors of two steps of K.
 TMAP_HOST_DEVICE constexpr std::uint64_t descriptor_step(bool is_across) {
   return is_across ? step_bytes / 2 * swizzle_bytes / 16 : step_bytes / 16;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a consumer does with the stages of one tile: it gives them to the tensor cores, leaves them,
-// and has sums. 8-bit products can be promoted: then the tensor cores, which keep 13 bits of a sum,
-// sum up no more than a stage.
+// A consumer passes the stages of one tile to the tensor cores, leaves them, and keeps the sums.
+// 8-bit products can be promoted: then the tensor cores, which keep 13 bits of a sum, sum up one
+// stage at most.
 
 #include <tmap/device/ptx_wgmma.cuh>
 #include <tmap/device/remote_store.cuh>
@@ -22,14 +22,15 @@ namespace tmap::kernels {
 inline constexpr std::uint32_t consumers = 2;
 inline constexpr std::uint32_t warpgroup_threads = 128;
 
-/// What a consumer multiplies of a stage, as the low words of descriptors: stages, columns and
-/// steps of K move nothing else, so that an addition makes the next.
+/// A consumer's share of a stage, as the low words of descriptors. Only they change with stages,
+/// columns and steps of K, so one addition makes the next.
 struct stage_share {
   std::uint32_t a;
   std::uint32_t b;
 };
 
-/// The share of the ring's first stage. Kept, and not computed for each stage anew.
+/// Returns the share of the ring's first stage. It is kept in registers, and not computed again for
+/// each stage.
 template <class Config>
 __device__ stage_share first_share(std::uint32_t ring) {
   const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
@@ -73,7 +74,8 @@ __device__ void keep_sums(float (&sums)[Count]) {
   for (std::uint32_t i = 0; i < Count; ++i) device::ptx::keep_sum(sums[i]);
 }
 
-/// By whole warps: this warp has left the stage, in pairs for both of those who load.
+/// Signals that this warp has left the stage, in pairs to both blocks, as both load into it. Whole
+/// warps call it.
 template <class Config>
 __device__ void leave_stage(device::tile_barrier& empty) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -91,8 +93,8 @@ __device__ void leave_stage(device::tile_barrier& empty) {
 
 inline constexpr std::uint32_t stage_steps = swizzle_bytes / step_bytes;
 
-/// The steps of a stage that K does not fill. One at a time: ptxas waits for every product of the
-/// kernel where some that are under way meet a branch.
+/// Multiplies the steps of a stage that K does not fill, one at a time. If products were under way
+/// at a branch, ptxas would wait for every product of the kernel.
 template <class Config>
 __device__ void multiply_last_steps(float (&sums)[Config::sums], const stage_share& share, std::uint32_t steps,
                                     std::uint32_t keeps) {
@@ -107,9 +109,9 @@ __device__ void multiply_last_steps(float (&sums)[Config::sums], const stage_sha
   keep_sums(sums);
 }
 
-/// The sums of one tile. A stage is free again once the one behind it has been given to the tensor
-/// cores. Of a last one that K does not fill no step is taken that would add zeros alone: where K
-/// is short, as in gradients, that tells.
+/// Computes the sums of one tile. A stage is left once the next one has been passed to the tensor
+/// cores. In a last stage that K does not fill, steps that would only add zeros are left out. That
+/// matters where K is short, as in gradients.
 template <class Config>
 __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k,
                               device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
@@ -150,7 +152,7 @@ __device__ void multiply_tile(float (&sums)[Config::sums], std::uint32_t k,
 inline constexpr std::uint32_t part_columns = 128;
 inline constexpr std::uint32_t part_sums = part_columns / 2;
 
-/// Gives the tensor cores all steps of a stage for 128 columns, whose sums begin anew.
+/// Passes all steps of a stage for 128 columns to the tensor cores. Their sums start from 0.
 template <class Config>
 __device__ void multiply_part(float (&partial)[part_sums], const stage_share& share) {
   keep_sums(partial);
@@ -162,10 +164,11 @@ __device__ void multiply_part(float (&partial)[part_sums], const stage_share& sh
   device::ptx::wgmma_commit_group();
 }
 
-/// The sums of one tile, promoted: of 128 columns after 128 the tensor cores sum up a stage, and
-/// registers add that up. There is no room for partial sums of all columns, nor for the next ones
-/// while these are added. So nothing but these additions stands between the end of products and the
-/// next: stages are left and waited for while products run. K is not 0.
+/// Computes the sums of one tile, promoted. For 128 columns at a time, the tensor cores sum up one
+/// stage, and the result is added to the sums in registers. There is no room for partial sums of
+/// all columns, nor for the next ones while these are added. So only these additions stand between
+/// the end of products and the next ones: stages are left and waited for while products run. K is
+/// not 0.
 template <class Config>
 __device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_t k_blocks,
                                        device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
@@ -196,7 +199,7 @@ __device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_
   leave_stage<Config>(barriers.empty[used]);
 }
 
-/// A consumer whose half of the tile lies outside the group's product lets the stages pass.
+/// Leaves the stages of a tile unused: this consumer's half of it lies outside the group's product.
 template <class Config>
 __device__ void pass_tile(std::uint32_t k_blocks, device::ring_barriers<Config::stages>& barriers,
                           device::ring_position& at) {

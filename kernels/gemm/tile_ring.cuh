@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the warps of a block pass each other: notes on tiles, and stages of operands.
+// The rings through which the warps of a block pass each other notes on tiles and stages of
+// operands.
 
 #include <tmap/device/stage_ring.cuh>
 
@@ -13,8 +14,8 @@
 
 namespace tmap::kernels {
 
-/// One tile, as the finding warp tells it to the loading warp and the consumers, so that neither
-/// searching nor reading the group's record holds up a load or a product.
+/// One tile. The finding warp passes it to the loading warp and the consumers, so that neither the
+/// search nor reading the group's record delays a load or a product.
 struct tile_note {
   gemm_group record;
   std::uint32_t group;
@@ -24,18 +25,18 @@ struct tile_note {
   std::uint32_t k_blocks;
   bool is_beside;  ///< the other tile of a pair has the same rows; else it has the same columns
 };
-/// One that is stored, one that is multiplied, one that is loaded, one that has been found.
+/// One tile is being stored, one multiplied, one loaded, and one has been found.
 inline constexpr std::uint32_t noted_tiles = 4;
 
 struct tile_notes {
   tile_note notes[noted_tiles];
   device::ring_barriers<noted_tiles> barriers;
-  device::tile_barrier wanted;  ///< the loading warp soon needs the next note
+  device::tile_barrier wanted;  ///< the loading warp will soon need the next note
 };
 
-/// Also for what the other block of a pair sends: a wait at the cluster's scope would only add that
-/// L1 is emptied, which neither the copy engine nor the tensor cores read through. A debug build
-/// ends the kernel where a phase does not come: a hang would say nothing.
+/// Waits for a phase, also for data that the other block of a pair sends. A wait at cluster scope
+/// would also invalidate L1, which neither the copy engine nor the tensor cores read. A debug build
+/// ends the kernel if the phase never completes, as a hang explains nothing.
 __device__ inline void wait_for(device::tile_barrier& barrier, std::uint32_t parity) {
 #ifdef NDEBUG
   barrier.wait(parity);
@@ -47,8 +48,8 @@ __device__ inline void wait_for(device::tile_barrier& barrier, std::uint32_t par
 #endif
 }
 
-/// By one thread.
-__device__ inline void tell(tile_notes& notes, device::ring_position& at, const tile_note& note) {
+/// Passes a note to its readers. One thread calls it.
+__device__ inline void pass_on(tile_notes& notes, device::ring_position& at, const tile_note& note) {
   wait_for(notes.barriers.empty[at.stage()], at.parity() ^ 1);
   notes.notes[at.stage()] = note;
   notes.barriers.full[at.stage()].arrive();

@@ -14,8 +14,8 @@ __device__ std::uint64_t my_index() {
   return std::uint64_t{blockIdx.x} * block_threads + threadIdx.x;
 }
 
-// Kernels that break the rules read these words meanwhile: whoever sees the new generation must see
-// that its map is not published yet.
+// Kernels that break the rules read these words at the same time. A thread that sees the new
+// generation must see that its map is not published yet.
 __global__ void open_slots(slot_record* records, std::uint64_t count, std::uint32_t generation, hazard_log* log) {
   if (my_index() >= count) return;
   slot_record& record = records[my_index()];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Bytes between any two addresses by the lanes of a warp. A *granule* is 16 aligned bytes of the
-// destination: a lane takes the one or two aligned granules of the source that hold its bytes,
-// shifts them into place, and stores it. What is left at both ends of a row goes byte by byte, so
-// that no byte outside a row is ever read or written. Fills, too.
+// Moves bytes between any two addresses by the lanes of a warp, and fills. A *granule* is 16
+// aligned bytes of the destination. A lane takes the one or two aligned granules of the source that
+// hold its bytes, shifts them into place, and stores the granule. The rest at both ends of a row
+// goes byte by byte, so that no byte outside a row is ever read or written.
 
 #include "kernels/ragged/piece_walk.cuh"
 #include "kernels/ragged/small_divisor.cuh"
@@ -24,17 +24,17 @@ __device__ void store_unit(std::uint64_t address, const Unit& value) {
   *reinterpret_cast<Unit*>(address) = value;
 }
 
-/// How a row of `bytes` is cut: `head` bytes, `granules` whole ones of the destination, `tail`
-/// bytes; head and tail are less than two granules each. `shift` is how far the source is behind
-/// its own granules where the destination is aligned; the two source granules of each destination
-/// granule lie within the row.
+/// Cuts a row of `bytes` into `head` bytes, `granules` whole granules of the destination, and
+/// `tail` bytes. Head and tail are less than two granules each. Where the destination is aligned,
+/// the source is `shift` bytes past the start of one of its own granules. Both source granules of
+/// each destination granule lie within the row.
 struct row_cut {
   std::uint32_t head;
   std::uint32_t granules;
   std::uint32_t tail;
   std::uint32_t shift;
 
-  /// In one word, for another lane; granules are fewer than 2^16.
+  /// Packs the cut into one word, for another lane. Granules are fewer than 2^16.
   __device__ std::uint32_t packed() const { return granules << 16 | shift << 8 | head; }
   __device__ row_cut(std::uint32_t packed, std::uint32_t bytes)
       : head(packed & 0xff),
@@ -58,7 +58,7 @@ struct row_cut {
   }
 };
 
-/// Bytes `shift` to `shift + 15` of two neighbouring granules; `shift` is below 16.
+/// Returns bytes `shift` to `shift + 15` of two neighbouring granules. `shift` is below 16.
 __device__ inline uint4 shifted(const uint4& low, const uint4& high, std::uint32_t shift) {
   const bool two = (shift & 8) != 0;
   const bool one = (shift & 4) != 0;
@@ -78,7 +78,8 @@ __device__ inline uint4 shifted(const uint4& low, const uint4& high, std::uint32
           __funnelshift_r(v3, v4, bits)};
 }
 
-/// Head and tail bytes of one row, a byte of each in a lane: loaded first, stored later.
+/// Head and tail bytes of one row, a byte of each in a lane. They are loaded first and stored
+/// later.
 class edge_bytes {
  public:
   __device__ void load(std::uint64_t destination, std::uint64_t source, std::uint32_t bytes, const row_cut& cut,
@@ -104,8 +105,8 @@ class edge_bytes {
   std::uint8_t tail_;
 };
 
-/// Short rows whose addresses, pitches and bytes are all multiples of `Unit`: lanes are spread over
-/// all units.
+/// Moves short rows whose addresses, pitches and bytes are all multiples of `Unit`. Lanes are
+/// spread over all units.
 template <class Unit>
 __device__ void move_units(const row_block& block, std::uint32_t lane) {
   constexpr std::uint32_t batch = 4;
@@ -130,15 +131,15 @@ __device__ void move_units(const row_block& block, std::uint32_t lane) {
   }
 }
 
-/// The cut of row `lane` of at most 32 rows, packed.
+/// Returns the packed cut of row `lane` of at most 32 rows.
 __device__ inline std::uint32_t cut_of_lane(const row_block& block, std::uint32_t lane) {
   return row_cut(block.destination + lane * block.destination_pitch, block.source + lane * block.source_pitch,
                  block.bytes)
       .packed();
 }
 
-/// The granules of at most 32 rows, counted row after row: each has as many places as whole
-/// granules fit in a row.
+/// Numbers the granules of at most 32 rows, row after row. Each row has as many places as whole
+/// granules fit in it.
 struct granule_grid {
   /// Granule `at` of row `row`.
   struct granule {
@@ -155,19 +156,19 @@ struct granule_grid {
   __device__ explicit granule_grid(const row_block& block)
       : row_bytes(block.bytes), per_row(block.bytes / granule_bytes), all(block.rows * per_row), row_of(per_row) {}
 
-  /// By all lanes; `cuts`: each lane's `cut_of_lane`.
+  /// Returns granule number `i`. All lanes call it. `cuts` is each lane's `cut_of_lane`.
   __device__ granule place(std::uint32_t i, std::uint32_t cuts) const {
     const std::uint32_t row = row_of(i);
     return {row, i - row * per_row, row_cut(__shfl_sync(~0u, cuts, static_cast<int>(row)), row_bytes)};
   }
 };
 
-/// The ends of a few rows.
+/// Holds the ends of a few rows.
 class edge_batch {
  public:
   static constexpr std::uint32_t rows = 3;
 
-  /// `cuts`: each lane's `cut_of_lane`.
+  /// Loads the ends of rows from `first` on. `cuts` is each lane's `cut_of_lane`.
   __device__ void load(const row_block& block, std::uint32_t first, std::uint32_t cuts, std::uint32_t lane) {
 #pragma unroll
     for (std::uint32_t k = 0; k < rows; ++k) {
@@ -187,7 +188,8 @@ class edge_batch {
   edge_bytes edges_[rows];
 };
 
-/// The largest power of two, at most 16, that divides all addresses, pitches and bytes of the rows.
+/// Returns the largest power of two, at most 16, that divides all addresses, pitches and bytes of
+/// the rows.
 __device__ inline std::uint32_t common_alignment(const row_block& block) {
   std::uint64_t all = block.source | block.destination | block.bytes | granule_bytes;
   if (block.rows > 1) all |= block.source_pitch | block.destination_pitch;
@@ -195,18 +197,18 @@ __device__ inline std::uint32_t common_alignment(const row_block& block) {
   return low & (0u - low);
 }
 
-/// The last `bytes` % 16 bytes of each row.
+/// Returns the last `bytes` % 16 bytes of each row.
 __device__ inline row_block tails_of(const row_block& block) {
   const std::uint32_t whole = block.bytes / granule_bytes * granule_bytes;
   return {block.source + whole, block.destination + whole,  block.source_pitch, block.destination_pitch,
           block.rows,           block.bytes % granule_bytes};
 }
 
-/// Every phase of a repeated element: granule `phase` begins at that byte of it.
+/// Holds every phase of a repeated element: granule `phase` begins at that byte of it.
 struct fill_granules {
   uint4 at[granule_bytes];
 
-  /// By 256 threads at least, before a block barrier.
+  /// At least 256 threads call it before a block barrier.
   __device__ void write(const unsigned char* element, std::uint32_t element_bytes) {
     auto* const bytes = reinterpret_cast<unsigned char*>(at);
     if (threadIdx.x < sizeof(at)) {
@@ -219,7 +221,8 @@ struct fill_granules {
   }
 };
 
-/// The whole granules of one row, of elements that divide them: all granules are the same.
+/// Fills the whole granules of one row. Its elements divide a granule, so all granules are the
+/// same.
 __device__ inline void fill_granules_of(const row_block& block, const fill_granules& fill, std::uint32_t element_bytes,
                                         std::uint32_t lane) {
   const row_cut cut(block.destination, block.destination, block.bytes);
@@ -229,7 +232,8 @@ __device__ inline void fill_granules_of(const row_block& block, const fill_granu
   for (std::uint32_t i = lane; i < cut.granules; i += 32) store_unit(first + i * granule_bytes, value);
 }
 
-/// Rows that begin with a whole element become repetitions of it, by one warp.
+/// Fills rows with repetitions of the element. One warp calls it. Each row begins with a whole
+/// element.
 __device__ inline void fill_rows(const row_block& block, const fill_granules& fill, std::uint32_t element_bytes,
                                  std::uint32_t lane) {
   const small_divisor element_of(element_bytes);

@@ -8,8 +8,8 @@ namespace tmap::kernels {
 namespace {
 
 // Windows of 2 * radius + 1 elements by prefix and suffix maxima of blocks as long as a window: a
-// window is the end of one block and the beginning of the next. Three comparisons an element,
-// whatever the radius.
+// window is the end of one block and the beginning of the next. An element takes three comparisons
+// for every radius.
 
 constexpr std::uint32_t stage_floats = 1024;
 constexpr std::uint32_t box_columns = 256;
@@ -52,7 +52,7 @@ struct max_pool {
     return device::ptx::max_nan(x[column], prefix[column + 2 * radius]);
   }
 
-  /// Eight windows are read before the first is written, as no load may pass a store.
+  /// Reads eight windows before it writes the first, as no load may pass a store.
   __device__ void write_windows(const float* x, float* y, std::uint32_t begin, std::uint32_t end) const {
     constexpr std::uint32_t batch = 8;
     std::uint32_t column = begin;
@@ -66,11 +66,11 @@ struct max_pool {
     for (; column < end; column += 32) y[column] = window(x, column);
   }
 
-  /// Places that the row does not have.
+  /// Fills the places outside the row.
   __device__ void blank_outside(const segment& s, float* x) const {
-    const std::uint64_t behind = s.length - s.first - s.columns;
+    const std::uint64_t columns_after = s.length - s.first - s.columns;
     const std::uint32_t before = s.first < radius ? radius - static_cast<std::uint32_t>(s.first) : 0;
-    const std::uint32_t after = behind < radius ? radius - static_cast<std::uint32_t>(behind) : 0;
+    const std::uint32_t after = columns_after < radius ? radius - static_cast<std::uint32_t>(columns_after) : 0;
     if (before + after == 0) return;
     const std::uint32_t reached = s.columns + 2 * radius;
     for (std::uint32_t i = threadIdx.x % 32; i < before; i += 32) x[i] = lowest();
@@ -92,14 +92,14 @@ struct max_pool {
 
 }  // namespace
 
-/// As many elements as keep all lanes at work: blocks of windows in whole rounds of 32, and lines
-/// of 32 outputs.
+/// A piece has as many elements as keep all lanes at work: blocks of windows in whole rounds of 32,
+/// and lines of 32 outputs.
 piece_rule max_pool_pieces(std::uint32_t radius, std::uint32_t rank) {
   const piece_rule rule{far_piece, {box_columns, 1, 1, 1, 1}, 0, rank};
   if (radius > staged_radius) return rule;
   const std::uint32_t round = 32 * (2 * radius + 1);
   const std::uint32_t reached = round > stage_floats ? stage_floats : stage_floats / round * round;
-  // The first piece of a row may have all but one of a line's elements more.
+  // The first piece of a row may have more elements, by one less than a line holds.
   constexpr std::uint32_t line_floats = line_bytes / sizeof(float);
   const std::uint32_t most = stage_floats - (line_floats - 1);
   piece_rule staged = rule;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// max_pool_1d with windows too large for shared memory: longer than a piece. All windows of a piece
-// then share a core, [last column - radius, first column + radius]; what a window has besides is
-// the end of the stretch before the core and the beginning of the one behind it. Three launches,
-// with the destination as their memory:
-//   1. the maximum of each whole piece of a row goes to the piece's first place in the destination;
-//   2. the core of each piece, from the maxima of the pieces inside it, to its second place;
-//   3. the windows. The last piece of a row may be shorter: nobody relies on its maximum. Its one
-//      and only element, if it has no more, is done with in step 2, for its window has nothing but
-//      the core.
+// max_pool_1d with windows that are too large for shared memory: longer than a piece. All windows
+// of a piece then share a core, [last column - radius, first column + radius]. The rest of a window
+// is the end of the stretch before the core and the beginning of the stretch after it. Three
+// launches use the destination as their memory:
+//   1. The maximum of each whole piece of a row goes to the piece's first place in the destination.
+//   2. The core of each piece, from the maxima of the pieces inside it, goes to its second place.
+//   3. The windows are written. The last piece of a row may be shorter, and its maximum is not
+//      used. If it has only one element, step 2 finishes it, as its window is the core.
 
 #include "kernels/ragged/segment_pipeline.cuh"
 #include "kernels/ragged/window_scan.cuh"
@@ -29,13 +28,13 @@ struct far_arguments {
   std::uint32_t radius;
 };
 
-/// A part of a row, clamped to it. `end` is behind the last.
+/// A part of a row, clamped to it. `end` is one past the last column.
 struct stretch {
   std::uint64_t begin;
   std::uint64_t end;
 };
 
-/// One row's part and the row itself.
+/// A part of one row, and the row itself.
 struct far_row {
   const float* row;
   float* out;
@@ -53,10 +52,10 @@ struct far_row {
 
   __device__ stretch core() const { return {back(first + columns - 1, radius), clamp(first + radius + 1)}; }
   __device__ stretch before() const { return {back(first, radius), core().begin}; }
-  __device__ stretch behind() const { return {core().end, clamp(first + columns + radius)}; }
+  __device__ stretch after() const { return {core().end, clamp(first + columns + radius)}; }
 };
 
-/// Of values at begin, begin + step, ...
+/// Returns this lane's share of the maximum of the values at begin, begin + step, ...
 __device__ inline float largest(const float* values, std::uint64_t begin, std::uint64_t end, std::uint32_t step) {
   float top = lowest();
   const std::uint64_t lane = threadIdx.x % 32;
@@ -70,11 +69,11 @@ __device__ inline float largest(const float* values, std::uint64_t begin, std::u
 __device__ inline float core_from_pieces(const far_row& part) {
   const stretch core = part.core();
   const std::uint64_t first_whole = (core.begin + part.piece - 1) / part.piece * part.piece;
-  const std::uint64_t behind_whole = core.end / part.piece * part.piece;
-  if (first_whole >= behind_whole) return join_lanes(largest(part.row, core.begin, core.end, 1), larger_or_nan{});
-  float top = largest(part.out, first_whole, behind_whole, part.piece);
+  const std::uint64_t last_whole = core.end / part.piece * part.piece;
+  if (first_whole >= last_whole) return join_lanes(largest(part.row, core.begin, core.end, 1), larger_or_nan{});
+  float top = largest(part.out, first_whole, last_whole, part.piece);
   top = device::ptx::max_nan(top, largest(part.row, core.begin, first_whole, 1));
-  return join_lanes(device::ptx::max_nan(top, largest(part.row, behind_whole, core.end, 1)), larger_or_nan{});
+  return join_lanes(device::ptx::max_nan(top, largest(part.row, last_whole, core.end, 1)), larger_or_nan{});
 }
 
 __device__ inline void write_core(const far_row& part) {
@@ -84,8 +83,8 @@ __device__ inline void write_core(const far_row& part) {
   part.out[part.first + (part.columns == 1 ? 0 : 1)] = core;
 }
 
-/// Output i: the core, what is before it from i's window on, what is behind it up to its end.
-/// `sides` has room for two pieces.
+/// Writes the windows. Output i is the maximum of the core, of the part of its window before the
+/// core, and of the part after it. `sides` has room for two pieces.
 __device__ inline void write_windows(const far_row& part, float* sides) {
   if (part.columns == 1 && !part.is_alone()) return;
   const stretch core = part.core();
@@ -93,14 +92,14 @@ __device__ inline void write_windows(const far_row& part, float* sides) {
                                        : part.out[part.first + 1];
   float* const prefix = sides + part.piece;
   const stretch before = part.before();
-  const stretch behind = part.behind();
+  const stretch after = part.after();
   const auto before_count = static_cast<std::uint32_t>(before.end - before.begin);
-  const auto behind_count = static_cast<std::uint32_t>(behind.end - behind.begin);
+  const auto after_count = static_cast<std::uint32_t>(after.end - after.begin);
   for (std::uint32_t i = threadIdx.x % 32; i < before_count; i += 32) sides[i] = part.row[before.begin + i];
-  for (std::uint32_t i = threadIdx.x % 32; i < behind_count; i += 32) prefix[i] = part.row[behind.begin + i];
+  for (std::uint32_t i = threadIdx.x % 32; i < after_count; i += 32) prefix[i] = part.row[after.begin + i];
   __syncwarp();
   scan_together<-1>(sides + before_count - 1, sides + before_count - 1, before_count, common);
-  scan_together<1>(prefix, prefix, behind_count, common);
+  scan_together<1>(prefix, prefix, after_count, common);
   __syncwarp();
   for (std::uint32_t i = threadIdx.x % 32; i < part.columns; i += 32) {
     const std::uint64_t low = part.back(part.first + i, part.radius);

@@ -20,7 +20,7 @@ struct block_memory {
   warp_stage_memory stages[block_warps];
   warp_state warps[block_warps];
   fill_granules fill;
-  /// A piece of the fill, for elements that divide a granule.
+  /// A piece of fill, for elements that divide a granule.
   alignas(granule_bytes) unsigned char filled[stage_bytes];
 
   __device__ void write_fill(const unsigned char* element, std::uint32_t element_bytes) {
@@ -63,11 +63,11 @@ struct move_worker {
   }
 };
 
-// As many tensors as a walk looks ahead are then at least a turn.
+// With that many pieces a tensor, the tensors that a walk looks ahead make up at least a turn.
 constexpr std::uint64_t least_turn_pieces = 64;
 
-/// Whether the tensor in the middle takes maps, as its neighbours then do. Each turn would have to
-/// acquire another one.
+/// Returns whether the tensor in the middle takes maps. Its neighbours then do too, and each turn
+/// would have to acquire another map.
 __device__ bool goes_through_maps(const planned_work& work, std::uint64_t pieces) {
   if (work.maps == nullptr) return false;
   const std::uint64_t middle = device::find_tensor_warp(work.ends, pieces / 2, 0, work.count - 1);
@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(block_threads, 1)
   cudaGridDependencySynchronize();
   piece_steps share = share_of_warp(work);
   if (share.first >= share.last) return;
-  // Called always: of a call in a branch the compiler makes code without uniform registers, 102
-  // instructions more.
+  // Always called: for a call in a branch, the compiler does without uniform registers, which takes
+  // 102 more instructions.
   share.first = move_small_front(work.tensors, work.ends, work.count, share.first,
                                  share.step == 1 ? share.last : share.first, element_bytes);
   if (share.first >= share.last) return;
@@ -119,7 +119,7 @@ piece_rule move_pieces(std::uint32_t element_bytes, std::uint32_t rank) {
   piece_rule rule{};
   rule.piece_elements = piece_bytes / element_bytes / granule_bytes * granule_bytes;
   rule.map_rank = rank;
-  // Rows of 256 bytes, 16 of them: what a route by maps is for.
+  // 16 rows of 256 bytes, for which a route by maps is meant.
   for (std::uint32_t axis = 0; axis < rank; ++axis) rule.box_dim[axis] = 1;
   rule.box_dim[0] = 256 / element_bytes;
   if (rank > 1) rule.box_dim[1] = 16;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A warp's ring of stages in shared memory, through which the copy engine moves pieces: loads run
-// ahead, each stage is stored from when it is full and filled again when that store has read it. No
-// other warp takes part, so there is no barrier but those that loads complete on.
+// A warp's ring of stages in shared memory, through which the copy engine moves pieces. Loads run
+// ahead. Each stage is stored when it is full, and filled again when that store has read it. No
+// other warp takes part, so the only barriers are those that loads complete on.
 
 #include "kernels/ragged/granule.cuh"
 
@@ -21,13 +21,13 @@ namespace tmap::kernels {
 inline constexpr std::uint32_t piece_bytes = 4096;
 inline constexpr std::uint32_t stage_bytes = piece_bytes + line_bytes;  // `cut_at_lines`
 inline constexpr std::uint32_t warp_stages = 3;
-/// Loads in flight before the oldest is waited for.
+/// The number of loads in flight before the warp waits for the oldest.
 inline constexpr std::uint32_t loads_ahead = 2;
 
 /// Shorter rows have hardly a granule between their ends.
 inline constexpr std::uint32_t least_shifted_row_bytes = 48;
 
-/// What a stage holds, and so how it is stored.
+/// The content of a stage, which decides how it is stored.
 enum class stage_content : std::uint32_t {
   bulk_rows,    ///< loaded and stored by bulk copies
   box,          ///< loaded and stored through maps
@@ -36,13 +36,13 @@ enum class stage_content : std::uint32_t {
 };
 
 struct stage_order {
-  row_block block;  ///< its rows lie in the stage one behind the other, each cut to whole granules but for `units`
+  row_block block;  ///< its rows follow each other in the stage, each cut to whole granules except for `units`
   stage_content content;
   std::uint32_t unit;
   std::int32_t coordinates[max_rank];  ///< of a box
 };
 
-/// Both maps of a tensor. Made by the lane that acquires.
+/// Both maps of a tensor. The lane that acquires makes it.
 struct acquired_maps {
   device::acquired_map source;
   device::acquired_map destination;
@@ -52,8 +52,8 @@ struct alignas(128) warp_stage_memory {
   unsigned char bytes[warp_stages][stage_bytes];
 };
 
-/// What a warp keeps in shared memory beside its stages. Maps are of each stage, as a box may be
-/// stored when the next tensor's boxes are loaded.
+/// The state that a warp keeps in shared memory in addition to its stages. Each stage has its maps,
+/// as a box may be stored when the next tensor's boxes are loaded.
 struct warp_state {
   planned_tensor record;
   device::tile_barrier full[warp_stages];
@@ -65,7 +65,7 @@ struct warp_state {
   }
 };
 
-/// The coordinates of box `within`; returns the elements of a box.
+/// Sets the coordinates of box `within`, and returns the number of elements of a box.
 static __noinline__ __device__ std::uint32_t place_box(const planned_tensor& tensor, const piece_rule& rule,
                                                        std::uint64_t within, std::int32_t* coordinates) {
   std::uint32_t elements = 1;
@@ -93,8 +93,8 @@ class move_pipe {
     __syncwarp();
   }
 
-  /// Moves rows of at most `stage_bytes` altogether by a route that suits them; `tensor_map` does
-  /// not.
+  /// Moves rows of at most `stage_bytes` altogether by a route that suits them, which is not
+  /// `tensor_map`.
   __device__ void move(row_block block, route way) {
     if (way == route::bulk) {
       move_bulk(block);
@@ -118,7 +118,7 @@ class move_pipe {
     move_units<std::uint8_t>(block, lane_);
   }
 
-  /// Starts moving the box number `within` of a tensor through maps[0] and maps[1].
+  /// Starts moving box number `within` of a tensor through maps[0] and maps[1].
   __device__ void move_box(const planned_tensor& tensor, const tensor_map* maps, const piece_rule& rule,
                            std::uint32_t element_bytes, std::uint64_t within) {
     const std::uint32_t stage = begin_load();
@@ -137,8 +137,8 @@ class move_pipe {
     end_load();
   }
 
-  /// Stores the same `bytes` of shared memory, which stay as they are, to all rows. Destinations
-  /// and pitches are multiples of 16; the last `bytes` % 16 bytes of each row are left out.
+  /// Stores the same bytes of shared memory, which must stay unchanged, to all rows. Destinations
+  /// and pitches are multiples of 16. The last `bytes` % 16 bytes of each row are left out.
   __device__ void repeat(const row_block& block, const void* shared) const {
     const std::uint32_t bytes = block.bytes / granule_bytes * granule_bytes;
 #pragma unroll 1
@@ -148,7 +148,7 @@ class move_pipe {
     device::commit_stores();
   }
 
-  /// Stores what is loaded; afterwards all is in global memory.
+  /// Stores all that is loaded. Afterwards all of it is in global memory.
   __device__ void drain() {
     while (in_flight_ != 0) store_oldest();
     device::wait_stores_written();
@@ -200,8 +200,8 @@ class move_pipe {
     end_load();
   }
 
-  // At most 32 rows of any alignment. Their ends go straight, those of the first rows while an
-  // older stage is stored.
+  // Moves at most 32 rows of any alignment. Their ends bypass the stage; those of the first rows
+  // are on their way while an older stage is stored.
   __device__ void move_shifted(const row_block& block) {
     const std::uint32_t stage = begin_load();
     if (lane_ == 0) give_order(stage, stage_content::source_rows, block, 0);

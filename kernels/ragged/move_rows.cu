@@ -13,8 +13,8 @@
 namespace tmap::kernels {
 namespace {
 
-// Rows are moved without planning: both matrices are known on the host, so is the route of every
-// row. A tensor map is never used: on Hopper one copy through it moves a box of neighbouring rows,
+// Rows are moved without planning: the host knows both matrices, and so the route of every row.
+// Tensor maps are never used: on Hopper, one copy through a map moves a box of neighbouring rows,
 // not rows by index.
 
 constexpr std::uint32_t block_warps = 16;
@@ -26,7 +26,7 @@ struct block_memory {
 };
 static_assert(sizeof(block_memory) <= tmap::detail::ragged_shared_memory_bytes);
 
-/// From here on a row keeps a warp busy; the lanes of a warp are spread over shorter ones.
+/// A row of this many bytes keeps a warp busy. The lanes of a warp are spread over shorter rows.
 constexpr std::uint64_t long_row_bytes = 1024;
 
 struct row_work {
@@ -39,8 +39,7 @@ class row_mover {
  public:
   __device__ row_mover(const row_work& work, move_pipe& pipe) : work_(work), pipe_(pipe), lane_(threadIdx.x % 32) {}
 
-  /// Of the 32 index entries from `first` on, moves the rows that exist and reports those that do
-  /// not.
+  /// Moves the rows of the 32 index entries from `first` on that exist, and reports the others.
   __device__ void move_entries(std::uint64_t first) {
     const std::uint64_t mine = first + lane_;
     const bool is_entry = mine < work_.move.index.count;
@@ -79,8 +78,8 @@ class row_mover {
     atomicMin(&work_.move.header->first_bad, rows.first_bad);
   }
 
-  // Not by `add_to_header`: of rows there may be more than a count has room for. Whoever makes the
-  // count wrap sets it right, so it stays at the largest.
+  // Does not use `add_to_header`, as there may be more rows than a count can hold. The thread that
+  // makes the count wrap sets it to the largest value, where it stays.
   __device__ void count_bad(std::uint32_t more) const {
     std::uint32_t& count = work_.move.header->bad_count;
     const std::uint32_t before = atomicAdd(&count, more);
@@ -120,7 +119,7 @@ class row_mover {
     }
   }
 
-  // Each lane brings a row's addresses.
+  // Each lane passes the addresses of one row.
   template <class Unit>
   __device__ void move_lanes(std::uint64_t from, std::uint64_t to, std::uint32_t existing) const {
     constexpr std::uint32_t batch = 4;
@@ -167,7 +166,7 @@ __global__ void __launch_bounds__(block_threads, 1) move_rows_kernel(const __gri
   pipe.drain();
 }
 
-// By the row alone: rows by index do not follow each other, whatever their pitch.
+// Chooses by the row alone: rows by index never follow each other.
 route route_of(const ragged::row_matrix& matrix, route_options options) {
   options.allowed = options.allowed.without(route::tensor_map);
   tensor_layout row{};
@@ -181,8 +180,8 @@ route route_of(const ragged::row_matrix& matrix, route_options options) {
 row_work plan_rows(const row_move& move) {
   const route from = route_of(move.source, move.routes);
   const route to = route_of(move.destination, move.routes);
-  // Not std::max: unoptimised, its name begins with the type it returns, as those that the library
-  // exports do.
+  // Does not use std::max: in an unoptimised build its mangled name begins with the type it
+  // returns, as the exported names of the library do.
   row_work work{move, from < to ? to : from, 0};
   if (work.way != route::plain || move.source.row_bytes >= long_row_bytes) return work;
   const std::uint64_t all = move.source.address | move.source.pitch_bytes | move.source.row_bytes |

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Many small tensors at once by one warp. One by one, each would cost a record through shared
-// memory and a stage of its own; here a lane reads the record of a tensor of its own, and groups of
-// lanes move them all.
+// Moves many small tensors at once by one warp. One by one, each would cost a record through shared
+// memory and a stage of its own. Here each lane reads the record of one tensor, and groups of lanes
+// move them all.
 
 #include "kernels/ragged/granule.cuh"
 
@@ -13,10 +13,10 @@
 
 namespace tmap::kernels {
 
-/// Fewer are not worth the records' loads.
+/// Fewer tensors are not worth the loads of their records.
 inline constexpr std::uint32_t least_small_run = 4;
 
-/// A tensor that is one row; 0 bytes where it is not, or not for lanes to move.
+/// A tensor that is one row. It has 0 bytes if it is not, or if lanes should not move it.
 struct small_tensor {
   std::uint64_t source;
   std::uint64_t destination;
@@ -36,8 +36,8 @@ __device__ inline small_tensor read_small(const planned_tensor& tensor, std::uin
   return {tensor.source, tensor.destination, bytes <= most_small_bytes ? bytes : 0};
 }
 
-/// The tensors of the first `count` lanes, each at most 32 units, by groups of as many lanes as the
-/// longest has units.
+/// Moves the tensors of the first `count` lanes, each at most 32 units, by groups of as many lanes
+/// as the longest has units.
 template <class Unit>
 __device__ void move_groups(const small_tensor& mine, std::uint32_t count, std::uint32_t most_units) {
   constexpr std::uint32_t batch = 4;
@@ -69,10 +69,10 @@ __device__ void move_groups(const small_tensor& mine, std::uint32_t count, std::
 
 }  // namespace detail
 
-/// Of the `run` tensors (at most 31) from `tensors` on, moves those at the front that are small,
-/// and returns how many; 0 where too few are, or they lie at addresses that give them more than 32
-/// units. `has_piece`: whether the lane's tensor has anything to move; those that have not are
-/// passed over. All lanes take part.
+/// Moves the small tensors at the front of the `run` tensors (at most 31) from `tensors` on, and
+/// returns their number. It returns 0 if there are too few, or if their addresses give them more
+/// than 32 units. `has_piece` is whether the lane's tensor has anything to move; others are
+/// skipped. All lanes take part.
 __device__ inline std::uint32_t move_small(const planned_tensor* tensors, std::uint32_t run, bool has_piece,
                                            std::uint32_t element_bytes) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -96,9 +96,9 @@ __device__ inline std::uint32_t move_small(const planned_tensor* tensors, std::u
   return count;
 }
 
-/// Moves small tensors from piece `g` on, up to piece `last` or the first one that is not small;
-/// returns where the rest begins. Out of line: its registers are free again when the pieces' pipe
-/// begins.
+/// Moves small tensors from piece `g` on, up to piece `last` or the first one that is not small,
+/// and returns where the rest begins. It is out of line, so that its registers are free again when
+/// the pipe of pieces begins.
 static __noinline__ __device__ std::uint64_t move_small_front(const planned_tensor* tensors, const std::uint64_t* ends,
                                                               std::uint64_t count, std::uint64_t g, std::uint64_t last,
                                                               std::uint32_t element_bytes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A warp's walk over the pieces of planned work, and what a piece is made of. The warp knows 31
-// tensors' ends at a time and fetches the next tensor's record while it works on the current one,
+// A warp's walk over the pieces of planned work, and the rows of a piece. The warp knows the ends
+// of 31 tensors at a time, and fetches the next tensor's record while it works on the current one,
 // so that small tensors, a piece each, wait for no load.
 
 #include "kernels/ragged/planned_tensor.hpp"
@@ -14,24 +14,24 @@
 
 namespace tmap::kernels {
 
-/// Pieces first, first + step, ... below last.
+/// The pieces first, first + step, ... below last.
 struct piece_steps {
   std::uint64_t first;
   std::uint64_t last;
   std::uint64_t step;
 };
 
-/// Whether workers take single pieces in turns, of tensors that have `least` or more in the mean.
-/// Memory is faster when all work in one stretch of it, and pieces that take longer, copies among
-/// fills, are shared evenly. But a turn of a whole GPU is a thousand or two thousand pieces: of
-/// smaller tensors each is another tensor, which must be entered, or even one that a walk does not
-/// see coming and must search for.
+/// Returns whether workers take single pieces in turns, which they do if tensors have at least
+/// `least` pieces on average. Memory is faster when all work in one stretch of it, and pieces that
+/// take longer, such as copies among fills, are shared evenly. But a turn of a whole GPU is one or
+/// two thousand pieces. With small tensors, each piece is in another tensor, which the worker must
+/// enter, or even search for.
 __device__ inline bool takes_turns(const planned_work& work, std::uint64_t pieces, std::uint64_t least) {
   return pieces >= work.count * least;
 }
 
-/// All lanes make the same calls. `shared_record` is the warp's own; `step` is between pieces, at
-/// least.
+/// All lanes make the same calls. `shared_record` belongs to the warp. `step` is the least distance
+/// between pieces.
 class piece_walk {
  public:
   __device__ piece_walk(const planned_work& work, planned_tensor* shared_record, std::uint64_t step = 1)
@@ -53,7 +53,7 @@ class piece_walk {
   }
 
   __device__ const planned_tensor& tensor() const { return *record_; }
-  /// The number of piece `g` within its tensor.
+  /// Returns the number of piece `g` within its tensor.
   __device__ std::uint64_t within(std::uint64_t g) const { return g - tensor_begin_; }
 
  private:
@@ -62,7 +62,7 @@ class piece_walk {
 
   __device__ static std::uint32_t lane() { return threadIdx.x % 32; }
 
-  // Lane 0 holds the end of the tensor before the window, lane i that of its tensor i - 1.
+  // Lane 0 holds the end of the tensor before the window, lane i that of the window's tensor i - 1.
   __device__ void open_window(std::uint64_t first) {
     window_first_ = first;
     const std::uint64_t at = first + lane();
@@ -71,7 +71,7 @@ class piece_walk {
     fetched_ = ~std::uint64_t{0};
   }
 
-  // Piece `g` is of a tensor of the window.
+  // Enters the tensor of piece `g`, which is in the window.
   __device__ void enter(std::uint64_t g) {
     const std::uint32_t place = __ffs(static_cast<int>(__ballot_sync(~0u, window_end_ > g))) - 1;
     tensor_end_ = __shfl_sync(~0u, window_end_, place);
@@ -82,8 +82,8 @@ class piece_walk {
     if (lane() < record_parts) reinterpret_cast<uint4*>(record_)[lane()] = next_record_;
     __syncwarp();
     const std::uint64_t next = g + step_ < tensor_end_ ? tensor_end_ : g + step_;
-    const std::uint32_t behind = __ballot_sync(~0u, window_end_ > next);
-    if (behind != 0) fetch(window_first_ + __ffs(static_cast<int>(behind)) - 2);
+    const std::uint32_t after = __ballot_sync(~0u, window_end_ > next);
+    if (after != 0) fetch(window_first_ + __ffs(static_cast<int>(after)) - 2);
   }
 
   __device__ void fetch(std::uint64_t tensor) {
@@ -130,7 +130,8 @@ struct row_place {
   std::uint64_t at;  ///< in dim 1
 };
 
-/// Where row `row` of dims 1 to 4 begins. Out of line, as most tensors are folded to rank 1 or 2.
+/// Returns where row `row` of dims 1 to 4 begins. It is out of line, as most tensors are folded to
+/// rank 1 or 2.
 static __noinline__ __device__ row_place place_row(const planned_tensor& tensor, std::uint64_t row) {
   row_place place{tensor.source, tensor.destination, 0};
 #pragma unroll 1
@@ -145,7 +146,7 @@ static __noinline__ __device__ row_place place_row(const planned_tensor& tensor,
   return place;
 }
 
-/// Calls `visit` with the rows `row` to `row + rows - 1`, those of one dim 1 at a time.
+/// Calls `visit` with the rows `row` to `row + rows - 1`. Each block of rows lies within one dim 1.
 template <class Visit>
 __device__ void visit_rows(const planned_tensor& tensor, std::uint64_t row, std::uint32_t rows, std::uint32_t bytes,
                            const Visit& visit) {

@@ -23,10 +23,10 @@ namespace {
 constexpr std::uint32_t lanes = device::warp_lanes;
 constexpr std::uint32_t plan_warps = 4;
 constexpr std::uint32_t plan_threads = plan_warps * lanes;
-// A block adds up all blocks before it: more of them would cost more than their threads bring.
+// A block adds up all blocks before it. More blocks would cost more than their threads gain.
 constexpr std::uint64_t most_blocks = 2048;
 
-/// Threads' tensors, `rounds` times as many as a block has threads.
+/// A block plans `rounds` times as many tensors as it has threads.
 struct plan_grid {
   std::uint32_t blocks;
   std::uint32_t rounds;
@@ -38,7 +38,7 @@ plan_grid grid_of(std::uint64_t count) {
   return {static_cast<std::uint32_t>((count + per_block - 1) / per_block), static_cast<std::uint32_t>(rounds)};
 }
 
-/// What a block says of its tensors to the finishing kernel.
+/// The totals of a block's tensors, for the finishing kernel.
 struct alignas(16) block_totals {
   std::uint64_t pieces;
   std::uint64_t reserved;
@@ -56,7 +56,7 @@ struct plan_results {
   fault_sink faults;
 };
 
-/// Stages the record of tensor `i` where it is plain to see, and returns its pieces; else 0.
+/// Stages the record of tensor `i` if `plan_plainly` can make it, and returns its pieces, or 0.
 template <std::uint32_t Rank>
 __device__ std::uint64_t stage_plainly(const plan_arguments& plan, std::uint64_t i, record_stage& stage) {
   planned_tensor record;
@@ -65,7 +65,7 @@ __device__ std::uint64_t stage_plainly(const plan_arguments& plan, std::uint64_t
   return pieces;
 }
 
-/// Stages record `k` of a tensor judged and returns its pieces.
+/// Stages record `k` of a judged tensor and returns its pieces.
 template <std::uint32_t Rank>
 __device__ std::uint64_t stage_judged(const plan_arguments& plan, const tensor_verdict& tensor, std::uint64_t i,
                                       std::uint32_t k, record_stage& stage) {
@@ -74,8 +74,8 @@ __device__ std::uint64_t stage_judged(const plan_arguments& plan, const tensor_v
   return count_pieces<Rank>(record, plan.rule);
 }
 
-/// Judges tensor `i`, writes its records, returns the pieces of each. All threads; those beyond the
-/// batch do nothing.
+/// Judges tensor `i`, writes its records, and returns the pieces of each. All threads call it;
+/// those past the end of the batch do nothing.
 template <std::uint32_t Rank, std::uint32_t Records>
 __device__ void plan_one(const plan_arguments& plan, const plan_results& results, std::uint64_t i, record_stage& stage,
                          block_header& header, std::uint64_t (&pieces)[Records]) {
@@ -99,8 +99,8 @@ __device__ void plan_one(const plan_arguments& plan, const plan_results& results
   }
 }
 
-/// One thread a tensor. `Records`: 1, or 1 + Rank when padding. The ends lack what earlier blocks
-/// have.
+/// Plans one tensor with each thread. `Records` is 1, or 1 + Rank when padding. The ends still lack
+/// the pieces of earlier blocks.
 template <std::uint32_t Rank, std::uint32_t Records>
 __global__ void __launch_bounds__(plan_threads)
     plan_kernel(const __grid_constant__ plan_arguments plan, const __grid_constant__ plan_results results,
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(plan_threads)
   if (gridDim.x == 1 && results.header != nullptr) *results.header = header.value();
 }
 
-// Where maps point to whose tensors turn out bad after all: zeroed when the module is loaded.
+// Maps of tensors that turn out bad after all point to this page. Loading the module zeroes it.
 __device__ device::guard_page plan_page;
 
 struct finish_arguments {
@@ -146,7 +146,7 @@ struct finish_arguments {
   std::uint32_t rounds;
 };
 
-/// One block: the header of the batch.
+/// Writes the header of the batch. One block calls it.
 __device__ void finish_header(const finish_arguments& finish) {
   __shared__ block_header header;
   if (threadIdx.x == 0) header.reset();
@@ -158,7 +158,7 @@ __device__ void finish_header(const finish_arguments& finish) {
   if (threadIdx.x == 0) *finish.results.header = header.value();
 }
 
-/// Adds what earlier blocks have to this block's ends.
+/// Adds the pieces of earlier blocks to this block's ends.
 __device__ void finish_ends(const finish_arguments& finish) {
   std::uint64_t part = 0;
   for (std::uint32_t block = threadIdx.x; block < blockIdx.x; block += plan_threads) {
@@ -173,7 +173,7 @@ __device__ void finish_ends(const finish_arguments& finish) {
   for (std::uint64_t at = first + threadIdx.x; at < last; at += plan_threads) finish.results.ends[at] += before;
 }
 
-/// One side of a planned tensor as a patch; of one without maps, something harmless.
+/// Returns one side of a planned tensor as a patch, and a harmless patch for a tensor without maps.
 struct planned_patch {
   const finish_arguments& finish;
   std::uint32_t takers;  ///< lanes whose tensor has maps
@@ -198,7 +198,7 @@ struct planned_patch {
   }
 };
 
-/// The maps of one side of a warp's tensors, `first` on. All 32 lanes.
+/// Encodes the maps of one side of a warp's tensors from `first` on. All 32 lanes call it.
 __device__ void encode_side(const finish_arguments& finish, const map_template& base, device::warp_stage& stage,
                             std::uint64_t first, std::uint32_t takers, bool is_destination) {
   constexpr std::uint32_t chunks = sizeof(tensor_map) / sizeof(uint4);
@@ -212,7 +212,7 @@ __device__ void encode_side(const finish_arguments& finish, const map_template& 
   __syncwarp();
 }
 
-/// What needs all plans: ends and header where there are several blocks, and maps.
+/// Finishes what needs all plans: ends and header if there are several blocks, and maps.
 template <bool HasMaps>
 __global__ void __launch_bounds__(plan_threads)
     finish_kernel(const __grid_constant__ finish_arguments finish, const __grid_constant__ map_template source,
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(plan_threads)
   }
 }
 
-/// What each tensor adds to the places in a packed buffer.
+/// Returns the bytes that each tensor takes in a packed buffer.
 template <std::uint32_t Rank>
 struct packed_size {
   plan_side side;
@@ -254,7 +254,7 @@ struct packed_size {
   }
 };
 
-/// A source as the planning kernel reads it.
+/// Converts a source to the type that the planning kernel reads.
 struct source_reading {
   template <class Source>
   plan_side::source operator()(const Source& source) const {

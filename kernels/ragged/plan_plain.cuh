@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A quick answer for most tensors. Judging, folding and choosing take more than a thousand
-// instructions, which a small batch fetches and runs once and so feels in full; a tensor without
-// gaps on both sides needs a tenth. The answer errs on the side of no: what it plans is planned
-// just so by the rules it stands in for.
+// A shortcut for most tensors. Judging, folding and choosing take more than a thousand
+// instructions. A small batch fetches and runs them once, so it pays for all of them. A tensor
+// without gaps on both sides needs a tenth. If in doubt, the shortcut plans nothing. The plans that
+// it makes equal those of the full rules.
 
 #include "kernels/ragged/plan_tensor.cuh"
 
@@ -16,10 +16,11 @@ namespace tmap::kernels {
 
 namespace detail {
 
-/// So that no product overflows. Larger dims take the long way, which such a tensor does not feel.
+/// This limit keeps products from overflowing. Larger dims take the long way, whose cost does not
+/// matter for such a tensor.
 inline constexpr std::uint64_t most_plain_dim = std::uint64_t{1} << 31;
 
-/// The bytes of one side; 0 unless it surely has elements, no gaps and no fault.
+/// Returns the bytes of one side, or 0 unless it certainly has elements, no gaps and no fault.
 template <std::uint32_t Rank>
 __device__ std::uint64_t plain_bytes(const side_extents& tensor, const plan_side& side, std::uint64_t most_bytes) {
   std::uint64_t bytes = side.element_bytes;
@@ -29,7 +30,7 @@ __device__ std::uint64_t plain_bytes(const side_extents& tensor, const plan_side
     const std::uint64_t dim = tensor.dim[axis];
     if (axis > 0) is_plain = is_plain && (dim == 1 || tensor.stride[axis - 1] == bytes);
     is_plain = is_plain && dim - 1 < most_plain_dim;
-    // Below 2^32 times at most 2^31: no overflow, as longer ones do not get to the next axis.
+    // Below 2^32 times at most 2^31 does not overflow. Longer ones do not reach the next axis.
     is_plain = is_plain && (axis == 0 || bytes >> 32 == 0);
     bytes *= dim;
   }
@@ -37,8 +38,8 @@ __device__ std::uint64_t plain_bytes(const side_extents& tensor, const plan_side
   return is_plain && has_place && is_multiple(tensor.address, side.alignment()) ? bytes : 0;
 }
 
-/// Bulk copies where they are the first choice, else what the copy engine has no part in; false
-/// where maps compete.
+/// Chooses bulk copies if they are the first choice, and otherwise a route without the copy engine.
+/// Returns false if maps compete.
 __device__ inline bool choose_plainly(const plan_arguments& plan, std::uint64_t addresses, std::uint64_t source_bytes,
                                       std::uint64_t destination_bytes, route& way) {
   const route_options& routes = plan.routes;
@@ -56,7 +57,7 @@ __device__ inline bool choose_plainly(const plan_arguments& plan, std::uint64_t 
 
 }  // namespace detail
 
-/// Whether the operation as a whole lets tensors be planned plainly.
+/// Returns whether the operation as a whole allows the shortcut.
 template <std::uint32_t Rank>
 __device__ bool has_plain_terms(const plan_arguments& plan) {
   const bool are_tensors = plan.source.kind == side_kind::tensors && plan.destination.kind == side_kind::tensors;
@@ -65,7 +66,8 @@ __device__ bool has_plain_terms(const plan_arguments& plan) {
          plan.rule.tile == 0 && plan.routes.policy != route_policy::force;
 }
 
-/// The record of tensor `i`, which then is good, and its pieces; 0 where it takes the long way.
+/// Makes the record of tensor `i`, which is then good, and returns its pieces. Returns 0 if the
+/// tensor takes the long way.
 template <std::uint32_t Rank>
 __device__ std::uint64_t plan_plainly(const plan_arguments& plan, std::uint64_t i, planned_tensor& record) {
   if (!has_plain_terms<Rank>(plan)) return 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// From a judged tensor to the records that working kernels read: dims folded, route chosen.
+// Turns a judged tensor into the records that working kernels read: folds dims and chooses the
+// route.
 
 #include "kernels/ragged/plan_tensor.cuh"
 
@@ -23,8 +24,8 @@ struct moved_box {
   two_sided shape;
 };
 
-/// Facts of the sides that the route depends on: of a box that is filled the destination, where the
-/// destination is written by ordinary stores the source, else both.
+/// Returns the facts on maps of the sides that the route depends on: only the source if ordinary
+/// stores write the destination, otherwise both.
 __device__ inline route_facts add_maps(const plan_arguments& plan, const moved_box& box) {
   const two_sided& t = box.shape;
   route_facts source;
@@ -64,8 +65,8 @@ __device__ inline planned_tensor record_of(const moved_box& box, route way, std:
   return record;
 }
 
-/// Boxes that are filled have no maps: a tensor's are those of what is copied. Thin matrices are
-/// not transposed through maps.
+/// Boxes that are filled have no maps: a tensor's maps are those of the copied part. Thin matrices
+/// are not transposed through maps.
 __device__ inline bool may_have_map(const plan_arguments& plan, const moved_box& box) {
   if (box.source == 0) return false;
   return plan.relation != shape_relation::swapped || !is_thin(box.shape.dim, plan.rule);
@@ -80,7 +81,7 @@ __device__ inline planned_tensor plan_box(const plan_arguments& plan, const move
   tmap::detail::fold(folded.shape, plan.kept_axes);
   add_rows(facts, plan, folded);
   const route way = tmap::detail::choose(facts, routes).way;
-  // Not by a choice between two references, which would keep both in local memory.
+  // A choice between two references would keep both in local memory.
   if (way == route::tensor_map) return record_of(box, way, tensor);
   return record_of(folded, way, tensor);
 }
@@ -99,15 +100,16 @@ __device__ inline two_sided shape_of(const plan_arguments& plan, const tensor_ve
 
 }  // namespace detail
 
-/// What is moved of tensor `i`; dims of 0 when it is skipped.
+/// Returns the record of the part of tensor `i` that is moved. Its dims are 0 if the tensor is
+/// skipped.
 __device__ inline planned_tensor plan_move(const plan_arguments& plan, const tensor_verdict& tensor, std::uint64_t i) {
   const detail::moved_box box{tensor.source.address, tensor.destination.address, detail::shape_of(plan, tensor)};
   if (tensor.copied[0] == 0) return detail::record_of(box, route::plain, i);
   return detail::plan_box(plan, box, i);
 }
 
-/// The part of the dense tensor that lies beyond what is copied along `axis`, and beyond it along
-/// no higher axis.
+/// Returns the record of the part of the dense tensor that lies outside the copied part along
+/// `axis`, and inside it along all higher axes.
 __device__ inline planned_tensor plan_fill(const plan_arguments& plan, const tensor_verdict& tensor, std::uint64_t i,
                                            std::uint32_t axis) {
   const side_extents& dense = tensor.destination;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Planned records on their way from threads to coalesced stores.
+// Stages planned records in shared memory, so that a warp stores them coalesced.
 
 #include "kernels/ragged/planned_tensor.hpp"
 
@@ -11,8 +11,7 @@
 
 namespace tmap::kernels {
 
-/// Records of a warp on their way to coalesced stores; 144 bytes apart as maps are in a
-/// `warp_stage`.
+/// The staged records of a warp. They lie 144 bytes apart, as maps do in a `warp_stage`.
 using record_stage = device::warp_stage;
 
 inline constexpr std::uint32_t record_chunks = sizeof(planned_tensor) / sizeof(uint4);
@@ -25,7 +24,7 @@ __device__ inline void stage_record(record_stage& stage, const planned_tensor& r
   }
 }
 
-/// Lane's staged record to `records[index]`, for lanes that have one. All 32 lanes.
+/// Stores each lane's staged record to `records[index]` if the lane has one. All 32 lanes call it.
 __device__ inline void store_records(record_stage& stage, planned_tensor* records, std::uint64_t index,
                                      bool has_record) {
   __syncwarp();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the planning kernel does for one tensor: reads both sides, has them judged
-// (detail/judge_tensors.hpp), counts pieces. Everything it reads from device memory may be any
-// bits.
+// Reads both sides of one tensor, has them judged (detail/judge_tensors.hpp), and counts its
+// pieces. All that is read from device memory may be any bits.
 
 #include "kernels/ragged/planned_tensor.hpp"
 #include "kernels/ragged/transpose_tiles.hpp"
@@ -20,7 +19,7 @@ namespace tmap::kernels {
 
 using tmap::detail::side_extents;
 
-/// A `side` as kernels can read it: std::variant works on the host only.
+/// A `side` that kernels can read. std::variant works only on the host.
 struct plan_side {
   using source = cuda::std::variant<patch_array, patch_columns, compact_columns, device::typed_rows<std::int32_t>,
                                     device::typed_rows<std::int64_t>>;
@@ -67,7 +66,7 @@ __device__ side_extents extents_of(const map_patch& patch) {
   return read;
 }
 
-/// A null column of strides: the step is the extent of the axis below.
+/// Reads columns. Where a column of strides is null, the stride is the extent of the axis below.
 template <std::uint32_t Rank, class Reader, class Columns>
 __device__ side_extents read_columns(const Reader& reader, const Columns& strides, std::uint64_t unit, std::uint64_t i,
                                      std::uint64_t element_bytes) {
@@ -126,7 +125,7 @@ __device__ side_extents read_dense(const plan_side& side, std::uint64_t i) {
   return read;
 }
 
-/// A tensor without gaps in the packed buffer.
+/// Returns a tensor without gaps in the packed buffer.
 template <std::uint32_t Rank>
 __device__ side_extents place_packed(const plan_side& side, const side_extents& other, std::uint64_t begin) {
   side_extents packed = other;
@@ -145,7 +144,7 @@ __device__ inline std::uint64_t divide_up(std::uint64_t value, std::uint64_t div
 
 }  // namespace detail
 
-/// The pieces that `rule` cuts a tensor into; 0 when a dim is 0.
+/// Returns the number of pieces that `rule` cuts a tensor into. It is 0 if a dim is 0.
 template <std::uint32_t Rank>
 __device__ std::uint64_t count_pieces(const planned_tensor& tensor, const piece_rule& rule) {
   if (rule.tile != 0) return transpose_piece_count(tensor, rule);
@@ -162,18 +161,18 @@ __device__ std::uint64_t count_pieces(const planned_tensor& tensor, const piece_
   return detail::divide_up(pieces, rule.piece_elements / static_cast<std::uint32_t>(tensor.dim[0]));
 }
 
-/// A tensor read and judged.
+/// A tensor that has been read and judged.
 struct tensor_verdict {
   side_extents source;
   side_extents destination;
-  std::uint64_t copied[max_rank];  ///< what is moved, in dims of the source; 0 of a bad tensor
+  std::uint64_t copied[max_rank];  ///< the dims that are moved, in dims of the source; 0 for a bad tensor
   std::uint32_t bits;              ///< of its status
   bool has_destination;            ///< false: nothing may be written, not even fill
 };
 
 namespace detail {
 
-/// The packed side's byte offset of tensor i.
+/// Returns the byte offset of tensor i in the packed side.
 __device__ inline std::uint64_t begin_of(const plan_arguments& plan, std::uint64_t i) {
   return plan.begins == nullptr || i == 0 ? 0 : static_cast<std::uint64_t>(plan.begins[i]);
 }
@@ -208,7 +207,8 @@ __device__ tensor_verdict judge_tensor(const plan_arguments& plan, std::uint64_t
   const bool is_unpadded = plan.relation == shape_relation::corner;
 #pragma unroll
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
-    // Not by a reference to one side: a choice of addresses would keep both in local memory.
+    // A reference to one side would be a choice of addresses, which would keep both in local
+    // memory.
     const std::uint64_t dim = is_unpadded ? tensor.destination.dim[axis] : tensor.source.dim[axis];
     const std::uint64_t most = is_padded ? tensor.destination.dim[axis] : dim;
     const std::uint64_t copied = !is_copied ? 0 : dim < most ? dim : most;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the planning kernel writes for each tensor of an operation and the working kernels read: the
-// tensor judged, folded, its route chosen, its work counted. The working kernels trust it and know
-// nothing of sources, sides, windows or policies.
+// The records that the planning kernel writes for each tensor of an operation and the working
+// kernels read. The tensor is judged and folded, its route chosen, its work counted. The working
+// kernels trust the records and know nothing of sources, sides, windows or policies.
 
 #include <tmap/route.hpp>
 #include <tmap/tensor_map.hpp>
@@ -18,10 +18,10 @@ struct queue_counter;  // work_queue.cuh
 namespace tmap::kernels {
 
 /// One tensor, ready to run. `dim` counts elements of the source. Dims that follow each other
-/// without gaps on both sides are folded into one (all into dim 0 for a contiguous tensor) unless
-/// the route is `tensor_map`, which keeps the dims its maps have, each at most 2^31; dims beyond
-/// are 1. A folded dim may be as large as 2^47, all elements of a side together have at most 2^47
-/// bytes. Strides of dims of 1 say nothing. 128 bytes: eight lanes load one.
+/// without gaps on both sides are folded into one (all into dim 0 for a contiguous tensor). Route
+/// `tensor_map` keeps the dims of its maps, each at most 2^31. Unused dims are 1. A folded dim may
+/// be as large as 2^47, and all elements of a side have at most 2^47 bytes. Strides of dims of 1
+/// have no meaning. A record has 128 bytes, which eight lanes load.
 struct alignas(128) planned_tensor {
   std::uint64_t source;  ///< address; 0 for a box that is filled
   std::uint64_t destination;
@@ -35,12 +35,14 @@ static_assert(sizeof(planned_tensor) == 128);
 
 /// How a tensor is cut into pieces, the units of work of a kernel. A piece never spans two tensors.
 ///
-/// Route `tensor_map`: one piece for each box of `box_dim`, dim 0 first; all 0 where an operation
-/// has no use for maps. Other routes: a *row* is dim 0. Rows of more than `piece_elements` are cut
-/// into pieces of that many elements (the last one shorter), row after row; kernels may move the
-/// cuts by less than 128 bytes, to where lines of memory meet. Of shorter rows, `piece_elements /
-/// dim[0]` whole rows make a piece (the last one fewer). Transposing (`tile` is not 0), on every
-/// route: `transpose_piece_count` of transpose_tiles.hpp.
+/// - On route `tensor_map`, each box of `box_dim` is a piece, dim 0 first. All are 0 if an
+///   operation does not use maps.
+/// - On other routes, a *row* is dim 0. Rows of more than `piece_elements` are cut into pieces of
+///   that many elements (the last one shorter), row after row. Kernels may move the cuts by less
+///   than 128 bytes, to where lines of memory meet. Shorter rows are not cut: `piece_elements /
+///   dim[0]` of them make a piece (fewer make the last one).
+/// - When transposing (`tile` is not 0), `transpose_piece_count` of transpose_tiles.hpp counts the
+///   pieces on every route.
 struct piece_rule {
   std::uint32_t piece_elements;
   std::uint32_t box_dim[max_rank];
@@ -50,8 +52,8 @@ struct piece_rule {
 
 /// The work of an operation in device memory: `count` planned tensors, and `ends[i]`, the pieces of
 /// tensors 0 to i, below 2^63 (`most_tensor_bytes` of detail/judge_tensors.hpp). Tensors without
-/// pieces (empty, bad) are passed over. `maps` holds a source and a destination map, published, at
-/// [2 * tensor] and [2 * tensor + 1] of each tensor whose route is `tensor_map`; null when no
+/// pieces (empty, bad) are skipped. `maps` holds the published source and destination maps, at [2 *
+/// tensor] and [2 * tensor + 1], of each tensor whose route is `tensor_map`. It is null if no
 /// tensor takes it.
 struct planned_work {
   const planned_tensor* tensors;
@@ -60,7 +62,7 @@ struct planned_work {
   piece_rule rule;
   const tensor_map* maps;
   device::queue_counter* queue;  ///< 0; for kernels whose pieces differ in size, else null
-  float* partials;  ///< `reduce_rows`: null, or room for `reduce_partials` (ragged_launch.hpp); null: no row is split
+  float* partials;  ///< for `reduce_rows`: room for `reduce_partials` (ragged_launch.hpp); null: no row is split
 };
 
 }  // namespace tmap::kernels

@@ -8,10 +8,10 @@
 namespace tmap::kernels {
 namespace {
 
-// A warp takes an equal share of the pieces and the rows that begin in it. Rows longer than two
-// shares are split: each warp takes the slices that begin in its share and leaves their results in
-// `partials`; a second kernel combines them. The order of reduction_order.hpp does not know of
-// shares, so that the result is the same.
+// Each warp has an equal share of the pieces, and takes the rows that begin in it. Rows longer than
+// two shares are split: each warp takes the slices that begin in its share and writes their results
+// to `partials`. A second kernel combines them. The order of reduction_order.hpp does not depend on
+// shares, so the result is the same.
 
 using ragged::row_reduction;
 using tmap::detail::most_slices;
@@ -30,7 +30,7 @@ __device__ float combine(float a, float b) {
   return Reduction == row_reduction::sum ? a + b : device::ptx::max_nan(a, b);
 }
 
-/// Combines the values of groups of `Width` lanes; every lane gets its group's result.
+/// Combines the values of groups of `width` lanes. Every lane gets its group's result.
 template <row_reduction Reduction>
 __device__ float combine_lanes(float mine, std::uint32_t width = 32) {
   for (std::uint32_t distance = width / 2; distance != 0; distance /= 2) {
@@ -55,13 +55,13 @@ struct shares {
   __device__ bool splits(std::uint64_t pieces_of_row) const { return may_split && pieces_of_row > 2 * each; }
 };
 
-/// Where the results of a split row's slices go. Beginnings of split rows are more than two shares
-/// apart, so that each pair of shares has one at most.
+/// Returns the place for the results of a split row's slices. Split rows begin more than two shares
+/// apart, so each pair of shares has one at most.
 __device__ float* partials_of(const planned_work& work, const shares& all, std::uint64_t row_begin) {
   return work.partials + row_begin / all.each / 2 * most_slices;
 }
 
-/// A row of more than one piece, as its pieces are counted.
+/// The pieces of a row that has more than one.
 struct piece_row {
   std::uint64_t begin;  ///< its first piece
   std::uint64_t pieces;
@@ -75,7 +75,7 @@ __device__ piece_row row_of_piece(const planned_work& work, const piece_walk& wa
   return {g - walk.within(g) % pieces, pieces, tmap::detail::slice_elements(tensor.dim[0]) / width};
 }
 
-/// The first place not before `g` where a row, or a slice of a split one, begins.
+/// Returns the first piece from `g` on at which a row, or a slice of a split row, begins.
 __device__ std::uint64_t next_beginning(const planned_work& work, piece_walk& walk, const shares& all,
                                         std::uint64_t g) {
   if (g == 0 || g >= all.total) return g;
@@ -128,7 +128,8 @@ struct reduce_rows {
     if (end == s.length || end == (at + 1) * slice) finish_slice(s, at, end);
   }
 
-  /// Every 32nd of the elements from `begin` on. Sixteen are read before the first is used.
+  /// Combines every 32nd of the elements from `begin` on. It reads sixteen before it uses the
+  /// first.
   __device__ static float add_places(float sum, const word* x, std::uint32_t begin, std::uint32_t end) {
     constexpr std::uint32_t batch = 16;
     std::uint32_t i = begin;
@@ -159,8 +160,8 @@ struct reduce_rows {
     if (threadIdx.x % 32 == 0) *reinterpret_cast<float*>(s.destination) = whole;
   }
 
-  /// Short rows, several at a time: of a group of lanes each, as many as a row has elements, at
-  /// most all 32. Lanes beyond would bring the identity.
+  /// Reduces short rows, several at a time. A group of lanes takes each. A group has as many lanes
+  /// as a row has elements, rounded up to a power of two, at most all 32.
   __device__ void direct(const segment& s) const {
     std::uint32_t width = 1;
     while (width < s.columns && width < 32) width *= 2;
@@ -196,7 +197,7 @@ struct reduce_rows {
   }
 };
 
-/// Combines the slices of each split row, by the warp in whose share it begins.
+/// Combines the slices of each split row. The warp in whose share the row begins does it.
 template <row_reduction Reduction>
 __global__ void __launch_bounds__(block_warps * 32) combine_slices_kernel(const __grid_constant__ planned_work work) {
   __shared__ planned_tensor records[block_warps];

@@ -7,20 +7,21 @@
 
 namespace tmap::kernels {
 
-/// Copies whose pieces begin inside lines of memory are slower by up to a tenth
+/// The bytes of a line of memory. Copies whose pieces begin inside lines are up to a tenth slower
 /// (docs/measurements/ragged.md).
 inline constexpr std::uint32_t line_bytes = 128;
 
-/// A piece of a row of more than one.
+/// A piece of a row that has more than one.
 struct row_part {
   std::uint64_t first;
-  std::uint32_t elements;  ///< none: the pieces before have them all
+  std::uint32_t elements;  ///< 0 if the pieces before have them all
 };
 
-/// Pieces of `each` elements meet where lines of the destination do: the first piece is longer by
-/// the elements before the first line, fewer than a line has bytes. Elements that do not divide a
-/// line stay where their count puts them: a piece of `each` may be a multiple of 16 bytes, which
-/// bulk copies need, and a few elements more are not. `destination`: where the row begins.
+/// Returns piece `part` of a row that begins at `destination`. Pieces of `each` elements meet where
+/// lines of the destination do: the first piece is longer by the elements before the first line,
+/// which are fewer than a line has bytes. If elements do not divide a line, the cuts do not move: a
+/// piece of `each` may be a multiple of 16 bytes, which bulk copies need, and a longer piece may
+/// not.
 TMAP_HOST_DEVICE constexpr row_part cut_at_lines(std::uint64_t length, std::uint64_t part, std::uint32_t each,
                                                  std::uint64_t destination, std::uint32_t element_bytes) {
   const std::uint32_t before = (0u - static_cast<std::uint32_t>(destination)) % line_bytes;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How a warp brings a part of a row to shared memory, by each route. It lies there as it lies in
-// global memory: at the same place modulo 16 bytes, so that all but its ends moves in units of 16
-// bytes whatever its address.
+// A warp loads a part of a row into shared memory, by each route. It keeps the part's address
+// modulo 16 bytes, so that all but its ends moves in units of 16 bytes for every address.
 
 #include "kernels/ragged/planned_tensor.hpp"
 
@@ -19,7 +18,8 @@ namespace tmap::kernels {
 inline constexpr std::uint32_t stage_arrivals = 33;
 inline constexpr std::uint32_t unit_bytes = 16;
 
-/// Bytes of a row in global memory: those before the first whole unit, whole units, those behind.
+/// Bytes of a row in global memory: those before the first whole unit, the whole units, and those
+/// after the last.
 struct span {
   std::uint64_t address;
   std::uint32_t head;
@@ -58,7 +58,7 @@ __device__ inline void load_units_plain(unsigned char* to, const unsigned char* 
   }
 }
 
-/// Head and tail: at most 30 bytes, at most one of a lane.
+/// Loads head and tail, at most 30 bytes, with at most one part a lane.
 __device__ inline void load_ends(unsigned char* to, const span& part, bool by_words) {
   const auto* const from = reinterpret_cast<const unsigned char*>(part.address);
   const std::uint32_t unit = by_words ? 4 : 1;
@@ -74,8 +74,8 @@ __device__ inline void load_ends(unsigned char* to, const span& part, bool by_wo
 
 }  // namespace detail
 
-/// Starts loading `part`, by all lanes; `to` lies like its address. Its body's bytes have been
-/// announced if `way` is `bulk`.
+/// Starts loading `part`. All lanes call it. `to` and the part's address are equal modulo 16. If
+/// `way` is `bulk`, the bytes of its body have been announced.
 __device__ inline void load_span(unsigned char* to, const span& part, route way, device::tile_barrier& full) {
   const auto* const from = reinterpret_cast<const unsigned char*>(part.address) + part.head;
   if (way == route::bulk) {

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The pipeline that the vector operations share: each warp keeps a ring of stages of its own, loads
+// The pipeline that the vector operations share. Each warp keeps a ring of stages of its own, loads
 // the next segments into them by the tensor's route, and works on the oldest. Warps never wait for
 // each other.
 //
-// An operation is a class with arguments what its kernel is given warps, stages of a block, of a
-//   warp inputs 1, or 2 where the destination is read as well stage_bytes room for one input of a
-//   segment, a multiple of 128 scratch_bytes more shared memory for each warp (work, arguments,
-//   scratch) a warp's own object steps(work) the pieces of this warp cuts where long rows are cut
-//   sizes() bytes of an element of both sides reach() how many columns a segment needs before and
-//   behind its own staged(segment, row, other, pitch) `row` points to column first - reach of the
-//   first row in shared memory direct(segment) short rows, where they lie
+// An operation is a class with these members:
+// - `arguments`: the type of the kernel's arguments;
+// - `warps` of a block, and `stages` of a warp;
+// - `inputs`: 1, or 2 if the destination is read as well;
+// - `stage_bytes`: room for one input of a segment, a multiple of 128;
+// - `scratch_bytes`: more shared memory for each warp;
+// - `cuts`: where long rows are cut;
+// - a constructor (work, arguments, scratch): each warp makes an object;
+// - `steps(work)`: the pieces of this warp;
+// - `sizes()`: the bytes of an element of both sides;
+// - `reach()`: how many columns a segment needs before and after its own;
+// - `staged(segment, row, other, pitch)`: works on rows in shared memory. `row` points to column
+//   `first - reach` of the first row of the source, `other` to that of the last input;
+// - `direct(segment)`: works on short rows in global memory.
 
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/segment_load.cuh"
@@ -41,11 +48,11 @@ struct pipeline_shared {
 template <class Op>
 inline constexpr std::uint32_t warp_bytes = Op::stages* Op::inputs* Op::stage_bytes + Op::scratch_bytes;
 
-/// Entering a tensor at each turn costs more than turns gain.
+/// With fewer pieces a tensor, entering a tensor at each turn costs more than turns gain.
 inline constexpr std::uint64_t least_turn_pieces = 1024;
 
-/// The pieces of this warp: every one of its turns over all of them, or, of the block's share, in
-/// turns with the block's other warps: neighbours in memory are loaded at about the same time.
+/// Returns the pieces of this warp. It takes turns over all pieces, or over the block's share with
+/// the block's other warps. Either way neighbours in memory are loaded at about the same time.
 template <std::uint32_t Warps>
 __device__ piece_steps share_of_warp(const planned_work& work) {
   const std::uint64_t pieces = work.ends[work.count - 1];
@@ -84,7 +91,7 @@ __device__ inline void load_box(unsigned char* to, device::acquired_map map, std
 template <class Op>
 class segment_pipeline {
  public:
-  /// `staged`: `warp_bytes` of shared memory. All lanes.
+  /// `staged` is `warp_bytes` of shared memory. All lanes call it.
   __device__ segment_pipeline(const planned_work& work, Op& op, pipeline_shared<Op>& shared, unsigned char* staged,
                               std::uint32_t warp)
       : work_(work),
@@ -144,9 +151,9 @@ class segment_pipeline {
   }
 
   __device__ span span_of(const segment& s, std::uint32_t i) const {
-    const std::uint64_t behind = s.length - s.first - s.columns;
+    const std::uint64_t columns_after = s.length - s.first - s.columns;
     const std::uint32_t before = s.first < op_.reach() ? static_cast<std::uint32_t>(s.first) : op_.reach();
-    const std::uint32_t after = behind < op_.reach() ? static_cast<std::uint32_t>(behind) : op_.reach();
+    const std::uint32_t after = columns_after < op_.reach() ? static_cast<std::uint32_t>(columns_after) : op_.reach();
     const std::uint64_t address = i == 0 ? s.source : s.destination;
     return {address - std::uint64_t{before} * element_bytes(i), (before + s.columns + after) * element_bytes(i)};
   }
@@ -164,8 +171,8 @@ class segment_pipeline {
     }
   }
 
-  /// The box of the segment and, where the operation reaches further, those beside it that hold
-  /// something.
+  /// Loads the box of the segment and, if the operation reaches further, its neighbours that are
+  /// not wholly outside the row.
   __device__ void load_boxes(std::uint32_t stage, const segment& s, const box_corner& corner) {
     acquire_maps(s.tensor);
     const std::int32_t width = static_cast<std::int32_t>(work_.rule.box_dim[0]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How the lanes of a warp share the elements, or 16-byte units, of some rows.
+// Shares the elements, or 16-byte units, of some rows among the lanes of a warp.
 
 #include "kernels/ragged/segment_walk.cuh"
 
@@ -9,8 +9,8 @@
 
 namespace tmap::kernels {
 
-/// Calls `visit(row, i)` for each i below `each` of each row, spread over the lanes, `Unroll` of
-/// them in flight.
+/// Calls `visit(row, i)` for each i below `each` of each row, spread over the lanes, with `Unroll`
+/// calls in flight.
 template <int Unroll = 1, class Visit>
 __device__ void spread(std::uint32_t rows, std::uint32_t each, const Visit& visit) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -24,11 +24,11 @@ __device__ void spread(std::uint32_t rows, std::uint32_t each, const Visit& visi
 }
 
 /// Elements of one row by the alignment of its destination: those before the first unit of 16
-/// bytes, units, those behind the last.
+/// bytes, the units, and those after the last.
 struct row_units {
   std::uint32_t head;
   std::uint32_t units;
-  std::uint32_t ends;  ///< elements before and behind
+  std::uint32_t ends;  ///< elements outside units
 
   __device__ row_units(std::uint64_t destination, std::uint32_t columns, std::uint32_t element_bytes) {
     const std::uint32_t each = 16 / element_bytes;
@@ -37,14 +37,14 @@ struct row_units {
     units = (columns - head) / each;
     ends = columns - units * each;
   }
-  /// The column of the i-th of the elements outside units.
+  /// Returns the column of the i-th of the elements outside units.
   __device__ std::uint32_t end_column(std::uint32_t i, std::uint32_t columns) const {
     return i < head ? i : columns - ends + i;
   }
 };
 
-/// `unit(row, column)` for each whole unit of the destination, `element(row, column)` for the
-/// elements around them. Rows that do not all lie alike have elements only.
+/// Calls `unit(row, column)` for each whole unit of the destination, and `element(row, column)` for
+/// the elements around them. If the rows are not aligned alike, it calls only `element`.
 template <int Unroll = 1, class Unit, class Element>
 __device__ void visit_units(const segment& s, std::uint32_t element_bytes, const Unit& unit, const Element& element) {
   if (s.rows > 1 && s.destination_pitch % 16 != 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Numbers of every `value_type`, read as f32 and written as ragged.hpp says they are rounded.
+// Reads numbers of every `value_type` as f32, and writes them rounded as ragged.hpp defines.
 
 #include <tmap/ragged.hpp>
 
@@ -16,7 +16,7 @@ namespace tmap::kernels {
 
 using ragged::value_type;
 
-/// What holds the bits of one number.
+/// The type that holds the bits of one number.
 template <value_type Type>
 using value_word = std::conditional_t<Type == value_type::f32, float,
                                       std::conditional_t<ragged::value_bytes(Type) == 2, std::uint16_t, std::uint8_t>>;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How the vector operations (cast, saxpy, max_pool_1d, reduce_rows) see planned work: a warp walks
-// over segments, each some rows of one tensor between two columns. Long rows come one at a time and
-// are staged in shared memory, short ones many at once and are worked on where they lie. On route
+// The walk of the vector operations (cast, saxpy, max_pool_1d, reduce_rows) over planned work. A
+// warp walks over segments, each some rows of one tensor between two columns. Long rows come one at
+// a time and are staged in shared memory. Short rows come many at once and are not staged. On route
 // `tensor_map` a segment is a box.
 
 #include "kernels/ragged/piece_walk.cuh"
@@ -13,7 +13,7 @@
 
 namespace tmap::kernels {
 
-/// Rows of fewer elements are not staged: one at a time they would leave most lanes idle.
+/// Rows of fewer elements are not staged: one at a time, they would leave most lanes idle.
 inline constexpr std::uint32_t staged_columns = 128;
 
 struct segment {
@@ -31,7 +31,7 @@ struct segment {
   bool staged;
 };
 
-/// Of a box: where it begins.
+/// The coordinates at which a box begins.
 struct box_corner {
   std::int32_t coordinates[max_rank];
 };
@@ -41,24 +41,24 @@ struct element_sizes {
   std::uint32_t destination;
 };
 
-/// How rows of more than one piece are cut: `at_lines` pieces may be longer by fewer elements than
-/// lines have bytes.
+/// How rows of more than one piece are cut. With `at_lines`, a piece may be longer by fewer
+/// elements than a line has bytes.
 enum class row_cuts { even, at_lines };
 
-/// The pieces that a row of more than one takes.
+/// Returns the number of pieces of a row.
 __device__ inline std::uint64_t pieces_of_row(const planned_tensor& tensor, const piece_rule& rule) {
   const std::uint64_t width = tensor.way == route::tensor_map ? rule.box_dim[0] : rule.piece_elements;
   return tensor.dim[0] <= width ? 1 : detail::divide(tensor.dim[0] + width - 1, width);
 }
 
-/// All lanes make the same calls. `record` is shared memory of the warp's own.
+/// All lanes make the same calls. `record` is shared memory that belongs to the warp.
 template <row_cuts Cuts>
 class segment_walk {
  public:
   __device__ segment_walk(const planned_work& work, planned_tensor* record, piece_steps steps, element_sizes sizes)
       : walk_(work, record, steps.step), rule_(work.rule), steps_(steps), sizes_(sizes) {}
 
-  /// The next segment; false when there is none left. `corner` is written for boxes only.
+  /// Writes the next segment, or returns false if none is left. `corner` is written only for boxes.
   __device__ bool next(segment& out, box_corner& corner) {
     do {
       if (rows_left_ == 0) {
@@ -132,7 +132,7 @@ class segment_walk {
     rows_left_ -= out.rows;
   }
 
-  /// Of a row of `length` whose destination begins at `destination`.
+  /// Returns the current part of a row of `length` whose destination begins at `destination`.
   __device__ row_part part_of(std::uint64_t length, std::uint64_t destination) const {
     if (length <= rule_.piece_elements) return {0, static_cast<std::uint32_t>(length)};
     if constexpr (Cuts == row_cuts::at_lines) {

@@ -5,7 +5,8 @@
 
 namespace tmap::kernels {
 
-/// Quotients by one divisor, of values whose product with it is below 2^31: a multiplication.
+/// Divides by one divisor with a multiplication. The product of value and divisor must be below
+/// 2^31.
 class small_divisor {
  public:
   explicit __device__ small_divisor(std::uint32_t by) : factor_(((1u << 31) + by - 1) / by) {}

@@ -2,8 +2,8 @@
 #pragma once
 
 // Exchanges rows and columns of one tile in shared memory and stores it. Tiles that are not made of
-// squares of chunks are exchanged element by element, to where their bytes fall into the
-// destination's chunks, and those go out.
+// squares of chunks are exchanged element by element, to the places of their bytes in the
+// destination's chunks. Then the chunks are stored.
 
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_load.cuh"
@@ -15,7 +15,7 @@
 
 namespace tmap::kernels {
 
-/// Part of a chunk, at both addresses alike.
+/// Stores part of a chunk, at the same place of both addresses.
 __device__ inline void store_chunk_part(std::uint64_t to, const unsigned char* from, std::uint32_t begin,
                                         std::uint32_t end) {
   const auto copy = [&](std::uint32_t at, std::uint32_t size) {
@@ -48,14 +48,15 @@ __device__ void copy_element(unsigned char* to, const unsigned char* from) {
   }
 }
 
-/// A warp takes 8 rows by 4 columns at a time, which lie in different banks before and after.
+/// Exchanges elements through shared memory. A warp takes 8 rows by 4 columns at a time, which lie
+/// in different banks before and after.
 template <class Copy>
 __device__ void exchange_elements(const transpose_piece& piece, const unsigned char* stage, unsigned char* turned,
                                   std::uint32_t element_bytes, const worker_place& worker, const Copy& copy) {
   const std::uint32_t first = worker.index % 8;
   const std::uint32_t columns = piece.columns;
   const std::uint32_t rows = piece.rows;
-  const shared_lines before = piece.stage;  // of its own, as stores to shared memory might change the piece's
+  const shared_lines before = piece.stage;  // a copy, as stores to shared memory might change the piece's
   const shared_lines after = piece.turned;
   for (std::uint32_t column = worker.index / 8; column < columns; column += worker.count / 8) {
     const unsigned char* const from = stage + before.within(first, column * element_bytes);
@@ -67,7 +68,7 @@ __device__ void exchange_elements(const transpose_piece& piece, const unsigned c
   }
 }
 
-/// Down the columns, whatever the extents.
+/// Exchanges a tile of any extents, down its columns.
 template <class Copy>
 __device__ void exchange_thin(const transpose_piece& piece, const unsigned char* stage, unsigned char* turned,
                               std::uint32_t element_bytes, const worker_place& worker, const Copy& copy) {
@@ -81,7 +82,7 @@ __device__ void exchange_thin(const transpose_piece& piece, const unsigned char*
   }
 }
 
-/// Into `turned`.
+/// Exchanges a tile into `turned`.
 template <std::uint32_t ElementBytes>
 __device__ void exchange_in_shared(const transpose_piece& piece, const unsigned char* stage, unsigned char* turned,
                                    std::uint32_t element_bytes, const worker_place& worker) {
@@ -100,7 +101,7 @@ __device__ void exchange_in_shared(const transpose_piece& piece, const unsigned 
   });
 }
 
-/// From where the tile lies exchanged, the destination's chunks.
+/// Stores an exchanged tile by the destination's chunks.
 __device__ inline void store_turned(const transpose_piece& piece, const unsigned char* turned,
                                     const worker_place& worker) {
   const global_lines lines = piece.store;
@@ -126,7 +127,7 @@ __device__ inline void store_turned(const transpose_piece& piece, const unsigned
   }
 }
 
-/// The same of short lines without gaps in shared memory.
+/// Stores an exchanged tile of short lines without gaps in shared memory, byte by byte.
 __device__ inline void store_bytes_of_lines(const transpose_piece& piece, const unsigned char* turned,
                                             const worker_place& worker) {
   const small_divisor by_bytes(piece.store.bytes);
@@ -139,8 +140,8 @@ __device__ inline void store_bytes_of_lines(const transpose_piece& piece, const 
   }
 }
 
-/// From the stage to global memory. All workers; where a tile is exchanged in shared memory they
-/// meet once.
+/// Stores a tile from its stage to global memory. All workers call it. If the tile is exchanged in
+/// shared memory, they meet once.
 template <std::uint32_t ElementBytes, class Meet>
 __device__ void store_transposed(const transpose_piece& piece, const unsigned char* stage, unsigned char* turned,
                                  std::uint32_t element_bytes, const worker_place& worker, const Meet& meet) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The transposing kernel. A persistent block takes a few consecutive tiles at a time from a queue,
-// as tiles differ in size, and keeps as many of them on their way in as it has stages but one; each
-// is turned while it goes from shared to global memory. One warp finds tiles, one starts the copy
-// engine, the others do the rest: finding takes as long as a tile, in which no stage may lie empty.
+// The transposing kernel. As tiles differ in size, a persistent block takes a few consecutive tiles
+// at a time from a queue. It loads ahead by one tile less than it has stages. Each tile is
+// transposed while it goes from shared to global memory. One warp finds tiles, one starts the copy
+// engine, and the others do the rest. Finding a tile takes as long as storing one, and no stage may
+// be idle meanwhile.
 
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/transpose_exchange.cuh"
@@ -24,21 +25,21 @@ namespace tmap::kernels {
 
 inline constexpr std::uint32_t transpose_lanes = 32;
 
-/// What a block of the kernel is made of. Beside the stages it has one more place, where tiles are
-/// exchanged.
+/// The shape of a block of the kernel. In addition to its stages it has one more place, in which
+/// tiles are exchanged.
 template <std::uint32_t Rows, std::uint32_t Panels, std::uint32_t Stages, std::uint32_t Workers, std::uint32_t Blocks>
 struct transpose_shape {
   static constexpr std::uint32_t rows = Rows;  ///< of the largest tile
   static constexpr std::uint32_t panels = Panels;
   static constexpr std::uint32_t stages = Stages;
-  /// A block's first threads, which store tiles; behind them a warp that finds tiles and one that
-  /// loads them.
+  /// A block's first threads, which store tiles. After them come a warp that finds tiles and one
+  /// that loads them.
   static constexpr std::uint32_t workers = Workers;
   static constexpr std::uint32_t warps = Workers / transpose_lanes;
   static constexpr std::uint32_t threads = Workers + 2 * transpose_lanes;
   static constexpr std::uint32_t blocks = Blocks;  ///< a multiprocessor
-  /// Each 128 bytes of a row and of a column have a chunk more, for what rows are shifted by, and
-  /// against conflicts.
+  /// Each 128 bytes of a row and of a column have one more chunk, as rows may be shifted, and
+  /// against bank conflicts.
   static constexpr std::uint32_t stage_bytes = Rows * Panels * (transpose_panel_bytes + transpose_chunk);
   static constexpr std::uint32_t stage_alignment = 1024;
   static constexpr std::uint32_t shared_bytes = (stages + 1) * stage_bytes + stage_alignment;
@@ -46,7 +47,7 @@ struct transpose_shape {
   static_assert(shared_bytes <= tmap::detail::ragged_shared_memory_bytes);
   static constexpr std::uint32_t batch = 4;  ///< pieces taken and found at once, a lane each
   static constexpr std::uint32_t records = 2 * batch;
-  static_assert(stages <= batch + 1, "pieces behind the last one are asked for");
+  static_assert(stages <= batch + 1, "pieces after the last one are asked for");
 };
 
 template <class Shape>
@@ -54,7 +55,7 @@ struct transpose_state {
   device::tile_barrier full[Shape::stages];   // the engine's bytes, the loading warp, each warp of workers
   device::tile_barrier empty[Shape::stages];  // each warp of workers
   device::tile_barrier found[2];              // of two batches of records: the finder
-  device::tile_barrier passed[2];             // their records are not read again: the loading warp, each of workers
+  device::tile_barrier passed[2];             // their records have been read: the loading warp, each warp of workers
   device::tile_barrier exchanged;             // each warp of workers
   transpose_piece pieces[Shape::records];
   std::uint32_t counts[2];  // of pieces in the batches; fewer than there is room for: the block has no more
@@ -69,7 +70,7 @@ struct transpose_state {
   }
 };
 
-/// One thread finds piece `g`, which is in tensor `low` or behind it.
+/// Finds piece `g`, which is in tensor `low` or after it. One thread calls it.
 __device__ inline void find_piece(const planned_work& work, std::uint64_t g, std::uint64_t low,
                                   std::uint32_t element_bytes, transpose_piece& piece) {
   const std::uint64_t index = device::find_tensor_near(work.ends, g, low, work.count - 1);
@@ -81,8 +82,7 @@ __device__ inline void find_piece(const planned_work& work, std::uint64_t g, std
   piece.map = tensor.way == route::tensor_map ? &work.maps[std::uint64_t{2} * tensor.tensor] : nullptr;
 }
 
-/// Of the thread that loads through maps: the one it acquired last. The tiles of a tensor follow
-/// each other.
+/// The map that the loading thread acquired last. The tiles of a tensor follow each other.
 using held_map = cuda::std::optional<device::acquired_map>;
 
 __device__ inline void load_through_map(const transpose_piece& piece, unsigned char* stage, std::uint32_t element_bytes,
@@ -114,25 +114,25 @@ struct transpose_turns {
   __device__ device::tile_barrier& full(std::uint64_t n) const { return state.full[n % stages]; }
   __device__ static worker_place worker() { return {threadIdx.x, Shape::workers}; }
 
-  /// Until the stage of piece n has been read for the last time before it.
+  /// Waits until the previous piece in the stage of piece n has been read.
   __device__ void wait_empty(std::uint64_t n) const {
     if (n >= stages) state.empty[n % stages].wait(n / stages % 2 ^ 1);
   }
 
-  /// Until the batch that begins with piece n has been found.
+  /// Waits, if a batch begins with piece n, until it has been found.
   __device__ void wait_found(std::uint64_t n) const {
     if (n % batch == 0) state.found[n / batch % 2].wait(n / batch / 2 % 2);
   }
-  /// Of a piece found.
+  /// Returns whether piece n exists. Its batch must have been found.
   __device__ bool exists(std::uint64_t n) const { return n % batch < state.counts[n / batch % 2]; }
 
-  /// By a warp that does not look at piece n again.
+  /// Signals that this warp does not read the record of piece n again.
   __device__ void pass(std::uint64_t n) const {
     if (n % batch == batch - 1) arrive_warp(state.passed[n / batch % 2]);
   }
 
-  /// One warp: the batch that begins with piece n is pieces `first` on of all. Returns a tensor
-  /// near the next ones.
+  /// Finds the batch that begins with piece n. It consists of the pieces from `first` on, below
+  /// `last`. Returns a tensor near the next ones. One warp calls it.
   __device__ std::uint64_t find(std::uint64_t n, std::uint64_t first, std::uint64_t last, std::uint64_t tensor) const {
     const std::uint32_t lane = threadIdx.x % transpose_lanes;
     if (n >= 2 * batch) state.passed[n / batch % 2].wait((n / batch / 2 - 1) % 2);
@@ -144,8 +144,8 @@ struct transpose_turns {
     return tensor;
   }
 
-  /// One warp: batches from the queue, each in the place of the last but one, and an empty one
-  /// behind them.
+  /// Finds batches from the queue, and an empty one after them. Each takes the place of the last
+  /// but one. One warp runs it.
   __device__ void run_finder() const {
     const std::uint64_t all = work.ends[work.count - 1];
     constexpr std::uint64_t most_items = std::uint64_t{1} << 31;
@@ -169,7 +169,7 @@ struct transpose_turns {
     load_through_map(piece(n), stage(n), element_bytes, work.rule.map_rank, map, full(n));
   }
 
-  /// One warp.
+  /// Loads pieces by the copy engine. One warp runs it.
   __device__ void run_loader() const {
     held_map map;
     for (std::uint64_t n = 0;; ++n) {
@@ -181,7 +181,7 @@ struct transpose_turns {
     }
   }
 
-  /// Some routes are the workers' own.
+  /// Loads the parts that the copy engine does not load.
   __device__ void load_by_threads(std::uint64_t n) const {
     wait_found(n);
     if (exists(n) && piece(n).way != route::tensor_map) {
@@ -196,7 +196,7 @@ struct transpose_turns {
     if (threadIdx.x % transpose_lanes == 0) barrier.arrive();
   }
 
-  /// All other threads: while piece n is stored the next ones are loaded.
+  /// Stores pieces, and loads the next ones meanwhile. All other threads run it.
   __device__ void run_worker() const {
     std::uint32_t meetings = 0;
     const auto meet = [&] {
@@ -217,7 +217,7 @@ struct transpose_turns {
   }
 };
 
-/// `ElementBytes`: 1, 2, 4, 8, 16; or 0 for any, `element_bytes` then.
+/// `ElementBytes` is 1, 2, 4, 8 or 16, or 0 for elements of `element_bytes`.
 template <class Shape, std::uint32_t ElementBytes>
 __global__ void __launch_bounds__(Shape::threads, Shape::blocks)
     transpose_kernel(const __grid_constant__ planned_work work, std::uint32_t element_bytes) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Loads one tile into shared memory by its route. Through a map and by bulk copies the warp that
-// finds the tiles does, and the tile is there when the phase of the stage's barrier completes;
-// otherwise the threads that store the tiles do, and it is there when they have waited for their
-// copies and met. They copy aligned chunks of the source asynchronously, whatever the alignment of
-// its rows.
+// Loads one tile into shared memory by its route. A warp of its own loads through maps and by bulk
+// copies, and the tile is there when the phase of the stage's barrier completes. Otherwise the
+// threads that store the tiles load them, and a tile is there when they have waited for their
+// copies and met. They copy aligned chunks of the source asynchronously, for rows of any alignment.
 
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_piece.cuh"
@@ -19,19 +18,19 @@
 
 namespace tmap::kernels {
 
-/// One thread. Boxes beside and below each other make the tile; those wholly outside the tensor are
-/// left out.
+/// Loads a tile through a map. One thread calls it. The tile consists of boxes next to and below
+/// each other. Those wholly outside the tensor are left out.
 template <std::uint32_t Rank>
 __device__ void load_boxes(const transpose_piece& piece, unsigned char* stage, device::acquired_map map,
                            std::uint32_t element_bytes, device::tile_barrier& barrier) {
   constexpr std::uint32_t box_bytes = transpose_box_rows * transpose_panel_bytes;
   const std::uint32_t box_columns = transpose_panel_bytes / element_bytes;
-  const std::uint32_t beside = (piece.columns + box_columns - 1) / box_columns;
+  const std::uint32_t across = (piece.columns + box_columns - 1) / box_columns;
   const std::uint32_t below = (piece.rows + transpose_box_rows - 1) / transpose_box_rows;
-  barrier.arrive_expect(beside * below * box_bytes);
+  barrier.arrive_expect(across * below * box_bytes);
   std::int32_t at[Rank];
   for (std::uint32_t axis = 0; axis < Rank; ++axis) at[axis] = piece.coordinates[axis];
-  for (std::uint32_t panel = 0; panel < beside; ++panel) {
+  for (std::uint32_t panel = 0; panel < across; ++panel) {
     at[1] = piece.coordinates[1];
     for (std::uint32_t box = 0; box < below; ++box) {
       device::load_tile<Rank>(stage + panel * piece.stage.panel_pitch + box * box_bytes, map, at, barrier);
@@ -41,7 +40,7 @@ __device__ void load_boxes(const transpose_piece& piece, unsigned char* stage, d
   }
 }
 
-/// One warp. The whole chunks of aligned lines.
+/// Loads the whole chunks of aligned lines. One warp calls it.
 __device__ inline void load_bulk(const transpose_piece& piece, unsigned char* stage, device::tile_barrier& barrier) {
   const std::uint32_t lane = threadIdx.x % 32;
   const std::uint32_t bytes = piece.load.bytes / transpose_chunk * transpose_chunk;
@@ -54,8 +53,8 @@ __device__ inline void load_bulk(const transpose_piece& piece, unsigned char* st
   }
 }
 
-/// Bytes `begin` to `end - 1` of a chunk, of which one is an end of the chunk: in aligned parts of
-/// 8, 4, 2 and 1 bytes.
+/// Copies bytes `begin` to `end - 1` of a chunk in aligned parts of 8, 4, 2 and 1 bytes. `begin` or
+/// `end` is an end of the chunk.
 template <class Copy>
 __device__ void copy_chunk_part(std::uint32_t begin, std::uint32_t end, const Copy& copy) {
   if (begin == 0) {
@@ -75,8 +74,8 @@ __device__ void copy_chunk_part(std::uint32_t begin, std::uint32_t end, const Co
   }
 }
 
-/// Part of a chunk, of both sides' addresses. What is too small for an asynchronous copy is there
-/// at once.
+/// Loads part of a chunk, at the same place of both addresses. Parts that are too small for an
+/// asynchronous copy are there at once.
 __device__ inline void load_chunk_part(unsigned char* to, std::uint64_t from, std::uint32_t begin, std::uint32_t end) {
   const auto copy = [&](std::uint32_t at, std::uint32_t size) {
     const auto* const source = reinterpret_cast<const unsigned char*>(from + at);
@@ -94,8 +93,8 @@ __device__ inline void load_chunk_part(unsigned char* to, std::uint64_t from, st
   for (std::uint32_t at = begin; at < end; ++at) copy(at, 1);
 }
 
-/// Chunk `chunk` of a line. Reads more than the line's bytes where those around them are of the
-/// same row.
+/// Loads chunk `chunk` of a line. It reads more than the line's bytes if those around them belong
+/// to the same row.
 __device__ inline void load_chunk(const transpose_piece& piece, unsigned char* stage, std::uint32_t line,
                                   std::uint32_t chunk) {
   const std::uint64_t address = piece.load.address + line * piece.load.pitch;
@@ -105,16 +104,16 @@ __device__ inline void load_chunk(const transpose_piece& piece, unsigned char* s
   if (at >= end) return;
   unsigned char* const to = stage + line * piece.stage.pitch + at;
   const std::uint64_t from = address - phase + at;
-  if (at + piece.before >= phase && at + transpose_chunk <= end + piece.behind) {
+  if (at + piece.before >= phase && at + transpose_chunk <= end + piece.after) {
     device::copy_async<transpose_chunk>(to, reinterpret_cast<const void*>(from));
     return;
   }
   const std::uint32_t first = at >= phase || at + piece.before >= phase ? 0 : phase;
-  const std::uint32_t behind = end + piece.behind - at;
-  load_chunk_part(to, from, first, behind < transpose_chunk ? behind : transpose_chunk);
+  const std::uint32_t last = end + piece.after - at;
+  load_chunk_part(to, from, first, last < transpose_chunk ? last : transpose_chunk);
 }
 
-/// The chunks of all lines, or of their ends alone where the copy engine loads the rest.
+/// Load the chunks of all lines, or only those of their ends if the copy engine loads the rest.
 __device__ inline void load_chunks(const transpose_piece& piece, unsigned char* stage, const worker_place& worker) {
   const std::uint32_t chunks = (piece.load.bytes + transpose_chunk - 1) / transpose_chunk + 1;
   const std::uint32_t all = chunks * piece.load.count;
@@ -133,7 +132,7 @@ __device__ inline void load_line_ends(const transpose_piece& piece, unsigned cha
   }
 }
 
-/// Lines without room for chunks: a few bytes each, or words if all is aligned to them.
+/// Loads lines without room for chunks: by single bytes, or by words if all is aligned to them.
 template <std::uint32_t Bytes, class Copy>
 __device__ void load_parts(const transpose_piece& piece, unsigned char* stage, const worker_place& worker,
                            const Copy& copy) {
@@ -148,7 +147,7 @@ __device__ void load_parts(const transpose_piece& piece, unsigned char* stage, c
   }
 }
 
-/// What the copy engine does not load.
+/// Loads the parts that the copy engine does not load.
 __device__ inline void load_by_workers(const transpose_piece& piece, unsigned char* stage, const worker_place& worker) {
   if (piece.way == route::bulk) return load_line_ends(piece, stage, worker);
   if (piece.loads_chunks) return load_chunks(piece, stage, worker);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One tile of a transposing kernel: where it lies in global memory, and how it lies in shared
-// memory before and after its rows and columns are exchanged. Rows and columns are the source's:
+// One tile of a transposing kernel: its place in global memory, and its layout in shared memory
+// before and after its rows and columns are exchanged. Rows and columns are those of the source,
 // dim 1 and dim 0.
 
 #include "kernels/ragged/planned_tensor.hpp"
@@ -21,20 +21,20 @@ struct worker_place {
   std::uint32_t count;
 };
 
-/// Lines of bytes in shared memory, a row of the source or of the destination each. A line begins
-/// as far behind a chunk as it does in global memory, so that chunks go in and out whole. Lines of
-/// boxes stand in panels of 128 bytes, their chunks exchanged by the line's number as the copy
-/// engine swizzles them.
+/// Lines of bytes in shared memory, each a row of the source or of the destination. A line has the
+/// same offset in its first chunk as in global memory, so that chunks move whole. Lines of boxes
+/// stand in panels of 128 bytes, their chunks exchanged by the line's number as the copy engine
+/// swizzles them.
 struct shared_lines {
   std::uint32_t pitch;
-  std::uint32_t panel_pitch;  ///< from one 128 bytes of a line to the next
+  std::uint32_t panel_pitch;  ///< from 128 bytes of a line to the next 128
   std::uint32_t mask;         ///< 7 or 0
   std::uint32_t phase;        ///< of line 0
   std::uint32_t phase_step;
 
   __device__ std::uint32_t phase_of(std::uint32_t line) const { return (phase + line * phase_step) % transpose_chunk; }
   __device__ std::uint32_t begin_of(std::uint32_t line) const { return line * pitch + phase_of(line); }
-  /// Where byte `offset` is behind the begin of any line that equals `line` modulo 8.
+  /// Returns the distance of byte `offset` from the begin of any line that equals `line` modulo 8.
   __device__ std::uint32_t within(std::uint32_t line, std::uint32_t offset) const {
     return offset / 128 * panel_pitch + (offset % 128 ^ (line & mask) * transpose_chunk);
   }
@@ -50,28 +50,28 @@ struct global_lines {
 
 /// How a tile's rows and columns are exchanged.
 enum class exchange_way : std::uint32_t {
-  squares,   ///< in registers, all is aligned to chunks
+  squares,   ///< in registers; all is aligned to chunks
   elements,  ///< through shared memory
   thin,      ///< the same, of a tile that may have any extents
-  planes,    ///< pixels of three bytes become planes,
-  pixels,    ///< or planes become pixels
+  planes,    ///< pixels of three bytes become planes
+  pixels,    ///< planes become pixels of three bytes
 };
 
 struct transpose_piece {
   global_lines load;
   global_lines store;
   std::uint64_t destination_pitch;
-  std::uint32_t before;  ///< bytes of the source that may be read before and behind a line, at most a chunk
-  std::uint32_t behind;
+  std::uint32_t before;   ///< bytes of the source that may be read before a line, at most a chunk
+  std::uint32_t after;    ///< and after it
   std::uint32_t columns;  ///< of the tile that exist
   std::uint32_t rows;
   shared_lines stage;
   shared_lines turned;
   exchange_way exchange;
-  bool loads_chunks;  ///< lines with room for whole chunks, else without gaps between them
+  bool loads_chunks;  ///< lines have room for whole chunks; otherwise they have no gaps between them
   bool stores_chunks;
   bool has_whole_elements;  ///< all addresses are multiples of an element's size, a power of two
-  route way;                ///< that loads it
+  route way;                ///< the route that loads it
   const tensor_map* map;
   std::int32_t coordinates[max_rank];
 };
@@ -98,7 +98,7 @@ __device__ inline std::uint32_t whole_chunks(std::uint32_t bytes) {
   return (bytes + transpose_chunk - 1) / transpose_chunk * transpose_chunk;
 }
 
-/// Outer coordinates move both addresses.
+/// Places the tile in global memory. Outer coordinates move both addresses.
 __device__ inline void place(transpose_piece& piece, const planned_tensor& tensor, const transpose_tile& tile,
                              const tile_place& where, std::uint32_t element_bytes) {
   const std::uint64_t column = where.at[0];
@@ -114,13 +114,13 @@ __device__ inline void place(transpose_piece& piece, const planned_tensor& tenso
   }
   piece.columns = at_most(tensor.dim[0] - column, tile.dim[0]);
   piece.rows = at_most(tensor.dim[1] - row, tile.dim[1]);
-  const std::uint64_t columns_behind = tensor.dim[0] - column - piece.columns;
+  const std::uint64_t columns_after = tensor.dim[0] - column - piece.columns;
   piece.before = at_most(column * element_bytes, transpose_chunk);
-  piece.behind = at_most(columns_behind * element_bytes, transpose_chunk);
+  piece.after = at_most(columns_after * element_bytes, transpose_chunk);
 }
 
-/// One side of a tile: `count` lines of `bytes` bytes. Those that follow each other without gaps,
-/// all of them inside the tile, are a single line of global memory.
+/// One side of a tile: `count` lines of `bytes` bytes. Whole lines that follow each other without
+/// gaps are a single line of global memory.
 struct tile_side {
   std::uint32_t count;
   std::uint32_t bytes;
@@ -145,14 +145,15 @@ __device__ inline void lay_out_side(const tile_side& side, std::uint32_t full_by
   }
 }
 
-/// The route that can load the tile as it lies: bulk copies need whole chunks in aligned lines.
+/// Returns the route that can load the tile. Bulk copies need whole chunks in aligned lines.
 __device__ inline route loadable(const transpose_piece& piece, route chosen) {
   if (chosen != route::bulk) return chosen;
   const std::uint64_t bits = piece.load.count == 1 ? piece.load.address : piece.load.address | piece.load.pitch;
   return piece.loads_chunks && bits % transpose_chunk == 0 ? chosen : route::ldgsts;
 }
 
-/// `element_bytes` is a constant where it is a power of two.
+/// Lays out the tile in shared memory and chooses how to exchange it. `element_bytes` is a constant
+/// if it is a power of two.
 __device__ inline void lay_out(transpose_piece& piece, const planned_tensor& tensor, const transpose_tile& tile,
                                std::uint32_t element_bytes) {
   const std::uint64_t source_pitch = tensor.source_stride[0];
@@ -166,7 +167,7 @@ __device__ inline void lay_out(transpose_piece& piece, const planned_tensor& ten
   const bool has_short_columns = tile.is_narrow && tile.dim[1] * unit < transpose_panel_bytes;
   piece.loads_chunks = !has_short_rows || has_run_rows;
   piece.stores_chunks = !has_short_columns || has_run_columns;
-  if (has_run_rows) piece.before = piece.behind = 0;
+  if (has_run_rows) piece.before = piece.after = 0;
   lay_out_side({piece.rows, piece.columns * element_bytes, source_pitch, has_run_rows, has_short_rows},
                tile.dim[0] * element_bytes, piece.load, piece.stage);
   lay_out_side({piece.columns, piece.rows * element_bytes, destination_pitch, has_run_columns, has_short_columns},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Pixels of three interleaved bytes to planes and back, straight from shared to global memory: 16
-// pixels a thread and turn, their bytes picked from words.
+// Turns pixels of three interleaved bytes into planes and back, straight from shared to global
+// memory. A thread takes 16 pixels at a time and picks their bytes from words.
 
 #include "kernels/ragged/transpose_piece.cuh"
 
@@ -10,8 +10,8 @@
 
 namespace tmap::kernels {
 
-/// `Words` words from byte `at` of shared memory on, at any alignment. Whole chunks around them are
-/// read.
+/// `Words` words from byte `at` of shared memory on, at any alignment. It reads the whole chunks
+/// around them.
 template <std::uint32_t Words>
 struct shifted_words {
   static constexpr std::uint32_t chunks = Words / 4 + 1;
@@ -39,7 +39,7 @@ struct shifted_words {
   }
 };
 
-/// One byte of each of 16 pixels that begin at byte `at`.
+/// Returns one byte of each of 16 pixels that begin at byte `at`.
 __device__ inline uint4 plane_chunk(const unsigned char* stage, std::uint32_t at) {
   const shifted_words<12> pixels(stage, at);
   const auto four = [&](std::uint32_t i) {
@@ -48,7 +48,7 @@ __device__ inline uint4 plane_chunk(const unsigned char* stage, std::uint32_t at
   return make_uint4(four(0), four(3), four(6), four(9));
 }
 
-/// Each thread makes chunks of a plane.
+/// Turns pixels into planes. Each thread makes chunks of a plane.
 __device__ inline void store_planes(const transpose_piece& piece, const unsigned char* stage,
                                     const worker_place& worker) {
   const std::uint32_t chunks = (piece.rows + transpose_chunk - 1) / transpose_chunk + 1;
@@ -72,7 +72,7 @@ __device__ inline void store_planes(const transpose_piece& piece, const unsigned
   }
 }
 
-/// Twelve words of 16 pixels.
+/// The twelve words of 16 pixels.
 struct pixel_words {
   std::uint32_t word[12];
 
@@ -89,8 +89,8 @@ struct pixel_words {
   }
 };
 
-/// Each thread makes three chunks of pixels. Those begin at pixels number `first` modulo 16, as 3 *
-/// 5 = -1 modulo 16.
+/// Turns planes into pixels. Each thread makes three chunks of pixels. They begin at pixels number
+/// `first` modulo 16, as 3 * 5 = -1 modulo 16.
 __device__ inline void store_pixels(const transpose_piece& piece, const unsigned char* stage,
                                     const worker_place& worker) {
   const auto phase = static_cast<std::uint32_t>(piece.store.address % transpose_chunk);

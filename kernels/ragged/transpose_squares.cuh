@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tiles where all is aligned to chunks of 16 bytes: a thread takes the square of elements that V
-// chunks below each other are (V elements a chunk), turns it in registers and writes V chunks of V
-// columns.
+// Transposes tiles in which all is aligned to chunks of 16 bytes. A thread takes V chunks below
+// each other, which are a square of elements (V elements a chunk), transposes it in registers, and
+// writes V chunks of V columns.
 
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_load.cuh"
@@ -13,8 +13,8 @@
 
 namespace tmap::kernels {
 
-/// Words of the V chunks that a thread holds. It reads them in an order of its own, number k is of
-/// row k ^ `twist`, as threads beside each other read chunks of the same columns and rows 8 apart
+/// The words of the V chunks that a thread holds. Each thread reads them in its own order: number k
+/// is of row k ^ `twist`. Neighbouring threads read chunks of the same columns, and rows 8 apart
 /// share banks. Low bits of the twist are undone by picking bytes, high ones by exchanging rows.
 template <std::uint32_t ElementBytes>
 class chunk_square {
@@ -22,7 +22,7 @@ class chunk_square {
   static constexpr std::uint32_t side = transpose_chunk / ElementBytes;
   static constexpr std::uint32_t twists = side < 8 ? side : 8;
 
-  /// So that the rows of 8 neighbouring groups differ modulo 8.
+  /// Returns a twist by which the rows of 8 neighbouring groups differ modulo 8.
   __device__ static std::uint32_t twist_of(std::uint32_t group) { return group / (8 / twists) % twists; }
 
   explicit __device__ chunk_square(std::uint32_t twist) {
@@ -49,7 +49,7 @@ class chunk_square {
     }
   }
 
-  /// Column `c`.
+  /// Returns column `c`.
   __device__ uint4 turned(std::uint32_t c) const {
     return make_uint4(turned(c, 0), turned(c, 1), turned(c, 2), turned(c, 3));
   }
@@ -84,7 +84,7 @@ class chunk_square {
   std::uint32_t picks_[2];
 };
 
-/// Chunk `chunk` of the rows of group `group`, turned.
+/// Loads chunk `chunk` of the rows of group `group`.
 template <std::uint32_t ElementBytes>
 __device__ chunk_square<ElementBytes> load_square(const transpose_piece& piece, const unsigned char* stage,
                                                   std::uint32_t chunk, std::uint32_t group) {
@@ -102,7 +102,7 @@ __device__ chunk_square<ElementBytes> load_square(const transpose_piece& piece, 
   return block;
 }
 
-/// The first `bytes` bytes of a chunk, a multiple of an element's.
+/// Stores the first `bytes` bytes of a chunk, which are whole elements.
 template <std::uint32_t ElementBytes>
 __device__ void store_begin(std::uint64_t to, const uint4& chunk, std::uint32_t bytes) {
   const std::uint32_t words[4]{chunk.x, chunk.y, chunk.z, chunk.w};
@@ -122,8 +122,8 @@ __device__ void store_begin(std::uint64_t to, const uint4& chunk, std::uint32_t 
   }
 }
 
-/// Straight to global memory. Consecutive threads take chunks that are below each other: a warp
-/// stores consecutive bytes of a column.
+/// Stores a tile straight to global memory. Consecutive threads take chunks below each other, so
+/// that a warp stores consecutive bytes of a column.
 template <std::uint32_t ElementBytes>
 __device__ void store_squares(const transpose_piece& piece, const unsigned char* stage, const worker_place& worker) {
   constexpr std::uint32_t side = chunk_square<ElementBytes>::side;

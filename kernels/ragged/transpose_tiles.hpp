@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// How a tensor is cut when its dims 0 and 1 are exchanged. The planning kernel counts pieces by it,
-// the transposing kernel runs them. A piece is one tile of dims 0 and 1.
+// Cuts a tensor into tiles when its dims 0 and 1 are exchanged. The planning kernel counts pieces
+// by these functions, and the transposing kernel runs the pieces. A piece is one tile of dims 0 and
+// 1.
 //
-// Only the source is loaded through a map; the destination is written by ordinary stores, whatever
-// its alignment. So the route of such a tensor is chosen by its source alone, and its destination
-// map is never used.
+// Only the source is loaded through a map. Ordinary stores write the destination at any alignment.
+// So only the source decides the route of such a tensor, and its destination map is never used.
 
 #include "kernels/ragged/planned_tensor.hpp"
 
@@ -18,21 +18,21 @@
 
 namespace tmap::kernels {
 
-/// Bytes of a tile's element rounded up to a power of two.
+/// Returns the bytes of an element, rounded up to a power of two.
 TMAP_HOST_DEVICE constexpr std::uint32_t transpose_unit_bytes(std::uint32_t element_bytes) {
   std::uint32_t unit = 1;
   while (unit < element_bytes) unit *= 2;
   return unit;
 }
 
-/// A tile's columns are counted in panels, the width of a box: the span of its swizzle.
+/// A tile's columns are counted in panels. A panel is as wide as a box: the span of its swizzle.
 inline constexpr std::uint32_t transpose_panel_bytes = 128;
 inline constexpr std::uint32_t transpose_box_rows = 32;
 /// Longer columns leave with fewer partial sectors and cost fewer tiles.
 inline constexpr std::uint32_t transpose_tile_rows = 256;
 
-/// `box_dim`: a tile of `panels` panels and `rows` rows, the most one has; `tile`: columns of a
-/// panel. Both counts are powers of two.
+/// Returns the rule for tiles of at most `panels` panels and `rows` rows, which are its `box_dim`.
+/// Its `tile` is the number of columns of a panel. Both counts are powers of two.
 TMAP_HOST_DEVICE constexpr piece_rule transpose_rule(std::uint32_t element_bytes,
                                                      std::uint32_t rows = transpose_tile_rows,
                                                      std::uint32_t panels = 1) {
@@ -45,9 +45,9 @@ TMAP_HOST_DEVICE constexpr piece_rule transpose_rule(std::uint32_t element_bytes
   return rule;
 }
 
-/// What the template of the source maps must say beside address, dims and strides: `box_dim`,
-/// `swizzle` and `type`. A tile is loaded as boxes of 128-byte rows, beside and below each other.
-/// Elements of 1, 2, 4 or 8 bytes have maps, others none.
+/// The fields that the template of the source maps must have in addition to address, dims and
+/// strides. A tile is loaded as boxes of 128-byte rows, next to and below each other. Elements of
+/// 1, 2, 4 or 8 bytes have maps, others none.
 struct transpose_box {
   bool exists;
   element_type type;
@@ -64,14 +64,14 @@ TMAP_HOST_DEVICE constexpr transpose_box transpose_map_box(std::uint32_t element
   }
 }
 
-/// Extents of a tile along dims 0 and 1.
+/// The extents of a tile along dims 0 and 1.
 struct transpose_tile {
   std::uint32_t dim[2];
   bool is_narrow;  ///< too thin to be worth rows and columns of their own in shared memory
 };
 
-/// `dim` cut into as few parts as `most` allows, all of nearly the same length, a multiple of
-/// `step`.
+/// Cuts `dim` into as few parts as `most` allows, of nearly equal length, and returns that length,
+/// rounded up to a multiple of `step`.
 TMAP_HOST_DEVICE constexpr std::uint32_t even_part(std::uint64_t dim, std::uint32_t most, std::uint32_t step) {
   if (dim > std::uint64_t{64} * most) return most;
   const auto length = static_cast<std::uint32_t>(dim == 0 ? 1 : dim);
@@ -80,7 +80,8 @@ TMAP_HOST_DEVICE constexpr std::uint32_t even_part(std::uint64_t dim, std::uint3
   return (each + step - 1) / step * step;
 }
 
-/// A narrow matrix gets a tile that is as much longer in its other dim, both powers of two.
+/// Returns the tile of a narrow matrix. It is longer in the other dim by the same factor. Both
+/// extents are powers of two.
 TMAP_HOST_DEVICE constexpr transpose_tile narrow_tile(const planned_tensor& tensor, const piece_rule& rule) {
   transpose_tile tile{{rule.tile, rule.piece_elements / rule.tile}, true};
   const std::uint32_t shrinking = tensor.dim[0] <= rule.tile / 2 ? 0 : 1;
@@ -91,13 +92,13 @@ TMAP_HOST_DEVICE constexpr transpose_tile narrow_tile(const planned_tensor& tens
   return tile;
 }
 
-/// Boxes of 128-byte rows, 32 of them, would be mostly empty.
+/// Returns whether boxes of 32 rows of 128 bytes would be mostly empty.
 TMAP_HOST_DEVICE constexpr bool is_thin(const std::uint64_t* dim, const piece_rule& rule) {
   return dim[0] <= rule.tile / 2 || dim[1] <= transpose_box_rows / 2;
 }
 
-/// Rows first, as long columns matter most; then as many panels beside each other as shared memory
-/// holds, before and after the exchange.
+/// Returns the tile of a tensor. Rows come first, as long columns matter most. Then it takes as
+/// many panels next to each other as shared memory holds before and after the exchange.
 TMAP_HOST_DEVICE constexpr transpose_tile tile_of(const planned_tensor& tensor, const piece_rule& rule) {
   if (is_thin(tensor.dim, rule) && tensor.way != route::tensor_map) return narrow_tile(tensor, rule);
   const std::uint32_t rows = even_part(tensor.dim[1], rule.box_dim[1], transpose_box_rows);
@@ -109,7 +110,8 @@ TMAP_HOST_DEVICE constexpr transpose_tile tile_of(const planned_tensor& tensor, 
   return {{even_part(tensor.dim[0], panels * rule.tile, rule.tile), rows}, false};
 }
 
-/// Pieces of one tensor, dim 0 first, then dim 1, then the outer dims. 0 when a dim is 0.
+/// Returns the number of pieces of one tensor, or 0 if a dim is 0. Pieces are numbered along dim 0,
+/// then dim 1, then the outer dims.
 TMAP_HOST_DEVICE constexpr std::uint64_t transpose_piece_count(const planned_tensor& tensor, const piece_rule& rule) {
   const transpose_tile tile = tile_of(tensor, rule);
   std::uint64_t pieces = 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Running maxima of blocks in shared memory, from both ends, by a warp.
+// A warp computes running maxima of blocks in shared memory, from both ends.
 
 #include <tmap/device/ptx.cuh>
 
@@ -11,7 +11,7 @@
 
 namespace tmap::kernels {
 
-/// What changes no maximum.
+/// Returns a value that changes no maximum.
 __device__ inline float lowest() {
   return -__int_as_float(0x7f800000);
 }
@@ -23,8 +23,8 @@ struct larger_or_nan {
 
 namespace detail {
 
-/// Of places begin, begin + step, ...: `to` gets the largest so far. Reads eight at a time, as no
-/// load may pass a store.
+/// Writes the running maxima of `count` values, `Step` apart, to `to`. It reads eight at a time, as
+/// no load may pass a store.
 template <int Step>
 __device__ void scan_serially(const float* from, float* to, std::uint32_t count) {
   constexpr std::uint32_t batch = 8;
@@ -52,8 +52,8 @@ __device__ void scan_serially(const float* from, float* to, std::uint32_t count)
 
 }  // namespace detail
 
-/// The same by all lanes, 32 places at a time, beginning with `top`; returns the last one. `from`
-/// may be `to`.
+/// Does the same by all lanes, 32 places at a time, beginning with `top`, and returns the last
+/// maximum. `from` may be `to`.
 template <int Step>
 __device__ float scan_together(const float* from, float* to, std::uint32_t count, float top) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -68,8 +68,9 @@ __device__ float scan_together(const float* from, float* to, std::uint32_t count
   return top;
 }
 
-/// `x`, cut into blocks of `block`: `prefix[i]` becomes the largest from the block's beginning to
-/// i, `x[i]` from i to its end. `block` is odd, so that lanes a block apart meet in no bank.
+/// Cuts `x` into blocks of `block` values. `prefix[i]` becomes the largest value from the block's
+/// beginning to i, `x[i]` the largest from i to its end. `block` is odd, so that lanes a block
+/// apart use different banks.
 __device__ inline void scan_blocks(float* x, float* prefix, std::uint32_t count, std::uint32_t block) {
   constexpr std::uint32_t longest_of_a_lane = 64;
   if (block == 1) {

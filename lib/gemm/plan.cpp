@@ -58,14 +58,14 @@ tensor_spec spec_of(element_type type, std::uint32_t columns, std::uint32_t rows
   return spec;
 }
 
-/// Returns how many lines of an operand one load brings. In pairs each block may load half of what a
-/// stage holds.
+/// Returns how many lines of an operand one load brings. In pairs each block may load half of what
+/// a stage holds.
 std::uint32_t load_lines(const gemm_plan& plan, std::uint32_t lines) {
   return plan.is_paired ? lines / 2 : lines;
 }
 
-/// The spec of an operand. A stage holds `lines` of its rows (or columns, if they are across K), and
-/// `swizzle_bytes` of K.
+/// The spec of an operand. A stage holds `lines` of its rows (or columns, if they are across K),
+/// and `swizzle_bytes` of K.
 tensor_spec operand_spec(operand_type type, bool is_across, std::uint32_t lines) {
   const std::uint32_t k = swizzle_bytes / operand_bytes(type);
   return is_across ? spec_of(elements_of(type), piece_lines, k) : spec_of(elements_of(type), k, lines);
