@@ -36,7 +36,7 @@ using tmap::reduction;
 /// bytes race, as they do on the GPU.
 class copy_engine {
  public:
-  TMAP_API explicit copy_engine(cuda::std::span<const memory_window> windows) : windows_{windows} {}
+  TMAP_API explicit copy_engine(cuda::std::span<const memory_window> memory) : windows_{memory} {}
 
   /// Fills `tile` with `tile_bytes`, spread over `tile_footprint_bytes`, and returns the bytes that
   /// the barrier receives. A failing load may have filled part of it.

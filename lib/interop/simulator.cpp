@@ -18,7 +18,7 @@ using pieces = std::vector<simulator::memory_window>;
 /// Pieces of memory, as many as the call names.
 struct memory_input {
   void check(arguments& all) const {
-    const support::argument name{"windows"};
+    const support::argument name{"memory"};
     all.buffer(windows, count, name);
     for (std::uint32_t i = 0; all && i < count; ++i) {
       all.buffer(static_cast<const std::byte*>(windows[i].data), windows[i].bytes, name[i].member("data"));
@@ -94,19 +94,19 @@ tmap_status tmap_tile_sizes(const tmap_tensor_spec* spec, uint64_t* bytes, uint6
   return run(__func__, sizes, input{"spec", spec}, output{"bytes", bytes}, output{"footprint", footprint});
 }
 
-tmap_status tmap_simulate_load(const tmap_tensor_map* map, const tmap_memory_window* windows, uint32_t window_count,
+tmap_status tmap_simulate_load(const tmap_tensor_map* map, const tmap_memory_window* memory, uint32_t memory_count,
                                const tmap_tile* tile, uint64_t* received) {
-  return run(__func__, load, input{"map", map}, memory_input{windows, window_count}, tile_input{tile},
+  return run(__func__, load, input{"map", map}, memory_input{memory, memory_count}, tile_input{tile},
              received_output{received});
 }
 
-tmap_status tmap_simulate_store(const tmap_tensor_map* map, const tmap_memory_window* windows, uint32_t window_count,
+tmap_status tmap_simulate_store(const tmap_tensor_map* map, const tmap_memory_window* memory, uint32_t memory_count,
                                 const tmap_tile* tile) {
-  return run(__func__, store, input{"map", map}, memory_input{windows, window_count}, tile_input{tile});
+  return run(__func__, store, input{"map", map}, memory_input{memory, memory_count}, tile_input{tile});
 }
 
-tmap_status tmap_simulate_reduce(uint32_t operation, const tmap_tensor_map* map, const tmap_memory_window* windows,
-                                 uint32_t window_count, const tmap_tile* tile) {
-  return run(__func__, reduce, reduction_input{operation}, input{"map", map}, memory_input{windows, window_count},
+tmap_status tmap_simulate_reduce(uint32_t operation, const tmap_tensor_map* map, const tmap_memory_window* memory,
+                                 uint32_t memory_count, const tmap_tile* tile) {
+  return run(__func__, reduce, reduction_input{operation}, input{"map", map}, memory_input{memory, memory_count},
              tile_input{tile});
 }

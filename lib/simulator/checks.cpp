@@ -80,17 +80,22 @@ result<tensor_spec> read_map(const tensor_map& map) {
   return spec;
 }
 
+/// A coordinate as `error::found` holds it: with the sign in all 64 bits, as texts read it.
+std::uint64_t as_found(std::int32_t coordinate) {
+  return static_cast<std::uint64_t>(std::int64_t{coordinate});
+}
+
 result<void> check_corner(const tensor_spec& spec, const copy_request& request) {
   const auto coordinates = request.coordinates;
   const auto bytes = static_cast<std::int64_t>(element_bytes(spec.type));
   if (spec.interleave == interleave::none && coordinates[0] * bytes % 16 != 0) {
-    return failure{raised(status::illegal_instruction, rule::u09_innermost_coordinate, 0,
-                          static_cast<std::uint32_t>(coordinates[0]), static_cast<std::uint64_t>(16 / bytes))};
+    return failure{raised(status::illegal_instruction, rule::u09_innermost_coordinate, 0, as_found(coordinates[0]),
+                          static_cast<std::uint64_t>(16 / bytes))};
   }
   for (std::uint32_t axis = 0; request.is_store && axis < spec.rank; ++axis) {
     if (coordinates[axis] < 0) {
       return failure{raised(status::illegal_instruction, rule::u03_store_corner, static_cast<std::int32_t>(axis),
-                            static_cast<std::uint32_t>(coordinates[axis]), 0)};
+                            as_found(coordinates[axis]), 0)};
     }
   }
   return {};

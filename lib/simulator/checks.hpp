@@ -10,9 +10,8 @@
 
 #include <cstdint>
 
-// What the copy engine refuses, in the order in which it refuses: illegal instruction, then
-// misaligned address (docs/measurements/copy_engine_semantics.md, section 4). Memory that is not
-// there comes up during the copy.
+// The copy engine refuses an illegal instruction first, then a misaligned address
+// (docs/measurements/copy_engine_semantics.md, section 4). Missing memory shows during the copy.
 
 namespace tmap::simulator {
 
@@ -26,7 +25,7 @@ struct copy_request {
   const reduction* operation;
 };
 
-/// The spec the engine would work with, or the first thing it would raise.
+/// Returns the spec that the engine would work with, or the first error that it would raise.
 [[nodiscard]] result<tensor_spec> accept(const copy_request& request);
 
 }  // namespace tmap::simulator

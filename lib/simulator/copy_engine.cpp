@@ -92,7 +92,7 @@ bool write_row(const box_geometry& box, std::uint64_t address, const std::byte* 
   return true;
 }
 
-/// Walks the rows of a tile that goes to memory. `write` answers false when memory is missing.
+/// Walks the rows of a tile that goes to memory. `write` returns false when memory is missing.
 template <class Write>
 result<void> write_tile(const tensor_spec& spec, cuda::std::span<const std::int32_t> coordinates, const std::byte* tile,
                         std::uint32_t shared_address, const memory_view& memory, Write&& write) {
@@ -121,7 +121,7 @@ result<std::uint64_t> copy_engine::load(const tensor_map& map, cuda::std::span<c
   if (!spec) return failure{spec.error()};
   const box_geometry box{*spec, coordinates};
   memory_view memory{windows_};
-  // Whatever lies outside the tensor makes the engine look at the base address.
+  // A tile that leaves the tensor makes the engine look at the base address.
   if (box.leaves_tensor() && memory.at(box.base(), 1).empty()) return failure{unmapped(box.base())};
 
   const loader rows{*spec, box, memory};

@@ -12,7 +12,7 @@ constexpr std::uint32_t first_normal_f16 = 0x38800000;    // 2^-14
 constexpr std::uint32_t rounds_to_infinity = 0x477ff000;  // 65520
 constexpr std::uint32_t exponent_gap = (127u - 15u) << 23;
 
-/// Drops the low `bits` bits, to nearest even. A carry into the exponent is the right answer.
+/// Drops the low `bits` bits, to nearest even. A carry into the exponent gives the right number.
 constexpr std::uint32_t drop_bits(std::uint32_t value, std::uint32_t bits) {
   const std::uint32_t below_half = (1u << (bits - 1)) - 1;
   return (value + below_half + ((value >> bits) & 1)) >> bits;

@@ -6,7 +6,10 @@
 namespace tmap::simulator {
 
 error unmapped(std::uint64_t address) {
-  return {.code = status::illegal_memory_access, .found = address};
+  return {.code = status::illegal_memory_access,
+          .found = address,
+          .argument = "memory",
+          .reason = "has no byte at {found:#x}: the copy engine would raise an illegal memory access"};
 }
 
 void memory_view::find(std::uint64_t address) {

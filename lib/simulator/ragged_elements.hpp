@@ -37,7 +37,7 @@ class row_cursor {
     for (std::uint32_t axis = 1; axis < tensor_.rank; ++axis) address += at_[axis] * tensor_.stride_bytes[axis - 1];
     return reinterpret_cast<std::byte*>(address);
   }
-  /// False behind the last row.
+  /// Returns false after the last row.
   bool advance() {
     std::uint32_t axis = 1;
     while (axis < tensor_.rank && ++at_[axis] == tensor_.dim[axis]) at_[axis++] = 0;

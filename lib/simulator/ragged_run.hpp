@@ -12,16 +12,16 @@
 #include <cstdint>
 #include <new>
 
-// What the operations on the host have in common once their arguments are checked: the walk over
-// the tensors, verdicts.
+// Shared by all operations on the host after the checks of their arguments: the walk over the
+// tensors and the verdicts.
 
 namespace tmap::simulator {
 
 /// Fails where the environment names no policy.
 [[nodiscard]] result<route_options> routes_of(const ragged::choices& made);
 
-/// For each tensor: `next(pair)` fills in the sides, the pair is judged, `work(pair, routes)` does
-/// what is to be done, whatever the verdict.
+/// Judges each pair of tensors. `next(pair)` fills in the sides. `work(pair, routes)` does the
+/// work, for good and bad pairs.
 template <class Next, class Work>
 [[nodiscard]] result<void> for_each_pair(const judging_call& call, const pair_terms& terms, const ragged::run& with,
                                          Next&& next, Work&& work) try {
@@ -42,7 +42,7 @@ template <class Next, class Work>
   return failure{error{status::out_of_memory}};
 }
 
-/// The same for two batches, and for good tensors only.
+/// Does the same for two batches, and works on good tensors only.
 template <class Work>
 [[nodiscard]] result<void> for_each_good_pair(batch_call which, const tensor_batch& source,
                                               const tensor_batch& destination, shape_relation relation,
@@ -61,8 +61,7 @@ template <class Work>
                        });
 }
 
-/// Good tensors become `compute(pair, elements of the source, routes)`, the elements of the
-/// destination.
+/// Fills each good destination with `compute(pair, elements of the source, routes)`.
 template <class Compute>
 [[nodiscard]] result<void> transform(batch_call which, const tensor_batch& source, const tensor_batch& destination,
                                      shape_relation relation, const ragged::run& with, Compute&& compute) {

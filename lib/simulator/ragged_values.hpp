@@ -15,7 +15,7 @@ namespace tmap::simulator {
 
 float load_value(ragged::value_type type, const std::byte* from);
 
-/// Results beyond the largest finite value as `value_type` says.
+/// Stores results beyond the largest finite value as the comment of `value_type` describes.
 void store_value(ragged::value_type type, float value, std::byte* to);
 
 /// f32 arithmetic of a GPU: a NaN that comes out of it has this one pattern.

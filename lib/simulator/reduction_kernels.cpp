@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-// What one element becomes, as measured (docs/measurements/copy_engine_semantics.md, section 7).
+// Computes one element, as measured (docs/measurements/copy_engine_semantics.md, section 7).
 
 namespace tmap::simulator {
 namespace {

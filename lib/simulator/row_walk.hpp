@@ -35,7 +35,7 @@ class box_geometry {
 
   /// Calls visit(row, inside, address) for each row in tile order; `address` is where unit 0 of the
   /// row would be (its coordinate may be negative: only the sum with an inside unit's offset
-  /// counts). Stops when visit says false.
+  /// counts). Stops when visit returns false.
   template <class Visit>
   void for_each_row(Visit&& visit) const;
 

@@ -115,8 +115,8 @@ TEST_F(c_simulator, stores_and_reductions_refuse_bad_arguments) {
     EXPECT_EQ(refused(tmap_simulate_reduce(operation, &map_, &window_, 1, &tile_)), "operation");
   }
   EXPECT_EQ(refused(tmap_simulate_store(nullptr, &window_, 1, &tile_)), "map");
-  EXPECT_EQ(refused(tmap_simulate_store(&map_, nullptr, 1, &tile_)), "windows");
-  EXPECT_EQ(refused(tmap_simulate_store(&map_, misaligned(&window_), 1, &tile_)), "windows");
+  EXPECT_EQ(refused(tmap_simulate_store(&map_, nullptr, 1, &tile_)), "memory");
+  EXPECT_EQ(refused(tmap_simulate_store(&map_, misaligned(&window_), 1, &tile_)), "memory");
   EXPECT_EQ(refused(tmap_simulate_reduce(TMAP_REDUCE_ADD, misaligned(&map_), &window_, 1, &tile_)), "map");
   EXPECT_EQ(memory_, memory);
 }
@@ -126,7 +126,7 @@ TEST_F(c_simulator, refuses_bad_arguments) {
   refuses_bad_structs<tmap_tile>(tile_, load);
   EXPECT_EQ(refused(tmap_simulate_load(nullptr, &window_, 1, &tile_, nullptr)), "map");
   EXPECT_EQ(refused(tmap_simulate_load(misaligned(&map_), &window_, 1, &tile_, nullptr)), "map");
-  EXPECT_EQ(refused(tmap_simulate_load(&map_, nullptr, 1, &tile_, nullptr)), "windows");
+  EXPECT_EQ(refused(tmap_simulate_load(&map_, nullptr, 1, &tile_, nullptr)), "memory");
   EXPECT_EQ(refused(tmap_simulate_reduce(8, &map_, &window_, 1, &tile_)), "operation");
   tmap_tile other = tile_;
   other.rank = 6;
@@ -140,7 +140,7 @@ TEST_F(c_simulator, refuses_bad_arguments) {
   other.bytes = 31;
   EXPECT_EQ(refused(load(&other)), "tile");
   window_.data = nullptr;
-  EXPECT_EQ(refused(load(&tile_)), "windows[0].data");
+  EXPECT_EQ(refused(load(&tile_)), "memory[0].data");
   EXPECT_THAT(shared_, Each(0u));
 }
 

@@ -66,6 +66,8 @@ TEST(errors, name_the_rule_and_the_values) {
   const error negative = run(named("store_above_the_tensor"));
   EXPECT_EQ(negative.first, rule::u03_store_corner);
   EXPECT_EQ(negative.axis, 1);
+  EXPECT_LT(static_cast<std::int64_t>(negative.found), 0);
+  EXPECT_NE(to_string(negative).find("coordinate 1 is -"), std::string::npos) << to_string(negative);
   const error address = run(named("tile_at_64"));
   EXPECT_EQ(address.first, rule::u01_shared_alignment);
   EXPECT_EQ(address.found, 64u);

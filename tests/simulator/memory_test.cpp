@@ -38,6 +38,7 @@ TEST_F(windows, that_end_early_raise_illegal_memory_access) {
   ASSERT_FALSE(received.has_value());
   EXPECT_EQ(received.error().code, status::illegal_memory_access);
   EXPECT_EQ(received.error().found, small_base + 40) << "the first address missing";
+  EXPECT_EQ(received.error().argument, "memory");
 }
 
 TEST_F(windows, need_only_hold_what_is_read) {

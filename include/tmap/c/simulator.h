@@ -3,7 +3,7 @@
 
 #include <tmap/c/spec.h>
 
-// The copy engine on the CPU: simulator.hpp says what it does, and what the functions fail with.
+// The copy engine on the CPU. simulator.hpp describes it and the failures of the functions.
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,19 +40,19 @@ typedef struct tmap_tile {
   uint64_t bytes;
 } tmap_tile;
 
-/// Bytes that a load of `spec` brings, and shared memory that its tile takes (`tmap::tile_bytes`,
-/// `tmap::tile_footprint_bytes`). Pure. Fails with `TMAP_INVALID_ARGUMENT`.
+/// Returns the bytes that a load of `spec` brings and the shared memory that its tile takes
+/// (`tmap::tile_bytes`, `tmap::tile_footprint_bytes`). Pure. Fails with `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_tile_sizes(const tmap_tensor_spec* spec, uint64_t* bytes, uint64_t* footprint);
 
-/// A load that fails may have filled some of the tile. `received` is what the barrier receives; may
-/// be null.
-TMAP_API tmap_status tmap_simulate_load(const tmap_tensor_map* map, const tmap_memory_window* windows,
-                                        uint32_t window_count, const tmap_tile* tile, uint64_t* received);
+/// A load that fails may have filled some of the tile. `received` gets the bytes that the barrier
+/// receives; it may be null. `memory` has `memory_count` pieces.
+TMAP_API tmap_status tmap_simulate_load(const tmap_tensor_map* map, const tmap_memory_window* memory,
+                                        uint32_t memory_count, const tmap_tile* tile, uint64_t* received);
 /// These may have written some bytes when they fail. `operation` is TMAP_REDUCE_*.
-TMAP_API tmap_status tmap_simulate_store(const tmap_tensor_map* map, const tmap_memory_window* windows,
-                                         uint32_t window_count, const tmap_tile* tile);
+TMAP_API tmap_status tmap_simulate_store(const tmap_tensor_map* map, const tmap_memory_window* memory,
+                                         uint32_t memory_count, const tmap_tile* tile);
 TMAP_API tmap_status tmap_simulate_reduce(uint32_t operation, const tmap_tensor_map* map,
-                                          const tmap_memory_window* windows, uint32_t window_count,
+                                          const tmap_memory_window* memory, uint32_t memory_count,
                                           const tmap_tile* tile);
 
 #ifdef __cplusplus
