@@ -17,7 +17,7 @@ using support::arguments;
 
 const argument problem_name{"problem"};
 
-// What tensor maps demand of addresses and strides.
+// Tensor maps demand these of addresses and strides.
 constexpr std::uint64_t unit_bytes = 16;
 constexpr std::uint64_t most_pitch = (std::uint64_t{1} << 40) - unit_bytes;
 
@@ -26,7 +26,7 @@ void check_groups(arguments& given, std::uint32_t groups, operand_type type, ope
   given.at_most(groups, max_groups, problem_name.member("groups"));
 }
 
-/// Columns of whole units, of at least one.
+/// Checks that columns take whole units, at least one.
 void check_columns(arguments& given, std::uint64_t columns, std::uint32_t element_bytes, const argument& name) {
   given.range(columns, unit_bytes / element_bytes, max_extent, name);
   given.multiple(columns, unit_bytes / element_bytes, name);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the host can check of a grouped product before anything is enqueued: arguments, never what
-// device memory holds.
+// Checks of a grouped product before anything is enqueued. They look at arguments, never at device
+// memory.
 
 #include <tmap/device_limits.hpp>
 #include <tmap/error.hpp>
@@ -12,13 +12,13 @@
 
 namespace tmap::gemm {
 
-/// Whether products run on such a GPU: `compute_capability_too_low`, or `no_kernel_image` with a
-/// reason.
+/// Checks that products run on such a GPU. Fails with `compute_capability_too_low`, or with
+/// `no_kernel_image` and a reason.
 [[nodiscard]] result<void> check_gpu(const device_limits& limits, bool has_kernels);
 
-/// All of it but the workspace.
+/// Checks all of the run but its workspace.
 void check_call(support::arguments& given, const run& with);
-// Of a problem without groups nothing but its numbers.
+/// Check a problem. A problem without groups needs good numbers only.
 void check_problem(support::arguments& given, const row_problem& problem);
 void check_problem(support::arguments& given, const weight_problem& problem);
 void check_problem(support::arguments& given, const pointer_problem& problem);

@@ -10,23 +10,23 @@
 
 #include "lib/support/arguments.hpp"
 
-// The one way in and out of a C function: arguments are checked by `arguments`, the body runs in
-// `call`, which lets no exception through and notes what failed for `tmap_last_error`.
+// The one way in and out of a C function. `arguments` checks what it was given. The body runs in
+// `call`, which lets no exception through and notes a failure for `tmap_last_error`.
 
 namespace tmap::interop {
 
-/// The library's name of an argument as C has it: some members are arguments of their own there, or
-/// have another word.
+/// Returns C's name of an argument that the library names: some members are arguments of their own
+/// in C, or have another word.
 argument_name c_name_of(const argument_name& name);
 
 /// How a call ended. Plain data.
 struct answer {
   answer() = default;
-  /// A failure of the library is an answer.
+  /// Takes a failure of the library.
   answer(const error& e) : code{static_cast<tmap_status>(e.code)}, details{e} {  // NOLINT
     details.argument = c_name_of(e.argument);
   }
-  /// What C itself has to say; its codes are more than the library's.
+  /// Takes a failure that only C knows: it has more codes than the library.
   answer(tmap_status c, const error& e) : code{c}, details{e} {}
 
   bool is_ok() const { return code == TMAP_OK; }
@@ -42,7 +42,7 @@ inline answer answer_of(const answer& ended) {
   return ended;
 }
 
-/// Notes a failure of `function` for this thread, and gives its code back.
+/// Notes a failure of `function` for this thread and returns its code.
 tmap_status note(const char* function, const answer& ended) noexcept;
 
 template <class Body>
@@ -58,20 +58,20 @@ tmap_status call(const char* function, const Body& body) noexcept {
   }
 }
 
-/// The library's checker, and what C's arguments need beside it.
+/// The library's checker, and the checks that only C's arguments need.
 class arguments : public support::arguments {
  public:
   answer complaint() const { return {code_, support::arguments::complaint()}; }
 
-  /// A handle that names an object.
+  /// Checks a handle, which must name an object.
   void handle(bool names_one, const support::argument& name) {
     if (names_one || !*this) return;
     code_ = TMAP_INVALID_HANDLE;
     refuse(name, "is no handle of such an object, or of one that was destroyed");
   }
 
-  /// A struct of a size that this library knows, its reserved member 0. Its other members may be
-  /// read then.
+  /// Checks a struct: its size is the library's and its reserved member 0. After that its other
+  /// members may be read.
   template <class Struct>
   void structure(const Struct* given, const support::argument& name) {
     pointer(given, name);
@@ -85,13 +85,13 @@ class arguments : public support::arguments {
     }
   }
 
-  /// The same, or null.
+  /// Checks the same, or takes null.
   template <class Struct>
   void optional_structure(const Struct* given, const support::argument& name) {
     if (given != nullptr) structure(given, name);
   }
 
-  /// Room for `capacity` elements; may be null when that is 0.
+  /// Checks room for `capacity` elements, which may be null when that is 0.
   template <class T>
   void buffer(const T* given, std::uint64_t capacity, const support::argument& name) {
     if (capacity != 0) pointer(given, name);

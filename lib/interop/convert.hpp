@@ -18,26 +18,25 @@
 
 #include "lib/interop/call.hpp"
 
-// C's structs and the library's, each way; `tmap_call` is in convert_call.hpp. `library_of` and
-// `c_of` convert, and `check_members` comes before `library_of` (inputs.hpp).
+// Converts C's structs to the library's (`library_of`) and back (`c_of`). `check_members` comes
+// before `library_of` (inputs.hpp). convert_call.hpp converts `tmap_call`.
 
 namespace tmap::interop {
 
-/// Whether a number of C is the library's enumerator.
+/// Returns whether a number of C is the library's enumerator.
 template <class Enum>
 constexpr bool mirrors(int number, Enum value) {
   return number == static_cast<int>(value);
 }
 
-/// One array to another of the same length.
+/// Copies one array to another of the same length.
 template <class T, std::size_t Count>
 void copy(const T (&from)[Count], T (&to)[Count]) {
   std::copy(from, from + Count, to);
 }
 
-/// Looks at what C alone can get wrong in a struct besides its size: flags, and numbers that stand
-/// for something else than the library's. The library checks the rest. Most structs have no such
-/// member.
+/// Checks the members of a struct that only C can get wrong: flags, and numbers that stand for
+/// something else in the library. The library checks the rest. Most structs have no such member.
 template <class Struct>
 void check_members(arguments&, const Struct&, const support::argument&) {}
 void check_members(arguments& all, const tmap_im2col_spec& spec, const support::argument& name);
@@ -66,8 +65,8 @@ gemm::weight_problem library_of(const tmap_weight_problem& problem);
 gemm::pointer_problem library_of(const tmap_pointer_problem& problem);
 fault_report library_of(const tmap_fault_report& report);
 
-/// One element of `bytes`; null: zeros. Of elements that are too large nothing is read, since the
-/// call will refuse them.
+/// Reads one element of `bytes`; null stands for zeros. It does not read elements that are too
+/// large, which the call will refuse.
 ragged::fill_value fill_of(const void* element, std::uint32_t bytes);
 
 tmap_tensor_spec c_of(const tensor_spec& spec);

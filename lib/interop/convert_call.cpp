@@ -17,7 +17,7 @@ static_assert(mirrors(TMAP_POLICY_ENABLE - 1, route_policy::enable));
 static_assert(mirrors(TMAP_POLICY_DISABLE - 1, route_policy::disable));
 static_assert(mirrors(TMAP_POLICY_FORCE - 1, route_policy::force));
 
-// Where the call runs both sides' structs are the same bytes.
+// The structs of both sides that the caller's memory holds are the same bytes.
 static_assert(sizeof(map_status) == sizeof(std::uint64_t) && TMAP_EMPTY_MAP == map_status::empty_bit);
 static_assert(sizeof(ragged::tensor_status) == sizeof(std::uint32_t));
 static_assert(sizeof(gemm::group_status) == sizeof(std::uint32_t));
@@ -35,7 +35,7 @@ on_stream stream_of(const tmap_call& call) {
   return {cuda::stream_ref{call.stream}, {call.workspace, call.workspace_bytes}};
 }
 
-/// All but the choices.
+/// Converts all but the choices.
 template <class Run, class Where>
 Run run_at(const Where& where, const tmap_call& call) {
   Run run{where};

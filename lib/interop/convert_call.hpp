@@ -11,11 +11,11 @@
 
 #include "lib/interop/call.hpp"
 
-// `tmap_call` to the library's runs.
+// Converts `tmap_call` to the library's runs.
 
 namespace tmap::interop {
 
-/// Members of `tmap_call` that a kind of call has a use for. It takes all others where they are 0.
+/// Names the members of `tmap_call` that a kind of call has a use for. All others must be 0.
 struct uses {
   bool engine{};
   bool workspace{true};
@@ -30,7 +30,7 @@ void check_call(arguments& all, const tmap_call& call, const uses& used);
 template <class Run>
 Run run_of(const tmap_call& call);
 
-/// How a call of this kind runs; null stands for zeros (inputs.hpp).
+/// Describes how a call of this kind runs; null stands for zeros (inputs.hpp).
 template <class Run, uses Used>
 struct call_input {
   void check(arguments& all) const {
@@ -53,7 +53,7 @@ using ragged_call = call_input<ragged::run, uses{.engine = true, .routes = true}
 using index_call = call_input<ragged::run, uses{.engine = true, .workspace = false, .windows = false, .routes = true}>;
 using gemm_call = call_input<gemm::run, uses{.windows = false, .plan = true}>;
 
-/// `TMAP_POLICY_*` and sets of routes, of the caller's or by default.
+/// Check and convert `TMAP_POLICY_*` and sets of routes. Zeros stand for the defaults.
 void check_routes(arguments& all, std::uint32_t policy, std::uint32_t allowed, const support::argument& policy_name,
                   const support::argument& allowed_name);
 std::optional<route_policy> policy_of(std::uint32_t policy);

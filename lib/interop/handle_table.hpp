@@ -9,16 +9,17 @@
 
 namespace tmap::interop {
 
-/// What a handle names; part of its number, so that a handle of one kind is no handle of another.
+/// The kind of object that a handle names. It is part of the number, so a handle of one kind is no
+/// handle of another.
 enum class handle_kind : std::uint32_t { map_template = 1, service = 2, batch = 3 };
 
-/// Guards all tables. Held for a few instructions, never while an object ends; a forked child finds
-/// it open.
+/// Guards all tables. Threads hold it for a few instructions, never while an object ends. A forked
+/// child finds it open.
 std::mutex& handle_mutex();
 
-/// Objects by handles: 4 bits of kind, 28 of index, 32 of generation. A place counts its generation
-/// on with each object and is given up when that would begin anew, so that a handle never names a
-/// second object. Thread-safe.
+/// Holds objects by handles of 4 bits of kind, 28 of index and 32 of generation. Each object gets
+/// the next generation of its place. A place whose generations are used up is never used again, so
+/// a handle never names a second object. Thread-safe.
 template <class Object>
 class handle_table {
  public:
@@ -27,7 +28,8 @@ class handle_table {
   explicit handle_table(handle_kind kind, std::uint32_t first_generation = 1)
       : kind_{kind}, first_generation_{first_generation} {}
 
-  /// 0 when there are too many. Throws for want of memory only, and has then changed nothing.
+  /// Returns 0 when there are too many. Throws for want of memory only, and has then changed
+  /// nothing.
   std::uint64_t insert(std::shared_ptr<Object> object) {
     const std::lock_guard lock{handle_mutex()};
     if (free_ == none) {
@@ -42,7 +44,7 @@ class handle_table {
     return handle_of(index, taken.generation);
   }
 
-  /// Null for a handle that names nothing. What it answers lives as long as the caller holds it.
+  /// Returns null for a handle that names nothing. The object lives as long as the caller holds it.
   std::shared_ptr<Object> find(std::uint64_t handle) {
     const std::lock_guard lock{handle_mutex()};
     place* const named = place_of(handle);

@@ -17,12 +17,11 @@
 #include "lib/support/without_throwing.hpp"
 
 // The one way from C's arguments to the library's. A C function names its inputs and the library's
-// function; `run` checks the inputs one after the other, turns each into what the library takes,
-// and calls the function.
+// function. `run` checks the inputs in their order, converts each, and calls the function.
 
 namespace tmap::interop {
 
-/// A struct, for which `library_of` makes the library's.
+/// A struct that `library_of` converts.
 template <class Struct>
 struct input {
   void check(arguments& all) const {
@@ -37,7 +36,7 @@ struct input {
 template <class Struct>
 input(const char*, const Struct*) -> input<Struct>;
 
-/// The same, or null, which stands for the library's default.
+/// A struct, or null, which stands for the library's default.
 template <class Struct>
 struct optional_input {
   void check(arguments& all) const {
@@ -54,7 +53,7 @@ struct optional_input {
 template <class Struct>
 optional_input(const char*, const Struct*) -> optional_input<Struct>;
 
-/// What a handle names. It lives as long as the call.
+/// The object that a handle names. It lives as long as the call.
 template <class Object>
 class object {
  public:
@@ -68,7 +67,7 @@ class object {
   std::shared_ptr<Object> found_;
 };
 
-/// Where a result goes.
+/// A result, which goes to the caller.
 template <class T>
 struct output {
   void check(arguments& all) const { all.pointer(to, name); }
@@ -80,7 +79,7 @@ struct output {
 template <class T>
 output(const char*, T*) -> output<T>;
 
-/// The same where the caller has set the struct's size.
+/// A result in a struct whose size the caller has set.
 template <class Struct>
 struct sized_output {
   void check(arguments& all) const { all.structure(to, name); }
@@ -92,7 +91,7 @@ struct sized_output {
 template <class Struct>
 sized_output(const char*, Struct*) -> sized_output<Struct>;
 
-/// `size` elements.
+/// An array of `size` elements.
 template <class T>
 struct array {
   void check(arguments& all) const { all.buffer(elements, size, name); }
@@ -126,7 +125,7 @@ struct text_output {
                                          .argument = "capacity",
                                          .reason = "is {found}; it must be at least {allowed} for the whole text"}};
   }
-  /// The same of a text that the library made.
+  /// Writes a text that the library made.
   answer write_made(std::string text) const { return write(support::or_throw(std::move(text))); }
 
   char* buffer;
@@ -134,7 +133,7 @@ struct text_output {
   std::size_t* length;
 };
 
-/// What the library takes as C has it, and checks.
+/// An argument that the library takes as C has it, and checks.
 template <class T>
 struct as_is {
   void check(arguments&) const {}
@@ -155,7 +154,7 @@ tmap_status run(const char* name, const Function& function, const Inputs&... inp
   });
 }
 
-/// The same for a function whose result goes to `to`.
+/// Runs a function whose result goes to `to`.
 template <class Output, class Function, class... Inputs>
 tmap_status ask(const char* name, const Output& to, const Function& function, const Inputs&... inputs) noexcept {
   return call(name, [&]() -> answer {
@@ -163,9 +162,9 @@ tmap_status ask(const char* name, const Output& to, const Function& function, co
     (inputs.check(given), ...);
     to.check(given);
     if (!given) return given.complaint();
-    const auto told = function(inputs.value()...);
-    if (!told) return told.error();
-    to.value() = c_of(*told);
+    const auto made = function(inputs.value()...);
+    if (!made) return made.error();
+    to.value() = c_of(*made);
     return {};
   });
 }

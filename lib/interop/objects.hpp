@@ -12,8 +12,8 @@
 #include "lib/interop/call.hpp"
 #include "lib/interop/handle_table.hpp"
 
-// What C's handles name. The tables are never destroyed: a process may exit while threads are in
-// calls.
+// The objects that C's handles name. The tables are never destroyed: a process may exit while
+// threads are in calls.
 
 namespace tmap::interop {
 
@@ -24,8 +24,8 @@ struct held_batch {
   std::atomic_flag is_busy;
 };
 
-/// The right to use a batch until its end; `is_granted` tells whether another call had it. Never
-/// waits.
+/// The right to use a batch until the end of this object. `is_granted` is false if another call has
+/// it. Never waits.
 class batch_turn {
  public:
   explicit batch_turn(held_batch& held)
@@ -54,7 +54,7 @@ inline answer busy(const char* name) {
   return {TMAP_BATCH_BUSY, error{.argument = name, .reason = "is in a call of another thread"}};
 }
 
-/// What was made, to a handle at `handle`.
+/// Puts a new object into its table and its handle to `handle`.
 template <class Object, class Handle>
 answer hand_out(handle_table<Object>& table, std::shared_ptr<Object> made, Handle* handle) {
   const std::uint64_t value = table.insert(std::move(made));

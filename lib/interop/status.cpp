@@ -53,7 +53,7 @@ std::string message_of(const noted_failure& failed) {
   return fmt::format("{}: {}", failed.function, support::or_throw(to_string(failed.ended.details)));
 }
 
-/// Where lines go that C asked for. The lines' source wants a callback of its own type, so it gets
+/// C's callback for lines of the log. The log takes a callback of its own type, so it gets
 /// `forward`.
 struct c_destination {
   tmap_log_callback callback;
@@ -65,7 +65,7 @@ void forward(log_level level, const char* text, void* user) {
   to.callback(static_cast<tmap_log_level>(level), text, to.user);
 }
 
-/// Kept for ever: threads may log while the process exits.
+/// Is never destroyed: threads may log while the process exits.
 struct c_log {
   std::mutex mutex;
   std::unique_ptr<c_destination> destination;

@@ -19,8 +19,8 @@ result<void> check_max_pool_1d(const tensor_batch& source, const tensor_batch& d
   return given.outcome();
 }
 
-/// Sliding maximum of one row. `tops` holds the places that are still the largest of those behind
-/// them.
+/// Writes the sliding maximum of one row. `tops` holds each place with a value larger than all that
+/// follow it.
 void pool_row(const simulator::element_bytes_t& from, std::uint64_t begin, std::uint64_t length, std::uint64_t radius,
               simulator::element_bytes_t& to) {
   std::deque<std::uint64_t> tops;

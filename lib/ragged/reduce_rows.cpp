@@ -32,7 +32,7 @@ float combine(row_reduction reduction, float a, float b) {
   return reduction == row_reduction::sum ? simulator::canonical(a + b) : simulator::larger(a, b);
 }
 
-/// `value(i)` of one slice of a row, as detail/reduction_order.hpp says.
+/// Reduces `value(i)` of one slice of a row, in the order of detail/reduction_order.hpp.
 template <class Value>
 float reduce_slice(row_reduction reduction, std::uint64_t begin, std::uint64_t end, Value&& value) {
   constexpr std::uint32_t lanes = 32;

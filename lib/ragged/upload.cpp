@@ -10,8 +10,8 @@
 namespace tmap::ragged {
 namespace {
 
-/// Calls `visit(array, elements)` for each array of the source; an array without a type says its
-/// elements' bytes.
+/// Calls `visit(array, elements)` for each array of the source, with the bytes of an element if the
+/// array has no type.
 template <class Visit>
 void visit_arrays(patch_array& source, const tensor_batch& batch, Visit& visit) {
   visit(source.patches, batch.count);
@@ -41,7 +41,7 @@ void visit_arrays(ragged_rows& source, const tensor_batch& batch, Visit& visit) 
   visit(source.offsets.values, batch.count + (offsets.format == offset_format::prefix ? 1 : 0), offsets.bytes);
 }
 
-/// Copies arrays one behind the other; after a failure, nothing more.
+/// Copies arrays one after another. After a failure it copies nothing more.
 class array_uploader {
  public:
   array_uploader(void* place, cudaStream_t stream, const memory_calls& calls)

@@ -12,8 +12,8 @@
 
 namespace tmap::ragged {
 
-/// What CUDA is asked of arrays of the host, as pointers, so that tests can play captures and kinds
-/// of memory.
+/// The calls of CUDA on arrays of the host, as pointers, so that tests can simulate captures and
+/// kinds of memory.
 struct memory_calls {
   cudaError_t (*capture_status)(cudaStream_t stream, cudaStreamCaptureStatus* status);
   cudaError_t (*attributes)(cudaPointerAttributes* attributes, const void* data);
@@ -22,16 +22,16 @@ struct memory_calls {
 
 const memory_calls& real_memory_calls();
 
-/// Whether the stream may copy the arrays of both sides: in a capture no array may lie in pageable
-/// memory, which a graph would read at each replay, long after its owner freed it. Asks CUDA only
-/// where a side has arrays of the host, and enqueues nothing. Fails with
-/// `pageable_memory_in_capture`, or as a call: with `cudaErrorStreamCaptureImplicit` on the legacy
-/// stream while a capture forbids it, which the copy would have broken.
+/// Checks that the stream may copy the arrays of both sides. In a capture no array may lie in
+/// pageable memory, which a graph would read at each replay, long after its owner freed it. Asks
+/// CUDA only if a side has arrays of the host, and enqueues nothing. Fails with
+/// `pageable_memory_in_capture`, or with the error of a call: `cudaErrorStreamCaptureImplicit` on
+/// the legacy stream during a capture that forbids it, which the copy would have broken.
 [[nodiscard]] result<void> check_host_arrays(const kernels::side& source, const kernels::side& destination,
                                              cudaStream_t stream, const memory_calls& calls = real_memory_calls());
 
-/// The same batch with its arrays in device memory: host arrays are copied to `place` on the
-/// stream, which has room for `workspace_layout::arrays`. Device arrays stay where they are.
+/// Returns the same batch with its arrays in device memory. It copies host arrays on the stream to
+/// `place`, which has room for `workspace_layout::arrays`. Device arrays stay where they are.
 [[nodiscard]] result<tensor_batch> upload_arrays(const tensor_batch& batch, void* place, cudaStream_t stream,
                                                  const memory_calls& calls = real_memory_calls());
 

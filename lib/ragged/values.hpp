@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What operations that compute with the elements have in common. Each has a file of its own: what
-// it asks of its arguments, what it does on the host, and how it is launched on a device.
+// Shared by the operations that compute with elements. Each of them has a file of its own with the
+// checks of its arguments, its work on the host and its launch on a device.
 
 #include "lib/ragged/operation.hpp"
 #include "lib/ragged/workspace.hpp"

@@ -11,8 +11,9 @@
 
 namespace tmap::ragged {
 
-/// Where the parts of an operation's workspace begin, in bytes. Room for the operation that needs
-/// most: padding, with maps, both sides described by host arrays. Of pairs, the source's first.
+/// Holds the byte at which each part of an operation's workspace begins. There is room for the
+/// operation that needs most: padding, with maps, both sides described by host arrays. Pairs have
+/// the source's part first.
 struct workspace_layout {
   std::uint64_t tensors;
   std::uint64_t ends;
@@ -29,11 +30,11 @@ struct workspace_layout {
 
 workspace_layout lay_out_workspace(std::uint64_t count, std::uint32_t rank);
 
-/// Whether the workspace has room for an operation on this batch, whose other arguments are good;
-/// an empty one needs none.
+/// Checks that the workspace has room for an operation on this batch, whose other arguments are
+/// good. An empty batch needs none.
 [[nodiscard]] result<void> check_workspace_of(const tensor_batch& batch, const workspace& scratch);
 
-/// The part of the workspace that begins at `offset`.
+/// Returns the part of the workspace that begins at `offset`.
 template <class T>
 T* part_of(const workspace& scratch, std::uint64_t offset) {
   return reinterpret_cast<T*>(static_cast<unsigned char*>(scratch.memory) + offset);

@@ -57,9 +57,9 @@ typedef struct tmap_compact_columns {
 /// Values of `tmap_row_offsets::format`.
 enum { TMAP_OFFSETS_ENDS = 0, TMAP_OFFSETS_PREFIX = 1, TMAP_OFFSETS_SIZES = 2 };
 
-/// Where each tensor or group begins and ends, in rows.
+/// Holds the row at which each tensor or group begins and ends.
 typedef struct tmap_row_offsets {
-  const void* values;  ///< device memory: `int32_t` or `int64_t`, as `bytes` says
+  const void* values;  ///< device memory: `int32_t` or `int64_t`, by `bytes`
   uint32_t format;     ///< TMAP_OFFSETS_*
   uint32_t bytes;      ///< 4 or 8
 } tmap_row_offsets;
@@ -70,15 +70,15 @@ typedef struct tmap_ragged_rows {
   uint64_t row_pitch_bytes;
   tmap_row_offsets offsets;
   uint64_t rows;        ///< rows that exist, looked at where `is_bounded` is 1: as `tmap::ragged_rows::rows`
-  uint32_t is_bounded;  ///< 0: nobody knows how many rows exist, and offsets are taken at their word
+  uint32_t is_bounded;  ///< 0: the number of rows is not known, and offsets are trusted
   uint32_t reserved;    ///< 0
 } tmap_ragged_rows;
 
 /// Values of `tmap_patch_source::kind`.
 enum { TMAP_SOURCE_PATCHES = 0, TMAP_SOURCE_COLUMNS = 1, TMAP_SOURCE_COMPACT = 2, TMAP_SOURCE_ROWS = 3 };
 
-/// Where patches are. All pointers are device memory of the caller. Only the member that `kind`
-/// names is read.
+/// Names the place of patches. All pointers are device memory of the caller. The library reads only
+/// the member that `kind` names.
 typedef struct tmap_patch_source {
   uint32_t struct_size;
   uint32_t kind;  ///< TMAP_SOURCE_*
@@ -90,7 +90,7 @@ typedef struct tmap_patch_source {
   } of;
 } tmap_patch_source;
 
-/// The status of a map with a dim of 0. That of a bad map has bit i for each broken rule i.
+/// The status of a map with a dim of 0. The status of a bad map has bit i for each broken rule i.
 #define TMAP_EMPTY_MAP (UINT64_C(1) << 63)
 
 /// Encodes `count` maps into `slots`: device memory of the caller, aligned to 128 bytes. Fails as

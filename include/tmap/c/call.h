@@ -3,7 +3,7 @@
 
 #include <tmap/c/status.h>
 
-// How a call treats its batch: the same for maps, tensors, rows and groups (batch_run.hpp,
+// How a call treats its batch, which is the same for maps, tensors, rows and groups (batch_run.hpp,
 // item_status.hpp).
 
 #ifdef __cplusplus
@@ -13,21 +13,21 @@ extern "C" {
 /// Values of `tmap_call::engine`.
 enum { TMAP_ON_STREAM = 0, TMAP_ON_HOST = 1 };
 
-/// Values of `tmap_call::check` (`tmap::fault_check`). The default is what the environment variable
-/// TMAP_CHECK says.
+/// Values of `tmap_call::check` (`tmap::fault_check`). The environment variable TMAP_CHECK sets the
+/// default.
 enum { TMAP_CHECK_DEFAULT = 0, TMAP_CHECK_OFF = 1, TMAP_CHECK_SYNC = 2 };
 
 /// Routes of tensors (`tmap::route`), and sets of them.
 enum { TMAP_ROUTE_TENSOR_MAP = 0, TMAP_ROUTE_BULK = 1, TMAP_ROUTE_LDGSTS = 2, TMAP_ROUTE_PLAIN = 3 };
 #define TMAP_ROUTE_BIT(route) (1u << (route))
 
-/// Values of `tmap_call::policy`. The default is what the environment variable TMAP_POLICY says.
+/// Values of `tmap_call::policy`. The environment variable TMAP_POLICY sets the default.
 enum { TMAP_POLICY_DEFAULT = 0, TMAP_POLICY_ENABLE = 1, TMAP_POLICY_DISABLE = 2, TMAP_POLICY_FORCE = 3 };
 
 /// Values of `tmap_call::publish` (`tmap::publish`).
 enum { TMAP_PUBLISH_STORES = 0, TMAP_PUBLISH_COPY_FENCE = 1 };
 
-/// What became of a batch, aligned to 16 bytes.
+/// Counts the bad and empty items of a batch. Aligned to 16 bytes.
 typedef struct tmap_batch_header {
   uint32_t bad_count;
   uint32_t first_bad;  ///< 0xffffffff: none
@@ -52,9 +52,9 @@ typedef struct tmap_call {
   uint32_t struct_size;
   uint32_t engine;     ///< TMAP_ON_*; TMAP_ON_HOST for ragged operations only
   tmap_stream stream;  ///< of a call on a stream; null is the default stream
-  void* workspace;     ///< of a call on a stream, aligned to 256 bytes; the calls say how much they need
+  void* workspace;     ///< of a call on a stream, aligned to 256 bytes; functions return how much a call needs
   uint64_t workspace_bytes;
-  void* statuses;  ///< but for services, whose batches have statuses
+  void* statuses;  ///< not for services, whose batches have statuses
   tmap_batch_header* header;
   const tmap_address_window* windows;  ///< maps and tensors; with any, an item that reaches outside each of them is bad
   uint32_t window_count;

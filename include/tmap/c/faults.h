@@ -3,8 +3,7 @@
 
 #include <tmap/c/status.h>
 
-// Bad maps, tensors, rows and groups, which are passed over on the device: how many there were
-// (faults.hpp).
+// Counts of bad maps, tensors, rows and groups, which kernels pass over (faults.hpp).
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,19 +25,19 @@ typedef struct tmap_fault_report {
 TMAP_API tmap_status tmap_faults(tmap_fault_report* report);
 TMAP_API tmap_status tmap_reset_faults(tmap_fault_report* report);
 
-/// A report in one line of words. Fails with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`,
-/// `TMAP_OUT_OF_MEMORY`.
+/// Returns a report in one line of words. Fails with `TMAP_INVALID_ARGUMENT`,
+/// `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_fault_report_text(const tmap_fault_report* report, char* text, size_t capacity,
                                             size_t* length);
 
-/// "ragged::copy", ...; "none" of 0, "unknown call" of any other number.
+/// Returns "ragged::copy", ...; "none" for 0, "unknown call" for any other number.
 TMAP_API const char* tmap_call_name(uint32_t call);
 
 enum { TMAP_ITEM_MAP = 0, TMAP_ITEM_TENSOR = 1, TMAP_ITEM_ROW = 2, TMAP_ITEM_GROUP = 3 };
 
-/// A status in words: "good", "empty", or each fault with what it means. `kind` is TMAP_ITEM_*,
-/// `bits` the status as a call wrote it, of 64 bits for a map and 32 for all others. Fails with
-/// `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
+/// Returns a status in words: "good", "empty", or each fault with its meaning. `kind` is
+/// TMAP_ITEM_*, `bits` the status as a call wrote it: 64 bits for a map, 32 for all others. Fails
+/// with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_item_text(uint32_t kind, uint64_t bits, char* text, size_t capacity, size_t* length);
 
 #ifdef __cplusplus

@@ -3,7 +3,7 @@
 
 #include <tmap/c/batch.h>
 
-// Grouped products: grouped_gemm.hpp says what each does. Pointers are device memory of the caller.
+// Grouped products, which grouped_gemm.hpp describes. Pointers are device memory of the caller.
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,12 +3,12 @@
 
 #include <tmap/c/batch.h>
 
-// Routes, and operations on batches of tensors of different sizes: route.hpp, tensor_batch.hpp and
-// ragged.hpp say what each does and how large tensors may be. Operations on a stream work in the
-// call's workspace. A captured one with arrays in pageable memory of the host fails with
+// Routes, and operations on batches of tensors of different sizes. route.hpp, tensor_batch.hpp and
+// ragged.hpp describe them and the largest tensors. Operations on a stream use the call's
+// workspace. A captured operation with arrays in pageable memory of the host fails with
 // `TMAP_PAGEABLE_MEMORY_IN_CAPTURE`. With `TMAP_ON_HOST` every pointer and address is one of this
-// process, there is neither stream nor workspace, and the call returns when the work is done; one
-// that then fails with `TMAP_OUT_OF_MEMORY` may have done a part of it.
+// process, there is neither stream nor workspace, and the call returns when the work is done. If it
+// fails with `TMAP_OUT_OF_MEMORY`, it may have done a part of the work.
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,7 +35,8 @@ typedef struct tmap_tensor_layout {
   uint32_t reserved;
 } tmap_tensor_layout;
 
-/// The route for one tensor that is read, and why. The default policy is enable. Pure.
+/// Returns the route for one tensor that is read, and the reason. The default policy is enable.
+/// Pure.
 TMAP_API tmap_status tmap_choose_route(const tmap_tensor_layout* tensor, uint32_t policy, uint32_t allowed,
                                        uint32_t* route, uint32_t* reason);
 
@@ -113,7 +114,7 @@ typedef struct tmap_cast_values {
 
 enum { TMAP_ROWS_SUM = 0, TMAP_ROWS_MAX = 1 };
 
-/// Workspace for every operation on `count` tensors of this rank.
+/// Returns the workspace that every operation on `count` tensors of this rank needs at most.
 TMAP_API tmap_status tmap_ragged_workspace_bytes(uint64_t count, uint32_t rank, uint64_t* bytes);
 
 TMAP_API tmap_status tmap_ragged_copy(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
@@ -122,7 +123,7 @@ TMAP_API tmap_status tmap_ragged_pack(const tmap_tensor_batch* source, const tma
                                       const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_unpack(const tmap_packed_buffer* source, const tmap_tensor_batch* destination,
                                         const tmap_call* call);
-/// `fill` is one element in memory of the host, `source->element_bytes` of it; null: zeros.
+/// `fill` is one element of `source->element_bytes` in memory of the host; null stands for zeros.
 TMAP_API tmap_status tmap_ragged_pad(const tmap_tensor_batch* source, const tmap_dense_batch* destination,
                                      const void* fill, const tmap_call* call);
 TMAP_API tmap_status tmap_ragged_unpad(const tmap_dense_batch* source, const tmap_tensor_batch* destination,

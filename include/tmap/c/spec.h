@@ -3,7 +3,7 @@
 
 #include <tmap/c/status.h>
 
-// What a tensor map says, its rules and its bits. Nothing here needs a GPU but `tmap_encode`,
+// Specs of tensor maps, their rules and their bits. Nothing here needs a GPU except `tmap_encode`,
 // `tmap_encode_im2col`, `tmap_replace_address` and `tmap_query_device_limits`.
 
 #ifdef __cplusplus
@@ -46,8 +46,8 @@ enum {
 enum { TMAP_L2_PROMOTION_NONE = 0, TMAP_L2_PROMOTION_64B = 1, TMAP_L2_PROMOTION_128B = 2, TMAP_L2_PROMOTION_256B = 3 };
 enum { TMAP_OOB_FILL_ZERO = 0, TMAP_OOB_FILL_NAN = 1 };
 
-/// `tmap::tensor_spec`, which says what each member means: dims innermost first, strides in bytes.
-/// Any values are legal input of `tmap_validate`; an unknown type or mode breaks a rule.
+/// `tmap::tensor_spec`, which describes each member: dims innermost first, strides in bytes. Any
+/// values are legal input of `tmap_validate`; an unknown type or mode breaks a rule.
 typedef struct tmap_tensor_spec {
   uint32_t struct_size;
   uint32_t rank;
@@ -75,7 +75,7 @@ typedef struct tmap_im2col_spec {
   uint32_t pixels_per_column;
 } tmap_im2col_spec;
 
-/// What a GPU can do. Where a function takes limits, null stands for a Hopper GPU.
+/// The limits of a GPU. A function that takes limits takes null for a Hopper GPU.
 typedef struct tmap_device_limits {
   uint32_t struct_size;
   uint32_t compute_capability;   ///< 10 * major + minor
@@ -120,22 +120,23 @@ typedef struct tmap_decoded_map {
 TMAP_API tmap_status tmap_packed_spec(uint32_t element_type, uint64_t global_address, uint32_t rank,
                                       const uint64_t* dims, const uint32_t* box, tmap_tensor_spec* spec);
 
-/// Lists the rules that `spec` breaks, warnings too: their number in `count`, the first `capacity`
-/// of them in `violations` (may be null when `capacity` is 0). Pure. Fails with `TMAP_RULE_BROKEN`
-/// when one of them is an error, and then has listed all the same; with `TMAP_INVALID_ARGUMENT`.
+/// Lists the rules that `spec` breaks, warnings too. `count` gets their number, `violations` the
+/// first `capacity` of them; it may be null when `capacity` is 0. Pure. Fails with
+/// `TMAP_RULE_BROKEN`, after listing them, if one of them is an error; with
+/// `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_validate(const tmap_tensor_spec* spec, const tmap_device_limits* limits,
                                    tmap_violation* violations, uint32_t capacity, uint32_t* count);
 TMAP_API tmap_status tmap_validate_im2col(const tmap_im2col_spec* spec, const tmap_device_limits* limits,
                                           tmap_violation* violations, uint32_t capacity, uint32_t* count);
 
-/// The same as text, a line for each rule; "no rule broken" when there is none. Fails with
+/// Returns the same as text, a line for each rule, or "no rule broken". Fails with
 /// `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_explain(const tmap_tensor_spec* spec, const tmap_device_limits* limits, char* text,
                                   size_t capacity, size_t* length);
 TMAP_API tmap_status tmap_explain_im2col(const tmap_im2col_spec* spec, const tmap_device_limits* limits, char* text,
                                          size_t capacity, size_t* length);
 
-/// Through the driver, as the functions of encode.hpp; they fail with the same statuses and
+/// Encode with the driver, as the functions of encode.hpp. They fail with the same statuses and
 /// `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_encode(const tmap_tensor_spec* spec, tmap_tensor_map* map);
 TMAP_API tmap_status tmap_encode_im2col(const tmap_im2col_spec* spec, tmap_tensor_map* map);
@@ -144,13 +145,13 @@ TMAP_API tmap_status tmap_replace_address(const tmap_tensor_map* map, uint64_t g
 /// `limits->struct_size` and `reserved` are read, the rest is written.
 TMAP_API tmap_status tmap_query_device_limits(tmap_device_limits* limits);
 
-/// The bits, as in decode.hpp. `tmap_encode_bits` needs no driver; a GPU's maps come from the
-/// driver. `decoded->struct_size` and `reserved` are read, the rest is written. Fail with
-/// `TMAP_RULE_BROKEN`, `TMAP_NOT_A_TENSOR_MAP`, `TMAP_INVALID_ARGUMENT`.
+/// Write and read the bits, as in decode.hpp. `tmap_encode_bits` needs no driver; maps that a GPU
+/// uses come from the driver. `decoded->struct_size` and `reserved` are read, the rest is written.
+/// Fail with `TMAP_RULE_BROKEN`, `TMAP_NOT_A_TENSOR_MAP`, `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_encode_bits(const tmap_tensor_spec* spec, tmap_tensor_map* map);
 TMAP_API tmap_status tmap_decode(const tmap_tensor_map* map, tmap_decoded_map* decoded);
 
-/// Every field, for a person or as one JSON object; also of bytes that are no map. Fail with
+/// List every field, for a person or as one JSON object, also of bytes that are no map. Fail with
 /// `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_describe(const tmap_tensor_map* map, char* text, size_t capacity, size_t* length);
 TMAP_API tmap_status tmap_describe_json(const tmap_tensor_map* map, char* text, size_t capacity, size_t* length);

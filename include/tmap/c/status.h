@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <tmap/config.hpp>  // macros only, which C reads, too
 
-// What every function of the C interface shares (tmap.h): version, statuses, texts, log.
+// Declares what every function of the C interface shares (tmap.h): version, statuses, texts, log.
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,15 +16,15 @@ extern "C" {
 #define TMAP_VERSION_PATCH 0
 #define TMAP_VERSION (TMAP_VERSION_MAJOR * 10000 + TMAP_VERSION_MINOR * 100 + TMAP_VERSION_PATCH)
 
-/// `TMAP_VERSION` of the library, which may be another than the header's.
+/// Returns `TMAP_VERSION` of the library, which may differ from the header's.
 TMAP_API uint32_t tmap_version(void);
 
 /// The type of a CUDA stream, `cudaStream_t`, without CUDA's headers.
 struct CUstream_st;
 typedef struct CUstream_st* tmap_stream;
 
-/// 0 or what went wrong. Numbers below 256 are those of `tmap::status` (error.hpp), which says what
-/// each means.
+/// Holds 0 or the number of a failure. Numbers below 256 are those of `tmap::status`, which
+/// error.hpp describes.
 typedef int32_t tmap_status;
 enum {
   TMAP_OK = 0,
@@ -54,15 +54,15 @@ enum {
   TMAP_PAGEABLE_MEMORY_IN_CAPTURE = 24,
   TMAP_BAD_ITEMS = 25,
   TMAP_INVALID_HANDLE = 256,    ///< a handle that names nothing: never made, of another kind, or destroyed
-  TMAP_BUFFER_TOO_SMALL = 257,  ///< for a text, which is cut; its whole length is told
+  TMAP_BUFFER_TOO_SMALL = 257,  ///< for a text, which is cut; `length` gets its whole length
   TMAP_BATCH_BUSY = 258,        ///< another thread is in a call with the same batch
   TMAP_INTERNAL_ERROR = 259     ///< a defect of the library
 };
 
-/// "rule_broken", ...; "unknown" for any other number.
+/// Returns "rule_broken", ...; "unknown" for any other number.
 TMAP_API const char* tmap_status_name(tmap_status code);
 
-/// Where the slots of a service are (`tmap::slot_counts`).
+/// Counts the slots of a service by state (`tmap::slot_counts`).
 typedef struct tmap_slot_counts {
   uint64_t capacity;
   uint64_t free;
@@ -92,21 +92,21 @@ typedef struct tmap_error {
   int32_t axis;        ///< of the first broken rule, or -1
   uint64_t found;
   uint64_t allowed;
-  int32_t cuda_code;  ///< CUresult or cudaError_t behind the failure, or 0
+  int32_t cuda_code;  ///< CUresult or cudaError_t that caused the failure, or 0
   uint32_t reserved;
   tmap_slot_counts slots;  ///< with `TMAP_POOL_EXHAUSTED`
   tmap_bad_item bad;       ///< with `TMAP_BAD_ITEMS`
-  /// The argument at fault, members after dots: "count", "source.tensors.global_dim[3]"; empty
-  /// where the code or a rule says enough. The members of a union are left out.
+  /// The argument at fault, members after dots: "count", "source.tensors.global_dim[3]". It is
+  /// empty if the code or a rule is clear enough. The members of a union are left out.
   char argument[TMAP_ARGUMENT_CAPACITY];
 } tmap_error;
 
-/// What failed last on this thread; `code` is `TMAP_OK` where nothing did. Neither this function
-/// nor the next changes it. Fails with `TMAP_INVALID_ARGUMENT`.
+/// Returns the last failure on this thread; `code` is `TMAP_OK` if nothing has failed. Neither this
+/// function nor the next changes it. Fails with `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_last_error(tmap_error* last);
 
-/// The same in words: the function, the argument and what is wrong with it. Empty where nothing
-/// failed. Made when asked for. Fails with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`,
+/// Returns the same in words: the function, the argument and what is wrong with it. The text is
+/// empty if nothing has failed. Fails with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`,
 /// `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_last_message(char* text, size_t capacity, size_t* length);
 
@@ -120,8 +120,8 @@ TMAP_API const char* tmap_rule_sentence(uint32_t rule);
 typedef uint32_t tmap_log_level;
 typedef void (*tmap_log_callback)(tmap_log_level level, const char* text, void* user);
 
-/// As `tmap::set_log_callback` (log.hpp): null goes back to the default; once this function has
-/// returned, the callback set before is never called again. The callback must not call tmap. Fails
+/// Works as `tmap::set_log_callback` (log.hpp): null restores the default. After this function has
+/// returned, the previous callback is never called again. The callback must not call tmap. Fails
 /// with `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_set_log_callback(tmap_log_callback callback, void* user);
 
