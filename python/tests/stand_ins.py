@@ -25,6 +25,7 @@ class Driver:
         self.numbers, self.may_push, self.pushes = itertools.count(1), True, 0
         self.asked, self.recorded_in = 0, []  # how often which context is current; contexts that events were recorded in
         self.queries, self.mode_changes = 0, 0
+        self.memory, self.reads = b"", []  # bytes at any address; (address, size, stream) of copies
 
     def current(self):
         return self.contexts[-1]
@@ -77,6 +78,14 @@ class Driver:
             self.broken_captures += 1
             return 900
         return 600 if event.value in self.events and event.value not in self.passed else 0
+
+    def cuMemcpyDtoHAsync_v2(self, to, address, size, stream):
+        self.reads.append((address, size, stream))
+        to[:] = self.memory[:size]
+        return 0
+
+    def cuStreamSynchronize(self, stream):
+        return 0
 
     def cuEventDestroy_v2(self, event):
         self.events.pop(event.value, None)

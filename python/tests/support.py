@@ -3,6 +3,9 @@
 import importlib
 import os
 import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # JAX must leave memory to the others
 

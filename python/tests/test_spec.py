@@ -20,8 +20,8 @@ HEADERS = Path(__file__).resolve().parents[2] / "include" / "tmap" / "c"
 C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation", "DecodedMap": "decoded_map",
            "MapPatch": "map_patch", "PatchColumns": "patch_columns", "CompactColumns": "compact_columns",
            "RaggedRows": "ragged_rows", "PatchSource": "patch_source", "ServiceOptions": "service_options",
-           "Call": "call", "RowOffsets": "row_offsets", "BatchRef": "batch_ref", "BatchWriter": "batch_writer", "BatchInfo": "batch_info",
-           "TensorBatch": "tensor_batch", "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
+           "Call": "call", "RowOffsets": "row_offsets", "BatchRef": "batch_ref",
+           "BatchWriter": "batch_writer", "BatchInfo": "batch_info", "TensorBatch": "tensor_batch", "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
            "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values",
            "MemoryWindow": "memory_window", "Tile": "tile", "Matrix": "matrix",
            "RowProblem": "row_problem", "WeightProblem": "weight_problem", "PointerProblem": "pointer_problem",
@@ -125,19 +125,19 @@ class Rules(unittest.TestCase):
                     setattr(last._obj, name, value)
                 return 0
 
-        def told(**members):
+        def failure(**members):
             with unittest.mock.patch.object(_errors, "lib", Failed(**members)):
                 return _errors.last_error()
 
         slots = _structs.SlotCounts(16, 5, 4, 3, 2)
-        exhausted = told(code=tmap.Status.POOL_EXHAUSTED, slots=slots, axis=-1)
+        exhausted = failure(code=tmap.Status.POOL_EXHAUSTED, slots=slots, axis=-1)
         self.assertEqual(exhausted.slots, {"capacity": 16, "free": 5, "leased": 4, "pending": 3, "captured": 2})
         self.assertIsNone(exhausted.rule)
         self.assertIsNone(exhausted.axis)
-        first = told(code=tmap.Status.RULE_BROKEN, rules=0b101, first_rule=0, axis=0, found=3, allowed=2, slots=slots)
+        first = failure(code=tmap.Status.RULE_BROKEN, rules=0b101, first_rule=0, axis=0, found=3, allowed=2, slots=slots)
         self.assertEqual((first.rule.number, [one.number for one in first.rules]), (0, [0, 2]))
         self.assertEqual((first.axis, first.found, first.allowed, first.slots), (0, 3, 2, None))
-        captured = told(code=tmap.Status.PAGEABLE_MEMORY_IN_CAPTURE)
+        captured = failure(code=tmap.Status.PAGEABLE_MEMORY_IN_CAPTURE)
         self.assertIs(captured.status, tmap.Status.PAGEABLE_MEMORY_IN_CAPTURE)
         self.assertRegex(str(captured), "tmap.ragged.Tensors.*take Rows or Columns")
 
@@ -166,6 +166,42 @@ class Rules(unittest.TestCase):
                 tmap.explain(good(**changes))
         with self.assertRaises(ValueError):
             tmap.explain(tmap.TensorSpec("f31", (64,), (32,)))
+
+
+class Members(unittest.TestCase):
+    def test_types_of_other_libraries(self):
+        class Scalar:
+            __name__ = "float16"
+
+        class Torch:
+            def __str__(self):
+                return "torch.bfloat16"
+
+        for dtype, name in (("float32", "f32"), (Scalar(), "f16"), (Torch(), "bf16"), ("int8", "u8"), ("u4_align8", "u4_align8")):
+            self.assertEqual(tmap.TensorSpec(dtype, (64,), (32,)).element_type, name)
+        with self.assertRaisesRegex(ValueError, "element_type is 'complex'"):
+            tmap.TensorSpec(complex, (64,), (32,))
+
+    def test_members_are_checked_when_they_are_set(self):
+        spec = good()
+        for name, value in (("swizzle", "128"), ("dims", 64), ("box", (32, -1)), ("address", "x"), ("strides", (1.5,))):
+            with self.assertRaisesRegex((TypeError, ValueError), f"^{name}.* is "):
+                setattr(spec, name, value)
+        spec.box = [8, 8]
+        self.assertEqual(spec, good(box=(8, 8)))
+
+    def test_a_spec_without_an_address(self):
+        spec = tmap.TensorSpec("f32", (64, 100), (32, 8))
+        self.assertEqual(tmap.decode(tmap.encode_bits(spec)).spec.address, 0x100000)
+        self.assertEqual(tmap.explain(spec), "no rule broken")
+        with self.assertRaisesRegex(ValueError, "address is None"):
+            tmap.encode(spec)
+        self.assertIn("T05", tmap.explain(good(address=0)))
+
+    def test_rules_by_name(self):
+        self.assertEqual(tmap.rule("T17"), tmap.validate(good(box=(32, 257)))[0].rule)
+        with self.assertRaisesRegex(ValueError, "there is no rule 'T99'"):
+            tmap.rule("T99")
 
 
 class Bits(unittest.TestCase):
@@ -204,6 +240,13 @@ class Bits(unittest.TestCase):
             tmap.decode("x" * 128)
 
 
+def im2col_map():
+    """Returns a map of the driver's."""
+    lines = (HEADERS.parents[2] / "tests" / "golden" / "driver_maps.txt").read_text().splitlines()
+    words = next(line for line in lines if line.startswith("1 ")).split()[-16:]
+    return struct.pack("<16Q", *(int(word, 16) for word in words))
+
+
 class Simulator(unittest.TestCase):
     base = 1 << 30
 
@@ -215,8 +258,36 @@ class Simulator(unittest.TestCase):
     def test_a_load_fills_with_zero_beyond_the_tensor(self):
         self.assertEqual(tmap.tile_sizes(self.spec), (64, 64))
         tile = bytearray(64)
-        self.assertEqual(tmap.simulate_load(self.map, {self.base: bytes(self.memory)}, (4, 4), tile), 64)
+        tmap.simulate_load(self.map, {self.base: bytes(self.memory)}, (4, 4), tile)
         self.assertEqual(struct.unpack("<16I", tile), (36, 37, 0, 0, 44, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0))
+
+    def test_a_load_returns_the_tile(self):
+        tile = tmap.simulate_load(self.map, {self.base: self.memory}, (4, 4))
+        self.assertEqual((tile.shape, tile.tolist()), ((4, 4), [[36, 37, 0, 0], [44, 45, 0, 0], [0] * 4, [0] * 4]))
+        mine = bytearray(100)
+        tile = tmap.simulate_load(self.map, {self.base: self.memory}, (4, 4), mine)
+        mine[:4] = b"\1\0\0\0"
+        self.assertEqual(tile[0, 0], 1)
+
+    def test_tiles_of_other_shapes(self):
+        memory = {1 << 20: bytearray(struct.pack("<1024e", *range(1024)))}
+        cases = (("f16", (16, 64), (8, 4), {}, (4, 8)), ("bf16", (16, 8, 8), (8, 4, 2), {}, (2, 4, 8)),
+                 ("f16", (16, 64), (8, 4), {"swizzle": "32B"}, (4, 16)),
+                 ("f16", (16, 64), (8, 4), {"element_strides": (1, 2)}, (2, 8)),
+                 ("u8", (16, 8, 2), (16, 4, 1), {"interleave": "16B", "strides": (128, 1024)}, (256,)))
+        for kind, dims, box, modes, shape in cases:
+            with self.subTest(kind, **modes):
+                given = tmap.TensorSpec(kind, dims, box, 1 << 20, **modes)
+                tile = tmap.simulate_load(tmap.encode_bits(given), memory, (0,) * len(dims))
+                self.assertEqual(tile.shape, shape)
+        swizzled = tmap.simulate_load(tmap.encode_bits(tmap.TensorSpec("f16", (64, 16), (64, 8), 1 << 20, swizzle="128B")),
+                                      memory, (0, 0))
+        self.assertEqual([swizzled[row, 8 * row] for row in range(8)], [64 * row for row in range(8)])
+
+    def test_a_negative_coordinate_keeps_its_sign(self):
+        for coordinates, words in (((-1, 0), "coordinate 0 is -1,"), ((-4, 0), "coordinate 0 is -4, must not be negative")):
+            with self.assertRaisesRegex(tmap.Error, words):
+                tmap.simulate_store(self.map, {self.base: self.memory}, coordinates, bytearray(64))
 
     def test_a_store_and_a_reduction(self):
         tile = struct.pack("<16I", *range(100, 116))
@@ -227,9 +298,10 @@ class Simulator(unittest.TestCase):
 
     def test_what_would_end_a_context_is_an_error(self):
         tile, before = bytearray(64), bytes(self.memory)
-        with self.assertRaises(tmap.Error) as caught:
+        with self.assertRaisesRegex(tmap.Error, f"`memory` has no byte at {self.base + 64:#x}") as caught:
             tmap.simulate_load(self.map, {self.base: self.memory[:64]}, (0, 0), tile)
         self.assertIs(caught.exception.status, tmap.Status.ILLEGAL_MEMORY_ACCESS)
+        self.assertEqual(caught.exception.argument, "memory")
         for error, act in (
                 (tmap.Error, lambda: tmap.simulate_load(self.map, {self.base: self.memory}, (0, 0), bytearray(63))),
                 (tmap.Error, lambda: tmap.simulate_load(bytes(128), {self.base: self.memory}, (0, 0), tile)),
@@ -237,6 +309,7 @@ class Simulator(unittest.TestCase):
                 (ValueError, lambda: tmap.simulate_load(self.map, {self.base: self.memory}, (0, 0), bytes(64))),
                 (ValueError, lambda: tmap.simulate_store(self.map, {self.base: before}, (0, 0), tile)),
                 (ValueError, lambda: tmap.simulate_reduce("mul", self.map, {self.base: self.memory}, (0, 0), tile)),
+                (ValueError, lambda: tmap.simulate_load(im2col_map(), {}, (0, 0, 0), tile)),
                 (tmap.Error, lambda: tmap.simulate_reduce("add", self.map, {}, (0, 0), tile))):
             with self.assertRaises(error):
                 act()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the work on arrays goes: device, stream, memory."""
+"""Finds the device, the stream and the memory for work on arrays."""
 from typing import Any, Optional, Tuple
 
 from . import _driver
@@ -9,7 +9,7 @@ from ._numbers import integer
 
 
 def stream_handle(stream) -> int:
-    """A cudaStream_t as a number: of a number, or of the stream of any library."""
+    """Returns a cudaStream_t as a number, given a number or the stream of any library."""
     if hasattr(stream, "__index__"):
         return integer(stream, "stream", 64)
     asked = getattr(stream, "__cuda_stream__", None)
@@ -22,12 +22,13 @@ def stream_handle(stream) -> int:
 
 
 class Site(Uses):
-    """Where one call's work goes, a CUDA device and a stream, or the host; and the arrays that it uses."""
+    """The device and stream of one call, or the host, and the arrays that it uses."""
     __slots__ = ("device", "on_host", "adaptor", "_leads", "_written")
 
     def __init__(self, stream, *arrays):
-        """That of the arrays, which must be on one device: `read` and `write` see to it. `stream` None: the current one of
-        PyTorch or CuPy, whichever the first of their arrays comes from, else CUDA's default stream."""
+        """Takes the device of the arrays, which must be the same: `read` and `write` check it.
+        `stream` None stands for the current stream of PyTorch or CuPy, by the first of their
+        arrays, else for CUDA's default stream."""
         first = ADAPTORS[type(arrays[0])]
         self.device = device = first.device_of(arrays[0])
         self.on_host = device is None
@@ -47,7 +48,8 @@ class Site(Uses):
         self._references, self._written = [], []
 
     def read(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> View:
-        """An array that is read on the site's stream. What its producer enqueued comes first."""
+        """Returns an array that is read on the site's stream, after the work that its producer has
+        enqueued."""
         adaptor = ADAPTORS[type(array)]
         try:
             if adaptor.device_of(array) != self.device:
@@ -60,7 +62,7 @@ class Site(Uses):
         return view
 
     def write(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> View:
-        """An array that is written on the site's stream."""
+        """Returns an array that is written on the site's stream."""
         view = self.read(array, name, dtypes, rank)
         if view.read_only:
             raise ValueError(f"{name} would be written, and is read-only (or a leaf that needs a gradient)")
@@ -70,19 +72,19 @@ class Site(Uses):
         return view
 
     def keep(self, reference) -> None:
-        """Memory of the host that the site's stream reads."""
+        """Keeps memory of the host that the site's stream reads."""
         if not self.on_host:
             self.add(reference)
 
     def done(self) -> None:
-        """The call has succeeded; call this inside `use`. Its arrays live until the stream has used them, and those that
-        it writes count as changed."""
+        """Ends a call that has succeeded; call this inside `use`. Its arrays live until the stream
+        has used them, and those that it writes count as changed."""
         self.enqueued()
         for adaptor, array in self._written:
             adaptor.count_write(array)
 
     def optional(self, array, name: str, dtypes: Tuple[str, ...], elements: int, write=False) -> Optional[int]:
-        """The address of a packed array of so many elements at least; None for None."""
+        """Returns the address of a packed array of so many elements at least, or None for None."""
         if array is None:
             return None
         view = (self.write if write else self.read)(array, name, dtypes)
@@ -91,8 +93,8 @@ class Site(Uses):
         return view.address
 
     def use(self):
-        """Makes the site's device the thread's current one, for a `with`. It must be so already where no library of the
-        arrays' does that."""
+        """Makes the site's device the thread's current one, for a `with`. If no library of the
+        arrays can do that, the device must be current already."""
         if self.adaptor is not None:
             return self.adaptor.use(self.device)
         current = _driver.current_device() or 0  # CUDA takes device 0 in a thread without a context
@@ -102,8 +104,9 @@ class Site(Uses):
         return HERE
 
     def memory(self, size: int) -> Tuple[int, Any]:
-        """Device memory to work in, from the library that the arrays come from: its address and its owner. To be asked
-        for inside `use`. It may be given back at once: these libraries reuse memory in stream order."""
+        """Returns the address and owner of a workspace, from the library of the arrays. Call this
+        inside `use`. The workspace may be given back at once: these libraries reuse memory in
+        stream order."""
         if self.adaptor is None:
             raise ValueError("memory to work in comes from PyTorch or CuPy: give one array of theirs")
         return self.adaptor.memory(size, self.device, self.stream)

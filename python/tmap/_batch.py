@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Batches of tensors, and how a call treats one: the sources of its tensors, and what runs where and reports what."""
+"""Batches of tensors: where their tensors come from, where a call on them runs, what it reports."""
 import ctypes
 from ctypes import byref
 from functools import lru_cache
@@ -9,7 +9,7 @@ from . import _structs as c
 from ._arrays import Site
 from ._faults import check_number
 from ._libraries import Form
-from ._numbers import integer, sequence
+from ._numbers import choice, integer, sequence, type_name
 
 OFFSET_FORMATS = ("ends", "prefix", "sizes")
 POLICIES = ("default", "enable", "disable", "force")
@@ -19,7 +19,8 @@ _STATUSES = ("u32", "i32")
 
 
 def innermost_first(extents: Sequence[int]) -> Tuple[int, ...]:
-    """A shape, strides or a box of Python, outermost dim first, in the library's order. Nothing else turns it round."""
+    """Turns a shape, strides or a box between Python's order, outermost dim first, and the
+    library's. Nothing else turns them."""
     return tuple(reversed(extents))
 
 
@@ -31,7 +32,8 @@ _rest = c.packer(c.Call, "statuses")
 
 
 def call_on(stream: Optional[int], workspace: int = 0, size: int = 0, reports: bytes = PLAIN) -> bytes:
-    """A `tmap_call` on a stream; None: on the host. `reports`: of the functions below."""
+    """Returns a `tmap_call` on a stream, or on the host for None. The functions below make
+    `reports`."""
     if stream is None:
         return _pack(_ON_HOST, 0, b"", 0, b"", 0, reports)
     return _pack(_ON_STREAM, stream, b"", workspace, b"", size, reports)
@@ -39,13 +41,13 @@ def call_on(stream: Optional[int], workspace: int = 0, size: int = 0, reports: b
 
 def reports_to(statuses=None, header=None, windows=None, window_count: int = 0, check: int = 0, policy: int = 0,
                publish: int = 0, plan: int = 0) -> bytes:
-    """The rest of a `tmap_call`: its members from `statuses` on."""
+    """Returns the rest of a `tmap_call`: its members from `statuses` on."""
     return _rest.pack(statuses or 0, header or 0, windows or 0, window_count, check, policy, 0, 0, publish, plan, 0)
 
 
 def reports_of(site: Site, items: int, statuses=None, header=None, windows=NO_WINDOWS, check=None, policy: int = 0,
                plan: Optional[int] = None) -> bytes:
-    """The same for arrays of the caller's, of a call on so many tensors, rows or groups."""
+    """Returns the same for arrays of the caller, in a call on so many tensors, rows or groups."""
     if statuses is header is check is plan is windows[0] is None and policy == 0:
         return PLAIN
     address, count = windows
@@ -56,7 +58,7 @@ def reports_of(site: Site, items: int, statuses=None, header=None, windows=NO_WI
 
 
 def window_list(site: Site, windows):
-    """The address and number of windows."""
+    """Returns the address and number of windows."""
     if windows is None:
         return NO_WINDOWS
     view = site.read(windows, "windows", ("u64", "i64"), rank=2)
@@ -66,20 +68,19 @@ def window_list(site: Site, windows):
 
 
 def offset_count(offsets: Form, format: str):
-    """How many tensors offsets cut, and their format's number."""
-    if format not in OFFSET_FORMATS:
-        raise ValueError(f"format is one of {', '.join(OFFSET_FORMATS)}, not {format!r}")
+    """Returns how many tensors offsets cut, and their format's number."""
+    number = choice(format, OFFSET_FORMATS, "format")
     offsets.require("offsets", ("i32", "i64"), rank=1)
     if not offsets.is_packed:
         raise ValueError("offsets have gaps")
     count = offsets.shape[0] - (format == "prefix")
     if count < 0:
         raise ValueError("offsets of format prefix have one value at least")
-    return count, OFFSET_FORMATS.index(format)
+    return count, number
 
 
 def rows_of(values: Form, offsets: Form, format: str, is_bounded: bool) -> Tuple[int, c.RaggedRows]:
-    """How many tensors, and all of them but their addresses."""
+    """Returns how many tensors there are, and all of them but their addresses."""
     count, number = offset_count(offsets, format)
     rows = c.RaggedRows(row_pitch_bytes=values.strides[0] if values.strides else 0)
     rows.offsets.format, rows.offsets.bytes = number, offsets.item_bytes
@@ -88,7 +89,7 @@ def rows_of(values: Form, offsets: Form, format: str, is_bounded: bool) -> Tuple
     return count, rows
 
 
-# Where the addresses of rows are in a source.
+# Holds the places of the addresses of rows in a source.
 ROW_ADDRESSES = [c.place((c.PatchSource, "of"), (c.SourceMember, "rows"), *members) for members in
                  (((c.RaggedRows, "base_address"),), ((c.RaggedRows, "offsets"), (c.RowOffsets, "values")))]
 
@@ -100,16 +101,26 @@ class Side(NamedTuple):
     rank: int
     dtype: str
     item_bytes: int
-    keeps: Any  # what must live as long
+    keeps: Any  # lives as long as the struct
+
+
+def _words_of(array) -> str:
+    """Describes an array in a `repr`."""
+    dtype, shape = getattr(array, "dtype", type(array).__name__), getattr(array, "shape", None)
+    return f"{dtype} {list(shape)}" if shape is not None else str(dtype)
 
 
 class Rows:
-    """Tensors that follow each other in one array: rows of `values`, its first dim, cut as `offsets` say ("ends": n
-    values; "prefix": n + 1, the first 0; "sizes": n). Offsets are int32 or int64, where the values are. A tensor with rows
-    that `values` does not have is bad (`Fault.ADDRESS`), unless the call names `windows`."""
+    """Tensors that follow each other in one array. `offsets` cut the rows of `values`, its first
+    dim, by their `format`: "ends" has n values, "prefix" n + 1, the first 0, and "sizes" n. Offsets
+    are int32 or int64, on the device of the values. A tensor with rows that `values` does not have
+    is bad (`Fault.ADDRESS`), unless the call names `windows`."""
 
     def __init__(self, values, offsets, format: str = "ends"):
         self.values, self.offsets, self.format = values, offsets, format
+
+    def __repr__(self) -> str:
+        return f"<Rows of {_words_of(self.values)}, cut by {_words_of(self.offsets)} {self.format}>"
 
     @property
     def arrays(self):
@@ -124,13 +135,17 @@ class Rows:
 
 
 class Tensors:
-    """Arrays of their own, all of one type and number of dims. Their addresses and shapes are copied on the call's stream,
-    from memory of the host, so a call with them cannot be captured in a graph: `Error` says so."""
+    """Arrays of their own, all of one type and number of dims. A call copies their addresses and
+    shapes on its stream, from memory of the host, so a graph cannot capture a call with them: it
+    raises `Error`."""
 
     def __init__(self, arrays: Sequence[Any]):
         self.arrays = sequence(arrays, "arrays")
         if not self.arrays:
             raise ValueError("a batch has one tensor at least")
+
+    def __repr__(self) -> str:
+        return f"<Tensors: {len(self.arrays)}, the first {_words_of(self.arrays[0])}>"
 
     def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "Side":
         views = [(site.write if write else site.read)(array, name) for array in self.arrays]
@@ -152,17 +167,21 @@ class Tensors:
 
 
 class Columns:
-    """Tensors whose addresses and shapes exist only in memory of the device: `addresses`, and an array for each dim
-    (innermost first, in elements) and for each stride (in bytes), uint64 or int64 [n]. Strides left out: packed. What
-    lies at these addresses only the caller knows, who also keeps it; name `windows` where they may lie."""
+    """Tensors whose addresses and shapes exist only in memory of the device: `addresses`, and an
+    array for each dim (innermost first, in elements) and for each stride (in bytes), uint64 or
+    int64 [n]. Without strides the tensors are packed. Only the caller knows the memory at these
+    addresses, and keeps it; `windows` name the addresses that are allowed. `dtype` is a name,
+    "f32", or the type object of a library."""
 
     def __init__(self, addresses, dims: Sequence[Any], strides: Optional[Sequence[Any]] = None, *, dtype: str):
-        self.addresses, self.dims, self.dtype = addresses, sequence(dims, "dims"), dtype
+        self.addresses, self.dims, self.dtype = addresses, sequence(dims, "dims"), type_name(dtype)
         self.strides = () if strides is None else sequence(strides, "strides")
-        if dtype not in _ITEM_BYTES:
-            raise ValueError(f"dtype is one of {', '.join(_ITEM_BYTES)}, not {dtype!r}")
+        choice(self.dtype, tuple(_ITEM_BYTES), "dtype")
         if not 1 <= len(self.dims) <= c.MAX_RANK or len(self.strides) not in (0, len(self.dims) - 1):
             raise ValueError(f"1 to {c.MAX_RANK} dims, and one stride less or none")
+
+    def __repr__(self) -> str:
+        return f"<Columns of {self.dtype}, {len(self.dims)} dims, addresses {_words_of(self.addresses)}>"
 
     @property
     def arrays(self):
@@ -205,7 +224,7 @@ def _batch_of(form: Form, count: int) -> c.TensorBatch:
 
 @lru_cache(maxsize=1024)
 def _rows_batch(values: Form, offsets: Form, format: str, name: str, is_bounded: bool) -> tuple:
-    """All of `Rows` but its addresses: how many tensors, and a TensorBatch in pieces."""
+    """Returns all of `Rows` but its addresses: how many tensors, and a TensorBatch in pieces."""
     count, rows = rows_of(values, offsets, format, is_bounded)
     check_rank(values, name)
     made = _batch_of(values, count)

@@ -40,7 +40,7 @@ _NAMES = {number: name for name, number in _NUMBERS.items()}
 
 
 def _ask(array, stream):
-    """A capsule. Producers older than DLPack 1.0 know neither of the last two keywords."""
+    """Returns a capsule. Producers older than DLPack 1.0 do not know the last two keywords."""
     try:
         return array.__dlpack__(stream=stream, max_version=_VERSION, copy=False)
     except TypeError:
@@ -48,7 +48,7 @@ def _ask(array, stream):
 
 
 def _opened(capsule):
-    """The tensor in it, and its flags."""
+    """Returns the tensor in a capsule, and its flags."""
     if _is_valid(capsule, _VERSIONED):
         managed = _ManagedVersioned.from_address(_get(capsule, _VERSIONED))
         if managed.major != _VERSION[0]:
@@ -60,7 +60,8 @@ def _opened(capsule):
 
 
 def packed_strides(shape, step=1):
-    """Of an array without gaps, in units of `step`; legal ones also where it has no elements."""
+    """Returns the strides of an array without gaps, in units of `step`. They are legal also for an
+    array without elements."""
     strides = []
     for extent in reversed(shape):
         strides.insert(0, step)
@@ -69,8 +70,9 @@ def packed_strides(shape, step=1):
 
 
 def read(array, stream):
-    """(address, shape, strides in elements, type, bytes of an element, read-only, capsule) of a producer. The memory is
-    good while the capsule lives, which stays unused: what destroys it tells the producer."""
+    """Returns (address, shape, strides in elements, type, bytes of an element, read-only, capsule)
+    of a producer. The memory is valid while the capsule lives. Nobody uses the capsule, so its end
+    informs the producer."""
     capsule = _ask(array, stream)
     tensor, flags = _opened(capsule)
     name = _NAMES.get((tensor.code, tensor.bits))
@@ -93,14 +95,15 @@ def _fill(tensor, numbers, address, shape, name, device):
 
 
 def write(address, shape, name, device, read_only, max_version):
-    """A capsule of packed memory that somebody else keeps alive.
+    """Makes a capsule of packed memory that somebody else keeps alive.
 
-    One block of `malloc` whose deleter is `free`: a consumer may call it while an exception is on its way, when no code
-    in Python may run. A capsule that nobody takes leaks the block, some 200 bytes.
+    It is one block of `malloc` whose deleter is `free`. A consumer may call the deleter while an
+    exception is on its way, when no code in Python may run. A capsule that nobody takes leaks the
+    block, some 200 bytes.
     """
     versioned = max_version is not None and max_version[0] >= _VERSION[0]
     if read_only and not versioned:
-        raise BufferError("this memory is read-only, which DLPack can tell from version 1.0 on: ask with max_version")
+        raise BufferError("this memory is read-only, which DLPack can express from version 1.0 on: ask with max_version")
     kind = _ManagedVersioned if versioned else _Managed
     block = _process.malloc(ctypes.sizeof(kind) + 16 * len(shape))
     if not block:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What CUDA's driver is asked without a library of arrays: contexts and events."""
+"""Calls of CUDA's driver that need no library of arrays: contexts and events."""
 import ctypes
 import threading
-from ctypes import byref, c_int32, c_uint32, c_void_p
+from ctypes import byref, c_int32, c_size_t, c_uint32, c_void_p
 from typing import Optional
 
 from ._errors import Status
@@ -18,6 +18,8 @@ _ARGUMENTS = {
     "cuEventRecord": (c_void_p, c_void_p),
     "cuEventQuery": (c_void_p,),
     "cuEventDestroy_v2": (c_void_p,),
+    "cuMemcpyDtoHAsync_v2": (c_void_p, c_void_p, c_size_t, c_void_p),
+    "cuStreamSynchronize": (c_void_p,),
 }
 _NO_TIMING = 2
 _RELAXED = 2
@@ -26,7 +28,8 @@ _WRONG_CONTEXT = int(Status.WRONG_CONTEXT)
 
 
 class _NoDriver:
-    """Of a machine that has none: there is no context, and nothing to wait for."""
+    """Stands for the driver on a machine without one: there is no context and nothing to wait
+    for."""
 
     def __getattr__(self, name):
         return lambda *arguments: 1
@@ -46,7 +49,7 @@ cuda = _load()
 
 
 class _Found(threading.local):
-    """Where a result is written, made once for each thread."""
+    """The place of a result, made once for each thread."""
 
     def __init__(self):
         self.context = c_void_p()
@@ -57,12 +60,12 @@ _found = _Found()
 
 
 def _current():
-    """The thread's context, or None."""
+    """Returns the thread's context, or None."""
     return _found.context.value if cuda.cuCtxGetCurrent(_found.reference) == 0 else None
 
 
 def current_device() -> Optional[int]:
-    """Of the thread's context, or None."""
+    """Returns the device of the thread's context, or None."""
     number = c_int32()
     return number.value if cuda.cuCtxGetDevice(byref(number)) == 0 else None
 
@@ -75,13 +78,15 @@ class Home:
         self.context, self.device = _current(), current_device()
 
     def call(self, function, *arguments):
-        """What a function of the library's returns in this context. It does nothing in another one and says so, so the
-        driver need not be asked before."""
+        """Calls a function of the library in this context and returns its result. In another
+        context the function does nothing and reports it, so there is no need to ask the driver
+        first."""
         code = function(*arguments)
         return self.inside(function, *arguments) if code == _WRONG_CONTEXT else code
 
     def inside(self, function, *arguments):
-        """What any function returns when it is called with this context as the thread's current one."""
+        """Calls any function with this context as the thread's current one and returns its
+        result."""
         if self.context is None or _current() == self.context or cuda.cuCtxPushCurrent_v2(self.context) != 0:
             return function(*arguments)
         try:
@@ -96,8 +101,8 @@ def is_capturing(stream: int) -> bool:
 
 
 class RelaxedCapture:
-    """Inside it this thread may ask about events while a stream is captured in the global mode; otherwise the question
-    would break that capture."""
+    """Lets this thread ask about events while a stream is captured in the global mode. Without it
+    the question would break that capture."""
     __slots__ = ("_mode",)
 
     def __enter__(self):
@@ -106,6 +111,18 @@ class RelaxedCapture:
 
     def __exit__(self, *exception):
         cuda.cuThreadExchangeStreamCaptureMode(byref(self._mode))
+
+
+def read_memory(address: int, size: int, stream: int) -> Optional[ctypes.Array]:
+    """Waits for the stream and copies device memory of the current context. Returns None where the
+    stream is being captured or the copy fails."""
+    copied = (ctypes.c_char * size)()
+    with RelaxedCapture():
+        if is_capturing(stream):
+            return None
+        failed = (cuda.cuMemcpyDtoHAsync_v2(copied, address, size, stream) != 0
+                  or cuda.cuStreamSynchronize(stream) != 0)
+    return None if failed else copied
 
 
 class Event:
@@ -118,7 +135,8 @@ class Event:
                              and cuda.cuEventRecord(self._event, stream) == 0)
 
     def is_passed(self) -> bool:
-        """Also of a context that is lost, where no work is left. False where nobody can tell."""
+        """Is true also in a lost context, where no work is left. Is false where it cannot be
+        known."""
         return self._is_recorded and cuda.cuEventQuery(self._event) != _NOT_READY
 
     def __del__(self):

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the library answers when a call fails, as exceptions."""
+"""The exceptions that failed calls of the library raise."""
 import enum
 from ctypes import byref, c_size_t, create_string_buffer
 from dataclasses import dataclass
-from typing import Dict, Optional, Tuple
+from typing import Dict, Optional, Tuple, Union
 
 from . import _structs as c
 from ._library import lib
@@ -11,7 +11,7 @@ from ._numbers import integer, status_bits
 
 
 class Status(enum.IntEnum):
-    """What went wrong: the numbers of `tmap_status`."""
+    """Names what went wrong, with the numbers of `tmap_status`."""
     OK = 0
     RULE_BROKEN = 1
     INVALID_ARGUMENT = 2
@@ -49,16 +49,18 @@ class Status(enum.IntEnum):
         return cls.UNKNOWN
 
 
-# What to do about it in Python, where the library's own sentence speaks of C.
+# Advice for Python, where the library's own sentence speaks of C.
 _ADVICE = {
-    Status.PAGEABLE_MEMORY_IN_CAPTURE: "the addresses and shapes of tmap.ragged.Tensors lie in such memory: take Rows or "
-                                       "Columns, whose arrays lie on the device, in calls that a graph captures",
+    Status.PAGEABLE_MEMORY_IN_CAPTURE:
+        "the addresses and shapes of tmap.ragged.Tensors lie in such memory: take Rows or Columns, whose arrays lie on "
+        "the device, in calls that a graph captures",
 }
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule that tensor maps must keep (docs/fields_and_rules.md): its name, "T07", and its sentence."""
+    """A rule that tensor maps must keep (docs/fields_and_rules.md): its name, "T07", and its
+    sentence."""
     number: int
     name: str
     sentence: str
@@ -67,8 +69,14 @@ class Rule:
         return f"{self.name}: {self.sentence}"
 
 
-def rule(number: int) -> Rule:
-    """The rule of this number."""
+def rule(number: Union[int, str]) -> Rule:
+    """Returns the rule of this number, or of this name: `rule("T17")`."""
+    if isinstance(number, str):
+        every = (rule(i) for i in range(lib.tmap_rule_count()))
+        found = next((one for one in every if one.name == number), None)
+        if found is None:
+            raise ValueError(f"there is no rule {number!r}")
+        return found
     number = integer(number, "number", 32)
     name, sentence = lib.tmap_rule_name(number), lib.tmap_rule_sentence(number)
     if name is None:
@@ -77,15 +85,17 @@ def rule(number: int) -> Rule:
 
 
 def rules_of(bits: int) -> Tuple[Rule, ...]:
-    """The rules in a bit set: bit i stands for rule i. A negative number is a set of 64 bits that was read as signed."""
+    """Returns the rules in a bit set: bit i stands for rule i. A negative number is a set of 64
+    bits that was read as signed."""
     bits = status_bits(bits, 64, "bits")
     return tuple(rule(i) for i in range(lib.tmap_rule_count()) if bits >> i & 1)
 
 
 @dataclass(frozen=True)
 class BadItem:
-    """A bad map, tensor, row number or group: the `call` that met it, "ragged::copy_async", the call's `number` in this
-    process, the item's `index` and the `bits` of its status (`describe_status`)."""
+    """A bad map, tensor, row number or group: the `call` that met it, "ragged::copy_async", the
+    call's `number` in this process, the item's `index` and the `bits` of its status
+    (`describe_status`)."""
     call: str
     number: int
     index: int
@@ -99,13 +109,15 @@ def bad_item(item: c.BadItem) -> Optional[BadItem]:
 
 
 class Error(RuntimeError):
-    """A call of the library failed, and changed nothing; one that fails with `Status.BAD_ITEMS` has done its work.
+    """A call of the library failed and changed nothing. A call that fails with `Status.BAD_ITEMS`
+    has done its work.
 
-    `status` says what went wrong. Where rules were broken, `rules` has all that are known, `rule` the first, `axis` its
-    dimension (innermost is 0) or None. `argument` names the argument at fault, as C has it ("source.tensors.offsets"),
-    or is None. `found` and `allowed` are the value that was met and the limit it broke.
-    `cuda_code` is the CUresult or cudaError_t behind the failure, or 0; `slots` is where a service's slots are when it
-    has no more; `bad` is one of the bad items that a checked call met, `found` of `allowed`.
+    `status` names what went wrong. If rules were broken, `rules` has all that are known, `rule` is
+    the first and `axis` its dimension (innermost is 0) or None. `argument` names the argument at
+    fault, as C has it ("source.tensors.offsets"), or is None. `found` and `allowed` are the value
+    that was met and the limit it broke. `cuda_code` is the CUresult or cudaError_t that caused the
+    failure, or 0. `slots` counts a service's slots by state when it has no more. `bad` is one of
+    the bad items that a checked call met, `found` of `allowed`.
     """
 
     def __init__(self, message: str, status: Status, rules: Tuple[Rule, ...] = (), first: Optional[Rule] = None,
@@ -126,7 +138,7 @@ class Error(RuntimeError):
 
 
 def text_of(function, *arguments) -> str:
-    """A text of the library, whatever its length."""
+    """Returns a text of the library, of any length."""
     length = c_size_t()
     check(function(*arguments, None, 0, byref(length)))
     while True:
@@ -139,7 +151,7 @@ def text_of(function, *arguments) -> str:
 
 
 def last_error() -> Error:
-    """What failed last on this thread."""
+    """Returns the last failure on this thread."""
     last = c.LastError()
     lib.tmap_last_error(byref(last))
     status = Status(last.code)
@@ -152,6 +164,6 @@ def last_error() -> Error:
 
 
 def check(code: int) -> None:
-    """Raises what went wrong."""
+    """Raises `Error` for a code of failure."""
     if code != 0:
         raise last_error()

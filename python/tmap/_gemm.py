@@ -13,7 +13,7 @@ from ._batch import PLAIN, call_on, offset_count, reports_of
 from ._errors import check
 from ._libraries import Form
 from ._library import lib
-from ._numbers import integer, status_bits
+from ._numbers import choice, integer, status_bits
 
 OPERANDS = ("bf16", "f16", "f8_e4m3")
 EPILOGUES = ("none", "bias", "swiglu", "accumulate")
@@ -21,8 +21,8 @@ _N_BY_K, _K_BY_N = 0, 1
 
 
 class GroupFault(enum.IntFlag):
-    """Why a group was bad, as the bits of its status; `EMPTY` is no fault. All but `ROWS` are of products by pointers.
-    `describe_status` says what each means."""
+    """The bits of a status: why a group was bad. `EMPTY` is no fault. All but `ROWS` belong to
+    products by pointers. `explain` puts them into words."""
     ROWS = 1 << 0
     EXTENT = 1 << 1
     ADDRESS = 1 << 2
@@ -31,7 +31,8 @@ class GroupFault(enum.IntFlag):
 
 
 def group_faults_of(status) -> GroupFault:
-    """The names in an element of `statuses`, of uint32 or int32: `GroupFault(0)` for a good group."""
+    """Names the bits in an element of `statuses`, of uint32 or int32: `GroupFault(0)` for a good
+    group."""
     return GroupFault(status_bits(status))
 
 
@@ -39,7 +40,7 @@ class Prepared(NamedTuple):
     """All of a product but its addresses."""
     function: Any  # of the library
     problem: Any  # RowProblem or WeightProblem, which nobody changes any more
-    pack: Any  # makes its bytes of the pieces with addresses between: of offs, a, b, out
+    pack: Any  # joins the pieces and the addresses of offs, a, b, out to its bytes
     pieces: Tuple[bytes, ...]
     out_shape: Tuple[int, ...]
     out_strides: Tuple[int, ...]  # in elements, of an output without gaps
@@ -101,7 +102,8 @@ def _weights(a_shape, a_strides, b_shape, b_strides, groups, operand, item):
 
 def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, offset_bytes: int,
             format: int) -> Prepared:
-    """Of shapes and strides (in elements). Fails with ValueError for what no grouped product does."""
+    """Prepares a product of shapes and strides (in elements). Raises ValueError for what no grouped
+    product does."""
     item, groups = 1 if operand == "f8_e4m3" else 2, integer(groups, "the number of groups", 32)
     ranks, is_turned = (len(a_shape), len(b_shape)), False
     if ranks == (3, 2):
@@ -141,7 +143,7 @@ def workspace_bytes(groups: int) -> int:
 
 def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int, stream: int,
             reports: bytes = PLAIN, rest: bytes = None) -> None:
-    """`rest` replaces what follows the output's address in the problem."""
+    """Enqueues a product. `rest` replaces the part of the problem after the output's address."""
     if ready.is_turned:
         a, b = b, a
     first, second, third, fourth, last = ready.pieces
@@ -152,7 +154,8 @@ def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int
 def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None, row_scales=None,
                column_scales=None, fast_accumulation: bool = False, statuses=None, header=None, plan: int = None,
                check=None, stream=None):
-    """Many products in one call, of arrays of any library in device memory; the sizes may exist only there.
+    """Computes many products in one call, of arrays of any library in device memory. The sizes may
+    exist only there.
 
     | a | b | ragged | out |
     |---|---|---|---|
@@ -160,18 +163,21 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     | [groups, m, k] | [k, columns], column-major | columns of b | [m, columns], column-major |
     | [m, k], column-major | [k, n] | what is summed over | [groups, m, n] |
 
-    `offs`, int32 or int64 in device memory, cuts the ragged dim as `format` says ("ends", "prefix", "sizes"). Types are
-    bf16, f16 and, in the first row, f8_e4m3 (out is bf16, b is stored [groups, n, k]). Addresses and pitches are
-    multiples of 16 bytes, and so are rows of n and k elements. Rows of out that belong to no group stay as they are.
+    `offs`, int32 or int64 in device memory, cuts the ragged dim by its `format`: "ends", "prefix"
+    or "sizes". Types are bf16, f16 and, in the first row, f8_e4m3 (out is bf16, b is stored
+    [groups, n, k]). Addresses and pitches are multiples of 16 bytes, and so are rows of n and k
+    elements. Rows of out that belong to no group stay as they are.
 
-    `epilogue`, in the first row of the table: "bias" adds `bias` [groups, n]; "swiglu" halves the columns; also, in the
-    last, "accumulate" adds to what out held. `row_scales` [rows] and `column_scales` [groups, n] are f32 factors.
-    `fast_accumulation`, of f8_e4m3 only, sums up in the tensor cores, to 13 bits, instead of f32 (docs/grouped_gemm.md).
-    `statuses`, uint32 [groups], and `header`, uint32 [4], tell on the device what became of each group
-    (`group_faults_of`, docs/grouped_gemm.md). `check` as in `tmap.ragged`. Memory to work in comes from PyTorch or CuPy,
-    whichever an array is of.
+    `epilogue`, in the first row of the table: "bias" adds `bias` [groups, n]; "swiglu" halves the
+    columns; "accumulate", also in the last row, adds to the content of out. `row_scales` [rows] and
+    `column_scales` [groups, n] are f32 factors. `fast_accumulation`, of f8_e4m3 only, sums up in
+    the tensor cores, to 13 bits, instead of f32 (docs/grouped_gemm.md). `statuses`, uint32
+    [groups], and `header`, uint32 [4], get the fate of each group on the device (`group_faults_of`,
+    docs/grouped_gemm.md). `check` is as in `tmap.ragged`. The workspace comes from PyTorch or CuPy,
+    by the arrays.
 
-    Never waits for the device, unless it is checked; may be captured in a graph. Returns `out`. Raises `TypeError`, `ValueError`, `Error`.
+    Does not wait for the device unless it is checked; a graph may capture it. Returns `out`. Raises
+    `TypeError`, `ValueError`, `Error`.
     """
     site = Site(stream, a, b, offs, out)
     if site.on_host:
@@ -192,9 +198,8 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
 @lru_cache(maxsize=1024)
 def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, epilogue: str,
             fast_accumulation: bool) -> Prepared:
-    """What can be told from forms alone."""
-    if epilogue not in EPILOGUES:
-        raise ValueError(f"epilogue is one of {', '.join(EPILOGUES)}, not {epilogue!r}")
+    """Prepares all that follows from forms alone."""
+    chosen = choice(epilogue, EPILOGUES, "epilogue")
     left.require("a", OPERANDS)
     right.require("b", OPERANDS)
     if left.dtype != right.dtype:
@@ -206,7 +211,7 @@ def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, epilo
     _set_output(ready, target, epilogue)
     if not ready.has_sums:
         raise ValueError("n, k and m are not 0")
-    ready.problem.epilogue = EPILOGUES.index(epilogue)
+    ready.problem.epilogue = chosen
     if fast_accumulation:
         set_fast_accumulation(ready.problem)
     return ready._replace(pieces=_in_pieces(ready.problem)[1])

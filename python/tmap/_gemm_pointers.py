@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grouped products whose matrices lie anywhere: addresses, pitches and sizes are arrays in device memory."""
+"""Grouped products of matrices at any addresses. Addresses, pitches and sizes are arrays in device
+memory."""
 from ctypes import byref
 
 from . import _errors
@@ -8,7 +9,7 @@ from ._arrays import Site
 from ._batch import call_on, reports_of
 from ._gemm import EPILOGUES, OPERANDS, workspace_bytes
 from ._library import lib
-from ._numbers import integer, sequence
+from ._numbers import choice, integer, sequence, type_name
 
 LAYOUTS = ("n_by_k", "k_by_n")
 _ADDRESSES, _NUMBERS = ("u64", "i64"), ("i64",)
@@ -16,19 +17,23 @@ _ADDRESSES, _NUMBERS = ("u64", "i64"), ("i64",)
 
 def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str = "n_by_k", epilogue: str = "none",
                            statuses=None, header=None, plan: int = None, check=None, stream=None) -> None:
-    """out[i] = a[i] @ b[i].T in one call, each product of a size of its own, known perhaps only to the device.
+    """out[i] = a[i] @ b[i].T in one call. Each product has a size of its own, which may be known
+    only to the device.
 
-    `a`, `b` and `out`, uint64 or int64 [groups], are addresses of matrices of `dtype`, "bf16" or "f16": [m, k], [n, k]
-    (with `layout` "k_by_n": [k, n], and out[i] = a[i] @ b[i]) and [m, n]. `sizes` are three arrays (m, n, k), `pitches`
-    three (a, b, out) of the bytes from one row to the next, each int64 [groups]. All are in device memory. Addresses and
-    pitches are multiples of 16 bytes, and so are n elements, and k. `epilogue` "accumulate" adds to what out held.
+    `a`, `b` and `out`, uint64 or int64 [groups], are addresses of matrices of `dtype`, "bf16" or
+    "f16": [m, k], [n, k] (with `layout` "k_by_n": [k, n], and out[i] = a[i] @ b[i]) and [m, n].
+    `sizes` are three arrays (m, n, k), `pitches` three (a, b, out) of the bytes from one row to the
+    next, each int64 [groups]. All are in device memory. Addresses and pitches are multiples of 16
+    bytes, and so are n elements, and k. `epilogue` "accumulate" adds to the content of out.
 
-    Sizes, pitches and addresses are judged on the device: a bad product is skipped, its output untouched, and `statuses`,
-    uint32 [groups], and `header`, uint32 [4], tell (docs/grouped_gemm.md). Whether memory of the caller's lies at an
-    address nobody can judge; nor does the stream wait for those who write the matrices, of whom only addresses are known.
+    The device checks sizes, pitches and addresses. A bad product is skipped and its output
+    untouched; `statuses`, uint32 [groups], and `header`, uint32 [4], report it
+    (docs/grouped_gemm.md). Nothing can check that memory of the caller lies at an address. The
+    stream does not wait for work that writes the matrices, since only their addresses are known.
 
-    Never waits for the device, unless it is checked (`check`, as in `tmap.ragged`); may be captured in a graph. Memory to work in comes from PyTorch or CuPy, whichever an
-    array is of. Raises `TypeError`, `ValueError`, `Error`.
+    Does not wait for the device unless it is checked (`check`, as in `tmap.ragged`); a graph may
+    capture it. The workspace comes from PyTorch or CuPy, by the arrays. Raises `TypeError`,
+    `ValueError`, `Error`.
     """
     sizes, pitches = sequence(sizes, "sizes"), sequence(pitches, "pitches")
     site = Site(stream, a, b, out, *sizes, *pitches)
@@ -46,10 +51,8 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str
 
 
 def problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue) -> c.PointerProblem:
-    for name, value, known in (("dtype", dtype, OPERANDS[:2]), ("layout", layout, LAYOUTS),
-                               ("epilogue", epilogue, ("none", "accumulate"))):
-        if value not in known:
-            raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
+    operand, order = choice(type_name(dtype), OPERANDS[:2], "dtype"), choice(layout, LAYOUTS, "layout")
+    choice(epilogue, ("none", "accumulate"), "epilogue")
     if len(sizes) != 3 or len(pitches) != 3:
         raise ValueError(f"sizes are (m, n, k), pitches (a, b, out): not {len(sizes)} and {len(pitches)} arrays")
     groups = integer(site.read(a, "a", _ADDRESSES, rank=1).shape[0], "the number of groups", 32)
@@ -58,7 +61,7 @@ def problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue) -> c.Po
     numbers = {name: _address(site, array, name, _NUMBERS, groups)
                for name, array in zip(("m", "n", "k", "a_pitch_bytes", "b_pitch_bytes", "c_pitch_bytes"),
                                       (*sizes, *pitches))}
-    return c.PointerProblem(operand=OPERANDS.index(dtype), groups=groups, layout=LAYOUTS.index(layout),
+    return c.PointerProblem(operand=operand, groups=groups, layout=order,
                             epilogue=EPILOGUES.index(epilogue), **matrices, **numbers)
 
 

@@ -7,9 +7,9 @@ _FOLDERS = (_PACKAGE / "include", _PACKAGE.parents[1] / "include")
 
 
 def include_dir() -> str:
-    """The folder with tmap's headers: `-I` of it is all that NVRTC needs for `#include <tmap/device/acquire.cuh>`, beside
-    the headers of CUDA and of libcu++. In the installed package, or in the repository that this package is part of.
-    Raises `FileNotFoundError` where neither has them."""
+    """Returns the folder with tmap's headers. NVRTC needs this folder (`-I`) and the headers of
+    CUDA and of libcu++ for `#include <tmap/device/acquire.cuh>`. It is in the installed package, or
+    in the repository that this package is part of. Raises `FileNotFoundError` if neither has it."""
     for folder in _FOLDERS:
         if (folder / "tmap" / "device" / "acquire.cuh").is_file():
             return str(folder)

@@ -4,7 +4,7 @@ import warnings
 from ctypes import byref
 from typing import Any, List, Optional, Tuple
 
-from . import _dlpack
+from . import _dlpack, _driver
 from . import _structs as c
 from ._arrays import stream_handle
 from ._driver import Home
@@ -15,12 +15,12 @@ from ._lifetime import Uses
 
 _NO_HANDLE = c.Handle()
 _STILL_LENT = frozenset((int(Status.WRONG_CONTEXT), int(Status.BATCH_BUSY)))  # after a release that failed like this
-# Batches that nobody holds any more, and whose slots the library would not take back at that time.
+# Holds batches that nobody uses any more and that could not be released at that time.
 _left: List["MapBatch"] = []
 
 
 def release_left() -> None:
-    """Tries again."""
+    """Tries again to release these."""
     for _ in range(len(_left)):
         try:
             batch = _left.pop(0)
@@ -32,8 +32,8 @@ def release_left() -> None:
 
 
 class DeviceArray:
-    """Memory of a batch, read-only, for `torch.from_dlpack`, `cupy.from_dlpack` and the like. It is good while the batch
-    is not released; a library's array made from it keeps the batch no longer."""
+    """Memory of a batch, read-only, for `torch.from_dlpack`, `cupy.from_dlpack` and the like. It is
+    valid until the batch is released. A library's array made from it does not keep the batch."""
 
     def __init__(self, batch: "MapBatch", address: int, shape: tuple, dtype: str):
         self._batch = batch
@@ -54,9 +54,10 @@ class DeviceArray:
 
 
 class MapBatch:
-    """Tensor maps of one encode, in slots that stay unchanged until `release`, the end of a `with` or of this object.
-    Kernels on the batch's streams may use them: the stream of the encode and each that `use_on` named. So long the batch
-    keeps the array that its maps describe. Its methods work whichever device is current."""
+    """Tensor maps of one encode, in slots that stay unchanged until `release`, the end of a `with`
+    or of this object. Kernels on the batch's streams may use them: the stream of the encode and
+    each that `use_on` named. Until then the batch keeps the array that its maps describe. Its
+    methods work on any current device. `explain` counts its bad maps and describes the first."""
 
     # The members of `ref`, for `numpy.frombuffer(batch.ref, batch.REF_DTYPE)`: addresses, and two
     # numbers of 32 bits.
@@ -67,12 +68,13 @@ class MapBatch:
 
     def __init__(self, handle: c.Handle, count: int, home: Home, device: int, described: Optional[View], stream: int,
                  header: Optional[Tuple[int, Any]] = None):
-        """`described`: the array, with what owns it. `stream`: that of the encode. `header`: its address and owner."""
+        """`described` is the array with its owner, `stream` the stream of the encode, `header` its
+        address and owner."""
         self._handle = handle
         self._count = count
         self._home = home
         self._described = described
-        self._streams = {stream}
+        self._stream, self._streams = stream, {stream}
         self._header = header
         self.device = device
 
@@ -90,7 +92,8 @@ class MapBatch:
 
     @property
     def ref(self) -> bytes:
-        """The 40 bytes of `tmap::map_batch_ref`, a kernel parameter. Good as long as the batch is lent."""
+        """The 40 bytes of `tmap::map_batch_ref`, a kernel parameter. They are valid until the
+        release."""
         return bytes(self._living().ref)
 
     @property
@@ -100,17 +103,37 @@ class MapBatch:
 
     @property
     def statuses(self) -> DeviceArray:
-        """What became of each map, uint64 [count]: 0 good, bit 63 empty, else a bit for each broken rule (`rules_of`)."""
+        """The fate of each map, uint64 [count]: 0 good, bit 63 empty, else a bit for each broken
+        rule (`rules_of`)."""
         return DeviceArray(self, self._living().ref.statuses, (len(self),), "u64")
 
     @property
     def header(self) -> Optional[DeviceArray]:
-        """uint32 [4]: bad maps, the first of them (0xffffffff: none), empty maps, 0. None unless it was asked for."""
+        """uint32 [4]: bad maps, the first of them (0xffffffff: none), empty maps, 0. It is None
+        unless the encode had a header."""
         self.check_lent()
         return None if self._header is None else DeviceArray(self, self._header[0], (4,), "u32")
 
+    def read_statuses(self) -> Tuple[Optional[memoryview], str]:
+        """Waits for the encode and reads the statuses into memory of the host. Returns None and the
+        reason where they cannot be read."""
+        if not self.is_lent():
+            return None, "released"
+        read = self._home.inside(_driver.read_memory, self._living().ref.statuses, 8 * len(self), self._stream)
+        if read is None:
+            return None, "their statuses cannot be read now"
+        return memoryview(read).cast("B").cast("Q"), ""
+
+    def __repr__(self) -> str:
+        return f"<MapBatch of {len(self)} maps{'' if self.is_lent() else ', released'}>"
+
+    def _repr_html_(self) -> str:
+        from . import _html
+        return _html.of_batch(self)
+
     def use_on(self, stream) -> None:
-        """Makes `stream` wait, on the device, for the encode, and adds it to the batch's streams."""
+        """Makes `stream` wait, on the device, for the encode, and adds it to the batch's
+        streams."""
         handle = stream_handle(stream)
         check(self._home.call(lib.tmap_batch_use_on, self._handle, handle))
         self._streams.add(handle)
@@ -118,13 +141,13 @@ class MapBatch:
             ADAPTORS[type(self._described.array)].lend(self._described, self.device, Uses(handle))
 
     def release(self) -> None:
-        """Ends the lease: after what is enqueued so far on the batch's streams, its slots go to others, and so may the
-        memory of the array that its maps describe."""
+        """Ends the lease. Its slots go to others after the work that is enqueued so far on the
+        batch's streams. The same holds for the memory of the array that its maps describe."""
         check(self.end())
 
     def end(self) -> int:
-        """`release`, and returns its code. In another context, or while another thread is in a call with the batch,
-        it stays lent."""
+        """Releases the batch and returns the code. In another context, or while another thread is
+        in a call with the batch, it stays lent."""
         code = self._home.call(lib.tmap_batch_release, self._handle)
         if code not in _STILL_LENT:
             self._handle = _NO_HANDLE

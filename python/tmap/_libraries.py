@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of any library as addresses, shapes and strides, and what each library tells and gives: stream and memory."""
+"""Arrays of any library as addresses, shapes and strides, and each library's streams and memory."""
 import math
 import sys
 from contextlib import nullcontext
@@ -7,16 +7,18 @@ from functools import lru_cache
 from typing import Any, Optional, Tuple
 
 from . import _dlpack
+from ._numbers import TYPE_NAMES
 
 
 class Form:
-    """All that an array says but its address, in the array's own order: outermost dim first. Arrays that are alike share
-    one object, so that what follows from forms is found out once (`lru_cache`)."""
+    """All properties of an array but its address, in the array's own order: outermost dim first.
+    Similar arrays share one object, so everything that follows from forms is computed once
+    (`lru_cache`)."""
     __slots__ = ("shape", "strides", "dtype", "item_bytes", "is_packed", "nbytes")
 
     def __init__(self, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: str, item_bytes: int):
         packed = _dlpack.packed_strides(shape, item_bytes)
-        if 0 in shape:  # libraries say anything
+        if 0 in shape:  # libraries give any strides
             strides = packed
         self.shape, self.strides, self.dtype, self.item_bytes = shape, strides, dtype, item_bytes  # strides in bytes
         if any(extent > 1 and stride < 0 for extent, stride in zip(shape, strides)):
@@ -35,7 +37,7 @@ _form = lru_cache(maxsize=4096)(Form)
 
 
 class View:
-    """An array as the library sees it. `capsule` is what its library gave for the use, or None."""
+    """An array as the library sees it, and the capsule of its library, or None."""
     __slots__ = ("address", "form", "read_only", "array", "capsule")
 
     def __init__(self, address: int, form: Form, read_only: bool, array: Any, capsule: Any = None):
@@ -50,12 +52,8 @@ class View:
 
 
 def torch_names(torch) -> dict:
-    """Our names of PyTorch's types, of those that this version has."""
-    names = (("uint8", "u8"), ("uint16", "u16"), ("uint32", "u32"), ("uint64", "u64"), ("int8", "i8"), ("int16", "i16"),
-             ("int32", "i32"), ("int64", "i64"), ("float16", "f16"), ("float32", "f32"), ("float64", "f64"),
-             ("bfloat16", "bf16"), ("bool", "bool"), ("float8_e4m3fn", "f8_e4m3"), ("float8_e5m2", "f8_e5m2"),
-             ("complex64", "c64"), ("complex128", "c128"))
-    return {getattr(torch, theirs): ours for theirs, ours in names if hasattr(torch, theirs)}
+    """Returns our names of the PyTorch types that this version has."""
+    return {getattr(torch, theirs): ours for theirs, ours in TYPE_NAMES.items() if hasattr(torch, theirs)}
 
 
 HERE = nullcontext()
@@ -63,16 +61,16 @@ LEGACY_STREAM = 1  # DLPack's number and CUDA's handle of what libraries call st
 
 
 class _AnyLibrary:
-    """By DLPack: it tells no current stream, and gives no memory."""
+    """Any library, by DLPack: it has no current stream and gives no memory."""
     gives_memory = False
-    is_told = False  # which streams use its arrays' memory, of which it sees to it when that is given back
+    is_told = False  # true if it learns which streams use its arrays, and reuses memory after them
     counts_writes = False
 
     def __init__(self, is_immutable=False):
         self.is_immutable = is_immutable
 
     def device_of(self, array):
-        """Its CUDA device, or None for memory of the host."""
+        """Returns its CUDA device, or None for memory of the host."""
         if not hasattr(array, "__dlpack_device__") or not hasattr(array, "__dlpack__"):
             raise TypeError(f"a {type(array).__name__} is no array: give one of NumPy, PyTorch, CuPy or JAX")
         kind, number = array.__dlpack_device__()
@@ -83,8 +81,9 @@ class _AnyLibrary:
         raise TypeError(f"an array on a device of DLPack's kind {int(kind)}: tmap knows CPUs and CUDA")
 
     def view(self, array, uses, is_current):
-        """For work on the device and stream of `uses`, a `Site`, which waits for what the array's producer enqueued; the
-        stream is None on the host. `is_current`: it is this library's current one."""
+        """Returns a view for work on the device and stream of `uses`, a `Site`. The stream waits
+        for the work that the array's producer has enqueued. It is None on the host. `is_current` is
+        true if it is this library's current stream."""
         stream = uses.stream
         # DLPack has no stream 0.
         address, shape, strides, dtype, item, read_only, capsule = _dlpack.read(
@@ -96,7 +95,8 @@ class _AnyLibrary:
         return view
 
     def lend(self, view, device, uses):
-        """The stream of `uses` will use the array's memory, which its library reuses when the last reference goes."""
+        """Keeps the array's memory, which its library reuses when the last reference goes, until
+        the stream of `uses` has used it."""
         uses.add(view)
 
 
@@ -112,9 +112,10 @@ class _LentMemory:
 
 
 class _Torch(_AnyLibrary):
-    """PyTorch: read through its own methods, since tensors that need a gradient have no capsule, and capsules cost more.
-    What its public functions for streams, devices and memory call is called here without them: the current stream costs
-    0.1 microseconds so, not 3, in a call that has 10 to spend beside the library's."""
+    """PyTorch. Its tensors are read through their own methods: those that need a gradient have no
+    capsule, and capsules cost more. Streams, devices and memory come from the functions that its
+    public ones call: the current stream takes 0.1 microseconds so, not 3
+    (docs/measurements/python_calls.md)."""
     gives_memory = is_told = counts_writes = True
 
     def __init__(self, torch):
@@ -155,7 +156,7 @@ class _Torch(_AnyLibrary):
         return view
 
     def lend(self, view, device, uses):
-        """Tells its allocator."""
+        """Informs its allocator."""
         if not self.is_current(uses.stream, device):
             view.array.record_stream(self.stream(uses.stream, view.array.device))
 
@@ -163,7 +164,8 @@ class _Torch(_AnyLibrary):
         return self.current_stream(device) == (0 if stream == LEGACY_STREAM else stream)
 
     def stream(self, stream, device):
-        """PyTorch's own stream for CUDA's legacy stream: it takes no other number of it than 0."""
+        """Returns PyTorch's stream. CUDA's legacy stream is its own one, with no other number than
+        0."""
         cuda = self.torch.cuda
         return cuda.default_stream(device) if stream in (0, LEGACY_STREAM) else cuda.ExternalStream(stream, device)
 
@@ -171,7 +173,7 @@ class _Torch(_AnyLibrary):
         return HERE if self.current_device() == device else self.torch.cuda.device(device)
 
     def memory(self, size, device, stream):
-        """Inside `use`."""
+        """Call this inside `use`."""
         address = self.take(size, stream)
         return address, _LentMemory(address, self.give_back)
 
@@ -188,7 +190,8 @@ class _CuPy(_AnyLibrary):
             return self.cupy.cuda.get_current_stream().ptr
 
     def lend(self, view, device, uses):
-        """Its pools are of streams: memory of the current one's is reused in that one's order."""
+        """Each of its pools belongs to a stream: memory of the current stream's pool is reused in
+        that stream's order."""
         if self.current_stream(device) != uses.stream:
             super().lend(view, device, uses)
 
@@ -205,14 +208,14 @@ _LIBRARIES = (("torch", "Tensor", _Torch), ("cupy", "ndarray", _CuPy))
 
 
 class _Adaptors(dict):
-    """Of the library that arrays of a type come from, by type."""
+    """Finds the library of an array by the array's type."""
 
     def __missing__(self, kind):
         self[kind] = self._find(kind)
         return self[kind]
 
     def _find(self, kind):
-        """Imports nothing: who has an array has imported its library."""
+        """Imports nothing: the caller has an array, so its library is imported."""
         for name, base, adaptor in _LIBRARIES:
             base = getattr(sys.modules.get(name), base, None)
             if base is not None and issubclass(kind, base):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shared library: where it is found, and the functions that are called in it."""
+"""Finds and loads the shared library and declares its functions."""
 import ctypes
 import os
 from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
@@ -9,8 +9,8 @@ from . import _structs as c
 
 _TEXT = (c_char_p, c_size_t, POINTER(c_size_t))
 
-# What each function takes. Structs are passed by reference, as c_void_p; all but those below return
-# a status. Those of ragged operations stand with the operations (ragged.py).
+# Lists the arguments of each function. Structs are passed by reference, as c_void_p. All these
+# return a status. ragged.py declares the functions of ragged operations.
 _ARGUMENTS = {
     "tmap_last_error": (c_void_p,),
     "tmap_last_message": _TEXT,
@@ -46,7 +46,7 @@ _ARGUMENTS = {
     "tmap_gemm_weights": (c_void_p, c_void_p),
     "tmap_gemm_pointers": (c_void_p, c_void_p),
 }
-_ANSWERS = {
+_OTHERS = {
     "tmap_version": (c_uint32, ()),
     "tmap_status_name": (c_char_p, (c_int32,)),
     "tmap_call_name": (c_char_p, (c_uint32,)),
@@ -59,7 +59,7 @@ _ANSWERS = {
 
 
 def _path():
-    """TMAP_LIBRARY, else the library in this package, else the one that is installed."""
+    """Returns TMAP_LIBRARY, else the library in this package, else the installed one."""
     named = os.environ.get("TMAP_LIBRARY")
     if named:
         return named
@@ -82,22 +82,22 @@ def _wrong_library(reason):
 lib = _load()
 
 
-def declare(name: str, *arguments, answer=c_int32) -> None:
-    """What a function of the library takes and returns."""
+def declare(name: str, *arguments, result=c_int32) -> None:
+    """Declares the arguments and the result of a function."""
     try:
         function = getattr(lib, name)
     except AttributeError as reason:
         raise _wrong_library(reason) from reason
-    function.argtypes, function.restype = arguments, answer
+    function.argtypes, function.restype = arguments, result
 
 
 for _name, _arguments in _ARGUMENTS.items():
     declare(_name, *_arguments)
-for _name, (_answer, _arguments) in _ANSWERS.items():
-    declare(_name, *_arguments, answer=_answer)
+for _name, (_result, _arguments) in _OTHERS.items():
+    declare(_name, *_arguments, result=_result)
 
 
 def version():
-    """Of the library: (major, minor, patch)."""
+    """Returns the version of the library: (major, minor, patch)."""
     number = lib.tmap_version()
     return number // 10000, number // 100 % 100, number % 100

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays live until the stream that uses them has done so, whatever becomes of the caller's references.
+"""Keeps arrays until the stream that uses them has done so, also if the caller drops them.
 
-Every array of a call that is enqueued goes through `Uses`, on one of two ways. The library of the array is told that the
-stream uses its memory (`record_stream` of PyTorch). Of a library that cannot be told, a reference is kept until an event
-after the work has passed; later calls look at it.
+Every array of a call that is enqueued goes through `Uses` in one of two ways. PyTorch learns that
+the stream uses its memory (`record_stream`). For other libraries a reference is kept until an event
+after the work has passed; later calls look at the event.
 """
 from collections import deque
 from typing import Any, List
@@ -15,8 +15,8 @@ _LOOKED_AT = 4  # by a call; it keeps one
 
 
 def keep(stream: int, references: List[Any]) -> None:
-    """Until the stream is past what is enqueued on it now, in the current context. What a graph is captured from is the
-    caller's to keep, as long as the graph."""
+    """Keeps references until the stream has done the work that is enqueued on it now, in the
+    current context. The caller keeps what a graph is captured from, as long as the graph."""
     with _driver.RelaxedCapture():
         _look()
         if not _driver.is_capturing(stream):
@@ -24,25 +24,25 @@ def keep(stream: int, references: List[Any]) -> None:
 
 
 def let_go() -> None:
-    """Drops what streams are done with, as far as it looks: at those that were not looked at for longest."""
+    """Drops references that streams are done with. It looks at a few, oldest look first."""
     with _driver.RelaxedCapture():
         _look()
 
 
 def _look() -> None:
-    """Python may end any object at any point of this, whose end may come here again: no lock is held, and each entry is in
-    one hand at a time."""
+    """Python may end any object at any point of this function, and that end may call it again. So
+    it holds no lock, and only one call has an entry at a time."""
     for _ in range(min(len(_kept), _LOOKED_AT)):
         try:
             entry = _kept.popleft()
-        except IndexError:  # others look at the rest
+        except IndexError:  # another call looks at the rest
             return
         if not entry[0].is_passed():
             _kept.append(entry)
 
 
 class Uses:
-    """The arrays that work on one stream uses: those whose library does not know of the stream."""
+    """The arrays that work on one stream uses and whose library does not know of the stream."""
     __slots__ = ("stream", "_references")
 
     def __init__(self, stream):
@@ -52,7 +52,7 @@ class Uses:
         self._references.append(reference)
 
     def enqueued(self) -> None:
-        """The work is on the stream."""
+        """Call this when the work is on the stream."""
         if self._references:
             keep(self.stream, self._references)
             self._references = []

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of the caller's, checked before the library sees them: ctypes cuts what does not fit, without a word."""
+"""Checks the caller's numbers before the library sees them: ctypes cuts one that does not fit."""
 import operator
 import struct
 from typing import Any, Optional, Tuple
 
 
 def whole(value, name: str) -> int:
-    """Any integer, also one of NumPy."""
+    """Takes any integer, also one of NumPy."""
     try:
         return operator.index(value)
     except TypeError:
@@ -14,7 +14,7 @@ def whole(value, name: str) -> int:
 
 
 def integer(value, name: str, bits: int, signed: bool = False) -> int:
-    """One that a member of so many bits can hold."""
+    """Takes an integer that a member of so many bits can hold."""
     number = whole(value, name)
     least, most = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     if not least <= number <= most:
@@ -23,18 +23,20 @@ def integer(value, name: str, bits: int, signed: bool = False) -> int:
 
 
 def integers(values, name: str, bits: int, signed: bool = False) -> Tuple[int, ...]:
-    """A sequence of them."""
-    return tuple(integer(value, f"{name}[{i}]", bits, signed) for i, value in enumerate(sequence(values, name)))
+    """Takes a sequence of such integers."""
+    return tuple(integer(value, f"{name}[{i}]", bits, signed)
+                 for i, value in enumerate(sequence(values, name)))
 
 
 def status_bits(status, bits: int = 32, name: str = "status") -> int:
-    """A status of so many bits without a sign: a negative number stands for the unsigned one of the same bits."""
+    """Returns a status of so many bits without a sign. A negative number stands for the unsigned
+    one of the same bits."""
     number = whole(status, name)
     return integer(number, name, bits, signed=number < 0) % (1 << bits)
 
 
 def sequence(values, name: str) -> Tuple[Any, ...]:
-    """A tuple of what can be iterated over."""
+    """Makes a tuple of anything that can be iterated over."""
     try:
         return tuple(values)
     except TypeError:
@@ -42,20 +44,44 @@ def sequence(values, name: str) -> Tuple[Any, ...]:
 
 
 def real(value, name: str) -> float:
-    """Any number that stands for a float."""
+    """Takes any number that a float can stand for."""
     try:
         return float(value)
     except (TypeError, ValueError):
         raise TypeError(f"{name} is {value!r}: it must be a number") from None
 
 
+def choice(value, names: Tuple[Any, ...], name: str) -> int:
+    """Returns the number of one of these names."""
+    if value not in names:
+        raise ValueError(f"{name} is {value!r}: it must be one of {', '.join(map(str, names))}")
+    return names.index(value)
+
+
+# The package's names of element types, by those that libraries of arrays use.
+TYPE_NAMES = {"uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "int8": "i8",
+              "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16", "float32": "f32",
+              "float64": "f64", "bfloat16": "bf16", "bool": "bool", "float8_e4m3fn": "f8_e4m3",
+              "float8_e5m2": "f8_e5m2", "complex64": "c64", "complex128": "c128"}
+
+
+def type_name(dtype) -> str:
+    """Returns the package's name of a type: of "f32", "float32", `numpy.float32`,
+    `torch.float32`."""
+    if not isinstance(dtype, str):
+        dtype = getattr(dtype, "name", None) or getattr(dtype, "__name__", None) or str(dtype)
+    name = dtype.removeprefix("torch.")
+    return TYPE_NAMES.get(name, name)
+
+
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
-_INTEGERS = {"bool": (1, False), "u8": (8, False), "u16": (16, False), "u32": (32, False), "u64": (64, False),
-             "i8": (8, True), "i16": (16, True), "i32": (32, True), "i64": (64, True)}
+_INTEGERS = {"bool": (1, False), "u8": (8, False), "u16": (16, False), "u32": (32, False),
+             "u64": (64, False), "i8": (8, True), "i16": (16, True), "i32": (32, True),
+             "i64": (64, True)}
 
 
 def element_bytes(value, dtype: str, item_bytes: int, name: str) -> bytes:
-    """One element of this value, lowest byte first. Bytes are taken as they are."""
+    """Returns one element of this value, lowest byte first. It takes bytes as they are."""
     if isinstance(value, bytes):
         if len(value) != item_bytes:
             raise ValueError(f"{name} has {len(value)} bytes: an element of {dtype} has {item_bytes}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on batches of tensors of different sizes."""
 import enum
+import inspect
 from ctypes import byref, c_uint64, c_void_p
 from functools import lru_cache
 from typing import Optional
@@ -12,15 +13,15 @@ from ._batch import (NO_WINDOWS, PLAIN, POLICIES, Columns, Rows, Side, Tensors, 
 from ._errors import check
 from ._libraries import Form, View
 from ._library import declare, lib
-from ._numbers import status_bits
+from ._numbers import choice, status_bits
 
 VALUE_TYPES = ("u8", "f16", "bf16", "f32", "f8_e4m3", "f8_e5m2")
 REDUCTIONS = ("sum", "max")
 
 
 class Fault(enum.IntFlag):
-    """Why a tensor (of gather and scatter: a row) was bad, as the bits of its status; `EMPTY` is no fault.
-    `tmap.describe_status` says what each means."""
+    """The bits of a status: why a tensor was bad, or a row in `gather_rows` and `scatter_rows`.
+    `EMPTY` is no fault. `tmap.explain` puts them into words."""
     DIM = 1 << 0
     STRIDE = 1 << 1
     ADDRESS = 1 << 2
@@ -33,7 +34,8 @@ class Fault(enum.IntFlag):
 
 
 def faults_of(status) -> Fault:
-    """The names in an element of `statuses`, of uint32 or int32: `Fault(0)` for a good tensor."""
+    """Names the bits in an element of `statuses`, of uint32 or int32: `Fault(0)` for a good
+    tensor."""
     return Fault(status_bits(status))
 
 
@@ -42,7 +44,7 @@ _DENSE_ADDRESS = c.place((c.DenseBatch, "address"))
 
 @lru_cache(maxsize=1024)
 def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> tuple:
-    """All of a dense array but its address: a DenseBatch in pieces."""
+    """Returns all of a dense array but its address: a DenseBatch in pieces."""
     if form.dtype != dtype or len(form.shape) != rank + 1 or form.shape[0] != count:
         raise ValueError(f"{name} is {form.dtype} {form.shape}; the batch has {count} tensors of {dtype} and {rank} dims")
     check_last_dim(form, name)
@@ -56,7 +58,7 @@ def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> tu
 
 
 def dense_side(view: View, side: Side, name: str) -> bytes:
-    """An array that is the dense side to a batch, as a struct."""
+    """Returns the struct of an array that is the dense side to a batch."""
     pack, (first, last) = _dense_batch(view.form, side.count, side.rank, side.dtype, name)
     return pack(first, view.address, last)
 
@@ -69,15 +71,14 @@ def _workspace_bytes(count: int, rank: int) -> int:
 
 
 class _Call:
-    """One operation: where it runs, what it reports, and its way into the library."""
+    """One call of an operation: it collects its arguments and runs it."""
 
     def __init__(self, sides, stream=None, statuses=None, header=None, policy="default", windows=None, check=None):
         self.site = Site(stream, *_arrays_of(sides))
-        if policy not in POLICIES:
-            raise ValueError(f"policy is one of {', '.join(POLICIES)}, not {policy!r}")
+        number = choice(policy, POLICIES, "policy")
         self.is_bounded, self.wanted = windows is None, None
-        if not (policy == "default" and windows is statuses is header is check is None):
-            self.wanted = statuses, header, window_list(self.site, windows), check, POLICIES.index(policy)
+        if not (number == 0 and windows is statuses is header is check is None):
+            self.wanted = statuses, header, window_list(self.site, windows), check, number
 
     def source(self, batch, name="source", dtypes=None) -> Side:
         return self._side(batch, name, False, dtypes)
@@ -94,7 +95,7 @@ class _Call:
         return side
 
     def run(self, operation: str, arguments, count: int, rank: Optional[int]) -> None:
-        """`rank` None: rows by index, which need no memory to work in and look at no windows."""
+        """Without a rank it is rows by index, which need no workspace and look at no windows."""
         function, reports = getattr(lib, f"tmap_ragged_{operation}"), PLAIN
         if self.wanted is not None:
             statuses, header, windows, *others = self.wanted
@@ -110,11 +111,18 @@ class _Call:
             self.site.done()
 
 
+_OPTIONS = [each.replace(kind=each.KEYWORD_ONLY)
+            for each in list(inspect.signature(_Call).parameters.values())[1:]]
+
+
 def takes(*arguments):
-    """Declares the C function of an operation, which has the name of the Python function: what it takes before
-    `tmap_call`."""
+    """Declares the C function of an operation, which has the name of the Python function, by its
+    arguments before `tmap_call`. Editors and `help` see the keywords of all calls."""
     def declared(operation):
         declare(f"tmap_ragged_{operation.__name__}", *arguments, c_void_p)
+        own = inspect.signature(operation)
+        named = [each for each in own.parameters.values() if each.kind is not each.VAR_KEYWORD]
+        operation.__signature__ = own.replace(parameters=named + _OPTIONS)
         return operation
     return declared
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slots that are lent, encoded into and taken back in stream order."""
+"""Encodes maps into slots that are lent and taken back in stream order."""
 import ctypes
 import json
 from ctypes import byref
@@ -14,7 +14,7 @@ from ._faults import check_number
 from ._lease import MapBatch, _left, release_left
 from ._libraries import Form, View
 from ._library import lib
-from ._numbers import integer, integers, sequence
+from ._numbers import choice, integer, integers, sequence
 from ._spec import TensorSpec, element_type_of
 
 _PATCH_ADDRESS = 1
@@ -25,12 +25,12 @@ _HEADER_BYTES = 16
 
 
 def patch_dim(axis: int) -> int:
-    """The bit of a dim (innermost is 0) in a template's fields."""
+    """Returns the bit of a dim (innermost is 0) in a template's fields."""
     return 1 << (1 + axis)
 
 
 class Template:
-    """What the maps of a batch share, and the fields that each may change. For any number of threads."""
+    """The common part of the maps of a batch, and the fields that each may change. Thread-safe."""
 
     def __init__(self, spec: TensorSpec, fields: int):
         self._handle = c.Handle()
@@ -46,20 +46,21 @@ class Template:
 
 
 class _Plan(NamedTuple):
-    """All of an encode but its addresses: what follows from forms and modes."""
+    """All of an encode but its addresses, which follows from forms and modes."""
     template: Template
-    pack: Any  # makes a PatchSource's bytes of the pieces with addresses between: of base and offsets
+    pack: Any  # joins the pieces and the addresses of base and offsets to a PatchSource's bytes
     pieces: Tuple[bytes, ...]
     count: int
     workspace_bytes: int
 
 
 class MapService:
-    """The front door: lends slots of device memory and encodes tensor maps into them, on the device.
+    """Lends slots of device memory and encodes tensor maps into them, on the device.
 
-    For the CUDA context that is current in this thread: make an array on the GPU before. `capacity` slots at the
-    beginning (0: the library's default), growing to `max_capacity` (0: never). Thread-safe. `close`, or the end of a
-    `with`, ends it; batches that are still lent stay good. Methods work whichever device is current.
+    A service belongs to the CUDA context that is current in this thread: make an array on the GPU
+    first. It begins with `capacity` slots (0: the library's default) and grows to `max_capacity`
+    (0: never). Thread-safe. `close`, or the end of a `with`, ends it; batches that are still lent
+    stay valid. Methods work on any current device.
 
     >>> with tmap.MapService() as service:
     ...     batch = service.encode_ragged(values, ends, box=(64, 64), swizzle="128B")
@@ -79,19 +80,23 @@ class MapService:
     def encode_ragged(self, base, offsets, box: Sequence[int], *, format: str = "ends", swizzle: str = "none",
                       l2_promotion: str = "none", oob_fill: str = "zero", windows=None, header: bool = False,
                       check=None, publish: str = "stores", stream=None) -> MapBatch:
-        """One map for each tensor of a ragged batch: rows of `base` (its first dim), cut as `offsets` say.
+        """Encodes one map for each tensor of a ragged batch: rows of `base` (its first dim), cut by
+        `offsets`.
 
-        `base` is device memory of 2 to 5 dims whose last has no gaps; `offsets` is int32 or int64 in device memory, in
-        rows: "ends" (n values), "prefix" (n + 1, the first 0) or "sizes" (n). `box` is in the array's order, outermost
-        first. The offsets are read and judged on the device, by this call's kernel; both arrays stay unchanged until it
-        has run. A tensor of no rows, and one that breaks a rule, gets a harmless map; `MapBatch.statuses` says so. So does
-        one with rows that `base` does not have (T05), unless `windows`, uint64 or int64 [w, 2] in device memory, say
-        which addresses maps may reach instead: begin, end. With `header`, `MapBatch.header` counts bad and empty maps in 16
-        bytes of PyTorch's or CuPy's memory. `publish`: "stores", or "copy_fence" for maps that
+        `base` is device memory of 2 to 5 dims whose last has no gaps. `offsets` is int32 or int64
+        in device memory, in rows: "ends" (n values), "prefix" (n + 1, the first 0) or "sizes" (n).
+        `box` is in the array's order, outermost first. This call's kernel reads and checks the
+        offsets on the device; both arrays stay unchanged until it has run.
+
+        A tensor of no rows, and one that breaks a rule, gets a harmless map and a status in
+        `MapBatch.statuses`. The same holds for one with rows that `base` does not have (T05),
+        unless `windows`, uint64 or int64 [w, 2] in device memory, name the addresses that maps may
+        reach: begin, end. With `header`, `MapBatch.header` counts bad and empty maps in 16 bytes of
+        PyTorch's or CuPy's memory. `publish` is "stores", or "copy_fence" for maps that
         tensormap.cp_fenceproxy publishes, which takes longer; the maps are equal.
 
-        Never waits for the device, unless it is checked (`check`, as in `tmap.ragged`). Raises `TypeError`, `ValueError`,
-        `Error`.
+        Does not wait for the device unless it is checked (`check`, as in `tmap.ragged`). Raises
+        `TypeError`, `ValueError`, `Error`.
         """
         site = Site(stream, base, offsets)
         if site.on_host:
@@ -103,8 +108,7 @@ class MapService:
         rows, cut = site.read(base, "base"), site.read(offsets, "offsets")
         plan = self._plan(rows.form, cut.form, format, windows is None, sequence(box, "box"), swizzle, l2_promotion,
                           oob_fill)
-        if publish not in PUBLISHES:
-            raise ValueError(f"publish is {publish!r}; it must be one of {', '.join(map(repr, PUBLISHES))}")
+        choice(publish, PUBLISHES, "publish")
         wanted = None
         if windows is not None or check is not None or header:
             address, count = window_list(site, windows)
@@ -152,7 +156,7 @@ class MapService:
         key = (base.dtype, base.shape[1:], base.strides, box, swizzle, l2_promotion, oob_fill)
         made = self._templates.get(key)
         if made is None:
-            # The template's address and rows are of no account: each map brings its own.
+            # Each map has an address and rows of its own, so the template's do not matter.
             spec = TensorSpec(element_type_of(base.dtype), innermost_first((1, *base.shape[1:])),
                               innermost_first(integers(box, "box", 32)),
                               strides=innermost_first(base.strides[:-1]), swizzle=swizzle, l2_promotion=l2_promotion,
@@ -164,7 +168,8 @@ class MapService:
         return made
 
     def statistics(self) -> dict:
-        """What the service did so far (`tmap::service_statistics`), without waiting for the device."""
+        """Returns what the service has done so far (`tmap::service_statistics`), without waiting
+        for the device."""
         return json.loads(self._home.inside(text_of, lib.tmap_service_statistics, self._handle))
 
     def close(self) -> None:

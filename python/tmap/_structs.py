@@ -184,12 +184,12 @@ class PointerProblem(Sized):
 
 
 def place(*members) -> int:
-    """Where a member begins, in bytes: place((Outer, "inner"), (Inner, "member"))."""
+    """Returns the byte at which a member begins: place((Outer, "inner"), (Inner, "member"))."""
     return sum(getattr(kind, name).offset for kind, name in members)
 
 
 def packer(kind: type, first: str) -> struct.Struct:
-    """What packs the members of a struct from this one on, numbers and addresses, given in their order."""
+    """Returns a `struct.Struct` that packs the members from this one on, numbers and addresses."""
     members = dict(kind._fields_)
     names = list(members)
     return struct.Struct("=" + "".join(_LETTERS[members[name]] for name in names[names.index(first):]))
@@ -199,9 +199,9 @@ _LETTERS = {c_uint32: "I", c_uint64: "Q", c_void_p: "Q"}
 
 
 def in_pieces(made: Structure, *places: int) -> tuple:
-    """A struct without its 64-bit members at these places, in their order, which are known last: what makes its bytes of
-    the pieces with those members between them, and the pieces. To set a member of a struct in a struct costs more than
-    to pack all of it."""
+    """Cuts a struct at the 64-bit members at these places, whose values are known last. Returns a
+    function that joins the pieces and those members to the struct's bytes, and the pieces. This is
+    faster than setting members of a struct in a struct."""
     whole, ends = bytes(made), [at + 8 for at in places]
     pieces = tuple(whole[begin:end] for begin, end in zip([0, *ends], [*places, len(whole)]))
     return struct.Struct("=" + "Q".join(f"{len(piece)}s" for piece in pieces)).pack, pieces

@@ -1,32 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on a batch of tensors of different sizes (docs/ragged.md).
 
-A batch is `Rows` (values and offsets), `Tensors` (arrays of their own) or `Columns` (addresses and shapes in memory of
-the device). Arrays are of any library that speaks DLPack: on a GPU all of a call on the same, or all in memory of the
-host, where the operation runs through the simulated copy engine and returns when it is done.
+A batch is `Rows` (values and offsets), `Tensors` (arrays of their own) or `Columns` (addresses and
+shapes in memory of the device). Arrays are of any library that speaks DLPack. All arrays of a call
+are on the same GPU, or all in memory of the host. On the host the operation runs through the
+simulated copy engine and returns when it is done.
 
-Every operation writes into arrays of the caller, on `stream` (None: the current one of PyTorch or CuPy), and never waits
-for the device, unless it is checked. A bad tensor is skipped, its destination untouched; `pad` alone fills the whole
-place of a bad source. Keywords of all: `statuses`, uint32 or int32 [n], gets for each tensor 0 (good), bit 31 (empty) or
-why it was bad (`faults_of`); `header`, uint32 or int32 [4], how many were bad, the first of them, how many were empty,
-and 0; `policy` is "default", "enable", "disable" or "force" (docs/routes.md); `check` is "sync", "off" or None, which is
-what TMAP_CHECK says: a checked operation waits, and raises `Error` where a tensor was bad, after all others are done
-(docs/when_results_look_wrong.md).
+Every operation writes into arrays of the caller, on `stream`: None is the current stream of PyTorch
+or CuPy. It does not wait for the device unless it is checked. A bad tensor is skipped and its
+destination untouched; only `pad` fills the whole place of a bad source. All take these keywords:
 
-No operation reads or writes outside the arrays that it was given, whatever offsets and indices hold: a tensor that would
-is bad. `windows`, uint64 or int64 [w, 2], are addresses (begin, end) that tensors may reach instead; of `Columns`, whose
-addresses are the caller's, they are the only bounds. Operations raise `TypeError`, `ValueError`, `Error`; but for a
-checked one that found bad tensors, they have then changed nothing.
+statuses   uint32 or int32 [n], gets for each tensor 0 (good), bit 31 (empty) or why it was bad:
+           `faults_of` names the bits, `tmap.explain` puts them into words.
+header     uint32 or int32 [4], gets how many were bad, the first of them, how many were empty,
+           and 0.
+policy     "default", "enable", "disable" or "force" (docs/routes.md).
+check      "sync", "off" or None, which stands for TMAP_CHECK. A checked operation waits, and raises
+           `Error` if a tensor was bad, after all others are done (docs/when_results_look_wrong.md).
+windows    uint64 or int64 [w, 2], addresses (begin, end) that tensors may reach.
+
+No operation reads or writes outside the arrays that it was given, for any offsets and indices: a
+tensor that would is bad. `windows` take the place of these bounds. They are the only bounds of
+`Columns`, whose addresses belong to the caller. Operations raise `TypeError`, `ValueError` and
+`Error` and have then changed nothing, except for a checked one that found bad tensors.
 """
 from ctypes import byref, c_float, c_uint32, c_void_p
 
 from . import _structs as c
 from ._batch import Columns, Rows, Tensors
-from ._numbers import element_bytes, integer, real
+from ._numbers import choice, element_bytes, integer, real
 from ._ragged import REDUCTIONS, VALUE_TYPES, Fault, _between, _Call, dense_side, faults_of, takes
 
 __all__ = ["Columns", "Fault", "Rows", "Tensors", "cast", "copy", "faults_of", "gather_rows", "max_pool_1d", "pack",
            "pad", "reduce_rows", "saxpy", "scatter_rows", "transpose", "unpack", "unpad"]
+
+
+def __dir__():
+    return __all__
 
 
 @takes(c_void_p, c_void_p)
@@ -37,8 +47,9 @@ def copy(source, destination, **options) -> None:
 
 @takes(c_void_p, c_void_p)
 def pack(source, out, *, alignment: int = 1, begins=None, **options) -> None:
-    """Ragged to contiguous: tensor i, packed, begins at the next multiple of `alignment` bytes behind tensor i - 1 in
-    `out`. `begins`, int64 [n + 1], gets the byte offsets, the last: where another would begin."""
+    """Moves ragged tensors together: tensor i, packed, begins in `out` at the next multiple of
+    `alignment` bytes after tensor i - 1. `begins`, int64 [n + 1], gets the byte offsets, at the end
+    that of the place where another tensor would begin."""
     call = _Call((source, out, begins), **options)
     left = call.source(source)
     buffer = _packed(call, call.site.write(out, "out"), alignment, begins, left.count)
@@ -47,7 +58,7 @@ def pack(source, out, *, alignment: int = 1, begins=None, **options) -> None:
 
 @takes(c_void_p, c_void_p)
 def unpack(packed, destination, *, alignment: int = 1, begins=None, **options) -> None:
-    """The inverse of `pack`; the shapes are those of the destination."""
+    """Undoes `pack`; the shapes are those of the destination."""
     call = _Call((destination, packed, begins), **options)
     right = call.destination(destination)
     buffer = _packed(call, call.site.read(packed, "packed"), alignment, begins, right.count)
@@ -64,8 +75,9 @@ def _packed(call, view, alignment, begins, count):
 
 @takes(c_void_p, c_void_p, c_void_p)
 def pad(source, out, *, fill=0, **options) -> None:
-    """Ragged to dense: tensor i goes to the low corner of out[i], the rest becomes `fill` (a number, or one element's
-    bytes). A tensor larger than out[i] is cut, and its status says so."""
+    """Makes ragged tensors dense: tensor i goes to the low corner of out[i], the rest becomes
+    `fill`, a number or one element's bytes. A tensor larger than out[i] is cut and has the status
+    `Fault.TRUNCATED`."""
     call = _Call((source, out), **options)
     left = call.source(source)
     dense = dense_side(call.site.write(out, "out"), left, "out")
@@ -75,7 +87,7 @@ def pad(source, out, *, fill=0, **options) -> None:
 
 @takes(c_void_p, c_void_p)
 def unpad(dense, destination, **options) -> None:
-    """The inverse of `pad`: tensor i from the low corner of dense[i]."""
+    """Undoes `pad`: tensor i comes from the low corner of dense[i]."""
     call = _Call((destination, dense), **options)
     right = call.destination(destination)
     from_dense = dense_side(call.site.read(dense, "dense"), right, "dense")
@@ -84,8 +96,8 @@ def unpad(dense, destination, **options) -> None:
 
 @takes(c_void_p, c_void_p, c_void_p)
 def gather_rows(source, index, out, **options) -> None:
-    """out[i] = source[index[i]], rows of matrices; `index` is int32 or int64. A row that does not exist leaves out[i]
-    untouched; `statuses` has one element for each index."""
+    """out[i] = source[index[i]], rows of matrices; `index` is int32 or int64. A row that does not
+    exist leaves out[i] untouched; `statuses` has one element for each index."""
     _by_index("gather_rows", source, index, out, options)
 
 
@@ -121,8 +133,9 @@ def transpose(source, destination, **options) -> None:
 
 @takes(c_void_p, c_void_p, c_void_p)
 def cast(source, destination, *, scale: float = 1, shift: float = 0, scales=None, shifts=None, **options) -> None:
-    """destination = source * scale + shift, computed in f32 and rounded to the destination's type: u8, f16, bf16, f32,
-    f8_e4m3, f8_e5m2. `scales` and `shifts`, f32 [n], are factors of each tensor."""
+    """destination = source * scale + shift, computed in f32 and rounded to the destination's type:
+    u8, f16, bf16, f32, f8_e4m3, f8_e5m2. `scales` and `shifts`, f32 [n], are factors of each
+    tensor."""
     call = _Call((source, destination, scales, shifts), **options)
     left, right = call.source(source, dtypes=VALUE_TYPES), call.destination(destination, dtypes=VALUE_TYPES)
     count = left.count
@@ -141,19 +154,19 @@ def saxpy(a: float, x, y, **options) -> None:
 
 @takes(c_void_p, c_void_p, c_uint32)
 def max_pool_1d(source, destination, *, radius: int, **options) -> None:
-    """Each element of a row becomes the largest of those up to `radius` away from it, in f32. A NaN stays one."""
+    """Each element of a row becomes the largest of those up to `radius` away from it, in f32. A NaN
+    stays one."""
     _between("max_pool_1d", source, destination, options, after=(integer(radius, "radius", 32),),
              from_types=("f32",), to_types=("f32",))
 
 
 @takes(c_void_p, c_uint32, c_uint32, c_void_p)
 def reduce_rows(source, destination, *, reduction: str = "sum", **options) -> None:
-    """One f32 for each row of each tensor, its "sum" or "max": the destination has the source's shapes, but its last dim
-    is 1. Elements are f32, f16 or bf16."""
-    if reduction not in REDUCTIONS:
-        raise ValueError(f"reduction is one of {', '.join(REDUCTIONS)}, not {reduction!r}")
+    """Reduces each row of each tensor to one f32, its "sum" or "max". The destination has the
+    source's shapes, but its last dim is 1. Elements are f32, f16 or bf16."""
+    number = choice(reduction, REDUCTIONS, "reduction")
     call = _Call((source, destination), **options)
     left = call.source(source, dtypes=("f32", "f16", "bf16"))
     right = call.destination(destination, dtypes=("f32",))
-    arguments = (left.struct, VALUE_TYPES.index(left.dtype), REDUCTIONS.index(reduction), right.struct)
+    arguments = (left.struct, VALUE_TYPES.index(left.dtype), number, right.struct)
     call.run("reduce_rows", arguments, left.count, left.rank)

@@ -2,16 +2,19 @@
 """Operators of PyTorch: importing this module registers `torch.ops.tmap.*`.
 
 grouped_mm(a, b, offs, bias=None, out_dtype=None, *, zero_rest=False)
-    As `torch._grouped_mm`, in the cases of the table of `tmap.grouped_mm`; two operands of three dims, which have no
-    `offs`, are `torch.bmm`. Rows of no group, and groups whose offsets decrease or lead out, are left as they are, which
-    is undefined, or zero with `zero_rest`; those of gradients are zero. Products of nothing are zero.
+    Computes `torch._grouped_mm` in the cases of the table of `tmap.grouped_mm`. Two operands of
+    three dims, which have no `offs`, are `torch.bmm`. Rows of no group, and groups whose offsets
+    decrease or lead out, are undefined, or zero with `zero_rest`. In gradients they are zero.
+    Products of nothing are zero.
 pad_ragged(values, offsets, max_length, *, fill=0.0, format="ends")
-    Rows of `values`, cut as `offsets` say, to [tensors, max_length, ...]. What is longer loses its end.
+    Pads rows of `values`, cut by `offsets`, to [tensors, max_length, ...]. Longer tensors lose
+    their end.
 unpad_ragged(dense, offsets, total, *, format="ends")
-    The inverse, to [total, ...]. Rows that are not in the dense, or of no tensor, are zero.
+    Undoes it, to [total, ...]. Rows that are not in the dense, or of no tensor, are zero.
 
-All have gradients, work under torch.compile, never read a size on the host, and may be captured in a graph. On the CPU
-they do the same, slowly. Operands in a form that the library does not take raise `ValueError` and say what to do.
+All have gradients, work under torch.compile, never read a size on the host, and may be captured in
+a graph. On the CPU they do the same, slowly. Operands in a form that the library does not take
+raise `ValueError` with advice.
 """
 import math
 
@@ -20,11 +23,13 @@ import torch
 from . import _gemm, _ragged, ragged
 from ._libraries import ADAPTORS, torch_names
 from ._batch import OFFSET_FORMATS
+from ._numbers import choice
 
 
 class _Library(torch.library.Library):
-    """Where no gradient is wanted and nothing watches (a mode, a transform, a subclass), an operator goes to its device's
-    kernel at once. The kernel that `register_autograd` makes dispatches a second time, in Python: 12 microseconds of 39."""
+    """Sends an operator to its device's kernel at once if no gradient is wanted and nothing
+    watches: a mode, a transform, a subclass. The kernel that `register_autograd` makes dispatches a
+    second time, in Python, which takes a third of the call."""
     kernels: dict = {}
 
     def impl(self, op_name, fn, dispatch_key="", **options):
@@ -34,13 +39,13 @@ class _Library(torch.library.Library):
 
 
 def _shortened(differentiable, kernels):
-    # Sets of dispatch keys as numbers. What is left below Autograd is all that a second dispatch
-    # would look at.
+    # Sets of dispatch keys as numbers. A second dispatch would look only at the keys below
+    # Autograd.
     try:
         below = torch._C._after_autograd_keyset.raw_repr()
         alone = {torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr(): kernel
                  for name, kernel in kernels.items()}
-    except AttributeError:  # of a version of PyTorch that tells no numbers
+    except AttributeError:  # this version of PyTorch has no such numbers
         return differentiable
 
     def kernel(keyset, *arguments, **keywords):
@@ -67,7 +72,7 @@ _OPERANDS = {torch.bfloat16: "bf16", torch.float16: "f16"}
 _NAMES = torch_names(torch)
 _OFFSET_BYTES = {torch.int32: 4, torch.int64: 8}
 _torch = ADAPTORS[torch.Tensor]
-# What compiled programs of PyTorch call: it takes half the time of the public function, which the
+# Compiled programs of PyTorch call this. It takes half the time of the public function, which the
 # dispatcher calls.
 _empty_cuda = (getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
                or (lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device="cuda")))
@@ -107,7 +112,7 @@ def _grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fa
         _check_operands(a, b, offs, bias, out_dtype)
         return torch.bmm(a, b)
     device = a.get_device()
-    # All that checks and plans look at: they are made once for operands that are alike.
+    # The key has all that checks and plans look at, so similar operands share them.
     key = (device, a.dtype, a.shape, a.stride(), b.get_device(), b.dtype, b.shape, b.stride(), offs.get_device(),
            offs.dtype, offs.shape, offs.stride(), bias is None, out_dtype)
     ready = _products.get(key) or _prepared(key, a, b, offs, bias, out_dtype)
@@ -170,14 +175,14 @@ def _keep_operands(ctx, inputs, keyword_only_inputs, output):
 
 
 def _row_major(gradient):
-    """Gradients come with any strides, also with 0, and at any address."""
+    """Copies a gradient if it must: it may have any strides, also 0, and any address."""
     fits = gradient.stride(-1) == 1 and gradient.stride(-2) >= gradient.shape[-1]
     units = (*gradient.stride()[:-1], gradient.storage_offset())  # of 8 elements: 16 bytes
     return gradient if fits and all(unit % 8 == 0 for unit in units) else gradient.contiguous()
 
 
 def _gradients_of_rows(a, b, offs, gradient, needs_a, needs_b):
-    """Of [rows, k] times [groups, k, n]. That of b comes in b's own order."""
+    """Returns the gradients of [rows, k] times [groups, k, n]. That of b has b's own order."""
     gradient, of_a, of_b = _row_major(gradient), None, None
     if needs_a:
         of_a = _multiply(gradient, b.transpose(-2, -1), offs=offs, zero_rest=True)
@@ -208,8 +213,7 @@ def _grouped_mm_backward(ctx, gradient):
 
 
 def _count(offsets, format):
-    if format not in OFFSET_FORMATS:
-        raise ValueError(f"format is one of {', '.join(OFFSET_FORMATS)}, not {format!r}")
+    choice(format, OFFSET_FORMATS, "format")
     if offsets.dtype not in _OFFSET_BYTES or offsets.dim() != 1:
         raise TypeError(f"offsets are int32 or int64 in one dim, not {offsets.dtype} {tuple(offsets.shape)}")
     if format == "prefix" and offsets.shape[0] == 0:
@@ -218,7 +222,7 @@ def _count(offsets, format):
 
 
 def _bounds(offsets, total, format):
-    """Where each tensor begins and the last ends, within the rows that exist: so no offset leads out of them."""
+    """Returns where each tensor begins and the last ends, cut to the rows that exist."""
     if format == "prefix":
         return offsets.clamp(0, total).long()
     bounds = offsets.new_zeros(offsets.shape[0] + 1, dtype=torch.int64)
@@ -230,14 +234,15 @@ def _bounds(offsets, total, format):
 
 
 def _rows(values, offsets, format):
-    """The batch, by offsets within the rows that exist."""
+    """Returns the batch, with offsets cut to the rows that exist."""
     if format == "sizes":
         offsets, format = offsets.cumsum(0), "ends"
     return _ragged.Rows(values, offsets.clamp(0, values.shape[0]), format)
 
 
 def _cut_rows(values, offsets, longest, format):
-    """The same, of no tensor more rows than `longest`, and rows one behind the other: as tensors of one dim."""
+    """Returns the same as tensors of one dim, of rows that follow each other, with at most
+    `longest` rows of each tensor."""
     bounds, width = _bounds(offsets, values.shape[0], format), math.prod(values.shape[1:])
     begins = bounds[:-1]
     sizes = (bounds[1:] - begins).clamp_(max=longest).mul_(width)
@@ -246,7 +251,7 @@ def _cut_rows(values, offsets, longest, format):
 
 
 def _with_rows(tensor):
-    """Its last dim without gaps."""
+    """Copies the tensor if its last dim has gaps."""
     return tensor if tensor.stride(-1) == 1 or tensor.shape[-1] == 1 else tensor.contiguous()
 
 
