@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls from Python cost, and what the GPU takes for them, beside PyTorch's own, and padding
-beside a loop. Prints Markdown; a minute.
+"""Measures calls from Python and the GPU's time for them, compared with PyTorch's own calls, and
+padding compared with a loop. Prints Markdown. Takes a minute.
 
     TMAP_LIBRARY=build/release/libtmap.so python3 python/benchmarks/overhead.py
 """
@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the package beside this file
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the package next to this file
 
 try:
     import torch
@@ -24,7 +24,7 @@ BURST = 0.2  # seconds
 
 
 def host_microseconds(call, calls=CALLS):
-    """Of the host's thread for one call, the GPU's queue never full: the median."""
+    """Returns the median time of the host's thread for one call. The GPU's queue is never full."""
     for _ in range(20):
         call()
     times = []
@@ -39,7 +39,7 @@ def host_microseconds(call, calls=CALLS):
 
 
 def burst(call, count):
-    """Microseconds of the GPU for one call, of the last three quarters of so many in a row."""
+    """Returns the GPU's microseconds for one call: the mean of the last three quarters of a row."""
     start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     for i in range(count):
         if i == count // 4:
@@ -51,8 +51,8 @@ def burst(call, count):
 
 
 def gpu_microseconds(calls):
-    """Of the GPU for one call of each: the median of bursts, the calls in turn. Bursts are long since a busy GPU sits at its
-    power cap, so that a short run tells more of what ran before it."""
+    """Returns the GPU's time for one call of each, the median of bursts, the calls in turn. Bursts
+    are long: a busy GPU sits at its power cap, so a short run depends on what ran before it."""
     counts = [4 + int(BURST * 1e6 / burst(call, 20)) for call in calls]
     times = [[burst(call, count) for call, count in zip(calls, counts)] for _ in range(REPEATS)]
     return [statistics.median(column) for column in zip(*times)]
@@ -66,7 +66,7 @@ def say_lacking(case, reason):
 
 
 def host_row(case, call, calls=CALLS):
-    """One line of the table; what this version of PyTorch lacks says so."""
+    """Prints a line of the table, or the reason why this version of PyTorch has no such call."""
     try:
         print(f"| {case} | {host_microseconds(call, calls):.1f} | |", flush=True)
     except LACKING as reason:
@@ -74,7 +74,8 @@ def host_row(case, call, calls=CALLS):
 
 
 def gpu_rows(work, **calls):
-    """A line of the table for each, measured side by side. `work` in what unit a call does."""
+    """Prints a line of the table for each, measured in turn. `work` is a call's work and its
+    unit."""
     able = {}
     for case, call in calls.items():
         try:
@@ -84,7 +85,8 @@ def gpu_rows(work, **calls):
             say_lacking(case, reason)
     amount, unit, case = work
     for name, took in zip(able, gpu_microseconds(list(able.values()))):
-        print(f"| GPU, {case}: {name} | {took:.1f} | {amount / took * 1e-6:.0f} {unit} |", flush=True)
+        print(f"| GPU, {case}: {name} | {took:.1f} | {amount / took * 1e-6:.0f} {unit} |",
+              flush=True)
 
 
 def products(groups, rows, n, k):
@@ -112,11 +114,13 @@ def print_calls(tmap):
 
 
 def print_products():
-    for name, groups, rows, n, k in (("8 groups", 8, 8192, 2048, 2048), ("128 groups", 128, 65536, 1536, 2048),
+    for name, groups, rows, n, k in (("8 groups", 8, 8192, 2048, 2048),
+                                     ("128 groups", 128, 65536, 1536, 2048),
                                      ("128 groups of 1 row", 128, 128, 1536, 2048)):
         a, w, ends = products(groups, rows, n, k)
         work = 2 * rows * n * k, "TFLOP/s", f"{name}, {rows} rows, n {n}, k {k}"
-        gpu_rows(work, tmap=lambda: torch.ops.tmap.grouped_mm(a, w, ends), torch=lambda: torch._grouped_mm(a, w, offs=ends))
+        gpu_rows(work, tmap=lambda: torch.ops.tmap.grouped_mm(a, w, ends),
+                 torch=lambda: torch._grouped_mm(a, w, offs=ends))
 
 
 def print_padding():
@@ -126,14 +130,16 @@ def print_padding():
     prefix = torch.tensor([0] + lengths, device="cuda").cumsum(0)
     moved = (values.numel() + 256 * 1024 * 512) * 2 * 1e3
     nested = torch.nested.nested_tensor(list(values.split(lengths)))
-    gpu_rows((moved, "GB/s", "pad"), pad_ragged=lambda: torch.ops.tmap.pad_ragged(values, prefix, 1024, format="prefix"),
+    gpu_rows((moved, "GB/s", "pad"),
+             pad_ragged=lambda: torch.ops.tmap.pad_ragged(values, prefix, 1024, format="prefix"),
              to_padded_tensor=lambda: torch.nested.to_padded_tensor(nested, 0.0, (256, 1024, 512)),
              _jagged_to_padded_dense_forward=lambda: torch.ops.aten._jagged_to_padded_dense_forward(
                  values, [prefix], [1024], 0.0))
 
 
 def padded_by_loop(values, lengths, longest):
-    return torch.stack([pad(part, (0, 0, 0, longest - part.shape[0])) for part in values.split(lengths)])
+    return torch.stack([pad(part, (0, 0, 0, longest - part.shape[0]))
+                        for part in values.split(lengths)])
 
 
 def unpadded_by_loop(dense, lengths):
@@ -141,7 +147,7 @@ def unpadded_by_loop(dense, lengths):
 
 
 def captured(call):
-    """The call as a graph's replay: the GPU then never waits for the host."""
+    """Returns the call as a graph's replay, in which the GPU never waits for the host."""
     call()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
@@ -150,13 +156,14 @@ def captured(call):
 
 
 def padding_rows(case, moved, ours, loop, calls):
-    """`moved` bytes. Loops have their lengths from the host, which the operators need not know."""
+    """Loops have their lengths from the host, which the operators need not know."""
     try:
         if not torch.equal(ours(), loop()):
             return say_lacking(case, "the results differ")
         host_row(f"host, {case}: tmap", ours, calls)
         host_row(f"host, {case}: loop", loop, calls)
-        gpu_rows((moved * 1e3, "GB/s", f"{case}, replayed"), tmap=captured(ours), loop=captured(loop))
+        gpu_rows((moved * 1e3, "GB/s", f"{case}, replayed"), tmap=captured(ours),
+                 loop=captured(loop))
     except LACKING as reason:
         say_lacking(case, reason)
 
@@ -168,7 +175,8 @@ def print_loops():
         values = torch.randn(sum(lengths), 512, device="cuda", dtype=torch.bfloat16)
         prefix, total = torch.tensor([0] + lengths, device="cuda").cumsum(0), values.shape[0]
         dense = padded_by_loop(values, lengths, longest)
-        padding_rows(f"pad {count} sequences of up to {longest} rows of 512", (values.numel() + dense.numel()) * 2,
+        padding_rows(f"pad {count} sequences of up to {longest} rows of 512",
+                     (values.numel() + dense.numel()) * 2,
                      lambda: torch.ops.tmap.pad_ragged(values, prefix, longest, format="prefix"),
                      lambda: padded_by_loop(values, lengths, longest), calls)
         padding_rows(f"unpad {count} of them", 2 * values.numel() * 2,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No call reads or writes outside the arrays it was given, whatever offsets and indices hold: every operation, its arrays
-between canaries. A test file says where arrays are: `Arena` has them there, `put` brings one there, `get` back."""
+"""No call reads or writes outside the arrays it was given, for any offsets and indices. Every
+operation runs with canaries around its arrays. A test file chooses the memory: `Arena` has the
+arrays there, `put` brings one there, and `get` brings it back."""
 import itertools
 
 import numpy as np
@@ -73,7 +74,8 @@ class BoundsCases:
                 yield cut, form
 
     def pairs(self, width=WIDTH, dtype=np.float32):
-        """Source, destination, and the destination's array, the offsets lying on one side or both."""
+        """Source, destination, and the destination's array, the offsets lying on one side or
+        both."""
         for cut, form in self.each():
             for lies in ((True, False), (False, True), (True, True)):
                 self.arena = self.Arena()
@@ -183,7 +185,8 @@ class BoundsCases:
         self.assertIn(ragged.Fault.DIM, decreasing)
 
     def test_a_part_of_an_array_ends_with_its_own_rows(self):
-        """Rows with gaps between them, of an array whose other columns and rows are not the operation's."""
+        """Rows with gaps between them, of an array whose other columns and rows are not the
+        operation's."""
         whole = self.arena.array(ROWS + 6, WIDTH + 3, value=3e30)
         part, out = whole[2:2 + ROWS, 1:1 + WIDTH], self.arena.array(ROWS + 1, WIDTH, value=0)
         part[...] = 5

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kernel that is compiled at run time: it loads the first tile of each tensor through the maps of a batch."""
+"""A kernel that is compiled at run time: it loads the first tile of each tensor through the maps of
+a batch."""
 import struct
 
 import support

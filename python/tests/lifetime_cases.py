@@ -5,7 +5,6 @@ import gc
 import unittest
 import unittest.mock
 
-import support  # noqa: F401
 from stand_ins import CuPy, CuPyArray, Driver, Library, Tensor, Torch
 
 from tmap import _driver, _gemm, _lease, _lifetime, _ragged, _service

@@ -11,7 +11,8 @@ NEEDS = {"import cupy": "cupy", "from cuda.core": "cuda.core", 'device="cuda"': 
 
 
 def samples(library):
-    """By the line where each begins. `library`: cupy, cuda.core, torch; None for those that need no GPU."""
+    """By the line where each begins. `library`: cupy, cuda.core, torch; None for those that need no
+    GPU."""
     found, lines = {}, PAGE.read_text().split("\n")
     for begin, line in enumerate(lines):
         if line == "```python":
@@ -22,7 +23,7 @@ def samples(library):
 
 
 def run(text, line):
-    """As a program of its own; answers with what it prints."""
+    """Runs a sample as a program of its own and returns its output."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile("\n" * line + text, str(PAGE), "exec"), {"__name__": "__main__"})

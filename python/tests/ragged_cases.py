@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every ragged operation, beside NumPy. A test file says where arrays are: `put` brings one there, `get` back."""
+"""Every ragged operation, compared with NumPy. A test file chooses the memory: `put` brings an
+array there, and `get` brings it back."""
 import numpy as np
 
 import support

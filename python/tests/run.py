@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs test files, all or those named, and closes with a line that counts their tests: python/tests/run.py [--installed]
-[test_x.py ...]
+"""Runs test files, all or those named, and prints a line that counts their tests at the end:
+python/tests/run.py [--installed] [test_x.py ...]
 
-They test the package beside them or, with --installed, the one that this Python has. The library is found as the package
-finds it: TMAP_LIBRARY names one of a build folder. Ends with 77 where every test was skipped.
+The tests use the package in this repository or, with --installed, the one that this Python has.
+The package finds the library as always: TMAP_LIBRARY names one of a build folder. The exit status
+is 77 if every test was skipped.
 """
 import importlib.util
 import sys

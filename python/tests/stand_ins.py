@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA's driver, the library and the libraries of arrays as far as lifetimes and devices go, without a GPU: each notes what
-it is asked."""
+"""CUDA's driver, the library and the libraries of arrays as far as lifetimes and devices go,
+without a GPU: each notes what it is asked."""
 import contextlib
 import ctypes
 import itertools
@@ -17,13 +17,15 @@ GLOBAL = 0  # CUDA's strictest capture mode
 
 
 class Driver:
-    """What `tmap._driver.cuda` is asked. One thread's contexts, and streams that stand still until `pass_all`."""
+    """What `tmap._driver.cuda` is asked. One thread's contexts, and streams that stand still until
+    `pass_all`."""
 
     def __init__(self):
         self.contexts, self.capturing, self.events, self.passed = [CONTEXT_OF[0]], set(), {}, set()
         self.capture_mode, self.broken_captures = GLOBAL, 0
         self.numbers, self.may_push, self.pushes = itertools.count(1), True, 0
-        self.asked, self.recorded_in = 0, []  # how often which context is current; contexts that events were recorded in
+        self.asked = 0  # questions which context is current
+        self.recorded_in = []  # contexts of events
         self.queries, self.mode_changes = 0, 0
         self.memory, self.reads = b"", []  # bytes at any address; (address, size, stream) of copies
 
@@ -72,7 +74,8 @@ class Driver:
         return 0
 
     def cuEventQuery(self, event):
-        """As CUDA: an event that was never recorded has passed, and the question breaks a global capture."""
+        """As CUDA: an event that was never recorded has passed, and the question breaks a global
+        capture."""
         self.queries += 1
         if self.capturing and self.capture_mode == GLOBAL:
             self.broken_captures += 1
@@ -93,9 +96,10 @@ class Driver:
 
 
 class Library:
-    """The C functions named, which note each call that they take: its name and the context. Those of batches refuse another
-    context than theirs, as the real ones do; those of the end and the numbers of a service do there what they can, so
-    they take every call. Others are the real ones."""
+    """The C functions named, which note each call that they take: its name and the context. Those
+    of batches refuse another context than theirs, as the real ones do; those of the end and the
+    numbers of a service do there what they can, so they take every call. Others are the real
+    ones."""
     DONE = ("tmap_template_create", "tmap_template_destroy", "tmap_ragged_copy", "tmap_ragged_gather_rows",
             "tmap_ragged_pad", "tmap_gemm_rows")
 
@@ -142,7 +146,7 @@ class Library:
 
 
 class OnDevice(Producer):
-    """An array of a library that tells no streams, as JAX's."""
+    """An array of a library that has no current stream, as JAX's."""
 
     def __init__(self, shape, dtype, device=0):
         super().__init__(bytes(4096), shape, dtype, device=(2, device))
@@ -175,7 +179,8 @@ class DType:
 
 class Tensor:
     """A tensor as PyTorch's, on device 0."""
-    is_cuda, is_cpu, requires_grad, is_leaf, layout, device = True, False, False, True, "strided", "cuda:0"
+    is_cuda, is_cpu, requires_grad, is_leaf = True, False, False, True
+    layout, device = "strided", "cuda:0"
 
     def __init__(self, shape, dtype):
         self.shape, self.dtype, self.streams, self.version = shape, dtype, [], 0
@@ -200,7 +205,7 @@ class Tensor:
 
 
 class Torch:
-    """The module, with the functions behind its public ones."""
+    """The module, with the functions that its public ones call."""
     strided = "strided"
 
     def __init__(self, current=5):
@@ -228,7 +233,8 @@ class Torch:
         self._C = types.SimpleNamespace(_cuda_getDevice=lambda: 0, _cuda_getCurrentRawStream=lambda device: current,
                                         _cuda_cudaCachingAllocator_raw_alloc=lambda size, stream: 4096,
                                         _cuda_cudaCachingAllocator_raw_delete=lambda address: None)
-        self.autograd = types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=self.count))
+        graph = types.SimpleNamespace(increment_version=self.count)
+        self.autograd = types.SimpleNamespace(graph=graph)
 
     @staticmethod
     def count(tensor):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No call reads or writes outside the arrays it was given: on memory of the host, and what is refused for it."""
+"""No call reads or writes outside the arrays it was given: on memory of the host, and what is
+refused for it."""
 import unittest
 
 import support

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No call reads or writes outside the arrays it was given: on the GPU, arrays of PyTorch; products and maps too."""
+"""No call reads or writes outside the arrays it was given: on the GPU, arrays of PyTorch; products
+and maps too."""
 import unittest
 
 import support

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ragged operations and maps on arrays of CuPy, by DLPack, beside the same operations on the host."""
+"""Ragged operations and maps on arrays of CuPy, by DLPack, compared with the same operations on the
+host."""
 import unittest
 
 import support

@@ -14,7 +14,8 @@ HOST, GPU, OTHER = (1, 0), (2, 0), (4, 0)
 
 
 class Producer:
-    """Memory of this process behind DLPack. `versioned` False: a producer that knows no keyword but `stream`."""
+    """Memory of this process as DLPack. If `versioned` is false, it knows no keyword but
+    `stream`."""
 
     def __init__(self, data, shape, dtype, device=HOST, versioned=True, read_only=False):
         self.data = ctypes.create_string_buffer(data, len(data))

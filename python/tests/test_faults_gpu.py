@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bad items on the GPU: counted, told in words, and raised by checked calls."""
+"""Bad items on the GPU are counted, put into words, and raised by checked calls."""
 import unittest
 
 import support

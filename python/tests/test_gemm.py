@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Grouped products as far as they go without arrays: what a problem is told, and what is refused."""
+"""Grouped products without arrays: the problems that the library gets, and refusals."""
 import ctypes
 import unittest
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""apps/bench/gemm/gemm_torch.py as far as it goes without a GPU: its arguments, its cases, and what it tells cuBLAS."""
+"""apps/bench/gemm/gemm_torch.py without a GPU: its arguments, its cases, and its calls of
+cuBLAS."""
 import ctypes
 import json
 import os
@@ -33,7 +34,8 @@ def columns_first(address, rows, columns, pitch, is_turned):
 
 
 def multiply(of):
-    """What cuBLAS documents: for each group of one product C = alpha * op(first) * op(second) + beta * C."""
+    """What cuBLAS documents: for each group of one product C = alpha * op(first) * op(second) +
+    beta * C."""
     for i in range(len(of.sizes)):
         m, n, k = of.m[i], of.n[i], of.k[i]
         left = columns_first(of.first[i], m, k, of.first_pitches[i], of.first_operations[i] == 1)

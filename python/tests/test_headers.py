@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What kernels compiled at run time need of the package: the headers, and the layout of a batch's parameter."""
+"""What kernels compiled at run time need of the package: the headers, and the layout of a batch's
+parameter."""
 import ctypes
 import tempfile
 import unittest

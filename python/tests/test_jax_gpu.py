@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of JAX are read, in stream order; results go to PyTorch's and come back to JAX by DLPack."""
+"""Arrays of JAX are read, in stream order; results go to PyTorch's and come back to JAX by
+DLPack."""
 import unittest
 
 import support

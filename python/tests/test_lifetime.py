@@ -16,7 +16,7 @@ from tmap._libraries import ADAPTORS, LEGACY_STREAM
 
 
 class Torches(StandIns):
-    """PyTorch's allocator is told of a stream that is not the current one."""
+    """PyTorch's allocator learns of a stream that is not the current one."""
 
     def pad(self, **options):
         self.arrays = [self.tensor("float32", 8, 4), self.tensor("int64", 2), self.tensor("float32", 2, 8, 4)]
@@ -98,7 +98,7 @@ class Torches(StandIns):
 
 
 class References(StandIns):
-    """Of libraries that cannot be told."""
+    """References keep arrays of libraries that cannot learn of a stream."""
 
     def gather(self, kind, stream=None):
         arrays = [kind((8, 4), "f32"), kind((3,), "i32"), kind((3, 4), "f32")]

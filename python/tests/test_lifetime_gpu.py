@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that go right after a call on another stream, host memory in a captured graph, and a device that is not the
-current one: on GPUs, arrays of PyTorch."""
+"""Arrays that go right after a call on another stream, host memory in a captured graph, and a
+device that is not the current one: on GPUs, arrays of PyTorch."""
 import gc
 import unittest
 
@@ -14,7 +14,8 @@ ROUNDS = 20
 
 
 class Streams(unittest.TestCase):
-    """The stream is busy, so that the call runs long after its arrays are gone and their memory has been written anew."""
+    """The stream is busy, so the call runs long after its arrays are gone and their memory has been
+    written again."""
 
     def setUp(self):
         self.stream = torch.cuda.Stream()
@@ -141,7 +142,8 @@ class Captures(unittest.TestCase):
 
 
 class Unnamed:
-    """A tensor as an array of a library that tmap knows by DLPack only, which makes no device current."""
+    """A tensor as an array of a library that tmap knows by DLPack only, which makes no device
+    current."""
 
     def __init__(self, tensor):
         self.tensor = tensor

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Maps of ragged batches, made on the GPU, beside those of the driver."""
+"""Maps of ragged batches, made on the GPU, compared with those of the driver."""
 import unittest
 
 import support

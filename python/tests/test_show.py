@@ -137,7 +137,8 @@ class OfMaps(unittest.TestCase):
     def test_every_bit_has_its_field(self):
         fields = _html.fields_of_bits(tmap.encode_bits(spec()))
         table = (support.ROOT / "lib" / "codec" / "layout.hpp").read_text()
-        ranges = re.findall(r'\("([\w\[\]]+)", (?:-?\d, )?\{(\d+), (\d+), (\d+)\}(?:, \{(\d+), (\d+), (\d+)\})?', table)
+        bits = r"\{(\d+), (\d+), (\d+)\}"
+        ranges = re.findall(rf'\("([\w\[\]]+)", (?:-?\d, )?{bits}(?:, {bits})?', table)
         expected = [None] * 1024
         for name, *numbers in ranges:
             if name in fields:

@@ -21,7 +21,8 @@ C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation"
            "MapPatch": "map_patch", "PatchColumns": "patch_columns", "CompactColumns": "compact_columns",
            "RaggedRows": "ragged_rows", "PatchSource": "patch_source", "ServiceOptions": "service_options",
            "Call": "call", "RowOffsets": "row_offsets", "BatchRef": "batch_ref",
-           "BatchWriter": "batch_writer", "BatchInfo": "batch_info", "TensorBatch": "tensor_batch", "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
+           "BatchWriter": "batch_writer", "BatchInfo": "batch_info", "TensorBatch": "tensor_batch",
+           "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
            "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values",
            "MemoryWindow": "memory_window", "Tile": "tile", "Matrix": "matrix",
            "RowProblem": "row_problem", "WeightProblem": "weight_problem", "PointerProblem": "pointer_problem",
@@ -216,8 +217,7 @@ class Bits(unittest.TestCase):
         self.assertEqual(tmap.describe_json(data)["element_type"], "bf16")
 
     def test_im2col_maps_of_the_driver(self):
-        lines = (HEADERS.parents[2] / "tests" / "golden" / "driver_maps.txt").read_text().splitlines()
-        maps = [line.split() for line in lines if line.startswith("1 ")]
+        maps = [line.split() for line in im2col_lines()]
         self.assertGreater(len(maps), 50)
         for numbers in maps:
             rank, corners = int(numbers[2]), [int(number) for number in numbers[-24:-18]]
@@ -240,10 +240,14 @@ class Bits(unittest.TestCase):
             tmap.decode("x" * 128)
 
 
+def im2col_lines():
+    """Returns the im2col maps of the driver, as text."""
+    golden = HEADERS.parents[2] / "tests" / "golden" / "driver_maps.txt"
+    return [line for line in golden.read_text().splitlines() if line.startswith("1 ")]
+
+
 def im2col_map():
-    """Returns a map of the driver's."""
-    lines = (HEADERS.parents[2] / "tests" / "golden" / "driver_maps.txt").read_text().splitlines()
-    words = next(line for line in lines if line.startswith("1 ")).split()[-16:]
+    words = im2col_lines()[0].split()[-16:]
     return struct.pack("<16Q", *(int(word, 16) for word in words))
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch.ops.tmap.* on the GPU: what every device promises, and graphs, and that the host never waits."""
+"""torch.ops.tmap.* on the GPU: what every device promises, and graphs, and that the host never
+waits."""
 import concurrent.futures
 import unittest
 
@@ -42,7 +43,7 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             product = grouped(a, b, self.ends)
-        # What the graph works in is not what later calls get.
+        # Later calls do not get the workspace of the graph.
         noise = [torch.full((1 << 14,), 255, device="cuda", dtype=torch.uint8) for _ in range(64)]
         grouped(a, b, self.ends)
         other = (100, 11, 0, 200, 0, 200)

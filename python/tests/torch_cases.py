@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What torch.ops.tmap.* promises on every device. The test files of a device say which, and add what is its own."""
+"""What torch.ops.tmap.* promises on every device. The test files of a device say which, and add
+what is its own."""
 import contextlib
 import sys
 
@@ -130,7 +131,7 @@ class GroupedProductCases:
         for name, (a, b) in self.cases().items():
             with self.subTest(name):
                 a, b = a.detach().requires_grad_(), b.detach().requires_grad_()
-                # What becomes of memory that nobody writes must not show.
+                # Memory that nobody writes must not show.
                 noise = [torch.full_like(one, torch.nan, requires_grad=False) for one in (a, b) for _ in range(4)]
                 del noise
                 product = grouped(a, b, wild)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the operators compute, by plain operators of PyTorch that have gradients of their own. Sizes are on the host."""
+"""What the operators compute, by plain operators of PyTorch that have gradients of their own. Sizes
+are on the host."""
 import torch
 
 

@@ -32,10 +32,13 @@ from ._lease import MapBatch
 from ._library import version
 from ._service import MapService
 from ._simulator import simulate_load, simulate_reduce, simulate_store, tile_sizes
-from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describe_json, encode, encode_bits, validate)
+from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describe_json, encode,
+                    encode_bits, validate)
 
 __version__ = ".".join(map(str, version()))
-__all__ = ["BadItem", "DecodedMap", "Error", "FaultReport", "GroupFault", "MapBatch", "MapService", "Rule", "Status",
-           "TensorSpec", "Violation", "decode", "describe", "describe_json", "describe_status", "encode", "encode_bits",
-           "explain", "faults", "group_faults_of", "grouped_mm", "grouped_mm_by_pointers", "include_dir", "ragged", "rule",
-           "rules_of", "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate", "version"]
+__all__ = ["BadItem", "DecodedMap", "Error", "FaultReport", "GroupFault", "MapBatch", "MapService",
+           "Rule", "Status", "TensorSpec", "Violation", "decode", "describe", "describe_json",
+           "describe_status", "encode", "encode_bits", "explain", "faults", "group_faults_of",
+           "grouped_mm", "grouped_mm_by_pointers", "include_dir", "ragged", "rule", "rules_of",
+           "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate",
+           "version"]

@@ -33,7 +33,8 @@ class Site(Uses):
         self.device = device = first.device_of(arrays[0])
         self.on_host = device is None
         if not first.gives_memory:
-            first = next((found for found in (ADAPTORS[type(array)] for array in arrays) if found.gives_memory), None)
+            first = next((found for found in (ADAPTORS[type(array)] for array in arrays)
+                          if found.gives_memory), None)
         self.adaptor, self._leads = first, None
         if stream is not None:
             if device is None:
@@ -47,13 +48,15 @@ class Site(Uses):
             self.stream, self._leads = first.current_stream(device), first
         self._references, self._written = [], []
 
-    def read(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> View:
+    def read(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None,
+             rank: Optional[int] = None) -> View:
         """Returns an array that is read on the site's stream, after the work that its producer has
         enqueued."""
         adaptor = ADAPTORS[type(array)]
         try:
             if adaptor.device_of(array) != self.device:
-                raise ValueError(f"{name} is elsewhere: arrays of one call are all on one device, or all on the host")
+                raise ValueError(f"{name} is elsewhere: arrays of one call are all on one device, "
+                                 "or all on the host")
             view = adaptor.view(array, self, adaptor is self._leads)
         except TypeError as reason:
             raise TypeError(f"{name}: {reason}") from None
@@ -61,11 +64,13 @@ class Site(Uses):
             view.form.require(name, dtypes, rank)
         return view
 
-    def write(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> View:
+    def write(self, array, name: str, dtypes: Optional[Tuple[str, ...]] = None,
+              rank: Optional[int] = None) -> View:
         """Returns an array that is written on the site's stream."""
         view = self.read(array, name, dtypes, rank)
         if view.read_only:
-            raise ValueError(f"{name} would be written, and is read-only (or a leaf that needs a gradient)")
+            raise ValueError(f"{name} would be written, and is read-only (or a leaf that needs a "
+                             "gradient)")
         adaptor = ADAPTORS[type(array)]
         if adaptor.counts_writes:
             self._written.append((adaptor, array))
@@ -83,7 +88,8 @@ class Site(Uses):
         for adaptor, array in self._written:
             adaptor.count_write(array)
 
-    def optional(self, array, name: str, dtypes: Tuple[str, ...], elements: int, write=False) -> Optional[int]:
+    def optional(self, array, name: str, dtypes: Tuple[str, ...], elements: int,
+                 write=False) -> Optional[int]:
         """Returns the address of a packed array of so many elements at least, or None for None."""
         if array is None:
             return None
@@ -99,7 +105,8 @@ class Site(Uses):
             return self.adaptor.use(self.device)
         current = _driver.current_device() or 0  # CUDA takes device 0 in a thread without a context
         if current != self.device:
-            raise ValueError(f"the arrays are on device {self.device}, and device {current} is current: make theirs "
+            raise ValueError(f"the arrays are on device {self.device}, and device {current} is "
+                             "current: make theirs "
                              "current before the call")
         return HERE
 
@@ -108,5 +115,6 @@ class Site(Uses):
         inside `use`. The workspace may be given back at once: these libraries reuse memory in
         stream order."""
         if self.adaptor is None:
-            raise ValueError("memory to work in comes from PyTorch or CuPy: give one array of theirs")
+            raise ValueError("memory to work in comes from PyTorch or CuPy: give one array of "
+                             "theirs")
         return self.adaptor.memory(size, self.device, self.stream)

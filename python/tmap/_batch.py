@@ -25,13 +25,14 @@ def innermost_first(extents: Sequence[int]) -> Tuple[int, ...]:
 
 
 # All of a `tmap_call` but its stream and workspace, which each call has of its own.
-_pack, (_ON_STREAM, *_, PLAIN) = c.in_pieces(c.Call(), *(c.place((c.Call, name))
-                                                         for name in ("stream", "workspace", "workspace_bytes")))
+_OF_A_CALL = [c.place((c.Call, name)) for name in ("stream", "workspace", "workspace_bytes")]
+_pack, (_ON_STREAM, *_, PLAIN) = c.in_pieces(c.Call(), *_OF_A_CALL)
 _ON_HOST = bytes(c.Call(engine=1))[:len(_ON_STREAM)]
 _rest = c.packer(c.Call, "statuses")
 
 
-def call_on(stream: Optional[int], workspace: int = 0, size: int = 0, reports: bytes = PLAIN) -> bytes:
+def call_on(stream: Optional[int], workspace: int = 0, size: int = 0,
+            reports: bytes = PLAIN) -> bytes:
     """Returns a `tmap_call` on a stream, or on the host for None. The functions below make
     `reports`."""
     if stream is None:
@@ -39,21 +40,22 @@ def call_on(stream: Optional[int], workspace: int = 0, size: int = 0, reports: b
     return _pack(_ON_STREAM, stream, b"", workspace, b"", size, reports)
 
 
-def reports_to(statuses=None, header=None, windows=None, window_count: int = 0, check: int = 0, policy: int = 0,
-               publish: int = 0, plan: int = 0) -> bytes:
+def reports_to(statuses=None, header=None, windows=None, window_count: int = 0, check: int = 0,
+               policy: int = 0, publish: int = 0, plan: int = 0) -> bytes:
     """Returns the rest of a `tmap_call`: its members from `statuses` on."""
-    return _rest.pack(statuses or 0, header or 0, windows or 0, window_count, check, policy, 0, 0, publish, plan, 0)
+    return _rest.pack(statuses or 0, header or 0, windows or 0, window_count, check, policy, 0, 0,
+                      publish, plan, 0)
 
 
-def reports_of(site: Site, items: int, statuses=None, header=None, windows=NO_WINDOWS, check=None, policy: int = 0,
-               plan: Optional[int] = None) -> bytes:
+def reports_of(site: Site, items: int, statuses=None, header=None, windows=NO_WINDOWS, check=None,
+               policy: int = 0, plan: Optional[int] = None) -> bytes:
     """Returns the same for arrays of the caller, in a call on so many tensors, rows or groups."""
     if statuses is header is check is plan is windows[0] is None and policy == 0:
         return PLAIN
     address, count = windows
     return reports_to(statuses=site.optional(statuses, "statuses", _STATUSES, items, write=True),
-                      header=site.optional(header, "header", _STATUSES, 4, write=True), windows=address,
-                      window_count=count, check=check_number(check), policy=policy,
+                      header=site.optional(header, "header", _STATUSES, 4, write=True),
+                      windows=address, window_count=count, check=check_number(check), policy=policy,
                       plan=0 if plan is None else integer(plan, "plan", 31) + 1)
 
 
@@ -91,7 +93,8 @@ def rows_of(values: Form, offsets: Form, format: str, is_bounded: bool) -> Tuple
 
 # Holds the places of the addresses of rows in a source.
 ROW_ADDRESSES = [c.place((c.PatchSource, "of"), (c.SourceMember, "rows"), *members) for members in
-                 (((c.RaggedRows, "base_address"),), ((c.RaggedRows, "offsets"), (c.RowOffsets, "values")))]
+                 (((c.RaggedRows, "base_address"),),
+                  ((c.RaggedRows, "offsets"), (c.RowOffsets, "values")))]
 
 
 class Side(NamedTuple):
@@ -127,8 +130,10 @@ class Rows:
         return self.values, self.offsets
 
     def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "Side":
-        values, cut = (site.write if write else site.read)(self.values, name), site.read(self.offsets, "offsets")
-        count, pack, (first, second, last) = _rows_batch(values.form, cut.form, self.format, name, is_bounded)
+        values = (site.write if write else site.read)(self.values, name)
+        cut = site.read(self.offsets, "offsets")
+        count, pack, (first, second, last) = _rows_batch(values.form, cut.form, self.format, name,
+                                                         is_bounded)
         batch = pack(first, values.address, second, cut.address, last)
         form = values.form
         return Side(batch, count, len(form.shape), form.dtype, form.item_bytes, (values, cut))
@@ -163,7 +168,8 @@ class Tensors:
         made.arrays_on_host = 1
         made.tensors.kind = c.SOURCE_PATCHES
         made.tensors.of.patches = ctypes.addressof(patches)
-        return Side(byref(made), len(views), len(first.shape), first.dtype, first.item_bytes, (views, patches))
+        return Side(byref(made), len(views), len(first.shape), first.dtype, first.item_bytes,
+                    (views, patches))
 
 
 class Columns:
@@ -173,15 +179,18 @@ class Columns:
     addresses, and keeps it; `windows` name the addresses that are allowed. `dtype` is a name,
     "f32", or the type object of a library."""
 
-    def __init__(self, addresses, dims: Sequence[Any], strides: Optional[Sequence[Any]] = None, *, dtype: str):
+    def __init__(self, addresses, dims: Sequence[Any], strides: Optional[Sequence[Any]] = None, *,
+                 dtype: str):
         self.addresses, self.dims, self.dtype = addresses, sequence(dims, "dims"), type_name(dtype)
         self.strides = () if strides is None else sequence(strides, "strides")
         choice(self.dtype, tuple(_ITEM_BYTES), "dtype")
-        if not 1 <= len(self.dims) <= c.MAX_RANK or len(self.strides) not in (0, len(self.dims) - 1):
+        rank = len(self.dims)
+        if not 1 <= rank <= c.MAX_RANK or len(self.strides) not in (0, rank - 1):
             raise ValueError(f"1 to {c.MAX_RANK} dims, and one stride less or none")
 
     def __repr__(self) -> str:
-        return f"<Columns of {self.dtype}, {len(self.dims)} dims, addresses {_words_of(self.addresses)}>"
+        addresses = _words_of(self.addresses)
+        return f"<Columns of {self.dtype}, {len(self.dims)} dims, addresses {addresses}>"
 
     @property
     def arrays(self):
@@ -190,7 +199,8 @@ class Columns:
     def side(self, site: Site, name: str, write: bool, is_bounded: bool) -> "Side":
         addresses = site.read(self.addresses, name, ("u64", "i64"), rank=1)
         count = addresses.shape[0]
-        made = c.TensorBatch(element_bytes=_ITEM_BYTES[self.dtype], rank=len(self.dims), count=count)
+        made = c.TensorBatch(element_bytes=_ITEM_BYTES[self.dtype], rank=len(self.dims),
+                             count=count)
         made.tensors.struct_size, made.tensors.kind = ctypes.sizeof(c.PatchSource), c.SOURCE_COLUMNS
         columns = made.tensors.of.columns
         columns.global_address = site.optional(self.addresses, name, ("u64", "i64"), count)
@@ -201,8 +211,8 @@ class Columns:
         return Side(byref(made), count, len(self.dims), self.dtype, made.element_bytes, addresses)
 
 
-_ITEM_BYTES = {"u8": 1, "i8": 1, "bool": 1, "f8_e4m3": 1, "f8_e5m2": 1, "u16": 2, "i16": 2, "f16": 2, "bf16": 2,
-               "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
+_ITEM_BYTES = {"u8": 1, "i8": 1, "bool": 1, "f8_e4m3": 1, "f8_e5m2": 1, "u16": 2, "i16": 2,
+               "f16": 2, "bf16": 2, "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
 
 
 def check_rank(form: Form, name: str) -> None:
@@ -232,4 +242,5 @@ def _rows_batch(values: Form, offsets: Form, format: str, name: str, is_bounded:
     inner, steps = innermost_first(values.shape[1:]), innermost_first(values.strides[1:-1])
     made.inner_dim[:len(inner)] = inner
     made.inner_stride_bytes[:len(steps)] = steps
-    return count, *c.in_pieces(made, *(c.place((c.TensorBatch, "tensors")) + at for at in ROW_ADDRESSES))
+    return count, *c.in_pieces(made,
+                               *(c.place((c.TensorBatch, "tensors")) + at for at in ROW_ADDRESSES))

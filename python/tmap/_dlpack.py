@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """DLPack's structs and capsules, in and out. https://dmlc.github.io/dlpack/latest/c_api.html"""
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from ctypes import (POINTER, Structure, c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint16,
+                    c_uint32, c_uint64, c_void_p)
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 READ_ONLY = 1
@@ -10,9 +11,10 @@ _PLAIN, _VERSIONED = b"dltensor", b"dltensor_versioned"
 
 
 class _Tensor(Structure):
-    _fields_ = [("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32), ("ndim", c_int32),
-                ("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16), ("shape", POINTER(c_int64)),
-                ("strides", POINTER(c_int64)), ("byte_offset", c_uint64)]
+    _fields_ = [("data", c_void_p), ("device_type", c_int32), ("device_id", c_int32),
+                ("ndim", c_int32), ("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16),
+                ("shape", POINTER(c_int64)), ("strides", POINTER(c_int64)),
+                ("byte_offset", c_uint64)]
 
 
 class _Managed(Structure):
@@ -20,22 +22,26 @@ class _Managed(Structure):
 
 
 class _ManagedVersioned(Structure):
-    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("context", c_void_p), ("deleter", c_void_p),
-                ("flags", c_uint64), ("tensor", _Tensor)]
+    _fields_ = [("major", c_uint32), ("minor", c_uint32), ("context", c_void_p),
+                ("deleter", c_void_p), ("flags", c_uint64), ("tensor", _Tensor)]
 
 
-_get = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
-_is_valid = ctypes.PYFUNCTYPE(c_int32, ctypes.py_object, c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
-_new = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+_get = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object,
+                         c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_is_valid = ctypes.PYFUNCTYPE(c_int32, ctypes.py_object,
+                              c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_char_p,
+                         c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 _process = ctypes.CDLL(None)
 _process.malloc.restype = c_void_p
 _process.malloc.argtypes = (c_size_t,)
 _free = ctypes.cast(_process.free, c_void_p).value
 
 # DLPack's (code, bits) by name.
-_NUMBERS = {"i8": (0, 8), "i16": (0, 16), "i32": (0, 32), "i64": (0, 64), "u8": (1, 8), "u16": (1, 16), "u32": (1, 32),
-            "u64": (1, 64), "f16": (2, 16), "f32": (2, 32), "f64": (2, 64), "bf16": (4, 16), "c64": (5, 64),
-            "c128": (5, 128), "bool": (6, 8), "f8_e4m3": (10, 8), "f8_e5m2": (12, 8)}
+_NUMBERS = {"i8": (0, 8), "i16": (0, 16), "i32": (0, 32), "i64": (0, 64), "u8": (1, 8),
+            "u16": (1, 16), "u32": (1, 32), "u64": (1, 64), "f16": (2, 16), "f32": (2, 32),
+            "f64": (2, 64), "bf16": (4, 16), "c64": (5, 64), "c128": (5, 128), "bool": (6, 8),
+            "f8_e4m3": (10, 8), "f8_e5m2": (12, 8)}
 _NAMES = {number: name for name, number in _NUMBERS.items()}
 
 
@@ -77,7 +83,8 @@ def read(array, stream):
     tensor, flags = _opened(capsule)
     name = _NAMES.get((tensor.code, tensor.bits))
     if name is None or tensor.lanes != 1:
-        raise TypeError(f"elements of DLPack's code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes")
+        raise TypeError(f"elements of DLPack's code {tensor.code}, {tensor.bits} bits, "
+                        f"{tensor.lanes} lanes")
     shape = tuple(tensor.shape[: tensor.ndim])
     strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else packed_strides(shape)
     address = (tensor.data or 0) + tensor.byte_offset
@@ -89,7 +96,8 @@ def _fill(tensor, numbers, address, shape, name, device):
     tensor.device_type, tensor.device_id = device
     tensor.code, tensor.bits = _NUMBERS[name]
     tensor.lanes, tensor.ndim = 1, len(shape)
-    ctypes.memmove(numbers, (c_int64 * (2 * len(shape)))(*shape, *packed_strides(shape)), 16 * len(shape))
+    extents = (c_int64 * (2 * len(shape)))(*shape, *packed_strides(shape))
+    ctypes.memmove(numbers, extents, ctypes.sizeof(extents))
     tensor.shape = ctypes.cast(numbers, POINTER(c_int64))
     tensor.strides = ctypes.cast(numbers + 8 * len(shape), POINTER(c_int64))
 
@@ -103,7 +111,8 @@ def write(address, shape, name, device, read_only, max_version):
     """
     versioned = max_version is not None and max_version[0] >= _VERSION[0]
     if read_only and not versioned:
-        raise BufferError("this memory is read-only, which DLPack can express from version 1.0 on: ask with max_version")
+        raise BufferError("this memory is read-only, which DLPack can express from version 1.0 on: "
+                          "ask with max_version")
     kind = _ManagedVersioned if versioned else _Managed
     block = _process.malloc(ctypes.sizeof(kind) + 16 * len(shape))
     if not block:

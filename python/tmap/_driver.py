@@ -87,7 +87,8 @@ class Home:
     def inside(self, function, *arguments):
         """Calls any function with this context as the thread's current one and returns its
         result."""
-        if self.context is None or _current() == self.context or cuda.cuCtxPushCurrent_v2(self.context) != 0:
+        context = self.context
+        if context is None or _current() == context or cuda.cuCtxPushCurrent_v2(context) != 0:
             return function(*arguments)
         try:
             return function(*arguments)

@@ -52,8 +52,8 @@ class Status(enum.IntEnum):
 # Advice for Python, where the library's own sentence speaks of C.
 _ADVICE = {
     Status.PAGEABLE_MEMORY_IN_CAPTURE:
-        "the addresses and shapes of tmap.ragged.Tensors lie in such memory: take Rows or Columns, whose arrays lie on "
-        "the device, in calls that a graph captures",
+        "the addresses and shapes of tmap.ragged.Tensors lie in such memory: take Rows or Columns, "
+        "whose arrays lie on the device, in calls that a graph captures",
 }
 
 
@@ -120,10 +120,10 @@ class Error(RuntimeError):
     the bad items that a checked call met, `found` of `allowed`.
     """
 
-    def __init__(self, message: str, status: Status, rules: Tuple[Rule, ...] = (), first: Optional[Rule] = None,
-                 axis: Optional[int] = None, found: int = 0, allowed: int = 0, cuda_code: int = 0,
-                 slots: Optional[Dict[str, int]] = None, bad: Optional[BadItem] = None,
-                 argument: Optional[str] = None):
+    def __init__(self, message: str, status: Status, rules: Tuple[Rule, ...] = (),
+                 first: Optional[Rule] = None, axis: Optional[int] = None, found: int = 0,
+                 allowed: int = 0, cuda_code: int = 0, slots: Optional[Dict[str, int]] = None,
+                 bad: Optional[BadItem] = None, argument: Optional[str] = None):
         super().__init__(message)
         self.status = status
         self.rules = rules
@@ -158,9 +158,11 @@ def last_error() -> Error:
     first = rule(last.first_rule) if last.rules else None
     message = "; ".join(filter(None, (text_of(lib.tmap_last_message), _ADVICE.get(status))))
     slots = {name: getattr(last.slots, name) for name, _ in c.SlotCounts._fields_}
-    return Error(message, status, rules_of(last.rules), first, last.axis if last.axis >= 0 else None, last.found,
-                 last.allowed, last.cuda_code, slots if status is Status.POOL_EXHAUSTED else None, bad_item(last.bad),
-                 last.argument.decode() or None)
+    return Error(message, status, rules_of(last.rules), first,
+                 axis=last.axis if last.axis >= 0 else None, found=last.found,
+                 allowed=last.allowed, cuda_code=last.cuda_code,
+                 slots=slots if status is Status.POOL_EXHAUSTED else None, bad=bad_item(last.bad),
+                 argument=last.argument.decode() or None)
 
 
 def check(code: int) -> None:

@@ -10,7 +10,8 @@ from ._faults import FaultReport, describe_status
 from ._gemm import GroupFault
 from ._lease import MapBatch
 from ._ragged import Fault
-from ._spec import DecodedMap, TensorSpec, Violation, as_map, broken_rules, bytes_of, decode, describe
+from ._spec import (DecodedMap, TensorSpec, Violation, as_map, broken_rules, bytes_of, decode,
+                    describe)
 
 EMPTY_MAP = 1 << 63
 MOST_LISTED = 8
@@ -31,8 +32,8 @@ def explain(thing, box=None) -> str:
             return words(thing)
     if hasattr(thing, "__dlpack__"):
         return _of_array(thing, box)
-    raise TypeError(f"spec is {thing!r}: it must be a TensorSpec, an array, the bytes of a map, or an "
-                    "object of tmap")
+    raise TypeError(f"spec is {thing!r}: it must be a TensorSpec, an array, the bytes of a map, or "
+                    "an object of tmap")
 
 
 def _of_array(array, box) -> str:
@@ -58,7 +59,8 @@ def _of_maps(buffer) -> str:
     view = bytes_of(buffer, "data")
     if view.nbytes <= 128 or view.nbytes % 128:
         return _of_map(bytes(as_map(view)))
-    return "\n".join(f"map {i}: {_line_of(view[128 * i:128 * i + 128])}" for i in range(view.nbytes // 128))
+    return "\n".join(f"map {i}: {_line_of(view[128 * i:128 * i + 128])}"
+                     for i in range(view.nbytes // 128))
 
 
 def _of_map(data: bytes) -> str:
@@ -76,8 +78,8 @@ def _line_of(data) -> str:
     except Error as reason:
         return str(reason)
     spec = decoded.spec
-    return (f"{decoded.kind} {spec.element_type} {innermost_first(spec.dims)} at {spec.address:#x}, box "
-            f"{innermost_first(spec.box)}, swizzle {spec.swizzle}")
+    return (f"{decoded.kind} {spec.element_type} {innermost_first(spec.dims)} at {spec.address:#x}, "
+            f"box {innermost_first(spec.box)}, swizzle {spec.swizzle}")
 
 
 def judged(statuses) -> Tuple[int, int, List[Tuple[int, int]]]:

@@ -44,7 +44,8 @@ def faults(reset: bool = False) -> FaultReport:
     report = c.FaultReport()
     check((lib.tmap_reset_faults if reset else lib.tmap_faults)(byref(report)))
     text = text_of(lib.tmap_fault_report_text, byref(report))
-    return FaultReport(report.maps, report.tensors, report.rows, report.groups, bad_item(report.first), text)
+    return FaultReport(report.maps, report.tensors, report.rows, report.groups,
+                       bad_item(report.first), text)
 
 
 def describe_status(item: str, status: int) -> str:

@@ -65,18 +65,20 @@ def _rows(a_shape, a_strides, b_shape, b_strides, operand, item):
     if b_k != k:
         raise ValueError(f"a has rows of {k} elements, b groups of {b_k} rows: they must be equal")
     if not _is_row(a_strides, a_shape, 1):
-        raise ValueError("the ragged operand must be row-major along what is summed over: call .contiguous() first")
+        raise ValueError("the ragged operand must be row-major along what is summed over: call "
+                         ".contiguous() first")
     if _is_row(b_strides, b_shape, 2):
         layout, pitch = _K_BY_N, b_strides[1]
     elif _is_row(b_strides, b_shape, 1):
         layout, pitch = _N_BY_K, b_strides[2]
     else:
-        raise ValueError("one of the last two strides of the operand with groups must be 1: call .contiguous() first")
+        raise ValueError("one of the last two strides of the operand with groups must be 1: call "
+                         ".contiguous() first")
     if operand == "f8_e4m3" and layout == _K_BY_N:
         raise ValueError("8-bit operands are read along k: give b as b_n_by_k.transpose(-2, -1)")
     _check_units(item, n=n, k=k)
-    problem = c.RowProblem(operand=OPERANDS.index(operand), groups=groups, layout=layout, rows=rows, n=n, k=k,
-                           b_group_pitch_bytes=b_strides[0] * item)
+    problem = c.RowProblem(operand=OPERANDS.index(operand), groups=groups, layout=layout, rows=rows,
+                           n=n, k=k, b_group_pitch_bytes=b_strides[0] * item)
     # The step of a dim of one element may be anything.
     problem.a.pitch_bytes = (a_strides[0] if rows > 1 else k) * item
     problem.b.pitch_bytes = pitch * item
@@ -91,7 +93,8 @@ def _weights(a_shape, a_strides, b_shape, b_strides, groups, operand, item):
     if operand == "f8_e4m3":
         raise ValueError("sums over ragged rows are of bf16 and f16")
     if not _is_row(a_strides, a_shape, 0) or not _is_row(b_strides, b_shape, 1):
-        raise ValueError("where rows are summed over, a must be column-major (x.t() of a row-major x) and b row-major")
+        raise ValueError("where rows are summed over, a must be column-major (x.t() of a row-major "
+                         "x) and b row-major")
     _check_units(item, m=m, n=n)
     problem = c.WeightProblem(operand=OPERANDS.index(operand), groups=groups, rows=k, m=m, n=n,
                               c_group_pitch_bytes=m * n * item)
@@ -109,16 +112,19 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
     if ranks == (3, 2):
         # C^T = B^T A^T, whose rows are ragged where the columns of C are.
         is_turned = True
-        a_shape, a_strides, b_shape, b_strides = (b_shape[::-1], b_strides[::-1], (a_shape[0], a_shape[2], a_shape[1]),
+        a_shape, a_strides, b_shape, b_strides = (b_shape[::-1], b_strides[::-1],
+                                                  (a_shape[0], a_shape[2], a_shape[1]),
                                                   (a_strides[0], a_strides[2], a_strides[1]))
     if ranks == (2, 2):
-        problem, out, has_sums = _weights(a_shape, a_strides, b_shape, b_strides, groups, operand, item)
+        problem, out, has_sums = _weights(a_shape, a_strides, b_shape, b_strides, groups, operand,
+                                          item)
     elif ranks in ((2, 3), (3, 2)):
         if b_shape[0] != groups:
             raise ValueError(f"offs cuts {groups} groups, the operand with groups has {b_shape[0]}")
         problem, out, has_sums = _rows(a_shape, a_strides, b_shape, b_strides, operand, item)
     elif ranks == (3, 3):
-        raise ValueError("both operands have groups and no dim is ragged: that is a batched product (torch.bmm)")
+        raise ValueError("both operands have groups and no dim is ragged: that is a batched "
+                         "product (torch.bmm)")
     else:
         raise ValueError(f"operands have 2 or 3 dims, not {ranks[0]} and {ranks[1]}")
     problem.offsets.format, problem.offsets.bytes = format, offset_bytes
@@ -132,7 +138,8 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
 
 
 def _in_pieces(problem):
-    return c.in_pieces(problem, *(c.place((type(problem), name)) for name in ("offsets", "a", "b", "c")))
+    return c.in_pieces(problem,
+                       *(c.place((type(problem), name)) for name in ("offsets", "a", "b", "c")))
 
 
 def workspace_bytes(groups: int) -> int:
@@ -151,9 +158,9 @@ def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int
     check(ready.function(problem, call_on(stream, workspace, ready.workspace_bytes, reports)))
 
 
-def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None, row_scales=None,
-               column_scales=None, fast_accumulation: bool = False, statuses=None, header=None, plan: int = None,
-               check=None, stream=None):
+def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None,
+               row_scales=None, column_scales=None, fast_accumulation: bool = False, statuses=None,
+               header=None, plan: int = None, check=None, stream=None):
     """Computes many products in one call, of arrays of any library in device memory. The sizes may
     exist only there.
 
@@ -182,15 +189,18 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     site = Site(stream, a, b, offs, out)
     if site.on_host:
         raise ValueError("grouped products are of arrays in device memory")
-    left, right, cut, target = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs"), site.write(out, "out")
-    ready = _judged(left.form, right.form, cut.form, target.form, format, epilogue, bool(fast_accumulation))
+    left, right, cut = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs")
+    target = site.write(out, "out")
+    ready = _judged(left.form, right.form, cut.form, target.form, format, epilogue,
+                    bool(fast_accumulation))
     rest = _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales)
     reports = reports_of(site, ready.problem.groups, statuses, header, check=check, plan=plan)
     if ready.workspace_bytes == 0:
         return out
     with site.use():
         workspace, _lent = site.memory(ready.workspace_bytes)
-        enqueue(ready, left.address, right.address, target.address, cut.address, workspace, site.stream, reports, rest)
+        enqueue(ready, left.address, right.address, target.address, cut.address, workspace,
+                site.stream, reports, rest)
         site.done()
     return out
 
@@ -206,7 +216,8 @@ def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, epilo
         raise TypeError(f"a has elements of {left.dtype}, b of {right.dtype}: they must be equal")
     groups, number = offset_count(cut, format)
     steps = [tuple(stride // form.item_bytes for stride in form.strides) for form in (left, right)]
-    ready = prepare(left.shape, steps[0], right.shape, steps[1], left.dtype, groups, cut.item_bytes, number)
+    ready = prepare(left.shape, steps[0], right.shape, steps[1], left.dtype, groups, cut.item_bytes,
+                    number)
     target.require("out", ("f16" if left.dtype == "f16" else "bf16",))
     _set_output(ready, target, epilogue)
     if not ready.has_sums:
@@ -224,8 +235,9 @@ def _set_output(ready, target, epilogue):
     if epilogue == "swiglu":
         expected = (*expected[:-1], expected[-1] // 2)
     if shape != expected or strides[-1] != target.item_bytes:
-        raise ValueError(f"out has the shape {target.shape} and strides {target.strides} in bytes; the product is "
-                         f"{expected[::-1] if ready.is_turned else expected}, its rows without gaps")
+        product = expected[::-1] if ready.is_turned else expected
+        raise ValueError(f"out has the shape {target.shape} and strides {target.strides} in bytes; "
+                         f"the product is {product}, its rows without gaps")
     ready.problem.c.pitch_bytes = strides[-2]
     if len(shape) == 3:
         ready.problem.c_group_pitch_bytes = strides[0]

@@ -15,8 +15,9 @@ LAYOUTS = ("n_by_k", "k_by_n")
 _ADDRESSES, _NUMBERS = ("u64", "i64"), ("i64",)
 
 
-def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str = "n_by_k", epilogue: str = "none",
-                           statuses=None, header=None, plan: int = None, check=None, stream=None) -> None:
+def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str = "n_by_k",
+                           epilogue: str = "none", statuses=None, header=None, plan: int = None,
+                           check=None, stream=None) -> None:
     """out[i] = a[i] @ b[i].T in one call. Each product has a size of its own, which may be known
     only to the device.
 
@@ -46,20 +47,24 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str
     needed = workspace_bytes(problem.groups)
     with site.use():
         workspace, _lent = site.memory(needed)
-        _errors.check(lib.tmap_gemm_pointers(byref(problem), call_on(site.stream, workspace, needed, reports)))
+        _errors.check(lib.tmap_gemm_pointers(byref(problem),
+                                             call_on(site.stream, workspace, needed, reports)))
         site.done()
 
 
 def problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue) -> c.PointerProblem:
-    operand, order = choice(type_name(dtype), OPERANDS[:2], "dtype"), choice(layout, LAYOUTS, "layout")
+    operand, order = choice(type_name(dtype), OPERANDS[:2],
+                            "dtype"), choice(layout, LAYOUTS, "layout")
     choice(epilogue, ("none", "accumulate"), "epilogue")
     if len(sizes) != 3 or len(pitches) != 3:
-        raise ValueError(f"sizes are (m, n, k), pitches (a, b, out): not {len(sizes)} and {len(pitches)} arrays")
+        raise ValueError(f"sizes are (m, n, k), pitches (a, b, out): not {len(sizes)} and "
+                         f"{len(pitches)} arrays")
     groups = integer(site.read(a, "a", _ADDRESSES, rank=1).shape[0], "the number of groups", 32)
     matrices = {name: _address(site, array, label, _ADDRESSES, groups)
                 for name, label, array in zip("abc", ("a", "b", "out"), (a, b, out))}
     numbers = {name: _address(site, array, name, _NUMBERS, groups)
-               for name, array in zip(("m", "n", "k", "a_pitch_bytes", "b_pitch_bytes", "c_pitch_bytes"),
+               for name, array in zip(("m", "n", "k", "a_pitch_bytes", "b_pitch_bytes",
+                                       "c_pitch_bytes"),
                                       (*sizes, *pitches))}
     return c.PointerProblem(operand=operand, groups=groups, layout=order,
                             epilogue=EPILOGUES.index(epilogue), **matrices, **numbers)
@@ -68,5 +73,6 @@ def problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue) -> c.Po
 def _address(site, array, name, dtypes, groups):
     view = site.read(array, name, dtypes, rank=1)
     if not view.is_packed or view.shape[0] != groups:
-        raise ValueError(f"{name} has {view.shape[0]} elements: it must have {groups}, as a has, without gaps")
+        raise ValueError(f"{name} has {view.shape[0]} elements: it must have {groups}, as a has, "
+                         "without gaps")
     return view.address

@@ -12,6 +12,7 @@ from ._spec import TensorSpec, decode, describe_json, validate
 _LONGEST, _SHORTEST = 320.0, 8.0  # sides of a drawing in pixels
 _MOST_LINES = 64
 _BAD = "hsl(0 75% 55%)"
+_PLAIN = "border-collapse:collapse;color:inherit;font-size:inherit"
 _NOT_FIELDS = ("valid", "refused", "unknown_bits")
 
 
@@ -30,7 +31,7 @@ def _table(rows) -> str:
     style = "padding:1px 10px 1px 0;text-align:left;font-family:monospace;background:transparent"
     cells = ("".join(_tag("td", _text(cell), style=style) for cell in row) for row in rows)
     return _tag("table", "".join(_tag("tr", row, style="background:transparent") for row in cells),
-                style="border-collapse:collapse;margin:4px 0")
+                style=f"{_PLAIN};margin:4px 0")
 
 
 def _block(title: str, *parts: str) -> str:
@@ -40,7 +41,8 @@ def _block(title: str, *parts: str) -> str:
 
 
 def _beside(*parts: str) -> str:
-    return _tag("div", "".join(parts), style="display:flex;flex-wrap:wrap;gap:20px;align-items:flex-start")
+    return _tag("div", "".join(parts),
+                style="display:flex;flex-wrap:wrap;gap:20px;align-items:flex-start")
 
 
 def _rules(spec: TensorSpec) -> str:
@@ -60,12 +62,14 @@ def _fields(spec: TensorSpec) -> str:
              "l2_promotion", "oob_fill")
     address = "none: 0x100000 is assumed" if spec.address is None else f"{spec.address:#x}"
     given = [(name, getattr(spec, name)) for name in names]
-    return _table([("address", address)] + [(name, value) for name, value in given if value is not None])
+    return _table([("address", address)]
+                  + [(name, value) for name, value in given if value is not None])
 
 
 def _rectangle(x, y, width, height, fill="none", dashes="") -> str:
-    return _tag("rect", "", x=f"{x:.1f}", y=f"{y:.1f}", width=f"{width:.1f}", height=f"{height:.1f}", fill=fill,
-                stroke="currentColor", stroke_dasharray=dashes or "none")
+    return _tag("rect", "", x=f"{x:.1f}", y=f"{y:.1f}", width=f"{width:.1f}",
+                height=f"{height:.1f}", fill=fill, stroke="currentColor", stroke_dasharray=dashes
+                or "none")
 
 
 def _grid(counts, steps, extents) -> str:
@@ -73,10 +77,9 @@ def _grid(counts, steps, extents) -> str:
     lines = []
     for axis in (0, 1):
         for i in range(1, counts[axis] if counts[axis] <= _MOST_LINES else 0):
-            at = f"{i * steps[axis]:.1f}"
-            begin, end = ((at, 0), (at, f"{extents[1]:.1f}")) if axis == 0 else ((0, at), (f"{extents[0]:.1f}", at))
-            lines.append(_tag("line", "", x1=begin[0], y1=begin[1], x2=end[0], y2=end[1], stroke="currentColor",
-                              stroke_opacity="0.35"))
+            at, end = f"{i * steps[axis]:.1f}", f"{extents[1 - axis]:.1f}"
+            path = f"M{at} 0V{end}" if axis == 0 else f"M0 {at}H{end}"
+            lines.append(_tag("path", "", d=path, stroke="currentColor", stroke_opacity="0.35"))
     return "".join(lines)
 
 
@@ -92,30 +95,40 @@ def _drawing(spec: TensorSpec) -> str:
     pixels = [side / extent for side, extent in zip(sides, covered)]
     extents = [extent * pixel for extent, pixel in zip(dims, pixels)]
     steps = [step * pixel for step, pixel in zip(box, pixels)]
-    shapes = (_rectangle(0, 0, *sides, dashes="4 3") + _rectangle(0, 0, *extents, fill="hsl(210 60% 50% / 0.15)")
-              + _grid(counts, steps, sides) + _rectangle(0, 0, *steps, fill="hsl(30 90% 50% / 0.55)"))
+    shapes = (_rectangle(0, 0, *sides, dashes="4 3")
+              + _rectangle(0, 0, *extents, fill="hsl(210 60% 50% / 0.15)")
+              + _grid(counts, steps, sides)
+              + _rectangle(0, 0, *steps, fill="hsl(30 90% 50% / 0.55)"))
     picture = _tag("svg", shapes, xmlns="http://www.w3.org/2000/svg", width=f"{sides[0] + 2:.0f}",
-                   height=f"{sides[1] + 2:.0f}", viewBox=f"-1 -1 {sides[0] + 2:.1f} {sides[1] + 2:.1f}", role="img",
+                   height=f"{sides[1] + 2:.0f}",
+                   viewBox=f"-1 -1 {sides[0] + 2:.1f} {sides[1] + 2:.1f}", role="img",
                    style="max-width:100%;height:auto")
-    return _tag("figure", picture + _tag("figcaption", _text(_caption(spec, dims, box, counts, pixels))),
+    return _tag("figure", picture
+                + _tag("figcaption", _text(_caption(spec, dims, box, counts, pixels))),
                 style=f"margin:0;max-width:{_LONGEST + 20:.0f}px")
 
 
 def _caption(spec, dims, box, counts, pixels) -> str:
-    words = (f"Tensor of {dims[1]} rows of {dims[0]} elements; the box at its corner has {box[1]} by {box[0]}. "
+    words = (f"Tensor of {dims[1]} rows of {dims[0]} elements; the box at its corner has {box[1]} "
+             f"by {box[0]}. "
              f"{counts[1]} by {counts[0]} boxes cover the tensor.")
     over = [count * step - extent for count, step, extent in zip(counts, box, dims)]
     if any(over):
-        words += f" The last ones reach {over[1]} rows and {over[0]} columns past it (dashed): loads fill them."
+        words += (f" The last ones reach {over[1]} rows and {over[0]} columns past it (dashed): "
+                  "loads fill them.")
     if len(spec.dims) > 2:
         words += f" Drawn is one plane of dims {innermost_first(spec.dims[2:])}."
     return words + (" Not to scale." if abs(pixels[0] / pixels[1] - 1) > 0.01 else "")
 
 
+def _title(spec: TensorSpec) -> str:
+    return f"{spec.element_type} {innermost_first(spec.dims)}, box {innermost_first(spec.box)}"
+
+
 def of_spec(spec: TensorSpec) -> str:
     """Shows the fields of a spec, the rules it breaks, and its tensor with the box."""
-    title = f"TensorSpec: {spec.element_type} {innermost_first(spec.dims)}, box {innermost_first(spec.box)}"
-    return _block(title, _beside(_drawing(spec), _fields(spec)), _rules(spec))
+    return _block(f"TensorSpec: {_title(spec)}", _beside(_drawing(spec), _fields(spec)),
+                  _rules(spec))
 
 
 def _values(data: bytes) -> Dict[str, Any]:
@@ -150,22 +163,23 @@ def _byte(value: int, fields: List[Optional[str]], colours: Dict[str, str]) -> s
                       for i, field in enumerate(reversed(fields)))
     names = ", ".join(dict.fromkeys(field for field in fields if field)) or "no field"
     return _tag("td", f"{value:02x}", title=names,
-                style=f"padding:1px 4px;font-family:monospace;background:linear-gradient(to right, {stops})")
+                style=f"padding:1px 4px;font-family:monospace;background:linear-gradient(to right, "
+                      f"{stops})")
 
 
 def _bytes_table(data: bytes, fields: List[Optional[str]], colours: Dict[str, str]) -> str:
     rows = []
     for begin in range(0, len(data), 16):
-        cells = "".join(_byte(data[i], fields[8 * i:8 * i + 8], colours) for i in range(begin, begin + 16))
-        rows.append(_tag("tr", _tag("td", f"{begin:3d}", style="opacity:0.6;padding-right:8px") + cells,
-                         style="background:transparent"))
-    return _tag("table", "".join(rows), style="border-collapse:collapse")
+        cells = "".join(_byte(data[i], fields[8 * i:8 * i + 8], colours)
+                        for i in range(begin, begin + 16))
+        rows.append(_tag("tr", _tag("td", f"{begin:3d}", style="opacity:0.6;padding-right:8px")
+                         + cells, style="background:transparent"))
+    return _tag("table", "".join(rows), style=_PLAIN)
 
 
 def _legend(values: Dict[str, Any], colours: Dict[str, str]) -> str:
-    entries = (_tag("span", "&nbsp;&nbsp;&nbsp;", style=f"background:{colours[name]}") + " "
-               + _text(f"{name} {str(value).lower() if isinstance(value, bool) else value}")
-               for name, value in values.items())
+    entries = (_tag("span", "&nbsp;&nbsp;&nbsp;", style=f"background:{colours[name]}")
+               + f" {_text(name)} " + _tag("b", _text(value)) for name, value in values.items())
     return _tag("div", "".join(_tag("div", entry) for entry in entries),
                 style="columns:2;column-gap:24px;font-family:monospace")
 
@@ -179,10 +193,10 @@ def of_map(data: bytes) -> str:
     except Error as reason:
         title, rest = f"Not a tensor map: {reason}", ""
     else:
-        spec, title = decoded.spec, f"Tensor map: {decoded.kind} {decoded.spec.element_type} "
-        title += f"{innermost_first(spec.dims)}, box {innermost_first(spec.box)}"
+        spec, title = decoded.spec, f"Tensor map: {decoded.kind} {_title(decoded.spec)}"
         rest = _drawing(spec) + _rules(spec) if decoded.kind == "tiled" else ""
-    return _block(title, _beside(_bytes_table(data, fields, colours), _legend(values, colours)), rest)
+    return _block(title, _beside(_bytes_table(data, fields, colours), _legend(values, colours)),
+                  rest)
 
 
 def of_batch(batch) -> str:

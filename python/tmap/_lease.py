@@ -14,7 +14,8 @@ from ._library import lib
 from ._lifetime import Uses
 
 _NO_HANDLE = c.Handle()
-_STILL_LENT = frozenset((int(Status.WRONG_CONTEXT), int(Status.BATCH_BUSY)))  # after a release that failed like this
+_STILL_LENT = frozenset((int(Status.WRONG_CONTEXT),
+                         int(Status.BATCH_BUSY)))  # after a release that failed like this
 # Holds batches that nobody uses any more and that could not be released at that time.
 _left: List["MapBatch"] = []
 
@@ -50,7 +51,8 @@ class DeviceArray:
         self._batch.check_lent()
         if stream != -1:
             self._batch.use_on(1 if stream is None else stream)
-        return _dlpack.write(self._address, self.shape, self.dtype, self.__dlpack_device__(), True, max_version)
+        return _dlpack.write(self._address, self.shape, self.dtype, self.__dlpack_device__(), True,
+                             max_version)
 
 
 class MapBatch:
@@ -61,13 +63,13 @@ class MapBatch:
 
     # The members of `ref`, for `numpy.frombuffer(batch.ref, batch.REF_DTYPE)`: addresses, and two
     # numbers of 32 bits.
-    REF_DTYPE = [("slots", "u8"), ("statuses", "u8"), ("indices", "u8"), ("count", "u4"), ("generation", "u4"),
-                 ("records", "u8")]
+    REF_DTYPE = [("slots", "u8"), ("statuses", "u8"), ("indices", "u8"), ("count", "u4"),
+                 ("generation", "u4"), ("records", "u8")]
 
     _handle = _NO_HANDLE
 
-    def __init__(self, handle: c.Handle, count: int, home: Home, device: int, described: Optional[View], stream: int,
-                 header: Optional[Tuple[int, Any]] = None):
+    def __init__(self, handle: c.Handle, count: int, home: Home, device: int,
+                 described: Optional[View], stream: int, header: Optional[Tuple[int, Any]] = None):
         """`described` is the array with its owner, `stream` the stream of the encode, `header` its
         address and owner."""
         self._handle = handle
@@ -119,7 +121,8 @@ class MapBatch:
         reason where they cannot be read."""
         if not self.is_lent():
             return None, "released"
-        read = self._home.inside(_driver.read_memory, self._living().ref.statuses, 8 * len(self), self._stream)
+        read = self._home.inside(_driver.read_memory, self._living().ref.statuses, 8 * len(self),
+                                 self._stream)
         if read is None:
             return None, "their statuses cannot be read now"
         return memoryview(read).cast("B").cast("Q"), ""
@@ -184,5 +187,6 @@ class MapBatch:
         code = self.end()
         if self.is_lent():
             _left.append(self)
-            warnings.warn(f"tmap: a batch was dropped and could not be released ({Status(code).name.lower()}); the next "
+            warnings.warn(f"tmap: a batch was dropped and could not be released "
+                          f"({Status(code).name.lower()}); the next "
                           "encode tries again", ResourceWarning, stacklevel=2)

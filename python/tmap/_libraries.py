@@ -16,17 +16,21 @@ class Form:
     (`lru_cache`)."""
     __slots__ = ("shape", "strides", "dtype", "item_bytes", "is_packed", "nbytes")
 
-    def __init__(self, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: str, item_bytes: int):
+    def __init__(self, shape: Tuple[int, ...], strides: Tuple[int, ...], dtype: str,
+                 item_bytes: int):
         packed = _dlpack.packed_strides(shape, item_bytes)
         if 0 in shape:  # libraries give any strides
             strides = packed
-        self.shape, self.strides, self.dtype, self.item_bytes = shape, strides, dtype, item_bytes  # strides in bytes
+        self.shape, self.strides = shape, strides  # strides in bytes
+        self.dtype, self.item_bytes = dtype, item_bytes
         if any(extent > 1 and stride < 0 for extent, stride in zip(shape, strides)):
             raise ValueError(f"an array has negative strides, {strides} in bytes: copy it first")
-        self.is_packed = all(extent == 1 or stride == step for extent, stride, step in zip(shape, strides, packed))
+        self.is_packed = all(extent == 1 or stride == step for extent, stride,
+                             step in zip(shape, strides, packed))
         self.nbytes = math.prod(shape) * item_bytes
 
-    def require(self, name: str, dtypes: Optional[Tuple[str, ...]] = None, rank: Optional[int] = None) -> None:
+    def require(self, name: str, dtypes: Optional[Tuple[str, ...]] = None,
+                rank: Optional[int] = None) -> None:
         if dtypes is not None and self.dtype not in dtypes:
             raise TypeError(f"{name} has elements of {self.dtype}, not of {' or '.join(dtypes)}")
         if rank is not None and len(self.shape) != rank:
@@ -41,7 +45,8 @@ class View:
     __slots__ = ("address", "form", "read_only", "array", "capsule")
 
     def __init__(self, address: int, form: Form, read_only: bool, array: Any, capsule: Any = None):
-        self.address, self.form, self.read_only, self.array, self.capsule = address, form, read_only, array, capsule
+        self.address, self.form, self.read_only = address, form, read_only
+        self.array, self.capsule = array, capsule
 
     shape = property(lambda self: self.form.shape)
     strides = property(lambda self: self.form.strides)
@@ -53,7 +58,8 @@ class View:
 
 def torch_names(torch) -> dict:
     """Returns our names of the PyTorch types that this version has."""
-    return {getattr(torch, theirs): ours for theirs, ours in TYPE_NAMES.items() if hasattr(torch, theirs)}
+    return {getattr(torch, theirs): ours for theirs, ours in TYPE_NAMES.items()
+            if hasattr(torch, theirs)}
 
 
 HERE = nullcontext()
@@ -72,13 +78,15 @@ class _AnyLibrary:
     def device_of(self, array):
         """Returns its CUDA device, or None for memory of the host."""
         if not hasattr(array, "__dlpack_device__") or not hasattr(array, "__dlpack__"):
-            raise TypeError(f"a {type(array).__name__} is no array: give one of NumPy, PyTorch, CuPy or JAX")
+            raise TypeError(f"a {type(array).__name__} is no array: give one of NumPy, PyTorch, "
+                            "CuPy or JAX")
         kind, number = array.__dlpack_device__()
         if kind in (_dlpack.CUDA, _dlpack.CUDA_MANAGED):
             return number
         if kind in (_dlpack.CPU, _dlpack.CUDA_HOST):
             return None
-        raise TypeError(f"an array on a device of DLPack's kind {int(kind)}: tmap knows CPUs and CUDA")
+        raise TypeError(f"an array on a device of DLPack's kind {int(kind)}: tmap knows CPUs and "
+                        "CUDA")
 
     def view(self, array, uses, is_current):
         """Returns a view for work on the device and stream of `uses`, a `Site`. The stream waits
@@ -128,13 +136,15 @@ class _Torch(_AnyLibrary):
                                or (lambda device: cuda.current_stream(device).cuda_stream))
         self.take = (getattr(inner, "_cuda_cudaCachingAllocator_raw_alloc", None)
                      or (lambda size, stream: cuda.caching_allocator_alloc(size, stream=stream)))
-        self.give_back = getattr(inner, "_cuda_cudaCachingAllocator_raw_delete", None) or cuda.caching_allocator_delete
+        self.give_back = getattr(inner, "_cuda_cudaCachingAllocator_raw_delete",
+                                 None) or cuda.caching_allocator_delete
         self._form = lru_cache(maxsize=4096)(self._new_form)
 
     def _new_form(self, shape, steps, dtype):
         item = dtype.itemsize
         name = self._names.get(dtype, str(dtype))
-        return _form(tuple(shape), tuple(step * item for step in steps), name, item), dtype.is_complex
+        return _form(tuple(shape), tuple(step * item for step in steps), name,
+                     item), dtype.is_complex
 
     def device_of(self, tensor):
         if tensor.is_cuda:
@@ -148,10 +158,13 @@ class _Torch(_AnyLibrary):
             raise TypeError(f"a tensor of layout {tensor.layout}: tmap knows strided ones")
         form, is_complex = self._form(tensor.shape, tensor.stride(), tensor.dtype)
         if tensor.is_neg() or (is_complex and tensor.is_conj()):
-            raise TypeError("a tensor whose memory holds other values than it: call .resolve_neg() or .resolve_conj()")
+            raise TypeError("a tensor whose memory holds other values than it: call .resolve_neg() "
+                            "or .resolve_conj()")
         view = View(tensor.data_ptr(), form, tensor.requires_grad and tensor.is_leaf, tensor)
-        if not is_current and uses.stream is not None and not self.is_current(uses.stream, uses.device):
-            self.stream(uses.stream, tensor.device).wait_stream(self.torch.cuda.current_stream(tensor.device))
+        is_current = is_current or uses.stream is None
+        if not is_current and not self.is_current(uses.stream, uses.device):
+            current = self.torch.cuda.current_stream(tensor.device)
+            self.stream(uses.stream, tensor.device).wait_stream(current)
             self.lend(view, uses.device, uses)
         return view
 
@@ -167,7 +180,9 @@ class _Torch(_AnyLibrary):
         """Returns PyTorch's stream. CUDA's legacy stream is its own one, with no other number than
         0."""
         cuda = self.torch.cuda
-        return cuda.default_stream(device) if stream in (0, LEGACY_STREAM) else cuda.ExternalStream(stream, device)
+        if stream in (0, LEGACY_STREAM):
+            return cuda.default_stream(device)
+        return cuda.ExternalStream(stream, device)
 
     def use(self, device):
         return HERE if self.current_device() == device else self.torch.cuda.device(device)

@@ -84,7 +84,8 @@ def element_bytes(value, dtype: str, item_bytes: int, name: str) -> bytes:
     """Returns one element of this value, lowest byte first. It takes bytes as they are."""
     if isinstance(value, bytes):
         if len(value) != item_bytes:
-            raise ValueError(f"{name} has {len(value)} bytes: an element of {dtype} has {item_bytes}")
+            raise ValueError(f"{name} has {len(value)} bytes: an element of {dtype} has "
+                             f"{item_bytes}")
         return value
     made = _packed(value, dtype, name)
     if made is None:
@@ -96,7 +97,8 @@ def _packed(value, dtype: str, name: str) -> Optional[bytes]:
     if dtype in _INTEGERS:
         bits, signed = _INTEGERS[dtype]
         number = int(value) if isinstance(value, float) and value.is_integer() else value
-        return integer(number, name, bits, signed).to_bytes(max(bits // 8, 1), "little", signed=signed)
+        whole_number = integer(number, name, bits, signed)
+        return whole_number.to_bytes(max(bits // 8, 1), "little", signed=signed)
     if dtype not in _FLOATS and dtype != "bf16":
         return None
     number = real(value, name)

@@ -8,8 +8,8 @@ from typing import Optional
 
 from . import _structs as c
 from ._arrays import Site
-from ._batch import (NO_WINDOWS, PLAIN, POLICIES, Columns, Rows, Side, Tensors, call_on, check_last_dim, innermost_first,
-                     reports_of, window_list)
+from ._batch import (NO_WINDOWS, PLAIN, POLICIES, Columns, Rows, Side, Tensors, call_on,
+                     check_last_dim, innermost_first, reports_of, window_list)
 from ._errors import check
 from ._libraries import Form, View
 from ._library import declare, lib
@@ -46,7 +46,8 @@ _DENSE_ADDRESS = c.place((c.DenseBatch, "address"))
 def _dense_batch(form: Form, count: int, rank: int, dtype: str, name: str) -> tuple:
     """Returns all of a dense array but its address: a DenseBatch in pieces."""
     if form.dtype != dtype or len(form.shape) != rank + 1 or form.shape[0] != count:
-        raise ValueError(f"{name} is {form.dtype} {form.shape}; the batch has {count} tensors of {dtype} and {rank} dims")
+        raise ValueError(f"{name} is {form.dtype} {form.shape}; the batch has {count} tensors of "
+                         f"{dtype} and {rank} dims")
     check_last_dim(form, name)
     # The library takes strides of 0 for those of a batch without gaps.
     if any(extent > 1 and stride == 0 for extent, stride in zip(form.shape, form.strides)):
@@ -73,7 +74,8 @@ def _workspace_bytes(count: int, rank: int) -> int:
 class _Call:
     """One call of an operation: it collects its arguments and runs it."""
 
-    def __init__(self, sides, stream=None, statuses=None, header=None, policy="default", windows=None, check=None):
+    def __init__(self, sides, stream=None, statuses=None, header=None, policy="default",
+                 windows=None, check=None):
         self.site = Site(stream, *_arrays_of(sides))
         number = choice(policy, POLICIES, "policy")
         self.is_bounded, self.wanted = windows is None, None
@@ -99,7 +101,8 @@ class _Call:
         function, reports = getattr(lib, f"tmap_ragged_{operation}"), PLAIN
         if self.wanted is not None:
             statuses, header, windows, *others = self.wanted
-            reports = reports_of(self.site, count, statuses, header, NO_WINDOWS if rank is None else windows, *others)
+            reports = reports_of(self.site, count, statuses, header, NO_WINDOWS if rank is None
+                                 else windows, *others)
         if self.site.on_host:
             check(function(*arguments, call_on(None, reports=reports)))
             self.site.done()
@@ -137,7 +140,9 @@ def _arrays_of(sides):
     return arrays
 
 
-def _between(operation, source, destination, options, before=(), after=(), from_types=None, to_types=None) -> None:
+def _between(operation, source, destination, options, before=(), after=(), from_types=None,
+             to_types=None) -> None:
     call = _Call((source, destination), **options)
-    left, right = call.source(source, dtypes=from_types), call.destination(destination, dtypes=to_types)
+    left, right = call.source(source,
+                              dtypes=from_types), call.destination(destination, dtypes=to_types)
     call.run(operation, (*before, left.struct, right.struct, *after), left.count, left.rank)

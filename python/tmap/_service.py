@@ -7,7 +7,8 @@ from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
 from . import _structs as c
 from ._arrays import Site
-from ._batch import PUBLISHES, ROW_ADDRESSES, call_on, innermost_first, reports_to, rows_of, window_list
+from ._batch import (PUBLISHES, ROW_ADDRESSES, call_on, innermost_first, reports_to, rows_of,
+                     window_list)
 from ._driver import Home
 from ._errors import check, text_of
 from ._faults import check_number
@@ -72,14 +73,16 @@ class MapService:
         self._handle = c.Handle()
         self._templates: Dict[tuple, Template] = {}
         self._plans: Dict[tuple, _Plan] = {}
-        options = c.ServiceOptions(skip_self_test=0 if self_test else 1, capacity=integer(capacity, "capacity", 64),
+        options = c.ServiceOptions(skip_self_test=0 if self_test else 1,
+                                   capacity=integer(capacity, "capacity", 64),
                                    max_capacity=integer(max_capacity, "max_capacity", 64))
         check(lib.tmap_service_create(byref(options), byref(self._handle)))
         self._home = Home()
 
-    def encode_ragged(self, base, offsets, box: Sequence[int], *, format: str = "ends", swizzle: str = "none",
-                      l2_promotion: str = "none", oob_fill: str = "zero", windows=None, header: bool = False,
-                      check=None, publish: str = "stores", stream=None) -> MapBatch:
+    def encode_ragged(self, base, offsets, box: Sequence[int], *, format: str = "ends",
+                      swizzle: str = "none", l2_promotion: str = "none", oob_fill: str = "zero",
+                      windows=None, header: bool = False, check=None, publish: str = "stores",
+                      stream=None) -> MapBatch:
         """Encodes one map for each tensor of a ragged batch: rows of `base` (its first dim), cut by
         `offsets`.
 
@@ -102,12 +105,13 @@ class MapService:
         if site.on_host:
             raise ValueError("maps are made of arrays in device memory")
         if site.device != self._home.device and self._home.device is not None:
-            raise ValueError(f"base is on device {site.device}, the service on device {self._home.device}")
+            raise ValueError(f"base is on device {site.device}, the service on device "
+                             f"{self._home.device}")
         if _left:
             release_left()
         rows, cut = site.read(base, "base"), site.read(offsets, "offsets")
-        plan = self._plan(rows.form, cut.form, format, windows is None, sequence(box, "box"), swizzle, l2_promotion,
-                          oob_fill)
+        plan = self._plan(rows.form, cut.form, format, windows is None, sequence(box, "box"),
+                          swizzle, l2_promotion, oob_fill)
         choice(publish, PUBLISHES, "publish")
         wanted = None
         if windows is not None or check is not None or header:
@@ -118,17 +122,20 @@ class MapService:
         with site.use():  # the device, and with it the context
             return self._encode(site, plan, rows, cut, publish, header, wanted)
 
-    def _encode(self, site: Site, plan: _Plan, rows: View, cut: View, publish: str, has_header: bool, wanted) -> MapBatch:
+    def _encode(self, site: Site, plan: _Plan, rows: View, cut: View, publish: str,
+                has_header: bool, wanted) -> MapBatch:
         reports, header = _REPORTS[publish], None
         if wanted is not None:
             header = site.memory(_HEADER_BYTES) if has_header else None
-            reports = reports_to(publish=PUBLISHES.index(publish), header=header and header[0], **wanted)
+            reports = reports_to(publish=PUBLISHES.index(publish), header=header and header[0],
+                                 **wanted)
         workspace, _lent = site.memory(plan.workspace_bytes) if plan.workspace_bytes else (0, None)
         first, second, last = plan.pieces
         source = plan.pack(first, rows.address, second, cut.address, last)
         handle = c.Handle()
         call = call_on(site.stream, workspace, plan.workspace_bytes, reports)
-        check(lib.tmap_service_encode(self._handle, plan.template.handle, source, plan.count, byref(handle), call))
+        check(lib.tmap_service_encode(self._handle, plan.template.handle, source, plan.count,
+                                      byref(handle), call))
         batch = MapBatch(handle, plan.count, self._home, site.device, rows, site.stream, header)
         site.done()
         return batch
@@ -141,7 +148,8 @@ class MapService:
             source = c.PatchSource(kind=c.SOURCE_ROWS)
             source.of.rows = rows
             made = _Plan(self._template(base, *modes), *c.in_pieces(source, *ROW_ADDRESSES), count,
-                         _workspace_bytes(count, offsets.item_bytes) if format == "sizes" and count else 0)
+                         _workspace_bytes(count, offsets.item_bytes) if format == "sizes" and count
+                         else 0)
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
             self._plans[key] = made
@@ -150,7 +158,8 @@ class MapService:
     def _template(self, base: Form, box, swizzle, l2_promotion, oob_fill) -> Template:
         rank = len(base.shape)
         if not 2 <= rank <= c.MAX_RANK or len(box) != rank:
-            raise ValueError(f"base has 2 to {c.MAX_RANK} dims and box as many: not {rank} and {len(box)}")
+            raise ValueError(f"base has 2 to {c.MAX_RANK} dims and box as many: not {rank} and "
+                             f"{len(box)}")
         if base.strides[-1] != base.item_bytes and base.shape[-1] > 1:
             raise ValueError("the last dim of base has gaps, which no tensor map can describe")
         key = (base.dtype, base.shape[1:], base.strides, box, swizzle, l2_promotion, oob_fill)
@@ -159,8 +168,8 @@ class MapService:
             # Each map has an address and rows of its own, so the template's do not matter.
             spec = TensorSpec(element_type_of(base.dtype), innermost_first((1, *base.shape[1:])),
                               innermost_first(integers(box, "box", 32)),
-                              strides=innermost_first(base.strides[:-1]), swizzle=swizzle, l2_promotion=l2_promotion,
-                              oob_fill=oob_fill)
+                              strides=innermost_first(base.strides[:-1]), swizzle=swizzle,
+                              l2_promotion=l2_promotion, oob_fill=oob_fill)
             made = Template(spec, _PATCH_ADDRESS | patch_dim(rank - 1))
             if len(self._templates) >= _MOST_TEMPLATES:
                 self._templates.clear()

@@ -44,18 +44,21 @@ def _bytes_at(buffer, writes: bool, name: str):
 def _run(function, first, data, memory, coordinates, tile, writes_memory, shared_address, last=()):
     coordinates = integers(coordinates, "coordinates", 32, signed=True)
     if not isinstance(memory, collections.abc.Mapping):
-        raise TypeError(f"memory is a {type(memory).__name__}: it must be a dictionary of buffers by "
+        raise TypeError(f"memory is a {type(memory).__name__}: it must be a dictionary of buffers "
+                        "by "
                         "address")
     if not 1 <= len(coordinates) <= c.MAX_RANK:
         raise ValueError(f"a tile has 1 to {c.MAX_RANK} coordinates, not {len(coordinates)}")
     windows, kept = (c.MemoryWindow * len(memory))(), []
     for window, (base, buffer) in zip(windows, memory.items()):
         address, size, owner = _bytes_at(buffer, writes_memory, "memory")
-        window.base, window.data, window.bytes = integer(base, "an address of memory", 64), address, size
+        window.base = integer(base, "an address of memory", 64)
+        window.data, window.bytes = address, size
         kept.append(owner)
     address, size, owner = _bytes_at(tile, not writes_memory, "tile")
-    given = c.Tile(rank=len(coordinates), shared_address=integer(shared_address, "shared_address", 32),
-                   data=address, bytes=size)
+    given = c.Tile(rank=len(coordinates),
+                   shared_address=integer(shared_address, "shared_address", 32), data=address,
+                   bytes=size)
     given.coordinates[:len(coordinates)] = coordinates
     check(function(*first, as_map(data), windows, len(windows), byref(given), *last))
 
@@ -77,7 +80,8 @@ def simulate_load(data, memory: Mapping[int, Any], coordinates: Sequence[int], t
     spec = _tiled(data)
     if tile is None:
         tile = bytearray(tile_sizes(spec)[1])
-    _run(lib.tmap_simulate_load, (), data, memory, coordinates, tile, False, shared_address, (None,))
+    _run(lib.tmap_simulate_load, (), data, memory, coordinates, tile, False, shared_address,
+         (None,))
     return _as_array(spec, tile)
 
 
@@ -108,8 +112,8 @@ def simulate_store(data, memory: Mapping[int, Any], coordinates: Sequence[int], 
     _run(lib.tmap_simulate_store, (), data, memory, coordinates, tile, True, shared_address)
 
 
-def simulate_reduce(operation: str, data, memory: Mapping[int, Any], coordinates: Sequence[int], tile, *,
-                    shared_address: int = 0) -> None:
+def simulate_reduce(operation: str, data, memory: Mapping[int, Any], coordinates: Sequence[int],
+                    tile, *, shared_address: int = 0) -> None:
     """Combines `tile` with `memory`: "add", "min", "max", "inc", "dec", "and", "or", "xor"."""
     _run(lib.tmap_simulate_reduce, (choice(operation, REDUCTIONS, "operation"),), data, memory,
          coordinates, tile, True, shared_address)

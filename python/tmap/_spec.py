@@ -100,13 +100,14 @@ class TensorSpec:
         """Returns the struct `tmap_tensor_spec`. Raises ValueError where lengths differ."""
         rank = len(self.dims)
         if not 1 <= rank <= c.MAX_RANK or len(self.box) != rank:
-            raise ValueError(f"dims and box have the same length, 1 to {c.MAX_RANK}: not {rank} and "
+            raise ValueError(f"dims and box have the same length, 1 to {c.MAX_RANK}: not {rank} "
+                             "and "
                              f"{len(self.box)}")
         made = c.Spec()
         check(lib.tmap_packed_spec(ELEMENT_TYPES.index(self.element_type),
                                    ASSUMED_ADDRESS if self.address is None else self.address, rank,
-                                   (ctypes.c_uint64 * rank)(*self.dims), (c_uint32 * rank)(*self.box),
-                                   byref(made)))
+                                   (ctypes.c_uint64 * rank)(*self.dims),
+                                   (c_uint32 * rank)(*self.box), byref(made)))
         if self.strides is not None:
             _set(made.global_stride_bytes, self.strides, rank - 1, "strides")
         if self.element_strides is not None:
@@ -122,8 +123,8 @@ class TensorSpec:
         """Makes the spec of the struct."""
         rank = spec.rank
         return cls(ELEMENT_TYPES[spec.element_type], spec.global_dim[:rank], spec.box_dim[:rank],
-                   spec.global_address, spec.global_stride_bytes[:rank - 1], spec.element_stride[:rank],
-                   INTERLEAVES[spec.interleave], SWIZZLES[spec.swizzle],
+                   spec.global_address, spec.global_stride_bytes[:rank - 1],
+                   spec.element_stride[:rank], INTERLEAVES[spec.interleave], SWIZZLES[spec.swizzle],
                    L2_PROMOTIONS[spec.l2_promotion], OOB_FILLS[spec.oob_fill])
 
     def _repr_html_(self) -> str:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The structs of tmap.h, member for member."""
 import struct
-from ctypes import Structure, Union, c_char, c_float, c_int32, c_uint16, c_uint32, c_uint64, c_void_p, sizeof
+from ctypes import (Structure, Union, c_char, c_float, c_int32, c_uint16, c_uint32, c_uint64,
+                    c_void_p, sizeof)
 
 MAX_RANK = 5
 
@@ -18,26 +19,29 @@ class SlotCounts(Structure):
 
 
 class BadItem(Structure):
-    _fields_ = [("call", c_uint32), ("reserved", c_uint32), ("number", c_uint64), ("index", c_uint64), ("bits", c_uint64)]
+    _fields_ = [("call", c_uint32), ("reserved", c_uint32), ("number", c_uint64),
+                ("index", c_uint64), ("bits", c_uint64)]
 
 
 class FaultReport(Sized):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("maps", c_uint64), ("tensors", c_uint64),
-                ("rows", c_uint64), ("groups", c_uint64), ("first", BadItem)]
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("maps", c_uint64),
+                ("tensors", c_uint64), ("rows", c_uint64), ("groups", c_uint64), ("first", BadItem)]
 
 
 class LastError(Sized):
-    _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("rules", c_uint64), ("first_rule", c_int32),
-                ("axis", c_int32), ("found", c_uint64), ("allowed", c_uint64), ("cuda_code", c_int32),
-                ("reserved", c_uint32), ("slots", SlotCounts), ("bad", BadItem), ("argument", c_char * 64)]
+    _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("rules", c_uint64),
+                ("first_rule", c_int32), ("axis", c_int32), ("found", c_uint64),
+                ("allowed", c_uint64), ("cuda_code", c_int32), ("reserved", c_uint32),
+                ("slots", SlotCounts), ("bad", BadItem), ("argument", c_char * 64)]
 
 
 class Spec(Sized):
     _fields_ = [("struct_size", c_uint32), ("rank", c_uint32), ("global_address", c_uint64),
-                ("global_dim", c_uint64 * MAX_RANK), ("global_stride_bytes", c_uint64 * (MAX_RANK - 1)),
-                ("box_dim", c_uint32 * MAX_RANK), ("element_stride", c_uint32 * MAX_RANK), ("element_type", c_uint32),
-                ("interleave", c_uint32), ("swizzle", c_uint32), ("l2_promotion", c_uint32), ("oob_fill", c_uint32),
-                ("reserved", c_uint32)]
+                ("global_dim", c_uint64 * MAX_RANK),
+                ("global_stride_bytes", c_uint64 * (MAX_RANK - 1)),
+                ("box_dim", c_uint32 * MAX_RANK), ("element_stride", c_uint32 * MAX_RANK),
+                ("element_type", c_uint32), ("interleave", c_uint32), ("swizzle", c_uint32),
+                ("l2_promotion", c_uint32), ("oob_fill", c_uint32), ("reserved", c_uint32)]
 
 
 class Violation(Structure):
@@ -48,10 +52,11 @@ TensorMap = c_uint64 * 16
 
 
 class DecodedMap(Sized):
-    _fields_ = [("struct_size", c_uint32), ("kind", c_uint32), ("tensor", Spec), ("lower_corner", c_int32 * 3),
-                ("upper_corner", c_int32 * 3), ("channels_per_pixel", c_uint32), ("pixels_per_column", c_uint32),
-                ("noted_box_bytes", c_uint64), ("noted_shared_alignment", c_uint64), ("large_tensor", c_uint32),
-                ("reserved", c_uint32)]
+    _fields_ = [("struct_size", c_uint32), ("kind", c_uint32), ("tensor", Spec),
+                ("lower_corner", c_int32 * 3), ("upper_corner", c_int32 * 3),
+                ("channels_per_pixel", c_uint32), ("pixels_per_column", c_uint32),
+                ("noted_box_bytes", c_uint64), ("noted_shared_alignment", c_uint64),
+                ("large_tensor", c_uint32), ("reserved", c_uint32)]
 
 
 class Handle(Structure):
@@ -70,7 +75,8 @@ class PatchColumns(Structure):
 
 
 class CompactColumns(Structure):
-    _fields_ = [("base_address", c_uint64), ("address_units", c_void_p), ("global_dim", c_void_p * MAX_RANK),
+    _fields_ = [("base_address", c_uint64), ("address_units", c_void_p),
+                ("global_dim", c_void_p * MAX_RANK),
                 ("global_stride_units", c_void_p * (MAX_RANK - 1))]
 
 
@@ -79,12 +85,13 @@ class RowOffsets(Structure):
 
 
 class RaggedRows(Structure):
-    _fields_ = [("base_address", c_uint64), ("row_pitch_bytes", c_uint64), ("offsets", RowOffsets), ("rows", c_uint64),
-                ("is_bounded", c_uint32), ("reserved", c_uint32)]
+    _fields_ = [("base_address", c_uint64), ("row_pitch_bytes", c_uint64), ("offsets", RowOffsets),
+                ("rows", c_uint64), ("is_bounded", c_uint32), ("reserved", c_uint32)]
 
 
 class SourceMember(Union):
-    _fields_ = [("patches", c_void_p), ("columns", PatchColumns), ("compact", CompactColumns), ("rows", RaggedRows)]
+    _fields_ = [("patches", c_void_p), ("columns", PatchColumns), ("compact", CompactColumns),
+                ("rows", RaggedRows)]
 
 
 SOURCE_PATCHES, SOURCE_COLUMNS, SOURCE_COMPACT, SOURCE_ROWS = range(4)
@@ -100,54 +107,61 @@ class ServiceOptions(Sized):
 
 
 class Call(Sized):
-    _fields_ = [("struct_size", c_uint32), ("engine", c_uint32), ("stream", c_void_p), ("workspace", c_void_p),
-                ("workspace_bytes", c_uint64), ("statuses", c_void_p), ("header", c_void_p), ("windows", c_void_p),
-                ("window_count", c_uint32), ("check", c_uint32), ("policy", c_uint32), ("allowed", c_uint32),
-                ("trusted", c_uint32), ("publish", c_uint32), ("plan", c_uint32), ("reserved", c_uint32)]
+    _fields_ = [("struct_size", c_uint32), ("engine", c_uint32), ("stream", c_void_p),
+                ("workspace", c_void_p), ("workspace_bytes", c_uint64), ("statuses", c_void_p),
+                ("header", c_void_p), ("windows", c_void_p), ("window_count", c_uint32),
+                ("check", c_uint32), ("policy", c_uint32), ("allowed", c_uint32),
+                ("trusted", c_uint32), ("publish", c_uint32), ("plan", c_uint32),
+                ("reserved", c_uint32)]
 
 
 class BatchRef(Structure):
-    _fields_ = [("slots", c_void_p), ("statuses", c_void_p), ("indices", c_void_p), ("count", c_uint32),
-                ("generation", c_uint32), ("records", c_void_p)]
+    _fields_ = [("slots", c_void_p), ("statuses", c_void_p), ("indices", c_void_p),
+                ("count", c_uint32), ("generation", c_uint32), ("records", c_void_p)]
 
 
 class BatchWriter(Structure):
-    _fields_ = [("slots", c_void_p), ("statuses", c_void_p), ("count", c_uint32), ("generation", c_uint32),
-                ("records", c_void_p)]
+    _fields_ = [("slots", c_void_p), ("statuses", c_void_p), ("count", c_uint32),
+                ("generation", c_uint32), ("records", c_void_p)]
 
 
 class BatchInfo(Sized):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("ref", BatchRef), ("writer", BatchWriter)]
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("ref", BatchRef),
+                ("writer", BatchWriter)]
 
 
 class TensorBatch(Sized):
     _fields_ = [("struct_size", c_uint32), ("element_bytes", c_uint32), ("rank", c_uint32),
                 ("arrays_on_host", c_uint32), ("count", c_uint64), ("tensors", PatchSource),
-                ("inner_dim", c_uint64 * (MAX_RANK - 1)), ("inner_stride_bytes", c_uint64 * (MAX_RANK - 2))]
+                ("inner_dim", c_uint64 * (MAX_RANK - 1)),
+                ("inner_stride_bytes", c_uint64 * (MAX_RANK - 2))]
 
 
 class DenseBatch(Sized):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("address", c_uint64), ("dim", c_uint64 * MAX_RANK),
-                ("stride_bytes", c_uint64 * (MAX_RANK - 1)), ("tensor_pitch_bytes", c_uint64)]
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("address", c_uint64),
+                ("dim", c_uint64 * MAX_RANK), ("stride_bytes", c_uint64 * (MAX_RANK - 1)),
+                ("tensor_pitch_bytes", c_uint64)]
 
 
 class PackedBuffer(Sized):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("memory", c_void_p), ("bytes", c_uint64),
-                ("alignment", c_uint64), ("begins", c_void_p)]
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("memory", c_void_p),
+                ("bytes", c_uint64), ("alignment", c_uint64), ("begins", c_void_p)]
 
 
 class RowMatrix(Sized):
-    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("address", c_uint64), ("rows", c_uint64),
-                ("row_bytes", c_uint64), ("pitch_bytes", c_uint64)]
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("address", c_uint64),
+                ("rows", c_uint64), ("row_bytes", c_uint64), ("pitch_bytes", c_uint64)]
 
 
 class RowIndex(Sized):
-    _fields_ = [("struct_size", c_uint32), ("bytes", c_uint32), ("rows", c_void_p), ("count", c_uint64)]
+    _fields_ = [("struct_size", c_uint32), ("bytes", c_uint32), ("rows", c_void_p),
+                ("count", c_uint64)]
 
 
 class CastValues(Sized):
-    _fields_ = [("struct_size", c_uint32), ("from_type", c_uint32), ("to_type", c_uint32), ("scale", c_float),
-                ("shift", c_float), ("reserved", c_uint32), ("scales", c_void_p), ("shifts", c_void_p)]
+    _fields_ = [("struct_size", c_uint32), ("from_type", c_uint32), ("to_type", c_uint32),
+                ("scale", c_float), ("shift", c_float), ("reserved", c_uint32),
+                ("scales", c_void_p), ("shifts", c_void_p)]
 
 
 class MemoryWindow(Structure):
@@ -164,22 +178,26 @@ class Matrix(Structure):
 
 
 class RowProblem(Sized):
-    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32), ("layout", c_uint32),
-                ("rows", c_uint64), ("n", c_uint64), ("k", c_uint64), ("offsets", RowOffsets), ("a", Matrix),
-                ("b", Matrix), ("b_group_pitch_bytes", c_uint64), ("c", Matrix), ("epilogue", c_uint32),
-                ("fast_accumulation", c_uint32), ("bias", c_void_p), ("row_scales", c_void_p), ("column_scales", c_void_p)]
+    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
+                ("layout", c_uint32), ("rows", c_uint64), ("n", c_uint64), ("k", c_uint64),
+                ("offsets", RowOffsets), ("a", Matrix), ("b", Matrix),
+                ("b_group_pitch_bytes", c_uint64), ("c", Matrix), ("epilogue", c_uint32),
+                ("fast_accumulation", c_uint32), ("bias", c_void_p), ("row_scales", c_void_p),
+                ("column_scales", c_void_p)]
 
 
 class WeightProblem(Sized):
-    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32), ("epilogue", c_uint32),
-                ("rows", c_uint64), ("m", c_uint64), ("n", c_uint64), ("offsets", RowOffsets), ("a", Matrix),
-                ("b", Matrix), ("c", Matrix), ("c_group_pitch_bytes", c_uint64)]
+    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
+                ("epilogue", c_uint32), ("rows", c_uint64), ("m", c_uint64), ("n", c_uint64),
+                ("offsets", RowOffsets), ("a", Matrix), ("b", Matrix), ("c", Matrix),
+                ("c_group_pitch_bytes", c_uint64)]
 
 
 class PointerProblem(Sized):
-    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32), ("layout", c_uint32),
-                ("epilogue", c_uint32), ("reserved", c_uint32), ("a", c_void_p), ("b", c_void_p), ("c", c_void_p),
-                ("a_pitch_bytes", c_void_p), ("b_pitch_bytes", c_void_p), ("c_pitch_bytes", c_void_p), ("m", c_void_p),
+    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
+                ("layout", c_uint32), ("epilogue", c_uint32), ("reserved", c_uint32),
+                ("a", c_void_p), ("b", c_void_p), ("c", c_void_p), ("a_pitch_bytes", c_void_p),
+                ("b_pitch_bytes", c_void_p), ("c_pitch_bytes", c_void_p), ("m", c_void_p),
                 ("n", c_void_p), ("k", c_void_p)]
 
 
@@ -192,7 +210,8 @@ def packer(kind: type, first: str) -> struct.Struct:
     """Returns a `struct.Struct` that packs the members from this one on, numbers and addresses."""
     members = dict(kind._fields_)
     names = list(members)
-    return struct.Struct("=" + "".join(_LETTERS[members[name]] for name in names[names.index(first):]))
+    return struct.Struct("="
+                         + "".join(_LETTERS[members[name]] for name in names[names.index(first):]))
 
 
 _LETTERS = {c_uint32: "I", c_uint64: "Q", c_void_p: "Q"}

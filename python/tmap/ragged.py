@@ -31,8 +31,9 @@ from ._batch import Columns, Rows, Tensors
 from ._numbers import choice, element_bytes, integer, real
 from ._ragged import REDUCTIONS, VALUE_TYPES, Fault, _between, _Call, dense_side, faults_of, takes
 
-__all__ = ["Columns", "Fault", "Rows", "Tensors", "cast", "copy", "faults_of", "gather_rows", "max_pool_1d", "pack",
-           "pad", "reduce_rows", "saxpy", "scatter_rows", "transpose", "unpack", "unpad"]
+__all__ = ["Columns", "Fault", "Rows", "Tensors", "cast", "copy", "faults_of", "gather_rows",
+           "max_pool_1d", "pack", "pad", "reduce_rows", "saxpy", "scatter_rows", "transpose",
+           "unpack", "unpad"]
 
 
 def __dir__():
@@ -69,8 +70,8 @@ def _packed(call, view, alignment, begins, count):
     if not view.is_packed:
         raise ValueError("the packed buffer has gaps")
     at = call.site.optional(begins, "begins", ("i64",), count + 1, write=True)
-    return c.PackedBuffer(memory=view.address, bytes=view.nbytes, alignment=integer(alignment, "alignment", 64),
-                          begins=at)
+    return c.PackedBuffer(memory=view.address, bytes=view.nbytes,
+                          alignment=integer(alignment, "alignment", 64), begins=at)
 
 
 @takes(c_void_p, c_void_p, c_void_p)
@@ -121,8 +122,8 @@ def _by_index(operation, source, index, out, options):
 def _matrix(view, name):
     if view.shape[1] > 1 and view.strides[1] != view.item_bytes:
         raise ValueError(f"{name}: rows have gaps")
-    return c.RowMatrix(address=view.address, rows=view.shape[0], row_bytes=view.shape[1] * view.item_bytes,
-                       pitch_bytes=view.strides[0])
+    return c.RowMatrix(address=view.address, rows=view.shape[0], row_bytes=view.shape[1]
+                       * view.item_bytes, pitch_bytes=view.strides[0])
 
 
 @takes(c_void_p, c_void_p)
@@ -132,17 +133,20 @@ def transpose(source, destination, **options) -> None:
 
 
 @takes(c_void_p, c_void_p, c_void_p)
-def cast(source, destination, *, scale: float = 1, shift: float = 0, scales=None, shifts=None, **options) -> None:
+def cast(source, destination, *, scale: float = 1, shift: float = 0, scales=None, shifts=None,
+         **options) -> None:
     """destination = source * scale + shift, computed in f32 and rounded to the destination's type:
     u8, f16, bf16, f32, f8_e4m3, f8_e5m2. `scales` and `shifts`, f32 [n], are factors of each
     tensor."""
     call = _Call((source, destination, scales, shifts), **options)
-    left, right = call.source(source, dtypes=VALUE_TYPES), call.destination(destination, dtypes=VALUE_TYPES)
+    left, right = call.source(source,
+                              dtypes=VALUE_TYPES), call.destination(destination, dtypes=VALUE_TYPES)
     count = left.count
     factors = {name: call.site.optional(array, name, ("f32",), count)
                for name, array in (("scales", scales), ("shifts", shifts))}
-    values = c.CastValues(from_type=VALUE_TYPES.index(left.dtype), to_type=VALUE_TYPES.index(right.dtype),
-                          scale=real(scale, "scale"), shift=real(shift, "shift"), **factors)
+    values = c.CastValues(from_type=VALUE_TYPES.index(left.dtype),
+                          to_type=VALUE_TYPES.index(right.dtype), scale=real(scale, "scale"),
+                          shift=real(shift, "shift"), **factors)
     call.run("cast", (left.struct, right.struct, byref(values)), count, left.rank)
 
 

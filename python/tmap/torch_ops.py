@@ -51,7 +51,8 @@ def _shortened(differentiable, kernels):
     def kernel(keyset, *arguments, **keywords):
         direct = alone.get(keyset.raw_repr() & below)
         # Only the first two arguments can want gradients.
-        if direct is None or ((arguments[0].requires_grad or arguments[1].requires_grad) and torch.is_grad_enabled()):
+        if direct is None or ((arguments[0].requires_grad or arguments[1].requires_grad)
+                              and torch.is_grad_enabled()):
             return differentiable(keyset, *arguments, **keywords)
         return direct(*arguments, **keywords)
 
@@ -61,11 +62,13 @@ def _shortened(differentiable, kernels):
 _library = _Library("tmap", "DEF")
 # Results depend on strides of operands, so no compiler may choose others.
 _exact = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
-for _schema in ("grouped_mm(Tensor a, Tensor b, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None, *, "
+for _schema in ("grouped_mm(Tensor a, Tensor b, Tensor? offs=None, Tensor? bias=None, ScalarType? "
+                "out_dtype=None, *, "
                 "bool zero_rest=False) -> Tensor",
-                'pad_ragged(Tensor values, Tensor offsets, SymInt max_length, *, float fill=0.0, str format="ends") '
-                "-> Tensor",
-                'unpad_ragged(Tensor dense, Tensor offsets, SymInt total, *, str format="ends") -> Tensor'):
+                "pad_ragged(Tensor values, Tensor offsets, SymInt max_length, *, float fill=0.0, "
+                'str format="ends") -> Tensor',
+                "unpad_ragged(Tensor dense, Tensor offsets, SymInt total, *, "
+                'str format="ends") -> Tensor'):
     _library.define(_schema, tags=(torch.Tag.pt2_compliant_tag, _exact))
 
 _OPERANDS = {torch.bfloat16: "bf16", torch.float16: "f16"}
@@ -74,15 +77,16 @@ _OFFSET_BYTES = {torch.int32: 4, torch.int64: 8}
 _torch = ADAPTORS[torch.Tensor]
 # Compiled programs of PyTorch call this. It takes half the time of the public function, which the
 # dispatcher calls.
-_empty_cuda = (getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None)
-               or (lambda shape, strides, dtype: torch.empty_strided(shape, strides, dtype=dtype, device="cuda")))
+_empty_cuda = getattr(torch._C._dynamo.guards, "_empty_strided_cuda", None) or (
+    lambda *form: torch.empty_strided(*form[:2], dtype=form[2], device="cuda"))
 _MOST_PRODUCTS = 1024
 _products: dict = {}
 
 
 def _check_operands(a, b, offs, bias, out_dtype):
     if (offs is None) != (a.dim() == b.dim() == 3):
-        raise ValueError(f"operands of {a.dim()} and {b.dim()} dims: two of 3 have no ragged dim and no offs, others have")
+        raise ValueError(f"operands of {a.dim()} and {b.dim()} dims: two of 3 have no ragged dim "
+                         "and no offs, others have")
     if bias is not None:
         raise ValueError("grouped_mm takes no bias here: tmap.grouped_mm does")
     if a.dtype != b.dtype or a.dtype not in _OPERANDS:
@@ -92,15 +96,17 @@ def _check_operands(a, b, offs, bias, out_dtype):
     if offs is None:
         return
     if offs.dtype not in _OFFSET_BYTES or offs.dim() != 1 or not offs.is_contiguous():
-        raise TypeError(f"offs is int32 or int64 [groups] without gaps, not {offs.dtype} {tuple(offs.shape)}")
+        raise TypeError(f"offs is int32 or int64 [groups] without gaps, not {offs.dtype} "
+                        f"{tuple(offs.shape)}")
     if not a.device == b.device == offs.device:
-        raise ValueError(f"a, b and offs are on one device, not on {a.device}, {b.device} and {offs.device}")
+        raise ValueError(f"a, b and offs are on one device, not on {a.device}, {b.device} and "
+                         f"{offs.device}")
 
 
 def _prepared(key, a, b, offs, bias, out_dtype):
     _check_operands(a, b, offs, bias, out_dtype)
-    made = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype], offs.shape[0],
-                         _OFFSET_BYTES[offs.dtype], 0)
+    made = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype],
+                         offs.shape[0], _OFFSET_BYTES[offs.dtype], 0)
     if len(_products) >= _MOST_PRODUCTS:
         _products.clear()
     _products[key] = made
@@ -113,8 +119,8 @@ def _grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fa
         return torch.bmm(a, b)
     device = a.get_device()
     # The key has all that checks and plans look at, so similar operands share them.
-    key = (device, a.dtype, a.shape, a.stride(), b.get_device(), b.dtype, b.shape, b.stride(), offs.get_device(),
-           offs.dtype, offs.shape, offs.stride(), bias is None, out_dtype)
+    key = (device, a.dtype, a.shape, a.stride(), b.get_device(), b.dtype, b.shape, b.stride(),
+           offs.get_device(), offs.dtype, offs.shape, offs.stride(), bias is None, out_dtype)
     ready = _products.get(key) or _prepared(key, a, b, offs, bias, out_dtype)
     if _torch.current_device() != device:
         with torch.cuda.device(device):
@@ -126,7 +132,8 @@ def _grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fa
         stream = _torch.current_stream(device)
         workspace = _torch.take(ready.workspace_bytes, stream)
         try:
-            _gemm.enqueue(ready, a.data_ptr(), b.data_ptr(), out.data_ptr(), offs.data_ptr(), workspace, stream)
+            _gemm.enqueue(ready, a.data_ptr(), b.data_ptr(), out.data_ptr(), offs.data_ptr(),
+                          workspace, stream)
         finally:  # it goes to others in the stream's order
             _torch.give_back(workspace)
     return out
@@ -136,9 +143,11 @@ def _grouped_mm_cpu(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fal
     _check_operands(a, b, offs, bias, out_dtype)
     if offs is None:
         return torch.bmm(a, b)
-    ready = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype], offs.shape[0], 4, 0)
+    ready = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype],
+                          offs.shape[0], 4, 0)
     # NaN stands for what is undefined, so that no program comes to rely on it.
-    product = a.new_empty_strided(ready.out_shape, ready.out_strides).fill_(0.0 if zero_rest else torch.nan)
+    product = a.new_empty_strided(ready.out_shape,
+                                  ready.out_strides).fill_(0.0 if zero_rest else torch.nan)
     out = product
     if ready.is_turned:
         a, b, out = b.t(), a.transpose(-2, -1), product.t()
@@ -202,12 +211,14 @@ def _grouped_mm_backward(ctx, gradient):
     elif a.dim() == 2 and b.dim() == 3:
         of_a, of_b = _gradients_of_rows(a, b, offs, gradient, needs_a, needs_b)
     elif a.dim() == 3:
-        of_b, of_a = _gradients_of_rows(b.t(), a.transpose(-2, -1), offs, gradient.t(), needs_b, needs_a)
+        of_b, of_a = _gradients_of_rows(b.t(), a.transpose(-2, -1), offs, gradient.t(), needs_b,
+                                        needs_a)
         of_a = None if of_a is None else of_a.transpose(-2, -1)
         of_b = None if of_b is None else of_b.t()
     else:
         gradient = _row_major(gradient)
-        of_a = _multiply(b, gradient.transpose(-2, -1), offs=offs, zero_rest=True).t() if needs_a else None
+        of_a = _multiply(b, gradient.transpose(-2, -1), offs=offs,
+                         zero_rest=True).t() if needs_a else None
         of_b = _multiply(a.t(), gradient, offs=offs, zero_rest=True) if needs_b else None
     return of_a, of_b, None, None, None
 
@@ -215,7 +226,8 @@ def _grouped_mm_backward(ctx, gradient):
 def _count(offsets, format):
     choice(format, OFFSET_FORMATS, "format")
     if offsets.dtype not in _OFFSET_BYTES or offsets.dim() != 1:
-        raise TypeError(f"offsets are int32 or int64 in one dim, not {offsets.dtype} {tuple(offsets.shape)}")
+        raise TypeError(f"offsets are int32 or int64 in one dim, not {offsets.dtype} "
+                        f"{tuple(offsets.shape)}")
     if format == "prefix" and offsets.shape[0] == 0:
         raise ValueError("offsets of format prefix have one value at least")
     return offsets.shape[0] - int(format == "prefix")
@@ -286,7 +298,8 @@ def _unpad(dense, offsets, total, *, format="ends"):
         raise ValueError(f"dense is [{count}, longest, ...], not {tuple(dense.shape)}")
     values = dense.new_zeros((total, *dense.shape[2:]))
     if values.numel() and dense.numel():
-        ragged.unpad(_with_rows(dense.reshape(count, -1)), _cut_rows(values, offsets, dense.shape[1], format))
+        ragged.unpad(_with_rows(dense.reshape(count, -1)),
+                     _cut_rows(values, offsets, dense.shape[1], format))
     return values
 
 
@@ -308,7 +321,8 @@ def _register(name, kernels, fake, backward, setup):
     torch.library.register_autograd(f"tmap::{name}", backward, setup_context=setup, lib=_library)
 
 
-_register("grouped_mm", {"CUDA": _grouped_mm_cuda, "CPU": _grouped_mm_cpu}, _grouped_mm_fake, _grouped_mm_backward,
-          _keep_operands)
+_register("grouped_mm", {"CUDA": _grouped_mm_cuda, "CPU": _grouped_mm_cpu}, _grouped_mm_fake,
+          _grouped_mm_backward, _keep_operands)
 _register("pad_ragged", {"CUDA": _pad, "CPU": _pad}, _pad_fake, _pad_backward, _keep_offsets)
-_register("unpad_ragged", {"CUDA": _unpad, "CPU": _unpad}, _unpad_fake, _unpad_backward, _keep_offsets)
+_register("unpad_ragged", {"CUDA": _unpad, "CPU": _unpad}, _unpad_fake, _unpad_backward,
+          _keep_offsets)
