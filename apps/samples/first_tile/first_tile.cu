@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a shape in device memory to a tile, with slots of the program's own: the second program of
-// README.md. Two matrices of different sizes; the tile at row 4, column 8 of each goes to shared
-// memory, and what lies outside a matrix arrives as zero.
+// Loads a tile through maps in memory of the program's own. Two matrices have different sizes, which
+// only the GPU needs to know. The kernel loads the tile at row 4, column 8 of each. Elements outside
+// a matrix arrive as zeros.
 
 #include <tmap/device/tile.cuh>
 #include <tmap/encode_batch.hpp>
@@ -32,7 +32,7 @@ __global__ void sum_tile(tmap::typed_maps<tile_8x8> maps, float* sums) {
   sums[blockIdx.x] = sum;
 }
 
-// [readme]
+// [encode]
 tmap::result<void> sum_tiles(const tmap::map_patch* shapes_on_the_gpu, int count, tmap::tensor_map* slots, float* sums,
                              cudaStream_t stream) {
   const auto base = tmap::make_template(tile_8x8::spec(), tmap::patch_extents(tile_8x8::rank));
@@ -43,7 +43,7 @@ tmap::result<void> sum_tiles(const tmap::map_patch* shapes_on_the_gpu, int count
   if (encoded) sum_tile<<<count, 32, 0, stream>>>(*maps, sums);
   return encoded;
 }
-// [readme]
+// [encode]
 
 // [patch]
 tmap::map_patch matrix(const float* data, std::uint64_t rows, std::uint64_t columns, std::uint64_t pitch_bytes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ragged batch through a service: the first program of README.md. Rows of several groups lie
-// behind one another in one buffer, and only the GPU knows where each group ends. The first tile of
-// each group goes to shared memory; rows of the next group and groups without rows arrive as zeros.
+// A ragged batch through a service: the example of README.md. One buffer holds the rows of several
+// groups back to back, and only the GPU knows where each group ends. The kernel loads the first tile
+// of each group. Rows past the group's end arrive as zeros.
 
 #include <tmap/device/tile.cuh>
 #include <tmap/map_service.hpp>
@@ -11,49 +11,55 @@
 
 namespace {
 
-// [readme]
 constexpr std::uint32_t columns = 16, box_rows = 8;
 using group_tile = tmap::tile<float, tmap::swizzle::none, columns, box_rows>;
 
-__global__ void sum_first_tile(tmap::typed_maps<group_tile> groups, float* sums) {
-  using namespace tmap::device;
-  __shared__ group_tile tile;
-  __shared__ tile_barrier barrier;
-  if (threadIdx.x != 0) return;
-
-  barrier.init(1);
-  fence_barrier_init();
-  const auto map = acquire(groups, blockIdx.x);  // the only way to a map that a load takes
-  expect_and_load(tile, map, {0, 0}, barrier);   // column 0, row 0: innermost first
-  barrier.wait(0);
-
+__device__ float sum_of(const group_tile& tile) {
   float sum = 0;
   for (std::uint32_t i = 0; i < group_tile::elements; ++i) sum += tile[i];
-  sums[blockIdx.x] = sum;
+  return sum;
 }
 
-tmap::result<void> sum_groups(tmap::map_service& service, const float* rows, const std::int32_t* ends_on_the_gpu,
-                              int count, float* sums, cudaStream_t stream) {
-  tmap::tensor_spec spec = group_tile::spec();  // all but the tensor
+// [readme]
+__global__ void sum_first_tile(tmap::typed_maps<group_tile> groups, float* sums) {
+  using namespace tmap::device;
+  __shared__ group_tile tile;  // 8 rows of 16 floats
+  __shared__ tile_barrier barrier;
+  barrier.init(1);
+  fence_barrier_init();
+  expect_and_load(tile, acquire(groups, blockIdx.x), {0, 0}, barrier);  // column 0, row 0
+  barrier.wait(0);
+  sums[blockIdx.x] = sum_of(tile);
+}
+
+tmap::result<void> sum_groups(tmap::map_service& service, const tmap::map_template& base,
+                              const tmap::ragged_rows& groups, int count, float* sums) {
+  auto batch = service.encode(base, groups, count, {tmap::on_stream{}});  // one kernel
+  if (!batch) return tmap::failure(batch.error());
+  const auto maps = batch->as<group_tile>();  // fails if the maps move another tile
+  if (!maps) return tmap::failure(maps.error());
+  sum_first_tile<<<count, 1>>>(*maps, sums);
+  return batch->release();  // the maps' memory is reused after the kernel has run
+}
+// [readme]
+
+/// Returns what all groups share. Address and number of rows differ.
+tmap::result<tmap::map_template> template_of_groups() {
+  tmap::tensor_spec spec = group_tile::spec();
   spec.global_dim[0] = columns;
   spec.global_stride_bytes[0] = columns * sizeof(float);
-  const auto base = tmap::make_template(spec, tmap::patch_address | tmap::patch_dim(1));
-  if (!base) return tmap::failure(base.error());
+  return tmap::make_template(spec, tmap::patch_address | tmap::patch_dim(1));
+}
 
+tmap::ragged_rows groups_of(const float* rows, const std::int32_t* ends_on_the_gpu) {
   tmap::ragged_rows groups{};
   groups.base_address = rows;
   groups.row_pitch_bytes = columns * sizeof(float);
   groups.offsets = {ends_on_the_gpu, tmap::offset_format::ends};
-  auto batch = service.encode(*base, groups, count, {stream});
-  if (!batch) return tmap::failure(batch.error());
-  const auto maps = batch->as<group_tile>();  // fails where the maps move another tile
-  if (!maps) return tmap::failure(maps.error());
-  sum_first_tile<<<count, 32, 0, stream>>>(*maps, sums);
-  return batch->release();  // its slots are lent again when the kernel has run
+  return groups;
 }
-// [readme]
 
-/// Of the tiles of the groups, whose elements are all 1.
+/// Compares the sums of the first tiles. All elements are 1.
 bool are_right(const std::vector<float>& sums, const std::vector<std::int32_t>& ends) {
   bool right = true;
   std::int32_t begin = 0;
@@ -88,7 +94,13 @@ int main() {
     std::printf("ragged_batch: %s\n", to_string(service.error()).c_str());
     return 1;
   }
-  const auto enqueued = sum_groups(*service, rows, ends_on_the_gpu, static_cast<int>(ends.size()), sums, nullptr);
+  const auto base = template_of_groups();
+  if (!base) {
+    std::printf("ragged_batch: %s\n", to_string(base.error()).c_str());
+    return 1;
+  }
+  const auto groups = groups_of(rows, ends_on_the_gpu);
+  const auto enqueued = sum_groups(*service, *base, groups, static_cast<int>(ends.size()), sums);
   if (!enqueued) {
     std::printf("ragged_batch: %s\n", to_string(enqueued.error()).c_str());
     return 1;
