@@ -1,27 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door: `make demo` and `make test` install what is missing, configure, build and run.
 PRESET ?= release
-BUILD := build/$(PRESET)
 JOBS ?= $(shell nproc)
+BUILD := build/$(PRESET)
 DEMO := build/demo
+# The demo has a build of its own, which has only what it needs. DEMO_PRESET=release takes the one
+# of `make`.
+has_gpu := $(wildcard /dev/nvidia0)$(shell command -v nvidia-smi 2>/dev/null)
+DEMO_PRESET ?= $(if $(has_gpu),demo-gpu,demo-host)
+DEMO_BUILD := build/$(DEMO_PRESET)
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test bench docs format packages configure clean
+# $(call configured,<preset>,<build folder>): CMake runs again by itself when its files change.
+configured = @[ -f $(2)/CMakeCache.txt ] && [ -z "$(CMAKE_FLAGS)" ] && [ CMakePresets.json -ot $(2)/CMakeCache.txt ] || \
+  cmake --preset $(1) $(CMAKE_FLAGS)
+
+.PHONY: all demo test bench docs format install packages configure clean help
 
 all: configure
-	cmake --build --preset $(PRESET) --parallel $(JOBS)
+	@cmake --build --preset $(PRESET) --parallel $(JOBS)
 
-demo: configure
-	cmake --build --preset $(PRESET) --parallel $(JOBS) --target tmap_tool tmap_demo_pictures
-	$(BUILD)/apps/demo_pictures/tmap_demo_pictures $(DEMO)/pictures
-	$(BUILD)/apps/tmap/tmap pad $(DEMO)/pictures --out $(DEMO)/out
+demo: packages
+	$(call configured,$(DEMO_PRESET),$(DEMO_BUILD))
+	@cmake --build --preset $(DEMO_PRESET) --parallel $(JOBS) --target tmap_tool tmap_demo_pictures
+	$(DEMO_BUILD)/apps/demo_pictures/tmap_demo_pictures $(DEMO)/pictures
+	$(DEMO_BUILD)/apps/tmap/tmap pad $(DEMO)/pictures --out $(DEMO)/out
 	@echo "open $(CURDIR)/$(DEMO)/out/contact_sheet.png"
 
 test: all
 	bash tests/run.sh $(BUILD)
 
 bench: configure
-	cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench use_bench ragged_bench grouped_gemm_bench tmap_shared
+	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target encode_bench use_bench ragged_bench grouped_gemm_bench tmap_shared
 	$(BUILD)/apps/bench/encode/encode_bench
 	$(BUILD)/apps/bench/use/use_bench
 	$(BUILD)/apps/bench/ragged/ragged_bench
@@ -40,12 +50,30 @@ docs:
 format:
 	git ls-files '*.hpp' '*.cpp' '*.cuh' '*.cu' '*.h' | xargs clang-format -i
 
+install: all
+	cmake --install $(BUILD) $(if $(PREFIX),--prefix $(PREFIX))
+
 packages:
-	bash cmake/install_packages.sh
+	@bash cmake/install_packages.sh
 
 configure: packages
-	cmake --preset $(PRESET) $(CMAKE_FLAGS)
+	$(call configured,$(PRESET),$(BUILD))
 	@ln -sf $(BUILD)/compile_commands.json compile_commands.json
 
 clean:
 	rm -rf build compile_commands.json
+
+help:
+	@echo "make            build everything into build/release"
+	@echo "make demo       build the demo and run it"
+	@echo "make test       build everything and run the tests"
+	@echo "make install    install into PREFIX, /usr/local by default"
+	@echo "make bench      run the benchmarks, on a machine with a GPU"
+	@echo "make docs       make the site, build/site/index.html"
+	@echo "make format     format the sources"
+	@echo "make packages   install the Debian or Ubuntu packages that the build needs"
+	@echo "make clean      remove build/"
+	@echo
+	@echo "PRESET=host     builds without kernels and needs no nvcc; docs/building.md lists presets and options"
+	@echo "CMAKE_FLAGS=... passes options to CMake"
+	@echo "JOBS=4          compiles four files at once"

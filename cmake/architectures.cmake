@@ -4,6 +4,13 @@
 set(tmap_known_architectures 90a 100a 103a 120a)  # the tests' build compiles the encoder for each
 set(tmap_product_architectures 90a)               # the instructions of grouped products are Hopper's alone
 
+# CMake's own variable says nothing of tmap. Inside another project it is for that project's kernels.
+if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR AND NOT "$CACHE{CMAKE_CUDA_ARCHITECTURES}" STREQUAL "")
+  message(FATAL_ERROR
+    "tmap: CMAKE_CUDA_ARCHITECTURES is \"$CACHE{CMAKE_CUDA_ARCHITECTURES}\", which tmap does not use. "
+    "TMAP_ARCHITECTURES names the GPUs, of \"${tmap_known_architectures}\"; GPUs below 9.0 have no tensor maps.")
+endif()
+
 set(TMAP_ARCHITECTURES 90a CACHE STRING "GPUs that kernels are built for, of: ${tmap_known_architectures}")
 set(tmap_unknown_architectures ${TMAP_ARCHITECTURES})
 list(REMOVE_ITEM tmap_unknown_architectures ${tmap_known_architectures})

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands in for the kernels of grouped products in builds for GPUs that have none.
+// Stands in for the kernels of grouped products in builds without them: for other GPUs, or with
+// TMAP_BUILD_PRODUCTS=OFF or TMAP_BUILD_KERNELS=OFF.
 #include "kernels/gemm_launch.hpp"
 
 namespace tmap::kernels {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <tmap/decode.hpp>
 
@@ -23,17 +23,28 @@ std::string refusal(const tensor_map& map) {
   return support::or_throw(to_string(decoded.error()));
 }
 
-/// Used for single numbers and texts only. The destructor of an array or object allocates, and ends
-/// the process if that fails.
-std::string json_of(const nlohmann::json& value) {
-  return value.dump();
+// Written by hand: the destructor of a JSON library's object allocates, and ends the process if that
+// fails.
+
+std::string json_of_bool(bool value) {
+  return value ? "true" : "false";
+}
+
+/// All texts here are the library's own: printable, and in ASCII.
+std::string json_of(std::string_view text) {
+  std::string quoted{'"'};
+  for (const char each : text) {
+    if (each == '"' || each == '\\') quoted += '\\';
+    quoted += each;
+  }
+  return quoted + '"';
 }
 
 std::string value_as_json(const codec::field& f, std::uint64_t value) {
   switch (f.text) {
-    case codec::notation::number: return json_of(value);
-    case codec::notation::signed_number: return json_of(static_cast<std::int64_t>(value));
-    case codec::notation::yes_no: return json_of(value != 0);
+    case codec::notation::number: return std::to_string(value);
+    case codec::notation::signed_number: return std::to_string(static_cast<std::int64_t>(value));
+    case codec::notation::yes_no: return json_of_bool(value != 0);
     default: return json_of(codec::text_of(f, value));
   }
 }
@@ -103,7 +114,7 @@ std::string text_of_map(const tensor_map& map) {
 std::string json_of_map(const tensor_map& map) {
   json_members members;
   const std::string reason = refusal(map);
-  members.add("valid", json_of(reason.empty()));
+  members.add("valid", json_of_bool(reason.empty()));
   if (!reason.empty()) members.add("refused", json_of(reason));
   for (const codec::field& f : codec::table) {
     if (codec::is_worth_showing(f, map)) add_field(members, f, codec::read(map, f));

@@ -3,6 +3,7 @@
 
 #include <tmap/device_limits.hpp>
 
+#include "kernels/has_kernels.hpp"
 #include "lib/driver/map_driver.hpp"
 #include "lib/support/check.hpp"
 
@@ -35,6 +36,13 @@ result<shared_memory_limits> query_shared_memory() {
   TMAP_TRY_CUDA(cudaDeviceGetAttribute(&per_block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   TMAP_TRY_CUDA(cudaDeviceGetAttribute(&per_multiprocessor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
   return shared_memory_limits{static_cast<std::uint32_t>(per_block), static_cast<std::uint32_t>(per_multiprocessor)};
+}
+
+result<void> require_kernels() {
+  if (kernels::has_kernels()) return {};
+  return failure{error{.code = status::no_kernel_image,
+                       .reason = "this build of tmap has no kernels: it was built without nvcc, or with "
+                                 "TMAP_BUILD_KERNELS=OFF"}};
 }
 
 result<void> require_start(const map_template& base) {

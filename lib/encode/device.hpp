@@ -21,6 +21,9 @@ struct shared_memory_limits {
 };
 [[nodiscard]] result<shared_memory_limits> query_shared_memory();
 
+/// Fails with `no_kernel_image` in a build without kernels, on every machine.
+[[nodiscard]] result<void> require_kernels();
+
 /// Fails with `unsupported` for a zeroed template on a GPU on which, by CUDA's guide, a map may not
 /// begin as 128 zero bytes.
 [[nodiscard]] result<void> require_start(const map_template& base);

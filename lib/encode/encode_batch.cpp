@@ -56,6 +56,7 @@ result<void> encode_batch(batch_call which, const map_template& base, const tens
   const support::trace_range range{"tmap encode"};
   if (count == 0) return {};
   if (const result<void> checked = check_encode(base, source, slots, count, run); !checked) return checked;
+  if (const result<void> has_kernels = require_kernels(); !has_kernels) return has_kernels;
   if (const result<void> checked = require_start(base); !checked) return checked;
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure(multiprocessors.error());

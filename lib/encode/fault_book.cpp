@@ -6,6 +6,7 @@
 
 #include "kernels/launch.hpp"
 #include "lib/driver/context_id.hpp"
+#include "lib/encode/device.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/immortal.hpp"
 #include "lib/support/relaxed_capture.hpp"
@@ -132,16 +133,23 @@ fault_book& process_faults() {
   return *book;
 }
 
-result<fault_report> faults() {
+namespace {
+
+result<fault_report> report_faults(bool resets) {
+  if (const result<void> has_kernels = require_kernels(); !has_kernels) return failure(has_kernels.error());
   const result<fault_page*> page = process_faults().page();
   if (!page) return failure(page.error());
-  return (*page)->report(false);
+  return (*page)->report(resets);
+}
+
+}  // namespace
+
+result<fault_report> faults() {
+  return report_faults(false);
 }
 
 result<fault_report> reset_faults() {
-  const result<fault_page*> page = process_faults().page();
-  if (!page) return failure(page.error());
-  return (*page)->report(true);
+  return report_faults(true);
 }
 
 }  // namespace tmap

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "lib/encode/device.hpp"
 #include "lib/encode/fault_book.hpp"
 
 namespace tmap {
@@ -72,6 +73,7 @@ call_records& process_call_records();
 /// `enqueue(sink)` enqueues all of a call's work.
 template <class Enqueue>
 [[nodiscard]] result<void> report_call(const reported_call& call, const Enqueue& enqueue) {
+  if (const result<void> has_kernels = require_kernels(); !has_kernels) return has_kernels;
   call_report report;
   if (const result<void> opened = call_report::open(call, process_faults(), process_call_records(), report); !opened) {
     return opened;

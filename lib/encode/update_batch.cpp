@@ -12,6 +12,7 @@ namespace tmap {
 result<void> update_batch(const map_template& base, const tensor_source& source, const kernels::update_target& target,
                           const encode_run& run, kernels::batch_totals* totals) {
   const support::trace_range range{"tmap encode changed maps"};
+  if (const result<void> has_kernels = require_kernels(); !has_kernels) return has_kernels;
   if (const result<void> checked = require_start(base); !checked) return checked;
   const result<std::uint32_t> multiprocessors = multiprocessor_count();
   if (!multiprocessors) return failure(multiprocessors.error());

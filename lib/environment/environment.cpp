@@ -6,6 +6,7 @@
 
 #include "kernels/launch.hpp"
 #include "lib/driver/map_driver.hpp"
+#include "lib/encode/device.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/without_throwing.hpp"
 
@@ -72,9 +73,14 @@ void add_entry_points(std::vector<environment_item>& items, const result<void>& 
   items.back().is_required = false;
 }
 
+environment_item kernel_item(const char* name, const char* used_for, cudaError_t (*load)()) {
+  const result<void> has_kernels = require_kernels();
+  return {name, "", used_for, true, has_kernels ? as_result(load()) : has_kernels};
+}
+
 void add_kernels(std::vector<environment_item>& items) {
-  items.push_back({"encode kernel", "", "maps made on the GPU", true, as_result(kernels::load_encode_kernels())});
-  items.push_back({"moving kernel", "", "ragged batches moved", true, as_result(kernels::load_move_kernel())});
+  items.push_back(kernel_item("encode kernel", "maps made on the GPU", kernels::load_encode_kernels));
+  items.push_back(kernel_item("moving kernel", "ragged batches moved", kernels::load_move_kernel));
 }
 
 std::vector<environment_item> all_items() {

@@ -139,7 +139,9 @@ result<void> check_gpu(const device_limits& limits, bool has_kernels) {
   if (e.found != e.allowed) {
     e.reason = "this GPU has compute capability {found}; grouped products run on {allowed} alone";
   } else if (!has_kernels) {
-    e.reason = "this build of tmap has no grouped products: TMAP_ARCHITECTURES did not name {allowed}a";
+    e.reason =
+        "this build of tmap has no grouped products: it was built with TMAP_BUILD_PRODUCTS=OFF, or "
+        "TMAP_ARCHITECTURES did not name {allowed}a";
   } else {
     return {};
   }

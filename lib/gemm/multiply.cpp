@@ -53,6 +53,7 @@ constexpr batch_call call_of(const pointer_problem&) {
 
 template <class Problem>
 result<void> enqueue(const Problem& problem, const run& with) {
+  if (const result<void> has_kernels = require_kernels(); !has_kernels) return has_kernels;
   const cudaStream_t stream = with.where.stream.get();
   const std::optional<std::uint32_t> asked = with.choices.plan;
   const kernels::gemm_plan& plan = kernels::gemm_plans[asked ? *asked : choose_plan(problem)];

@@ -11,6 +11,7 @@
 
 #include "lib/driver/context_id.hpp"
 #include "lib/driver/map_driver.hpp"
+#include "lib/encode/device.hpp"
 #include "lib/encode/encode_batch.hpp"
 #include "lib/encode/update_batch.hpp"
 #include "lib/service/service_calls.hpp"
@@ -56,6 +57,7 @@ result<void> check_functions() {
 }
 
 result<void> check_machine() {
+  if (const result<void> has_kernels = require_kernels(); !has_kernels) return has_kernels;
   const result<device_limits> limits = driver::process_driver().usable_limits();
   if (!limits) return failure{limits.error()};
   if (const result<void> found = check_functions(); !found) return found;

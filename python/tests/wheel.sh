@@ -36,3 +36,5 @@ diff --recursive "$package/../include" "$installed/include"
 cmp "$package/../LICENSE" "$installed/LICENSE"
 grep --quiet spdlog "$installed/copyright"
 environment/bin/python "$package/tests/run.py" --installed
+cd /
+rm -r "$work"

@@ -19,7 +19,7 @@ FEW = 2
 
 
 class Operations:
-    title, most, header = "Add a ragged operation", 8, "include/tmap/ragged.hpp"
+    title, most, header = "Add a ragged operation", 9, "include/tmap/ragged.hpp"
     kernels = {"copy": "move", "pack": "move", "unpack": "move", "pad": "move", "unpad": "move", "gather_rows": "move_rows",
                "scatter_rows": "move_rows", "reduce_rows": "reduce", "max_pool_1d": "max_pool"}
 

@@ -43,7 +43,8 @@ TEST(gemm_gpu, has_products_or_says_why_not) {
   ASSERT_FALSE(left_out);
   EXPECT_EQ(left_out.error().code, status::no_kernel_image);
   EXPECT_EQ(to_string(left_out.error()),
-            "this build of tmap has no grouped products: TMAP_ARCHITECTURES did not name 90a");
+            "this build of tmap has no grouped products: it was built with TMAP_BUILD_PRODUCTS=OFF, or "
+            "TMAP_ARCHITECTURES did not name 90a");
 }
 
 const cuda::stream_ref no_stream{cudaStream_t{}};

@@ -16,8 +16,14 @@ for file in usr/bin/tmap usr/include/tmap/encode.hpp libtmap.a 'libtmap.so -> li
 done
 depends=$(dpkg-deb -f "$package" Depends)
 echo "depends on $depends"
+dpkg-deb --ctrl-tarfile "$package" | tar -xO ./triggers | grep -q "^activate-noawait ldconfig$"
+if command -v lintian >/dev/null; then
+  lintian --allow-root --fail-on error "$package"
+fi
 grep -q "libc6" <<<"$depends"
 if grep -qE "spdlog|cuda|nvidia" <<<"$depends"; then
   echo "the package depends on what is inside, or found at run time" >&2
   exit 1
 fi
+
+rm -r "$work"
