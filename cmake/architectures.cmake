@@ -4,7 +4,7 @@
 set(tmap_known_architectures 90a 100a 103a 120a)  # the tests' build compiles the encoder for each
 set(tmap_product_architectures 90a)               # the instructions of grouped products are Hopper's alone
 
-# CMake's own variable says nothing of tmap. Inside another project it is for that project's kernels.
+# CMake's own variable has no effect here. Inside another project it is for that project's kernels.
 if(CMAKE_SOURCE_DIR STREQUAL CMAKE_CURRENT_SOURCE_DIR AND NOT "$CACHE{CMAKE_CUDA_ARCHITECTURES}" STREQUAL "")
   message(FATAL_ERROR
     "tmap: CMAKE_CUDA_ARCHITECTURES is \"$CACHE{CMAKE_CUDA_ARCHITECTURES}\", which tmap does not use. "

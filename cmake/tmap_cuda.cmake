@@ -7,7 +7,8 @@ find_path(tmap_cuda_include cuda_runtime_api.h
         ENV CUDA_PATH ENV CUDA_HOME
   PATHS /usr/local/cuda
   PATH_SUFFIXES include)
-# Where the toolkit keeps libcu++ since CUDA 13; nvcc finds it by itself, g++ does not.
+# Since CUDA 13 the toolkit keeps libcu++ in a folder of its own. nvcc finds it by itself, g++ does
+# not.
 find_path(tmap_libcudacxx_include cuda/std/version HINTS ${tmap_cuda_include} PATH_SUFFIXES cccl)
 find_library(tmap_cudart cudart_static HINTS ${tmap_cuda_include}/.. PATH_SUFFIXES lib64 lib)
 mark_as_advanced(tmap_cuda_include tmap_libcudacxx_include tmap_cudart)
@@ -16,7 +17,7 @@ unset(tmap_cuda_missing)
 set(tmap_cuda_version 0)
 if(NOT tmap_cuda_include OR NOT tmap_libcudacxx_include OR NOT tmap_cudart)
   set(tmap_cuda_missing "the CUDA toolkit's headers (cuda_runtime_api.h, cuda/std/version) or libcudart_static.a were \
-not found (CUDAToolkit_ROOT says where to look)")
+not found (CUDAToolkit_ROOT names the folder to look in)")
 else()
   file(STRINGS ${tmap_cuda_include}/cuda_runtime_api.h tmap_cuda_version REGEX "^#define CUDART_VERSION +[0-9]+")
   string(REGEX REPLACE "[^0-9]" "" tmap_cuda_version "${tmap_cuda_version}")

@@ -4,7 +4,7 @@
 # <installed>.
 set -euo pipefail
 build=$1 installed=$2
-unset DESTDIR  # of whoever starts the tests: it would lead elsewhere
+unset DESTDIR  # of the shell that starts the tests: it would lead elsewhere
 rm -rf "$installed"
 cmake --install "$build" --prefix "$installed" >/dev/null
 
@@ -35,11 +35,11 @@ for notice in 'Files: spdlog' 'Files: fmt' 'Files: nlohmann/json' 'Files: CLI11'
 done
 "$installed/bin/tmap" --version
 
-# The benchmark is installed when it is asked for by name; without it the tool says how to get it.
+# The benchmark is installed when it is asked for by name; without it the tool names the component.
 libexec=$(dirname "$installed/bin")/libexec/tmap
 [ ! -e "$libexec" ] || { echo "installed, but not asked for: $libexec" >&2; exit 1; }
-if said=$("$installed/bin/tmap" bench gemm --shapes 2>&1) || [[ "$said" != *"--component tmap_benchmarks"* ]]; then
-  echo "without the benchmark the tool says: $said" >&2
+if printed=$("$installed/bin/tmap" bench gemm --shapes 2>&1) || [[ "$printed" != *"--component tmap_benchmarks"* ]]; then
+  echo "without the benchmark the tool prints: $printed" >&2
   exit 1
 fi
 if [ -x "$build/apps/bench/gemm/grouped_gemm_bench" ]; then

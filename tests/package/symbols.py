@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a shared library exports, asks for and is called: symbols.py <library> <version script> <headers> <soname>.
+"""Checks what a shared library exports, asks for and is called.
 
-Exported are the names of the version script and, of those, what the headers mark TMAP_API, all of it. Nothing of fmt or
-spdlog may be asked of other libraries, and no library but the compiler's own."""
+symbols.py <library> <version script> <headers> <soname>. Exported are the names of the version
+script and, of those, what the headers mark TMAP_API, all of it. Nothing of fmt or spdlog may be
+asked of other libraries, and no library but the compiler's own."""
 import fnmatch
 import re
 import subprocess

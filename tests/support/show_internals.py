@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Copies a static library and shows what it hides: show_internals.py <library> <copy>.
 
-Tests call functions that libtmap.so must not export. The compiler has marked them as hidden in the object files, which
-no linker undoes. In the copy tmap's own symbols have the default visibility, but for inline ones, which each program has
-of its own. Only a byte of each symbol changes."""
+Tests call functions that libtmap.so must not export. The compiler has marked them as hidden in the
+object files, which no linker undoes. In the copy tmap's own symbols have the default visibility,
+but for inline ones, which each program has of its own. Only a byte of each symbol changes."""
 import struct
 import sys
 from pathlib import Path
@@ -27,7 +27,7 @@ def sections(data, file):
     """Kind, place, bytes and link of each section of a 64-bit ELF file."""
     table, = struct.unpack_from("<Q", data, file + 0x28)
     size, count = struct.unpack_from("<HH", data, file + 0x3A)
-    if count == 0:  # too many for two bytes: the first section says how many
+    if count == 0:  # too many for two bytes: the first section has the count
         count, = struct.unpack_from("<Q", data, file + table + 0x20)
     for i in range(count):
         kind, = struct.unpack_from("<I", data, file + table + i * size + 4)

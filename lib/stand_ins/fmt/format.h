@@ -2,8 +2,8 @@
 #pragma once
 
 // Stands in for the library {fmt} where it is not installed: the part that tmap's library uses.
-// Knows `{}`, `{name}`, doubled braces, and the specs `#x` and `<width`. The formats are tmap's own;
-// one that is not known ends up in the text as it was written.
+// Knows `{}`, `{name}`, doubled braces, and the specs `#x` and `<width`. The formats are tmap's
+// own; one that is not known ends up in the text as it was written.
 
 #include <cstddef>
 #include <cstdint>

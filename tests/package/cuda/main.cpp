@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three groups of rows of ones; the sum of each group's first tile says how many of its rows are in
-// it. Without a GPU the program ends with 77, once the library has said so.
+// Three groups of rows of ones; the sum of each group's first tile is how many of its rows are in
+// it. Without a GPU the library returns the reason, and the program ends with 77.
 #include "kernel.hpp"
 
 #include <tmap/map_service.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program in plain C++ can do with tmap, with a GPU or without: judge, explain, encode, read
-// bits. Where there is no driver or no GPU, whatever needs one answers with the reason.
+// Does what a program in plain C++ can do with tmap, with a GPU or without: judge, explain, encode,
+// read bits. Without a driver or a GPU, calls that need one return the reason.
 #include <tmap/decode.hpp>
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
