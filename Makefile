@@ -9,6 +9,7 @@ DEMO := build/demo
 has_gpu := $(wildcard /dev/nvidia0)$(shell command -v nvidia-smi 2>/dev/null)
 DEMO_PRESET ?= $(if $(has_gpu),demo-gpu,demo-host)
 DEMO_BUILD := build/$(DEMO_PRESET)
+DOCS_VENV := build/docs_venv
 MAKEFLAGS += --no-print-directory
 
 # $(call configured,<preset>,<build folder>): CMake runs again by itself when its files change.
@@ -42,10 +43,18 @@ bench: configure
 	TMAP_LIBRARY=$(BUILD)/libtmap.so python3 apps/bench/gemm/gemm_torch.py $(BUILD)/gemm_shapes.json
 	TMAP_LIBRARY=$(BUILD)/libtmap.so python3 python/benchmarks/overhead.py
 
-docs:
-	bash cmake/install_packages.sh mkdocs:mkdocs pygmentize:python3-pygments
-	mkdocs build --strict --quiet
+docs: $(DOCS_VENV)/installed
+	bash cmake/install_packages.sh doxygen:doxygen
+	mkdir -p build/doxygen
+	doxygen docs/Doxyfile
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build --strict --quiet
 	@echo "open $(CURDIR)/build/site/index.html"
+
+$(DOCS_VENV)/installed: docs/requirements.txt
+	bash cmake/install_packages.sh
+	python3 -m venv --clear $(DOCS_VENV)
+	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	touch $@
 
 format:
 	git ls-files '*.hpp' '*.cpp' '*.cuh' '*.cu' '*.h' | xargs clang-format -i

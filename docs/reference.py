@@ -1,35 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of reference for the site (docs/site.py), made from the comments and declarations of the public headers.
-
-A chunk of a header, what lies between two blank lines outside every class, becomes a heading with its names, its
-comment as text and its declarations as code. Bodies of functions, private members and namespaces `detail` are left out.
-"""
+"""Writes the pages of reference for the site (docs/site.py) from Doxygen's XML of the public headers (docs/Doxyfile)."""
 import re
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from os.path import commonprefix
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+XML = ROOT / "build/doxygen/xml"
 
 # Every public header is on one page. Those of `include/tmap/detail` and the wrappers of single
 # instructions are not public.
 PAGES = {
-    "reference/specs.md": ("Specs, rules and errors", "tensor_spec device_address element_type element_of device_limits rule rule_info validate error bad_items faults"),
-    "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template make_template map_patch patch_rules publish encode_batch "
-                          "decode"),
+    "reference/specs.md": ("Specs, rules and errors", "tensor_spec device_address element_type element_of device_limits "
+                           "rule rule_info validate error bad_items faults"),
+    "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template make_template map_patch patch_rules "
+                          "publish encode_batch decode"),
     "reference/tiles.md": ("Tiles", "tile_layout tile typed_maps make_typed_maps"),
     "reference/service.md": ("The service", "map_service map_batch map_batch_ref slot_counts slot_record"),
-    "reference/batches.md": ("Batches: sources, statuses, how a call runs", "tensor_source item_status map_status batch_run"),
+    "reference/batches.md": ("Batches: sources, statuses, how a call runs", "tensor_source item_status map_status "
+                             "batch_run"),
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
-    "reference/device_maps.md": ("Maps in kernels", "device/acquire device/encode_warp device/batch_writer device/map_guard "
-                                 "device/patch_source device/report_bad device/hazards"),
-    "reference/device_copies.md": ("Copies in kernels", "device/tile device/tile_copy device/bulk_copy device/reduce_copy device/async_copy "
-                                   "device/remote_store device/cache_hint"),
-    "reference/device_work.md": ("Stages and tiles in kernels", "device/warp device/stage_ring device/tile_shares device/tensor_search "
-                                 "device/work_queue device/cluster_queue"),
-    "reference/c.md": ("The C functions", "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/faults c/simulator"),
+    "reference/device_maps.md": ("Maps in kernels", "device/acquire device/encode_warp device/batch_writer "
+                                 "device/map_guard device/patch_source device/report_bad device/hazards"),
+    "reference/device_copies.md": ("Copies in kernels", "device/tile device/tile_copy device/bulk_copy "
+                                   "device/reduce_copy device/async_copy device/remote_store device/cache_hint"),
+    "reference/device_work.md": ("Stages and tiles in kernels", "device/warp device/stage_ring "
+                                 "device/tile_shares device/tensor_search device/work_queue device/cluster_queue"),
+    "reference/c.md": ("The C functions", "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/faults "
+                       "c/simulator"),
 }
 NOT_PUBLIC = re.compile(r"tmap/detail/|tmap/device/ptx\w*\.cuh")
+COLUMNS = 100
 
 
 def public_headers():
@@ -38,8 +42,9 @@ def public_headers():
     return [path for path in found if not NOT_PUBLIC.match(path)]
 
 
-def header_of(stem, headers):
-    return next(h for h in headers if h.rsplit(".", 1)[0] == "tmap/" + stem)
+def headers_of(page):
+    headers = {h.rsplit(".", 1)[0]: h for h in public_headers()}
+    return [headers[f"tmap/{stem}"] for stem in PAGES[page][1].split()]
 
 
 def homeless_headers():
@@ -47,143 +52,413 @@ def homeless_headers():
     return [h for h in public_headers() if h.rsplit(".", 1)[0] not in named]
 
 
-NAMESPACE = re.compile(r"^(?:inline )?namespace ([\w:]+) \{$")
-FRAME = re.compile(r"^(#\s*(pragma|include|if|ifdef|ifndef|else|elif|endif)\b|// SPDX)")
+def tidy(type_text):
+    """Spells a type as clang-format does."""
+    text = re.sub(r"::@\d+", "", re.sub(r"\s+", " ", type_text)).strip()
+    text = re.sub(r"< ", "<", re.sub(r" (?=[>&*])", "", text))
+    return re.sub(r"(?<=[\w>])(?=\(\*)", " ", text)
 
 
-def braces(line):
-    code = line.split("//")[0]
-    return code.count("{") - code.count("}")
+def text_of(element):
+    return tidy("".join(element.itertext())) if element is not None else ""
 
 
-def public_lines(text):
-    """What is declared outside namespaces named `detail`; the edges of namespaces and the frame of the file become blank."""
-    namespaces, depth = [], 0
-    for line in re.sub(r"#ifdef __cplusplus\n.*?#endif\n|#else\n.*?(?=#endif\n)", "\n", text, flags=re.DOTALL).split("\n"):
-        opens = NAMESPACE.match(line)
-        if opens:
-            namespaces.append(opens[1])
-        elif depth == 0 and namespaces and line.startswith("}"):
-            namespaces.pop()
+class Entry:
+    """One declaration: a class, or a member of a namespace, of a file or of a class."""
+
+    def __init__(self, element, kind, name, qualified):
+        self.element, self.kind, self.name, self.qualified = element, kind, name, qualified
+        place = element.find("location")
+        self.header = place.get("declfile", place.get("file"))
+        self.line = int(place.get("declline", place.get("line")))
+        self.members = []
+        self.page = self.anchor = None
+
+    def has_text(self):
+        return any(text_of(self.element.find(tag)) for tag in ("briefdescription", "detaileddescription"))
+
+
+def is_hidden(entry):
+    is_detail = any(part.endswith("detail") for part in entry.qualified.split("::")[:-1])
+    opaque = entry.kind in ("class", "struct", "union") and not entry.element.find("location").get("bodyfile")
+    return is_detail or (opaque and not entry.has_text()) or (entry.kind == "union" and "@" in entry.name)
+
+
+def members_of(compound):
+    for member in compound.iter("memberdef"):
+        name = member.findtext("name")
+        is_friend = member.get("kind") == "friend"
+        if name.startswith("operator") if is_friend else member.get("prot") == "public":
+            kind = "function" if is_friend else member.get("kind")
+            if name.startswith("@"):
+                shown = name_of_unnamed(member)
+                yield Entry(member, kind, shown, shown)
+            else:
+                yield Entry(member, kind, name, member.findtext("qualifiedname") or name)
+
+
+def name_of_unnamed(enum):
+    """`TMAP_CHECK_*`, or its first value where its values share no more than the library's prefix."""
+    values = [value.findtext("name") for value in enum.findall("enumvalue")]
+    prefix = commonprefix(values)
+    return f"{values[0]}, ..." if prefix == "TMAP_" else f"{prefix}*"
+
+
+def is_repeated_tag(entry):
+    """`typedef struct tmap_spec {...} tmap_spec;` in C: the struct has the text."""
+    return entry.kind == "typedef" and text_of(entry.element.find("type")).split(" ")[-1] == entry.name
+
+
+class Reference:
+    """All declarations of the public headers, by header in the order of their lines, and where each is described."""
+
+    def __init__(self, xml=XML):
+        self.files, self.entries, self.by_id, self.by_name = {}, {}, {}, {}
+        self.values = set()
+        for compound in ElementTree.parse(xml / "index.xml").iter("compound"):
+            if compound.get("kind") in ("file", "namespace", "class", "struct", "union"):
+                self._read(ElementTree.parse(xml / f"{compound.get('refid')}.xml").find("compounddef"))
+        for entries in self.entries.values():
+            entries.sort(key=lambda entry: entry.line)
+        for page in PAGES:
+            self._place(page)
+        self.meanings = Counter(name.rpartition("::")[2] for name in self.by_name)
+
+    def _read(self, compound):
+        kind, name = compound.get("kind"), compound.findtext("compoundname")
+        if kind == "file":
+            self.files[compound.find("location").get("file")] = compound
+        if kind in ("file", "namespace"):
+            for entry in members_of(compound):
+                self._add(entry)
+            return
+        entry = Entry(compound, kind, name.rsplit("::", 1)[-1], name)
+        entry.members = sorted(members_of(compound), key=lambda member: member.line)
+        self._add(entry)
+
+    def _add(self, entry):
+        if entry.element.get("id") not in self.by_id and not is_hidden(entry) and not is_repeated_tag(entry):
+            self.by_id[entry.element.get("id")] = entry
+            self.values.update(value.findtext("name") for value in entry.element.findall("enumvalue"))
+            self.entries.setdefault(entry.header, []).append(entry)
+
+    def _place(self, page):
+        """Gives each declaration its page and anchor; overloads that follow each other share one."""
+        taken = set()
+        for header in headers_of(page):
+            last = None
+            for entry in self.entries.get(header, []):
+                anchor = entry.qualified.removeprefix("tmap::").replace("::", ".").rstrip("*., ")
+                if last is None or last.qualified != entry.qualified:
+                    while anchor in taken:
+                        anchor += "_"
+                    taken.add(anchor)
+                else:
+                    anchor = last.anchor
+                entry.page, entry.anchor = page, anchor
+                self.by_name.setdefault(entry.qualified, entry)
+                for member in entry.members:
+                    member.page, member.anchor = page, f"{anchor}.{member.name}"
+                    self.by_id[member.element.get("id")] = member
+                    if member.name != entry.name:
+                        self.by_name.setdefault(member.qualified, member)
+                last = entry
+
+    def named(self, name, scope):
+        """What `name` means in the class or namespace `scope`; nothing where it may mean several things."""
+        own = self.by_name.get(f"{scope}::{name}") or ("::" in name and self.by_name.get(name)) or None
+        if own or name in self.values or self.meanings.get(name.rpartition("::")[2], 0) > 1:
+            return own
+        while scope:
+            scope = scope.rpartition("::")[0]
+            found = self.by_name.get(f"{scope}::{name}" if scope else name)
+            if found:
+                return found
+
+    def link(self, shown, entry, page):
+        if entry is None or entry.page is None:
+            return shown
+        return f"[{shown}]({'' if entry.page == page else Path(entry.page).name}#{entry.anchor})"
+
+    def file_of(self, refid):
+        return next((path for path, compound in self.files.items() if compound.get("id") == refid), None)
+
+
+class Writer:
+    """Turns the text of one page's comments into Markdown."""
+
+    def __init__(self, reference, page):
+        self.reference, self.page, self.scope = reference, page, "tmap"
+
+    def escaped(self, text):
+        text = re.sub(r"\s+", " ", text or "")
+        return re.sub(r"__", r"\_\_", text.replace("<", "&lt;")).replace("*", r"\*")
+
+    def inline(self, element):
+        parts = [self.escaped(element.text)]
+        for child in element:
+            parts += [self.inline_child(child), self.escaped(child.tail)]
+        return "".join(parts)
+
+    def inline_child(self, child):
+        if child.tag == "computeroutput":
+            code = "".join(child.itertext())
+            return self.reference.link(f"`{code}`", self.reference.named(code.removesuffix("()"), self.scope), self.page)
+        if child.tag == "ref":
+            return self.reference_to(child)
+        if child.tag in ("emphasis", "bold"):
+            mark = "*" if child.tag == "emphasis" else "**"
+            return mark + self.inline(child) + mark
+        if child.tag == "ulink":
+            return f"[{self.inline(child)}]({child.get('url')})"
+        signs = {"linebreak": "<br>", "sp": " ", "ndash": "–", "mdash": "—", "nonbreakablespace": "&nbsp;"}
+        if child.tag in signs:
+            return signs[child.tag]
+        raise SystemExit(f"docs/reference.py: {self.page}: cannot write <{child.tag}>")
+
+    def reference_to(self, child):
+        path = self.reference.file_of(child.get("refid"))
+        if path is None:
+            return self.reference.link(self.inline(child), self.reference.by_id.get(child.get("refid")), self.page)
+        page = next((page for page in PAGES if path in headers_of(page)), self.page)
+        return f"[`{''.join(child.itertext())}`]({Path(page).name}#{path.replace('/', '.')})"
+
+    BLOCKS = ("itemizedlist", "orderedlist", "parameterlist", "simplesect", "programlisting", "verbatim", "para", "blockquote")
+
+    def blocks(self, element):
+        """The paragraphs, lists and tables in `element`, each a block of Markdown."""
+        done, line = [], [self.escaped(element.text)]
+
+        def flush():
+            text = "".join(line).strip()
+            line.clear()
+            if text:
+                done.append(text)
+
+        for child in element:
+            if child.tag in self.BLOCKS:
+                flush()
+                done.extend(self.block(child))
+            else:
+                line.append(self.inline_child(child))
+            line.append(self.escaped(child.tail))
+        flush()
+        return done
+
+    def block(self, child):
+        if child.tag in ("itemizedlist", "orderedlist"):
+            mark = "- " if child.tag == "itemizedlist" else "1. "
+            items = ["\n\n".join(self.blocks(item)) for item in child.findall("listitem")]
+            return ["\n".join(mark + item.replace("\n", "\n    ") for item in items)]
+        if child.tag == "parameterlist":
+            return [self.parameters(child)]
+        if child.tag == "simplesect":
+            title = {"return": "Returns", "note": "Note", "warning": "Warning", "see": "See also"}
+            text = self.blocks_without(child, "title")
+            return [f"**{child.findtext('title') or title[child.get('kind')]}**: " + "\n\n".join(text)]
+        if child.tag in ("programlisting", "verbatim"):
+            return ["```cpp\n" + "".join(child.itertext()).strip("\n") + "\n```"]
+        return self.blocks(child)
+
+    def blocks_without(self, element, tag):
+        return [block for child in element if child.tag != tag for block in self.blocks(child)]
+
+    def parameters(self, lists):
+        rows = []
+        for item in lists.findall("parameteritem"):
+            names = ", ".join(f"`{text_of(name)}`" for name in item.iter("parametername"))
+            rows.append((names, self.cell(item.find("parameterdescription"))))
+        return table(("Parameter", "Meaning"), rows)
+
+    def description(self, element):
+        found = [element.find(tag) for tag in ("briefdescription", "detaileddescription")]
+        return [block for part in found if part is not None for block in self.blocks(part)]
+
+    def cell(self, element):
+        return "<br>".join(self.blocks(element)).replace("\n", " ").replace("|", "&#124;")
+
+    def type_cell(self, element):
+        """A type, with a link where a page describes it."""
+        shown = text_of(element).replace("|", "\\|")
+        references = element.findall("ref")
+        target = self.reference.by_id.get(references[0].get("refid")) if len(references) == 1 else None
+        return self.reference.link(f"`{shown}`", target, self.page)
+
+
+def table(head, rows):
+    """A table without the columns in which nothing is said."""
+    said = [i for i in range(len(head)) if i == 0 or any(row[i] for row in rows)]
+    head, rows = [head[i] for i in said], [[row[i] for i in said] for row in rows]
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def template_of(element):
+    parameters = element.find("templateparamlist")
+    if parameters is None:
+        return ""
+    return "template <" + ", ".join(parameter(each) for each in parameters.findall("param")) + ">\n"
+
+
+def parameter(element):
+    kind, name = text_of(element.find("type")), element.findtext("declname") or element.findtext("defname") or ""
+    array, default = text_of(element.find("array")), text_of(element.find("defval"))
+    shown = f"{kind[:-3]} (&{name}){array}" if kind.endswith("(&)") else f"{kind} {name}{array}".strip()
+    return shown + (f" = {default}" if default else "")
+
+
+def wrapped(head, arguments, tail):
+    """head(arguments)tail in lines of at most COLUMNS, arguments below each other's beginning."""
+    lines, margin = [head], len(head)
+    for i, argument in enumerate(arguments):
+        piece = argument + ("," if i + 1 < len(arguments) else tail)
+        if len(lines[-1]) + len(piece) > COLUMNS and i > 0:
+            lines[-1] = lines[-1].rstrip()
+            lines.append(" " * margin)
+        lines[-1] += piece + " "
+    return "\n".join(lines).rstrip() if arguments else head + tail
+
+
+def function_code(entry):
+    element = entry.element
+    marks = [mark for mark in ("static", "explicit") if element.get(mark) == "yes"]
+    kind = " ".join(marks + [text_of(element.find("type"))]).strip()
+    after = (element.findtext("argsstring") or "").rpartition(")")[2]
+    qualifiers = re.sub(r"\s*=\s*(\w+)", r" = \1", after).rstrip()
+    return template_of(element) + wrapped(f"{kind} {entry.name}(".lstrip(), [parameter(p) for p in element.findall("param")],
+                                          ")" + qualifiers + ";")
+
+
+def initializer(element):
+    text = re.sub(r"\s+", " ", "".join(element.find("initializer").itertext())).strip() if element.find("initializer") is not None else ""
+    return text if not text or text[0] in "={" else "= " + text
+
+
+def enum_code(entry):
+    base = text_of(entry.element.find("type"))
+    strong = "enum class" if entry.element.get("strong") == "yes" else "enum"
+    names = [f"{v.findtext('name')} {initializer(v)}".strip() for v in entry.element.findall("enumvalue")]
+    head = strong if entry.name.endswith(("*", "...")) else f"{strong} {entry.name}{' : ' + base if base else ''}"
+    return head + " {\n  " + ",\n  ".join(names) + "\n};"
+
+
+def code_of(entry):
+    element, kind = entry.element, entry.kind
+    if kind == "function":
+        return function_code(entry)
+    if kind == "enum":
+        return enum_code(entry)
+    if kind == "define":
+        names = [p.findtext("defname") for p in element.findall("param")]
+        return f"#define {entry.name}{'(' + ', '.join(names) + ')' if names else ''} {initializer(element).removeprefix('= ')}".rstrip()
+    if kind == "typedef":
+        if entry.header.endswith(".h"):
+            return tidy(element.findtext("definition") + (element.findtext("argsstring") or "")).replace("typedef typedef", "typedef") + ";"
+        return f"{template_of(element)}using {entry.name} = {text_of(element.find('type'))};"
+    if kind == "variable":
+        array = element.findtext("argsstring") or ""
+        return f"{template_of(element)}{text_of(element.find('type'))} {entry.name}{array} {initializer(element)}".rstrip() + ";"
+    return f"{template_of(element)}{kind} {entry.name};"
+
+
+def fenced(entries):
+    language = "c" if entries[0].header.endswith(".h") else "cpp"
+    return f"```{language}\n" + "\n".join(code_of(entry) for entry in entries) + "\n```"
+
+
+def members_table(writer, fields):
+    rows = []
+    for field in fields:
+        element = field.element
+        extents = re.sub(r" \*(?=\w)", " * ", element.findtext("argsstring") or "")
+        name = f"`{field.name}{extents}`"
+        start = re.sub(r"^\{(.*)\}$", r"\1", initializer(element).removeprefix("= ")).replace("|", "\\|")
+        rows.append((name, writer.type_cell(element.find("type")), f"`{start}`" if start else "", writer.cell(described(element))))
+    return table(("Member", "Type", "Initial value", "Meaning"), rows)
+
+
+def described(element):
+    both = ElementTree.Element("both")
+    for tag in ("briefdescription", "detaileddescription"):
+        found = element.find(tag)
+        both.extend(found if found is not None else [])
+    return both
+
+
+def values_table(writer, values):
+    rows = [(f"`{v.findtext('name')}`", f"`{initializer(v).removeprefix('= ')}`" if initializer(v) else "", writer.cell(described(v))) for v in values]
+    return table(("Value", "Number", "Meaning"), rows)
+
+
+def groups_of(entries):
+    """Runs of declarations of the same name."""
+    groups = []
+    for entry in entries:
+        if groups and groups[-1][0].qualified == entry.qualified and entry.kind == "function":
+            groups[-1].append(entry)
         else:
-            depth += braces(line)
-            if not any(name.endswith("detail") for name in namespaces):
-                yield "" if FRAME.match(line) else line
-            continue
-        yield ""
+            groups.append([entry])
+    return groups
 
 
-def chunks_of(lines):
-    """Splits at blank lines outside braces, and where a comment follows code there."""
-    chunks, depth = [[]], 0
-    for line in lines:
-        follows_code = line.startswith("//") and chunks[-1] and not chunks[-1][-1].startswith("//")
-        if depth == 0 and (not line or follows_code):
-            chunks.append([])
-        if line or depth > 0:
-            chunks[-1].append(line)
-        depth += braces(line)
-    return [chunk for chunk in chunks if chunk]
+def function_parts(writer, group):
+    """The code of overloads and their text; one without text follows the one before it."""
+    parts, together = [], []
+    for i, entry in enumerate(group):
+        together.append(entry)
+        if i + 1 == len(group) or group[i + 1].has_text():
+            parts += [fenced(together), *(block for each in together for block in writer.description(each.element))]
+            together = []
+    return parts
 
 
-def end_of_braces(code, at):
-    """Behind the brace that closes the one at `at`."""
-    depth = 0
-    for i in range(at, len(code)):
-        depth += {"{": 1, "}": -1}.get(code[i], 0)
-        if depth == 0:
-            return i + 1
-    return len(code)
+def class_parts(writer, entry):
+    writer.scope = entry.qualified
+    parts = [fenced([entry])] * bool(template_of(entry.element)) + writer.description(entry.element)
+    fields = [m for m in entry.members if m.kind == "variable"]
+    if fields:
+        parts.append(members_table(writer, fields))
+    groups, plain = groups_of([m for m in entry.members if m.kind != "variable"]), []
+    for group in groups:
+        if any(member.has_text() for member in group):
+            parts += [f"#### `{group[0].name}` {{ #{group[0].anchor} }}", *member_parts(writer, group)]
+        else:
+            plain += group
+    if plain:
+        parts += ["Further members:"] * (len(plain) < len(entry.members)) + [fenced(plain)]
+    return parts
 
 
-IN_PARENTHESES = r"\((?:[^(){}]|\((?:[^(){}]|\([^()]*\))*\))*\)"
-MEMBER_INITS = r"(?:\s*:\s*(?:\w+(?:" + IN_PARENTHESES + r"|\{[^{}]*\}),?\s*)+)?"
-BODY = re.compile(r"\)((?: const| noexcept)*)" + MEMBER_INITS + r"\s*\{")
+def member_parts(writer, group):
+    if group[0].kind == "function":
+        return function_parts(writer, group)
+    if group[0].kind == "enum":
+        return enum_parts(writer, group[0])
+    return [fenced(group), *writer.description(group[0].element)]
 
 
-def without_bodies(code):
-    at = 0
-    while body := BODY.search(code, at):
-        end = end_of_braces(code, body.end() - 1)
-        declared = code[:body.start()] + ")" + body[1] + ";"
-        code = declared + code[end:].removeprefix(";")
-        at = len(declared)
-    return code
+def enum_parts(writer, entry):
+    values = entry.element.findall("enumvalue")
+    if not any(text_of(described(value)) for value in values):
+        return [fenced([entry]), *writer.description(entry.element)]
+    return [*writer.description(entry.element), values_table(writer, values)]
 
 
-def without_private(code):
-    code = re.sub(r"^((?:template <.*>\n)?class [^{;]*\{\n)(?:.*\n)*?(?= public:)", r"\1", code, flags=re.MULTILINE)
-    code = re.sub(r"\n *(?:private|protected):\n.*?(?=\n\};|\n *public:)", "", code, flags=re.DOTALL)
-    code = re.sub(r"\n *friend (?:struct|class|__device__)[^;]*;", "", code)
-    return re.sub(r"\n+(?=\n\};)", "", code)
+def entry_as_markdown(writer, group):
+    first = group[0]
+    writer.scope = first.qualified.rpartition("::")[0]
+    shown = first.qualified.removeprefix("tmap::")
+    parts = class_parts(writer, first) if first.kind in ("class", "struct", "union") else member_parts(writer, group)
+    return "\n\n".join([f"### `{shown}` {{ #{first.anchor} }}", *parts])
 
 
-NAME = re.compile(
-    r"^(?:template <.*> )?(?:(?:struct|class|enum class|enum|union) (?:alignas\((?:[^()]|\([^()]*\))*\) )?(\w+)(?!\w*;)|using (\w+) =|#define (\w+)|"
-    r"typedef (?:struct|union) (\w+) \{|typedef [^(]*?(?:\(\*)?(\w+)(?:\)\(.*\))?;|"
-    r"(?:inline )?constexpr [\w:<>* ]+? (\w+)(?:\[\w*\])?\s*[{=]|[^({]*?\b(operator.{1,2}|\w+)\()")
+def header_as_markdown(reference, header, page):
+    writer = Writer(reference, page)
+    text = writer.description(reference.files[header])
+    include = f"```{'c' if header.endswith('.h') else 'cpp'}\n#include <{header}>\n```"
+    entries = [entry_as_markdown(writer, group) for group in groups_of(reference.entries.get(header, []))]
+    return "\n\n".join([f"## {header.removeprefix('tmap/')} {{ #{header.replace('/', '.')} }}", include, *text, *entries])
 
 
-def names_in(code):
-    """Of what is declared, each once, in order."""
-    top = re.sub(r"\{[^{}]*\}", "{}", re.sub(r"\n[ }].*", "", re.sub(r",\n +", ", ", code)))
-    top = re.sub(r"(template <.*>)\n", r"\1 ", re.sub(r"\s*//.*", "", top))
-    found = (NAME.match(line) for line in top.split("\n"))
-    return list(dict.fromkeys(next(n for n in match.groups() if n) for match in found if match))
-
-
-def as_markdown(comment):
-    """The text of a comment, its lists kept; what looks like a tag is shown as it stands."""
-    lines = [re.sub(r"^ ?/// ?|^// ?", "", line) for line in comment]
-    text = re.sub(r"^((?![- ]).+\n)(?=- )", r"\1\n", "\n".join(lines), flags=re.MULTILINE)
-    text = re.sub(r"^(- .*(?:\n  .*)*)\n(?=[^\s-])", r"\1\n\n", text, flags=re.MULTILINE)
-    parts = re.split(r"(`[^`]*`)", text)
-    return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in parts)
-
-
-def declarations(lines):
-    """The code of a chunk as a reader wants it: no bodies, private members, checks, or marks for the linker."""
-    code = without_private(without_bodies("\n".join(lines)))
-    code = re.sub(r"^static_assert\([^;]*;\n?", "", code, flags=re.MULTILINE)
-    code = re.sub(r"^( *(?:\[\[nodiscard\]\] )?)TMAP_API (.*(?:\n {10,}.*)*)",
-                  lambda found: found[1] + found[2].replace("\n" + 9 * " ", "\n"), code, flags=re.MULTILINE)
-    code = code.replace("class TMAP_API ", "class ")
-    return re.sub(r"\n{2,}", "\n\n", re.sub(r"^(?:(?:class|struct) \w+|using [\w:]+);$", "", code, flags=re.MULTILINE)).strip("\n")
-
-
-def entries_of(text):
-    """(names, comment, code) for each chunk; one that begins with "name:" belongs to what is declared next, as a further form of the
-    same function belongs to the one before it."""
-    entries = []
-    for chunk in chunks_of(public_lines(text)):
-        comment = [line for line in chunk if line.startswith("//")]
-        code = declarations(chunk[len(comment):])
-        names = names_in(code)
-        before = entries[-1] if entries else None
-        if before and names and not comment and names == before[0]:
-            entries[-1] = (names, before[1], before[2] + "\n" + code)
-        elif before and not comment and not before[2] and names and before[1][0].startswith(f"// {names[0]}:"):
-            entries[-1] = (names, before[1], code)
-        elif comment or code:
-            entries.append((names, comment, code))
-    return entries
-
-
-def entry_as_markdown(names, comment, code, language):
-    heading = "### " + ", ".join(f"`{name}`" for name in names) if names else ""
-    block = f"```{language}\n{code}\n```" if code else ""
-    return "\n\n".join(part for part in (heading, as_markdown(comment), block) if part)
-
-
-def header_as_markdown(path, text):
-    language = "c" if path.endswith(".h") else "cpp"
-    first = re.search(r"^namespace ([\w:]+) \{", text, re.MULTILINE)
-    place = f"Namespace `{first[1]}`.\n\n" if first and first[1] != "tmap" and not first[1].endswith("detail") else ""
-    return f"## `{path}`\n\n{place}" + "\n\n".join(entry_as_markdown(*entry, language) for entry in entries_of(text))
-
-
-def page_as_markdown(page):
-    title, stems = PAGES[page]
-    headers = public_headers()
-    parts = [header_as_markdown(h, (ROOT / "include" / h).read_text()) for stem in stems.split() for h in [header_of(stem, headers)]]
-    return f"# {title}\n\n" + "\n\n".join(parts) + "\n"
+def page_as_markdown(reference, page):
+    return f"# {PAGES[page][0]}\n\n" + "\n\n".join(header_as_markdown(reference, header, page) for header in headers_of(page)) + "\n"

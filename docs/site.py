@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the site (mkdocs.yml) adds to docs/: pages that lie beside it, the reference, and links where a text names a page."""
+"""What the site (mkdocs.yml) adds to docs/: pages that lie elsewhere, the reference, drawings, and links to named pages."""
+import html
 import posixpath
 import re
 import sys
@@ -9,28 +10,35 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import reference
 
 ROOT = Path(__file__).resolve().parent.parent
-BESIDE_DOCS = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md", "security.md": "SECURITY.md"}
-PAGE_OF = {source: page for page, source in BESIDE_DOCS.items()}
+PAGES_OF_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md",
+                 "security.md": "SECURITY.md"}
+PAGE_OF = {source: page for page, source in PAGES_OF_ROOT.items()}
 CODE_BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 NAMED_PAGE = re.compile(r"`?(?<![\w/(])(?:docs/([\w/]+\.md)|(" + "|".join(PAGE_OF) + r"))\b`?")
+DRAWING = re.compile(r"^!\[(.*?)\]\(([\w./]+\.svg)\)$", re.MULTILINE | re.DOTALL)
+NOT_PAGES = (".py", ".pyc", ".txt", "Doxyfile")
+
+declarations = None
 
 
 def on_files(files, config):
     from mkdocs.structure.files import File
-    for file in [f for f in files if f.src_uri.endswith((".py", ".pyc"))]:
+    global declarations
+    for file in [f for f in files if f.src_uri.endswith(NOT_PAGES)]:
         files.remove(file)
     homeless = reference.homeless_headers()
     if homeless:
         raise SystemExit(f"docs/reference.py: no page has {', '.join(homeless)}; add each to PAGES")
-    for page in [*BESIDE_DOCS, *reference.PAGES]:
+    declarations = reference.Reference()
+    for page in [*PAGES_OF_ROOT, *reference.PAGES]:
         files.append(File(page, config["docs_dir"], config["site_dir"], config["use_directory_urls"]))
     return files
 
 
 def on_page_read_source(page, config):
     if page.file.src_uri in reference.PAGES:
-        return reference.page_as_markdown(page.file.src_uri)
-    source = BESIDE_DOCS.get(page.file.src_uri)
+        return reference.page_as_markdown(declarations, page.file.src_uri)
+    source = PAGES_OF_ROOT.get(page.file.src_uri)
     return (ROOT / source).read_text().replace("](docs/", "](") if source else None
 
 
@@ -45,5 +53,18 @@ def with_links(markdown, page):
     return "".join(part if part.startswith("```") else NAMED_PAGE.sub(link, part) for part in parts)
 
 
+def with_drawings(markdown, folder):
+    """Puts an SVG of the project into the page, where it takes the page's colours; its text becomes the caption."""
+    def figure(image):
+        drawing = (folder / image[2]).read_text()
+        drawing = re.sub(r"<!--.*?-->|<\?xml.*?\?>|<!DOCTYPE.*?>|\n\s*", " ", drawing, flags=re.DOTALL).strip()
+        caption = html.escape(re.sub(r"\s+", " ", image[1]))
+        return f'<figure class="drawing">{drawing}<figcaption>{caption}</figcaption></figure>'
+
+    parts = CODE_BLOCK.split(markdown)
+    return "".join(part if part.startswith("```") else DRAWING.sub(figure, part) for part in parts)
+
+
 def on_page_markdown(markdown, page, config, files):
-    return with_links(markdown, page.file.src_uri)
+    folder = Path(config["docs_dir"]) / posixpath.dirname(page.file.src_uri)
+    return with_drawings(with_links(markdown, page.file.src_uri), folder)
