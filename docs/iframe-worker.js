@@ -7,11 +7,16 @@ if (location.protocol === "file:") {
       super();
       const frame = document.createElement("iframe");
       frame.hidden = true;
+      frame.srcdoc = "<!doctype html>";
+      this.ready = new Promise(done => {
+        frame.onload = done;
+      }).then(() => {
+        this.scope = frame.contentWindow;
+        this.scope.postMessage = data => this.dispatchEvent(new MessageEvent("message", {data}));
+        this.scope.importScripts = (...urls) => Promise.all(urls.map(each => this.load(each)));
+        return this.load(url);
+      });
       document.documentElement.append(frame);
-      this.scope = frame.contentWindow;
-      this.scope.postMessage = data => this.dispatchEvent(new MessageEvent("message", {data}));
-      this.scope.importScripts = (...urls) => Promise.all(urls.map(each => this.load(each)));
-      this.ready = this.load(url);
     }
 
     load(url) {

@@ -57,6 +57,8 @@ def with_drawings(markdown, folder):
     """Puts an SVG of the project into the page, where it takes the page's colours; its text becomes the caption."""
     def figure(image):
         drawing = (folder / image[2]).read_text()
+        if "currentColor" not in drawing:
+            return image[0]
         drawing = re.sub(r"<!--.*?-->|<\?xml.*?\?>|<!DOCTYPE.*?>|\n\s*", " ", drawing, flags=re.DOTALL).strip()
         caption = html.escape(re.sub(r"\s+", " ", image[1]))
         return f'<figure class="drawing">{drawing}<figcaption>{caption}</figcaption></figure>'
