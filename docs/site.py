@@ -15,7 +15,7 @@ PAGES_OF_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", 
 PAGE_OF = {source: page for page, source in PAGES_OF_ROOT.items()}
 CODE_BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 NAMED_PAGE = re.compile(r"`?(?<![\w/(])(?:docs/([\w/]+\.md)|(" + "|".join(PAGE_OF) + r"))\b`?")
-DRAWING = re.compile(r"^!\[(.*?)\]\(([\w./]+\.svg)\)$", re.MULTILINE | re.DOTALL)
+DRAWING = re.compile(r"^!\[([^\]]*)\]\(([\w./]+\.svg)\)$", re.MULTILINE)
 NOT_PAGES = (".py", ".pyc", ".txt", "Doxyfile")
 
 declarations = None

@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/reference.py: what a header declares comes out, bodies and what is private do not, and every public header has a page."""
+"""docs/reference.py: what a header declares comes out with its text, what is private does not, and every public header and
+every name of the Python package has a place."""
+import ast
 import importlib.util
+import re
+import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(sys.argv[1])
+ROOT = Path(sys.argv[1]).resolve()
+SKIPPED = 77
 
 HEADER = """// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the header is for, with a <tag>:
-// - one
-// - two
+/// @file
+/// What the header is for, with a `<tag>` and a * star:
+/// - one
+/// - two
 
 #include <cstdint>
 
@@ -28,14 +35,13 @@ class forward;
 inline constexpr int count{3};
 static_assert(count == 3);
 
-/// Rows.
+/// Rows, `count` of them.
 struct alignas(16) rows {
-  int first{};  ///< the first
+  int first{7};  ///< the first
   int sum() const { return first; }
 };
 
-// box: something larger.
-
+/// Something larger.
 class TMAP_API box {
  public:
   explicit box(int size) : size_(f(size, g(1))), other_{size} {}
@@ -48,67 +54,101 @@ class TMAP_API box {
 };
 
 /// The sum.
+/// @param of whose numbers are added
+/// @param from where it begins
+/// @return the number
+/// @fails `invalid_argument` where `of` is empty
 template <class T>
 TMAP_API result<T> sum(const rows& of,
                        int from = 0);
 TMAP_API result<int> sum(const box& of) noexcept { return of.size(); }
 
-[[nodiscard]] TMAP_API result<int> sum(int of);
+/// Colours.
+enum class colour : int {
+  red,  ///< like blood
+  blue
+};
 
 }  // namespace tmap::room
 """
-EXPECTED = """## `tmap/room.hpp`
+EXPECTED = """## room.hpp { #tmap.room.hpp }
 
-Namespace `tmap::room`.
+```cpp
+#include <tmap/room.hpp>
+```
 
-What the header is for, with a &lt;tag>:
+What the header is for, with a `<tag>` and a \\* star:
 
 - one
 - two
 
-### `count`
+### `room::count` { #room.count }
+
+```cpp
+constexpr int count {3};
+```
 
 How many.
 
-```cpp
-inline constexpr int count{3};
-```
+### `room::rows` { #room.rows }
 
-### `rows`
+Rows, [`count`](#room.count) of them.
 
-Rows.
+| Member | Type | Initial value | Meaning |
+| --- | --- | --- | --- |
+| `first` | `int` | `7` | the first |
 
-```cpp
-struct alignas(16) rows {
-  int first{};  ///< the first
-  int sum() const;
-};
-```
-
-### `box`
-
-box: something larger.
+Further members:
 
 ```cpp
-class box {
- public:
-  explicit box(int size);
-  /// Not empty.
-  explicit operator bool() const;
-};
+int sum() const;
 ```
 
-### `sum`
+### `room::box` { #room.box }
 
-The sum.
+Something larger.
+
+#### `operator bool` { #room.box.operator bool }
+
+```cpp
+explicit operator bool() const;
+```
+
+Not empty.
+
+Further members:
+
+```cpp
+explicit box(int size);
+```
+
+### `room::sum` { #room.sum }
 
 ```cpp
 template <class T>
-result<T> sum(const rows& of,
-              int from = 0);
+result<T> sum(const rows& of, int from = 0);
 result<int> sum(const box& of) noexcept;
-[[nodiscard]] result<int> sum(int of);
-```"""
+```
+
+The sum.
+
+| Parameter | Meaning |
+| --- | --- |
+| `of` | whose numbers are added |
+| `from` | where it begins |
+
+**Returns**: the number
+
+**Fails with**: `invalid_argument` where `of` is empty
+
+### `room::colour` { #room.colour }
+
+Colours.
+
+| Value | Meaning |
+| --- | --- |
+| `red` | like blood |
+| `blue` |  |"""
 
 
 def load(name):
@@ -119,30 +159,88 @@ def load(name):
     return module
 
 
+def doxygen(root, *settings):
+    """Runs Doxygen over the headers below `root`, with what it is told beside docs/Doxyfile."""
+    configuration = "\n".join([(ROOT / "docs/Doxyfile").read_text(), *settings])
+    return subprocess.run(["doxygen", "-"], input=configuration, cwd=root, capture_output=True, text=True)
+
+
+def pages_of_header(folder, header):
+    include = folder / "include/tmap"
+    include.mkdir(parents=True, exist_ok=True)
+    (folder / "build").mkdir(exist_ok=True)
+    (include / "room.hpp").write_text(header)
+    reference.ROOT = folder
+    reference.PAGES = {"reference/room.md": ("Room", "room")}
+    ran = doxygen(folder)
+    assert ran.returncode == 0, ran.stderr
+    return reference.header_as_markdown(reference.Reference(folder / "build/doxygen/xml"), "tmap/room.hpp", "reference/room.md")
+
+
+def check_links():
+    text = "See `docs/a.md`, docs/b.md and `README.md`.\n\n```\n`docs/a.md`\n```\n"
+    assert site.with_links(text, "measurements/x.md") == (
+        "See [docs/a.md](../a.md), [docs/b.md](../b.md) and [README.md](../index.md).\n\n```\n`docs/a.md`\n```\n"), site.with_links(text, "measurements/x.md")
+    assert site.with_links("`docs/a.md`", "a.md") == "`docs/a.md`"
+
+
+def check_drawings(folder):
+    (folder / "a.svg").write_text('<svg color="currentColor">\n  <g/>\n</svg>')
+    (folder / "b.svg").write_text("<svg/>")
+    assert site.with_drawings("![Two\nlines](a.svg)", folder) == (
+        '<figure class="drawing"><svg color="currentColor"> <g/> </svg><figcaption>Two lines</figcaption></figure>'), site.with_drawings("![Two\nlines](a.svg)", folder)
+    assert site.with_drawings("![Of others](b.svg)", folder) == "![Of others](b.svg)"
+
+
+def check_python():
+    page = (ROOT / "docs/reference/python.md").read_text()
+    module = ast.parse((ROOT / "python/tmap/__init__.py").read_text())
+    names = next(ast.literal_eval(each.value) for each in module.body if isinstance(each, ast.Assign) and each.targets[0].id == "__all__")
+    assert set(re.findall(r"^::: tmap\.(\w+)$", page, re.MULTILINE)) == set(names), "docs/reference/python.md lacks or invents names"
+
+
+def check_homeless(folder):
+    for name in ("tmap/tensor_spec.hpp", "tmap/fresh.hpp", "tmap/detail/own.hpp", "tmap/device/ptx_new.cuh"):
+        (folder / "include" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "include" / name).write_text("")
+    reference.ROOT = folder
+    assert reference.homeless_headers() == ["tmap/fresh.hpp"], reference.homeless_headers()
+
+
 sys.dont_write_bytecode = True
 site = load("site")
 reference = site.reference
-found = reference.header_as_markdown("tmap/room.hpp", HEADER)
-assert found == EXPECTED, found
-
+check_links()
+check_python()
 assert reference.homeless_headers() == []
-pages = "".join(reference.page_as_markdown(page) for page in reference.PAGES)
-for header in reference.public_headers():
-    assert pages.count(f"## `{header}`\n") == 1, header
-for line in ("class map_service {", "acquired_map acquire(const tensor_map* slot,", "tmap_status tmap_service_create(", "#define TMAP_VERSION_MAJOR"):
-    assert line in pages, line
-for line in (" private:", "\nTMAP_API ", " TMAP_API result", "class TMAP_API", "static_assert(sizeof", "namespace detail", "core_;"):
-    assert line not in pages, line
-
+headers = [header for page in reference.PAGES for header in reference.headers_of(page)]
+assert sorted(headers) == sorted(reference.public_headers()), "a header has two places"
 with tempfile.TemporaryDirectory() as folder:
-    for name in ("tmap/tensor_spec.hpp", "tmap/fresh.hpp", "tmap/detail/own.hpp", "tmap/device/ptx_new.cuh"):
-        (Path(folder) / "include" / name).parent.mkdir(parents=True, exist_ok=True)
-        (Path(folder) / "include" / name).write_text("")
-    reference.ROOT = Path(folder)
-    assert reference.homeless_headers() == ["tmap/fresh.hpp"], reference.homeless_headers()
+    check_homeless(Path(folder))
+    check_drawings(Path(folder))
+reference.ROOT = ROOT
 
-text = "See `docs/a.md`, docs/b.md and `README.md`.\n\n```\n`docs/a.md`\n```\n"
-assert site.with_links(text, "measurements/x.md") == (
-    "See [docs/a.md](../a.md), [docs/b.md](../b.md) and [README.md](../index.md).\n\n```\n`docs/a.md`\n```\n"), site.with_links(text, "measurements/x.md")
-assert site.with_links("`docs/a.md`", "a.md") == "`docs/a.md`"
-print(f"reference: {len(reference.PAGES)} pages, {pages.count('### ')} entries")
+if shutil.which("doxygen") is None:
+    print("reference: skipped: no Doxygen (Debian package doxygen)")
+    sys.exit(SKIPPED)
+with tempfile.TemporaryDirectory() as folder:
+    (Path(folder) / "build").mkdir()
+    ran = doxygen(ROOT, f"OUTPUT_DIRECTORY = {folder}")
+    assert ran.returncode == 0, ran.stderr
+    whole = reference.Reference(Path(folder) / "xml")
+    pages = "".join(reference.page_as_markdown(whole, page) for page in reference.PAGES)
+for header in headers:
+    assert pages.count(f"#include <{header}>\n") == 1, header
+for line in ("### `map_service` {", "acquired_map acquire(const tensor_map* slot,", "tmap_status tmap_service_create(", "#define TMAP_VERSION_MAJOR",
+             "The front door", "TMAP_SOURCE_COLUMNS"):
+    assert line in pages, line
+for line in ("\nTMAP_API ", " TMAP_API result", "class TMAP_API", "static_assert(sizeof", "namespace detail", "core_;", "friend ", "::@"):
+    assert line not in pages, line
+with tempfile.TemporaryDirectory() as folder:
+    found = pages_of_header(Path(folder), HEADER)
+    assert found == EXPECTED, found
+    wrong = HEADER.replace("@param from", "@param form")
+    (Path(folder) / "include/tmap/room.hpp").write_text(wrong)
+    ran = doxygen(folder)
+    assert ran.returncode != 0 and "form" in ran.stderr, "a parameter that does not exist passes"
+print(f"reference: {len(headers)} headers, {pages.count('### ')} entries")

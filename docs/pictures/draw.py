@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the drawings of this folder; `--check` says which are no longer what this would write."""
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from charts import CHARTS
+from concepts import DRAWINGS
+
+FOLDER = Path(__file__).resolve().parent
+
+
+def main():
+    stale = []
+    for name, draw in {**CHARTS, **DRAWINGS}.items():
+        made, path = draw(name), FOLDER / name
+        if not path.is_file() or path.read_text() != made:
+            stale.append(name)
+            if "--check" not in sys.argv:
+                path.write_text(made)
+    if stale and "--check" in sys.argv:
+        print(f"drawings are older than their tables: {', '.join(stale)}; run python3 docs/pictures/draw.py")
+        return 1
+    return 0
+
+
+sys.exit(main())
