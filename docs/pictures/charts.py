@@ -8,7 +8,7 @@ from svg import AMBER, BLUE, GREEN, GREY, ROSE, TEAL, drawing, line, number, pat
 
 PAGES = Path(__file__).resolve().parent.parent / "measurements"
 COLOURS = (TEAL, GREY, BLUE, AMBER, ROSE, GREEN)
-WIDTH = 760
+WIDTH = 540
 
 
 def cells(row):
@@ -56,32 +56,37 @@ def nice_steps(top):
     return [step * i for i in range(int(top / step) + 1)]
 
 
-def legend(series, x, y):
-    parts = []
+def heading(title, series):
+    """The title and what each colour stands for, and how far down they reach."""
+    parts, x, y = [text(0, 15, title, 15, font_weight="bold")], 0, 38
     for i, name in enumerate(series):
+        width = 32 + 7 * len(name)
+        if x + width > WIDTH:
+            x, y = 0, y + 18
         parts += [rect(x, y - 9, 10, 10, COLOURS[i], rx=2), text(x + 15, y, name)]
-        x += 30 + 6.7 * len(name)
-    return parts
+        x += width
+    return parts, y + 10
 
 
 def bars(name, title, unit, rows, series):
     """Groups of bars: rows are (label, [a figure or None for each series])."""
-    left, thick, gap, top = 290, 11 if len(series) < 4 else 8, 9, 50
+    thick, gap, label_height = 12, 8, 17
     high = max(value for _, values in rows for value in values if value is not None)
-    scale = (WIDTH - left - 60) / high
-    parts = [text(0, 14, title, 14, font_weight="bold"), *legend(series, 0, 36)]
-    bottom = top + sum(gap + thick * sum(value is not None for value in values) for _, values in rows)
+    scale = (WIDTH - 50) / high
+    parts, top = heading(title, series)
+    bottom = top + sum(gap + label_height + thick * sum(value is not None for value in values) for _, values in rows)
     for step in nice_steps(high):
-        x = left + step * scale
-        parts += [line(x, top, x, bottom, opacity=0.2), text(x, bottom + 15, shown(step), 11, "middle", opacity=0.75)]
+        x, anchor = step * scale, "middle" if step else "start"
+        parts += [line(x, top, x, bottom, opacity=0.2), text(x, bottom + 15, shown(step), 11, anchor, opacity=0.75)]
     parts.append(text(WIDTH, bottom + 30, unit, 11, "end", opacity=0.75))
-    y = top + gap / 2
+    y = top
     for label, values in rows:
         there = [(colour, value) for colour, value in zip(COLOURS, values) if value is not None]
-        parts.append(text(left - 8, y + len(there) * thick / 2 + 4, label, 11, "end"))
+        parts.append(text(0, y + 13, label))
+        y += label_height
         for colour, value in there:
-            parts += [rect(left, y, value * scale, thick - 1, colour),
-                      text(left + value * scale + 4, y + thick - 2, shown(value), min(thick, 10), opacity=0.8)]
+            parts += [rect(0, y, value * scale, thick - 1, colour),
+                      text(value * scale + 4, y + thick - 2, shown(value), 11, opacity=0.8)]
             y += thick
         y += gap
     return drawing(name, WIDTH, int(bottom + 36), title, parts)
@@ -89,7 +94,8 @@ def bars(name, title, unit, rows, series):
 
 def lines(name, title, unit, axis, rows, series):
     """Curves on axes that count powers of ten: rows are (x, [a figure or None for each series])."""
-    left, top, bottom, right = 70, 62, 336, WIDTH - 40
+    parts, under = heading(title, series)
+    left, top, bottom, right = 52, under + 18, under + 270, WIDTH - 34
     values = [value for _, each in rows for value in each if value is not None]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     first, last = math.log10(rows[0][0]), math.log10(rows[-1][0])
@@ -100,7 +106,6 @@ def lines(name, title, unit, axis, rows, series):
     def y_of(value):
         return bottom - (math.log10(value) - low) / (high - low) * (bottom - top)
 
-    parts = [text(0, 14, title, 14, font_weight="bold"), *legend(series, 0, 36)]
     for power in range(low, high + 1):
         y = y_of(10.0 ** power)
         parts += [line(left, y, right, y, opacity=0.2), text(left - 8, y + 4, f"{10.0 ** power:,g}", 11, "end", opacity=0.75)]

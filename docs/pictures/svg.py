@@ -42,8 +42,10 @@ def arrow(x0, y0, x1, y1, **more):
 def drawing(name, width, height, title, parts):
     """The file `name`: its parts, one a line. Names of markers and patterns begin with the file's, for one page may have several."""
     stem = name.removesuffix(".svg")
+    kind = "drawing wide" if width > 600 else "drawing"
     head = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="drawing" viewBox="0 0 {width} {height}" color="#24292f" role="img" {FONT}>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'color="#24292f" role="img" {FONT}>',
         "<!-- SPDX-License-Identifier: Apache-2.0 -->",
         f"<title>{escape(title)}</title>",
         "<style>@media (prefers-color-scheme: dark) { .drawing { color: #d0d7de } }</style>",

@@ -6,8 +6,9 @@
 
 namespace tmap {
 
-// A call skips the bad maps, tensors, rows and groups that it meets on the device. These types
-// count them there. They are plain data, which faults.hpp reads.
+/// @file
+/// A call skips the bad maps, tensors, rows and groups that it meets on the device. These types
+/// count them there. They are plain data, which faults.hpp reads.
 
 /// The public calls that judge what they read from device memory.
 enum class batch_call : std::uint32_t {

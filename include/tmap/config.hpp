@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Macros that all headers use. TMAP_HOST_DEVICE marks functions that run on host and device when
-// nvcc compiles them. TMAP_API marks what the shared library exports; everything else is hidden.
+/// @file
+/// Macros that all headers use. TMAP_HOST_DEVICE marks functions that run on host and device when
+/// nvcc compiles them. TMAP_API marks what the shared library exports; everything else is hidden.
 
 #if defined(__CUDACC__)
 #define TMAP_HOST_DEVICE __host__ __device__

@@ -13,11 +13,12 @@
 
 namespace tmap {
 
-// Reads and writes the bits of a tensor map, for inspection, tests and the simulator. Maps that a
-// GPU will use come from the driver (encode.hpp) and from `tensormap.replace` (encode_batch.hpp).
-// The layout is the one that driver 580 writes for compute capability 9.0 (docs/measurements). The
-// place of the corners, channels and pixels of im2col maps, and what only compute capability 10
-// has, are documented only. Pure functions, thread-safe.
+/// @file
+/// Reads and writes the bits of a tensor map, for inspection, tests and the simulator. Maps that a
+/// GPU will use come from the driver (encode.hpp) and from `tensormap.replace` (encode_batch.hpp).
+/// The layout is the one that driver 580 writes for compute capability 9.0 (docs/measurements). The
+/// place of the corners, channels and pixels of im2col maps, and what only compute capability 10
+/// has, are documented only. Pure functions, thread-safe.
 
 enum class map_kind : std::uint32_t { tiled = 0, im2col = 1 };
 
@@ -36,7 +37,7 @@ struct decoded_map {
 };
 
 /// Reads every field. Axes beyond the rank are blank, even if a device encoder left bits there.
-/// Fails with `not_a_tensor_map` if a field holds a value that no encoder writes (as in 128 zero
+/// @fails `not_a_tensor_map` if a field holds a value that no encoder writes (as in 128 zero
 /// bytes): an unknown number or bit, or a spec that breaks a rule which the driver enforces. The
 /// error then names the rule. A map that the driver accepts decodes, even with a null address,
 /// through which a copy would fault.
@@ -45,7 +46,8 @@ struct decoded_map {
 /// Returns the 128 bytes that the driver would write on a GPU with these limits. Measured for
 /// `hopper_limits`. What only later GPUs have is documented only: with `blackwell_limits` the 4-
 /// and 6-bit types, swizzles with larger atoms and the mark of large tensors. Words 8 and 9 of such
-/// maps, the driver's notes, are not documented. Fails with `rule_broken`.
+/// maps, the driver's notes, are not documented.
+/// @fails `rule_broken`.
 [[nodiscard]] TMAP_API result<tensor_map> encode_bits(const tensor_spec& spec,
                                                       const device_limits& limits = hopper_limits());
 [[nodiscard]] TMAP_API result<tensor_map> encode_bits(const im2col_spec& spec,
@@ -66,7 +68,8 @@ struct field_difference {
 };
 
 /// Compares two maps field by field. Bits outside every known field show as "word N, unknown bits".
-/// Returns an empty list for equal maps. Fails with `out_of_memory`.
+/// Returns an empty list for equal maps.
+/// @fails `out_of_memory`.
 [[nodiscard]] TMAP_API result<std::vector<field_difference>> diff(const tensor_map& first, const tensor_map& second);
 
 }  // namespace tmap

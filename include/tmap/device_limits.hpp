@@ -4,9 +4,10 @@
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>
 
-// Holds every fact about GPUs that the code needs; cmake/architectures.cmake names the GPUs that
-// kernels are built for. Only compute capability 9.0 was measured. Facts about others are
-// documented only.
+/// @file
+/// Holds every fact about GPUs that the code needs; cmake/architectures.cmake names the GPUs that
+/// kernels are built for. Only compute capability 9.0 was measured. Facts about others are
+/// documented only.
 
 namespace tmap {
 

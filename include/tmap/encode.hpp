@@ -11,16 +11,18 @@
 
 namespace tmap {
 
-// Encodes through the CUDA driver, whose functions are found at run time. On a machine without a
-// driver the library loads, and calls fail with `status::no_driver`. Every function here is
-// thread-safe and synchronous, touches no device memory and enqueues nothing. Each validates its
-// spec first, by the limits of the calling thread's current device (without a GPU, by the rules
-// that hold on every GPU), and does not call the driver if a rule is broken. A thread without a
-// CUDA context gets its device's primary context, as at a first call of the CUDA runtime. Source:
-// CUDA driver API, "Tensor Map Object Management".
+/// @file
+/// Encodes through the CUDA driver, whose functions are found at run time. On a machine without a
+/// driver the library loads, and calls fail with `status::no_driver`. Every function here is
+/// thread-safe and synchronous, touches no device memory and enqueues nothing. Each validates its
+/// spec first, by the limits of the calling thread's current device (without a GPU, by the rules
+/// that hold on every GPU), and does not call the driver if a rule is broken. A thread without a
+/// CUDA context gets its device's primary context, as at a first call of the CUDA runtime. Source:
+/// CUDA driver API, "Tensor Map Object Management".
 
-/// Makes a tiled map (cuTensorMapEncodeTiled). Fails with `rule_broken`, `driver_refused`,
-/// `no_context`, `earlier_asynchronous_error`, or the reason why the driver cannot be called.
+/// Makes a tiled map (cuTensorMapEncodeTiled).
+/// @fails `rule_broken`, `driver_refused`, `no_context`, `earlier_asynchronous_error`, or the
+/// reason why the driver cannot be called.
 [[nodiscard]] TMAP_API result<tensor_map> encode(const tensor_spec& spec);
 
 /// Makes an im2col map (cuTensorMapEncodeIm2col). Fails as the tiled form does.
@@ -34,8 +36,8 @@ namespace tmap {
 /// (cuTensorMapReplaceAddress). Works for maps of every kind, on the host only.
 [[nodiscard]] TMAP_API result<tensor_map> replace_address(const tensor_map& map, std::uint64_t global_address);
 
-/// Returns the limits of the calling thread's current device. Fails with `no_driver` or
-/// `no_device`.
+/// Returns the limits of the calling thread's current device.
+/// @fails `no_driver` or `no_device`.
 [[nodiscard]] TMAP_API result<device_limits> query_device_limits();
 
 }  // namespace tmap

@@ -55,17 +55,17 @@ using encode_run = batch_run<rule, encode_choices, on_stream>;
 ///
 /// Validation cannot know whether memory at an address is mapped (give address windows), nor
 /// whether a box that a patch changes fits the shared memory of its consumer.
-///
-/// Fails with `invalid_argument` (null or misaligned slots or members of `run`, count > 2^24, a
-/// null source array whose field the template changes, offsets of other than 4 or 8 bytes, a
-/// workspace too small, `trusted` together with what needs validation), `unsupported` (a zeroed
-/// template on a GPU above compute capability 9.0), `no_driver`, `no_device`, `no_kernel_image`,
-/// `cuda_failure`. A checked call also fails with `bad_items`, after all maps are made.
+/// @fails `invalid_argument` (null or misaligned slots or members of `run`, count > 2^24, a null
+/// source array whose field the template changes, offsets of other than 4 or 8 bytes, a workspace
+/// too small, `trusted` together with what needs validation), `unsupported` (a zeroed template on a
+/// GPU above compute capability 9.0), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`.
+/// A checked call also fails with `bad_items`, after all maps are made.
 [[nodiscard]] TMAP_API result<void> encode_batch(const map_template& base, const tensor_source& source,
                                                  tensor_map* slots, std::uint64_t count, const encode_run& run);
 
 /// Returns the bytes of device memory that `count` sizes (`offset_format::sizes`) of `offset_bytes`
-/// (4 or 8) need. Fails with `invalid_argument`.
+/// (4 or 8) need.
+/// @fails `invalid_argument`.
 [[nodiscard]] TMAP_API result<std::uint64_t> ragged_workspace_bytes(std::uint64_t count, std::uint32_t offset_bytes);
 
 }  // namespace tmap

@@ -13,8 +13,9 @@
 
 namespace tmap {
 
-// A call skips bad maps, tensors, rows and groups on the device, after the call has returned to the
-// host. They are always counted, for each CUDA context. Ask here whether there were any.
+/// @file
+/// A call skips bad maps, tensors, rows and groups on the device, after the call has returned to the
+/// host. They are always counted, for each CUDA context. Ask here whether there were any.
 
 /// The bad items of all calls of a context since the last reset, as far as their kernels have run.
 /// Replays of a graph count too, under the number of the captured call.
@@ -31,14 +32,15 @@ struct fault_report {
   std::uint64_t all() const { return maps + tensors + rows + groups; }
 };
 
-// `faults` and `reset_faults` report on the calling thread's current context. They count the calls
-// of `batch_call`. They do not count kernels of your own that encode (unless their `map_guard` has
-// a sink), nor operations on the host.
-//
-// Both wait for at most three copies of 64 bytes on a stream of their own and for no other work, so
-// work that is still running is not in the report. They may be called while streams are captured,
-// in any mode. Thread-safe. They fail with `no_driver`, `no_device`, `no_context`,
-// `no_kernel_image`, `out_of_memory`, `earlier_asynchronous_error`, `cuda_failure`.
+/// @file
+/// `faults` and `reset_faults` report on the calling thread's current context. They count the calls
+/// of `batch_call`. They do not count kernels of your own that encode (unless their `map_guard` has
+/// a sink), nor operations on the host.
+///
+/// Both wait for at most three copies of 64 bytes on a stream of their own and for no other work, so
+/// work that is still running is not in the report. They may be called while streams are captured,
+/// in any mode. Thread-safe. They fail with `no_driver`, `no_device`, `no_context`,
+/// `no_kernel_image`, `out_of_memory`, `earlier_asynchronous_error`, `cuda_failure`.
 
 /// Returns the counts.
 [[nodiscard]] TMAP_API result<fault_report> faults();
@@ -57,7 +59,7 @@ TMAP_API std::string to_string(const bad_item& item);
 /// The call's name in C++: "ragged::copy".
 TMAP_API const char* name(batch_call call);
 
-// Describes the status of one item: "good", "empty", or each rule or fault with its meaning.
+/// Describes the status of one item: "good", "empty", or each rule or fault with its meaning.
 TMAP_API std::string to_string(map_status status);
 namespace ragged {
 TMAP_API std::string to_string(tensor_status status);

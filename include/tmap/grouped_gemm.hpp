@@ -11,27 +11,27 @@
 #include <cstdint>
 #include <optional>
 
-// Runs many matrix products of different sizes in one call: C = A * B for each group, with sums in
-// f32. Sizes may exist only in device memory, where they are read and judged. Nothing is padded.
-//
-// Every function enqueues on the stream of `run::where` and returns. It may be captured in a graph
-// and replayed with other sizes in the same arrays. It is thread-safe, never allocates, and never
-// synchronises unless it is checked (`run::check`). `scratch` has at least
-// `workspace_bytes(groups)`. No output may overlap an input or another group's output. A bad group
-// is skipped: its output stays as it was, its status gives the reason, and it is counted
-// (faults.hpp). The other groups complete. A problem without groups, or a `row_problem` without
-// rows, enqueues nothing and writes no statuses.
-//
-// Matrices are row-major: row i begins at the address plus `i * pitch_bytes`, and its elements are
-// contiguous. Addresses and pitches are multiples of 16 bytes. N is a multiple of 16 bytes of
-// elements (8, or 16 for 8-bit types), and so is K if it is the inner dim of an operand. The number
-// of rows is free.
-//
-// Fails with `invalid_argument` (null or misaligned arrays and matrices, sizes against the above,
-// an epilogue that does not fit, an unknown plan, windows, workspace too small), `no_driver`,
-// `no_device`, `compute_capability_too_low`, `no_kernel_image` (a GPU of another compute capability
-// than 9.0, or a build without products; the error's text names the case), `cuda_failure`. A
-// checked call also fails with `bad_items`, after all its work.
+/// @file
+/// Runs many matrix products of different sizes in one call: C = A * B for each group, with sums in
+/// f32. Sizes may exist only in device memory, where they are read and judged. Nothing is padded.
+///
+/// Every function enqueues on the stream of `run::where` and returns. It may be captured in a graph
+/// and replayed with other sizes in the same arrays. It is thread-safe, never allocates, and never
+/// synchronises unless it is checked (`run::check`). `scratch` has at least
+/// `workspace_bytes(groups)`. No output may overlap an input or another group's output. A bad group
+/// is skipped: its output stays as it was, its status gives the reason, and it is counted
+/// (faults.hpp). The other groups complete. A problem without groups, or a `row_problem` without
+/// rows, enqueues nothing and writes no statuses.
+///
+/// Matrices are row-major: row i begins at the address plus `i * pitch_bytes`, and its elements are
+/// contiguous. Addresses and pitches are multiples of 16 bytes. N is a multiple of 16 bytes of
+/// elements (8, or 16 for 8-bit types), and so is K if it is the inner dim of an operand. The number
+/// of rows is free.
+/// @fails `invalid_argument` (null or misaligned arrays and matrices, sizes against the above, an
+/// epilogue that does not fit, an unknown plan, windows, workspace too small), `no_driver`,
+/// `no_device`, `compute_capability_too_low`, `no_kernel_image` (a GPU of another compute
+/// capability than 9.0, or a build without products; the error's text names the case),
+/// `cuda_failure`. A checked call also fails with `bad_items`, after all its work.
 
 namespace tmap::gemm {
 

@@ -22,8 +22,8 @@ namespace tmap {
 /// Makes a template without a driver: 128 zero bytes, in which the encoder then writes every field
 /// (CUDA programming guide, "Encoding a tensor map on device", sm_90a). Calls on later GPUs fail
 /// with `unsupported`. Such maps have L2 promotion `none` for any `spec`, and lack words 8 and 9,
-/// the driver's notes. Fails with `rule_broken`, or with `invalid_argument` if `fields` names an
-/// axis beyond the rank.
+/// the driver's notes.
+/// @fails `rule_broken`, or with `invalid_argument` if `fields` names an axis beyond the rank.
 [[nodiscard]] TMAP_API result<map_template> make_zeroed_template(const tensor_spec& spec, patch_fields fields);
 
 }  // namespace tmap

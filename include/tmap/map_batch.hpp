@@ -19,24 +19,23 @@ class lease;
 struct access;
 }  // namespace service
 
-// A map_batch is a lease of slots that hold the maps of one batch. It is move-only. Its slots are
-// immutable while it lives: tmap does not write them again, and a new encoding takes new slots. The
-// lease ends in stream order: after `release` or the destructor, slots are lent again once the work
-// enqueued so far on the batch's streams has run. None of its calls waits for the device.
-//
-// The batch's streams are the one it was encoded on and each stream given to `use_on`. A stream
-// must live until the batches that use it are released. Several threads may use different batches
-// at once, but not the same one.
-//
-// A batch encoded while its stream is captured belongs to that graph. Its slots stay until the
-// graph and all its executables are destroyed, even if the `map_batch` ends earlier, and every
-// replay encodes into them again. Replays of one graph and of its other executables must therefore
-// not overlap.
-//
-// If a batch is released while one of its streams is captured into another graph, that stream must
-// live until the capture has ended and a batch of the service was released or made after that. A
-// batch that was captured on the per-thread stream must be released by the same thread.
-
+/// A map_batch is a lease of slots that hold the maps of one batch. It is move-only. Its slots are
+/// immutable while it lives: tmap does not write them again, and a new encoding takes new slots. The
+/// lease ends in stream order: after `release` or the destructor, slots are lent again once the work
+/// enqueued so far on the batch's streams has run. None of its calls waits for the device.
+///
+/// The batch's streams are the one it was encoded on and each stream given to `use_on`. A stream
+/// must live until the batches that use it are released. Several threads may use different batches
+/// at once, but not the same one.
+///
+/// A batch encoded while its stream is captured belongs to that graph. Its slots stay until the
+/// graph and all its executables are destroyed, even if the `map_batch` ends earlier, and every
+/// replay encodes into them again. Replays of one graph and of its other executables must therefore
+/// not overlap.
+///
+/// If a batch is released while one of its streams is captured into another graph, that stream must
+/// live until the capture has ended and a batch of the service was released or made after that. A
+/// batch that was captured on the per-thread stream must be released by the same thread.
 class TMAP_API map_batch {
  public:
   map_batch() = default;

@@ -62,50 +62,50 @@ struct service_statistics {
 /// Returns one JSON object with the names of the members as keys. Empty only if memory runs out.
 TMAP_API std::string to_json(const service_statistics& statistics);
 
-// A map_service lends slots of device memory, encodes batches into them, and takes them back in
-// stream order, so that a map is never rewritten while a copy may read it. A service belongs to the
-// CUDA context that was current when it was made. Every function is thread-safe. Only `create`
-// waits for the device or allocates device memory, with three exceptions: a checked call
-// (`encode_run::check`) waits for its work; growth, if `max_capacity` allows it, allocates memory
-// and waits until it is cleared (never while the given stream is captured); `statistics` waits for
-// a copy on a stream of the service's own.
-//
-// The slots of a released batch are lent again at once on the same stream. On another stream they
-// are lent when an event shows that they are free, or by making that stream wait, on the device,
-// for the stream that used them.
-//
-// Under stream capture, `encode`, `update` and `reserve` take only free slots and give them to the
-// graph, even if a launch then fails. A call that is refused for its arguments takes none. Each
-// replay reads patches and offsets again from the same device arrays. Several graphs and uncaptured
-// work may be in flight.
-//
-// If the pool has too few contiguous free slots, a call fails with `pool_exhausted` and the counts,
-// and changes nothing. An error that breaks the context, such as an illegal address in any kernel,
-// makes the service *dead*, and so does `cudaDeviceReset`. From then on every call fails at once
-// with `service_dead` and the code of that error, without calling CUDA, and nothing is freed. After
-// fork() every call in the child fails with `forked`, and destructors do nothing. Once the process
-// exits, destructors do nothing.
-//
-// A thread without a context gets the primary context of its current device, as from any call of
-// the CUDA runtime. If another context than the service's is current, calls fail with
-// `wrong_context`. For a service in a context from cuCtxCreate, they do so even after that context
-// was destroyed, because CUDA cannot be asked about a destroyed context. Destroy such a service
-// first.
-//
-// A service may be destroyed before its batches and graphs. The last of them frees its memory,
-// which waits for the device. Destroy it while its context is current; otherwise its memory is not
-// freed and a warning is logged. A warning is also logged if graphs still hold slots at that time,
-// since a graph ends on a thread that may not call CUDA.
-
+/// A map_service lends slots of device memory, encodes batches into them, and takes them back in
+/// stream order, so that a map is never rewritten while a copy may read it. A service belongs to the
+/// CUDA context that was current when it was made. Every function is thread-safe. Only `create`
+/// waits for the device or allocates device memory, with three exceptions: a checked call
+/// (`encode_run::check`) waits for its work; growth, if `max_capacity` allows it, allocates memory
+/// and waits until it is cleared (never while the given stream is captured); `statistics` waits for
+/// a copy on a stream of the service's own.
+///
+/// The slots of a released batch are lent again at once on the same stream. On another stream they
+/// are lent when an event shows that they are free, or by making that stream wait, on the device,
+/// for the stream that used them.
+///
+/// Under stream capture, `encode`, `update` and `reserve` take only free slots and give them to the
+/// graph, even if a launch then fails. A call that is refused for its arguments takes none. Each
+/// replay reads patches and offsets again from the same device arrays. Several graphs and uncaptured
+/// work may be in flight.
+///
+/// If the pool has too few contiguous free slots, a call fails with `pool_exhausted` and the counts,
+/// and changes nothing. An error that breaks the context, such as an illegal address in any kernel,
+/// makes the service *dead*, and so does `cudaDeviceReset`. From then on every call fails at once
+/// with `service_dead` and the code of that error, without calling CUDA, and nothing is freed. After
+/// fork() every call in the child fails with `forked`, and destructors do nothing. Once the process
+/// exits, destructors do nothing.
+///
+/// A thread without a context gets the primary context of its current device, as from any call of
+/// the CUDA runtime. If another context than the service's is current, calls fail with
+/// `wrong_context`. For a service in a context from cuCtxCreate, they do so even after that context
+/// was destroyed, because CUDA cannot be asked about a destroyed context. Destroy such a service
+/// first.
+///
+/// A service may be destroyed before its batches and graphs. The last of them frees its memory,
+/// which waits for the device. Destroy it while its context is current; otherwise its memory is not
+/// freed and a warning is logged. A warning is also logged if graphs still hold slots at that time,
+/// since a graph ends on a thread that may not call CUDA.
 class TMAP_API map_service {
  public:
   /// Makes a service for the current context of the calling thread. Allocates
   /// `service_memory_bytes(capacity)` of device memory unless memory is given. Once for each
   /// context it compares maps made by its kernel with the driver's, which waits for the device. May
-  /// be called while streams are captured. Fails with `invalid_argument`, `no_driver`, `no_device`,
-  /// `no_context`, `compute_capability_too_low`, `driver_too_old`, `symbol_missing`,
-  /// `driver_refused`, `no_kernel_image`, `out_of_memory`, `self_test_failed`,
-  /// `earlier_asynchronous_error`, `cuda_failure`.
+  /// be called while streams are captured.
+  /// @fails `invalid_argument`, `no_driver`, `no_device`, `no_context`,
+  /// `compute_capability_too_low`, `driver_too_old`, `symbol_missing`, `driver_refused`,
+  /// `no_kernel_image`, `out_of_memory`, `self_test_failed`, `earlier_asynchronous_error`,
+  /// `cuda_failure`.
   [[nodiscard]] static result<map_service> create(const service_options& options = {});
 
   map_service(map_service&&) noexcept;

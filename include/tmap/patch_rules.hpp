@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Judges the rules that a patch can break, with the same code on host and device. Any bits are
-// legal input. The template is trusted, because `make_template` has validated it.
+/// @file
+/// Judges the rules that a patch can break, with the same code on host and device. Any bits are
+/// legal input. The template is trusted, because `make_template` has validated it.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/plain_patch.hpp>

@@ -12,34 +12,34 @@
 #include <cstdint>
 #include <optional>
 
-// Operations on a batch of tensors of different sizes, on a GPU or on the host. Shapes and
-// addresses may exist only in device memory. They are read and judged where the call runs. Tensors
-// of one batch may take different routes (route.hpp). The bytes are the same on every route and on
-// both engines.
-//
-// `run::where` names the engine of a call (batch_run.hpp):
-//
-// - `on_stream`: the call enqueues and returns. It may be captured in a graph (host arrays must
-//   then be pinned: tensor_batch.hpp) and replayed with other shapes in the same arrays. It never
-//   synchronises unless it is checked (`run::check`), except that CUDA may wait for the device when
-//   it loads a kernel at its first use. `scratch` has at least `workspace_bytes`; rows by index
-//   need none.
-// - `on_host`: for machines without a GPU, and as a reference for a GPU. Every address is an
-//   address of this process: tensors, arrays (for any `tensor_batch::side`), statuses, header,
-//   windows, begins, scales, index. The call returns when its work is done. A side of a tensor with
-//   route `tensor_map` is read and written tile by tile by the simulated copy engine
-//   (simulator.hpp), all others by plain loops. Policy `force` needs no GPU here.
-//
-// Every operation is thread-safe; on the host, as far as the memory is. Source and destination must
-// not overlap. A bad tensor is skipped: its destination stays as it was, and its status gives the
-// reason. The others complete. On a stream, bad tensors are also counted (faults.hpp).
-//
-// Fails with `invalid_argument` (counts that differ, rank, element bytes, null or misaligned
-// arrays, workspace too small); if it is checked, with `bad_items`, after all its work; on a stream
-// with `pageable_memory_in_capture` (a host array that is not pinned, in a capture; nothing was
-// enqueued), `compute_capability_too_low` (policy `force`), `unsupported` (a GPU whose blocks have
-// less shared memory than Hopper's), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`;
-// on the host with `out_of_memory`, after which part of the work may be done.
+/// @file
+/// Operations on a batch of tensors of different sizes, on a GPU or on the host. Shapes and
+/// addresses may exist only in device memory. They are read and judged where the call runs. Tensors
+/// of one batch may take different routes (route.hpp). The bytes are the same on every route and on
+/// both engines.
+///
+/// `run::where` names the engine of a call (batch_run.hpp):
+///
+/// - `on_stream`: the call enqueues and returns. It may be captured in a graph (host arrays must
+///   then be pinned: tensor_batch.hpp) and replayed with other shapes in the same arrays. It never
+///   synchronises unless it is checked (`run::check`), except that CUDA may wait for the device when
+///   it loads a kernel at its first use. `scratch` has at least `workspace_bytes`; rows by index
+///   need none.
+/// - `on_host`: for machines without a GPU, and as a reference for a GPU. Every address is an
+///   address of this process: tensors, arrays (for any `tensor_batch::side`), statuses, header,
+///   windows, begins, scales, index. The call returns when its work is done. A side of a tensor with
+///   route `tensor_map` is read and written tile by tile by the simulated copy engine
+///   (simulator.hpp), all others by plain loops. Policy `force` needs no GPU here.
+///
+/// Every operation is thread-safe; on the host, as far as the memory is. Source and destination must
+/// not overlap. A bad tensor is skipped: its destination stays as it was, and its status gives the
+/// reason. The others complete. On a stream, bad tensors are also counted (faults.hpp).
+/// @fails `invalid_argument` (counts that differ, rank, element bytes, null or misaligned arrays,
+/// workspace too small); if it is checked, with `bad_items`, after all its work; on a stream with
+/// `pageable_memory_in_capture` (a host array that is not pinned, in a capture; nothing was
+/// enqueued), `compute_capability_too_low` (policy `force`), `unsupported` (a GPU whose blocks have
+/// less shared memory than Hopper's), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`;
+/// on the host with `out_of_memory`, after which part of the work may be done.
 
 namespace tmap::ragged {
 

@@ -10,10 +10,9 @@
 
 namespace tmap {
 
-// A route is the mechanism that moves a tensor's bytes between global and shared memory. Every
-// batched operation (ragged.hpp) gives the same bytes on every route; the route decides how fast.
-// Pure functions, the same on host and device.
-
+/// A route is the mechanism that moves a tensor's bytes between global and shared memory. Every
+/// batched operation (ragged.hpp) gives the same bytes on every route; the route decides how fast.
+/// Pure functions, the same on host and device.
 enum class route : std::uint32_t {
   tensor_map,  ///< tiles through a tensor map (cp.async.bulk.tensor)
   bulk,        ///< one-dimensional bulk copies (cp.async.bulk), no map
@@ -121,8 +120,9 @@ TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_layout& tensor
 TMAP_HOST_DEVICE constexpr route_choice choose_route(const tensor_spec& spec, const route_options& options = {});
 
 /// Returns the value of the environment variable TMAP_POLICY: `enable` (also when unset), `disable`
-/// or `force`. Fails with `invalid_argument` for any other text. Each call reads the variable
-/// again. Operations read it if no policy was chosen.
+/// or `force`.
+/// @fails `invalid_argument` for any other text. Each call reads the variable again. Operations
+/// read it if no policy was chosen.
 [[nodiscard]] TMAP_API result<route_policy> policy_from_environment();
 
 }  // namespace tmap

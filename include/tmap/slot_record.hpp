@@ -6,8 +6,9 @@
 
 namespace tmap {
 
-// The records that a build with TMAP_CHECK_HAZARDS keeps for each slot, and the log in which its
-// kernels report (docs/hazards.md). The types are the same in every build.
+/// @file
+/// The records that a build with TMAP_CHECK_HAZARDS keeps for each slot, and the log in which its
+/// kernels report (docs/hazards.md). The types are the same in every build.
 
 /// Whether this translation unit checks hazards. Not inline, because another one may be built
 /// otherwise.

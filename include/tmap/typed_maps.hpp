@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Maps whose type names the tile that they move, as kernels take them. The host makes them with
-// `map_batch::as`, `typed_maps_of` or `typed_map_of` (make_typed_maps.hpp), which fail if maps and
-// tile differ. Then neither the rank of a copy nor the bytes that a barrier expects can be wrong
-// (device/tile.cuh). Plain values, trivially copyable.
+/// @file
+/// Maps whose type names the tile that they move, as kernels take them. The host makes them with
+/// `map_batch::as`, `typed_maps_of` or `typed_map_of` (make_typed_maps.hpp), which fail if maps and
+/// tile differ. Then neither the rank of a copy nor the bytes that a barrier expects can be wrong
+/// (device/tile.cuh). Plain values, trivially copyable.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>

@@ -83,8 +83,9 @@ TMAP_HOST_DEVICE constexpr rule_set broken_rules(const Spec& spec, const device_
   return broken;
 }
 
-// Check the rules of use, which no encode call can check. Each function returns the broken rules;
-// empty means that the instruction may be issued. Any bits are a legal argument.
+/// @file
+/// Check the rules of use, which no encode call can check. Each function returns the broken rules;
+/// empty means that the instruction may be issued. Any bits are a legal argument.
 
 /// U01: a tile's shared address must be a multiple of 128 (a fault otherwise), and of one swizzle
 /// repeat when there is a swizzle (the pattern would begin in its middle otherwise).

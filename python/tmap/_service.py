@@ -63,10 +63,11 @@ class MapService:
     (0: never). Thread-safe. `close`, or the end of a `with`, ends it; batches that are still lent
     stay valid. Methods work on any current device.
 
-    >>> with tmap.MapService() as service:
-    ...     batch = service.encode_ragged(values, ends, box=(64, 64), swizzle="128B")
-    ...     launch(kernel, batch.ref, ...)
-    ...     batch.release()
+    Examples:
+        >>> with tmap.MapService() as service:
+        ...     batch = service.encode_ragged(values, ends, box=(64, 64), swizzle="128B")
+        ...     launch(kernel, batch.ref, ...)
+        ...     batch.release()
     """
 
     def __init__(self, capacity: int = 0, max_capacity: int = 0, self_test: bool = True):

@@ -4,8 +4,9 @@
 #include <tmap/c/call.h>
 #include <tmap/c/spec.h>
 
-// Templates, patch sources, and encoding into slots of the caller: map_template.hpp, map_patch.hpp
-// and encode_batch.hpp.
+/// @file
+/// Templates, patch sources, and encoding into slots of the caller: map_template.hpp, map_patch.hpp
+/// and encode_batch.hpp.
 
 #ifdef __cplusplus
 extern "C" {
@@ -87,7 +88,7 @@ typedef struct tmap_patch_source {
     tmap_patch_columns columns;
     tmap_compact_columns compact;
     tmap_ragged_rows rows;
-  } of;
+  } of;  ///< holds the four members above: `of.patches`, and so on
 } tmap_patch_source;
 
 /// The status of a map with a dim of 0. The status of a bad map has bit i for each broken rule i.

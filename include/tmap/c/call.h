@@ -3,8 +3,9 @@
 
 #include <tmap/c/status.h>
 
-// How a call treats its batch, which is the same for maps, tensors, rows and groups (batch_run.hpp,
-// item_status.hpp).
+/// @file
+/// How a call treats its batch, which is the same for maps, tensors, rows and groups (batch_run.hpp,
+/// item_status.hpp).
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,8 @@
 
 #include <tmap/c/status.h>
 
-// Counts of bad maps, tensors, rows and groups, which kernels pass over (faults.hpp).
+/// @file
+/// Counts of bad maps, tensors, rows and groups, which kernels pass over (faults.hpp).
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,8 +26,8 @@ typedef struct tmap_fault_report {
 TMAP_API tmap_status tmap_faults(tmap_fault_report* report);
 TMAP_API tmap_status tmap_reset_faults(tmap_fault_report* report);
 
-/// Returns a report in one line of words. Fails with `TMAP_INVALID_ARGUMENT`,
-/// `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
+/// Returns a report in one line of words.
+/// @fails `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_fault_report_text(const tmap_fault_report* report, char* text, size_t capacity,
                                             size_t* length);
 

@@ -3,7 +3,8 @@
 
 #include <tmap/c/batch.h>
 
-// Grouped products, which grouped_gemm.hpp describes. Pointers are device memory of the caller.
+/// @file
+/// Grouped products, which grouped_gemm.hpp describes. Pointers are device memory of the caller.
 
 #ifdef __cplusplus
 extern "C" {

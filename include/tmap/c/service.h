@@ -3,9 +3,10 @@
 
 #include <tmap/c/batch.h>
 
-// Slots that are lent, encoded into and taken back in stream order. map_service.hpp and
-// map_batch.hpp describe how, and the failures of each function. The C interface adds
-// `TMAP_INVALID_HANDLE` and `TMAP_BATCH_BUSY`.
+/// @file
+/// Slots that are lent, encoded into and taken back in stream order. map_service.hpp and
+/// map_batch.hpp describe how, and the failures of each function. The C interface adds
+/// `TMAP_INVALID_HANDLE` and `TMAP_BATCH_BUSY`.
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,7 +80,8 @@ TMAP_API tmap_status tmap_service_encode(tmap_service service, tmap_template bas
                                          uint64_t count, tmap_batch* batch, const tmap_call* call);
 
 /// Makes a batch in which the maps that `changed` names (device memory) are encoded again and all
-/// others are those of `old`. Fails with `TMAP_UNSUPPORTED` for sources of ragged rows.
+/// others are those of `old`.
+/// @fails `TMAP_UNSUPPORTED` for sources of ragged rows.
 TMAP_API tmap_status tmap_service_update(tmap_service service, tmap_batch old, const uint32_t* changed,
                                          uint64_t changed_count, tmap_template base, const tmap_patch_source* source,
                                          tmap_batch* batch, const tmap_call* call);

@@ -3,7 +3,8 @@
 
 #include <tmap/c/spec.h>
 
-// The copy engine on the CPU. simulator.hpp describes it and the failures of the functions.
+/// @file
+/// The copy engine on the CPU. simulator.hpp describes it and the failures of the functions.
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,7 +42,8 @@ typedef struct tmap_tile {
 } tmap_tile;
 
 /// Returns the bytes that a load of `spec` brings and the shared memory that its tile takes
-/// (`tmap::tile_bytes`, `tmap::tile_footprint_bytes`). Pure. Fails with `TMAP_INVALID_ARGUMENT`.
+/// (`tmap::tile_bytes`, `tmap::tile_footprint_bytes`). Pure.
+/// @fails `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_tile_sizes(const tmap_tensor_spec* spec, uint64_t* bytes, uint64_t* footprint);
 
 /// A load that fails may have filled some of the tile. `received` gets the bytes that the barrier

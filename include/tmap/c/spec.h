@@ -3,8 +3,9 @@
 
 #include <tmap/c/status.h>
 
-// Specs of tensor maps, their rules and their bits. Nothing here needs a GPU except `tmap_encode`,
-// `tmap_encode_im2col`, `tmap_replace_address` and `tmap_query_device_limits`.
+/// @file
+/// Specs of tensor maps, their rules and their bits. Nothing here needs a GPU except `tmap_encode`,
+/// `tmap_encode_im2col`, `tmap_replace_address` and `tmap_query_device_limits`.
 
 #ifdef __cplusplus
 extern "C" {
@@ -116,7 +117,7 @@ typedef struct tmap_decoded_map {
 
 /// Fills `spec` for a tensor whose rows follow each other without gaps; `dims` and `box` have
 /// `rank` values, innermost first. Every other member, its size included, gets the usual value.
-/// Fails with `TMAP_INVALID_ARGUMENT`.
+/// @fails `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_packed_spec(uint32_t element_type, uint64_t global_address, uint32_t rank,
                                       const uint64_t* dims, const uint32_t* box, tmap_tensor_spec* spec);
 

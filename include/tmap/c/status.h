@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <tmap/config.hpp>  // macros only, which C reads, too
 
-// Declares what every function of the C interface shares (tmap.h): version, statuses, texts, log.
+/// @file
+/// Declares what every function of the C interface shares (tmap.h): version, statuses, texts, log.
 
 #ifdef __cplusplus
 extern "C" {
@@ -102,12 +103,13 @@ typedef struct tmap_error {
 } tmap_error;
 
 /// Returns the last failure on this thread; `code` is `TMAP_OK` if nothing has failed. Neither this
-/// function nor the next changes it. Fails with `TMAP_INVALID_ARGUMENT`.
+/// function nor the next changes it.
+/// @fails `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_last_error(tmap_error* last);
 
 /// Returns the same in words: the function, the argument and what is wrong with it. The text is
-/// empty if nothing has failed. Fails with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`,
-/// `TMAP_OUT_OF_MEMORY`.
+/// empty if nothing has failed.
+/// @fails `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_last_message(char* text, size_t capacity, size_t* length);
 
 /// Rules have the numbers 0 to `tmap_rule_count() - 1`. Names and sentences are as in

@@ -50,8 +50,8 @@ inline failure other_tile(const char* argument, std::int32_t axis, std::uint64_t
   return failure{e};
 }
 
-/// Fails with `invalid_argument`, naming the first field in which maps of shape `found` differ from
-/// the tile of `wanted`. Enumerators are given as numbers.
+/// @fails `invalid_argument`, naming the first field in which maps of shape `found` differ from the
+/// tile of `wanted`. Enumerators are given as numbers.
 [[nodiscard]] inline result<void> check_tile(const tile_shape& found, const tensor_spec& wanted) {
   constexpr const char* boxes[max_rank] = {"box_dim[0] of the maps", "box_dim[1] of the maps", "box_dim[2] of the maps",
                                            "box_dim[3] of the maps", "box_dim[4] of the maps"};

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Asynchronous copies of 4, 8 or 16 bytes a thread from global to shared memory (LDGSTS; PTX ISA
-// 9.7.9.25.3, cp.async). Every thread calls them for its own bytes. The copies are writes of the
-// ordinary (generic) proxy: call `fence_shared_writes` before the copy engine reads or writes the
-// same shared memory.
+/// @file
+/// Asynchronous copies of 4, 8 or 16 bytes a thread from global to shared memory (LDGSTS; PTX ISA
+/// 9.7.9.25.3, cp.async). Every thread calls them for its own bytes. The copies are writes of the
+/// ordinary (generic) proxy: call `fence_shared_writes` before the copy engine reads or writes the
+/// same shared memory.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/ptx.cuh>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Encoding by one warp into a batch that `map_service::reserve` lent.
+/// @file
+/// Encoding by one warp into a batch that `map_service::reserve` lent.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/encode_warp.cuh>

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One-dimensional copies by the copy engine, without a map: global to shared, shared to global,
-// shared to the shared memory of another block of the cluster, and prefetch to L2. Addresses and
-// bytes are multiples of 16. One thread calls each function. Reductions are in reduce_copy.cuh.
-// (PTX ISA 9.7.9.25.4, cp.async.bulk)
+/// @file
+/// One-dimensional copies by the copy engine, without a map: global to shared, shared to global,
+/// shared to the shared memory of another block of the cluster, and prefetch to L2. Addresses and
+/// bytes are multiples of 16. One thread calls each function. Reductions are in reduce_copy.cuh.
+/// (PTX ISA 9.7.9.25.4, cp.async.bulk)
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/cache_hint.cuh>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A queue whose worker is a cluster: its blocks work on the same items at the same time. One warp,
-// the leader, fetches the items and sends each to all blocks by st.async, which completes on a
-// barrier of the receiving block (PTX ISA 9.7.9.12). A cluster may have one block.
+/// @file
+/// A queue whose worker is a cluster: its blocks work on the same items at the same time. One warp,
+/// the leader, fetches the items and sends each to all blocks by st.async, which completes on a
+/// barrier of the receiving block (PTX ISA 9.7.9.12). A cluster may have one block.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/remote_store.cuh>

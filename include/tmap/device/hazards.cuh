@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The checks of acquire.cuh and batch_writer.cuh in a build with TMAP_CHECK_HAZARDS
-// (docs/hazards.md). In any other build all of this is empty.
+/// @file
+/// The checks of acquire.cuh and batch_writer.cuh in a build with TMAP_CHECK_HAZARDS
+/// (docs/hazards.md). In any other build all of this is empty.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/map_batch_ref.hpp>

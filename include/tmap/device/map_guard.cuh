@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Guards judge each patch in device memory before it becomes a map that copies would follow. A warp
-// encoder takes one.
+/// @file
+/// Guards judge each patch in device memory before it becomes a map that copies would follow. A warp
+/// encoder takes one.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/report_bad.cuh>

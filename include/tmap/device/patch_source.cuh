@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Readers of patch sources: device callables `i -> map_patch` that load the template's fields of
-// map i and leave the others undefined. The encoder takes any callable of this shape. `read` does
-// the same for fields that its caller knows at compile time.
+/// @file
+/// Readers of patch sources: device callables `i -> map_patch` that load the template's fields of
+/// map i and leave the others undefined. The encoder takes any callable of this shape. `read` does
+/// the same for fields that its caller knows at compile time.
 
 #include <tmap/detail/row_offsets.hpp>
 #include <tmap/detail/standard.hpp>

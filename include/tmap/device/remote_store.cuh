@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Shared memory of other blocks of a cluster: addresses, barriers, and asynchronous stores from
-// registers (STAS; PTX ISA 9.7.9.12, st.async). The receiving block initialises its barrier, makes
-// it visible by `fence_barrier_init` and `sync_cluster`, announces the bytes to expect, and waits
-// with `wait_cluster`. No block may end while another may still write its shared memory: it first
-// calls a last `sync_cluster`, or waits for what is on its way.
+/// @file
+/// Shared memory of other blocks of a cluster: addresses, barriers, and asynchronous stores from
+/// registers (STAS; PTX ISA 9.7.9.12, st.async). The receiving block initialises its barrier, makes
+/// it visible by `fence_barrier_init` and `sync_cluster`, announces the bytes to expect, and waits
+/// with `wait_cluster`. No block may end while another may still write its shared memory: it first
+/// calls a last `sync_cluster`, or waits for what is on its way.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/tile_copy.cuh>

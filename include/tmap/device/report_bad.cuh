@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Kernels count bad and empty items by these functions: for all calls in a record (bad_items.hpp),
-// and for one call in its header. Good items never reach this code.
+/// @file
+/// Kernels count bad and empty items by these functions: for all calls in a record (bad_items.hpp),
+/// and for one call in its header. Good items never reach this code.
 
 #include <tmap/bad_items.hpp>
 #include <tmap/detail/standard.hpp>

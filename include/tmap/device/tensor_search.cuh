@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Finds the tensor of a ragged batch that holds the g-th tile (or any other unit of work) by a
-// search over running sums in device memory. `ends[i]` is the number of tiles of tensors 0 to i. A
-// tensor without tiles ends where the one before it ends, and is never found. One thread or a warp
-// searches.
+/// @file
+/// Finds the tensor of a ragged batch that holds the g-th tile (or any other unit of work) by a
+/// search over running sums in device memory. `ends[i]` is the number of tiles of tensors 0 to i. A
+/// tensor without tiles ends where the one before it ends, and is never found. One thread or a warp
+/// searches.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>

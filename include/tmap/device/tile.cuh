@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Copies of a typed tile (tmap/tile.hpp) through maps of the same type (tmap/typed_maps.hpp). Rank,
-// bytes and element type come from the type, so they cannot disagree. All else is as in
-// tile_copy.cuh and reduce_copy.cuh: coordinates are innermost first, one thread calls each
-// function, threads that wrote a tile call `fence_shared_writes` before it is stored, and
-// `commit_stores` closes a group of stores. Tiles lie in shared memory.
+/// @file
+/// Copies of a typed tile (tmap/tile.hpp) through maps of the same type (tmap/typed_maps.hpp). Rank,
+/// bytes and element type come from the type, so they cannot disagree. All else is as in
+/// tile_copy.cuh and reduce_copy.cuh: coordinates are innermost first, one thread calls each
+/// function, threads that wrote a tile call `fence_shared_writes` before it is stored, and
+/// `commit_stores` closes a group of stores. Tiles lie in shared memory.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/acquire.cuh>
@@ -51,8 +52,7 @@ using if_rank = std::enable_if_t<Rank == Tile::rank, int>;
 
 }  // namespace detail
 
-// These do what the untyped ones do (acquire.cuh).
-
+/// Acquires a typed map, as the untyped functions do (acquire.cuh).
 template <class Tile>
 __device__ acquired_typed_map<Tile> acquire(const typed_maps<Tile>& maps, std::uint32_t i,
                                             map_scope scope = map_scope::gpu) {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Shares out the tiles of a ragged batch. They are cut into runs of consecutive tiles, whose
-// lengths differ by at most one tile. Only the device knows the number of tiles; the host chooses
-// the number of runs.
-//
-// - Static: as many runs as workers, worker w takes run w. It has the fewest changes of tensor, and
-//   no atomics.
-// - Interleaved: more runs than workers, worker w takes runs w, w + workers, ...
-// - By a queue (work_queue.cuh): more runs than workers, each taken by a worker that is free.
-//
-// work_queue.cuh compares them.
+/// @file
+/// Shares out the tiles of a ragged batch. They are cut into runs of consecutive tiles, whose
+/// lengths differ by at most one tile. Only the device knows the number of tiles; the host chooses
+/// the number of runs.
+///
+/// - Static: as many runs as workers, worker w takes run w. It has the fewest changes of tensor, and
+///   no atomics.
+/// - Interleaved: more runs than workers, worker w takes runs w, w + workers, ...
+/// - By a queue (work_queue.cuh): more runs than workers, each taken by a worker that is free.
+///
+/// work_queue.cuh compares them.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>

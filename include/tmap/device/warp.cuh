@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A thread's place in its warp.
+/// @file
+/// A thread's place in its warp.
 
 #include <tmap/detail/standard.hpp>
 

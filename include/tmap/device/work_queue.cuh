@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Hands out work while a kernel runs: items 0, 1, ... (tiles, or runs of them: tile_shares.cuh) go
-// to the worker that is free. A worker is a thread, a warp, a cluster (cluster_queue.cuh), or a
-// block whose producing thread takes the item and passes it on in a stage of its ring.
-//
-// When it is worth it (H200; docs/measurements/ragged.md, "Distribution"):
-// - Equal tiles: hardly ever. Static shares are as fast. A queue of single tiles costs 8 % at 16
-//   KiB a tile, and a third at 4 KiB, as a block fetches each tile from the counter. A queue of
-//   runs costs at most 6 %.
-// - Unequal tiles: always, compared with consecutive shares, which took four times as long where
-//   the slow tiles lay together. Interleaved shares did as well as the queue. A queue of runs
-//   gained 4 % where slow tiles were scattered. Where neighbours are slow together, keep runs
-//   short, or put them first: the run taken last is the tail.
+/// @file
+/// Hands out work while a kernel runs: items 0, 1, ... (tiles, or runs of them: tile_shares.cuh) go
+/// to the worker that is free. A worker is a thread, a warp, a cluster (cluster_queue.cuh), or a
+/// block whose producing thread takes the item and passes it on in a stage of its ring.
+///
+/// When it is worth it (H200; docs/measurements/ragged.md, "Distribution"):
+/// - Equal tiles: hardly ever. Static shares are as fast. A queue of single tiles costs 8 % at 16
+///   KiB a tile, and a third at 4 KiB, as a block fetches each tile from the counter. A queue of
+///   runs costs at most 6 %.
+/// - Unequal tiles: always, compared with consecutive shares, which took four times as long where
+///   the slow tiles lay together. Interleaved shares did as well as the queue. A queue of runs
+///   gained 4 % where slow tiles were scattered. Where neighbours are slow together, keep runs
+///   short, or put them first: the run taken last is the tail.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/warp.cuh>
