@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the pages of reference for the site (docs/site.py) from Doxygen's XML of the public headers (docs/Doxyfile)."""
+"""Writes the pages of reference for the site (docs/site.py).
+
+It reads the XML that Doxygen makes of the public headers (docs/Doxyfile).
+"""
+
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
@@ -12,25 +16,43 @@ XML = ROOT / "build/doxygen/xml"
 # Every public header is on one page. Those of `include/tmap/detail` and the wrappers of single
 # instructions are not public.
 PAGES = {
-    "reference/specs.md": ("Specs, rules and errors", "tensor_spec device_address element_type element_of device_limits "
-                           "rule rule_info validate error bad_items faults"),
-    "reference/maps.md": ("Making and reading maps", "tensor_map encode map_template make_template map_patch patch_rules "
-                          "publish encode_batch decode"),
+    "reference/specs.md": (
+        "Specs, rules and errors",
+        "tensor_spec device_address element_type element_of device_limits "
+        "rule rule_info validate error bad_items faults",
+    ),
+    "reference/maps.md": (
+        "Making and reading maps",
+        "tensor_map encode map_template make_template map_patch patch_rules " "publish encode_batch decode",
+    ),
     "reference/tiles.md": ("Tiles", "tile_layout tile typed_maps make_typed_maps"),
     "reference/service.md": ("The service", "map_service map_batch map_batch_ref slot_counts slot_record"),
-    "reference/batches.md": ("Batches: sources, statuses, how a call runs", "tensor_source item_status map_status "
-                             "batch_run"),
+    "reference/batches.md": (
+        "Batches: sources, statuses, how a call runs",
+        "tensor_source item_status map_status " "batch_run",
+    ),
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
-    "reference/device_maps.md": ("Maps in kernels", "device/acquire device/encode_warp device/batch_writer "
-                                 "device/map_guard device/patch_source device/report_bad device/hazards"),
-    "reference/device_copies.md": ("Copies in kernels", "device/tile device/tile_copy device/bulk_copy "
-                                   "device/reduce_copy device/async_copy device/remote_store device/cache_hint"),
-    "reference/device_work.md": ("Stages and tiles in kernels", "device/warp device/stage_ring "
-                                 "device/tile_shares device/tensor_search device/work_queue device/cluster_queue"),
-    "reference/c.md": ("The C functions", "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/faults "
-                       "c/simulator"),
+    "reference/device_maps.md": (
+        "Maps in kernels",
+        "device/acquire device/encode_warp device/batch_writer "
+        "device/map_guard device/patch_source device/report_bad device/hazards",
+    ),
+    "reference/device_copies.md": (
+        "Copies in kernels",
+        "device/tile device/tile_copy device/bulk_copy "
+        "device/reduce_copy device/async_copy device/remote_store device/cache_hint",
+    ),
+    "reference/device_work.md": (
+        "Stages and tiles in kernels",
+        "device/warp device/stage_ring "
+        "device/tile_shares device/tensor_search device/work_queue device/cluster_queue",
+    ),
+    "reference/c.md": (
+        "The C functions",
+        "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/faults " "c/simulator",
+    ),
 }
 NOT_PUBLIC = re.compile(r"tmap/detail/|tmap/device/ptx\w*\.cuh")
 COLUMNS = 100
@@ -38,7 +60,9 @@ COLUMNS = 100
 
 def public_headers():
     include = ROOT / "include"
-    found = (p.relative_to(include).as_posix() for p in sorted(include.rglob("*")) if p.suffix in (".hpp", ".cuh", ".h"))
+    found = (
+        p.relative_to(include).as_posix() for p in sorted(include.rglob("*")) if p.suffix in (".hpp", ".cuh", ".h")
+    )
     return [path for path in found if not NOT_PUBLIC.match(path)]
 
 
@@ -64,7 +88,7 @@ def text_of(element):
 
 
 class Entry:
-    """One declaration: a class, or a member of a namespace, of a file or of a class."""
+    """Holds a class, or a member of a namespace, of a file or of a class."""
 
     def __init__(self, element, kind, name, qualified):
         self.element, self.kind, self.name, self.qualified = element, kind, name, qualified
@@ -98,19 +122,19 @@ def members_of(compound):
 
 
 def name_of_unnamed(enum):
-    """`TMAP_CHECK_*`, or its first value where its values share no more than the library's prefix."""
+    """Returns `TMAP_CHECK_*`, or the first value if the values share only the library's prefix."""
     values = [value.findtext("name") for value in enum.findall("enumvalue")]
     prefix = commonprefix(values)
     return f"{values[0]}, ..." if prefix == "TMAP_" else f"{prefix}*"
 
 
 def is_repeated_tag(entry):
-    """`typedef struct tmap_spec {...} tmap_spec;` in C: the struct has the text."""
+    """Returns True for `typedef struct tmap_spec {...} tmap_spec;`: the struct has the text."""
     return entry.kind == "typedef" and text_of(entry.element.find("type")).split(" ")[-1] == entry.name
 
 
 class Reference:
-    """All declarations of the public headers, by header in the order of their lines, and where each is described."""
+    """Holds the declarations of each public header, in order, and their places."""
 
     def __init__(self, xml=XML):
         self.files, self.entries, self.by_id, self.by_name = {}, {}, {}, {}
@@ -143,7 +167,7 @@ class Reference:
             self.entries.setdefault(entry.header, []).append(entry)
 
     def _place(self, page):
-        """Gives each declaration its page and anchor; overloads that follow each other share one."""
+        """Gives each declaration its page and anchor. Overloads in a row share one."""
         taken = set()
         for header in headers_of(page):
             last = None
@@ -165,7 +189,7 @@ class Reference:
                 last = entry
 
     def named(self, name, scope):
-        """What `name` means in the class or namespace `scope`; nothing where it may mean several things."""
+        """Returns what `name` means in the class or namespace `scope`, or None."""
         own = self.by_name.get(f"{scope}::{name}") or ("::" in name and self.by_name.get(name)) or None
         if own or name in self.values or self.meanings.get(name.rpartition("::")[2], 0) > 1:
             return own
@@ -203,7 +227,9 @@ class Writer:
     def inline_child(self, child):
         if child.tag == "computeroutput":
             code = "".join(child.itertext())
-            return self.reference.link(f"`{code}`", self.reference.named(code.removesuffix("()"), self.scope), self.page)
+            return self.reference.link(
+                f"`{code}`", self.reference.named(code.removesuffix("()"), self.scope), self.page
+            )
         if child.tag == "ref":
             return self.reference_to(child)
         if child.tag in ("emphasis", "bold"):
@@ -223,10 +249,19 @@ class Writer:
         page = next((page for page in PAGES if path in headers_of(page)), self.page)
         return f"[`{''.join(child.itertext())}`]({Path(page).name}#{path.replace('/', '.')})"
 
-    BLOCKS = ("itemizedlist", "orderedlist", "parameterlist", "simplesect", "programlisting", "verbatim", "para", "blockquote")
+    BLOCKS = (
+        "itemizedlist",
+        "orderedlist",
+        "parameterlist",
+        "simplesect",
+        "programlisting",
+        "verbatim",
+        "para",
+        "blockquote",
+    )
 
     def blocks(self, element):
-        """The paragraphs, lists and tables in `element`, each a block of Markdown."""
+        """Returns the paragraphs, lists and tables in `element`, each as a block of Markdown."""
         done, line = [], [self.escaped(element.text)]
 
         def flush():
@@ -278,7 +313,7 @@ class Writer:
         return "<br>".join(self.blocks(element)).replace("\n", " ").replace("|", "&#124;")
 
     def type_cell(self, element):
-        """A type, with a link where a page describes it."""
+        """Writes a type, with a link if a page describes it."""
         shown = text_of(element).replace("|", "\\|")
         references = element.findall("ref")
         target = self.reference.by_id.get(references[0].get("refid")) if len(references) == 1 else None
@@ -286,7 +321,7 @@ class Writer:
 
 
 def table(head, rows):
-    """A table without the columns in which nothing is said."""
+    """Writes a table without its empty columns."""
     said = [i for i in range(len(head)) if i == 0 or any(row[i] for row in rows)]
     head, rows = [head[i] for i in said], [[row[i] for i in said] for row in rows]
     lines = [head, ["---"] * len(head), *rows]
@@ -308,7 +343,7 @@ def parameter(element):
 
 
 def wrapped(head, arguments, tail):
-    """head(arguments)tail in lines of at most COLUMNS, arguments below each other's beginning."""
+    """Writes head(arguments)tail in lines of at most COLUMNS."""
     lines, margin = [head], len(head)
     for i, argument in enumerate(arguments):
         piece = argument + ("," if i + 1 < len(arguments) else tail)
@@ -325,12 +360,17 @@ def function_code(entry):
     kind = " ".join(marks + [text_of(element.find("type"))]).strip()
     after = (element.findtext("argsstring") or "").rpartition(")")[2]
     qualifiers = re.sub(r"\s*=\s*(\w+)", r" = \1", after).rstrip()
-    return template_of(element) + wrapped(f"{kind} {entry.name}(".lstrip(), [parameter(p) for p in element.findall("param")],
-                                          ")" + qualifiers + ";")
+    return template_of(element) + wrapped(
+        f"{kind} {entry.name}(".lstrip(), [parameter(p) for p in element.findall("param")], ")" + qualifiers + ";"
+    )
 
 
 def initializer(element):
-    text = re.sub(r"\s+", " ", "".join(element.find("initializer").itertext())).strip() if element.find("initializer") is not None else ""
+    text = (
+        re.sub(r"\s+", " ", "".join(element.find("initializer").itertext())).strip()
+        if element.find("initializer") is not None
+        else ""
+    )
     return text if not text or text[0] in "={" else "= " + text
 
 
@@ -350,14 +390,23 @@ def code_of(entry):
         return enum_code(entry)
     if kind == "define":
         names = [p.findtext("defname") for p in element.findall("param")]
-        return f"#define {entry.name}{'(' + ', '.join(names) + ')' if names else ''} {initializer(element).removeprefix('= ')}".rstrip()
+        arguments = f"({', '.join(names)})" if names else ""
+        return f"#define {entry.name}{arguments} {initializer(element).removeprefix('= ')}".rstrip()
     if kind == "typedef":
         if entry.header.endswith(".h"):
-            return tidy(element.findtext("definition") + (element.findtext("argsstring") or "")).replace("typedef typedef", "typedef") + ";"
+            return (
+                tidy(element.findtext("definition") + (element.findtext("argsstring") or "")).replace(
+                    "typedef typedef", "typedef"
+                )
+                + ";"
+            )
         return f"{template_of(element)}using {entry.name} = {text_of(element.find('type'))};"
     if kind == "variable":
         array = element.findtext("argsstring") or ""
-        return f"{template_of(element)}{text_of(element.find('type'))} {entry.name}{array} {initializer(element)}".rstrip() + ";"
+        return (
+            f"{template_of(element)}{text_of(element.find('type'))} {entry.name}{array} {initializer(element)}".rstrip()
+            + ";"
+        )
     return f"{template_of(element)}{kind} {entry.name};"
 
 
@@ -373,7 +422,14 @@ def members_table(writer, fields):
         extents = re.sub(r" \*(?=\w)", " * ", element.findtext("argsstring") or "")
         name = f"`{field.name}{extents}`"
         start = re.sub(r"^\{(.*)\}$", r"\1", initializer(element).removeprefix("= ")).replace("|", "\\|")
-        rows.append((name, writer.type_cell(element.find("type")), f"`{start}`" if start else "", writer.cell(described(element))))
+        rows.append(
+            (
+                name,
+                writer.type_cell(element.find("type")),
+                f"`{start}`" if start else "",
+                writer.cell(described(element)),
+            )
+        )
     return table(("Member", "Type", "Initial value", "Meaning"), rows)
 
 
@@ -386,12 +442,19 @@ def described(element):
 
 
 def values_table(writer, values):
-    rows = [(f"`{v.findtext('name')}`", f"`{initializer(v).removeprefix('= ')}`" if initializer(v) else "", writer.cell(described(v))) for v in values]
+    rows = [
+        (
+            f"`{v.findtext('name')}`",
+            f"`{initializer(v).removeprefix('= ')}`" if initializer(v) else "",
+            writer.cell(described(v)),
+        )
+        for v in values
+    ]
     return table(("Value", "Number", "Meaning"), rows)
 
 
 def groups_of(entries):
-    """Runs of declarations of the same name."""
+    """Groups overloads that follow each other."""
     groups = []
     for entry in entries:
         if groups and groups[-1][0].qualified == entry.qualified and entry.kind == "function":
@@ -402,7 +465,7 @@ def groups_of(entries):
 
 
 def function_parts(writer, group):
-    """The code of overloads and their text; one without text follows the one before it."""
+    """Writes the code of overloads and their text. One without text joins the one before it."""
     parts, together = [], []
     for i, entry in enumerate(group):
         together.append(entry)
@@ -457,8 +520,14 @@ def header_as_markdown(reference, header, page):
     text = writer.description(reference.files[header])
     include = f"```{'c' if header.endswith('.h') else 'cpp'}\n#include <{header}>\n```"
     entries = [entry_as_markdown(writer, group) for group in groups_of(reference.entries.get(header, []))]
-    return "\n\n".join([f"## {header.removeprefix('tmap/')} {{ #{header.replace('/', '.')} }}", include, *text, *entries])
+    return "\n\n".join(
+        [f"## {header.removeprefix('tmap/')} {{ #{header.replace('/', '.')} }}", include, *text, *entries]
+    )
 
 
 def page_as_markdown(reference, page):
-    return f"# {PAGES[page][0]}\n\n" + "\n\n".join(header_as_markdown(reference, header, page) for header in headers_of(page)) + "\n"
+    return (
+        f"# {PAGES[page][0]}\n\n"
+        + "\n\n".join(header_as_markdown(reference, header, page) for header in headers_of(page))
+        + "\n"
+    )

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the site (mkdocs.yml) adds to docs/: pages that lie elsewhere, the reference, drawings, and links to named pages."""
+"""Adds to the site (mkdocs.yml) pages outside docs/, the reference, drawings, and links.
+
+MkDocs calls the functions that begin with `on_`.
+"""
+
 import html
 import posixpath
 import re
@@ -10,8 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import reference
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES_OF_ROOT = {"index.md": "README.md", "contributing.md": "CONTRIBUTING.md", "changelog.md": "CHANGELOG.md",
-                 "security.md": "SECURITY.md"}
+PAGES_OF_ROOT = {
+    "index.md": "README.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "changelog.md": "CHANGELOG.md",
+    "security.md": "SECURITY.md",
+}
 PAGE_OF = {source: page for page, source in PAGES_OF_ROOT.items()}
 CODE_BLOCK = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 NAMED_PAGE = re.compile(r"`?(?<![\w/(])(?:docs/([\w/]+\.md)|(" + "|".join(PAGE_OF) + r"))\b`?")
@@ -23,6 +31,7 @@ declarations = None
 
 def on_files(files, config):
     from mkdocs.structure.files import File
+
     global declarations
     for file in [f for f in files if f.src_uri.endswith(NOT_PAGES)]:
         files.remove(file)
@@ -43,7 +52,8 @@ def on_page_read_source(page, config):
 
 
 def with_links(markdown, page):
-    """`docs/ragged.md` outside code becomes a link to that page; a page that does not exist is a warning of the build."""
+    """Makes `docs/ragged.md` outside code a link. A missing page fails the build."""
+
     def link(named):
         target = named[1] or PAGE_OF[named[2]]
         path = posixpath.relpath(target, posixpath.dirname(page) or ".")
@@ -54,7 +64,8 @@ def with_links(markdown, page):
 
 
 def with_drawings(markdown, folder):
-    """Puts an SVG of the project into the page, where it takes the page's colours; its text becomes the caption."""
+    """Puts an SVG into the page, which gives it its colours. Its text becomes the caption."""
+
     def figure(image):
         drawing = (folder / image[2]).read_text()
         if "currentColor" not in drawing:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Charts of the notebook's tables. A chart has no figure of its own: each is read from the table under which it stands."""
+"""Draws charts of the notebook's tables.
+
+A chart has no figure of its own: it reads each from a table of the page on which it stands.
+"""
+
 import math
 import re
 from pathlib import Path
@@ -21,7 +25,7 @@ def tables(page):
     for i, each in enumerate(lines):
         if re.match(r"^\|[ -|]*---", each) and i > 0:
             head, rows = cells(lines[i - 1]), []
-            for row in lines[i + 1:]:
+            for row in lines[i + 1 :]:
                 if not row.startswith("|"):
                     break
                 rows.append(dict(zip(head, cells(row))))
@@ -38,7 +42,10 @@ def table(page, *columns):
 
 def figure(cell):
     """The figure of a cell: of several the median; None where there is none."""
-    found = sorted(float(each.replace(",", "")) for each in re.findall(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?", without_remarks(cell)))
+    found = sorted(
+        float(each.replace(",", ""))
+        for each in re.findall(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?", without_remarks(cell))
+    )
     return found[len(found) // 2] if found else None
 
 
@@ -85,8 +92,10 @@ def bars(name, title, unit, rows, series):
         parts.append(text(0, y + 13, label))
         y += label_height
         for colour, value in there:
-            parts += [rect(0, y, value * scale, thick - 1, colour),
-                      text(value * scale + 4, y + thick - 2, shown(value), 11, opacity=0.8)]
+            parts += [
+                rect(0, y, value * scale, thick - 1, colour),
+                text(value * scale + 4, y + thick - 2, shown(value), 11, opacity=0.8),
+            ]
             y += thick
         y += gap
     return drawing(name, WIDTH, int(bottom + 36), title, parts)
@@ -107,10 +116,16 @@ def lines(name, title, unit, axis, rows, series):
         return bottom - (math.log10(value) - low) / (high - low) * (bottom - top)
 
     for power in range(low, high + 1):
-        y = y_of(10.0 ** power)
-        parts += [line(left, y, right, y, opacity=0.2), text(left - 8, y + 4, f"{10.0 ** power:,g}", 11, "end", opacity=0.75)]
+        y = y_of(10.0**power)
+        parts += [
+            line(left, y, right, y, opacity=0.2),
+            text(left - 8, y + 4, f"{10.0 ** power:,g}", 11, "end", opacity=0.75),
+        ]
     for x, _ in rows:
-        parts += [line(x_of(x), top, x_of(x), bottom, opacity=0.1), text(x_of(x), bottom + 16, f"{x:,.0f}", 11, "middle", opacity=0.75)]
+        parts += [
+            line(x_of(x), top, x_of(x), bottom, opacity=0.1),
+            text(x_of(x), bottom + 16, f"{x:,.0f}", 11, "middle", opacity=0.75),
+        ]
     parts += [text(right, bottom + 34, axis, 11, "end", opacity=0.75), text(left, top - 8, unit, 11, opacity=0.75)]
     for j in range(len(series)):
         points = [(x_of(x), y_of(each[j])) for x, each in rows if each[j] is not None]
@@ -120,19 +135,39 @@ def lines(name, title, unit, axis, rows, series):
 
 
 def picked(rows, label, columns, keep=lambda row: True):
-    return [(label(row) if callable(label) else row[label], [figure(row[column]) for column in columns]) for row in rows if keep(row)]
+    return [
+        (label(row) if callable(label) else row[label], [figure(row[column]) for column in columns])
+        for row in rows
+        if keep(row)
+    ]
 
 
 def encode_from_host(name):
     columns = ("tmap", "driver loop and copy, shapes on the host", "the same, shapes on the device")
-    rows = picked(table("encode_batch.md", *columns), lambda row: figure(row["maps"]), columns, lambda row: row["patches"] == "few")
-    return lines(name, "Time until the maps are in their slots", "µs", "maps", rows,
-                 ("tmap", "driver loop, shapes on the host", "driver loop, shapes on the device"))
+    rows = picked(
+        table("encode_batch.md", *columns),
+        lambda row: figure(row["maps"]),
+        columns,
+        lambda row: row["patches"] == "few",
+    )
+    return lines(
+        name,
+        "Time until the maps are in their slots",
+        "µs",
+        "maps",
+        rows,
+        ("tmap", "driver loop, shapes on the host", "driver loop, shapes on the device"),
+    )
 
 
 def encode_on_device(name):
     columns = ("tmap", "one warp, one map (guide)", "replace in global memory")
-    rows = picked(table("encode_batch.md", *columns), lambda row: figure(row["maps"]), columns, lambda row: row["patches"] == "all")
+    rows = picked(
+        table("encode_batch.md", *columns),
+        lambda row: figure(row["maps"]),
+        columns,
+        lambda row: row["patches"] == "all",
+    )
     return lines(name, "Ways to make maps on the device, 23 fields each, in a graph", "µs", "maps", rows, columns)
 
 
@@ -154,31 +189,66 @@ def ragged_others(name):
         is_more = row["case"].startswith("the same, ")
         group = group if is_more else row["case"].split(",")[0]
         if not row["cub::DeviceMemcpy::Batched"]:
-            rows.append((f"{group}, {row['case'].removeprefix('the same, ')}" if is_more else row["case"], [figure(row["graph"])]))
+            rows.append(
+                (
+                    f"{group}, {row['case'].removeprefix('the same, ')}" if is_more else row["case"],
+                    [figure(row["graph"])],
+                )
+            )
     return bars(name, "Other operations on ragged batches", "GB/s read + written", rows, ("tmap, in a graph",))
 
 
 def grouped_products(name):
     columns = ("tmap", "torch", "Triton", "cuBLAS grouped", "cuBLAS loop")
-    return bars(name, "Grouped products: groups, rows, N, K", "TFLOP/s", picked(table("grouped_gemm.md", *columns), "groups, rows, N, K", columns), columns)
+    return bars(
+        name,
+        "Grouped products: groups, rows, N, K",
+        "TFLOP/s",
+        picked(table("grouped_gemm.md", *columns), "groups, rows, N, K", columns),
+        columns,
+    )
 
 
 def pad_tool(name):
     columns = ("GB/s", "0.1 on like inputs, GB/s")
-    return bars(name, "The copy of tmap pad", "GB/s read + written", picked(table("pad.md", *columns), "inputs", columns), ("version 0.2", "version 0.1"))
+    return bars(
+        name,
+        "The copy of tmap pad",
+        "GB/s read + written",
+        picked(table("pad.md", *columns), "inputs", columns),
+        ("version 0.2", "version 0.1"),
+    )
 
 
 def python_host(name):
     columns = ("at 1b0e55f", "at e1e6423")
-    return bars(name, "What a call costs the thread that makes it", "µs", picked(table("python_calls.md", *columns), "call", columns), columns)
+    return bars(
+        name,
+        "What a call costs the thread that makes it",
+        "µs",
+        picked(table("python_calls.md", *columns), "call", columns),
+        columns,
+    )
 
 
 def python_gpu(name):
     columns = ("tmap, us", "PyTorch, us")
-    rows = picked(table("python_calls.md", "case", *columns), "case", columns, lambda row: "products" in row["case"] or "groups" in row["case"])
+    rows = picked(
+        table("python_calls.md", "case", *columns),
+        "case",
+        columns,
+        lambda row: "products" in row["case"] or "groups" in row["case"],
+    )
     return bars(name, "The GPU's part of grouped products", "µs", rows, ("tmap", "PyTorch"))
 
 
-CHARTS = {"encode_from_host.svg": encode_from_host, "encode_on_device.svg": encode_on_device, "ragged_copies.svg": ragged_copies,
-          "ragged_others.svg": ragged_others, "grouped_products.svg": grouped_products, "pad_tool.svg": pad_tool,
-          "python_host.svg": python_host, "python_gpu.svg": python_gpu}
+CHARTS = {
+    "encode_from_host.svg": encode_from_host,
+    "encode_on_device.svg": encode_on_device,
+    "ragged_copies.svg": ragged_copies,
+    "ragged_others.svg": ragged_others,
+    "grouped_products.svg": grouped_products,
+    "pad_tool.svg": pad_tool,
+    "python_host.svg": python_host,
+    "python_gpu.svg": python_gpu,
+}

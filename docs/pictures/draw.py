@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the drawings of this folder; `--check` says which are no longer what this would write."""
+"""Writes the drawings of this folder. With `--check`, lists those that it would change."""
+
 import sys
 from pathlib import Path
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A few shapes of SVG. Text and lines take the colour of the page, so that a drawing is readable on light and on dark."""
+"""Writes shapes of SVG.
+
+Text and lines take the colour of the page, so that a drawing is readable on light and on dark.
+"""
+
 from html import escape
 
-# Of middle brightness: they can be told apart on white and on black.
+# These have a middle brightness, so they stand out on white and on black.
 TEAL, AMBER, BLUE, ROSE, GREY, GREEN = "#0d9488", "#d97706", "#3b82f6", "#e11d66", "#8b8f98", "#65a30d"
 FONT = 'font-family="system-ui, Segoe UI, Noto Sans, DejaVu Sans, sans-serif"'
 
@@ -12,12 +16,15 @@ def number(value):
 
 
 def attributes(given):
-    return "".join(f' {name.replace("_", "-")}="{number(value) if isinstance(value, float) else value}"'
-                   for name, value in given.items())
+    return "".join(
+        f' {name.replace("_", "-")}="{number(value) if isinstance(value, float) else value}"'
+        for name, value in given.items()
+    )
 
 
 def rect(x, y, width, height, fill="none", **more):
-    return f'<rect x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}" fill="{fill}"{attributes(more)}/>'
+    size = f'width="{number(width)}" height="{number(height)}"'
+    return f'<rect x="{number(x)}" y="{number(y)}" {size} fill="{fill}"{attributes(more)}/>'
 
 
 def line(x0, y0, x1, y1, stroke="currentColor", **more):
@@ -31,8 +38,10 @@ def path(shape, stroke="currentColor", **more):
 
 def text(x, y, words, size=12, anchor="start", **more):
     more.setdefault("fill", "currentColor")
-    return (f'<text x="{number(x)}" y="{number(y)}" font-size="{size}" text-anchor="{anchor}"{attributes(more)}>'
-            f"{escape(str(words))}</text>")
+    return (
+        f'<text x="{number(x)}" y="{number(y)}" font-size="{size}" text-anchor="{anchor}"{attributes(more)}>'
+        f"{escape(str(words))}</text>"
+    )
 
 
 def arrow(x0, y0, x1, y1, **more):
@@ -40,11 +49,15 @@ def arrow(x0, y0, x1, y1, **more):
 
 
 def drawing(name, width, height, title, parts):
-    """The file `name`: its parts, one a line. Names of markers and patterns begin with the file's, for one page may have several."""
+    """Returns the text of the file `name`: its parts, one a line.
+
+    Names of markers and patterns begin with the file's, because a page may have several drawings.
+    """
     stem = name.removesuffix(".svg")
     kind = "drawing wide" if width > 600 else "drawing"
     head = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="{kind}" '
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'color="#24292f" role="img" {FONT}>',
         "<!-- SPDX-License-Identifier: Apache-2.0 -->",
         f"<title>{escape(title)}</title>",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Drives headless Chromium through its debugging pipe, with nothing but Python's own library."""
+
 import base64
 import json
 import os
@@ -10,22 +11,38 @@ import time
 
 
 def chromium():
-    """The path of Chromium or Chrome, or None."""
-    return next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+    """Returns the path of Chromium or Chrome, or None."""
+    return next(
+        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    )
 
 
 class Browser:
-    """One tab. Leaves nothing behind when its `with` ends."""
+    """Is one tab. Its folder and process end with its `with`."""
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         from_us, to_us = os.pipe(), os.pipe()
         # Chromium reads commands from descriptor 3 and writes what happened to descriptor 4.
-        command = [chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                   "--hide-scrollbars", "--disable-background-networking", "--host-resolver-rules=MAP * ~NOTFOUND",
-                   f"--user-data-dir={self.folder.name}", "--remote-debugging-pipe", "about:blank"]
-        self.process = subprocess.Popen(["sh", "-c", f'exec "$@" 3<&{from_us[0]} 4>&{to_us[1]}', "sh", *command],
-                                        pass_fds=(from_us[0], to_us[1]), stderr=subprocess.DEVNULL)
+        command = [
+            chromium(),
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--hide-scrollbars",
+            "--disable-background-networking",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--user-data-dir={self.folder.name}",
+            "--remote-debugging-pipe",
+            "about:blank",
+        ]
+        self.process = subprocess.Popen(
+            ["sh", "-c", f'exec "$@" 3<&{from_us[0]} 4>&{to_us[1]}', "sh", *command],
+            pass_fds=(from_us[0], to_us[1]),
+            stderr=subprocess.DEVNULL,
+        )
         os.close(from_us[0])
         os.close(to_us[1])
         self.commands, self.answers = os.fdopen(from_us[1], "wb", 0), os.fdopen(to_us[0], "rb", 0)
@@ -85,7 +102,7 @@ class Browser:
         return answer["result"].get("value")
 
     def wait_for(self, script, seconds=20):
-        """The script's value once it is true."""
+        """Returns the script's value once it is true."""
         end = time.monotonic() + seconds
         while not (value := self.value(script)):
             if time.monotonic() > end:

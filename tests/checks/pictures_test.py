@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drawings of docs/pictures are what draw.py makes of the tables, and a figure that changes is noticed."""
+"""Checks that the drawings are what draw.py makes of the tables, and that it notices a change."""
+
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,9 @@ with tempfile.TemporaryDirectory() as folder:
     assert "| 674 |" in rows
     table.write_text(rows.replace("| 674 |", "| 675 |"))
     found = check(docs)
-    assert found.returncode == 1 and "grouped_products.svg" in found.stdout and "pad_tool.svg" not in found.stdout, found.stdout
+    assert (
+        found.returncode == 1 and "grouped_products.svg" in found.stdout and "pad_tool.svg" not in found.stdout
+    ), found.stdout
     table.write_text(rows.replace("| cuBLAS loop |", "| loop |"))
     found = check(docs)
     assert found.returncode != 0 and "has no table with the columns" in found.stderr, found.stderr

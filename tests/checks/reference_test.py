@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/reference.py: what a header declares comes out with its text, what is private does not, and every public header and
-every name of the Python package has a place."""
+"""Checks docs/reference.py: declarations come out with their text, private ones do not.
+
+Every public header and every name of the Python package has a place.
+"""
+
 import ast
 import importlib.util
 import re
@@ -160,7 +163,7 @@ def load(name):
 
 
 def doxygen(root, *settings):
-    """Runs Doxygen over the headers below `root`, with what it is told beside docs/Doxyfile."""
+    """Runs Doxygen over the headers below `root`, with docs/Doxyfile and more settings."""
     configuration = "\n".join([(ROOT / "docs/Doxyfile").read_text(), *settings])
     return subprocess.run(["doxygen", "-"], input=configuration, cwd=root, capture_output=True, text=True)
 
@@ -174,13 +177,16 @@ def pages_of_header(folder, header):
     reference.PAGES = {"reference/room.md": ("Room", "room")}
     ran = doxygen(folder)
     assert ran.returncode == 0, ran.stderr
-    return reference.header_as_markdown(reference.Reference(folder / "build/doxygen/xml"), "tmap/room.hpp", "reference/room.md")
+    return reference.header_as_markdown(
+        reference.Reference(folder / "build/doxygen/xml"), "tmap/room.hpp", "reference/room.md"
+    )
 
 
 def check_links():
     text = "See `docs/a.md`, docs/b.md and `README.md`.\n\n```\n`docs/a.md`\n```\n"
     assert site.with_links(text, "measurements/x.md") == (
-        "See [docs/a.md](../a.md), [docs/b.md](../b.md) and [README.md](../index.md).\n\n```\n`docs/a.md`\n```\n"), site.with_links(text, "measurements/x.md")
+        "See [docs/a.md](../a.md), [docs/b.md](../b.md) and [README.md](../index.md).\n\n```\n`docs/a.md`\n```\n"
+    ), site.with_links(text, "measurements/x.md")
     assert site.with_links("`docs/a.md`", "a.md") == "`docs/a.md`"
 
 
@@ -188,15 +194,22 @@ def check_drawings(folder):
     (folder / "a.svg").write_text('<svg color="currentColor">\n  <g/>\n</svg>')
     (folder / "b.svg").write_text("<svg/>")
     assert site.with_drawings("![Two\nlines](a.svg)", folder) == (
-        '<figure class="drawing"><svg color="currentColor"> <g/> </svg><figcaption>Two lines</figcaption></figure>'), site.with_drawings("![Two\nlines](a.svg)", folder)
+        '<figure class="drawing"><svg color="currentColor"> <g/> </svg><figcaption>Two lines</figcaption></figure>'
+    ), site.with_drawings("![Two\nlines](a.svg)", folder)
     assert site.with_drawings("![Of others](b.svg)", folder) == "![Of others](b.svg)"
 
 
 def check_python():
     page = (ROOT / "docs/reference/python.md").read_text()
     module = ast.parse((ROOT / "python/tmap/__init__.py").read_text())
-    names = next(ast.literal_eval(each.value) for each in module.body if isinstance(each, ast.Assign) and each.targets[0].id == "__all__")
-    assert set(re.findall(r"^::: tmap\.(\w+)$", page, re.MULTILINE)) == set(names), "docs/reference/python.md lacks or invents names"
+    names = next(
+        ast.literal_eval(each.value)
+        for each in module.body
+        if isinstance(each, ast.Assign) and each.targets[0].id == "__all__"
+    )
+    assert set(re.findall(r"^::: tmap\.(\w+)$", page, re.MULTILINE)) == set(
+        names
+    ), "docs/reference/python.md lacks or invents names"
 
 
 def check_homeless(folder):
@@ -231,10 +244,25 @@ with tempfile.TemporaryDirectory() as folder:
     pages = "".join(reference.page_as_markdown(whole, page) for page in reference.PAGES)
 for header in headers:
     assert pages.count(f"#include <{header}>\n") == 1, header
-for line in ("### `map_service` {", "acquired_map acquire(const tensor_map* slot,", "tmap_status tmap_service_create(", "#define TMAP_VERSION_MAJOR",
-             "The front door", "TMAP_SOURCE_COLUMNS"):
+for line in (
+    "### `map_service` {",
+    "acquired_map acquire(const tensor_map* slot,",
+    "tmap_status tmap_service_create(",
+    "#define TMAP_VERSION_MAJOR",
+    "The front door",
+    "TMAP_SOURCE_COLUMNS",
+):
     assert line in pages, line
-for line in ("\nTMAP_API ", " TMAP_API result", "class TMAP_API", "static_assert(sizeof", "namespace detail", "core_;", "friend ", "::@"):
+for line in (
+    "\nTMAP_API ",
+    " TMAP_API result",
+    "class TMAP_API",
+    "static_assert(sizeof",
+    "namespace detail",
+    "core_;",
+    "friend ",
+    "::@",
+):
     assert line not in pages, line
 with tempfile.TemporaryDirectory() as folder:
     found = pages_of_header(Path(folder), HEADER)

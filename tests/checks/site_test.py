@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The site that `make docs` built, opened from files in headless Chromium: search finds, nothing is loaded from elsewhere,
-and no page is wider than a phone. With a folder as second argument, leaves pictures of some pages there."""
+"""Opens the site that `make docs` built from files in headless Chromium.
+
+Search finds a word, nothing is loaded from elsewhere, and no page is wider than a phone. With a
+folder as second argument, it leaves pictures of some pages there.
+"""
+
 import sys
 from pathlib import Path
 
@@ -10,13 +14,17 @@ import browser
 SITE = Path(sys.argv[1]).resolve() / "build/site"
 SKIPPED = 77
 PHONE = 390
-PICTURES = {"start": "index.html", "quick_start": "quick_start.html", "reference": "reference/service.html",
-            "measurement": "measurements/encode_batch.html"}
+PICTURES = {
+    "start": "index.html",
+    "quick_start": "quick_start.html",
+    "reference": "reference/service.html",
+    "measurement": "measurements/encode_batch.html",
+}
 FOUND = "document.querySelectorAll('.md-search-result__item a').length"
 
 
 def search(tab, words):
-    """Types the words into the box of search; the addresses that it finds."""
+    """Searches for the words and returns the addresses found."""
     tab.value("document.querySelector('[for=__search]').click()")
     tab.value("document.querySelector('.md-search__input').focus()")
     tab.type(words)
@@ -38,7 +46,11 @@ def take_pictures(tab, folder):
 
 def main():
     if browser.chromium() is None or not SITE.is_dir():
-        print("site: skipped: no Chromium (Debian package chromium)" if SITE.is_dir() else "site: skipped: `make docs` has not run")
+        print(
+            "site: skipped: no Chromium (Debian package chromium)"
+            if SITE.is_dir()
+            else "site: skipped: `make docs` has not run"
+        )
         return SKIPPED
     pages = sorted(page for page in SITE.rglob("*.html") if page.name != "404.html")
     assert len(pages) > 40, len(pages)
