@@ -128,6 +128,11 @@ def name_of_unnamed(enum):
     return f"{values[0]}, ..." if prefix == "TMAP_" else f"{prefix}*"
 
 
+def as_anchor(name):
+    """Returns a name without the signs that an address cannot have: `operator-3d-3d` for ==."""
+    return re.sub(r"[^\w.]", lambda sign: f"-{ord(sign[0]):x}", name.replace("::", ".").rstrip("*., "))
+
+
 def is_repeated_tag(entry):
     """Returns True for `typedef struct tmap_spec {...} tmap_spec;`: the struct has the text."""
     return entry.kind == "typedef" and text_of(entry.element.find("type")).split(" ")[-1] == entry.name
@@ -172,7 +177,7 @@ class Reference:
         for header in headers_of(page):
             last = None
             for entry in self.entries.get(header, []):
-                anchor = entry.qualified.removeprefix("tmap::").replace("::", ".").rstrip("*., ")
+                anchor = as_anchor(entry.qualified.removeprefix("tmap::"))
                 if last is None or last.qualified != entry.qualified:
                     while anchor in taken:
                         anchor += "_"
@@ -182,7 +187,7 @@ class Reference:
                 entry.page, entry.anchor = page, anchor
                 self.by_name.setdefault(entry.qualified, entry)
                 for member in entry.members:
-                    member.page, member.anchor = page, f"{anchor}.{member.name}"
+                    member.page, member.anchor = page, f"{anchor}.{as_anchor(member.name)}"
                     self.by_id[member.element.get("id")] = member
                     if member.name != entry.name:
                         self.by_name.setdefault(member.qualified, member)

@@ -111,7 +111,7 @@ int sum() const;
 
 Something larger.
 
-#### `operator bool` { #room.box.operator bool }
+#### `operator bool` { #room.box.operator-20bool }
 
 ```cpp
 explicit operator bool() const;

@@ -6,6 +6,7 @@ folder as second argument, it leaves pictures of some pages there.
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -44,6 +45,28 @@ def take_pictures(tab, folder):
         (folder / f"search_{width}_light.png").write_bytes(tab.picture())
 
 
+def too_wide(tab, page):
+    """Returns the page's width at the phone's size if it is more than that, else 0."""
+    tab.open(page.as_uri(), PHONE)
+    width = tab.value("document.documentElement.scrollWidth")
+    return width if width > PHONE else 0
+
+
+def away(addresses):
+    """Returns those of the addresses that are not on this machine."""
+    return {each for each in addresses if not each.startswith(("file:", "data:", "about:", "blob:"))}
+
+
+def check_that_faults_are_seen(tab):
+    """Opens a page that is too wide and loads a picture from elsewhere."""
+    with tempfile.TemporaryDirectory() as folder:
+        page = Path(folder) / "bad.html"
+        page.write_text('<div style="width: 1000px">wide</div><img src="http://example.invalid/a.png">')
+        assert too_wide(tab, page) >= 1000
+    assert away(tab.requests) == {"http://example.invalid/a.png"}, tab.requests
+    tab.requests.clear()
+
+
 def main():
     if browser.chromium() is None or not SITE.is_dir():
         print(
@@ -55,22 +78,18 @@ def main():
     pages = sorted(page for page in SITE.rglob("*.html") if page.name != "404.html")
     assert len(pages) > 40, len(pages)
     with browser.Browser() as tab:
+        check_that_faults_are_seen(tab)
         if len(sys.argv) > 2:
             take_pictures(tab, Path(sys.argv[2]))
         tab.open((SITE / "index.html").as_uri(), 1440)
         found = search(tab, "swizzle")
         assert any("concepts.html" in address or "tiles.html" in address for address in found), found
         assert all(address.startswith(SITE.as_uri()) for address in found), found
-        wide = []
-        for page in pages:
-            tab.open(page.as_uri(), PHONE)
-            width = tab.value("document.documentElement.scrollWidth")
-            if width > PHONE:
-                wide.append(f"{page.relative_to(SITE)} ({width} px)")
+        widths = [(page.relative_to(SITE), too_wide(tab, page)) for page in pages]
+        wide = [f"{page} ({width} px)" for page, width in widths if width]
         assert not wide, f"wider than {PHONE} px: {', '.join(wide)}"
         assert any(address.endswith("search_index.js") for address in tab.requests), "requests are not seen"
-        away = {address for address in tab.requests if not address.startswith(("file:", "data:", "about:", "blob:"))}
-        assert not away, f"pages load from elsewhere: {away}"
+        assert not away(tab.requests), f"pages load from elsewhere: {away(tab.requests)}"
     print(f"site: {len(pages)} pages, {len(tab.requests)} requests, all to files")
     return 0
 
