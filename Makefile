@@ -47,7 +47,7 @@ docs: $(DOCS_VENV)/installed
 	bash cmake/install_packages.sh doxygen:doxygen
 	mkdir -p build/doxygen
 	doxygen docs/Doxyfile
-	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build --strict
 	@echo "open $(CURDIR)/build/site/index.html"
 
 $(DOCS_VENV)/installed: docs/requirements.txt

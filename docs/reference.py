@@ -186,8 +186,10 @@ class Reference:
                     anchor = last.anchor
                 entry.page, entry.anchor = page, anchor
                 self.by_name.setdefault(entry.qualified, entry)
+                shown = {member.name for member in entry.members if member.kind == "variable" or member.has_text()}
                 for member in entry.members:
-                    member.page, member.anchor = page, f"{anchor}.{as_anchor(member.name)}"
+                    own = f"{anchor}.{as_anchor(member.name)}"
+                    member.page, member.anchor = page, own if member.name in shown else anchor
                     self.by_id[member.element.get("id")] = member
                     if member.name != entry.name:
                         self.by_name.setdefault(member.qualified, member)
@@ -221,7 +223,7 @@ class Writer:
 
     def escaped(self, text):
         text = re.sub(r"\s+", " ", text or "")
-        return re.sub(r"__", r"\_\_", text.replace("<", "&lt;")).replace("*", r"\*")
+        return re.sub(r"([*\[]|__)", lambda sign: "".join("\\" + each for each in sign[0]), text.replace("<", "&lt;"))
 
     def inline(self, element):
         parts = [self.escaped(element.text)]
@@ -425,7 +427,7 @@ def members_table(writer, fields):
     for field in fields:
         element = field.element
         extents = re.sub(r" \*(?=\w)", " * ", element.findtext("argsstring") or "")
-        name = f"`{field.name}{extents}`"
+        name = f"`{field.name}{extents}`{{ #{field.anchor} }}"
         start = re.sub(r"^\{(.*)\}$", r"\1", initializer(element).removeprefix("= ")).replace("|", "\\|")
         rows.append(
             (

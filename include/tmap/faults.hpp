@@ -68,8 +68,8 @@ namespace gemm {
 TMAP_API std::string to_string(group_status status);
 }
 
-/// Returns the value of TMAP_CHECK, never `environment`. The process reads the variable once. Fails
-/// with `invalid_argument`, naming the variable, if it is neither `off` nor `sync`; so does each
+/// Returns the value of TMAP_CHECK, never `environment`. The process reads the variable once.
+/// @fails `invalid_argument`, naming the variable, if it is neither `off` nor `sync`; so does each
 /// call that depends on it.
 [[nodiscard]] TMAP_API result<fault_check> check_from_environment();
 

@@ -70,14 +70,14 @@ class TMAP_API map_batch {
   /// the encode. If `stream` is being captured, the slots stay until that graph is destroyed. A
   /// graph captured on the batch's own stream also needs this call before it uses maps that were
   /// encoded outside it. A captured stream does not wait for an encode outside its graph: launch
-  /// the graph after that encode. A second call for the same stream does nothing. Fails with
-  /// `invalid_argument` (empty batch, or one of another thread's per-thread stream),
+  /// the graph after that encode. A second call for the same stream does nothing.
+  /// @fails `invalid_argument` (empty batch, or one of another thread's per-thread stream),
   /// `out_of_memory` (of the host), `service_dead`, `forked`, `wrong_context`, `cuda_failure`.
   [[nodiscard]] result<void> use_on(cuda::stream_ref stream);
 
-  /// Ends the lease and leaves the batch empty. Does nothing to an empty batch. Fails with
-  /// `service_dead`, `forked` or `wrong_context`; the last changes nothing. If an event cannot be
-  /// recorded, the service becomes dead, because nothing could show when the slots are free.
+  /// Ends the lease and leaves the batch empty. Does nothing to an empty batch. If an event cannot
+  /// be recorded, the service becomes dead, because nothing could show when the slots are free.
+  /// @fails `service_dead`, `forked` or `wrong_context`; the last changes nothing.
   [[nodiscard]] result<void> release();
 
  private:

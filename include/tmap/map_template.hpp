@@ -65,7 +65,8 @@ TMAP_HOST_DEVICE constexpr patch_fields field_of(std::uint32_t first_bit, std::u
 
 inline constexpr patch_fields patch_address{1};
 
-// An axis that is too large does not compile in a constant. Elsewhere `make_template` refuses it.
+/// @file
+/// An axis that is too large does not compile in a constant. Elsewhere `make_template` refuses it.
 
 /// `axis` is 0 to 4.
 TMAP_HOST_DEVICE constexpr patch_fields patch_dim(std::uint32_t axis) {

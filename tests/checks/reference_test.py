@@ -20,7 +20,7 @@ HEADER = """// SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 /// @file
-/// What the header is for, with a `<tag>` and a * star:
+/// What the header is for, with a `<tag>`, a[i] and a * star:
 /// - one
 /// - two
 
@@ -80,7 +80,7 @@ EXPECTED = """## room.hpp { #tmap.room.hpp }
 #include <tmap/room.hpp>
 ```
 
-What the header is for, with a `<tag>` and a \\* star:
+What the header is for, with a `<tag>`, a\\[i] and a \\* star:
 
 - one
 - two
@@ -99,7 +99,7 @@ Rows, [`count`](#room.count) of them.
 
 | Member | Type | Initial value | Meaning |
 | --- | --- | --- | --- |
-| `first` | `int` | `7` | the first |
+| `first`{ #room.rows.first } | `int` | `7` | the first |
 
 Further members:
 

@@ -37,8 +37,8 @@ TMAP_API const char* tmap_call_name(uint32_t call);
 enum { TMAP_ITEM_MAP = 0, TMAP_ITEM_TENSOR = 1, TMAP_ITEM_ROW = 2, TMAP_ITEM_GROUP = 3 };
 
 /// Returns a status in words: "good", "empty", or each fault with its meaning. `kind` is
-/// TMAP_ITEM_*, `bits` the status as a call wrote it: 64 bits for a map, 32 for all others. Fails
-/// with `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
+/// TMAP_ITEM_*, `bits` the status as a call wrote it: 64 bits for a map, 32 for all others.
+/// @fails `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_item_text(uint32_t kind, uint64_t bits, char* text, size_t capacity, size_t* length);
 
 #ifdef __cplusplus

@@ -122,16 +122,16 @@ TMAP_API tmap_status tmap_packed_spec(uint32_t element_type, uint64_t global_add
                                       const uint64_t* dims, const uint32_t* box, tmap_tensor_spec* spec);
 
 /// Lists the rules that `spec` breaks, warnings too. `count` gets their number, `violations` the
-/// first `capacity` of them; it may be null when `capacity` is 0. Pure. Fails with
-/// `TMAP_RULE_BROKEN`, after listing them, if one of them is an error; with
+/// first `capacity` of them; it may be null when `capacity` is 0. Pure.
+/// @fails `TMAP_RULE_BROKEN`, after listing them, if one of them is an error; with
 /// `TMAP_INVALID_ARGUMENT`.
 TMAP_API tmap_status tmap_validate(const tmap_tensor_spec* spec, const tmap_device_limits* limits,
                                    tmap_violation* violations, uint32_t capacity, uint32_t* count);
 TMAP_API tmap_status tmap_validate_im2col(const tmap_im2col_spec* spec, const tmap_device_limits* limits,
                                           tmap_violation* violations, uint32_t capacity, uint32_t* count);
 
-/// Returns the same as text, a line for each rule, or "no rule broken". Fails with
-/// `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
+/// Returns the same as text, a line for each rule, or "no rule broken".
+/// @fails `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_explain(const tmap_tensor_spec* spec, const tmap_device_limits* limits, char* text,
                                   size_t capacity, size_t* length);
 TMAP_API tmap_status tmap_explain_im2col(const tmap_im2col_spec* spec, const tmap_device_limits* limits, char* text,

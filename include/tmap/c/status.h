@@ -123,8 +123,8 @@ typedef uint32_t tmap_log_level;
 typedef void (*tmap_log_callback)(tmap_log_level level, const char* text, void* user);
 
 /// Works as `tmap::set_log_callback` (log.hpp): null restores the default. After this function has
-/// returned, the previous callback is never called again. The callback must not call tmap. Fails
-/// with `TMAP_OUT_OF_MEMORY`.
+/// returned, the previous callback is never called again. The callback must not call tmap.
+/// @fails `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_set_log_callback(tmap_log_callback callback, void* user);
 
 #ifdef __cplusplus
