@@ -151,9 +151,9 @@ class warp_encoder {
     }
   }
 
-  /// Composes `count` maps (at most 32) in the stage: the template with the fields of `source(first
-  /// + lane)`, or the safe empty map where `guard` refuses them. `source` is a device callable
-  /// `std::uint64_t -> map_patch`. Only the template's fields of the patch are used.
+  /// Composes `count` maps (at most 32) in the stage: the template with the fields of
+  /// `source(first + lane)`, or the safe empty map where `guard` refuses them. `source` is a device
+  /// callable `std::uint64_t -> map_patch`. Only the template's fields of the patch are used.
   template <class Source, class Guard>
   __device__ void compose(const Source& source, std::uint64_t first, std::uint32_t count, const Guard& guard) {
     const std::uint32_t lane = lane_index();
