@@ -15,7 +15,8 @@ enum class severity : std::uint8_t { error, warning };
 enum class rule_stage : std::uint8_t { spec, type, encode_call, use };
 
 /// One row of the rule table. `sentence` states what must hold. `message` states what was found,
-/// with {axis}, {found}, {signed_found} and {allowed} in place of a violation's values.
+/// and `remedy` what to do about it, with names in braces in place of a violation's values.
+/// `to_string` and `remedy` (validate.hpp) fill them in.
 /// `driver_refuses` is true if the driver refuses a spec that breaks only this rule (measured,
 /// docs/measurements).
 struct rule_info {
@@ -26,6 +27,7 @@ struct rule_info {
   bool driver_refuses{};
   const char* sentence{};
   const char* message{};
+  const char* remedy{};
   const char* source{};
 };
 

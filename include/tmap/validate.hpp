@@ -132,6 +132,11 @@ TMAP_HOST_DEVICE constexpr rule_set check_instruction_rank(const tensor_spec& sp
 /// memory runs out.
 TMAP_API std::string to_string(const violation& v);
 
+/// Returns what to change so that the rule holds, with the number if the violation gives it: "use a
+/// pitch of 8208 bytes (4104 elements)". `type` is the spec's element type. Empty only if memory
+/// runs out.
+TMAP_API std::string remedy(const violation& v, element_type type);
+
 /// Returns one line for each violation; "no rule broken" if there is none. Empty only if memory
 /// runs out.
 TMAP_API std::string to_string(const violations& v);

@@ -20,8 +20,8 @@ constexpr bool rows_stand_at_their_rule() {
 static_assert(std::size(detail::rule_table) == rule_count, "every rule has one row");
 static_assert(rows_stand_at_their_rule(), "row i words rule i, and device code knows the same warnings");
 
-constexpr rule_info unknown_rule{rule{rule_count}, "?", severity::error, rule_stage::spec, false, "No rule.",
-                                 "no such rule",   ""};
+constexpr rule_info unknown_rule{
+    rule{rule_count}, "?", severity::error, rule_stage::spec, false, "No rule.", "no such rule", "no remedy", ""};
 
 }  // namespace
 

@@ -4,18 +4,118 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
+
 #include "lib/spec/fault_text.hpp"
 #include "lib/support/without_throwing.hpp"
 
 namespace tmap {
 namespace {
 
+using value_name = const char* (*)(std::uint64_t);
+
+template <class Enum>
+const char* name_of_value(std::uint64_t value) {
+  return value > 255 ? "invalid" : name(static_cast<Enum>(value));
+}
+
+/// Returns the function that names the values of a rule about a type or mode, else null.
+value_name names_of_rule(rule id) {
+  switch (id) {
+    case rule::t02_element_type:
+    case rule::u06_reduction_type: return name_of_value<element_type>;
+    case rule::t21_interleave_value:
+    case rule::w04_interleave: return name_of_value<interleave>;
+    case rule::t25_interleave_32_swizzle:
+    case rule::t26_swizzle_u6:
+    case rule::t27_swizzle_u4:
+    case rule::t28_swizzle_value:
+    case rule::w03_swizzle: return name_of_value<swizzle>;
+    case rule::t29_l2_promotion_value: return name_of_value<l2_promotion>;
+    case rule::t30_oob_fill: return name_of_value<oob_fill>;
+    default: return nullptr;
+  }
+}
+
+/// Returns the number itself where it has no name.
+std::string name_or_number(rule id, std::uint64_t value) {
+  const value_name named = names_of_rule(id);
+  const std::string_view text = named == nullptr ? "invalid" : named(value);
+  return text == "invalid" ? fmt::format("{}", value) : std::string{text};
+}
+
+/// Lists the names of the values from 0 to `last`: "none, 16B or 32B".
+std::string names_up_to(rule id, std::uint64_t last) {
+  if (names_of_rule(id) == nullptr) return fmt::format("{}", last);
+  std::string text;
+  for (std::uint64_t value = 0; value <= std::min<std::uint64_t>(last, 15); ++value) {
+    const char* const comma = value == last ? " or " : ", ";
+    text += fmt::format("{}{}", value == 0 ? "" : comma, name_or_number(id, value));
+  }
+  return text;
+}
+
+std::uint64_t multiple_below(std::uint64_t value, std::uint64_t unit) {
+  return unit == 0 ? value : value - value % unit;
+}
+
+/// Saturates at the largest multiple of 64 bits; never returns 0.
+std::uint64_t multiple_above(std::uint64_t value, std::uint64_t unit) {
+  const std::uint64_t below = multiple_below(value, unit);
+  if (below == value && value != 0) return value;
+  return below > ~std::uint64_t{0} - unit ? below : below + unit;
+}
+
+/// Returns " (4104 elements)" for bytes that hold whole elements, else nothing.
+std::string in_elements(std::uint64_t size, element_type type) {
+  const std::uint64_t bits = element_bits(type);
+  if (bits < 8 || size % (bits / 8) != 0) return {};
+  return fmt::format(" ({} elements)", size / (bits / 8));
+}
+
+/// Returns the multiples on both sides, without 0: "0x1000 or 0x1010", or "16".
+std::string nearest_multiples(std::uint64_t value, std::uint64_t unit, bool is_hexadecimal) {
+  const std::uint64_t below = multiple_below(value, unit);
+  const auto text = [&](std::uint64_t number) {
+    return is_hexadecimal ? fmt::format("{:#x}", number) : fmt::format("{}", number);
+  };
+  return below == 0 ? text(multiple_above(value, unit)) : text(below) + " or " + text(multiple_above(value, unit));
+}
+
+/// Coordinates have 32 bits and units fewer; other values are cut so that no sum wraps.
+std::string nearest_signed_multiples(std::int64_t value, std::int64_t unit) {
+  constexpr std::int64_t most = std::int64_t{1} << 40;
+  value = std::clamp(value, -most, most);
+  unit = std::clamp<std::int64_t>(unit, 1, most);
+  const std::int64_t below = value - ((value % unit) + unit) % unit;
+  return fmt::format("{} or {}", below, below + unit);
+}
+
+/// Fills the places of a message or remedy.
+std::string with_values(const char* text, const violation& v, element_type type) {
+  const auto found = static_cast<std::int64_t>(v.found);
+  const auto allowed = static_cast<std::int64_t>(v.allowed);
+  const auto corner = static_cast<std::int64_t>(found < 0 ? 0 - v.allowed : v.allowed - 1);
+  const std::uint64_t above = multiple_above(v.found, v.allowed);
+  const std::uint64_t room = multiple_above(v.allowed, 16);
+  return fmt::format(
+      fmt::runtime(text), fmt::arg("axis", v.axis), fmt::arg("found", v.found), fmt::arg("signed_found", found),
+      fmt::arg("allowed", v.allowed), fmt::arg("found_name", name_or_number(v.id, v.found)),
+      fmt::arg("first_name", name_or_number(v.id, 0)), fmt::arg("allowed_name", name_or_number(v.id, v.allowed)),
+      fmt::arg("allowed_names", names_up_to(v.id, v.allowed)),
+      fmt::arg("nearest", v.found == 0 ? 1 : std::min(v.found, v.allowed)), fmt::arg("above", above),
+      fmt::arg("above_elements", in_elements(above, type)), fmt::arg("room", room),
+      fmt::arg("room_elements", in_elements(room, type)),
+      fmt::arg("multiples", nearest_multiples(v.found, v.allowed, false)),
+      fmt::arg("multiples_hex", nearest_multiples(v.found, v.allowed, true)),
+      fmt::arg("multiples_signed", nearest_signed_multiples(found, allowed)), fmt::arg("nearest_corner", corner),
+      fmt::arg("excess", v.found - std::min(v.found, v.allowed)));
+}
+
 std::string sentence_of(const violation& v) {
   const rule_info& row = info(v.id);
-  return fmt::format(
-      "{} {}", row.name,
-      fmt::format(fmt::runtime(row.message), fmt::arg("axis", v.axis), fmt::arg("found", v.found),
-                  fmt::arg("signed_found", static_cast<std::int64_t>(v.found)), fmt::arg("allowed", v.allowed)));
+  return fmt::format("{} {}", row.name, with_values(row.message, v, element_type::u8));
 }
 
 std::string names_except(rule_set rules, rule first) {
@@ -111,6 +211,10 @@ std::string sentence_of(const error& e) {
 
 std::string to_string(const violation& v) {
   return support::without_throwing([&] { return sentence_of(v); });
+}
+
+std::string remedy(const violation& v, element_type type) {
+  return support::without_throwing([&] { return with_values(info(v.id).remedy, v, type); });
 }
 
 std::string to_string(const violations& v) {

@@ -185,6 +185,10 @@ std::vector<public_call> plain_calls() {
          plain("a map", [=] { return describe_json(map); }).check();
          plain("no map", [] { return describe_json(no_map()); }).check();
        }},
+      plain("tmap::remedy",
+            [] {
+              return remedy(violation{rule::t13_stride_multiple_of_16, 0, 8200, 16}, element_type::f16);
+            }),
       plain("tmap::diff", [=] { return diff(map, other_map()); }),
       plain("tmap::to_json", [] { return to_json(service_statistics{}); }),
       plain("tmap::policy_from_environment", [] { return policy_from_environment(); }),

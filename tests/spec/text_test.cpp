@@ -38,7 +38,36 @@ TEST(text, every_message_formats) {
     const std::string text = to_string(violation{id, 3, 77, 88});
     EXPECT_THAT(text, StartsWith(std::string{info(id).name} + " "));
     EXPECT_THAT(text, Not(HasSubstr("{"))) << "a place was not filled";
+    const std::string advice = remedy(violation{id, 3, 77, 88}, element_type::f16);
+    EXPECT_FALSE(advice.empty()) << text;
+    EXPECT_THAT(advice, Not(HasSubstr("{"))) << "a place was not filled";
   }
+}
+
+TEST(text, a_remedy_gives_the_number_to_use) {
+  const auto advice = [](rule id, std::uint64_t found, std::uint64_t allowed) {
+    return remedy(violation{id, 0, found, allowed}, element_type::f16);
+  };
+  EXPECT_EQ(advice(rule::t13_stride_multiple_of_16, 8200, 16), "use a pitch of 8208 bytes (4104 elements)");
+  EXPECT_EQ(remedy(violation{rule::t13_stride_multiple_of_16, 0, 25, 16}, element_type::u4_align8),
+            "use a pitch of 32 bytes");
+  EXPECT_EQ(advice(rule::t06_address_multiple_of_16, 0x1008, 16), "use the address 0x1000 or 0x1010");
+  EXPECT_EQ(advice(rule::t17_box_dim_range, 257, 256), "use a box of 256 elements along dimension 0");
+  EXPECT_EQ(advice(rule::t17_box_dim_range, 0, 256), "use a box of 1 elements along dimension 0");
+  EXPECT_EQ(advice(rule::t18_inner_box_multiple_of_16, 3, 8), "use an inner box of 8 elements");
+  EXPECT_EQ(advice(rule::t18_inner_box_multiple_of_16, 12, 8), "use an inner box of 8 or 16 elements");
+  EXPECT_EQ(advice(rule::u09_innermost_coordinate, static_cast<std::uint64_t>(-3), 8), "use the coordinate -8 or 0");
+  EXPECT_EQ(advice(rule::i02_lower_corner_range, static_cast<std::uint64_t>(-129), 128), "use the corner -128");
+  EXPECT_EQ(remedy(violation{rule{255}, -9, ~0ull, ~0ull}, element_type{99}), "no remedy");
+}
+
+TEST(text, modes_and_types_have_their_names) {
+  EXPECT_EQ(to_string(violation{rule::t30_oob_fill, -1, 1, 0}),
+            "T30 oob_fill is nan, must be zero for this element type");
+  EXPECT_EQ(to_string(violation{rule::t02_element_type, -1, 14, 12}),
+            "T02 type is u4_align16, must be from u8 to tf32_ftz on this GPU");
+  EXPECT_EQ(to_string(violation{rule::t28_swizzle_value, -1, 99, 3}),
+            "T28 swizzle is 99, must be none, 32B, 64B or 128B on this GPU");
 }
 
 TEST(text, nothing_broken) {
