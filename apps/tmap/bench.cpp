@@ -8,14 +8,15 @@
 #include <vector>
 
 #include "apps/tmap/commands.hpp"
+#include "apps/tmap/help.hpp"
 
 namespace tmap::tool {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the benchmark may lie, from the folder of the tool: beside it, where it is installed,
-/// where both are built.
+/// The benchmark may lie here, seen from the folder of the tool: in the same one, where it is
+/// installed, where both are built.
 constexpr const char* places[] = {"grouped_gemm_bench", TMAP_LIBEXEC_FROM_BIN "/grouped_gemm_bench",
                                   "../bench/gemm/grouped_gemm_bench"};
 
@@ -28,7 +29,7 @@ std::string find_gemm_bench() {
     if (access(program.c_str(), X_OK) == 0) return program;
   }
   throw std::runtime_error{fmt::format(
-      "bench gemm: there is no grouped_gemm_bench beside {} or in {}; build tmap with -DTMAP_BUILD_BENCHMARKS=ON and "
+      "bench gemm: there is no grouped_gemm_bench next to {} or in {}; build tmap with -DTMAP_BUILD_BENCHMARKS=ON and "
       "run cmake --install BUILD --component tmap_benchmarks",
       (folder / "tmap").string(), (folder / TMAP_LIBEXEC_FROM_BIN).lexically_normal().string())};
 }
@@ -48,9 +49,11 @@ std::string find_gemm_bench() {
 void add_bench_command(CLI::App& app) {
   CLI::App* bench = app.add_subcommand("bench", "Measure on the GPU of this machine");
   bench->require_subcommand(1);
-  bench->footer(
-      "Exit codes: 0 all is well; 1 there is no Hopper GPU, or a result is wrong; 2 the command line is wrong.");
-  CLI::App* gemm = bench->add_subcommand("gemm", "Grouped matrix products beside cuBLAS: runs grouped_gemm_bench");
+  add_ending(*bench,
+             "Exit codes: 0 all is well; 1 there is no Hopper GPU, or a result is wrong; 2 the command line is wrong.",
+             {{"the shapes that it measures", "tmap bench gemm --shapes"}, {"its options", "tmap bench gemm --help"}});
+  CLI::App* gemm =
+      bench->add_subcommand("gemm", "Grouped matrix products compared with cuBLAS: runs grouped_gemm_bench");
   gemm->set_help_flag();  // its options and its help are the benchmark's
   gemm->prefix_command();
   gemm->callback([gemm] { become_gemm_bench(gemm->remaining()); });

@@ -7,12 +7,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "apps/support/terminal.hpp"
 #include "apps/tmap/commands.hpp"
 #include "apps/tmap/exit_code.hpp"
+#include "apps/tmap/help.hpp"
 
 namespace tmap::tool {
 namespace {
 
+using apps::style;
+using apps::styled;
 using json = nlohmann::ordered_json;
 
 const char* mark_of(const environment_item& item) {
@@ -20,7 +24,7 @@ const char* mark_of(const environment_item& item) {
   return item.is_required ? "NO" : "no";
 }
 
-/// The same cause is told once: without a driver every later item lacks for it.
+/// Prints the same cause once: without a driver every later item lacks for it.
 std::string remark_on(const environment_item& item, std::string& last_cause) {
   if (item.state) return item.detail;
   const std::string cause = name(item.state.error().code);
@@ -33,9 +37,11 @@ void print_text(const std::vector<environment_item>& items, bool has_all) {
   fmt::print("tmap {}, built with CUDA {}, kernels for {}\n", TMAP_VERSION, TMAP_CUDA_VERSION, TMAP_CUDA_ARCHITECTURES);
   std::string last_cause;
   for (const environment_item& item : items) {
-    fmt::print("{:<4}{:<29}{}\n", mark_of(item), item.name, remark_on(item, last_cause));
+    const style colour = item.state ? style::good : item.is_required ? style::bad : style::warning;
+    fmt::print("{}{:<29}{}\n", styled(colour, fmt::format("{:<4}", mark_of(item))), item.name,
+               remark_on(item, last_cause));
   }
-  fmt::print("{:<4}{:<29}{}\n", "yes", "rules, codec, simulator", "run on any machine");
+  fmt::print("{}{:<29}{}\n", styled(style::good, "yes "), "rules, codec, simulator", "run on any machine");
   fmt::print("{}\n", has_all
                          ? "Everything works here."
                          : "Here inspect, explain, diff and pad --engine simulator work; what needs a GPU does not.");
@@ -68,9 +74,10 @@ int examine(bool as_json) {
 
 void add_doctor_command(CLI::App& app, int& exit_code) {
   const auto as_json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("doctor", "Say what works on this machine and what does not");
+  CLI::App* command = app.add_subcommand("doctor", "Show what works on this machine and what does not");
   command->add_flag("--json", *as_json, "One JSON object");
-  command->footer("Exit code 0 when everything works, 1 when something needed for the GPU is missing.");
+  add_ending(*command, "Exit codes: 0 everything works; 1 something needed for the GPU is missing.",
+             {{"what works here", "tmap doctor"}, {"the same for a script", "tmap doctor --json"}});
   command->callback([as_json, &exit_code] { exit_code = examine(*as_json); });
 }
 

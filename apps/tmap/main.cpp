@@ -6,49 +6,68 @@
 #include <exception>
 #include <stdexcept>
 
+#include "apps/support/terminal.hpp"
 #include "apps/tmap/commands.hpp"
 #include "apps/tmap/exit_code.hpp"
+#include "apps/tmap/help.hpp"
 
 namespace {
 
 using namespace tmap::tool;
 
+/// A flush in the middle may have failed already, and left nothing for this one to do.
+void finish_output() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw std::runtime_error{"standard output cannot be written"};
+}
+
 /// Help and version come as exceptions too, with exit code 0.
-int answer_to(const CLI::App& app, const CLI::ParseError& e) {
-  if (e.get_exit_code() == 0) return app.exit(e);
-  fmt::print(stderr, "tmap: {}\n", e.what());
+int exit_code_of(const CLI::App& app, const CLI::ParseError& e) {
+  if (e.get_exit_code() == 0) {
+    app.exit(e);
+    finish_output();
+    return exit_success;
+  }
+  print_error(complaint_of(app, e));
   return exit_trouble;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app{"tmap: CUDA tensor maps, made on the GPU, checked, read and compared anywhere", "tmap"};
-  app.set_version_flag("--version", "tmap " TMAP_VERSION, "Show the version and leave");
-  app.require_subcommand(0, 1);
-  app.footer(
-      "Exit codes: 0 all is well; 1 the answer is no (a rule is broken, maps differ, something does not work);\n"
-      "2 the question could not be asked (unknown flag, unreadable or wrong input). For pad, a bad input is a 1: the\n"
-      "command line was right, and with --keep-going the other inputs have their results. bench answers as the\n"
-      "program that it runs: with 1 where there is no Hopper GPU.");
-  int exit_code = exit_success;
+void add_commands(CLI::App& app, int& exit_code) {
   add_inspect_command(app, exit_code);
   add_explain_command(app, exit_code);
   add_diff_command(app, exit_code);
   add_doctor_command(app, exit_code);
   add_pad_command(app, exit_code);
   add_bench_command(app);
+  add_generate_command(app, exit_code);
+  add_help_command(app, exit_code);
+  add_colour_option(app);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"tmap: CUDA tensor maps, made on the GPU, checked, read and compared anywhere", "tmap"};
+  app.set_version_flag("-v,--version", "tmap " TMAP_VERSION, "Show the version and leave");
+  app.require_subcommand(0, 1);
+  int exit_code = exit_success;
+  add_commands(app, exit_code);
+  add_ending(app,
+             "Exit codes: 0 all is well; 1 the result is no: a rule is broken, maps differ, something does not work; "
+             "2 the command could not run: an unknown flag, unreadable or wrong input. A bad input of pad is a 1: the "
+             "command line was right, and with --keep-going the other inputs have their results. bench returns what "
+             "the program that it runs returns: 1 where there is no Hopper GPU.",
+             {{"what is wrong with a spec", "tmap explain --type f16 --dims 4100,4096 --box 64,64"},
+              {"the fields of a map", "tmap inspect map.bin"},
+              {"more about a command", "tmap help explain"}});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    return answer_to(app, e);
+    return exit_code_of(app, e);
   }
   if (app.get_subcommands().empty()) {
-    fmt::print(stderr, "tmap: say what to do: inspect, explain, diff, doctor, pad or bench (tmap --help tells more)\n");
+    print_error(fmt::format("say what to do: {} (tmap --help shows more)", list_of_commands(app)));
     return exit_trouble;
   }
-  // A flush in the middle may have failed already, and left nothing for this one to do.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    throw std::runtime_error{"standard output cannot be written"};
-  }
+  finish_output();
   return exit_code;
 }
 

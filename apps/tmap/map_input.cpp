@@ -1,85 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/map_input.hpp"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <string_view>
 
+#include "apps/tmap/json_text.hpp"
+#include "apps/tmap/map_text.hpp"
+#include "apps/tmap/spec_input.hpp"
 #include "apps/tmap/text_file.hpp"
 
 namespace tmap::tool {
 namespace {
 
-constexpr std::string_view blanks = " \t\r\n,;{}[]\"";
-constexpr std::string_view hex_digits = "0123456789abcdefABCDEF";
+using json = nlohmann::ordered_json;
 
-std::vector<std::string_view> split(std::string_view text) {
-  std::vector<std::string_view> words;
-  for (std::size_t begin = 0; (begin = text.find_first_not_of(blanks, begin)) != std::string_view::npos;) {
-    const std::size_t end = std::min(text.find_first_of(blanks, begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end;
-  }
-  return words;
-}
-
-bool is_hex(std::string_view text) {
-  return !text.empty() && text.find_first_not_of(hex_digits) == std::string_view::npos;
-}
-
-bool has_prefix(std::string_view word) {
-  return word.size() > 2 && word[0] == '0' && (word[1] == 'x' || word[1] == 'X') && is_hex(word.substr(2));
-}
-
-/// A debugger's dump names the address of each line: "0x7f00 <map+16>:".
-std::string without_labels(std::string_view text) {
-  std::string bare;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    const std::size_t colon = line.rfind(':');
-    bare += line.substr(colon == std::string_view::npos ? 0 : colon + 1);
-    bare += '\n';
-    begin = end + 1;
-  }
-  return bare;
-}
-
-template <class Number>
-Number from_hex(std::string_view digits) {
-  Number value{};
-  std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  return value;
-}
-
-/// The bytes that `text` spells, or nothing when it is no hex text. One word with a prefix and more
-/// than sixteen digits is a string of bytes, too.
-std::optional<std::string> bytes_of_hex(std::string_view text) {
-  std::string bytes;
-  const std::string bare = without_labels(text);
-  for (std::string_view word : split(bare)) {
-    if (has_prefix(word) && word.size() <= 18) {
-      const auto value = from_hex<std::uint64_t>(word.substr(2));
-      bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-      continue;
-    }
-    if (has_prefix(word)) word.remove_prefix(2);
-    if (!is_hex(word) || word.size() % 2 != 0) return std::nullopt;
-    for (std::size_t i = 0; i < word.size(); i += 2) {
-      bytes.push_back(static_cast<char>(from_hex<std::uint8_t>(word.substr(i, 2))));
-    }
-  }
-  return bytes;
-}
-
-/// Text, which raw maps never are: theirs always hold zeroes.
+/// True for text; raw maps are none, since they always hold zeros.
 bool is_text(std::string_view content) {
   const auto is_written = [](unsigned char c) { return c >= ' ' || c == '\n' || c == '\r' || c == '\t'; };
   return !content.empty() && std::all_of(content.begin(), content.end(), is_written);
+}
+
+bool is_file(const std::string& argument) {
+  std::error_code ignored;
+  return argument == "-" || std::filesystem::exists(argument, ignored);
+}
+
+/// The name of text on the command line.
+std::string shortened(const std::string& text) {
+  return text.size() > 24 ? text.substr(0, 20) + "..." : text;
 }
 
 outcome<std::vector<tensor_map>> maps_of_bytes(const std::string& bytes, const std::string& name) {
@@ -92,21 +44,93 @@ outcome<std::vector<tensor_map>> maps_of_bytes(const std::string& bytes, const s
   return maps;
 }
 
+outcome<device_limits> limits_of(const spec_words& words) {
+  if (words.compute_capability.empty()) return blackwell_limits();  // knows all that Hopper does
+  return read_compute_capability(words.compute_capability);
+}
+
+/// The map that the spec of a JSON object makes.
+outcome<tensor_map> map_of_spec(const json& object, const std::string& name) {
+  const auto words = read_spec_json(object, name);
+  if (!words) return refusal{words.error()};
+  const auto given = understand(*words);
+  if (!given) return refuse("{}: {}", name, given.error());
+  const bool is_hopper = given->is_legal(hopper_limits()) && words->compute_capability.empty();
+  const auto limits = is_hopper ? outcome<device_limits>{hopper_limits()} : limits_of(*words);
+  if (!limits) return refuse("{}: {}", name, limits.error());
+  const auto map = given->encoded(*limits);
+  if (!map) return refuse("{}: {}", name, to_string(map.error()));
+  return *map;
+}
+
+/// A JSON object has the words of a map, or a spec.
+outcome<tensor_map> map_of_json(const json& object, const std::string& name) {
+  if (!object.is_object()) return refuse("{}: must hold JSON objects", name);
+  if (!object.contains("words")) return map_of_spec(object, name);
+  const json& words = object["words"];
+  const bool is_list = words.is_array() && words.size() == 16 &&
+                       std::all_of(words.begin(), words.end(), [](const json& word) { return word.is_string(); });
+  if (!is_list) return refuse("{}: \"words\" must be 16 strings", name);
+  const auto read = bytes_of_text(fmt::format("{}", fmt::join(words.get<std::vector<std::string>>(), " ")));
+  if (!read) return refuse("{}: \"words\" {}", name, read.error());
+  const auto maps = maps_of_bytes(read->bytes, name);
+  if (!maps) return refusal{maps.error()};
+  if (maps->size() != 1) return refuse("{}: \"words\" must be 16 numbers of 64 bits", name);
+  return maps->front();
+}
+
+outcome<std::vector<tensor_map>> maps_of_json(const std::string& text, const std::string& name) {
+  const auto values = read_json(text, name);
+  if (!values) return refusal{values.error()};
+  std::vector<tensor_map> maps;
+  for (const json& value : *values) {
+    const auto map = map_of_json(value, name);
+    if (!map) return refusal{map.error()};
+    maps.push_back(*map);
+  }
+  return maps;
+}
+
+outcome<std::vector<tensor_map>> maps_of_spelt(const spelt_bytes& read, const std::string& name) {
+  if (!read.reading.empty()) fmt::print(stderr, "tmap: {}: read as {}\n", name, read.reading);
+  return maps_of_bytes(read.bytes, name);
+}
+
+outcome<std::vector<tensor_map>> maps_of_argument(const std::string& text) {
+  if (looks_like_json(text)) return maps_of_json(text, shortened(text));
+  const auto read = bytes_of_text(text);
+  if (!read) return refuse("{}: no such file, and no hex digits of a tensor map ({})", shortened(text), read.error());
+  if (read->bytes.empty()) return refuse("{}: no such file, and no hex digits of a tensor map", shortened(text));
+  return maps_of_spelt(*read, shortened(text));
+}
+
+outcome<std::vector<tensor_map>> maps_of_file(const std::string& path) {
+  const auto content = read_text(path);
+  if (!content) return refusal{content.error()};
+  if (!is_text(*content)) return maps_of_bytes(*content, shown_path(path));
+  if (looks_like_json(*content)) return maps_of_json(*content, shown_path(path));
+  const auto read = bytes_of_text(*content);
+  if (!read) return refuse("{}: is text, and not the hex digits of tensor maps ({})", shown_path(path), read.error());
+  return maps_of_spelt(*read, shown_path(path));
+}
+
 }  // namespace
 
 outcome<std::vector<tensor_map>> read_maps(const std::string& argument) {
-  std::error_code ignored;
-  if (argument != "-" && !std::filesystem::exists(argument, ignored)) {
-    const auto bytes = bytes_of_hex(argument);
-    if (!bytes || bytes->empty()) return refuse("{}: no such file, and no hex digits of a tensor map", argument);
-    return maps_of_bytes(*bytes, argument.size() > 24 ? argument.substr(0, 20) + "..." : argument);
+  return is_file(argument) ? maps_of_file(argument) : maps_of_argument(argument);
+}
+
+outcome<std::vector<tensor_map>> read_maps(const std::vector<std::string>& arguments) {
+  if (std::none_of(arguments.begin(), arguments.end(), is_file)) {
+    return maps_of_argument(fmt::format("{}", fmt::join(arguments, " ")));
   }
-  auto content = read_text(argument);
-  if (!content) return refusal{content.error()};
-  const auto bytes = bytes_of_hex(*content);
-  if (!bytes && is_text(*content))
-    return refuse("{}: is text, and not the hex digits of tensor maps", shown_path(argument));
-  return maps_of_bytes(bytes.value_or(*content), shown_path(argument));
+  std::vector<tensor_map> all;
+  for (const std::string& argument : arguments) {
+    const auto maps = read_maps(argument);
+    if (!maps) return refusal{maps.error()};
+    all.insert(all.end(), maps->begin(), maps->end());
+  }
+  return all;
 }
 
 outcome<tensor_map> read_one_map(const std::string& argument) {

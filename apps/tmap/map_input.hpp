@@ -10,16 +10,21 @@
 
 namespace tmap::tool {
 
-/// What a person may write for a map, for help texts.
+/// The forms in which a person may write maps, for help texts.
 inline constexpr const char* map_help =
-    "256 hex digits (bytes in memory order), sixteen 0x words, a file of either or of raw bytes, or - for standard "
-    "input";
+    "A file, - for standard input, or the bytes themselves: hex digits in memory order, 16 words of 64 bits, 32 words "
+    "of 32 bits, b'...' of Python, JSON of inspect or explain. Files may also hold raw bytes and dumps of xxd, hexdump "
+    "-C and gdb";
 
-/// The maps that an argument names: hex text, or a file (hex or raw bytes) holding one map or an
-/// array of them. Fails with a sentence that names the argument.
+/// The maps that an argument names: text, or a file (text or raw bytes) holding one map or an array
+/// of them. States on standard error how it read a text with more than one meaning. Fails with a
+/// sentence that names the argument.
 outcome<std::vector<tensor_map>> read_maps(const std::string& argument);
 
-/// The same where just one map makes sense.
+/// The maps of several arguments: files one after the other, or the words of one text.
+outcome<std::vector<tensor_map>> read_maps(const std::vector<std::string>& arguments);
+
+/// The map of an argument that names just one.
 outcome<tensor_map> read_one_map(const std::string& argument);
 
 }  // namespace tmap::tool

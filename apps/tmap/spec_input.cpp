@@ -14,9 +14,34 @@ namespace {
 
 constexpr std::uint64_t assumed_address = 0x100000;
 
+/// A member of a spec as a person writes it: a flag without its dashes, and a key of JSON.
+struct member {
+  const char* flag;
+  const char* key;
+};
+
+constexpr member type_member{"type", "element_type"};
+constexpr member dims_member{"dims", "global_dim"};
+constexpr member strides_member{"strides", "global_stride_bytes"};
+constexpr member box_member{"box", "box_dim"};
+constexpr member element_strides_member{"element-strides", "element_stride"};
+constexpr member interleave_member{"interleave", "interleave"};
+constexpr member swizzle_member{"swizzle", "swizzle"};
+constexpr member l2_member{"l2", "l2_promotion"};
+constexpr member fill_member{"fill", "oob_fill"};
+constexpr member address_member{"address", "global_address"};
+constexpr member lower_member{"lower", "lower_corner"};
+constexpr member upper_member{"upper", "upper_corner"};
+constexpr member channels_member{"channels", "channels_per_pixel"};
+constexpr member pixels_member{"pixels", "pixels_per_column"};
+
+std::string shown(const spec_words& words, const member& m) {
+  return words.is_json ? fmt::format("\"{}\"", m.key) : m.flag;
+}
+
 /// Finds the enumerator whose name is `word`, or whose name is `word` and a B: "128" is "128B".
 template <class Enum>
-outcome<Enum> find_mode(const char* what, const std::string& word, std::uint32_t count) {
+outcome<Enum> find_mode(const std::string& what, const std::string& word, std::uint32_t count) {
   std::string known;
   for (std::uint32_t value = 0; value < count; ++value) {
     const auto mode = static_cast<Enum>(value);
@@ -27,15 +52,15 @@ outcome<Enum> find_mode(const char* what, const std::string& word, std::uint32_t
 }
 
 outcome<void> read_modes(const spec_words& words, tensor_spec& spec) {
-  const auto type = find_mode<element_type>("type", words.type, element_type_count);
+  const auto type = find_mode<element_type>(shown(words, type_member), words.type, element_type_count);
   if (!type) return refusal{type.error()};
-  const auto layout = find_mode<interleave>("interleave", words.interleave, 3);
+  const auto layout = find_mode<interleave>(shown(words, interleave_member), words.interleave, 3);
   if (!layout) return refusal{layout.error()};
-  const auto pattern = find_mode<swizzle>("swizzle", words.swizzle, 7);
+  const auto pattern = find_mode<swizzle>(shown(words, swizzle_member), words.swizzle, 7);
   if (!pattern) return refusal{pattern.error()};
-  const auto promotion = find_mode<l2_promotion>("l2", words.l2, 4);
+  const auto promotion = find_mode<l2_promotion>(shown(words, l2_member), words.l2, 4);
   if (!promotion) return refusal{promotion.error()};
-  const auto fill = find_mode<oob_fill>("fill", words.fill, 2);
+  const auto fill = find_mode<oob_fill>(shown(words, fill_member), words.fill, 2);
   if (!fill) return refusal{fill.error()};
   spec.type = *type;
   spec.interleave = *layout;
@@ -45,7 +70,7 @@ outcome<void> read_modes(const spec_words& words, tensor_spec& spec) {
   return {};
 }
 
-outcome<std::uint64_t> read_number(const char* what, const std::string& word) {
+outcome<std::uint64_t> read_number(const std::string& what, const std::string& word) {
   const bool is_hex = word.starts_with("0x") || word.starts_with("0X");
   std::uint64_t value = 0;
   const char* end = word.data() + word.size();
@@ -83,7 +108,7 @@ void derive_strides(spec_answer& answer) {
   if (!strides.empty()) answer.notes.push_back(fmt::format("packed strides of {} bytes", fmt::join(strides, ", ")));
 }
 
-outcome<void> check_count(const char* what, std::size_t count, std::size_t wanted, std::size_t rank) {
+outcome<void> check_count(const std::string& what, std::size_t count, std::size_t wanted, std::size_t rank) {
   if (count == wanted) return {};
   return refuse("{}: {} given where rank {} wants {}", what, count, rank, wanted);
 }
@@ -93,25 +118,51 @@ void copy_some(const std::vector<From>& from, To& to) {
   std::copy_n(from.begin(), std::min(from.size(), std::size(to)), std::begin(to));
 }
 
+/// Copies `from` to `to` where it has the number of values that the rank wants.
+template <class From, class To>
+outcome<void> read_list(const std::string& what, const std::vector<From>& from, std::size_t wanted, std::size_t rank,
+                        To& to) {
+  if (auto ok = check_count(what, from.size(), wanted, rank); !ok) return ok;
+  copy_some(from, to);
+  return {};
+}
+
+outcome<void> read_box(const spec_words& words, spec_answer& answer) {
+  const std::size_t rank = words.dims.size();
+  if (words.box.empty()) return refuse("{}: must be given, innermost first", shown(words, box_member));
+  return read_list(shown(words, box_member), words.box, rank, rank, answer.spec.box_dim);
+}
+
+outcome<void> read_window(const spec_words& words, spec_answer& answer) {
+  const std::size_t rank = words.dims.size();
+  const std::size_t spatial = rank < 2 ? 0 : rank - 2;
+  im2col_window window;
+  if (!words.channels) return refuse("{}: must be given for im2col", shown(words, channels_member));
+  if (!words.pixels) return refuse("{}: must be given for im2col", shown(words, pixels_member));
+  window.channels_per_pixel = *words.channels;
+  window.pixels_per_column = *words.pixels;
+  auto ok = read_list(shown(words, lower_member), words.lower, spatial, rank, window.lower_corner);
+  if (ok) ok = read_list(shown(words, upper_member), words.upper, spatial, rank, window.upper_corner);
+  if (!words.box.empty()) return refuse("{}: im2col has no box", shown(words, box_member));
+  answer.window = window;
+  return ok;
+}
+
 outcome<void> read_extents(const spec_words& words, spec_answer& answer) {
   const std::size_t rank = words.dims.size();
-  if (rank == 0) return refuse("dims: must be given, innermost first");
-  if (words.box.empty()) return refuse("box: must be given, innermost first");
-  if (auto ok = check_count("box", words.box.size(), rank, rank); !ok) return ok;
+  if (rank == 0) return refuse("{}: must be given, innermost first", shown(words, dims_member));
   answer.spec.rank = static_cast<std::uint32_t>(rank);
   copy_some(words.dims, answer.spec.global_dim);
-  copy_some(words.box, answer.spec.box_dim);
+  if (auto ok = words.is_im2col() ? read_window(words, answer) : read_box(words, answer); !ok) return ok;
   if (!words.element_strides.empty()) {
-    if (auto ok = check_count("element_strides", words.element_strides.size(), rank, rank); !ok) return ok;
-    copy_some(words.element_strides, answer.spec.element_stride);
+    const std::string what = shown(words, element_strides_member);
+    if (auto ok = read_list(what, words.element_strides, rank, rank, answer.spec.element_stride); !ok) return ok;
   }
   if (words.strides.empty()) {
     derive_strides(answer);
     return {};
   }
-  if (auto ok = check_count("strides", words.strides.size(), rank - 1, rank); !ok) return ok;
-  copy_some(words.strides, answer.spec.global_stride_bytes);
-  return {};
+  return read_list(shown(words, strides_member), words.strides, rank - 1, rank, answer.spec.global_stride_bytes);
 }
 
 outcome<void> read_address(const spec_words& words, spec_answer& answer) {
@@ -120,7 +171,7 @@ outcome<void> read_address(const spec_words& words, spec_answer& answer) {
     answer.notes.push_back(fmt::format("address {:#x}", assumed_address));
     return {};
   }
-  const auto address = read_number("address", words.address);
+  const auto address = read_number(shown(words, address_member), words.address);
   if (!address) return refusal{address.error()};
   answer.spec.global_address = *address;
   return {};
@@ -129,7 +180,7 @@ outcome<void> read_address(const spec_words& words, spec_answer& answer) {
 }  // namespace
 
 outcome<spec_answer> understand(const spec_words& words) {
-  if (words.type.empty()) return refuse("type: must be given");
+  if (words.type.empty()) return refuse("{}: must be given", shown(words, type_member));
   spec_answer answer;
   if (auto ok = read_modes(words, answer.spec); !ok) return refusal{ok.error()};
   if (auto ok = read_address(words, answer); !ok) return refusal{ok.error()};

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <thread>
 
 namespace tmap::testing {
 namespace {
@@ -18,7 +19,7 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// What `work` writes to standard error while that is the file `there`; it is read back from
+/// Returns what `work` writes to standard error while that is the file `there`; it is read back from
 /// `here`. Closes both. With no writer left, reading goes on to the end: a terminal hands its text
 /// over in pieces.
 std::string read_error_of(const std::function<void()>& work, int there, int here) {
@@ -65,6 +66,25 @@ TEST(progress, a_terminal_sees_a_bar_that_goes_away) {
 
 TEST(progress, a_pipe_sees_nothing) {
   EXPECT_EQ(in_pipe(half_of_long_work), "");
+}
+
+TEST(progress, one_long_step_shows_its_seconds) {
+  const auto work = [] {
+    const apps::progress bar{"copying", 0, std::chrono::milliseconds{0}};
+    std::this_thread::sleep_for(std::chrono::milliseconds{150});
+  };
+  const std::string text = on_terminal(work);
+  EXPECT_THAT(text, HasSubstr("\rcopying    0.0 s"));
+  EXPECT_THAT(text, HasSubstr("\rcopying    0.1 s"));
+  EXPECT_THAT(text, EndsWith("\r\x1b[K"));
+}
+
+TEST(progress, half_a_second_is_short) {
+  const auto work = [] {
+    const apps::progress bar{"copying"};
+    std::this_thread::sleep_for(std::chrono::milliseconds{700});
+  };
+  EXPECT_THAT(on_terminal(work), HasSubstr("\rcopying    0.5 s"));
 }
 
 TEST(progress, short_work_has_no_bar) {
