@@ -7,7 +7,7 @@
 
 namespace tmap::apps {
 
-/// What the CUDA runtime said; the error that it remembers is cleared.
+/// Turns what the CUDA runtime returned into a result; clears the error that it remembers.
 [[nodiscard]] inline result<void> as_result(cudaError_t code) {
   if (code == cudaSuccess) return {};
   static_cast<void>(cudaGetLastError());

@@ -20,7 +20,8 @@ inline bool has_hopper() {
          major == static_cast<int>(hopper_limits().compute_capability / 10);
 }
 
-/// What every benchmark and sample says and returns where there is no Hopper GPU.
+/// Prints the sentence of every benchmark and sample where there is no Hopper GPU, and returns its
+/// exit code.
 inline int lack_of_hopper(const char* program) {
   std::fprintf(stderr, "%s: needs a Hopper GPU\n", program);
   return 1;

@@ -24,7 +24,7 @@ inline double median(std::vector<double> times) {
   return *middle;
 }
 
-/// What `enqueue` puts on a stream, `times` times, as a graph.
+/// Holds what `enqueue` puts on a stream, `times` times, as a graph.
 class captured_graph {
  public:
   template <class Enqueue>
@@ -81,7 +81,7 @@ class timer {
     return time;
   }
 
-  /// One of `times` in a row, behind `skipped` that are not timed.
+  /// Times one of `times` in a row, after `skipped` that are not timed.
   template <class Enqueue>
   double stream_microseconds_behind(const Enqueue& enqueue, int skipped, int times) const {
     for (int i = 0; i < skipped; ++i) enqueue(stream());

@@ -124,7 +124,8 @@ std::string bash_choices(const CLI::App& app) {
   return text;
 }
 
-/// What a command takes at any place: its options, its own commands and choices of its arguments.
+/// Lists what a command takes at any place: its options, its own commands and choices of its
+/// arguments.
 std::string words_of_command(const CLI::App& command) {
   std::vector<std::string> all = names_of_commands_in(command);
   for (const CLI::Option* option : options_of(command, true)) {

@@ -114,8 +114,10 @@ void add_help_command(CLI::App& app, int& exit_code) {
   CLI::App* help = app.add_subcommand("help", "Show the help of a command, or of all");
   help->add_option("command", *names, "The command, such as explain")->check(CLI::IsMember(names_of_commands(app)));
   help->callback([names, &app, &exit_code] {
+    // App::help would delegate to the command that was chosen, which is this one.
     const CLI::App* command = names->empty() ? &app : app.get_subcommand(names->front());
-    fmt::print("{}", command->help());
+    const std::string title = names->empty() ? app.get_name() : app.get_name() + " " + names->front();
+    fmt::print("{}", command->get_formatter()->make_help(command, title, CLI::AppFormatMode::Normal));
     exit_code = exit_success;
   });
 }

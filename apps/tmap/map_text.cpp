@@ -49,7 +49,7 @@ std::string without_spaces(std::string_view text) {
   return digits;
 }
 
-/// "00000010: 0010 ...  text" of xxd, "00000010  00 10 ...  |text|" of hexdump -C, or its last line,
+/// "00000010: 0010 ... text" of xxd, "00000010 00 10 ... |text|" of hexdump -C, or its last line,
 /// an offset alone.
 std::optional<dump_line> read_dump_line(std::string_view line) {
   const std::size_t end = line.find_first_not_of(hex_digits);
@@ -186,7 +186,7 @@ class number_scanner {
  private:
   void skip_separators() { at_ = std::min(text_.find_first_not_of(separators, at_), text_.size()); }
 
-  /// "<map+16>" says nothing; "<repeats 12 times>" repeats the number before.
+  /// "<map+16>" is passed over; "<repeats 12 times>" repeats the number before.
   void read_brackets() {
     const std::size_t end = std::min(text_.find('>', at_), text_.size() - 1);
     std::string_view inside = text_.substr(at_ + 1, end - at_ - 1);
@@ -211,8 +211,9 @@ class number_scanner {
     return {};
   }
 
+  /// "words =" or "words[] =".
   bool is_name() const {
-    const std::size_t next = text_.find_first_not_of(" \t", at_);
+    const std::size_t next = text_.find_first_not_of(" \t[]", at_);
     return next != std::string_view::npos && text_[next] == '=' && !text_.substr(next).starts_with("=>");
   }
 

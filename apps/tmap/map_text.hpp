@@ -15,8 +15,8 @@ struct spelt_bytes {
   std::string reading;
 };
 
-/// Reads bytes as people and debuggers write them: hex digits with any separators, words of 32 or 64
-/// bits, dumps of xxd, hexdump -C and gdb (x/16gx, x/32wx, x/128xb, p/x), and Python's b'...'.
+/// Reads bytes as people and debuggers write them: hex digits with any separators, words of 32 or
+/// 64 bits, dumps of xxd, hexdump -C and gdb (x/16gx, x/32wx, x/128xb, p/x), and Python's b'...'.
 /// Fails with the line and column of the first word that is none of these.
 outcome<spelt_bytes> bytes_of_text(std::string_view text);
 

@@ -15,8 +15,8 @@ struct nearest_spec {
   bool is_legal{};  ///< false where a rule is broken that no number of the spec can mend
 };
 
-/// Mends one broken rule after the other by its nearest legal value. Packed strides stay packed. The
-/// types, addresses and ranks that people must choose themselves stay as they are.
+/// Mends one broken rule after the other by its nearest legal value. Packed strides stay packed.
+/// The types, addresses and ranks that people must choose themselves stay as they are.
 nearest_spec find_nearest(const any_spec& given, const device_limits& limits);
 
 }  // namespace tmap::tool

@@ -84,8 +84,8 @@ TEST(tool_explain, json_lists_rule_axis_found_and_allowed) {
 }
 
 TEST(tool_explain, takes_every_number_that_a_field_holds) {
-  const std::string spec =
-      R"({"element_type":"u8","global_dim":[18446744073709551615],"box_dim":[4294967295],"global_address":"0x1000"})";
+  const std::string spec = R"({"element_type":"u8","global_dim":[18446744073709551615],)"
+                           R"("box_dim":[4294967295],"global_address":"0x1000"})";
   const tool_result run = run_tmap({"explain", "-"}, spec);
   EXPECT_EQ(run.exit_code, 1) << run.err;
   EXPECT_THAT(run.out, HasSubstr("global_dim[0] is 18446744073709551615"));
@@ -154,6 +154,114 @@ TEST(tool_explain, packed_strides_that_overflow_break_a_rule) {
   EXPECT_THAT(run.out, HasSubstr("T14 global_stride_bytes[1] is 18446744073709551615"));
 }
 
+TEST(tool_explain, says_what_to_do_about_each_broken_rule) {
+  const tool_result run = run_tmap({"explain", "--type", "f16", "--dims", "4100,4096", "--box", "64,257"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("must be a multiple of 16\n        use a pitch of 8208 bytes (4104 elements)\n"));
+  EXPECT_THAT(run.out, HasSubstr("to 256\n        use a box of 256 elements along dimension 1\n"));
+}
+
+TEST(tool_explain, names_modes_as_they_were_typed) {
+  const tool_result run = run_tmap({"explain", "--type", "u32", "--dims", "64,8", "--box", "8,8", "--fill", "nan"});
+  EXPECT_THAT(run.out, HasSubstr("T30 oob_fill is nan, must be zero for this element type\n"));
+  const tool_result type = run_tmap({"explain", "--type", "u4_align8", "--dims", "64,8", "--box", "32,8"});
+  EXPECT_THAT(type.out, HasSubstr("T02 type is u4_align8, must be from u8 to tf32_ftz on this GPU\n"));
+}
+
+TEST(tool_explain, finds_the_nearest_legal_spec) {
+  const std::vector<std::string> spec = {"explain", "--fix",     "--type", "u32",    "--dims", "100,0,7",   "--box",
+                                         "3,257,1", "--swizzle", "64",     "--fill", "nan",    "--address", "0x1008"};
+  const tool_result run = run_tmap(spec);
+  EXPECT_EQ(run.exit_code, 1) << "the spec that was given is not legal";
+  for (const char* change : {"oob_fill: nan -> zero", "global_address: 0x1008 -> 0x1010", "global_dim[1]: 0 -> 1",
+                             "box_dim[0]: 3 -> 4", "box_dim[1]: 257 -> 256"}) {
+    EXPECT_THAT(run.out, HasSubstr(std::string{"change  "} + change + "\n"));
+  }
+  auto as_json = spec;
+  as_json.push_back("--json");
+  const auto nearest = nlohmann::json::parse(run_tmap(as_json).out)["nearest"];
+  EXPECT_EQ(nearest["legal"], true);
+  const tool_result again = run_tmap({"explain", "--json", "-"}, nearest["spec"].dump());
+  EXPECT_EQ(again.exit_code, 0) << again.out;
+  EXPECT_EQ(nlohmann::json::parse(again.out)["words"], nearest["words"]);
+}
+
+TEST(tool_explain, packed_strides_stay_packed_when_the_first_is_widened) {
+  const tool_result run = run_tmap({"explain", "--fix", "--type", "f16", "--dims", "9,10,11,12", "--box", "8,1,1,1"});
+  EXPECT_THAT(run.out, HasSubstr("change  global_stride_bytes[0]: 18 -> 32\n"));
+  EXPECT_THAT(run.out, HasSubstr("change  global_stride_bytes[1]: 180 -> 320\n"));
+  EXPECT_THAT(run.out, HasSubstr("change  global_stride_bytes[2]: 1980 -> 3520\n"));
+}
+
+TEST(tool_explain, a_spec_that_no_number_mends_is_said_to_be_so) {
+  const tool_result run =
+      run_tmap({"explain", "--fix", "--type", "f16", "--dims", "64,8", "--box", "64,8", "--address", "0"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("no legal spec is near: T05 global_address is null\n"));
+}
+
+TEST(tool_explain, writes_the_map_to_a_file) {
+  const temporary_folder folder;
+  const std::string file = folder.file("map.bin");
+  const tool_result run = run_tmap({"explain", "--type", "f16", "--dims", "64,100", "--box", "64,8", "--swizzle", "128",
+                                    "--address", "0x7f0000001000", "--out", file});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run_tmap({"inspect", file}).out, describe(sample_map()));
+  const std::string none = folder.file("none.bin");
+  EXPECT_EQ(run_tmap({"explain", "--type", "f16", "--dims", "65,2", "--box", "64,2", "--out", none}).exit_code, 1);
+  EXPECT_FALSE(std::filesystem::exists(none)) << "there is no map to write";
+  expect_trouble(run_tmap({"explain", "--type", "f16", "--dims", "64", "--box", "64", "--out", "/no/such/map.bin"}),
+                 "/no/such/map.bin");
+}
+
+TEST(tool_explain, code_of_no_legal_spec_is_no_code) {
+  const tool_result run = run_tmap({"explain", "--type", "f16", "--dims", "65,2", "--box", "64,2", "--emit", "c++"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("T13"));
+}
+
+TEST(tool_explain, knows_im2col) {
+  const std::vector<std::string> spec = {
+      "explain",       "--type",     "f16", "--dims",   "64,28,28,8", "--lower=-1,-1",
+      "--upper=-1,-1", "--channels", "64",  "--pixels", "128"};
+  const tool_result run = run_tmap(spec);
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  EXPECT_THAT(run.out, ContainsRegex("kind +im2col\n"));
+  EXPECT_THAT(run.out, ContainsRegex("lower_corner\\[0\\] +-1\n"));
+  EXPECT_THAT(run.out, HasSubstr("bytes per load          16384\n"));
+  auto as_json = spec;
+  as_json.push_back("--json");
+  const std::string first = run_tmap(as_json).out;
+  EXPECT_EQ(run_tmap({"explain", "-"}, run_tmap({"inspect", "--json", "-"}, first).out).exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(run_tmap({"explain", "--json", "-"}, first).out)["words"],
+            nlohmann::json::parse(first)["words"]);
+  expect_trouble(run_tmap({"explain", "--type", "f16", "--dims", "64,28,8", "--pixels", "8"}),
+                 "--channels: must be given for im2col");
+  auto broken = spec;
+  broken.back() = "2000";
+  broken.push_back("--fix");
+  EXPECT_THAT(run_tmap(broken).out, HasSubstr("change  pixels_per_column: 2000 -> 1024\n"));
+}
+
+TEST(tool_explain, what_it_writes_is_read_back) {
+  const std::vector<std::string> legal = {"explain", "--json", "--type", "u4_align16",           "--dims",
+                                          "128,8",   "--box",  "128,8",  "--compute-capability", "10"};
+  const tool_result first = run_tmap(legal);
+  EXPECT_EQ(first.exit_code, 0) << first.out;
+  const tool_result again = run_tmap({"explain", "--json", "-"}, first.out);
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  auto expected = nlohmann::json::parse(first.out);
+  expected["assumed"] = nlohmann::json::array();
+  EXPECT_EQ(nlohmann::json::parse(again.out), expected);
+  const tool_result inspected = run_tmap({"inspect", "--json", "-"}, first.out);
+  EXPECT_EQ(nlohmann::json::parse(inspected.out)["words"], expected["words"]);
+  EXPECT_EQ(run_tmap({"inspect", "--json", "-"}, inspected.out).out, inspected.out);
+  const tool_result broken = run_tmap({"explain", "--json", "--type", "f16", "--dims", "65,2", "--box", "64,2"});
+  EXPECT_EQ(run_tmap({"explain", "-"}, broken.out).exit_code, 1);
+  expect_trouble(run_tmap({"inspect", "-"}, broken.out), "T13");
+}
+
 void expect_refusal(const std::vector<std::string>& arguments, const std::string& what, const std::string& in = {}) {
   std::vector<std::string> all{"explain"};
   all.insert(all.end(), arguments.begin(), arguments.end());
@@ -178,11 +286,15 @@ TEST(tool_explain, says_in_one_sentence_which_flag_is_wrong) {
 TEST(tool_explain, says_in_one_sentence_what_is_wrong_with_a_file) {
   expect_refusal({"absent.json"}, "absent.json: No such file");
   expect_refusal({"-"}, "standard input: is no JSON", "{\"element_type\": ");
+  expect_refusal({"-"}, "is no JSON: line 2, column 16", "{\n\"box_dim\": [64,],\n}");
+  expect_refusal({"-"}, "\"colour\" is no field of a spec (line 3, column 1)",
+                 "{\"element_type\": \"f16\",\n\n\"colour\": 1}");
+  expect_refusal({"-"}, "standard input: \"box_dim\": must be given", R"({"element_type":"f16","global_dim":[64]})");
   expect_refusal({"-"}, "standard input: must hold one JSON object", "[1]");
   expect_refusal({"-"}, "standard input: \"global_dim\" -1 is no whole number", R"({"global_dim": [-1]})");
   expect_refusal({"-"}, "standard input: \"colour\" is no field", R"({"colour": 1})");
   expect_refusal({"-"}, "standard input: \"swizzle\" must be a string", R"({"swizzle": 128})");
-  expect_refusal({"-"}, "standard input: type: must be given", "{}");
+  expect_refusal({"-"}, "standard input: \"element_type\": must be given", "{}");
   expect_refusal({"-", "--type", "f16"}, "--type: goes with no spec file", "{}");
 }
 

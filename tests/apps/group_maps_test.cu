@@ -102,8 +102,8 @@ TEST(group_workload, nearly_full_groups_have_their_tiles) {
   }
 }
 
-/// What a warp finds in a part of a tile, element by element. `end` is where the rows of the map
-/// end.
+/// Returns what a warp finds in a part of a tile, element by element. `end` is where the rows of
+/// the map end.
 part_sum plain_part(const group& of, std::uint32_t row, std::uint32_t end) {
   part_sum sum{};
   for (std::uint32_t r = row; r < row + warp_rows && r < end; ++r) {

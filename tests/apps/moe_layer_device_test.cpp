@@ -27,7 +27,7 @@ class captured {
   }
   bool is_ready() const { return graph_.has_value() && graph_->has_value(); }
 
-  /// What a replay leaves, every byte of it having been poison before.
+  /// Returns what a replay leaves, every byte of it having been poison before.
   layer_results replay(const std::vector<float>& tokens) const {
     EXPECT_TRUE(layer_->set_tokens(tokens).has_value());
     EXPECT_TRUE(layer_->poison().has_value());

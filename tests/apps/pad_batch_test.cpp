@@ -124,11 +124,11 @@ TEST(check, names_the_element_found_and_expected) {
   bytes_t batch = plain_loop(*plan, tensors);
   batch[12 + 2 * 2 + 1] = std::byte{0xee};
   EXPECT_EQ(check_batch(*plan, tensors, batch).error(),
-            "second: element [0, 2] of the batch is 0xee00, the plain loop says 0x0000");
+            "second: element [0, 2] of the batch is 0xee00, the plain loop has 0x0000");
   batch = plain_loop(*plan, tensors);
   batch[2 * 4] = std::byte{0};
   EXPECT_EQ(check_batch(*plan, tensors, batch).error(),
-            "first: element [1, 1] of the batch is 0x0f00, the plain loop says 0x0f0e");
+            "first: element [1, 1] of the batch is 0x0f00, the plain loop has 0x0f0e");
 }
 
 TEST(output_file, is_whole_or_absent) {

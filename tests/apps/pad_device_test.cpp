@@ -15,8 +15,8 @@ using ::testing::StartsWith;
 
 class pad_on_both_engines : public gpu_test {
  protected:
-  /// Runs the job on both engines and compares every file but the report; answers with the number
-  /// of tensors.
+  /// Runs the job on both engines and compares every file but the report; returns the number of
+  /// tensors.
   std::size_t compare(const std::string& input, std::vector<std::string> options = {}) const {
     for (const char* engine : {"gpu", "simulator"}) {
       std::vector<std::string> arguments{"pad", input, "--engine", engine, "--out", folder_ / engine};

@@ -123,11 +123,12 @@ TEST(npy, refuses_with_the_cause) {
 }
 
 TEST(safetensors, reads_tensors_and_refuses_the_broken_ones_alone) {
-  const std::string header =
-      R"({"__metadata__":{"a":"b"},"bad":{"dtype":"F4","shape":[2],"data_offsets":[0,1]},)"
-      R"("cut":{"dtype":"U8","shape":[9],"data_offsets":[0,9]},"good":{"dtype":"BF16","shape":[2,1],"data_offsets":[2,6]},)"
-      R"("none":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"odd":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]},)"
-      R"("over":{"dtype":"F64","shape":[1],"data_offsets":[4,2]}})";
+  const std::string header = R"({"__metadata__":{"a":"b"},"bad":{"dtype":"F4","shape":[2],"data_offsets":[0,1]},)"
+                             R"("cut":{"dtype":"U8","shape":[9],"data_offsets":[0,9]},)"
+                             R"("good":{"dtype":"BF16","shape":[2,1],"data_offsets":[2,6]},)"
+                             R"("none":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)"
+                             R"("odd":{"dtype":"U8","shape":[-1],"data_offsets":[0,0]},)"
+                             R"("over":{"dtype":"F64","shape":[1],"data_offsets":[4,2]}})";
   const auto read = read_safetensors(stored(to_bytes(safetensors_file(header, "abCDEFgh"))));
   ASSERT_TRUE(read) << read.error();
   ASSERT_EQ(read->size(), 6u);
@@ -193,7 +194,7 @@ TEST(safetensors, refuses_tensors_that_share_bytes) {
     ASSERT_FALSE(read) << begin;
     EXPECT_THAT(read.error(), ::testing::AllOf(HasSubstr("share bytes"), HasSubstr("'a'"), HasSubstr("'b'")));
   }
-  EXPECT_FALSE(reads(u8_entry("z", 4, 8) + "," + a + "," + u8_entry("m", 3, 5))) << "whatever the order of the names";
+  EXPECT_FALSE(reads(u8_entry("z", 4, 8) + "," + a + "," + u8_entry("m", 3, 5))) << "in any order of the names";
   EXPECT_TRUE(reads(a + "," + u8_entry("b", 4, 8)));
   EXPECT_TRUE(reads(u8_entry("a", 4, 8) + "," + u8_entry("b", 0, 4))) << "in another order than their names";
   EXPECT_TRUE(reads(u8_entry("b", 5, 8) + "," + a)) << "bytes that belong to none do no harm";
@@ -245,7 +246,7 @@ TEST(png, refuses_a_header_that_promises_too_much) {
   EXPECT_THAT(read_png(file, 30).error(), HasSubstr("--max-bytes"));
   EXPECT_THAT(read_png(file, 9 * 4 * 4 - 1).error(), HasSubstr("--max-bytes")) << "decoding takes four bytes a pixel";
   EXPECT_TRUE(read_png(file, 9 * 4 * 4));
-  file[18] = file[22] = std::byte{0x7f};  // 32,521 x 32,516: the checksum is wrong too, which libpng says first
+  file[18] = file[22] = std::byte{0x7f};  // 32,521 x 32,516: the checksum is wrong too, which libpng reports first
   EXPECT_FALSE(read_png(file, reader_budget));
 }
 

@@ -19,9 +19,9 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Returns what `work` writes to standard error while that is the file `there`; it is read back from
-/// `here`. Closes both. With no writer left, reading goes on to the end: a terminal hands its text
-/// over in pieces.
+/// Returns what `work` writes to standard error while that is the file `there`; it is read back
+/// from `here`. Closes both. With no writer left, reading goes on to the end: a terminal hands its
+/// text over in pieces.
 std::string read_error_of(const std::function<void()>& work, int there, int here) {
   std::fflush(stderr);
   const int before = dup(STDERR_FILENO);

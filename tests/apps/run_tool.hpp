@@ -16,7 +16,7 @@
 
 namespace tmap::testing {
 
-/// What one run of a program left behind. `exit_code` is 128 + the signal when a signal ended it,
+/// The output of one run of a program. `exit_code` is 128 + the signal when a signal ended it,
 /// -1 when it never ran.
 struct tool_result {
   int exit_code{-1};
@@ -34,7 +34,7 @@ inline std::string read_all(int file) {
   return text;
 }
 
-/// A file without a name: a full pipe cannot block the program, and nothing is left behind.
+/// A file without a name: a full pipe cannot block the program, and no file is left.
 inline int temporary_file(const std::string& content = {}) {
   std::string path = (std::filesystem::temp_directory_path() / "tmap-test-XXXXXX").string();
   const int file = mkstemp(path.data());

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <tmap/encode.hpp>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "apps/run_tool.hpp"
 #include "apps/sample_maps.hpp"
@@ -44,6 +46,107 @@ TEST(tool, says_when_its_output_cannot_be_written) {
       run_program({"/bin/sh", "-c", "'" TMAP_TOOL "' inspect " + hex_of(sample_map()) + " > /dev/full"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_TRUE(is_one_sentence_about(run.err, "standard output")) << run.err;
+}
+
+TEST(tool, help_that_cannot_be_written_is_trouble) {
+  const tool_result run = run_program({"/bin/sh", "-c", "'" TMAP_TOOL "' --help > /dev/full"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(is_one_sentence_about(run.err, "standard output")) << run.err;
+}
+
+TEST(tool, a_word_that_is_mistyped_brings_the_one_that_is_meant) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"explane"}, "tmap: tmap has no command 'explane'; did you mean 'explain'?\n"},
+      {{"frobnicate"}, "tmap: tmap has no command 'frobnicate'\n"},
+      {{"inspect", "--jsn"}, "tmap: inspect has no option --jsn; did you mean '--json'?\n"},
+      {{"explain", "--swizle=128"}, "tmap: explain has no option --swizle; did you mean '--swizzle'?\n"},
+      {{"bench", "gem"}, "tmap: bench has no command 'gem'; did you mean 'gemm'?\n"},
+  };
+  for (const auto& [arguments, sentence] : cases) {
+    const tool_result run = run_tmap(arguments);
+    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_EQ(run.err, sentence);
+  }
+}
+
+TEST(tool, help_is_a_command_too) {
+  EXPECT_EQ(run_tmap({"help"}).out, run_tmap({"--help"}).out);
+  EXPECT_EQ(run_tmap({"help", "explain"}).out, run_tmap({"explain", "--help"}).out);
+  EXPECT_EQ(run_tmap({"help", "explane"}).exit_code, 2);
+  EXPECT_EQ(run_tmap({"-v"}).out, run_tmap({"--version"}).out);
+}
+
+TEST(tool, every_help_has_examples_and_exit_codes) {
+  for (const char* command : {"inspect", "explain", "diff", "doctor", "pad", "bench", "generate"}) {
+    const std::string help = run_tmap({command, "--help"}).out;
+    EXPECT_THAT(help, HasSubstr("Examples:\n  # ")) << command;
+    EXPECT_THAT(help, HasSubstr("Exit code")) << command;
+  }
+}
+
+/// The lines of a help's examples that need no file.
+std::vector<std::string> own_examples(const std::string& command) {
+  std::istringstream help{run_tmap({command, "--help"}).out};
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(help, line);) {
+    const bool needs_more = line.find('|') != std::string::npos || line.find(".bin") != std::string::npos;
+    if (line.starts_with("  tmap ") && !needs_more) lines.push_back(line.substr(7));
+  }
+  return lines;
+}
+
+TEST(tool, examples_of_explain_run) {
+  const auto lines = own_examples("explain");
+  ASSERT_GE(lines.size(), 4u);
+  for (const std::string& line : lines) {
+    const tool_result run = run_program({"/bin/sh", "-c", "'" TMAP_TOOL "' " + line});
+    EXPECT_EQ(run.exit_code, line.ends_with("--fix") ? 1 : 0) << line << run.err;
+    EXPECT_EQ(run.err, "") << line;
+  }
+}
+
+TEST(tool, colours_are_for_terminals_and_those_who_ask) {
+  const std::vector<std::string> spec = {"explain", "--type", "f16", "--dims", "64,8", "--box", "64,8"};
+  auto coloured = spec;
+  coloured.insert(coloured.end(), {"--color", "always"});
+  EXPECT_THAT(run_tmap(spec).out, ::testing::Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(run_tmap(coloured).out, HasSubstr("\x1b[32mlegal\x1b[0m on"));
+  coloured.back() = "sometimes";
+  EXPECT_EQ(run_tmap(coloured).exit_code, 2);
+}
+
+TEST(tool_generate, texts_name_every_command_and_option) {
+  for (const char* kind : {"man", "bash", "zsh", "fish"}) {
+    const tool_result run = run_tmap({"generate", kind});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    for (const char* word : {"inspect", "explain", "diff", "doctor", "pad", "only", "keep", "simulator", "driver"}) {
+      EXPECT_THAT(run.out, HasSubstr(word)) << kind;
+    }
+  }
+  EXPECT_EQ(run_tmap({"generate", "tcsh"}).exit_code, 2);
+}
+
+TEST(tool_generate, bash_completes_commands_options_and_choices) {
+  const auto completed = [](const std::string& words, int place) {
+    return run_program({"/bin/bash", "-c",
+                        "source <('" TMAP_TOOL "' generate bash); COMP_WORDS=(" + words +
+                            "); COMP_CWORD=" + std::to_string(place) + "; _tmap; echo \"${COMPREPLY[*]}\""})
+        .out;
+  };
+  EXPECT_EQ(completed("tmap in", 1), "inspect\n");
+  EXPECT_EQ(completed("tmap inspect --on", 2), "--only-bad\n");
+  EXPECT_EQ(completed("tmap explain --emit ''", 3), "c++ driver python\n");
+  EXPECT_EQ(completed("tmap bench ge", 2), "gemm\n");
+}
+
+TEST(tool_generate, man_reads_the_page) {
+  if (std::system("command -v man > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no man";
+  const tool_result run = run_program({"/bin/bash", "-c",
+                                       "'" TMAP_TOOL "' generate man > /tmp/$$.1; LC_ALL=C MANWIDTH=90 man --warnings "
+                                       "-E ascii -l /tmp/$$.1; code=$?; rm /tmp/$$.1; exit $code"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+  EXPECT_THAT(run.out, HasSubstr("--only-bad"));
 }
 
 TEST(tool_doctor, says_what_works_here) {

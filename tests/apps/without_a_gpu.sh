@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Each program returns 1 without a GPU, and says so in one sentence on standard error:
+# Each program returns 1 without a GPU, and prints so in one sentence on standard error:
 # without_a_gpu.sh <program>...
 set -uo pipefail
 wrong=0
 for program in "$@"; do
-  said=$("$program" 2>&1 >/dev/null </dev/null)
+  printed=$("$program" 2>&1 >/dev/null </dev/null)
   code=$?
-  if [ "$code" -ne 1 ] || [ "$said" != "$(basename "$program"): needs a Hopper GPU" ]; then
-    echo "$program: exit code $code, standard error: $said"
+  if [ "$code" -ne 1 ] || [ "$printed" != "$(basename "$program"): needs a Hopper GPU" ]; then
+    echo "$program: exit code $code, standard error: $printed"
     wrong=1
   fi
 done

@@ -25,7 +25,8 @@ for file in bin/tmap libtmap.so; do
   must_not_name_this_machine "$(find -L "$installed" -path "*/$file" -type f | head -1)"
 done
 for file in include/tmap/encode.hpp include/tmap/device/acquire.cuh libtmap.a libtmap.so cmake/tmap/tmapConfig.cmake \
-            pkgconfig/tmap.pc bin/tmap doc/tmap/LICENSE; do
+            pkgconfig/tmap.pc bin/tmap doc/tmap/LICENSE man/man1/tmap.1 bash-completion/completions/tmap \
+            zsh/site-functions/_tmap fish/vendor_completions.d/tmap.fish tmap/tmap_gdb.py; do
   [ -n "$(find "$installed" -path "*/$file")" ] || { echo "not installed: $file" >&2; exit 1; }
 done
 copyright=$(cat "$(find "$installed" -path '*/doc/tmap/copyright')")

@@ -24,7 +24,7 @@ struct rectangle {
   std::int64_t height{};
 };
 
-/// A picture of RGB pixels to draw on. Whatever lies outside is not drawn; reading needs a pixel
+/// A picture of RGB pixels to draw on. Pixels outside are not drawn; reading needs a pixel
 /// inside.
 class picture {
  public:

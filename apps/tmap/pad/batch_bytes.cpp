@@ -10,7 +10,7 @@
 namespace tmap::tool {
 namespace {
 
-/// One tensor beside its slice of the batch, both dense.
+/// Compares one tensor with its slice of the batch, both dense.
 class slice_check {
  public:
   slice_check(const shape_t& source, const shape_t& batch, std::uint64_t item)
@@ -46,7 +46,7 @@ class slice_check {
     return index;
   }
 
-  /// Where the source keeps this element; empty where the batch has padding.
+  /// Returns where the source keeps this element, or nothing where the batch has padding.
   std::optional<std::uint64_t> source_offset(const shape_t& index) const {
     std::uint64_t offset = 0;
     for (std::size_t axis = 0; axis < index.size(); ++axis) {
@@ -87,7 +87,7 @@ outcome<void> check_tensor(const batch_plan& plan, const tensor& t, const std::b
   const shape_t index = check.index_of(offset);
   const auto source = check.source_offset(index);
   const std::vector<std::byte> zero(item);
-  return refuse("{}: element {} of the batch is {}, the plain loop says {}", t.name, to_string(index),
+  return refuse("{}: element {} of the batch is {}, the plain loop has {}", t.name, to_string(index),
                 hex({slice + offset, item}), hex(source ? t.bytes.subspan(*source, item) : std::span{zero}));
 }
 

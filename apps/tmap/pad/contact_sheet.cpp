@@ -19,7 +19,7 @@ constexpr std::int64_t gap = 12;
 constexpr std::int64_t sheet_width = 1600;
 constexpr std::int64_t largest_cell = 480;
 
-/// One picture of the batch: its pixels are the batch's, its extent tells pixels from padding.
+/// One picture of the batch: its pixels are the batch's, its extent separates pixels from padding.
 struct batch_picture {
   const std::uint8_t* samples;
   std::uint64_t width;

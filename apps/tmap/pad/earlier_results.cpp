@@ -93,7 +93,7 @@ outcome<std::vector<fs::path>> find_earlier_results(const fs::path& folder) {
   for (const std::string& name : results_in(folder)) {
     if (std::find(listed.begin(), listed.end(), name) == listed.end()) {
       return refuse(
-          "{}: it has the name of a result, and no report.json beside it lists it; remove it, or choose "
+          "{}: it has the name of a result, and no report.json next to it lists it; remove it, or choose "
           "another folder for --out",
           (folder / name).string());
     }

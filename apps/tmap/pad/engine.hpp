@@ -10,8 +10,7 @@
 
 namespace tmap::tool {
 
-/// One batch to pad: where the plan says, from `sources` to `batch` (host memory, laid out by the
-/// plan).
+/// One batch to pad, from `sources` to `batch`: host memory, laid out by the plan.
 struct copy_job {
   const batch_plan& plan;
   std::span<const std::byte> sources;
@@ -27,8 +26,8 @@ struct copy_times {
 
 enum class engine_request { automatic, gpu, simulator };
 
-/// What moves the bytes, by the ragged pad operation. The batch is poisoned before, so that bytes
-/// which nothing wrote show.
+/// Moves the bytes by the ragged pad operation. Poisons the batch first, so that bytes which
+/// nothing wrote show.
 struct engine {
   std::string name;    ///< "gpu" or "simulator"
   std::string device;  ///< the GPU and its driver, or empty
@@ -36,7 +35,7 @@ struct engine {
   outcome<copy_times> (*run)(const copy_job&);
 };
 
-/// What every byte of a batch is before.
+/// The value of every byte of a batch before the copy.
 inline constexpr unsigned char poison = 0xA5;
 
 outcome<copy_times> pad_on_gpu(const copy_job& job);

@@ -6,7 +6,7 @@
 namespace tmap::tool {
 namespace {
 
-/// Of a dim of an operation (`ragged::fault`).
+/// The limit of an operation for one dim (`ragged::fault`).
 constexpr std::uint64_t most_extent = std::uint64_t{1} << 40;
 
 std::uint64_t extent(const shape_t& shape, axis_run run) {

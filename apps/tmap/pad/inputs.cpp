@@ -71,27 +71,56 @@ void append(loaded_inputs& all, loaded_inputs&& more) {
 
 loaded_inputs read_file(const fs::path& path, std::uint64_t most_bytes) try {
   auto bytes = read_bytes(path, most_bytes);
-  if (!bytes) return {{}, {fmt::format("{}: {}", path.string(), bytes.error())}};
+  if (!bytes) return {{}, {fmt::format("{}: {}", path.string(), bytes.error())}, {}};
   return read_tensors(path, std::move(*bytes), most_bytes);
 } catch (const std::bad_alloc&) {
-  return {{}, {fmt::format("{}: there is not enough memory to read it", path.string())}};
+  return {{}, {fmt::format("{}: there is not enough memory to read it", path.string())}, {}};
 }
 
-/// The files an input stands for: itself, or those of a folder.
-outcome<std::vector<fs::path>> expand(const fs::path& input) {
-  std::error_code fault;
-  if (!fs::is_directory(input, fault)) return std::vector{input};
+/// The files that an input stands for, and how much of a folder was passed over.
+struct expanded_input {
   std::vector<fs::path> files;
-  fs::directory_iterator entry{input, fault};
-  for (; !fault && entry != fs::directory_iterator{}; entry.increment(fault)) {
-    std::error_code ignored;
-    if (kind_of_name(entry->path()) != file_kind::none && !entry->is_directory(ignored)) files.push_back(entry->path());
+  std::uint64_t other_files{};
+  std::uint64_t folders{};
+};
+
+void add_entry(expanded_input& expanded, const fs::directory_entry& entry) {
+  std::error_code ignored;
+  if (entry.is_directory(ignored)) {
+    ++expanded.folders;
+  } else if (kind_of_name(entry.path()) == file_kind::none) {
+    ++expanded.other_files;
+  } else {
+    expanded.files.push_back(entry.path());
   }
+}
+
+/// An input is a file, or a folder for those in it.
+outcome<expanded_input> expand(const fs::path& input) {
+  std::error_code fault;
+  if (!fs::is_directory(input, fault)) return expanded_input{{input}, 0, 0};
+  expanded_input expanded;
+  fs::directory_iterator entry{input, fault};
+  for (; !fault && entry != fs::directory_iterator{}; entry.increment(fault)) add_entry(expanded, *entry);
   if (fault) return refuse("the folder cannot be read ({})", fault.message());
-  if (files.empty())
+  if (expanded.files.empty())
     return refuse("the folder itself holds no .png, .jpg, .npy or .safetensors file (folders inside it are not read)");
-  std::sort(files.begin(), files.end());
-  return files;
+  std::sort(expanded.files.begin(), expanded.files.end());
+  return expanded;
+}
+
+/// "3 files of other kinds and 1 folder", or nothing.
+std::string passed_over(const expanded_input& expanded) {
+  std::string text;
+  if (expanded.other_files != 0) {
+    text = fmt::format("{} {}", expanded.other_files,
+                       expanded.other_files == 1 ? "file of another kind" : "files of other kinds");
+  }
+  if (expanded.folders != 0) {
+    text +=
+        fmt::format("{}{} folder{}", text.empty() ? "" : " and ", expanded.folders, expanded.folders == 1 ? "" : "s");
+  }
+  return text;
 }
 
 }  // namespace
@@ -122,8 +151,13 @@ loaded_inputs read_inputs(const std::vector<std::string>& inputs, std::uint64_t 
   std::vector<fs::path> files;
   for (const std::string& input : inputs) {
     auto expanded = expand(input);
-    if (expanded) files.insert(files.end(), expanded->begin(), expanded->end());
-    if (!expanded) loaded.failures.push_back(fmt::format("{}: {}", input, expanded.error()));
+    if (!expanded) {
+      loaded.failures.push_back(fmt::format("{}: {}", input, expanded.error()));
+      continue;
+    }
+    files.insert(files.end(), expanded->files.begin(), expanded->files.end());
+    const std::string skipped = passed_over(*expanded);
+    if (!skipped.empty()) loaded.notes.push_back(fmt::format("{}: passed over {}", input, skipped));
   }
   apps::progress bar{"reading", files.size()};
   for (const fs::path& file : files) {

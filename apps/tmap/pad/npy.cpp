@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/pad/tensor.hpp"
+#include "apps/tmap/text_position.hpp"
 
 #include <fmt/ranges.h>
 
@@ -11,14 +12,14 @@ namespace {
 
 constexpr std::string_view magic = "\x93NUMPY";
 
-/// What the header's Python dictionary says.
+/// The members of the header's Python dictionary.
 struct npy_fields {
   std::string_view descr;
   std::string_view fortran_order;
   std::optional<shape_t> shape;
 };
 
-/// Walks over a Python literal. Each step answers whether it found what it was asked for.
+/// Walks over a Python literal. Each step returns whether it found what it was asked for.
 class literal_reader {
  public:
   explicit literal_reader(std::string_view text) : text_{text} {}
@@ -29,6 +30,9 @@ class literal_reader {
     text_.remove_prefix(1);
     return true;
   }
+
+  /// The text that was not read yet.
+  std::size_t left() const { return text_.size(); }
 
   std::optional<std::string_view> quoted() {
     if (take('\'')) return until('\'');
@@ -111,7 +115,10 @@ outcome<npy_fields> read_dictionary(std::string_view text) {
     }
   }
   const bool ordered = fields.fortran_order == "True" || fields.fortran_order == "False";
-  if (!whole || !ordered || !fields.shape || fields.descr.empty()) return refuse("its .npy header is corrupt");
+  if (!whole) {
+    return refuse("its .npy header is corrupt ({} of the header)", position_in(text, text.size() - reader.left()));
+  }
+  if (!ordered || !fields.shape || fields.descr.empty()) return refuse("its .npy header is corrupt");
   return fields;
 }
 

@@ -10,13 +10,13 @@
 
 namespace tmap::tool {
 
-/// A value, or one sentence that says what is wrong.
+/// A value, or one sentence that states what is wrong.
 template <class T>
 using outcome = cuda::std::expected<T, std::string>;
 
 using refusal = cuda::std::unexpected<std::string>;
 
-/// `return refuse("...", ...)` from a function that answers with an outcome.
+/// `return refuse("...", ...)` from a function that returns an outcome.
 template <class... Args>
 refusal refuse(fmt::format_string<Args...> text, Args&&... args) {
   return refusal{fmt::format(text, std::forward<Args>(args)...)};

@@ -52,7 +52,7 @@ fs::path beside(const fs::path& path) {
   return path.parent_path() / fmt::format(".{}.{}.partial", path.filename().string(), getpid());
 }
 
-/// Zero, or what the system's error number says.
+/// Returns 0, or the system's error number.
 int write_all(int file, std::span<const std::byte> piece) {
   constexpr std::size_t most = std::size_t{1} << 24;  // a signal waits for the end of a call
   while (!piece.empty()) {

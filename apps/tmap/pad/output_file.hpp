@@ -10,8 +10,8 @@
 
 namespace tmap::tool {
 
-/// Writes the pieces one after the other under another name beside `path`, then renames: `path` is
-/// whole or as it was. A signal that ends the program meanwhile leaves nothing beside it. One call
+/// Writes the pieces one after the other under another name next to `path`, then renames: `path` is
+/// whole or as it was. A signal that ends the program meanwhile leaves nothing there. One call
 /// at a time. Fails with a sentence that names the file.
 outcome<void> write_file(const std::filesystem::path& path, const std::vector<std::span<const std::byte>>& pieces);
 

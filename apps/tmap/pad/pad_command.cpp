@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/commands.hpp"
+#include "apps/tmap/help.hpp"
 #include "apps/tmap/pad/pad_job.hpp"
 
 #include <csignal>
@@ -37,7 +38,7 @@ void add_options(CLI::App& pad, pad_request& request) {
       ->required();
   pad.add_option_function<std::string>(
          "--engine", [&request](const std::string& word) { request.engine = engines.at(word); },
-         "What copies; auto: the GPU where there is one")
+         "The engine that copies; auto takes the GPU where there is one")
       ->check(CLI::IsMember(engines));
   pad.add_option_function<std::string>(
          "--crop", [&request](const std::string& text) { parse_crop(text, request.plan); },
@@ -48,14 +49,18 @@ void add_options(CLI::App& pad, pad_request& request) {
       ->transform(CLI::AsSizeValue(false))
       ->default_val(default_most_bytes);
   pad.add_flag("--keep-going", request.keep_going, "Go on with the other inputs after one has failed");
-  pad.add_flag("--quiet", request.quiet, "Say nothing but failures");
+  pad.add_flag("--quiet", request.quiet, "Print nothing but failures");
 }
 
 }  // namespace
 
 void add_pad_command(CLI::App& app, int& exit_code) {
   CLI::App* pad = app.add_subcommand("pad", "Copy tensors of any mix of sizes into dense zero-padded batches");
-  pad->footer("Exit codes: 0 all is well; 1 an input or a step failed; 2 the command line is wrong.");
+  add_ending(
+      *pad, "Exit codes: 0 all is well; 1 an input or a step failed; 2 the command line is wrong.",
+      {{"one batch of all pictures of a folder", "tmap pad pictures --out padded"},
+       {"tensors of a model, cut to the smallest of each kind", "tmap pad model.safetensors --crop min --out cut"},
+       {"without a GPU", "tmap pad arrays --engine simulator --out padded"}});
   const auto request = std::make_shared<pad_request>();
   add_options(*pad, *request);
   pad->callback([request, &exit_code] {

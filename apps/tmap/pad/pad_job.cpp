@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/pad/pad_job.hpp"
 
+#include "apps/support/progress.hpp"
 #include "apps/support/stopwatch.hpp"
 #include "apps/tmap/exit_code.hpp"
 #include "apps/tmap/pad/batch_bytes.hpp"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <new>
 #include <utility>
 
@@ -26,8 +28,7 @@ std::string counted(std::uint64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-/// One run. Each step records its failures; a step after a failure runs only when the user said
-/// --keep-going.
+/// One run. Each step records its failures; a step after a failure runs only with --keep-going.
 class pad_run {
  public:
   explicit pad_run(const pad_request& request) : request_{request} {}
@@ -86,11 +87,24 @@ class pad_run {
     record_.read_seconds = watch.lap();
     record_.tensors = std::move(loaded.tensors);
     for (const std::string& sentence : loaded.failures) fail(sentence);
+    if (!request_.quiet) {
+      for (const std::string& note : loaded.notes) fmt::print(stderr, "tmap pad: {}\n", note);
+    }
     if (!may_go_on()) return;
     const auto empty =
         std::count_if(record_.tensors.begin(), record_.tensors.end(), [](const tensor& t) { return t.bytes.empty(); });
     say("read {}{} in {:.2f} s\n", counted(record_.tensors.size(), "tensor"),
         empty == 0 ? "" : fmt::format(" ({} of them empty)", empty), record_.read_seconds);
+    say_what_reading_changed();
+  }
+
+  /// A result that lost something must not look exact.
+  void say_what_reading_changed() const {
+    std::map<std::string, std::uint64_t> counts;
+    for (const tensor& t : record_.tensors) {
+      if (!t.note.empty()) ++counts[t.note];
+    }
+    for (const auto& [note, count] : counts) say("changed when read: {}: {}\n", counted(count, "tensor"), note);
   }
 
   std::vector<batch_plan> plan() {
@@ -120,6 +134,7 @@ class pad_run {
     finished_batch batch{std::move(plan), "", {}, 0};
     std::vector<std::byte> dense(batch.plan.dense_bytes);
     if (batch.plan.has_work()) {
+      const apps::progress bar{"copying"};
       const std::vector<std::byte> sources = pack_sources(batch.plan, record_.tensors);
       const auto times = record_.chosen.run({batch.plan, sources, dense});
       if (!times) return refuse("{}: {}", batch.plan.name, times.error());
@@ -134,13 +149,18 @@ class pad_run {
     shape_t shape{batch.plan.members.size()};
     shape.insert(shape.end(), batch.plan.shape.begin(), batch.plan.shape.end());
     const std::string header = npy_header(batch.plan.type, shape);
-    if (const auto done = write_file(request_.out / batch.file, {bytes_of(header), dense}); !done) return done;
+    if (const auto done = write(request_.out / batch.file, {bytes_of(header), dense}); !done) return done;
     describe(batch, shape);
     record_.batches.push_back(std::move(batch));
     return draw(record_.batches.back().plan, dense);
   }
 
-  /// Before the first result is written, so that no report ever stands beside another run's
+  static outcome<void> write(const std::filesystem::path& path, const std::vector<std::span<const std::byte>>& pieces) {
+    const apps::progress bar{"writing"};
+    return write_file(path, pieces);
+  }
+
+  /// Runs before the first result is written, so that no report ever stands next to another run's
   /// batches.
   outcome<void> remove_earlier() {
     for (const std::filesystem::path& path : std::exchange(earlier_, {})) {
@@ -157,12 +177,17 @@ class pad_run {
 
   outcome<void> draw(const batch_plan& plan, std::span<const std::byte> dense) {
     if (!record_.tensors[plan.members.front()].picture) return {};
-    const std::vector<std::byte> png = draw_contact_sheet(plan, record_.tensors, dense).png();
+    const std::vector<std::byte> png = contact_sheet_of(plan, dense);
     const std::filesystem::path path = request_.out / contact_sheet_name;
     if (png.empty()) return refuse("{}: there is not enough memory for it", path.string());
-    if (const auto written = write_file(path, {png}); !written) return written;
+    if (const auto written = write(path, {png}); !written) return written;
     record_.contact_sheet = path.filename().string();
     return {};
+  }
+
+  std::vector<std::byte> contact_sheet_of(const batch_plan& plan, std::span<const std::byte> dense) const {
+    const apps::progress bar{"drawing"};
+    return draw_contact_sheet(plan, record_.tensors, dense).png();
   }
 
   void write_report() {

@@ -9,7 +9,7 @@
 
 namespace tmap::tool {
 
-/// What one run of `tmap pad` was asked to do.
+/// One run of `tmap pad`, as the command line asks for it.
 struct pad_request {
   std::vector<std::string> inputs;
   std::filesystem::path out;
@@ -20,7 +20,7 @@ struct pad_request {
 };
 
 /// Runs the job: results to `request.out`, a summary to standard output, a sentence for each
-/// failure to standard error. Answers with the exit code: 0, or 1 when anything failed.
+/// failure to standard error. Returns the exit code: 0, or 1 when anything failed.
 int run_pad(const pad_request& request);
 
 }  // namespace tmap::tool

@@ -15,7 +15,7 @@ shape_t ranked(const tensor& t) {
   return t.shape.empty() ? shape_t{1} : t.shape;
 }
 
-/// Where one packed tensor lies in a buffer that holds many.
+/// Finds the place of one packed tensor in a buffer that holds many.
 map_patch lay_out(const shape_t& extents, std::uint64_t element_bytes, std::uint64_t& buffer_bytes) {
   constexpr std::uint64_t line_bytes = 128;
   map_patch place{};

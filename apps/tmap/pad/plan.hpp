@@ -10,7 +10,7 @@
 
 namespace tmap::tool {
 
-/// What the user may say about the batches.
+/// The user's wishes for the batches.
 struct plan_options {
   bool crop_to_smallest{};
   shape_t crop{};  ///< as files write shapes; empty: none. Concerns batches of this rank only

@@ -6,7 +6,7 @@
 namespace tmap::tool {
 namespace {
 
-/// What zlib can at most unpack from one byte.
+/// The most bytes that zlib can unpack from one.
 constexpr std::uint64_t most_bytes_per_file_byte = 1032;
 
 /// Frees what libpng holds, whichever way the reader is left.

@@ -24,7 +24,7 @@ struct finished_batch {
   }
 };
 
-/// All of one run that the report tells.
+/// All of one run that stands in the report.
 struct run_record {
   engine chosen;
   std::vector<tensor> tensors;

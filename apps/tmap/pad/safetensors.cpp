@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/pad/tensor.hpp"
+#include "apps/tmap/text_position.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -83,7 +84,12 @@ outcome<json> read_header(const std::vector<std::byte>& file) {
   const auto look = [&](int depth, json::parse_event_t event, json& parsed) {
     return repeated.look(depth, event, parsed);
   };
-  json header = json::parse(text, text + length, look, /*allow_exceptions=*/false);
+  json header;
+  try {
+    header = json::parse(text, text + length, look);
+  } catch (const json::parse_error& e) {
+    return refuse("its safetensors header is no JSON object ({})", position_in({text, length}, e.byte - (e.byte != 0)));
+  }
   if (!header.is_object()) return refuse("its safetensors header is no JSON object");
   if (repeated.found()) return refuse("its safetensors header has '{}' twice", *repeated.found());
   return header;

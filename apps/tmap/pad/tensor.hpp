@@ -36,7 +36,7 @@ std::string to_string(const shape_t& shape);
 outcome<std::uint64_t> check_shape(const shape_t& shape, dtype type, std::uint64_t file_bytes);
 
 // The readers: whole files in memory in, tensors out. Any bytes are a legal argument: each reader
-// compares what a header promises with what is there before it allocates, and answers with the
+// compares what a header promises with what is there before it allocates, and returns the
 // cause (without the file's name).
 
 /// `most_bytes` bounds the memory of one decoded picture.
