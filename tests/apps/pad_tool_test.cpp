@@ -58,6 +58,32 @@ TEST_F(pad_test, twenty_four_pictures_of_every_size) {
   EXPECT_EQ(read_text_file(folder_ / "out/batch_pictures.npy").size(), 128 + 24u * 71 * 69 * 3);
 }
 
+TEST_F(pad_test, files_and_folders_that_it_passes_over_are_counted) {
+  std::filesystem::create_directories(folder_ / "in/inner");
+  for (const char* name : {"in/a.txt", "in/b.npz"}) folder_.write(name, "x");
+  folder_.write("in/c.npy", npy_of("|u1", "(2,)", "ab"));
+  const tool_result result = pad({folder_ / "in"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "tmap pad: " + (folder_ / "in") + ": passed over 2 files of other kinds and 1 folder\n");
+  EXPECT_EQ(pad({folder_ / "in", "--quiet"}).err, "");
+}
+
+/// One pixel of four channels of 16 bits.
+std::string deep_png() {
+  constexpr char bytes[] =
+      "\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\001"
+      "\000\000\000\001\020\006\000\000\000\117\205\030\312\000\000\000\014\111\104\101"
+      "\124\170\234\143\020\062\201\100\000\004\261\001\031\375\270\252\117\000\000\000"
+      "\000\111\105\116\104\256\102\140\202";
+  return {bytes, sizeof bytes - 1};
+}
+
+TEST_F(pad_test, what_reading_changes_stands_in_the_terminal) {
+  const tool_result result = pad({folder_.write("a.png", deep_png()), folder_.write("b.png", deep_png())});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\nchanged when read: 2 tensors: transparency dropped, 16 bits reduced to 8\n"));
+}
+
 TEST_F(pad_test, fifty_five_tensors_of_mixed_types) {
   const std::string file = folder_.write("model.safetensors", mixed_safetensors());
   const tool_result result = pad({file, "--quiet"});
@@ -274,7 +300,8 @@ TEST_F(pad_test, one_sentence_for_each_bad_input) {
       {folder_.write("a.png", ""), "a.png: it is empty"},
       {folder_.write("a.jpg", "\xff\xd8\xff\xe0"), "a.jpg: it is no readable JPEG"},
       {folder_.write("twice.safetensors", twice), "twice.safetensors: its safetensors header has 'a' twice"},
-      {folder_.write("a.safetensors", safetensors_file("{]", "")), "a.safetensors: its safetensors header is no JSON"},
+      {folder_.write("a.safetensors", safetensors_file("{]", "")),
+       "a.safetensors: its safetensors header is no JSON object (line 1, column 2)"},
   };
   for (const auto& [input, sentence] : cases) {
     expect_failure(pad({good, input}), sentence);
