@@ -26,7 +26,7 @@ struct any_spec {
 
   violations broken(const device_limits& limits) const;
   bool is_legal(const device_limits& limits) const;
-  result<tensor_map> encoded(const device_limits& limits) const;
+  [[nodiscard]] result<tensor_map> encoded(const device_limits& limits) const;
 
   /// Bytes that one load brings, which its barrier must expect.
   std::uint64_t load_bytes() const;

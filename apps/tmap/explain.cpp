@@ -155,7 +155,8 @@ std::string json_of(const explanation& e) {
 outcome<spec_words> words_of(const explain_options& options) {
   if (options.file.empty()) return options.words;
   for (const CLI::Option* flag : options.flags) {
-    if (flag->count() > 0) return refuse("{}: goes with no spec file ({})", flag->get_name(), shown_path(options.file));
+    if (flag->count() > 0)
+      return refuse("{}: cannot be combined with a spec file ({})", flag->get_name(), shown_path(options.file));
   }
   const auto text = read_text(options.file);
   if (!text) return refusal{text.error()};
@@ -191,7 +192,7 @@ outcome<void> write_map(const std::string& path, const tensor_map& map) {
 }
 
 outcome<int> explain(const explain_options& options) {
-  if (options.json && !options.language.empty()) return refuse("--json: goes with no --emit");
+  if (options.json && !options.language.empty()) return refuse("--json: cannot be combined with --emit");
   const auto explained = explanation_of(options);
   if (!explained) return refusal{explained.error()};
   const explanation& e = *explained;
@@ -220,7 +221,7 @@ std::string why_no_number(const std::string& word) {
   const char* end = word.data() + word.size();
   const auto read = std::from_chars(word.data(), end, value);
   if (read.ec == std::errc{} && read.ptr == end) return {};
-  return fmt::format("'{}' is no whole number from {} to {}", word, std::numeric_limits<Number>::min(),
+  return fmt::format("'{}' is not a whole number from {} to {}", word, std::numeric_limits<Number>::min(),
                      std::numeric_limits<Number>::max());
 }
 

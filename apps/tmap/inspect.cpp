@@ -58,7 +58,7 @@ outcome<index_range> read_range(const std::string& word) {
     read = std::from_chars(read.ptr + 1, end, range.last);
   }
   const bool is_range = read.ec == std::errc{} && read.ptr == end && range.first <= range.last;
-  if (!is_range) return refuse("--index: '{}' is no number or range such as 7 or 7-12", word);
+  if (!is_range) return refuse("--index: '{}' is not a number or range such as 7 or 7-12", word);
   return range;
 }
 
@@ -161,7 +161,7 @@ void add_inspect_command(CLI::App& app, int& exit_code) {
       ->type_name("I,I-I")
       ->expected(1)
       ->take_all();
-  command->add_flag("--only-bad", options->only_bad, "Show only what is no tensor map");
+  command->add_flag("--only-bad", options->only_bad, "Show only those that are not tensor maps");
   command->add_flag("--table", options->table, "One line for each map, as for more than 16 maps");
   command->add_flag("--json", options->json, "One JSON object for each map, on a line of its own");
   add_ending(*command,

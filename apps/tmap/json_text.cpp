@@ -28,9 +28,9 @@ outcome<std::vector<nlohmann::ordered_json>> read_json(const std::string& text, 
     }
   } catch (const nlohmann::json::parse_error& e) {
     const std::size_t at = begin + (e.byte == 0 ? 0 : e.byte - 1);
-    return refuse("{}: is no JSON: {} is not what JSON has there", source, position_in(text, at));
+    return refuse("{}: is not valid JSON ({})", source, position_in(text, at));
   }
-  if (values.empty()) return refuse("{}: is no JSON: it is empty", source);
+  if (values.empty()) return refuse("{}: is not valid JSON (it is empty)", source);
   return values;
 }
 

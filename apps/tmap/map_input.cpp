@@ -37,7 +37,7 @@ std::string shortened(const std::string& text) {
 outcome<std::vector<tensor_map>> maps_of_bytes(const std::string& bytes, const std::string& name) {
   if (bytes.empty()) return refuse("{}: holds no tensor map, it is empty", name);
   if (bytes.size() % tensor_map_bytes != 0) {
-    return refuse("{}: {} bytes are no whole number of 128-byte tensor maps", name, bytes.size());
+    return refuse("{}: {} bytes are not a whole number of 128-byte tensor maps", name, bytes.size());
   }
   std::vector<tensor_map> maps(bytes.size() / tensor_map_bytes);
   std::memcpy(maps.data(), bytes.data(), bytes.size());
@@ -99,8 +99,8 @@ outcome<std::vector<tensor_map>> maps_of_spelt(const spelt_bytes& read, const st
 outcome<std::vector<tensor_map>> maps_of_argument(const std::string& text) {
   if (looks_like_json(text)) return maps_of_json(text, shortened(text));
   const auto read = bytes_of_text(text);
-  if (!read) return refuse("{}: no such file, and no hex digits of a tensor map ({})", shortened(text), read.error());
-  if (read->bytes.empty()) return refuse("{}: no such file, and no hex digits of a tensor map", shortened(text));
+  if (!read) return refuse("{}: no such file, and not the bytes of a tensor map ({})", shortened(text), read.error());
+  if (read->bytes.empty()) return refuse("{}: no such file, and not the bytes of a tensor map", shortened(text));
   return maps_of_spelt(*read, shortened(text));
 }
 
@@ -110,7 +110,7 @@ outcome<std::vector<tensor_map>> maps_of_file(const std::string& path) {
   if (!is_text(*content)) return maps_of_bytes(*content, shown_path(path));
   if (looks_like_json(*content)) return maps_of_json(*content, shown_path(path));
   const auto read = bytes_of_text(*content);
-  if (!read) return refuse("{}: is text, and not the hex digits of tensor maps ({})", shown_path(path), read.error());
+  if (!read) return refuse("{}: is text, and not the bytes of tensor maps ({})", shown_path(path), read.error());
   return maps_of_spelt(*read, shown_path(path));
 }
 

@@ -345,7 +345,7 @@ outcome<spelt_bytes> bytes_of_numbers(std::string_view text) {
       std::count_if(words->begin(), words->end(), [](const number_word& word) { return word.has_prefix; }));
   if (prefixed != 0 && prefixed != words->size()) return refuse("some of its numbers begin with 0x, others do not");
   auto readings = prefixed != 0 ? readings_of_numbers(*words) : readings_of_digits(*words);
-  if (readings.empty()) return refuse("an odd number of digits is no number of bytes");
+  if (readings.empty()) return refuse("an odd number of digits does not make whole bytes");
   return choose(std::move(readings), words->size());
 }
 

@@ -17,7 +17,7 @@ struct spelt_bytes {
 
 /// Reads bytes as people and debuggers write them: hex digits with any separators, words of 32 or
 /// 64 bits, dumps of xxd, hexdump -C and gdb (x/16gx, x/32wx, x/128xb, p/x), and Python's b'...'.
-/// Fails with the line and column of the first word that is none of these.
+/// Fails with the line and column of the first word that is not one of these.
 outcome<spelt_bytes> bytes_of_text(std::string_view text);
 
 }  // namespace tmap::tool

@@ -48,7 +48,7 @@ outcome<Enum> find_mode(const std::string& what, const std::string& word, std::u
     if (word == name(mode) || word + "B" == name(mode)) return mode;
     known += fmt::format("{}{}", value == 0 ? "" : ", ", name(mode));
   }
-  return refuse("{}: '{}' is none of {}", what, word, known);
+  return refuse("{}: '{}' is not one of {}", what, word, known);
 }
 
 outcome<void> read_modes(const spec_words& words, tensor_spec& spec) {
@@ -75,7 +75,7 @@ outcome<std::uint64_t> read_number(const std::string& what, const std::string& w
   std::uint64_t value = 0;
   const char* end = word.data() + word.size();
   const auto read = std::from_chars(word.data() + (is_hex ? 2 : 0), end, value, is_hex ? 16 : 10);
-  if (read.ec != std::errc{} || read.ptr != end) return refuse("{}: '{}' is no number of 64 bits", what, word);
+  if (read.ec != std::errc{} || read.ptr != end) return refuse("{}: '{}' is not a 64-bit number", what, word);
   return value;
 }
 
@@ -224,7 +224,7 @@ std::optional<std::uint64_t> capability_of(std::string_view digits) {
 
 outcome<device_limits> read_compute_capability(const std::string& text) {
   const auto capability = capability_of(version_digits(text));
-  if (!capability) return refuse("compute-capability: '{}' is no version such as 9.0, 90 or sm_90a", text);
+  if (!capability) return refuse("compute-capability: '{}' is not a version such as 9.0, 90 or sm_90a", text);
   if (*capability < first_compute_capability) {
     return refuse("compute-capability: {} has no tensor maps, {}.{} is the first with them", text,
                   first_compute_capability / 10, first_compute_capability % 10);

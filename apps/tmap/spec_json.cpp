@@ -28,7 +28,7 @@ outcome<Number> number_of(const json& value) {
   if constexpr (std::is_signed_v<Number>) {
     fits = fits || (value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() >= least);
   }
-  if (!fits) return refuse("{} is no whole number from {} to {}", value.dump(), least, most);
+  if (!fits) return refuse("{} is not a whole number from {} to {}", value.dump(), least, most);
   return value.get<Number>();
 }
 
@@ -60,7 +60,7 @@ outcome<void> take_number_or_text(const json& value, std::string& word) {
 outcome<void> take_kind(const json& value, spec_words& words) {
   words.is_kind_im2col = value == "im2col";
   if (value == "tiled" || value == "im2col") return {};
-  return refuse("{} is not explained, only \"tiled\" and \"im2col\" are", value.dump());
+  return refuse("{} cannot be explained; only \"tiled\" and \"im2col\" are", value.dump());
 }
 
 /// Members of `inspect --json` that are no part of a spec.
@@ -85,7 +85,7 @@ outcome<void> take_member(const std::string& key, const json& value, spec_words&
   if (key == "l2_promotion") return take(value, words.l2);
   if (key == "oob_fill") return take(value, words.fill);
   if (std::find(std::begin(passed_over), std::end(passed_over), key) != std::end(passed_over)) return {};
-  return refuse("is no field of a spec");
+  return refuse("is not a field of a spec");
 }
 
 /// A member that cannot be read: its key, and why.

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Compiles and runs the code that `tmap explain --emit` prints, for several specs, and compares its
-# maps with those of `--out`: emitted_code.sh <tmap> <root> <cuda include> <libtmap.so> <python>. The driver's functions are replaced by ours: no GPU is needed.
+# maps with those of `--out`:
+# emitted_code.sh <tmap> <root> <cuda include> <libtmap.so> <python>.
+# The driver's functions are replaced by ours: no GPU is needed.
 set -euo pipefail
 tool=$1 root=$2 cuda=$3 shared=$4 python=$5
 folder=$(mktemp -d)

@@ -125,7 +125,7 @@ TEST(tool_explain, takes_a_version_as_people_and_compilers_write_it) {
     arguments.back() += "=" + std::string{word};
     const tool_result run = run_tmap(arguments);
     EXPECT_EQ(run.exit_code, 2) << word;
-    EXPECT_TRUE(is_one_sentence_about(run.err, "is no version such as")) << run.err;
+    EXPECT_TRUE(is_one_sentence_about(run.err, "is not a version such as")) << run.err;
   }
 }
 
@@ -270,14 +270,14 @@ void expect_refusal(const std::vector<std::string>& arguments, const std::string
 
 TEST(tool_explain, says_in_one_sentence_which_flag_is_wrong) {
   expect_refusal({}, "--type: must be given");
-  expect_refusal({"--type", "f17", "--dims", "8", "--box", "8"}, "--type: 'f17' is none of u8,");
+  expect_refusal({"--type", "f17", "--dims", "8", "--box", "8"}, "--type: 'f17' is not one of u8,");
   expect_refusal({"--type", "f16", "--box", "8"}, "--dims: must be given");
   expect_refusal({"--type", "f16", "--dims", "8"}, "--box: must be given");
   expect_refusal({"--type", "f16", "--dims", "8,8", "--box", "8"}, "--box: 1 given where rank 2 wants 2");
   expect_refusal({"--type", "f16", "--dims", "8,8", "--box", "8,8", "--strides", "1,2"}, "--strides: 2 given");
-  expect_refusal({"--type", "f16", "--dims", "8,-8", "--box", "8,8"}, "--dims: '-8' is no whole number");
-  expect_refusal({"--type", "f16", "--dims", "8", "--box", "4294967296"}, "--box: '4294967296' is no whole number");
-  expect_refusal({"--type", "f16", "--dims", "8", "--box", "8", "--swizzle", "96"}, "--swizzle: '96' is none of");
+  expect_refusal({"--type", "f16", "--dims", "8,-8", "--box", "8,8"}, "--dims: '-8' is not a whole number");
+  expect_refusal({"--type", "f16", "--dims", "8", "--box", "4294967296"}, "--box: '4294967296' is not a whole number");
+  expect_refusal({"--type", "f16", "--dims", "8", "--box", "8", "--swizzle", "96"}, "--swizzle: '96' is not one of");
   expect_refusal({"--type", "f16", "--dims", "8", "--box", "8", "--address", "0xzz"}, "--address: '0xzz'");
   expect_refusal({"--type", "f16", "--dims", "8", "--box", "8", "--compute-capability", "8.6"}, "no tensor maps");
   expect_refusal({"--type", "f16", "--frobnicate"}, "--frobnicate");
@@ -285,17 +285,17 @@ TEST(tool_explain, says_in_one_sentence_which_flag_is_wrong) {
 
 TEST(tool_explain, says_in_one_sentence_what_is_wrong_with_a_file) {
   expect_refusal({"absent.json"}, "absent.json: No such file");
-  expect_refusal({"-"}, "standard input: is no JSON", "{\"element_type\": ");
-  expect_refusal({"-"}, "is no JSON: line 2, column 16", "{\n\"box_dim\": [64,],\n}");
-  expect_refusal({"-"}, "\"colour\" is no field of a spec (line 3, column 1)",
+  expect_refusal({"-"}, "standard input: is not valid JSON", "{\"element_type\": ");
+  expect_refusal({"-"}, "is not valid JSON (line 2, column 16)", "{\n\"box_dim\": [64,],\n}");
+  expect_refusal({"-"}, "\"colour\" is not a field of a spec (line 3, column 1)",
                  "{\"element_type\": \"f16\",\n\n\"colour\": 1}");
   expect_refusal({"-"}, "standard input: \"box_dim\": must be given", R"({"element_type":"f16","global_dim":[64]})");
   expect_refusal({"-"}, "standard input: must hold one JSON object", "[1]");
-  expect_refusal({"-"}, "standard input: \"global_dim\" -1 is no whole number", R"({"global_dim": [-1]})");
+  expect_refusal({"-"}, "standard input: \"global_dim\" -1 is not a whole number", R"({"global_dim": [-1]})");
   expect_refusal({"-"}, "standard input: \"colour\" is no field", R"({"colour": 1})");
   expect_refusal({"-"}, "standard input: \"swizzle\" must be a string", R"({"swizzle": 128})");
   expect_refusal({"-"}, "standard input: \"element_type\": must be given", "{}");
-  expect_refusal({"-", "--type", "f16"}, "--type: goes with no spec file", "{}");
+  expect_refusal({"-", "--type", "f16"}, "--type: cannot be combined with a spec file", "{}");
 }
 
 }  // namespace

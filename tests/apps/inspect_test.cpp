@@ -96,7 +96,7 @@ TEST(tool_inspect, says_in_one_sentence_what_is_wrong_with_its_input) {
   expect_trouble(run_tmap({"inspect"}), "map is required");
   expect_trouble(run_tmap({"inspect", "no_such_file.bin"}), "no_such_file.bin: no such file");
   expect_trouble(run_tmap({"inspect", hex.substr(2)}), "127 bytes are no whole number");
-  expect_trouble(run_tmap({"inspect", hex.substr(1)}), "no hex digits of a tensor map");
+  expect_trouble(run_tmap({"inspect", hex.substr(1)}), "not the bytes of a tensor map");
   expect_trouble(run_tmap({"inspect", folder.file("empty", "")}), "it is empty");
   expect_trouble(run_tmap({"inspect", "-"}), "standard input: holds no tensor map");
   expect_trouble(run_tmap({"inspect", folder.file("short.bin", bytes_of(sample_map()).substr(1))}), "short.bin: 127");
@@ -112,7 +112,7 @@ TEST(tool_inspect, says_in_one_sentence_what_is_wrong_with_its_input) {
   expect_trouble(run_tmap({"inspect", "-"}, "{\"element_type\": \"f16\",}"), "line 1, column 24");
   expect_trouble(run_tmap({"inspect", "-"}, "{\"words\": [1]}"), "\"words\" must be 16 strings");
   expect_trouble(run_tmap({"inspect", hex, "--index", "1"}), "--index: 1 is not below the number of maps, 1");
-  expect_trouble(run_tmap({"inspect", hex, "--index", "3-1"}), "--index: '3-1' is no number or range");
+  expect_trouble(run_tmap({"inspect", hex, "--index", "3-1"}), "--index: '3-1' is not a number or range");
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST(npy, refuses_with_the_cause) {
       {"version 4", npy_file(4, "{'descr': '<f4'" + dims, counting_bytes(16))},
       {"header is corrupt", npy_file(1, "{'descr': '<f4'}", "")},
       {"header is corrupt", npy_file(1, "{'descr': '<f4', 'fortran_order': Maybe, 'shape': (2,)}", "")},
-      {"header is corrupt (line 1, column 57 of the header)", npy_of("<f4", "(2, x)", "")},
+      {"header is corrupt (line 1, column 55 of the header)", npy_of("<f4", "(2, x)", "")},
       {"header is corrupt", npy_of("<f4", "(-2,)", "")},
       {"header is corrupt", npy_of("<f4", "(2", "")},
       {"structured", npy_file(1, "{'descr': [('a', '<i4')]" + dims, "")},

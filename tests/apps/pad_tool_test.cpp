@@ -203,12 +203,12 @@ TEST_F(pad_test, files_that_no_report_lists_are_not_replaced) {
     std::filesystem::remove(folder_ / "out/" + name);
   }
   folder_.write("out/report.json", "{\"mine\": 1}");
-  expect_failure(pad({bytes}), "report.json: it is no report of tmap pad");
+  expect_failure(pad({bytes}), "report.json: it is not a report of tmap pad");
   EXPECT_EQ(read_text_file(folder_ / "out/report.json"), "{\"mine\": 1}");
   std::filesystem::remove(folder_ / "out/report.json");
   ASSERT_EQ(mkfifo((folder_ / "out/report.json").c_str(), 0600), 0);
   expect_failure(run_program({"/usr/bin/timeout", "30", TMAP_TOOL, "pad", bytes, "--out", folder_ / "out"}),
-                 "report.json: it is no report of tmap pad");
+                 "report.json: it is not a report of tmap pad");
 }
 
 TEST_F(pad_test, no_run_reads_results) {
@@ -277,12 +277,12 @@ TEST_F(pad_test, keep_going_writes_the_rest) {
   const std::string good = folder_.write("good.npy", npy_of("<f4", "(2,)", "abcdefgh"));
   const std::string bad = folder_.write("bad.png", "no picture");
   const std::string cut = folder_.write("cut.npy", npy_of("<f4", "(3,)", "abcdefgh"));
-  expect_failure(pad({good, bad, cut}), "bad.png: it is no readable PNG");
+  expect_failure(pad({good, bad, cut}), "bad.png: it is not a readable PNG");
   EXPECT_THAT(folder_.names("out"), IsEmpty());
 
   const tool_result result = pad({bad, good, cut, "--keep-going"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, AllOf(HasSubstr("bad.png: it is no readable PNG"), HasSubstr("cut.npy: it is truncated")));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("bad.png: it is not a readable PNG"), HasSubstr("cut.npy: it is truncated")));
   EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_f32_rank1.npy", "report.json"));
   EXPECT_EQ(report()["failures"].size(), 2u);
 }
@@ -295,13 +295,13 @@ TEST_F(pad_test, one_sentence_for_each_bad_input) {
   const std::pair<std::string, const char*> cases[] = {
       {folder_ / "none.npy", "none.npy: there is no such file"},
       {folder_ / "empty", "empty: the folder itself holds no"},
-      {"/dev/null", "/dev/null: it is no regular file"},
-      {folder_.write("a.txt", "text"), "a.txt: it is no kind of file this tool reads"},
+      {"/dev/null", "/dev/null: it is not a regular file"},
+      {folder_.write("a.txt", "text"), "a.txt: this tool does not read files of this kind"},
       {folder_.write("a.png", ""), "a.png: it is empty"},
-      {folder_.write("a.jpg", "\xff\xd8\xff\xe0"), "a.jpg: it is no readable JPEG"},
+      {folder_.write("a.jpg", "\xff\xd8\xff\xe0"), "a.jpg: it is not a readable JPEG"},
       {folder_.write("twice.safetensors", twice), "twice.safetensors: its safetensors header has 'a' twice"},
       {folder_.write("a.safetensors", safetensors_file("{]", "")),
-       "a.safetensors: its safetensors header is no JSON object (line 1, column 2)"},
+       "a.safetensors: its safetensors header is not a JSON object (line 1, column 2)"},
   };
   for (const auto& [input, sentence] : cases) {
     expect_failure(pad({good, input}), sentence);

@@ -86,7 +86,7 @@ outcome<std::vector<fs::path>> find_earlier_results(const fs::path& folder) {
   std::error_code fault;
   if (fs::exists(fs::symlink_status(report, fault))) {
     const auto names = listed_in(report);
-    if (!names) return refuse("{}: it is no report of tmap pad; choose another folder for --out", report.string());
+    if (!names) return refuse("{}: it is not a report of tmap pad; choose another folder for --out", report.string());
     listed = *names;
     found.push_back(report);
   }

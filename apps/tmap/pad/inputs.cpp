@@ -39,7 +39,7 @@ outcome<std::vector<std::byte>> read_bytes(const fs::path& path, std::uint64_t m
   std::error_code fault;
   const fs::file_status status = fs::status(path, fault);
   if (!fs::exists(status)) return refuse("there is no such file");
-  if (!fs::is_regular_file(status)) return refuse("it is no regular file");
+  if (!fs::is_regular_file(status)) return refuse("it is not a regular file");
   const std::uint64_t size = fs::file_size(path, fault);
   if (fault) return refuse("{}", fault.message());
   if (size > most_bytes) return refuse("its {} bytes are more than --max-bytes allows ({})", size, most_bytes);
@@ -131,7 +131,7 @@ loaded_inputs read_tensors(const fs::path& path, std::vector<std::byte> bytes, s
   if (kind == file_kind::png) keep(loaded, path, read_png(bytes, most_bytes));
   if (kind == file_kind::jpeg) keep(loaded, path, read_jpeg(bytes, most_bytes));
   if (kind == file_kind::none) {
-    keep(loaded, path, refuse("it is no kind of file this tool reads (.png, .jpg, .npy, .safetensors)"));
+    keep(loaded, path, refuse("this tool does not read files of this kind (.png, .jpg, .npy, .safetensors)"));
   }
   if (kind != file_kind::npy && kind != file_kind::safetensors) return loaded;
 

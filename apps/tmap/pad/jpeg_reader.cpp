@@ -72,7 +72,7 @@ outcome<tensor> read_jpeg(std::span<const std::byte> file, std::uint64_t most_by
   if (file.empty()) return refuse("it is empty");
   jpeg_session session{};
   const session_guard guard{session};
-  if (!open(session, file)) return refuse("it is no readable JPEG ({})", session.message);
+  if (!open(session, file)) return refuse("it is not a readable JPEG ({})", session.message);
   const std::uint64_t width = session.decoder.image_width;
   const std::uint64_t height = session.decoder.image_height;
   if (width * height / most_pixels_per_file_byte > file.size()) {

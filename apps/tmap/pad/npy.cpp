@@ -134,7 +134,7 @@ outcome<dtype> read_dtype(const npy_fields& fields) {
 
 /// The header's text, and how many bytes stand before the data.
 outcome<std::pair<std::string_view, std::size_t>> find_header(std::string_view file) {
-  if (!file.starts_with(magic)) return refuse("it is no .npy file: the signature is missing");
+  if (!file.starts_with(magic)) return refuse("it is not a .npy file: the signature is missing");
   if (file.size() < 12) return refuse("it is truncated inside the .npy header");
   const auto byte = [&](std::size_t i) { return static_cast<std::size_t>(static_cast<unsigned char>(file[i])); };
   const std::size_t version = byte(6);

@@ -89,7 +89,7 @@ outcome<void> remove_file(const fs::path& path) {
 outcome<void> prepare_folder(const fs::path& folder) {
   std::error_code fault;
   fs::create_directories(folder, fault);
-  if (!fault && !fs::is_directory(folder, fault)) return refuse("{}: it is no folder", folder.string());
+  if (!fault && !fs::is_directory(folder, fault)) return refuse("{}: it is not a folder", folder.string());
   if (fault) return refuse("{}: the folder cannot be made ({})", folder.string(), fault.message());
   if (access(folder.c_str(), W_OK | X_OK) == 0) return {};
   return refuse("{}: the folder cannot be written to ({})", folder.string(), std::strerror(errno));

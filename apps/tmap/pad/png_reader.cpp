@@ -55,7 +55,7 @@ outcome<tensor> read_png(std::span<const std::byte> file, std::uint64_t most_byt
   image.version = PNG_IMAGE_VERSION;
   if (file.empty()) return refuse("it is empty");
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
-    return refuse("it is no readable PNG ({})", image.message);
+    return refuse("it is not a readable PNG ({})", image.message);
   }
   const auto pixels = check_size(image, file.size(), most_bytes);
   if (!pixels) return refusal{pixels.error()};

@@ -88,9 +88,10 @@ outcome<json> read_header(const std::vector<std::byte>& file) {
   try {
     header = json::parse(text, text + length, look);
   } catch (const json::parse_error& e) {
-    return refuse("its safetensors header is no JSON object ({})", position_in({text, length}, e.byte - (e.byte != 0)));
+    return refuse("its safetensors header is not a JSON object ({})",
+                  position_in({text, length}, e.byte - (e.byte != 0)));
   }
-  if (!header.is_object()) return refuse("its safetensors header is no JSON object");
+  if (!header.is_object()) return refuse("its safetensors header is not a JSON object");
   if (repeated.found()) return refuse("its safetensors header has '{}' twice", *repeated.found());
   return header;
 }
