@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/support/progress.hpp"
+#include "apps/support/terminal.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -93,6 +94,32 @@ TEST(progress, short_work_has_no_bar) {
     bar.advance(4);
   };
   EXPECT_EQ(on_terminal(work), "");
+}
+
+void print_red() {
+  std::fputs(apps::styled_error(apps::style::bad, "red").c_str(), stderr);
+}
+
+TEST(colours, are_for_terminals_without_no_color) {
+  setenv("TERM", "xterm", 1);
+  unsetenv("NO_COLOR");
+  EXPECT_EQ(on_terminal(print_red), "\x1b[1;31mred\x1b[0m");
+  EXPECT_EQ(in_pipe(print_red), "red");
+  setenv("NO_COLOR", "1", 1);
+  EXPECT_EQ(on_terminal(print_red), "red");
+  setenv("NO_COLOR", "", 1);
+  EXPECT_EQ(on_terminal(print_red), "\x1b[1;31mred\x1b[0m") << "an empty value is none";
+  setenv("TERM", "dumb", 1);
+  EXPECT_EQ(on_terminal(print_red), "red");
+}
+
+TEST(colours, are_what_was_chosen) {
+  apps::choose_colours(apps::colour_choice::always);
+  EXPECT_EQ(in_pipe(print_red), "\x1b[1;31mred\x1b[0m");
+  apps::choose_colours(apps::colour_choice::never);
+  setenv("TERM", "xterm", 1);
+  EXPECT_EQ(on_terminal(print_red), "red");
+  apps::choose_colours(apps::colour_choice::automatic);
 }
 
 }  // namespace
