@@ -169,10 +169,14 @@ class pad_run {
     return {};
   }
 
+  /// The simulator's speed is no measure of anything.
+  std::string rate_of(const finished_batch& batch) const {
+    return record_.chosen.name == "gpu" ? fmt::format(" ({:.1f} GB/s)", batch.gigabytes_per_second()) : std::string{};
+  }
+
   void describe(const finished_batch& batch, const shape_t& shape) const {
-    say("{}: {} {}, {:.1f} % filled, copied in {:.3f} ms ({:.1f} GB/s), every byte checked\n",
-        (request_.out / batch.file).string(), info(batch.plan.type).name, to_string(shape), 100 * batch.fill(),
-        1000 * batch.times.copy, batch.gigabytes_per_second());
+    say("{}: {} {}, {:.1f} % filled, copied in {:.3f} ms{}, every byte checked\n", (request_.out / batch.file).string(),
+        info(batch.plan.type).name, to_string(shape), 100 * batch.fill(), 1000 * batch.times.copy, rate_of(batch));
   }
 
   outcome<void> draw(const batch_plan& plan, std::span<const std::byte> dense) {
