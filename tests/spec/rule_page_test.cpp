@@ -22,8 +22,8 @@ TEST(rule_page, equals_the_checked_in_page) {
   if (const char* write = std::getenv("TMAP_WRITE_DOCS"); write != nullptr && std::string{write} == "1") {
     std::ofstream{page_path, std::ios::binary} << rule_page();
   }
-  EXPECT_EQ(checked_in_page(), rule_page())
-      << "docs/fields_and_rules.md differs from the rule table. To write it anew: TMAP_WRITE_DOCS=1 ctest -R rule_page";
+  EXPECT_EQ(checked_in_page(), rule_page()) << "docs/fields_and_rules.md differs from the rule table. To write it "
+                                               "again: TMAP_WRITE_DOCS=1 ctest -R rule_page";
 }
 
 TEST(rule_page, every_cell_stays_in_its_row) {
