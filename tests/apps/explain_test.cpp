@@ -292,7 +292,7 @@ TEST(tool_explain, says_in_one_sentence_what_is_wrong_with_a_file) {
   expect_refusal({"-"}, "standard input: \"box_dim\": must be given", R"({"element_type":"f16","global_dim":[64]})");
   expect_refusal({"-"}, "standard input: must hold one JSON object", "[1]");
   expect_refusal({"-"}, "standard input: \"global_dim\" -1 is not a whole number", R"({"global_dim": [-1]})");
-  expect_refusal({"-"}, "standard input: \"colour\" is no field", R"({"colour": 1})");
+  expect_refusal({"-"}, "standard input: \"colour\" is not a field", R"({"colour": 1})");
   expect_refusal({"-"}, "standard input: \"swizzle\" must be a string", R"({"swizzle": 128})");
   expect_refusal({"-"}, "standard input: \"element_type\": must be given", "{}");
   expect_refusal({"-", "--type", "f16"}, "--type: cannot be combined with a spec file", "{}");
