@@ -71,7 +71,8 @@ std::string to_json(const service_statistics& statistics) {
     // Written by hand, because the destructor of a JSON object of the library allocates, and ends
     // the process if that fails.
     const slot_counts& slots = statistics.slots;
-    return fmt::format(R"({{"slots":{{"capacity":{},"free":{},"leased":{},"pending":{},"captured":{}}},)"
+    return fmt::format(R"({{"slots":{{"capacity":{},"free":{},"leased":{},)"
+                       R"("pending":{},"captured":{}}},)"
                        R"("peak_leased":{},"batches":{},"encoded_maps":{},"bad_maps":{},"empty_maps":{},)"
                        R"("exhausted_calls":{},"cross_stream_reuses":{},)"
                        R"("device_bytes":{},"hazards":{}}})",
