@@ -73,7 +73,8 @@ std::string to_json(const service_statistics& statistics) {
     const slot_counts& slots = statistics.slots;
     return fmt::format(R"({{"slots":{{"capacity":{},"free":{},"leased":{},)"
                        R"("pending":{},"captured":{}}},)"
-                       R"("peak_leased":{},"batches":{},"encoded_maps":{},"bad_maps":{},"empty_maps":{},)"
+                       R"("peak_leased":{},"batches":{},"encoded_maps":{},)"
+                       R"("bad_maps":{},"empty_maps":{},)"
                        R"("exhausted_calls":{},"cross_stream_reuses":{},)"
                        R"("device_bytes":{},"hazards":{}}})",
                        slots.capacity, slots.free, slots.leased, slots.pending, slots.captured, statistics.peak_leased,
