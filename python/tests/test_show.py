@@ -49,7 +49,11 @@ class Explain(unittest.TestCase):
         self.assertIn("T17 box_dim[0] is 300", tmap.explain(values, box=(8, 300)))
         self.assertIn("last dim has gaps", tmap.explain(values[:, ::2]))
         self.assertIn("no tensor map has elements of c64", tmap.explain(values.astype(np.complex64)))
-        self.assertIn("1 to 5", tmap.explain(np.zeros((1, 1, 1, 1, 1, 16), np.uint8)))
+        for shape in ((), (1, 1, 1, 1, 1, 16)):
+            self.assertIn("1 to 5", tmap.explain(np.zeros(shape, np.uint8)))
+        self.assertIn("negative strides", tmap.explain(values[::-1]))
+        self.assertIn("no tensor map can describe this array", tmap.explain(np.zeros(4, "datetime64[s]")))
+        self.assertIn("T09", tmap.explain(values[:0]))
 
     def test_maps(self):
         data = tmap.encode_bits(spec())

@@ -37,11 +37,14 @@ def explain(thing, box=None) -> str:
 
 
 def _of_array(array, box) -> str:
-    form = Site(None, array).read(array, "array").form
+    try:
+        form = Site(None, array).read(array, "array").form
+    except (TypeError, ValueError, BufferError) as reason:
+        return f"no tensor map can describe this array: {reason}"
     name = f"{form.dtype} array of shape {form.shape}"
     try:
         if box is None:  # a box that breaks no rule by itself
-            box = (1,) * (len(form.shape) - 1) + (max(16 // form.item_bytes, 1),)
+            box = (1,) * len(form.shape[1:]) + (max(16 // form.item_bytes, 1),) * bool(form.shape)
         spec = TensorSpec.of(array, box)
     except (TypeError, ValueError) as reason:
         return f"{name}: {reason}"
