@@ -37,17 +37,16 @@ void check_pitch(arguments& given, std::uint64_t pitch, std::uint64_t least, con
   given.multiple(pitch, unit_bytes, name);
 }
 
-/// Beyond the last address maps would be refused on the device, and read as zeros.
+/// A matrix must end before the last address: the device would refuse its maps and read zeros.
 void check_reach(arguments& given, const matrix& of, std::uint64_t rows, std::uint64_t row_bytes,
                  const argument& name) {
   using tmap::detail::address_limit;
   if (tmap::detail::has_addresses(of.address, rows, of.pitch_bytes, row_bytes)) return;
-  given.refuse(name.member("address"),
-               "is {found:#x}, from where the matrix reaches beyond all addresses, {allowed:#x}", of.address,
-               address_limit);
+  given.refuse(name.member("address"), "is {found:#x}; a matrix there reaches beyond the last address, {allowed:#x}",
+               of.address, address_limit);
 }
 
-/// Equal rows, of a matrix or of each group's.
+/// The rows of a matrix, or of the matrix of each group.
 struct row_shape {
   std::uint64_t rows;
   std::uint64_t bytes;  ///< of a row
@@ -65,7 +64,7 @@ struct group_places {
   const argument& pitch_name;
 };
 
-/// Equally large matrices, one for each group.
+/// Checks matrices of equal size, one for each group.
 void check_matrices(arguments& given, const matrix& first, const row_shape& shape, const group_places& places,
                     const argument& name) {
   check_matrix(given, first, shape, name);
@@ -101,11 +100,11 @@ void check_layout(arguments& given, b_layout layout, operand_type type) {
   }
 }
 
-/// Only the sums of 8-bit products can be had faster.
+/// Only sums of 8-bit products have a faster way.
 void check_accumulation(arguments& given, const row_problem& problem) {
   if (problem.fast_accumulation && problem.type != operand_type::f8_e4m3) {
     given.refuse(problem_name.member("fast_accumulation"),
-                 "is {found}; it must be {allowed} but with operands of 8 bits", 1, 0);
+                 "is {found}; it must be {allowed}, except with operands of 8 bits", 1, 0);
   }
 }
 
@@ -121,7 +120,7 @@ void check_matrices(arguments& given, const row_problem& problem) {
                  problem_name.member("b"));
 }
 
-/// `none` or `accumulate`.
+/// Checks that the epilogue is `none` or `accumulate`.
 void check_plain_epilogue(arguments& given, epilogue_kind kind) {
   const bool is_plain = kind == epilogue_kind::none || kind == epilogue_kind::accumulate;
   if (is_plain) return;
@@ -151,7 +150,7 @@ result<void> check_gpu(const device_limits& limits, bool has_kernels) {
 void check_call(arguments& given, const run& with) {
   check_run(given, with);
   given.equal(with.windows.size(), 0, "windows",
-              "are {found}; a grouped product knows none, so there must be {allowed}");
+              "are {found}; a grouped product takes none, so there must be {allowed}");
   if (with.choices.plan) given.at_most(*with.choices.plan, plan_count() - 1, argument{"choices"}.member("plan"));
 }
 

@@ -100,7 +100,7 @@ result<void> multiply(const weight_problem& problem, const run& with) {
   const support::trace_range range{"tmap grouped weights"};
   if (const auto checked = check(problem, with); !checked || problem.groups == 0) return checked;
   weight_problem legal = problem;
-  // Operands without rows may be anything; their maps are made, though never used.
+  // Operands without rows may have any address; their maps are made, but not used.
   if (problem.rows == 0) legal.a = legal.b = problem.c;
   return enqueue(legal, with);
 }

@@ -19,6 +19,8 @@ namespace tmap::interop {
 /// in C, or have another word.
 argument_name c_name_of(const argument_name& name);
 
+inline constexpr char stale_reason[] = "is no handle of such an object, or of one that was destroyed";
+
 /// How a call ended. Plain data.
 struct answer {
   answer() = default;
@@ -67,7 +69,7 @@ class arguments : public support::arguments {
   void handle(bool names_one, const support::argument& name) {
     if (names_one || !*this) return;
     code_ = TMAP_INVALID_HANDLE;
-    refuse(name, "is no handle of such an object, or of one that was destroyed");
+    refuse(name, stale_reason);
   }
 
   /// Checks a struct: its size is the library's and its reserved member 0. After that its other

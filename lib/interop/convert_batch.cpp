@@ -27,7 +27,7 @@ static_assert(mirrors(TMAP_PATCH_ELEMENT_STRIDE(4), patch_element_stride(4)));
 static_assert(mirrors(TMAP_OFFSETS_ENDS, offset_format::ends) && mirrors(TMAP_OFFSETS_PREFIX, offset_format::prefix));
 static_assert(mirrors(TMAP_OFFSETS_SIZES, offset_format::sizes));
 
-// In device memory both sides' structs are the same bytes.
+// The structs of C and of the library have the same bytes in device memory.
 static_assert(sizeof(tmap_map_patch) == sizeof(map_patch));
 static_assert(offsetof(tmap_map_patch, global_stride_bytes) == offsetof(map_patch, global_stride_bytes));
 static_assert(offsetof(tmap_map_patch, global_dim) == offsetof(map_patch, global_dim));

@@ -11,7 +11,7 @@
 namespace tmap::interop {
 namespace {
 
-// Both sides' refs and writers are the same bytes: kernels take the library's.
+// Refs and writers of C and of the library have the same bytes, since kernels take the library's.
 static_assert(sizeof(tmap_batch_ref) == sizeof(map_batch_ref));
 static_assert(offsetof(tmap_batch_ref, statuses) == offsetof(map_batch_ref, statuses));
 static_assert(offsetof(tmap_batch_ref, indices) == offsetof(map_batch_ref, indices));
@@ -24,8 +24,8 @@ static_assert(offsetof(tmap_batch_writer, count) == offsetof(map_batch_writer, c
 static_assert(offsetof(tmap_batch_writer, generation) == offsetof(map_batch_writer, generation));
 static_assert(offsetof(tmap_batch_writer, records) == offsetof(map_batch_writer, records));
 
-/// `use(held)` while no other call uses the batch. It may have been found just before it was
-/// released.
+/// Calls `use(held)` while no other call uses the batch. The batch may have been released just
+/// after it was found.
 template <class Use>
 answer with_batch(tmap_batch batch, const Use& use) {
   const auto held = batches().find(batch.value);

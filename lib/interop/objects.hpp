@@ -47,8 +47,7 @@ handle_table<map_service>& services();
 handle_table<held_batch>& batches();
 
 inline answer stale(const char* name) {
-  return {TMAP_INVALID_HANDLE,
-          error{.argument = name, .reason = "is no handle of such an object, or of one that was destroyed"}};
+  return {TMAP_INVALID_HANDLE, error{.argument = name, .reason = stale_reason}};
 }
 inline answer busy(const char* name) {
   return {TMAP_BATCH_BUSY, error{.argument = name, .reason = "is in a call of another thread"}};

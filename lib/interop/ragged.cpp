@@ -9,7 +9,7 @@
 namespace tmap::interop {
 namespace {
 
-/// A policy and a set of routes, as arguments of their own.
+/// A policy and a set of routes that are arguments of their own.
 struct route_arguments {
   void check(arguments& all) const { check_routes(all, policy, allowed, "policy", "allowed"); }
   route_options value() const { return {policy_of(policy).value_or(route_policy::enable), routes_of(allowed)}; }
@@ -18,7 +18,7 @@ struct route_arguments {
   std::uint32_t allowed;
 };
 
-/// An element to fill with, as large as those of a checked source.
+/// An element to fill with, of the size that a checked source has.
 struct fill_input {
   void check(arguments&) const {}
   ragged::fill_value value() const { return fill_of(element, source->element_bytes); }

@@ -31,8 +31,8 @@ answer create(const service_options& options, tmap_service& service) {
   return hand_out(services(), std::make_shared<map_service>(std::move(*made)), &service);
 }
 
-/// The batch that `make` lends. Its handle is there before it, so that without memory for one no
-/// slot was taken.
+/// Hands out the batch that `make` lends. It makes the handle first, so if there is no memory for
+/// the handle, no slot was taken.
 template <class Make>
 answer hand_out_batch(tmap_batch& batch, const Make& make) {
   const auto held = std::make_shared<held_batch>(map_batch{});

@@ -49,7 +49,7 @@ result<void> check_unpad(const dense_batch& source, const tensor_batch& destinat
   return given.outcome();
 }
 
-/// Bytes moved as they are, from one side to the other.
+/// A call that moves bytes as they are from one side to the other.
 struct move_call {
   batch_call which;
   kernels::side source;

@@ -16,7 +16,7 @@
 namespace tmap::ragged {
 namespace {
 
-/// Every kernel takes what a block of Hopper has.
+/// Every kernel takes the shared memory of a block on Hopper.
 result<void> check_shared_memory(std::uint32_t per_block) {
   if (per_block >= detail::ragged_shared_memory_bytes) return {};
   return failure{error{.code = status::unsupported,
@@ -45,8 +45,8 @@ struct row_sum {
   }
 };
 
-/// A side with its arrays on the device and its rows summed. `which`: 0 the source, 1 the
-/// destination.
+/// Returns a side with its arrays on the device and its rows summed. `which` is 0 for the source
+/// and 1 for the destination.
 result<kernels::side> enqueue_side(const kernels::side& from, std::uint32_t which, const workspace& scratch,
                                    const workspace_layout& layout, cudaStream_t stream) {
   if (from.kind != kernels::side_kind::tensors) return from;
@@ -62,15 +62,15 @@ result<kernels::side> enqueue_side(const kernels::side& from, std::uint32_t whic
   return ready;
 }
 
-/// A template for one side, or an empty one where there can be none.
+/// Returns a template for one side, or an empty one if there can be none.
 map_template template_of(const std::optional<tensor_spec>& spec, std::uint32_t rank) {
   if (!spec) return {};
   const result<map_template> made = make_template(*spec, patch_extents(rank));
   return made ? *made : map_template{};
 }
 
-/// Whether bulk copies are the first choice for every tensor that a map could be made for: a tensor
-/// of rank 1 is one row, too small for either, or as long and as aligned as both need.
+/// Returns whether bulk copies are the first choice for every tensor that a map could describe. A
+/// tensor of rank 1 is one row: too small for either, or as long and as aligned as both need.
 bool is_bulk_first(const kernels::plan_request& request) {
   const bool may_bulk = request.routes.allowed.contains(route::bulk);
   return request.rank == 1 && request.routes.policy == route_policy::enable && may_bulk;

@@ -34,16 +34,6 @@ result<void> check_rows(const row_matrix& source, const row_index& index, const 
   return given.outcome();
 }
 
-result<void> check_gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                               const run& with) {
-  return check_rows(source, index, destination, {destination, "destination"}, with);
-}
-
-result<void> check_scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
-                                const run& with) {
-  return check_rows(source, index, destination, {source, "source"}, with);
-}
-
 result<void> enqueue_rows(kernels::row_move move, const on_stream& where, const run& with) {
   if (move.index.count == 0) return {};
   const cudaStream_t stream = where.stream.get();
@@ -68,7 +58,8 @@ result<void> enqueue_rows(kernels::row_move move, const on_stream& where, const 
 result<void> gather_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
                          const run& with) {
   const support::trace_range range{"tmap gather rows"};
-  if (const auto checked = check_gather_rows(source, index, destination, with); !checked) return checked;
+  const auto checked = check_rows(source, index, destination, {destination, "destination"}, with);
+  if (!checked) return checked;
   const on_stream* const where = stream_of(with);
   if (where == nullptr) return simulated::gather_rows(source, index, destination, with);
   return enqueue_rows({source, destination, index, false, {}, nullptr, nullptr, {}}, *where, with);
@@ -77,7 +68,8 @@ result<void> gather_rows(const row_matrix& source, const row_index& index, const
 result<void> scatter_rows(const row_matrix& source, const row_index& index, const row_matrix& destination,
                           const run& with) {
   const support::trace_range range{"tmap scatter rows"};
-  if (const auto checked = check_scatter_rows(source, index, destination, with); !checked) return checked;
+  const auto checked = check_rows(source, index, destination, {source, "source"}, with);
+  if (!checked) return checked;
   const on_stream* const where = stream_of(with);
   if (where == nullptr) return simulated::scatter_rows(source, index, destination, with);
   return enqueue_rows({source, destination, index, true, {}, nullptr, nullptr, {}}, *where, with);

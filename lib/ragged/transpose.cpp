@@ -57,8 +57,8 @@ std::optional<tensor_spec> source_map(std::uint32_t element_bytes, std::uint32_t
   return spec;
 }
 
-/// Bulk copies, a row of a tile each, are the slowest way to load it: not where maps or
-/// asynchronous copies may be used.
+/// Bulk copies of a row each are the slowest way to load a tile. This leaves them out if maps or
+/// asynchronous copies are allowed.
 run without_bulk(run with) {
   constexpr route_set faster = route_bit(route::tensor_map) | route_bit(route::ldgsts);
   route_set& allowed = with.choices.allowed;

@@ -65,7 +65,7 @@ class array_uploader {
   cudaError_t code_{cudaSuccess};
 };
 
-/// Finds the first array in pageable memory; after a failure, asks no more.
+/// Finds the first array in pageable memory. After a failure it looks at no more.
 class pageable_finder {
  public:
   explicit pageable_finder(const memory_calls& calls) : calls_{calls} {}
@@ -89,7 +89,7 @@ bool has_host_arrays(const kernels::side& side) {
   return side.kind == kernels::side_kind::tensors && side.tensors.side == array_side::host;
 }
 
-/// `argument`: the side's name in the interface.
+/// `argument` is the side's name in the interface.
 result<void> check_not_pageable(const kernels::side& side, const char* argument, const memory_calls& calls) {
   if (!has_host_arrays(side)) return {};
   pageable_finder finder{calls};

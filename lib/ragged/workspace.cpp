@@ -14,7 +14,7 @@
 namespace tmap::ragged {
 namespace {
 
-/// The most arrays of one description, each copied to a multiple of the alignment.
+/// A source has at most this many arrays. Each is copied to a multiple of the alignment.
 constexpr std::uint64_t most_arrays = 2 * max_rank;
 
 constexpr std::uint64_t array_bytes(std::uint64_t count) {

@@ -20,8 +20,8 @@ error raised(status code, rule broken, std::int32_t axis, std::uint64_t found, s
   return e;
 }
 
-/// Bits without effect on a tiled copy: words 8 to 15, bits of no field, and the fields that newer
-/// GPUs read. The address is judged after everything else, so it is left out, too.
+/// Drops the bits that have no effect on a tiled copy: words 8 to 15, bits of no field, and the
+/// fields that newer GPUs read. The address is checked after everything else, so this drops it too.
 tensor_map without_idle_bits(const tensor_map& map) {
   tensor_map read{};
   for (std::uint32_t word = 0; word < 8; ++word)
@@ -53,7 +53,7 @@ result<tensor_spec> decode_map(const tensor_map& map) {
                           static_cast<std::uint32_t>(spec.type), hopper_element_type_count - 1)};
   }
   if (spec.interleave == interleave::bytes_32 && spec.swizzle != swizzle::bytes_32) {
-    // The engine runs such a map, and nobody measured as what.
+    // The engine runs such a map, but its result is not measured.
     return failure{raised(status::unsupported, rule::t25_interleave_32_swizzle, -1,
                           static_cast<std::uint32_t>(spec.swizzle), static_cast<std::uint32_t>(swizzle::bytes_32))};
   }

@@ -17,8 +17,8 @@ class memory_view {
  public:
   explicit memory_view(cuda::std::span<const memory_window> windows) : windows_{windows} {}
 
-  /// The mapped bytes from `address` on, at most `wanted` of them; empty when nothing is mapped
-  /// there.
+  /// Returns the mapped bytes from `address` on, at most `wanted` of them. The span is empty if
+  /// nothing is mapped there.
   cuda::std::span<std::byte> at(std::uint64_t address, std::uint64_t wanted) {
     if (last_ >= windows_.size() || !holds(windows_[last_], address)) find(address);
     if (last_ == windows_.size()) return {};
@@ -28,12 +28,11 @@ class memory_view {
     return {window.data.data() + offset, wanted < room ? wanted : room};
   }
 
-  /// False when a byte is not mapped; `missing` is its address then.
+  /// Return false if a byte is not mapped; `missing` is its address then.
   bool read(std::uint64_t address, std::byte* to, std::uint64_t count);
   bool write(std::uint64_t address, const std::byte* from, std::uint64_t count);
 
-  /// The same for any use of the pieces: use(memory, offset, bytes). Pieces are whole multiples of
-  /// `grain` bytes.
+  /// Calls use(memory, offset, bytes) for each piece. Pieces are whole multiples of `grain` bytes.
   template <class Use>
   bool for_each_piece(std::uint64_t address, std::uint64_t count, std::uint64_t grain, Use&& use) {
     for (std::uint64_t done = 0; done < count;) {

@@ -15,15 +15,15 @@
 namespace tmap::simulator {
 namespace {
 
-constexpr std::uint64_t store_unit = 16;  ///< a stored row ends at the next multiple of as many bytes
+constexpr std::uint64_t store_unit = 16;  ///< a stored row ends at the next multiple of this
 
-/// The unsigned type of this width: one that no copy rounds.
+/// Returns the unsigned type of this width, which no copy rounds.
 element_type type_of_width(std::uint32_t bytes) {
   constexpr element_type types[] = {element_type::u8, element_type::u16, element_type::u32, element_type::u64};
   return types[std::countr_zero(bytes)];
 }
 
-/// Boxes of at most 8 KiB that are no larger than the tensor needs.
+/// Chooses boxes of at most 8 KiB that are no larger than the tensor needs.
 tensor_spec spec_of(const tensor_layout& tensor) {
   tensor_spec spec;
   spec.global_address = tensor.address;
@@ -56,7 +56,7 @@ bool takes_map_as_destination(const tensor_layout& tensor, const route_options& 
   return row_bytes_of(tensor) % store_unit == 0 && takes_map(tensor, routes);
 }
 
-/// The tiles of a tensor, one after the other, with their rows' places among elements without gaps.
+/// Walks the tiles of a tensor, with the places of their rows among elements without gaps.
 class tile_walk {
  public:
   explicit tile_walk(const tensor_spec& spec) : spec_{spec} {}

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-// The elements of one tensor in host memory, to and from a vector that holds them without gaps, dim
-// 0 first. On route `tensor_map` the simulated copy engine moves them tile by tile, else plain
-// loops. The tensor has been judged.
+// Moves the elements of one tensor in host memory to and from a vector that holds them without
+// gaps, dim 0 first. On route `tensor_map` the simulated copy engine moves them tile by tile, on
+// all others plain loops do. The tensor has been judged.
 
 namespace tmap::simulator {
 
@@ -22,8 +22,8 @@ using element_bytes_t = std::vector<std::byte>;
 [[nodiscard]] result<void> write_elements(const tensor_layout& tensor, std::span<const std::byte> elements,
                                           const route_options& routes);
 
-/// The elements of `source` to `destination`, which has the same dims. Without a map on either side
-/// rows go straight from one to the other.
+/// Moves the elements of `source` to `destination`, which has the same dims. Without a map on
+/// either side, rows go straight from one to the other.
 [[nodiscard]] result<void> move_elements(const tensor_layout& source, const tensor_layout& destination,
                                          const route_options& routes);
 

@@ -18,13 +18,13 @@ result<void> move_good(const tensor_pair& pair, const route_options& routes) {
 /// Gives each tensor its place in a packed buffer.
 class packed_places {
  public:
-  /// `limits`: of all tensors.
+  /// `limits` hold for all tensors.
   packed_places(const packed_buffer& buffer, const tmap::detail::tensor_limits& limits, bool is_source)
       : buffer_{buffer}, limits_{limits}, is_source_{is_source} {}
 
   tmap::detail::side_room room() const { return {reinterpret_cast<std::uint64_t>(buffer_.memory), buffer_.bytes}; }
 
-  /// The place of tensor `index`, whose other side is `other`.
+  /// Returns the place of tensor `index`, whose other side is `other`.
   tensor_layout next(std::uint64_t index, const tensor_layout& other) {
     note(index);
     tensor_layout place = other;
@@ -47,7 +47,7 @@ class packed_places {
   std::uint64_t begin_{};
 };
 
-/// The low corner of `tensor` with the dims of `other` where those are smaller.
+/// Returns the low corner of `tensor`, with the dims of `other` that are smaller.
 tensor_layout corner(tensor_layout tensor, const tensor_layout& other) {
   for (std::uint32_t axis = 0; axis < tensor.rank; ++axis) {
     tensor.dim[axis] = std::min(tensor.dim[axis], other.dim[axis]);
@@ -55,10 +55,10 @@ tensor_layout corner(tensor_layout tensor, const tensor_layout& other) {
   return tensor;
 }
 
-/// Every element becomes `fill`.
+/// Sets every element to `fill`.
 void fill_elements(const tensor_layout& tensor, const fill_value& fill) {
   const std::uint64_t item = tensor.element_bytes;
-  const std::uint64_t most_step = item * 2048;  // what is repeated stays in a cache
+  const std::uint64_t most_step = item * 2048;  // so the repeated part stays in a cache
   const std::uint64_t bytes = tensor.dim[0] * item;
   for_each_row(tensor, [&](std::uint64_t, std::byte* row) {
     std::memcpy(row, fill.bytes, item);
@@ -70,7 +70,7 @@ void fill_elements(const tensor_layout& tensor, const fill_value& fill) {
   });
 }
 
-/// The low corner from the source, the rest `fill`.
+/// Copies the source to the low corner and sets the rest to `fill`.
 result<void> pad_one(const tensor_pair& pair, const fill_value& fill, const route_options& routes) {
   if (has_no_elements(pair.destination) || !pair.has_destination) return {};
   fill_elements(pair.destination, fill);

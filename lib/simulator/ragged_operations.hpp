@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The operations of ragged.hpp that move bytes, as they run on the host: all memory is that of this
-// process. Arguments have been checked, and dense batches have strides and a pitch. Each fails with
-// `invalid_argument` where the environment names no policy, with `bad_items` where it is checked,
-// and with `out_of_memory`.
+// The operations of ragged.hpp that move bytes, on the host: all memory belongs to this process.
+// Arguments have been checked, and dense batches have strides and a pitch. Each fails with
+// `invalid_argument` if the environment names no policy, with `bad_items` if it is checked, and
+// with `out_of_memory`.
 
 #include <tmap/error.hpp>
 #include <tmap/ragged.hpp>

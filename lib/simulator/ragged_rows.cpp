@@ -22,6 +22,7 @@ std::byte* row_of(const row_matrix& matrix, std::uint64_t row) {
 template <class Move>
 result<void> for_each_index(batch_call which, const row_index& index, std::uint64_t rows, const run& with,
                             Move&& move) {
+  if (const auto routes = routes_of(with.choices); !routes) return failure{routes.error()};
   verdict_writer verdicts{{which, index.count}, with};
   for (std::uint64_t i = 0; i < index.count; ++i) {
     const std::int64_t row = row_number(index, i);

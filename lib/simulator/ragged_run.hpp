@@ -18,7 +18,11 @@
 namespace tmap::simulator {
 
 /// Fails where the environment names no policy.
-[[nodiscard]] result<route_options> routes_of(const ragged::choices& made);
+[[nodiscard]] inline result<route_options> routes_of(const ragged::choices& made) {
+  const result<route_policy> policy = made.policy ? *made.policy : policy_from_environment();
+  if (!policy) return failure{policy.error()};
+  return route_options{*policy, made.allowed};
+}
 
 /// Judges each pair of tensors. `next(pair)` fills in the sides. `work(pair, routes)` does the
 /// work, for good and bad pairs.

@@ -47,7 +47,7 @@ tensor_layout tensor_reader::read(const compact_columns& source) const {
   return layout;
 }
 
-/// A null column of strides: the step is the extent of the axis below.
+/// A null column of strides stands for the extent of the axis below.
 template <class Column>
 void tensor_reader::read_columns(tensor_layout& layout, const Column* dims, const Column* strides,
                                  std::uint64_t unit) const {

@@ -10,8 +10,8 @@
 
 namespace tmap::simulator {
 
-/// Reads the tensors of a batch whose arrays lie in host memory, one after the other. Any bits come
-/// out as they are: nothing is judged here.
+/// Reads the tensors of a batch whose arrays lie in host memory, one after another. It returns any
+/// bits as they are and judges nothing.
 class tensor_reader {
  public:
   explicit tensor_reader(const tensor_batch& batch) : batch_{batch} {}
@@ -33,20 +33,20 @@ class tensor_reader {
   std::uint64_t begin_{};  ///< of `offset_format::sizes`: the rows of all tensors before
 };
 
-/// As the judge reads it, which knows every tensor as one of rank 5.
+/// Converts to the form of the judge, in which every tensor has rank 5.
 detail::side_extents extents_of(const tensor_layout& layout);
 
-/// Strides without gaps for the dims of `layout`; saturating.
+/// Sets strides without gaps for the dims of `layout`; saturating.
 void pack_strides(tensor_layout& layout);
 
-/// Bytes of the elements, without gaps; saturating.
+/// Returns the bytes of the elements, without gaps; saturating.
 std::uint64_t packed_bytes(const tensor_layout& layout);
 
-/// Tensor `index` of a dense batch whose strides and pitch are given.
+/// Returns tensor `index` of a dense batch that has strides and a pitch.
 tensor_layout dense_tensor(const dense_batch& batch, std::uint32_t element_bytes, std::uint32_t rank,
                            std::uint64_t index);
 
-/// Bytes from the address to the end of the last element; saturating.
+/// Returns the bytes from the address to the end of the last element; saturating.
 std::uint64_t reach_bytes(const tensor_layout& layout);
 
 bool has_no_elements(const tensor_layout& layout);

@@ -16,27 +16,27 @@ namespace tmap::simulator {
 using detail::pair_terms;
 using detail::shape_relation;
 
-/// One tensor of an operation: by which number the caller knows it, its sides, what became of it.
+/// One tensor of an operation: its number, its sides and its status.
 struct tensor_pair {
   std::uint64_t index{};
   tensor_layout source;
   tensor_layout destination;
   ragged::tensor_status status{};
-  bool has_destination{};  ///< false: nothing may be written, not even fill
+  bool has_destination{};  ///< if false, nothing may be written, not even fill
 };
 
-/// Terms of `count` tensors whose sides are not packed.
+/// Returns the terms of `count` tensors whose sides are not packed.
 pair_terms terms_of(shape_relation relation, std::uint32_t source_element, std::uint32_t destination_element,
                     std::uint64_t count, const ragged::run& with);
 
-/// Fills in what became of the pair, just as the planning kernel of the GPU would. Any bits are
-/// legal input.
+/// Fills in the status of the pair, as the planning kernel of the GPU would. Any bits are legal
+/// input.
 void judge(tensor_pair& pair, const pair_terms& terms);
 
-/// The faults of one row number.
+/// Returns the faults of one row number.
 ragged::tensor_status judge_row(std::int64_t row, std::uint64_t rows);
 
-/// Which call judges, and how many items.
+/// The call that judges, and the number of its items.
 struct judging_call {
   batch_call which;
   std::uint64_t items;
@@ -54,7 +54,7 @@ class verdict_writer {
   verdict_writer& operator=(const verdict_writer&) = delete;
 
   void write(std::uint64_t index, ragged::tensor_status status);
-  /// After the last: fails with `bad_items` where the call is checked and one was bad.
+  /// Call this after the last. Fails with `bad_items` if the call is checked and one was bad.
   [[nodiscard]] result<void> close() const;
 
  private:

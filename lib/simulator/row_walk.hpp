@@ -48,7 +48,7 @@ class box_geometry {
   int128 offset(std::uint32_t axis, std::uint32_t k) const {
     return static_cast<int128>(corner_[axis] + std::int64_t{k} * step_[axis]) * static_cast<int128>(stride_[axis]);
   }
-  /// Extents reach 2^73, further than addresses: what lies beyond reads as the last address, which
+  /// Extents reach 2^73, further than addresses. All that is beyond becomes the last address, which
   /// is never mapped.
   static std::uint64_t as_address(int128 sum) {
     constexpr auto top = static_cast<int128>(~std::uint64_t{0});

@@ -2,6 +2,7 @@
 // Which route a tensor takes, and why: every reason, every boundary of a size, no arithmetic that
 // wraps.
 #include <tmap/detail/choose_route.hpp>
+#include <tmap/ragged.hpp>
 #include <tmap/route.hpp>
 
 #include <gtest/gtest.h>
@@ -297,6 +298,19 @@ TEST_F(policy, of_the_environment) {
   EXPECT_EQ(policy_from_environment().value(), route_policy::disable);
   setenv("TMAP_POLICY", "force", 1);
   EXPECT_EQ(policy_from_environment().value(), route_policy::force);
+}
+
+TEST_F(policy, is_read_for_rows_on_the_host) {
+  setenv("TMAP_POLICY", "on", 1);
+  const std::int32_t row = 0;
+  const float from[4]{1, 2, 3, 4};
+  float to[4]{};
+  const ragged::row_matrix source{from, 1, 16, 16};
+  const ragged::row_matrix destination{to, 1, 16, 16};
+  const ragged::row_index index{&row, 1, 4};
+  expect_refused(ragged::gather_rows(source, index, destination, {on_host{}}), "TMAP_POLICY", "gather");
+  expect_refused(ragged::scatter_rows(source, index, destination, {on_host{}}), "TMAP_POLICY", "scatter");
+  EXPECT_EQ(to[0], 0);
 }
 
 TEST_F(policy, other_words_are_refused) {
