@@ -28,8 +28,10 @@ def _text(value: Any) -> str:
 
 def _table(rows) -> str:
     """Makes a table of pairs of texts."""
-    style = "padding:1px 10px 1px 0;text-align:left;font-family:monospace;background:transparent"
-    cells = ("".join(_tag("td", _text(cell), style=style) for cell in row) for row in rows)
+    style = ("padding:1px 10px 1px 0;text-align:left;vertical-align:top;font-family:monospace;"
+             "background:transparent")
+    cells = (_tag("td", _text(name), style=f"{style};white-space:nowrap")
+             + _tag("td", _text(value), style=style) for name, value in rows)
     return _tag("table", "".join(_tag("tr", row, style="background:transparent") for row in cells),
                 style=f"{_PLAIN};margin:4px 0")
 
