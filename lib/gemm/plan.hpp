@@ -19,13 +19,13 @@ std::uint32_t choose_plan(const pointer_problem& problem);
 
 /// Arguments of `make_template`. Where each group has a map of its own, the extents are 1.
 struct map_spec {
-  tensor_spec spec;
-  patch_fields fields;
+  tensor_spec spec{};
+  patch_fields fields{};
 };
 struct map_specs {
-  map_spec a;
-  map_spec b;
-  map_spec c;
+  map_spec a{};
+  map_spec b{};
+  map_spec c{};
 };
 map_specs map_specs_of(const row_problem& problem, const kernels::gemm_plan& plan);
 map_specs map_specs_of(const weight_problem& problem, const kernels::gemm_plan& plan);
