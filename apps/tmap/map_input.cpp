@@ -104,20 +104,21 @@ outcome<std::vector<tensor_map>> maps_of_argument(const std::string& text) {
   return maps_of_spelt(*read, shortened(text));
 }
 
-outcome<std::vector<tensor_map>> maps_of_file(const std::string& path) {
-  const auto content = read_text(path);
-  if (!content) return refusal{content.error()};
-  if (!is_text(*content)) return maps_of_bytes(*content, shown_path(path));
-  if (looks_like_json(*content)) return maps_of_json(*content, shown_path(path));
-  const auto read = bytes_of_text(*content);
-  if (!read) return refuse("{}: is text, and not the bytes of tensor maps ({})", shown_path(path), read.error());
-  return maps_of_spelt(*read, shown_path(path));
-}
-
 }  // namespace
 
+outcome<std::vector<tensor_map>> maps_of_content(const std::string& content, const std::string& name) {
+  if (!is_text(content)) return maps_of_bytes(content, name);
+  if (looks_like_json(content)) return maps_of_json(content, name);
+  const auto read = bytes_of_text(content);
+  if (!read) return refuse("{}: is text, and not the bytes of tensor maps ({})", name, read.error());
+  return maps_of_spelt(*read, name);
+}
+
 outcome<std::vector<tensor_map>> read_maps(const std::string& argument) {
-  return is_file(argument) ? maps_of_file(argument) : maps_of_argument(argument);
+  if (!is_file(argument)) return maps_of_argument(argument);
+  const auto content = read_text(argument);
+  if (!content) return refusal{content.error()};
+  return maps_of_content(*content, shown_path(argument));
 }
 
 outcome<std::vector<tensor_map>> read_maps(const std::vector<std::string>& arguments) {
