@@ -158,7 +158,7 @@ TEST(tool_explain, says_what_to_do_about_each_broken_rule) {
   const tool_result run = run_tmap({"explain", "--type", "f16", "--dims", "4100,4096", "--box", "64,257"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.out, HasSubstr("must be a multiple of 16\n        use a pitch of 8208 bytes (4104 elements)\n"));
-  EXPECT_THAT(run.out, HasSubstr("to 256\n        use a box of 256 elements along dimension 1\n"));
+  EXPECT_THAT(run.out, HasSubstr("to 256\n        use 256 for box_dim[1]\n"));
 }
 
 TEST(tool_explain, names_modes_as_they_were_typed) {
