@@ -249,7 +249,7 @@ for line in (
     "acquired_map acquire(const tensor_map* slot,",
     "tmap_status tmap_service_create(",
     "#define TMAP_VERSION_MAJOR",
-    "The front door",
+    "lends slots of device memory",
     "TMAP_SOURCE_COLUMNS",
 ):
     assert line in pages, line
