@@ -14,8 +14,8 @@
 namespace tmap {
 
 /// @file
-/// A call skips bad maps, tensors, rows and groups on the device, after the call has returned to the
-/// host. They are always counted, for each CUDA context. Ask here whether there were any.
+/// A call skips bad maps, tensors, rows and groups on the device, after the call has returned to
+/// the host. They are always counted, for each CUDA context. Ask here whether there were any.
 
 /// The bad items of all calls of a context since the last reset, as far as their kernels have run.
 /// Replays of a graph count too, under the number of the captured call.
@@ -37,9 +37,9 @@ struct fault_report {
 /// of `batch_call`. They do not count kernels of your own that encode (unless their `map_guard` has
 /// a sink), nor operations on the host.
 ///
-/// Both wait for at most three copies of 64 bytes on a stream of their own and for no other work, so
-/// work that is still running is not in the report. They may be called while streams are captured,
-/// in any mode. Thread-safe. They fail with `no_driver`, `no_device`, `no_context`,
+/// Both wait for at most three copies of 64 bytes on a stream of their own and for no other work,
+/// so work that is still running is not in the report. They may be called while streams are
+/// captured, in any mode. Thread-safe. They fail with `no_driver`, `no_device`, `no_context`,
 /// `no_kernel_image`, `out_of_memory`, `earlier_asynchronous_error`, `cuda_failure`.
 
 /// Returns the counts.

@@ -25,8 +25,8 @@
 ///
 /// Matrices are row-major: row i begins at the address plus `i * pitch_bytes`, and its elements are
 /// contiguous. Addresses and pitches are multiples of 16 bytes. N is a multiple of 16 bytes of
-/// elements (8, or 16 for 8-bit types), and so is K if it is the inner dim of an operand. The number
-/// of rows is free.
+/// elements (8, or 16 for 8-bit types), and so is K if it is the inner dim of an operand. The
+/// number of rows is free.
 /// @fails `invalid_argument` (null or misaligned arrays and matrices, sizes against the above, an
 /// epilogue that does not fit, an unknown plan, windows, workspace too small), `no_driver`,
 /// `no_device`, `compute_capability_too_low`, `no_kernel_image` (a GPU of another compute

@@ -20,9 +20,9 @@ struct access;
 }  // namespace service
 
 /// A map_batch is a lease of slots that hold the maps of one batch. It is move-only. Its slots are
-/// immutable while it lives: tmap does not write them again, and a new encoding takes new slots. The
-/// lease ends in stream order: after `release` or the destructor, slots are lent again once the work
-/// enqueued so far on the batch's streams has run. None of its calls waits for the device.
+/// immutable while it lives: tmap does not write them again, and a new encoding takes new slots.
+/// The lease ends in stream order: after `release` or the destructor, slots are lent again once the
+/// work enqueued so far on the batch's streams has run. None of its calls waits for the device.
 ///
 /// The batch's streams are the one it was encoded on and each stream given to `use_on`. A stream
 /// must live until the batches that use it are released. Several threads may use different batches

@@ -63,8 +63,8 @@ struct service_statistics {
 TMAP_API std::string to_json(const service_statistics& statistics);
 
 /// A map_service lends slots of device memory, encodes batches into them, and takes them back in
-/// stream order, so that a map is never rewritten while a copy may read it. A service belongs to the
-/// CUDA context that was current when it was made. Every function is thread-safe. Only `create`
+/// stream order, so that a map is never rewritten while a copy may read it. A service belongs to
+/// the CUDA context that was current when it was made. Every function is thread-safe. Only `create`
 /// waits for the device or allocates device memory, with three exceptions: a checked call
 /// (`encode_run::check`) waits for its work; growth, if `max_capacity` allows it, allocates memory
 /// and waits until it is cleared (never while the given stream is captured); `statistics` waits for
@@ -76,15 +76,15 @@ TMAP_API std::string to_json(const service_statistics& statistics);
 ///
 /// Under stream capture, `encode`, `update` and `reserve` take only free slots and give them to the
 /// graph, even if a launch then fails. A call that is refused for its arguments takes none. Each
-/// replay reads patches and offsets again from the same device arrays. Several graphs and uncaptured
-/// work may be in flight.
+/// replay reads patches and offsets again from the same device arrays. Several graphs and
+/// uncaptured work may be in flight.
 ///
-/// If the pool has too few contiguous free slots, a call fails with `pool_exhausted` and the counts,
-/// and changes nothing. An error that breaks the context, such as an illegal address in any kernel,
-/// makes the service *dead*, and so does `cudaDeviceReset`. From then on every call fails at once
-/// with `service_dead` and the code of that error, without calling CUDA, and nothing is freed. After
-/// fork() every call in the child fails with `forked`, and destructors do nothing. Once the process
-/// exits, destructors do nothing.
+/// If the pool has too few contiguous free slots, a call fails with `pool_exhausted` and the
+/// counts, and changes nothing. An error that breaks the context, such as an illegal address in any
+/// kernel, makes the service *dead*, and so does `cudaDeviceReset`. From then on every call fails
+/// at once with `service_dead` and the code of that error, without calling CUDA, and nothing is
+/// freed. After fork() every call in the child fails with `forked`, and destructors do nothing.
+/// Once the process exits, destructors do nothing.
 ///
 /// A thread without a context gets the primary context of its current device, as from any call of
 /// the CUDA runtime. If another context than the service's is current, calls fail with

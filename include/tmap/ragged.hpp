@@ -22,18 +22,18 @@
 ///
 /// - `on_stream`: the call enqueues and returns. It may be captured in a graph (host arrays must
 ///   then be pinned: tensor_batch.hpp) and replayed with other shapes in the same arrays. It never
-///   synchronises unless it is checked (`run::check`), except that CUDA may wait for the device when
-///   it loads a kernel at its first use. `scratch` has at least `workspace_bytes`; rows by index
-///   need none.
+///   synchronises unless it is checked (`run::check`), except that CUDA may wait for the device
+///   when it loads a kernel at its first use. `scratch` has at least `workspace_bytes`; rows by
+///   index need none.
 /// - `on_host`: for machines without a GPU, and as a reference for a GPU. Every address is an
 ///   address of this process: tensors, arrays (for any `tensor_batch::side`), statuses, header,
-///   windows, begins, scales, index. The call returns when its work is done. A side of a tensor with
-///   route `tensor_map` is read and written tile by tile by the simulated copy engine
+///   windows, begins, scales, index. The call returns when its work is done. A side of a tensor
+///   with route `tensor_map` is read and written tile by tile by the simulated copy engine
 ///   (simulator.hpp), all others by plain loops. Policy `force` needs no GPU here.
 ///
-/// Every operation is thread-safe; on the host, as far as the memory is. Source and destination must
-/// not overlap. A bad tensor is skipped: its destination stays as it was, and its status gives the
-/// reason. The others complete. On a stream, bad tensors are also counted (faults.hpp).
+/// Every operation is thread-safe; on the host, as far as the memory is. Source and destination
+/// must not overlap. A bad tensor is skipped: its destination stays as it was, and its status gives
+/// the reason. The others complete. On a stream, bad tensors are also counted (faults.hpp).
 /// @fails `invalid_argument` (counts that differ, rank, element bytes, null or misaligned arrays,
 /// workspace too small); if it is checked, with `bad_items`, after all its work; on a stream with
 /// `pageable_memory_in_capture` (a host array that is not pinned, in a capture; nothing was

@@ -2,9 +2,9 @@
 #pragma once
 
 /// @file
-/// A type for the tile that a kernel moves, for host and device. The type fixes what a map must move
-/// (element type, box and rank, interleave, swizzle), the bytes of a copy, and the layout in shared
-/// memory.
+/// A type for the tile that a kernel moves, for host and device. The type fixes what a map must
+/// move (element type, box and rank, interleave, swizzle), the bytes of a copy, and the layout in
+/// shared memory.
 
 #include <tmap/config.hpp>
 #include <tmap/detail/spec_rules.hpp>

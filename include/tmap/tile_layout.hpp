@@ -4,9 +4,9 @@
 /// @file
 /// Computes the place of each element of a tile in shared memory, for host and device. The copy
 /// engine puts the rows of a tile `tile_row_pitch_bytes` apart. With a swizzle it then exchanges
-/// chunks of 16 bytes, within 128 bytes, by bits of the shared *address*. So the place of an element
-/// depends on the address of the tile. In a tile that is aligned to one repeat of the pattern,
-/// `shared_alignment(swizzle)`, elements always have the same offsets. (PTX ISA 5.5.7;
+/// chunks of 16 bytes, within 128 bytes, by bits of the shared *address*. So the place of an
+/// element depends on the address of the tile. In a tile that is aligned to one repeat of the
+/// pattern, `shared_alignment(swizzle)`, elements always have the same offsets. (PTX ISA 5.5.7;
 /// docs/measurements/copy_engine_semantics.md)
 
 #include <tmap/config.hpp>

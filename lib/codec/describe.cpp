@@ -23,8 +23,8 @@ std::string refusal(const tensor_map& map) {
   return support::or_throw(to_string(decoded.error()));
 }
 
-// Written by hand: the destructor of a JSON library's object allocates, and ends the process if that
-// fails.
+// Written by hand: the destructor of a JSON library's object allocates, and ends the process if
+// that fails.
 
 std::string json_of_bool(bool value) {
   return value ? "true" : "false";

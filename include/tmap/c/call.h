@@ -4,8 +4,8 @@
 #include <tmap/c/status.h>
 
 /// @file
-/// How a call treats its batch, which is the same for maps, tensors, rows and groups (batch_run.hpp,
-/// item_status.hpp).
+/// How a call treats its batch, which is the same for maps, tensors, rows and groups
+/// (batch_run.hpp, item_status.hpp).
 
 #ifdef __cplusplus
 extern "C" {

@@ -8,8 +8,8 @@
 /// ragged.hpp describe them and the largest tensors. Operations on a stream use the call's
 /// workspace. A captured operation with arrays in pageable memory of the host fails with
 /// `TMAP_PAGEABLE_MEMORY_IN_CAPTURE`. With `TMAP_ON_HOST` every pointer and address is one of this
-/// process, there is neither stream nor workspace, and the call returns when the work is done. If it
-/// fails with `TMAP_OUT_OF_MEMORY`, it may have done a part of the work.
+/// process, there is neither stream nor workspace, and the call returns when the work is done. If
+/// it fails with `TMAP_OUT_OF_MEMORY`, it may have done a part of the work.
 
 #ifdef __cplusplus
 extern "C" {

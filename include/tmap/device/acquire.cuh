@@ -2,10 +2,10 @@
 #pragma once
 
 /// @file
-/// How a kernel gets a tensor map it may use. The copy engine reads maps through a cache of its own,
-/// which neither a kernel boundary nor a barrier refreshes. So every thread block that uses a map in
-/// global memory must acquire it (PTX ISA 8.9.5 "Causality order", CUDA programming
-/// guide "Encoding a tensor map on device").
+/// How a kernel gets a tensor map it may use. The copy engine reads maps through a cache of its
+/// own, which neither a kernel boundary nor a barrier refreshes. So every thread block that uses a
+/// map in global memory must acquire it (PTX ISA 8.9.5 "Causality order", CUDA programming guide
+/// "Encoding a tensor map on device").
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/hazards.cuh>

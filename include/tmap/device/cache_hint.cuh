@@ -2,8 +2,8 @@
 #pragma once
 
 /// @file
-/// Hints on how L2 should treat the lines that a copy touches. A hint never changes a byte. It lives
-/// in a register: make it once, outside the loop that copies.
+/// Hints on how L2 should treat the lines that a copy touches. A hint never changes a byte. It
+/// lives in a register: make it once, outside the loop that copies.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/ptx.cuh>
@@ -13,7 +13,8 @@ namespace tmap::device {
 /// When L2 evicts a line: `first` suits what is read or written once, `last` suits what all blocks
 /// read again, `normal` is neither, and `unchanged` keeps the line's priority. `normal` differs
 /// from no hint: it made loads of grouped products through maps 1 to 5 % slower, and 20 % slower
-/// where memory was the limit (docs/measurements/gemm_log.md, "L2 hints"). Measure before you use it.
+/// where memory was the limit (docs/measurements/gemm_log.md, "L2 hints"). Measure before you use
+/// it.
 enum class l2_eviction : std::uint32_t { normal, first, last, unchanged };
 
 /// An opaque policy of `createpolicy`, made by `make_cache_hint` and taken by the hinted loads and

@@ -4,8 +4,8 @@
 /// @file
 /// Encoding by one warp. It composes up to 32 maps at a time in shared memory, one map a lane, and
 /// publishes them to slots in global memory. The library's own kernel calls these functions. A
-/// kernel that computes the shapes may call them in its epilogue. They need an architecture-specific
-/// target such as sm_90a or sm_100a (tensormap.replace, PTX ISA 9.7.9.28).
+/// kernel that computes the shapes may call them in its epilogue. They need an
+/// architecture-specific target such as sm_90a or sm_100a (tensormap.replace, PTX ISA 9.7.9.28).
 
 #include <tmap/config.hpp>
 #include <tmap/detail/standard.hpp>

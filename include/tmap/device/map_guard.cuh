@@ -2,8 +2,8 @@
 #pragma once
 
 /// @file
-/// Guards judge each patch in device memory before it becomes a map that copies would follow. A warp
-/// encoder takes one.
+/// Guards judge each patch in device memory before it becomes a map that copies would follow. A
+/// warp encoder takes one.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/report_bad.cuh>

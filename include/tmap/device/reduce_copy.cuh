@@ -3,10 +3,10 @@
 
 /// @file
 /// Stores that combine their data with what is in global memory: m = m op t, each element
-/// atomically. They belong to this thread's open group of stores (`commit_stores`) and need the same
-/// fences as stores. tmap/reduction.hpp lists the operations of each type. Any other is an illegal
-/// instruction, or does not compile where the type is a template argument. One thread calls each
-/// function. (PTX ISA 9.7.9.25.4.2 and 9.7.9.27.1.3)
+/// atomically. They belong to this thread's open group of stores (`commit_stores`) and need the
+/// same fences as stores. tmap/reduction.hpp lists the operations of each type. Any other is an
+/// illegal instruction, or does not compile where the type is a template argument. One thread calls
+/// each function. (PTX ISA 9.7.9.25.4.2 and 9.7.9.27.1.3)
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/tile_copy.cuh>

@@ -5,20 +5,20 @@
 /// A ring of shared-memory stages between the threads of a block that fill them and those that use
 /// them. Each stage has a barrier for "full" (all data for it has landed) and one for "empty" (its
 /// last reader is done with it). It suits
-/// - one thread that fills (`Fillers` 1: tensor map and bulk copies), or several (a warp with LDGSTS
-///   copies; threads that compute what another thread stores);
+/// - one thread that fills (`Fillers` 1: tensor map and bulk copies), or several (a warp with
+///   LDGSTS copies; threads that compute what another thread stores);
 /// - any number of consumers: threads, warps, or one thread that stores what the stages hold;
-/// - a thread or warp that does both: it keeps a producer and a consumer, and fills at most `stages`
-///   ahead of its use.
+/// - a thread or warp that does both: it keeps a producer and a consumer, and fills at most
+///   `stages` ahead of its use.
 ///
 /// The number of stages is a constant (`Capacity`), or known only when the kernel runs (the last
 /// constructor argument).
 ///
 /// Every thread that takes part keeps its own producer or consumer (registers) and goes through all
-/// stages in turn. All waits are by parity, which only distinguishes a phase from the one before it,
-/// so no thread may run further ahead. The ring ensures that, as each thread arrives for itself: a
-/// stage is neither full nor empty before the last of them has called, however late that is. (PTX
-/// ISA 9.7.13.15, mbarrier)
+/// stages in turn. All waits are by parity, which only distinguishes a phase from the one before
+/// it, so no thread may run further ahead. The ring ensures that, as each thread arrives for
+/// itself: a stage is neither full nor empty before the last of them has called, however late that
+/// is. (PTX ISA 9.7.13.15, mbarrier)
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/async_copy.cuh>

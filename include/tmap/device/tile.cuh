@@ -2,8 +2,8 @@
 #pragma once
 
 /// @file
-/// Copies of a typed tile (tmap/tile.hpp) through maps of the same type (tmap/typed_maps.hpp). Rank,
-/// bytes and element type come from the type, so they cannot disagree. All else is as in
+/// Copies of a typed tile (tmap/tile.hpp) through maps of the same type (tmap/typed_maps.hpp).
+/// Rank, bytes and element type come from the type, so they cannot disagree. All else is as in
 /// tile_copy.cuh and reduce_copy.cuh: coordinates are innermost first, one thread calls each
 /// function, threads that wrote a tile call `fence_shared_writes` before it is stored, and
 /// `commit_stores` closes a group of stores. Tiles lie in shared memory.

@@ -4,11 +4,11 @@
 /// @file
 /// Copies of one tile between shared and global memory through a tensor map, and the barrier that a
 /// load completes on (PTX ISA 9.7.9.27.1). Reductions are in reduce_copy.cuh. Coordinates count
-/// elements, innermost first. The innermost one must be a multiple of 16 bytes, and those of a store
-/// must not be negative: otherwise the instruction is illegal. Shared addresses obey
-/// `shared_alignment` of the map's swizzle. One thread calls each function. `Rank` must be the map's
-/// rank: the hardware traps on another. Where the compiler knows rank and bytes, tile.cuh takes both
-/// from the type of the tile.
+/// elements, innermost first. The innermost one must be a multiple of 16 bytes, and those of a
+/// store must not be negative: otherwise the instruction is illegal. Shared addresses obey
+/// `shared_alignment` of the map's swizzle. One thread calls each function. `Rank` must be the
+/// map's rank: the hardware traps on another. Where the compiler knows rank and bytes, tile.cuh
+/// takes both from the type of the tile.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/acquire.cuh>

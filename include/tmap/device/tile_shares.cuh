@@ -6,8 +6,8 @@
 /// lengths differ by at most one tile. Only the device knows the number of tiles; the host chooses
 /// the number of runs.
 ///
-/// - Static: as many runs as workers, worker w takes run w. It has the fewest changes of tensor, and
-///   no atomics.
+/// - Static: as many runs as workers, worker w takes run w. It has the fewest changes of tensor,
+///   and no atomics.
 /// - Interleaved: more runs than workers, worker w takes runs w, w + workers, ...
 /// - By a queue (work_queue.cuh): more runs than workers, each taken by a worker that is free.
 ///
