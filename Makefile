@@ -23,10 +23,8 @@ all: configure
 
 demo: packages
 	$(call configured,$(DEMO_PRESET),$(DEMO_BUILD))
-	@cmake --build --preset $(DEMO_PRESET) --parallel $(JOBS) --target tmap_tool tmap_demo_pictures
-	$(DEMO_BUILD)/apps/demo_pictures/tmap_demo_pictures $(DEMO)/pictures
-	$(DEMO_BUILD)/apps/tmap/tmap pad $(DEMO)/pictures --out $(DEMO)/out
-	@echo "open $(CURDIR)/$(DEMO)/out/contact_sheet.png"
+	@cmake --build --preset $(DEMO_PRESET) --parallel $(JOBS) --target tmap_demo
+	$(DEMO_BUILD)/apps/demo/tmap_demo $(DEMO)
 
 test: all
 	bash tests/run.sh $(BUILD)

@@ -23,13 +23,14 @@ PAGES = {
     ),
     "reference/maps.md": (
         "Making and reading maps",
-        "tensor_map encode map_template make_template map_patch patch_rules " "publish encode_batch decode",
+        "tensor_map encode map_template make_template map_patch patch_rules "
+        "publish encode_batch decode map_fields",
     ),
     "reference/tiles.md": ("Tiles", "tile_layout tile typed_maps make_typed_maps"),
     "reference/service.md": ("The service", "map_service map_batch map_batch_ref slot_counts slot_record"),
     "reference/batches.md": (
         "Batches: sources, statuses, how a call runs",
-        "tensor_source item_status map_status " "batch_run",
+        "tensor_source item_status map_status batch_run",
     ),
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),

@@ -56,4 +56,8 @@ std::string styled_error(style s, std::string_view text) {
   return styled_for(STDERR_FILENO, s, text);
 }
 
+bool shows_colours() {
+  return shows_colours(STDOUT_FILENO);
+}
+
 }  // namespace tmap::apps

@@ -21,4 +21,7 @@ std::string styled(style s, std::string_view text);
 /// The same for standard error.
 std::string styled_error(style s, std::string_view text);
 
+/// Returns whether standard output shows colours.
+bool shows_colours();
+
 }  // namespace tmap::apps

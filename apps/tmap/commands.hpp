@@ -10,6 +10,7 @@ namespace tmap::tool {
 
 void add_inspect_command(CLI::App& app, int& exit_code);
 void add_explain_command(CLI::App& app, int& exit_code);
+void add_show_command(CLI::App& app, int& exit_code);
 void add_diff_command(CLI::App& app, int& exit_code);
 void add_doctor_command(CLI::App& app, int& exit_code);
 void add_pad_command(CLI::App& app, int& exit_code);

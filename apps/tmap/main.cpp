@@ -35,6 +35,7 @@ int exit_code_of(const CLI::App& app, const CLI::ParseError& e) {
 void add_commands(CLI::App& app, int& exit_code) {
   add_inspect_command(app, exit_code);
   add_explain_command(app, exit_code);
+  add_show_command(app, exit_code);
   add_diff_command(app, exit_code);
   add_doctor_command(app, exit_code);
   add_pad_command(app, exit_code);

@@ -21,12 +21,12 @@ inline constexpr const char* map_help =
 /// sentence that names the argument.
 outcome<std::vector<tensor_map>> read_maps(const std::string& argument);
 
-/// The maps of several arguments: files one after the other, or the words of one text.
-outcome<std::vector<tensor_map>> read_maps(const std::vector<std::string>& arguments);
-
 /// Returns the maps that the content of a file holds. Fails with a sentence that begins with
 /// `name`.
 outcome<std::vector<tensor_map>> maps_of_content(const std::string& content, const std::string& name);
+
+/// The maps of several arguments: files one after the other, or the words of one text.
+outcome<std::vector<tensor_map>> read_maps(const std::vector<std::string>& arguments);
 
 /// The map of an argument that names just one.
 outcome<tensor_map> read_one_map(const std::string& argument);

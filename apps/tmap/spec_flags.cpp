@@ -5,7 +5,6 @@
 
 #include <charconv>
 #include <limits>
-#include <optional>
 
 namespace tmap::tool {
 namespace {

@@ -21,7 +21,7 @@ using namespace testing;
 TEST(tool, help_and_version_go_to_standard_output) {
   const tool_result help = run_tmap({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* command : {"inspect", "explain", "diff", "doctor", "pad", "bench"})
+  for (const char* command : {"inspect", "explain", "show", "diff", "doctor", "pad", "bench"})
     EXPECT_THAT(help.out, HasSubstr(command));
   const tool_result version = run_tmap({"--version"});
   EXPECT_EQ(version.exit_code, 0);
@@ -77,7 +77,7 @@ TEST(tool, help_is_a_command_too) {
 }
 
 TEST(tool, every_help_has_examples_and_exit_codes) {
-  for (const char* command : {"inspect", "explain", "diff", "doctor", "pad", "bench", "generate"}) {
+  for (const char* command : {"inspect", "explain", "show", "diff", "doctor", "pad", "bench", "generate"}) {
     const std::string help = run_tmap({command, "--help"}).out;
     EXPECT_THAT(help, HasSubstr("Examples:\n  # ")) << command;
     EXPECT_THAT(help, HasSubstr("Exit code")) << command;

@@ -6,6 +6,7 @@
 #include <tmap/device_limits.hpp>
 #include <tmap/environment.hpp>
 #include <tmap/faults.hpp>
+#include <tmap/map_fields.hpp>
 #include <tmap/map_service.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/route.hpp>
@@ -119,6 +120,9 @@ inline std::string text_of(const environment_item& item) {
 }
 inline std::string text_of(const field_difference& d) {
   return d.field + d.first + d.second;
+}
+inline std::string text_of(const map_field& field) {
+  return field.name + field.value;
 }
 template <class T>
 std::string text_of(const std::vector<T>& list) {

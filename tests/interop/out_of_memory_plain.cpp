@@ -4,6 +4,7 @@
 #include <tmap/encode_batch.hpp>
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/log.hpp>
+#include <tmap/map_fields.hpp>
 #include <tmap/simulator.hpp>
 #include <tmap/validate.hpp>
 
@@ -190,6 +191,7 @@ std::vector<public_call> plain_calls() {
               return remedy(violation{rule::t13_stride_multiple_of_16, 0, 8200, 16}, element_type::f16);
             }),
       plain("tmap::diff", [=] { return diff(map, other_map()); }),
+      plain("tmap::fields_of", [=] { return fields_of(map); }),
       plain("tmap::to_json", [] { return to_json(service_statistics{}); }),
       plain("tmap::policy_from_environment", [] { return policy_from_environment(); }),
       {"tmap::encode",

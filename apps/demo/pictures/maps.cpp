@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/decode.hpp>
 
-#include "apps/demo_pictures/sheet.hpp"
+#include "apps/demo/pictures/sheet.hpp"
 
 #include <array>
 
 namespace tmap::demo {
 namespace {
 
-/// What the halves of the sixteen words hold, as one colour each.
+/// Returns the colour of what a word holds.
 colour word_colour(std::uint32_t word) {
   return word < 10 ? hue(word, 10) : faint;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/demo_pictures/sheet.hpp"
+#include "apps/demo/pictures/sheet.hpp"
 
 #include <algorithm>
 

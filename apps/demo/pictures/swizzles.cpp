@@ -2,7 +2,7 @@
 #include <tmap/decode.hpp>
 #include <tmap/simulator.hpp>
 
-#include "apps/demo_pictures/sheet.hpp"
+#include "apps/demo/pictures/sheet.hpp"
 
 #include <array>
 #include <cstring>

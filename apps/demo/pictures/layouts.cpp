@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "apps/demo_pictures/sheet.hpp"
+#include "apps/demo/pictures/sheet.hpp"
 
 namespace tmap::demo {
 namespace {
@@ -27,8 +27,8 @@ picture draw_stride(const char* title, std::int64_t columns, std::int64_t rows, 
   return sheet.image;
 }
 
-/// Slices of channels behind each other; each pixel of a slice holds `channels` channels side by
-/// side.
+/// Draws slices of channels, one after another; each pixel of a slice holds `channels` channels
+/// side by side.
 picture draw_slices(const char* title, std::int64_t slices, std::int64_t channels, std::int64_t width,
                     std::int64_t height) {
   const std::int64_t offset = 2;
