@@ -79,7 +79,8 @@ __device__ std::uint64_t mix(const map_patch& patch) {
   return mixed;
 }
 
-template <patch_fields Fields, class Reader>
+/// `FieldBits` are those of a `patch_fields`, which nvcc 13.0 does not take as a kernel's argument.
+template <std::uint32_t FieldBits, class Reader>
 __global__ void __launch_bounds__(most_threads) floor_kernel(const __grid_constant__ Reader source, tensor_map* slots,
                                                              std::uint64_t count, std::uint32_t maps_per_warp) {
   constexpr std::uint32_t chunks = tensor_map_bytes / sizeof(ulonglong2);
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(most_threads) floor_kernel(const __grid_consta
   const std::uint64_t left = count - first;
   const std::uint32_t maps = left < maps_per_warp ? static_cast<std::uint32_t>(left) : maps_per_warp;
   std::uint64_t mixed = 0;
-  if (lane < maps) mixed = mix<Fields>(source(first + lane));
+  if (lane < maps) mixed = mix<patch_fields{FieldBits}>(source(first + lane));
   auto* const target = reinterpret_cast<ulonglong2*>(slots + first);
 #pragma unroll
   for (std::uint32_t at = lane; at < lanes * chunks; at += lanes) {

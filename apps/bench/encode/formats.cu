@@ -151,8 +151,8 @@ class format_runs {
     require_good(encode_by);
     const twin beside(clock_, count, encode);
     const auto floor = [&](cudaStream_t stream) {
-      beside.launch(stream, overlap_with_last::allowed, 0, floor_kernel<Fields, Reader>, reader, slots_.get(), count,
-                    beside.maps_per_warp());
+      beside.launch(stream, overlap_with_last::allowed, 0, floor_kernel<bits_of(Fields), Reader>, reader, slots_.get(),
+                    count, beside.maps_per_warp());
     };
     all_.push_back({format, shape, count, read, clock_.both(encode), clock_.both(floor)});
     bar_.advance(1);

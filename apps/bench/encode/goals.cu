@@ -47,8 +47,8 @@ goal_figures measure_goal(const timer& clock, const patch_case& shape, const std
   };
   const auto empty = empty_with(overlap_with_last::allowed);
   const auto floor = [&](cudaStream_t stream) {
-    beside.launch(stream, overlap_with_last::allowed, 0, floor_kernel<Fields, reader>, source, b.slots(), b.count(),
-                  beside.maps_per_warp());
+    beside.launch(stream, overlap_with_last::allowed, 0, floor_kernel<bits_of(Fields), reader>, source, b.slots(),
+                  b.count(), beside.maps_per_warp());
   };
   return {.shape = shape,
           .count = b.count(),

@@ -26,15 +26,16 @@ constexpr std::uint64_t most_by_host = 65536;  // more would take the host too l
 
 /// As the CUDA programming guide does it: one warp, one map, composed in shared memory by one
 /// thread, then copied and released by all ("Encoding a tensor map on device").
-template <patch_fields Fields>
+template <std::uint32_t FieldBits>
 __global__ void __launch_bounds__(peer_lanes)
     guide_kernel(const __grid_constant__ map_template base, const __grid_constant__ device::patch_array_reader source,
                  tensor_map* slots) {
   namespace ptx = cuda::ptx;
+  constexpr patch_fields fields{FieldBits};
   __shared__ tensor_map map;
   if (threadIdx.x == 0) {
     map = base.map;
-    device::apply_patch(&map, patched_spec(base.spec, Fields, source(blockIdx.x)), Fields);
+    device::apply_patch(&map, patched_spec(base.spec, fields, source(blockIdx.x)), fields);
   }
   __syncwarp();
   ptx::tensormap_cp_fenceproxy(ptx::sem_release, ptx::scope_gpu, slots + blockIdx.x, &map,
@@ -61,23 +62,24 @@ __device__ void replace_axis_in_global(tensor_map* map, const map_patch& patch) 
 }
 
 /// One thread a map, edited where it lies.
-template <patch_fields Fields>
+template <std::uint32_t FieldBits>
 __global__ void __launch_bounds__(block_threads)
     replace_in_global_kernel(const __grid_constant__ map_template base,
                              const __grid_constant__ device::patch_array_reader source, tensor_map* slots,
                              std::uint64_t count) {
   namespace ptx = cuda::ptx;
+  constexpr patch_fields fields{FieldBits};
   const std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const map_patch patch = source(i);
   tensor_map* const map = slots + i;
   *map = base.map;
   ptx::tensormap_replace_global_address(ptx::space_global, map, patch.global_address);
-  replace_axis_in_global<0, Fields>(map, patch);
-  replace_axis_in_global<1, Fields>(map, patch);
-  replace_axis_in_global<2, Fields>(map, patch);
-  replace_axis_in_global<3, Fields>(map, patch);
-  replace_axis_in_global<4, Fields>(map, patch);
+  replace_axis_in_global<0, fields>(map, patch);
+  replace_axis_in_global<1, fields>(map, patch);
+  replace_axis_in_global<2, fields>(map, patch);
+  replace_axis_in_global<3, fields>(map, patch);
+  replace_axis_in_global<4, fields>(map, patch);
   ptx::fence_proxy_tensormap_generic(ptx::sem_release, ptx::scope_gpu);
 }
 
@@ -121,11 +123,13 @@ peer_figures measure_peer(const timer& clock, const patch_case& shape, const std
   const auto blocks = static_cast<std::uint32_t>((b.count() + block_threads - 1) / block_threads);
   const auto tmap = [&](cudaStream_t stream) { b.encode(stream); };
   const auto guide = [&](cudaStream_t stream) {
-    guide_kernel<Fields><<<static_cast<std::uint32_t>(b.count()), peer_lanes, 0, stream>>>(b.base(), source, b.slots());
+    guide_kernel<bits_of(Fields)>
+        <<<static_cast<std::uint32_t>(b.count()), peer_lanes, 0, stream>>>(b.base(), source, b.slots());
     require(cudaGetLastError());
   };
   const auto in_global = [&](cudaStream_t stream) {
-    replace_in_global_kernel<Fields><<<blocks, block_threads, 0, stream>>>(b.base(), source, b.slots(), b.count());
+    replace_in_global_kernel<bits_of(Fields)>
+        <<<blocks, block_threads, 0, stream>>>(b.base(), source, b.slots(), b.count());
     require(cudaGetLastError());
   };
   // All ways must leave the same bytes, or they are no peers.
