@@ -78,7 +78,7 @@ class device_side {
   patch_array array_of(const host_batch& batch) {
     std::vector<map_patch> patches(batch.tensors.size());
     for (std::uint64_t i = 0; i < patches.size(); ++i) {
-      std::memset(&patches[i], 0xee, sizeof(map_patch));
+      std::memset(static_cast<void*>(&patches[i]), 0xee, sizeof(map_patch));
       patches[i].global_address = memory_.address() + batch.tensors[i].begin;
       for (std::uint32_t axis = 0; axis < batch.rank; ++axis) {
         patches[i].global_dim[axis] = batch.tensors[i].shape.dim[axis];
