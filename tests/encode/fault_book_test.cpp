@@ -343,10 +343,10 @@ TEST_F(reported_call, every_failure_of_a_checked_call_is_told) {
 }
 
 TEST_F(reported_call, unknown_options_are_refused) {
-  call_report report;
-  const result<void> opened = open(static_cast<fault_check>(3), report);
-  ASSERT_FALSE(opened.has_value());
-  EXPECT_EQ(opened.error().code, status::invalid_argument);
+  support::arguments given;
+  support::check_fault_check(given, static_cast<fault_check>(3), "check");
+  ASSERT_FALSE(given);
+  EXPECT_EQ(given.complaint().code, status::invalid_argument);
   EXPECT_EQ(fake_.lookups, 0);
 }
 
