@@ -158,7 +158,7 @@ TEST(tool_explain, says_what_to_do_about_each_broken_rule) {
   const tool_result run = run_tmap({"explain", "--type", "f16", "--dims", "4100,4096", "--box", "64,257"});
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_THAT(run.out, HasSubstr("must be a multiple of 16\n        use a pitch of 8208 bytes (4104 elements)\n"));
-  EXPECT_THAT(run.out, HasSubstr("to 256\n        use a box of 256 elements along dimension 1\n"));
+  EXPECT_THAT(run.out, HasSubstr("to 256\n        use 256 for box_dim[1]\n"));
 }
 
 TEST(tool_explain, names_modes_as_they_were_typed) {
@@ -292,7 +292,7 @@ TEST(tool_explain, says_in_one_sentence_what_is_wrong_with_a_file) {
   expect_refusal({"-"}, "standard input: \"box_dim\": must be given", R"({"element_type":"f16","global_dim":[64]})");
   expect_refusal({"-"}, "standard input: must hold one JSON object", "[1]");
   expect_refusal({"-"}, "standard input: \"global_dim\" -1 is not a whole number", R"({"global_dim": [-1]})");
-  expect_refusal({"-"}, "standard input: \"colour\" is no field", R"({"colour": 1})");
+  expect_refusal({"-"}, "standard input: \"colour\" is not a field", R"({"colour": 1})");
   expect_refusal({"-"}, "standard input: \"swizzle\" must be a string", R"({"swizzle": 128})");
   expect_refusal({"-"}, "standard input: \"element_type\": must be given", "{}");
   expect_refusal({"-", "--type", "f16"}, "--type: cannot be combined with a spec file", "{}");

@@ -95,7 +95,7 @@ TEST(tool_inspect, says_in_one_sentence_what_is_wrong_with_its_input) {
   const std::string hex = hex_of(sample_map());
   expect_trouble(run_tmap({"inspect"}), "map is required");
   expect_trouble(run_tmap({"inspect", "no_such_file.bin"}), "no_such_file.bin: no such file");
-  expect_trouble(run_tmap({"inspect", hex.substr(2)}), "127 bytes are no whole number");
+  expect_trouble(run_tmap({"inspect", hex.substr(2)}), "127 bytes are not a whole number");
   expect_trouble(run_tmap({"inspect", hex.substr(1)}), "not the bytes of a tensor map");
   expect_trouble(run_tmap({"inspect", folder.file("empty", "")}), "it is empty");
   expect_trouble(run_tmap({"inspect", "-"}), "standard input: holds no tensor map");

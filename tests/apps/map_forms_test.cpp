@@ -117,7 +117,7 @@ TEST(map_forms, dumps_of_gdb) {
 }
 
 TEST(map_forms, dumps_of_xxd_and_hexdump) {
-  for (const char* command : {"xxd", "xxd -p", "xxd -g 1", "hexdump -C", "od -A n -t x1"}) {
+  for (const char* command : {"xxd", "xxd -p", "xxd -g 1", "hexdump -C", "od -v -A n -t x1"}) {
     const std::string whole{command};
     const std::string name = whole.substr(0, whole.find(' '));
     if (std::system(("command -v " + name + " > /dev/null 2>&1").c_str()) != 0) continue;

@@ -148,10 +148,10 @@ TEST(safetensors, refuses_a_corrupt_header) {
       {"truncated", "abc"},
       {"truncated", safetensors_file("{}", "").substr(0, 9)},
       {"corrupt: a length of", std::string(16, '\xff')},
-      {"no JSON object", safetensors_file("[1,2]", "")},
-      {"no JSON object", safetensors_file("{\"a\":", "")},
+      {"not a JSON object", safetensors_file("[1,2]", "")},
+      {"not a JSON object", safetensors_file("{\"a\":", "")},
       {"holds no tensor", safetensors_file("{}", "")},
-      {"no JSON object", safetensors_file(std::string(100000, '['), "")},
+      {"not a JSON object", safetensors_file(std::string(100000, '['), "")},
   };
   for (const auto& [cause, file] : cases) {
     const auto read = read_safetensors(stored(to_bytes(file)));

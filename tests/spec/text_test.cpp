@@ -52,8 +52,8 @@ TEST(text, a_remedy_gives_the_number_to_use) {
   EXPECT_EQ(remedy(violation{rule::t13_stride_multiple_of_16, 0, 25, 16}, element_type::u4_align8),
             "use a pitch of 32 bytes");
   EXPECT_EQ(advice(rule::t06_address_multiple_of_16, 0x1008, 16), "use the address 0x1000 or 0x1010");
-  EXPECT_EQ(advice(rule::t17_box_dim_range, 257, 256), "use a box of 256 elements along dimension 0");
-  EXPECT_EQ(advice(rule::t17_box_dim_range, 0, 256), "use a box of 1 elements along dimension 0");
+  EXPECT_EQ(advice(rule::t17_box_dim_range, 257, 256), "use 256 for box_dim[0]");
+  EXPECT_EQ(advice(rule::t17_box_dim_range, 0, 256), "use 1 for box_dim[0]");
   EXPECT_EQ(advice(rule::t18_inner_box_multiple_of_16, 3, 8), "use an inner box of 8 elements");
   EXPECT_EQ(advice(rule::t18_inner_box_multiple_of_16, 12, 8), "use an inner box of 8 or 16 elements");
   EXPECT_EQ(advice(rule::u09_innermost_coordinate, static_cast<std::uint64_t>(-3), 8), "use the coordinate -8 or 0");
