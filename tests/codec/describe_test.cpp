@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person and a program read of a map, and how two maps differ.
+// Tests the descriptions of a map for people and programs, and the differences of two maps.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -96,7 +96,7 @@ TEST(codec_describe, shows_bytes_that_are_no_map_and_says_so) {
   EXPECT_EQ(json["unknown_bits"]["word 12"], "0xff00");
 }
 
-/// Of each field any bit is enough, also where the rank does not use it.
+/// One set bit of a field is enough to show it, even if the rank does not use it.
 TEST(codec_describe, shows_what_lies_beyond_the_rank) {
   const auto with_bit = [](std::uint32_t word, std::uint32_t shift) {
     tensor_map map = *encode_bits(picture_spec());

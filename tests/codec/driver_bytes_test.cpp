@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// encode_bits writes the driver's 128 bytes. Needs a GPU: the driver encodes in a context only.
+// Tests that encode_bits writes the driver's 128 bytes. Needs a GPU, because the driver only
+// encodes in a context.
 
 #include <gtest/gtest.h>
 #include <tmap/decode.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec against maps that a driver wrote. Recorded by record_driver_maps; must be there, and
-// must be whole.
+// Tests the codec against maps that a driver wrote and record_driver_maps recorded. The record must
+// exist and be complete.
 
 #include <gtest/gtest.h>
 #include <tmap/decode.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where each field lies, written here a second time, by hand, from what the driver was measured to
-// write.
+// Tests where each field lies. The positions are written by hand a second time here, from
+// measurements of the driver.
 
 #include <gtest/gtest.h>
 #include <tmap/decode.hpp>
@@ -12,7 +12,8 @@
 namespace tmap {
 namespace {
 
-/// Rank 5, so that every axis counts; element strides, dims and box 1 where the rules allow.
+/// Returns a spec of rank 5, so that every axis counts. Element strides, dims and box are 1 if the
+/// rules allow it.
 tensor_spec plain_spec() {
   tensor_spec spec;
   spec.global_address = 0x1000;
@@ -31,8 +32,8 @@ im2col_spec plain_im2col_spec(std::uint32_t rank) {
   return spec;
 }
 
-/// The bits that `change` sets must be `value` at `shift` of `word` and, the notes aside, nothing
-/// else.
+/// Expects the bits that `change` sets to be `value` at `shift` of `word`. Apart from the driver's
+/// notes, no other bit may change.
 template <class Spec>
 void expect_field(const Spec& plain, const std::function<void(Spec&)>& change, std::uint32_t word, std::uint32_t shift,
                   std::uint32_t width, std::uint64_t value) {
@@ -142,7 +143,7 @@ TEST(codec_layout, modes) {
       floats, [](tensor_spec& s) { s.oob_fill = oob_fill::nan; }, 1, 15, 1, 1);
 }
 
-/// Documented only, from here: numbers of ptxas 13.0, which writes these fields by
+/// The values below are documented only. They come from ptxas 13.0, which writes these fields by
 /// tensormap.replace.
 void expect_on_blackwell(std::uint64_t bits, std::uint64_t mask, const std::function<void(tensor_spec&)>& change) {
   tensor_spec spec = plain_spec();

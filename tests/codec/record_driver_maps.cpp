@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes tests/golden/driver_maps.txt to standard output: the maps this machine's driver makes of
-// the structured specs. A spec the driver refuses is left out and named on standard error; exit
-// code 1 when there was one, 2 without a driver.
+// Writes tests/golden/driver_maps.txt to standard output: the maps that this machine's driver makes
+// of the structured specs. Leaves out each spec that the driver refuses and prints it on standard
+// error. Returns 1 if there was one, and 2 without a driver.
 
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
@@ -19,10 +19,13 @@ using namespace tmap;
 
 void print_header() {
   fmt::print("{}", testing::gpu_origin());
-  fmt::print("# kind {} {} word[16]\n", testing::spec_columns, testing::im2col_columns);
+  fmt::print(
+      "# kind type rank address dim[5] stride[4] box[5] element_stride[5]\n"
+      "# interleave swizzle l2_promotion oob_fill\n"
+      "# lower_corner[3] upper_corner[3] channels_per_pixel pixels_per_column word[16]\n");
 }
 
-/// How many specs the driver refused.
+/// Returns the number of specs that the driver refused.
 template <class Spec>
 int record(map_kind kind, const std::vector<Spec>& specs) {
   int refused = 0;

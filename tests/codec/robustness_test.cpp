@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any 128 bytes decode to a value or are refused, and what decodes can be encoded again.
+// Tests that any 128 bytes are decoded or refused, and that every decoded map can be encoded again.
 
 #include <gtest/gtest.h>
 #include <tmap/decode.hpp>
@@ -75,7 +75,7 @@ TEST(codec_robustness, random_bytes_can_be_described_and_compared) {
   }
 }
 
-/// A legal map of each layout.
+/// Returns a legal map of each layout.
 std::vector<tensor_map> a_map_of_each_layout() {
   random_spec_source source{17};
   std::vector<tensor_map> maps{*encode_bits(source.legal())};
@@ -136,10 +136,10 @@ TEST(codec_robustness, each_bit_of_no_field_is_refused) {
   EXPECT_EQ(layouts, codec::tiled | codec::im2col);
 }
 
-/// Fields of a decoded map that lie in bits: encoding the spec again must give them back.
+/// Expects that encoding the decoded spec again yields the same fields.
 void expect_same_spec_bits(const tensor_map& map, const decoded_map& decoded) {
   const auto again = encode_bits(decoded.spec);
-  if (!again) return;  // a map for a later GPU, or one only the copy engine refuses
+  if (!again) return;  // a map for a later GPU, or one that only the copy engine refuses
   const auto second = decode(*again);
   ASSERT_TRUE(second);
   ASSERT_EQ(testing::to_text(second->spec), testing::to_text(decoded.spec)) << describe(map);

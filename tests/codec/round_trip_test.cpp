@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// spec -> bits -> spec, over random specs weighted towards the corners of the rules.
+// Tests spec -> bits -> spec over random specs that are biased towards the limits of the rules.
 
 #include <gtest/gtest.h>
 #include <tmap/decode.hpp>
@@ -20,7 +20,7 @@ bool same_numbers(const Spec& a, const Spec& b) {
   return to_text(a) == to_text(b);
 }
 
-/// Compares without making text: a million times.
+/// Compares without formatting text, because this runs a million times.
 bool same_spec(const tensor_spec& a, const tensor_spec& b) {
   std::uint64_t numbers[32]{};
   std::uint32_t count = 0;

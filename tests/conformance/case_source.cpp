@@ -24,7 +24,7 @@ std::uint32_t step_of(const tensor_spec& spec, std::uint32_t axis) {
   return axis == 0 && spec.interleave == interleave::none ? 1 : spec.element_stride[axis];
 }
 
-/// From the first to one past the last coordinate that a box touches.
+/// Returns the range of coordinates that a box touches.
 std::int64_t reach(const tensor_spec& spec, std::uint32_t axis) {
   return (std::int64_t{tile_dim(spec, axis)} - 1) * step_of(spec, axis) + 1;
 }
@@ -75,7 +75,7 @@ void case_source::choose_strides(const case_class& wanted, tensor_spec& spec) {
     spec.global_stride_bytes[axis - 1] = round_up(reached, unit) + unit * random_.below(3);
     reached = spec.global_stride_bytes[axis - 1] * spec.global_dim[axis];
   }
-  // Rows that share bytes: stores to them would race, so loads only.
+  // Rows share bytes here. Stores to them would race, so these cases only load.
   if (wanted.kind == copy_kind::load && spec.rank > 1 && random_.one_in(12)) {
     spec.global_stride_bytes[random_.below(spec.rank - 1)] = random_.one_in(2) ? 0 : unit;
   }

@@ -8,7 +8,7 @@
 
 namespace tmap::conformance {
 
-/// What a case must have; the rest is drawn.
+/// Describes what a case must have. `case_source` draws everything else at random.
 struct case_class {
   element_type type{};
   std::uint32_t rank{};
@@ -21,7 +21,8 @@ struct case_class {
   reduction operation{};
 };
 
-/// Draws legal cases of a class that fit the arena. The same seed gives the same cases everywhere.
+/// Draws legal cases of a class that fit the arena. The same seed yields the same cases on every
+/// machine.
 class case_source {
  public:
   explicit case_source(std::uint64_t seed) : random_{seed} {}
@@ -39,12 +40,13 @@ class case_source {
   testing::random_source random_;
 };
 
-/// Every legal class of type, rank, swizzle and interleave once, all else as `case_class` begins.
-/// In a fixed order.
+/// Returns every legal class of type, rank, swizzle and interleave once, in a fixed order. The
+/// other members have their initial values.
 std::vector<case_class> all_layouts();
 
-/// Every legal class of type, rank, swizzle, interleave, fill, element strides, place and operation
-/// once, and some thousand more at random. In a fixed order: the golden record counts on it.
+/// Returns every legal class of type, rank, swizzle, interleave, fill, element strides, place and
+/// operation once, and some thousand more at random. The order is fixed, because the golden record
+/// depends on it.
 std::vector<tile_case> all_cases();
 
 }  // namespace tmap::conformance

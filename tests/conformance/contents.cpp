@@ -16,8 +16,8 @@ corners integer_corners(std::uint32_t bits) {
   return {0, 1, 2, 3, 7, 8, top - 2, top - 1, top, top + 1, all - 1, all, 100, all - 100, 0x55, 0xaa};
 }
 
-/// Zeros, denormals, the smallest and largest normal numbers, one, infinities, quiet and signalling
-/// NaNs; both signs.
+/// Returns zeros, denormals, the smallest and largest normal numbers, one, infinities, and quiet
+/// and signalling NaNs, in both signs.
 corners float_corners(std::uint32_t bits, std::uint32_t mantissa_bits) {
   const std::uint64_t sign = std::uint64_t{1} << (bits - 1);
   const std::uint64_t normal = std::uint64_t{1} << mantissa_bits;

@@ -16,7 +16,7 @@ constexpr std::optional<status> fine = std::nullopt;
 
 using corner = std::initializer_list<std::int32_t>;
 
-/// Rows of 256 bytes, a box of 64 bytes by 4 rows.
+/// Returns a case with rows of 256 bytes and a box of 4 rows of 64 bytes.
 tile_case matrix(element_type type, corner at, copy_kind kind = copy_kind::load) {
   tile_case tile;
   const auto bytes = static_cast<std::uint32_t>(element_bytes(type));
@@ -28,7 +28,7 @@ tile_case matrix(element_type type, corner at, copy_kind kind = copy_kind::load)
   return tile;
 }
 
-/// Of rank 3, with a layout that has channel slices.
+/// Returns a case of rank 3 whose layout has channel slices.
 tile_case slices(interleave layout, corner at, copy_kind kind = copy_kind::load) {
   tile_case tile = matrix(element_type::u16, at, kind);
   tensor_spec& spec = tile.spec;
@@ -111,7 +111,8 @@ void add_alignment(std::vector<fatal_case>& cases) {
   add("base_plus_4", matrix(u32, {0, 0}), {{0, 15, 4}}, misaligned);
   add("base_plus_8_stored", matrix(u32, {0, 0}, copy_kind::store), {{0, 15, 8}}, misaligned);
   add("base_plus_16_interleaved_32", slices(interleave::bytes_32, {0, 0, 0}), {{0, 31, 16}}, misaligned);
-  // Illegal instruction comes before misaligned address, and that before illegal address.
+  // An illegal instruction takes precedence over a misaligned address, and that over an illegal
+  // address.
   add("bad_corner_and_bad_tile_address", shifted(matrix(u32, {1, 0}), 16), {}, illegal);
   add("bad_corner_and_bad_base", matrix(u32, {1, 0}), {{0, 15, 4}}, illegal);
   add("bad_tile_address_and_no_memory", shifted(matrix(u32, {0, 0}), 16), {{0, ~0ull, 0}}, misaligned);
@@ -156,7 +157,7 @@ void add_extents(std::vector<fatal_case>& cases) {
   const auto add = [&](const char* name, tile_case tile, std::vector<word_edit> edits, std::optional<status> raises) {
     cases.push_back({name, tile, std::move(edits), 0, raises});
   };
-  // A dim is kept less one in the low (0, 2) or high (1, 3) half of words 4 to 6.
+  // The map stores each dim minus one in the low (0, 2) or high (1, 3) half of words 4 to 6.
   const auto rows = [](std::uint64_t dim) { return std::vector<word_edit>{{4, 0xffffffffull << 32, (dim - 1) << 32}}; };
   add("rows_2_31", with_dim(matrix_u32, 1, most), {}, fine);
   add("rows_2_31_plus_1", matrix_u32, rows(most + 1), illegal);
@@ -177,8 +178,8 @@ void add_memory(std::vector<fatal_case>& cases) {
     cases.push_back({name, tile, std::move(edits), 0, raises});
   };
   const word_edit null_base{0, ~0ull, 0};
-  // The step from row to row becomes 2^39 bytes: its bits 4 to 35 lie in word 1, the rest in word
-  // 3.
+  // The step from row to row becomes 2^39 bytes. Word 1 holds its bits 4 to 35, and word 3 the
+  // rest.
   const std::vector<word_edit> far_rows = {{1, 0xffffffffull << 32, 0}, {3, 0xfull << 32, 8ull << 32}};
   add("null_base", inside, {null_base}, no_memory);
   add("null_base_box_outside", outside, {null_base}, no_memory);

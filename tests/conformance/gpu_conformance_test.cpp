@@ -17,9 +17,9 @@ namespace {
 constexpr std::size_t stretch = 512;
 constexpr int most_messages = 5;
 constexpr const char* heading =
-    "# What the copy engine left behind for each case of tests/conformance: a digest a case, in order.\n";
+    "# Holds a digest of the copy engine's results for each case of tests/conformance, in order.\n";
 
-/// An outcome whose bytes outlive the engine's call.
+/// Keeps an outcome's bytes after the engine's call.
 struct kept_outcome {
   explicit kept_outcome(const outcome& left)
       : arena{left.arena.begin(), left.arena.end()}, shared{left.shared.begin(), left.shared.end()} {
@@ -31,8 +31,8 @@ struct kept_outcome {
   outcome whole;
 };
 
-/// Runs every case on both engines. Answers with the digests of what the GPU left; failures are
-/// reported.
+/// Runs every case on both engines and reports differences. Returns the digests of the GPU's
+/// results.
 std::vector<std::uint32_t> compare_engines(cuda::std::span<const tile_case> cases) {
   const auto gpu = make_gpu_engine();
   const auto model = make_simulator_engine();
@@ -55,7 +55,8 @@ std::vector<std::uint32_t> compare_engines(cuda::std::span<const tile_case> case
   return digests;
 }
 
-/// With TMAP_RECORD_DIR set, what the GPU did becomes the golden record and the fidelity counts.
+/// Writes the golden record and the fidelity counts from the GPU's results if TMAP_RECORD_DIR is
+/// set.
 void record(cuda::std::span<const tile_case> cases, std::vector<std::uint32_t> digests) {
   const char* folder = std::getenv("TMAP_RECORD_DIR");
   if (folder == nullptr || ::testing::Test::HasFailure()) return;

@@ -21,7 +21,8 @@ error timed_out() {
   return {.code = status::cuda_failure, .cuda_code = cudaErrorLaunchTimeout};
 }
 
-/// Made at the first run: the engine itself must exist without a GPU, to say so.
+/// The engine allocates this in its first run, because the engine must exist without a GPU to
+/// report that there is none.
 struct batch_memory {
   testing::device_array<std::byte> arenas{batch_tiles * arena_bytes};
   testing::device_array<std::byte> images{batch_tiles * shared_bytes};

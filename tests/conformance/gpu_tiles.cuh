@@ -12,13 +12,13 @@
 #include <cstddef>
 #include <cstdint>
 
-// One block does one copy: it brings an image of shared memory, copies the tile, and writes the
+// Each block does one copy. It fills shared memory from an image, copies the tile, and writes the
 // image back.
 
 namespace tmap::conformance {
 
-/// `instruction_rank` is the `.dim` of the instruction, right or wrong; `expected_bytes` what the
-/// barrier is told.
+/// `instruction_rank` is the `.dim` of the instruction, right or wrong. `expected_bytes` is the
+/// number of bytes that the barrier expects.
 struct tile_job {
   copy_kind kind{};
   reduction operation{};
@@ -35,7 +35,7 @@ __device__ inline std::uint64_t nanoseconds() {
   return cuda::ptx::get_sreg_globaltimer();
 }
 
-/// False when the barrier has not received its bytes in time.
+/// Returns false if the barrier has not received its bytes in time.
 __device__ inline bool wait_limited(device::tile_barrier& barrier) {
   const std::uint64_t start = nanoseconds();
   while (!cuda::ptx::mbarrier_try_wait_parity(barrier.word(), 0)) {
@@ -75,8 +75,8 @@ __device__ inline bool copy_tile(const tile_job& job, device::acquired_map map, 
   }
 }
 
-/// `images` holds shared_bytes for each block, in and out. `in_time[b]` says whether the copy
-/// finished.
+/// `images` holds shared_bytes for each block, in and out. `in_time[b]` reports whether block b's
+/// copy finished.
 __global__ void __launch_bounds__(threads_of_tile_block)
     run_tiles(const tile_job* jobs, const tensor_map* maps, std::byte* images, std::uint8_t* in_time) {
   extern __shared__ __align__(1024) std::byte shared[];

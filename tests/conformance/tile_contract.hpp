@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-// What every engine must do, written once. An engine's test file is one line:
+// Tests the contract of every engine. An engine's test file is one line:
 //   INSTANTIATE_TEST_SUITE_P(simulator, tile_contract, ::testing::Values(&make_simulator_engine));
 
 namespace tmap::conformance {
@@ -23,7 +23,8 @@ class tile_contract : public ::testing::TestWithParam<engine_factory> {
   std::unique_ptr<tile_engine> engine_;
 };
 
-/// Empty when both left the same bytes, else the first that differ.
+/// Compares the bytes of both results. Returns an empty text if they are equal, else the first
+/// difference.
 std::string difference(const outcome& expected, const outcome& found);
 
 }  // namespace tmap::conformance

@@ -14,27 +14,28 @@
 
 namespace tmap::conformance {
 
-/// Everything one case left behind.
+/// Holds everything that one case wrote.
 struct outcome {
   result<void> finished{};
-  std::uint64_t barrier_bytes{};              ///< of a load
+  std::uint64_t barrier_bytes{};              ///< counts the bytes of a load
   cuda::std::span<const std::byte> arena{};   ///< arena_bytes of global memory
-  cuda::std::span<const std::byte> shared{};  ///< shared_bytes, the tile among them
+  cuda::std::span<const std::byte> shared{};  ///< shared_bytes, including the tile
 };
 
-/// Barrier bytes, arena and shared memory in one number.
+/// Digests barrier bytes, arena and shared memory into one number.
 std::uint64_t digest(const outcome& left);
 
-/// Anything that copies tiles: the simulator, a GPU. Before each case the arena and, for stores,
-/// shared memory hold `contents` of the case's type; shared memory is poisoned before a load.
+/// Copies tiles, on the simulator or a GPU. Before each case, the arena and, for stores, shared
+/// memory hold `contents` of the case's type. Before a load, shared memory is poisoned.
 class tile_engine {
  public:
   virtual ~tile_engine() = default;
 
-  /// Empty when the engine can run here, else why not.
+  /// Returns an empty text if the engine can run here, else the reason why it cannot.
   virtual std::string unavailable() const { return {}; }
 
-  /// Runs every case and reports each once, in order. The spans are valid during the call.
+  /// Runs every case and reports each once, in order. The spans are valid only during the call to
+  /// `report`.
   virtual void run(cuda::std::span<const tile_case> cases,
                    const std::function<void(std::size_t, const outcome&)>& report) = 0;
 };
