@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts a ctest JUnit report: one line for each label, and the closing line 'N passed, N failed, N skipped'."""
+"""Counts the cases of a ctest JUnit report and prints 'N passed, N failed, N skipped'."""
 import sys
 import xml.etree.ElementTree as xml
 

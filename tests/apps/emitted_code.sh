@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compiles and runs the code that `tmap explain --emit` prints, for several specs, and compares its
+# Compiles and runs the code that `tmap explain --emit` prints for several specs, and compares its
 # maps with those of `--out`:
 # emitted_code.sh <tmap> <root> <cuda include> <libtmap.so> <python>.
-# The driver's functions are replaced by ours: no GPU is needed.
+# Stand-ins replace the driver's functions, so no GPU is needed.
 set -euo pipefail
 tool=$1 root=$2 cuda=$3 shared=$4 python=$5
 folder=$(mktemp -d)
@@ -19,7 +19,7 @@ specs=(
   "--type f16 --dims 64,28,28,8 --lower=-1,-2 --upper=-1,3 --channels 64 --pixels 128"
 )
 
-# The functions of the driver that the emitted code calls, made of tmap's own encoder.
+# Implements the driver's functions that the emitted code calls, with tmap's own encoder.
 cat > "$folder/driver.hpp" <<'CODE'
 #include <cuda.h>
 #include <tmap/decode.hpp>
@@ -74,7 +74,7 @@ extern "C" CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataTyp
 }
 CODE
 
-# One program makes all maps, each from the code of its spec in a namespace of its own.
+# One program makes all maps. The code of each spec is in a namespace of its own.
 {
   echo '#include "driver.hpp"'
   echo '#include <tmap/encode.hpp>'

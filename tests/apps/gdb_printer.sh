@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# gdb shows maps of both types by the printer of apps/tmap/gdb, and its own dumps are read by the
-# tool: gdb_printer.sh <tmap> <root> <cuda include>. Exit code 77 without gdb.
+# Checks that the gdb printer of apps/tmap/gdb shows maps of both types, and that the tool reads
+# gdb's own dumps: gdb_printer.sh <tmap> <root> <cuda include>. Returns 77 without gdb.
 set -euo pipefail
 tool=$1 root=$2 cuda=$3
 command -v gdb > /dev/null && gdb -batch -ex 'python import json' 2> /dev/null || { echo "there is no gdb with Python"; exit 77; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways to have a group's map on a GPU, small: every sum that a warp takes of a part of a
-// tile.
+// Tests the three ways to have a group's map on a GPU, with small tensors. Each case compares every
+// sum that a warp computes over a part of a tile.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -43,8 +43,8 @@ TEST_P(group_maps_test, one_group) {
   }
 }
 
-/// One load a group: each is through another map than the one before, and a slot is written again
-/// as soon as it may be.
+/// Makes one load per group. Each load uses another map than the one before, and slots are
+/// rewritten as soon as possible.
 TEST_P(group_maps_test, every_load_through_another_map) {
   const grouped_tensor tensor(nearly_full_groups(132 * 64, 1), 64, 132);
   EXPECT_EQ(tensor.most_groups_of_a_block(), 64u);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The walk through tiles of groups, and what their tiles must sum up to, without a GPU.
+// Tests the walk through the tiles of groups, and the expected sums of tiles, without a GPU.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -33,7 +33,7 @@ group_list list_of(const std::vector<group>& groups) {
   return {groups.data(), static_cast<std::uint32_t>(groups.size()), groups.back().end_tile};
 }
 
-/// One stop of a walk: its tiles are of the group that it names, and of no other.
+/// Expects that all tiles of one stop of a walk belong to the group that it names.
 void expect_stop(const group_walk& walk, const std::vector<group>& groups) {
   const group& of = groups[walk.index()];
   EXPECT_EQ(walk.now().first_row, of.first_row);
@@ -102,8 +102,8 @@ TEST(group_workload, nearly_full_groups_have_their_tiles) {
   }
 }
 
-/// Returns what a warp finds in a part of a tile, element by element. `end` is where the rows of
-/// the map end.
+/// Returns what a warp finds in a part of a tile, computed element by element. The rows of the map
+/// end at `end`.
 part_sum plain_part(const group& of, std::uint32_t row, std::uint32_t end) {
   part_sum sum{};
   for (std::uint32_t r = row; r < row + warp_rows && r < end; ++r) {

@@ -101,7 +101,7 @@ TEST(tool_inspect, says_in_one_sentence_what_is_wrong_with_its_input) {
   expect_trouble(run_tmap({"inspect", "-"}), "standard input: holds no tensor map");
   expect_trouble(run_tmap({"inspect", folder.file("short.bin", bytes_of(sample_map()).substr(1))}), "short.bin: 127");
   expect_trouble(run_tmap({"inspect", "/tmp"}), "/tmp: is a folder");
-  const std::string misspelt = 'g' + hex.substr(1);  // 256 characters, which are no two raw maps
+  const std::string misspelt = 'g' + hex.substr(1);  // 256 characters, which are not two raw maps
   expect_trouble(run_tmap({"inspect", folder.file("misspelt.txt", misspelt)}), "misspelt.txt: is text, and not");
   expect_trouble(run_tmap({"inspect", "-"}, describe(sample_map())), "standard input: is text, and not");
   expect_trouble(run_tmap({"inspect", hex, "--yaml"}), "--yaml");

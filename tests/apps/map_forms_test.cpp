@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forms in which debuggers and people write the bytes of a map.
+// Tests the forms in which debuggers and people write the bytes of a map.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace testing;
 
-/// The map's bytes, each as `form` prints it.
+/// Returns the map's bytes, each printed by `form`.
 std::string each_byte(const tensor_map& map, fmt::format_string<unsigned char> form) {
   std::string text;
   for (const char byte : bytes_of(map)) text += fmt::format(form, static_cast<unsigned char>(byte));
@@ -125,7 +125,7 @@ TEST(map_forms, dumps_of_xxd_and_hexdump) {
   }
 }
 
-/// As xxd and hexdump -C print the map, on machines without them too.
+/// Tests the output of xxd and hexdump -C, also on machines that lack them.
 TEST(map_forms, dumps_with_offsets) {
   const std::string bytes = bytes_of(sample_map());
   std::string xxd;
@@ -150,7 +150,7 @@ TEST(map_forms, a_star_repeats_lines) {
                                    "00000000  00 00 00 00 00 00 00 00  00 00 00 00 00 00 00 00  |................|\n"
                                    "*\n00000100\n");
   EXPECT_EQ(run.exit_code, 1) << run.err;
-  EXPECT_THAT(run.out, ::testing::HasSubstr("map 1\n")) << "256 zeros are two maps";
+  EXPECT_THAT(run.out, ::testing::HasSubstr("map 1\n")) << "256 zeros form two maps";
 }
 
 TEST(map_forms, bytes_of_python) {

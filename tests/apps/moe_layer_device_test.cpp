@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mixture-of-experts sample on a GPU: one graph, other tokens, experts without any, experts
-// with all.
+// Tests the mixture-of-experts sample on a GPU. One graph runs with different tokens, with experts
+// that get no tokens, and with an expert that gets all of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace moe {
 namespace {
 
-/// A layer with its graph.
+/// Holds a layer and its captured graph.
 class captured {
  public:
   captured(const layer_sizes& sizes, const layer_weights& weights) : weights_(weights), layer_(layer::make(sizes)) {
@@ -27,7 +27,7 @@ class captured {
   }
   bool is_ready() const { return graph_.has_value() && graph_->has_value(); }
 
-  /// Returns what a replay leaves, every byte of it having been poison before.
+  /// Poisons every byte of the results, replays the graph, and returns what it wrote.
   layer_results replay(const std::vector<float>& tokens) const {
     EXPECT_TRUE(layer_->set_tokens(tokens).has_value());
     EXPECT_TRUE(layer_->poison().has_value());
@@ -36,7 +36,7 @@ class captured {
     EXPECT_TRUE(got.has_value());
     return got ? *got : layer_results{};
   }
-  /// The same, compared.
+  /// Replays the graph and compares the results with the plain layer.
   layer_results expect_right(const std::vector<float>& tokens, const std::string& what) const {
     layer_results got = replay(tokens);
     const comparison found = compare(layer_->sizes(), weights_, tokens, got);
@@ -110,8 +110,8 @@ TEST_F(moe_layer, equal_logits_send_all_tokens_to_the_first_two_experts) {
   EXPECT_EQ(got.shares, std::vector<float>(192, 0.5f));
 }
 
-/// With tokens and weights that are all positive, expert 5 gets all tokens, or, its weights being
-/// negative, none.
+/// All tokens and weights are positive, except that `sign` sets the sign of expert 5's weights.
+/// Expert 5 therefore gets all tokens, or none.
 void run_with_expert_five(float sign, std::int32_t tokens_of_five) {
   layer_weights weights = random_weights(small, 2);
   for (float& value : weights.router) value = std::abs(value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The mixture-of-experts sample without a GPU: who goes where, the plain layer, and that its
+// Tests the mixture-of-experts sample without a GPU: the routing, the plain layer, and that the
 // comparison finds faults.
 #include <gmock/gmock.h>
 
@@ -90,7 +90,7 @@ TEST(plain_layer, of_constant_weights) {
   for (const bounded& got : plain_output(sizes, weights, token.data(), {0, 1})) EXPECT_EQ(got.value, 0);
 }
 
-/// A layer, tokens, and what a faultless run leaves of them.
+/// Holds a layer, tokens, and the results of a correct run.
 struct sample {
   layer_sizes sizes{40, 5, 32, 48};
   layer_weights weights = random_weights(sizes, 3);
@@ -121,7 +121,7 @@ struct sample {
     results.row_of.resize(order.size());
     for (std::size_t row = 0; row < order.size(); ++row) results.row_of[order[row]] = static_cast<std::int32_t>(row);
   }
-  /// Gives token 7 another output: of these weights, and these experts.
+  /// Replaces the output of token 7 by that of these weights and experts.
   void replace_output(const layer_weights& with, std::int32_t first, std::int32_t second) {
     const auto made = plain_output(sizes, with, tokens.data() + 7 * sizes.width, {first, second});
     for (std::uint32_t i = 0; i < sizes.width; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands in the folder after a write that did not end well.
+// Tests what is left in the folder after a write that failed or was interrupted.
 #include "apps/tmap/pad/output_file.hpp"
 #include "tests/apps/pad_files.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-/// Zeroes without memory of their own: a write that takes longer than any test.
+/// Returns zeros that take up no memory. Writing them takes longer than any test.
 std::span<const std::byte> endless_bytes() {
   constexpr std::size_t size = std::size_t{1} << 40;
   void* bytes = mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -71,7 +71,7 @@ TEST(output_file, an_ignored_signal_stays_ignored_while_writing) {
     EXPECT_TRUE(waits_for_a_file(folder));
     kill(child, ignored);
     std::this_thread::sleep_for(
-        std::chrono::milliseconds{300});  // as long as some pieces take, after which it would end
+        std::chrono::milliseconds{300});  // some pieces are written in this time, and the signal would have ended it
     kill(child, SIGTERM);
     int state = 0;
     ASSERT_EQ(waitpid(child, &state, 0), child);
@@ -88,7 +88,8 @@ TEST(output_file, a_failed_rename_leaves_nothing_beside) {
   EXPECT_THAT(folder.names(""), ElementsAre("a.npy"));
 }
 
-/// Handlers may be any: a shell's job in the background begins with SIGINT ignored.
+/// The handlers before the write can be anything. For example, a shell's background job starts with
+/// SIGINT ignored.
 TEST(output_file, handlers_are_as_before_afterwards) {
   const temporary_folder folder;
   for (const int ending : {SIGINT, SIGTERM, SIGHUP}) {

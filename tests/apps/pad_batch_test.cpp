@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving and checking the bytes of a batch, its files, and the contact sheet.
+// Tests how a batch's bytes are moved and checked, its files, and the contact sheet.
 #include "apps/tmap/pad/batch_bytes.hpp"
 #include "apps/tmap/pad/contact_sheet.hpp"
 #include "apps/tmap/pad/engine.hpp"
@@ -31,7 +31,7 @@ plan_options plenty() {
   return options;
 }
 
-/// The padded batch by the shortest loop there is: byte for byte over every index.
+/// Pads the batch with the simplest possible loop, byte by byte over every index.
 bytes_t plain_loop(const batch_plan& plan, const std::vector<tensor>& tensors) {
   const std::uint64_t item = bytes(plan.type);
   bytes_t batch(plan.dense_bytes, std::byte{0});

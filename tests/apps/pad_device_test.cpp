@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main job on both engines: the GPU and the simulator give identical bytes.
+// Tests that the GPU and the simulator pad to identical bytes.
 #include "tests/apps/pad_files.hpp"
 #include "tests/apps/run_tool.hpp"
 #include "tests/device/gpu_fixture.hpp"
@@ -15,7 +15,7 @@ using ::testing::StartsWith;
 
 class pad_on_both_engines : public gpu_test {
  protected:
-  /// Runs the job on both engines and compares every file but the report; returns the number of
+  /// Runs the job on both engines and compares every file except the report. Returns the number of
   /// tensors.
   std::size_t compare(const std::string& input, std::vector<std::string> options = {}) const {
     for (const char* engine : {"gpu", "simulator"}) {

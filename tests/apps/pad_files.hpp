@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-// Files for the tests of `tmap pad`, made byte by byte, and a folder to put them in.
+// Makes files for the tests of `tmap pad`, byte by byte, and a folder to put them in.
 
 namespace tmap::testing {
 
@@ -29,14 +29,15 @@ inline tool::byte_storage stored(bytes_t bytes) {
   return std::make_shared<const bytes_t>(std::move(bytes));
 }
 
-/// Bytes 0, 1, 2, ... that repeat after 251, so that a shifted copy differs everywhere.
+/// Returns bytes that count up and repeat after 251, so that a shifted copy differs everywhere.
 inline std::string counting_bytes(std::size_t size, std::size_t first = 0) {
   std::string text(size, '\0');
   for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>((first + i) % 251 + 1);
   return text;
 }
 
-/// A .npy file with any header text. The length is written for the version, little endian.
+/// Returns a .npy file with any header text. The length field has the size that the version needs,
+/// little endian.
 inline std::string npy_file(int version, const std::string& dictionary, const std::string& data) {
   const std::string text = dictionary + "\n";
   std::string file = "\x93NUMPY";
@@ -56,7 +57,7 @@ inline std::string safetensors_file(const std::string& header, const std::string
   return file + header + data;
 }
 
-/// One tensor of a safetensors file under construction.
+/// Holds one tensor of a safetensors file under construction.
 struct safetensors_writer {
   std::string header{"{\"__metadata__\":{\"format\":\"test\"}"};
   std::string data;
@@ -73,7 +74,7 @@ struct safetensors_writer {
   std::string file() const { return safetensors_file(header + "}", data); }
 };
 
-/// 55 tensors of 11 types, ranks 0 to 4 and many sizes.
+/// Returns 55 tensors of 11 types, ranks 0 to 4 and many sizes.
 inline std::string mixed_safetensors() {
   const std::pair<const char*, std::uint64_t> types[] = {{"F32", 4}, {"F16", 2},     {"BF16", 2}, {"U8", 1},
                                                          {"I8", 1},  {"BOOL", 1},    {"I64", 8},  {"I32", 4},
@@ -89,7 +90,7 @@ inline std::string mixed_safetensors() {
   return writer.file();
 }
 
-/// A picture that differs from pixel to pixel, as PNG.
+/// Returns a PNG picture whose pixels all differ from their neighbours.
 inline bytes_t sample_png(std::uint32_t width, std::uint32_t height, std::uint32_t seed = 0) {
   drawing::picture image{width, height, {}};
   for (std::uint32_t y = 0; y < height; ++y) {
@@ -102,7 +103,7 @@ inline bytes_t sample_png(std::uint32_t width, std::uint32_t height, std::uint32
   return image.png();
 }
 
-/// A folder that goes, with all it holds, at the end of the test.
+/// Makes a folder, and removes it with all its files at the end of the test.
 class temporary_folder {
  public:
   temporary_folder() {

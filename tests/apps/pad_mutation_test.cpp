@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Damaged files: every byte changed, every length cut, and random damage. The readers may refuse or
-// read, but neither crash nor read outside their memory (the sanitizers watch), nor give a tensor
-// whose bytes do not match its shape.
+// Tests damaged files: every byte changed, every length truncated, and random damage. The readers
+// may refuse or accept such a file, but they must not crash, read outside their memory (the
+// sanitizers check this), or return a tensor whose bytes do not match its shape.
 #include "apps/tmap/pad/inputs.hpp"
 #include "tests/apps/pad_files.hpp"
 #include "tests/apps/sample_jpeg.hpp"
@@ -59,7 +59,7 @@ TEST_P(damage, any_byte_changed) {
 }
 
 TEST_P(damage, cut_short_is_refused) {
-  constexpr std::size_t closing_marks = 16;  // all pixels stand before the end marks of PNG and JPEG
+  constexpr std::size_t closing_marks = 16;  // PNG and JPEG end with marks that follow all pixels
   const bytes_t& whole = GetParam().file;
   for (std::size_t length = 0; length < whole.size(); ++length) {
     const auto end = whole.begin() + static_cast<std::ptrdiff_t>(length);
@@ -80,7 +80,7 @@ TEST_P(damage, many_bytes_changed) {
   }
 }
 
-/// Checksums are heeded: no changed byte goes unnoticed and gives other pixels.
+/// The reader checks checksums: no changed byte goes unnoticed and yields different pixels.
 TEST(png_damage, is_refused_or_harmless) {
   const bytes_t whole = sample_png(24, 17);
   const loaded_inputs before = read_tensors("a.png", whole, mutant_budget);

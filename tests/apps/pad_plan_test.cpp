@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of a batch, against numbers worked out by hand.
+// Tests the plan of a batch against numbers worked out by hand.
 #include "apps/tmap/pad/plan.hpp"
 
 #include <gmock/gmock.h>
@@ -61,7 +61,7 @@ TEST(batch_shape, largest_smallest_or_asked) {
   plan_options options;
   EXPECT_THAT(batch_shape(shapes, options), ElementsAre(7, 9, 3));
   options.crop = {5, 5};
-  EXPECT_THAT(batch_shape(shapes, options), ElementsAre(7, 9, 3)) << "a crop of another rank does not concern it";
+  EXPECT_THAT(batch_shape(shapes, options), ElementsAre(7, 9, 3)) << "a crop for another rank has no effect";
   options.crop = {8, 1, 3};
   EXPECT_THAT(batch_shape(shapes, options), ElementsAre(8, 1, 3));
   options.crop = {};
@@ -72,7 +72,8 @@ TEST(batch_shape, largest_smallest_or_asked) {
 TEST(fold, equal_axes_join_the_axis_outside) {
   EXPECT_THAT(fold({{4, 9, 3}, {7, 2, 3}}, {7, 9, 3}), ElementsAre(axis_run{0, 0}, axis_run{1, 2}));
   EXPECT_THAT(fold({{4, 9, 3}, {4, 9, 3}}, {4, 9, 3}), ElementsAre(axis_run{0, 2}));
-  EXPECT_THAT(fold({{4, 9, 3}, {4, 9, 3}}, {4, 9, 4}), ElementsAre(axis_run{0, 1}, axis_run{2, 2})) << "padded alone";
+  EXPECT_THAT(fold({{4, 9, 3}, {4, 9, 3}}, {4, 9, 4}), ElementsAre(axis_run{0, 1}, axis_run{2, 2}))
+      << "padded axes stay separate";
   EXPECT_THAT(fold({{2, 5, 6, 8}, {3, 5, 7, 8}}, {3, 5, 7, 8}), ElementsAre(axis_run{0, 1}, axis_run{2, 3}));
   EXPECT_THAT(fold({{5}}, {5}), ElementsAre(axis_run{0, 0}));
 }
@@ -95,7 +96,7 @@ TEST(plan, two_pictures) {
   EXPECT_THAT(plan->shape, ElementsAre(7, 16, 3));
   EXPECT_EQ(plan->rank(), 2u);
   EXPECT_THAT(dims(*plan, 0), ElementsAre(27, 4));
-  EXPECT_THAT(strides(*plan, 0), ElementsAre(27)) << "as the file holds them";
+  EXPECT_THAT(strides(*plan, 0), ElementsAre(27)) << "as in the file";
   EXPECT_EQ(plan->sources[1].global_address, 128u) << "4 rows of 27 bytes, to a multiple of 128";
   EXPECT_EQ(plan->source_bytes, 128u + 384u);
   EXPECT_THAT(dense_dims(*plan), ElementsAre(48, 7));
@@ -160,7 +161,7 @@ TEST(plan, refuses_with_the_numbers) {
               HasSubstr("needs 3200 bytes, --max-bytes allows 1000"));
   EXPECT_THAT(plan_all(dtype::u8, {{300, 1}, {1, 3}}, small).error(), HasSubstr("--max-bytes allows 1000"));
   small.most_bytes = 2 * 32 * 32 * 4;
-  EXPECT_TRUE(plan_all(dtype::f32, {{8, 32}, {32, 8}}, small)) << "just as many as are allowed";
+  EXPECT_TRUE(plan_all(dtype::f32, {{8, 32}, {32, 8}}, small)) << "exactly as many as are allowed";
   --small.most_bytes;
   EXPECT_THAT(plan_all(dtype::f32, {{8, 32}, {32, 8}}, small).error(),
               HasSubstr("needs 8192 bytes, --max-bytes allows 8191"));

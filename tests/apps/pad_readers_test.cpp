@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The readers of `tmap pad`: what each format brings, and that no bytes at all can hurt them.
+// Tests the readers of `tmap pad`: what each format yields, and that malformed input is refused.
 #include "apps/tmap/pad/inputs.hpp"
 #include "apps/tmap/pad/tensor.hpp"
 #include "tests/apps/pad_files.hpp"
@@ -48,7 +48,8 @@ TEST(npy, reads_every_type_it_writes) {
   }
 }
 
-/// Version 2 has four bytes for the length of the header; the third counts from 64 KiB on.
+/// Version 2 uses four bytes for the length of the header, and the third one matters from 64 KiB
+/// on.
 TEST(npy, reads_a_header_of_more_than64_ki_b) {
   const std::string padding(70000, ' ');
   const auto read = npy(npy_file(2, "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }" + padding, "abc"));
@@ -160,7 +161,7 @@ TEST(safetensors, refuses_a_corrupt_header) {
   }
 }
 
-/// A tensor of bytes in a header.
+/// Returns the header entry of a tensor of bytes.
 std::string u8_entry(const std::string& name, std::uint64_t begin, std::uint64_t end) {
   return fmt::format(R"("{}":{{"dtype":"U8","shape":[{}],"data_offsets":[{},{}]}})", name, end - begin, begin, end);
 }
@@ -198,7 +199,7 @@ TEST(safetensors, refuses_tensors_that_share_bytes) {
   EXPECT_TRUE(reads(a + "," + u8_entry("b", 4, 8)));
   EXPECT_TRUE(reads(u8_entry("a", 4, 8) + "," + u8_entry("b", 0, 4))) << "in another order than their names";
   EXPECT_TRUE(reads(u8_entry("b", 5, 8) + "," + a)) << "bytes that belong to none do no harm";
-  EXPECT_TRUE(reads(a + "," + u8_entry("none", 2, 2))) << "one without elements shares nothing";
+  EXPECT_TRUE(reads(a + "," + u8_entry("none", 2, 2))) << "a tensor without elements shares no bytes";
 }
 
 constexpr std::uint64_t reader_budget = 1 << 26;
@@ -212,7 +213,7 @@ TEST(png, gives_the_pixels_that_were_drawn) {
   EXPECT_TRUE(read->picture);
 }
 
-/// A PNG of one row in one of libpng's formats.
+/// Returns a PNG of one row in one of libpng's formats.
 bytes_t png_row(png_uint_32 format, std::uint32_t width, const std::vector<std::uint8_t>& samples) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `tmap pad` as a person runs it: files in, files out, exit codes and sentences.
+// Tests `tmap pad` from the command line: input files, output files, exit codes and messages.
 #include "apps/tmap/pad/tensor.hpp"
 #include "tests/apps/pad_files.hpp"
 #include "tests/apps/run_tool.hpp"
@@ -21,8 +21,8 @@ using ::testing::UnorderedElementsAre;
 
 class pad_test : public ::testing::Test {
  protected:
-  /// Every case but those about engines runs on the simulator, so that it prints the same on
-  /// every machine.
+  /// Runs the tool on the simulator, unless the case is about engines, so that its output is the
+  /// same on every machine.
   tool_result pad(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {"pad", "--out", folder_ / "out", "--engine", "simulator"});
     return run_tmap(arguments);
@@ -33,7 +33,7 @@ class pad_test : public ::testing::Test {
   temporary_folder folder_;
 };
 
-/// A failure: its exit code, a sentence on standard error alone, and nothing left in the folder.
+/// Expects a failure: the exit code, one message on standard error only, and no file in the folder.
 void expect_failure(const tool_result& result, const std::string& sentence) {
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, AllOf(StartsWith("tmap pad: "), HasSubstr(sentence)));
@@ -68,7 +68,7 @@ TEST_F(pad_test, files_and_folders_that_it_passes_over_are_counted) {
   EXPECT_EQ(pad({folder_ / "in", "--quiet"}).err, "");
 }
 
-/// One pixel of four channels of 16 bits.
+/// Returns one pixel of four channels of 16 bits.
 std::string deep_png() {
   constexpr char bytes[] =
       "\211\120\116\107\015\012\032\012\000\000\000\015\111\110\104\122\000\000\000\001"
@@ -111,7 +111,7 @@ TEST_F(pad_test, the_batch_holds_the_padded_arrays) {
             tool::npy_header(tool::dtype::u8, {2, 1, 4}) + std::string("abc\0gh\0\0", 8));
 }
 
-/// Among others, and where there is nothing to copy at all.
+/// Tests empty tensors in a batch with others, and in a batch that has nothing to copy.
 TEST_F(pad_test, a_tensor_without_elements_is_all_padding) {
   const std::string none = folder_.write("none.npy", npy_of("<f4", "(0, 4)", ""));
   const std::string flat = folder_.write("flat.npy", npy_of("<f4", "(3, 0)", ""));
@@ -147,7 +147,7 @@ TEST_F(pad_test, a_batch_without_bytes_is_written) {
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const auto batch = report()["batches"][0];
     EXPECT_EQ(batch["bytes"], 0);
-    EXPECT_EQ(batch["fill"], 0.0) << "and not null, as no number would be";
+    EXPECT_EQ(batch["fill"], 0.0) << "not null, which would mean that it is not a number";
     const std::vector<std::uint64_t> shape = batch["shape"];
     EXPECT_EQ(read_text_file(folder_ / "out/batch_f32_rank2.npy"), tool::npy_header(tool::dtype::f32, shape));
   }
@@ -177,7 +177,7 @@ TEST_F(pad_test, a_run_that_fails_early_leaves_the_earlier_results) {
   EXPECT_THAT(folder_.names("out"), UnorderedElementsAre("batch_u8_rank1.npy", "report.json"));
 }
 
-/// Anybody may have changed what a report lists.
+/// A report may have been edited by anybody, so the tool must not trust the file names in it.
 TEST_F(pad_test, a_report_cannot_name_files_of_others) {
   const std::string bytes = folder_.write("a.npy", npy_of("|u1", "(2,)", "ab"));
   std::filesystem::create_directory(folder_ / "out");
@@ -229,7 +229,7 @@ TEST_F(pad_test, no_run_reads_results) {
   }
 }
 
-/// A folder's folders are no inputs, so results may lie inside the input folder, and above it.
+/// The tool does not read subfolders, so results may lie inside the input folder or above it.
 TEST_F(pad_test, results_inside_and_above_the_inputs_are_never_read) {
   std::filesystem::create_directories(folder_ / "out/in/results");
   folder_.write("out/in/a.npy", npy_of("|u1", "(2,)", "ab"));
@@ -245,7 +245,7 @@ TEST_F(pad_test, results_inside_and_above_the_inputs_are_never_read) {
   }
 }
 
-/// The first batch is written, the second is larger than a file may be.
+/// The first batch is written. The second exceeds the limit on file sizes.
 TEST_F(pad_test, a_failure_after_a_batch_is_in_the_report) {
   const std::string small = folder_.write("a.npy", npy_of("<i2", "(1,)", "ab"));
   const std::string large = folder_.write("b.npy", npy_of("|u1", "(100000,)", counting_bytes(100000)));
@@ -262,7 +262,7 @@ TEST_F(pad_test, files_of_a_folder_come_in_the_order_of_their_names) {
   std::filesystem::create_directory(folder_ / "in");
   std::vector<std::string> names;
   for (int i = 0; i < 20; ++i) names.push_back(folder_ / ("in/" + std::string(1, static_cast<char>('a' + i)) + ".NPY"));
-  for (std::size_t i = 0; i < names.size(); ++i) {  // in no order that a folder could have by itself
+  for (std::size_t i = 0; i < names.size(); ++i) {  // no folder lists its files in this order
     const std::string& name = names[i * 7 % names.size()];
     folder_.write(std::filesystem::relative(name, folder_ / "").string(), npy_of("|u1", "(1,)", "x"));
   }

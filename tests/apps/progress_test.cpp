@@ -20,9 +20,9 @@ using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// Returns what `work` writes to standard error while that is the file `there`; it is read back
-/// from `here`. Closes both. With no writer left, reading goes on to the end: a terminal hands its
-/// text over in pieces.
+/// Runs `work` while the file `there` is standard error, and returns what it wrote, read from
+/// `here`. Closes both files. A terminal delivers text in pieces, so reading goes on until no
+/// writer is left.
 std::string read_error_of(const std::function<void()>& work, int there, int here) {
   std::fflush(stderr);
   const int before = dup(STDERR_FILENO);
@@ -108,7 +108,7 @@ TEST(colours, are_for_terminals_without_no_color) {
   setenv("NO_COLOR", "1", 1);
   EXPECT_EQ(on_terminal(print_red), "red");
   setenv("NO_COLOR", "", 1);
-  EXPECT_EQ(on_terminal(print_red), "\x1b[1;31mred\x1b[0m") << "an empty value is none";
+  EXPECT_EQ(on_terminal(print_red), "\x1b[1;31mred\x1b[0m") << "an empty value counts as unset";
   setenv("TERM", "dumb", 1);
   EXPECT_EQ(on_terminal(print_red), "red");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The samples of ragged operations, run as a person runs them on the engine TMAP_ENGINE, their
-// files compared with plain loops.
+// Runs the samples of ragged operations on the engine TMAP_ENGINE from the command line, and
+// compares their files with plain loops.
 #include <cmath>
 #include <cstring>
 
@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// The numbers of a .npy file of f32.
+/// Returns the numbers of a .npy file of f32.
 std::vector<float> floats_of(const std::string& path) {
   const auto read = tool::read_npy(stored(to_bytes(read_text_file(path))));
   EXPECT_TRUE(read) << path;

@@ -11,13 +11,13 @@
 #include <string>
 #include <vector>
 
-// Runs the command-line tool as a person does, as a process of its own. TMAP_TOOL is the path of
-// the built program.
+// Runs the command-line tool in a process of its own, as from a shell. TMAP_TOOL is the path of the
+// built program.
 
 namespace tmap::testing {
 
-/// The output of one run of a program. `exit_code` is 128 + the signal when a signal ended it,
-/// -1 when it never ran.
+/// Holds the output of one run of a program. `exit_code` is 128 + the signal when a signal ended
+/// it, and -1 when it never ran.
 struct tool_result {
   int exit_code{-1};
   std::string out;
@@ -34,7 +34,7 @@ inline std::string read_all(int file) {
   return text;
 }
 
-/// A file without a name: a full pipe cannot block the program, and no file is left.
+/// Makes a file without a name. A full pipe cannot block the program, and no file is left.
 inline int temporary_file(const std::string& content = {}) {
   std::string path = (std::filesystem::temp_directory_path() / "tmap-test-XXXXXX").string();
   const int file = mkstemp(path.data());

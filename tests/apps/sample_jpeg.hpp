@@ -12,10 +12,11 @@
 
 namespace tmap::testing {
 
-/// How the frame header of a baseline JPEG begins: marker, length, 8 bits; height and width follow.
+/// Holds the start of a baseline JPEG's frame header: marker, length, 8 bits. Height and width
+/// follow.
 inline constexpr std::byte jpeg_frame[] = {std::byte{0xff}, std::byte{0xc0}, std::byte{0}, std::byte{17}, std::byte{8}};
 
-/// A JPEG picture of one colour, which `space` has so many components for.
+/// Returns a JPEG picture of one colour, with one component for each that `space` has.
 inline std::vector<std::byte> sample_jpeg(std::uint32_t width, std::uint32_t height, std::vector<std::uint8_t> colour,
                                           J_COLOR_SPACE space = JCS_RGB) {
   jpeg_error_mgr errors;

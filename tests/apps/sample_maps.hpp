@@ -13,7 +13,7 @@
 
 #include "apps/run_tool.hpp"
 
-// Maps for the tests of the tool, and the forms in which a person may hand them over.
+// Makes maps for the tests of the tool, and the forms in which a user may pass them.
 
 namespace tmap::testing {
 
@@ -35,7 +35,7 @@ inline std::string bytes_of(const tensor_map& map) {
   return {reinterpret_cast<const char*>(&map), sizeof map};
 }
 
-/// 256 digits, bytes in memory order.
+/// Returns 256 hexadecimal digits, with bytes in memory order.
 inline std::string hex_of(const tensor_map& map) {
   std::string text;
   for (const char byte : bytes_of(map)) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
@@ -48,7 +48,7 @@ inline std::string words_of(const tensor_map& map) {
   return text;
 }
 
-/// A folder of its own for each test, gone with it.
+/// Makes a folder for one test and removes it afterwards.
 class temporary_folder {
  public:
   temporary_folder() {
@@ -69,13 +69,13 @@ class temporary_folder {
   std::filesystem::path path_;
 };
 
-/// Text on standard error: one line that names the program and then, somewhere, `what`.
+/// Returns whether standard error holds one line that names the program and contains `what`.
 inline bool is_one_sentence_about(const std::string& text, const std::string& what) {
   const bool one_line = !text.empty() && text.find('\n') == text.size() - 1;
   return one_line && text.starts_with("tmap: ") && text.find(what) != std::string::npos;
 }
 
-/// The tool did nothing but say what is wrong.
+/// Expects that the tool failed and printed only an error message.
 inline void expect_trouble(const tool_result& run, const std::string& what) {
   EXPECT_EQ(run.exit_code, 2) << what;
   EXPECT_EQ(run.out, "");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tool as a whole, and doctor.
+// Tests the tool as a whole, and the command doctor.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -84,7 +84,7 @@ TEST(tool, every_help_has_examples_and_exit_codes) {
   }
 }
 
-/// The lines of a help's examples that need no file.
+/// Returns the examples in a command's help that need no file.
 std::vector<std::string> own_examples(const std::string& command) {
   std::istringstream help{run_tmap({command, "--help"}).out};
   std::vector<std::string> lines;

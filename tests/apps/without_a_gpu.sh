@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Each program returns 1 without a GPU, and prints so in one sentence on standard error:
-# without_a_gpu.sh <program>...
+# Checks that each program returns 1 without a GPU and prints the reason in one sentence on standard
+# error: without_a_gpu.sh <program>...
 set -uo pipefail
 wrong=0
 for program in "$@"; do

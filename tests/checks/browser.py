@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives headless Chromium through its debugging pipe, with nothing but Python's own library."""
+"""Drives headless Chromium through its debugging pipe, with Python's standard library alone."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ def chromium():
 
 
 class Browser:
-    """Is one tab. Its folder and process end with its `with`."""
+    """Opens one tab. The `with` block removes its folder and ends its process."""
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CONTRIBUTING.md: every path that it names exists, and its lists "Add a ragged operation" and "Add an epilogue" are the
-product files that a new one touches: each of them names all that there are, no other file does, and there are no more
-of them than allowed. Dims of Python turn around in one place. A fault of each kind, seeded, must be found."""
+"""Checks that CONTRIBUTING.md is true.
+
+Every path that it names exists. Its lists "Add a ragged operation" and "Add an epilogue" hold the
+product files that a new one touches. Each of these files names all operations or epilogues, no
+other file does, and the lists are not longer than allowed. Dims of Python turn around in one place.
+The test seeds one fault of each kind and must find it.
+"""
 import ast
 import re
 import sys
@@ -14,7 +18,7 @@ CODE = (".hpp", ".cpp", ".h", ".cuh", ".cu", ".py", ".txt")
 PATH = re.compile(r"`((?:include|lib|kernels|python|tests|docs|cmake|apps)/[^`\s]*|[A-Z]+\.md)`")
 DIMS = "python/tmap/_batch.py"
 TURNS_DIMS = re.compile(r"(?:tuple\(|\*)reversed\(")
-# A file in no list may name so many: its own, or two that it uses.
+# A file that no list names may still name this many: its own, or two that it uses.
 FEW = 2
 
 
@@ -34,7 +38,7 @@ class Operations:
 
     @staticmethod
     def is_listed(name, text):
-        """Other code packs, pads and casts, too: short words count with what they belong to only."""
+        """Counts a short word such as `pad` only after its owner: other code pads, too."""
         owner = r"(?:(?:tmap_)?ragged_|launch_|check_|ragged(?:::|\.)|simulated::)"
         owner += "" if name in ("copy", "pack", "pad", "cast", "transpose") else "?"
         return name in text and re.search(rf"(?<!\w){owner}{name}(?:_async|_pieces)?\b", text)
@@ -50,7 +54,7 @@ class Epilogues:
 
     @staticmethod
     def is_named(name, path, text):
-        # In a kernel the columns of swiglu are gates and values.
+        # In a kernel, swiglu's columns are gates and values.
         words = {"swiglu": "gate"} if path.startswith("kernels/") else {}
         return re.search(words.get(name, name), text, re.IGNORECASE)
 
@@ -72,7 +76,7 @@ def without_comments(path, text):
 
 
 def files_of(path, files):
-    """`<name>` and `*` in a path stand for any name, or part of one."""
+    """Returns the files that a path means: `<name>` and `*` stand for any name or part of one."""
     if path in files:
         return [path]
     pattern = re.sub("<\\w+>", r"\\w+", re.escape(path)).replace(r"\*", r"\w*")

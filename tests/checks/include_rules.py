@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may include whom (the table in docs/design.md says the same), what headers of device code may include, the licence line of every
-file, where inline PTX may stand, and that every function that returns a `result` is marked `[[nodiscard]]` where it is
-declared."""
+"""Checks rules of the sources.
+
+Each room includes only what the table in docs/design.md allows, and headers of device code include
+only headers that NVRTC has. Every file has the licence line. Inline PTX stands in one place. Every
+declaration of a function that returns a `result` is marked `[[nodiscard]]`.
+"""
 import re
 import sys
 from pathlib import Path
@@ -10,11 +13,11 @@ ROOT = Path(sys.argv[1])
 SOURCES = (".hpp", ".cpp", ".cuh", ".cu", ".h")
 LICENSED = SOURCES + (".py", ".sh", ".cmake")
 
-# What every room of kernels may use beside kernels/batch.
+# Every room of kernels may use these in addition to kernels/batch.
 LAUNCHING = ["tmap/", "kernels/launch.hpp", "kernels/launch_behind.hpp", "kernels/load_kernel.hpp"]
 
-# Folder -> what its files may include, as prefixes of project paths. A room may always include
-# itself.
+# Maps each folder to what its files may include, as prefixes of project paths. A room may always
+# include itself.
 LAYERS = {
     "include/tmap/device": ["tmap/"],
     "include/tmap": ["tmap/"],
@@ -42,15 +45,15 @@ LAYERS = {
     "kernels/ragged": LAUNCHING + ["kernels/batch/", "kernels/ragged_launch.hpp"],
     "apps": ["tmap/"],
 }
-# Beside headers of tmap, what headers of device code may include: NVRTC has no others. One has the
-# standard library's.
+# Headers of device code may include these and tmap's own headers, because NVRTC has no others. One
+# header, STANDARD, includes the standard library's.
 DEVICE_ROOM = "include/tmap/device/"
 DEVICE_MAY_INCLUDE = ("tmap/", "cuda/std/", "cuda/atomic", "cuda/ptx", "cuda_bf16.h", "cuda_fp16.h")
 STANDARD = "include/tmap/detail/standard.hpp"
 PROJECT = ("tmap/", "lib/", "kernels/", "apps/", "tests/")
 PTX_ROOM = re.compile(r"include/tmap/device/ptx\w*\.cuh")
 HEADER_FOLDERS = ("include/", "lib/", "kernels/", "apps/")
-# A declaration that begins with its type, or with specifiers before it: [[nodiscard]] would come
+# Matches a declaration that begins with its type or with specifiers. [[nodiscard]] would come
 # first.
 RETURNS_RESULT = re.compile(r"^ *(?:(?:TMAP_API|static|inline|constexpr|friend|virtual|const) )*(?:tmap::)?result<[^;(){}=]*>[ &*]+([\w:]+)\(",
                             re.MULTILINE)
@@ -75,7 +78,7 @@ def broken_includes(path, text):
 
 
 def headers_of_device_code(texts):
-    """The headers in include/tmap/device and all of tmap's that they include; each with the file that needs it."""
+    """Returns tmap's headers that device code includes, each with the file that needs it."""
     needed_by = {path: path for path in texts if path.startswith(DEVICE_ROOM)}
     open_ends = list(needed_by)
     while open_ends:
@@ -95,7 +98,7 @@ def broken_device_includes(texts):
 
 
 def dropped_results(path, text):
-    """A result that nobody looks at is an error that nobody sees."""
+    """Finds functions whose result a caller could drop, and with it an error."""
     if not path.startswith(HEADER_FOLDERS) or not path.endswith((".hpp", ".cuh")):
         return
     for name in RETURNS_RESULT.findall(text):
@@ -103,7 +106,10 @@ def dropped_results(path, text):
 
 
 def drifted_table(page):
-    """Where the table of docs/design.md says another thing than LAYERS. What follows a semicolon there is a remark."""
+    """Finds rows of the table in docs/design.md that differ from LAYERS.
+
+    Text after a semicolon is a remark.
+    """
     table = dict()
     for line in page.partition("Who may include whom")[2].splitlines():
         rooms, allowed = (line.split("|") + ["", ""])[1:3]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeds one fault of each kind into an otherwise clean tree and expects include_rules.py to name it."""
+"""Seeds one fault of each kind into a clean tree and expects include_rules.py to report it."""
 import subprocess
 import sys
 import tempfile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests that docs/lifetime_and_threads.md names as `Suite.case` exist."""
+"""Checks that the tests that docs/lifetime_and_threads.md names as `Suite.case` exist."""
 import re
 import sys
 from pathlib import Path

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Device headers compile at run time: nvrtc.py <tmap's headers> <libnvrtc.so> <folder of CUDA's headers> ...
+"""Checks that device headers compile at run time.
 
-NVRTC, which CuPy, cuda.core and others compile kernels by, takes each header of tmap/device alone in C++17, all of them in
-C++20, nvrtc_kernel.cu and the kernels of docs/python.md in both, for sm_90a, and refuses seeded faults. Needs no GPU. Ends
-with 77 where there is no NVRTC.
+    nvrtc.py <tmap's headers> <libnvrtc.so> <folder of CUDA's headers> ...
+
+CuPy, cuda.core and others compile kernels with NVRTC. It must compile for sm_90a:
+- each header of tmap/device alone in C++17, and all of them together in C++20,
+- nvrtc_kernel.cu and the kernels of docs/python.md in both.
+It must refuse seeded faults. The check needs no GPU and returns 77 without NVRTC.
 """
 import ctypes
 import re
@@ -15,10 +18,10 @@ HEADERS, LIBRARY, FOLDERS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
 KERNEL = Path(__file__).with_name("nvrtc_kernel.cu")
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 OPTIONS = ["--gpu-architecture=sm_90a", "--device-int128", *(f"-I{folder}" for folder in (HEADERS, *FOLDERS))]
-# Most of the time goes into these headers, which are not tmap's: they are read once for each
+# Most of the time is spent in these headers, which are not tmap's. They are read once for each
 # standard.
 LIBCUDACXX = "".join(f"#include <cuda/{name}>\n" for name in ("atomic", "ptx", "std/span", "std/type_traits", "std/utility"))
-# A header, what it may not hold, and what NVRTC must say of that.
+# Lists a header, text that it must not contain, and the error that NVRTC must report for it.
 FAULTS = [("tmap/map_batch_ref.hpp", "#include <string>\n", 'cannot open source file "string"'),
           ("tmap/tensor_map.hpp", "inline int seeded() { return 1; }\n", "host functions are not allowed"),
           ("tmap/rule.hpp", "#include <cstdint>\n", 'cannot open source file "cstdint"')]
@@ -44,7 +47,10 @@ def texts(values):
 
 
 def compiled(source, *options, replaced=None):
-    """Whether it compiled, and what NVRTC said. `replaced`: headers, by the name that includes have, with other text."""
+    """Returns whether the source compiled, and NVRTC's log.
+
+    `replaced` maps the included name of a header to other text for it.
+    """
     program, size, headers = ctypes.c_void_p(), ctypes.c_size_t(), replaced or {}
     must(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"program.cu", len(headers),
                                   texts(headers.values()), texts(headers.keys())))
@@ -57,7 +63,7 @@ def compiled(source, *options, replaced=None):
 
 
 def check(standard, folder):
-    """One line for each thing that is not as it should be."""
+    """Yields one line for each fault."""
     read = f"{folder}/libcudacxx_{standard}.pch"
     made, log = compiled(LIBCUDACXX, f"-std=c++{standard}", f"--create-pch={read}")
     assert made, log
@@ -73,7 +79,7 @@ def check(standard, folder):
         good, log = try_one("#include <tmap/device/acquire.cuh>\n",
                             replaced={header: (HEADERS / header).read_text() + text})
         if good or expected not in log or header not in log:
-            yield f"{header} with {text.strip()}: NVRTC should say {expected}, and says: {log}"
+            yield f"{header} with {text.strip()}: NVRTC should report {expected}, but its log is: {log}"
 
 
 def device_headers():

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What kernels that are built at run time use of the device headers, in two of them. nvrtc.py
-// compiles it.
+// Uses the device headers as kernels that are built at run time do. nvrtc.py compiles the two
+// kernels.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/batch_writer.cuh>
@@ -13,7 +13,7 @@
 
 constexpr unsigned stages = 3, rows = 16, columns = 64, consumers = 128;
 
-/// Adds the first tile of each tensor that the queue hands out to one tile of sums.
+/// Adds up the first tiles of all tensors that the queue hands out.
 extern "C" __global__ void add_first_tiles(tmap::map_batch_ref batch, const __grid_constant__ tmap::tensor_map sums,
                                            tmap::device::queue_counter* counter) {
   using namespace tmap::device;
@@ -56,7 +56,7 @@ extern "C" __global__ void add_first_tiles(tmap::map_batch_ref batch, const __gr
 
 __device__ tmap::device::guard_page page;
 
-/// One warp makes the maps of a reserved batch.
+/// Makes the maps of a reserved batch. Launched with one warp.
 extern "C" __global__ void make_maps(const __grid_constant__ tmap::map_template base,
                                      tmap::device::typed_rows<int> rows_of, tmap::map_batch_writer writer) {
   using namespace tmap::device;

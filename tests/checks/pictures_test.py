@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the drawings are what draw.py makes of the tables, and that it notices a change."""
+"""Checks that the drawings match what draw.py makes of the tables, and that it sees a change."""
 
 import shutil
 import subprocess

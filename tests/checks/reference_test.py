@@ -155,7 +155,7 @@ Colours.
 
 
 def load(name):
-    """Not by import: Python has a module `site` of its own."""
+    """Loads the module by its path: Python has a module `site` of its own."""
     spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

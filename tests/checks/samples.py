@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The code that pages show is a marked part of files that are built and run: samples.py <root> [--write]
+"""Checks that the code on pages is a marked part of files that are built and run.
 
-A page says where a block comes from in the line before it, `<!-- from apps/x/x.cu [name] -->`; the file has the part between two
-lines `// [name]`. C and C++ on these pages must come from somewhere, and every marked part is on some page. `--write` renews the pages.
+    samples.py <root> [--write]
+
+The line before a block names its source, `<!-- from apps/x/x.cu [name] -->`. The file has the part
+between two lines `// [name]`. Every C and C++ block on these pages must have a source, and every
+marked part must be on some page. `--write` updates the pages.
 """
 import re
 import sys
@@ -17,7 +20,7 @@ MUST_BE_MARKED = ("c", "cpp")
 
 
 def part_of(path, name):
-    """What stands between the two marks, without its indentation; nothing unless there are just two."""
+    """Returns the unindented text between the two marks, or None unless there are just two."""
     text = path.read_text() if path.is_file() else ""
     parts = re.split(rf"^ *// \[{name}\]\n", text, flags=re.MULTILINE)
     return textwrap.dedent(parts[1]).strip("\n") if len(parts) == 3 else None
@@ -29,7 +32,7 @@ def marks_in(root):
 
 
 def faults_of(root, page, shown):
-    """One line for each block that is wrong; adds what the page shows to `shown`."""
+    """Yields one line for each wrong block and adds the blocks of the page to `shown`."""
     if not (root / page).is_file():
         yield f"{page}: it is not there"
         return
@@ -37,7 +40,7 @@ def faults_of(root, page, shown):
         first = code.split("\n")[0]
         if not source:
             if language in MUST_BE_MARKED:
-                yield f"{page}: no line says where this comes from: {first}"
+                yield f"{page}: no line names the source of: {first}"
             continue
         shown.add((source, name))
         part = part_of(root / source, name)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Seeds one fault of each kind into an otherwise clean tree and expects samples.py to name it, and `--write` to mend what it can."""
+"""Seeds one fault of each kind into a clean tree and expects samples.py to report it.
+
+`--write` must repair the faults that it can.
+"""
 import tempfile
 from pathlib import Path
 
@@ -13,7 +16,7 @@ FAULTS = {
     "one mark": ({"apps/a/a.cpp": SOURCE.replace("  // [part]\n}", "}")}, "has no part between two marks [part]"),
     "three marks": ({"apps/a/a.cpp": SOURCE + "// [part]\n"}, "has no part between two marks [part]"),
     "no file": ({"README.md": PAGE.replace("a.cpp", "b.cpp")}, "apps/a/b.cpp has no part"),
-    "no source named": ({"docs/cookbook.md": "```c\nint x;\n```\n"}, "no line says where this comes from: int x;"),
+    "no source named": ({"docs/cookbook.md": "```c\nint x;\n```\n"}, "no line names the source of: int x;"),
     "a part nobody shows": ({"tests/b.cu": "// [other]\nint x;\n// [other]\n"}, "tests/b.cu: no page shows [other]"),
     "nothing at all": ({"README.md": "Words.\n", "apps/a/a.cpp": ""}, "no page shows a sample"),
 }
@@ -39,7 +42,7 @@ for name, (files, expected) in FAULTS.items():
         found = samples.faults(root)
         assert any(expected in fault for fault in found), f"{name}: not caught: {found}"
         code = samples.main(root, write=True)
-        assert (code == 0) == (name in WRITABLE), f"{name}: --write answered {code}"
+        assert (code == 0) == (name in WRITABLE), f"{name}: --write returned {code}"
 with tempfile.TemporaryDirectory() as folder:
     put(Path(folder), clean)
     (Path(folder) / "README.md").unlink()
