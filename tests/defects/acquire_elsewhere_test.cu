@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// triton-lang/triton #4332, #4342: a "flush" in another block or kernel cannot reach every
-// multiprocessor. An acquire counts for the multiprocessor it runs on and no other.
+// Reproduces triton-lang/triton #4332 and #4342: a "flush" in another block or kernel cannot reach
+// every multiprocessor. An acquire only counts for the multiprocessor that runs it.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 
@@ -12,11 +12,12 @@
 namespace tmap::testing::acquire_elsewhere_cases {
 namespace {
 
-// More than half of what a multiprocessor has: one block each.
+// Each block uses more than half of a multiprocessor's shared memory, so that each multiprocessor
+// runs one block.
 constexpr std::uint32_t lonely_block_bytes = 120 * 1024;
 constexpr std::uint32_t rounds = 8;
 
-/// Three blocks share a slot and take turns: one writes it, one flushes for the others, one
+/// Three blocks share a slot and take turns. One writes it, one flushes for the others, and one
 /// consumes.
 enum role : std::uint32_t { writer, flusher, consumer, role_count };
 

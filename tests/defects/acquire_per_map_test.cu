@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA/cudnn-frontend #898: one acquire of 128 bytes was assumed to cover an array of maps.
+// Reproduces NVIDIA/cudnn-frontend #898, which assumed that one acquire of 128 bytes covers an
+// array of maps.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 
@@ -16,8 +17,8 @@ __device__ device::guard_page safe_page;
 
 enum class acquires : std::uint32_t { every_map, first_map };
 
-/// One warp a block: encodes four maps of its own and uses them, twice. Patches 0 to 3, then 4 to
-/// 7.
+/// Encodes four maps per block and uses them, first from patches 0 to 3, then from 4 to 7. Each
+/// block is one warp.
 __global__ void use_array_twice(const __grid_constant__ map_template base, const map_patch* patches,
                                 tensor_map* all_slots, acquires which, device_count* foreign) {
   __shared__ device::warp_stage stage;

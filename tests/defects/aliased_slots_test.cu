@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA/cudnn-frontend #750: several launches of one graph shared a workspace that held their map.
-// Slots belong to a call site.
+// Reproduces NVIDIA/cudnn-frontend #750: several launches in one graph shared a workspace that held
+// their map. Each call site needs slots of its own.
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_service.hpp>
 
@@ -29,8 +29,8 @@ struct call_site_arrays {
 
 class aliased_slots : public defect_test {
  protected:
-  /// All call sites prepare their maps first, then each consumes its own; `prepare(site, stream)`
-  /// answers with a ref.
+  /// First prepares the maps of all call sites, then lets each site consume its own. `prepare(site,
+  /// stream)` returns a ref.
   template <class Prepare>
   static std::uint64_t run(const call_site_arrays& arrays, const Prepare& prepare) {
     const own_stream stream;

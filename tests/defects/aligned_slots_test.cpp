@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// facebookexperimental/triton #2734, with memory behind the slots: what alignment_test.cpp sees
-// refused is accepted at 128 bytes, and only there.
+// Reproduces facebookexperimental/triton #2734 with real slots. The slots that alignment_test.cpp
+// expects to be refused are accepted at 128 bytes, and only there.
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_service.hpp>
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// facebookexperimental/triton #2734: CUtensorMap was aligned to 64 bytes in CUDA 12.8 and is to 128
-// in CUDA 13, which broke who allocated for the one and ran with the other. tmap's own type does
-// not change, and a slot that is aligned to 64 bytes only is refused before anything is enqueued.
+// Reproduces facebookexperimental/triton #2734. CUDA 12.8 aligns CUtensorMap to 64 bytes and CUDA
+// 13 to 128, which broke programs that allocated with one version and ran with the other. tmap's
+// own type does not change. A slot that is only aligned to 64 bytes is refused before anything is
+// enqueued.
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_batch.hpp>
 

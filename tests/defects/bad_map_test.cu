@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deepseek-ai/DeepGEMM #237, #405: for some shapes a grouped kernel raised an illegal instruction,
-// which ends the context. NVIDIA/cutlass #2547: a group with K = 0. A bad shape must become a
-// status that names the rule.
+// Reproduces deepseek-ai/DeepGEMM #237 and #405: for some shapes a grouped kernel raised an illegal
+// instruction, which ends the context. Also reproduces NVIDIA/cutlass #2547, a group with K = 0. A
+// bad shape must become a status that names the rule.
 #include <tmap/device/acquire.cuh>
 #include <tmap/encode_batch.hpp>
 
@@ -18,8 +18,8 @@ namespace {
 struct bad_shape {
   const char* name;
   void (*breaks)(map_patch& patch);
-  std::optional<rule> broken;  ///< none: the tensor is empty
-  child_code unchecked;        ///< what the copy engine says to the map that validation would have stopped
+  std::optional<rule> broken;  ///< empty if the tensor is empty
+  child_code unchecked;        ///< the error of the copy engine for the map that validation would have stopped
 };
 
 const bad_shape bad_shapes[] = {
@@ -33,7 +33,7 @@ const bad_shape bad_shapes[] = {
     {"no_rows", [](map_patch& patch) { patch.global_dim[1] = 0; }, std::nullopt, illegal_instruction},
 };
 
-/// One warp a map: every element must be zero, as a safe empty map reads.
+/// Expects every element to be zero, as a safe empty map reads. Each warp loads one map.
 __global__ void load_safe_maps(const tensor_map* maps, device_count* foreign) {
   __shared__ tagged_tile<grid_tile_elements> tile;
   tile_reader<grid_tile_elements> reader(tile);
@@ -47,7 +47,7 @@ result<map_template> any_grid_template() {
   return make_template(grid_spec(1 << 20, 1), patch_extents(2));
 }
 
-/// A legal tensor of eight rows of ones, spoilt.
+/// Makes a legal tensor of eight rows of ones, then breaks it.
 map_patch spoilt(const device_array<std::uint32_t>& buffer, const bad_shape& shape) {
   map_patch patch = grid_patch(buffer.address(), grid_box_height);
   shape.breaks(patch);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// triton-lang/triton #7785, pytorch/helion #2555: tensor maps were switched off for empty tensors
-// and for boxes larger than their tensor. Both work: what is outside the tensor reads as fill.
+// Reproduces triton-lang/triton #7785 and pytorch/helion #2555, which disabled tensor maps for
+// empty tensors and for boxes larger than their tensor. Both work: elements outside the tensor read
+// as fill.
 #include <tmap/device/acquire.cuh>
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t box_width = 32;
 constexpr std::uint32_t box_height = 8;
-constexpr std::uint32_t room_width = 40;  // of each tensor, in elements; what the tensor leaves holds a stranger's tag
+constexpr std::uint32_t room_width = 40;  // elements of each tensor's room; the rest of it holds a stranger's tag
 constexpr std::uint32_t room_height = 10;
 constexpr std::uint32_t room_elements = room_width * room_height;
 constexpr tag stranger = 0xbad;
@@ -23,7 +24,7 @@ struct extent {
   std::uint32_t height;
 };
 
-/// One warp a tensor loads the box at its corner.
+/// Loads the box at each tensor's corner. Each warp takes one tensor.
 __global__ void load_corners(const tensor_map* maps, const extent* extents, device_count* foreign) {
   __shared__ tagged_tile<box_width * box_height> tile;
   tile_reader<box_width * box_height> reader(tile);
@@ -35,7 +36,7 @@ __global__ void load_corners(const tensor_map* maps, const extent* extents, devi
   if (reader.lane() == 0 && count != 0) atomicAdd(foreign, count);
 }
 
-/// Every extent from nothing to more than the box.
+/// Returns every extent from zero to more than the box.
 std::vector<extent> all_extents() {
   std::vector<extent> made;
   for (std::uint32_t height = 0; height <= room_height; ++height) {
@@ -72,7 +73,7 @@ class box_beyond_tensor : public defect_test {
     std::vector<map_status> statuses;
   };
 
-  /// Encodes maps of the extents `asked` and loads through each.
+  /// Encodes maps of the extents `asked` and loads through each of them.
   outcome run(const std::vector<extent>& asked) const {
     const device_array<map_patch> patches(patches_of(asked));
     const device_array<extent> truth(extents_);
@@ -116,7 +117,7 @@ TEST_F(box_beyond_tensor, triton_7785_helion_2555_empty_tensors_and_boxes_beyond
     if (!is_empty) wrong += real.maps[i] == encode(spec_of(address_of(i), extents_[i])).value() ? 0 : 1;
   }
   EXPECT_EQ(wrong, 0u) << "maps that are not the driver's";
-  // The way round it: round extents up to the box.
+  // The workaround rounds extents up to the box.
   std::vector<extent> rounded = extents_;
   for (extent& each : rounded) each = {std::max(each.width, box_width), std::max(each.height, box_height)};
   expect_foreign_only_when_seeded(real.foreign, run(rounded).foreign);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloudrift-ai/emmy #218: a box of more than 256 elements failed only on the device. It is refused
-// early, by name.
+// Reproduces cloudrift-ai/emmy #218: a box of more than 256 elements only failed on the device.
+// tmap refuses it on the host and names the rule.
 #include <tmap/encode.hpp>
 #include <tmap/make_template.hpp>
 #include <tmap/validate.hpp>

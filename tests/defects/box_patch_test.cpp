@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cloudrift-ai/emmy #218, with a box that comes from device memory: the status names the rule.
-// Unchecked, the map would say another box than was asked for.
+// Reproduces cloudrift-ai/emmy #218 with a box from device memory. The status names the rule.
+// Without checks, the map would hold another box than the requested one.
 #include <tmap/decode.hpp>
 #include <tmap/encode_batch.hpp>
 

@@ -7,7 +7,7 @@
 
 namespace tmap::testing {
 
-/// A stream, owned. It waits for the default stream, on which the arrays of a test are filled.
+/// Owns a stream. It waits for the default stream, which fills the arrays of a test.
 class own_stream {
  public:
   own_stream() { EXPECT_EQ(cudaStreamCreate(&stream_), cudaSuccess); }
@@ -22,7 +22,7 @@ class own_stream {
   cudaStream_t stream_{};
 };
 
-/// What `enqueue(stream)` enqueues, captured in the strictest mode and made executable. Owned.
+/// Owns an executable graph of what `enqueue(stream)` enqueues, captured in the strictest mode.
 class captured_graph {
  public:
   template <class Enqueue>

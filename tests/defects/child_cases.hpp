@@ -5,16 +5,16 @@
 
 #include "device/child_process.hpp"
 
-// Seeded runs that end a CUDA context: each in a process of its own.
+// Runs the seeded cases that end a CUDA context, each in a process of its own.
 
 namespace tmap::testing {
 
 inline constexpr const char* child_argument = "--seeded-case=";
 
-/// What a child says through its exit code: which error, if any, became of its context.
+/// A child's exit code names the error that ended its context, if any.
 enum child_code : int { fine = 0, illegal_instruction = 15, misaligned_address = 16, other = 99 };
 
-/// In the child.
+/// Runs one case in the child.
 int run_child_case(const std::string& name);
 
 inline int run_in_child(const std::string& name) {

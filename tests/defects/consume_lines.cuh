@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The consumer of whole batches of lines: one warp a map.
+// Consumes whole batches of lines with one warp per map.
 
 #include <tmap/map_batch.hpp>
 
@@ -12,10 +12,10 @@ namespace tmap::testing {
 
 inline constexpr std::uint32_t consumer_warps = 8;
 
-/// What consumers found, in device memory.
+/// Holds what consumers counted, in device memory.
 struct consumed_lines {
   device_count tiles;
-  device_count foreign;  ///< elements
+  device_count foreign;  ///< counts elements
 };
 
 struct line_batch {
@@ -29,7 +29,7 @@ __device__ inline void spin(long long cycles) {
   }
 }
 
-/// Loads map `i` of the batch and counts what is foreign. All lanes of a warp.
+/// Loads map `i` of the batch and counts foreign elements. All lanes of a warp call it.
 __device__ inline void consume_line(const map_batch_ref& ref, std::uint32_t i, line_use use,
                                     tile_reader<line_elements>& reader, consumed_lines* found) {
   const std::int32_t at[] = {0};
@@ -40,7 +40,8 @@ __device__ inline void consume_line(const map_batch_ref& ref, std::uint32_t i, l
   if (foreign != 0) atomicAdd(&found->foreign, foreign);
 }
 
-/// Maps `begin` to `end` of the batches, one for each y of the grid. Blocks of `Warps` warps.
+/// Consumes maps `begin` to `end` of the two batches, one batch for each y of the grid, with blocks
+/// of `Warps` warps.
 template <std::uint32_t Warps>
 __global__ void consume_lines(line_batch first, line_batch second, std::uint32_t begin, std::uint32_t end,
                               consumed_lines* found) {

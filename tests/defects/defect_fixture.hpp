@@ -7,23 +7,22 @@
 
 #include "device/gpu_fixture.hpp"
 
-// A test of a public defect runs twice: as the library means it, and with the defect seeded into
-// the test's own kernel. The seeded run must be seen to fail. Where the hardware hides the fault,
-// as docs/measurements/device_tests.md says of some, the seeded run is a test of its own that
-// counts and asserts nothing of the count: an observation, which has `observed` at the beginning of
-// its name.
+// A test of a public defect runs twice: as the library intends, and with the defect seeded into the
+// test's own kernel. The seeded run must visibly fail. Some hardware hides the fault
+// (docs/measurements/device_tests.md lists the cases). The seeded run is then a separate test that
+// records the count without asserting it, and its name begins with `observed`.
 
 namespace tmap::testing {
 
 class defect_test : public gpu_test {
  protected:
-  /// For the record: a count that the test asserts nothing of, or one that explains its assertions.
+  /// Records a count that the test does not assert, or one that explains its assertions.
   static void note(const std::string& what, std::uint64_t count) {
     RecordProperty(what, std::to_string(count));
     std::printf("             %s: %llu\n", what.c_str(), static_cast<unsigned long long>(count));
   }
 
-  /// `real` and `seeded` are foreign elements.
+  /// Both `real` and `seeded` count foreign elements.
   static void expect_foreign_only_when_seeded(std::uint64_t real, std::uint64_t seeded) {
     note("foreign", real);
     note("foreign_when_seeded", seeded);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropped release: maps written by plain stores and used, acquired, without the fence that
-// publishes them. What the copy engine then reads depends on how fast the stores are, so the seeded
-// runs are observations. That the fence is in the machine code is asserted by
-// emitted_fences_test.cpp.
+// Tests a dropped release: plain stores write the maps, and consumers acquire them, but no fence
+// publishes them. What the copy engine reads depends on the speed of the stores, so the seeded runs
+// are observations. emitted_fences_test.cpp asserts that the machine code contains the fence.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 
@@ -16,11 +15,11 @@ namespace {
 
 constexpr std::uint32_t rounds = 64;
 constexpr std::uint32_t line_count = 8;
-constexpr std::uint32_t flood_words = 4096;  // of each block
+constexpr std::uint32_t flood_words = 4096;  // for each block
 
 __device__ device::guard_page safe_page;
 
-/// Keeps the way to memory busy, so that a store that nobody waits for takes long.
+/// Keeps the path to memory busy, so that a store that nobody waits for takes long.
 __device__ void flood(std::uint32_t* words) {
   for (std::uint32_t i = threadIdx.x; i < flood_words; i += 32) static_cast<volatile std::uint32_t*>(words)[i] = i;
 }
@@ -31,7 +30,7 @@ __device__ void count_foreign(const tile_reader<line_elements>& reader, std::uin
   if (reader.lane() == 0 && count != 0) atomicAdd(foreign, count);
 }
 
-/// One warp a block writes its slot and uses it, again and again.
+/// Writes a slot and uses it in one block, again and again. Each block is one warp.
 __global__ void write_and_use(const __grid_constant__ map_template base, const map_patch* patches, tensor_map* slots,
                               std::uint32_t* floods, bool releases, device_count* foreign) {
   __shared__ device::warp_stage stage;
@@ -51,7 +50,7 @@ __global__ void write_and_use(const __grid_constant__ map_template base, const m
   }
 }
 
-/// Blocks in pairs: the odd one writes the slot, the even one uses it.
+/// Works with pairs of blocks. The odd block writes the slot, and the even one uses it.
 __global__ void write_for_another(const __grid_constant__ map_template base, const map_patch* patches,
                                   tensor_map* slots, std::uint32_t* floods, std::uint32_t* turns, bool releases,
                                   device_count* foreign) {
@@ -94,7 +93,8 @@ class dropped_release : public defect_test {
     const result<map_template> base = line_template();
     EXPECT_TRUE(base.has_value());
     if (!base) return 0;
-    // Legal maps from the start: bytes that are no map would be an illegal instruction.
+    // The slots hold legal maps from the start, because other bytes would raise an illegal
+    // instruction.
     slots.upload(std::vector<tensor_map>(blocks, lines.map(0)));
     if (where == same_block) {
       write_and_use<<<blocks, 32>>>(*base, patches.data(), slots.data(), floods.data(), releases, foreign.data());
@@ -113,7 +113,7 @@ TEST_F(dropped_release, published_stores_reach_the_copy_engine) {
   EXPECT_EQ(run(another_block, true), 0u);
 }
 
-// On an H200 both are 0.
+// Both counts are 0 on an H200.
 TEST_F(dropped_release, observed_stores_that_nobody_publishes) {
   note("foreign_when_seeded_same_block", run(same_block, false));
   note("foreign_when_seeded_other_block", run(another_block, false));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// triton-lang/triton #7293: the compiler dropped what makes a fence work. So look at what it
-// emitted, in PTX and in machine code, and not at the source. TMAP_FENCE_PTX and TMAP_FENCE_CUBIN
-// are fence_probe.cu, compiled.
+// Reproduces triton-lang/triton #7293: the compiler removed an instruction that the fence needs.
+// The test therefore reads the emitted PTX and machine code, not the source. TMAP_FENCE_PTX and
+// TMAP_FENCE_CUBIN are fence_probe.cu, compiled.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace tmap::testing {
 namespace {
 
-/// The PTX of one kernel.
+/// Returns the PTX of one kernel.
 std::string ptx_of(const std::string& kernel) {
   const std::string all = read_file(TMAP_FENCE_PTX);
   const std::size_t begin = all.find(".entry " + kernel + "(");
@@ -34,7 +34,8 @@ std::vector<std::string> acquire_and_load(const std::string& scope) {
           "cp.async.bulk.wait_group.read 0;", "cp.async.bulk.tensor.1d."};
 }
 
-/// Whether machine code invalidates the map, flushes and waits, all before its first tensor load.
+/// Returns whether machine code invalidates the map, flushes and waits before its first tensor
+/// load.
 bool invalidates_and_waits(const std::vector<instruction>& code) {
   auto at = code.begin();
   const auto find_next = [&](auto matches) {
@@ -47,7 +48,8 @@ bool invalidates_and_waits(const std::vector<instruction>& code) {
          find_next([](auto& each) { return each.operation() == wait_scoreboard; }) && at <= load;
 }
 
-/// Whether a release toward the copy engine, by a copy or by a fence, is the last word on the map.
+/// Returns whether a release toward the copy engine, by a copy or a fence, follows every store to
+/// the map.
 bool releases(const std::string& ptx) {
   const std::size_t release = ptx.rfind("tensormap::generic.release.gpu");
   return release != std::string::npos && ptx.find("st.global.v4", release) == std::string::npos;
@@ -91,8 +93,8 @@ TEST(emitted_fences, triton_7293_seeded_code_without_fences_is_recognised) {
   EXPECT_FALSE(releases(ptx_of("stores_alone")));
 }
 
-// With ptxas 13.0 the fence alone becomes an invalidation that nothing waits for
-// (docs/memory_ordering.md); a later one may do better.
+// ptxas 13.0 compiles the fence alone to an invalidation that nothing waits for
+// (docs/memory_ordering.md). A later version may do better.
 TEST(emitted_fences, observed_triton_7293_what_becomes_of_the_fence_alone) {
   const std::vector<instruction> code = code_of("fence_alone");
   EXPECT_TRUE(std::any_of(code.begin(), code.end(), is_invalidate));

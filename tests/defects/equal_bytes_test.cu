@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// flashinfer-ai/flashinfer #4616: bytes of a map that nobody had written served as a key of a
-// cache, which missed at every launch until its arena was full. Maps of equal specs are equal in
-// all their bytes, whatever the slot held.
+// Reproduces flashinfer-ai/flashinfer #4616: unwritten bytes of a map were part of a cache key, so
+// the cache missed at every launch until its arena was full. Maps of equal specs must be equal in
+// all bytes, no matter what the slot held before.
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
 
@@ -15,7 +15,7 @@
 namespace tmap::testing::equal_bytes_cases {
 namespace {
 
-/// The seeded fault: edits the slot where it lies, and takes what the edit leaves as it is.
+/// Seeds the fault: edits the slot in place and keeps all other bytes.
 __global__ void edit_in_place(tensor_map* slots, std::uint32_t count, map_patch patch) {
   namespace ptx = cuda::ptx;
   const std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -26,7 +26,7 @@ __global__ void edit_in_place(tensor_map* slots, std::uint32_t count, map_patch 
                                     static_cast<std::uint32_t>(patch.global_dim[0]));
 }
 
-/// Slots whose every byte is another's leftover.
+/// Returns slots in which every byte is left over from another use.
 std::vector<tensor_map> leftovers(std::uint32_t count) {
   std::vector<tensor_map> slots(count);
   std::uint64_t word = 1;
@@ -44,7 +44,7 @@ std::uint64_t distinct(const std::vector<tensor_map>& maps) {
 
 class equal_bytes : public defect_test {
  protected:
-  /// Maps of equal patches in slots with leftovers.
+  /// Encodes maps of equal patches into slots with leftovers.
   static std::vector<tensor_map> encode_equal(const map_template& base, const map_patch& patch, std::uint32_t count) {
     const device_array<map_patch> patches(std::vector<map_patch>(count, patch));
     const device_array<tensor_map> slots(leftovers(count));
@@ -59,7 +59,7 @@ TEST_F(equal_bytes, flashinfer_4616_maps_of_equal_specs_are_equal_bytes) {
   const result<map_template> zeroed = make_zeroed_template(grid_spec(address, 1), patch_extents(2));
   TMAP_ASSERT_OK(from_driver);
   TMAP_ASSERT_OK(zeroed);
-  // Good, bad and empty; the counts take both ways of publishing.
+  // The patches are good, bad and empty, and the counts select both ways of publishing.
   for (const std::uint64_t rows : {std::uint64_t{24}, std::uint64_t{1} << 40, std::uint64_t{0}}) {
     for (const std::uint32_t count : {64u, 5000u}) {
       EXPECT_EQ(distinct(encode_equal(*from_driver, grid_patch(address, rows), count)), 1u) << rows;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// flashinfer-ai/flashinfer #4539: an arena of immutable maps with a hard cap that cannot grow under
-// capture. Then the answer must be an error that says how many slots there are and where they went,
-// and nothing may have changed.
+// Reproduces flashinfer-ai/flashinfer #4539: an arena of immutable maps has a hard limit and cannot
+// grow during a capture. The call must then return an error that names the number of slots and
+// where they went, and it must change nothing.
 #include <tmap/map_service.hpp>
 
 #include <memory>
@@ -90,7 +90,7 @@ TEST_F(exhaustion, flashinfer_4539_under_capture_the_capture_goes_on) {
   stream.wait();
 }
 
-// What an arena that grows under capture would do.
+// Does what an arena that grows during a capture would do.
 TEST_F(exhaustion, flashinfer_4539_seeded_an_allocation_breaks_the_capture) {
   const own_stream stream;
   void* memory = nullptr;

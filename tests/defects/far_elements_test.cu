@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// flashinfer-ai/flashinfer #3391 (and others): offsets of more than 2^31 elements computed in 32
-// bits. The far end of a tensor of 3.2 thousand million elements, 6 GiB, is reached by coordinates,
-// and by addresses of ragged rows.
+// Reproduces flashinfer-ai/flashinfer #3391 and others: offsets of more than 2^31 elements were
+// computed in 32 bits. The test reaches the far end of a tensor of 6 GiB by coordinates and by
+// addresses of ragged rows.
 #include <tmap/device/acquire.cuh>
 #include <tmap/encode_batch.hpp>
 
@@ -28,7 +28,7 @@ constexpr std::uint64_t wrapped_offset = static_cast<std::uint32_t>(far_row * pi
 constexpr unsigned char far_byte = 0x3c;
 constexpr unsigned char wrapped_byte = 0x77;
 
-/// One warp.
+/// Counts the foreign words of one tile. Launched with one warp.
 __global__ void load_one_tile(const tensor_map* slot, std::int32_t column, std::int32_t row, device_count* foreign) {
   __shared__ tagged_tile<tile_words> tile;
   tile_reader<tile_words> reader(tile);
@@ -56,7 +56,8 @@ class far_elements : public defect_test {
     return make_template(packed_spec(element_type::u16, 1 << 20, dims, box), patch_address | patch_dim(1));
   }
 
-  /// Foreign words of the tile at (column, row) of the first map that `source` makes.
+  /// Returns the number of foreign words in the tile at (column, row) of the first map that
+  /// `source` makes.
   template <class Source>
   std::uint64_t foreign(const Source& source, std::uint64_t map, std::uint64_t column, std::uint64_t row) const {
     const device_array<tensor_map> slots(map + 1);

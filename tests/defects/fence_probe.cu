@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiled to PTX and to machine code, and never run: emitted_fences_test.cpp reads what the
-// compilers made of it.
+// The build compiles this file to PTX and machine code, but no program runs it.
+// emitted_fences_test.cpp reads the compiled code.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -16,7 +16,7 @@ struct place {
 
 __device__ device::guard_page page;
 
-// Fence, flush and load stand in one straight line: nothing may come between them.
+// Fence, flush and load are straight-line code: no other instruction may come between them.
 template <class Load>
 __device__ void load_by(place& shared, int* seen, const Load& load) {
   shared.barrier.init(1);
@@ -63,7 +63,8 @@ __global__ void acquire_of_batch(map_batch_ref ref, int* seen) {
   load_by(shared, seen, [&] { device::load_tile<1>(shared.tile, device::acquire(ref, 0), at, shared.barrier); });
 }
 
-// Seeded: no fence, and the fence without what makes the compiler keep its flush.
+// Seeds two faults: no fence, and the fence without the instruction that makes the compiler keep
+// its flush.
 __global__ void no_acquire(const tensor_map* slot, int* seen) {
   __shared__ place shared;
   load_by(shared, seen, [&] { load_bare(shared, slot); });
@@ -98,7 +99,7 @@ __global__ void publish_by_copies(const __grid_constant__ map_template base, ten
   encoder.publish_in(slots, 32, publish::copy_fence);
 }
 
-// Seeded: no release.
+// Seeds the fault: no release.
 __global__ void stores_alone(const __grid_constant__ map_template base, tensor_map* slots) {
   __shared__ device::warp_stage stage;
   device::warp_encoder encoder(base, stage);

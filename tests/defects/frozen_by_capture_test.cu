@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deepseek-ai/DeepGEMM #444: eager, capture and identical replay were right, but a replay after the
-// batch had changed used the maps that the capture had frozen.
+// Reproduces deepseek-ai/DeepGEMM #444. Eager runs, the capture and identical replays were right,
+// but a replay after the batch had changed used the maps that the capture had frozen.
 #include <tmap/encode.hpp>
 #include <tmap/map_service.hpp>
 
@@ -14,12 +14,12 @@ namespace {
 constexpr std::uint32_t maps = 8;
 constexpr std::uint32_t batches = 16;
 
-/// Maps of the host, as kernel parameters: a graph keeps them as they were.
+/// Passes maps of the host as kernel parameters. A graph keeps them as they were.
 struct host_maps {
   tensor_map map[maps];
 };
 
-/// One warp a map.
+/// Counts the foreign elements of each map. Each warp takes one map.
 __global__ void consume_parameters(const __grid_constant__ host_maps frozen, const line_use* uses,
                                    consumed_lines* found) {
   __shared__ tagged_tile<line_elements> tile;
@@ -33,7 +33,7 @@ __global__ void consume_parameters(const __grid_constant__ host_maps frozen, con
   if (count != 0) atomicAdd(&found->foreign, count);
 }
 
-/// The device arrays that say what a replay works on.
+/// Holds the device arrays that describe the work of a replay.
 struct batch_arrays {
   tagged_lines lines{maps * batches};
   device_array<map_patch> patches{maps};
@@ -44,7 +44,7 @@ struct batch_arrays {
     patches.upload(lines.patches(batch * maps, maps));
     uses.upload(tagged_lines::uses(batch * maps, maps));
   }
-  /// Foreign elements since the last call.
+  /// Returns the number of foreign elements since the last call.
   std::uint64_t take_foreign() const {
     const consumed_lines now = found.download()[0];
     EXPECT_EQ(now.tiles % maps, 0u);
@@ -56,7 +56,8 @@ struct batch_arrays {
 
 class frozen_by_capture : public defect_test {
  protected:
-  /// Foreign elements of a replay of the captured batch, then of replays of all the others.
+  /// Counts the foreign elements of a replay of the captured batch, then of replays of all the
+  /// others.
   static std::pair<std::uint64_t, std::uint64_t> replay(const batch_arrays& arrays, const captured_graph& graph,
                                                         const own_stream& stream) {
     // [replay]

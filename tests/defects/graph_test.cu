@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs that encode and consume, replayed back to back with new addresses and shapes each time:
-// not one stale tile. Captures beside threads that encode eagerly, several graphs at once, and what
-// becomes of the slots of a graph.
+// Tests graphs that encode and consume. They are replayed back to back, each time with new
+// addresses and shapes, and must not show one stale tile. Further cases capture while other threads
+// encode eagerly, replay several graphs at once, and follow the slots of a destroyed graph.
 #include <tmap/encode_batch.hpp>
 
 #include <chrono>
@@ -56,8 +56,8 @@ class graph : public defect_test {
     EXPECT_EQ(work.replays(), replays) << kind.name;
   }
 
-  /// Waits until the destroyed graphs have given their slots back, which they do on a thread of the
-  /// driver.
+  /// Waits until the destroyed graphs have returned their slots. A thread of the driver returns
+  /// them.
   slot_counts await_no_captured_slots() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (std::chrono::steady_clock::now() < end) {
@@ -88,7 +88,7 @@ TEST_F(graph, a_hundred_thousand_replays_with_new_addresses_and_shapes) {
   }
 }
 
-// The same replays over maps that were encoded once, before the capture.
+// Runs the same replays over maps that were encoded once, before the capture.
 TEST_F(graph, seeded_maps_outside_the_graph_are_stale) {
   const graph_workload work;
   const own_stream stream;
@@ -134,8 +134,8 @@ TEST_F(graph, several_at_once) {
   }
 }
 
-// Eager threads touch fewer slots together than there are, so that a capture, which may not ask
-// which of them are free again, finds some that were never lent.
+// The eager threads together use fewer slots than there are. A capture may not ask which slots are
+// free again, so it needs some that were never lent.
 TEST_F(graph, captured_while_other_threads_encode) {
   constexpr std::uint32_t threads = 4;
   const std::uint64_t eager_batches = scaled(600);
@@ -192,7 +192,7 @@ TEST_F(graph, outlives_its_service_and_batches) {
     const own_stream stream;
     const captured_graph replayed = capture(kind, work, stream);
     service_.reset();
-    // What the service would have let go of is taken and overwritten.
+    // This allocation takes and overwrites the memory that the service would have freed.
     const device_array<unsigned char> other(std::uint64_t{64} << 20);
     for (int i = 0; i < 100; ++i) replayed.launch(stream);
     stream.wait();

@@ -7,11 +7,12 @@
 #include "defects/graph_work.cuh"
 #include "defects/tagged_lines.hpp"
 
-// What the graph test captures: three ways to lay encodes and their consumers over streams.
+// Provides the three graphs that the graph test captures. They place encodes and their consumers
+// differently on streams.
 
 namespace tmap::testing {
 
-/// The device arrays of one graph, and a second stream for it.
+/// Holds the device arrays of one graph, and a second stream for it.
 class graph_workload {
  public:
   graph_workload() {
@@ -30,7 +31,7 @@ class graph_workload {
   std::uint64_t replays() const { return replay_.download()[0]; }
   consumed_lines found() const { return found_.download()[0]; }
 
-  /// The first stream waits for the second.
+  /// Makes the first stream wait for the second.
   void join(cudaStream_t first) const {
     EXPECT_EQ(cudaEventRecord(joined_, second_.get()), cudaSuccess);
     EXPECT_EQ(cudaStreamWaitEvent(first, joined_), cudaSuccess);
@@ -48,8 +49,8 @@ class graph_workload {
   cudaEvent_t joined_{};
 };
 
-/// One way: what it enqueues on a stream, the tiles each replay loads, and the slots a graph of it
-/// keeps at least.
+/// Describes one of the graphs: what it enqueues on a stream, the tiles that each replay loads, and
+/// the least number of slots that a graph of it keeps.
 struct topology {
   const char* name;
   result<void> (*enqueue)(map_service& service, const map_template& base, const graph_workload& work,
@@ -58,15 +59,15 @@ struct topology {
   std::uint32_t slots;
 };
 
-/// One stream: encode, consume.
+/// Encodes and consumes on one stream.
 result<void> enqueue_linear(map_service& service, const map_template& base, const graph_workload& work,
                             cudaStream_t stream);
 
-/// Two streams share a batch: each consumes half of it.
+/// Shares a batch between two streams, each of which consumes half of it.
 result<void> enqueue_fork_join(map_service& service, const map_template& base, const graph_workload& work,
                                cudaStream_t stream);
 
-/// Two encodes and an update of the first feed one consumer.
+/// Feeds one consumer with two encodes and an update of the first.
 result<void> enqueue_update(map_service& service, const map_template& base, const graph_workload& work,
                             cudaStream_t stream);
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The device side of the graph test. Each replay begins by writing new addresses, shapes and
-// changed indices into the same arrays; all of them follow from the number of the replay, which is
-// in device memory too, so that replays need nothing of the host between them.
+// Implements the device side of the graph test. Each replay first writes new addresses, shapes and
+// changed indices into the same arrays. All of them follow from the replay's number, which is in
+// device memory, too, so that the host does nothing between replays.
 
 #include <tmap/map_batch.hpp>
 #include <tmap/map_patch.hpp>
@@ -21,8 +21,8 @@ struct graph_arrays {
   const std::uint32_t* lines;  ///< `graph_lines` of them, line i of tag i + 1
   std::uint32_t* replay;
   map_patch* patches;      ///< [source][map]
-  line_use* uses;          ///< what the patches ask for
-  line_use* updated_uses;  ///< of the first batch after its update
+  line_use* uses;          ///< the uses that the patches ask for
+  line_use* updated_uses;  ///< the uses of the first batch after its update
   std::uint32_t* changed;  ///< `graph_changes` indices
   consumed_lines* found;
 
@@ -36,7 +36,7 @@ __device__ inline std::uint32_t scramble(std::uint32_t value) {
   return value ^ value >> 16;
 }
 
-/// One block of `graph_maps` threads: the next replay begins.
+/// Prepares the next replay, with one block of `graph_maps` threads.
 static __global__ void begin_replay(graph_arrays arrays) {
   const std::uint32_t i = threadIdx.x;
   const std::uint32_t replay = *arrays.replay;
@@ -53,7 +53,7 @@ static __global__ void begin_replay(graph_arrays arrays) {
   arrays.updated_uses[i] = arrays.uses_of(0)[i];
   __syncthreads();
   if (i < graph_changes) {
-    const std::uint32_t index = (replay + 5 * i) % graph_maps;  // 5 and 64 have no common divisor: all different
+    const std::uint32_t index = (replay + 5 * i) % graph_maps;  // 5 and 64 are coprime, so all indices differ
     arrays.changed[i] = index;
     arrays.updated_uses[index] = arrays.uses_of(2)[index];
   }

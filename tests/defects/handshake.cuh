@@ -5,12 +5,13 @@
 
 #include <cstdint>
 
-// Flags between running kernels, or between the host and one: counts that only grow.
+// Provides flags between running kernels, or between the host and a kernel. They are counts that
+// only grow.
 
 namespace tmap::testing {
 
-/// Waits until the count has reached `value`. Answers false after a second or two, so that a test
-/// that goes wrong fails and does not hang.
+/// Waits until the count has reached `value`. Returns false after a second or two, so that a broken
+/// test fails instead of hanging.
 __device__ inline bool await_count(std::uint32_t* count, std::uint32_t value,
                                    long long cycles = std::int64_t{1} << 31) {
   const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> shared(*count);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong scope: the host rewrites a slot by a copy while a kernel that used it runs on. The kernel
-// has to acquire at the scope of the system; without an acquire it reads through the old map.
+// Tests the wrong scope: the host copies over a slot while a kernel that used it is still running.
+// The kernel must acquire at system scope. Without an acquire it reads through the old map.
 #include <tmap/device/acquire.cuh>
 
 #include <chrono>
@@ -20,14 +20,15 @@ constexpr std::uint32_t blocks = 32;
 
 enum class again : std::uint32_t { no_acquire, gpu_scope, sys_scope };
 
-/// In pinned host memory, which kernels and the host both write.
+/// Holds the messages in pinned host memory, which kernels and the host both write.
 struct mailbox {
   std::uint32_t used_old;
   device_count gave_up;
   device_count foreign;
 };
 
-/// One warp a block: uses the old map, waits until the host has replaced it, uses it again.
+/// Uses the old map, waits until the host has replaced it, and uses it again. Each block is one
+/// warp.
 __global__ void use_around_a_host_copy(const tensor_map* slot, std::uint32_t* replaced, again how, mailbox* mail) {
   __shared__ tagged_tile<line_elements> tile;
   tile_reader<line_elements> reader(tile);
@@ -92,7 +93,7 @@ class host_rewrite : public defect_test {
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   }
 
-  /// Foreign elements of all trials.
+  /// Returns the number of foreign elements of all trials.
   std::uint64_t run(again how) const {
     const device_array<tensor_map> slot(1);
     const device_array<std::uint32_t> replaced(1);
@@ -114,7 +115,7 @@ TEST_F(host_rewrite, a_map_copied_by_the_host_needs_the_scope_of_the_system) {
   expect_foreign_only_when_seeded(run(again::sys_scope), run(again::no_acquire));
 }
 
-// On an H200 0, as with the right scope.
+// The count is 0 on an H200, as with the right scope.
 TEST_F(host_rewrite, observed_a_map_copied_by_the_host_at_the_scope_of_the_gpu) {
   note("foreign_when_seeded", run(again::gpu_scope));
 }

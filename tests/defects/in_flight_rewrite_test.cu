@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deepseek-ai/DeepGEMM #343 and #430: a kernel rewrote a map while earlier loads still read it;
-// drain, or take a fresh slot. facebookexperimental/triton #680: the next iteration's update raced
-// the load; one slot for each load in flight.
+// Reproduces deepseek-ai/DeepGEMM #343 and #430: a kernel rewrote a map while earlier loads still
+// read it. A kernel must drain the loads or take a fresh slot. Also reproduces
+// facebookexperimental/triton #680, in which the next iteration's update raced the load. Each load
+// in flight needs a slot of its own.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -21,10 +22,10 @@ constexpr std::uint32_t tile_width = 4;
 constexpr std::uint32_t tile_height = 256;
 constexpr std::uint32_t tile_elements = tile_width * tile_height;
 
-// The other operand of each turn, through a map that is a parameter. Its rows of 16 bytes keep the
-// copy engine busy for thousands of cycles, so that the tile behind it has not read its map yet
-// when the slot is rewritten. It takes many of them, as some maps are fetched ahead of their loads'
-// turn (docs/measurements/using_maps.md, section 5).
+// Loads the other operand of each turn, through a map that is a parameter. Its rows of 16 bytes
+// keep the copy engine busy for thousands of cycles, so that the next tile has not read its map
+// when the slot is rewritten. Many turns are needed, because the copy engine fetches some maps
+// early (docs/measurements/using_maps.md, section 5).
 constexpr std::uint32_t slow_depth = 16;
 constexpr std::uint32_t slow_elements = tile_elements * slow_depth;
 constexpr std::uint32_t slow_loads = 12;
@@ -39,8 +40,8 @@ struct pipeline_memory {
   device::tile_barrier barriers[most_in_flight];
 };
 
-/// Loads are waited for `in_flight` turns after their issue, and turn t has its map in slot t
-/// modulo `ring`: a slot is rewritten in flight when `ring` is less than `in_flight`.
+/// Each turn waits for the load that was issued `in_flight` turns before. Turn t has its map in
+/// slot t modulo `ring`, so a slot is rewritten in flight if `ring` is less than `in_flight`.
 struct pipeline_shape {
   std::uint32_t in_flight;
   std::uint32_t ring;
@@ -71,7 +72,7 @@ __device__ void finish_turn(pipeline_memory& memory, std::uint32_t turn, std::ui
   if (threadIdx.x == 0 && count != 0) atomicAdd(foreign, count);
 }
 
-/// Blocks of one warp. Turn t loads the tensor whose tag is t + 1.
+/// Loads the tensor of tag t + 1 in turn t, with blocks of one warp.
 __global__ void run_pipeline(const __grid_constant__ map_template base, const __grid_constant__ tensor_map slow,
                              const map_patch* patches, tensor_map* all_slots, pipeline_shape shape,
                              device_count* foreign) {
@@ -133,7 +134,7 @@ class in_flight_rewrite : public defect_test {
     return packed_spec(element_type::u32, address, dims, box);
   }
 
-  /// Foreign elements of all trials.
+  /// Returns the number of foreign elements of all trials.
   std::uint64_t run(pipeline_shape shape) {
     const result<map_template> base = make_template(tile_spec(), patch_address);
     const device_array<tag> slow_tensor(slow_elements);
@@ -169,7 +170,7 @@ TEST_F(in_flight_rewrite, meta_triton_680_one_slot_for_each_load_in_flight) {
   expect_foreign_only_when_seeded(two + four, run({.in_flight = most_in_flight, .ring = 1}));
 }
 
-// On an H200 0.
+// The count is 0 on an H200.
 TEST_F(in_flight_rewrite, observed_meta_triton_680_one_slot_short) {
   tensors_ = std::make_unique<device_array<tag>>(contents());
   note("foreign_when_seeded", run({.in_flight = most_in_flight, .ring = most_in_flight - 1}));

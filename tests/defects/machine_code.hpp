@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-// The instructions of one kernel of a cubin, which is an ELF file with a section of code for each
-// kernel. Enough of a disassembler to see a fence: sixteen bytes an instruction, the operation in
-// the lowest twelve bits.
+// Reads the instructions of one kernel from a cubin, an ELF file with a section of code for each
+// kernel. It decodes just enough to find a fence: each instruction has sixteen bytes, and its
+// lowest twelve bits hold the operation.
 
 namespace tmap::testing {
 
@@ -24,7 +24,8 @@ struct instruction {
   std::uint32_t operation() const { return low & 0xfff; }
 };
 
-/// Operations of compute capability 9.0, told apart by compiling one PTX instruction at a time.
+/// Lists operations of compute capability 9.0. They were identified by compiling one PTX
+/// instruction at a time.
 enum operation : std::uint32_t {
   tensor_load = 0x5b4,     ///< UTMALDG
   bulk_flush = 0x9b7,      ///< UTMACMDFLUSH
@@ -51,7 +52,7 @@ T read_at(const std::string& bytes, std::uint64_t offset) {
   return value;
 }
 
-/// Throws when there is no such kernel.
+/// Throws if there is no such kernel.
 inline std::vector<instruction> instructions_of(const std::string& cubin, const std::string& kernel) {
   const auto header = read_at<Elf64_Ehdr>(cubin, 0);
   const auto section = [&](std::uint64_t i) {

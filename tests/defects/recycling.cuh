@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The device side of the recycling test: tensors filled with the tag of their batch, and a consumer
-// that looks for it. What batch `serial` asks of map i follows from the two numbers alone.
+// Implements the device side of the recycling test. It fills tensors with the tag of their batch,
+// and a consumer looks for that tag. A map's tensor follows from the batch's `serial` and the map's
+// index alone.
 
 #include <tmap/map_batch.hpp>
 #include <tmap/map_patch.hpp>
@@ -13,7 +14,7 @@ namespace tmap::testing {
 
 inline constexpr std::uint32_t most_maps = 512;
 
-/// Its tensors and patches, at most `most_maps` of each.
+/// Describes a batch by its tensors and patches, at most `most_maps` of each.
 struct recycled_batch {
   std::uint32_t* tensors;
   map_patch* patches;
@@ -21,13 +22,14 @@ struct recycled_batch {
   std::uint32_t count;
 };
 
-/// Different for any two maps of any two batches in flight.
+/// Returns a different tag for any two maps of any two batches in flight.
 __host__ __device__ inline line_use use_of(std::uint32_t serial, std::uint32_t i) {
   const std::uint32_t name = serial * most_maps + i;
   return {name + 1, 1 + (name * 2654435761u >> 27)};
 }
 
-/// One warp a tensor: fills it to its end, beyond the dim of its map, and writes the patch.
+/// Fills each tensor to its end, past the dim of its map, and writes the patch. Each warp takes one
+/// tensor.
 static __global__ void fill_batch(recycled_batch batch) {
   const std::uint32_t i = blockIdx.x * consumer_warps + threadIdx.x / warpSize;
   const std::uint32_t lane = threadIdx.x % warpSize;
@@ -40,8 +42,8 @@ static __global__ void fill_batch(recycled_batch batch) {
   batch.patches[i].global_dim[0] = use.dim;
 }
 
-/// One warp a map. Waits `hold` cycles first, so that slots that are lent too early have time to be
-/// written.
+/// Consumes each map with one warp. It waits `hold` cycles first, so that slots that are lent too
+/// early have time to be written.
 static __global__ void consume_batch(map_batch_ref ref, std::uint32_t serial, std::uint32_t count, long long hold,
                                      consumed_lines* found) {
   __shared__ tagged_tile<line_elements> tiles[consumer_warps];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight host threads and eight streams share one service whose slots go round all the time. Every
-// batch fills its tensors with tags of its own, encodes, consumes and releases at once: a slot that
-// is lent too early shows a foreign tag. The same loop over slots that are lent without waiting
-// must show some.
+// Eight host threads with eight streams share one service whose slots are reused all the time.
+// Every batch fills its tensors with its own tags, encodes, consumes and releases at once. A slot
+// that is lent too early shows a foreign tag. The same loop must show some if slots are lent
+// without waiting.
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_service.hpp>
 
@@ -26,8 +26,8 @@ constexpr std::uint32_t least_maps = 64;
 constexpr std::uint64_t capacity = 6144;
 constexpr long long held_cycles = 100'000;
 
-/// The seeded fault: lends the slots in turn, whoever may still use them. Looks like a service and
-/// its batch.
+/// Seeds the fault: lends the slots in turn, even if they are still in use. It has the interface of
+/// a service and its batch.
 class careless_lender {
  public:
   class batch {
@@ -36,7 +36,7 @@ class careless_lender {
     map_batch_ref ref() const { return ref_; }
     result<void> release() const { return {}; }
 
-    /// Keeps the order of encode and use: a slot that nobody has written yet would be an illegal
+    /// Orders encode and use, because a slot that was never written would raise an illegal
     /// instruction.
     result<void> use_on(cudaStream_t stream) const {
       cudaEvent_t encoded = nullptr;
@@ -74,7 +74,7 @@ class careless_lender {
   std::uint64_t next_{0};
 };
 
-/// What a batch of one thread on one stream works on.
+/// Holds the memory that one thread's batch uses on one stream.
 struct batch_memory {
   device_array<std::uint32_t> tensors{most_maps * line_elements};
   device_array<map_patch> patches{most_maps};
@@ -95,7 +95,7 @@ class recycling : public defect_test {
     found_ = std::make_unique<device_array<consumed_lines>>(std::vector<consumed_lines>(1));
   }
 
-  /// Batches of all threads until `wanted` maps were encoded. Answers with what the consumers
+  /// Runs batches on all threads until `wanted` maps were encoded. Returns what the consumers
   /// found.
   template <class Lender>
   consumed_lines recycle(Lender& lender, std::uint64_t wanted) {
@@ -150,7 +150,8 @@ class recycling : public defect_test {
     return {};
   }
 
-  /// Eight leases of different sizes may leave no room for another in one piece: that passes.
+  /// Retries, because eight leases of different sizes may leave no room for another one in one
+  /// piece.
   template <class Lender>
   auto encode_patiently(Lender& lender, const recycled_batch& work, cudaStream_t stream) {
     constexpr int tries = 100'000;
@@ -163,7 +164,7 @@ class recycling : public defect_test {
     return batch;
   }
 
-  /// Before the batch's memory may be filled again.
+  /// Waits for the users before the batch's memory is filled again.
   static void await(cudaStream_t stream, cudaStream_t user, cudaEvent_t event) {
     EXPECT_EQ(cudaEventRecord(event, user), cudaSuccess);
     EXPECT_EQ(cudaStreamWaitEvent(stream, event), cudaSuccess);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA/cudnn-frontend #1126: an update kernel, then its consumer, in one graph whose workspace is
-// reused; the consumer acquired nothing, and replays were wrong. Stream order between two kernels
-// is no acquire, and kernels may overlap.
+// Reproduces NVIDIA/cudnn-frontend #1126: one graph contained an update kernel and its consumer and
+// reused their workspace. The consumer acquired nothing, and replays were wrong. Stream order
+// between two kernels does not replace an acquire, and kernels may overlap.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/encode_batch.hpp>
@@ -19,20 +19,20 @@ namespace {
 
 constexpr std::uint32_t consumer_blocks = 32;
 constexpr std::uint32_t line_count = 8;
-constexpr long long patience = 2'000'000;  // cycles the update waits for consumers that may never overlap it
+constexpr long long patience = 2'000'000;  // cycles that the update waits for consumers that may never overlap it
 
 __device__ device::guard_page safe_page;
 
-/// In device memory, carried from replay to replay.
+/// Carries data from replay to replay, in device memory.
 struct workspace {
-  std::uint32_t replay;        ///< the update's; its map is that of line replay % line_count
-  std::uint32_t early_loads;   ///< consumers of all replays that used the old map
-  device_count early_foreign;  ///< early loads that did not show the previous replay's line: no overlap
+  std::uint32_t replay;        ///< the update's replay; its map is that of line replay % line_count
+  std::uint32_t early_loads;   ///< counts the consumers of all replays that used the old map
+  device_count early_foreign;  ///< counts early loads without overlap, which did not show the previous replay's line
   device_count foreign;
 };
 
-/// Rewrites the slot. Where `overlaps`, the consumer may start before, and the rewrite waits until
-/// it has used the old map.
+/// Rewrites the slot. If `overlaps` is set, the consumer may start first, and the rewrite waits
+/// until it has used the old map.
 __global__ void update_slot(const __grid_constant__ map_template base, const map_patch* patches, tensor_map* slot,
                             workspace* work, bool overlaps) {
   __shared__ device::warp_stage stage;
@@ -48,7 +48,7 @@ __global__ void update_slot(const __grid_constant__ map_template base, const map
   if (threadIdx.x == 0) work->replay = replay;
 }
 
-/// One warp a block.
+/// Consumes the map with one warp per block.
 __global__ void consume_slot(const tensor_map* slot, workspace* work, bool overlaps, bool acquires) {
   __shared__ tagged_tile<line_elements> tile;
   tile_reader<line_elements> reader(tile);
@@ -100,7 +100,7 @@ class replay_without_acquire : public defect_test {
     EXPECT_EQ(cudaLaunchKernelEx(&config, consume_slot, slot, work_->data(), overlaps, acquires), cudaSuccess);
   }
 
-  /// Line 0's map in the slot, as a replay before the first would have left it.
+  /// Puts line 0's map into the slot, as a replay before the first would have done.
   void begin() {
     work_->upload({workspace{}});
     const map_patch* const patches = patches_->data();
@@ -138,15 +138,15 @@ TEST_F(replay_without_acquire, cudnn_frontend_1126_update_then_consumer_in_one_g
   EXPECT_EQ(replayed.replay, scaled(launches));
 }
 
-// Whether a kernel's start refreshes what the copy engine knows is the hardware's affair. On an
-// H200 it does.
+// The hardware decides whether the start of a kernel refreshes the copy engine's view. On an H200
+// it does.
 TEST_F(replay_without_acquire, observed_cudnn_frontend_1126_kernels_one_after_the_other) {
   const workspace seeded = replay_many(false, false);
   note("foreign_when_seeded", seeded.foreign);
   EXPECT_EQ(seeded.replay, scaled(launches));
 }
 
-// Under programmatic dependent launch the consumer begins before the update has run, and may have
+// With programmatic dependent launch, the consumer starts before the update has run, and may have
 // used the old map.
 TEST_F(replay_without_acquire, cudnn_frontend_1126_kernels_that_overlap) {
   const workspace eager = launch_many(true, true);

@@ -10,22 +10,22 @@
 
 #include "device/gpu_fixture.hpp"
 
-// The smallest tensors that can be told apart: lines of 32 elements, each element the tag of its
-// line.
+// Provides the smallest tensors that a test can identify: lines of 32 elements, each of which is
+// the tag of its line.
 
 namespace tmap::testing {
 
 inline constexpr std::uint32_t line_elements = 32;
 inline constexpr std::uint64_t line_bytes = line_elements * sizeof(std::uint32_t);
 
-/// What the tile of one map must show: its tag in the first `dim` elements, then the fill. Device
-/// memory.
+/// Describes the tile that one map must show: its tag in the first `dim` elements, then the fill.
+/// Lies in device memory.
 struct line_use {
   std::uint32_t tag;
   std::uint32_t dim;
 };
 
-/// Maps of it change their address and dim. The box is a whole line.
+/// Returns a template whose maps change their address and dim. The box is a whole line.
 inline result<map_template> line_template() {
   const std::uint64_t dims[] = {line_elements};
   const std::uint32_t box[] = {line_elements};
@@ -39,7 +39,7 @@ inline map_patch line_patch(std::uint64_t address, std::uint32_t dim = line_elem
   return patch;
 }
 
-/// `count` lines in device memory.
+/// Holds `count` lines in device memory.
 class tagged_lines {
  public:
   explicit tagged_lines(std::uint32_t count) : count_(count), memory_(contents(count)) {}
@@ -49,7 +49,7 @@ class tagged_lines {
   std::uint64_t address(std::uint32_t i) const { return memory_.address() + i * line_bytes; }
   const std::uint32_t* data() const { return memory_.data(); }
 
-  /// The driver's map of a line.
+  /// Returns the driver's map of a line.
   tensor_map map(std::uint32_t i) const {
     const std::uint64_t dims[] = {line_elements};
     const std::uint32_t box[] = {line_elements};
@@ -58,7 +58,7 @@ class tagged_lines {
     return made.value_or(tensor_map{});
   }
 
-  /// Patches of `count` lines from line `first` on.
+  /// Returns patches of `count` lines, beginning with line `first`.
   std::vector<map_patch> patches(std::uint32_t first, std::uint32_t count) const {
     std::vector<map_patch> made;
     for (std::uint32_t i = first; i < first + count; ++i) made.push_back(line_patch(address(i)));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Every element of a tensor here is a tag that names its tensor, so one foreign element proves that
-// a tile came through a wrong map. A warp loads tiles, with the acquire or, for seeded faults,
-// without it, and counts what is foreign.
+// Every element of a tensor is a tag that names its tensor, so one foreign element proves that a
+// tile came through a wrong map. A warp loads tiles and counts foreign elements. Seeded faults load
+// without the acquire.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -16,20 +16,20 @@
 namespace tmap::testing {
 
 using tag = std::uint32_t;
-/// What kernels add to.
+/// Counts in device memory, where kernels add to it.
 using device_count = unsigned long long;
 
 inline constexpr tag poison_tag = 0x5c5c5c5c;
 
-/// Shared memory for one tile and the barrier its loads complete on.
+/// Holds one tile in shared memory, and the barrier on which its loads complete.
 template <std::uint32_t Elements>
 struct tagged_tile {
   alignas(128) tag elements[Elements];
   device::tile_barrier barrier;
 };
 
-/// Waits for a phase, but not for ever: a load that never completes must fail its test and not hang
-/// it.
+/// Waits for a phase with a limit, so that a load that never completes fails its test instead of
+/// hanging it.
 __device__ inline bool wait_a_second(device::tile_barrier& barrier, std::uint32_t parity) {
   constexpr long long cycles = std::int64_t{1} << 31;
   const long long begin = clock64();
@@ -39,8 +39,8 @@ __device__ inline bool wait_a_second(device::tile_barrier& barrier, std::uint32_
   return true;
 }
 
-/// Starts a load through a map that nobody acquired: the instruction that `load_tile` guards. One
-/// thread.
+/// Starts a load through a map that nobody acquired, by the instruction that `load_tile` guards.
+/// One thread calls it.
 template <std::uint32_t Rank>
 __device__ void load_tile_unacquired(void* shared, const tensor_map* slot, const std::int32_t (&at)[Rank],
                                      device::tile_barrier& barrier) {
@@ -48,7 +48,7 @@ __device__ void load_tile_unacquired(void* shared, const tensor_map* slot, const
   ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, shared, slot, at, barrier.word());
 }
 
-/// One warp that loads into one tile. All 32 lanes call each function together.
+/// Loads into one tile with one warp. All 32 lanes call each function together.
 template <std::uint32_t Elements>
 class tile_reader {
  public:
@@ -62,7 +62,7 @@ class tile_reader {
 
   static __device__ std::uint32_t lane() { return threadIdx.x % warpSize; }
 
-  /// Loads through the acquired map that `obtain` answers with; lane 0 calls it.
+  /// Loads through the acquired map that `obtain` returns. Lane 0 calls `obtain`.
   template <std::uint32_t Rank, class Obtain>
   __device__ void load(const Obtain& obtain, const std::int32_t (&at)[Rank]) {
     load_by([&] { device::load_tile<Rank>(tile_.elements, obtain(), at, tile_.barrier); });
@@ -82,7 +82,8 @@ class tile_reader {
     }
   }
 
-  /// How many elements of the tile are not `expected(i)`; the same in every lane.
+  /// Counts the elements of the tile that are not `expected(i)`. Every lane returns the same
+  /// number.
   template <class Expected>
   __device__ std::uint32_t foreign(const Expected& expected) const {
     std::uint32_t count = 0;
@@ -91,7 +92,7 @@ class tile_reader {
   }
 
  private:
-  /// Poisons the tile first, so that a load that never came counts as foreign throughout.
+  /// Poisons the tile first, so that every element counts as foreign if the load never arrives.
   template <class Issue>
   __device__ void load_by(const Issue& issue) {
     for (std::uint32_t i = lane(); i < Elements; i += warpSize) tile_.elements[i] = poison_tag;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA/recsys-examples #86: a sequence of length zero printed an error, training went on, and its
-// results were poor. NVIDIA/cutlass #2547: a group with K = 0 made the kernel hang.
+// Reproduces NVIDIA/recsys-examples #86: a sequence of length zero printed an error, training went
+// on, and its results were poor. Also reproduces NVIDIA/cutlass #2547, in which a group with K = 0
+// made the kernel hang.
 #include <tmap/device/acquire.cuh>
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_service.hpp>
@@ -15,14 +16,15 @@
 namespace tmap::testing::zero_length_cases {
 namespace {
 
-/// What a kernel found out about one tensor.
+/// Holds what a kernel found in one tensor.
 struct tensor_report {
   std::uint64_t status_bits;
-  std::uint64_t sum;  ///< of all elements
+  std::uint64_t sum;  ///< sums all elements
   std::uint32_t foreign;
 };
 
-/// One warp a tensor walks its rows, the first tile in any case, as a pipeline's prologue would.
+/// Walks each tensor's rows with one warp. It always loads the first tile, as a pipeline's prologue
+/// would.
 __global__ void walk_rows(map_batch_ref ref, const std::uint32_t* rows, tensor_report* reports) {
   __shared__ tagged_tile<grid_tile_elements> tile;
   tile_reader<grid_tile_elements> reader(tile);
@@ -39,8 +41,8 @@ __global__ void walk_rows(map_batch_ref ref, const std::uint32_t* rows, tensor_r
   if (reader.lane() == 0) reports[i] = report;
 }
 
-/// Tensors of so many rows one after another in one buffer, with a row of a stranger behind the
-/// last.
+/// Places tensors of these numbers of rows one after another in one buffer. A row that belongs to
+/// no tensor follows the last one.
 struct packed_tensors {
   explicit packed_tensors(const std::vector<std::uint32_t>& row_counts) : rows(row_counts) {
     std::vector<std::uint32_t> tags;
@@ -62,7 +64,7 @@ struct packed_tensors {
     return made;
   }
 
-  /// With at least `least` rows each.
+  /// Returns patches that give each tensor at least `least` rows.
   std::vector<map_patch> patches(std::uint32_t least) const {
     std::vector<map_patch> made;
     std::uint64_t row = 0;
@@ -90,7 +92,7 @@ class zero_length : public defect_test {
     base_ = *base;
   }
 
-  /// Encodes the tensors from `source`, walks them, and answers with what was found.
+  /// Encodes the tensors from `source`, walks them, and returns the reports.
   std::vector<tensor_report> walk(const packed_tensors& tensors, const tensor_source& source, workspace scratch = {}) {
     const own_stream stream;
     const device_array<std::uint32_t> rows(tensors.rows);
@@ -113,7 +115,8 @@ class zero_length : public defect_test {
     return sum;
   }
 
-  /// Empty tensors say so and sum to zero; all others have just their own elements.
+  /// Empty tensors must be reported as empty and sum to zero. All others must hold only their own
+  /// elements.
   void expect_reported(const packed_tensors& tensors, const std::vector<tensor_report>& reports) const {
     ASSERT_EQ(reports.size(), tensors.count());
     std::uint32_t empty = 0;
@@ -149,17 +152,17 @@ TEST_F(zero_length, recsys_86_sequences_of_no_rows) {
   }
   EXPECT_EQ(service_->statistics().empty_maps, 3 * 5u);
   EXPECT_EQ(service_->statistics().bad_maps, 0u);
-  // The common way round an encoder that refuses zero: pretend that there is a row. It is the
-  // neighbour's.
+  // The common workaround for an encoder that refuses zero is to pretend that there is a row. That
+  // row is the neighbour's.
   const device_array<map_patch> pretended(tensors.patches(1));
   expect_foreign_only_when_seeded(real, foreign(walk(tensors, patch_array{pretended.data()})));
 }
 
-// The seeded run, a zero that reaches the copy engine, ends the context: bad_map_test.cu.
+// bad_map_test.cu has the seeded run, in which a zero reaches the copy engine and ends the context.
 TEST_F(zero_length, cutlass_2547_groups_without_k) {
   const packed_tensors groups(lengths);
   std::vector<map_patch> patches = groups.patches(0);
-  patches[0].global_address = 0;  // who has no elements may have no memory
+  patches[0].global_address = 0;  // a tensor without elements may have no memory
   patches[2].global_address = ~std::uint64_t{0};
   const device_array<map_patch> array(patches);
   const std::vector<tensor_report> reports = walk(groups, patch_array{array.data()});
