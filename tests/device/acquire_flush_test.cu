@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Why `acquire` waits for an empty bulk group behind its fence: one thread encodes, another
-// acquires, a third copies, each after a barrier. The fence alone lets the copy overtake the
-// invalidation now and then.
+// Tests why `acquire` waits for an empty bulk group after its fence. One thread encodes, another
+// acquires, and a third copies, with a barrier after each step. With the fence alone, the copy
+// sometimes overtakes the invalidation.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/encode.hpp>
@@ -13,12 +13,12 @@
 namespace tmap::testing::acquire_flush_cases {
 namespace {
 
-constexpr std::uint32_t line = 32;   // elements a map shows
-constexpr std::uint32_t lines = 64;  // a block's slot shows in turn
+constexpr std::uint32_t line = 32;   // elements that a map shows
+constexpr std::uint32_t lines = 64;  // a block's slot shows each of them in turn
 constexpr std::uint32_t warp_lanes = 32;
 constexpr std::uint32_t threads = 3 * warp_lanes;
 
-/// The fence of `acquire` and nothing behind it.
+/// Runs the fence of `acquire` without the wait that follows it.
 __device__ void acquire_without_flush(const tensor_map* slot) {
   namespace ptx = cuda::ptx;
   ptx::fence_proxy_tensormap_generic(ptx::sem_acquire, ptx::scope_gpu, slot, ptx::n32_t<tensor_map_bytes>{});
@@ -31,7 +31,7 @@ __device__ void start_load(const tensor_map* slot, device::tile_barrier& barrier
   ptx::cp_async_bulk_tensor(ptx::space_shared, ptx::space_global, tile, slot, at, barrier.word());
 }
 
-/// Points the map at `shown` and publishes it. All lanes.
+/// Points the map at `shown` and publishes it. All lanes call it.
 __device__ void publish(tensor_map& staged, tensor_map* slot, const int* shown) {
   namespace ptx = cuda::ptx;
   if (threadIdx.x % warp_lanes == 0) ptx::tensormap_replace_global_address(ptx::space_shared, &staged, shown);
@@ -40,15 +40,15 @@ __device__ void publish(tensor_map& staged, tensor_map* slot, const int* shown) 
   __syncwarp();
 }
 
-/// What the copies of one block showed that their map did not point at.
+/// Counts the copies of one block that showed something else than their map pointed at.
 struct wrong_copies {
-  unsigned long long line_before;  ///< what the map pointed at in the turn before
+  unsigned long long line_before;  ///< copies of the line that the map pointed at in the turn before
   unsigned long long other;
 };
 
-/// Line i of a block's part of the buffer is filled with i. The tile is wiped after each turn, so
-/// that what it shows was copied in this one. A turn takes a microsecond; slower ones, say with an
-/// atomic in the loop, hide the fault.
+/// Fills line i of a block's part of the buffer with i. The tile is wiped after each turn, so that
+/// it only shows what this turn copied. A turn takes a microsecond. Slower turns, such as turns
+/// with an atomic in the loop, hide the fault.
 template <bool Flushes>
 __global__ void __launch_bounds__(threads) hand_over(const __grid_constant__ tensor_map map, const int* buffer,
                                                      tensor_map* slots, std::uint32_t turns, wrong_copies* wrong) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls by a warp do the same in blocks of every shape: a thread's lane is not its place along x.
+// Tests that calls by a warp do the same in blocks of every shape. A thread's lane is not always
+// its position along x.
 #include <tmap/device/batch_writer.cuh>
 #include <tmap/device/cluster_queue.cuh>
 #include <tmap/device/patch_source.cuh>
@@ -40,7 +41,7 @@ __global__ void compare_lanes(std::uint32_t* wrong) {
   if (device::lane_index() != thread_of_block() % 32) atomicAdd(wrong, 1u);
 }
 
-/// Each warp releases a stage that one more release would empty; then thread 0 does.
+/// Each warp releases a stage that one more release would empty, and then thread 0 releases it.
 __global__ void release_once(std::uint32_t* wrong) {
   __shared__ device::ring_barriers<1> barriers;
   if (thread_of_block() == 0) barriers.init(1, warps_of_block() + 1);
@@ -57,11 +58,11 @@ __global__ void release_once(std::uint32_t* wrong) {
 struct queue_job {
   device::queue_counter* counter;
   std::uint32_t items;
-  std::uint32_t* taken;  // how often each item was
+  std::uint32_t* taken;  // counts how often each item was taken
   std::uint32_t* wrong;
 };
 
-/// Takes as often as there are items, and once for the end.
+/// Takes as many items as there are, and once more to see the end.
 template <class Queue>
 __device__ void take_all(Queue& queue, const queue_job& job) {
   std::uint32_t item = 0;
@@ -89,7 +90,8 @@ __global__ void __cluster_dims__(2) take_from_cluster_queue(queue_job job) {
   take_all(queue, job);
 }
 
-/// Tensor `i` ends behind tile `ends[i]`; each warp looks for some of the tiles.
+/// Looks for the tensors of the tiles. Tensor `i` ends before tile `ends[i]`, and the warps share
+/// the tiles.
 __global__ void find_tensors(const std::uint64_t* ends, std::uint64_t tensors, std::uint32_t* wrong) {
   const std::uint64_t last = tensors - 1;
   for (std::uint64_t g = warp_of_block(); g < ends[last]; g += warps_of_block()) {
@@ -103,7 +105,7 @@ __global__ void find_tensors(const std::uint64_t* ends, std::uint64_t tensors, s
 
 __device__ device::guard_page page;
 
-/// 32 maps a warp, the last warp some fewer.
+/// Encodes 32 maps per warp, and fewer in the last warp.
 __global__ void encode_maps(const __grid_constant__ map_template base, const map_patch* patches,
                             map_batch_writer writer, batch_header* header) {
   __shared__ device::warp_stage stages[most_warps];
@@ -131,7 +133,7 @@ encoded_maps encoded(const map_template& base, const std::vector<map_patch>& pat
   return {slots.download(), statuses.download(), header.download()[0]};
 }
 
-/// Maps of one tensor, some of them empty, some bad.
+/// Makes maps of one tensor, some of them empty and some bad.
 std::vector<map_patch> mixed_patches(const tensor_spec& spec, std::uint32_t count) {
   std::vector<map_patch> patches(count, patch_of(spec));
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -150,7 +152,7 @@ class block_shapes : public gpu_test {
     wrong_.emplace(std::vector<std::uint32_t>{0});
   }
 
-  /// Calls `check(block)` for each shape; no thread of it may have found something wrong.
+  /// Calls `check(block)` for each shape. No thread of the block may have found a fault.
   template <class Check>
   void for_each_shape(const Check& check) {
     for (const dim3& block : tried_shapes) {
@@ -161,7 +163,7 @@ class block_shapes : public gpu_test {
     }
   }
 
-  /// Each item goes to `expected(block)` warps.
+  /// Expects each item to go to `expected(block)` warps.
   template <class Expected>
   void expect_all_taken(void (*kernel)(queue_job), const Expected& expected) {
     constexpr std::uint32_t items = 500;

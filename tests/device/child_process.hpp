@@ -8,9 +8,10 @@
 
 namespace tmap::testing {
 
-/// Runs this program again with one argument, waits, and answers with its exit code; -1 when it was
-/// killed or could not start. For what ends a CUDA context. Call it before this process has made a
-/// context of its own: a forked one would be of no use, which is why the child starts afresh.
+/// Runs this program again with one argument, waits, and returns its exit code. Returns -1 if the
+/// child was killed or could not start. Use it for cases that end a CUDA context. Call it before
+/// this process has made a context, because a forked context is unusable. The child therefore
+/// starts afresh.
 inline int run_self(const std::string& argument) {
   const pid_t child = fork();
   if (child == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tile functions with a map as kernel parameter, in constant memory, and in a slot of global
-// memory.
+// Tests the tile functions with a map in a kernel parameter, in constant memory, and in a slot of
+// global memory.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
@@ -18,8 +18,8 @@ namespace {
 
 using device::acquired_map;
 
-// A pointer, a slot or a map is no acquired map, and none can be made of them: an un-acquired use
-// does not compile.
+// An acquired map cannot be made from a pointer, a slot or a map, so a use without an acquire does
+// not compile.
 static_assert(!std::is_constructible_v<acquired_map, const tensor_map*>);
 static_assert(!std::is_constructible_v<acquired_map, const tensor_map&>);
 static_assert(!std::is_default_constructible_v<acquired_map>);
@@ -45,7 +45,7 @@ constexpr std::uint32_t box_width = 32;
 constexpr std::uint32_t box_height = 16;
 constexpr std::uint32_t box_elements = box_width * box_height;
 
-/// Loads the tile at `at`, adds 1 to each element with ordinary instructions, and stores it at the
+/// Loads the tile at `at`, adds 1 to each element with ordinary instructions, and stores it in the
 /// same place.
 __device__ void increment_tile(acquired_map source, acquired_map destination, corner at) {
   __shared__ alignas(128) float tile[box_elements];
@@ -85,7 +85,7 @@ __global__ void through_constants() {
   increment_my_tile(device::constant_map(constant_source), device::constant_map(constant_destination));
 }
 
-// Every thread acquires, though the one that copies would do.
+// Every thread acquires, although only the copying thread needs to.
 __global__ void through_slots(const tensor_map* slots, device::map_scope scope) {
   const acquired_map source = device::acquire(&slots[0], scope);
   const acquired_map destination = device::acquire(&slots[1], scope);
@@ -95,8 +95,8 @@ __global__ void through_slots(const tensor_map* slots, device::map_scope scope) 
 
 __device__ device::guard_page safe_page;
 
-// A routing kernel's own epilogue: encodes with the warp's function, then uses the maps in the same
-// block.
+// Does what a routing kernel's epilogue would do: encodes with the warp's function, then uses the
+// maps in the same block.
 __global__ void encode_and_use(const __grid_constant__ map_template base, const map_patch* patches, tensor_map* slots) {
   __shared__ device::warp_stage stage;
   tensor_map* const mine = slots + 2 * (blockIdx.y * gridDim.x + blockIdx.x);

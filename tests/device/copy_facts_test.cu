@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-// Facts about single copies, with the expected bytes written out by hand.
+// Tests facts about single copies. The expected bytes are written out by hand.
 
 namespace tmap::conformance::copy_facts_cases {
 namespace {
@@ -22,7 +22,7 @@ constexpr std::uint32_t columns = 64;
 constexpr std::int32_t lowest = std::numeric_limits<std::int32_t>::min();
 constexpr std::int32_t highest = std::numeric_limits<std::int32_t>::max();
 
-/// An 8 x 64 FLOAT32 matrix whose words count from 1, and the shared memory of one copy.
+/// Holds an 8 x 64 FLOAT32 matrix whose words count from 1, and the shared memory of one copy.
 class copy_facts : public testing::gpu_test {
  protected:
   void SetUp() override {
@@ -35,7 +35,7 @@ class copy_facts : public testing::gpu_test {
     spec_ = packed_spec(element_type::f32, memory_->address(), dims, box);
   }
 
-  /// Copies one tile; true when the barrier received its bytes in time.
+  /// Copies one tile. Returns true if the barrier received its bytes in time.
   bool copy(copy_kind kind, std::int32_t x, std::int32_t y) {
     const auto map = encode(spec_);
     EXPECT_TRUE(map.has_value()) << to_string(map.error());

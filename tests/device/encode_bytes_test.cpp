@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps made by the device encoder equal the driver's, byte for byte.
+// Tests that the device encoder's maps equal the driver's, byte for byte.
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
 
@@ -12,15 +12,15 @@
 namespace tmap::testing {
 namespace {
 
-/// What maps of one batch have in common.
+/// Holds the modes that all maps of a batch share.
 using modes = std::tuple<element_type, std::uint32_t, interleave, swizzle, l2_promotion, oob_fill>;
 
 modes modes_of(const tensor_spec& spec) {
   return {spec.type, spec.rank, spec.interleave, spec.swizzle, spec.l2_promotion, spec.oob_fill};
 }
 
-/// Words 8 and 9 are the driver's notes; bits 18:17 of word 1 are L2 promotion. A zeroed template
-/// has none of them.
+/// Clears words 8 and 9, the driver's notes, and bits 18:17 of word 1, L2 promotion. A map made
+/// from a zeroed template lacks them.
 tensor_map without_what_zeroed_lacks(const tensor_map& whole) {
   tensor_map map = whole;
   map.words[8] = 0;
@@ -29,7 +29,7 @@ tensor_map without_what_zeroed_lacks(const tensor_map& whole) {
   return map;
 }
 
-/// The bytes of one box, which tensormap.replace leaves as the template has them when it changes
+/// Clears the bytes of one box. tensormap.replace keeps the template's value there when it changes
 /// the box.
 tensor_map without_box_bytes(const tensor_map& whole) {
   tensor_map map = whole;
@@ -41,7 +41,8 @@ tensor_map all_128_bytes(const tensor_map& map) {
   return map;
 }
 
-/// Specs ordered by their modes, the driver's map of each, and where each run of equal modes ends.
+/// Holds specs sorted by their modes, the driver's map of each, and the end of each run of equal
+/// modes.
 struct encoded_specs {
   std::vector<tensor_spec> specs;
   std::vector<tensor_map> maps;
@@ -78,7 +79,8 @@ encoded_specs random_specs(std::uint64_t count, std::uint64_t seed) {
   return all;
 }
 
-/// Gives all specs of a run the box and element strides of its first, as one template has them.
+/// Gives all specs of a run the box and element strides of the first one, because they share a
+/// template.
 void share_boxes(encoded_specs& all) {
   std::uint64_t i = 0;
   for (const std::uint64_t end : all.run_ends) {
@@ -90,8 +92,8 @@ void share_boxes(encoded_specs& all) {
   }
 }
 
-/// Encodes every run with a template of its own that changes all fields, and counts maps unlike the
-/// driver's.
+/// Encodes every run with its own template that changes all fields, and counts the maps that differ
+/// from the driver's.
 template <class MakeTemplate, class Normalise>
 std::uint64_t count_mismatches(const encoded_specs& all, const MakeTemplate& make, const Normalise& normalise) {
   const device_array<map_patch> patches(all.patches);
@@ -144,7 +146,7 @@ TEST_F(encode_bytes, zeroed_template_equals_the_driver_but_for_its_notes) {
   EXPECT_EQ(count_mismatches(all, make_zeroed_template, without_what_zeroed_lacks), 0u);
 }
 
-/// Every legal combination of modes, on a spec whose fields are otherwise ordinary.
+/// Returns every legal combination of modes, on a spec whose other fields are ordinary.
 encoded_specs every_mode() {
   encoded_specs all;
   for (std::uint32_t type = 0; type < hopper_element_type_count; ++type) {
@@ -168,7 +170,7 @@ encoded_specs every_mode() {
 
 TEST_F(encode_bytes, every_combination_of_modes_equals_the_driver) {
   const encoded_specs all = every_mode();
-  // 13 types x 5 ranks x 4 swizzles x 4 promotions, and more with interleaves and fills.
+  // There are 13 types x 5 ranks x 4 swizzles x 4 promotions, and more with interleaves and fills.
   ASSERT_GE(all.specs.size(), 13u * 5 * 4 * 4);
   ASSERT_FALSE(HasFailure());
   EXPECT_EQ(count_mismatches(all, make_template, all_128_bytes), 0u);
@@ -188,7 +190,7 @@ TEST_F(encode_bytes, any_subset_of_the_fields_equals_the_driver) {
   EXPECT_EQ(count_mismatches(all, make, all_128_bytes), 0u);
 }
 
-// Which no copy could use: only a trusted batch makes it.
+// No copy could use this map, so only a trusted batch makes it.
 TEST_F(encode_bytes, a_dim_of_2_to_the_32_is_all_ones) {
   const std::uint64_t dims[] = {64, 2};
   const std::uint32_t box[] = {16, 2};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// encode_warp writes the same slots and statuses whether it learns its template's shape when
-// compiled or when it runs.
+// Tests that encode_warp writes the same slots and statuses if it knows its template's shape at
+// compile time or only at run time.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/encode_batch.hpp>
@@ -39,7 +39,7 @@ outputs encoded(const map_template& base, const device_array<map_patch>& patches
   return {slots.download(), statuses.download()};
 }
 
-/// Of the spec itself, or empty, or misaligned.
+/// Returns the spec's own patch, an empty one, or a misaligned one.
 map_patch random_patch_of(const tensor_spec& spec, random_source& random) {
   map_patch patch = patch_of(spec);
   if (random.one_in(4)) patch.global_dim[random.below(spec.rank)] = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches of every size, by every publish path, write their own slots and no others.
+// Tests that batches of every size, on every publish path, write only their own slots.
 #include <tmap/encode_batch.hpp>
 
 #include "device/gpu_fixture.hpp"
@@ -33,8 +33,8 @@ std::vector<map_patch> distinct_patches(std::uint64_t count) {
   return patches;
 }
 
-/// The template's words with these four fields in their places (encode_bytes_test proves the places
-/// by the driver).
+/// Returns the template's words with these four fields in place. encode_bytes_test checks the
+/// positions against the driver.
 tensor_map expected_map(const map_template& base, const map_patch& patch) {
   tensor_map map = base.map;
   map.words[0] = patch.global_address;
@@ -68,7 +68,7 @@ TEST_F(encode_sizes, no_maps_touch_nothing) {
   expect_slots(slots.download(), map_template{}, {});
 }
 
-/// One batch as the library plans it, with canaries round its slots.
+/// Runs one batch as the library plans it, with canaries around its slots.
 void expect_encoded(std::uint64_t count) {
   const map_template base = sized_template();
   const std::vector<map_patch> patches = distinct_patches(count);

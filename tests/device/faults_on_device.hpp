@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Every public call that judges a batch, with one bad item or none, and what the counts say of it.
+// Calls every public function that judges a batch, with one bad item or none, and gives the counts
+// that must result.
 
 #include <tmap/encode_batch.hpp>
 #include <tmap/faults.hpp>
@@ -27,7 +28,7 @@ inline constexpr std::uint64_t item_count = 100;
 inline constexpr std::uint64_t bad_at = 41;
 inline constexpr std::uint32_t group_count = 3;
 
-/// Tensors of 8 x 8 floats; one of them can be bad: its address is odd.
+/// Makes tensors of 8 x 8 floats. One of them can be bad: its address is odd.
 class tensors_on_device {
  public:
   explicit tensors_on_device(std::uint32_t rank, std::uint64_t inner = 8) : rank_(rank), bytes_(item_count * 256) {
@@ -68,7 +69,7 @@ class tensors_on_device {
   device_array<map_patch> bad_{item_count};
 };
 
-/// All that the calls below work on, each of which has exactly one bad item, or none.
+/// Holds the memory for all calls below. Each call has exactly one bad item, or none.
 class world {
  public:
   world() {
@@ -133,7 +134,7 @@ class world {
     return {};
   }
 
-  /// The bad item of a call, but for the call's number.
+  /// Returns the bad item of a call, except for the call's number.
   static bad_item item_of(batch_call call) {
     switch (items_of(call)) {
       case item_kind::map:
@@ -237,8 +238,8 @@ class world {
   std::optional<map_service> service_;
 };
 
-/// Every call there is: one that is added to `batch_call` is in, and `world::run` fails where it
-/// does not know it.
+/// Returns every call. It includes each one that is added to `batch_call`, and `world::run` fails
+/// for a call that it does not know.
 inline std::vector<batch_call> all_calls() {
   std::vector<batch_call> calls;
   for (std::uint32_t call = 1; call < batch_call_count; ++call) calls.push_back(static_cast<batch_call>(call));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bad items of every public call, counted in its context and returned by checked calls.
+// Tests that bad items of every public call are counted in its context and returned by checked
+// calls.
 #include "device/faults_on_device.hpp"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ TEST_F(device_faults, every_checked_call_fails_with_its_bad_item) {
 TEST_F(device_faults, a_checked_service_call_gives_its_slots_back) {
   world all;
   const own_stream stream;
-  for (int round = 0; round < 100; ++round) {  // of 4096 slots for 100 maps each
+  for (int round = 0; round < 100; ++round) {  // each round takes 100 of the 4096 slots
     const result<void> done = all.run(batch_call::service_encode, true, fault_check::sync, stream.get());
     ASSERT_FALSE(done.has_value());
     ASSERT_EQ(done.error().code, status::bad_items) << round << ": " << to_string(done.error());
@@ -94,7 +95,7 @@ TEST_F(device_faults, streams_and_threads_count_together) {
       EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);
     });
   }
-  // Resets lose nothing and count nothing twice.
+  // A reset loses nothing and counts nothing twice.
   std::uint64_t counted = 0;
   for (int reset = 0; reset < 300; ++reset) {
     const result<fault_report> report = reset_faults();
@@ -128,14 +129,15 @@ TEST_F(device_faults, many_bad_maps_are_all_counted) {
 TEST_F(device_faults, reading_waits_for_no_other_stream) {
   world all;
   const own_stream stream;
-  // Held back until the host says so, beside which faults() must return.
+  // The stream waits until the host opens the gate. faults() must return while it waits.
   struct gate {
     static void CUDART_CB wait(void* open) {
       while (!static_cast<std::atomic<bool>*>(open)->load()) std::this_thread::yield();
     }
   };
   std::atomic<bool> open{false};
-  // So that nothing is loaded or made below, which might wait for the gate.
+  // Runs each call once first, so that nothing below has to load a kernel or allocate, which might
+  // wait for the gate.
   TMAP_ASSERT_OK(all.run(batch_call::ragged_copy, false, fault_check::off, stream.get()));
   TMAP_ASSERT_OK(faults());
   TMAP_ASSERT_CUDA(cudaLaunchHostFunc(stream.get(), gate::wait, &open));
@@ -190,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(modes, device_faults_in_graphs,
                          ::testing::Values(cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal,
                                            cudaStreamCaptureModeRelaxed));
 
-/// The exit code of one disabled case of this program, run alone with this TMAP_CHECK.
+/// Returns the exit code of one disabled case of this program, run alone with this TMAP_CHECK.
 int run_case(const std::string& name, const char* check) {
   const pid_t child = fork();
   if (child == 0) {
@@ -238,7 +240,7 @@ TEST_F(device_faults, DISABLED_refused_for_the_environment) {
 
 class first_use : public gpu_test {
  protected:
-  /// The records are found, and what reads them is made, while a stream is captured.
+  /// Finds the records and makes the objects that read them while a stream is captured.
   static void ask_in_a_capture(cudaStreamCaptureMode mode) {
     const own_stream stream;
     TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), mode));

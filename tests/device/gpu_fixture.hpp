@@ -14,8 +14,8 @@
 
 #include "support/scaled.hpp"
 
-// What every device test needs: a GPU or a skip, device memory that frees itself, poison and
-// canaries.
+// Provides what every device test needs: a GPU or a skip, device memory that frees itself, poison
+// and canaries.
 
 namespace tmap::testing {
 
@@ -31,14 +31,14 @@ namespace tmap::testing {
     ASSERT_TRUE(result_.has_value()) << to_string(result_.error()); \
   } while (false)
 
-/// Skips a test where there is no GPU, and fails it when it leaves the CUDA context broken.
+/// Skips a test without a GPU, and fails a test that leaves the CUDA context broken.
 class gpu_test : public ::testing::Test {
  protected:
   void SetUp() override {
     int devices = 0;
     if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";
-    // Makes the context, without which the first encode would fail once, retry, and trouble a
-    // sanitizer.
+    // Makes the context. Without it, the first encode would fail once and retry, which sanitizers
+    // report.
     TMAP_ASSERT_CUDA(cudaSetDevice(0));
   }
   void TearDown() override {
@@ -47,7 +47,7 @@ class gpu_test : public ::testing::Test {
   }
 };
 
-/// `count` elements of device memory, owned. Every byte begins as `poison`.
+/// Owns `count` elements of device memory. Every byte is `poison` at first.
 template <class T>
 class device_array {
  public:

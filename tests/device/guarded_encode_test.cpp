@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the encoder does with patches that must not become maps: statuses, header, and the safe
-// empty map's bytes.
+// Tests the encoder with patches that must not become maps: the statuses, the header, and the bytes
+// of the safe empty map.
 #include <tmap/encode_batch.hpp>
 
 #include <optional>
@@ -15,14 +15,14 @@ namespace {
 
 const cuda::stream_ref default_stream{cudaStream_t{}};
 
-/// What a batch left in device memory.
+/// Holds what a batch wrote in device memory.
 struct encoded_batch {
   std::vector<tensor_map> maps;
   std::vector<map_status> statuses;
   batch_header header;
 };
 
-/// Encodes by the plan, or by the one the library chooses.
+/// Encodes by the given plan, or by the one that the library chooses.
 encoded_batch encode_all(const map_template& base, const std::vector<map_patch>& patches,
                          const std::vector<address_window>& windows = {},
                          std::optional<kernels::encode_plan> plan = std::nullopt) {
@@ -73,7 +73,8 @@ TEST_F(guarded_encode, each_rule_broken_alone) {
   }
 }
 
-/// Patches of which every seventh is bad and every fifth empty (both: empty), from `first_bad` on.
+/// Returns patches of which every seventh is bad and every fifth empty, counting from `first_bad`.
+/// A patch that is both is empty.
 std::vector<map_patch> planted(std::uint64_t count, std::uint64_t first_fault) {
   std::vector<map_patch> patches(count, patch_of(plain_spec()));
   for (std::uint64_t i = first_fault; i < count; ++i) {
@@ -135,7 +136,7 @@ TEST_F(guarded_encode, a_template_that_fixes_the_dims_loses_them_in_its_safe_map
 TEST_F(guarded_encode, address_windows) {
   const result<map_template> base = make_template(plain_spec(), patch_extents(3));
   TMAP_ASSERT_OK(base);
-  std::vector<map_patch> patches(5, patch_of(plain_spec()));  // 128 KiB from 64 KiB on
+  std::vector<map_patch> patches(5, patch_of(plain_spec()));  // 128 KiB that begin at 64 KiB
   patches[1].global_address -= 16;
   patches[2].global_address += 16;
   patches[3].global_dim[2] += 1;
@@ -176,7 +177,8 @@ TEST_F(guarded_encode, a_captured_batch_judges_anew_at_each_replay) {
   TMAP_ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 
-/// The device's verdict on random patches against `broken_rules` of the whole spec on the host.
+/// Compares the device's verdict on random patches with the host's `broken_rules` of the whole
+/// spec.
 TEST_F(guarded_encode, verdicts_equal_the_host) {
   constexpr std::uint64_t batch = 1 << 16;
   const std::uint64_t wanted = scaled(std::uint64_t{160} << 16);

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 
-// The facts of docs/measurements/copy_engine_semantics.md that end a CUDA context. Each runs in a
-// child: this program again, with a hidden argument.
+// Tests the facts of docs/measurements/copy_engine_semantics.md that end a CUDA context. Each runs
+// in a child, which is this program with a hidden argument.
 
 namespace tmap::conformance {
 namespace {
@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t arena_alignment = 16 << 20;
 constexpr const char* hidden_argument = "--fatal-case=";
 
-/// What a child says through its exit code.
+/// The exit code of a child names its result.
 enum exit_code : int { fine = 0, illegal_instruction = 15, misaligned_address = 16, illegal_address = 10, other = 99 };
 
 int exit_code_of(cudaError_t code) {
@@ -52,7 +52,7 @@ tile_job job_of(const fatal_case& fatal) {
   return job;
 }
 
-/// In the child: does the copy, answers with what came of it.
+/// Does the copy in the child and returns its result.
 int run_child(std::size_t index) {
   const fatal_case fatal = fatal_cases()[index];
   const testing::device_array<std::byte> memory{2 * arena_alignment + arena_bytes};

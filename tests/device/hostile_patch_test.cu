@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Patches of any bits, encoded inside address windows: every map that comes of them is used by
-// loads and stores at every kind of corner. Nothing faults or hangs, and nothing outside the
-// windows is read or written.
+// Encodes random patches inside address windows, and uses every resulting map for loads and stores
+// at every kind of corner. Nothing may fault or hang, and nothing outside the windows may be read
+// or written.
 #include <tmap/device/map_guard.cuh>
 #include <tmap/encode_batch.hpp>
 
@@ -19,7 +19,7 @@ constexpr std::uint64_t margin = 1 << 16;
 constexpr std::uint64_t window_bytes[] = {1 << 22, 1 << 18};
 constexpr unsigned char inside = 0x11;
 
-/// Two windows in one allocation, with canaries before, between and behind them.
+/// Holds two windows in one allocation, with canaries before, between and after them.
 class guarded_windows {
  public:
   guarded_windows() : memory_(3 * margin + window_bytes[0] + window_bytes[1]) {
@@ -64,13 +64,14 @@ map_patch any_bits(random_source& random) {
   return patch;
 }
 
-/// Mostly small tensors in or about a window, aligned more often than not.
+/// Returns mostly small tensors in or near a window. Most of them are aligned.
 map_patch near_a_window(random_patch_source& source, const map_template& base,
                         const std::vector<address_window>& windows) {
   random_source& random = source.random();
   const address_window& window = windows[random.below(windows.size())];
   const std::uint64_t alignment = random.one_in(16) ? 8 : 32;
-  map_patch patch = random.one_in(2) ? source.any(base) : patch_of(base.spec);  // boxes and element strides
+  // patch_of keeps the boxes and element strides.
+  map_patch patch = random.one_in(2) ? source.any(base) : patch_of(base.spec);
   patch.global_address = window.begin - 4096 + alignment * random.below((window.end - window.begin + 8192) / alignment);
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
     patch.global_dim[axis] = random.one_in(40) ? random.of_random_length(64) : 1 + random.of_random_length(7);
@@ -89,7 +90,7 @@ map_patch any_patch(random_patch_source& source, const map_template& base, const
   }
 }
 
-/// A template whose tile takes at most `tile_limit` bytes.
+/// Returns a template whose tile takes at most `tile_limit` bytes.
 map_template random_template(random_patch_source& source, random_spec_source& specs, std::uint32_t tile_limit,
                              bool patches_boxes) {
   for (;;) {
@@ -127,7 +128,7 @@ class hostile_patch : public gpu_test {
     }
   }
 
-  /// One batch of one template.
+  /// Runs one batch of one template.
   void run_batch(std::uint64_t seed, std::uint32_t tile_limit, bool patches_boxes) {
     random_patch_source source{seed};
     random_spec_source specs{~seed};
@@ -165,8 +166,8 @@ class hostile_patch : public gpu_test {
     judged_ += batch;
   }
 
-  /// Stores at coordinate 0 of safe maps may write the first 32 bytes of the page, and nothing
-  /// writes the rest.
+  /// Stores at coordinate 0 of safe maps may write the first 32 bytes of the page. Nothing writes
+  /// the rest.
   void check_page() const {
     std::vector<unsigned char> page(sizeof(device::guard_page));
     void* const address = reinterpret_cast<void*>(page_);
@@ -203,8 +204,8 @@ TEST_F(hostile_patch, any_extents_are_harmless) {
   RecordProperty("refused", std::to_string(refused_));
 }
 
-// A consumer has to know the box to expect its bytes, and to have room for it: wider tiles are left
-// out.
+// A consumer must know the box to expect its bytes, and must have room for it. Wider tiles are
+// therefore left out.
 TEST_F(hostile_patch, any_boxes_and_element_strides_are_harmless) {
   const std::uint64_t wanted = scaled(1 << 20);
   for (std::uint64_t seed = 1001; judged_ < wanted; ++seed) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of a ring that comes late, one filling warp after the other and the reading one, delays
-// the tiles and changes none, whatever the routes and the number of stages. A spare thread watches,
-// so that a hang is a failure.
+// Tests that a late part of a ring delays tiles but changes none, for all routes and numbers of
+// stages. Each filling warp is late once, and so is the reading warp. A spare thread watches, so
+// that a hang becomes a failure.
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/stage_ring.cuh>
 
@@ -14,11 +14,11 @@ namespace tmap::testing::late_filler_cases {
 namespace {
 
 constexpr std::uint32_t most_stages = 4;
-constexpr std::uint32_t tiles = 14;  // three times round four stages, and more
+constexpr std::uint32_t tiles = 14;  // more than three times around four stages
 constexpr std::uint32_t filling_warps = 3;
 constexpr std::uint32_t warps = filling_warps + 1;  // the last one reads
 constexpr std::uint32_t fillers = filling_warps * 32;
-constexpr std::uint32_t own_words = 4;  // that each filler brings where all do
+constexpr std::uint32_t own_words = 4;  // words that each filler brings if all of them fill
 constexpr std::uint32_t words = fillers * own_words;
 constexpr std::uint32_t blocks = 3;
 constexpr std::uint32_t watching_thread = warps * 32;
@@ -27,28 +27,28 @@ constexpr std::uint64_t late_nanoseconds = 500'000;
 constexpr std::uint64_t hung_nanoseconds = 5'000'000'000;
 
 enum class filling : std::uint8_t {
-  first_loads,  ///< the first filler, all of the tile by the copy engine; the others pass
-  last_loads,   ///< the last filler does
-  ldgsts,       ///< all
-  plain,        ///< all, by ordinary stores
-  halves,       ///< the first filler half of the tile by the copy engine, the last ones the other by LDGSTS
+  first_loads,  ///< the first filler loads all of the tile by the copy engine; the others pass
+  last_loads,   ///< the last filler loads all of the tile
+  ldgsts,       ///< all fillers copy by LDGSTS
+  plain,        ///< all fillers copy by ordinary stores
+  halves,       ///< the first filler loads half of the tile by the copy engine, the last ones copy the rest by LDGSTS
 };
 constexpr std::uint32_t filling_count = 5;
 
 struct late_job {
   const std::uint32_t* source;
   std::uint32_t* destination;
-  std::uint32_t* hung;  // of the host: whether the watching thread gave up
+  std::uint32_t* hung;  // in host memory: whether the watching thread gave up
   std::uint32_t stages;
   std::uint32_t late_warp;
-  std::uint32_t late_tile;  // which it comes late for
+  std::uint32_t late_tile;  // the tile for which the warp is late
   filling routes[tiles];
 };
 
 struct late_ring {
   alignas(128) std::uint32_t tiles[most_stages][words];
   device::ring_barriers<most_stages, fillers> barriers;
-  std::uint32_t finished;  // threads
+  std::uint32_t finished;  // counts the threads that have finished
 };
 
 __device__ const std::uint32_t* source_of(const late_job& job, std::uint32_t tile) {
@@ -141,7 +141,7 @@ class late_filler : public gpu_test {
     gpu_test::TearDown();
   }
 
-  /// With each warp late in turn, for the first tile and for a later one.
+  /// Makes each warp late in turn, for the first tile and for a later one.
   void expect_tiles(std::uint32_t stages, const std::vector<filling>& routes) {
     const device_array<std::uint32_t> from(source_);
     const device_array<std::uint32_t> to(source_.size());
@@ -167,7 +167,7 @@ class late_filler : public gpu_test {
   std::uint32_t* hung_{};
 };
 
-/// All by the copy engine and one by LDGSTS, which needs every filler.
+/// Fills by the copy engine, except for one LDGSTS tile, which needs every filler.
 TEST_F(late_filler, delays_the_last_tile_which_needs_it) {
   for (std::uint32_t stages = 1; stages <= most_stages && !HasFatalFailure(); ++stages) {
     for (const filling engine : {filling::first_loads, filling::last_loads}) {

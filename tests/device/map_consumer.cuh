@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Uses maps as a consumer that knows nothing better would: loads and stores at every kind of
-// corner, one warp a map.
+// Uses maps as a naive consumer would: loads and stores at every kind of corner, with one warp per
+// map.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -16,9 +16,9 @@ namespace tmap::testing {
 
 inline constexpr unsigned char canary = 0xa5;
 struct consumed {
-  unsigned long long maps;      ///< whose copies all completed
-  unsigned long long too_wide;  ///< whose tile does not fit the shared memory
-  unsigned long long canaries;  ///< bytes read from where no map may reach
+  unsigned long long maps;      ///< maps whose copies all completed
+  unsigned long long too_wide;  ///< maps whose tile does not fit the shared memory
+  unsigned long long canaries;  ///< bytes read from places that no map may reach
 };
 
 template <std::uint32_t Rank>
@@ -27,7 +27,7 @@ class corner_user {
   __device__ corner_user(const tensor_spec& spec, unsigned char* tile, device::tile_barrier& barrier)
       : spec_(spec), tile_(tile), barrier_(barrier) {}
 
-  /// Loads at every corner, and where `counts_canaries` looks for bytes that no map may reach.
+  /// Loads at every corner. If `counts_canaries` is set, looks for bytes that no map may reach.
   __device__ void load_all(device::acquired_map map, std::uint32_t& parity, bool counts_canaries, consumed* totals) {
     for (std::uint32_t turn = 0; turn < 2 * load_corners; ++turn) {
       std::int32_t at[Rank];
@@ -43,7 +43,7 @@ class corner_user {
     }
   }
 
-  /// One thread.
+  /// One thread calls it.
   __device__ void store_all(device::acquired_map map) {
     for (std::uint32_t turn = 0; turn < 2 * store_corners; ++turn) {
       std::int32_t at[Rank];
@@ -72,7 +72,8 @@ class corner_user {
   device::tile_barrier& barrier_;
 };
 
-/// Consumes every map of a batch. Blocks of one warp; `tile_limit` bytes of dynamic shared memory.
+/// Consumes every map of a batch, with blocks of one warp and `tile_limit` bytes of dynamic shared
+/// memory.
 template <std::uint32_t Rank>
 __global__ void consume_maps(const __grid_constant__ map_template base, const map_patch* patches,
                              const tensor_map* maps, const map_status* statuses, std::uint64_t count,

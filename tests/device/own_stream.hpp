@@ -8,7 +8,7 @@
 
 namespace tmap::testing {
 
-/// A stream that does not wait for the legacy one. Owned.
+/// Owns a stream that does not wait for the legacy one.
 class own_stream {
  public:
   own_stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }

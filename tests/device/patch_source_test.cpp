@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every patch source and offset format makes the maps that a host loop over the same numbers
-// describes.
+// Tests that every patch source and offset format yields the maps that a host loop over the same
+// numbers describes.
 #include <tmap/encode_batch.hpp>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 
 const cuda::stream_ref default_stream{cudaStream_t{}};
 
-/// A spec of `rank` whose inner dims and strides are ordinary and whose outermost dim is 1.
+/// Returns a spec of `rank` whose inner dims and strides are ordinary and whose outermost dim is 1.
 tensor_spec slice_spec(std::uint32_t rank) {
   const std::uint64_t dims[] = {64, 6, 5, 4, 3};
   const std::uint32_t box[] = {16, 2, 2, 2, 2};
@@ -32,7 +32,8 @@ tensor_map expected_map(const map_template& base, std::uint64_t address, std::ui
   return map;
 }
 
-/// Rows of each tensor: many are 0, some large, as batches of experts or sequences are.
+/// Returns the rows of each tensor. Many are 0 and some large, like batches of experts or
+/// sequences.
 template <class Offset>
 std::vector<Offset> random_sizes(std::uint64_t count, random_source& random) {
   std::vector<Offset> sizes(count);
@@ -82,7 +83,7 @@ void check_ragged(std::uint64_t count, std::uint32_t rank, offset_format format,
 
 using patch_source = gpu_test;
 
-/// Every way to judge and to publish.
+/// Returns every way to judge and to publish.
 std::vector<encode_choices> all_ways() {
   std::vector<encode_choices> ways;
   for (const bool trusted : {false, true}) {
@@ -105,7 +106,7 @@ TEST_F(patch_source, ragged_rows_of_every_format_rank_and_offset_type) {
   }
 }
 
-// A trusted batch stores what it is asked to: a dim of 0, which the hardware reads as 2^32 rows.
+// A trusted batch stores the dim that it is given. The hardware reads a dim of 0 as 2^32 rows.
 TEST_F(patch_source, no_rows_are_the_empty_map_unless_trusted) {
   const device_array<std::int32_t> offsets(std::vector<std::int32_t>{0, 4, 4});
   const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
@@ -154,8 +155,8 @@ TEST_F(patch_source, negative_sizes_and_decreasing_ends_are_refused) {
   expect_refused<std::int64_t>(offset_format::sizes, {9, INT64_MIN, 4}, 1);
 }
 
-// Tensor 0 ends with the last row, 1 has one more, 2 begins behind all, 3 is empty there, 4 ends
-// before it begins.
+// Tensor 0 ends with the last row, and tensor 1 has one more row. Tensor 2 begins past the end,
+// tensor 3 is empty there, and tensor 4 ends before it begins.
 TEST_F(patch_source, rows_that_do_not_exist_are_refused) {
   const device_array<std::int64_t> offsets(std::vector<std::int64_t>{8, 9, 12, 12, 2});
   const result<map_template> base = make_template(slice_spec(2), patch_address | patch_dim(1));
@@ -175,7 +176,7 @@ TEST_F(patch_source, rows_that_do_not_exist_are_refused) {
   }
 }
 
-// 2^20 sizes of 2^16 rows sum to 2^36: more than the offset type holds.
+// The sum of 2^20 sizes of 2^16 rows is 2^36, more than the offset type can hold.
 TEST_F(patch_source, sums_of_32_bit_sizes_are_64_bits_wide) {
   const std::uint64_t count = scaled(1 << 20);
   const device_array<std::int32_t> sizes(std::vector<std::int32_t>(count, 1 << 16));
@@ -219,7 +220,7 @@ TEST_F(patch_source, sizes_are_summed_whatever_error_was_pending) {
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
 }
 
-/// One array for each field, made from specs; `columns` points into them.
+/// Makes one array for each field from specs. `columns` points into them.
 struct column_arrays {
   std::vector<std::unique_ptr<device_array<std::uint64_t>>> arrays;
   patch_columns columns{};
@@ -277,7 +278,7 @@ TEST_F(patch_source, columns_of_every_rank_equal_an_array_of_patches) {
   }
 }
 
-/// One array of 32 bits for each field.
+/// Holds one array of 32 bits for each field.
 struct compact_arrays {
   std::vector<std::unique_ptr<device_array<std::uint32_t>>> arrays;
   compact_columns columns{};
@@ -288,8 +289,7 @@ struct compact_arrays {
   }
 };
 
-/// Fills one field of every patch from 32 random bits, and answers with the column that says the
-/// same.
+/// Fills one field of every patch from 32 random bits, and returns the equivalent column.
 template <class Write>
 std::vector<std::uint32_t> random_column(std::vector<map_patch>& patches, random_source& random, const Write& write) {
   std::vector<std::uint32_t> column(patches.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The three ways to get a ring wrong, each seeded once, must be seen in the data. Waits end after a
-// while here, so that no fault can hang.
+// Seeds the three mistakes that users of a ring can make, and expects to see each in the data.
+// Waits have a limit here, so that no fault can hang.
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/stage_ring.cuh>
 
@@ -11,12 +11,12 @@ namespace {
 
 enum class fault : std::uint32_t {
   none,
-  wrong_parity,   ///< the consumer waits for the phase before
-  early_release,  ///< the consumer hands a stage back before it has read it
-  missing_drain,  ///< shared memory is used for something else while stores still read it
+  wrong_parity,   ///< the consumer waits for the previous phase
+  early_release,  ///< the consumer returns a stage before it has read it
+  missing_drain,  ///< shared memory is reused while stores still read it
 };
 
-constexpr std::uint32_t words = 4096;  // of a tile
+constexpr std::uint32_t words = 4096;  // of each tile
 constexpr std::uint32_t tile_bytes = words * sizeof(std::uint32_t);
 constexpr std::uint32_t stages = 4;
 constexpr std::uint32_t tiles_of_block = 12;
@@ -71,7 +71,7 @@ __device__ void store_tiles(const fault_ring& ring, const fault_job& job, fault 
     device::commit_stores();
     const bool is_last_round = k + stages >= tiles_of_block;
     if (seeded != fault::missing_drain || !is_last_round) device::wait_stores_read<0>();
-    // Else two loads would share a phase, which ends the kernel or never ends.
+    // Otherwise two loads would share a phase, and the kernel would fail or hang.
     if (seeded == fault::wrong_parity) bounded_wait(ring.barriers.full[at.stage()], at.parity(), job.gave_up);
     if (seeded != fault::early_release) empty.arrive();
     at.advance();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stage ring in every order that its threads, copies and stores can run in: small rings, every
-// route in every mixture. What is run is the ring's own code, over stand-ins of the headers that it
-// includes (ring_model/stand_in).
+// Tests the stage ring in every order in which its threads, copies and stores can run, with small
+// rings and every mixture of routes. It runs the ring's own code over stand-ins for the headers
+// that it includes (ring_model/stand_in).
 #include <tmap/device/stage_ring.cuh>
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t most_stages = 4;
 
-/// How a tile is filled.
+/// Selects how a tile is filled:
 ///   E, e  by the copy engine, by the first or the last filler; the others pass
 ///   L     by LDGSTS, all
 ///   P     by ordinary stores, all
@@ -30,7 +30,7 @@ struct ring_case {
   bool by_storer{false};  ///< the consumer stores the stages by the copy engine
 };
 
-/// What a filler brings of a tile.
+/// Names the route by which a filler brings its part of a tile.
 enum class part { nothing, engine, ldgsts, plain };
 
 part part_of(char tile, std::uint32_t filler, std::uint32_t fillers) {
@@ -46,11 +46,12 @@ part part_of(char tile, std::uint32_t filler, std::uint32_t fillers) {
   }
 }
 
-/// The ring's own ends, and the same with a fault.
+/// Selects the ring's own ends, or the same ends with a fault.
 template <std::uint32_t Fillers>
 using producer = device::ring_producer<most_stages, Fillers>;
 
-/// Whoever announces arrives for all: nobody counts those that pass.
+/// Seeds the fault: the announcing thread arrives for all, and the arrivals of those that pass are
+/// not counted.
 template <std::uint32_t Fillers>
 class producer_of_uncounted_passes {
  public:
@@ -83,14 +84,14 @@ class producer_of_uncounted_passes {
   device::ring_position position_;
 };
 
-/// LDGSTS copies are published before they have landed.
+/// Publishes LDGSTS copies before they have landed.
 template <std::uint32_t Fillers>
 struct producer_that_publishes_early : producer<Fillers> {
   using producer<Fillers>::producer;
   void publish_after_copies() { this->publish(); }
 };
 
-/// Stages are filled whether or not they are empty.
+/// Fills stages even if they are not empty.
 template <std::uint32_t Fillers>
 class producer_that_does_not_wait : public producer<Fillers> {
  public:
@@ -179,7 +180,7 @@ std::string fault_of(const ring_case& how) {
   return explored<Fillers, Producer>(how).fault;
 }
 
-/// Every word of `length` letters.
+/// Returns every word of `length` letters.
 std::vector<std::string> all_words(const std::string& letters, std::uint32_t length) {
   std::vector<std::string> words{""};
   for (std::uint32_t i = 0; i < length; ++i) {
@@ -192,7 +193,7 @@ std::vector<std::string> all_words(const std::string& letters, std::uint32_t len
   return words;
 }
 
-/// The routes in turn, from each of them on, round the ring and beyond.
+/// Returns the routes in turn, starting with each of them, for more than one round of the ring.
 std::vector<std::string> routes_in_turn(std::uint32_t length) {
   const std::string letters = "ELePMB";
   std::vector<std::string> words;
@@ -248,7 +249,7 @@ TEST(ring_model, stages_that_are_stored) {
   }
 }
 
-// Seeded faults, each of which the model must report: one that reports nothing proves nothing.
+// The model must report each of these seeded faults. A model that reports nothing proves nothing.
 
 bool begins_with(const std::string& text, const std::string& begin) {
   return text.compare(0, begin.size(), begin) == 0;

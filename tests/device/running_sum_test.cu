@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums against a loop on the host: every length around the edges of lanes, warps and tiles,
-// every bit of the sums.
+// Tests running sums against a loop on the host, for every length around the limits of lanes, warps
+// and tiles, and every bit of the sums.
 #include "kernels/batch/running_sum.cuh"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,8 @@ counts expected_ends(const counts& values) {
   return ends;
 }
 
-/// The arrays of one sum, each as long as it must be; poison before and behind what is written.
+/// Holds the arrays of one sum, each exactly as long as required, with poison before and after what
+/// is written.
 struct sum_arrays {
   explicit sum_arrays(const counts& from)
       : values(from), ends(from.size() + 2 * canaries), scratch(scratch_used() + canaries) {}
@@ -106,8 +107,8 @@ TEST_F(running_sum, one_count_among_zeros_reaches_all_behind_it) {
   }
 }
 
-// The second launch starts while the first still runs, but never before the work before them has
-// ended.
+// The second launch starts while the first is still running, but never before the work that
+// precedes both has ended.
 TEST_F(running_sum, many_in_one_stream_each_behind_a_copy_of_its_counts) {
   random_source random(3);
   const own_stream stream;

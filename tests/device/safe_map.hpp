@@ -7,11 +7,11 @@
 
 #include "device/gpu_fixture.hpp"
 
-// The safe empty map that refused patches become, by the driver.
+// Makes the safe empty map that replaces refused patches, with the driver.
 
 namespace tmap::testing {
 
-/// Where the library's safe maps point to: the address in the map of an empty tensor.
+/// Returns the address that the library's safe maps point to, read from the map of an empty tensor.
 inline std::uint64_t library_page() {
   tensor_spec spec;
   spec.rank = 1;

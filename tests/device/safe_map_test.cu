@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The safe empty map in use: loads bring fill and complete, stores touch nothing but the guard
+// Tests the safe empty map in use: loads return fill and complete, and stores only touch the guard
 // page.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
@@ -18,7 +18,8 @@ constexpr unsigned char stored = 0x5c;
 
 __device__ device::guard_page kernel_page;
 
-/// One warp loads the tile at the origin and counts its zero bytes; what no load wrote is not zero.
+/// Loads the tile at the origin with one warp and counts its zero bytes. Bytes that no load wrote
+/// are not zero.
 template <std::uint32_t Rank>
 __global__ void count_zeros(const tensor_map* map, tensor_spec spec, unsigned int* zeros) {
   extern __shared__ __align__(1024) unsigned char tile[];
@@ -39,7 +40,7 @@ __global__ void count_zeros(const tensor_map* map, tensor_spec spec, unsigned in
   }
 }
 
-/// One warp encodes `patch` with a page of the test's own, and stores at every corner.
+/// Encodes `patch` with one warp and a page of the test's own, and stores at every corner.
 template <std::uint32_t Rank>
 __global__ void encode_and_store(const __grid_constant__ map_template base, const map_patch* patch, tensor_map* slot,
                                  const device::guard_page* page) {
@@ -67,14 +68,14 @@ void for_rank(std::uint32_t rank, const Launch& launch) {
   }
 }
 
-/// Bytes of the one element, or unit, that lies inside.
+/// Returns the bytes of the one element, or unit, that lies inside.
 std::uint32_t bytes_inside(const tensor_spec& spec) {
   return static_cast<std::uint32_t>(detail::row_bytes(spec, 1));
 }
 
 class safe_map_use : public gpu_test {
  protected:
-  /// A template of random modes, all of whose extents are patched.
+  /// Returns a template of random modes whose extents are all patched.
   map_template next_template() {
     tensor_spec spec = specs_.legal();
     while (tile_footprint_bytes(spec) > tile_limit) spec = specs_.legal();
@@ -83,7 +84,7 @@ class safe_map_use : public gpu_test {
     return base.value_or(map_template{});
   }
 
-  /// A patch that is refused, for one reason or another.
+  /// Returns a patch that is refused, for one of several reasons.
   map_patch refused_patch(const map_template& base) {
     map_patch patch = patch_of(base.spec);
     if (specs_.random().one_in(2)) patch.global_dim[base.spec.rank - 1] = 0;
@@ -132,7 +133,7 @@ TEST_F(safe_map_use, stores_touch_the_first_bytes_of_a_page_of_the_kernels_own) 
   }
 }
 
-// A page declared in the kernel's own module begins zeroed and needs no allocation.
+// A page that is declared in the kernel's own module begins zeroed and needs no allocation.
 TEST_F(safe_map_use, a_page_in_the_kernels_module_is_zeroed) {
   device::guard_page page;
   std::memset(&page, 1, sizeof(page));

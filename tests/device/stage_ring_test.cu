@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles pass through a ring: every element arrives once, in its place, plus one, whoever fills and
-// whoever reads, for any number of stages.
+// Passes tiles through a ring. Every element must arrive once, in its place, plus one, for all
+// fillers, readers and numbers of stages.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/async_copy.cuh>
 #include <tmap/device/bulk_copy.cuh>
@@ -14,7 +14,7 @@
 namespace tmap::testing::stage_ring_cases {
 namespace {
 
-constexpr std::uint32_t words = 128;  // of a tile
+constexpr std::uint32_t words = 128;  // of each tile
 constexpr std::uint32_t tile_bytes = words * sizeof(std::uint32_t);
 constexpr std::uint32_t most_stages = 16;
 constexpr std::uint32_t blocks = 3;
@@ -28,8 +28,8 @@ struct ring_job {
   bool by_warp;  // consumers release a stage by warps, else by threads
 };
 
-/// How the producing warp fills: one lane by a tensor map or by bulk copies, all lanes by LDGSTS or
-/// by ordinary stores.
+/// Selects how the producing warp fills: one lane by a tensor map or by bulk copies, or all lanes
+/// by LDGSTS or ordinary stores.
 enum class filling { tensor_map, bulk, ldgsts, plain, mixed };
 
 template <std::uint32_t Fillers>
@@ -53,7 +53,7 @@ __device__ void announce_tile(device::ring_producer<most_stages, Fillers>& produ
   }
 }
 
-/// One stage by all lanes of a warp.
+/// Fills one stage by all lanes of a warp.
 __device__ void fill_by_warp(device::ring_producer<most_stages, 32>& producer, std::uint32_t* stage, filling how,
                              const tensor_map& map, const std::uint32_t* source, std::uint32_t tile) {
   const std::uint32_t lane = threadIdx.x % 32;
@@ -102,7 +102,7 @@ __device__ void consume(shared_ring<Fillers>& ring, const ring_job& job) {
   }
 }
 
-/// Warp 0 fills, the other warps read.
+/// Warp 0 fills, and the other warps read.
 template <filling How, std::uint32_t Fillers>
 __global__ void ring_kernel(const __grid_constant__ tensor_map map, ring_job job) {
   __shared__ shared_ring<Fillers> ring;
@@ -115,8 +115,8 @@ __global__ void ring_kernel(const __grid_constant__ tensor_map map, ring_job job
   }
 }
 
-/// One warp that fills and reads, issuing as far ahead as the ring goes; the stages are known when
-/// it is compiled.
+/// Fills and reads with one warp that issues as far ahead as the ring allows. The number of stages
+/// is known at compile time.
 template <std::uint32_t Stages>
 __global__ void one_warp_kernel(ring_job job) {
   __shared__ alignas(128) std::uint32_t tiles[Stages][words];
@@ -143,8 +143,7 @@ __global__ void one_warp_kernel(ring_job job) {
   }
 }
 
-/// One thread that loads and stores, and after its drain reuses the shared memory for something
-/// else.
+/// Loads and stores with one thread, which reuses the shared memory after its drain.
 __global__ void one_thread_kernel(ring_job job) {
   __shared__ alignas(128) std::uint32_t tiles[most_stages][words];
   __shared__ device::ring_barriers<most_stages> barriers;
@@ -174,7 +173,7 @@ __global__ void one_thread_kernel(ring_job job) {
     static_cast<volatile std::uint32_t*>(tiles[0])[k] = 0xdeadbeef;
 }
 
-/// The ring again after a drain: the second round begins where the first left off.
+/// Uses the ring again after a drain. The second round begins where the first one ended.
 __global__ void two_rounds_kernel(ring_job job) {
   __shared__ alignas(128) std::uint32_t tiles[most_stages][words];
   __shared__ device::ring_barriers<most_stages> barriers;
@@ -231,7 +230,7 @@ class stage_ring : public gpu_test {
     const std::vector<std::uint32_t> got = out.download();
     for (std::uint32_t i = 0; i < tiles * words; ++i) ASSERT_EQ(got[canary_words + i], source_[i] + added) << i;
     for (std::uint32_t i = 0; i < canary_words; ++i) {
-      ASSERT_TRUE(is_poison(got[i]) && is_poison(got[got.size() - 1 - i])) << "a canary " << i << " beside the tiles";
+      ASSERT_TRUE(is_poison(got[i]) && is_poison(got[got.size() - 1 - i])) << "a canary " << i << " around the tiles";
     }
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A seeded fault: consumers that leave out the acquire after a slot was rewritten must be seen
-// reading through the old map, or the tests that pass with the acquire would prove nothing.
+// Seeds a fault: consumers skip the acquire after a slot was rewritten, and must be seen to read
+// through the old map. Otherwise the tests that pass with the acquire would prove nothing.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
@@ -20,8 +20,8 @@ constexpr int new_value = 2;
 
 __device__ device::guard_page safe_page;
 
-/// Loads one tile through the map as it stands, by the instruction that `load_tile` guards, and
-/// returns its first element. One thread.
+/// Loads one tile through the map without an acquire, by the instruction that `load_tile` guards,
+/// and returns its first element. One thread calls it.
 __device__ int load_unguarded(const tensor_map* slot, device::tile_barrier& barrier, std::uint32_t parity, int* tile) {
   namespace ptx = cuda::ptx;
   const std::int32_t at[] = {0};
@@ -40,8 +40,8 @@ __global__ void read_through_slot(const tensor_map* slot, bool acquires, int* se
   seen[blockIdx.x] = load_unguarded(slot, barrier, 0, tile);
 }
 
-/// One warp: encodes the slot for the old buffer and uses it, encodes it for the new one and uses
-/// it again.
+/// Encodes the slot for the old buffer and uses it, then does the same for the new buffer. One warp
+/// runs it.
 __global__ void rewrite_in_one_block(const __grid_constant__ map_template base, const map_patch* patches,
                                      tensor_map* slots, publish how, bool acquires, int* seen) {
   __shared__ device::warp_stage stage;
@@ -63,7 +63,7 @@ __global__ void rewrite_in_one_block(const __grid_constant__ map_template base, 
   }
 }
 
-/// How often the two blocks of a pair have handed the slot over.
+/// Counts how often the two blocks of a pair have handed over the slot.
 struct handshake {
   std::uint32_t published;
   std::uint32_t used;
@@ -80,8 +80,8 @@ __device__ void signal(std::uint32_t& flag, std::uint32_t value) {
   shared.store(value, cuda::memory_order_release);
 }
 
-/// Blocks work in pairs on one slot: the odd one encodes it for the old and then for the new
-/// buffer, and the even one uses it after each.
+/// Each pair of blocks works on one slot. The odd block encodes it for the old and then for the new
+/// buffer, and the even one uses it after each encode.
 __global__ void rewrite_in_another_block(const __grid_constant__ map_template base, const map_patch* patches,
                                          tensor_map* slots, handshake* handshakes, publish how, bool acquires,
                                          int* seen) {
@@ -131,8 +131,8 @@ std::vector<map_patch> patches_of(const device_array<int>& before, const device_
   return patches;
 }
 
-// Whether a kernel's start refreshes the cache is the hardware's affair (an H200 was not seen to
-// fail here without the acquire), so only the acquired use is asserted.
+// The hardware decides whether the start of a kernel refreshes the cache. An H200 did not fail here
+// without the acquire, so only the use with an acquire is asserted.
 TEST_P(stale_map, a_later_kernel_that_acquires_never_reads_the_old_buffer) {
   const device_array<int> before(std::vector<int>(box, old_value));
   const device_array<int> after(std::vector<int>(box, new_value));

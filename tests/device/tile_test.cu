@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles that the copy engine moves, element by element: views of every layout, and tile types with
-// maps of their type.
+// Tests tiles that the copy engine moves, element by element: views of every layout, and tile types
+// with maps of their type.
 #include <tmap/device/remote_store.cuh>
 #include <tmap/device/stage_ring.cuh>
 #include <tmap/device/tile.cuh>
@@ -17,7 +17,7 @@
 namespace tmap::testing::tile_cases {
 namespace {
 
-// Views: what is loaded through a map of any layout.
+// These views show tiles that were loaded through maps of any layout.
 
 /// Loads one tile and copies its elements out in the order of coordinates.
 template <class T, std::uint32_t Rank>
@@ -76,11 +76,11 @@ TEST_F(tile_view_on_device, shows_every_element_of_every_layout) {
   }
 }
 
-// Tile types: one block moves one tile of each map of a batch.
+// In tests of tile types, one block moves one tile of each map of a batch.
 
 constexpr std::uint32_t tensors = 3;
 
-/// Doubles every element of the tile at `at` of each tensor, as its own block.
+/// Doubles every element of the tile at `at` of each tensor, with one block for each.
 template <class Tile>
 struct doubling {
   std::int32_t at[Tile::rank];
@@ -133,7 +133,7 @@ __global__ void double_by_constant(const doubling<cube> work) {
   work(device::constant_map(constant_cube));
 }
 
-/// Tensors twice as wide as the tile along each dim, one behind another.
+/// Holds tensors one after another, each twice as wide as the tile along each dim.
 template <class Tile>
 struct tensor_row {
   using T = typename Tile::element;
@@ -147,12 +147,13 @@ struct tensor_row {
     there = std::make_unique<device_array<T>>(values);
   }
 
-  /// Of tensor `i`.
+  /// Returns the spec of tensor `i`.
   tensor_spec spec(std::uint32_t i = 0) const {
     return packed_spec<Tile>(there->address() + i * count * sizeof(T), dims);
   }
 
-  /// Doubles the second box along each dim of the first `how_many` tensors.
+  /// Returns the elements with the second box along each dim doubled in the first `how_many`
+  /// tensors.
   std::vector<T> doubled(std::uint32_t how_many) const {
     std::vector<T> expected = values;
     for (std::uint64_t i = 0; i < how_many * count; ++i) {
@@ -336,7 +337,7 @@ TEST_F(typed_tiles, reach_every_block_of_a_cluster) {
   EXPECT_EQ(found.download(), expected);
 }
 
-// What disagrees does not compile.
+// Arguments that do not match must not compile.
 
 struct expect_and_load_call {
   template <class... Arguments>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LDGSTS copies of every size, with and without L1, whole and filled up with zeros.
+// Tests LDGSTS copies of every size, with and without L1, whole and filled up with zeros.
 #include <tmap/device/async_copy.cuh>
 
 #include "device/toolkit_maps.cuh"
@@ -11,11 +11,11 @@ using device::l1_use;
 
 constexpr std::uint32_t threads = 96;
 constexpr std::uint32_t room = 4096;
-constexpr std::uint32_t offset = 32;  // of what is copied, in both memories
+constexpr std::uint32_t offset = 32;  // of the copied bytes in both memories
 
 enum class async_action { whole, zero_filled, arriving };
 
-/// Thread t copies piece t; `zero_filled`: the first t % (Bytes + 1) bytes of it.
+/// Copies piece t with thread t. If `zero_filled`, it copies only the first t % (Bytes + 1) bytes.
 template <std::uint32_t Bytes, l1_use L1>
 __global__ void copy_pieces(async_action action, const unsigned char* source, unsigned char* image) {
   alignas(16) __shared__ unsigned char shared[room];
@@ -74,7 +74,7 @@ TEST_F(toolkit_async, copies_that_arrive_on_a_barrier) {
   expect_right_in_every_size(async_action::arriving);
 }
 
-/// What is not read may be anywhere.
+/// Copies nothing, so that the source may be any address.
 __global__ void read_nothing(uint4* result) {
   alignas(16) __shared__ uint4 word;
   word = {1, 2, 3, 4};

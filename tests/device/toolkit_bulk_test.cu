@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-dimensional copies and reductions by the copy engine: every byte of source, target and shared
-// memory.
+// Tests one-dimensional copies and reductions by the copy engine. Compares every byte of source,
+// target and shared memory.
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/reduce_copy.cuh>
 #include <tmap/simulator.hpp>
@@ -15,14 +15,14 @@ namespace {
 enum class bulk_action { load, load_hinted, load_prefetched, store, store_hinted };
 
 constexpr std::uint32_t room = 16384;        // bytes of shared memory
-constexpr std::uint32_t shared_offset = 48;  // of what is copied
+constexpr std::uint32_t shared_offset = 48;  // of the copied bytes
 constexpr std::uint32_t global_offset = 80;
 
 struct bulk_job {
   bulk_action action;
   std::uint32_t bytes;
   unsigned char* global;
-  unsigned char* image;  ///< of shared memory, in and out
+  unsigned char* image;  ///< shared memory, in and out
 };
 
 __device__ void load(const bulk_job& job, unsigned char* shared, device::tile_barrier& barrier) {
@@ -126,7 +126,7 @@ struct reduce_function {
 template <reduction Operation, class T>
 constexpr bool compiles = std::is_invocable_v<reduce_function<Operation, T>, T*, const T*, std::uint32_t>;
 
-/// Numbers that every type holds and adds exactly, and for integers any bits.
+/// Returns numbers that every type can hold and add exactly. Integers get any bits.
 template <class T>
 std::vector<T> some_values(std::uint32_t seed) {
   std::mt19937_64 random(seed);
@@ -148,7 +148,7 @@ bytes bytes_of(const std::vector<T>& values) {
   return copied;
 }
 
-/// The reference is the tile reduction of the simulator, through a map of one row.
+/// The reference is the simulator's tile reduction through a map of one row.
 template <reduction Operation, class T>
 void expect_reduced(std::uint32_t& tried) {
   if constexpr (compiles<Operation, T>) {

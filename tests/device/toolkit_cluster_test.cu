@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What blocks of a cluster bring into each other's shared memory: multicast loads, bulk copies,
+// Tests what blocks of a cluster write to each other's shared memory: multicast loads, bulk copies,
 // stores from registers, and arrivals at each other's barriers.
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/remote_store.cuh>
@@ -15,7 +15,7 @@ constexpr std::uint32_t cluster = 4;
 constexpr std::uint32_t clusters = 3;
 constexpr std::uint32_t room = 2048;  // bytes of each block's shared memory
 
-/// In and out of a block's shared memory.
+/// Copies a block's shared memory in and out.
 __device__ void bring_image(unsigned char* shared, const unsigned char* images) {
   for (std::uint32_t i = threadIdx.x; i < room; i += blockDim.x) shared[i] = images[blockIdx.x * room + i];
   device::fence_shared_writes();
@@ -118,7 +118,7 @@ TEST_F(toolkit_cluster, bytes_sent_from_block_to_block) {
   }
 }
 
-/// A value that names its thread in each byte's place.
+/// Returns a value that names its thread in each byte.
 template <class Word>
 struct words_of_value;
 template <>
@@ -177,8 +177,8 @@ TEST_F(toolkit_cluster, values_stored_from_registers) {
   expect_stored<uint4>(shape, images_);
 }
 
-/// Every thread writes its number into block 0 by an ordinary store and arrives there; block 0
-/// writes out what it got.
+/// Every thread writes its number into block 0 by an ordinary store and arrives there. Block 0
+/// writes out what it received.
 __global__ void arrive_remotely(std::uint32_t* result) {
   __shared__ std::uint32_t numbers[cluster * 64];
   __shared__ device::tile_barrier barrier;
@@ -205,7 +205,7 @@ TEST_F(toolkit_cluster, arrivals_from_other_blocks) {
   EXPECT_EQ(result.download(), expected);
 }
 
-/// The last block announces on the first block's barrier what it then sends there.
+/// The last block announces bytes on the first block's barrier and then sends them there.
 __global__ void announce_remotely(unsigned char* images) {
   alignas(16) __shared__ unsigned char shared[room];
   __shared__ device::tile_barrier barrier;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads through im2col maps against a plain walk over the pixels.
+// Compares loads through im2col maps with a plain walk over the pixels.
 #include "device/toolkit_maps.cuh"
 
 namespace tmap::testing::toolkit_im2col_cases {
 namespace {
 
-constexpr std::uint32_t room = 1024;  // floats of shared memory, behind the column too
+constexpr std::uint32_t room = 1024;  // floats of shared memory, including some after the column
 
 template <std::uint32_t Rank>
 struct column_use {
@@ -30,7 +30,7 @@ struct column_use {
   }
 };
 
-/// The pixel that a column has come to: W, H, D, image.
+/// Walks over the pixels of a column. The position has W, H, D and image.
 template <std::uint32_t Rank>
 class pixel_walk {
  public:
@@ -38,7 +38,7 @@ class pixel_walk {
     std::copy(at + 1, at + Rank, place_);
   }
 
-  /// Goes on in the bounding box, then in the next image.
+  /// Advances in the bounding box, then to the next image.
   void advance() {
     for (std::uint32_t axis = 0; axis < spatial; ++axis) {
       place_[axis] += static_cast<std::int32_t>(spec_.tensor.element_stride[axis + 1]);
@@ -48,7 +48,8 @@ class pixel_walk {
     ++place_[spatial];
   }
 
-  /// The element of `channel` in a tensor without gaps whose elements count from 1; 0 outside.
+  /// Returns the element of `channel` in a tensor without gaps whose elements count from 1, or 0
+  /// outside the tensor.
   float element(std::int32_t channel, const std::uint16_t (&offsets)[Rank - 2]) const {
     const auto channels = static_cast<std::int32_t>(spec_.tensor.global_dim[0]);
     std::int32_t index = 0;
@@ -72,7 +73,7 @@ class pixel_walk {
 
 class toolkit_im2col : public toolkit {
  protected:
-  /// `spec.tensor` lacks its address.
+  /// Makes the tensor, sets its address in `spec`, and expects the right elements.
   template <std::uint32_t Rank>
   void expect_right(im2col_spec spec, const column_use<Rank>& asked) {
     std::uint64_t elements = 1;

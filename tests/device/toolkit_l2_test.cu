@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no byte shows: prefetched memory is nearer, and each cache hint asks for something else.
+// Tests effects that no byte shows: prefetched memory is closer, and each cache hint has its own
+// effect.
 #include <tmap/device/bulk_copy.cuh>
 
 #include <algorithm>
@@ -13,10 +14,10 @@ namespace {
 constexpr std::uint32_t width = 64;                // elements of a row
 constexpr std::uint32_t box_rows = 4;              // 1 KiB
 constexpr std::uint32_t rows_between = 64;         // 16 KiB from one tile to the next
-constexpr std::uint32_t tiles = 64;                // of which the odd ones are prefetched
+constexpr std::uint32_t tiles = 64;                // the odd ones are prefetched
 constexpr std::uint64_t much_memory = 256u << 20;  // more than L2 holds
 
-/// Cycles from the start of each load until its bytes are there. One thread.
+/// Measures the cycles from the start of each load until its bytes arrive. One thread runs it.
 template <class Prefetch, class Load>
 __device__ void time_loads(long long* cycles, const Prefetch& prefetch, const Load& load) {
   alignas(128) __shared__ std::uint32_t tile[width * box_rows];
@@ -26,7 +27,8 @@ __device__ void time_loads(long long* cycles, const Prefetch& prefetch, const Lo
   for (std::uint32_t i = 1; i < tiles; i += 2) prefetch(i);
   pause();
   for (std::uint32_t i = 0; i <= tiles; ++i) {
-    const std::uint32_t which = (i + tiles - 1) % tiles;  // the last one first, and once more: it brings the page
+    // The last tile comes first and once more, to bring in the page.
+    const std::uint32_t which = (i + tiles - 1) % tiles;
     const long long begin = clock64();
     barrier.arrive_expect(sizeof(tile));
     load(tile, which, barrier);
@@ -70,7 +72,7 @@ class toolkit_l2 : public toolkit {
     much_ = std::make_unique<device_array<unsigned char>>(much_memory);
   }
 
-  /// Leaves nothing of `source_` in L2.
+  /// Evicts `source_` from L2.
   void forget() { much_->fill_poison(); }
 
   void expect_prefetched_ones_nearer(const device_array<long long>& cycles) {

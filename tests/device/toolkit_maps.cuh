@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs what uses a map with that map in a parameter, in constant memory and in a leased slot, and
+// Runs a use of a map with that map in a parameter, in constant memory and in a leased slot, and
 // compares bytes.
 
 #include <tmap/device/acquire.cuh>
@@ -37,13 +37,13 @@ template <class Use>
 __global__ void use_leased(const map_batch_ref maps, const Use use) {
   use(device::acquire(maps, 0));
 }
-/// A leased slot that the host wrote.
+/// Uses a leased slot that the host wrote.
 template <class Use>
 __global__ void use_written(const tensor_map* slot, const Use use) {
   use(device::acquire(slot, device::map_scope::sys));
 }
 
-/// 50 microseconds: whoever does not wait for this thread comes too early.
+/// Takes 50 microseconds, so that a thread that fails to wait for this one comes too early.
 __device__ inline void pause() {
   const std::uint64_t begin = cuda::ptx::get_sreg_globaltimer();
   while (cuda::ptx::get_sreg_globaltimer() - begin < 50'000) {
@@ -71,7 +71,7 @@ void launch(const launch_shape& shape, void (*kernel)(Parameters...), const Argu
   EXPECT_EQ(cudaLaunchKernelEx(&config, kernel, arguments...), cudaSuccess);
 }
 
-/// `use` is a device callable that takes the map; every thread of the grid calls it.
+/// `use` is a device callable that takes the map. Every thread of the grid calls it.
 class toolkit : public gpu_test {
  protected:
   void SetUp() override {
@@ -129,7 +129,7 @@ inline bytes random_bytes(std::size_t count, std::uint32_t seed) {
   return values;
 }
 
-/// All bytes, those around what was copied too.
+/// Compares all bytes, including those around the copied ones.
 inline ::testing::AssertionResult same_bytes(const bytes& found, const bytes& expected) {
   if (found.size() != expected.size()) return ::testing::AssertionFailure() << "sizes differ";
   std::size_t different = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile loads, stores and reductions in all their forms, against the simulator: every byte of the
-// tensor's memory, of what lies around it, and of the block's shared memory.
+// Compares tile loads, stores and reductions in all their forms with the simulator. Compares every
+// byte of the tensor's memory, of its surroundings, and of the block's shared memory.
 #include <tmap/device/reduce_copy.cuh>
 #include <tmap/simulator.hpp>
 
@@ -15,8 +15,8 @@ namespace {
 
 enum class tile_action { load, load_hinted, load_prefetched, store, store_hinted, reduce, reduce_typed };
 
-constexpr std::uint32_t room = 4096;   // bytes of shared memory; a tile takes some of them
-constexpr std::uint64_t margin = 256;  // bytes before and behind the tensor
+constexpr std::uint32_t room = 4096;   // bytes of shared memory, of which a tile takes some
+constexpr std::uint64_t margin = 256;  // bytes before and after the tensor
 constexpr std::uint32_t pairs_of_type = 8;
 constexpr std::uint32_t pairs = hopper_element_type_count * pairs_of_type;
 
@@ -35,7 +35,7 @@ __device__ void reduce_typed(std::uint32_t pair, device::acquired_map map, const
   ((pair == Pair ? reduce_as_pair<Pair>(map, at, tile) : void()), ...);
 }
 
-/// One block does `action`; `image` is its shared memory, in and out.
+/// Does `action` with one block. `image` is its shared memory, in and out.
 template <std::uint32_t Rank>
 struct tile_use {
   tile_action action;
@@ -91,7 +91,7 @@ struct tile_use {
   }
 };
 
-/// A tensor whose box reaches beyond its edges, both in memory of random bytes.
+/// Holds a tensor whose box reaches past its edges, with random bytes in and around both.
 template <std::uint32_t Rank>
 class tile_trial {
  public:
@@ -206,7 +206,7 @@ TEST_F(toolkit_tiles, reduce_of_every_operation_and_type) {
   EXPECT_EQ(tried, 33u);
 }
 
-// Pairs the copy engine lacks do not compile.
+// Pairs that the copy engine lacks must not compile.
 template <reduction Operation, element_type Type>
 struct reduce_function {
   template <class... Arguments>
@@ -223,7 +223,7 @@ constexpr std::uint32_t compiling(std::integer_sequence<std::uint32_t, Operation
 template <element_type Type>
 constexpr std::uint32_t compiling_operations = compiling<Type>(std::make_integer_sequence<std::uint32_t, 8>{});
 
-// Bits: add 1, min 2, max 4, inc 8, dec 16, and 32, or 64, xor 128.
+// The bits are add 1, min 2, max 4, inc 8, dec 16, and 32, or 64, xor 128.
 static_assert(compiling_operations<element_type::u32> == 255);
 static_assert(compiling_operations<element_type::i32> == 231);
 static_assert(compiling_operations<element_type::u64> == 231);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every item of a queue is taken once, by threads, warps and clusters that work at different
-// speeds; every block of a cluster gets the same items; the counter is 0 again for whoever comes
-// next.
+// Tests that threads, warps and clusters that work at different speeds take every item of a queue
+// once. Every block of a cluster must get the same items. The counter must be 0 again at the end.
 #include <tmap/device/cluster_queue.cuh>
 #include <tmap/device/work_queue.cuh>
 
@@ -14,12 +13,12 @@ namespace {
 
 struct queue_job {
   device::queue_counter* counter;
-  const std::uint32_t* items;  // how many, in device memory
-  std::uint32_t* taken;        // how often each item was taken
+  const std::uint32_t* items;  // the number of items, in device memory
+  std::uint32_t* taken;        // counts how often each item was taken
   std::uint32_t* errors;
 };
 
-/// Some items take a hundred times as long as others.
+/// Makes some items take a hundred times as long as others.
 __device__ void work_on(std::uint32_t item) {
   const std::uint32_t mixed = item * 2654435761u;
   __nanosleep(mixed % 16 == 0 ? 4000 : mixed % 40);
@@ -69,7 +68,7 @@ __global__ void cluster_kernel(queue_job job) {
   }
 }
 
-/// Checks and clears the counts of one round, and chooses how many items the next one has.
+/// Checks and clears the counts of one round, and chooses the number of items of the next one.
 __global__ void next_round(queue_job job, std::uint32_t* items, std::uint32_t most, std::uint32_t expected,
                            std::uint32_t* round) {
   const std::uint32_t had = *items;
@@ -111,7 +110,7 @@ class work_queue : public gpu_test {
             errors_->data()};
   }
 
-  /// Each item is taken `expected` times; twice in a row on the same counter.
+  /// Expects each item to be taken `expected` times, in two runs on the same counter.
   void expect_all_taken(void (*kernel)(queue_job), const launch_shape& shape, std::uint32_t expected) {
     for (const std::uint32_t items : {0u, 1u, 2u, shape.blocks - 1, shape.blocks, shape.blocks + 1, 777u, most_items}) {
       SCOPED_TRACE(::testing::Message() << items << " items, " << shape.blocks << " blocks of " << shape.threads
@@ -128,7 +127,7 @@ class work_queue : public gpu_test {
     }
   }
 
-  /// 1,000 replays of one graph, each with another number of items.
+  /// Replays one graph 1,000 times, each time with another number of items.
   void expect_replays(void (*kernel)(queue_job), const launch_shape& shape, std::uint32_t expected) {
     TMAP_ASSERT_CUDA(cudaMemset(taken_->data(), 0, taken_->bytes()));
     items_->upload({0});

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t most_threads = 5;
 constexpr std::uint32_t most_modelled_stages = 4;
-constexpr std::uint8_t nothing = 0xff;  // a part of a stage that holds no whole tile
+constexpr std::uint8_t nothing = 0xff;  // marks a part of a stage that holds no whole tile
 
 struct modelled_barrier {
   std::uint8_t phase;
@@ -19,10 +19,11 @@ struct modelled_barrier {
   std::int8_t bytes;
 };
 
-/// Everything that the future depends on; no padding, so that bytes compare.
+/// Holds everything that the future depends on. It has no padding, so that its bytes can be
+/// compared.
 struct ring_state {
-  std::uint64_t in_flight[most_threads];  // a bit for each step whose copy or store is under way
-  std::uint8_t next[most_threads];        // step of each thread
+  std::uint64_t in_flight[most_threads];  // a bit for each step whose copy or store is in flight
+  std::uint8_t next[most_threads];        // the next step of each thread
   modelled_barrier barriers[2 * most_modelled_stages];
   std::uint8_t held[most_modelled_stages][most_threads];  // the tile whose part each thread has filled
   std::uint8_t readers[most_modelled_stages];
@@ -39,8 +40,8 @@ struct state_equal {
   bool operator()(const ring_state& a, const ring_state& b) const { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 };
 
-/// Fills and reads begin as soon as the step before them lets them, the worst moment. A read ends
-/// as late as it can.
+/// Starts fills and reads as soon as the previous step allows it, which is the worst moment. A read
+/// ends as late as it can.
 bool begins_at_once(act what) {
   return what == act::load || what == act::copy || what == act::write || what == act::read || what == act::store;
 }
@@ -103,7 +104,7 @@ class explorer {
     return waiting;
   }
 
-  /// Thread `t` takes one step, and begins what follows from it.
+  /// Lets thread `t` take one step, and starts what follows from it.
   bool advance(const ring_state& from, std::uint32_t t) {
     ring_state s = from;
     const thread_steps& steps = program_.threads[t];
@@ -117,12 +118,13 @@ class explorer {
     return true;
   }
 
-  /// Each copy that is under way lands, and each store reads, as the next thing to happen.
+  /// Explores each copy in flight that lands next, and each store that reads next.
   bool land_any(const ring_state& from, std::uint32_t t) {
     bool landed = false;
     for (std::uint64_t left = from.in_flight[t]; left != 0; left &= left - 1) {
       const auto index = static_cast<std::uint32_t>(__builtin_ctzll(left));
-      if (program_.threads[t][index].what == act::copy) continue;  // lands with its arrival: nobody may count on less
+      // A copy lands with its arrival, because no thread may rely on less.
+      if (program_.threads[t][index].what == act::copy) continue;
       ring_state s = from;
       land(s, t, index);
       visit(s);

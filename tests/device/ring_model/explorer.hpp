@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Runs the recorded threads of a ring in every order that there is, over barriers as PTX defines
-// them (ISA 9.7.13.15): a phase is complete when all arrivals it counts and all bytes it was told
-// to expect have come; who waits for a parity goes on while the phase under way has the other one.
-// Copies land and stores read at any time after their start.
+// Runs the recorded threads of a ring in every possible order, over barriers as PTX defines them
+// (ISA 9.7.13.15). A phase is complete when all counted arrivals and all expected bytes have come.
+// A wait for a parity ends while the current phase has the other parity. Copies land and stores
+// read at any time after their start.
 
 #include <cstdint>
 #include <string>
@@ -14,8 +14,8 @@
 
 namespace tmap::testing {
 
-/// `threads` that share barriers of these counts. `parts[tile]`: a bit for each thread that fills a
-/// part of the tile.
+/// Holds threads that share barriers with these counts. `parts[tile]` has a bit for each thread
+/// that fills a part of the tile.
 struct ring_program {
   std::vector<std::uint32_t> barrier_counts;
   std::vector<thread_steps> threads;
@@ -23,7 +23,9 @@ struct ring_program {
 };
 
 struct exploration {
-  std::string fault;  ///< the first that some order leads to; empty: every order ends, and each tile is read whole
+  /// Names the first fault that some order leads to. Empty if every order ends and each tile is
+  /// read whole.
+  std::string fault;
   std::uint64_t states{};
 };
 

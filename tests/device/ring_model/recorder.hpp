@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the threads of a ring do, one list for each. The calls of a thread depend on no other
-// thread, so each list is recorded once, by the ring's own code over barriers that note what they
-// are asked for.
+// Records the steps of a ring's threads, one list for each thread. The calls of a thread do not
+// depend on other threads, so the ring's own code records each list once. Its barriers note the
+// calls that they receive.
 
 #include <cstdint>
 #include <vector>
@@ -11,17 +11,17 @@
 namespace tmap::testing {
 
 enum class act : std::uint8_t {
-  wait,           ///< for the phase of parity `value` of `barrier`
-  arrive,         ///< on `barrier`
-  arrive_expect,  ///< on `barrier`, after announcing `value` bytes
-  arrive_later,   ///< on `barrier`, some time after this thread's copies have landed
-  wait_stores,    ///< until all but the newest `value` stores of this thread have read their stage
-  load,           ///< into `stage`: `value` bytes of `tile` that land on `barrier` some time
-  copy,           ///< into `stage`: a part of `tile`, by LDGSTS
-  write,          ///< into `stage`: a part of `tile`, at once
-  read,           ///< begins: `stage` must hold `tile`
+  wait,           ///< waits for the phase of parity `value` of `barrier`
+  arrive,         ///< arrives on `barrier`
+  arrive_expect,  ///< announces `value` bytes on `barrier` and arrives
+  arrive_later,   ///< arrives on `barrier` some time after this thread's copies have landed
+  wait_stores,    ///< waits until all but the newest `value` stores of this thread have read their stage
+  load,           ///< loads `value` bytes of `tile` into `stage`, which land on `barrier` at some time
+  copy,           ///< copies a part of `tile` into `stage` by LDGSTS
+  write,          ///< writes a part of `tile` into `stage` at once
+  read,           ///< begins to read `stage`, which must hold `tile`
   end_read,
-  store,  ///< of `tile` from `stage`, which must hold it until the store has read it
+  store,  ///< stores `tile` from `stage`, which must hold it until the store has read it
 };
 
 struct step {
@@ -34,7 +34,7 @@ struct step {
 
 using thread_steps = std::vector<step>;
 
-/// What is recorded now. Barriers are numbered as they are initialised.
+/// Holds the current recording. Barriers are numbered in the order in which they are initialised.
 struct ring_recording {
   std::vector<std::uint32_t> barrier_counts;
   thread_steps* thread{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Stands in for the header of this name (tile_copy.cuh beside it says why).
+// Stands in for the header of this name. The stand-in tile_copy.cuh explains why.
 
 #include <tmap/device/tile_copy.cuh>
 

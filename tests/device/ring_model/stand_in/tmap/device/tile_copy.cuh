@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Stands in for the header of this name, so that g++ compiles the stage ring: barriers and stores
-// that are recorded.
+// Stands in for the header of this name, so that g++ compiles the stage ring. Its barriers and
+// stores are recorded.
 
 #include <cuda_runtime_api.h>
 

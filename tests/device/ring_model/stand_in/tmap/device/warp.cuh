@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Stands in for the header of this name: a thread that is recorded is a warp of one lane.
+// Stands in for the header of this name. A recorded thread is a warp of one lane.
 
 #include <cstdint>
 
