@@ -12,7 +12,7 @@
 #include "support/rule_cases.hpp"
 #include "support/spec_text.hpp"
 
-// The driver's verdict against the rule table's: alone, and over random specs.
+// Compares the driver's verdict with the rule table's, for each rule alone and over random specs.
 
 namespace tmap::testing {
 namespace {
@@ -88,7 +88,7 @@ TEST_F(driver_verdict, unusual_specs_are_accepted) {
   EXPECT_TRUE(accepts([](auto& s) { s.global_dim[0] = s.global_dim[1] = 1; })) << "a box larger than the tensor";
 }
 
-/// Mismatches by the rules we found, so that one failure does not bury the others.
+/// Groups mismatches by the rules that tmap found, so that one failure does not hide the others.
 class mismatches {
  public:
   template <class Spec>

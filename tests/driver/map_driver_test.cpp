@@ -42,7 +42,7 @@ TEST_F(map_driver_test, each_kind_reaches_its_function) {
                                                  "cuTensorMapEncodeIm2colWide", "cuTensorMapReplaceAddress"}));
 }
 
-/// A legal tensor of im2col whose members all differ.
+/// Returns a legal im2col spec whose members all differ.
 tensor_spec unlike_spec() {
   tensor_spec spec;
   spec.global_address = 0x12340;
@@ -70,7 +70,7 @@ TEST_F(map_driver_test, every_number_reaches_the_driver_in_its_place) {
                    .pixels_per_column = 7};
   ASSERT_TRUE(driver.encode(spec.tensor));
   EXPECT_EQ(to_text(cuda.calls.back().given.tensor), to_text(spec.tensor));
-  std::fill(std::begin(spec.tensor.box_dim), std::end(spec.tensor.box_dim), 0u);  // of no use to im2col
+  std::fill(std::begin(spec.tensor.box_dim), std::end(spec.tensor.box_dim), 0u);  // im2col does not use them
   ASSERT_TRUE(driver.encode(spec));
   EXPECT_EQ(to_text(cuda.calls.back().given), to_text(spec));
   cuda.major = 10;
@@ -94,7 +94,7 @@ TEST_F(map_driver_test, each_device_has_limits_of_its_own) {
     return cudaSuccess;
   };
   driver::map_driver two{calls};
-  for (const int device : {0, 1, 0, 1, 70, 71}) {  // more than are kept
+  for (const int device : {0, 1, 0, 1, 70, 71}) {  // more devices than the cache holds
     the_device = device;
     const device_limits limits = two.query_limits().value();
     const auto number = static_cast<std::uint32_t>(device);
@@ -327,7 +327,7 @@ TEST(context_id, is_zero_without_a_context_that_lives) {
   }
 }
 
-/// The process-wide driver on this machine, whatever it is: a map, or the reason why there is none.
+/// Uses the process-wide driver of this machine. It returns a map, or the reason why it cannot.
 TEST(this_machine, encodes_or_says_why) {
   int version = 0;
   cudaDriverGetVersion(&version);

@@ -16,7 +16,7 @@
 namespace tmap::testing {
 namespace {
 
-/// A spec whose patched fields hold what no map may have.
+/// Returns a spec whose patched fields hold values that no map may have.
 tensor_spec with_rubbish_extents() {
   tensor_spec spec = plain_spec();
   spec.global_address = 3;
@@ -79,7 +79,7 @@ TEST(zeroed_template, refuses_fields_of_other_axes) {
   }
 }
 
-// No integer becomes a set of fields, and a set becomes no integer.
+// An integer does not convert to a set of fields, nor a set to an integer.
 static_assert(!std::is_convertible_v<std::uint32_t, patch_fields> && !std::is_convertible_v<patch_fields, bool>);
 template <class Fields>
 concept makes_template = requires(tensor_spec spec, Fields fields) {
@@ -87,7 +87,7 @@ concept makes_template = requires(tensor_spec spec, Fields fields) {
 };
 static_assert(makes_template<patch_fields> && !makes_template<std::uint32_t> && !makes_template<route_set>);
 
-// An axis that no tensor has is no constant.
+// No constant exists for an axis that no tensor has.
 template <std::uint32_t Axis>
 concept has_fields = requires {
   typename std::integral_constant<patch_fields, patch_dim(Axis)>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments outside the contract are answered before any CUDA call, so these cases need no GPU.
+// Tests that invalid arguments are refused before any CUDA call, so these cases need no GPU.
 #include <tmap/encode_batch.hpp>
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 const cuda::stream_ref default_stream{cudaStream_t{}};
 
-// Addresses that are checked, never read.
+// These addresses are checked, but never read.
 template <class T>
 T* at(std::uintptr_t address) {
   return reinterpret_cast<T*>(address);

@@ -60,7 +60,7 @@ cudaError_t wait(cudaStream_t) {
 }
 
 cudaError_t exchange_capture_mode(cudaStreamCaptureMode* mode) {
-  // Where a thread cannot go back it stays relaxed, which nobody is told.
+  // If a thread cannot restore its capture mode, it stays relaxed, and no caller learns of it.
   const bool is_entering = *mode == cudaStreamCaptureModeRelaxed;
   const cudaError_t code = is_entering ? current->enter("exchange_capture_mode", false) : cudaSuccess;
   if (code == cudaSuccess) std::swap(*mode, current->mode);

@@ -13,8 +13,8 @@
 
 #include "lib/encode/fault_book.hpp"
 
-// Fault records of contexts, and the calls that read them, as a test says. The newest `fake_faults`
-// is asked.
+// Fakes the fault records of contexts and the calls that read them. Calls go to the newest
+// `fake_faults`.
 
 namespace tmap {
 
@@ -34,23 +34,24 @@ struct fake_faults {
   fake_faults(const fake_faults&) = delete;
   fake_faults& operator=(const fake_faults&) = delete;
 
-  /// Of the current context.
+  /// Returns the records of the current context.
   fault_record* records() { return contexts[context].data(); }
-  /// What a kernel does that meets this item; without a record in that of the context.
+  /// Does what a kernel does that finds this item. Counts in the context's record if `record` is
+  /// null.
   void count(const bad_item& item, fault_record* record = nullptr);
 
   std::uint64_t context{1};
   std::map<std::uint64_t, std::array<fault_record, record_count>> contexts;
-  /// Called before each word of a copy, and around clears.
+  /// Runs before each word of a copy, and around clears.
   std::function<void()> between{[] {}};
   std::array<std::size_t, 8> word_order{0, 1, 2, 3, 4, 5, 6, 7};
   cudaStreamCaptureStatus capture{cudaStreamCaptureStatusNone};
   cudaStreamCaptureMode mode{cudaStreamCaptureModeGlobal};
-  int fails_in{};  ///< the call that fails, from now on: 1 the next; 0 none
+  int fails_in{};  ///< the call that fails, counted from now on: 1 is the next, 0 none
   int copies{};
   int waits{};
   int lookups{};
-  std::set<std::string> strict_calls;  ///< made while the thread was not relaxed
+  std::set<std::string> strict_calls;  ///< calls that were made while the thread was not relaxed
 
   cudaError_t enter(const char* call, bool must_be_relaxed = true);
   fake_faults* const before;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the host reads of fault records, while kernels made of functions write them: one step
-// between any two words of any copy.
+// Tests what the host reads from fault records while kernels, imitated by functions, write them.
+// One step runs between any two words of any copy.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -122,7 +122,7 @@ TEST_F(fault_book_test, every_call_is_relaxed) {
   EXPECT_EQ(fake_.mode, cudaStreamCaptureModeGlobal) << "and the thread is as it was";
 }
 
-// A context that cannot be asked for at once is asked for again: the first call may fail.
+// If a context cannot be queried at once, it is queried again later. Its first call may fail.
 TEST_F(fault_book_test, a_failed_call_loses_nothing) {
   for (int failing = 2;; ++failing) {
     fake_faults fake;
@@ -144,7 +144,7 @@ TEST_F(fault_book_test, a_failed_call_loses_nothing) {
   }
 }
 
-/// Kernels that count `items`, in steps as short as a store.
+/// Returns the steps of a kernel that counts `item`. Each step is as short as a store.
 std::vector<std::function<void(fault_record&)>> steps_of(const bad_item& item) {
   const auto claimed = std::make_shared<bool>(false);
   using claim = fault_record::claim;
@@ -283,7 +283,7 @@ TEST_F(reported_call, checks_at_once_have_a_record_each) {
     EXPECT_GT(record, fake_.records());
     EXPECT_LE(record, fake_.records() + 64);
   }
-  // The 65th waits for one of them.
+  // The 65th call waits for one of the others.
   std::atomic<bool> is_open{false};
   std::thread late{[&] {
     call_report report;
@@ -291,7 +291,7 @@ TEST_F(reported_call, checks_at_once_have_a_record_each) {
     is_open = true;
     EXPECT_TRUE(report.close().has_value());
   }};
-  std::this_thread::sleep_for(std::chrono::milliseconds{50});  // it waits by then, and must be woken
+  std::this_thread::sleep_for(std::chrono::milliseconds{50});  // it is waiting by then, and must be woken
   EXPECT_FALSE(is_open);
   EXPECT_TRUE(reports[7]->close().has_value());
   late.join();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every argument that a grouped product refuses, before it asks for a device: these run anywhere.
+// Tests every argument that a grouped product refuses before it queries the device. These cases run
+// on any machine.
 #include <tmap/grouped_gemm.hpp>
 
 #include <gtest/gtest.h>
@@ -103,8 +104,8 @@ pointer_problem pointers() {
   return made;
 }
 
-/// A call that is good but for what `spoil` does to its problem: it names `problem.` and what
-/// follows.
+/// Breaks the problem of a good call with `spoil`, and expects the error to name `problem.` and the
+/// member.
 template <class Problem>
 void refuses(Problem problem, const std::string& member, const std::function<void(Problem&)>& spoil) {
   spoil(problem);
@@ -168,7 +169,7 @@ TEST(grouped_row_arguments, matrices) {
   rows_refuse("b_group_pitch_bytes", [](auto& p) { p.b_group_pitch_bytes += 8; });
 }
 
-// No GPU has addresses from 2^57 on: maps there would be refused on the device, and read as zeros.
+// No GPU has addresses from 2^57 on. The device would refuse maps there and read them as zeros.
 TEST(grouped_row_arguments, the_end_of_all_addresses) {
   constexpr std::uint64_t limit = std::uint64_t{1} << 57;
   const std::pair<const char*, matrix row_problem::*> of_rows[] = {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of 8-bit operands in every plan, with sums in f32 and with those of the tensor cores.
+// Tests products of 8-bit operands in every plan, with sums in f32 and with those of the tensor
+// cores.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -42,7 +43,7 @@ row_settings long_sums_in_8_bits(input_kind kind) {
   return with;
 }
 
-/// Of all plans: what has no more than 13 bits must show, or the limit would mean nothing.
+/// Runs every plan. Sums of only 13 bits must exceed the limit, or the limit would mean nothing.
 TEST_F(grouped_rows, a_long_k_in_eight_bits_errs_by_little_more_than_its_rounding) {
   constexpr double limit = 1.1;
   for (const bool is_fast : {false, true}) {

@@ -10,7 +10,7 @@
 
 namespace tmap::gemm::testing {
 
-/// Skips what only a Hopper GPU runs, and leaves no work behind.
+/// Skips tests without a Hopper GPU, and waits for all work after a test.
 class gemm_test : public tmap::testing::gpu_test {
  protected:
   void SetUp() override {

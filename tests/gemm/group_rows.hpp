@@ -8,18 +8,18 @@
 #include <cstring>
 #include <vector>
 
-// Groups of rows as offsets of any format, hostile ones too, and what is to become of them.
+// Makes groups of rows as offsets of any format, including hostile ones, and judges them.
 
 namespace tmap::gemm::testing {
 
-/// The rows of all groups.
+/// Returns the number of rows of all groups.
 inline std::uint64_t sum_of(const std::vector<std::int64_t>& sizes) {
   std::int64_t sum = 0;
   for (const std::int64_t size : sizes) sum += size;
   return static_cast<std::uint64_t>(sum);
 }
 
-/// The values of an offset array for groups of these sizes.
+/// Returns the values of an offset array for groups of these sizes.
 inline std::vector<std::int64_t> offsets_of(const std::vector<std::int64_t>& sizes, offset_format format) {
   if (format == offset_format::sizes) return sizes;
   std::vector<std::int64_t> values;
@@ -41,7 +41,7 @@ struct judged_group {
   group_status status{};
 };
 
-/// The contract of `fault::rows`, word by word.
+/// Judges groups as the contract of `fault::rows` states, word by word.
 inline std::vector<judged_group> judge(const std::vector<std::int64_t>& values, offset_format format,
                                        std::uint32_t groups, std::uint64_t rows) {
   std::vector<judged_group> judged;

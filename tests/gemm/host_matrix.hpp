@@ -16,7 +16,7 @@
 
 #include "support/run_seed.hpp"
 
-// Matrices in host memory, byte by byte as they will lie in device memory.
+// Holds matrices in host memory, with the same bytes that they will have in device memory.
 
 namespace tmap::gemm::testing {
 
@@ -40,7 +40,7 @@ inline void encode(operand_type type, double value, unsigned char* to) {
   std::memcpy(to, &bits, sizeof(bits));
 }
 
-/// How far at most the nearest number lies, relative to what it is nearest to.
+/// Returns the largest relative distance of a number to the nearest number of the type.
 inline double rounding_of(operand_type type) {
   return type == operand_type::bf16 ? 0x1p-8 : 0x1p-11;
 }
@@ -49,17 +49,17 @@ inline operand_type output_of(operand_type type) {
   return type == operand_type::f16 ? operand_type::f16 : operand_type::bf16;
 }
 
-/// Bytes before and behind each matrix that nothing may touch, or be led by.
+/// No call may write the bytes before and after each matrix, nor depend on them.
 inline constexpr std::uint64_t margin_bytes = 8192;
-/// NaN in every type of operand: what is read outside a matrix shows.
+/// Is NaN in every type of operand, so that a read outside a matrix shows.
 inline constexpr unsigned char nan_byte = 0xff;
-/// What outputs hold before.
+/// Fills outputs before a call.
 inline constexpr unsigned char poison_byte = 0xa5;
 
 class host_matrix {
  public:
   host_matrix() = default;
-  /// `gap` elements behind each row belong to nobody. All bytes begin as `filler`.
+  /// `gap` elements after each row do not belong to the matrix. All bytes are `filler` at first.
   host_matrix(operand_type type, std::uint64_t rows, std::uint64_t columns, std::uint64_t gap, unsigned char filler)
       : type_(type),
         rows_(rows),
@@ -93,19 +93,19 @@ class host_matrix {
 enum class input_kind {
   normal,
   integers,  ///< -2 to 2: sums of them, and their sums in f32, are exact
-  /// Rows begin with a large number and 127 zeros, the rest are ones: sums in f32 are exact, but of
-  /// 13 bits they would be the large number's square alone.
+  /// Rows begin with a large number and 127 zeros, and the rest are ones. Sums in f32 are exact,
+  /// but sums of 13 bits would lose everything except the large number's square.
   outweighed,
 };
 
-/// Results are the nearest numbers of their type.
+/// Returns whether results must be the nearest numbers of their type.
 inline bool is_exact(input_kind kind) {
   return kind != input_kind::normal;
 }
 
 class value_source {
  public:
-  /// Each number gives values of its own, other ones in each run.
+  /// Draws different values for each number, and other values in each run.
   value_source(input_kind kind, std::uint64_t number) : kind_(kind), random_(tmap::testing::run_random(number)) {}
   input_kind kind() const { return kind_; }
 
@@ -113,7 +113,7 @@ class value_source {
     if (kind_ == input_kind::integers) return static_cast<double>(random_() % 5) - 2;
     return normal_(random_);
   }
-  /// A factor that integers stay exact with.
+  /// Returns a factor that keeps integers exact.
   float next_scale() { return std::ldexp(1.0f, static_cast<int>(random_() % 3) - 1); }
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
 

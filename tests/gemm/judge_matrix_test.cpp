@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix of a pointer_problem that is judged good has maps that the encoder makes: it would read
-// others as zeros.
+// Tests that the encoder makes maps for every matrix of a pointer_problem that is judged good.
+// Otherwise the matrix would read as zeros.
 #include <gtest/gtest.h>
 
 #include <tmap/patch_rules.hpp>
@@ -17,7 +17,7 @@ constexpr std::uint64_t limit = std::uint64_t{1} << 57;
 constexpr auto address_fault = static_cast<std::uint32_t>(fault::address);
 constexpr auto pitch_fault = static_cast<std::uint32_t>(fault::pitch);
 
-/// What the encoder says of a map of the matrix.
+/// Returns whether the encoder makes a map of the matrix.
 bool has_map(std::uint64_t address, std::uint64_t pitch, std::uint64_t rows, std::uint64_t columns) {
   tensor_spec spec;
   spec.type = element_type::bf16;

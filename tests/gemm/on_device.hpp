@@ -18,13 +18,14 @@
 #include "gemm/row_case.hpp"
 #include "gemm/weight_case.hpp"
 
-// The cases of this folder with their operands in device memory, run and compared.
+// Puts the operands of this folder's cases into device memory, runs the products and compares the
+// results.
 
 namespace tmap::gemm::testing {
 
 using tmap::testing::device_array;
 
-/// A matrix with its copy in device memory, whose margins are the host's.
+/// Holds a matrix with its copy in device memory. Both have the same margins.
 class matrix_on_device {
  public:
   explicit matrix_on_device(const host_matrix& values) : before_(values), bytes_(values.bytes()) {}
@@ -43,7 +44,7 @@ class matrix_on_device {
   device_array<unsigned char> bytes_;
 };
 
-/// What every call works in, beside its operands.
+/// Holds the memory that every call needs in addition to its operands.
 class call_memory {
  public:
   explicit call_memory(std::uint32_t groups)
@@ -73,8 +74,8 @@ class call_memory {
   device_array<batch_header> header_;
 };
 
-/// What products with groups of rows and products that sum over them have in common: `Case` and
-/// `Problem` are of the one or the other.
+/// Holds what products with groups of rows share with products that sum over them. `Case` and
+/// `Problem` belong to one of the two.
 template <class Case, class Problem>
 class groups_on_device {
  public:
@@ -111,7 +112,7 @@ class groups_on_device {
     problem_.c = c_.place();
   }
 
-  Problem problem_;  ///< what only one of the two has is its own to add
+  Problem problem_;  ///< the derived class adds its own members
 
  private:
   matrix_on_device a_;
@@ -154,7 +155,7 @@ class weights_on_device : public groups_on_device<weight_case, weight_problem> {
   }
 };
 
-/// The arrays of a `pointer_problem`, in host memory first, so that a test may spoil them.
+/// Holds the arrays of a `pointer_problem` in host memory first, so that a test may spoil them.
 struct pointer_columns {
   std::vector<std::uint64_t> a, b, c;
   std::vector<std::int64_t> a_pitch, b_pitch, c_pitch, m, n, k;
@@ -210,7 +211,7 @@ class pointers_on_device {
     return multiply(problem(), memory_.on(stream, plan));
   }
 
-  /// Groups with a bad status must be as before.
+  /// Expects that groups with a bad status are unchanged and all others right.
   void expect(const std::vector<group_status>& statuses) const {
     std::vector<judged_group> judged;
     for (std::size_t g = 0; g < products_.size(); ++g) {
@@ -220,7 +221,7 @@ class pointers_on_device {
     }
     memory_.expect(judged);
   }
-  /// All groups good or empty.
+  /// Expects that all groups are good or empty.
   void expect_all() const {
     std::vector<group_status> statuses;
     for (const product_size size : with_.sizes) {

@@ -10,7 +10,7 @@
 #include "gemm/host_matrix.hpp"
 #include "gemm/product_reference.hpp"
 
-// Products of which each has matrices of its own.
+// Makes products that each have matrices of their own.
 
 namespace tmap::gemm::testing {
 
@@ -26,7 +26,7 @@ struct pointer_settings {
   b_layout layout{b_layout::n_by_k};
   epilogue_kind epilogue{epilogue_kind::none};
   std::vector<product_size> sizes{};
-  std::uint64_t number{1};  ///< of the values it draws
+  std::uint64_t number{1};  ///< selects the values that it draws
 };
 
 class pointer_product {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that have matrices of their own, on the GPU.
+// Tests products that have matrices of their own on the GPU.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -94,7 +94,7 @@ TEST_F(pointer_faults, each_is_named_and_touches_nothing) {
   want[10] = bad(fault::pitch);
   columns.c_pitch[11] = std::int64_t{1} << 40;
   want[11] = bad(fault::pitch);
-  // No GPU has addresses from 2^57 on; the encoder refuses such maps, which read as zeros.
+  // No GPU has addresses from 2^57 on. The encoder refuses such maps, which read as zeros.
   columns.a[12] = std::uint64_t{1} << 57;
   want[12] = bad(fault::address);
   columns.b[13] = (std::uint64_t{1} << 57) - 16;
@@ -106,7 +106,7 @@ TEST_F(pointer_faults, each_is_named_and_touches_nothing) {
   device.expect(want);
 }
 
-// Set-up goes round by round, and its blocks take parts of them.
+// Set-up works in rounds, and its blocks share the products.
 TEST_F(pointer_faults, far_behind_the_first) {
   pointer_settings with = settings();
   with.sizes.clear();
@@ -129,7 +129,7 @@ TEST_F(pointer_faults, random_numbers_hurt_nobody) {
     pointer_columns& columns = device.columns();
     std::vector<group_status> want(16);
     for (std::size_t g = 0; g < 16; g += 2) {
-      // Odd addresses: bad whatever the other numbers are.
+      // Odd addresses are bad, no matter what the other numbers are.
       columns.a[g] = random() | 1;
       columns.b[g] = random() | 1;
       columns.c[g] = random() | 1;

@@ -12,11 +12,11 @@
 #include "device/gpu_fixture.hpp"
 #include "gemm/host_matrix.hpp"
 
-// What products must be, in double, and how far from it a result may lie.
+// Computes products in double, and how far a result may lie from them.
 
 namespace tmap::gemm::testing {
 
-/// The operands of one group: a [m, k], b [n, k].
+/// Holds the operands of one group: a [m, k], b [n, k].
 struct operands {
   std::uint64_t m{};
   std::uint64_t n{};
@@ -25,14 +25,14 @@ struct operands {
   std::vector<float> b;
 };
 
-/// A number and how far at most a sum in f32 lies from it, whatever its terms are: nothing here
-/// counts on chance.
+/// Holds a number and the largest distance of a sum in f32 from it. The bound holds for all terms
+/// and does not rely on chance.
 struct bounded {
   double value{};
   double error{};
 };
 
-/// How many elements of K the multiplier sums up before f32 does, of 8-bit operands without
+/// The multiplier sums up this many elements of K before f32 does, for 8-bit operands without
 /// `fast_accumulation`.
 inline constexpr std::uint64_t promoted_elements = 128;
 
@@ -41,8 +41,8 @@ inline std::uint64_t step_elements(operand_type type) {
   return 32 / operand_bytes(type);
 }
 
-/// Of each term of a step, the sum so far among them, the multiplier cuts off what is less than
-/// this part of the largest.
+/// The multiplier truncates each term of a step, including the sum so far, below this part of the
+/// largest term.
 inline double least_kept(operand_type type) {
   return type == operand_type::f8_e4m3 ? 0x1p-13 : 0x1p-23;
 }
@@ -52,8 +52,8 @@ inline bounded plus(bounded x, bounded y) {
   return {exact.value, exact.error + (std::abs(exact.value) + exact.error) * 0x1p-23};
 }
 
-/// One step. What is cut off each term, and then off the sum as it becomes a number in f32, adds
-/// up.
+/// Adds one step. The truncation of each term adds to the error, and so does the rounding of the
+/// sum to f32.
 inline bounded plus_products(bounded sum, const float* a, const float* b, std::uint64_t count, operand_type type) {
   double largest = std::abs(sum.value) + sum.error;
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -94,7 +94,7 @@ inline bounded swiglu(bounded gate, bounded up) {
   return {silu * up.value, error + std::abs(silu * up.value) * 0x1p-18};
 }
 
-/// Calls `work(row)` for each row, on all threads where that pays.
+/// Calls `work(row)` for each row, on all threads if that pays off.
 template <class Work>
 void for_rows(const operands& of, const Work& work) {
   constexpr std::uint64_t worth_threads = 4000000;
@@ -105,8 +105,8 @@ void for_rows(const operands& of, const Work& work) {
   tmap::testing::on_all_threads(of.m, some);
 }
 
-/// What every byte of an output must be: those of elements that are written lie within bounds, all
-/// others are as before.
+/// Holds what every byte of an output must be. Written elements must lie within bounds, and all
+/// other bytes must be unchanged.
 class expected_output {
  public:
   explicit expected_output(const host_matrix& before)
@@ -118,8 +118,8 @@ class expected_output {
   }
   const host_matrix& before() const { return before_; }
 
-  /// How far results lie from what they should be, against the nearest numbers of the output's
-  /// type: roots of mean squares. 1 where sums are exact.
+  /// Returns the error of the results relative to the error of the output type's nearest numbers.
+  /// Both are roots of mean squares. Returns 1 if sums are exact.
   double error_against_rounding(const host_matrix& after) const {
     double found = 0;
     double least = 0;
@@ -134,8 +134,8 @@ class expected_output {
     return std::sqrt(found / least);
   }
 
-  /// Says where the first fault lies; empty for none. `exact`: results are the nearest numbers of
-  /// the output's type.
+  /// Describes the first fault, or returns an empty text. If `exact` is set, results must be the
+  /// nearest numbers of the output's type.
   std::string fault_of(const host_matrix& after, bool exact) const {
     std::vector<bool> is_written(after.bytes().size());
     for (std::uint64_t row = 0; row < before_.rows(); ++row) {
@@ -159,7 +159,7 @@ class expected_output {
     unsigned char nearest[2];
     encode(before_.type(), want.value, nearest);
     const bool is_nearest = got == decode(before_.type(), nearest);
-    if (exact || is_nearest) return is_nearest;  // an infinity of f16 can be no other way
+    if (exact || is_nearest) return is_nearest;  // an infinity of f16 must be the nearest number
     const double rounding = rounding_of(before_.type()) * (std::abs(want.value) + want.error);
     constexpr double tiny = 1e-6;  // more than the rounding of a subnormal number
     return std::abs(got - want.value) <= want.error + rounding + tiny;

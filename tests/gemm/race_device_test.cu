@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong once in many runs: the shape in which others had maps rewritten while copies read
-// them, and one graph with other groups on each of many replays. Results are compared on the GPU.
+// Tests for races that show only once in many runs. One case uses the shape in which other
+// libraries rewrote maps while copies read them. Another replays one graph many times with other
+// groups. The GPU compares the results.
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
 
@@ -26,7 +27,7 @@ __global__ void count_differences(const uint4* got, const uint4* want, std::uint
 
 class grouped_race : public gemm_test {};
 
-/// By all plans in turn: sums of integers are exact.
+/// Runs all plans in turn. Sums of integers are exact.
 TEST_F(grouped_race, ten_thousand_gradients_are_the_same_bits) {
   weight_settings with;
   with.kind = input_kind::integers;
@@ -57,7 +58,8 @@ __device__ std::uint32_t mixed(std::uint32_t x) {
   return x ^ (x >> 16);
 }
 
-/// Ends anywhere in `rows` rows, some equal, by the number of the replay, which begins anywhere.
+/// Draws ends anywhere in `rows` rows, some of them equal, from the number of the replay. The
+/// first number is arbitrary.
 __global__ void draw_ends(std::uint32_t* replay, std::int32_t* ends, std::uint32_t rows) {
   const std::uint32_t number = (*replay)++;
   std::uint32_t end = 0;
@@ -74,7 +76,7 @@ struct replayed {
   unsigned long long* found;
 };
 
-/// Each element against its sum, which is exact, then poison again. One block a row.
+/// Compares each element with its exact sum, then poisons it again. Each block takes one row.
 __global__ void check_and_poison(replayed of) {
   const row_problem& problem = of.problem;
   const auto* const ends = static_cast<const std::int32_t*>(problem.offsets.values);
@@ -97,7 +99,7 @@ __global__ void check_and_poison(replayed of) {
   }
 }
 
-/// Each replay multiplies new groups by each plan.
+/// Each replay multiplies new groups with each plan.
 TEST_F(grouped_race, a_hundred_thousand_replays_with_new_groups) {
   row_settings with;
   with.kind = input_kind::integers;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The judge of all other tests of products, before the court itself: right results pass, each
-// seeded fault is found.
+// Tests the reference that judges all other tests of products. It must accept right results and
+// find each seeded fault.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ row_settings small_settings(input_kind kind) {
   return with;
 }
 
-/// What tensor cores make of a sum of products: of each term of a step, the sum so far among them,
-/// they cut off what lies too far below the largest.
+/// Sums products as tensor cores do. They truncate each term of a step, including the sum so far,
+/// far below the largest term.
 float cut_sum(operand_type type, const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (std::size_t first = 0; first < a.size(); first += step_elements(type)) {
@@ -46,7 +46,8 @@ float cut_sum(operand_type type, const std::vector<float>& a, const std::vector<
   return static_cast<float>(sum);
 }
 
-/// The products of the first `k` elements; tensor cores sum up `at_once` of them, f32 those sums.
+/// Multiplies the first `k` elements. Tensor cores sum up `at_once` of them, and f32 adds those
+/// sums.
 host_matrix multiplied(const row_case& of, std::uint64_t k, std::uint64_t at_once) {
   host_matrix c = of.c();
   const std::vector<judged_group> groups = of.judged();
@@ -72,7 +73,7 @@ host_matrix multiplied(const row_case& of, std::uint64_t k, std::uint64_t at_onc
   return c;
 }
 
-/// All of K at once, as 16-bit operands are.
+/// Multiplies all of K at once, as for 16-bit operands.
 host_matrix multiplied(const row_case& of) {
   return multiplied(of, of.settings().k, of.settings().k);
 }
@@ -99,7 +100,7 @@ TEST_P(seeded_faults, a_right_result_passes) {
 }
 
 TEST_P(seeded_faults, an_element_that_was_not_written_is_found) {
-  // The largest, as others may come near enough to what was there before.
+  // Uses the largest element, because others may be close to the value before.
   const std::uint64_t column = column_of_largest(4);
   right_.bytes()[right_.place_of(4, column)] = poison_byte;
   right_.bytes()[right_.place_of(4, column) + 1] = poison_byte;
@@ -158,7 +159,7 @@ TEST(bounds, hold_for_random_sums_as_tensor_cores_make_them) {
   }
 }
 
-/// A step of large terms that cancel out and small ones that just vanish.
+/// Tests a step of large terms that cancel out and small ones that just vanish.
 TEST(bounds, hold_where_every_small_term_is_lost) {
   for (const operand_type type : {operand_type::bf16, operand_type::f8_e4m3}) {
     const auto small = static_cast<float>(0.99 * least_kept(type));

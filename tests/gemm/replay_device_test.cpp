@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One captured graph, other groups each time; groups that cannot be.
+// Replays one captured graph with other groups each time, and with invalid groups.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class graph_of {
   cudaGraphExec_t executable_{};
 };
 
-/// Cuts `rows` rows in `groups` groups anywhere, some of them empty.
+/// Cuts `rows` rows into `groups` groups at random. Some groups are empty.
 std::vector<std::int64_t> random_sizes(std::mt19937_64& random, std::int64_t rows, std::size_t groups) {
   std::vector<std::int64_t> cuts{0};
   for (std::size_t g = 0; g < groups; ++g) {

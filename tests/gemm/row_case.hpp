@@ -11,7 +11,7 @@
 #include "gemm/host_matrix.hpp"
 #include "gemm/product_reference.hpp"
 
-// Products with groups of rows: their operands in host memory, and what must come out.
+// Makes products with groups of rows: the operands in host memory, and the expected results.
 
 namespace tmap::gemm::testing {
 
@@ -26,18 +26,18 @@ struct row_settings {
   offset_format format{offset_format::ends};
   std::uint32_t offset_bytes{4};
   std::vector<std::int64_t> sizes{};
-  std::uint64_t spare_rows{70};  ///< behind the last group
+  std::uint64_t spare_rows{70};  ///< rows after the last group
   std::uint64_t n{256};
   std::uint64_t k{192};
   std::uint64_t gap{16};    ///< elements between rows
-  std::uint64_t number{1};  ///< of the values it draws
+  std::uint64_t number{1};  ///< selects the values that it draws
 
   std::uint32_t groups() const { return static_cast<std::uint32_t>(sizes.size()); }
   std::uint64_t c_columns() const { return epilogue == epilogue_kind::swiglu ? n / 2 : n; }
   std::uint64_t used_rows() const { return sum_of(sizes); }
 };
 
-/// Rows of B that belong to no group, behind each.
+/// This many rows follow each group's part of B and belong to no group.
 inline constexpr std::uint64_t b_gap_rows = 3;
 
 class row_case {
@@ -70,7 +70,7 @@ class row_case {
   const std::vector<float>& column_scales() const { return column_scales_; }
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
 
-  /// Other groups of the same rows, as raw values of the offset array, which may be hostile.
+  /// Sets other groups of the same rows, as raw values of the offset array, which may be hostile.
   void set_offsets(std::vector<std::int64_t> values) { offsets_ = std::move(values); }
 
   std::vector<judged_group> judged() const { return judge(offsets_, with_.format, with_.groups(), rows_); }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A product of groups of rows on the GPU, by the chosen plan or by all, against what it must be.
+// Runs a product of groups of rows on the GPU, with the chosen plan or with all, and compares it
+// with the reference.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,8 +31,8 @@ inline void run(const row_settings& with) {
 
 class grouped_rows : public gemm_test {};
 
-/// A plan is legal for every problem; how fast is another matter. `expect(made, device, plan)` may
-/// ask for more.
+/// Runs every plan, because each is legal for every problem, fast or not. `expect(made, device,
+/// plan)` may check more.
 template <class Expect>
 void run_every_plan(const row_settings& with, const Expect& expect) {
   const row_case made(with);
@@ -47,8 +48,8 @@ inline void run_every_plan(const row_settings& with) {
   run_every_plan(with, [](const row_case&, const rows_on_device&, std::uint32_t) {});
 }
 
-// Rows of one to ten blocks, odd and even, the last one low and not; columns of three and of four
-// blocks.
+// The groups take one to ten blocks of rows, odd and even numbers, with a low last block or
+// without. Columns take three and four blocks.
 inline const std::vector<std::int64_t> plan_sizes{0, 1, 65, 0, 128, 129, 1000, 300, 320, 450, 257, 1153};
 
 }  // namespace tmap::gemm::testing

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with groups of rows, on the GPU: every form against sums in double, every byte of the
-// output.
+// Tests products with groups of rows on the GPU. Compares every form with sums in double, and every
+// byte of the output.
 #include <tmap/decode.hpp>
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST_P(grouped_rows_of_type, every_epilogue) {
   for (const auto kind : {epilogue_kind::none, epilogue_kind::bias, epilogue_kind::swiglu, epilogue_kind::accumulate}) {
     for (int scales = 0; scales < 4; ++scales) {
       row_settings with = settings();
-      // The function of a gate is no integer.
+      // The function of a gate does not return integers.
       if (kind == epilogue_kind::swiglu) with.kind = input_kind::normal;
       with.epilogue = kind;
       with.row_scales = (scales & 1) != 0;
@@ -142,7 +142,7 @@ TEST_F(grouped_rows, empty_groups_anywhere) {
   }
 }
 
-// Many more tiles than blocks, in every plan.
+// There are many more tiles than blocks in every plan.
 TEST_F(grouped_rows, a_thousand_groups) {
   std::mt19937_64 random = tmap::testing::run_random(7);
   row_settings with;
@@ -153,7 +153,7 @@ TEST_F(grouped_rows, a_thousand_groups) {
   run_every_plan(with);
 }
 
-// Set-up goes round by round, and its blocks take several parts each.
+// Set-up works in rounds, and each of its blocks takes several parts.
 TEST_F(grouped_rows, thousands_of_small_groups) {
   for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
     std::mt19937_64 random = tmap::testing::run_random(8);
@@ -190,8 +190,7 @@ TEST_F(grouped_rows, a_long_k) {
   run(with);
 }
 
-/// C looks the same whether the rest of a group's last tile reads as zeros or as the next group's
-/// rows.
+/// C looks the same if the rest of a group's last tile reads as zeros or as the next group's rows.
 TEST_F(grouped_rows, maps_of_a_end_where_their_groups_end) {
   row_settings with;
   with.sizes = {130, 0, 5, 64};

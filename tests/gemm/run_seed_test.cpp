@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seed of a run: cases draw from it, it can be told, and a failure tells it. TMAP_SEEDED_CASES
-// is the program whose runs these are.
+// Tests the seed of a run. Cases draw from it, the environment can set it, and a failure prints it.
+// TMAP_SEEDED_CASES is the program that the test runs.
 #include "support/run_seed.hpp"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace tmap::testing {
 namespace {
 
-/// `seed`: what env makes of the environment.
+/// `seed` holds arguments of env that set the seed in the environment.
 tool_result run_of(const std::vector<std::string>& seed, const std::string& test) {
   std::vector<std::string> command{"/usr/bin/env"};
   command.insert(command.end(), seed.begin(), seed.end());
@@ -29,7 +29,7 @@ tool_result fresh_run() {
   return run_of(std::vector<std::string>{"-u", "TMAP_TEST_SEED"}, "tell_what_they_draw");
 }
 
-/// The lines that begin so, without that.
+/// Returns the rest of each line that begins with `start`.
 std::vector<std::string> lines_behind(const std::string& start, const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream all(text);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What run_seed_test.cpp runs: says what the cases of this folder draw, and fails a test.
+// run_seed_test.cpp runs this program. It prints what the cases of this folder draw, and fails a
+// test.
 #include <gtest/gtest.h>
 
 #include <cstdio>

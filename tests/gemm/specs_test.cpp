@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor maps that products are made with: every one of them is legal, for every plan and form.
+// Tests that the tensor maps of products are legal for every plan and form.
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/make_template.hpp>
 
@@ -15,7 +15,7 @@ namespace tmap::gemm::testing {
 namespace {
 
 void expect_legal(const map_spec& spec, const char* operand, const kernels::gemm_plan& plan) {
-  // As `make_template` checks, but without the driver.
+  // Checks the same as `make_template`, but without the driver.
   const result<map_template> made = make_zeroed_template(spec.spec, spec.fields);
   ASSERT_TRUE(made.has_value()) << operand << ", " << plan.name << ": " << to_string(made.error());
   EXPECT_EQ(made->fields, spec.fields);
@@ -89,8 +89,7 @@ TEST(grouped_maps, of_one_group_ask_for_no_distance) {
   expect_legal_maps(one);
 }
 
-/// In pairs each block loads half of what a stage holds, and the other block's half comes by
-/// multicast.
+/// In pairs, each block loads half of a stage. The other block's half arrives by multicast.
 TEST(grouped_maps, of_pairs_load_half_of_a_tile) {
   const row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, 1000, 512, 512);
   for (const kernels::gemm_plan& plan : kernels::gemm_plans) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is just legal passes the checks of a product, and one step less does not: at the smallest
-// counts, in each layout, with every other number as large as no later check would refuse.
+// Tests the limits of a product's checks. A value that is just legal passes, and one step less does
+// not. The cases use the smallest counts in each layout. Every other number is as large as the
+// later checks allow.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -24,7 +25,7 @@ result<void> check(const Problem& problem) {
   return given.outcome();
 }
 
-/// [100, 32] by groups of [64, 32] transposed, 2-byte elements, all pitches tight.
+/// Multiplies [100, 32] by groups of [64, 32] transposed, with 2-byte elements and tight pitches.
 row_problem rows(std::uint32_t groups) {
   row_problem made;
   made.groups = groups;
@@ -70,7 +71,7 @@ TEST(grouped_tight_sizes, two_groups_are_enough_to_overlap) {
   }
 }
 
-/// By the checks themselves: a workspace for too many groups would be refused, too.
+/// Calls the checks themselves, because a workspace for too many groups would be refused, too.
 TEST(grouped_tight_sizes, groups_are_counted_by_themselves) {
   expect_refused(check(rows(max_groups + 1)), "problem.groups", max_groups + 1, max_groups, "rows");
   expect_refused(check(weights(max_groups + 1)), "problem.groups", max_groups + 1, max_groups, "weights");
@@ -148,7 +149,7 @@ TEST(grouped_tight_sizes, swiglu_leaves_half_of_the_columns) {
 
 TEST(grouped_tight_sizes, extents_are_one_unit_at_least) {
   const auto refuses = [](std::uint64_t row_problem::*extent, std::uint64_t value, operand_type type) {
-    row_problem product = rows(1);  // of one group nothing is divided by its rows
+    row_problem product = rows(1);  // with one group, nothing is divided by its rows
     product.type = type;
     product.a.pitch_bytes = product.b.pitch_bytes = product.c.pitch_bytes = far;
     product.*extent = value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic that the product kernels place their bytes by.
+// Tests the arithmetic by which the product kernels place their bytes.
 #include "kernels/gemm/tile_math.hpp"
 
 #include <tmap/tile_layout.hpp>
@@ -53,7 +53,7 @@ void for_pairs(std::uint32_t m, std::uint32_t n, std::uint32_t band, bool last_i
   for (std::uint64_t i = 0; i < count_pairs(m, n); ++i) check(place_pair(i, m, n, band, last_is_low));
 }
 
-/// Every block once; no tile is alone unless it must be.
+/// Expects each block once, and no lone tile unless it is necessary.
 void expect_pairs(std::uint32_t m, std::uint32_t n, std::uint32_t band, bool last_is_low) {
   std::set<std::pair<std::uint32_t, std::uint32_t>> taken;
   std::size_t inside = 0;
@@ -102,8 +102,8 @@ TEST(place_pair, full_blocks_are_above_each_other) {
   });
 }
 
-/// Of a share of a tile's columns: which result each sum of a consumer belongs to, and which column
-/// of B it came from.
+/// Checks a share of a tile's columns: the result that each sum of a consumer belongs to, and the
+/// column of B that it came from.
 void expect_columns(std::uint32_t tile_n, std::uint32_t share, std::uint32_t values) {
   const b_columns columns{share, values};
   const std::uint32_t tile_results = values != 0 ? tile_n / 2 : tile_n;
@@ -132,7 +132,7 @@ TEST(b_columns, gates_lie_beside_their_values) {
   }
 }
 
-/// A piece loaded as a whole must be as contiguous in B as in the tile.
+/// A piece that is loaded as a whole must be as contiguous in B as in the tile.
 TEST(b_columns, pieces_are_runs_of_columns) {
   for (const std::uint32_t share : {128u, 256u}) {
     const b_columns columns{share, 4096};
@@ -142,8 +142,8 @@ TEST(b_columns, pieces_are_runs_of_columns) {
   }
 }
 
-/// What stmatrix.x4 does (PTX ISA 9.7.15.5.16): lane l gives the address of row l % 8 of matrix l /
-/// 8; thread t holds elements 2 * (t % 4) and the next of row t / 4 of each.
+/// Does what stmatrix.x4 does (PTX ISA 9.7.15.5.16). Lane l gives the address of row l % 8 of
+/// matrix l / 8. Thread t holds elements 2 * (t % 4) and the next of row t / 4 of each.
 TEST(staging, puts_every_sum_where_the_copy_engine_looks) {
   constexpr std::uint32_t columns = 64;
   for (std::uint32_t warp = 0; warp < 4; ++warp) {
@@ -184,8 +184,8 @@ TEST(staging, has_no_bank_conflicts) {
   }
 }
 
-// Fields of the descriptor (PTX ISA 9.7.15.5.1.2): start 0-13, leading offset 16-29, stride offset
-// 32-45 (each in units of 16 bytes), base offset 49-51, swizzle 62-63 (1: 128 bytes).
+// The descriptor has these fields (PTX ISA 9.7.15.5.1.2): start 0-13, leading offset 16-29, stride
+// offset 32-45 (each in units of 16 bytes), base offset 49-51, swizzle 62-63 (1: 128 bytes).
 TEST(operand_descriptor, has_its_fields) {
   for (const bool is_across : {false, true}) {
     const std::uint64_t descriptor = operand_descriptor(0x2c400, is_across);
@@ -197,7 +197,7 @@ TEST(operand_descriptor, has_its_fields) {
   }
 }
 
-/// The steps of a stage read every element of a piece once, wherever the descriptor moves.
+/// The steps of a stage read every element of a piece once, for both kinds of descriptor.
 TEST(operand_descriptor, steps_cover_the_piece) {
   for (const bool is_across : {false, true}) {
     std::set<std::uint32_t> bytes;
@@ -210,7 +210,8 @@ TEST(operand_descriptor, steps_cover_the_piece) {
           const std::uint32_t major = is_across ? k : line;
           const std::uint32_t minor = is_across ? line : k;
           const std::uint32_t plain = start + major / 8 * eight + major % 8 * swizzle_bytes + minor * 2;
-          // The tile as it was loaded: row of 128 bytes, element in it.
+          // Finds the position in the tile as it was loaded: the row of 128 bytes and the element
+          // in it.
           EXPECT_EQ(plain / swizzle_bytes, is_across ? step * 16 + k : line);
           EXPECT_EQ(plain % swizzle_bytes / 2, is_across ? line : step * 16 + k);
           bytes.insert(swizzled(plain, swizzle::bytes_128));

@@ -11,7 +11,8 @@
 #include "gemm/host_matrix.hpp"
 #include "gemm/product_reference.hpp"
 
-// Products that sum over groups of rows: their operands in host memory, and what must come out.
+// Makes products that sum over groups of rows: the operands in host memory, and the expected
+// results.
 
 namespace tmap::gemm::testing {
 
@@ -26,13 +27,13 @@ struct weight_settings {
   std::uint64_t m{200};
   std::uint64_t n{264};
   std::uint64_t gap{16};
-  std::uint64_t number{1};  ///< of the values it draws
+  std::uint64_t number{1};  ///< selects the values that it draws
 
   std::uint32_t groups() const { return static_cast<std::uint32_t>(sizes.size()); }
   std::uint64_t used_rows() const { return sum_of(sizes); }
 };
 
-/// Rows of C that belong to no group, behind each.
+/// This many rows follow each group's part of C and belong to no group.
 inline constexpr std::uint64_t c_gap_rows = 3;
 
 class weight_case {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products that sum over groups of rows, on the GPU. Rows behind the last group are NaN: one that
-// is read shows.
+// Tests products that sum over groups of rows on the GPU. Rows after the last group are NaN, so
+// that a read of one shows.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -87,7 +87,7 @@ TEST_P(grouped_weights, empty_groups_are_zero) {
   }
 }
 
-// Set-up goes round by round, and its blocks take parts of them.
+// Set-up works in rounds, and its blocks share the groups.
 TEST_P(grouped_weights, many_small_groups) {
   weight_settings with = settings();
   with.sizes.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// acquire(ref, i) and encode_warp(writer) in every build, checked or not: the right slots, and
-// never one beyond.
+// Tests that acquire(ref, i) and encode_warp(writer) reach the right slots in every build, checked
+// or not, and never one past the end.
 #include "hazards/map_users.cuh"
 
 namespace tmap::testing {
@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint32_t maps = 100;
 constexpr slot_lease lease{0, maps, 1};
 
-/// Neither reports nor needs records.
+/// Removes the records, so that the ref or writer reports nothing.
 map_batch_ref unchecked(map_batch_ref ref) {
   ref.records = nullptr;
   return ref;
@@ -65,7 +65,7 @@ TEST_F(batch_ref, a_writer_makes_the_same_bytes_and_nothing_beyond) {
   EXPECT_TRUE(is_poison(found.back()));
 }
 
-/// Two warps' worth of maps in a batch of less.
+/// Writes two warps' worth of maps into a smaller batch.
 __global__ void write_too_many(const __grid_constant__ map_template base, const map_patch* patches,
                                map_batch_writer writer) {
   __shared__ device::warp_stage stage;
@@ -75,7 +75,7 @@ __global__ void write_too_many(const __grid_constant__ map_template base, const 
 
 enum outcome : int { nothing_happened = 1, stopped = 2, wild = 3, wrong_reports = 4 };
 
-/// What became of the context.
+/// Returns what happened to the context.
 outcome outcome_now() {
   const cudaError_t code = cudaDeviceSynchronize();
   if (code == cudaSuccess) return nothing_happened;

@@ -13,18 +13,18 @@
 #include "device/gpu_fixture.hpp"
 #include "kernels/launch.hpp"
 
-// Slots with their records, lent and encoded by hand in any order, right or wrong.
+// Lends and encodes slots with their records by hand, in any order, right or wrong.
 
 namespace tmap::testing {
 
-/// Some slots, lent once.
+/// Holds some slots that were lent once.
 struct slot_lease {
   std::uint64_t first;
   std::uint32_t count;
   std::uint32_t generation;
 };
 
-/// A stream that waits for no other, owned.
+/// Owns a stream that waits for no other.
 class cuda_stream {
  public:
   cuda_stream() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
@@ -45,14 +45,14 @@ class cuda_event {
   cuda_event& operator=(const cuda_event&) = delete;
   ~cuda_event() { cudaEventDestroy(event_); }
   void record(cudaStream_t stream) const { EXPECT_EQ(cudaEventRecord(event_, stream), cudaSuccess); }
-  /// Nothing where it was never recorded.
+  /// Does not wait if the event was never recorded.
   void hold(cudaStream_t stream) const { EXPECT_EQ(cudaStreamWaitEvent(stream, event_), cudaSuccess); }
 
  private:
   cudaEvent_t event_{};
 };
 
-/// A zeroed `T` in pinned host memory that kernels reach, owned.
+/// Owns a zeroed `T` in pinned host memory that kernels can access.
 template <class T>
 class pinned {
  public:
@@ -70,7 +70,7 @@ class pinned {
   T* value_{};
 };
 
-/// A number that kernels and the host wait for.
+/// Holds a number that kernels and the host wait for.
 class flag {
  public:
   std::uint32_t* word() const { return word_.get(); }
@@ -92,7 +92,7 @@ class lent_slots {
   static constexpr std::uint32_t lines = 64;
   static constexpr std::uint32_t line_elements = 32;
 
-  /// The records as a new slab has them: nobody's.
+  /// The records begin as in a new slab, which belongs to nobody.
   explicit lent_slots(std::uint64_t count)
       : slots_(count), records_(std::vector<slot_record>(count)), contents_(line_numbers()), patches_(patches(count)) {
     const std::uint64_t dims[] = {line_elements};
@@ -109,7 +109,7 @@ class lent_slots {
         kernels::launch_open_slots(records_.data() + lease.first, lease.count, lease.generation, log_.get(), stream),
         cudaSuccess);
   }
-  /// Map i leads to line (`line` + i) mod `lines`, all of whose elements are that number.
+  /// Map i leads to line (`line` + i) mod `lines`, whose elements all hold that number.
   void encode(const slot_lease& lease, std::uint32_t line, cudaStream_t stream) const {
     const auto done =
         encode_batch(base_, patch_array{patches_.data() + line}, slots_.data() + lease.first, lease.count, {stream});
@@ -119,7 +119,7 @@ class lent_slots {
     EXPECT_EQ(kernels::launch_publish_slots(records_.data() + lease.first, lease.count, lease.generation, stream),
               cudaSuccess);
   }
-  /// All three, as the service does it.
+  /// Does all three steps, as the service does.
   void lend(const slot_lease& lease, std::uint32_t line, cudaStream_t stream) const {
     open(lease, stream);
     encode(lease, line, stream);

@@ -10,11 +10,11 @@
 
 #include "hazards/lent_slots.hpp"
 
-// Kernels that use maps of a batch, and kernels that make others wait.
+// Provides kernels that use maps of a batch, and kernels that make others wait.
 
 namespace tmap::testing {
 
-// After 20 seconds it goes on: a test that went wrong is to fail, not to hang.
+// A wait ends after 20 seconds, so that a broken test fails instead of hanging.
 __device__ inline void await_flag(std::uint32_t* flag, std::uint32_t value) {
   const cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system> shared(*flag);
   for (int i = 0; i < 20'000'000 && shared.load(cuda::memory_order_acquire) < value; ++i) __nanosleep(1000);
@@ -24,12 +24,12 @@ __device__ inline void set_flag(std::uint32_t* flag, std::uint32_t value) {
   cuda::atomic_ref<std::uint32_t, cuda::thread_scope_system>(*flag).store(value, cuda::memory_order_release);
 }
 
-/// Keeps what is behind it on its stream from running.
+/// Delays the work that follows it on its stream.
 static __global__ void hold_back(std::uint32_t* flag) {
   await_flag(flag, 1);
 }
 
-/// One thread's room for a line.
+/// Holds one thread's room for a line.
 struct line_stage {
   alignas(128) int line[lent_slots::line_elements];
   device::tile_barrier barrier;
@@ -48,7 +48,7 @@ __device__ inline int load_line(device::acquired_map map, line_stage& stage, std
   return *static_cast<volatile int*>(stage.line);
 }
 
-/// Block b uses map b: loads through it, or acquires it only. One thread.
+/// Block b uses map b: it loads through the map, or only acquires it. One thread of the block runs.
 static __global__ void use_maps(map_batch_ref ref, bool loads, int* seen) {
   __shared__ line_stage stage;
   init(stage);
@@ -56,7 +56,7 @@ static __global__ void use_maps(map_batch_ref ref, bool loads, int* seen) {
   if (loads) seen[blockIdx.x] = load_line(map, stage, 0);
 }
 
-/// One warp a block, each for 32 maps, of which map i is made from patch i.
+/// Encodes 32 maps per block with one warp. Map i comes from patch i.
 static __global__ void write_maps(const __grid_constant__ map_template base, const map_patch* patches,
                                   map_batch_writer writer) {
   __shared__ device::warp_stage stage;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded faults in what happens to slots while they are used: an acquired map kept while its slot
-// is encoded anew, and reserved batches that are encoded twice, too early or too late.
+// Seeds faults in the use of slots that change: an acquired map is kept while its slot is encoded
+// again, and reserved batches are encoded twice, too early or too late.
 #include "hazards/map_users.cuh"
 
 namespace tmap::testing::rewritten_slot_cases {
@@ -10,8 +10,8 @@ constexpr std::uint32_t maps = 100;
 constexpr slot_lease first_lease{0, maps, 1};
 constexpr slot_lease second_lease{0, maps, 2};
 
-/// Uses map 0 of `before` now, and again once `rewritten` is set: through the map it has, or
-/// through map 0 of `after` if that has slots.
+/// Uses map 0 of `before` now, and a map again once `rewritten` is set. The second use goes through
+/// the map that it has, or through map 0 of `after` if that has slots.
 __global__ void use_for_long(map_batch_ref before, map_batch_ref after, std::uint32_t* used, std::uint32_t* rewritten,
                              int* seen) {
   __shared__ line_stage stage;
@@ -25,7 +25,7 @@ __global__ void use_for_long(map_batch_ref before, map_batch_ref after, std::uin
   seen[1] = load_line(map, stage, 1);
 }
 
-/// Stores map number 0 of its line after all, having seen it rewritten.
+/// Stores through the old map 0 after it has seen the rewrite.
 __global__ void store_late(map_batch_ref ref, std::uint32_t* used, std::uint32_t* rewritten) {
   __shared__ line_stage stage;
   init(stage);
@@ -50,7 +50,7 @@ class rewritten_slot : public gpu_test {
     seen_ = std::make_unique<device_array<int>>(maps);
     producer_ = std::make_unique<cuda_stream>();
     consumer_ = std::make_unique<cuda_stream>();
-    // So that no kernel has to be loaded while another one waits for it.
+    // Loads all kernels now, because loading one later would wait for a kernel that is running.
     slots_->lend(first_lease, 0, *producer_);
     write(first_lease);
     use_maps<<<maps, 1, 0, *producer_>>>(slots_->ref(first_lease), true, seen_->data());
@@ -65,8 +65,8 @@ class rewritten_slot : public gpu_test {
     TMAP_ASSERT_CUDA(cudaGetLastError());
   }
 
-  /// Runs `rewrite` on the producer's stream while the kernel launched by `use` has acquired map 0
-  /// of the first lease.
+  /// Runs `rewrite` on the producer's stream after the kernel that `use` launched has acquired map
+  /// 0 of the first lease.
   template <class Use, class Rewrite>
   void rewrite_in_use(const Use& use, const Rewrite& rewrite) const {
     const flag used;
@@ -96,7 +96,7 @@ class rewritten_slot : public gpu_test {
     EXPECT_EQ(slots_->log().first.found_generation, found);
   }
 
-  /// The library's own encode from the same patches makes the same bytes.
+  /// Expects the bytes that the library's own encode makes from the same patches.
   void expect_written() const {
     const std::vector<tensor_map> found = slots_->slots().download();
     slots_->encode(first_lease, 5, *producer_);
@@ -128,7 +128,7 @@ TEST_F(rewritten_slot, a_map_kept_while_its_slots_are_lent_again_is_reported) {
   expect_reports(hazard::acquire_missing, 1, 1, 2);
 }
 
-// As a graph does it that runs again.
+// Encodes the same lease again, as a graph does when it is replayed.
 TEST_F(rewritten_slot, a_map_kept_while_the_same_lease_is_encoded_again_is_reported) {
   rewrite_in_use(long_use({}), [&] { slots_->lend(first_lease, 9, *producer_); });
   expect_reports(hazard::acquire_missing, 1, 1, 1);

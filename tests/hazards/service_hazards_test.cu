@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The service in a build that checks hazards: what a program does wrong with its batches is
-// counted, and nothing else.
+// Tests the service in a build that checks hazards. It must count the mistakes that a program makes
+// with its batches, and nothing else.
 #include <tmap/map_service.hpp>
 
 #include <functional>
@@ -42,7 +42,7 @@ class service_hazards : public gpu_test {
     ASSERT_TRUE(made.has_value()) << to_string(made.error());
     service_.emplace(std::move(*made));
   }
-  /// All its slots have been lent before, so that the next batch gets used ones.
+  /// Lends all slots once, so that the next batch gets used ones.
   void serve_used(std::uint64_t capacity) {
     serve(capacity);
     use(encode(0, *first_, static_cast<std::uint32_t>(capacity)).ref(), *first_);
@@ -59,9 +59,9 @@ class service_hazards : public gpu_test {
     use_maps<<<maps, 1, 0, stream>>>(ref, loads, seen_->data());
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   }
-  /// Acquires the maps of what `make` makes on the first stream, before that was encoded: a copy
-  /// through slots that were never written would not end. All kernels must have run before, since
-  /// loading one may wait for the device.
+  /// Acquires the maps of the batch from `make` on the first stream, before that batch is encoded.
+  /// It does not copy, because a copy through unwritten slots would not end. All kernels must have
+  /// run before, since loading one may wait for the device.
   void use_too_early(const std::function<map_batch()>& make) const {
     const flag gate;
     hold_back<<<1, 1, 0, *first_>>>(gate.word());

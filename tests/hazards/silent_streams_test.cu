@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs without a fault: many batches in several streams, whose slots are lent over and over,
-// and not one report.
+// Runs programs without a fault. Many batches in several streams reuse slots over and over, and no
+// report may appear.
 #include <array>
 
 #include "hazards/map_users.cuh"
@@ -12,7 +12,7 @@ constexpr std::uint32_t maps = 32;
 constexpr std::uint32_t regions = 32;
 constexpr std::uint32_t streams = 4;
 
-/// One warp: counts the maps of the batch that do not lead where they should.
+/// Counts the maps of the batch that lead to the wrong place. One warp runs it.
 __global__ void check_lines(map_batch_ref ref, std::uint32_t line, std::uint32_t* wrong) {
   __shared__ line_stage stages[maps];
   line_stage& stage = stages[threadIdx.x];
@@ -21,9 +21,9 @@ __global__ void check_lines(map_batch_ref ref, std::uint32_t line, std::uint32_t
   if (found != static_cast<int>((line + threadIdx.x) % lent_slots::lines)) atomicAdd(wrong, 1);
 }
 
-/// Lends regions in turn: each batch is encoded on one stream, by the library or by a kernel of its
-/// own, and used there or on the next stream. Only events order the streams: the use after the
-/// encode, and a region's next batch after it.
+/// Lends regions in turn. The library or a kernel encodes each batch on one stream, and a kernel
+/// uses it there or on the next stream. Only events order the streams: the use after the encode,
+/// and a region's next batch after it.
 class lender {
  public:
   explicit lender(const lent_slots& slots) : slots_(slots), wrong_(std::vector<std::uint32_t>(1)) {
@@ -74,8 +74,8 @@ TEST_F(silent_streams, many_batches_in_four_streams) {
   RecordProperty("batches", static_cast<int>(batches));
 }
 
-/// One kernel: a block of two warps encodes its maps and uses them, in each of which the barrier
-/// orders the two.
+/// A block of two warps encodes its maps and uses them in one kernel. Its barrier orders the two
+/// steps.
 __global__ void encode_then_use(const __grid_constant__ map_template base, const map_patch* patches,
                                 map_batch_writer writer, map_batch_ref ref, std::uint32_t* wrong) {
   __shared__ device::warp_stage warp_stage;

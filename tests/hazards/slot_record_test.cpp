@@ -23,7 +23,7 @@ TEST(slot_record, every_hazard_has_a_name_of_its_own) {
   EXPECT_STREQ(name(static_cast<hazard>(hazard_count)), "invalid");
 }
 
-// Zeroed memory says: never lent, nothing reported.
+// Zeroed memory must mean that the slot was never lent and nothing was reported.
 TEST(slot_record, zero_is_the_beginning) {
   const slot_record record{};
   EXPECT_EQ(record.generation, 0u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seeded faults in when a ref is used: before its batch was encoded, and after its slots were lent
-// again.
+// Seeds faults in the time of a ref's use: before its batch was encoded, and after its slots were
+// lent again.
 #include "hazards/map_users.cuh"
 
 namespace tmap::testing::unordered_use_cases {
@@ -12,7 +12,7 @@ constexpr std::uint32_t maps = 528;
 constexpr slot_lease first_lease{0, maps, 7};
 constexpr slot_lease second_lease{0, maps, 8};
 
-/// One thread of the grid acquires one map.
+/// Each thread of the grid acquires one map.
 __global__ void acquire_once(map_batch_ref ref, std::uint32_t map, dim3 block, dim3 thread) {
   const bool mine = blockIdx.x == block.x && blockIdx.y == block.y && blockIdx.z == block.z &&
                     threadIdx.x == thread.x && threadIdx.y == thread.y && threadIdx.z == thread.z;
@@ -36,7 +36,7 @@ class unordered_use : public gpu_test {
     TMAP_ASSERT_CUDA(cudaGetLastError());
   }
 
-  /// Also loads every kernel that a test launches while another one is held back.
+  /// Also loads every kernel that a test launches while another one waits.
   void lend_and_use_in_order(const slot_lease& lease, std::uint32_t line) const {
     slots_->lend(lease, line, *producer_);
     encoded_->record(*producer_);
@@ -56,7 +56,7 @@ class unordered_use : public gpu_test {
     EXPECT_EQ(wrong, 0u);
   }
 
-  /// Exactly these, and the first one whole: block i used map i.
+  /// Expects exactly these reports, and checks all of the first one. Block i used map i.
   void expect_reports(hazard kind, std::uint64_t count, std::uint32_t expected, std::uint32_t found) const {
     EXPECT_EQ(slots_->reports(kind), count) << name(kind);
     EXPECT_EQ(slots_->reports(), count);
@@ -92,7 +92,7 @@ TEST_F(unordered_use, a_consumer_that_overtakes_the_encode_is_reported) {
   consumer_->finish();
   expect_reports(hazard::unpublished_slot, maps, 8, 7);
   gate.set(1);
-  expect_lines(0);  // the maps of the batch before
+  expect_lines(0);  // the maps of the previous batch
 }
 
 TEST_F(unordered_use, a_consumer_between_the_opening_and_the_encode_is_reported) {
@@ -121,7 +121,7 @@ TEST_F(unordered_use, a_ref_kept_after_its_slots_were_lent_again_is_reported) {
   use(first_lease);
   consumer_->finish();
   expect_reports(hazard::stale_generation, maps, 7, 8);
-  expect_lines(1);  // the maps of somebody else
+  expect_lines(1);  // the maps of another batch
 }
 
 TEST_F(unordered_use, generations_wrap_round) {

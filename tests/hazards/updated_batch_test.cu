@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batches with an index table, as `map_service::update` makes them: most maps lie in slots of an
-// earlier lease, the changed ones and the table in slots of the batch's own.
+// Tests batches with an index table, as `map_service::update` makes them. Most maps lie in slots of
+// an earlier lease. The changed ones and the table lie in slots of the batch's own.
 #include "hazards/map_users.cuh"
 
 namespace tmap::testing::updated_batch_cases {
@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint32_t maps = 64;
 constexpr std::uint32_t table_slots = maps * sizeof(std::uint32_t) / tensor_map_bytes;
 
-/// A lease whose first slots hold the `changed` maps, and the last ones the table.
+/// Holds a lease whose first slots contain the `changed` maps, and the last ones the table.
 struct update {
   std::vector<std::uint32_t> changed;
   slot_lease lease;
@@ -42,7 +42,7 @@ class updated_batch : public gpu_test {
     return ref;
   }
 
-  /// The changed maps lead to `line` and the following ones.
+  /// Makes the changed maps lead to `line` and the following lines.
   void apply(const update& what, std::uint32_t line) {
     for (std::uint32_t k = 0; k < what.count(); ++k) {
       table_[what.changed[k]] = static_cast<std::uint32_t>(what.lease.first) + k;
@@ -93,8 +93,8 @@ TEST_F(updated_batch, a_chain_of_updates_is_silent) {
 }
 
 TEST_F(updated_batch, a_consumer_that_overtakes_the_update_is_reported) {
-  // What an unwritten table says is not to matter here: in range, or the acquires would reach wild
-  // slots.
+  // The contents of the unwritten table must not matter. They are zeroed, because indices out of
+  // range would make the acquires reach wild slots.
   TMAP_ASSERT_CUDA(cudaMemset(table_of(first_update), 0, maps * sizeof(std::uint32_t)));
   use(ref_of(first_update), false);
   expect_reports(hazard::unpublished_slot, maps);
