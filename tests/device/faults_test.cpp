@@ -61,7 +61,7 @@ TEST_F(device_faults, every_checked_call_fails_with_its_bad_item) {
   }
   const fault_report report = taken();
   EXPECT_EQ(report.all(), batch_call_count - 1 + 1) << "each in the context's counts, and the one that was not checked";
-  EXPECT_EQ(report.first.call, batch_call::gemm_rows) << "which came first";
+  EXPECT_EQ(report.first.call, batch_call::gemm_rows) << "the first bad item";
 }
 
 TEST_F(device_faults, a_checked_service_call_gives_its_slots_back) {
@@ -89,7 +89,7 @@ TEST_F(device_faults, streams_and_threads_count_together) {
         const result<void> done = all.run(batch_call::ragged_copy, true, check, stream.get());
         ASSERT_EQ(done.has_value(), t != 0);
         if (t == 0) {
-          ASSERT_EQ(done.error().found, 1u) << "nobody else's";
+          ASSERT_EQ(done.error().found, 1u) << "it counts only its own item";
         }
       }
       EXPECT_EQ(cudaStreamSynchronize(stream.get()), cudaSuccess);

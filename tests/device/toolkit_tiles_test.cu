@@ -130,7 +130,7 @@ class tile_trial {
     } else {
       TMAP_ASSERT_OK(engine.reduce(used.operation, *map, used.at, tile));
     }
-    EXPECT_NE(std::make_pair(memory, image), std::make_pair(memory_, image_)) << "nothing to see";
+    EXPECT_NE(std::make_pair(memory, image), std::make_pair(memory_, image_)) << "the action changed nothing";
     EXPECT_TRUE(same_bytes(there_->download(), memory));
     EXPECT_TRUE(same_bytes(shared_.download(), image));
   }

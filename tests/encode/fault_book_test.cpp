@@ -119,7 +119,7 @@ TEST_F(fault_book_test, every_call_is_relaxed) {
   fake_.count(tensor_3);
   reset();
   EXPECT_EQ(fake_.strict_calls, std::set<std::string>{});
-  EXPECT_EQ(fake_.mode, cudaStreamCaptureModeGlobal) << "and the thread is as it was";
+  EXPECT_EQ(fake_.mode, cudaStreamCaptureModeGlobal) << "the thread's mode is restored";
 }
 
 // If a context cannot be queried at once, it is queried again later. Its first call may fail.

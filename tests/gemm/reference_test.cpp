@@ -169,7 +169,7 @@ TEST(bounds, hold_where_every_small_term_is_lost) {
     const bounded sum = dot(of, type, 0, 0);
     EXPECT_GT(sum.value, 0);
     EXPECT_LT(sum.value, sum.error);
-    EXPECT_LT(sum.error, 2 * sum.value) << "wider than need be";
+    EXPECT_LT(sum.error, 2 * sum.value) << "wider than necessary";
   }
 }
 

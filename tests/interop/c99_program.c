@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/tmap.h>
 
-/* What a program in C does with the functions that need no GPU. */
+/* Calls the functions that need no GPU, as a C program would. */
 
 #define MUST(condition)                \
   do {                                 \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
-/// 0, or the line of c99_program.c that failed.
+/// Returns 0, or the line of c99_program.c that failed.
 extern "C" int c99_program(void);
 
 TEST(c99, a_program_in_c_finds_what_the_header_says) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C interface on a GPU: bytes of maps, moved tensors and products, and what bad ones leave
-// untouched.
+// Tests the C interface on a GPU: bytes of maps, moved tensors and products, and the memory that
+// bad ones must not change.
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
 #include <tmap/tmap.h>
@@ -92,7 +92,7 @@ TEST_F(c_device, a_bad_tensor_is_told_and_left_out_of_a_copy) {
     destinations[i].global_address = to.address() + begin[i];
     sources[i].global_dim[0] = destinations[i].global_dim[0] = size[i];
   }
-  destinations[1].global_dim[0] = 1002;  // not what its source has
+  destinations[1].global_dim[0] = 1002;  // differs from its source
   const device_array<tmap_map_patch> source(sources), destination(destinations);
   const tmap_tensor_batch in = batch_of(source, 3), out = batch_of(destination, 3);
   std::uint64_t workspace_bytes = 0;

@@ -16,8 +16,8 @@
 
 namespace tmap::testing {
 
-/// Services over the fake machine, by handles; all that tests destroy or release themselves is
-/// theirs.
+/// Makes services over the fake machine and returns handles. Tests destroy or release what they
+/// make.
 class c_service_fixture : public service_fixture {
  protected:
   ~c_service_fixture() override { EXPECT_EQ(tmap_template_destroy(c_base), TMAP_OK); }
@@ -56,7 +56,7 @@ class c_service_fixture : public service_fixture {
     return text;
   }
 
-  /// How many maps of the batch are not what their patches ask for.
+  /// Counts the maps of the batch that differ from what their patches ask for.
   std::uint64_t wrong_maps(tmap_batch batch, const map_template& of, const std::vector<map_patch>& patches) const {
     const tmap_batch_info info = info_of(batch);
     if (info.ref.count != patches.size()) return ~std::uint64_t{0};

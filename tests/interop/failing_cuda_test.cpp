@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every public call but those of services, with each of its calls of CUDA failing in turn, in a
-// process of its own, so that it is the first call of all.
+// Tests every public call, except those of services. Each CUDA call inside it fails in turn, in a
+// process of its own, so that it is the first call of the process.
 #include "interop/out_of_memory.hpp"
 #include "interop/wrapped_cuda.hpp"
 
@@ -21,8 +21,8 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// A context's id is asked for again where it could not be had; a mode that stays relaxed harms
-/// nothing. Where no template of a map can be made a ragged operation takes another route.
+/// A context's id is queried again later, and a mode that stays relaxed does no harm. If no map
+/// template can be made, a ragged operation takes another route.
 bool may_go_unseen() {
   const std::string& name = failed_cuda_call();
   const bool is_of_a_map = is_one_of(name, {"cudaGetDevice", "cudaGetDeviceCount", "cudaDriverGetVersion",
@@ -40,7 +40,7 @@ enum outcome : int { never_reached, reached, failed };
 
 std::uint64_t calls_that_failed{};
 
-/// Long before the test's own limit.
+/// Ends a child long before the test's own time limit.
 constexpr unsigned int seconds_of_a_child = 60;
 
 bool run_in_a_child(const std::function<bool()>& attempt) {
@@ -61,7 +61,8 @@ bool run_in_a_child(const std::function<bool()>& attempt) {
   return WIFEXITED(state) && WEXITSTATUS(state) == reached;
 }
 
-/// Calls that enqueue work; each asks for the device, finds its kernels and launches them.
+/// Returns whether a call enqueues work. Such a call queries the device, finds its kernels and
+/// launches them.
 bool is_enqueued(const public_call& call) {
   const auto begins_with = [&](const char* word) { return call.name.rfind(word, 0) == 0; };
   const auto has = [&](const char* word) { return call.name.find(word) != std::string::npos; };
@@ -85,7 +86,7 @@ void check(const std::vector<public_call>& calls) {
   }
 }
 
-/// Settings of the environment, which each child reads anew.
+/// Sets a variable of the environment, which each child reads again.
 class setting {
  public:
   setting(const char* name, const char* value) : name_{name} { EXPECT_EQ(setenv(name, value, 1), 0); }
@@ -111,8 +112,8 @@ TEST(failing_cuda, ragged_calls) {
   may_do_without_maps = false;
 }
 
-/// Each waits for its kernels and reads what they counted. Ragged operations here make no maps, so
-/// that every failure has to be seen.
+/// Checks calls that wait for their kernels and read what they counted. Ragged operations make no
+/// maps here, so that no failure may go unseen.
 TEST(failing_cuda, checked_calls) {
   const setting checked{"TMAP_CHECK", "sync"};
   const setting without_maps{"TMAP_POLICY", "disable"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bad items as C learns of them: reports, words, and checked operations on the host.
+// Tests bad items as a C program sees them: reports, words, and checked operations on the host.
 #include <gmock/gmock.h>
 
 #include <tmap/faults.hpp>
@@ -71,7 +71,7 @@ TEST(c_faults, reports_are_asked_for_with_their_size) {
   refuses_bad_structs<tmap_fault_report>(sized<tmap_fault_report>(), [](auto* r) { return tmap_reset_faults(r); });
 }
 
-/// Two rows of floats of which the second has an odd address.
+/// Makes two rows of floats. The second one has an odd address.
 class odd_rows {
  public:
   odd_rows() {
@@ -124,8 +124,8 @@ TEST(c_faults, a_checked_operation_on_the_host_says_what_was_bad) {
   EXPECT_EQ(tmap_ragged_copy(&from.batch, &to.batch, &with), TMAP_OK);
 }
 
-/// Every operation on the host, each with one bad item; of those by index a row that does not
-/// exist.
+/// Runs every operation on the host, each with one bad item. Operations by index get a row that
+/// does not exist.
 TEST(c_faults, every_operation_on_the_host_can_be_checked) {
   odd_rows odd;
   odd_rows even;

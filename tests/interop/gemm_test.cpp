@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped products of C, as far as they go without a device: conversions, and what is refused.
+// Tests grouped products in C as far as possible without a device: the conversions, and what is
+// refused.
 #include <tmap/grouped_gemm.hpp>
 
 #include <string>
@@ -101,7 +102,7 @@ TEST(c_gemm, fast_accumulation_is_converted_and_reaches_the_product) {
   EXPECT_FALSE(interop::library_of(problem).fast_accumulation);
   problem.fast_accumulation = 1;
   EXPECT_TRUE(interop::library_of(problem).fast_accumulation);
-  // Of 16-bit operands it is the product that refuses, before it looks at the workspace.
+  // With 16-bit operands, the product itself refuses the call before it checks the workspace.
   const auto refused = [&] {
     EXPECT_EQ(tmap_gemm_rows(&problem, nullptr), TMAP_INVALID_ARGUMENT);
     tmap_error last{};
@@ -165,7 +166,7 @@ TEST(c_gemm, calls_are_converted_whole) {
   EXPECT_EQ(interop::gemm_call{nullptr}.value().statuses, nullptr);
 }
 
-/// What a call has no use for has to be 0.
+/// Members that a call does not use must be 0.
 TEST(c_gemm, members_of_other_calls_are_refused) {
   const tmap_row_problem row = rows();
   const auto refusal = [&](const auto& use) {
@@ -182,7 +183,7 @@ TEST(c_gemm, members_of_other_calls_are_refused) {
   EXPECT_EQ(refusal([](tmap_call& c) { c.windows = at<tmap_address_window>(0x1000); }), "call.windows");
 }
 
-/// Each is legal but for its workspace, which is one byte long.
+/// Makes calls that are legal except for their workspace, which is one byte long.
 TEST(c_gemm, problems_reach_their_products) {
   const tmap_row_problem row = rows();
   const tmap_weight_problem weight = weights();
@@ -206,7 +207,7 @@ TEST(c_gemm, problems_reach_their_products) {
   expect_same(tmap_gemm_pointers(&pointer, &call), gemm::multiply(interop::library_of(pointer), small));
 }
 
-/// Without a workspace what is good is refused for that.
+/// Maps the refusal of a missing workspace to success, because a good call ends with it here.
 tmap_status of_c(tmap_status answer) {
   return refused(answer) == "call.workspace_bytes" ? tmap_status{TMAP_OK} : answer;
 }
@@ -240,7 +241,7 @@ TEST(c_gemm, structs_and_enums_are_checked) {
   }
 }
 
-/// What only the product refuses has C's name, too.
+/// Errors that only the product finds must also use C's names.
 TEST(c_gemm, members_have_the_names_of_c) {
   tmap_weight_problem eight_bits = weights();
   eight_bits.operand = TMAP_OPERAND_F8_E4M3;

@@ -52,7 +52,7 @@ TEST(handle_table, a_place_whose_generations_are_used_up_is_given_up) {
   const std::uint64_t next = t.insert(number(2));
   EXPECT_NE(next >> 32, last >> 32);
   EXPECT_EQ(t.find(last), nullptr);
-  EXPECT_EQ(t.find(last & ~std::uint64_t{0xffffffff}), nullptr);  // generation 0, what the count came to
+  EXPECT_EQ(t.find(last & ~std::uint64_t{0xffffffff}), nullptr);  // generation 0, to which the count wraps
   EXPECT_EQ(*t.find(next), 2);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every ragged operation of C with each of its arguments spoilt in turn: structs, enums, sizes,
-// arrays. Those on the host must refuse and write nothing; those on the device must refuse in C's
-// own checks what those know of.
+// Tests every ragged operation in C with each of its arguments broken in turn: structs, enums,
+// sizes and arrays. Operations on the host must refuse the call and write nothing. For operations
+// on the device, C's own checks must refuse what they can see.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ T* moved_by(T* pointer, std::uintptr_t bytes) {
   return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + bytes);
 }
 
-/// What a call may be given. Two tensors of one f32 row of 4, in memory of the host.
+/// Holds all arguments that a call may take: two tensors of one f32 row of 4, in host memory.
 struct call_arguments {
   call_arguments() {
     for (tmap_tensor_batch* const batch : {&source, &destination}) {
@@ -67,7 +67,7 @@ struct call_arguments {
   call_arguments& operator=(const call_arguments&) = delete;
 
   std::uint64_t packed_address() { return reinterpret_cast<std::uint64_t>(other.data()); }
-  /// For `reduce_rows`, whose destination has one column, and `transpose`.
+  /// Shapes the destination for `reduce_rows`, which needs one column, and for `transpose`.
   void shape_destination(std::uint64_t columns, std::uint64_t lines) {
     to_width.fill(columns);
     to_height.fill(lines);
@@ -94,7 +94,7 @@ struct call_arguments {
   std::array<float, 4> fill{9, 9, 9, 9};
 };
 
-/// The arguments that a call has.
+/// Names the arguments that a call has.
 enum part : std::uint32_t {
   source = 1,
   destination = 2,
@@ -109,7 +109,7 @@ enum part : std::uint32_t {
 struct c_call {
   const char* name;
   std::uint32_t parts;
-  std::function<tmap_status(call_arguments&)> run;  ///< where the arguments' `call` says
+  std::function<tmap_status(call_arguments&)> run;  ///< runs on the engine that the arguments' `call` names
 };
 
 const std::vector<c_call>& all_calls() {
@@ -148,15 +148,14 @@ tmap_status run_on_host(const c_call& call, call_arguments& given) {
   return call.run(given);
 }
 
-/// Without a workspace, so that it refuses whatever it is given; rows by index, which need none,
-/// have nothing to do.
+/// Runs the call without a workspace, so that it always refuses. Rows by index need no workspace,
+/// so they get nothing to do.
 tmap_status run_on_device(const c_call& call, call_arguments& given) {
   if ((call.parts & index) != 0) given.index.count = 0;
   return call.run(given);
 }
 
-/// One way to spoil a call: calls that have all of `parts`. `argument` begins with the member of
-/// `call_arguments`.
+/// Breaks a call that has all of `parts`. `argument` begins with the member of `call_arguments`.
 struct spoiling {
   std::string argument;
   std::uint32_t parts;
@@ -186,7 +185,7 @@ void add_struct(std::vector<spoiling>& all, const std::string& argument, std::ui
   }
 }
 
-/// What C's own checks refuse, whether on the host or on the device.
+/// Returns the faults that C's own checks refuse, on the host or on the device.
 std::vector<spoiling> known_to_c() {
   using a = call_arguments;
   std::vector<spoiling> all;
@@ -281,7 +280,7 @@ void add_arrays(std::vector<spoiling>& all, const std::string& name, std::uint32
   }
 }
 
-/// What only the operation refuses.
+/// Returns the faults that only the operation refuses.
 std::vector<spoiling> known_to_the_operation() {
   using a = call_arguments;
   std::vector<spoiling> all;
@@ -342,7 +341,7 @@ bool has(const c_call& call, const spoiling& with) {
   return (call.parts & with.parts) == with.parts;
 }
 
-/// As the call names it.
+/// Returns the argument's name as the call uses it.
 std::string name_in(const c_call& call, const std::string& argument) {
   const std::size_t dot = std::min(argument.find('.'), argument.size());
   const std::string member = argument.substr(0, dot);
@@ -357,7 +356,7 @@ std::string name_in(const c_call& call, const std::string& argument) {
   return argument;
 }
 
-/// Refused, and every byte that a pointer leads to is as before.
+/// Expects a refusal, and that every byte that a pointer leads to is unchanged.
 void expect_refused_on_host(const c_call& call, const spoiling& with) {
   SCOPED_TRACE(std::string{call.name} + ", " + with.argument);
   call_arguments given;
@@ -395,7 +394,7 @@ TEST(hostile_ragged, on_the_host_each_argument_is_refused) {
   }
 }
 
-/// Without a workspace the operation refuses what is good, too, but for that.
+/// Without a workspace, the operation refuses good arguments, too, but only for that reason.
 TEST(hostile_ragged, on_the_device_good_arguments_lack_the_workspace_alone) {
   for (const c_call& call : all_calls()) {
     call_arguments good;
@@ -418,7 +417,7 @@ TEST(hostile_ragged, on_the_device_each_argument_is_refused_before_anything_is_a
   }
 }
 
-/// The message names the member and the values that it may have.
+/// The message must name the member and the values that it may have.
 TEST(hostile_ragged, the_types_of_a_cast_are_named) {
   for (const bool is_from : {true, false}) {
     call_arguments given;
@@ -431,7 +430,7 @@ TEST(hostile_ragged, the_types_of_a_cast_are_named) {
   }
 }
 
-/// The largest element fits, one byte more is not read: the fill is that of a call that will be
+/// Reads a fill of up to the largest element. A larger fill is not read, because its call will be
 /// refused.
 TEST(hostile_ragged, a_fill_is_read_as_far_as_elements_may_be_large) {
   std::array<unsigned char, 17> fill;
@@ -448,7 +447,8 @@ TEST(hostile_ragged, a_fill_is_read_as_far_as_elements_may_be_large) {
   }
 }
 
-/// Each pointer to a struct, null and misaligned; that to the call may be null.
+/// Tests each pointer to a struct with null and misaligned addresses. The pointer to the call may
+/// be null.
 TEST(hostile_ragged, pointers_to_structs) {
   call_arguments g;
   const tmap_call on_host = host_call();

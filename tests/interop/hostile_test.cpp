@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls against the contract: each answers with a code, and what its pointers point to is as
-// before.
+// Tests calls that break the contract. Each must return an error code and leave what its pointers
+// lead to unchanged.
 #include "interop/c_service_fixture.hpp"
 #include "interop/refuses_bad_structs.hpp"
 #include "interop/sized.hpp"
@@ -8,7 +8,7 @@
 namespace tmap::testing {
 namespace {
 
-/// A struct whose bytes are all poison but for its size and reserved member.
+/// Returns a struct whose bytes are all poison, except for its size and reserved member.
 template <class Struct>
 Struct poisoned() {
   Struct made;
@@ -65,7 +65,7 @@ TEST(hostile_spec, structs) {
       good_spec(),
       [&](spec* inner) {
         const bool has_place = inner != nullptr && reinterpret_cast<std::uintptr_t>(inner) % alignof(spec) == 0;
-        if (!has_place) return tmap_status{TMAP_INVALID_ARGUMENT};  // a member is never null nor misaligned
+        if (!has_place) return tmap_status{TMAP_INVALID_ARGUMENT};  // a member is never null or misaligned
         im2col.tensor = *inner;
         return tmap_encode_im2col(&im2col, &map);
       },
@@ -149,7 +149,7 @@ TEST_F(hostile_service, sources) {
     source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes}, 0, 0, 0};
     EXPECT_EQ(refused(encode_rows()), "source.offsets.bytes");
   }
-  calls_ = machine.all_calls();  // the service asks for its context before it looks at offsets
+  calls_ = machine.all_calls();  // the service queries its context before it checks offsets
   EXPECT_EQ(tmap_template_destroy(rows_base), TMAP_OK);
   source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4}, 8, 2, 0};
   EXPECT_EQ(refused(encode(&source)), "source.is_bounded");
@@ -165,7 +165,7 @@ TEST_F(hostile_service, calls) {
     tmap_call call = sized<tmap_call>();
     use(call);
     const std::string name = refused(encode(&source, &call));
-    calls_ = machine.all_calls();  // the service asks for its context before all that it checks itself
+    calls_ = machine.all_calls();  // the service queries its context before its own checks
     return name;
   };
   EXPECT_EQ(refusal([](tmap_call& c) { c.trusted = ~0u; }), "call.trusted");
@@ -181,7 +181,7 @@ TEST_F(hostile_service, calls) {
   for (const std::uint64_t count : {std::uint64_t{0}, max_batch + 1, ~std::uint64_t{0}}) {
     calls_ = machine.all_calls();
     EXPECT_EQ(refused(encode(&source, nullptr, count)), "count");
-    calls_ = machine.all_calls();  // the service asks for its context before all else
+    calls_ = machine.all_calls();  // the service queries its context first
   }
   EXPECT_EQ(refused(tmap_service_encode(service_, c_base, &source, 4, nullptr, nullptr)), "batch");
 }

@@ -4,7 +4,7 @@
 namespace tmap::testing {
 namespace {
 
-/// All but the peak: slots that a call takes and gives back have been leased.
+/// Returns all counts except the peak, which includes slots that a call takes and gives back.
 std::string counts_of(const map_service& service) {
   service_statistics statistics = service.statistics();
   statistics.peak_leased = 0;

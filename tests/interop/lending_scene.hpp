@@ -18,14 +18,14 @@ class log_listener {
  public:
   log_listener();
   ~log_listener();
-  /// Of a line that could not be made nothing is heard.
+  /// Counts empty lines. A line that could not be made is not heard at all.
   int empty_lines() const { return empty_lines_; }
 
  private:
   int empty_lines_{};
 };
 
-/// The arrays of every kind of patch source, for the same tensors.
+/// Holds the arrays of every kind of patch source for the same tensors.
 struct all_sources {
   explicit all_sources(const tensor_list& tensors);
 
@@ -42,16 +42,16 @@ struct all_sources {
   ragged_rows rows_64() const { return {1 << 24, 256, {ends_64.data(), offset_format::ends, 8}}; }
 };
 
-/// A fake machine with a service that has lent one batch.
+/// Holds a fake machine with a service that has lent one batch.
 struct lending_scene {
   static constexpr bool may_do_a_part = false;
   static constexpr std::uint64_t maps = 20;
 
   lending_scene();
-  /// Counts, log and maps; what is enqueued has run.
+  /// Returns counts, log and maps after everything that is enqueued has run.
   std::string state();
-  /// Encodes, updates, reserves, uses and releases; then ends everything, of which nothing may be
-  /// left.
+  /// Encodes, updates, reserves, uses and releases. Then ends everything and expects that nothing
+  /// is left.
   std::string work();
 
   result<map_service> make_service() {
@@ -79,16 +79,16 @@ struct lending_scene {
   tensor_list tensors{maps};
   all_sources sources{tensors};
   const std::vector<std::uint32_t> few{1, 5, 19};
-  const std::vector<std::uint32_t> many = std::vector<std::uint32_t>(maps, 3);  ///< so many that all maps move together
+  const std::vector<std::uint32_t> many = std::vector<std::uint32_t>(maps, 3);  ///< enough maps that all move together
   cudaStream_t home = machine.streams.open_stream();
   cudaStream_t other = machine.streams.open_stream();
-  cudaStream_t updating = other;  ///< what maps are updated on
+  cudaStream_t updating = other;  ///< the stream that updates maps
   std::optional<map_service> service = make_service().value();
   std::optional<map_batch> lent = encode(base, tensors.source()).value();
   map_batch& batch = *lent;
 };
 
-/// The same while `home` is captured.
+/// Makes the same scene, but captures `home`.
 struct captured_scene : lending_scene {
   captured_scene() {
     machine.streams.begin_capture(home);

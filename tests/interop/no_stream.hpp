@@ -5,7 +5,7 @@
 
 namespace tmap::testing {
 
-/// The default stream, for calls that need no stream of their own.
+/// Names the default stream for calls that need no stream of their own.
 inline const cuda::stream_ref no_stream{cudaStream_t{}};
 
 }  // namespace tmap::testing

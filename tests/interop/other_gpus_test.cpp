@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls say on GPUs that are not Hopper's, as far as the host can: the CUDA runtime of this
-// program stands in for any of them.
+// Tests calls on GPUs other than Hopper, as far as the host can. The CUDA runtime of this program
+// imitates any of them.
 #include <tmap/tmap.h>
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
@@ -144,11 +144,11 @@ TEST_F(other_gpus, zeroed_templates_begin_maps_on_hopper_alone) {
   }
 }
 
-/// Bit 21 of word 1, which the driver of this program always writes for GPUs that are not Hopper's.
+/// The driver of this program always sets bit 21 of word 1 for GPUs other than Hopper.
 TEST_F(other_gpus, templates_are_not_marked_as_large) {
   constexpr std::uint64_t mark = std::uint64_t{1} << 21;
   use_gpu(wrapped_gpu::b200);
-  EXPECT_EQ(encode(rows_spec())->words[1], mark) << "the driver's word stands";
+  EXPECT_EQ(encode(rows_spec())->words[1], mark) << "the driver's word is kept";
   const auto made = make_template(rows_spec(), patch_address);
   ASSERT_TRUE(made);
   EXPECT_EQ(made->map.words[1], 0u);

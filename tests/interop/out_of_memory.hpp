@@ -26,50 +26,50 @@
 
 #include "support/spec_text.hpp"
 
-// What every public call does where something fails that it needs: it says so, or does without; it
-// does not throw, and where it fails nothing has changed. What fails each program says
-// (`what_fails`).
+// Tests every public call with a failure of something that it needs. The call must report the
+// failure or succeed without. It must not throw, and if it fails it must change nothing.
+// `what_fails` defines what a program makes fail.
 
 namespace tmap::testing {
 
-/// What fails in turn: allocations of host memory in interop_test, calls of CUDA in
+/// Makes things fail in turn: allocations of host memory in interop_test, and calls of CUDA in
 /// failing_cuda_test.
 struct needed_thing {
-  void (*fail)(std::uint64_t n, bool all_after);  ///< the n-th from now on (1 is the next, 0 is none)
-  std::uint64_t (*asked)();                       ///< how often it was asked for since then
-  bool (*is_named)(status code);                  ///< whether an answer is the error for the lack of it
-  bool (*may_go_unseen)();                        ///< whether a call may succeed without what failed last
-  bool (*reads_memory)();                         ///< whether there is a GPU, which reads what calls are given
-  /// `attempt()`; in a process of its own where a first call differs from the next.
+  void (*fail)(std::uint64_t n, bool all_after);  ///< the n-th fails, counted from now on (1 is the next, 0 is none)
+  std::uint64_t (*asked)();                       ///< the number of requests since then
+  bool (*is_named)(status code);                  ///< whether a status is the error for this shortage
+  bool (*may_go_unseen)();                        ///< whether a call may succeed without the thing that failed last
+  bool (*reads_memory)();                         ///< whether there is a GPU, which would read the arguments' memory
+  /// Runs `attempt()`, in a process of its own if a first call differs from the next.
   bool (*run)(const std::function<bool()>& attempt);
 };
 extern const needed_thing what_fails;
 
-/// An address that is good, but for a GPU, which would read it.
+/// Returns an address that is good unless a GPU reads it.
 template <class T>
 T* somewhere() {
   return what_fails.reads_memory() ? nullptr : reinterpret_cast<T*>(0x10000);
 }
 
-/// A public call by its name without arguments, as the linker knows it, and the test that fails
-/// what it needs in turn. `overloads` of that name are tested by this entry.
+/// Describes a public call by the linker's name without arguments, and the test that makes what it
+/// needs fail in turn. This entry tests `overloads` of that name.
 struct public_call {
   std::string name;
   std::function<void()> check;
-  int overloads{1};  ///< that the program exports and nothing else here stands for
+  int overloads{1};  ///< exported overloads that no other entry here tests
 };
 
-/// The overloads of a call on the host whose other entry, on a stream, stands for its symbol.
+/// Marks an overload on the host whose other entry, on a stream, covers its symbol.
 inline constexpr int no_enqueued_call = 0;
 
-// All of them, by what they need.
+// These functions return all calls, grouped by what they need.
 std::vector<public_call> plain_calls();   ///< of C++, without a service
 std::vector<public_call> ragged_calls();  ///< on host memory and on a device's, C++ and C
 std::vector<public_call> service_calls_of_cpp();
 std::vector<public_call> plain_calls_of_c();
 std::vector<public_call> service_calls_of_c();
 
-// An answer as text, so that two of them can be compared.
+// Converts results to text, so that two of them can be compared.
 
 inline std::string text_of(const tensor_map& map) {
   std::string text;
@@ -140,8 +140,8 @@ std::string text_of(const result<T>& answer) {
   }
 }
 
-// Whether an answer says what failed. A text or a list that has no room for an error comes out
-// empty.
+// Returns whether a result reports the failure. A text or a list cannot hold an error and is empty
+// instead.
 
 inline bool says_failure(const std::string& text) {
   return text.empty();
@@ -164,19 +164,19 @@ bool says_failure(const T&) {
   return false;
 }
 
-/// What a call that returns nothing answers.
+/// Stands for the result of a call that returns nothing.
 struct done {};
 inline std::string text_of(done) {
   return "done";
 }
 
-/// What fails: the n-th, and perhaps all after it.
+/// Selects what fails: the n-th thing, and perhaps all after it.
 struct shortage {
   std::uint64_t n;
   bool all_after;
 };
 
-/// `call(scene)` with a shortage; nothing where it threw, which is a failure of the test.
+/// Returns `call(scene)` under a shortage. Returns nothing if it threw, which fails the test.
 template <class Scene, class Call>
 auto answer_with(const shortage& lacking, Scene& scene, const Call& call, bool& has_failed)
     -> std::optional<decltype(call(scene))> {
@@ -184,14 +184,14 @@ auto answer_with(const shortage& lacking, Scene& scene, const Call& call, bool& 
   what_fails.fail(lacking.n, lacking.all_after);
   try {
     answer.emplace(call(scene));
-  } catch (...) {  // no answer says it
+  } catch (...) {  // the result stays empty
   }
   has_failed = what_fails.asked() >= lacking.n;
   what_fails.fail(0, false);
   return answer;
 }
 
-/// What the call does without a shortage, in a scene of its own.
+/// Records what the call does without a shortage, in a scene of its own.
 struct usual_course {
   std::string before;
   std::string answer;
@@ -214,7 +214,7 @@ usual_course take_usual_course(const Make& make, const Call& call) {
   return usual;
 }
 
-/// Returns whether the call came to the first thing that fails.
+/// Returns whether the call reached the first thing that fails.
 template <class Make, class Call>
 bool fails_well(const Make& make, const Call& call, const shortage& lacking) {
   SCOPED_TRACE(::testing::Message() << "number " << lacking.n << (lacking.all_after ? " and all after it" : ""));
@@ -269,20 +269,20 @@ void fail_each_in_turn(const Make& make, const Call& call) {
   }
 }
 
-/// The scene of a call that uses no objects.
+/// Serves as the scene of a call that uses no objects.
 struct empty_scene {
   static constexpr bool may_do_a_part = false;
   std::string state() const { return {}; }
   std::string work() const { return {}; }
 };
 
-/// A call in scenes of one type.
+/// Checks a call in scenes of one type.
 template <class Scene, class Call>
 public_call in(const char* name, const Call& call, int overloads = 1) {
   return {name, [call] { fail_each_in_turn([] { return Scene{}; }, call); }, overloads};
 }
 
-/// A call without objects.
+/// Checks a call without objects.
 template <class Call>
 public_call plain(const char* name, const Call& call) {
   return in<empty_scene>(name, [call](empty_scene&) { return call(); });

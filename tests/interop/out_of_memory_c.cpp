@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of C that use neither services nor tensors' memory.
+// Tests the calls of C that use neither services nor tensors' memory.
 #include <tmap/tmap.h>
 #include <tmap/encode.hpp>
 
@@ -14,7 +14,7 @@
 namespace tmap::testing {
 namespace {
 
-/// What calls read and write: every output is poisoned, and shown by the state.
+/// Holds what calls read and write. Every output is poisoned and shown by the state.
 struct in_and_out {
   static constexpr bool may_do_a_part = false;
 
@@ -36,7 +36,7 @@ struct in_and_out {
     broken_pictures.tensor.global_address = 8;
     no_map = map;
     no_map.words[12] = 0xff00;
-    EXPECT_EQ(tmap_encode_bits(&broken, &out.map), TMAP_RULE_BROKEN);  // what `tmap_last_message` has to say
+    EXPECT_EQ(tmap_encode_bits(&broken, &out.map), TMAP_RULE_BROKEN);  // sets the text of `tmap_last_message`
     std::memset(&out, 0x5a, sizeof out);
     out.limits = sized<tmap_device_limits>();
     out.decoded = sized<tmap_decoded_map>();
@@ -80,14 +80,14 @@ struct in_and_out {
   tmap_template base{9};
 };
 
-/// With a template to destroy.
+/// Adds a template to destroy.
 struct with_template : in_and_out {
   with_template() { EXPECT_EQ(tmap_template_create_zeroed(&spec, 1, &base), TMAP_OK); }
 };
 
 constexpr tmap_fault_report some_report{sizeof(tmap_fault_report), 0, 1, 2, 3, 4, {4, 0, 17, 3, 2}};
 
-/// Breaks rules, also after a call that failed for want of memory.
+/// Explains a spec that breaks rules, also after a call that failed for lack of memory.
 tmap_status explain(in_and_out& s) {
   return tmap_explain(&s.broken, nullptr, s.out.text, sizeof s.out.text, &s.out.length);
 }
@@ -133,7 +133,7 @@ tmap_status encode_into_slots(with_template& s) {
   return tmap_encode_batch(s.base, &source, somewhere<tmap_tensor_map>(), 3, nullptr);
 }
 
-/// A tile of the simulator, whose calls may do a part.
+/// Holds a tile of the simulator, whose calls may do a part of their work.
 struct c_simulated : in_and_out {
   static constexpr bool may_do_a_part = true;
   c_simulated() {
@@ -149,7 +149,7 @@ struct c_simulated : in_and_out {
   tmap_tile tile = sized<tmap_tile>();
 };
 
-/// Whose callback gets the log's lines.
+/// Holds counts of the log's lines, which its callback receives.
 struct two_c_logs {
   static constexpr bool may_do_a_part = false;
   two_c_logs() { EXPECT_EQ(tmap_set_log_callback(&count, &lines[0]), TMAP_OK); }
@@ -163,7 +163,7 @@ struct two_c_logs {
   int lines[2]{};
 };
 
-/// Calls that give one text.
+/// Checks calls that return one text.
 template <class Call>
 public_call text_call(const char* name, const Call& call) {
   return in<in_and_out>(name, [call](in_and_out& s) { return call(s, s.out.text, sizeof s.out.text, &s.out.length); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services and batches of C over the fake machine.
+// Tests services and batches of C over the fake machine.
 #include <tmap/tmap.h>
 
 #include <cstring>
@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::uint64_t untouched = 9;
 
-/// Slots that a call takes and gives back have been leased.
+/// Removes the peak, which includes slots that a call takes and gives back.
 std::string without_peak(std::string counts) {
   const std::size_t begin = counts.find("\"peak_leased\"");
   return begin == std::string::npos ? counts : counts.erase(begin, counts.find(',', begin) - begin);
 }
 
-/// What the scene has, by handles. Outputs are poisoned.
+/// Holds the objects of the scene by handles. Outputs are poisoned.
 template <class Scene>
 struct by_handles : Scene {
   by_handles() {

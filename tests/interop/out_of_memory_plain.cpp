@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of C++ that use neither a service nor memory of tensors.
+// Tests the calls of C++ that use neither a service nor memory of tensors.
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
 #include <tmap/grouped_gemm.hpp>
@@ -19,7 +19,7 @@
 namespace tmap::testing {
 namespace {
 
-/// Breaks several rules.
+/// Returns a spec that breaks several rules.
 tensor_spec broken_spec() {
   tensor_spec spec = rows_spec();
   spec.global_address = 8;
@@ -56,7 +56,7 @@ tensor_map other_map() {
   return encode_bits(other).value();
 }
 
-/// Encoding into slots of a device.
+/// Encodes into slots of a device.
 result<void> encode_from(const tensor_source& source, patch_fields fields = patch_address) {
   return encode_batch(*make_zeroed_template(rows_spec(), fields), source, somewhere<tensor_map>(), 1, {no_stream});
 }
@@ -88,7 +88,7 @@ result<void> multiply(Problem problem) {
   return gemm::multiply(problem, {{no_stream, {somewhere<void>(), 1 << 20}}});
 }
 
-/// A tensor and a tile of the simulator.
+/// Holds a tensor and a tile of the simulator.
 struct simulated {
   static constexpr bool may_do_a_part = true;
 
@@ -124,7 +124,7 @@ struct simulated {
   }
 };
 
-/// Whose callback gets the log's lines.
+/// Holds counts of the log's lines, which its callback receives.
 struct two_logs {
   static constexpr bool may_do_a_part = false;
   two_logs() { set_log_callback(&count, &lines[0]); }

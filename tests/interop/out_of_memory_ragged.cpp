@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ragged operations of C++ and C: on memory of the host, and on a device's, as far as a machine
-// without one goes.
+// Tests the ragged operations of C++ and C on host memory, and on a device's as far as possible
+// without one.
 #include <tmap/encode.hpp>
 #include <tmap/ragged.hpp>
 
@@ -16,11 +16,11 @@ namespace tmap::testing {
 namespace {
 
 constexpr std::uint64_t tensor_count = 3;
-constexpr std::uint64_t row_width = 64;  // in floats: rows that a map may have, so that the copy engine has its turn
+constexpr std::uint64_t row_width = 64;  // floats in a row; a map may have such rows, so the copy engine has its turn
 constexpr std::uint64_t row_count = 8;
 constexpr std::uint64_t value_count = tensor_count * row_width * row_count;
 
-/// Equal tensors, one after the other, in memory that begins at `first`.
+/// Holds equal tensors, one after the other, in memory that begins at `first`.
 struct side {
   explicit side(float* memory, std::uint64_t row = row_width) {
     for (std::uint64_t i = 0; i < tensor_count; ++i) {
@@ -46,8 +46,8 @@ struct side {
   tmap_tensor_batch batch = sized<tmap_tensor_batch>();
 };
 
-/// Both sides of an operation, in every form that an operation takes. The host's operations may
-/// have done a part.
+/// Holds both sides of an operation, in every form that an operation takes. Operations on the host
+/// may have done a part of their work.
 struct operands {
   static constexpr bool may_do_a_part = true;
 
@@ -90,9 +90,9 @@ struct operands {
   }
   ragged::cast_values cpp_cast() const { return {ragged::value_type::f32, ragged::value_type::f32, cast.scale}; }
 
-  /// Good, but for a GPU, which would read the host's memory.
+  /// Returns a workspace that is good unless a GPU uses it, because it lies in host memory.
   static workspace scratch() { return {somewhere<void>(), what_fails.reads_memory() ? 0u : 1u << 30}; }
-  /// The same for operations without a workspace.
+  /// Returns an index that is good unless a GPU uses it, for operations without a workspace.
   ragged::row_index device_index() const {
     return {index.rows, index.count, scratch().memory == nullptr ? 3u : index.bytes};
   }
@@ -115,10 +115,10 @@ struct operands {
   tmap_row_index index = sized<tmap_row_index>();
   tmap_cast_values cast = sized<tmap_cast_values>();
   tmap_call call = host_call();
-  tmap_call index_call = host_call();  ///< of calls that need no workspace
+  tmap_call index_call = host_call();  ///< for calls that need no workspace
 };
 
-/// On a device nothing is done by halves.
+/// Operations on a device do all of their work or none.
 struct device_operands : operands {
   static constexpr bool may_do_a_part = false;
 
@@ -129,7 +129,7 @@ struct device_operands : operands {
   }
 };
 
-/// `call(operands, run)` on both engines.
+/// Checks `call(operands, run)` on both engines.
 template <class Call>
 public_call on_both(const char* name, const Call& call) {
   const public_call here = in<operands>(name, [=](operands& s) { return call(s, s.here()); });
@@ -169,7 +169,8 @@ std::vector<public_call> calls_of_cpp() {
               [](o& s, const how& with) { return ragged::transpose(s.from.as_cpp(), s.turned.as_cpp(), with); }),
       on_both("tmap::ragged::cast",
               [](o& s, const how& with) { return ragged::cast(s.from.as_cpp(), s.to.as_cpp(), s.cpp_cast(), with); }),
-      // With a factor of 0 a second call gives the same, whatever part of the first was done.
+      // A factor of 0 makes a second call yield the same, no matter what part of the first was
+      // done.
       on_both("tmap::ragged::saxpy",
               [](o& s, const how& with) { return ragged::saxpy(0, s.from.as_cpp(), s.to.as_cpp(), with); }),
       on_both("tmap::ragged::max_pool_1d",
@@ -182,7 +183,7 @@ std::vector<public_call> calls_of_cpp() {
   };
 }
 
-/// Where the operands' `call` says.
+/// Returns the operations of C, which run on the engine that the operands' `call` names.
 template <class Operands>
 std::vector<public_call> c_operations(int overloads) {
   using o = Operands;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services and batches of C++ over the fake machine.
+// Tests services and batches of C++ over the fake machine.
 #include <utility>
 
 #include "interop/lending_scene.hpp"
@@ -7,7 +7,7 @@
 namespace tmap::testing {
 namespace {
 
-/// A call in the usual scene, and in one whose streams are captured.
+/// Checks a call in the usual scene, and in one whose streams are captured.
 template <class Call>
 void check_in_both(const Call& call) {
   in<lending_scene>("not captured", call).check();
@@ -24,13 +24,13 @@ void check_encode() {
   check_in_both([](lending_scene& s) { return s.encode(s.rows_base, s.sources.rows_64()); });
 }
 
-/// More slots than are free: the pool grows.
+/// Asks for more slots than are free, so that the pool grows.
 void check_growth() {
   const auto grow = [](lending_scene& s) { return s.service->reserve(60, cuda::stream_ref{s.other}); };
   in<lending_scene>("growth", grow).check();
 }
 
-/// More slots than there may ever be.
+/// Asks for more slots than the limit.
 void check_exhaustion() {
   check_in_both([](lending_scene& s) { return s.service->reserve(1000, cuda::stream_ref{s.home}); });
 }
@@ -41,7 +41,7 @@ void check_update() {
   check_in_both([](lending_scene& s) { return s.update(s.few, s.sources.compact()); });
 }
 
-/// So many maps change that all move together.
+/// Changes so many maps that all of them move together.
 void check_update_of_all() {
   check_in_both([](lending_scene& s) { return s.update(s.many, s.tensors.source()); });
 }
@@ -55,7 +55,7 @@ void check_release() {
   check_in_both([](lending_scene& s) { return s.batch.release(); });
 }
 
-/// What ends, ends whole, with memory or without.
+/// Checks a call that ends an object. It must end completely, with or without memory.
 template <class End>
 public_call ending(const char* name, const End& end) {
   return {name, [end] {
@@ -66,7 +66,8 @@ public_call ending(const char* name, const End& end) {
           }};
 }
 
-/// A machine without a service; what is made has ended before the machine is looked at.
+/// Holds a machine without a service. Everything that was made must have ended before the machine
+/// is checked.
 struct bare_machine {
   static constexpr bool may_do_a_part = false;
   std::string state() { return machine.is_clean() ? "clean" : "something is left"; }
@@ -118,7 +119,7 @@ std::vector<public_call> service_calls_of_cpp() {
            return done{};
          });
        },
-       2},  // the other one is the library's own
+       2},  // the other overload is the library's own
       ending("tmap::map_service::operator=",
              [](lending_scene& s) {
                map_service moved{std::move(*s.service)};

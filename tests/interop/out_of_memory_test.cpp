@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every public call, with each of its allocations failing in turn.
+// Tests every public call with each of its allocations failing in turn.
 #include "interop/out_of_memory.hpp"
 
 #include <tmap/encode.hpp>
@@ -62,7 +62,7 @@ TEST(out_of_memory, service_calls_of_c) {
   check(service_calls_of_c());
 }
 
-/// The symbols of this program, a line each, as `readelf` prints them.
+/// Returns the symbols of this program, one line each, as `readelf` prints them.
 std::vector<std::string> lines_of_symbols() {
   std::array<char, 4096> path{};
   EXPECT_GT(readlink("/proc/self/exe", path.data(), path.size() - 1), 0);
@@ -74,17 +74,17 @@ std::vector<std::string> lines_of_symbols() {
   return lines;
 }
 
-/// A public call with its arguments; empty for any other symbol. The library hides what is not
-/// public.
+/// Returns a public call with its arguments, or an empty text for any other symbol. The library
+/// hides what is not public.
 std::string signature_in(const std::string& line) {
   const bool is_visible = line.find(" FUNC    GLOBAL DEFAULT ") != std::string::npos;
   const std::size_t begin = line.find(" tmap");
   return is_visible && begin != std::string::npos ? line.substr(begin + 1) : std::string{};
 }
 
-/// Names without arguments and ABI tags, and how many overloads there are.
+/// Returns names without arguments and ABI tags, with the number of overloads of each.
 std::map<std::string, int> exported_calls() {
-  std::set<std::string> signatures;  // those of constructors and destructors stand there twice
+  std::set<std::string> signatures;  // constructors and destructors appear twice
   for (const std::string& line : lines_of_symbols()) signatures.insert(signature_in(line));
   signatures.erase("");
   std::map<std::string, int> overloads;

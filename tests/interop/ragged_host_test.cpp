@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ragged operations of C on the host: what each writes, and what it refuses.
+// Tests the ragged operations of C on the host: what each writes, and what it refuses.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -18,7 +18,8 @@ std::uint64_t address_of(const void* memory) {
   return reinterpret_cast<std::uint64_t>(memory);
 }
 
-/// Rows of three f32, one tensor of 1 row and one of 2; `shape` columns for another width.
+/// Holds rows of three f32, in a tensor of 1 row and one of 2. `shape` changes the number of
+/// columns.
 class rows_of_floats {
  public:
   explicit rows_of_floats(float* values, std::uint64_t width = 3) : width_{width, width} {

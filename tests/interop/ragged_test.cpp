@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routes and ragged operations of C. What needs a device is not asked for: arguments are followed
-// to the C++ function by what it refuses, and conversions by the same operations on the host.
+// Tests routes and ragged operations of C without a device. A refusal by the C++ function shows
+// that the arguments reach it. Operations on the host test the conversions.
 #include <tmap/ragged.hpp>
 #include <tmap/route.hpp>
 
@@ -64,7 +64,7 @@ tmap_cast_values c_values() {
   return values;
 }
 
-/// The same refusal by both interfaces.
+/// Expects the same refusal from both interfaces.
 void expect_same(tmap_status answer, const result<void>& expected, const std::string& what,
                  const std::string& argument = "call.workspace_bytes") {
   ASSERT_FALSE(expected.has_value()) << what;
@@ -124,7 +124,7 @@ TEST(c_ragged, workspace_is_as_large_as_in_cpp) {
   EXPECT_EQ(bytes, ragged::workspace_bytes(10, 2).value());
 }
 
-/// Each is legal but for its workspace, which is one byte long.
+/// Makes calls that are legal except for their workspace, which is one byte long.
 TEST(c_ragged, arguments_reach_their_operations) {
   const tmap_tensor_batch a = c_batch();
   const tensor_batch b = interop::library_of(a);
@@ -168,7 +168,7 @@ TEST(c_ragged, batches_and_calls_are_checked) {
   const tmap_tensor_batch a = c_batch();
   const auto copy = [&](const tmap_tensor_batch* from, const tmap_tensor_batch* to, const tmap_call* with = nullptr) {
     const tmap_status answer = tmap_ragged_copy(from, to, with);
-    // Without a workspace what is good is refused for that.
+    // Without a workspace, even a good call is refused for that reason.
     return refused(answer) == "call.workspace_bytes" ? tmap_status{TMAP_OK} : answer;
   };
   EXPECT_EQ(copy(&a, &a), TMAP_OK);
@@ -199,7 +199,7 @@ TEST(c_ragged, batches_and_calls_are_checked) {
   EXPECT_EQ(copy(&a, &a, &with), TMAP_OK);
 }
 
-/// What a call has no use for has to be 0.
+/// Members that a call does not use must be 0.
 TEST(c_ragged, members_of_other_calls_are_refused) {
   const tmap_tensor_batch a = c_batch();
   const tmap_row_matrix rows = c_rows();
@@ -248,7 +248,7 @@ TEST(c_ragged, other_arguments_are_checked) {
   EXPECT_EQ(refused(tmap_ragged_reduce_rows(&a, 3, 2, &a, nullptr)), "reduction");
 }
 
-/// Rows of 3 bytes each, by columns of the host, to a dense buffer and to a packed one.
+/// Copies rows of 3 bytes each, by columns in host memory, to a dense buffer and to a packed one.
 TEST(c_ragged, converted_sides_and_calls_do_the_work) {
   const std::vector<unsigned char> bytes{1, 2, 3, 4, 5, 6, 7, 8};
   const auto address = reinterpret_cast<std::uint64_t>(bytes.data());

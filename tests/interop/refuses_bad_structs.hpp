@@ -17,7 +17,7 @@ T* misaligned(T* pointer) {
   return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + 1);
 }
 
-/// The argument that the last call refused; empty where it did anything else.
+/// Returns the argument that the last call refused, or an empty text if it did anything else.
 inline std::string refused(tmap_status answer) {
   tmap_error last{};
   last.struct_size = sizeof last;
@@ -25,9 +25,9 @@ inline std::string refused(tmap_status answer) {
   return is_told ? last.argument : "";
 }
 
-/// What `use` does with null, a misaligned pointer, wrong sizes and a reserved member in the place
-/// of `good`: it answers `TMAP_INVALID_ARGUMENT`, leaves the struct as it is, and names it (where
-/// `is_named`), always alike.
+/// Calls `use` with null, a misaligned pointer, wrong sizes and a reserved member in the place of
+/// `good`. It must return `TMAP_INVALID_ARGUMENT`, leave the struct unchanged and, if `is_named`,
+/// always name it alike.
 template <class Struct>
 void refuses_bad_structs(const Struct& good, const std::function<tmap_status(Struct*)>& use, bool may_be_null = false,
                          bool is_named = true) {

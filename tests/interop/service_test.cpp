@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services, batches and templates of C over the fake machine.
+// Tests services, batches and templates of C over the fake machine.
 #include <gmock/gmock.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,7 +89,7 @@ TEST_F(c_service, columns_and_compact_columns) {
   EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
 }
 
-/// Rows of 256 bytes in one buffer; what tensor i of `sizes` asks for.
+/// Returns patches of rows of 256 bytes in one buffer. Patch i has `sizes[i]` rows.
 std::vector<map_patch> rows_patches(const std::vector<std::int64_t>& sizes) {
   std::vector<map_patch> patches;
   std::uint64_t begin = 0;
@@ -322,7 +322,7 @@ TEST_F(c_service, a_forked_child_is_told) {
   EXPECT_EQ(tmap_service_destroy(service), TMAP_OK);
 }
 
-/// With a GPU a service, without one the reason.
+/// Makes a service on a machine with a GPU, and expects the reason without one.
 TEST(c_service_create, on_this_machine) {
   tmap_service service{5};
   const tmap_status made = tmap_service_create(nullptr, &service);

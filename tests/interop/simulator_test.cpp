@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator of C: the same tiles as in C++, and what it refuses.
+// Tests the simulator of C: the same tiles as in C++, and what it refuses.
 #include <gmock/gmock.h>
 
 #include <array>
@@ -14,7 +14,7 @@ namespace {
 using ::testing::Each;
 using ::testing::ElementsAre;
 
-/// Eight columns a row, of which a map shows six; boxes of 4 by 2.
+/// Holds eight columns per row, of which a map shows six. The box is 4 by 2.
 class c_simulator : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -7,7 +7,7 @@
 
 namespace tmap::testing {
 
-/// A struct of the C interface, all zeros but its size.
+/// Returns a struct of the C interface that is all zeros except for its size.
 template <class Struct>
 Struct sized() {
   Struct made{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of c/spec.h say what those of C++ say.
+// Tests that the functions of c/spec.h give the same results as those of C++.
 #include <tmap/tmap.h>
 #include <tmap/decode.hpp>
 #include <tmap/encode.hpp>
@@ -160,7 +160,7 @@ TEST(c_spec, bytes_that_are_no_map) {
   EXPECT_EQ(text_of(&tmap_describe, &zeros), describe(tensor_map{}));
 }
 
-/// With a GPU the driver's bytes, without one the reason.
+/// Encodes the driver's bytes on a machine with a GPU, and expects the reason without one.
 TEST(c_spec, the_driver_is_asked_as_in_cpp) {
   const tensor_spec spec = plain_spec();
   const tmap_tensor_spec c_spec = interop::c_of(spec);

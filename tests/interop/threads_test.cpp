@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eight threads with the same handles, which are destroyed under them.
+// Eight threads use the same handles, which are destroyed meanwhile.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +12,8 @@
 #include "interop/sized.hpp"
 
 #ifdef __SANITIZE_THREAD__
-// A forked child never has its parent's threads: the thread sanitizer takes them for lost, and ends
-// it with a code.
+// A forked child never has its parent's threads. The thread sanitizer takes them for lost and ends
+// the child with a code.
 extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
   return "report_thread_leaks=0";
 }
@@ -32,7 +32,8 @@ class c_threads : public c_service_fixture {
   }
 };
 
-/// Every call on what is destroyed meanwhile works or says so, and nothing is left behind.
+/// Calls on an object that is destroyed meanwhile must work or report that it is gone. Nothing may
+/// be left.
 TEST_F(c_threads, a_service_and_a_template_end_under_their_users) {
   const tensor_list tensors{4};
   const tmap_patch_source source = source_of(tensors);
@@ -59,8 +60,8 @@ TEST_F(c_threads, a_service_and_a_template_end_under_their_users) {
   EXPECT_TRUE(machine.is_clean());
 }
 
-/// One batch in the hands of all: each call works, is told that it is not its turn, or that the
-/// batch is gone.
+/// All threads use one batch. Each call must work, or report that it is not the caller's turn or
+/// that the batch is gone.
 TEST_F(c_threads, a_batch_is_released_once) {
   const tmap_service service = make_c(1024);
   std::atomic<std::uint64_t> wrong{};
@@ -90,8 +91,8 @@ TEST_F(c_threads, a_batch_is_released_once) {
   EXPECT_TRUE(machine.is_clean());
 }
 
-/// Whoever holds the tables in the moment of a fork, the child finds them open. It is killed if it
-/// waits for them.
+/// A forked child must find the tables unlocked, even if another thread holds them during the fork.
+/// The child is killed if it waits for them.
 TEST_F(c_threads, a_child_forked_in_the_midst_of_a_call_goes_on) {
   std::atomic<bool> is_held{};
   std::thread holder{[&] {

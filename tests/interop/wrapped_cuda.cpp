@@ -30,7 +30,7 @@ bool fails(const char* name) {
   return does;
 }
 
-/// Does `what` unless the call is to fail.
+/// Does `what` unless the call must fail.
 template <class What>
 cudaError_t call(const char* name, const What& what) {
   if (fails(name)) return last_error = cudaErrorMemoryAllocation;
@@ -62,7 +62,7 @@ int attribute_of(const gpu_facts& gpu, cudaDeviceAttr attribute) {
   }
 }
 
-// The driver's functions.
+// The functions below replace the driver's.
 
 CUresult driver_call(const char* name) {
   return fails(name) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
@@ -73,7 +73,7 @@ CUresult context_id(CUcontext, unsigned long long* id) {
   return driver_call("cuCtxGetId");
 }
 
-/// A map with an address, and on GPUs after Hopper with the mark of large tensors.
+/// Makes a map with an address, and on GPUs after Hopper with the mark of large tensors.
 CUresult make_map(const char* name, CUtensorMap* map) {
   const CUresult code = driver_call(name);
   if (code != CUDA_SUCCESS) return code;

@@ -4,27 +4,26 @@
 #include <cstdint>
 #include <string>
 
-// A CUDA runtime in the place of the real one, by the linker's --wrap: a program with
-// wrapped_cuda.cpp calls it wherever it calls CUDA, kernels' launches included. It does nothing and
-// says that all went well.
+// Replaces the CUDA runtime by the linker's --wrap. A program with wrapped_cuda.cpp calls it for
+// every call of CUDA, including kernel launches. It does nothing and reports success.
 
 namespace tmap::testing {
 
-/// Devices by number, as tmap asks each about itself only once.
+/// Numbers the devices. tmap queries each device only once.
 enum class wrapped_gpu : int { h200, b200, rtx_6000, a100 };
 
-/// The current device from now on; an H200 at first.
+/// Sets the current device from now on. The first one is an H200.
 void use_gpu(wrapped_gpu gpu);
 
-/// From now on the n-th call (1 is the next, 0 is none), and with `all_after` each one after it,
-/// fails.
+/// Makes the n-th call from now on fail (1 is the next, 0 is none), and with `all_after` each one
+/// after it.
 void fail_cuda_call(std::uint64_t n, bool all_after);
 
-/// Calls since `fail_cuda_call`.
+/// Returns the number of calls since `fail_cuda_call`.
 std::uint64_t cuda_calls_made();
 
-/// The first call that failed since then; of a function of the driver, its name, also where it
-/// could not be found.
+/// Returns the first call that failed since then. For a function of the driver it returns its name,
+/// even if the function could not be found.
 const std::string& failed_cuda_call();
 
 }  // namespace tmap::testing
