@@ -29,8 +29,8 @@ tensor_map without_what_zeroed_lacks(const tensor_map& whole) {
   return map;
 }
 
-/// Clears the bytes of one box. tensormap.replace keeps the template's value there when it changes
-/// the box.
+/// Clears word 8, the size of one box in bytes. tensormap.replace keeps the template's value there
+/// when it changes the box.
 tensor_map without_box_bytes(const tensor_map& whole) {
   tensor_map map = whole;
   map.words[8] = 0;

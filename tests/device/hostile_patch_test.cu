@@ -70,7 +70,7 @@ map_patch near_a_window(random_patch_source& source, const map_template& base,
   random_source& random = source.random();
   const address_window& window = windows[random.below(windows.size())];
   const std::uint64_t alignment = random.one_in(16) ? 8 : 32;
-  // patch_of keeps the boxes and element strides.
+  // Sets the boxes and element strides. The code below sets the other fields.
   map_patch patch = random.one_in(2) ? source.any(base) : patch_of(base.spec);
   patch.global_address = window.begin - 4096 + alignment * random.below((window.end - window.begin + 8192) / alignment);
   for (std::uint32_t axis = 0; axis < max_rank; ++axis) {

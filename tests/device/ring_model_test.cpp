@@ -46,7 +46,7 @@ part part_of(char tile, std::uint32_t filler, std::uint32_t fillers) {
   }
 }
 
-/// Selects the ring's own ends, or the same ends with a fault.
+/// Names the ring's own producer. The types that follow are producers with a fault.
 template <std::uint32_t Fillers>
 using producer = device::ring_producer<most_stages, Fillers>;
 

@@ -21,8 +21,9 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// A context's id is queried again later, and a mode that stays relaxed does no harm. If no map
-/// template can be made, a ragged operation takes another route.
+/// Expects that the last failure may go unseen. A context's id is queried again later, and a
+/// mode that stays relaxed does no harm. If no map template can be made, a ragged operation takes
+/// another route.
 bool may_go_unseen() {
   const std::string& name = failed_cuda_call();
   const bool is_of_a_map = is_one_of(name, {"cudaGetDevice", "cudaGetDeviceCount", "cudaDriverGetVersion",

@@ -118,12 +118,12 @@ class explorer {
     return true;
   }
 
-  /// Explores each copy in flight that lands next, and each store that reads next.
+  /// Lets each copy in flight land next, and each store read next.
   bool land_any(const ring_state& from, std::uint32_t t) {
     bool landed = false;
     for (std::uint64_t left = from.in_flight[t]; left != 0; left &= left - 1) {
       const auto index = static_cast<std::uint32_t>(__builtin_ctzll(left));
-      // A copy lands with its arrival, because no thread may rely on less.
+      // A copy lands with its arrival, because no thread may rely on an earlier time.
       if (program_.threads[t][index].what == act::copy) continue;
       ring_state s = from;
       land(s, t, index);
