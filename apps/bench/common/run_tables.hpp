@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What programs that print tables share: the command line, the GPU they need, and the tables that
-// were asked for.
+// Shared code of programs that print tables: it parses the command line, waits for a GPU and prints
+// the tables that the caller chose.
 
 #include <CLI/CLI.hpp>
 
@@ -14,18 +14,18 @@
 
 namespace tmap::apps::bench {
 
-/// A table and what prints it; `Meter` is what it measures with.
+/// Names a table and the function that prints it. `Meter` is what the function measures with.
 template <class Meter>
 struct named_table {
   const char* name;
   void (*print)(const Meter& meter);
 };
 
-/// What `--help` says.
+/// Holds the text of `--help`.
 struct program_text {
   const char* program;
   const char* purpose;
-  const char* choice;  ///< of `--table`
+  const char* choice;  ///< help of `--table`
 };
 
 class table_program {
@@ -39,11 +39,12 @@ class table_program {
 
   CLI::App& options() { return app_; }
 
-  /// Calls `measure` once options are read and a GPU of compute capability 9 is awake; what it
-  /// throws is printed. The exit status: 1 for no such GPU or an exception, 2 for a wrong option.
+  /// Parses the options, checks for a GPU of compute capability 9 and calls `measure`. Prints an
+  /// exception that `measure` throws. Returns the exit status: 1 without such a GPU or after an
+  /// exception, 2 for a wrong option.
   int run(int argc, char** argv, const std::function<void()>& measure);
 
-  /// Prints the wanted ones, in the order of `tables`.
+  /// Prints the chosen tables in the order of `tables`.
   template <class Meter, std::size_t Count>
   void print(const named_table<Meter> (&tables)[Count], const Meter& meter) const {
     for (const named_table<Meter>& table : tables) {

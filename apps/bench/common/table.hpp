@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// A table of a report, in Markdown.
+// A table in Markdown.
 
 #include <cstdint>
 #include <string>
@@ -13,9 +13,9 @@ class table {
  public:
   table(std::string title, std::vector<std::string> columns);
 
-  /// As many cells as there are columns.
+  /// Appends a row. `cells` has one string per column.
   void add(std::vector<std::string> cells);
-  /// To standard output, title first.
+  /// Prints the title and the table to standard output.
   void print() const;
 
  private:
@@ -23,13 +23,13 @@ class table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// Fixed point.
+/// Formats `value` in fixed point.
 std::string text(double value, int decimals = 2);
-/// With its sign: a difference.
+/// Formats a difference with its sign.
 std::string signed_text(double value, int decimals = 2);
-/// Thousands separated by commas.
+/// Formats a count with commas between thousands.
 std::string count_text(std::uint64_t count);
-/// `count` maps made in so many microseconds, in millions a second.
+/// Formats the rate of `count` maps in `microseconds` as millions per second.
 std::string rate_text(std::uint64_t count, double microseconds);
 
 }  // namespace tmap::apps::bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ways of sharing tiles out among persistent blocks, on tiles that take equally long and on tiles
-// that do not: the table of docs/measurements/ragged.md, section "Distribution".
+// Compares ways of sharing tiles among persistent blocks, for tiles that take equally long and for
+// tiles that do not. Prints the table of docs/measurements/ragged.md, section "Distribution".
 
 #include <tmap/device/bulk_copy.cuh>
 #include <tmap/device/stage_ring.cuh>
@@ -15,7 +15,7 @@ namespace {
 using namespace tmap;
 
 enum class sharing : std::uint32_t { consecutive, interleaved, queue, queued_runs };
-enum class heavy : std::uint32_t { none, scattered, together };  // which eighth of the tiles takes longer
+enum class heavy : std::uint32_t { none, scattered, together };  // selects the eighth of the tiles that takes longer
 
 constexpr std::uint32_t most_stages = 16;
 constexpr std::uint32_t workers = 128;
@@ -26,13 +26,13 @@ constexpr std::uint64_t total_bytes = std::uint64_t{1} << 29;
 
 struct work {
   const float4* data;
-  float* sums;  // four for each tile
+  float* sums;  // four per tile
   device::queue_counter* counter;
   std::uint32_t tiles;
   std::uint32_t tile_vectors;
   std::uint32_t stages;
-  std::uint32_t passes;        // over a light tile
-  std::uint32_t heavy_factor;  // times as many over a heavy one
+  std::uint32_t passes;        // of a light tile
+  std::uint32_t heavy_factor;  // a heavy tile takes this many times as many
   heavy which;
 };
 

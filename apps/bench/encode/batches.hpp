@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The batches that the tables encode: plausible packed tensors at addresses where nothing lies, for
-// nothing is copied.
+// The batches that the tables encode: plausible packed tensors at addresses that are never read,
+// because nothing copies through the maps.
 
 #include <tmap/encode_batch.hpp>
 #include <tmap/map_patch.hpp>
@@ -19,7 +19,7 @@ namespace tmap::apps::bench {
 
 inline constexpr std::uint64_t sizes[] = {1, 32, 256, 4096, 65536, 1048576};
 
-/// What each map of a batch changes.
+/// Names the fields that each map of a batch changes.
 struct patch_case {
   const char* name;
   std::uint32_t rank;
@@ -30,12 +30,12 @@ inline constexpr patch_case extents{"extents, rank 5", 5, patch_extents(5)};
 inline constexpr patch_case everything{"all", 5, patch_everything(5)};
 inline constexpr patch_case rows{"rows", 2, patch_address | patch_dim(1)};
 
-/// Where the first tensor lies.
+/// The address of the first tensor.
 inline constexpr std::uint64_t first_address = std::uint64_t{1} << 30;
 
 map_template make_base(const patch_case& shape);
 
-/// Good for every case: the fields a case does not change are there and not read.
+/// Serves every case: a case does not read the fields that it does not change.
 std::vector<map_patch> make_patches(std::uint64_t count);
 
 /// A batch on the device.
@@ -56,7 +56,7 @@ class batch {
   device_array<tensor_map> slots_;
 };
 
-/// What the encoder found in a batch that `encode(run)` encodes. Waits.
+/// Encodes the batch with `encode(run)`, waits, and returns the encoder's counts.
 template <class Encode>
 batch_header header_of(const Encode& encode) {
   const device_array<batch_header> header(1);
@@ -64,7 +64,8 @@ batch_header header_of(const Encode& encode) {
   return header.read().front();
 }
 
-/// That a benchmark measures what it says: no map of the batch may be refused or empty.
+/// Checks that the benchmark measures what it claims to: no map of the batch may be refused or
+/// empty.
 template <class Encode>
 void require_good(const Encode& encode) {
   const batch_header found = header_of(encode);

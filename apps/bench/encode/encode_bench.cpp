@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What making tensor maps costs, beside its floors and its peers. Prints Markdown.
+// Measures the cost of encoding tensor maps, its floors and its alternatives. Prints Markdown.
 #include <fmt/format.h>
 
 #include "apps/bench/common/run_tables.hpp"
@@ -30,7 +30,7 @@ hundred, divided by a hundred, 25 times. Call: the host's clock around the call 
 
 int main(int argc, char** argv) {
   table_program program(
-      {"encode_bench", "What making tensor maps costs, beside its floors and its peers. Prints Markdown.",
+      {"encode_bench", "Measures the cost of encoding tensor maps, its floors and its alternatives. Prints Markdown.",
        "Only these tables, of which each is measured on its own"},
       tables);
   return program.run(argc, argv, [&] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What an encode is held against, launched as it is launched: a kernel that does nothing, and the
-// floor, which reads the same patches and stores 128 bytes a map. Both wait for the kernel before
-// them, as the encoder must.
+// The kernels that an encode is compared with, in the same launch configuration. One does nothing.
+// The other, the floor, reads the same patches and stores 128 bytes per map. Both wait for the
+// preceding kernel, as the encoder must.
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
 #include <tmap/tensor_map.hpp>
@@ -20,16 +20,16 @@ namespace {
 constexpr std::uint32_t lanes = 32;
 constexpr std::uint32_t most_threads = 128;
 
-/// How one kernel is launched.
+/// Holds the launch configuration of a kernel.
 struct launch_shape {
   dim3 grid;
   dim3 block;
-  std::uint32_t shared_bytes;  // static and dynamic
+  std::uint32_t shared_bytes;  // static plus dynamic
 
   std::uint64_t warps() const { return std::uint64_t{grid.x} * block.x / lanes; }
 };
 
-/// Of the only kernel that `enqueue` enqueues.
+/// Returns the launch configuration of the only kernel that `enqueue` enqueues.
 template <class Enqueue>
 launch_shape shape_of(const timer& clock, const Enqueue& enqueue) {
   const captured_graph graph(clock.stream(), enqueue, 1);
@@ -46,18 +46,18 @@ launch_shape shape_of(const timer& clock, const Enqueue& enqueue) {
   return {launch.gridDim, launch.blockDim, static_cast<std::uint32_t>(kernel.sharedSizeBytes) + launch.sharedMemBytes};
 }
 
-/// The encoder's two calls for launches that overlap.
+/// Makes the encoder's two calls for overlapping launches.
 __device__ void overlap_as_encoder(std::uint32_t maps_per_warp) {
   if (maps_per_warp == 1) cudaTriggerProgrammaticLaunchCompletion();
   cudaGridDependencySynchronize();
 }
 
-/// As large as what the encoder's kernel gets to judge by and to report to.
+/// Has the size of the validation and report parameters of the encoder's kernel.
 struct encoder_terms {
   std::uint64_t words[5];
 };
 
-/// The encoder's parameters.
+/// Mirrors the encoder's parameters.
 template <class Reader>
 __global__ void __launch_bounds__(most_threads)
     empty_kernel(const __grid_constant__ map_template, const __grid_constant__ Reader,
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(most_threads)
   overlap_as_encoder(maps_per_warp);
 }
 
-/// Every field of `Fields`, so that each has to be loaded.
+/// Uses every field of `Fields`, so that the kernel has to load each of them.
 template <patch_fields Fields>
 __device__ std::uint64_t mix(const map_patch& patch) {
   std::uint64_t mixed = has_any(Fields, patch_address) ? patch.global_address.value() : 0;
@@ -99,10 +99,10 @@ __global__ void __launch_bounds__(most_threads) floor_kernel(const __grid_consta
   }
 }
 
-/// Whether a kernel may start before the one in front of it has ended, as the encoder may.
+/// States whether a kernel may start before the preceding one has ended, as the encoder may.
 enum class overlap_with_last { allowed, none };
 
-/// What a kernel launched beside an encode of `count` maps has in common with it.
+/// Holds what a comparison kernel has in common with an encode of `count` maps.
 class twin {
  public:
   template <class Enqueue>

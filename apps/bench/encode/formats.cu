@@ -18,7 +18,8 @@ namespace {
 constexpr std::uint64_t format_sizes[] = {4096, 65536, 1048576};
 constexpr std::uint64_t formats_measured = 8;
 
-/// Bytes read for each map: those of the fields, and what memory moves for them.
+/// Counts the bytes read per map: the bytes of the fields, and the bytes that memory moves for
+/// them.
 struct read_bytes {
   double fields;
   double moved;
@@ -37,7 +38,8 @@ std::uint32_t field_count(patch_fields fields) {
   return static_cast<std::uint32_t>(std::bitset<32>(bits_of(fields)).count());
 }
 
-/// Of an array of `map_patch`: memory moves sectors of 32 bytes, of which two patches take seven.
+/// Counts the bytes of an array of `map_patch`. Memory moves sectors of 32 bytes; two patches take
+/// seven sectors.
 read_bytes array_bytes(const patch_case& shape) {
   constexpr std::size_t sector = 32;
   std::bitset<2 * sizeof(map_patch) / sector> touched;
@@ -45,7 +47,7 @@ read_bytes array_bytes(const patch_case& shape) {
   const auto touch = [&](patch_fields field, std::size_t offset, std::size_t size) {
     if (!has_any(shape.fields, field)) return;
     bytes += size;
-    // Fields are read with the sixteen bytes they lie in, which never cross a sector.
+    // A field is read together with its aligned 16 bytes, which never cross a sector.
     for (const std::size_t patch : {std::size_t{0}, sizeof(map_patch)}) touched.set((patch + offset) / sector);
   };
   touch(patch_address, offsetof(map_patch, global_address), 8);
@@ -56,12 +58,12 @@ read_bytes array_bytes(const patch_case& shape) {
   return {static_cast<double>(bytes), static_cast<double>(touched.count() * sector) / 2};
 }
 
-/// Of arrays of one value a map, which are read without gaps.
+/// Counts the bytes of arrays with one value per map, which are read without gaps.
 read_bytes dense_bytes(std::size_t bytes) {
   return {static_cast<double>(bytes), static_cast<double>(bytes)};
 }
 
-/// Columns on the device, made of patches.
+/// Owns columns on the device, made from patches.
 template <class Word>
 class column_store {
  public:
@@ -105,7 +107,7 @@ compact_columns make_compact(const patch_case& shape, column_store<std::uint32_t
   return columns;
 }
 
-/// Measures one size of every format.
+/// Measures all formats at one size.
 class format_runs {
  public:
   format_runs(const timer& clock, std::uint64_t count, std::vector<format_figures>& all, progress& bar)

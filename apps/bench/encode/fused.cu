@@ -23,13 +23,13 @@ static_assert(tile_bytes == 4096);
 
 __device__ device::guard_page page;
 
-/// One warp's tile.
+/// The shared memory of one warp: its tile.
 struct workspace {
   alignas(128) std::uint32_t tile[tile_words];
   device::tile_barrier barrier;
 };
 
-/// Loads the tile that the map in `slot` holds and writes its sum. One warp.
+/// Loads the tile through the map in `slot` and writes its sum. Called by one warp.
 __device__ void sum_tile(workspace& shared, const tensor_map* slot, std::uint32_t* sum) {
   const std::uint32_t lane = threadIdx.x;
   if (lane == 0) {
@@ -47,17 +47,17 @@ __device__ void sum_tile(workspace& shared, const tensor_map* slot, std::uint32_
   if (lane == 0) *sum = all;
 }
 
-/// One block a map; the maps are those of an earlier kernel, which may not have ended yet.
+/// Runs one block per map. An earlier kernel, which may still be running, writes the maps.
 __global__ void __launch_bounds__(device::warp_lanes) sum_tiles(const tensor_map* slots, std::uint32_t* sums) {
   __shared__ workspace shared;
   cudaGridDependencySynchronize();
   sum_tile(shared, slots + blockIdx.x, sums + blockIdx.x);
 }
 
-/// The template's, known when the kernel is compiled.
+/// The template's extents, known at compile time.
 using tile_shape = device::fixed_shape<2, patch_extents(2)>;
 
-/// Each block makes its map itself.
+/// Each block encodes its map itself.
 template <class Shape>
 __global__ void __launch_bounds__(device::warp_lanes)
     encode_and_sum_tiles(const __grid_constant__ map_template base,
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(device::warp_lanes)
   sum_tile(shared, slots + blockIdx.x, sums + blockIdx.x);
 }
 
-/// A tile for each map, every word of tile i of value i.
+/// Owns one tile per map; every word of tile i has value i.
 class consumer {
  public:
   explicit consumer(std::uint64_t count)
@@ -91,7 +91,7 @@ class consumer {
     require(cudaGetLastError());
   }
 
-  /// The consumer may start before the kernel in front of it has ended.
+  /// Lets the consumer start before the preceding kernel has ended.
   void consume_overlapped(cudaStream_t stream) const {
     cudaLaunchAttribute overlap{};
     overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -112,12 +112,12 @@ class consumer {
     require(cudaGetLastError());
   }
 
-  /// Before a measurement: nothing is left of the one before.
+  /// Clears the sums before a measurement.
   void forget() const {
     slots_.fill(0);
     sums_.fill(0xff);
   }
-  /// After it: every tile was summed.
+  /// Checks after a measurement that every tile was summed.
   void check() const {
     const std::vector<std::uint32_t> sums = sums_.read();
     for (std::uint32_t i = 0; i < sums.size(); ++i) require(sums[i] == i * tile_words);

@@ -24,7 +24,7 @@ struct goal_figures {
   ways plain_empty;
   ways floor;
   double call;        // on the host
-  double empty_call;  // the same launch of an empty kernel
+  double empty_call;  // an empty kernel in the same launch configuration
 };
 
 template <patch_fields Fields>
@@ -98,7 +98,7 @@ void print_calls(const std::vector<goal_figures>& all) {
 
 enum class peer { empty, floor };
 
-/// What a batch may cost at most.
+/// States the highest cost that is allowed for a batch.
 struct goal {
   patch_case shape;
   std::uint64_t count;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Maps made as CUDA offers it: one driver call a map on the host, then one copy to the device.
+// Encodes maps without tmap: one driver call per map on the host, then one copy to the device.
 
 #include <cuda.h>
 #include <tmap/map_patch.hpp>
@@ -20,9 +20,9 @@ class host_encoder {
  public:
   host_encoder(const patch_case& shape, const std::vector<map_patch>& patches);
 
-  /// The patches are known on the host.
+  /// Encodes from patches that the host has.
   void encode(tensor_map* slots, cudaStream_t stream) const;
-  /// They are on the device: they are copied to the host first, and waited for.
+  /// Encodes from patches on the device: copies them to the host first and waits.
   void encode_from(const map_patch* patches_on_device, tensor_map* slots, cudaStream_t stream) const;
 
  private:

@@ -14,7 +14,7 @@ namespace tmap::apps::bench {
 namespace {
 
 constexpr std::uint64_t judged_sizes[] = {1, 256, 4096, 65536, 1048576};
-constexpr std::uint64_t flawed_every = 100;  // one bad and one empty map of so many
+constexpr std::uint64_t flawed_every = 100;  // one in this many maps is bad, and one is empty
 constexpr std::uint32_t window_count = 8;
 
 std::vector<map_patch> with_flaws(std::vector<map_patch> patches) {
@@ -30,7 +30,7 @@ std::vector<map_patch> without_elements(std::vector<map_patch> patches) {
   return patches;
 }
 
-/// Windows of which only the last holds the tensors.
+/// Returns windows of which only the last contains the tensors.
 std::vector<address_window> make_windows() {
   std::vector<address_window> windows;
   for (std::uint64_t i = 0; i + 1 < window_count; ++i) windows.push_back({(i + 1) << 50, ((i + 1) << 50) + 4096});
@@ -38,7 +38,7 @@ std::vector<address_window> make_windows() {
   return windows;
 }
 
-/// One size of one case, with all that can be asked of its encoding.
+/// Holds one size of one case with every variant of its encoding.
 struct setup {
   setup(const patch_case& shape, const std::vector<map_patch>& patches)
       : good{shape, patches},
@@ -78,7 +78,7 @@ const std::vector<variant> variants = {
     {"all empty", [](const setup& s, cudaStream_t stream) { s.empty.encode(stream); }},
 };
 
-/// That the batches are as flawed as the table says.
+/// Checks that the batches have the flaws that the table states.
 void check_flaws(const setup& s) {
   const auto found_in = [](const batch& b, encode_run asked) {
     return header_of([&](const encode_run& run) {
@@ -99,7 +99,7 @@ void check_flaws(const setup& s) {
 struct figures {
   patch_case shape;
   std::uint64_t count;
-  std::vector<ways> times;  // of each variant
+  std::vector<ways> times;  // per variant
 };
 
 figures measure(const timer& clock, const patch_case& shape, const std::vector<map_patch>& patches) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two tables: kernels beside kernels, by the graph's time; and what there is without a kernel, by
-// the host's clock.
+// Prints two tables. The first compares kernels by graph time. The second compares ways without a
+// kernel by the host's clock.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 
@@ -22,10 +22,10 @@ namespace {
 
 constexpr std::uint32_t peer_lanes = 32;
 constexpr std::uint32_t block_threads = 128;
-constexpr std::uint64_t most_by_host = 65536;  // more would take the host too long
+constexpr std::uint64_t most_by_host = 65536;  // larger batches take the host too long
 
-/// As the CUDA programming guide does it: one warp, one map, composed in shared memory by one
-/// thread, then copied and released by all ("Encoding a tensor map on device").
+/// Follows the CUDA programming guide, "Encoding a tensor map on device": a warp makes one map. One
+/// thread composes it in shared memory, then all copy and release it.
 template <std::uint32_t FieldBits>
 __global__ void __launch_bounds__(peer_lanes)
     guide_kernel(const __grid_constant__ map_template base, const __grid_constant__ device::patch_array_reader source,
@@ -61,7 +61,7 @@ __device__ void replace_axis_in_global(tensor_map* map, const map_patch& patch) 
   }
 }
 
-/// One thread a map, edited where it lies.
+/// Edits each map in place, one thread per map.
 template <std::uint32_t FieldBits>
 __global__ void __launch_bounds__(block_threads)
     replace_in_global_kernel(const __grid_constant__ map_template base,
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(block_threads)
   ptx::fence_proxy_tensormap_generic(ptx::sem_release, ptx::scope_gpu);
 }
 
-/// Microseconds; what was not measured is empty.
+/// Times in microseconds; a field without a measurement is empty.
 struct peer_figures {
   patch_case shape;
   std::uint64_t count;
@@ -95,7 +95,7 @@ struct peer_figures {
   std::optional<double> host_from_device;
 };
 
-/// The maps that one way makes.
+/// Returns the maps that `encode` writes.
 template <class Encode>
 std::vector<tensor_map> maps_of(const batch& b, const Encode& encode) {
   std::vector<tensor_map> maps(b.count());
@@ -132,7 +132,7 @@ peer_figures measure_peer(const timer& clock, const patch_case& shape, const std
         <<<blocks, block_threads, 0, stream>>>(b.base(), source, b.slots(), b.count());
     require(cudaGetLastError());
   };
-  // All ways must leave the same bytes, or they are no peers.
+  // The comparison is fair only if all ways write the same bytes.
   const std::vector<tensor_map> maps = maps_of(b, tmap);
   require(maps_of(b, guide) == maps);
   require(maps_of(b, in_global) == maps);

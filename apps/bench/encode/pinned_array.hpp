@@ -12,7 +12,7 @@
 
 namespace tmap::apps::bench {
 
-/// An array in pinned host memory. Zeroed at the beginning; kernels may write it.
+/// An array in pinned host memory that kernels may write. It starts as zeros.
 template <class T>
 class pinned_array {
  public:

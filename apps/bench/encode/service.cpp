@@ -20,7 +20,7 @@ constexpr std::uint64_t service_sizes[] = {1, 256, 4096};
 constexpr std::uint32_t thread_counts[] = {1, 4};
 constexpr std::uint64_t one_changed_of = 10;
 
-/// What one thread calls, on a stream and with slots of its own.
+/// Makes the calls of one thread, with its own stream and slots.
 class caller {
  public:
   caller(map_service& service, std::uint64_t count)
@@ -64,7 +64,7 @@ class caller {
   map_batch kept_;
 };
 
-/// The median time of a call that so many threads make at once.
+/// Returns the median time of a call that this many threads make at the same time.
 double median_call(map_service& service, std::uint64_t count, std::uint32_t threads,
                    const std::function<void(caller&, cudaStream_t)>& call) {
   std::vector<std::vector<double>> times(threads);

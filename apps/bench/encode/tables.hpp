@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The tables of encode_bench, one a file. Each measures, then prints.
+// The tables of encode_bench, one per file. Each function measures and prints.
 
 #include "apps/support/timing.hpp"
 
 namespace tmap::apps::bench {
 
-/// One batch beside an empty kernel and its floor, and whether the goals are met.
+/// Compares a batch with an empty kernel and its floor, and checks the goals.
 void print_goals(const timer& clock);
 
-/// The ways to give patches.
+/// Compares the formats of patches.
 void print_formats(const timer& clock);
 
-/// What one would do without tmap.
+/// Compares the ways to make maps without tmap.
 void print_peers(const timer& clock);
 
-/// What validation and its reports cost.
+/// Measures the cost of validation and of its reports.
 void print_judging(const timer& clock);
 
-/// A consumer whose maps were made earlier, just before it, or by itself.
+/// Compares consumers of maps that were made earlier, just before, or by the consumer itself.
 void print_fused(const timer& clock);
 
-/// The service's own time on the host.
+/// Measures the host time of the service.
 void print_service(const timer& clock);
 
 }  // namespace tmap::apps::bench

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Triton's device-made tensor maps cost (tl.make_tensor_descriptor), as a peer of encode_bench. Prints Markdown.
+"""Measures Triton's device-made tensor maps (tl.make_tensor_descriptor), as a peer of encode_bench.
+Prints Markdown.
 
-One program a map, as a kernel over a ragged batch would have it: it reads an address and a shape from device memory,
-makes its map, loads one tile of 4 rows by 16 columns of f32 through it and writes the tile's sum. Beside it a kernel
-that loads the same tile by pointers. The difference is what the map and its first use cost."""
+Each program makes one map, as in a kernel over a ragged batch: it reads an address and a shape from
+device memory, makes its map, loads one tile of 4 rows by 16 columns of f32 through it and writes
+the tile's sum. Another kernel loads the same tile by pointers. The difference is the cost of the
+map and its first use."""
 import argparse
 import statistics
 import sys
@@ -16,7 +18,7 @@ except ImportError as missing:
     print(f"triton_descriptors: {missing.name} is not installed")
     sys.exit(0)
 
-ROWS, COLUMNS = 4, 16  # of a tile
+ROWS, COLUMNS = 4, 16  # per tile
 COUNTS = (1, 32, 256, 4096, 65536, 1048576)
 STREAM_REPEATS, GRAPH_REPEATS, CHAIN, WARM_UP = 201, 25, 100, 3
 
@@ -44,7 +46,7 @@ def sum_through_pointers(addresses, rows, columns, pitches, sums, ROWS: tl.const
 
 
 class Batch:
-    """Tensors of one tile and of different widths: tensor i is full of i % 7."""
+    """Tensors of one tile each, with different widths. Every element of tensor i is i % 7."""
 
     def __init__(self, count):
         i = torch.arange(count, device="cuda", dtype=torch.int64)

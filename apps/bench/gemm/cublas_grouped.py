@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cublasGemmGroupedBatchedEx of bf16 matrices, by ctypes: PyTorch loads it, and has no function for it."""
+"""Calls cublasGemmGroupedBatchedEx for bf16 matrices with ctypes. PyTorch has no wrapper for it."""
 import ctypes
 import re
 from ctypes import POINTER, c_char_p, c_float, c_int, c_void_p
@@ -24,7 +24,7 @@ class Product(NamedTuple):
 
 
 class Arguments(NamedTuple):
-    """Of one call: arrays of the host, and the addresses that go into arrays of the device."""
+    """The arguments of one call: host arrays, and the addresses for the device arrays."""
     first_operations: Any
     second_operations: Any
     m: Any
@@ -42,8 +42,11 @@ class Arguments(NamedTuple):
 
 
 def arguments_of(products, sums_rows=False):
-    """cuBLAS counts columns first: row-major C = A * B^T is its C^T = B * A^T, with the operands exchanged. It refuses
-    products without rows; sums over none stay out, too, which costs it nothing."""
+    """Returns the arguments of these products.
+
+    cuBLAS is column-major: it computes the row-major C = A * B^T as C^T = B * A^T, with the
+    operands exchanged. It refuses products without rows. Sums over zero rows are left out, too,
+    which does not slow it down."""
     kept = [product for product in products if product.m and product.k]
 
     def numbers(values, kind=c_int):
@@ -60,7 +63,7 @@ def arguments_of(products, sums_rows=False):
 
 @lru_cache(maxsize=None)
 def _library():
-    """The one that this process has loaded: no other knows the handles of PyTorch."""
+    """Returns the library that this process has loaded: PyTorch's handles belong to it."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         found = re.search(r"\s(/.*/libcublas\.so[.\d]*)$", maps.read(), re.MULTILINE)
     if found is None:
@@ -76,7 +79,7 @@ def _library():
 
 
 def enqueue(handle, arguments, first, second, c):
-    """On the handle's stream. The last three are the device's arrays of the arguments' addresses."""
+    """Enqueues the call on the handle's stream. The last three are device arrays of addresses."""
     of, library = arguments, _library()
     status = library.cublasGemmGroupedBatchedEx(
         handle, of.first_operations, of.second_operations, of.m, of.n, of.k, of.alpha, first, _CUDA_R_16BF, of.first_pitches,

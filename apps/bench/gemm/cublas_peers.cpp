@@ -9,7 +9,7 @@
 #include "apps/support/device_array.hpp"
 #include "apps/support/require.hpp"
 
-// cuBLAS counts columns first: row-major C = A * B^T is its C^T = B * A^T, with the operands
+// cuBLAS is column-major: it computes the row-major C = A * B^T as C^T = B * A^T, with the operands
 // exchanged.
 
 namespace tmap::apps::bench {
@@ -19,7 +19,7 @@ void require(cublasStatus_t code, const std::source_location& at = std::source_l
   if (code != CUBLAS_STATUS_SUCCESS) fail(cublasGetStatusString(code), at);
 }
 
-/// The arguments of one grouped call, host arrays and device arrays of addresses.
+/// Holds the arguments of one grouped call: host arrays, and device arrays of addresses.
 struct grouped_arguments {
   std::vector<cublasOperation_t> first_operations, second_operations;
   std::vector<int> m, n, k, first_pitches, second_pitches, c_pitches, sizes;
@@ -80,7 +80,8 @@ bool cublas_peer::exists() {
 }
 
 cublas_peer::cublas_peer(std::vector<peer_product> products, bool sums_rows) {
-  // It refuses products without rows; sums over none stay out, too, which costs it nothing.
+  // cuBLAS refuses products without rows. Sums over zero rows are left out, too, which does not
+  // slow it down.
   std::erase_if(products, [](const peer_product& product) { return product.m == 0 || product.k == 0; });
   state_ = std::make_unique<state>(arguments_of(products, sums_rows));
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gemm_torch.py measures: the operations of each case, its peers, and whether a result is right."""
+"""Defines the cases of gemm_torch.py: their operations, their peers, and the checks of results."""
 import sys
 from functools import partial
 from pathlib import Path
@@ -8,7 +8,7 @@ import cublas_grouped
 
 
 class Missing:
-    """In the place of a library: every use of it says why it is not here."""
+    """Stands for a missing library: every use raises the reason."""
 
     def __init__(self, reason):
         self.reason = reason
@@ -36,7 +36,7 @@ DENSE = {"groups": 1, "rows": 8192, "n": 8192, "k": 8192, "sizes": [8192]}
 
 
 def begins_of(sizes):
-    """Begin of each group and of what follows the last."""
+    """Returns the beginning of each group, and the end of the last one."""
     begins = [0]
     for size in sizes:
         begins.append(begins[-1] + size)
@@ -44,7 +44,7 @@ def begins_of(sizes):
 
 
 def parts_of(sizes):
-    """Number and rows of each group that has some."""
+    """Returns the number and the rows of each group that has rows."""
     begins = begins_of(sizes)
     return [(group, slice(begins[group], begins[group + 1])) for group, size in enumerate(sizes) if size]
 
@@ -54,13 +54,13 @@ def random(*shape):
 
 
 def is_near(found, want, most=0.02):
-    """No element may be off by more than `most` deviations and 2 %."""
+    """Returns whether each element is within `most` deviations and 2 % of the expected one."""
     return torch.allclose(found.float(), want, rtol=2e-2, atol=most * want.std().item())
 
 
 def cublas_peers(new_output, products_into, sums_rows=False):
-    """cuBLAS, which knows all sizes on the host: one call for all products, and one for each. `products_into` an output
-    lists them: left, right, and where the product goes."""
+    """Returns the cuBLAS peers, which get all sizes from the host: one call for all products, and
+    one for each. `products_into(output)` lists the products: left, right, and destination."""
     of_loop, of_grouped = new_output(), new_output()
     looped, grouped = products_into(of_loop), products_into(of_grouped)
     by_row, by_column = (1, 0) if sums_rows else (0, 1)
@@ -105,7 +105,7 @@ def row_case(shape):
 
 
 def eight_bit_case(shape, fast):
-    """Sums in f32, or what PyTorch calls fast accumulation: in the 13 bits that the tensor cores keep."""
+    """Sums in f32, or in the 13 bits that the tensor cores keep: PyTorch's fast accumulation."""
     a, b, ends, parts, operations = row_operands(shape)
     a, b = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
     row_scales = torch.rand(shape["rows"], device="cuda") + 0.5
@@ -159,7 +159,7 @@ def pointer_case(sizes):
 
 
 def cases_of(shapes, only):
-    """Name and maker of each case that `only` names."""
+    """Yields the name and the factory of each case that `only` matches."""
     cases = [("dense: 8192, 8192, 8192", partial(row_case, DENSE))]
     for shape in shapes["rows"]:
         name = ", ".join(str(shape[key]) for key in ("groups", "rows", "n", "k"))

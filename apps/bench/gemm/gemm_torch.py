@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tmap and its peers in one program, on the sizes of grouped_gemm_bench. Prints Markdown, TFLOP/s.
+"""Compares tmap with its peers on the sizes of grouped_gemm_bench. Prints TFLOP/s as Markdown.
 
     grouped_gemm_bench --shapes > shapes.json
-    TMAP_LIBRARY=build/release/libtmap.so python3 apps/bench/gemm/gemm_torch.py shapes.json --json gemm_torch.json
+    export TMAP_LIBRARY=build/release/libtmap.so
+    python3 apps/bench/gemm/gemm_torch.py shapes.json --json gemm_torch.json
 """
 import argparse
 import json
@@ -14,8 +15,8 @@ from gemm_cases import cases_of, torch
 
 PEERS = {"tmap": "tmap", "torch": "torch", "triton": "Triton, persistent, plain pointers", "grouped": "cuBLAS grouped",
          "loop": "cuBLAS loop"}
-# Of a burst the first quarter is left out: by then the GPU has come to the clock at which it keeps
-# to its power.
+# The first quarter of a burst is left out: by then the GPU has settled at the clock that its power
+# cap allows.
 ROUNDS, WARM_UP, BURST_MICROSECONDS = 2, 3, 360000
 
 
@@ -32,8 +33,8 @@ def microseconds(enqueue, skipped, timed):
 
 
 def measured(operations, peers, is_right):
-    """TFLOP/s of each, from bursts in turn, or the reason why there are none. Results are kept until all are compared, so
-    that none is right for lying where another lay."""
+    """Returns the TFLOP/s of each from bursts in turn, or the reason for its failure. All results
+    are kept until they are compared, so that none passes by reusing the memory of another."""
     found, timed, kept = {}, {}, []
     for name, enqueue in peers.items():
         try:
@@ -41,7 +42,7 @@ def measured(operations, peers, is_right):
             if not is_right(kept[-1]):
                 raise ArithmeticError("wrong")
             once = microseconds(enqueue, WARM_UP, 1)
-        except Exception as reason:  # whatever a library answers, the others go on
+        except Exception as reason:  # a library that fails must not stop the others
             found[name] = {"reason": (str(reason).splitlines() or [type(reason).__name__])[0]}
             continue
         timed[name] = enqueue, max(1, int(BURST_MICROSECONDS / 4 / once)), []
@@ -62,9 +63,9 @@ def text_of(figure):
 
 def parsed(arguments=None):
     parser = argparse.ArgumentParser(description="tmap and its peers on the sizes of grouped_gemm_bench")
-    parser.add_argument("shapes", help="what grouped_gemm_bench --shapes prints")
-    parser.add_argument("--json", metavar="FILE", help="all figures, also of each burst")
-    parser.add_argument("--only", metavar="REGEX", type=re.compile, default="", help="cases whose name it finds")
+    parser.add_argument("shapes", help="output of grouped_gemm_bench --shapes")
+    parser.add_argument("--json", metavar="FILE", help="file for all figures, including those of each burst")
+    parser.add_argument("--only", metavar="REGEX", type=re.compile, default="", help="run only the cases whose name matches")
     return parser.parse_args(arguments)
 
 

@@ -15,7 +15,8 @@
 #include "apps/support/device.hpp"
 #include "apps/support/watchdog.hpp"
 
-// Grouped products beside cuBLAS, as a table (standard output) and curves (JSON).
+// Measures grouped products against cuBLAS. Prints a table to standard output and writes curves as
+// JSON.
 
 namespace {
 
@@ -49,7 +50,7 @@ void print_all_sizes() {
   std::printf("\n\n");
 }
 
-/// The dense product that all are compared with.
+/// Returns the TFLOP/s of the dense product that all others are compared with.
 double dense_teraflops(const timer& time, operand_memory& memory) {
   if (!cublas_peer::exists()) return 0;
   constexpr std::int64_t side = 8192;
@@ -123,7 +124,8 @@ class bench {
     memory_.fill(gemm::operand_type::bf16);
   }
 
-  /// The same work in ever more groups: time(groups) - time(1) is what changing groups costs.
+  /// Splits the same work into more and more groups: time(groups) - time(1) is the cost of changing
+  /// groups.
   void curve_of_groups() {
     for (std::uint32_t groups = 1; groups <= 1024; groups *= 2) {
       add_point("groups", groups, {groups, 65536, 2048, 512, row_weights::equal, 0, false});
@@ -191,7 +193,7 @@ int run(const settings& with) {
 
 int main(int count, char** arguments) {
   settings with;
-  CLI::App app{"Grouped matrix products beside cuBLAS"};
+  CLI::App app{"Compares grouped matrix products with cuBLAS"};
   app.add_option("--json", with.json, "Write every figure to this file");
   app.add_option("--seconds", with.seconds, "Give up after this long");
   app.add_flag("--no-curves", with.no_curves, "The table only");
@@ -200,7 +202,7 @@ int main(int count, char** arguments) {
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;  // as the tool, whose subcommand this is
+    return app.exit(e) == 0 ? 0 : 2;  // as in the tool that has this program as a subcommand
   }
   return run(with);
 }

@@ -22,7 +22,7 @@ void measure_plans(line& made, const subject& of, const timer& time, judge& judg
   }
 }
 
-/// Grouped calls copy host arrays, which a graph may not.
+/// Grouped calls copy host arrays, which a graph cannot do.
 void measure_peers(line& made, const subject& of, const timer& time) {
   if (!cublas_peer::exists() || of.sums.type != gemm::operand_type::bf16) return;
   const cublas_peer peer(of.peer_products(), of.sums.sums_rows);

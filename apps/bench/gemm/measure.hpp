@@ -11,10 +11,10 @@
 
 namespace tmap::apps::bench {
 
-/// Microseconds of one call among calls in a row for a little more than a second, of which the
-/// first quarter is left out. The GPU is at its power cap meanwhile, and its clock goes up and down
-/// once in 0.8 to 0.9 s: what is timed is a whole turn, so that it does not matter where it begins
-/// nor what ran before. From a graph where that may be.
+/// Returns the microseconds of one call. Runs calls in a row for a little more than a second and
+/// leaves out the first quarter. The GPU is then at its power cap, and its clock goes up and down
+/// once in 0.8 to 0.9 s. The rest covers a whole period, so the result depends neither on the
+/// starting point nor on earlier work. Uses a graph if the call can be captured.
 template <class Enqueue>
 double sustained_microseconds(const timer& time, const Enqueue& enqueue, bool may_capture = true) {
   constexpr double chain_microseconds = 10000;
@@ -33,27 +33,27 @@ struct plan_time {
   double microseconds;
 };
 
-/// Microseconds; 0: not measured.
+/// Times in microseconds; 0 means that there is no measurement.
 struct line {
   std::string name;
   double goal{};
   double operations{};
-  double chosen{};  ///< by the plan that the library chooses
+  double chosen{};  ///< with the plan that the library chooses
   std::vector<plan_time> plans{};
   double set_up{};
   double loop{};
   double grouped{};
-  double worst_error{};  ///< in units of the allowed one
+  double worst_error{};  ///< relative to the allowed error
 
   double teraflops(double microseconds) const { return microseconds == 0 ? 0 : operations / microseconds * 1e-6; }
   const plan_time* best_plan() const;
 };
 
-/// Runs it once and checks the result; a wrong one is told on standard error and counted, and not
-/// timed.
+/// Runs a call once and checks its result. A wrong result is reported on standard error and
+/// counted, and the call is not timed.
 class judge {
  public:
-  /// The largest error, in units of the allowed one.
+  /// Returns the largest error, relative to the allowed one.
   double worst_error(const subject& of, const timer& time, std::optional<std::uint32_t> plan);
   int wrong() const { return wrong_; }
 

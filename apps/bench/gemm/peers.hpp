@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
-// cuBLAS on the same matrices. It knows all sizes on the host, which tmap does not.
+// Runs cuBLAS on the same matrices. Unlike tmap, cuBLAS gets all sizes from the host.
 
 namespace tmap::apps::bench {
 
-/// One product C = A * B^T (or, `sums_rows`, A^T * B), bf16. Pitches count elements.
+/// One product C = A * B^T, or A^T * B if `sums_rows`, in bf16. Pitches count elements.
 struct peer_product {
   const void* a;
   const void* b;
@@ -26,7 +26,7 @@ struct peer_product {
 
 class cublas_peer {
  public:
-  /// False in a build without cuBLAS: then nothing else of this class may be called.
+  /// Returns false in a build without cuBLAS. Then no other member may be called.
   static bool exists();
 
   cublas_peer(std::vector<peer_product> products, bool sums_rows);
@@ -34,9 +34,9 @@ class cublas_peer {
   cublas_peer(const cublas_peer&) = delete;
   cublas_peer& operator=(const cublas_peer&) = delete;
 
-  /// cublasGemmEx, one call a product.
+  /// Calls cublasGemmEx once per product.
   void enqueue_loop(cudaStream_t stream) const;
-  /// cublasGemmGroupedBatchedEx, one call.
+  /// Calls cublasGemmGroupedBatchedEx once.
   void enqueue_grouped(cudaStream_t stream) const;
 
  private:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what `grouped_gemm_bench --json FILE` measured over the number of groups and over K:
+"""Draws the results of `grouped_gemm_bench --json FILE` over the number of groups and over K:
 
     python3 apps/bench/gemm/plot_gemm.py FILE docs/pictures/grouped_gemm.svg
 """
@@ -9,7 +9,7 @@ import sys
 import matplotlib
 
 matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "tmap"  # the same figures give the same file
+matplotlib.rcParams["svg.hashsalt"] = "tmap"  # makes the file depend on the figures only
 import matplotlib.pyplot as plt  # noqa: E402
 
 

@@ -41,7 +41,7 @@ std::vector<std::int64_t> drawn_sizes(const row_shape& shape) {
   std::vector<double> drawn(shape.groups);
   double sum = 0;
   for (double& weight : drawn) sum += weight = weight_of(shape.weights, random);
-  // Ends are rounded, not sizes: these add up.
+  // Rounds the ends instead of the sizes, so that the sizes add up.
   std::vector<std::int64_t> sizes;
   double end = 0;
   std::int64_t last = 0;

@@ -16,9 +16,9 @@ constexpr std::size_t a_bytes = 1024 * mebibyte;
 constexpr std::size_t b_bytes = 256 * 56 * mebibyte;  // 256 matrices of 4096 x 7168
 constexpr std::size_t c_bytes = 2048 * mebibyte;
 constexpr std::size_t most_rows = 131072;
-constexpr std::size_t most_columns = 1 << 20;  // of all groups
+constexpr std::size_t most_columns = 1 << 20;  // over all groups
 constexpr std::uint32_t most_groups = 1024;
-constexpr std::uint64_t spare_rows = 128;  // behind the last group
+constexpr std::uint64_t spare_rows = 128;  // after the last group
 constexpr std::size_t pointer_arrays = 9;
 
 gemm::matrix packed(std::uint64_t address, std::uint64_t columns, std::uint64_t element_bytes) {
@@ -168,7 +168,7 @@ subject operand_memory::weights(const row_shape& shape, const std::vector<std::i
   return made;
 }
 
-/// Matrices one after another, 256 bytes of nobody's between them.
+/// Places matrices one after another with 256 unused bytes between them.
 void operand_memory::add_pointers(subject& made, const std::vector<pointer_size>& sizes) {
   std::uint64_t a = address_of(a_);
   std::uint64_t b = address_of(b_);

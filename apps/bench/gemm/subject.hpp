@@ -17,31 +17,33 @@
 #include "apps/bench/gemm/values.hpp"
 #include "apps/support/device_array.hpp"
 
-// One line of the table: a call, how to check what it left, and the same work for peers.
+// One row of the table: a call, the check of its result, and the same work for cuBLAS.
 
 namespace tmap::apps::bench {
 
 struct subject {
   std::string name;
-  double goal{};  ///< TFLOP/s, or 0
+  double goal{};  ///< TFLOP/s; 0 means none
   double operations{};
   checked_sums sums{};
   std::vector<checked_product> products{};
   void* c{};
-  std::size_t c_elements{};  ///< of the output's memory, and how many of them belong to no group
+  std::size_t c_elements{};  ///< elements of the output's memory, and the number of them that belong to no group
   std::size_t untouched{};
   std::function<void(cudaStream_t, std::optional<std::uint32_t> plan)> enqueue{};
-  /// The same call, but no group has rows: what it costs to read sizes, make maps and launch.
+  /// Makes the same call with empty groups: it costs the time to read sizes, encode maps and
+  /// launch.
   std::function<void(cudaStream_t)> enqueue_empty{};
 
   std::vector<peer_product> peer_products() const;
 };
 
-/// Memory for all subjects, one at a time, filled with normal numbers in the type asked for last.
+/// Owns the memory of all subjects, of which one exists at a time. The memory holds normal random
+/// numbers of the most recent type.
 class operand_memory {
  public:
   operand_memory();
-  /// Costs as much as writing all of it.
+  /// Writes all of the memory.
   void fill(gemm::operand_type type);
 
   subject rows(const row_shape& shape, const std::vector<std::int64_t>& sizes, bool fast_accumulation = false);
@@ -64,7 +66,7 @@ class operand_memory {
   device_array<unsigned char> scratch_;
   device_array<std::int64_t> offsets_;
   device_array<std::int64_t> no_rows_;
-  device_array<std::int64_t> columns_;  ///< of pointers: nine arrays
+  device_array<std::int64_t> columns_;  ///< nine arrays of the pointer form
 };
 
 }  // namespace tmap::apps::bench

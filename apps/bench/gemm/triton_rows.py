@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of groups of rows by Triton, as one would write them there."""
+"""Implements products of groups of rows in Triton, as a user would write them."""
 import torch
 import triton
 import triton.language as tl
@@ -11,7 +11,7 @@ import triton.language as tl
     key=["N", "K", "GROUPS"])
 @triton.jit
 def rows_kernel(a, b, c, ends, N, K, GROUPS, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """Persistent: each program takes every n-th tile of all groups. Plain pointers."""
+    """Runs persistent programs: each takes every n-th tile of all groups. Uses plain pointers."""
     tile = tl.program_id(0)
     step = tl.num_programs(0)
     columns = tl.cdiv(N, BN)

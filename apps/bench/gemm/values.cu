@@ -59,12 +59,12 @@ void fill(void* to, std::size_t count, std::uint64_t seed) {
   fill_normal_kernel<<<fill_blocks, threads>>>(static_cast<T*>(to), count, seed);
 }
 
-/// The last row and column of a product are the first samples; others lie anywhere.
+/// The first samples are in the last row and column of a product; others may be anywhere.
 __device__ std::int64_t sample_place(std::uint32_t sample, std::uint64_t bits, std::int64_t extent) {
   return sample == 0 ? extent - 1 : static_cast<std::int64_t>(bits % static_cast<std::uint64_t>(extent));
 }
 
-/// Of one element: its sum and the sum of magnitudes, added up by the block.
+/// Adds up one element over the block: its sum and its sum of magnitudes.
 __device__ double2 block_sum(double2 mine) {
   __shared__ double2 parts[threads];
   parts[threadIdx.x] = mine;
@@ -95,9 +95,9 @@ __device__ double2 product_of(const checked_product& of, bool sums_rows, std::in
   return sum;
 }
 
-/// Sums are as large as the root of K; each step of K may cut off a last bit of them, of 24 bits
-/// or, of 8-bit products, of some 14: of sums of all of K or, with sums in f32, of 128 elements.
-/// What one element of K adds lies far above that.
+/// Sums grow with the root of K. Each step of K may cut off a last bit: sums have 24 bits, or about
+/// 14 for 8-bit products. The products accumulate over all of K, or over 128 elements if sums are
+/// in f32. An element of K contributes far more than the allowed error.
 template <class T>
 double sum_rounding_of(bool fast_accumulation) {
   if (sizeof(T) != 1) return 0x1p-15;
@@ -108,8 +108,8 @@ __device__ double allowed_error(double want, double magnitude, std::int64_t k, d
   return 0x1p-8 * fabs(want) + sum_rounding * magnitude / sqrt(fmax(static_cast<double>(k), 1.0)) * 4 + 1e-6;
 }
 
-/// One block a sample. `worst` is a non-negative float as bits, which order as floats do; NaN is
-/// above all.
+/// Runs one block per sample. `worst` holds the bits of a non-negative float, which are ordered as
+/// the floats are; NaN exceeds all others.
 template <class T>
 __global__ void check_kernel(const checked_product* products, bool sums_rows, double sum_rounding, unsigned* worst) {
   const checked_product of = products[blockIdx.y];

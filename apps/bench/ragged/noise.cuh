@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the benchmarks' memory is filled with, so that a check can tell what was there.
+// The noise that fills the benchmarks' memory, so that a check knows the value of each byte.
 
 #include <cstdint>
 
@@ -12,7 +12,7 @@ __device__ inline std::uint64_t noise(std::uint64_t z) {
   return z ^ (z >> 29);
 }
 
-/// Of [-1, 1). `series`: another one, other floats.
+/// Returns a float in [-1, 1). Another `series` gives other floats.
 __device__ inline float noise_float(std::uint64_t i, std::uint32_t series) {
   const std::uint64_t bits = noise(i + (std::uint64_t{series} << 40));
   return static_cast<float>(static_cast<std::int32_t>(bits)) * 0x1p-31f;

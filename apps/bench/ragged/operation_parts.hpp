@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// An operation captured as a graph, taken apart: what it needs in all, and its launches by
-// themselves.
+// Measures an operation that is captured as a graph: as a whole, and each part of its launches
+// alone.
 
 #include <cuda_runtime_api.h>
 
@@ -13,18 +13,18 @@
 
 namespace tmap::apps::bench {
 
-/// Microseconds of one call in a chain. Both parts by themselves have full launches between them,
-/// where the whole operation has its launches overlap.
+/// Microseconds of one call in a chain. The launches of the whole operation overlap; those of a
+/// part alone do not.
 struct operation_parts {
   double whole;
-  double planning;  ///< all launches but the last
-  double work;      ///< the last one, on what planning left behind
+  double planning;  ///< all launches except the last
+  double work;      ///< the last launch, which uses the results of planning
   std::size_t planning_launches;
 };
 
 namespace detail {
 
-/// All nodes of a graph that is one chain.
+/// Returns the nodes of a graph that is a single chain, in order.
 inline std::vector<cudaGraphNode_t> chain_of(cudaGraph_t graph) {
   std::size_t count = 1;
   cudaGraphNode_t node{};
@@ -40,7 +40,7 @@ inline std::vector<cudaGraphNode_t> chain_of(cudaGraph_t graph) {
   return chain;
 }
 
-/// Of each `period` nodes, those from `first` to `last - 1` stay and follow each other.
+/// Keeps nodes `first` to `last - 1` of every `period` nodes and links them.
 inline void keep_part(cudaGraph_t graph, std::size_t period, std::size_t first, std::size_t last) {
   const std::vector<cudaGraphNode_t> chain = chain_of(graph);
   require(chain.size() % period == 0);
@@ -58,8 +58,8 @@ inline void keep_part(cudaGraph_t graph, std::size_t period, std::size_t first, 
 
 }  // namespace detail
 
-/// `enqueue` calls the operation, whose last launch works on what those before it plan. What it
-/// leaves in its workspace must not change from call to call.
+/// `enqueue` calls the operation. Its last launch uses what the launches before it planned. All
+/// calls must leave the same contents in the workspace.
 template <class Enqueue>
 operation_parts time_parts(const timer& clock, const Enqueue& enqueue, int chain = 5, int repeats = 9) {
   const captured_graph one(clock.stream(), enqueue, 1);

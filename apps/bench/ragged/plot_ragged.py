@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws GB/s against the size of a tensor from what `ragged_bench --curve FILE` wrote:
+"""Draws GB/s over the size of a tensor from the output of `ragged_bench --curve FILE`:
 
     python3 apps/bench/ragged/plot_ragged.py FILE docs/pictures/ragged_copy.svg
 """
@@ -9,7 +9,7 @@ import sys
 import matplotlib
 
 matplotlib.use("svg")
-matplotlib.rcParams["svg.hashsalt"] = "tmap"  # the same figures give the same file
+matplotlib.rcParams["svg.hashsalt"] = "tmap"  # makes the file depend on the figures only
 import matplotlib.pyplot as plt  # noqa: E402
 
 LINES = (

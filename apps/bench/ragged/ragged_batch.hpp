@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Ragged batches in device memory for the benchmarks of ragged operations: sizes drawn at random,
-// laid out as a case wants them, described by `patch_columns`.
+// Ragged batches in device memory for the benchmarks of ragged operations. Sizes are random, the
+// case chooses the layout, and `patch_columns` describe the batch.
 
 #include <tmap/tensor_batch.hpp>
 
@@ -14,12 +14,12 @@
 
 namespace tmap::apps::bench {
 
-/// splitmix64: the same sizes on every machine.
+/// A splitmix64 generator, which gives the same sizes on every machine.
 class random_sizes {
  public:
   explicit random_sizes(std::uint64_t seed) : state_{seed} {}
   std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + bits() % (high - low + 1); }
-  /// Each power of two as likely as any other.
+  /// Returns a number with a uniform logarithm.
   double log_between(double low, double high);
 
  private:
@@ -27,21 +27,21 @@ class random_sizes {
   std::uint64_t state_;
 };
 
-/// Dims of one tensor, innermost first, 1 beyond the rank, and how it lies.
+/// Holds the dims of one tensor, innermost first and 1 beyond the rank, and its layout.
 struct placed_tensor {
   std::uint64_t dim[max_rank]{1, 1, 1, 1, 1};
   std::uint64_t stride_bytes[max_rank - 1]{};
   std::uint64_t begin{};  ///< from the start of the memory
 };
 
-/// Where tensors may begin and how their rows (dimension 0) follow each other.
+/// States where tensors may begin and how far apart their rows (dimension 0) are.
 struct placement {
-  std::uint64_t alignment{16};  ///< of begins
-  std::uint64_t offset{};       ///< added to each begin
+  std::uint64_t alignment{16};  ///< of the beginnings
+  std::uint64_t offset{};       ///< added to each beginning
   std::uint64_t row_gap{};      ///< bytes between rows
 };
 
-/// What the bench's own kernels read: `stride[i]` is the step of dimension i + 1.
+/// The columns that the benchmark's own kernels read: `stride[i]` is the step of dimension i + 1.
 struct tensor_columns {
   const std::uint64_t* address;
   const std::uint64_t* dim[max_rank];
@@ -50,7 +50,7 @@ struct tensor_columns {
   std::uint32_t element_bytes;
 };
 
-/// A batch and its memory.
+/// Owns a batch and its memory.
 class device_batch {
  public:
   device_batch(std::vector<placed_tensor> tensors, std::uint32_t element_bytes, std::uint32_t rank,
@@ -59,7 +59,7 @@ class device_batch {
   const std::vector<placed_tensor>& tensors() const { return tensors_; }
   const tensor_batch& described() const { return described_; }
   tensor_columns columns() const;
-  /// Of all elements.
+  /// Returns the bytes of all elements.
   std::uint64_t bytes() const { return bytes_; }
   const device_array<unsigned char>& memory() const { return *memory_; }
   std::uint64_t address(std::uint64_t i) const {

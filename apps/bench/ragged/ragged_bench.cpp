@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ragged operations beside their peers and goals. Prints Markdown.
+// Compares ragged operations with their peers and goals. Prints Markdown.
 #include <fmt/format.h>
 
 #include <string>
@@ -44,7 +44,7 @@ Results are checked on the device before they are timed: bytes against their sou
 
 int main(int argc, char** argv) {
   table_program program(
-      {"ragged_bench", "Ragged operations beside their peers and goals. Prints Markdown.", "Only these tables"},
+      {"ragged_bench", "Compares ragged operations with their peers and goals. Prints Markdown.", "Only these tables"},
       tables);
   bool each_route = false;
   std::string curve;

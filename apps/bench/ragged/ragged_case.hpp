@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One case of ragged_bench: an operation on a batch, timed on a stream and in a graph, by the route
-// that is chosen and by each that it is told to take, beside its peers. Figures are GB/s, bytes
-// read and bytes written.
+// One case of ragged_bench: an operation on a batch. The benchmark times it on a stream and in a
+// graph, by the chosen route and by each allowed route alone, and compares it with its peers.
+// Figures are GB/s and count the bytes read and the bytes written.
 
 #include <tmap/ragged.hpp>
 
@@ -23,17 +23,18 @@
 
 namespace tmap::apps::bench {
 
-/// Calls are short of a millisecond: five in a graph, medians of a few.
+/// A call takes less than a millisecond. The figures are medians of a few measurements; a graph has
+/// five calls.
 struct measured {
   double stream;
   double graph;
 };
 
-/// What a table says of its cases.
+/// Selects the columns of a table.
 enum class columns_wanted : std::uint32_t {
   rates,
   rates_by_route,
-  parts,  ///< where the time goes; no peers
+  parts,  ///< times of the parts; without peers
 };
 
 class ragged_meter {
@@ -49,8 +50,8 @@ class ragged_meter {
   double stream_gigabytes(std::uint64_t bytes_moved, const Enqueue& enqueue) const {
     return static_cast<double>(bytes_moved) * 1e-3 / clock_.stream_microseconds(enqueue, 9);
   }
-  /// `cudaMemcpyAsync` of `bytes` bytes, on a stream or in a graph, whichever is faster: in a graph
-  /// 1 GiB ran at two thirds of the rate of 256 MiB.
+  /// Measures `cudaMemcpyAsync` of `bytes` bytes on a stream and in a graph, and returns the faster
+  /// rate. In a graph, 1 GiB ran at two thirds of the rate of 256 MiB.
   double copy_rate(std::uint64_t bytes) const {
     const device_array<unsigned char> from(bytes);
     const device_array<unsigned char> to(bytes);
@@ -70,7 +71,7 @@ class ragged_meter {
   columns_wanted wanted_;
 };
 
-/// An operation with all but how it runs bound.
+/// An operation with all arguments bound except the run.
 using ragged_call = std::function<result<void>(const ragged::run&)>;
 
 struct ragged_case {
@@ -79,17 +80,17 @@ struct ragged_case {
   std::uint32_t rank;
   std::uint64_t bytes_moved;
   ragged_call call;
-  std::function<std::uint64_t()> differences;  ///< elements that came out wrong; may be empty
-  std::function<void()> forget;                ///< makes the destination wrong, before each check
+  std::function<std::uint64_t()> differences;  ///< returns the number of wrong elements; may be empty
+  std::function<void()> forget;                ///< makes the destination wrong before each check
 };
 
-/// What a case must reach, as text and as a figure.
+/// Holds the rate that a case must reach, as text and as a number.
 struct ragged_goal {
   std::string text;
   double gigabytes;
 };
 
-/// What `use` makes of the operation bound to a workspace, its result checked first.
+/// Binds the operation to a workspace, checks its result, and returns what `use` returns.
 template <class Use>
 auto checked(const ragged_case& one, route_set allowed, const Use& use) {
   const std::uint64_t bytes = value_of(ragged::workspace_bytes(one.count, one.rank));
@@ -105,7 +106,8 @@ auto checked(const ragged_case& one, route_set allowed, const Use& use) {
   return use([&](cudaStream_t stream) { require(run_on(stream)); });
 }
 
-/// A table of cases: ours, each route, the peer, the goal, the verdict.
+/// A table of cases with columns for the chosen route, each route, the peer, the goal and the
+/// verdict.
 class ragged_table {
  public:
   ragged_table(const std::string& title, const std::string& peer, const ragged_meter& meter)
@@ -127,7 +129,7 @@ class ragged_table {
   }
   void print() const { table_.print(); }
 
-  /// Checks the result once, then times it.
+  /// Checks the result once and then times the case.
   measured run(const ragged_case& one, route_set allowed) const {
     return checked(one, allowed, [&](const auto& enqueue) { return meter_.gigabytes(one.bytes_moved, enqueue); });
   }
@@ -163,7 +165,7 @@ void print_copy(const ragged_meter& meter);
 void print_pad(const ragged_meter& meter);
 void print_transpose(const ragged_meter& meter);
 void print_vectors(const ragged_meter& meter);
-/// GB/s against the size of a tensor, as JSON in this file.
+/// Writes GB/s for each size of a tensor to this file, as JSON.
 void write_curve(const ragged_meter& meter, const std::string& path);
 
 }  // namespace tmap::apps::bench

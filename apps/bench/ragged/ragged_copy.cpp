@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of ragged batches, four classes of sizes, laid out in three ways.
+// Measures copies of ragged batches of four size classes in three layouts.
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -32,8 +32,8 @@ constexpr size_class classes[] = {
 enum class style : std::uint32_t { aligned, odd, pitched };
 constexpr const char* style_names[] = {"aligned", "odd sizes, odd bases", "pitched rows, odd"};
 
-// Sizes of the aligned style are multiples of 16. Pitched ones have rows of some eight times the
-// square root.
+// Sizes of the aligned style are multiples of 16. In the pitched style, a row has about eight times
+// the square root of the tensor's bytes.
 std::vector<placed_tensor> tensors_of(const size_class& sizes, style how) {
   random_sizes random(17);
   std::vector<placed_tensor> tensors(sizes.count);
@@ -84,8 +84,8 @@ void add_class(ragged_table& table, const ragged_meter& meter, const size_class&
   }
 }
 
-// The largest class alone: the host's time for 100,000 copies would be all there is to see. Streams
-// only.
+// Measures the largest class only, because 100,000 copies would measure just the host. Runs on
+// streams only.
 void print_runtime_batch(const ragged_meter& meter) {
   const size_class& sizes = classes[std::size(classes) - 1];
   const device_batch source(tensors_of(sizes, style::aligned), 1, 1, placement_of(style::aligned));
@@ -97,7 +97,7 @@ void print_runtime_batch(const ragged_meter& meter) {
   fmt::print("\ncudaMemcpyBatchAsync, {}, aligned, on a stream: {:.0f} GB/s\n", sizes.name, rate);
 }
 
-// 64 B to 16 MiB a tensor, 256 MiB in all.
+// Measures tensors of 64 B to 16 MiB each, 256 MiB in total.
 nlohmann::json curve_point(const ragged_table& table, const ragged_meter& meter, std::uint64_t bytes) {
   constexpr std::uint64_t total = std::uint64_t{256} << 20;
   std::vector<placed_tensor> tensors(total / bytes);

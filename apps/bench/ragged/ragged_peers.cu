@@ -37,7 +37,7 @@ __device__ bool differs(std::uint64_t a, std::uint64_t b, std::uint32_t bytes) {
   return false;
 }
 
-// A tensor a block in turn.
+// Blocks take tensors in turn.
 __global__ void differences_kernel(const __grid_constant__ tensor_columns source,
                                    const __grid_constant__ tensor_columns destination, bool is_swapped,
                                    unsigned long long* different) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What a ragged operation stands beside (CUB's batched copy, the runtime's) and how its result is
-// checked.
+// The peers of a ragged operation (CUB's batched copy and the runtime's) and the check of its
+// result.
 
 #include <cuda_runtime_api.h>
 
@@ -14,16 +14,16 @@
 
 namespace tmap::apps::bench {
 
-/// Every 8 bytes another number.
+/// Writes a different number every 8 bytes.
 void fill_with_noise(const device_array<unsigned char>& memory);
-/// Every 4 bytes a float of [-1, 1); another series, other floats.
+/// Writes a float in [-1, 1) every 4 bytes. Another series gives other floats.
 void fill_with_floats(const device_array<unsigned char>& memory, std::uint32_t series = 0);
 
-/// Elements of `destination` that are not those of `source`. `is_swapped`: dims 0 and 1 of the
-/// destination are those of the source exchanged. The smaller dims count.
+/// Counts the elements of `destination` that differ from those of `source`. If `is_swapped`, dims 0
+/// and 1 of the destination are those of the source exchanged. Compares the smaller of both dims.
 std::uint64_t count_differences(const tensor_columns& source, const tensor_columns& destination, bool is_swapped);
 
-/// `cub::DeviceMemcpy::Batched`, a buffer a row; contiguous tensors are one row.
+/// Runs `cub::DeviceMemcpy::Batched` with one buffer per row; a contiguous tensor is one row.
 class cub_batched_copy {
  public:
   cub_batched_copy(const device_batch& source, const device_batch& destination);
@@ -36,7 +36,7 @@ class cub_batched_copy {
   device_array<unsigned char> scratch_;
 };
 
-/// `cudaMemcpyBatchAsync` of contiguous tensors.
+/// Runs `cudaMemcpyBatchAsync` on contiguous tensors.
 class runtime_batched_copy {
  public:
   runtime_batched_copy(const device_batch& source, const device_batch& destination);

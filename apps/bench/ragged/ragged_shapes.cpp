@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that change where elements lie: pad, unpad, transpose.
+// Measures the operations that rearrange elements: pad, unpad, transpose.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -42,7 +42,7 @@ dense_batch dense_of(const device_batch& batch) {
   return dense;
 }
 
-/// 4,096 matrices of 16 to 256 KiB, sides within a factor of two of each other.
+/// Returns 4,096 matrices of 16 to 256 KiB whose sides differ by a factor of two at most.
 std::vector<placed_tensor> matrices(std::uint32_t element_bytes, std::uint64_t multiple) {
   random_sizes random(7);
   std::vector<placed_tensor> tensors(4096);
@@ -58,7 +58,7 @@ std::vector<placed_tensor> matrices(std::uint32_t element_bytes, std::uint64_t m
   return tensors;
 }
 
-/// Pixels of three interleaved bytes to planes, or planes to pixels.
+/// Converts interleaved pixels of three bytes to planes, or planes to pixels.
 std::vector<placed_tensor> pictures(bool to_planes) {
   random_sizes random(9);
   std::vector<placed_tensor> tensors(512);

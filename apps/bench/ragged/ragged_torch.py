@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch takes for the shapes of ragged_bench: padding of jagged sequences, transposes one by one. Prints
-Markdown, GB/s as ragged_bench counts them."""
+"""Measures PyTorch on the shapes of ragged_bench: padding of jagged sequences, and transposes one
+by one. Prints Markdown with GB/s, counted as in ragged_bench."""
 import math
 import random
 import statistics
@@ -18,7 +18,7 @@ REPEATS, WARM_UP = 9, 2
 
 
 def microseconds(enqueue):
-    """The median by events around one call."""
+    """Returns the median time of one call, measured with events."""
     times = []
     for i in range(WARM_UP + REPEATS):
         start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -32,7 +32,7 @@ def microseconds(enqueue):
 
 
 def row(case, bytes_moved, enqueue):
-    """One line of the table; an operation that this version of torch lacks says so."""
+    """Prints one row of the table, or that this version of torch lacks the operation."""
     try:
         print(f"| {case} | {bytes_moved * 1e-3 / microseconds(enqueue):.0f} |", flush=True)
     except (AttributeError, NotImplementedError, RuntimeError) as reason:

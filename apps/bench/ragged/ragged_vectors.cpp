@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations that compute: saxpy, max pooling, cast, sums of rows.
+// Measures the operations that compute: saxpy, max pooling, cast, row sums.
 #include <fmt/format.h>
 
 #include <string>
@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::uint64_t elements_in_all = std::uint64_t{1} << 28;
 
-/// One of 2^28 elements, or 2,048 of 2^15 to 2^18 - 1, about as many.
+/// Returns one vector of 2^28 elements, or 2,048 vectors of 2^15 to 2^18 - 1, which is about the
+/// same total.
 std::vector<placed_tensor> vectors(bool are_ragged) {
   random_sizes random(3);
   std::vector<placed_tensor> tensors(are_ragged ? 1820 : 1);
@@ -36,14 +37,14 @@ std::vector<placed_tensor> rows_of(std::uint64_t columns) {
   return tensors;
 }
 
-/// A float that no result is.
+/// Makes a float that no operation returns.
 constexpr int poison = 0x7f;
 constexpr std::uint32_t radius = 15;
 constexpr float factor = 0.5f;
 constexpr std::uint32_t y_series = 1;
 
-/// What memory gives with as many streams: two by cudaMemcpyAsync, three by the plain kernel for
-/// saxpy.
+/// Holds the rates of plain memory traffic: two streams by cudaMemcpyAsync, three streams by a
+/// plain saxpy kernel.
 struct memory_rates {
   double two_streams;
   double three_streams;
@@ -104,7 +105,7 @@ void add_sums(ragged_table& table, double copy_rate, std::uint64_t columns) {
             copy_rate, {"-", 0});
 }
 
-/// What one would write by hand for one long vector.
+/// Prints the figures of kernels that a user might write for one long vector.
 void print_by_hand(const ragged_meter& meter) {
   const device_array<float> x(elements_in_all);
   const device_array<float> y(elements_in_all);

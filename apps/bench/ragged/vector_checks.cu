@@ -7,12 +7,12 @@
 namespace tmap::apps::bench {
 namespace {
 
-/// One tensor of two dims as a check sees it.
+/// Holds one two-dimensional tensor of both sides, as a check reads it.
 struct tensor_pair {
   const unsigned char* source;
   const unsigned char* destination;
   std::uint64_t source_stride;
-  std::uint64_t columns;  ///< of the source
+  std::uint64_t columns;  ///< in the source
 
   __device__ const float* source_row(std::uint64_t row) const {
     return reinterpret_cast<const float*>(source + row * source_stride);
@@ -50,7 +50,7 @@ struct bf16_check {
   }
 };
 
-/// An element is a row. Sums follow each other without a gap.
+/// Each row is one element of the result. Sums follow each other without a gap.
 struct sum_check {
   __device__ bool is_wrong(const tensor_pair& pair, std::uint64_t i) const {
     double sum = 0;
@@ -64,7 +64,7 @@ struct sum_check {
   }
 };
 
-// Tensors along y of the grid, elements of one along x.
+// The grid's y counts tensors; x counts the elements of one.
 template <class Check>
 __global__ void check_kernel(const __grid_constant__ tensor_columns source,
                              const __grid_constant__ tensor_columns destination, Check check,

@@ -17,8 +17,8 @@ constexpr std::uint32_t threads = 256;
 constexpr std::uint32_t tile = 2048;
 constexpr std::uint32_t halo = most_peer_radius;  // on each side, a multiple of 4: tiles begin at multiples of 16 bytes
 
-/// What becomes of a tile in shared memory. `x` points to the tile's first element, the halo before
-/// and behind it.
+/// Processes one tile in shared memory. `x` points to the tile's first element; the halo lies on
+/// both sides of the tile.
 struct saxpy_step {
   static constexpr bool reads_y = true;
   static constexpr std::uint32_t reach = 0;
@@ -47,7 +47,7 @@ inline constexpr std::uint32_t x_floats = tile + 2 * Step::reach;
 template <class Step>
 inline constexpr std::uint32_t stage_floats = x_floats<Step> + (Step::reads_y ? tile : 0);
 
-/// The part of a tile and its halo that exists.
+/// Describes the part of a tile and its halo that is inside the vector.
 struct tile_part {
   std::uint64_t first;
   std::uint64_t begin;
@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(threads) ldgsts_kernel(vector_pair v, Step ste
 
 constexpr std::uint32_t bulk_stages = 3;
 
-/// One thread fills the ring; the few elements behind the last unit of 16 bytes are loaded by the
-/// threads that use them.
+/// One thread fills the ring. The threads that use the few elements after the last unit of 16 bytes
+/// load them directly.
 template <class Step>
 __global__ void __launch_bounds__(threads + 32) bulk_kernel(vector_pair v, Step step) {
   extern __shared__ float4 memory[];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What saxpy and max_pool_1d of one long vector look like without tmap's operations: plain kernels,
-// and pipelines of asynchronous copies as a user builds them from tmap's device headers.
+// Implements saxpy and max_pool_1d of one long vector without tmap's operations: as plain kernels,
+// and as pipelines of asynchronous copies that a user would build from tmap's device headers.
 
 #include <cuda_runtime_api.h>
 
@@ -10,29 +10,29 @@
 
 namespace tmap::apps::bench {
 
-/// f32, 16-byte aligned, n a multiple of 4, without NaN. saxpy: y = a * x + y; pooling: y = the
-/// largest of x within `radius`.
+/// f32 vectors, 16-byte aligned, n a multiple of 4, without NaN. Saxpy computes y = a * x + y.
+/// Pooling sets y to the largest x within `radius`.
 struct vector_pair {
   const float* x;
   float* y;
   std::uint64_t n;
 };
 
-/// Loads and stores of 16 bytes, four in flight a thread.
+/// Loads and stores 16 bytes at a time, four in flight per thread.
 void plain_saxpy(const vector_pair& vectors, float a, cudaStream_t stream);
-/// Tiles in shared memory, filled by LDGSTS copies one tile ahead.
+/// Fills tiles in shared memory by LDGSTS copies, one tile ahead.
 void ldgsts_saxpy(const vector_pair& vectors, float a, cudaStream_t stream);
-/// Tiles in shared memory, filled by bulk copies through a ring of stages.
+/// Fills tiles in shared memory by bulk copies through a ring of stages.
 void bulk_saxpy(const vector_pair& vectors, float a, cudaStream_t stream);
 
-/// A thread reads the 2 * radius + 1 elements of its window from a tile in shared memory.
+/// Each thread reads the 2 * radius + 1 elements of its window from a tile in shared memory.
 void naive_max_pool(const vector_pair& vectors, std::uint32_t radius, cudaStream_t stream);
-/// The same from tiles that LDGSTS copies fill one tile ahead.
+/// Does the same with tiles that LDGSTS copies fill one tile ahead.
 void ldgsts_max_pool(const vector_pair& vectors, std::uint32_t radius, cudaStream_t stream);
-/// The same from tiles that bulk copies fill through a ring of stages.
+/// Does the same with tiles that bulk copies fill through a ring of stages.
 void bulk_max_pool(const vector_pair& vectors, std::uint32_t radius, cudaStream_t stream);
 
-/// Radius up to this.
+/// The largest radius.
 inline constexpr std::uint32_t most_peer_radius = 64;
 
 }  // namespace tmap::apps::bench

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Cycle counts that the threads of a kernel write down, and the host's medians of them.
+// Cycle counts that the threads of a kernel record, and their medians on the host.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace tmap::apps::bench {
 
-/// Where a kernel puts its cycles: for each figure, for each block, so many samples. Device memory.
+/// Points to the device memory in which a kernel records cycles: `samples` counts for each figure
+/// and block.
 struct cycle_log {
   static constexpr std::uint32_t unwritten = ~0u;
 
@@ -39,7 +40,7 @@ class cycle_counts {
     std::remove_copy(first, last, std::back_inserter(values_), cycle_log::unwritten);
   }
 
-  /// "median (tenth to ninetieth percentile)", divided by `per`.
+  /// Returns "median (tenth to ninetieth percentile)", divided by `per`.
   std::string text(double per = 1) const {
     std::vector<std::uint32_t> sorted = values_;
     std::sort(sorted.begin(), sorted.end());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What using a tensor map costs the kernel that uses it, in cycles of its multiprocessor. Prints
-// Markdown: medians over all multiprocessors and several launches, and between which values eight
-// of ten lie.
+// Measures what it costs a kernel to use a tensor map, in cycles of its multiprocessor. Prints
+// Markdown: medians over all multiprocessors and several launches, and the range that holds eight
+// of ten values.
 #include <tmap/encode_batch.hpp>
 
 #include "apps/bench/common/table.hpp"
@@ -12,9 +12,9 @@
 namespace tmap::apps::bench {
 namespace {
 
-constexpr std::uint32_t most_counts = 1 << 20;  // figures * blocks * samples of one launch
+constexpr std::uint32_t most_counts = 1 << 20;  // figures * blocks * samples per launch
 
-/// The maps and the data under them: a map of one tile in every slot, then one of all tiles.
+/// Owns the data and its maps: every slot has a map of one tile, and one more map covers all tiles.
 struct bench {
   bench();
   bench(const bench&) = delete;
@@ -32,14 +32,14 @@ struct bench {
   map_set located;  // the maps of the first tiles
 };
 
-/// How often a kernel takes each of its figures.
+/// States how often a kernel measures each of its figures.
 struct repeats {
   std::uint32_t figures;
   std::uint32_t samples;
   std::uint32_t launches;
 };
 
-/// How a kernel is launched on every multiprocessor.
+/// The launch configuration of a kernel that runs on every multiprocessor.
 struct shape {
   std::uint32_t blocks;
   std::uint32_t threads;
@@ -185,7 +185,7 @@ void print_pairs(const bench& b) {
   t.add({"second block, its first, not acquired", counts[1].text()});
   t.add({"first block again", counts[2].text()});
   t.add({"first block again, after the second block's acquire", counts[3].text()});
-  t.add({"second block, behind its acquire", counts[4].text()});
+  t.add({"second block, after its acquire", counts[4].text()});
   t.add({"first block again, after the second block's acquire and load", counts[5].text()});
   t.print();
 }
@@ -198,7 +198,7 @@ void print_warp(const bench& b) {
   t.add({"32 lanes acquire a map each", acquires[2].text(), acquires[2].text(32)});
   t.print();
   table flight("32 loads in flight, cycles a load, through so many maps in turn:",
-               {"maps", "touched again", "behind an acquire of each"});
+               {"maps", "touched again", "after an acquire of each"});
   for (const std::uint32_t distinct : {1, 2, 4, 8, 12, 16, 32}) {
     const std::vector<cycle_counts> loads = measure(b, one_thread, {2, 32, 4}, loads_at_once, distinct);
     flight.add({std::to_string(distinct), loads[0].text(32), loads[1].text(32)});

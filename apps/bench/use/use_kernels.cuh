@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The kernels of use_bench: each logs what a thread or warp that uses tensor maps waits for. Every
-// load moves one 1 KiB tile and is timed by the thread that issues it, from the instruction to the
-// end of the wait on its barrier. Its data is warm: the same thread has just loaded the same bytes
-// through another map.
+// The kernels of use_bench. Each records how long a thread or warp waits when it uses tensor maps.
+// Every load moves one tile of 1 KiB. The thread that issues it measures the time from the
+// instruction to the end of the wait on its barrier. The data is warm: the same thread has just
+// loaded the same bytes through another map.
 #include <tmap/device/encode_warp.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/device/tile_copy.cuh>
@@ -21,7 +21,7 @@ constexpr std::uint32_t tile_columns = 32;
 constexpr std::uint32_t tile_rows = 8;
 constexpr std::uint32_t tile_words = tile_columns * tile_rows;
 constexpr std::uint32_t tile_bytes = tile_words * sizeof(std::uint32_t);
-constexpr std::uint32_t tiles = 512;           // each block has as many slots: its slot s holds a map of tile s
+constexpr std::uint32_t tiles = 512;           // each block has as many slots, and its slot s holds a map of tile s
 constexpr std::uint32_t prefetch_lead = 3000;  // cycles between an early prefetch and the load
 constexpr std::uint32_t located_maps = 16;
 
@@ -31,11 +31,11 @@ struct map_set {
 __constant__ map_set constant_maps;
 __device__ device::guard_page page;
 
-/// What every kernel is given.
+/// The parameters of every kernel.
 struct inputs {
   tensor_map all_tiles;     // every tile, by its row
-  const tensor_map* slots;  // those of block 0, of block 1, ...
-  std::uint32_t first;      // the first tile of this launch: each launch uses slots that no earlier one has
+  const tensor_map* slots;  // slots of block 0, then of block 1, ...
+  std::uint32_t first;      // the first tile of this launch: launches never share slots
   cycle_log log;
 
   __device__ std::uint32_t tile(std::uint32_t i) const { return first + i; }
@@ -51,8 +51,8 @@ struct nothing {
   __device__ void operator()() const {}
 };
 
-/// All 64 bits of the difference matter here: for the low half alone ptxas may read the clock by
-/// S2UR, which takes tens of cycles itself.
+/// Computes the difference in 64 bits. For the low half alone, ptxas may read the clock with S2UR,
+/// which itself takes tens of cycles.
 template <class Work>
 __device__ std::uint32_t timed(const Work& work) {
   const long long start = clock64();
@@ -67,7 +67,7 @@ __device__ void pause(std::uint32_t cycles) {
   }
 }
 
-/// One thread's loads, one at a time.
+/// Runs the loads of one thread, one at a time.
 class timed_loads {
  public:
   __device__ timed_loads(const tensor_map& all_tiles, workspace& shared) : all_tiles_(all_tiles), shared_(shared) {
@@ -75,15 +75,15 @@ class timed_loads {
     device::fence_barrier_init();
   }
 
-  /// Loads a tile through the map of it alone, after `before`: the cycles of both. It issues the
-  /// instruction behind `load_tile` itself, because some figures are about maps that this block has
-  /// not acquired.
+  /// Loads a tile through its own map after `before`, and returns the cycles of both. It issues the
+  /// instruction of `load_tile` directly, because some figures need maps that this block has not
+  /// acquired.
   template <class Before = nothing>
   __device__ std::uint32_t load(const tensor_map* map, std::uint32_t tile, const Before& before = {}) {
     return load_rows(map, 0, tile, before);
   }
 
-  /// Makes the tile's data warm without touching its own map.
+  /// Makes the tile's data warm without using its own map.
   __device__ void warm(std::uint32_t tile) {
     load_rows(device::parameter_map(all_tiles_).get(), static_cast<std::int32_t>(tile * tile_rows), tile, nothing{});
   }
@@ -110,7 +110,7 @@ class timed_loads {
   std::uint32_t parity_{0};
 };
 
-/// The first copies of a block's life: nothing is warm but the level-2 cache. Figures: the acquire,
+/// Measures the first copies of a block, when only the level-2 cache is warm. Figures: the acquire,
 /// the load, the load of another new map and tile, and the load of a third one whose data this
 /// block has just loaded.
 __global__ void cold_start(const __grid_constant__ inputs in) {
@@ -125,7 +125,7 @@ __global__ void cold_start(const __grid_constant__ inputs in) {
   in.log.put(3, 0, loads.load(in.slot(2), in.tile(2)));
 }
 
-/// Maps never used on this multiprocessor, four for each sample.
+/// Uses maps that are new to this multiprocessor, four per sample.
 __global__ void first_touches(const __grid_constant__ inputs in) {
   __shared__ workspace shared;
   timed_loads loads(in.all_tiles, shared);
@@ -148,7 +148,7 @@ __global__ void first_touches(const __grid_constant__ inputs in) {
   }
 }
 
-/// A map this thread has used before.
+/// Uses a map that this thread has used before.
 __global__ void touches_again(const __grid_constant__ inputs in) {
   __shared__ workspace shared;
   timed_loads loads(in.all_tiles, shared);
@@ -180,8 +180,8 @@ __global__ void touches_again(const __grid_constant__ inputs in) {
 
 enum class map_place { parameter, constant, slot };
 
-/// The same maps in another kind of memory. Figures: first touch, touched again, first touch after
-/// an early prefetch.
+/// Uses the same maps in another kind of memory. Figures: first touch, touched again, first touch
+/// after an early prefetch.
 __global__ void touches_by_place(const __grid_constant__ inputs in, const __grid_constant__ map_set parameters,
                                  map_place place) {
   __shared__ workspace shared;
@@ -207,8 +207,8 @@ __global__ void touches_by_place(const __grid_constant__ inputs in, const __grid
 
 enum class map_share { all_the_same, own_spread, own_packed, alone };
 
-/// `count` maps in turn, acquired and loaded once before. Own maps lie 64 KiB from the next block's
-/// or right before it; `alone`, only block 0 works.
+/// Uses `count` maps in turn; each was acquired and used for one load before. A block's maps are 64
+/// KiB from the next block's, or adjacent to them. With `alone`, only block 0 works.
 __global__ void round_robin(const __grid_constant__ inputs in, std::uint32_t count, map_share share) {
   __shared__ workspace shared;
   if (share == map_share::alone && blockIdx.x != 0) return;
@@ -244,8 +244,8 @@ class turns {
 
 constexpr std::uint32_t pair_steps = 8;
 
-/// What the block of this step does with the map. Even steps are the first block's, odd ones the
-/// second's.
+/// Does the work of one step with the map. Even steps belong to the first block, odd steps to the
+/// second.
 __device__ void act(std::uint32_t step, timed_loads& loads, const tensor_map* slot, std::uint32_t tile,
                     const cycle_log& log, std::uint32_t sample) {
   const auto log_load = [&](std::uint32_t figure) {
@@ -263,8 +263,8 @@ __device__ void act(std::uint32_t step, timed_loads& loads, const tensor_map* sl
   }
 }
 
-/// Two blocks on each multiprocessor. `counters`: for each, its blocks so far and the turn; zero
-/// before and after.
+/// Runs two blocks on each multiprocessor. `counters` holds two words per multiprocessor, the
+/// number of its blocks so far and the turn. Both are zero before and after.
 __global__ void pair_of_blocks(const __grid_constant__ inputs in, uint2* counters) {
   __shared__ workspace shared;
   timed_loads loads(in.all_tiles, shared);
@@ -283,7 +283,8 @@ __global__ void pair_of_blocks(const __grid_constant__ inputs in, uint2* counter
   if (role == 1) counters[here] = {};
 }
 
-/// One warp and 32 maps. Figures: one lane acquires one map; one lane all; each lane one.
+/// Uses one warp and 32 maps. Figures: one lane acquires one map; one lane acquires all; each lane
+/// acquires one.
 __global__ void acquires_of_a_warp(const __grid_constant__ inputs in) {
   const tensor_map* const slots = in.slot(0);
   const bool leads = threadIdx.x == 0;
@@ -303,8 +304,8 @@ __global__ void acquires_of_a_warp(const __grid_constant__ inputs in) {
   }
 }
 
-/// 32 loads in flight through `distinct` maps in turn. Figures: touched again; behind an acquire of
-/// each.
+/// Keeps 32 loads in flight through `distinct` maps in turn. Figures: touched again; after an
+/// acquire of each.
 __global__ void loads_at_once(const __grid_constant__ inputs in, std::uint32_t distinct) {
   namespace ptx = cuda::ptx;
   constexpr std::uint32_t count = 32;
@@ -335,8 +336,8 @@ __global__ void loads_at_once(const __grid_constant__ inputs in, std::uint32_t d
   }
 }
 
-/// A load by lane 0 of a warp, through a map touched before. Figures: the other lanes wait for lane
-/// 0; all lanes wait for the barrier.
+/// Lane 0 of a warp loads through a map that it has used before. Figures: the other lanes wait for
+/// lane 0; all lanes wait for the barrier.
 __global__ void waits_of_a_warp(const __grid_constant__ inputs in) {
   namespace ptx = cuda::ptx;
   __shared__ workspace shared;
@@ -365,9 +366,9 @@ __global__ void waits_of_a_warp(const __grid_constant__ inputs in) {
   }
 }
 
-/// What a warp pays for a map of its own. Figures: encoding it (nothing where `encodes` is false
-/// and an earlier launch has done it; its patch is trusted), acquiring it, loading through it, all
-/// three, and loading again.
+/// Measures the cost of a map for each warp. Figures: encoding it, acquiring it, loading through
+/// it, all three, and loading again. If `encodes` is false, an earlier launch has encoded the map.
+/// Patches are trusted.
 template <class Shape>
 __global__ void own_map(const __grid_constant__ inputs in, const __grid_constant__ map_template base,
                         const __grid_constant__ device::patch_array_reader source, tensor_map* slots, bool encodes) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads a tile through maps in memory of the program's own. Two matrices have different sizes, which
-// only the GPU needs to know. The kernel loads the tile at row 4, column 8 of each. Elements outside
-// a matrix arrive as zeros.
+// Loads a tile through maps in the program's own memory. Two matrices have different sizes, which
+// only the GPU needs to know. The kernel loads the tile at row 4, column 8 of each. Elements
+// outside a matrix arrive as zeros.
 
 #include <tmap/device/tile.cuh>
 #include <tmap/encode_batch.hpp>

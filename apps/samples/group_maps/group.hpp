@@ -2,7 +2,7 @@
 #pragma once
 
 // The work: groups of rows, one after another in one tensor of 16-bit elements. A *tile* is 128
-// rows of one group and all columns; it is loaded box by box.
+// rows of one group with all columns. A block loads it box by box.
 
 #include <tmap/config.hpp>
 #include <tmap/map_patch.hpp>
@@ -13,14 +13,14 @@ namespace group_maps {
 
 inline constexpr std::uint32_t box_columns = 64;
 inline constexpr std::uint32_t box_rows = 128;
-inline constexpr std::uint32_t row_bytes = box_columns * sizeof(std::uint16_t);  // of a box
+inline constexpr std::uint32_t row_bytes = box_columns * sizeof(std::uint16_t);  // per box
 inline constexpr std::uint32_t box_bytes = box_rows * row_bytes;
 
-/// One group as kernels read it. Tiles are numbered through all groups; a group without rows has
-/// none.
+/// Describes one group to the kernels. Tiles are numbered through all groups; a group without rows
+/// has no tiles.
 struct alignas(16) group {
-  std::uint64_t address;    ///< of its first row
-  std::uint32_t first_row;  ///< where all groups are one tensor
+  std::uint64_t address;    ///< of the group's first row
+  std::uint32_t first_row;  ///< in the tensor of all groups
   std::uint32_t rows;
   std::uint32_t columns;
   std::uint32_t pitch_bytes;
@@ -29,7 +29,7 @@ struct alignas(16) group {
 };
 static_assert(sizeof(group) == 32);
 
-/// What the map of a group alone has in place of the template's fields.
+/// Returns the fields in which the map of one group differs from the template.
 TMAP_HOST_DEVICE inline tmap::map_patch patch_of(const group& of) {
   tmap::map_patch patch{};
   patch.global_address = of.address;
@@ -39,7 +39,8 @@ TMAP_HOST_DEVICE inline tmap::map_patch patch_of(const group& of) {
   return patch;
 }
 
-/// Element [row, column] of the tensor of all groups: at least 1, as the fill is 0, and below 2^15.
+/// Returns element [row, column] of the tensor of all groups. It is at least 1, because the fill is
+/// 0, and below 2^15.
 TMAP_HOST_DEVICE constexpr std::uint32_t row_value(std::uint32_t row) {
   return row * 2654435761u >> 18;
 }
@@ -50,25 +51,25 @@ TMAP_HOST_DEVICE constexpr std::uint16_t element(std::uint32_t row, std::uint32_
   return static_cast<std::uint16_t>(1 + row_value(row) + column_value(column));
 }
 
-/// Each tile is summed up by four warps, each its 32 rows.
+/// Four warps sum up each tile, 32 rows each.
 inline constexpr std::uint32_t consumer_warps = 4;
 inline constexpr std::uint32_t warp_rows = box_rows / consumer_warps;
-/// A warp's sum of a tile then fits in 32 bits.
+/// With this limit, a warp's sum of a tile fits in 32 bits.
 inline constexpr std::uint32_t most_columns = 2048;
 
-/// What a warp found in its part of a tile.
+/// Holds the result of one warp for its part of a tile.
 struct alignas(8) part_sum {
-  std::uint32_t elements;        ///< of the group's rows, added up
-  std::uint32_t foreign_chunks;  ///< 16 bytes each that were loaded of rows behind the group's last
+  std::uint32_t elements;        ///< sum of the elements in the group's rows
+  std::uint32_t foreign_chunks;  ///< chunks of 16 bytes that were loaded from rows past the group's last
 
   friend bool operator==(const part_sum&, const part_sum&) = default;
 };
 
-/// How the blocks come by a group's map.
+/// States how the blocks get a group's map.
 enum class map_way : std::uint32_t {
   one_static_map,  ///< one for all groups, a kernel parameter: a group is an offset in its rows
-  made_ahead,      ///< one a group, made by a launch of the encoder
-  changed_here,    ///< a few a block, which its loading warp writes anew whenever the group changes
+  made_ahead,      ///< one per group, encoded by an earlier launch
+  changed_here,    ///< a few per block, which its loading warp rewrites at each change of group
 };
 inline constexpr map_way all_ways[] = {map_way::one_static_map, map_way::made_ahead, map_way::changed_here};
 

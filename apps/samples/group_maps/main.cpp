@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three ways in which the blocks of a kernel that walks tiles of many groups come by each group's
-// tensor map: checked, timed, and what a change of group costs (standard output, Markdown).
+// Compares three ways in which blocks that walk tiles of many groups get each group's tensor map.
+// Checks and times each way and prints the cost of a change of group as Markdown.
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -21,12 +21,13 @@ namespace {
 
 using namespace group_maps;
 
-/// Columns of all groups, and blocks; 0: one on each multiprocessor.
+/// States the columns of all groups and the number of blocks; 0 means one per multiprocessor.
 struct table {
   std::uint32_t columns;
   std::uint32_t blocks;
 };
-/// Tiles of 128 KiB; of 16 KiB, the smallest; these in so few blocks that all data stays in L2.
+/// The tiles are 128 KiB, then 16 KiB, the smallest. The third table uses so few blocks that all
+/// data stays in L2.
 constexpr table usual_tables[] = {{512, 0}, {64, 0}, {64, 16}};
 constexpr std::uint32_t tiles_a_block = 64;
 constexpr std::uint32_t group_sizes[] = {1, 2, 4, 16, 64};  // in tiles
@@ -36,12 +37,13 @@ struct settings {
   int seconds{60};
 };
 
-/// What is timed: the ways, and the encoder's launch together with the walk that uses its maps.
+/// Names what is timed: each way, and the encoder's launch together with the walk that uses its
+/// maps.
 enum timed : std::size_t { one_static_map, made_ahead, made_and_walked, changed_here, timed_count };
-using times = std::array<std::vector<double>, timed_count>;  // microseconds, one a round
+using times = std::array<std::vector<double>, timed_count>;  // microseconds, one per round
 
-/// "median (least to most)" of the nanoseconds that one of `changes` adds to a walk with the static
-/// map.
+/// Returns the nanoseconds that each of `changes` adds to a walk with the static map, as "median
+/// (least to most)".
 std::string cost_of_change(const times& of, timed what, std::uint32_t changes) {
   std::vector<double> costs;
   for (std::size_t round = 0; round < of[what].size(); ++round) {
@@ -96,7 +98,7 @@ class bench {
     return time_.graph_microseconds(enqueue, chain, repeats);
   }
 
-  /// All in turn, several times.
+  /// Times all ways in turn, several times.
   times measured(const grouped_tensor& tensor) const {
     constexpr int rounds = 7;
     times found;
@@ -148,7 +150,7 @@ int run(const settings& with) {
 
 int main(int count, char** arguments) {
   settings with;
-  CLI::App app{"Three ways to have the tensor map of each group, beside each other"};
+  CLI::App app{"Compares three ways to get the tensor map of each group"};
   const CLI::Validator whole_boxes(
       [](const std::string& text) { return std::stoul(text) % box_columns == 0 ? "" : "must be a multiple of 64"; },
       "");

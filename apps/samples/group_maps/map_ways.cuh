@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Three ways to have a group's map. Each is used by the loading warp of a block, which at every
-// change of group calls
-// - `make`, all lanes together: whatever has to be done so that there is a map of the group;
-// - `acquire`, one thread: the map, ready for loads by this thread;
-// - `first_row`: the row of that map with which the group begins.
+// Three ways to get a group's map. The loading warp of a block uses one of them. At every change of
+// group it calls
+// - `make` with all lanes, which does all that is needed for the group's map to exist;
+// - `acquire` with one thread, which returns the map, ready for loads by this thread;
+// - `first_row`, which returns the row of that map at which the group begins.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/encode_warp.cuh>
@@ -18,9 +18,10 @@
 
 namespace group_maps {
 
-/// One map of the tensor that all groups are rows of. Nothing is made and nothing acquired. But the
-/// map ends where the tensor ends: a group's last tile also brings rows of the next group, a store
-/// of it would overwrite them, and groups at addresses of their own have no such map.
+/// Uses one map of the tensor that contains all groups' rows. There is nothing to make or to
+/// acquire. But the map ends only where the tensor ends: a group's last tile also loads rows of the
+/// next group, and a store of it would overwrite them. Groups at unrelated addresses have no such
+/// map.
 class static_map {
  public:
   __device__ static_map(const walk_arguments& in, block_memory&) : whole_(in.whole) {}
@@ -33,8 +34,8 @@ class static_map {
   const tmap::tensor_map& whole_;
 };
 
-/// A map a group, made by `encode_batch` before this kernel: one launch, however many groups and
-/// blocks.
+/// Uses one map per group. `encode_batch` makes them in one launch before this kernel, for any
+/// number of groups and blocks.
 class map_made_ahead {
  public:
   __device__ map_made_ahead(const walk_arguments& in, block_memory&) : maps_(in.maps) {}
@@ -49,18 +50,18 @@ class map_made_ahead {
   const tmap::tensor_map* maps_;
 };
 
-/// Maps of the block's own, which it writes anew: composed in shared memory, stored to a slot,
-/// published, and then acquired like any other. A slot may be written again when no load reads it
-/// any more. The block has one more of them than the ring has stages, and each group has at least
-/// one load: when a slot's turn comes again, so many loads have followed its last one that the
-/// loading warp has waited for the stage which that one filled.
+/// Uses the block's own maps, which it rewrites: it composes a map in shared memory, stores it to a
+/// slot, publishes it, and then acquires it like any other. A slot may be written again when no
+/// load reads it any more. The block has one slot more than the ring has stages, and each group has
+/// at least one load. When a slot's turn comes again, so many loads have followed its last one that
+/// the loading warp has waited for the stage which that load filled.
 class map_changed_here {
  public:
   __device__ map_changed_here(const walk_arguments& in, block_memory& memory)
       : encoder_(in.base, memory.stage, shape{}), slots_(in.own_maps + blockIdx.x * own_maps) {}
 
   __device__ void make(const group& of) {
-    // Not judged: groups are validated once, not by each block that meets them.
+    // The blocks do not validate groups: once is enough, before they start.
     const tmap::device::map_guard trusted{.page = nullptr, .trusted = true};
     turn_ = turn_ + 1 == own_maps ? 0 : turn_ + 1;
     encoder_.compose([&](std::uint64_t) { return patch_of(of); }, 0, 1, trusted);

@@ -2,8 +2,8 @@
 #pragma once
 
 // The kernel: each block walks its share of the tiles of all groups. One warp loads them, box by
-// box, into a ring of stages, which runs on from tile to tile and from group to group; four warps
-// add up what arrives. Where the maps come from is all that `Maps` decides (map_ways.cuh).
+// box, into a ring of stages that continues from tile to tile and from group to group. Four warps
+// add up what arrives. `Maps` decides only where the maps come from (map_ways.cuh).
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/ptx.cuh>
@@ -20,7 +20,8 @@ namespace group_maps {
 
 inline constexpr std::uint32_t walk_threads = (consumer_warps + 1) * 32;
 
-/// By one warp. All lanes walk, one acquires, waits and loads: it alone fills the ring.
+/// Runs in one warp. All lanes walk; one lane acquires, waits and loads, so it alone fills the
+/// ring.
 template <class Maps>
 __device__ void load_groups(const walk_arguments& in, block_memory& memory) {
   using namespace tmap::device;
@@ -30,7 +31,7 @@ __device__ void load_groups(const walk_arguments& in, block_memory& memory) {
   for (group_walk walk(in.groups, in.groups.share(blockIdx.x, gridDim.x)); !walk.is_done(); walk.next_group()) {
     maps.make(walk.now());
     if (ptx::elect_one()) map = maps.acquire(walk.index());
-    walk.read_ahead();  // behind the acquire, which waits for all that was read before
+    walk.read_ahead();  // after the acquire, which waits for all earlier reads
     for (std::uint32_t tile = walk.first_tile(); tile < walk.end_tile(); ++tile) {
       const auto row = static_cast<std::int32_t>(maps.first_row(walk.now()) + walk.row_of(tile));
       for (std::uint32_t column = 0; column < in.columns; column += box_columns) {
@@ -42,14 +43,14 @@ __device__ void load_groups(const walk_arguments& in, block_memory& memory) {
   }
 }
 
-/// Eight elements, two a word.
+/// Sums eight elements, two per word.
 __device__ inline std::uint32_t sum_of(const uint4& chunk) {
-  constexpr unsigned ones = 0x0101;  // factors of both elements of a word, a byte each
+  constexpr unsigned ones = 0x0101;  // one factor of 1 per element of a word, as bytes
   return __dp2a_lo(chunk.x, ones, __dp2a_lo(chunk.y, ones, __dp2a_lo(chunk.z, ones, __dp2a_lo(chunk.w, ones, 0u))));
 }
 
-/// By one warp: its rows of a box, four rows at a time, of which the first `rows` of the box are
-/// the group's.
+/// Adds the warp's rows of a box, four rows at a time. The first `rows` rows of the box belong to
+/// the group.
 __device__ inline void add_box(part_sum& sum, const unsigned char* box, std::uint32_t rows) {
   constexpr std::uint32_t row_chunks = row_bytes / sizeof(uint4);
   constexpr std::uint32_t rows_at_once = 32 / row_chunks;
@@ -64,7 +65,7 @@ __device__ inline void add_box(part_sum& sum, const unsigned char* box, std::uin
   }
 }
 
-/// By each of the consuming warps.
+/// Runs in each consuming warp.
 __device__ inline void sum_groups(const walk_arguments& in, block_memory& memory) {
   tmap::device::ring_consumer<stages> consumer(memory.barriers);
   for (group_walk walk(in.groups, in.groups.share(blockIdx.x, gridDim.x)); !walk.is_done(); walk.next_group()) {

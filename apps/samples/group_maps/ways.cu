@@ -35,7 +35,7 @@ std::vector<tmap::map_patch> patches_of(const std::vector<group>& groups) {
   return patches;
 }
 
-/// Of all groups' rows as one tensor.
+/// Returns the spec of the tensor that contains all groups' rows.
 tmap::tensor_spec whole_spec(const group& first, const group& last) {
   const std::uint64_t dims[] = {first.columns, std::uint64_t{last.first_row} + last.rows};
   const std::uint32_t box[] = {box_columns, box_rows};

@@ -14,24 +14,25 @@
 
 namespace group_maps {
 
-/// Groups in device memory, and the kernel that walks them. Ends the program where CUDA fails.
+/// Owns groups in device memory and runs the kernel that walks them. Ends the program if CUDA
+/// fails.
 class grouped_tensor {
  public:
-  /// Of groups of so many rows, at least one of which has some; `columns` a multiple of 64, at most
-  /// `most_columns`.
+  /// Makes groups with these numbers of rows, at least one of which is not 0. `columns` is a
+  /// multiple of 64, at most `most_columns`.
   grouped_tensor(const std::vector<std::uint32_t>& rows, std::uint32_t columns, std::uint32_t blocks);
 
   const std::vector<group>& groups() const { return groups_; }
-  /// The groups that a block meets, of which it needs a map each: the most of any block.
+  /// Returns the largest number of groups that any block meets. It needs a map for each.
   std::uint32_t most_groups_of_a_block() const;
 
-  /// A map a group, for walks of the way `made_ahead` that follow on the stream.
+  /// Encodes a map per group, for walks with `made_ahead` that follow on the stream.
   void make_maps(cudaStream_t stream) const;
   void walk(map_way way, cudaStream_t stream) const;
 
   /// Overwrites all sums and maps.
   void poison() const;
-  /// Of each tile, one a consuming warp. Waits for all work.
+  /// Returns the sums of each tile, one per consuming warp. Waits for all work.
   std::vector<part_sum> sums() const { return sums_.read(); }
 
  private:

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint32_t chunk_elements = 8;  // 16 bytes
 
-/// Of the 32 rows of the group from `row` on. `end` is where the rows end that a map of all groups
-/// has, counted from the group's first.
+/// Returns the sum of 32 rows of the group from `row` on. `end` counts from the group's first row
+/// to the end of the rows that the map has.
 part_sum expected_part(const group& of, std::uint32_t row, std::uint32_t end, std::uint32_t column_sum) {
   part_sum sum{};
   for (std::uint32_t r = row; r < row + warp_rows; ++r) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped matrix products whose sizes only the GPU knows: a kernel counts the rows of each group,
-// tmap multiplies each group with its own weights, nothing waits for the host. Recorded in a graph
-// once and replayed with other rows.
+// Multiplies groups of matrices whose sizes only the GPU knows: a kernel counts the rows of each
+// group, and tmap multiplies each group with its own weights. Nothing waits for the host. A graph
+// records the work once and replays it with other rows.
 
 #include <tmap/grouped_gemm.hpp>
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint32_t groups = 8;
 constexpr std::uint64_t rows = 1000, n = 256, k = 128;
 
-/// Stands for the router of a model: how many rows each group gets is known here first.
+/// Stands for the router of a model, which determines how many rows each group gets.
 __global__ void count_rows(const int* step, int* sizes) {
   if (threadIdx.x < groups) sizes[threadIdx.x] = (static_cast<int>(threadIdx.x) * 37 + *step * 11) % 125;
 }
@@ -28,8 +28,8 @@ __global__ void fill(__nv_bfloat16* to, std::uint64_t count) {
   if (i < count) to[i] = static_cast<float>(static_cast<int>(i * 2654435761u >> 7) % 5 - 2);
 }
 
-/// The plain way, one thread an element; counts what differs. The inputs are small integers: sums
-/// are exact.
+/// Multiplies with one thread per element and counts the elements that differ. The inputs are small
+/// integers, so the sums are exact.
 __global__ void compare(const __nv_bfloat16* a, const __nv_bfloat16* b, const __nv_bfloat16* c, const int* sizes,
                         unsigned* wrong) {
   const std::uint64_t row = blockIdx.x;
@@ -71,7 +71,7 @@ tmap::gemm::row_problem problem_of(const __nv_bfloat16* a, const __nv_bfloat16* 
                                    const int* sizes_on_the_gpu) {
   tmap::gemm::row_problem problem;
   problem.groups = groups;
-  problem.rows = rows;  // at most: only the GPU knows how many there are
+  problem.rows = rows;  // at most; only the GPU knows the number
   problem.n = n;
   problem.k = k;
   problem.offsets = {sizes_on_the_gpu, tmap::offset_format::sizes, sizeof(int)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies through shared memory without a map: each block brings one piece and stores it, and brings
-// the next block's piece into L2 for it.
+// Copies through shared memory without a map. Each block loads and stores one piece, and prefetches
+// the next block's piece into L2.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

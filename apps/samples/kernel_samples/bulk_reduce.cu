@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest number of each column over all rows, one block a row: each block brings its row and
-// the copy engine takes the maximum in global memory. No map, no atomics in the kernel.
+// Finds the largest number of each column over all rows. Each block loads one row, and the copy
+// engine takes the maximum in global memory. It needs neither a map nor atomics in the kernel.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

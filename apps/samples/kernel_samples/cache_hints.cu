@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// y = x * factors, where each number of x and y is touched once and the factors by every block: the
-// stream goes out of L2 first, the factors last.
+// Computes y = x * factors. Each number of x and y is used once, the factors by every block: L2
+// evicts the stream first and the factors last.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

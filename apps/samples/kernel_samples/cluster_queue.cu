@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Four blocks of a cluster work on the same item at the same time, each on its quarter of a row.
-// The leader's warp fetches the next item while all work and sends it to the four by st.async.
+// Four blocks of a cluster work on the same item, each on its quarter of a row. The leader's warp
+// fetches the next item while all work, and sends it to the four with st.async.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

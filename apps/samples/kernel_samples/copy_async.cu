@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reverses each piece of a vector: every thread brings 4 numbers by LDGSTS, from any address and
-// for any length; what lies behind the end is filled with zeros instead of being read.
+// Reverses each piece of a vector. Every thread loads 4 numbers with LDGSTS, from any address and
+// for any length. Elements past the end are not read and arrive as zeros.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 
@@ -20,8 +20,8 @@ __global__ void reverse_pieces(const float* source, float* target) {
   const std::uint32_t bytes = left < 4 ? 4 * left : 16;
   copy_async_zero_filled<16>(numbers + 4 * threadIdx.x, source + begin, bytes);
   commit_copies();
-  wait_copies<0>();  // this thread's own
-  __syncthreads();   // everybody's
+  wait_copies<0>();  // this thread's copies
+  __syncthreads();   // all threads' copies
   for (std::uint32_t i = threadIdx.x; i < piece; i += threads) {
     target[blockIdx.x * piece + i] = numbers[piece - 1 - i];
   }

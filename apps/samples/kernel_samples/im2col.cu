@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A 3 x 3 box filter over an image (NHWC) with a border of zeros: one load for each of the nine
-// offsets.
+// Applies a 3 x 3 box filter to an image (NHWC) with a border of zeros, with one load for each of
+// the nine offsets.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every sample and says of each whether its result is right. Without a GPU there is nothing to
-// run.
+// Runs every sample and prints whether its result is right. Requires a GPU.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 #include "apps/support/device.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Small kernels, one file for each thing the device headers offer (docs/toolkit.md). Each function
-// runs its kernel on the current device and says whether the result is right. A new one is also
-// named in main.cpp.
+// Small kernels, one file for each feature of the device headers (docs/toolkit.md). Each function
+// runs its kernel on the current device and returns whether the result is right. main.cpp lists
+// them all.
 
 #include <cstdint>
 #include <vector>
@@ -30,7 +30,7 @@ bool tile_reduce();
 bool tile_transpose();
 bool work_queue();
 
-/// first, first + 1, ...
+/// Returns first, first + 1, ...
 template <class T>
 std::vector<T> counting(std::size_t count, T first = 0) {
   std::vector<T> values(count);

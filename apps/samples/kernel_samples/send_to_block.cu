@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each block of a cluster sends its row, as one copy from shared memory to shared memory, to the
-// next block, which writes it out: rows come out moved on by one.
+// Each block of a cluster sends its row to the next block, as one copy from shared memory to shared
+// memory. The next block stores the row, so rows are shifted by one.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

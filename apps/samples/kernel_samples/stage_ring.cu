@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Doubles a vector through two rings: one thread loads pieces by bulk copies, four warps double
-// each together, and one thread stores the results.
+// Doubles a vector through two rings. One thread loads pieces with bulk copies, four warps double
+// each piece together, and one thread stores the results.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 
@@ -10,7 +10,7 @@
 namespace stage_ring_sample {
 
 constexpr std::uint32_t piece = 512, pieces = 100, stages = 4, workers = 4 * 32;
-constexpr std::uint32_t loader = workers, storer = workers + 32;  // a thread each, of warps of their own
+constexpr std::uint32_t loader = workers, storer = workers + 32;  // one thread each, in separate warps
 
 // [kernel]
 __global__ void double_pieces(const float* source, float* target) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sum over a cluster: each warp stores its sum from a register into the first block's shared
-// memory, whose barrier counts the bytes; nobody else waits.
+// Computes a sum over a cluster. Each warp stores its sum from a register into the first block's
+// shared memory. That block's barrier counts the bytes; no other block waits.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

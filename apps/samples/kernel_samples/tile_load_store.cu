@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix times two, tile by tile: load a tile through one map, change it with ordinary
-// instructions, store it through another.
+// Multiplies a matrix by two, tile by tile: loads a tile through one map, changes it with ordinary
+// instructions, and stores it through another.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One read for four blocks: the first block of each cluster loads a tile into the shared memory of
-// all of them, and each multiplies its own numbers by it.
+// Reads once for four blocks: the first block of each cluster loads a tile into the shared memory
+// of all four, and each multiplies its own numbers by it.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

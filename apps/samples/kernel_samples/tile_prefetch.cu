@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread goes through a batch of matrices: it acquires and prefetches the next map, and brings
-// the next tile into L2, while the current one is on its way.
+// One thread walks through a batch of matrices. While the current tile is loading, it acquires and
+// prefetches the next map and prefetches the next tile into L2.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

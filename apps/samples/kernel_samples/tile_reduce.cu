@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A histogram over blocks: each block counts its values into a tile in shared memory and adds the
-// tile to one in global memory; the copy engine does the additions, all blocks at once.
+// Computes a histogram over blocks. Each block counts its values in a tile in shared memory and
+// adds the tile to one in global memory. The copy engine does the additions, for all blocks at
+// once.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

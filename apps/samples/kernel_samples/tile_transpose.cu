@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix transposed, tile by tile. Warps read columns of a tile. Without a swizzle a column is in
-// one bank of shared memory, and the lanes take turns; with one it is spread over eight banks. The
-// tile finds its elements all the same.
+// Transposes a matrix, tile by tile. Warps read columns of a tile. Without a swizzle a column is in
+// one bank of shared memory, and the lanes take turns. With one it is spread over eight banks. The
+// tile finds its elements in both cases.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

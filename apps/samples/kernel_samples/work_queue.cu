@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Items of very different lengths, taken from a queue by whichever warp is free: item i adds up the
-// numbers below lengths[i]. The second launch finds the counter at 0, as the first one left it.
+// Processes items of very different lengths: each free warp takes one from a queue. Item i adds up
+// the numbers below lengths[i]. The second launch finds the counter at 0, as the first one left it.
 
 #include "apps/samples/kernel_samples/samples.hpp"
 

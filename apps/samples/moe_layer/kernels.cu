@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t lanes = 32;
 constexpr std::uint32_t threads = 256;
 
-/// One warp a token.
+/// Runs one warp per token.
 __global__ void __launch_bounds__(threads) route(layer_sizes sizes, layer_arrays arrays) {
   const std::uint32_t token = (blockIdx.x * threads + threadIdx.x) / lanes;
   const std::uint32_t lane = threadIdx.x % lanes;
@@ -34,8 +34,8 @@ __global__ void __launch_bounds__(threads) route(layer_sizes sizes, layer_arrays
   arrays.shares[choices * token + 1] = best.share_of_second();
 }
 
-/// One block an expert: it counts the choices of those before, then numbers its own. No atomics, so
-/// that every run gives the same order.
+/// Runs one block per expert. It counts the choices of the experts before it, then numbers its own.
+/// Without atomics, every run gives the same order.
 __global__ void __launch_bounds__(threads) place(std::uint32_t count, layer_arrays arrays) {
   using scan = cub::BlockScan<std::uint32_t, threads>;
   __shared__ typename scan::TempStorage memory;
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(threads) place(std::uint32_t count, layer_arra
   if (threadIdx.x == 0) arrays.sizes[expert] = static_cast<std::int32_t>(end - begin);
 }
 
-/// One block a token.
+/// Runs one block per token.
 __global__ void __launch_bounds__(threads) combine(layer_sizes sizes, layer_arrays arrays) {
   const std::uint64_t token = blockIdx.x;
   for (std::uint32_t column = threadIdx.x; column < sizes.width; column += threads) {

@@ -8,11 +8,11 @@
 
 #include "apps/samples/moe_layer/inputs.hpp"
 
-// The layer's own kernels: what stands before and behind the products.
+// The layer's own kernels, which run before and after the products.
 
 namespace moe {
 
-/// All of the layer's device memory.
+/// Holds all device memory of the layer.
 struct layer_arrays {
   __nv_bfloat16* tokens{};  ///< [tokens, width]
   __nv_bfloat16* router{};  ///< as in `layer_weights`
@@ -22,10 +22,10 @@ struct layer_arrays {
   float* shares{};
   std::int32_t* sizes{};
   std::int32_t* row_of{};
-  std::int32_t* token_of{};  ///< [rows]: where each row came from
+  std::int32_t* token_of{};  ///< [rows]: the token of each row
   __nv_bfloat16* sorted{};   ///< [rows, width]: tokens sorted by expert
   __nv_bfloat16* hidden{};   ///< [rows, hidden]
-  __nv_bfloat16* answers{};  ///< [rows, width]: of the experts
+  __nv_bfloat16* answers{};  ///< [rows, width]: results of the experts
   __nv_bfloat16* output{};   ///< [tokens, width]
 };
 
@@ -33,7 +33,7 @@ struct layer_arrays {
 cudaError_t launch_route(const layer_sizes& sizes, const layer_arrays& arrays, cudaStream_t stream);
 /// Writes `sizes`, `row_of` and `token_of`: an expert's rows keep the order of the choices.
 cudaError_t launch_place(const layer_sizes& sizes, const layer_arrays& arrays, cudaStream_t stream);
-/// Writes `output`: each token's answers, weighted by their shares, summed in f32.
+/// Writes `output`: the sum in f32 of each token's expert results, weighted by their shares.
 cudaError_t launch_combine(const layer_sizes& sizes, const layer_arrays& arrays, cudaStream_t stream);
 
 }  // namespace moe

@@ -20,7 +20,7 @@ using tmap::apps::device_memory;
 constexpr std::uint32_t most_tokens = 1u << 24;
 constexpr std::uint32_t products = 2;
 
-/// What a number must be, in words; `reason` as in `tmap::error`.
+/// States what a number must satisfy; `reason` is as in `tmap::error`.
 struct demand {
   const char* name;
   const char* reason;
@@ -57,7 +57,7 @@ result<void> upload(const char* name, const std::vector<float>& values, std::uin
   if (const auto checked = check(values.size() == count, values.size(), all_of_them); !checked) return checked;
   const std::vector<__nv_bfloat16> rounded = as_bf16(values);
   const auto copied = copy_bytes(to, rounded.data(), count * sizeof(*to));
-  return copied ? as_result(cudaDeviceSynchronize()) : copied;  // streams that do not wait for the default one follow
+  return copied ? as_result(cudaDeviceSynchronize()) : copied;  // later streams may not wait for the default one
 }
 
 template <class T>
@@ -78,7 +78,7 @@ tmap::gemm::matrix matrix_of(const __nv_bfloat16* memory, std::uint64_t columns)
   return {address_of(memory), columns * sizeof(*memory)};
 }
 
-/// One product for each expert, [its rows, k] by [k, n]; the sizes of experts are read on the GPU.
+/// Returns one product for each expert, [its rows, k] by [k, n]. The GPU reads the experts' sizes.
 tmap::gemm::row_problem experts_problem(const layer_sizes& sizes, const layer_arrays& arrays, std::uint64_t n,
                                         std::uint64_t k) {
   tmap::gemm::row_problem problem;
@@ -147,7 +147,7 @@ result<void> layer::set_tokens(const std::vector<float>& tokens) const {
   return upload("tokens", tokens, std::uint64_t{sizes_.tokens} * sizes_.width, arrays_.tokens);
 }
 
-// Nothing here waits, allocates, or asks the GPU for a size.
+// Neither waits nor allocates nor asks the GPU for a size.
 result<void> layer::enqueue(cudaStream_t stream) const {
   result<void> done = as_result(launch_route(sizes_, arrays_, stream));
   if (done) done = as_result(launch_place(sizes_, arrays_, stream));
@@ -175,7 +175,7 @@ result<void> layer::gate_and_up(cudaStream_t stream) const {
       problem, {.where = {cuda::stream_ref{stream}, {scratch_, scratch_bytes_}}, .header = &headers_[0]});
 }
 
-/// In the workspace of the product before it: on one stream they run one after the other.
+/// Uses the workspace of the product before it: on one stream they run one after the other.
 result<void> layer::down(cudaStream_t stream) const {
   tmap::gemm::row_problem problem = experts_problem(sizes_, arrays_, sizes_.width, sizes_.hidden);
   problem.a = matrix_of(arrays_.hidden, sizes_.hidden);
@@ -186,7 +186,7 @@ result<void> layer::down(cudaStream_t stream) const {
 }
 
 result<void> layer::poison() const {
-  constexpr int byte = 0xff;  // a NaN of bf16 and f32, an expert and a row that do not exist
+  constexpr int byte = 0xff;  // makes NaNs in bf16 and f32, and numbers of experts and rows that do not exist
   for (const device_memory& memory : written_) {
     if (const auto done = memory.fill(byte); !done) return done;
   }

@@ -13,16 +13,16 @@
 #include "apps/samples/moe_layer/kernels.hpp"
 #include "apps/support/device_memory.hpp"
 
-// A mixture-of-experts layer that the host only launches: how many tokens each expert gets is known
-// to the GPU alone.
+// A mixture-of-experts layer. The host only launches it; the GPU alone knows how many tokens each
+// expert gets.
 
 namespace moe {
 
-/// The layer with its device memory. `enqueue` may be captured, and the graph replayed with other
-/// tokens.
+/// Owns the layer and its device memory. `enqueue` may be captured, and the graph replayed with
+/// other tokens.
 class layer {
  public:
-  /// Fails with `invalid_argument` for sizes it cannot work on, and as CUDA fails.
+  /// Fails with `invalid_argument` for sizes that the layer does not support, and if CUDA fails.
   [[nodiscard]] static tmap::result<layer> make(const layer_sizes& sizes);
 
   const layer_sizes& sizes() const { return sizes_; }
@@ -31,12 +31,12 @@ class layer {
 
   [[nodiscard]] tmap::result<void> enqueue(cudaStream_t stream) const;
 
-  /// Overwrites all that a run writes with bytes that mean nothing, so that a run that writes
-  /// nothing shows.
+  /// Overwrites all outputs of a run with invalid values, so that a run that writes nothing is
+  /// detected.
   [[nodiscard]] tmap::result<void> poison() const;
-  /// Waits for the device.
+  /// Returns the results. Waits for the device.
   [[nodiscard]] tmap::result<layer_results> results() const;
-  /// What the two products said of the experts' rows.
+  /// Returns the headers of the two products.
   [[nodiscard]] tmap::result<std::vector<tmap::batch_header>> product_headers() const;
 
  private:
@@ -58,14 +58,14 @@ class layer {
   std::vector<tmap::apps::device_memory> written_;
 };
 
-/// One captured run of a layer, which must outlive it.
+/// One captured run of a layer. The layer must outlive it.
 class layer_graph {
  public:
   [[nodiscard]] static tmap::result<layer_graph> capture(const layer& of);
   layer_graph(layer_graph&& other) noexcept;
   ~layer_graph();
 
-  /// Runs it with what the layer's device memory holds now, and waits.
+  /// Runs it with the current contents of the layer's device memory, and waits.
   [[nodiscard]] tmap::result<void> replay() const;
 
  private:

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A small mixture-of-experts layer that the GPU runs by itself: a router sends each token to two
-// experts, the tokens are sorted by expert, two grouped products with SwiGLU between them run on as
-// many rows as each expert happened to get, and the answers go back to their tokens. Recorded in
-// one CUDA graph, replayed with new tokens in the same memory, and compared with plain loops on the
-// host each time.
+// Runs a small mixture-of-experts layer entirely on the GPU. A router sends each token to two
+// experts, and the tokens are sorted by expert. Two grouped products with SwiGLU between them run
+// on as many rows as each expert gets, and the results return to their tokens. One CUDA graph
+// records the layer. The program replays it with new tokens in the same memory, and compares each
+// run with plain loops on the host.
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ using namespace moe;
 using tmap::failure;
 using tmap::result;
 
-/// One replay on tokens of its own; what it left, told in a line.
+/// Replays once with new tokens, and prints a line about the result.
 result<bool> run_once(const layer& of, const layer_graph& graph, const layer_weights& weights, int replay) {
   const std::vector<float> tokens = random_tokens(of.sizes(), static_cast<std::uint64_t>(replay) + 1000);
   result<void> done = of.set_tokens(tokens);
@@ -45,7 +45,7 @@ result<bool> run_once(const layer& of, const layer_graph& graph, const layer_wei
   return is_right;
 }
 
-/// How many replays were wrong.
+/// Returns the number of wrong replays.
 result<int> run(const layer_sizes& sizes, int replays) {
   const auto made = layer::make(sizes);
   if (!made) return failure(made.error());

@@ -10,11 +10,11 @@
 namespace moe {
 namespace {
 
-/// Of one operation in f32, with room to spare.
+/// The relative error of one operation in f32, with a margin.
 constexpr double f32_error = 0x1p-23;
-/// Rounding to bf16, relative to the number.
+/// The relative error of rounding to bf16.
 constexpr double bf16_error = 0x1p-8;
-/// Below it numbers lose digits.
+/// Numbers below this lose digits.
 constexpr double least = 1e-30;
 
 bounded rounded(bounded x, double relative) {
@@ -25,7 +25,7 @@ bounded product(bounded a, bounded b) {
   return {a.value * b.value, std::abs(a.value) * b.error + std::abs(b.value) * a.error + a.error * b.error};
 }
 
-/// `at_a_time` products are added up at once.
+/// Adds up `at_a_time` products at once.
 bounded dot(const float* a, const float* b, std::uint32_t count, std::uint32_t at_a_time) {
   double sum = 0;
   double magnitude = 0;
@@ -38,7 +38,7 @@ bounded dot(const float* a, const float* b, std::uint32_t count, std::uint32_t a
   return {sum, magnitude * steps * 2 * f32_error};
 }
 
-/// Of the matrix multiplier.
+/// The tensor core adds up this many products in one step.
 constexpr std::uint32_t products_a_step = 16;
 
 bounded dot(const std::vector<bounded>& a, const float* b) {
@@ -56,13 +56,13 @@ bounded dot(const std::vector<bounded>& a, const float* b) {
 }
 
 bounded swiglu(bounded gate, bounded up) {
-  constexpr double steepest = 1.1;  // no slope of silu is larger
+  constexpr double steepest = 1.1;  // silu has no larger slope
   constexpr double of_the_exponential = 0x1p-18;
   const double silu = gate.value / (1 + std::exp(-gate.value));
   return rounded(product({silu, steepest * gate.error}, up), of_the_exponential);
 }
 
-/// What lies between the two products of an expert.
+/// Returns the values between the two products of an expert.
 std::vector<bounded> hidden_of(const layer_sizes& sizes, const layer_weights& weights, const float* token,
                                std::uint64_t expert) {
   const float* const gates = weights.gate_up.data() + expert * 2 * sizes.hidden * sizes.width;
@@ -76,7 +76,7 @@ std::vector<bounded> hidden_of(const layer_sizes& sizes, const layer_weights& we
   return made;
 }
 
-/// What the softmax gives the first of two logits.
+/// Returns the softmax of the first of two logits.
 bounded share_of(bounded mine, bounded other) {
   constexpr double steepest = 0.25;
   const double share = 1 / (1 + std::exp(other.value - mine.value));
@@ -88,7 +88,7 @@ bool is_above(bounded a, bounded b) {
 }
 
 bool lies_within(double got, bounded want) {
-  return std::abs(got - want.value) <= want.error;  // a NaN does not
+  return std::abs(got - want.value) <= want.error;  // false for NaN
 }
 
 std::string place(const char* what, std::uint64_t token) {

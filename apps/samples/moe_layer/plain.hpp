@@ -7,32 +7,32 @@
 
 #include "apps/samples/moe_layer/inputs.hpp"
 
-// The layer as plain loops on the host, in double, and how far from it a run on the GPU may lie.
+// The layer as plain loops on the host, in double. Computes how far a run on the GPU may differ.
 
 namespace moe {
 
-/// A number, and how far from it a result may lie that sums in f32 and keeps what it stores in
-/// bf16.
+/// Holds a number and its error bound: the allowed difference of a result that accumulates in f32
+/// and is stored in bf16.
 struct bounded {
   double value{};
   double error{};
 };
 
-/// Each expert's logit for one token.
+/// Returns each expert's logit for one token.
 std::vector<bounded> plain_logits(const layer_sizes& sizes, const layer_weights& weights, const float* token);
 
-/// One token's output, when it goes to these experts. NaN or infinite inputs are not for it.
+/// Returns one token's output for these experts. NaN and infinite inputs are not supported.
 std::vector<bounded> plain_output(const layer_sizes& sizes, const layer_weights& weights, const float* token,
                                   const std::int32_t (&experts)[choices]);
 
 struct comparison {
-  std::string fault;     ///< empty: none
-  double worst{};        ///< the largest error of the output, in units of the allowed one
+  std::string fault;     ///< empty if there is none
+  double worst{};        ///< the largest error of the output, relative to the allowed one
   double worst_error{};  ///< the largest error of the output
 };
 
-/// Judges the choices (two logits closer than their errors may change places), the shares, that
-/// rows are the choices sorted by expert, and the output.
+/// Checks the choices, the shares, that rows are the choices sorted by expert, and the output. Two
+/// logits that differ by less than their errors may change places.
 comparison compare(const layer_sizes& sizes, const layer_weights& weights, const std::vector<float>& tokens,
                    const layer_results& got);
 

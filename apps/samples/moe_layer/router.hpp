@@ -7,18 +7,18 @@
 #include <cstdint>
 #include <limits>
 
-// Which experts a token goes to, and with which weights: one function for the GPU and the host.
+// Chooses the experts of a token and their weights. The GPU and the host share this code.
 
 namespace moe {
 
-/// How many experts each token goes to.
+/// The number of experts per token.
 inline constexpr std::uint32_t choices = 2;
 
-/// The two experts with the largest logits, the larger first. Of equal logits the lower number
-/// wins; NaN counts as the least of all, so that any two or more logits leave two experts.
+/// Finds the two experts with the largest logits, the larger first. The lower number wins among
+/// equal logits. NaN is smaller than all numbers, so any two or more logits give two experts.
 class top_two {
  public:
-  /// Experts come in the order of their numbers.
+  /// Takes the experts in the order of their numbers.
   TMAP_HOST_DEVICE void take(std::int32_t expert, float logit) {
     const candidate next{expert, logit == logit ? logit : -std::numeric_limits<float>::infinity()};
     if (first_.expert < 0 || next.logit > first_.logit) {
@@ -30,7 +30,7 @@ class top_two {
   }
   TMAP_HOST_DEVICE std::int32_t first() const { return first_.expert; }
   TMAP_HOST_DEVICE std::int32_t second() const { return second_.expert; }
-  /// The softmax of the two logits.
+  /// Returns the softmax of the larger of the two logits.
   TMAP_HOST_DEVICE float share_of_first() const { return 1 / (1 + std::exp(second_.logit - first_.logit)); }
   TMAP_HOST_DEVICE float share_of_second() const { return 1 / (1 + std::exp(first_.logit - second_.logit)); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ragged batch through a service: the example of README.md. One buffer holds the rows of several
-// groups back to back, and only the GPU knows where each group ends. The kernel loads the first tile
-// of each group. Rows past the group's end arrive as zeros.
+// Encodes a ragged batch through a service: the example of README.md. One buffer holds the rows of
+// several groups back to back, and only the GPU knows where each group ends. The kernel loads the
+// first tile of each group. Rows past the group's end arrive as zeros.
 
 #include <tmap/device/tile.cuh>
 #include <tmap/map_service.hpp>
@@ -43,7 +43,7 @@ tmap::result<void> sum_groups(tmap::map_service& service, const tmap::map_templa
 }
 // [readme]
 
-/// Returns what all groups share. Address and number of rows differ.
+/// Returns the fields that all groups share. Address and number of rows differ.
 tmap::result<tmap::map_template> template_of_groups() {
   tmap::tensor_spec spec = group_tile::spec();
   spec.global_dim[0] = columns;

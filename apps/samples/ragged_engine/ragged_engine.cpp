@@ -71,7 +71,7 @@ outcome<void> ragged_engine::download(const working_memory& from, std::span<std:
   return {};
 }
 
-/// `operate(run)`.
+/// Calls `operate(run)` and returns its time in seconds.
 template <class Operate>
 run_time ragged_engine::run(const char* action, const tensor_batch& batch, const Operate& operate) const {
   const auto place = allocate(sizeof(batch_header));

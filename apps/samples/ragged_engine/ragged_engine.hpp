@@ -16,12 +16,12 @@
 #include <string>
 #include <vector>
 
-// What the samples of ragged operations share: each operation on the GPU, or, where there is none,
-// on the host, with the same arguments and bytes.
+// The code that the samples of ragged operations share: it runs each operation on the GPU or,
+// without one, on the host, with the same arguments and results.
 
 namespace tmap::tool {
 
-/// Memory in which operations work: the GPU's or the host's.
+/// Memory for operations, on the GPU or on the host.
 class working_memory {
  public:
   std::uint64_t address() const {
@@ -38,15 +38,15 @@ class working_memory {
   apps::device_memory on_gpu_;
 };
 
-/// A batch of packed tensors, described by an array in host memory.
+/// A batch of packed tensors. An array in host memory describes them.
 class described_batch {
  public:
   described_batch(std::uint32_t element_bytes, std::uint32_t rank) : element_bytes_{element_bytes}, rank_{rank} {}
 
-  /// Dims innermost first.
+  /// Adds a tensor with these dims, innermost first.
   void add(std::uint64_t address, std::initializer_list<std::uint64_t> dims);
 
-  /// Good until the next `add`.
+  /// Returns the batch, which is valid until the next `add`.
   tensor_batch get() const;
 
  private:
@@ -55,12 +55,12 @@ class described_batch {
   std::vector<map_patch> patches_;
 };
 
-/// Seconds, as an outcome: each operation is run to its end and fails when a tensor was bad.
+/// The seconds of an operation, which runs to its end. It fails if a tensor was bad.
 using run_time = outcome<double>;
 
 class ragged_engine {
  public:
-  /// The simulator's name here is "host".
+  /// Accepts "host" as the name of the simulator.
   static outcome<ragged_engine> create(engine_request request);
 
   bool is_gpu() const { return stream_ != nullptr; }
@@ -87,7 +87,7 @@ class ragged_engine {
   std::string description_;
 };
 
-/// `--engine auto|gpu|host`.
+/// Adds the option `--engine auto|gpu|host`.
 void add_engine_option(CLI::App& app, engine_request& request);
 
 }  // namespace tmap::tool

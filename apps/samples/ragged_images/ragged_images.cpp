@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A folder of pictures of any sizes becomes one batch for a network: planar, normalised, f32,
-// padded with zeros to [pictures, 3, height, width], and a contact sheet drawn back from it.
+// Turns a folder of pictures of any sizes into one batch for a network: planar, normalised, f32,
+// padded with zeros to [pictures, 3, height, width]. Draws a contact sheet from the batch.
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
 #include "apps/tmap/pad/contact_sheet.hpp"
 #include "apps/tmap/pad/inputs.hpp"
@@ -16,11 +16,12 @@ using namespace tmap::tool;
 using ragged::value_type;
 
 constexpr std::uint64_t channels = 3;
-// Of the pictures that most image networks were trained on.
+// Mean and deviation of the pictures that most image networks were trained on.
 constexpr float mean[channels] = {0.485f, 0.456f, 0.406f};
 constexpr float deviation[channels] = {0.229f, 0.224f, 0.225f};
 
-/// The pictures' pixels behind one another, and the smallest frame that holds each.
+/// Holds the pixels of all pictures, one picture after another, and the smallest frame that fits
+/// each.
 struct picture_set {
   std::vector<tensor> pictures;
   std::vector<std::byte> samples;
@@ -47,7 +48,8 @@ outcome<picture_set> read_pictures(const std::vector<std::string>& inputs) {
   return set;
 }
 
-/// Scale and shift of each plane of each picture: from a byte to (byte / 255 - mean) / deviation.
+/// Returns the scale and shift of each plane of each picture: from a byte to (byte / 255 - mean) /
+/// deviation.
 outcome<working_memory> plane_factors(const ragged_engine& engine, std::size_t pictures, bool shifts) {
   std::vector<float> factors;
   for (std::size_t plane = 0; plane < pictures * channels; ++plane) {
@@ -97,7 +99,7 @@ outcome<std::vector<float>> make_batch(const ragged_engine& engine, const pictur
   return got ? outcome<std::vector<float>>{std::move(result)} : refusal{got.error()};
 }
 
-/// The batch as bytes again, pixel by pixel, in cells.
+/// Converts the batch back to bytes, pixel by pixel, and places the pictures in cells.
 drawing::picture draw_sheet(const picture_set& set, const std::vector<float>& batch) {
   std::vector<std::byte> samples(batch.size());
   for (std::size_t i = 0; i < batch.size(); ++i) {

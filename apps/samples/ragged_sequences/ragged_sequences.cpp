@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Variable-length sequences: the lines of a text file, padded to one matrix, an operation on its
-// rows (each loses its largest value, as before a softmax), and back to sequences of their own
-// lengths.
+// Pads variable-length sequences, the lines of a text file, to one matrix. Runs an operation on its
+// rows (subtracts the largest value of each, as before a softmax), and converts the result back to
+// sequences of their own lengths.
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
 #include "apps/tmap/pad/output_file.hpp"
 
@@ -15,7 +15,7 @@ using namespace tmap;
 using namespace tmap::tool;
 using ragged::value_type;
 
-/// The lines of a file behind one another; line i is [ends[i - 1], ends[i]).
+/// Holds the lines of a file one after another; line i is [ends[i - 1], ends[i]).
 struct sequences {
   std::string bytes;
   std::vector<std::int64_t> ends;
@@ -40,7 +40,8 @@ outcome<sequences> read_lines(const std::string& path) {
 }
 
 // [batch]
-/// The sequences as a ragged batch of rank 1 in one buffer: their ends say where each lies.
+/// Describes the sequences as a ragged batch of rank 1 in one buffer. Their ends give the place of
+/// each.
 tensor_batch batch_of(const sequences& lines, const working_memory& memory, std::uint32_t element_bytes) {
   ragged_rows rows{};
   rows.base_address = memory.address();
@@ -56,7 +57,7 @@ tensor_batch batch_of(const sequences& lines, const working_memory& memory, std:
 }
 // [batch]
 
-/// All values of all sequences, each less the largest of its own.
+/// Returns all values of all sequences, each minus the largest of its sequence.
 outcome<std::vector<float>> subtract_largest(const ragged_engine& engine, const sequences& lines) {
   const std::uint64_t count = lines.ends.size();
   const auto characters = engine.upload(std::as_bytes(std::span{lines.bytes}));
@@ -140,7 +141,7 @@ int main(int argc, char** argv) {
   std::string out;
   engine_request request{};
   app.add_option("input", input, "A text file; each line is a sequence of bytes")->required();
-  app.add_option("--out", out, "All values behind one another, as a .npy file");
+  app.add_option("--out", out, "All values one after another, as a .npy file");
   add_engine_option(app, request);
   CLI11_PARSE(app, argc, argv);
   const auto done = run(input, out, request);

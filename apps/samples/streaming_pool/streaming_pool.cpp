@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal, its envelope (a sliding maximum) and how far below it the signal stays (saxpy): the
-// classic exercises of asynchronous copying, beside a plain copy, with a picture of the result.
+// Computes the envelope of a signal (a sliding maximum) and the distance of the signal from it
+// (saxpy). These are classic exercises for asynchronous copies. Compares the times with a plain
+// copy and draws the result.
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
 #include "apps/support/picture/picture.hpp"
 #include "apps/tmap/pad/inputs.hpp"
@@ -25,7 +26,7 @@ struct request_t {
   engine_request engine{};
 };
 
-/// A slow swell with faster beats on it and some noise.
+/// Returns a slow swell with faster beats and some noise.
 std::vector<float> make_signal(std::uint64_t samples, std::uint32_t seed) {
   std::mt19937 random{seed};
   std::vector<float> signal(samples);
@@ -55,7 +56,7 @@ struct outputs {
   std::vector<float> below;
 };
 
-/// The second run's rate: the first also loads the kernel.
+/// Returns the rate of the second run, because the first also loads the kernel.
 template <class Operation>
 outcome<void> measure(const char* what, std::uint64_t bytes, Operation operation) {
   auto seconds = operation();
@@ -79,7 +80,7 @@ outcome<outputs> process(const ragged_engine& engine, const std::vector<float>& 
   const tensor_batch x = all[0].get(), tops = all[1].get(), y = all[2].get();
   auto done = measure("copy", 2 * bytes, [&] { return engine.copy(x, y); });
   if (done) done = measure("max_pool_1d", 2 * bytes, [&] { return engine.max_pool_1d(x, tops, radius); });
-  // y = envelope - signal, from a fresh y for each run.
+  // Computes y = envelope - signal, with a new y for each run.
   if (done)
     done = measure("saxpy", 3 * bytes, [&] {
       const auto fresh = engine.copy(tops, y);
@@ -92,7 +93,7 @@ outcome<outputs> process(const ragged_engine& engine, const std::vector<float>& 
   return made;
 }
 
-/// Each column of the picture shows the lowest and the highest value that falls on it.
+/// Draws the lowest and the highest value of each column of the picture.
 void draw_curve(drawing::picture& sheet, std::span<const float> values, drawing::colour ink, bool is_line) {
   const double middle = sheet.height() / 2.0;
   for (std::uint32_t x = 0; x < sheet.width(); ++x) {
