@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library over kernels/left_out.cpp, as a build without nvcc has it.
+// Runs the library over kernels/left_out.cpp, as in a build without nvcc.
 #include <tmap/encode_batch.hpp>
 #include <tmap/environment.hpp>
 #include <tmap/faults.hpp>
@@ -20,7 +20,7 @@ namespace {
 
 const cuda::stream_ref no_stream{cudaStream_t{}};
 
-// Addresses that are checked, never read.
+// Returns an address that is checked but never read.
 template <class T>
 T* somewhere() {
   return reinterpret_cast<T*>(0x10000);

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Holds an installed tmap against one more compiler: all public headers of the host in C++17 and
-# C++20, and host/main.cpp built and run with each library. Ends with 77 where there is no such
-# compiler. compiler.sh <compiler> <installed> <work folder> <CUDA headers> <headers of libcu++>
-# <CUDA libraries>
+# Checks an installed tmap with one more compiler: compiles all public host headers as C++17 and
+# C++20, and builds and runs host/main.cpp with each library. Exits with 77 if the compiler is
+# missing. Usage: compiler.sh <compiler> <installed> <work folder> <CUDA headers> <headers of
+# libcu++> <CUDA libraries>
 set -euo pipefail
 compiler=$1 installed=$2 work=$3 cuda_headers=$4 libcudacxx=$5 cuda_libraries=$6
 sources=$(dirname "$(realpath "$0")")/host

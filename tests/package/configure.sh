@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Configures tmap as a newcomer does, and checks what CMake chose and printed. Builds nothing:
-# configure.sh <sources> <work folder> <compiler>.
+# Configures tmap as a new user does, and checks what CMake chose and printed. Builds nothing.
+# Usage: configure.sh <sources> <work folder> <compiler>
 set -euo pipefail
 sources=$1 work=$2 compiler=$3
 unset CUDACXX CUDA_PATH CUDA_HOME CMAKE_BUILD_TYPE

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the Debian package of a build and looks inside: deb.sh <build folder> <work folder>.
+# Makes the Debian package of a build and checks its contents. Usage: deb.sh <build folder> <work
+# folder>
 set -euo pipefail
 build=$1 work=$2
 rm -rf "$work"
 mkdir -p "$work"
-# Named a generator that has no target `preinstall`, CPack does not build everything first: a test
-# builds nothing.
+# CPack builds everything first unless the named generator has no target `preinstall`. A test must
+# not build anything.
 (cd "$build" && cpack -G DEB -B "$work" -D CPACK_CMAKE_GENERATOR=Ninja)
 
 package=$(find "$work" -maxdepth 1 -name '*.deb')

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds host/ against an installed tmap and runs it: by CMake with both libraries, and by
-#   pkg-config alone. host.sh <installed> <work folder> <CUDA headers> <CUDA libraries> <compiler>
-#   <version> The toolkit it may see has headers and libraries, and no nvcc.
+# Builds host/ against an installed tmap and runs it: with CMake and both libraries, and with
+# pkg-config alone. The toolkit that it sees has headers and libraries but no nvcc. Usage: host.sh
+# <installed> <work folder> <CUDA headers> <CUDA libraries> <compiler> <version>
 set -euo pipefail
 installed=$1 work=$2 cuda_headers=$3 cuda_libraries=$4 compiler=$5 version=$6
 sources=$(dirname "$(realpath "$0")")/host

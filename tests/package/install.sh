@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Installs a build afresh and holds the files against what is promised: install.sh <build folder>
-# <installed>.
+# Installs a build into an empty folder and compares the files with the documented list. Usage:
+# install.sh <build folder> <installed>
 set -euo pipefail
 build=$1 installed=$2
-unset DESTDIR  # of the shell that starts the tests: it would lead elsewhere
+unset DESTDIR  # the caller may have set it, which would redirect the installation
 rm -rf "$installed"
 cmake --install "$build" --prefix "$installed" >/dev/null
 
@@ -36,7 +36,7 @@ for notice in 'Files: spdlog' 'Files: fmt' 'Files: nlohmann/json' 'Files: CLI11'
 done
 "$installed/bin/tmap" --version
 
-# The benchmark is installed when it is asked for by name; without it the tool names the component.
+# The benchmark is installed only on request; without it, the tool names the component to install.
 libexec=$(dirname "$installed/bin")/libexec/tmap
 [ ! -e "$libexec" ] || { echo "installed, but not asked for: $libexec" >&2; exit 1; }
 if printed=$("$installed/bin/tmap" bench gemm --shapes 2>&1) || [[ "$printed" != *"--component tmap_benchmarks"* ]]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Configures and builds a project outside tmap afresh: outside.sh <sources> <build folder>
-# "<target>..." [CMake's arguments].
+# Configures and builds a project outside tmap from scratch. Usage: outside.sh <sources> <build
+# folder> "<target>..." [CMake's arguments]
 set -euo pipefail
 sources=$1 build=$2
 read -ra targets <<<"$3"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what a shared library exports, asks for and is called.
+"""Checks the exports, the imports and the soname of a shared library.
 
-symbols.py <library> <version script> <headers> <soname>. Exported are the names of the version
-script and, of those, what the headers mark TMAP_API, all of it. Nothing of fmt or spdlog may be
-asked of other libraries, and no library but the compiler's own."""
+Usage: symbols.py <library> <version script> <headers> <soname>. The library must export all that
+the headers mark TMAP_API and nothing else, and the version script must list it. It must not import
+fmt or spdlog, and must depend on the compiler's own libraries only."""
 import fnmatch
 import re
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seeds one fault of each kind into a small library and expects symbols.py to name it.
 
-symbols_test.py <compiler>."""
+Usage: symbols_test.py <compiler>."""
 import subprocess
 import sys
 import tempfile

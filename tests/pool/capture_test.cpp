@@ -3,7 +3,8 @@
 
 #include <thread>
 
-// Leases and stream capture: what a graph keeps, and what a captured stream may not do.
+// Tests leases with stream capture: the slots that a graph keeps, and the calls that a captured
+// stream refuses.
 
 namespace tmap::testing {
 namespace {
@@ -197,7 +198,7 @@ TEST_F(capture_test, an_eager_stream_cannot_wait_for_a_foreign_capture) {
   run_and_expect_no_foreign_id();
 }
 
-/// CUDA makes the object, and the graph does not take it: it drops at once.
+/// Makes the object with CUDA, but the graph does not take it, so it drops at once.
 cudaError_t refuse_to_retain(cudaGraph_t, void* object, void (*drop)(void*), cudaUserObject_t* held) {
   *held = static_cast<cudaUserObject_t>(object);
   drop(object);
@@ -223,7 +224,7 @@ class capture_withdrawn : public capture_test {
  protected:
   void SetUp() override { make_pool(8); }
 
-  /// The slots of a batch of the open capture, as a call that has failed gives them up.
+  /// Gives up the slots of a batch of the open capture, as a failed call does.
   void withdraw(fake_batch&& batch) { EXPECT_TRUE(maps->withdraw(std::move(batch.lease)).has_value()); }
   fake_batch take(std::uint64_t count, cudaStream_t stream) { return {maps->take(count, stream).value()}; }
 };

@@ -10,7 +10,7 @@
 #include <memory>
 #include <thread>
 
-// Streams that close themselves, and time.
+// Streams that close themselves, and waiting for the device.
 
 namespace tmap::testing {
 
@@ -30,7 +30,7 @@ class stream_owner {
 
 inline constexpr std::chrono::seconds patience{10};
 
-/// Holds a stream back until it is opened, or the test's patience ends.
+/// Blocks a stream until the gate opens or the test's time limit ends.
 class gate {
  public:
   explicit gate(cudaStream_t stream) {
@@ -46,7 +46,7 @@ class gate {
  private:
   using flag = std::shared_ptr<std::atomic<bool>>;
 
-  /// May look at the flag after the gate is gone.
+  /// May read the flag after the gate is destroyed.
   static void CUDART_CB wait(void* data) {
     const std::unique_ptr<flag> held{static_cast<flag*>(data)};
     const auto last = std::chrono::steady_clock::now() + patience;

@@ -5,13 +5,14 @@
 #include "pool/pool_fixture.hpp"
 #include "support/failing_new.hpp"
 
-// Every function with its first, second, third ... call of CUDA failing, until it makes no more
-// calls; and the same with its allocations of host memory.
+// Lets the first, second, third ... call of CUDA in every function fail until the function makes no
+// more calls. Does the same with its allocations of host memory.
 
 namespace tmap::testing {
 namespace {
 
-/// A pool of 8 slots that may grow to `max_capacity`, and what a scenario needs around it.
+/// Holds a pool of 8 slots that may grow to `max_capacity`, and the streams, leases and capture of
+/// a scenario.
 struct bench {
   explicit bench(std::uint64_t most) : max_capacity(most) { leases.reserve(8); }
 
@@ -23,7 +24,7 @@ struct bench {
     leases.push_back(std::move(*taken));
     return {};
   }
-  /// What was taken so far, all on `home`, is read on `stream`.
+  /// Reads on `stream` all slots that were taken on `home`.
   result<void> take_reading(std::uint64_t count, cudaStream_t stream, cudaStream_t home) {
     auto taken = maps->take(count, stream, nullptr, {leases, home});
     if (!taken) return failure{taken.error()};
@@ -65,8 +66,8 @@ struct scenario {
   std::uint64_t max_capacity;
   void (*prepare)(bench& b);
   result<void> (*act)(bench& b);
-  std::uint64_t may_lose;  ///< slots that a failed call leaves pending for good, for nobody watches them
-  bool retries{};          ///< what fails may be a late end, which the next call makes up for
+  std::uint64_t may_lose;  ///< slots that a failed call leaves pending for good, because no event marks their end
+  bool retries{};          ///< a late end may fail, and the next call makes up for it
 };
 
 std::ostream& operator<<(std::ostream& out, const scenario& s) {
@@ -164,9 +165,9 @@ const scenario scenarios[] = {
      [](bench& b) { return b.release(); }, 4, true},
 };
 
-/// What fails, and how to know.
+/// States what fails, and how the test detects it.
 struct shortage {
-  void (*plan)(bench& b, std::uint64_t n);  ///< 0: nothing fails
+  void (*plan)(bench& b, std::uint64_t n);  ///< nothing fails if n is 0
   std::uint64_t (*made)(const bench& b);
   status expected;
 };
@@ -178,7 +179,7 @@ const shortage of_memory{[](bench&, std::uint64_t n) { fail_allocation(n); },
 const shortage of_all_memory{[](bench&, std::uint64_t n) { fail_allocation(n, true); },
                              [](const bench&) { return allocations_made(); }, status::out_of_memory};
 
-/// Gives everything back, and looks for slots, events and memory that are missing.
+/// Gives everything back and checks that no slot, event or memory is missing.
 void expect_nothing_missing(bench& b, std::uint64_t may_lose) {
   EXPECT_EQ(sum_of(b.maps->counts()), b.maps->counts().capacity);
   b.end_capture();
@@ -199,13 +200,13 @@ void expect_nothing_missing(bench& b, std::uint64_t may_lose) {
   EXPECT_TRUE(b.cuda.violations().empty()) << b.cuda.violations().front();
 }
 
-/// Calls that may fail behind the caller's back: the mode stays relaxed, the event is destroyed
-/// with the pool.
+/// Returns whether the failure of a call does not reach the caller: the mode stays relaxed, or the
+/// event is destroyed with the pool.
 bool may_fail_unseen(std::optional<pool_call> call) {
   return call == pool_call::exchange_capture_mode || call == pool_call::destroy_event;
 }
 
-/// As a service does.
+/// Runs a scenario as a service does.
 result<void> act(const scenario& s, bench& b) {
   try {
     return s.act(b);
@@ -222,7 +223,7 @@ void expect_same(const slot_counts& after, const slot_counts& before) {
   EXPECT_EQ(after.captured, before.captured);
 }
 
-/// False once the function made fewer than n calls.
+/// Returns false once the function makes fewer than n calls.
 bool fails_well(const scenario& s, const shortage& what, std::uint64_t n) {
   const std::uint64_t may_lose = what.expected == status::out_of_memory ? 0 : s.may_lose;
   bench b{s.max_capacity};
@@ -311,7 +312,7 @@ TEST(nth_allocation_of, create) {
   EXPECT_GT(failed, 3u);
 }
 
-/// What must not fail needs no memory at all.
+/// Functions that must not fail need no memory.
 TEST(nth_allocation_of, counts_release_and_the_end_are_none) {
   bench b{0};
   b.make();

@@ -8,7 +8,7 @@
 
 #include "support/fake_streams.hpp"
 
-// Pools with a fault each, made by calls that lie: the tests that find no foreign id in the real
+// Pools with one fault each, made by calls that lie. The tests that find no foreign id in the real
 // pool must find some here.
 
 namespace tmap::testing {
@@ -18,7 +18,7 @@ struct fault {
   pool::pool_calls calls;
 };
 
-/// A range is lent again without waiting for its events.
+/// Lends a range again without waiting for its events.
 inline fault ask_no_event() {
   pool::pool_calls calls = fake_streams::calls();
   calls.query_event = [](cudaEvent_t) { return cudaSuccess; };
@@ -31,7 +31,7 @@ inline fault wait_for_no_event() {
   return {"wait_for_no_event", calls};
 }
 
-/// A new stream at the handle of a closed one passes for it.
+/// Takes a new stream with the handle of a closed one for the closed one.
 inline fault know_streams_by_handle() {
   pool::pool_calls calls = fake_streams::calls();
   calls.stream_id = [](cudaStream_t stream, unsigned long long* id) {
@@ -41,7 +41,7 @@ inline fault know_streams_by_handle() {
   return {"know_streams_by_handle", calls};
 }
 
-/// Every other stream leaves no event behind.
+/// Records no event on every other stream.
 inline fault forget_every_other_stream() {
   pool::pool_calls calls = fake_streams::calls();
   calls.record_event = [](cudaEvent_t event, cudaStream_t stream) {
@@ -51,7 +51,7 @@ inline fault forget_every_other_stream() {
   return {"forget_every_other_stream", calls};
 }
 
-/// What a graph holds comes back while it lives.
+/// Lends slots again while a graph that holds them exists.
 inline fault lend_captured_slots() {
   pool::pool_calls calls = fake_streams::calls();
   calls.retain_in_graph = [](cudaGraph_t, void* object, void (*drop)(void*), cudaUserObject_t* held) {
@@ -62,7 +62,7 @@ inline fault lend_captured_slots() {
   return {"lend_captured_slots", calls};
 }
 
-/// An event is put behind the last use although that is in a capture, not in the stream.
+/// Records an event after the last use in the stream, although that use is in a capture.
 inline fault see_no_capture() {
   pool::pool_calls calls = know_streams_by_handle().calls;
   calls.capture_id = [](cudaStream_t, unsigned long long* id) {

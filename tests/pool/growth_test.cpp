@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pool/pool_fixture.hpp"
 
-// Another slab before a wait on the device.
+// Tests that the pool adds a slab before it waits on the device.
 
 namespace tmap::testing {
 namespace {

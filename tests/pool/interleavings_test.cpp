@@ -5,16 +5,16 @@
 #include "pool/faults.hpp"
 #include "pool/pool_fixture.hpp"
 
-// Small programs of the host, in every order that the device may run beside them.
+// Runs small host programs against every order in which the device may execute their work.
 
 namespace tmap::testing {
 namespace {
 
-/// Calls `run(choose)` for every sequence of answers of `choose(n)`, which are 0 to n - 1, until it
-/// answers false. Returns how many there were.
+/// Calls `run(choose)` for every sequence of results of `choose(n)`, which are 0 to n - 1, until it
+/// returns false. Returns the number of sequences.
 template <class Run>
 std::uint64_t for_every_order(const Run& run) {
-  std::vector<std::pair<std::size_t, std::size_t>> path;  // chosen, of how many
+  std::vector<std::pair<std::size_t, std::size_t>> path;  // the choice, and the number of choices
   for (std::uint64_t orders = 1;; ++orders) {
     std::size_t depth = 0;
     const bool more = run([&](std::size_t n) {
@@ -32,7 +32,7 @@ struct world {
     maps = *pool::map_pool::create({.capacity = capacity}, calls);
   }
 
-  /// A take that finds no slots is no batch, and what follows on it is left out.
+  /// A take that finds no slots makes no batch, and later steps that use it are skipped.
   void encode(std::size_t index, std::uint64_t count, cudaStream_t stream) {
     auto taken = maps->take(count, stream);
     if (!taken) return;
@@ -155,7 +155,7 @@ struct order_counts {
   std::uint64_t foreign_ids{};
 };
 
-/// All orders, or those up to the first foreign id.
+/// Runs all orders, or those up to the first foreign id.
 order_counts play(const program& p, const pool::pool_calls& calls, bool expect_clean) {
   order_counts sum;
   sum.orders = for_every_order([&](const auto& choose) {

@@ -5,7 +5,7 @@
 
 #include "pool/pool_fixture.hpp"
 
-// Leases released where a stream cannot be marked yet.
+// Tests leases that are released while a stream cannot be marked yet.
 
 namespace tmap::testing {
 namespace {
@@ -67,7 +67,7 @@ TEST_F(late_end, a_broken_capture_gives_its_slots_back) {
   expect_counts(4, 0, 0, 0);
 }
 
-/// What another thread does just before, and just after, the next event is recorded.
+/// Runs another thread's action just before, or just after, the next event is recorded.
 std::function<void()> before_record;
 std::function<void()> after_record;
 
@@ -86,7 +86,8 @@ class late_end_beside_a_capture : public late_end {
     maps = *pool::map_pool::create({.capacity = 4}, calls);
   }
 
-  /// All slots, used on a stream, with an event at the release that tells nothing.
+  /// Uses all slots on a stream and releases them. The event at the release does not mark the end
+  /// of their use.
   void release_all(cudaStream_t stream) {
     fake_batch batch = encode(4, stream);
     consume(batch, stream);
@@ -94,7 +95,8 @@ class late_end_beside_a_capture : public late_end {
     expect_counts(0, 0, 4, 0);
   }
 
-  /// Once the stream is no more captured, its slots go to another one behind its work.
+  /// Expects that the slots go to another stream, after the work of the first one, once its capture
+  /// has ended.
   void expect_made_up_for() {
     EXPECT_EQ(use_once(4, s2).count, 4u);
     EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u) << "for work that has not run yet";
@@ -162,7 +164,7 @@ TEST_F(late_end_beside_a_capture, or_by_the_wait) {
 TEST_F(late_end_beside_a_capture, on_the_legacy_stream_its_refusal_is_no_failure) {
   before_record = [&] { cuda.begin_capture(s1); };
   release_all(nullptr);
-  EXPECT_EQ(cuda.end_capture(s1), nullptr) << "CUDA breaks a capture beside which the legacy stream is used";
+  EXPECT_EQ(cuda.end_capture(s1), nullptr) << "CUDA breaks a capture if the legacy stream is used meanwhile";
   EXPECT_EQ(use_once(4, s2).count, 4u);
   cuda.run_all();
   expect_counts(4, 0, 0, 0);

@@ -12,7 +12,7 @@
 
 #include "lib/pool/slot_ledger.hpp"
 
-// A naive model of the ledger that knows each slot by itself.
+// A naive model of the ledger that tracks each slot separately.
 
 namespace tmap::testing {
 
@@ -24,7 +24,7 @@ inline constexpr std::uint64_t slab_capacity = 48;
 inline constexpr stream_id stream_count = 3;
 inline constexpr std::size_t all = ~std::size_t{0};
 
-/// What the model knows of a lease.
+/// Records one lease of the model.
 struct model_lease {
   bool lent{true};
   std::uint32_t graphs{};
@@ -51,7 +51,8 @@ class model {
     }
   }
 
-  /// The length of the shortest run of usable slots with at least `count`; 0 when there is none.
+  /// Returns the length of the shortest run of usable slots with at least `count`; 0 if there is
+  /// none.
   template <class Usable>
   std::uint64_t best_run(std::uint64_t count, const Usable& usable) {
     std::uint64_t best = 0;
@@ -221,7 +222,7 @@ class model {
     return length;
   }
 
-  /// Nothing holds the slots any more: free.
+  /// Frees the slots of a lease that nothing holds any more.
   void settle(const holding* slots) {
     const model_lease& lease = leases_.at(slots);
     if (!lease.is_returned() || !lease.marks.empty()) return;

@@ -3,12 +3,12 @@
 
 #include "support/scaled.hpp"
 
-// The ledger against its model over random sequences of operations.
+// Compares the ledger with its model over random sequences of operations.
 
 namespace tmap::testing {
 namespace {
 
-/// A take as the pool makes it.
+/// Takes slots as the pool does.
 void take(model& m, std::mt19937_64& random) {
   const std::uint64_t count = 1 + random() % (random() % 4 == 0 ? slab_capacity : 6);
   const stream_id stream = random() % stream_count;

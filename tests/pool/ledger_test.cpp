@@ -6,7 +6,7 @@
 
 #include "lib/pool/slot_ledger.hpp"
 
-// The books of a pool, step by step.
+// Tests the ledger of a pool, step by step.
 
 namespace tmap::testing {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "pool/pool_fixture.hpp"
 
-// What outlives what, and who frees it.
+// Tests the lifetimes of pools, leases and graphs, and which of them frees the memory.
 
 namespace tmap::testing {
 namespace {

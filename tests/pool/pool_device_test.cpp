@@ -7,7 +7,7 @@
 #include "lib/pool/map_pool.hpp"
 #include "pool/device_streams.hpp"
 
-// The pool on real streams.
+// Tests the pool on real streams.
 
 namespace tmap::testing {
 namespace {
@@ -37,7 +37,7 @@ TEST_F(pool_on_device, another_stream_waits_on_the_device) {
   gate closed{s1.get()};
   use_once(4, s1.get());
   use_once(4, s2.get());
-  EXPECT_EQ(cudaStreamQuery(s2.get()), cudaErrorNotReady) << "s2 stands behind s1";
+  EXPECT_EQ(cudaStreamQuery(s2.get()), cudaErrorNotReady) << "s2 waits for s1";
   cudaGetLastError();
   EXPECT_EQ(maps->counts().pending, 4u);
   closed.open();
@@ -67,7 +67,7 @@ TEST_F(pool_on_device, a_capture_is_neither_broken_nor_in_the_way) {
   gate closed{s1.get()};
   use_once(4, s1.get());
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(captured.get(), cudaStreamCaptureModeGlobal));
-  use_once(4, s2.get());  // asks an event, grows, makes an event, on the capturing thread
+  use_once(4, s2.get());  // queries an event, grows, makes an event, all on the capturing thread
   std::thread{[&] { use_once(4, s2.get()); }}.join();
   EXPECT_EQ(maps->counts().capacity, 8u);
   cudaGraph_t graph{};
@@ -112,7 +112,7 @@ TEST_F(pool_on_device, a_release_inside_another_capture_is_made_up_for_later) {
   TMAP_ASSERT_CUDA(cudaStreamEndCapture(s1.get(), &graph));
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
   use_once(4, s2.get());
-  EXPECT_EQ(cudaStreamQuery(s2.get()), cudaErrorNotReady) << "s2 stands behind what s1 did before the capture";
+  EXPECT_EQ(cudaStreamQuery(s2.get()), cudaErrorNotReady) << "s2 waits for the work of s1 before the capture";
   cudaGetLastError();
 }
 
@@ -130,8 +130,8 @@ TEST_F(pool_on_device, the_last_graph_leaks_the_slab_and_calls_nothing) {
   EXPECT_TRUE(comes_true([&] { return seen.expired(); }));
 }
 
-/// The stream that another thread begins to capture just before the next event is recorded; null:
-/// none.
+/// The stream that another thread begins to capture just before the next event is recorded; null if
+/// there is none.
 cudaStream_t captured_next{};
 
 cudaError_t record_beside_a_capture(cudaEvent_t event, cudaStream_t stream) {

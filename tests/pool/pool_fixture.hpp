@@ -14,8 +14,7 @@
 #include "support/fake_streams.hpp"
 #include "support/refusal.hpp"
 
-// A pool over the fake streams, and batches that write an id of their own into each slot and read
-// it back.
+// A pool over the fake streams, and batches that write their id into each slot and read it back.
 
 namespace tmap::testing {
 
@@ -28,7 +27,7 @@ inline std::uint64_t next_batch_id() {
   return ++last;
 }
 
-/// One batch's slots and the id that it writes there.
+/// Holds one batch's slots and the id that it writes there.
 struct fake_batch {
   pool::lease_ptr lease;
   std::uint64_t id{};
@@ -50,7 +49,8 @@ class pool_fixture : public ::testing::Test {
     maps = *made;
   }
 
-  /// A lease on `stream`, whose slots are written there. Null where there is none.
+  /// Takes a lease on `stream` and writes its slots there. Returns a batch without a lease if there
+  /// are no slots.
   fake_batch encode(std::uint64_t count, cudaStream_t stream) {
     auto taken = maps->take(count, stream);
     if (!taken) return {};
@@ -68,7 +68,7 @@ class pool_fixture : public ::testing::Test {
     EXPECT_TRUE(released.has_value()) << to_string(released.error());
   }
 
-  /// encode, consume, release. The place of the batch.
+  /// Encodes, consumes and releases a batch. Returns its place.
   pool::slot_range use_once(std::uint64_t count, cudaStream_t stream) {
     fake_batch batch = encode(count, stream);
     if (batch.lease == nullptr) {
@@ -81,7 +81,8 @@ class pool_fixture : public ::testing::Test {
     return place;
   }
 
-  /// A graph that encodes into its own slots and reads them, and its batch.
+  /// Captures a graph that encodes `batch` into its own slots and reads them. Returns its
+  /// executable.
   cudaGraphExec_t capture_batch(std::uint64_t count, cudaStream_t stream, fake_batch& batch) {
     cuda.begin_capture(stream);
     batch = encode(count, stream);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "pool/pool_fixture.hpp"
 
-// Which slots a take prefers, and what it waits for.
+// Tests which slots a take prefers and which events it waits for.
 
 namespace tmap::testing {
 namespace {

@@ -19,14 +19,14 @@ constexpr std::size_t stream_count = 5;
 
 struct live_batch {
   fake_batch batch;
-  std::vector<std::size_t> streams;  ///< the first is where it was encoded
+  std::vector<std::size_t> streams;  ///< the first is the stream of the encode
   bool is_written{true};             ///< false for a graph's batch until the first replay
 };
 
 struct live_graph {
   cudaGraphExec_t exec;
-  std::size_t stream;     ///< that replays it, behind what it reads
-  std::uint64_t written;  ///< the id of the batch that it encodes; 0: none
+  std::size_t stream;     ///< the stream that replays it, after the batches that it reads
+  std::uint64_t written;  ///< the id of the batch that it encodes; 0 if there is none
 };
 
 class random_load {
@@ -49,7 +49,7 @@ class random_load {
  private:
   std::size_t below(std::size_t bound) { return random_() % bound; }
 
-  /// What `call` of the pool answers; at times an allocation in it fails.
+  /// Makes a call of the pool and returns its result. At times an allocation in the call fails.
   template <class Call>
   auto answer_of(const Call& call) -> decltype(call()) {
     if (memory_runs_out_ && below(4) == 0) fail_allocation(1 + below(8), below(2) == 0);
@@ -93,7 +93,7 @@ class random_load {
     }
   }
 
-  /// The id of the batch; 0 where no slots were free.
+  /// Returns the id of the batch; 0 if no slots were free.
   std::uint64_t encode(std::size_t stream) {
     ++takes_;
     const std::uint64_t count = 1 + below(largest_batch);
@@ -140,7 +140,7 @@ class random_load {
     if (sum_of(counts) != counts.capacity) note("the counts do not sum up");
   }
 
-  /// Inside it: a batch of the graph's own, one from before, and releases of either.
+  /// Captures a batch of the graph's own, one from before, and releases of either.
   void capture(std::size_t stream) {
     if (graphs_.size() >= 3) return;
     cuda_.begin_capture(streams_[stream]);
@@ -176,7 +176,7 @@ class random_load {
     graphs_.pop_back();
   }
 
-  /// A stream that nobody needs any more makes way for another one, at the same handle.
+  /// Closes a stream that is not in use and opens another one at the same handle.
   void reopen(std::size_t stream) {
     const bool in_use = std::any_of(batches_.begin(), batches_.end(), [&](const live_batch& used) {
       return std::find(used.streams.begin(), used.streams.end(), stream) != used.streams.end();

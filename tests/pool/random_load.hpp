@@ -10,16 +10,16 @@ namespace tmap::testing {
 
 struct load_report {
   std::uint64_t foreign_ids{};
-  std::uint64_t recycled_slots{};  ///< lent beyond the first time
+  std::uint64_t recycled_slots{};  ///< lent again after the first time
   std::uint64_t refused_takes{};
   std::uint64_t replays{};
   std::uint64_t released_in_captures{};
-  std::uint64_t without_memory{};  ///< calls that found none
-  std::string problem;             ///< the first thing that is wrong beside foreign ids; empty when nothing is
+  std::uint64_t without_memory{};  ///< calls that found no memory
+  std::string problem;             ///< the first problem that is not a foreign id; empty if there is none
 };
 
-/// Batches, graphs and streams that come and go in random order over one pool until `takes` takes
-/// were tried, with the device running in random steps between.
+/// Creates and ends batches, graphs and streams in random order over one pool until it has tried
+/// `takes` takes. The device runs in random steps in between.
 load_report run_random_load(const pool::pool_calls& calls, std::uint64_t seed, std::uint64_t takes,
                             bool memory_runs_out = false);
 

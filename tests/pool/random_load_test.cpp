@@ -6,8 +6,8 @@
 #include "pool/faults.hpp"
 #include "support/scaled.hpp"
 
-// Random orders of everything: no batch ever sees another one's maps, and with a fault in the pool
-// some do.
+// Tests random orders of all operations: no batch sees another batch's maps, and with a fault in
+// the pool some do.
 
 namespace tmap::testing {
 namespace {

@@ -11,7 +11,7 @@
 #include "lib/pool/slab_layout.hpp"
 #include "pool/device_streams.hpp"
 
-// What the fake streams assume of CUDA, asked of CUDA.
+// Checks on a real device that CUDA does what the fake streams assume.
 
 namespace tmap::testing {
 namespace {
@@ -150,7 +150,7 @@ TEST_F(real_pool_calls_test, an_event_of_an_ended_capture_says_so) {
   TMAP_ASSERT_CUDA(real_pool_calls().destroy_event(event));
 }
 
-/// Graphs that hold an object, and what becomes of it.
+/// Graphs that hold an object, and the time of its drop.
 class user_objects : public gpu_test {
  protected:
   void SetUp() override {
@@ -189,7 +189,7 @@ class user_objects : public gpu_test {
     TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
   }
 
-  /// Drops come on a thread of CUDA's, some time later.
+  /// Reads the drops after a while, because a thread of CUDA drops objects some time later.
   static int after_a_while(const counter& drops) {
     std::this_thread::sleep_for(std::chrono::milliseconds{50});
     return drops;
@@ -210,7 +210,7 @@ class user_objects : public gpu_test {
   }
 };
 
-/// As a failed call of the pool's does.
+/// A failed call of the pool does this.
 TEST_F(user_objects, released_inside_the_capture_drop_once_and_the_graph_is_whole) {
   counter released{}, kept{};
   std::size_t nodes{1};
@@ -240,7 +240,7 @@ TEST_F(user_objects, released_inside_the_capture_drop_once_and_the_graph_is_whol
   EXPECT_EQ(after_a_while(released), 1);
 }
 
-/// Opens some time later, whatever waits meanwhile, and notes what was dropped until then.
+/// Opens a gate some time later, no matter what waits, and records the drops up to then.
 class late_opener {
  public:
   late_opener(std::atomic<int>& open, const std::atomic<int>& drops)

@@ -6,7 +6,7 @@
 #include "pool/pool_fixture.hpp"
 #include "support/scaled.hpp"
 
-// One pool, many threads.
+// Tests one pool with many threads.
 
 namespace tmap::testing {
 namespace {

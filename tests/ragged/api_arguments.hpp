@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Good arguments of ragged operations, to be spoilt one by one. Their addresses are checked, never
-// read.
+// Valid arguments of ragged operations, which tests spoil one by one. Their addresses are checked
+// but never read.
 
 #include <tmap/ragged.hpp>
 
@@ -40,12 +40,12 @@ inline workspace enough(std::uint32_t rank = 2) {
   return {reinterpret_cast<void*>(0x10000), workspace_bytes(10, rank).value()};
 }
 
-/// Of calls that are done before anything is enqueued.
+/// Returns the run of calls that end before anything is enqueued.
 inline run on_a_stream(const workspace& scratch = {}) {
   return {on_stream{no_stream, scratch}};
 }
 
-/// `call(run)`: both engines refuse the argument of this name, and say the same of it.
+/// Expects that both engines refuse the argument of this name in `call(run)` with the same message.
 template <class Call>
 void expect_both_refuse(const Call& call, const std::string& name, const std::string& what = {}) {
   const run there = on_a_stream(enough(max_rank));

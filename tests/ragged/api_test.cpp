@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every argument of a side, of a run and its workspace that an operation refuses, before it asks
-// for a device: these run anywhere. What is refused on the GPU is refused on the host in the same
-// words.
+// Tests that operations refuse every bad argument of a side, a run and its workspace before they
+// ask for a device, so the tests need none. The GPU and the host refuse it with the same message.
 #include <tmap/encode_batch.hpp>
 #include <tmap/ragged.hpp>
 
@@ -20,8 +19,8 @@
 namespace tmap::ragged::testing {
 namespace {
 
-/// A call that is legal but for what `spoil` does to one of its batches, in turn: the side's
-/// `member` is refused.
+/// Spoils one batch of a legal call, first on one side and then on the other, and expects that the
+/// side's `member` is refused.
 void expect_both_sides_refuse(const std::string& member, const std::function<void(tensor_batch&)>& spoil) {
   tensor_batch bad = columns_batch();
   spoil(bad);
@@ -145,7 +144,7 @@ TEST(ragged_arguments, workspace_bytes) {
 TEST(ragged_arguments, a_workspace_has_room_for_every_part) {
   for (const std::uint64_t count : {std::uint64_t{1}, std::uint64_t{31}, std::uint64_t{32}, std::uint64_t{1000}}) {
     for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
-      const std::uint64_t padded = count * (1 + rank);  // a tensor and the boxes that are filled beside it
+      const std::uint64_t padded = count * (1 + rank);  // a tensor and its padding boxes
       const std::uint64_t sums = count * sizeof(std::int64_t);
       const workspace_layout l = lay_out_workspace(count, rank);
       EXPECT_GE(l.ends - l.tensors, padded * sizeof(kernels::planned_tensor));
@@ -251,13 +250,13 @@ TEST(ragged_arguments, dense_batches) {
   overlapping("destination.tensor_pitch_bytes", [](dense_batch& d) { d.tensor_pitch_bytes = 124; });
 }
 
-/// A policy that the environment misspells stops a call whose arguments were good, before it
-/// enqueues anything.
+/// Sets a policy with a spelling mistake in the environment: it stops a call with good arguments
+/// before anything is enqueued.
 class misspelt_policy {
  public:
   misspelt_policy() { setenv("TMAP_POLICY", "no such policy", 1); }
   ~misspelt_policy() { unsetenv("TMAP_POLICY"); }
-  /// Without a GPU the call stops before the policy is asked for.
+  /// Without a GPU, the call stops before it reads the policy.
   static bool was_asked(const result<void>& answer) {
     const std::string refused = tmap::testing::refused_argument(answer);
     return !answer && (refused.empty() || refused == "TMAP_POLICY");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What single operations refuse beside their sides, on both engines in the same words, and what
-// they do without tensors.
+// Tests the arguments that single operations refuse in addition to their sides, with the same
+// message on both engines, and operations without tensors.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of the host in captured operations, on a GPU: pageable ones are refused by every operation
-// and the capture goes on; pinned ones are read again at each replay.
+// Tests host arrays in captured operations on a GPU. Every operation refuses pageable arrays, and
+// the capture continues. Each replay reads pinned arrays again.
 #include <tmap/ragged.hpp>
 
 #include <functional>
@@ -44,7 +44,7 @@ dense_batch dense_square(const device_array<unsigned char>& memory) {
   return dense;
 }
 
-/// Patches in memory that CUDA pinned, owned.
+/// Owns a patch in memory that CUDA pinned.
 class pinned_patch {
  public:
   pinned_patch() { EXPECT_EQ(cudaMallocHost(reinterpret_cast<void**>(&patch_), sizeof *patch_), cudaSuccess); }
@@ -71,7 +71,7 @@ class captured_host_arrays : public gpu_test {
     gpu_test::TearDown();
   }
 
-  /// The graph of what `work` enqueues on the stream; null where the capture broke.
+  /// Returns the graph of the work that `work` enqueues on the stream; null if the capture broke.
   cudaGraph_t capture(const std::function<void()>& work) const {
     cudaGraph_t graph = nullptr;
     EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaSuccess);
@@ -83,7 +83,7 @@ class captured_host_arrays : public gpu_test {
   cudaStream_t stream_{};
 };
 
-/// A call with these two sides.
+/// Makes a call with these two sides.
 using two_sided = std::function<result<void>(const tensor_batch& source, const tensor_batch& destination)>;
 
 TEST_F(captured_host_arrays, pageable_ones_are_refused_by_every_operation_and_the_capture_goes_on) {
@@ -182,15 +182,15 @@ TEST_F(captured_host_arrays, pinned_ones_are_read_anew_at_each_replay) {
   EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
 }
 
-/// One thread captures a stream that waits for the legacy one, another calls with arrays of the
-/// host.
+/// One thread captures a stream that waits for the legacy one, while another calls with host
+/// arrays.
 class beside_a_capture : public captured_host_arrays, public ::testing::WithParamInterface<cudaStreamCaptureMode> {
  protected:
-  /// Both the call and the capture come out whole.
+  /// Expects that both the call and the capture succeed.
   void expect_whole(const tensor_batch& source, const tensor_batch& destination) const {
     const device_array<unsigned char> room(workspace_bytes(1, 2).value());
     const workspace scratch{room.data(), room.bytes()};
-    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());  // the stream does not wait for the one that fills arrays
+    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());  // the stream does not wait for the one that fills the arrays
     TMAP_ASSERT_OK(copy(source, destination, {on_stream{stream_, scratch}}));  // loads the kernels
     TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
     cudaStream_t captured = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of the host in a captured operation: each is asked where it lies, and pageable ones are
-// refused. Runs anywhere, over captures and kinds of memory that are made up.
+// Tests host arrays in a captured operation. The operation asks where each lies and refuses
+// pageable ones. Captures and kinds of memory are fakes, so the test needs no device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace tmap::ragged::testing {
 namespace {
 
-/// What CUDA says. Addresses that `kinds` does not have are pinned.
+/// Stands for CUDA's replies. Addresses that are not in `kinds` are pinned.
 struct fake_memory {
   cudaStreamCaptureStatus status{cudaStreamCaptureStatusActive};
   cudaError_t status_code{cudaSuccess};
@@ -127,7 +127,7 @@ TEST_F(host_arrays_in_a_capture, offsets_and_compact_columns_are_asked) {
   compact_columns compact{};
   compact.address_units = at<std::uint32_t>(0x2000);
   compact.global_dim[0] = at<std::uint32_t>(0x3000);
-  compact.global_dim[1] = at<std::uint32_t>(0x1000);  // its strides are null: packed
+  compact.global_dim[1] = at<std::uint32_t>(0x1000);  // packed, because its strides are null
   for (const tensor_source& tensors : {tensor_source{narrow}, tensor_source{wide}, tensor_source{compact}}) {
     const tensor_batch batch = batch_of(tensors, array_side::host, 2);
     expect_refused(tensors_of(batch), patches_at(0x9000), "source", 0x1000);
@@ -159,7 +159,8 @@ TEST_F(host_arrays_in_a_capture, a_call_that_fails_is_handed_on) {
   EXPECT_EQ(check(patches_at(0x1000), patches_at(0x1000)).error().cuda_code, cudaErrorStreamCaptureImplicit);
 }
 
-/// A place as a workspace has it, with room for the arrays of `count` tensors and a canary behind.
+/// The place of arrays in a workspace, with room for the arrays of `count` tensors and a canary
+/// after them.
 class upload_place {
  public:
   explicit upload_place(std::uint64_t count) {
@@ -173,7 +174,7 @@ class upload_place {
     batch.side = array_side::host;
     return upload_arrays(batch, begin_, {}, fake_calls).value();
   }
-  /// Whether an array of `count` lies here, at a multiple of the alignment, and is `expected`.
+  /// Returns whether an array of `count` elements lies here, is aligned, and equals `expected`.
   template <class T>
   bool holds(const T* array, const std::vector<T>& expected) const {
     const auto* const bytes = reinterpret_cast<const unsigned char*>(array);

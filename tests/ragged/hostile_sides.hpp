@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Sides of tensors whose numbers may be any bits, but are likely enough to be good now and then.
+// Sides of tensors whose numbers may be any bits, but are often enough valid.
 
 #include <utility>
 
@@ -35,7 +35,7 @@ inline plain_side hostile_side(random_source& random, std::uint32_t rank) {
   return side;
 }
 
-/// Sides that go together by the relation, more often than chance would have it.
+/// Returns two sides that satisfy the relation more often than random sides would.
 inline std::pair<plain_side, plain_side> hostile_pair(random_source& random, kernels::shape_relation relation,
                                                       std::uint32_t rank) {
   plain_side source = hostile_side(random, rank);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Batches of huge memories as the library is told of them.
+// Batches of huge memories in the form that the library takes.
 
 #include <tmap/route.hpp>
 #include <tmap/tensor_batch.hpp>
@@ -17,7 +17,7 @@ namespace tmap::testing {
 struct matrix_shape {
   std::uint64_t columns;
   std::uint64_t rows;
-  std::uint64_t pitch{};  ///< 0: a multiple of 16, and what a side is odd by
+  std::uint64_t pitch{};  ///< 0 selects a multiple of 16 plus the side's odd offset
 };
 
 inline huge_side lay_out_huge(const std::vector<matrix_shape>& shapes, std::uint64_t odd) {
@@ -34,7 +34,8 @@ inline huge_side lay_out_huge(const std::vector<matrix_shape>& shapes, std::uint
   return side;
 }
 
-/// Behind one another without gaps but for the alignment, in elements; the first begins at one.
+/// Packs tensors one after another; gaps serve only the alignment. Counts elements; the first
+/// tensor begins at one.
 inline huge_side pack_huge(const std::vector<matrix_shape>& shapes, std::uint64_t alignment) {
   huge_side side{};
   std::uint64_t end = 256;
@@ -76,7 +77,7 @@ inline patch_columns in_bytes(const huge_side& side, std::uint64_t memory, std::
   return columns;
 }
 
-/// Whether all is whole units and fits 32 bits.
+/// Returns whether all numbers are whole units and fit 32 bits.
 inline bool fits_units(const huge_side& side, std::uint32_t bytes) {
   const auto fits = [](std::uint64_t value) { return value >> 32 == 0; };
   bool all = true;

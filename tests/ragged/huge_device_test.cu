@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on huge tensors: of 2^31 - 1 elements and of more, of more than 2^32 bytes, and
-// batches with tensors across 2^31 and 2^32, by every route. Every element of both sides is looked
-// at, also those between tensors. At most 24 GiB of device memory.
+// Runs operations on huge tensors by every route: of 2^31 - 1 elements and more, of more than 2^32
+// bytes, and batches with tensors across 2^31 and 2^32. The tests check every element of both
+// sides, including those between tensors. They use at most 24 GiB of device memory.
 #include "ragged/huge_fixture.cuh"
 
 namespace tmap::ragged::testing {
@@ -12,7 +12,7 @@ class ragged_huge_values : public ragged_huge {
   static void expect_reduced(row_reduction reduction);
 };
 
-/// What the tests look with sees one byte behind 2^32.
+/// The check of the tests detects one wrong byte past 2^32.
 TEST_F(gpu_test, one_wrong_byte_behind_2_32) {
   constexpr std::uint64_t place = (std::uint64_t{1} << 32) + 7;
   if (!has_room(place + 100)) GTEST_SKIP() << no_room;

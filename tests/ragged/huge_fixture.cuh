@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Huge tensors by every route, and one call on them: both memories written, the operation run,
-// every element of both looked at.
+// Runs one call on huge tensors by every route: writes both memories, runs the operation, and
+// checks every element of both.
 
 #include <tmap/ragged.hpp>
 
@@ -19,11 +19,11 @@ using namespace tmap::testing;
 
 struct huge_setting {
   const char* name;
-  route way;  ///< of a long row
+  route way;  ///< for a long row
   route_policy policy;
   route_set allowed;
-  std::uint64_t column_step;  ///< rows are multiples of it
-  std::uint64_t odd[2];       ///< elements by which the tensors of a side, and their pitches, miss alignment
+  std::uint64_t column_step;  ///< the rows' lengths are multiples of it
+  std::uint64_t odd[2];       ///< the elements by which the tensors of a side, and their pitches, miss the alignment
 
   route_options routes() const { return {policy, allowed}; }
 };
@@ -38,13 +38,13 @@ enum class huge_kind {
   one,    ///< a row of 2^31 - 1 elements, the most that a map has
   batch,  ///< tensors across 2^31 and 2^32 bytes, of one row and of many
   large,  ///< a row of more than 2^31 elements and more than 2^32 bytes
-  wide,   ///< so many in rows that maps have, too
+  wide,   ///< as many elements, in rows that maps support
 };
 inline constexpr const char* huge_kinds[] = {"one", "batch", "large", "wide"};
 
 using huge_param = std::tuple<huge_setting, huge_kind>;
 
-/// Of these kinds, where a setting's routes can have them.
+/// Returns the parameters of these kinds that a setting's routes support.
 inline std::vector<huge_param> huge_params(const std::vector<huge_kind>& kinds) {
   std::vector<huge_param> all;
   for (const huge_setting& setting : huge_settings) {
@@ -65,11 +65,11 @@ struct huge_sides {
   huge_side destination;
 };
 
-/// What an operation is called with.
+/// Holds the arguments of an operation.
 struct huge_call {
   tensor_batch source;
   tensor_batch destination;
-  std::uint64_t from;  ///< addresses of the memories
+  std::uint64_t from;  ///< addresses of both memories
   std::uint64_t to;
   run with;
 };
@@ -90,8 +90,8 @@ class ragged_huge : public gpu_test, public ::testing::WithParamInterface<huge_p
     if (kind() == huge_kind::large) all = {{(is_byte ? 2 * two_31 : two_31) + 37, 1}};
     if (kind() == huge_kind::wide) all = {{(1 << 16) + 16, is_byte ? (1 << 16) + 16u : (1 << 15) + 16u}};
     if (kind() == huge_kind::batch) {
-      // One row, or a row below 2^31 bytes, one across, many rows, one row across 2^32 bytes, and
-      // short rows behind it.
+      // One row, then a row below 2^31 bytes, one across that boundary, many rows, one row across
+      // 2^32 bytes, and short rows after it.
       all = {{middle - 2003, 1},  {4099, 1},    {1500, middle / 2 / 1520}, {middle / 2 - (16 << 20) - 7, 1},
              {(32 << 20) + 5, 1}, {33, 1000003}};
     }
@@ -111,7 +111,7 @@ class ragged_huge : public gpu_test, public ::testing::WithParamInterface<huge_p
   }
 
   /// Writes `given` and `start`, calls the operation, and expects `wanted` in the destination and
-  /// nothing new in the source.
+  /// an unchanged source.
   template <class In, class Out, class Given, class Start, class Wanted, class Call>
   static void expect_result(const huge_sides& both, const Given& given, const Start& start, const Wanted& wanted,
                             const Call& operation) {
@@ -134,7 +134,7 @@ class ragged_huge : public gpu_test, public ::testing::WithParamInterface<huge_p
     expect_values(from, both.source, given);
   }
 
-  /// The source's first tensor takes the route that the setting is there for.
+  /// Expects that the source's first tensor takes the route that the setting tests.
   static void expect_way(const huge_sides& both, std::uint32_t source_bytes) {
     const tensor_layout first = layout_of(both.source.tensors[0], 0, source_bytes);
     EXPECT_EQ(choose_route(first, setting().routes()).way, setting().way);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Memories of thousands of millions of elements, written and checked on the device by plain
-// kernels: what an element is, is a function of its place, so that nothing is held twice.
+// Memories of thousands of millions of elements. Plain kernels write and check them on the device.
+// An element's value is a function of its place, so that no copy is needed.
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@ namespace tmap::testing {
 template <class Word>
 inline constexpr Word poison_word = static_cast<Word>(0xa5a5a5a5);
 
-/// All bits of `i` matter: memory that is 2^31 or 2^32 away looks different.
+/// Uses all bits of `i`: memory at a distance of 2^31 or 2^32 differs.
 __device__ inline std::uint64_t noise_at(std::uint64_t i) {
   std::uint64_t bits = (i + 1) * 0x9e3779b97f4a7c15;
   bits = (bits ^ bits >> 32) * 0xd6e8feb86659fd93;
@@ -47,7 +47,7 @@ __global__ void check_kernel(const Word* memory, huge_side side, Value value, wr
 inline constexpr int huge_blocks = 1024;
 inline constexpr int huge_threads = 512;
 
-/// Every element, also those of no tensor, becomes `value(i, place)`.
+/// Sets every element to `value(i, place)`, including those that belong to no tensor.
 template <class Word, class Value>
 void write_values(const device_array<Word>& memory, const huge_side& side, const Value& value) {
   write_kernel<<<huge_blocks, huge_threads>>>(memory.data(), side, value);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing, padding, transposing and rows by index above 2^31 elements and above 2^32 bytes, by
-// every route. Every element of both sides is looked at, also those between tensors. At most 26 GiB
-// of device memory.
+// Runs packing, padding, transposing and rows by index above 2^31 elements and above 2^32 bytes, by
+// every route. The tests check every element of both sides, including those between tensors. They
+// use at most 26 GiB of device memory.
 #include "ragged/huge_fixture.cuh"
 
 namespace tmap::ragged::testing {
@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class ragged_huge_dense : public ragged_huge {
  protected:
-  /// More columns, so many that rows stay what the setting wants, and more rows.
+  /// Returns more columns, within the row lengths of the setting, and more rows.
   static std::vector<matrix_shape> larger_shapes() {
     std::vector<matrix_shape> all = shapes(1);
     for (matrix_shape& shape : all) shape = {shape.columns + 3 * setting().column_step, shape.rows + 1};
@@ -127,7 +127,7 @@ TEST_P(ragged_huge_turned, floats) {
       [](const huge_call& c) { return transpose(c.source, c.destination, c.with); });
 }
 
-// Matrices that are too thin for maps, of more than 2^31 columns or rows.
+// Matrices with more than 2^31 columns or rows, too thin for maps.
 TEST_P(ragged_huge_turned, more_columns_than_2_31) {
   expect_turned({two_31 + 37, 3}, 4);
 }
@@ -143,8 +143,8 @@ TEST_P(ragged_huge_turned, planes_to_pixels) {
 
 INSTANTIATE_TEST_SUITE_P(routes, ragged_huge_turned, ::testing::ValuesIn(huge_params({huge_kind::wide})), name_huge);
 
-/// Matrices of more than 2^31 rows, which are not folded where rows matter or a gap stands between
-/// them.
+/// Matrices of more than 2^31 rows. They are not folded if the operation depends on rows or there
+/// is a gap between them.
 class ragged_huge_tall : public ragged_huge {
  protected:
   static huge_sides tall_sides(std::uint64_t source_pitch, std::uint64_t destination_pitch) {
@@ -177,7 +177,7 @@ TEST_P(ragged_huge_tall, max_pool_1d) {
       [](const huge_call& c) { return max_pool_1d(c.source, c.destination, 2, c.with); });
 }
 
-// Pitches of one element are the only ones that leave room.
+// Only a pitch of one element leaves enough room.
 TEST_P(ragged_huge_tall, row_sums) {
   const huge_sides both = tall_sides(1, 1);
   if (!fits(both, 2, 4)) GTEST_SKIP() << no_room;
@@ -197,7 +197,7 @@ struct huge_rows {
   std::uint64_t row_bytes;
   std::uint64_t pitch;
   std::uint64_t rows;
-  std::uint64_t count;  ///< of indices
+  std::uint64_t count;  ///< number of indices
   std::uint32_t index_bytes;
   std::uint64_t odd;
 };
@@ -270,8 +270,8 @@ INSTANTIATE_TEST_SUITE_P(matrices, ragged_huge_rows,
                            return std::string(std::get<0>(tested.param).name) + way;
                          });
 
-/// A header's 32 bits are fewer than the rows: what it counts stays at the largest number. Of the
-/// rows that exist the first byte of the source is taken again and again.
+/// There are more rows than a header's 32 bits can count, so its counts saturate. All existing rows
+/// take the source's first byte again and again.
 TEST_F(gpu_test, headers_of_more_rows_than_2_32) {
   constexpr std::uint64_t count = two_32 + 40;
   if (!has_room(5 * count)) GTEST_SKIP() << no_room;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Where matrices lie in a memory of thousands of millions of elements.
+// The places of matrices in a memory of thousands of millions of elements.
 
 #include <tmap/config.hpp>
 
@@ -9,7 +9,7 @@
 
 namespace tmap::testing {
 
-/// In elements of its side's memory.
+/// Counts elements of its side's memory.
 struct huge_tensor {
   std::uint64_t begin;
   std::uint64_t columns;
@@ -19,12 +19,12 @@ struct huge_tensor {
   std::uint64_t end() const { return begin + (rows - 1) * pitch + columns; }
 };
 
-/// What an element of a memory is.
+/// Describes one element of a memory.
 struct huge_place {
   std::uint32_t tensor;
   std::uint64_t row;
   std::uint64_t column;
-  bool is_inside;  ///< of a tensor; the rest says nothing otherwise
+  bool is_inside;  ///< whether it belongs to a tensor; the other fields are valid only then
   bool is_last;    ///< of its row
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What the elements of huge memories are before an operation and after it.
+// The elements of huge memories before and after an operation.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace tmap::testing {
 
-/// Bytes, 24-bit floats: each a function of the element's number.
+/// Makes bytes and 24-bit floats that are functions of the element's number.
 struct noise_bytes {
   __device__ std::uint8_t operator()(std::uint64_t i, const huge_place& = {}) const {
     return static_cast<std::uint8_t>(noise_at(i));
@@ -36,7 +36,7 @@ struct copied_bytes {
   }
 };
 
-/// The same rows and columns exchanged.
+/// Makes the same bytes with rows and columns exchanged.
 struct turned_bytes {
   huge_side source;
   __device__ std::uint8_t operator()(std::uint64_t, const huge_place& place) const {
@@ -52,7 +52,7 @@ struct turned_floats {
   }
 };
 
-/// The source's rows and columns where it has them, else fill.
+/// Makes the source's bytes inside its rows and columns, and the fill elsewhere.
 struct padded_bytes {
   huge_side source;
   std::uint8_t fill;
@@ -64,8 +64,7 @@ struct padded_bytes {
   }
 };
 
-/// Rows in the opposite order: row i of `all` is row all - 1 - i of the source, as far as that has
-/// it.
+/// Reverses the rows: row i of `all` is row all - 1 - i of the source, if the source has it.
 struct reversed_rows {
   huge_side source;
   std::uint64_t all;
@@ -86,7 +85,7 @@ struct bytes_as_floats {
   }
 };
 
-/// The summands that are in place, of other numbers than those that are added.
+/// Makes the summands that the destination holds; they differ from those that are added.
 struct first_summands {
   __device__ static float value(std::uint64_t i) { return noise_floats{}.value(i ^ std::uint64_t{1} << 40); }
   __device__ std::uint32_t operator()(std::uint64_t i, const huge_place& place) const {
@@ -117,7 +116,7 @@ struct window_maxima {
   }
 };
 
-/// Every 4096th float of a memory is a number of its own, above those between.
+/// Makes every 4096th float of a memory a distinct number above those in between.
 struct single_peaks {
   static constexpr std::uint64_t apart = 4096;
   __device__ static float value(std::uint64_t i) {
@@ -125,7 +124,7 @@ struct single_peaks {
   }
   __device__ std::uint32_t operator()(std::uint64_t i, const huge_place&) const { return __float_as_uint(value(i)); }
 };
-/// Of windows that hold one peak at most.
+/// Makes the maxima of windows that hold at most one peak.
 struct peaks_in_windows {
   huge_side source;
   std::uint32_t radius;
@@ -139,8 +138,8 @@ struct peaks_in_windows {
   }
 };
 
-/// bf16: one in 256 is 1, the last of a row 2, others 0, so that sums are exact in any order; 64
-/// outside of tensors.
+/// Makes bf16 numbers: one in 256 is 1, the last of a row is 2, and others are 0, so that sums are
+/// exact in any order. Elements outside of tensors are 64.
 struct sparse_halves {
   __device__ static std::uint32_t value(std::uint64_t i, const huge_place& place) {
     return place.is_last ? 2 : noise_at(i) % 256 == 0 ? 1 : 0;
@@ -151,7 +150,7 @@ struct sparse_halves {
   }
 };
 
-/// bf16 numbers of eight bits, and the same as floats.
+/// Makes bf16 numbers of eight bits, and the same numbers as floats.
 struct small_halves {
   __device__ static float value(std::uint64_t i) { return static_cast<float>(noise_at(i) >> 56); }
   __device__ std::uint16_t operator()(std::uint64_t i, const huge_place&) const {
@@ -166,7 +165,7 @@ struct halves_as_floats {
   }
 };
 
-/// The sums of all rows, those of tensor t from `first[t]` on.
+/// Makes the sums of all rows; those of tensor t begin at `first[t]`.
 struct row_sums {
   std::uint32_t* sums;
   std::uint64_t first[huge_side::most];
@@ -184,7 +183,7 @@ inline __global__ void sum_kernel(huge_side side, row_sums sums) {
 
 struct reduced_rows {
   row_sums rows;
-  bool is_sum;  ///< else the maximum, which is the last
+  bool is_sum;  ///< otherwise the maximum, which is the last element
   __device__ std::uint32_t operator()(std::uint64_t, const huge_place& place) const {
     if (!place.is_inside) return poison_word<std::uint32_t>;
     return __float_as_uint(is_sum ? static_cast<float>(rows.of(place)) : 2.0f);

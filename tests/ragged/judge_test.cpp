@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdict that the planning kernel and the host's engine share: each fault alone, faults
-// together, and any bits, of which a slow planner must say the same.
+// Tests the verdict that the planning kernel and the host's engine share: each fault alone, faults
+// together, and random bits. A slow planner must return the same.
 #include <tmap/detail/judge_tensors.hpp>
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ constexpr std::uint32_t operator|(std::uint32_t a, fault b) {
   return a | bits_of(b);
 }
 
-/// A good tensor of 2 x 4 x 8 words, which fills a window on each side.
+/// Holds a valid tensor of 2 x 4 x 8 words, which fills a window on each side.
 struct judged_case {
   side_extents source{0x10000, {8, 4, 2, 1, 1}, {32, 128, 0, 0}};
   side_extents destination{0x20000, {8, 4, 2, 1, 1}, {32, 128, 0, 0}};
@@ -75,7 +75,7 @@ const spoilt_case alone[] = {
     {"outside the windows", [](judged_case& c) { c.source.address += 4; }, bits_of(fault::window)},
     {"differing dims", [](judged_case& c) { c.source.dim[2] = 1; }, bits_of(fault::mismatch)},
     {"shared bytes", [](judged_case& c) { c.destination.stride[0] = 28; }, bits_of(fault::overlap), false},
-    {"behind the buffer", make_room_small, bits_of(fault::truncated)},
+    {"past the buffer", make_room_small, bits_of(fault::truncated)},
     {"cut", [](judged_case& c) { clip(c), c.destination.dim[1] = 3; }, bits_of(fault::truncated)},
 };
 
@@ -105,7 +105,7 @@ const spoilt_case together[] = {
      bits_of(fault::overlap), false},
 };
 
-/// A side without elements lies nowhere: its address, windows and strides are nobody's concern.
+/// A side without elements has no memory: the check ignores its address, windows and strides.
 const spoilt_case without_elements[] = {
     {"source outside the windows", [](judged_case& c) { c.source.dim[1] = 0, c.source.address += 0x1000; },
      bits_of(fault::mismatch)},
@@ -191,7 +191,7 @@ TEST(judge_tensors, dims_by_their_relation) {
   expect_judged(relations);
 }
 
-/// A good tensor of the longest stride that is no fault, in no window.
+/// Returns a valid tensor with the longest legal stride and without windows.
 judged_case with_longest_stride() {
   judged_case c;
   c.terms.limits = {};
@@ -200,7 +200,7 @@ judged_case with_longest_stride() {
   return c;
 }
 
-/// And one of the most bytes.
+/// Returns a valid tensor of the most bytes.
 judged_case with_most_bytes() {
   judged_case c;
   c.terms.limits = {};
@@ -243,7 +243,7 @@ TEST(judge_tensors, the_most_bytes_of_each_of_many) {
   EXPECT_EQ(detail::most_tensor_bytes(65535), std::uint64_t{1} << 47) << "all smaller batches have the whole limit";
 }
 
-/// Wherever a batch ends, its last sum has not wrapped.
+/// No sum wraps, no matter where the batch ends.
 TEST(judge_tensors, sums_of_batches_stay_below2_to63) {
   for (const std::uint64_t count : {1ull, 65535ull, 65536ull, 65537ull, (1ull << 20) + 3, 1ull << 24}) {
     const wide most = detail::most_tensor_bytes(count);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Sides of tensors about the limits of dims and bytes.
+// Sides of tensors with dims and bytes near the limits.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace tmap::testing {
 
-/// Dims about 2^31, 2^32 and the limits, of about `most_bytes` or half as many, which leaves room
-/// for gaps; one in eight beyond.
+/// Returns dims near 2^31, 2^32 and the limits, of about `most_bytes` or half as many, which leaves
+/// room for gaps. One in eight exceeds the limits.
 inline std::vector<std::uint64_t> large_dims(random_source& random, std::uint32_t rank, std::uint32_t element_bytes,
                                              std::uint64_t most_bytes) {
   constexpr std::uint64_t one = 1;

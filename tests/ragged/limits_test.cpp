@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of planning where dims reach 2^31, 2^32 and 2^40 and tensors 2^47 bytes, on the
-// host.
+// Tests the arithmetic of planning on the host, with dims up to 2^31, 2^32 and 2^40 and tensors of
+// 2^47 bytes.
 #include <tmap/detail/choose_route.hpp>
 #include <tmap/detail/reduction_order.hpp>
 
@@ -87,7 +87,8 @@ kernels::planned_tensor matrix(std::uint64_t columns, std::uint64_t rows, std::u
   return tensor;
 }
 
-/// As many tiles as cover the matrix and no more, of a size that the kernel has room for.
+/// Expects that no more tiles than necessary cover the matrix, of a size that fits the kernel's
+/// memory.
 void expect_tiles(const kernels::planned_tensor& tensor, const kernels::piece_rule& rule) {
   const kernels::transpose_tile tile = kernels::tile_of(tensor, rule);
   wide pieces = 1;
@@ -152,7 +153,7 @@ TEST(planning_limits, slices_of_the_longest_rows) {
   }
 }
 
-/// Part `part` of a row by 128-bit arithmetic.
+/// Returns part `part` of a row, by 128-bit arithmetic.
 kernels::row_part cut_wide(wide length, wide part, wide each, std::uint64_t destination, std::uint32_t element_bytes) {
   const wide before = (kernels::line_bytes - destination % kernels::line_bytes) % kernels::line_bytes;
   const wide lead = kernels::line_bytes % element_bytes == 0 ? before / element_bytes : 0;
@@ -161,8 +162,8 @@ kernels::row_part cut_wide(wide length, wide part, wide each, std::uint64_t dest
   return {static_cast<std::uint64_t>(first), static_cast<std::uint32_t>(end - first)};
 }
 
-/// The pieces of a row about a boundary, and its last ones: as wide arithmetic has them, each where
-/// the last one ended.
+/// The pieces of a row near a boundary, and the last ones, equal those of wide arithmetic, and each
+/// begins at the end of the piece before it.
 TEST(planning_limits, parts_of_the_longest_rows) {
   for (const std::uint32_t bytes : {1u, 2u, 3u, 4u, 8u, 16u}) {
     const std::uint32_t each = 4096 / bytes / 16 * 16;

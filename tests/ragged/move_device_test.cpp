@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The moving operations equal plain loops, byte for byte, and write nothing else: every route alone
-// and all mixed, every element size, rank and source, odd addresses and pitches.
+// Compares the moving operations with plain loops, byte for byte, and checks that they write
+// nothing else. Covers every route alone and all mixed, every element size, rank and source, odd
+// addresses and pitches.
 #include <tmap/ragged.hpp>
 
 #include <limits>
@@ -21,7 +22,7 @@ source_form random_form(random_source& random) {
   return static_cast<source_form>(random.below32(source_forms));
 }
 
-/// What a random trial is made of. Row forms need equal inner dims on both sides.
+/// Holds the parameters of a random trial. Row forms need equal inner dims on both sides.
 struct trial {
   std::uint32_t rank;
   std::uint32_t element_bytes;
@@ -48,7 +49,7 @@ struct trial {
   }
 };
 
-/// Statuses and header of a batch without a bad tensor.
+/// Expects the statuses and the header of a batch without a bad tensor.
 void expect_all_good(const std::vector<extents>& shapes, const device_array<tensor_status>& statuses,
                      const device_array<batch_header>& header) {
   const std::vector<tensor_status> found = statuses.download();
@@ -154,7 +155,7 @@ TEST_P(ragged_move, pad_and_unpad) {
   }
 }
 
-/// A matrix in noise.
+/// Holds a matrix and the noise around it.
 struct host_matrix {
   std::vector<unsigned char> bytes;
   row_matrix shape;
@@ -226,7 +227,8 @@ TEST_P(ragged_move, gather_and_scatter) {
   }
 }
 
-/// Every fourth tensor is bad in its own way; the others arrive, and nothing else is touched.
+/// Every fourth tensor is bad in a different way. The others are moved, and nothing else is
+/// written.
 TEST_P(ragged_move, bad_tensors_are_left_out) {
   random_source random(75);
   const shape_range range{2, 400, 2000, false, 0};
@@ -273,7 +275,7 @@ TEST_P(ragged_move, bad_tensors_are_left_out) {
   expect_bytes(destination.bytes, to.memory().download());
 }
 
-/// A captured operation reads its arrays anew at each replay.
+/// A captured operation reads its arrays again at each replay.
 TEST_P(ragged_move, a_captured_graph_replays_with_other_shapes_and_addresses) {
   random_source random(76);
   constexpr std::uint64_t count = 64;

@@ -10,7 +10,7 @@
 #include "kernels/ragged_launch.hpp"
 #include "support/random_spec.hpp"
 
-// What the tests of the moving kernels share: the device, random bytes, and the sizes of both
+// Shared parts of the tests of the moving kernels: the device, random bytes, and the sizes of both
 // memories.
 
 namespace tmap::kernels {

@@ -10,13 +10,13 @@
 
 #include "ragged/move_kernel.hpp"
 
-// The moving kernels alone, on work planned here by hand: every route, element size, rank and
-// alignment, and fills. What lies around each destination must stay, byte for byte.
+// Tests the moving kernels alone with work that is planned here: every route, element size, rank
+// and alignment, and fills. The bytes around each destination must not change.
 
 namespace tmap::kernels {
 namespace {
 
-/// How the tensors of one batch are drawn.
+/// States how the tensors of one batch are drawn.
 struct draw {
   route way;
   std::uint32_t element_bytes;
@@ -25,7 +25,7 @@ struct draw {
   bool fills;
 };
 
-/// Work planned by hand: addresses are offsets into two memories until `upload`.
+/// Holds planned work. Addresses are offsets into two memories until `upload`.
 struct hand_plan {
   draw from;
   piece_rule rule;
@@ -45,7 +45,8 @@ std::uint32_t alignment_of(const draw& from) {
   return 1;
 }
 
-/// Strides of one side, each at least the extent inside it, and the extent of the whole.
+/// Draws the strides of one side, each at least the extent inside it. Returns the extent of the
+/// whole tensor.
 std::uint64_t draw_strides(random_source& random, const planned_tensor& tensor, const draw& from,
                            std::uint64_t (&stride)[max_rank - 1]) {
   std::uint64_t extent = tensor.dim[0] * from.element_bytes;
@@ -76,7 +77,8 @@ planned_tensor draw_tensor(random_source& random, const draw& from) {
   planned_tensor tensor{};
   std::uint64_t row = 1 + random.below(from.max_row_bytes / from.element_bytes);
   if (from.way == route::ldgsts || from.way == route::tensor_map) {
-    // Rows of whole words; maps, of whole 16 bytes, as a store through one may write that much.
+    // LDGSTS moves rows of whole words. Maps move rows of whole 16 bytes, because a store through
+    // one may write that much.
     const std::uint32_t multiple = from.way == route::ldgsts ? 4 : 16;
     const std::uint32_t step = multiple / std::gcd(multiple, from.element_bytes);
     row = rounded_up(row, step);
@@ -204,7 +206,7 @@ void expect_moved(hand_plan plan, const device_shape& shape) {
   const planned_tensor& t = plan.tensors[near];
   ADD_FAILURE() << name(plan.from.way) << " x " << element_bytes << " bytes, rank " << plan.from.rank << ": byte " << at
                 << " is " << int{moved[at]} << ", not " << int{expected[at]} << "; tensor " << near << ", byte "
-                << at - (t.destination - to.address()) << " behind its start; dims " << t.dim[0] << " " << t.dim[1]
+                << at - (t.destination - to.address()) << " bytes past its start; dims " << t.dim[0] << " " << t.dim[1]
                 << " " << t.dim[2] << " " << t.dim[3] << " " << t.dim[4] << ", strides " << t.source_stride[0] << " "
                 << t.destination_stride[0];
 }
@@ -246,7 +248,7 @@ TEST_F(move_kernel, fills_in_bulk) {
   sweep(route::bulk, true, shape());
 }
 
-/// Neighbouring tensors by different routes: the stages of a warp serve them in turn.
+/// Neighbouring tensors take different routes, and the stages of a warp serve them in turn.
 TEST_F(move_kernel, mixed_routes) {
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     hand_plan plan =
@@ -264,7 +266,8 @@ TEST_F(move_kernel, mixed_routes) {
   }
 }
 
-/// One block, so that each warp has many. Rows of at most a box are one piece by every route.
+/// Uses one block, so that each warp has many tensors. A row of at most a box is one piece by every
+/// route.
 TEST_F(move_kernel, many_small_tensors) {
   device_shape one_block = shape();
   one_block.multiprocessors = 1;
@@ -278,7 +281,8 @@ TEST_F(move_kernel, many_small_tensors) {
   }
 }
 
-/// Tensors of so many pieces that warps take turns, by one block and by all, fills among them.
+/// Uses tensors of so many pieces that warps take turns, with one block and with all, and fills
+/// among them.
 TEST_F(move_kernel, large_tensors_in_turns) {
   device_shape one_block = shape();
   one_block.multiprocessors = 1;

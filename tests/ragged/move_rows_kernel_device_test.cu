@@ -7,7 +7,7 @@
 
 #include "ragged/move_kernel.hpp"
 
-// The kernel that moves rows by index, alone. What lies around each row must stay, byte for byte.
+// Tests the kernel that moves rows by index. The bytes around each row must not change.
 
 namespace tmap::kernels {
 namespace {
@@ -25,7 +25,7 @@ ragged::row_matrix draw_matrix(random_source& random, const row_case& test, std:
   return {address, rows, test.row_bytes, rounded_up(test.row_bytes + random.below(30), test.alignment)};
 }
 
-/// Row numbers of which one in five does not exist; those that do differ from each other.
+/// Returns distinct row numbers, except that one in five does not exist.
 std::vector<std::int64_t> draw_rows(random_source& random, std::uint64_t count, std::uint64_t rows, bool narrow) {
   std::vector<std::int64_t> all(rows);
   std::iota(all.begin(), all.end(), 0);
@@ -41,7 +41,8 @@ bool is_row(std::int64_t number, std::uint64_t rows) {
   return number >= 0 && number < static_cast<std::int64_t>(rows);
 }
 
-/// Row by row on the host; `in` and `out` are where the matrices begin in the bytes of a side.
+/// Moves row by row on the host. `in` and `out` are the offsets of the matrices in the bytes of a
+/// side.
 void move_slowly(const row_case& test, const row_move& move, const std::vector<std::int64_t>& index, std::uint64_t in,
                  std::uint64_t out, const std::vector<unsigned char>& source, std::vector<unsigned char>& expected,
                  batch_header& header) {

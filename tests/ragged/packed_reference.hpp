@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Packed sides once more, slowly: what ragged.hpp promises of `pack` and `unpack`.
+// A slow implementation of packed sides, from the documentation of `pack` and `unpack` in
+// ragged.hpp.
 
 #include "ragged/plan_reference.hpp"
 
@@ -17,7 +18,8 @@ inline plain_side packed_side(plain_side shape, std::uint64_t address, std::uint
   return shape;
 }
 
-/// From the tensor's begin to the next one's. `shape`: its side that is not packed.
+/// Returns the bytes from the beginning of the tensor to the next one. `shape` is its side that is
+/// not packed.
 inline std::uint64_t packed_step(const plain_side& shape, const planning_rules& rules, bool unpacks,
                                  std::uint64_t alignment) {
   const bool is_bad = slow::faults(shape, rules.source_element, unpacks, rules) != 0;

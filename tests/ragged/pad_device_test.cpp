@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding and cropping where it is hard: bad tensors among good ones, long runs of empty ones, more
-// boxes than the GPU holds at once, graphs, errors that were pending. Every byte of the dense batch
-// and around it is compared.
+// Tests the hard cases of padding and cropping: bad tensors among good ones, long runs of empty
+// ones, more boxes than the GPU holds at once, graphs, pending errors. Compares every byte of the
+// dense batch and around it.
 #include <tmap/ragged.hpp>
 
 #include "device/gpu_fixture.hpp"
@@ -16,7 +16,7 @@ using namespace tmap::testing;
 const cuda::stream_ref legacy_stream{cudaStream_t{}};
 constexpr std::uint32_t element_bytes = 4;
 
-/// A batch of arrays, its dense tensors, and a fill, on the host and on the device.
+/// Holds a batch of arrays, its dense tensors and a fill, on the host and on the device.
 struct pad_job {
   pad_job(random_source& random, const host_batch& source_, const host_dense& dense_)
       : source(source_),
@@ -66,7 +66,7 @@ std::vector<map_patch> patches_of(const tensor_batch& described) {
   return patches;
 }
 
-/// Rows and tensors at multiples of 16 bytes, as maps need them.
+/// Places rows and tensors at multiples of 16 bytes, as maps require.
 host_batch lay_out_for_maps(random_source& random, const std::vector<extents>& shapes, std::uint32_t rank) {
   constexpr looseness whole_units{16, 0};
   host_batch batch{element_bytes, rank, {}, {}};
@@ -80,7 +80,7 @@ host_batch lay_out_for_maps(random_source& random, const std::vector<extents>& s
   return batch;
 }
 
-/// The same of dense tensors, whose rows are whole units.
+/// Does the same for dense tensors, whose rows are whole units.
 host_dense lay_out_dense_for_maps(random_source& random, const extents& shape, std::uint64_t count,
                                   std::uint32_t rank) {
   host_dense dense{lay_out_for_maps(random, {shape}, rank), shape.elements() * element_bytes};

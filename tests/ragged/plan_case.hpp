@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// One batch planned on the device, and what a slow planner says of it.
+// Plans one batch on the device and compares it with a slow planner.
 
 #include <vector>
 
@@ -17,7 +17,7 @@ using kernels::planned_tensor;
 using kernels::shape_relation;
 using kernels::side_kind;
 
-/// A batch of two sides on the device, and what the slow planner is told.
+/// Holds a batch of two sides on the device and the arguments of the slow planner.
 struct plan_case {
   kernels::plan_request request{};
   planning_rules rules;
@@ -81,7 +81,8 @@ inline void expect_same_box(const planned_tensor& expected, const planned_tensor
   }
 }
 
-/// How often each thing came up: a test of random batches that never meets it proves nothing.
+/// Counts how often each case came up: a random test that never meets a case proves nothing about
+/// it.
 struct plan_census {
   std::uint64_t good{};
   std::uint64_t bad{};

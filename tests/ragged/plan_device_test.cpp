@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the planning kernel writes equals a slow planner's: statuses, header, boxes, routes, pieces.
-// From every source, for likely batches and for any bits.
+// Compares the results of the planning kernel with those of a slow planner: statuses, header,
+// boxes, routes, pieces. Uses every source, likely batches and random bits.
 #include "device/gpu_fixture.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/ragged_launch.hpp"
@@ -23,7 +23,7 @@ kernels::piece_rule random_rule(random_source& random) {
 
 route_options random_routes(random_source& random) {
   const route_policy policy = random.pick({route_policy::enable, route_policy::disable, route_policy::force});
-  // Without room for maps no tensor may take them: they are tested where they are used.
+  // Without room for maps, no tensor may take them. The tests that use maps cover them.
   return {policy, random.one_in(2) ? all_routes : route_set{static_cast<std::uint32_t>(random.bits())}};
 }
 
@@ -60,7 +60,7 @@ source_form random_form(random_source& random) {
   return static_cast<source_form>(random.below32(source_forms));
 }
 
-/// The sums of rows, which the caller of the planning kernel brings.
+/// Computes the running sums of sizes, which the planning kernel expects from its caller.
 class row_sums {
  public:
   row_sums(kernels::side& side, std::uint64_t count) : begins_(count), scratch_(count / 8 + 8) {
@@ -166,7 +166,7 @@ void run_hostile(shape_relation relation, std::uint32_t rank, std::uint64_t coun
   set_rules(each, random);
   if (random.one_in(2)) each.rules.windows = {{0, ~0ull}, {1 << 20, 1ull << 45}};
   if (random.one_in(2) && !each.rules.windows.empty()) each.rules.windows.erase(each.rules.windows.begin());
-  // Squares are counted by a function that has tests of its own.
+  // The function that counts squares has its own tests.
   expect_planned(each, census);
 }
 
@@ -239,8 +239,8 @@ TEST_F(plan_device, padded_sides) {
   EXPECT_NE(census.faults & slow::bit(ragged::fault::mismatch), 0u);
 }
 
-/// Rows of 64 to 1023 bytes with gaps take maps, which equal the driver's in all that the driver
-/// and a patch share.
+/// Rows of 64 to 1023 bytes with gaps take maps. These equal the driver's in all fields that the
+/// driver and a patch share.
 TEST_F(plan_device, maps_of_pitched_tensors_equal_the_drivers) {
   random_source random(63);
   constexpr std::uint64_t count = 700;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planning of tensors with dims of 2^40 and 2^47 bytes, which needs none of their memory: every
-// field, piece and end as a planner in 128 bits has them.
+// Tests the planning of tensors with dims of 2^40 and 2^47 bytes, which does not touch their
+// memory. Every field, piece and end equals those of a planner in 128 bits.
 #include "ragged/large_sides.hpp"
 #include "ragged/plan_case.hpp"
 

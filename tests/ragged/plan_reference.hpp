@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The planning of a batch once more, slowly and in 128 bits, from what ragged.hpp, route.hpp and
-// planned_tensor.hpp promise.
+// A slow implementation of planning in 128 bits, from the documentation in ragged.hpp, route.hpp
+// and planned_tensor.hpp.
 
 #include <tmap/ragged.hpp>
 
@@ -16,11 +16,11 @@ namespace tmap::testing {
 
 __extension__ typedef unsigned __int128 wide;
 
-/// One side of one tensor, already read.
+/// Holds one side of one tensor.
 struct plain_side {
   std::uint64_t address{};
   std::vector<std::uint64_t> dim;
-  std::vector<std::uint64_t> stride;  ///< [i] of dim i + 1
+  std::vector<std::uint64_t> stride;  ///< [i] is of dim i + 1
 };
 
 struct planning_rules {
@@ -32,13 +32,13 @@ struct planning_rules {
   route_options routes;
   kernels::piece_rule rule{};
   std::vector<address_window> windows;
-  std::uint64_t count{1};  ///< tensors of the batch
+  std::uint64_t count{1};  ///< number of tensors in the batch
 };
 
 struct expected_plan {
   std::uint32_t status{};
   std::vector<kernels::planned_tensor> boxes;
-  std::vector<std::uint64_t> pieces;  ///< of each box
+  std::vector<std::uint64_t> pieces;  ///< the pieces of each box
 };
 
 namespace slow {
@@ -63,13 +63,14 @@ inline wide reach(const plain_side& side, std::uint32_t element) {
   return bytes;
 }
 
-/// Of one of `count` tensors.
+/// Returns the most bytes that one of `count` tensors may have.
 inline wide most_bytes(std::uint64_t count) {
   const wide each = ((wide{1} << 63) - 1) / count;
   return std::min<wide>(wide{1} << 47, each >> 20 << 20);
 }
 
-/// `is_destination`: elements must not share bytes, in whatever order the strides grow.
+/// Returns the faults of one side. If `is_destination`, elements must not share bytes, in any order
+/// of the strides.
 inline std::uint32_t faults(const plain_side& side, std::uint32_t element, bool is_destination,
                             const planning_rules& rules) {
   const std::vector<address_window>& windows = rules.windows;
@@ -133,7 +134,7 @@ inline bool is_multiple(const std::vector<std::uint64_t>& values, std::uint64_t 
   return std::all_of(values.begin(), values.end(), [&](std::uint64_t v) { return v % unit == 0; });
 }
 
-/// Which sides the route looks at.
+/// States which sides the route depends on.
 struct looked_at {
   bool source;
   bool destination;
@@ -206,12 +207,13 @@ inline std::uint64_t pieces_of(const kernels::planned_tensor& box, const kernels
   return up(all, rule.piece_elements / box.dim[0]);
 }
 
-/// Of matrices that are transposed: half a panel of columns or half a box of rows, or less.
+/// Returns whether a transposed matrix is thin: at most half a panel of columns or half a box of
+/// rows.
 inline bool is_thin(const std::vector<axis>& axes, const kernels::piece_rule& rule) {
   return axes[0].dim <= rule.tile / 2 || axes[1].dim <= 16;
 }
 
-/// Folds, chooses and counts one box.
+/// Folds one box, chooses its route and counts its pieces.
 inline void add_box(expected_plan& plan, kernels::planned_tensor box, std::vector<axis> axes,
                     const planning_rules& rules) {
   const bool is_empty = std::any_of(axes.begin(), axes.end(), [](const axis& a) { return a.dim == 0; });
@@ -240,7 +242,8 @@ inline void add_box(expected_plan& plan, kernels::planned_tensor box, std::vecto
 
 }  // namespace slow
 
-/// `begin` and `capacity` of a packed side; a capacity of ~0 where no side is packed.
+/// Plans a batch. `begin` and `capacity` are of a packed side; a capacity of ~0 means that no side
+/// is packed.
 inline expected_plan plan_slowly(const plain_side& source, const plain_side& destination, const planning_rules& rules,
                                  std::uint64_t index, std::uint64_t begin = 0, std::uint64_t capacity = ~0ull) {
   using kernels::shape_relation;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Random layouts and options for choose_route: likely ones, and any bits.
+// Random layouts and options for choose_route: likely ones and random bits.
 
 #include <tmap/route.hpp>
 

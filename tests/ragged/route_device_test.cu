@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device answers as the host does.
+// Checks that the device chooses the same routes as the host.
 #include <tmap/route.hpp>
 
 #include "device/gpu_fixture.hpp"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What tests of moving operations share: the routes that they run with, and memory to work in.
+// Shared parts of the tests of moving operations: the routes that they run with, and memory to work
+// in.
 
 #include <tmap/ragged.hpp>
 
@@ -15,7 +16,7 @@
 
 namespace tmap::ragged::testing {
 
-/// The routes an operation may take; each test runs with all of them.
+/// States the routes that an operation may take. Each test runs with every setting.
 struct route_setting {
   const char* name;
   route_policy policy;

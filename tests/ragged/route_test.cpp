@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which route a tensor takes, and why: every reason, every boundary of a size, no arithmetic that
-// wraps.
+// Tests which route a tensor takes and why: every reason, every boundary of a size, and that no
+// arithmetic wraps.
 #include <tmap/detail/choose_route.hpp>
 #include <tmap/ragged.hpp>
 #include <tmap/route.hpp>
@@ -34,7 +34,7 @@ static_assert(all_routes.without(route::bulk) ==
 
 constexpr std::uint64_t base = 1 << 20;
 
-/// A matrix of rows of `row_bytes` bytes, `pitch` apart, elements of one byte.
+/// Returns a matrix of rows of `row_bytes` bytes, `pitch` apart, with elements of one byte.
 tensor_layout rows_of(std::uint64_t row_bytes, std::uint64_t rows, std::uint64_t pitch, std::uint64_t address = base) {
   return {address, 1, 2, {row_bytes, rows}, {pitch}};
 }
@@ -153,7 +153,7 @@ TEST(choose_route, a_spec_is_its_layout) {
   EXPECT_EQ(choose_route(fours), chosen(route::bulk, route_reason::best));
 }
 
-/// What a map of one side must hold, of rows of `columns` elements.
+/// Returns the facts of a map of one side, with rows of `columns` elements.
 detail::route_facts map_facts(std::uint64_t columns, bool is_destination, std::uint64_t element_bytes = 4,
                               std::uint64_t pitch = 4096, std::uint64_t address = base) {
   const std::uint64_t dim[max_rank] = {columns, 30, 1, 1, 1};
@@ -183,7 +183,7 @@ TEST(route_facts, what_a_map_holds) {
   EXPECT_FALSE(map_facts(16, false, 4, detail::global_stride_limit).has_map_extents);
 }
 
-/// Both orders, as each side may be the worse one.
+/// Both orders are tested, because each side may be the worse one.
 TEST(route_facts, of_two_sides_hold_for_both) {
   detail::route_facts good;
   good.row_bytes = 4096;
@@ -211,7 +211,8 @@ TEST(route_facts, of_two_sides_hold_for_both) {
 
 using dims = std::array<std::uint64_t, max_rank>;
 
-/// A tensor without gaps on both sides, its lowest `kept` axes kept.
+/// Returns the folded dims of a tensor that has only the given gaps on both sides. Keeps its lowest
+/// `kept` axes.
 dims folded(const dims& of, std::uint32_t kept, std::uint64_t source_gap = 0, std::uint64_t destination_gap = 0) {
   detail::two_sided t{{}, {}, {}, 4, 8};
   std::uint64_t elements = 1;
@@ -243,8 +244,8 @@ TEST(fold, leaves_the_kept_axes_as_they_are) {
   EXPECT_EQ(folded({8, 4, 1, 3, 1}, 2), (dims{8, 4, 3, 1, 1})) << "and one that is not kept";
 }
 
-/// The answer to the raw bits of a layout must at least be a route that is allowed and an alignment
-/// that it can move.
+/// For a layout of random bits, the result must at least be an allowed route with an alignment that
+/// it supports.
 TEST(choose_route, any_bits_get_a_route_that_can_move_them) {
   random_source random(31);
   std::uint64_t taken[route_count]{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets read in each format and width: the same rows, negative sizes too.
+// Reads offsets in each format and width and expects the same rows, including negative sizes.
 #include <tmap/detail/row_offsets.hpp>
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ void expect_rows(const offset_reader<Integer>& offsets, const std::vector<offset
   }
 }
 
-/// By a reader that knows the type, and by one that is told how wide it is.
+/// Reads with a reader that knows the type, and with one that gets the width as an argument.
 template <class Offset>
 void expect_both(const std::vector<Offset>& values, offset_format format, const std::vector<offset_rows>& expected,
                  const std::int64_t* begins = nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is just legal passes, and one step less is refused by the check that is meant: every other
-// number is made large enough that no later check can do its work. At the smallest counts, too.
+// Checks that the smallest legal size passes and that one less is refused by the intended check.
+// All other numbers are large enough for the later checks to pass. Covers the smallest counts, too.
 #include <tmap/encode_batch.hpp>
 #include <tmap/ragged.hpp>
 
@@ -28,7 +28,7 @@ tensor_batch batch_of(std::uint64_t count, std::uint32_t rank, std::uint32_t ele
   return batch;
 }
 
-/// 8 x 4 x 3 elements of 4 bytes, each level as tight as it may be.
+/// Returns 8 x 4 x 3 elements of 4 bytes, with each level as tight as possible.
 dense_batch tight() {
   dense_batch dense;
   dense.address = 0x20000;
@@ -141,7 +141,7 @@ TEST(ragged_tight_sizes, strides_of_zero_mean_packed_where_all_are) {
   EXPECT_EQ(with_strides(tight(), batch_of(2, 1)).stride_bytes[0], 32u) << "of rank 1 there is none to fill in";
 }
 
-/// Rows that lie apart make tensors that lie apart.
+/// Larger row strides lead to a larger tensor pitch.
 TEST(ragged_tight_sizes, a_pitch_of_zero_follows_from_the_strides) {
   dense_batch dense = tight();
   dense.stride_bytes[0] = 64;
@@ -151,7 +151,7 @@ TEST(ragged_tight_sizes, a_pitch_of_zero_follows_from_the_strides) {
   EXPECT_EQ(with_strides(dense, batch_of(2, 3)).tensor_pitch_bytes, 1536u);
 }
 
-/// By the checks themselves: a workspace for too many tensors would be refused, too.
+/// Calls the checks directly, because a workspace for too many tensors would be refused, too.
 TEST(ragged_tight_sizes, the_numbers_of_a_batch_are_checked_alone) {
   tensor_batch batch = batch_of(max_batch, max_rank, 16);
   batch.tensors = patch_array{reinterpret_cast<const map_patch*>(0x10000)};
@@ -199,7 +199,7 @@ TEST(ragged_tight_sizes, a_workspace_of_just_the_bytes_is_enough) {
 
 const cuda::stream_ref default_stream{cudaStream_t{}};
 
-/// With no index nothing is enqueued, and all the rest is checked.
+/// Without indices nothing is enqueued, but everything else is checked.
 result<void> checked_matrices(const row_matrix& source, const row_matrix& destination) {
   return gather_rows(source, {nullptr, 0, 4}, destination, {on_stream{default_stream}});
 }
@@ -226,7 +226,7 @@ TEST(ragged_tight_sizes, rows_reach_2_to_the_47_and_no_further) {
   }
 }
 
-/// An index of 3 bytes is refused last, so it shows that all before it passed.
+/// An index of 3 bytes is refused last, so its refusal shows that all earlier checks passed.
 TEST(ragged_tight_sizes, indices_are_counted_by_the_matrix_that_they_walk) {
   const row_matrix many{0x20000, 100, 64, 64};
   const row_matrix four{0x20000, 4, 64, 64};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tiles are cut into runs, asked on the host.
+// Tests on the host how tiles are cut into runs.
 #include <tmap/device/tile_shares.cuh>
 
 #include <gtest/gtest.h>
@@ -12,8 +12,8 @@ namespace {
 using device::tile_range;
 using device::tile_shares;
 
-/// Runs follow each other from tile 0 to the last, none longer than another by more than a tile,
-/// the empty ones last.
+/// Expects that the runs follow each other from tile 0 to the last, that their lengths differ by
+/// one tile at most, and that empty runs come last.
 void expect_fair(std::uint64_t tiles, std::uint64_t runs) {
   const tile_shares shares(tiles, runs);
   std::uint64_t next = 0;

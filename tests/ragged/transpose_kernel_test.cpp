@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transposing kernel by itself: work planned on the host, each tensor by the route it is told
-// to take, maps by the driver. All memory of the destinations is compared, what lies around the
-// tensors too.
+// Tests the transposing kernel alone: the host plans the work and pins each tensor's route, and the
+// driver encodes maps. Compares all memory of the destinations, including the bytes around the
+// tensors.
 
 #include <tmap/encode.hpp>
 #include <tmap/route.hpp>
@@ -26,7 +26,7 @@ extents swapped(const extents& shape) {
   return {{shape.dim[1], shape.dim[0], shape.dim[2], shape.dim[3], shape.dim[4]}};
 }
 
-/// The map of one source, if it can have one.
+/// Returns the map of one source, if it can have one.
 std::optional<tensor_map> map_of(const host_tensor& tensor, std::uint64_t memory, std::uint32_t element_bytes,
                                  std::uint32_t rank) {
   const kernels::transpose_box box = kernels::transpose_map_box(element_bytes);
@@ -45,7 +45,7 @@ std::optional<tensor_map> map_of(const host_tensor& tensor, std::uint64_t memory
   return map ? std::optional<tensor_map>(*map) : std::nullopt;
 }
 
-/// The work on the device. A tensor that has no map is told to take route `plain` instead.
+/// Holds the work on the device. A tensor that has no map is planned for route `plain` instead.
 class planned_batch {
  public:
   template <class RouteOf>
@@ -109,7 +109,8 @@ class planned_batch {
   device_array<std::uint32_t> device_queue_{std::vector<std::uint32_t>{0}};
 };
 
-/// Around the tile's sides, one row, one column, pixels to planes and back, empty ones.
+/// Returns shapes near the tile's sides, one row, one column, pixels to planes and back, and empty
+/// ones.
 std::vector<extents> shapes_of(std::uint32_t rank, random_source& random) {
   const std::uint64_t pairs[][2] = {{1, 1},     {1, 1000},  {1000, 1},  {3, 5000},  {5000, 3},  {4, 4097},  {17, 300},
                                     {300, 17},  {16, 16},   {31, 33},   {32, 64},   {64, 32},   {63, 65},   {64, 64},
@@ -139,7 +140,7 @@ struct transpose_case {
 
 class transpose_kernel_test : public gpu_test {
  protected:
-  /// One random layout of all shapes; how many of them were loaded through a map.
+  /// Tests one random layout of all shapes. Returns how many tensors were loaded through a map.
   template <class RouteOf>
   static std::uint64_t run(transpose_case sizes, random_source& random, const RouteOf& route_of) {
     const std::vector<extents> shapes = shapes_of(sizes.rank, random);
@@ -165,7 +166,7 @@ class transpose_kernel_test : public gpu_test {
   }
 };
 
-/// Every size by every rank, several layouts of each.
+/// Tests every size with every rank, in several layouts each.
 template <class Check>
 void for_each_case(const Check& check) {
   for (const std::uint32_t element_bytes : {1u, 2u, 3u, 4u, 5u, 8u, 12u, 16u}) {

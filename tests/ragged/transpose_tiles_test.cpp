@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How matrices are cut for transposing: tiles that fit shared memory before and after the exchange,
-// few of them, evenly cut.
+// Tests how matrices are cut for transposing: into few, even tiles that fit shared memory before
+// and after the exchange.
 
 #include <gtest/gtest.h>
 

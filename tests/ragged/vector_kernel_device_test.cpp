@@ -2,8 +2,8 @@
 #include "ragged/vector_work.hpp"
 #include "support/ragged_values_reference.hpp"
 
-// The kernels of cast, saxpy, max_pool_1d and reduce_rows, by every route, beside results by
-// definition: the whole memory of the destination, byte for byte.
+// Tests the kernels of cast, saxpy, max_pool_1d and reduce_rows by every route. Compares the whole
+// memory of the destination with results by definition, byte for byte.
 
 namespace tmap::testing {
 namespace {
@@ -18,7 +18,7 @@ class vector_kernel : public gpu_test {
  protected:
   random_source random{20261121};
 
-  /// Row lengths around everything that the kernels cut by.
+  /// Returns row lengths near all sizes at which the kernels cut.
   std::vector<extents> lengths(std::uint64_t largest) {
     std::vector<extents> shapes;
     for (std::uint64_t n = 0; n <= 70; ++n) shapes.push_back({{n, 1, 1, 1, 1}});
@@ -50,7 +50,7 @@ class vector_kernel : public gpu_test {
     }
   }
 
-  /// Tensors that each route has moved so far.
+  /// The number of tensors that each route has moved so far.
   std::uint32_t moved[route_count]{};
   void count_routes(const vector_work& work) {
     for (std::uint32_t i = 0; i < route_count; ++i) moved[i] += work.of_route(static_cast<route>(i));
@@ -122,8 +122,8 @@ TEST_F(vector_kernel, reduce_rows) {
   expect_all_routes();
 }
 
-/// Rows so long that warps take turns over all of them, and some whose last piece the first one
-/// makes empty.
+/// Rows are so long that warps take turns on all of them. The first piece of some leaves the last
+/// one empty.
 TEST_F(vector_kernel, long_rows_in_turns) {
   const std::vector<extents> rows{{{2500001, 1, 1, 1, 1}}, {{9601, 1, 1, 1, 1}}, {{3200000, 1, 1, 1, 1}}};
   for (const auto& way : every_way) {
@@ -160,7 +160,7 @@ TEST_F(vector_kernel, long_rows_in_turns) {
   }
 }
 
-/// One row that many warps share has the same sum as when one warp has it all.
+/// A row that many warps share has the same sum as one that a single warp processes.
 TEST_F(vector_kernel, split_rows) {
   for (const std::uint64_t n : {std::uint64_t{1} << 20, (std::uint64_t{1} << 23) + 4097, std::uint64_t{20000001}}) {
     vector_sides both = sides({{{n, 1, 1, 1, 1}}, {{n / 2, 1, 1, 1, 1}}}, 1, 4, 4, true);

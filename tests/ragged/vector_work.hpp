@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Planned work for the vector operations, made by hand from batches in host memory: what a planning
-// kernel would write, each tensor's route pinned, or the routes it is fit for by turns.
+// Planned work for the vector operations, made from batches in host memory in place of a planning
+// kernel. Each tensor's route is pinned, or the tensors take the routes that suit them in turn.
 
 #include <tmap/encode.hpp>
 
@@ -23,7 +23,7 @@ inline kernels::device_shape this_device() {
   return {static_cast<std::uint32_t>(blocks), 227 * 1024};
 }
 
-/// Both sides of an operation: in host memory, and a copy on the device.
+/// Holds both sides of an operation: in host memory, and a copy on the device.
 struct vector_sides {
   host_batch source;
   host_batch destination;
@@ -32,7 +32,8 @@ struct vector_sides {
 
 class vector_work {
  public:
-  /// `pinned`: tensors that are not fit for it are moved by `plain`. None: every route in turn.
+  /// Pins the route `pinned`; tensors that do not suit it are moved by `plain`. Without it, tensors
+  /// take every route in turn.
   vector_work(const vector_sides& sides, const kernels::piece_rule& rule, std::optional<route> pinned,
               bool has_partials = true)
       : rule_(rule),

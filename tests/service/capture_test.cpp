@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Services, their graphs, and threads that capture.
+// Tests services with graphs and with threads that capture.
 #include <gmock/gmock.h>
 
 #include <functional>
@@ -30,7 +30,7 @@ TEST_F(service_capture, memory_that_graphs_hold_is_not_freed) {
   EXPECT_EQ(machine.streams.live_allocations(), 1u);
 }
 
-/// A graph would keep what it took.
+/// A graph would keep the slots.
 TEST_F(service_capture, a_call_that_is_refused_takes_no_slots) {
   const cudaStream_t stream = machine.streams.open_stream();
   map_service service = make();
@@ -98,7 +98,7 @@ TEST_F(service_capture, a_thread_that_captures_may_do_all_of_it) {
   EXPECT_EQ(machine.private_streams, 0);
 }
 
-/// What another thread does just before the next event is recorded.
+/// Runs another thread's action just before the next event is recorded.
 std::function<void()> before_record;
 
 const service::service_calls& raced_calls() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Batches of a service as a kernel sees them, and what the driver says that they should be.
+// Reads batches of a service in a kernel and compares them with the driver's maps.
 
 #include <tmap/encode.hpp>
 #include <tmap/map_service.hpp>
@@ -15,7 +15,7 @@
 
 namespace tmap::testing {
 
-/// What a kernel on a batch's stream reads through its ref.
+/// Holds the maps that a kernel on a batch's stream reads through its ref.
 struct seen_maps {
   std::vector<tensor_map> maps;
   std::vector<map_status> statuses;
@@ -41,7 +41,7 @@ inline seen_maps read(const map_batch& batch, cudaStream_t stream) {
   return {maps.download(), statuses.download(), slots.download()};
 }
 
-/// Patches of `rows_spec`, each at an address of its own; no copy ever uses them.
+/// Returns patches of `rows_spec`, each at a different address that no copy uses.
 inline std::vector<map_patch> rows_patches(std::uint64_t count) {
   std::vector<map_patch> patches(count);
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -53,7 +53,7 @@ inline std::vector<map_patch> rows_patches(std::uint64_t count) {
   return patches;
 }
 
-/// How many maps are not the driver's of their patches, or not called good.
+/// Counts the maps that differ from the driver's or whose status is not good.
 inline std::uint64_t count_wrong(const seen_maps& seen, const map_template& base,
                                  const std::vector<map_patch>& patches) {
   if (seen.maps.size() != patches.size()) return ~std::uint64_t{0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a service's encodes and reserves make.
+// Tests the batches that a service encodes and reserves.
 #include "service/service_fixture.hpp"
 
 namespace tmap::testing {
@@ -55,7 +55,7 @@ TEST_F(service_encode, encodes_compact_columns) {
   EXPECT_EQ(wrong_maps(updated, tensors), 0u);
 }
 
-/// Every slot of the batch is published, for its generation or an older one.
+/// Expects that every slot of the batch is published, for its generation or an older one.
 void expect_published(const map_batch& batch) {
   const map_batch_ref ref = batch.ref();
   ASSERT_EQ(ref.records != nullptr, checks_hazards);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of everything a service does fails in turn, and every allocation of host memory:
-// nothing leaks, nothing is half made, and the service goes on or is dead.
+// Lets every call in every operation of a service fail in turn, and every allocation of host
+// memory. Nothing leaks, no result is half made, and the service goes on or is dead.
 #include <algorithm>
 #include <functional>
 #include <optional>
@@ -11,7 +11,7 @@
 namespace tmap::testing {
 namespace {
 
-/// A service with one batch, whose context is broken or whose calls fail as a test says.
+/// Holds a service with one batch. Tests break its context or its calls.
 struct scene {
   log_lines unread;
   fake_machine machine;
@@ -56,7 +56,7 @@ std::uint64_t calls_of(const scene& play, table which) {
   return which == table::of_service ? play.machine.calls_made() : play.machine.streams.calls_made();
 }
 
-/// What an action answers: the error, if any.
+/// An action, which returns its error, if any.
 using action = std::function<std::optional<error>(scene&)>;
 
 template <class T>
@@ -64,7 +64,7 @@ std::optional<error> error_of(const result<T>& outcome) {
   return outcome ? std::nullopt : std::optional{outcome.error()};
 }
 
-/// A batch that an action made holds what it should.
+/// Checks the contents of a batch that an action made.
 std::optional<error> judged(scene& play, const result<map_batch>& made) {
   const uncounted_allocations beside;
   if (made) {
@@ -73,7 +73,8 @@ std::optional<error> judged(scene& play, const result<map_batch>& made) {
   return error_of(made);
 }
 
-/// The service goes on or is dead; all slots are accounted for; all of it can end.
+/// Checks that the service goes on or is dead, that all slots are accounted for, and that all
+/// objects can end.
 void check_after(scene& play) {
   result<map_batch> next = play.encode();
   const bool is_dead = !next;
@@ -116,7 +117,8 @@ slot_counts counts_of(scene& play) {
   return play.service->statistics().slots;
 }
 
-/// Slots, totals and service are as they were, and go on.
+/// Lets each allocation of an action fail in turn. Checks that slots, totals and service are
+/// unchanged and go on.
 void fail_each_allocation(const action& act, bool all_after) {
   for (std::uint64_t n = 1;; ++n) {
     SCOPED_TRACE(::testing::Message() << "allocation " << n << (all_after ? " and all after it" : ""));
@@ -143,7 +145,7 @@ void fail_each_allocation(const action& act, bool all_after) {
   }
 }
 
-/// `usual` is the answer to a failure that leaves the context whole.
+/// `usual` is the error after a failure that leaves the context intact.
 void expect_robust(const action& act, status usual = status::cuda_failure) {
   for (const table which : {table::of_service, table::of_pool}) {
     fail_each_call(act, which, cudaErrorLaunchOutOfResources, usual);
@@ -171,7 +173,8 @@ TEST(service_failure, update_that_moves_everything) {
   expect_robust([](scene& play) { return judged(play, play.update(many)); });
 }
 
-/// Inside a capture of its stream, which ends without harm.
+/// Runs inside a capture of the service's stream and expects that the capture ends without an
+/// error.
 template <class Make>
 std::optional<error> captured(scene& play, const Make& make) {
   std::optional<error> outcome;
@@ -204,20 +207,20 @@ TEST(service_failure, update_in_a_capture) {
 
 const std::vector<std::uint32_t> second_map{1};
 
-/// A captured call whose call number `n` of the service's table fails, counted from the first that
-/// enqueues a kernel.
+/// Makes a captured call fail at call number `n` of the service's table, counted from the first
+/// that enqueues a kernel.
 struct failing_kernel {
   const char* what;
   std::uint64_t n;
-  std::uint64_t kept;  ///< slots that the graph keeps, old ones included
+  std::uint64_t kept;  ///< slots that the graph keeps, including old ones
   std::function<result<map_batch>(scene&, cudaStream_t)> act;
 };
 
-/// The calls before the first kernel: one asks for the context.
+/// The number of calls before the first kernel: one asks for the context.
 constexpr std::uint64_t calls_of_enter = 1;
 constexpr std::uint64_t calls_of_open = checks_hazards ? 1 : 0;
 
-/// What no node uses comes back while the capture goes on.
+/// Slots that no node uses come back while the capture goes on.
 TEST(service_failure, a_captured_call_that_enqueued_nothing_gives_its_slots_back) {
   const failing_kernel tries[] = {
       {"encode", 1, 0,
@@ -270,7 +273,7 @@ TEST(service_failure, release) {
   }
 }
 
-/// What ends something, and what asks, needs no host memory.
+/// Calls that end or query objects need no host memory.
 TEST(service_failure, without_memory_batches_end_and_statistics_are_told) {
   scene play;
   play.make_all();
@@ -287,7 +290,7 @@ TEST(service_failure, without_memory_batches_end_and_statistics_are_told) {
   EXPECT_TRUE(play.machine.is_clean());
 }
 
-/// Everything that creating calls, until it succeeds.
+/// Lets every call of creation fail in turn until creation succeeds.
 void fail_each_call_of_create(table which, cudaError_t code, status expected) {
   for (std::uint64_t n = 1;; ++n) {
     SCOPED_TRACE(::testing::Message() << (which == table::of_service ? "service" : "pool") << " call " << n);
@@ -315,7 +318,7 @@ TEST(service_failure, create_without_memory) {
     const result<map_service> made = service::create_service({.capacity = 40}, fake_machine::calls());
     was_reached = allocations_made() >= n;
     fail_allocation(0);
-    if (made) continue;  // what failed was a line of the log
+    if (made) continue;  // the failed allocation was for a line of the log
     EXPECT_EQ(made.error().code, status::out_of_memory) << n;
     EXPECT_TRUE(play.machine.is_clean()) << n;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fake machine counts and remembers.
+// Counts and records what the fake machine does.
 #include <atomic>
 #include <iterator>
 

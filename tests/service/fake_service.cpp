@@ -23,7 +23,7 @@ thread_local std::uint64_t thread_context{};
 
 }  // namespace
 
-/// The table's functions, which may look inside.
+/// Implements the table's functions, as a friend of the machine.
 struct fake_calls {
   static fake_machine& machine() { return *the_machine; }
   static cudaError_t enter() { return machine().enter(); }
@@ -43,13 +43,14 @@ struct fake_calls {
     return what();
   }
 
-  // The same for work, which a thread without a context cannot ask for: nobody binds one behind its
-  // back here.
+  // Does the same for work that needs a context in the calling thread: the fake binds none
+  // implicitly.
   template <class What>
   static cudaError_t code_of_work(const What& what) {
     return thread_context == 0 ? cudaErrorDeviceUninitialized : code_of(what);
   }
-  // The same for a kernel on a stream, which is a node of the graph where that is captured.
+  // Does the same for a kernel on a stream; on a captured stream, the kernel becomes a node of the
+  // graph.
   template <class What>
   static cudaError_t code_of_kernel(cudaStream_t stream, const What& what) {
     return code_of_work([&] {
@@ -96,7 +97,7 @@ struct fake_calls {
       machine().host_blocks_[*data] = bytes;
     });
   }
-  // What ends something ends it even where it fails, as CUDA's calls do when they only report an
+  // A call that ends an object ends it even if it fails, as CUDA's calls do when they report an
   // earlier error.
   static cudaError_t free_host(void* data) {
     const uncounted_allocations exempt;
@@ -123,8 +124,7 @@ struct fake_calls {
   static cudaError_t clear(void* data, std::size_t bytes, cudaStream_t) {
     return code_of_work([&] { std::memset(data, 0, bytes); });
   }
-  /// One side is memory of the host. Where that is not pinned, CUDA may copy by way of the legacy
-  /// stream.
+  /// One side is host memory. If it is not pinned, CUDA may copy through the legacy stream.
   static cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaStream_t) {
     if (!machine().is_pinned(to) && !machine().is_pinned(from)) {
       const cudaError_t refused = machine().streams.call_on_legacy_stream("a copy of pageable memory");
@@ -153,7 +153,7 @@ struct fake_calls {
     if (machine().wrong_map != 0 && --machine().wrong_map == 0) map.words[3] ^= 1;
   }
 
-  /// What the real encoder refuses.
+  /// Refuses what the real encoder refuses.
   static result<void> check(const map_template& base, const tensor_source& source, const encode_run& run) {
     support::arguments given;
     check_template(given, base);

@@ -25,7 +25,7 @@ constexpr std::size_t array_bytes = row_bytes * rows;
 constexpr std::size_t work_bytes = std::size_t{8} << 20;
 constexpr unsigned char poison = 0xa5;
 
-/// Device memory of the process, which frees it at its end.
+/// Device memory that is freed at the end of the process.
 template <class T>
 T* device_copy(const std::vector<T>& values) {
   void* data{};
@@ -39,8 +39,7 @@ std::uint64_t address_of(const void* data) {
   return reinterpret_cast<std::uintptr_t>(data);
 }
 
-/// Rows whose bytes are the number of the row, two groups of them, and a poisoned place for
-/// results.
+/// Two groups of rows whose bytes are the number of the row, and a poisoned place for results.
 struct scene {
   unsigned char* from = device_copy(numbered_rows());
   unsigned char* to = device_copy(std::vector<unsigned char>(array_bytes, poison));
@@ -60,7 +59,7 @@ struct scene {
   }
 };
 
-/// The exit code of a child: which step failed.
+/// Returns the exit code of a child, which names the step that failed.
 template <class Call>
 int replayed(const Call& call) {
   cudaStream_t stream{};

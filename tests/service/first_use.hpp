@@ -3,9 +3,9 @@
 
 namespace tmap::testing {
 
-// The first call of a process, inside a capture of the global mode: nothing of the library was
-// loaded before. Each returns 0 where the call, its capture and a replay went well and the replay
-// wrote what it should.
+// Make the first call of a process inside a capture of the global mode, before anything of the
+// library is loaded. Each returns 0 if the call, its capture and a replay succeed and the replay
+// writes the right results.
 
 int first_encode_child();
 int first_copy_child();

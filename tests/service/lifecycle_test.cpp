@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of services and batches when their context, process or stream goes.
+// Tests services and batches after their context, process or stream has ended.
 #include <optional>
 #include <thread>
 
@@ -14,7 +14,7 @@ namespace {
 
 class lifecycle : public service_fixture {
  protected:
-  /// Every call of a service and a batch answers this.
+  /// Expects that every call of a service and a batch returns this error.
   void expect_all(map_service& service, map_batch& batch, status code, std::int32_t cuda_code = 0) {
     const auto expect = [&](const auto& outcome) {
       ASSERT_FALSE(outcome.has_value());
@@ -139,7 +139,7 @@ TEST_F(lifecycle, a_context_made_anew_is_not_the_services) {
   machine.reset_device();
   machine.primary = fake_machine::new_context();
   machine.pop_context();
-  EXPECT_EQ(service.statistics().slots.capacity, 0u);  // never asked before
+  EXPECT_EQ(service.statistics().slots.capacity, 0u);  // the first query
   expect_all(service, batch, status::service_dead, cudaErrorContextIsDestroyed);
 }
 

@@ -9,7 +9,7 @@
 
 namespace tmap::testing {
 
-/// What is logged while it lives.
+/// Collects the log while it exists.
 class log_lines {
  public:
   log_lines();

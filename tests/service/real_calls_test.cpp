@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the real table can show without a GPU: the end of a process, a fork, and a machine without a
-// driver.
+// Tests the parts of the real table that need no GPU: the end of a process, a fork, and a machine
+// without a driver.
 #include <tmap/map_service.hpp>
 
 #include <cuda_runtime_api.h>
@@ -21,7 +21,7 @@ bool is_watched_child = false;
 
 enum exit_code : int { saw_the_end = 7, saw_nothing = 8 };
 
-/// Registered before anything of tmap runs, as the destructor of a static object would be.
+/// Is registered before tmap registers anything, as the destructor of a static object would be.
 const int registered = std::atexit([] {
   if (is_watched_child) _exit(service::real_service_calls().is_exiting() ? saw_the_end : saw_nothing);
 });

@@ -5,7 +5,7 @@
 
 namespace tmap::testing {
 
-/// The template of tensors of 64 x rows floats.
+/// Returns the template of tensors of 64 x rows floats.
 inline tensor_spec rows_spec() {
   tensor_spec spec;
   spec.global_address = 4096;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The known-answer test: what it covers, and that it sees any wrong map.
+// Tests the known-answer test: the modes that it covers, and that it detects any wrong map.
 #include "lib/service/self_test.hpp"
 
 #include <tmap/validate.hpp>

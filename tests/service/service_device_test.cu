@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service on a GPU: the maps of its batches are the driver's, byte for byte, whatever they are
-// made from.
+// Tests a service on a GPU: the maps of its batches equal the driver's, byte for byte, for every
+// source format.
 #include <tmap/device/batch_writer.cuh>
 #include <tmap/device/patch_source.cuh>
 #include <tmap/encode_batch.hpp>
@@ -17,7 +17,7 @@ namespace {
 // [own_kernel]
 __device__ device::guard_page safe_page;
 
-/// A user's encoder: 32 maps a block of one warp.
+/// A user's encoder, which encodes 32 maps per block of one warp.
 __global__ void encode_reserved(const __grid_constant__ map_template base, const map_patch* patches,
                                 map_batch_writer writer) {
   __shared__ device::warp_stage stage;
@@ -82,7 +82,7 @@ TEST_F(service_device, columns_become_the_drivers_maps) {
   }
 }
 
-/// `count` tensors of 1 to 5 rows in one buffer, in every format.
+/// Checks the maps of `count` tensors of 1 to 5 rows in one buffer, described by offsets.
 template <class Offset>
 void expect_ragged(map_service& service, std::uint64_t count, offset_format format) {
   const map_template base = make_template(rows_spec(), patch_address | patch_dim(1)).value();
@@ -187,13 +187,13 @@ TEST_F(service_device, may_be_made_and_end_while_its_thread_captures) {
 
 __global__ void never_runs() {}
 
-/// An encoder that fails before it launches anything.
+/// Fails before it launches anything.
 result<void> idle_encode(const map_template&, const tensor_source&, tensor_map*, std::uint64_t, const encode_run&,
                          kernels::batch_totals*) {
   return failure{error{status::out_of_memory}};
 }
 
-/// An encoder whose launch CUDA refuses: no block has so many threads.
+/// Makes a launch that CUDA refuses, because no block has so many threads.
 result<void> refused_encode(const map_template&, const tensor_source&, tensor_map*, std::uint64_t,
                             const encode_run& run, kernels::batch_totals*) {
   never_runs<<<1, 4096, 0, run.where.stream.get()>>>();
@@ -210,7 +210,7 @@ TEST_F(service_device, a_captured_call_that_enqueued_nothing_gives_its_slots_bac
   cudaGraph_t graph{};
   TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeGlobal));
   EXPECT_FALSE(service.encode(base, patch_array{source.data()}, 60, {stream.ref()}).has_value());
-  if (checks_hazards) {  // what opens the slots is a node of the graph, so they stay with it
+  if (checks_hazards) {  // the node that opens the slots is in the graph, so they stay with it
     EXPECT_EQ(service.statistics().slots.captured, 60u);
   } else {
     EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
@@ -222,7 +222,7 @@ TEST_F(service_device, a_captured_call_that_enqueued_nothing_gives_its_slots_bac
   EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
 }
 
-// CUDA ends a capture in which a launch fails: there will be no graph. The next call looks at the
+// CUDA ends a capture in which a launch fails, so there will be no graph. The next call checks the
 // stream again.
 TEST_F(service_device, a_captured_call_whose_launch_fails_gives_its_slots_back_when_the_capture_ends) {
   service::service_calls calls = service::real_service_calls();
@@ -253,7 +253,8 @@ TEST_F(service_device, a_last_error_of_the_caller_harms_nothing_and_stays) {
   void* nothing = nullptr;
   ASSERT_EQ(cudaMalloc(&nothing, std::size_t{1} << 60), cudaErrorMemoryAllocation);
   {
-    const auto batch = service.encode(base, patch_array{source.data()}, 60, {two.ref()});  // asks an event, which waits
+    const auto batch =
+        service.encode(base, patch_array{source.data()}, 60, {two.ref()});  // queries an event, which waits
     ASSERT_TRUE(batch.has_value()) << to_string(batch.error());
     const auto updated = service.update(*batch, {changed.data(), 1}, base, patch_array{source.data()},
                                         {.where = {two.ref()}, .header = counts.data()});

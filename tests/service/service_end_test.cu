@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ends a context or a process, or needs a fresh one, each in a child of its own: this program
-// again, with a hidden argument. And two contexts side by side.
+// Tests the end of contexts and processes, and first calls, each in a child process: this program
+// with a hidden argument. Also tests two contexts next to each other.
 #include <cudaTypedefs.h>
 
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* hidden_argument = "--service-child=";
 
-/// A service with a batch, as every child begins.
+/// Holds a service with a batch. Every child begins with one.
 struct scene {
   map_template base = make_template(rows_spec(), patch_extents(2)).value();
   device_array<map_patch> source{rows_patches(10)};
@@ -33,7 +33,7 @@ struct scene {
   result<map_batch> encode() {
     return service->encode(base, patch_array{source.data()}, source.size(), {cudaStream_t{}});
   }
-  /// Whether every call answers this.
+  /// Returns whether every call returns this error.
   bool all_fail(status code, std::int32_t cuda_code) {
     const auto fails = [&](const auto& outcome) {
       if (!outcome && outcome.error().code == code && outcome.error().cuda_code == cuda_code) return true;
@@ -92,7 +92,7 @@ int fork_child() {
   return play.encode().has_value() && play.batch.release().has_value() ? 0 : 4;
 }
 
-/// Destroyed after the handler that `create` registers has run.
+/// Objects that are destroyed after the handler that `create` registers has run.
 struct late_objects {
   std::optional<map_service> service;
   map_batch batch;
@@ -102,7 +102,7 @@ int exit_child() {
   scene play;
   late.service.emplace(std::move(*play.service));
   late.batch = std::move(play.batch);
-  static scene early;  // destroyed before it
+  static scene early;  // destroyed before the handler runs
   return early.batch && late.batch ? 0 : 2;
 }
 
@@ -140,7 +140,7 @@ Function driver_function(const char* name, unsigned int version) {
   return reinterpret_cast<Function>(function);
 }
 
-/// A second context on device 0, current while it lives.
+/// A second context on device 0, which is current while it exists.
 class second_context {
  public:
   second_context() {
@@ -214,7 +214,7 @@ TEST_F(two_contexts, a_thread_without_one_gets_the_primary) {
 int main(int argc, char** argv) {
   using namespace tmap::testing;
   for (const child_case& each : child_cases) {
-    // Returns, so that static objects are destroyed as in any program.
+    // Returns instead of exiting, so that static objects are destroyed as in any program.
     if (argc == 2 && std::string{hidden_argument} + each.name == argv[1]) return each.run();
   }
   ::testing::InitGoogleTest(&argc, argv);

@@ -17,7 +17,7 @@
 
 namespace tmap::testing {
 
-/// Tensors of 64 x rows floats, each at an address of its own.
+/// Holds tensors of 64 x rows floats, each at a different address.
 struct tensor_list {
   explicit tensor_list(std::uint64_t count, std::uint64_t first_address = std::uint64_t{1} << 24) {
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -59,7 +59,7 @@ class service_fixture : public ::testing::Test {
 
   static cuda::stream_ref stream_of(cudaStream_t stream) { return cuda::stream_ref{stream}; }
 
-  /// How many maps of the batch are not what their patches ask for.
+  /// Counts the maps of the batch that do not match their patches.
   std::uint64_t wrong_maps(const map_batch& batch, const tensor_list& tensors) const {
     const map_batch_ref ref = batch.ref();
     if (ref.count != tensors.patches.size()) return ~std::uint64_t{0};

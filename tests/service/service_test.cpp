@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service's capacity, memory and statistics.
+// Tests a service's capacity, memory and statistics.
 #include <algorithm>
 
 #include "service/service_fixture.hpp"
@@ -95,11 +95,11 @@ TEST_F(map_service_test, statistics_are_exact_and_print_as_json) {
   ASSERT_FALSE(encode(service, tensor_list{1}, two).has_value());
   const service_statistics now = service.statistics();
   expect_sum(now.slots);
-  EXPECT_EQ(to_json(now),
-            R"({"slots":{"capacity":64,"free":0,"leased":64,"pending":0,"captured":0},)"
-            R"("peak_leased":64,"batches":2,"encoded_maps":104,"bad_maps":0,"empty_maps":0,"exhausted_calls":1,)"
-            R"("cross_stream_reuses":1,"device_bytes":)" +
-                std::to_string(service_memory_bytes(64)) + R"(,"hazards":0})");
+  EXPECT_EQ(to_json(now), R"({"slots":{"capacity":64,"free":0,"leased":64,"pending":0,"captured":0},)"
+                          R"("peak_leased":64,"batches":2,"encoded_maps":104,)"
+                          R"("bad_maps":0,"empty_maps":0,"exhausted_calls":1,)"
+                          R"("cross_stream_reuses":1,"device_bytes":)" +
+                              std::to_string(service_memory_bytes(64)) + R"(,"hazards":0})");
 }
 
 TEST_F(map_service_test, every_number_prints_under_its_name) {
@@ -114,14 +114,14 @@ TEST_F(map_service_test, every_number_prints_under_its_name) {
   all.cross_stream_reuses = 12;
   all.device_bytes = 13;
   all.hazards = 14;
-  EXPECT_EQ(to_json(all),
-            R"({"slots":{"capacity":1,"free":2,"leased":3,"pending":4,"captured":5},)"
-            R"("peak_leased":6,"batches":7,"encoded_maps":8,"bad_maps":9,"empty_maps":10,"exhausted_calls":11,)"
-            R"("cross_stream_reuses":12,"device_bytes":13,"hazards":14})");
+  EXPECT_EQ(to_json(all), R"({"slots":{"capacity":1,"free":2,"leased":3,"pending":4,"captured":5},)"
+                          R"("peak_leased":6,"batches":7,"encoded_maps":8,)"
+                          R"("bad_maps":9,"empty_maps":10,"exhausted_calls":11,)"
+                          R"("cross_stream_reuses":12,"device_bytes":13,"hazards":14})");
 }
 
-/// A service whose second look at its statistics has its n-th call fail, in the service's table or
-/// else in the pool's.
+/// Reads the statistics again while the n-th call of the service's table fails, or of the pool's if
+/// `in_pool`.
 service_statistics look_with_a_failure(fake_machine& machine, map_service& service, bool in_pool, std::uint64_t n,
                                        cudaError_t code) {
   if (in_pool) machine.streams.fail_call(n, code);

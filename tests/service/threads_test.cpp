@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One service, many threads.
+// Tests one service with many threads.
 #include <atomic>
 #include <functional>
 #include <thread>
@@ -13,7 +13,8 @@ namespace {
 
 class service_threads : public service_fixture {
  protected:
-  /// One thread's rounds on a stream of its own: encode, update, look, let go. Counts wrong maps.
+  /// Runs one thread's rounds on its own stream: encode, update, check, release. Returns the number
+  /// of wrong maps.
   std::uint64_t work(map_service& service, std::uint64_t thread, std::uint64_t rounds) {
     const cudaStream_t stream = machine.streams.open_stream();
     std::uint64_t wrong = 0;
@@ -48,7 +49,7 @@ TEST_F(service_threads, keep_their_batches_apart) {
   EXPECT_EQ(service.statistics().slots.free, std::uint64_t{1} << 14);
 }
 
-/// Done once, right behind the next event that a release records.
+/// Runs once, directly after the next event that a release records.
 std::function<void()> after_record;
 
 cudaError_t record_and_go_on(cudaEvent_t event, cudaStream_t stream) {
@@ -70,8 +71,8 @@ service::service_calls interrupted_calls() {
   return calls;
 }
 
-/// Where one release overtakes another between its event and its mark, the marks of their stream
-/// stay in order.
+/// If one release overtakes another between its event and its mark, the marks of their stream stay
+/// in order.
 TEST_F(service_threads, a_release_that_is_overtaken_records_its_event_again) {
   static const service::service_calls calls = interrupted_calls();
   const cudaStream_t shared = machine.streams.open_stream();

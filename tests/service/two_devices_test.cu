@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A service for each of two GPUs in one process. Skips itself where there is one GPU only.
+// Tests a service for each of two GPUs in one process. Is skipped if there is only one GPU.
 #include <optional>
 #include <thread>
 #include <vector>
@@ -9,7 +9,7 @@
 namespace tmap::testing {
 namespace {
 
-/// Makes and ends a service with its own device current, which stays so.
+/// Makes and ends a service while its own device is current; the device stays current.
 class placed_service {
  public:
   placed_service(int device, map_service (*make)(std::uint64_t), std::uint64_t capacity) : device_(device) {
@@ -46,7 +46,7 @@ class two_devices : public service_device {
     service_device::TearDown();
   }
 
-  /// Encodes and reads `rounds` batches on `device`; the maps that are wrong.
+  /// Encodes and reads `rounds` batches on `device`. Returns the number of wrong maps.
   static std::uint64_t work_on(int device, map_service& service, const map_template& base, int rounds) {
     EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
     const own_stream stream;

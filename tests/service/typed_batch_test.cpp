@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a batch says of the tile that its maps move.
+// Tests the tile type that a batch reports for its maps.
 #include <tmap/tile.hpp>
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates on a GPU: what moves and what stays, long chains, graphs, and that copies go where the
-// maps lead.
+// Tests updates on a GPU: which maps move and which stay, long chains, graphs, and that copies use
+// the updated addresses.
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/tile_copy.cuh>
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t box = 32;
 
-/// Block i loads the tile of map i and says what it begins with.
+/// Block i loads the tile of map i and writes its first element.
 __global__ void use_maps(map_batch_ref ref, int* seen) {
   __shared__ alignas(128) int tile[box];
   __shared__ device::tile_barrier barrier;
@@ -27,7 +27,7 @@ __global__ void use_maps(map_batch_ref ref, int* seen) {
   seen[blockIdx.x] = *static_cast<volatile int*>(tile);
 }
 
-/// How many maps a batch has, and how they are published.
+/// States how many maps a batch has and how they are published.
 struct batch_way {
   std::uint32_t count;
   publish how;
@@ -43,7 +43,7 @@ std::vector<batch_way> every_way(std::initializer_list<std::uint32_t> counts) {
 
 class update_device : public service_device {
  protected:
-  /// A batch of `patches`, and its update to `after` in the maps named.
+  /// Holds a batch of `patches`, and its update to `after` in the listed maps.
   struct pair {
     map_batch old;
     map_batch updated;
@@ -172,7 +172,7 @@ TEST_F(update_device, long_chains_stay_right_and_small) {
   EXPECT_LE(service.statistics().peak_leased, 3u * count);
 }
 
-/// Tensors of 32 ints that hold their own number.
+/// Makes tensors of 32 ints that hold the tensor's number.
 TEST_F(update_device, copies_go_where_the_maps_lead) {
   constexpr std::uint32_t count = 500;
   std::vector<int> values(2 * count * box);
@@ -249,7 +249,7 @@ TEST_F(update_device, a_graph_updates_anew_at_each_replay) {
   EXPECT_EQ(service.statistics().slots.captured, count + which.size() + (count + 31) / 32);
   TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
-  // A thread of CUDA's ends what the graph held, some time later.
+  // A thread of CUDA releases the graph's objects some time later.
   for (int wait = 0; wait < 5000 && service.statistics().slots.free != 2048; ++wait) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }

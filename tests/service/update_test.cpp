@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates: which maps move, which stay, and how much a long chain of them holds.
+// Tests updates: which maps move, which stay, and how many slots a long chain of updates holds.
 #include <algorithm>
 
 #include "service/service_fixture.hpp"
@@ -9,7 +9,7 @@ namespace {
 
 class update_test : public service_fixture {
  protected:
-  /// Moves the tensors named to other addresses.
+  /// Moves the listed tensors to other addresses.
   static void move(tensor_list& tensors, const std::vector<std::uint32_t>& which) {
     for (const std::uint32_t i : which) {
       if (i < tensors.patches.size()) tensors.patches[i].global_address += std::uint64_t{1} << 32;

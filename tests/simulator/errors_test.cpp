@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-// The same list that a GPU runs in child processes (tests/device/hardware_facts_test.cu): here each
-// comes back as a value.
+// Runs the list of errors that a GPU runs in child processes (tests/device/hardware_facts_test.cu).
+// Here each error comes back as a value.
 
 namespace tmap::conformance {
 namespace {
@@ -77,7 +77,7 @@ TEST(errors, name_the_rule_and_the_values) {
   EXPECT_EQ(run(named("null_base")).found, 0u);
 }
 
-/// A legal map of which bits of word `word` are changed, loaded.
+/// Changes bits of word `word` in a legal map, loads through it, and returns the error.
 error run_changed(const tensor_spec& spec, std::uint32_t word, std::uint64_t cleared, std::uint64_t set) {
   tensor_map map = encode_bits(spec).value_or(tensor_map{});
   map.words[word] = (map.words[word] & ~cleared) | set;

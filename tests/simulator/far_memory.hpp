@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Gigabytes of addresses that take little memory.
+// Memory with gigabytes of addresses that takes little physical memory.
 
 #include <tmap/tensor_batch.hpp>
 
@@ -17,20 +17,20 @@
 
 namespace tmap::testing {
 
-/// Islands of memory about the places asked for, poisoned, and between them what costs nothing:
-/// zeros to be read, or a sink to be written, one stretch of memory again and again.
+/// Reserves poisoned islands of memory around the requested places. The ranges in between map one
+/// stretch of memory again and again: zeros for reads, or a sink for writes.
 class far_memory {
  public:
   enum class sea { zeros, sink };
   static constexpr std::uint64_t page = 4096;
-  static constexpr std::uint64_t shore = 16 * page;  ///< an island's bytes before its place, and behind
+  static constexpr std::uint64_t shore = 16 * page;  ///< the bytes of an island before its place, and after it
   static constexpr std::byte poison{0xa5};
 
   far_memory(std::uint64_t bytes, const std::vector<std::uint64_t>& places, sea between)
       : bytes_(round_up(bytes + 2 * shore + page, stretch)) {
     void* const mapped = map(nullptr, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
     begin_ = static_cast<std::byte*>(mapped);
-    madvise(begin_, bytes_, MADV_HUGEPAGE);  // zeros are read faster where it is granted, and are zeros where it is not
+    madvise(begin_, bytes_, MADV_HUGEPAGE);  // zeros are read faster if this succeeds, and are zeros if it fails
     if (between == sea::sink) map_sink();
     for (const std::uint64_t place : places) raise_island(place);
   }
@@ -41,7 +41,7 @@ class far_memory {
   far_memory(const far_memory&) = delete;
   far_memory& operator=(const far_memory&) = delete;
 
-  /// Of place 0.
+  /// The address of place 0.
   std::byte* data() const { return begin_ + shore; }
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data()); }
   const std::vector<std::span<std::byte>>& islands() const { return islands_; }
@@ -87,7 +87,7 @@ inline std::byte noise_of(std::uint64_t i) {
   return static_cast<std::byte>(bits >> 56);
 }
 
-/// A batch of one tensor, whose patch it keeps.
+/// Holds a batch of one tensor and its patch.
 template <std::uint32_t Rank>
 struct one_tensor {
   map_patch patch{};

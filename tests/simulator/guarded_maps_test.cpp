@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every map that device validation lets through, and the safe map in place of the others, used on
-// the simulator, which reports what would kill a context and any byte outside its memory.
+// Uses every map that passes device validation, and the safe map in place of the others, on the
+// simulator. The simulator reports what would kill a context and any byte outside the memory.
 #include <tmap/decode.hpp>
 #include <tmap/patch_rules.hpp>
 #include <tmap/simulator.hpp>
@@ -33,7 +33,7 @@ class guarded_maps : public ::testing::Test {
     return base;
   }
 
-  /// Mostly small tensors in or about the window.
+  /// Returns mostly small tensors in or near the window.
   map_patch hostile_patch(const map_template& base) {
     random_source& random = source_.random();
     map_patch patch = source_.any(base);

@@ -4,7 +4,7 @@
 namespace tmap::testing {
 namespace {
 
-/// Rank 3: 4 units a row, 3 slices of 64 or 128 bytes, 2 images.
+/// Returns a tensor of rank 3: 4 units per row, 3 slices of 64 or 128 bytes, 2 images.
 small_tensor<std::uint32_t> image(interleave layout) {
   small_tensor<std::uint32_t> m{element_type::u32, {4, 3, 2}, {4, 1, 2}};
   const std::uint64_t unit = layout == interleave::bytes_16 ? 16 : 32;

@@ -14,13 +14,13 @@ TEST(load, copies_a_box_row_by_row) {
   EXPECT_EQ(m.tile[0], 3u * 16 + 4 + 1);
   EXPECT_EQ(m.tile[3], 3u * 16 + 7 + 1);
   EXPECT_EQ(m.tile[4], 4u * 16 + 4 + 1);
-  EXPECT_EQ(m.tile[8], 0xeeeeeeeeu) << "behind the tile";
+  EXPECT_EQ(m.tile[8], 0xeeeeeeeeu) << "past the tile";
 }
 
 TEST(load, follows_the_strides_of_five_dimensions) {
   word_tensor m{element_type::u32, {4, 2, 3, 2, 5}, {4, 1, 2, 1, 2}};
   ASSERT_EQ(m.load({0, 1, 1, 1, 3}), 64u);
-  // Steps of 4, 8, 24 and 48 elements.
+  // The axes' steps are 4, 8, 24 and 48 elements.
   const std::uint32_t first = 4 + 8 + 24 + 3 * 48 + 1;
   EXPECT_EQ(m.tile[0], first);
   EXPECT_EQ(m.tile[4], first + 8);

@@ -4,7 +4,7 @@
 namespace tmap::testing {
 namespace {
 
-/// A 4 x 8 matrix of 16-byte rows over windows of the test's choosing.
+/// A 4 x 8 matrix of 16-byte rows in windows that the test chooses.
 class windows : public ::testing::Test {
  protected:
   windows() {
@@ -95,7 +95,7 @@ TEST_F(windows, the_last_address_is_followed_by_none) {
                                  std::initializer_list<std::uint32_t>{4, 2});
   spec.global_stride_bytes[0] = 32;
   map_ = encode_bits(spec).value_or(tensor_map{});
-  map_.words[0] = ~std::uint64_t{31};  // the second row at 2^64, which is no address, and not 0
+  map_.words[0] = ~std::uint64_t{31};  // the second row is at 2^64, which is no address, and not at 0
   const cuda::std::span<std::byte> row{bytes_, 16};
   const auto received = load({{map_.words[0], row}, {0, row}}, 0);
   ASSERT_FALSE(received.has_value());

@@ -15,13 +15,13 @@
 #include "simulator/ragged_host_side.hpp"
 #include "support/ragged_reference.hpp"
 
-// What the tests of the computing operations share: each runs for every rank and route.
+// Shared parts of the tests of computing operations, which run with every rank and route.
 
 namespace tmap::testing {
 
 using ragged::value_type;
 
-/// Rank and routes allowed.
+/// Holds the rank and the allowed routes.
 using compute_case = std::tuple<std::uint32_t, route_set>;
 
 class ragged_compute : public ::testing::TestWithParam<compute_case> {
@@ -46,7 +46,7 @@ inline float f32_of(const host_batch& batch, std::uint64_t i, const std::uint64_
   return value;
 }
 
-/// Numbers of moderate size with now and then a NaN, an infinity or a zero.
+/// Writes numbers of moderate size, with an occasional NaN, infinity or zero.
 inline void make_floats(random_source& random, host_batch& batch, std::uint64_t odd_one_in) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   for (std::uint64_t i = 0; i < batch.tensors.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations that compute, on the host, compared with their definitions, by every route.
+// Compares the computing operations on the host with their definitions, by every route.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
@@ -68,8 +68,7 @@ TEST_P(ragged_compute, saxpy) {
   expect_bytes(expected.bytes, y.bytes);
 }
 
-/// A loop over each window. `reference::max_pool`, for long rows, does not look at each element of
-/// each.
+/// Loops over each window. `reference::max_pool`, for long rows, skips most elements.
 float window_maximum(const host_batch& source, std::uint64_t i, const std::uint64_t* at, std::uint64_t radius) {
   std::uint64_t place[max_rank];
   std::copy_n(at, max_rank, place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's operations and the GPU's on the same managed memory, spoilt tensors among good ones:
-// the same statuses, headers and bytes.
+// Runs the operations of the host and of the GPU on the same managed memory with spoilt tensors
+// among good ones. Expects the same statuses, headers and bytes.
 #include <tmap/ragged.hpp>
 
 #include <functional>
@@ -217,7 +217,7 @@ TEST_F(ragged_on_both_engines, unpad_pack_and_unpack) {
     for (std::uint32_t axis = 0; axis < rank; ++axis) dense.dim[axis] = 6;  // rank 5: 15,552 bytes
     compare(rank, allowed, [&](auto& with) { return ragged::unpad(dense, to, with); });
     for (const std::uint64_t alignment : {1, 16}) {
-      // A third of the room that all tensors have: some are truncated.
+      // Has a third of the room that all tensors need, so some are truncated.
       const ragged::packed_buffer packed{destination_->bytes.get(), slot_bytes / 3, alignment};
       const ragged::packed_buffer read{source_->bytes.get(), slot_bytes / 3, alignment};
       fill(rank, 2, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations on the host on rows, places and row numbers that lie more than 4 GiB apart.
+// Runs the operations on the host with rows, places and row numbers more than 4 GiB apart.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using sea = far_memory::sea;
 
-/// A matrix of words that stand for f32, u8 or whatever an operation takes them for, each row an
+/// A matrix of words that stand for f32, u8 or another type of the operation. Each row is an
 /// island.
 struct word_matrix {
   std::uint64_t address;
@@ -27,10 +27,10 @@ struct word_matrix {
 
 struct far_operation {
   const char* name;
-  std::uint32_t bytes[2];                   ///< of an element of both sides
-  word_matrix (*turned)(word_matrix from);  ///< the destination, of the source
+  std::uint32_t bytes[2];                   ///< of an element, for both sides
+  word_matrix (*turned)(word_matrix from);  ///< the destination of this source
   result<void> (*run)(const word_matrix& from, const word_matrix& to, const ragged::run& with);
-  bool far[2];  ///< sides whose rows may lie anywhere
+  bool far[2];  ///< the sides whose rows may be anywhere
 };
 
 word_matrix same(word_matrix from) {
@@ -158,7 +158,7 @@ class ragged_far : public ::testing::TestWithParam<far_operation> {
     return places;
   }
 
-  /// Of element `i` of row `row` what every type finds a number of its own.
+  /// Writes a number to every element that is valid in every type.
   static void write_numbers(const word_matrix& matrix, std::uint32_t bytes, std::uint32_t seed) {
     for (std::uint64_t row = 0; row < matrix.rows; ++row) {
       for (std::uint64_t i = 0; i < matrix.columns; ++i) {
@@ -169,7 +169,7 @@ class ragged_far : public ::testing::TestWithParam<far_operation> {
     }
   }
 
-  /// The same operation with near rows and with far ones, from the same numbers to the same.
+  /// Expects that an operation computes the same numbers with near rows and with far ones.
   static void expect_same_far(bool source_is_far, bool destination_is_far, std::uint64_t odd, const ragged::run& with) {
     const far_operation& op = GetParam();
     const auto at = [&](const far_memory& memory, bool is_far) {
@@ -224,7 +224,7 @@ TEST_P(ragged_far, as_near) {
 INSTANTIATE_TEST_SUITE_P(operations, ragged_far, ::testing::ValuesIn(far_operations),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-/// Row numbers above 2^32, of rows that are a few bytes long.
+/// Uses row numbers above 2^32 with rows of a few bytes.
 TEST(ragged_far_rows, numbers_above2_to32) {
   constexpr std::uint64_t pitch = 3;
   const std::int64_t numbers[]{two_32 + 7, two_31, 0, two_32 + 8, two_32 + 20, 1};
@@ -263,7 +263,7 @@ TEST(ragged_far_rows, numbers_above2_to32) {
   }
 }
 
-/// Of a source of 2^40 rows and a dense tensor as large only the low corner is touched.
+/// Touches only the low corner of a source of 2^40 rows and of a dense tensor of the same size.
 TEST(ragged_far_rows, corners_of_the_largest) {
   constexpr std::uint64_t most = std::uint64_t{1} << 40;
   std::uint32_t words[12];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The batches of ragged_reference.hpp described where they lie: in host memory.
+// Describes the batches of ragged_reference.hpp in place: in host memory.
 
 #include <tmap/tensor_batch.hpp>
 
@@ -14,7 +14,7 @@
 
 namespace tmap::testing {
 
-/// Describes `batch` as `form` says; both must outlive it unchanged.
+/// Describes `batch` in the form `form`; both must stay unchanged while this exists.
 class host_side {
  public:
   host_side(host_batch& batch, source_form form) : batch_{batch} {
@@ -39,7 +39,7 @@ class host_side {
  private:
   std::uint64_t base() const { return reinterpret_cast<std::uint64_t>(batch_.bytes.data()); }
 
-  /// Fields beyond the rank hold noise, which nobody may read.
+  /// Fields beyond the rank hold noise, which the library must not read.
   void describe_array() {
     patches_ = std::make_unique<map_patch[]>(batch_.tensors.size());
     for (std::uint64_t i = 0; i < batch_.tensors.size(); ++i) {

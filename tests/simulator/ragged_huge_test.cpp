@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations on the host on tensors of more than 2^31 elements and more than 4 GiB.
+// Runs the operations on the host with tensors of more than 2^31 elements and more than 4 GiB.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
@@ -14,11 +14,11 @@ namespace {
 
 using sea = far_memory::sea;
 
-// The thread sanitizer keeps several bytes of its own for each that is written, also in a sink.
+// The thread sanitizer keeps several bytes for each written byte, even in a sink.
 #if !defined(__SANITIZE_THREAD__)
 
-/// One row of 2^31 + 5 elements of two bytes on each side, noise about its ends and its middle,
-/// zeros between.
+/// Uses one row of 2^31 + 5 elements of two bytes on each side, with noise around its ends and its
+/// middle and zeros in between.
 class ragged_huge : public ::testing::Test {
  protected:
   static constexpr std::uint64_t elements = two_31 + 5;
@@ -36,8 +36,8 @@ class ragged_huge : public ::testing::Test {
     std::memset(destination_.data() + in_the_sea, 0x5a, std::uint64_t{2} << 20);
   }
 
-  /// The destination holds `count` bytes of the source from `shift` on, then `behind`, and nothing
-  /// else is new.
+  /// Expects that the destination holds `count` bytes of the source from `shift` on, then `behind`,
+  /// and is unchanged elsewhere.
   void expect_copied(std::uint64_t count, std::span<const std::byte> behind = {}) const {
     EXPECT_EQ(static_cast<int>(destination_.data()[in_the_sea]), 0);
     for (const std::span<std::byte> island : destination_.islands()) {
@@ -118,14 +118,14 @@ TEST_F(ragged_huge, unpad) {
   expect_copied(bytes);
 }
 
-/// What computes with more than 2^31 elements takes the host half a minute and two copies of them
-/// in memory: --gtest_also_run_disabled_tests.
+/// Computing with more than 2^31 elements takes the host half a minute and two copies of them in
+/// memory. Run it with --gtest_also_run_disabled_tests.
 class DISABLED_ragged_huge_values : public ::testing::Test {
  protected:
   static constexpr std::uint64_t elements = two_31 + 5;
   using operation = result<void> (*)(const tensor_batch& from, const tensor_batch& to);
 
-  /// Elements 0, 2^29, 2^30 and 2^31.
+  /// Returns the bytes of elements 0, 2^29, 2^30 and 2^31.
   static std::vector<std::uint64_t> places(std::uint64_t element_bytes) {
     return {0, two_31 / 4 * element_bytes, two_31 / 2 * element_bytes, two_31 * element_bytes};
   }
@@ -136,8 +136,8 @@ class DISABLED_ragged_huge_values : public ::testing::Test {
     }
   }
 
-  /// One row; about each place the destination is what the operation makes of `part` elements of it
-  /// alone, but for those nearer to its ends than `reach`.
+  /// Runs an operation on one row. Around each place, expects the result of the operation on `part`
+  /// elements alone, except for elements closer to the part's ends than `reach`.
   static void expect_as_in_parts(std::uint32_t from_bytes, std::uint32_t to_bytes, std::uint64_t reach, operation run) {
     constexpr std::uint64_t part = 1000;
     const far_memory source(elements * from_bytes, places(from_bytes), sea::zeros);

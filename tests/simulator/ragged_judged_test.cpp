@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Spoilt tensors among good ones, judged by the host's operations: statuses, headers and places in
-// a packed buffer are those that a slow planner finds in what ragged.hpp promises.
+// Runs the host's operations on spoilt tensors among good ones. Statuses, headers and places in a
+// packed buffer equal those of a slow planner, which follows the documentation of ragged.hpp.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ class ragged_judged : public ::testing::Test {
     with_ = {on_host{}};
     with_.statuses = statuses_.data();
     with_.header = &header_;
-    rules_.windows = windows_;  // without them spoilt tensors that are good by their extents would be moved
+    rules_.windows = windows_;  // without windows, spoilt tensors with valid extents would be moved
     with_.windows = {windows_.data(), 2 * slot_count};
   }
 
@@ -141,7 +141,7 @@ TEST_F(ragged_judged, pairs_of_tensors) {
 TEST_F(ragged_judged, packed_tensors) {
   for (std::uint32_t trial = 0; trial < trials; ++trial) {
     const std::uint64_t alignment = trial % 2 == 0 ? 2 : 16;
-    // A third of the room that all tensors have: some are truncated.
+    // Has a third of the room that all tensors need, so some are truncated.
     draw({1 + trial % max_rank, 2, 2});
     const ragged::packed_buffer packed{destination_bytes_.data(), slot_bytes / 3, alignment, begins_.data()};
     compare_packed(ragged::pack(source(), packed, with_), packed, false);

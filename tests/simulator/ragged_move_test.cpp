@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving ragged batches on the host: every operation, route, element size and rank, every byte of
-// both memories.
+// Moves ragged batches on the host with every operation, route, element size and rank. Compares
+// every byte of both memories.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 using ragged::fault;
 using ragged::tensor_status;
 
-/// Rank, bytes of an element, routes allowed.
+/// Holds the rank, the bytes of an element, and the allowed routes.
 using move_case = std::tuple<std::uint32_t, std::uint32_t, route_set>;
 
 class ragged_move : public ::testing::TestWithParam<move_case> {
@@ -37,7 +37,8 @@ class ragged_move : public ::testing::TestWithParam<move_case> {
   }
   source_form any_form() { return static_cast<source_form>(random_.below32(source_forms)); }
 
-  /// Holds the first tensors, as many as it may without growing large: cuts some and pads others.
+  /// Returns dims that fit the first tensors, as many as possible while the dims stay small: cuts
+  /// some tensors and pads others.
   static extents around(const std::vector<extents>& all) {
     extents shape;
     for (const extents& one : all) {
@@ -190,7 +191,7 @@ TEST(ragged_move_arguments, no_more_indices_than_rows_that_are_walked) {
   EXPECT_EQ(to[3], 1);
 }
 
-/// Units of addresses are 32 bits wide, what they reach is 64 GiB.
+/// An address counts units in 32 bits, so addresses reach up to 64 GiB.
 TEST(ragged_move_arguments, compact_addresses_reach_beyond32_bits) {
   alignas(16) unsigned char from[16] = {5, 6, 7};
   unsigned char to[16] = {};

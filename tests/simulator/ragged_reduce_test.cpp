@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows reduced on the host: exact cases by every route, and the order in which long rows are
-// summed.
+// Reduces rows on the host: exact cases by every route, and the summation order of long rows.
 #include <tmap/detail/reduction_order.hpp>
 #include <tmap/ragged.hpp>
 
@@ -20,7 +19,7 @@ namespace {
 
 class ragged_reduce : public ragged_compute {};
 
-/// Sums of small whole numbers are exact in any order, maxima always.
+/// Sums of small integers are exact in any order, as are maxima.
 TEST_P(ragged_reduce, every_type_and_reduction) {
   for (const value_type type : {value_type::f32, value_type::f16, value_type::bf16}) {
     for (const auto reduction : {ragged::row_reduction::sum, ragged::row_reduction::max}) {
@@ -74,7 +73,7 @@ TEST(ragged_reduce_order, long_rows_in_their_order) {
   EXPECT_EQ(f32_of(sum, 0, extents{{0, 0, 0, 0, 0}}.dim), expected);
 }
 
-/// The bits of a row of these reduced.
+/// Returns the bits of the reduction of a row with these values.
 std::uint32_t bits_of_reduced(ragged::row_reduction reduction, const std::vector<float>& row) {
   random_source random{12};
   host_batch source = lay_out(random, {extents{{row.size(), 1, 1, 1, 1}}}, 1, 4, source_form::array);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between the value types beside CUDA's own functions for the host.
+// Compares conversions between the value types with CUDA's own host functions.
 #include "lib/simulator/ragged_values.hpp"
 
 #include <cuda_bf16.h>
@@ -25,7 +25,8 @@ std::uint8_t to_small(value_type type, float value) {
   return std::to_integer<std::uint8_t>(stored);
 }
 
-/// Every bit pattern of the upper 16 bits, with random lower ones, and the neighbours of every tie.
+/// Calls `use` with every bit pattern of the upper 16 bits and random lower ones, and with the
+/// neighbours of every tie.
 template <class Use>
 void for_each_float(const Use& use) {
   testing::random_source random{3};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What operations on the host say of bad tensors, rows and arguments, and that they leave them
-// alone.
+// Tests that operations on the host report bad tensors, rows and arguments and leave them alone.
 #include <tmap/ragged.hpp>
 
 #include <gtest/gtest.h>
@@ -18,7 +17,7 @@ namespace {
 using ragged::fault;
 using ragged::tensor_status;
 
-/// Rows of a matrix at an odd pitch, between canaries.
+/// Holds rows of a matrix at an odd pitch, between canaries.
 struct matrix_memory {
   std::vector<unsigned char> bytes;
   ragged::row_matrix matrix;
@@ -66,7 +65,7 @@ TEST(ragged_rows, gather_and_scatter) {
   move_rows_by<std::int64_t>(8);
 }
 
-/// Three tensors of 8 x 4 words, of which the middle one is spoilt.
+/// Uses three tensors of 8 x 4 words, of which the second is spoilt.
 class ragged_verdict : public ::testing::Test {
  protected:
   tensor_status copy() {
@@ -189,7 +188,7 @@ TEST_F(ragged_verdict, empty_tensors_are_counted) {
   EXPECT_EQ(header_.first_bad, no_bad_item);
 }
 
-/// Neither are tensors copied there, nor is anything filled.
+/// Tensors there are neither copied nor filled.
 TEST_F(ragged_verdict, what_of_a_dense_batch_lies_outside_the_windows_is_untouched) {
   const std::vector<std::uint32_t> poison(3 * 8 * 5, 7);
   std::vector<std::uint32_t> memory = poison;
@@ -239,7 +238,7 @@ TEST_F(ragged_verdict, arguments_are_checked) {
   EXPECT_EQ(refused(), "source.element_bytes");
 }
 
-/// The same limits as on the GPU: no sum of offsets wraps.
+/// The limits are those of the GPU: no sum of offsets wraps.
 TEST_F(ragged_verdict, arguments_beyond_all_reach_are_refused) {
   constexpr std::uint64_t most = std::uint64_t{1} << 47;
   std::vector<unsigned char> memory(1024);
@@ -268,7 +267,7 @@ TEST_F(ragged_verdict, arguments_beyond_all_reach_are_refused) {
   EXPECT_TRUE(ragged::gather_rows({dense.address, 3, 4, most / 2}, index, near, {on_host{}}));
 }
 
-/// Bad tensors of which the last sum would not fit 64 bits, if they were good.
+/// The tensors are bad. If they were good, their last sum would not fit 64 bits.
 TEST(ragged_verdict_of_many, the_most_bytes_of_each_of_many) {
   constexpr std::uint64_t count = 1 << 16;
   constexpr std::uint64_t most = (std::uint64_t{1} << 47) - (std::uint64_t{1} << 20);

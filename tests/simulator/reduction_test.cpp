@@ -6,7 +6,7 @@
 namespace tmap::testing {
 namespace {
 
-/// What one element becomes.
+/// Returns the element in memory after the reduction.
 template <class T>
 T reduced(reduction operation, element_type type, T memory, T tile) {
   const auto kernel = simulator::kernel_for(operation, type);

@@ -4,15 +4,14 @@
 
 #include <map>
 
-// Whatever the 128 bytes and the coordinates say, a copy answers: with bytes or with an error,
-// never with a crash.
+// A copy returns bytes or an error, and never crashes, for all 128 bytes and coordinates.
 
 namespace tmap::testing {
 namespace {
 
 constexpr int rounds = 200'000;
 
-/// A legal map with a few bits turned over; now and then nothing but random bits.
+/// Returns a legal map with a few flipped bits, or sometimes random bits.
 tensor_map disturbed_map(random_spec_source& specs) {
   random_source& random = specs.random();
   tensor_spec spec = specs.legal();

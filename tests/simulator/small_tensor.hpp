@@ -10,13 +10,13 @@
 #include <initializer_list>
 #include <vector>
 
-// A tensor small enough to compute by hand, its memory, and one tile.
+// A tensor that is small enough to compute by hand, its memory, and one tile.
 
 namespace tmap::testing {
 
 inline constexpr std::uint64_t small_base = 0x10000;
 
-/// Memory of `T`s that count from 1 (0 is the fill), and a tile that begins as 0xee.
+/// Holds memory of `T`s that count from 1 (0 is the fill), and a tile that is filled with 0xee.
 template <class T>
 class small_tensor {
  public:
@@ -33,7 +33,7 @@ class small_tensor {
     std::memset(tile.data(), 0xee, 4096);
   }
 
-  /// Bytes the barrier receives; 0 for an error, which `last_error` keeps.
+  /// Returns the bytes that the barrier receives; 0 for an error, which `last_error` keeps.
   std::uint64_t load(corner at, std::uint32_t shared_address = 0) {
     const auto window = memory_window();
     const auto received = simulator::copy_engine{{&window, 1}}.load(map(), span(at), as_bytes(tile), shared_address);

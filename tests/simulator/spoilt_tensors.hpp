@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Tensors of a batch, each in a slot of memory of its own with an address window over it, some of
-// them spoilt.
+// The tensors of a batch, each in a slot of memory with an address window. Some of them are spoilt.
 
 #include <tmap/map_patch.hpp>
 
@@ -17,7 +16,7 @@ namespace tmap::testing::spoilt {
 inline constexpr std::uint64_t slot_count = 48;
 inline constexpr std::uint64_t slot_bytes = 16384;
 
-/// The dims of a destination from those of its source.
+/// Turns the dims of a source into those of its destination.
 using reshape = void (*)(extents& shape);
 inline void same(extents&) {}
 inline void swapped(extents& shape) {
@@ -27,7 +26,7 @@ inline void reduced(extents& shape) {
   shape.dim[0] = 1;
 }
 
-/// A tensor of this shape in the slot that begins at `slot`, with gaps now and then.
+/// Returns a tensor of this shape in the slot that begins at `slot`, sometimes with gaps.
 inline map_patch lay(random_source& random, std::uint64_t slot, const extents& shape, std::uint32_t item) {
   const std::uint64_t unit = random.pick<std::uint64_t>({element_alignment(item), 16, 16, 128});
   const std::uint64_t step = std::max<std::uint64_t>(unit, element_alignment(item));
@@ -55,7 +54,7 @@ inline void spoil(random_source& random, map_patch& patch) {
   }
 }
 
-/// Where the sides of a batch lie, in memory of the caller.
+/// The places of a batch's sides in the caller's memory.
 struct slots {
   std::uint64_t source;
   std::uint64_t destination;

@@ -6,8 +6,7 @@
 namespace tmap::testing {
 namespace {
 
-/// Where chunk c of 128-byte line l goes, as PTX ISA 5.5.7 draws it for the 128-byte swizzle: chunk
-/// c ^ l.
+/// Chunk c of 128-byte line l goes to chunk c ^ l, as PTX ISA 5.5.7 draws the 128-byte swizzle.
 TEST(swizzle, of_128_bytes_permutes_eight_chunks_in_eight_lines) {
   const auto mode = swizzle::bytes_128;
   for (std::uint64_t line = 0; line < 16; ++line) {

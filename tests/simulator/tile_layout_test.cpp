@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every element of tiles of every layout is where tile_layout.hpp says, after a load by the
-// simulator. That the simulator does what the copy engine does, tests/conformance shows.
+// Checks that each element of tiles of every layout is at the place that tile_layout.hpp computes,
+// after a load by the simulator. tests/conformance checks that the simulator does what the copy
+// engine does.
 #include <tmap/decode.hpp>
 #include <tmap/simulator.hpp>
 #include <tmap/tile_layout.hpp>
@@ -23,7 +24,7 @@ class tile_layout_test : public ::testing::Test {
     for (unsigned char& byte : arena_) byte = static_cast<unsigned char>(random());
   }
 
-  /// The tile as it lies in shared memory, at `shared_address`.
+  /// Returns the tile as it is in shared memory, at `shared_address`.
   std::vector<unsigned char> load(const conformance::tile_case& tile, std::uint32_t shared_address) {
     std::vector<unsigned char> loaded(tile_footprint_bytes(tile.spec) + 1024, 0xee);
     const result<tensor_map> map = encode_bits(tile.spec);
@@ -38,8 +39,8 @@ class tile_layout_test : public ::testing::Test {
   std::vector<unsigned char> arena_;
 };
 
-/// `read(at)` gives the place of an element in the loaded tile; returns all of them in the order of
-/// coordinates.
+/// `read(at)` returns the place of an element in the loaded tile. Returns all elements in the order
+/// of coordinates.
 template <std::uint32_t Rank, class Read>
 std::vector<unsigned char> read_all(const tile_layout& layout, const Read& read) {
   std::vector<unsigned char> elements(std::size_t{layout.elements()} * layout.element_bytes);
@@ -105,7 +106,7 @@ TEST_F(tile_layout_test, changes_with_the_address_below_one_repeat_only) {
   }
 }
 
-// All is known when the program is compiled.
+// Everything is known at compile time.
 constexpr tensor_spec columns_and_rows() {
   tensor_spec spec;
   spec.type = element_type::f16;

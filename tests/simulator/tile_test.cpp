@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tile types on the host: what they say of a map, and their elements after a load by the simulator.
+// Tests tile types on the host: the map that they describe, and their elements after a load by the
+// simulator.
 #include <tmap/decode.hpp>
 #include <tmap/make_typed_maps.hpp>
 #include <tmap/simulator.hpp>
@@ -39,7 +40,7 @@ static_assert(element_of<__nv_bfloat16> == element_type::bf16 && element_of<std:
 struct no_number {};
 static_assert(element_bits(element_of<no_number>) == 0);
 
-// What no map moves is no tile.
+// A box that no map moves is not a tile.
 template <element_type Type, interleave Interleave, swizzle Swizzle, std::uint32_t... Extents>
 constexpr rule_set faults = detail::tile_faults(detail::tile_spec<Type, Interleave, Swizzle, Extents...>());
 constexpr auto f32 = element_type::f32;
@@ -59,14 +60,14 @@ static_assert(faults<f32, interleave::bytes_32, swizzle::none, 8, 1, 1>.contains
 static_assert(faults<f32, none, swizzle::none, 256, 256>.contains(rule::t37_box_bytes));
 static_assert(faults<element_type::u4_align8, none, swizzle::none, 32>.contains(rule::t02_element_type));
 
-// As many coordinates as dims.
+// A tile takes as many coordinates as dims.
 static_assert(std::is_invocable_v<whole_rows&, int, int>);
 static_assert(!std::is_invocable_v<whole_rows&, int>);
 static_assert(!std::is_invocable_v<whole_rows&, int, int, int>);
 static_assert(std::is_same_v<decltype(std::declval<const whole_rows&>()(0, 0)), const float&>);
 
-/// Loads the tile at the origin of a tensor of its own size, and counts elements that are not where
-/// they belong.
+/// Loads the tile at the origin of a tensor of its own size. Returns the number of elements in
+/// wrong places.
 template <class Tile>
 std::uint32_t misplaced() {
   using T = typename Tile::element;
@@ -113,7 +114,7 @@ TEST(tile, takes_coordinates_innermost_first) {
   EXPECT_EQ((*counted)(1, 2, 0, 1, 1), 1.0 + 2 * 2 + 0 * 6 + 1 * 12 + 1 * 36);
 }
 
-/// What an answer says is wrong; "" where nothing is.
+/// Returns the error of a result; "" if there is none.
 template <class Answer>
 std::string fault_of(const Answer& answer) {
   if (answer) return "";
@@ -210,7 +211,7 @@ TEST(typed_map, is_refused_before_the_driver_is_asked) {
   EXPECT_EQ(fault_of(typed_map_of<planes>(spec)), "swizzle of the maps: 1, 0");
   const auto without_strides = typed_map_of<planes>(planes::spec());
   ASSERT_FALSE(without_strides.has_value());
-  EXPECT_EQ(without_strides.error().code, status::rule_broken) << "a spec of this tile that says no more";
+  EXPECT_EQ(without_strides.error().code, status::rule_broken) << "a spec of this tile without strides";
 }
 
 }  // namespace

@@ -207,7 +207,7 @@ TEST(boundaries, modes_without_a_layout) {
   EXPECT_EQ(promotion(4), "T29");
 }
 
-/// The smallest rank has one axis, and no stride.
+/// The smallest rank has one axis and no stride.
 TEST(boundaries, one_dimension) {
   tensor_spec line = plain_spec();
   line.rank = 1;
@@ -234,7 +234,7 @@ TEST(boundaries, axis_zero_is_listed_as_one) {
   }
 }
 
-/// What is allowed is told in the unit of what was found.
+/// The message gives the limit in the unit of the value.
 TEST(boundaries, inner_boxes_are_told_in_elements) {
   const auto allowed = [](element_type type, swizzle mode, std::uint32_t inner) {
     tensor_spec spec = testing::plain_spec();
@@ -342,7 +342,7 @@ TEST(boundaries, column_bytes) {
   EXPECT_TRUE(column(64, 913));
 }
 
-/// What the driver answered (docs/measurements/copy_engine_semantics.md, section 9).
+/// The driver gave these results (docs/measurements/copy_engine_semantics.md, section 9).
 TEST(boundaries, bounding_box_of_im2col) {
   const auto empty = [](std::uint64_t w, std::int32_t lower, std::int32_t upper) {
     im2col_spec spec = testing::plain_im2col_spec();

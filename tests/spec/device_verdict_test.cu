@@ -6,12 +6,12 @@
 #include "support/random_spec.hpp"
 #include "support/spec_text.hpp"
 
-// `validate` and `broken_rules` on the GPU against the same functions on the host.
+// Compares `validate` and `broken_rules` on the GPU with the same functions on the host.
 
 namespace tmap::testing {
 namespace {
 
-/// What both sides say of one spec: the rules, and a sum over every number of the list.
+/// Holds the verdict on one spec: the rules, and a sum over every number of the list.
 struct verdict {
   rule_set errors;
   rule_set all;

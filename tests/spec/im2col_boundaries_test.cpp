@@ -43,7 +43,7 @@ TEST(im2col_boundaries, channels_and_pixels_of_im2col) {
   EXPECT_EQ(column(16, 1025), "I06");
 }
 
-/// What is first wrong with a wide map.
+/// Returns the first error of a wide map.
 std::string wide_verdict(const im2col_wide_spec& spec, const device_limits& limits = blackwell_limits()) {
   const violations found = validate(spec, limits);
   return found.empty() ? "legal" : info(found[0].id).name;
@@ -96,7 +96,7 @@ TEST(im2col_boundaries, wide_columns_are_as_long_as_their_mode_says) {
   EXPECT_EQ(wide_verdict(spec, {100, 1024 * pixel_bytes}), "legal");
   EXPECT_EQ(wide_verdict(spec, {100, 1024 * pixel_bytes - 1}), "T35");
   spec.mode = im2col_wide_mode::w128;
-  EXPECT_EQ(wide_verdict(spec, {100, 128 * pixel_bytes}), "legal") << "128 pixels, whatever the count says";
+  EXPECT_EQ(wide_verdict(spec, {100, 128 * pixel_bytes}), "legal") << "128 pixels, independent of the count";
   EXPECT_EQ(wide_verdict(spec, {100, 128 * pixel_bytes - 1}), "T35");
 }
 

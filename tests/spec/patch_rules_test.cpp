@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the device encoder decides about patches, asked on the host.
+// Tests on the host what the device encoder decides about patches.
 #include <tmap/patch_rules.hpp>
 #include <tmap/validate.hpp>
 
@@ -14,7 +14,7 @@
 namespace tmap::testing {
 namespace {
 
-/// The spec a map will say, put together field by field from what the names of the fields mean.
+/// Returns the spec of the patched map, built field by field from the meaning of the fields' names.
 tensor_spec asked(const map_template& base, const map_patch& patch) {
   const auto names = [&](patch_fields field) { return has_any(base.fields, field); };
   tensor_spec spec = base.spec;
@@ -120,7 +120,8 @@ TEST(patch_rules, the_empty_map_is_legal_for_every_type) {
 
 class address_windows : public ::testing::Test {
  protected:
-  /// 3 rows of 13 floats, 64 bytes apart, from 4096: 180 bytes, of which stores may touch 192.
+  /// Describes 3 rows of 13 floats, 64 bytes apart, from 4096: 180 bytes, of which stores may touch
+  /// 192.
   address_windows() {
     spec_.global_address = 4096;
     spec_.type = element_type::f32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The quick answer lets nothing pass that breaks a rule, and stops no ordinary patch.
+// Tests that the quick check passes nothing that breaks a rule, and stops no ordinary patch.
 #include <tmap/patch_rules.hpp>
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tmap::testing {
 namespace {
 
-/// Windows that end exactly where the tensor does, one unit before, and so on.
+/// Returns windows that end exactly at the tensor's end, one unit before, and so on.
 std::vector<address_window> windows_around(const tensor_spec& spec, random_source& random) {
   const detail::uint128 reach = (detail::reach_bytes(spec, detail::readable_rank(spec)) + 15) / 16 * 16;
   const std::uint64_t end = detail::saturate(spec.global_address + reach);
@@ -42,10 +42,10 @@ TEST(plain_patch, lets_nothing_pass_that_breaks_a_rule) {
   EXPECT_GT(passed, good / 4);
 }
 
-/// A tensor of the longest rows, whose other axes all reach `steps` times `stride` far.
+/// Returns a tensor of the longest rows. Its other axes all reach `steps` times `stride` far.
 tensor_spec far_spec(element_type type, std::uint32_t rank, std::uint64_t steps, std::uint64_t stride) {
   tensor_spec spec;
-  spec.global_address = detail::address_limit / 2;  // no higher one is plain
+  spec.global_address = detail::address_limit / 2;  // no higher address is plain
   spec.type = type;
   spec.rank = rank;
   spec.global_dim[0] = detail::max_copied_dim;

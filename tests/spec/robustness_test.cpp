@@ -9,7 +9,7 @@
 namespace tmap::testing {
 namespace {
 
-/// Any bits at all: enumerators, ranks and corners included.
+/// Fills a spec with random bits, including enumerators, ranks and corners.
 template <class Spec>
 Spec random_bits(random_source& random) {
   Spec spec;
@@ -68,7 +68,7 @@ TEST(robustness, any_bits_are_a_legal_argument_of_the_use_rules) {
   EXPECT_EQ(broken, use_rules.bits);
 }
 
-/// Every sum that validate makes, against the same sums made in floating point.
+/// Compares every sum that validate computes with the same sum in floating point.
 TEST(robustness, extents_agree_with_wide_arithmetic) {
   random_spec_source specs{22};
   for (int i = 0; i < 200'000; ++i) {

@@ -58,7 +58,7 @@ rule_set encode_on_fake_driver(CUresult answer) {
   return map ? rule_set{} : map.error().rules;
 }
 
-/// The rules that no spec can break: at each use, or at the encode call.
+/// Returns the cases of rules that no spec can break, but a use or the encode call can.
 const std::map<rule, std::function<rule_set()>>& cases_beside_specs() {
   static constexpr std::int32_t misaligned[] = {1, 0, 0};
   static constexpr std::int32_t negative[] = {0, -1, 0};
@@ -79,7 +79,7 @@ TEST(rule_cases, uses_and_calls_break_their_rule_alone) {
   for (const auto& [id, broken] : cases_beside_specs()) EXPECT_EQ(names(broken()), names(one(id)));
 }
 
-/// Rules kept by type hold for every call, whatever the spec.
+/// Types enforce these rules for every call and every spec.
 TEST(rule_cases, types_keep_the_map_aligned_and_the_strides_present) {
   fake_cuda cuda;
   driver::map_driver driver{fake_runtime()};

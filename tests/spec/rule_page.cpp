@@ -118,7 +118,7 @@ std::string deviation_rows() {
   return text;
 }
 
-/// The warnings, which no verdict depends on, as "T16, T35".
+/// Returns the warnings, which do not affect a verdict, as "T16, T35".
 std::string warning_names() {
   std::string text;
   for (std::uint32_t i = 0; i < rule_count; ++i) {
@@ -142,8 +142,9 @@ std::string rule_page() {
          "of the same width.\n\n" +
          type_table() +
          "\n## Rules\n\nT: every tiled map, and im2col maps where it applies. I: im2col. W: im2col-wide. U: the "
-         "instruction that uses the map.\n\"The driver refuses it\" tells what `cuTensorMapEncode...` does with a spec "
-         "that breaks this rule alone: a *no* beside an error is a\nmap that encodes and may fail when it is "
+         "instruction that uses the map.\n\"The driver refuses it\" states what `cuTensorMapEncode...` does with a "
+         "spec "
+         "that breaks this rule alone: a *no* next to an error is a\nmap that encodes and may fail when it is "
          "used.\n\n" +
          rule_rows() +
          "\n## Where the driver's verdict differs from ours\n\nThe driver refuses nothing that we accept. It accepts a "

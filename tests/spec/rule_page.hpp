@@ -5,7 +5,7 @@
 
 namespace tmap::testing {
 
-/// The text of docs/fields_and_rules.md, made from the rule table and the headers.
+/// Returns the text of docs/fields_and_rules.md, made from the rule table and the headers.
 std::string rule_page();
 
 }  // namespace tmap::testing

@@ -38,7 +38,7 @@ TEST(argument_names, are_cut_where_they_do_not_fit) {
   EXPECT_TRUE(argument_name{}.empty());
 }
 
-/// What one check says of one argument, in words.
+/// Returns the message of one check of one argument.
 std::string complaint_of(const std::function<void(arguments&)>& check) {
   arguments given;
   check(given);

@@ -58,7 +58,7 @@ TEST(check_macros, a_failed_runtime_call_leaves_no_last_error) {
   if (version == 0) {
     void* memory = nullptr;
     EXPECT_EQ(after_runtime(cudaMalloc(&memory, 16)).error().code, status::no_driver);
-    return;  // Without a driver the runtime answers every question about the last error with one.
+    return;  // Without a driver, the runtime returns an error for every query of the last error.
   }
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) GTEST_SKIP() << "no GPU";

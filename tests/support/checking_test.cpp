@@ -32,7 +32,7 @@ TEST(checking, the_environments_words) {
   }
 }
 
-/// 1 for a checked call, 0 for another, 2 where the option or the environment is refused.
+/// Returns 1 for a checked call, 0 for another, 2 if the option or the environment is refused.
 int checked_or_refused(fault_check asked) {
   arguments given;
   check_fault_check(given, asked, "check");
@@ -40,8 +40,8 @@ int checked_or_refused(fault_check asked) {
   return is_checked(asked) ? 1 : 0;
 }
 
-/// What a process answers whose TMAP_CHECK is this: it is read once, and by then the process has
-/// one setting.
+/// Returns the result of `checked_or_refused` in a process whose TMAP_CHECK is `setting`. A process
+/// reads the setting only once.
 int answer_with(const char* setting, fault_check asked) {
   const pid_t child = fork();
   if (child == 0) {
@@ -62,7 +62,7 @@ TEST(checking, the_option_wins_over_the_environment) {
   EXPECT_EQ(answer_with("sync", fault_check::off), 0);
   EXPECT_EQ(answer_with("off", fault_check::sync), 1);
   EXPECT_EQ(answer_with("often", fault_check::environment), 2);
-  EXPECT_EQ(answer_with("often", fault_check::sync), 1) << "who says what he wants needs no environment";
+  EXPECT_EQ(answer_with("often", fault_check::sync), 1) << "an explicit option does not read the environment";
   EXPECT_EQ(answer_with(nullptr, static_cast<fault_check>(3)), 2);
 }
 

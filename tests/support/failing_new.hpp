@@ -3,20 +3,20 @@
 
 #include <cstdint>
 
-// Host memory that runs out when a test says. A program with failing_new.cpp has `operator new`
-// replaced.
+// Host memory that runs out when a test wants. failing_new.cpp replaces `operator new` of a
+// program.
 
 namespace tmap::testing {
 
-/// From now on this thread's n-th allocation (1 is the next, 0 is none), and with `all_after` each
-/// one after it, throws `std::bad_alloc`.
+/// From now on, this thread's n-th allocation (1 is the next, 0 is none) throws `std::bad_alloc`.
+/// With `all_after`, each later one does, too.
 void fail_allocation(std::uint64_t n, bool all_after = false);
 
-/// Allocations of this thread since `fail_allocation`.
+/// Returns the number of allocations in this thread since `fail_allocation`.
 std::uint64_t allocations_made();
 
-/// While one lives, this thread's allocations are neither counted nor fail: for what stands for
-/// CUDA, which has memory of its own, and for what a test does beside the calls it tests.
+/// While one exists, this thread's allocations are not counted and do not fail. It is for code that
+/// stands for CUDA, which has its own memory, and for a test's own work.
 class uncounted_allocations {
  public:
   uncounted_allocations();

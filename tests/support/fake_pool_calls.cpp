@@ -8,7 +8,7 @@
 #include "support/failing_new.hpp"
 #include "support/fake_streams.hpp"
 
-// The calls of `pool_calls` on the fake streams.
+// Implements the calls of `pool_calls` on the fake streams.
 
 namespace tmap::testing {
 namespace {
@@ -104,7 +104,7 @@ struct fake_pool_calls {
       if (cuda.is_open(known->second->capture)) {
         return cuda.violate("an event of an open capture was queried", cudaErrorCapturedEvent);
       }
-      if (known->second->capture != 0) return cudaErrorInvalidValue;  // of a capture that has ended
+      if (known->second->capture != 0) return cudaErrorInvalidValue;  // from a capture that has ended
       return *known->second->reached ? cudaSuccess : cudaErrorNotReady;
     });
   }
@@ -222,15 +222,15 @@ cudaError_t fake_streams::violate(const char* what, cudaError_t code) {
   return code;
 }
 
-/// Any capture here is of the global mode, which forbids this to every thread that is not relaxed,
-/// and breaks by it.
+/// Every capture here is of the global mode. A call from a thread that is not relaxed is forbidden
+/// and breaks it.
 cudaError_t fake_streams::refuse_if_captured(const char* what) {
   if (captures_.empty() || thread_mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
   for (const auto& capture : captures_) capture->valid = false;
   return violate(what, cudaErrorStreamCaptureUnsupported);
 }
 
-/// Any captured stream here is one that the legacy stream waits for.
+/// The legacy stream waits for every captured stream here.
 cudaError_t fake_streams::refuse_on_legacy_stream(const char* what) {
   if (captures_.empty()) return cudaSuccess;
   for (const auto& capture : captures_) capture->valid = false;
@@ -255,7 +255,7 @@ cudaError_t fake_streams::join_capture(stream_state& stream, const fake_event& e
   for (const auto& capture : captures_) {
     if (capture->id == event.capture) stream.capture = capture;
   }
-  return stream.capture == nullptr ? cudaErrorInvalidValue : cudaSuccess;  // of a capture that has ended
+  return stream.capture == nullptr ? cudaErrorInvalidValue : cudaSuccess;  // from a capture that has ended
 }
 
 bool fake_streams::is_open(unsigned long long capture) const {

@@ -12,7 +12,7 @@ namespace {
 
 fake_cuda* current{};
 
-/// What all three encodings are given.
+/// The common arguments of all three encodings.
 struct given_tensor {
   CUtensorMapDataType type;
   cuuint32_t rank;

@@ -13,12 +13,12 @@
 
 #include "lib/driver/runtime_calls.hpp"
 
-// A CUDA runtime and driver that do what a test says. One for the process, as the real ones; make a
-// `fake_cuda` at the start of each test to begin from a healthy H200.
+// A CUDA runtime and driver that do what a test specifies. The process has one, like the real ones.
+// Make a `fake_cuda` at the start of each test to begin with a healthy H200.
 
 namespace tmap::testing {
 
-/// How one entry point is found.
+/// States how one entry point is found.
 struct fake_symbol {
   cudaError_t code{cudaSuccess};
   cudaDriverEntryPointQueryResult found{cudaDriverEntryPointSuccess};
@@ -26,13 +26,13 @@ struct fake_symbol {
   bool touches_outputs{true};
 };
 
-/// What one driver call was given, as far as a test asks.
+/// Holds the arguments of one driver call that tests check.
 struct fake_call {
   std::string function;
   std::uint64_t address{};
   bool strides_present{};
   bool map_aligned_to_64{};
-  im2col_spec given{};  ///< every number of the call; a tiled map has its tensor only, an im2col map no box
+  im2col_spec given{};  ///< every number of the call; a tiled map has only its tensor, an im2col map has no box
   im2col_wide_mode wide_mode{};
 };
 
@@ -52,7 +52,7 @@ struct fake_cuda {
   int minor{0};
   fake_symbol symbol;
 
-  /// What the driver's calls answer, in order; success when none is left.
+  /// The results of the driver's calls, in order; success when none is left.
   std::deque<CUresult> answers;
 
   std::vector<fake_call> calls;
@@ -62,8 +62,8 @@ struct fake_cuda {
 
 const driver::runtime_calls& fake_runtime();
 
-/// The runtime as it behaves without libcuda: version 0 with success, an error and no touched
-/// output elsewhere.
+/// Makes the runtime behave as it does without libcuda: version 0 with success. Other calls return
+/// an error and leave their outputs unchanged.
 void remove_driver(fake_cuda& cuda);
 
 }  // namespace tmap::testing

@@ -76,7 +76,7 @@ fake_stream_id fake_streams::id_of(cudaStream_t stream) {
   return id_now(stream);
 }
 
-/// Null for a dead handle.
+/// Returns null for a dead handle.
 fake_streams::stream_state* fake_streams::find(cudaStream_t stream) {
   const fake_stream_id id = id_now(stream);
   if (id != 0) return &streams_.at(id);

@@ -18,12 +18,12 @@
 
 #include "lib/pool/pool_calls.hpp"
 
-// CUDA's streams, events and graphs on the CPU, behind `pool_calls`: each stream is a queue of
-// operations that runs when and as far as a test says, so that every order of completion can be
-// played. What the device does is to write and to read slots; a read that finds another id than the
-// one its batch wrote is counted as foreign. One for the process, as the real ones; make a
-// `fake_streams` at the start of each test. Thread-safe. A test that uses it is built with
-// fake_streams.cpp, fake_pool_calls.cpp and failing_new.cpp.
+// CUDA's streams, events and graphs on the CPU, in place of the real `pool_calls`. Each stream is a
+// queue of operations. A test decides when and how far it runs, so that it can play every order of
+// completion. The device writes and reads slots. A read that finds another id than the one that its
+// batch wrote counts as foreign. The process has one, like the real ones; make a `fake_streams` at
+// the start of each test. Thread-safe. A test that uses it is built with fake_streams.cpp,
+// fake_pool_calls.cpp and failing_new.cpp.
 
 namespace tmap::testing {
 
@@ -45,7 +45,8 @@ enum class pool_call : std::uint32_t {
 };
 
 using fake_stream_id = unsigned long long;
-/// What a graph retained; dropped with the last of graph, executables and replays.
+/// Holds the objects that a graph retained. They drop with the last of graph, executables and
+/// replays.
 struct fake_objects {
   std::vector<std::pair<void*, void (*)(void*)>> objects;
   ~fake_objects();
@@ -57,13 +58,13 @@ struct fake_operation {
   unsigned char* slots{};
   std::uint64_t count{};
   std::uint64_t id{};
-  std::shared_ptr<bool> reached{};           ///< record: set; wait: waited for
+  std::shared_ptr<bool> reached{};           ///< a record sets it; a wait waits for it
   std::shared_ptr<fake_objects> kept_for{};  ///< keep: the graph whose replay ends here
 };
 
 struct fake_event {
-  std::shared_ptr<bool> reached = std::make_shared<bool>(true);  ///< what its last record stands for
-  unsigned long long capture{};                                  ///< the last record was made in; 0: outside of any
+  std::shared_ptr<bool> reached = std::make_shared<bool>(true);  ///< set when its last record completes
+  unsigned long long capture{};  ///< the capture of the last record; 0 if it was outside of any
 };
 
 struct fake_graph {
@@ -87,29 +88,29 @@ class fake_streams {
 
   static const pool::pool_calls& calls();
 
-  // Null is the legacy stream, which no stream waits for here; cudaStreamPerThread is another one
-  // in each thread.
+  // Null is the legacy stream, which no stream waits for here. cudaStreamPerThread is a different
+  // stream in each thread.
 
-  /// The handle of a closed stream is used again, with another id. What is enqueued on a closed
+  /// Uses the handle of a closed stream again, with another id. Work that was enqueued on a closed
   /// stream still runs.
   cudaStream_t open_stream();
   void close_stream(cudaStream_t stream);
 
-  // What a kernel does with `count` slots of 128 bytes: each holds one id.
+  // Stand for kernels that write or read `count` slots of 128 bytes; each slot holds one id.
   void write(cudaStream_t stream, void* slots, std::uint64_t count, std::uint64_t id);
   void read(cudaStream_t stream, const void* slots, std::uint64_t count, std::uint64_t id);
-  /// What was done already: nothing but a node of the graph, where the stream is captured.
+  /// Notes work that is already done: a node of the graph if the stream is captured, otherwise
+  /// nothing.
   void note_work(cudaStream_t stream);
 
-  /// The streams whose next operation can run now, and that operation.
+  /// Returns the streams whose next operation can run now, and that operation.
   std::vector<fake_stream_id> ready() const;
   void step(fake_stream_id stream);
   void run_all();
   fake_stream_id id_of(cudaStream_t stream);
 
   // Graphs. A replay runs the captured operations in the order of their capture. The handle of a
-  // destroyed graph is used again. Objects are dropped once graph, executables and replays are
-  // gone.
+  // destroyed graph is used again. Objects drop once graph, executables and replays are gone.
   void begin_capture(cudaStream_t stream);
   void invalidate_captures();
   cudaGraph_t end_capture(cudaStream_t stream);  ///< null when the capture was invalidated
@@ -118,13 +119,13 @@ class fake_streams {
   void destroy_graph(cudaGraph_t graph);
   void destroy_exec(cudaGraphExec_t exec);
 
-  /// From now on the n-th call (1 is the next, 0 is none) answers `code` and does nothing.
+  /// From now on, the n-th call (1 is the next, 0 is none) returns `code` and does nothing.
   void fail_call(std::uint64_t n, cudaError_t code);
   void fail_call(pool_call call, std::uint64_t n, cudaError_t code);
-  /// Every call answers `code` from now on.
+  /// Makes every call return `code` from now on.
   void break_context(cudaError_t code);
 
-  /// The last call that failed by plan.
+  /// Returns the last call that failed by plan.
   std::optional<pool_call> failed_call() const;
 
   std::uint64_t calls_made() const;
@@ -132,12 +133,13 @@ class fake_streams {
   std::uint64_t live_allocations() const;
   std::uint64_t live_events() const;
   std::uint64_t foreign_ids() const;
-  /// What CUDA would have refused or left undefined: calls inside a drop, of dead handles, unsafe
-  /// ones while a stream is captured, and dependencies that cross the edge of a capture.
+  /// Returns the calls that CUDA would have refused or left undefined: calls inside a drop, of dead
+  /// handles, unsafe ones while a stream is captured, and dependencies that cross the edge of a
+  /// capture.
   std::vector<std::string> violations() const;
-  std::vector<std::string> take_violations();  ///< leaves none behind, for a test that has provoked them
+  std::vector<std::string> take_violations();  ///< also clears them, for a test that has provoked them
 
-  // For calls of other tables. Each breaks all captures that there are, and is a violation then.
+  // For calls of other tables. If captures exist, each call breaks them all and is a violation.
   cudaError_t call_unless_captured(const char* what);  ///< on a thread that is not relaxed
   cudaError_t call_on_legacy_stream(const char* what);
 
@@ -183,7 +185,7 @@ class fake_streams {
   std::set<std::shared_ptr<fake_capture>> captures_;
   std::set<void*> allocations_;
   std::array<std::uint64_t, call_count> made_{};
-  std::array<failure_plan, call_count + 1> plans_{};  ///< of each call, and of any
+  std::array<failure_plan, call_count + 1> plans_{};  ///< one per call, and one for all calls
   std::optional<pool_call> failed_call_;
   cudaError_t broken_{cudaSuccess};
   std::uint64_t foreign_ids_{};

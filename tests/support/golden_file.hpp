@@ -12,13 +12,13 @@
 
 #include "support/spec_text.hpp"
 
-// Maps as a driver wrote them, in a text file. Lines that begin with '#' are comments, the first
-// three of which name the GPU, the driver and the date; each other line is one map: its kind (0
-// tiled, 1 im2col), the numbers of its spec, and its sixteen words.
+// Maps that a driver wrote, in a text file. Lines that begin with '#' are comments; the first three
+// name the GPU, the driver and the date. Each other line is one map: its kind (0 tiled, 1 im2col),
+// the numbers of its spec, and its sixteen words.
 
 namespace tmap::testing {
 
-/// One map and the spec the driver made it from: `spec.tensor` alone when it is tiled.
+/// Holds one map and the spec that the driver made it from: `spec.tensor` alone if it is tiled.
 struct golden_map {
   map_kind kind{};
   im2col_spec spec;
@@ -33,7 +33,7 @@ inline std::string to_line(const golden_map& golden) {
   return line.str();
 }
 
-/// Nothing when the line is no map.
+/// Returns nothing if the line is not a map.
 inline std::optional<golden_map> parse_golden_line(const std::string& text) {
   std::istringstream line{text};
   golden_map golden;
@@ -52,7 +52,7 @@ inline std::optional<golden_map> parse_golden_line(const std::string& text) {
   return line.fail() ? std::nullopt : std::optional{golden};
 }
 
-/// Every map of a file; none when there is no such file or a line of it cannot be read.
+/// Returns every map of a file; none if the file is missing or a line of it cannot be read.
 inline std::vector<golden_map> read_golden_file(const std::string& path) {
   std::vector<golden_map> maps;
   std::ifstream file{path};

@@ -10,7 +10,7 @@
 namespace tmap::testing {
 namespace {
 
-/// "580.159.04", from the kernel module; the CUDA version the driver speaks where that is hidden.
+/// Returns "580.159.04" from the kernel module, or the driver's CUDA version if that is hidden.
 std::string driver_version() {
   std::ifstream file{"/proc/driver/nvidia/version"};
   for (std::string word; file >> word;) {

@@ -5,7 +5,7 @@
 
 namespace tmap::testing {
 
-/// Three comment lines that say which GPU, driver and day a record comes from.
+/// Returns three comment lines that name the GPU, the driver and the day of a record.
 std::string gpu_origin();
 
 }  // namespace tmap::testing

@@ -42,7 +42,7 @@ TEST_F(log_test, no_line_reaches_a_callback_that_was_replaced) {
   EXPECT_EQ(second.size(), 1u);
 }
 
-/// It stands for one that there was no memory for.
+/// An empty line stands for one that memory ran out for.
 TEST_F(log_test, an_empty_line_is_left_out) {
   lines kept;
   set_log_callback(keep_line, &kept);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of every test program. tmap's settings in the environment are for other programs, and would
-// change what the tests see. A case that is about a setting sets it; a child of such a case finds
-// its TMAP_CHECK in TMAP_TEST_CHECK.
+// Part of every test program. Removes tmap's settings from the environment, because they would
+// change the tests. A test of a setting sets it itself. Its child process finds its TMAP_CHECK in
+// TMAP_TEST_CHECK.
 #include <cstdlib>
 #include <initializer_list>
 

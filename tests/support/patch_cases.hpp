@@ -10,8 +10,8 @@
 #include "support/random_patch.hpp"
 #include "support/rule_cases.hpp"
 
-// The rule cases that a patch can bring about: a legal spec for the template, and patches that keep
-// and break a rule.
+// The rule cases that a patch can cause: a legal spec for the template, and patches that keep or
+// break a rule.
 
 namespace tmap::testing {
 
@@ -23,8 +23,8 @@ struct patch_case {
   map_patch bad;  ///< breaks `id` alone
 };
 
-/// The spec that a rule case was changed from, with its modes and an inner box that suits every
-/// swizzle.
+/// Returns the spec that a rule case was changed from, with its modes and an inner box that suits
+/// every swizzle.
 inline tensor_spec template_of(const tensor_spec& broken) {
   tensor_spec spec = broken.interleave == interleave::none ? plain_spec() : interleaved_spec(broken.interleave);
   spec.type = broken.type;
@@ -49,8 +49,8 @@ inline std::vector<patch_case> all_patch_cases() {
   return cases;
 }
 
-/// The rules that a patch can break on a Hopper GPU (T08, T10, T11 and T19 are about types it has
-/// not).
+/// The rules that a patch can break on a Hopper GPU. T08, T10, T11 and T19 are about types that it
+/// lacks.
 inline constexpr rule patchable_rules[] = {rule::t05_address_null,
                                            rule::t06_address_multiple_of_16,
                                            rule::t07_address_interleave_32,

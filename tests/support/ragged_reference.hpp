@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Ragged batches in host memory and obviously right results of moving them (ragged_upload.hpp takes
-// them to a device, ragged_values_reference.hpp has the results of computing). Every test of the
-// operations compares with these. The bytes around every tensor are compared too: `expect_bytes`
-// over the whole memory of a side.
+// Ragged batches in host memory and simple, correct implementations of moving them.
+// ragged_upload.hpp copies the batches to a device, and ragged_values_reference.hpp has the results
+// of computing. Every test of the operations compares with these. `expect_bytes` compares the whole
+// memory of a side, including the bytes around every tensor.
 
 #include <tmap/ragged.hpp>
 #include <tmap/tensor_batch.hpp>
@@ -21,7 +21,7 @@
 
 namespace tmap::testing {
 
-/// How the tensors of a side are described to the library.
+/// States how the tensors of a side are described to the library.
 enum class source_form : std::uint32_t {
   array,
   columns,
@@ -39,7 +39,7 @@ constexpr bool is_rows(source_form form) {
   return form >= source_form::rows32_ends;
 }
 
-/// The dims of one tensor, innermost first; 1 beyond the rank.
+/// Holds the dims of one tensor, innermost first; 1 beyond the rank.
 struct extents {
   std::uint64_t dim[max_rank]{1, 1, 1, 1, 1};
   std::uint64_t elements() const { return dim[0] * dim[1] * dim[2] * dim[3] * dim[4]; }
@@ -55,11 +55,11 @@ void for_each_element(const extents& shape, const Use& use) {
   }
 }
 
-/// One tensor in the memory of its side.
+/// Holds one tensor in the memory of its side.
 struct host_tensor {
   std::uint64_t begin{};  ///< in bytes, from the start of the memory
   extents shape;
-  std::uint64_t stride[max_rank - 1]{};  ///< bytes
+  std::uint64_t stride[max_rank - 1]{};  ///< in bytes
 
   std::uint64_t at(const std::uint64_t* index, std::uint32_t element_bytes) const {
     std::uint64_t offset = begin + index[0] * element_bytes;
@@ -68,8 +68,8 @@ struct host_tensor {
   }
 };
 
-/// All tensors of one side and the memory they lie in, which has at least 64 bytes of nobody around
-/// each tensor (but tensors of the row forms, which follow each other).
+/// Holds all tensors of one side and their memory. At least 64 unused bytes are around each tensor,
+/// except in the row forms, where tensors follow each other.
 struct host_batch {
   std::uint32_t element_bytes{};
   std::uint32_t rank{};
@@ -84,18 +84,18 @@ struct host_batch {
   }
 };
 
-/// The largest power of two that divides the element's size.
+/// Returns the largest power of two that divides the element's size.
 constexpr std::uint32_t element_alignment(std::uint32_t element_bytes) {
   return element_bytes & (~element_bytes + 1);
 }
 
-/// What a batch of random shapes is drawn from.
+/// States the range of random shapes.
 struct shape_range {
   std::uint32_t rank{};
   std::uint64_t count{};
-  std::uint64_t max_elements{4096};  ///< of one tensor
-  bool share_inner{};                ///< all dims but the outermost are the same: what the row forms need
-  std::uint64_t empty_one_in{9};     ///< 0: none is empty
+  std::uint64_t max_elements{4096};  ///< per tensor
+  bool share_inner{};                ///< all dims except the outermost are the same, as the row forms require
+  std::uint64_t empty_one_in{9};     ///< 0 means that none is empty
 };
 
 inline extents random_shape(random_source& random, const shape_range& range) {
@@ -129,14 +129,15 @@ inline std::vector<extents> random_shapes(random_source& random, const shape_ran
   return shapes;
 }
 
-/// How loosely a tensor lies: `unit` is what begins and strides are multiples of, `slack` the most
-/// units between rows.
+/// States how loosely a tensor is laid out: beginnings and strides are multiples of `unit`, and
+/// there are at most `slack` units between rows.
 struct looseness {
   std::uint64_t unit{1};
   std::uint64_t slack{};
 };
 
-/// Odd, 4-, 16- or 128-byte units, packed or with gaps; never below the element's alignment.
+/// Returns odd, 4-, 16- or 128-byte units, packed or with gaps; never below the element's
+/// alignment.
 inline looseness random_looseness(random_source& random, std::uint32_t element_bytes) {
   const std::uint64_t unit = random.pick<std::uint64_t>({1, 2, 4, 8, 16, 16, 16, 128});
   return {std::max<std::uint64_t>(unit, element_alignment(element_bytes)), random.one_in(2) ? 0 : random.below(4)};
@@ -148,8 +149,8 @@ inline std::uint64_t up(std::uint64_t value, std::uint64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-/// Strides of a tensor whose rows and slices begin at multiples of the unit; a looseness without
-/// slack and with unit 1 is packed. Returns the bytes it spans.
+/// Sets the strides of a tensor whose rows and slices begin at multiples of the unit. With unit 1
+/// and no slack it is packed. Returns the bytes that it spans.
 inline std::uint64_t set_strides(host_tensor& tensor, const host_batch& batch, looseness loose, random_source& random) {
   std::uint64_t extent = tensor.shape.dim[0] * batch.element_bytes;
   for (std::uint32_t axis = 1; axis < max_rank; ++axis) {
@@ -168,7 +169,7 @@ inline void append(host_batch& batch, host_tensor tensor, std::uint64_t span, lo
   batch.tensors.push_back(tensor);
 }
 
-/// Row forms: tensors follow each other in one buffer with the same strides.
+/// Appends tensors in a row form: they follow each other in one buffer with the same strides.
 inline void append_rows(host_batch& batch, const std::vector<extents>& shapes, looseness loose, random_source& random) {
   host_tensor tensor;
   if (!shapes.empty()) tensor.shape = shapes.front();
@@ -190,7 +191,7 @@ inline void append_rows(host_batch& batch, const std::vector<extents>& shapes, l
 
 }  // namespace detail
 
-/// Tensors of these shapes in random bytes, laid out so that `form` can describe them.
+/// Returns tensors of these shapes in random bytes, laid out so that `form` can describe them.
 inline host_batch lay_out(random_source& random, const std::vector<extents>& shapes, std::uint32_t rank,
                           std::uint32_t element_bytes, source_form form) {
   host_batch batch{element_bytes, rank, {}, {}};
@@ -212,7 +213,7 @@ inline host_batch lay_out(random_source& random, const std::vector<extents>& sha
   return batch;
 }
 
-/// Tensors of equal dims at equal distances: what a `dense_batch` describes.
+/// Holds tensors of equal dims at equal distances, as a `dense_batch` describes them.
 struct host_dense {
   host_batch batch;
   std::uint64_t pitch{};
@@ -251,7 +252,7 @@ inline host_dense lay_out_dense(random_source& random, const extents& shape, std
 
 namespace reference {
 
-/// destination[i] = source[i], the dims of `shape`.
+/// Sets destination[i] = source[i] for the dims of `shape`.
 inline void copy_tensor(const host_batch& source, host_batch& destination, std::uint64_t i, const extents& shape) {
   for_each_element(shape, [&](const std::uint64_t* at) {
     std::memcpy(destination.element(i, at), source.element(i, at), source.element_bytes);
@@ -264,7 +265,7 @@ inline void copy(const host_batch& source, host_batch& destination) {
   }
 }
 
-/// Dims 0 and 1 exchanged.
+/// Exchanges dims 0 and 1.
 inline void transpose(const host_batch& source, host_batch& destination) {
   for (std::uint64_t i = 0; i < source.tensors.size(); ++i) {
     for_each_element(source.tensors[i].shape, [&](const std::uint64_t* at) {
@@ -274,7 +275,7 @@ inline void transpose(const host_batch& source, host_batch& destination) {
   }
 }
 
-/// Where packed tensors begin, and where another would.
+/// Returns the beginnings of packed tensors, and the end of the last one.
 inline std::vector<std::int64_t> packed_begins(const host_batch& batch, std::uint64_t alignment) {
   std::vector<std::int64_t> begins{0};
   for (const host_tensor& tensor : batch.tensors) {
@@ -284,7 +285,7 @@ inline std::vector<std::int64_t> packed_begins(const host_batch& batch, std::uin
   return begins;
 }
 
-/// The packed tensors as a batch in `memory`, from byte `start` on.
+/// Returns the packed tensors as a batch in `memory`, from byte `start` on.
 inline host_batch packed_batch(const host_batch& batch, std::uint64_t alignment, std::uint64_t start,
                                std::vector<unsigned char> memory) {
   const std::vector<std::int64_t> begins = packed_begins(batch, alignment);
@@ -301,8 +302,8 @@ inline host_batch packed_batch(const host_batch& batch, std::uint64_t alignment,
   return packed;
 }
 
-/// The corner that both have, and fill in the rest of the dense tensor. `is_bad[i]` (may be empty):
-/// nothing is copied.
+/// Copies the corner that both have and fills the rest of the dense tensor. If `is_bad[i]`, copies
+/// nothing; `is_bad` may be empty.
 inline void pad(const host_batch& source, host_batch& dense, const ragged::fill_value& fill,
                 const std::vector<bool>& is_bad = {}) {
   for (std::uint64_t i = 0; i < source.tensors.size(); ++i) {
@@ -315,7 +316,7 @@ inline void pad(const host_batch& source, host_batch& dense, const ragged::fill_
   }
 }
 
-/// Ragged tensors from the corners of dense ones; larger ones are left alone.
+/// Copies ragged tensors from the corners of dense ones. Does not copy larger ones.
 inline void unpad(const host_batch& dense, host_batch& destination) {
   for (std::uint64_t i = 0; i < destination.tensors.size(); ++i) {
     const extents& shape = destination.tensors[i].shape;
@@ -329,7 +330,7 @@ inline void unpad(const host_batch& dense, host_batch& destination) {
 
 }  // namespace reference
 
-/// Whole memories, byte for byte; names the first that differs.
+/// Compares whole memories byte for byte and names the first difference.
 inline void expect_bytes(const std::vector<unsigned char>& expected, const std::vector<unsigned char>& found) {
   ASSERT_EQ(expected.size(), found.size());
   const auto [want, got] = std::mismatch(expected.begin(), expected.end(), found.begin());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The batches of ragged_reference.hpp on the device, described as any tensor source.
+// Places the batches of ragged_reference.hpp on the device and describes them as any tensor source.
 
 #include <tmap/tensor_batch.hpp>
 
@@ -15,7 +15,7 @@
 
 namespace tmap::testing {
 
-/// The arrays of a description, in host memory or on the device.
+/// Holds the arrays of a description, in host memory or on the device.
 class described_arrays {
  public:
   explicit described_arrays(array_side side) : side_(side) {}
@@ -43,7 +43,7 @@ class described_arrays {
   std::vector<std::unique_ptr<block[]>> host_;
 };
 
-/// A side on the device: its memory and its description. Describe before `memory` changes hands.
+/// Holds a side on the device: its memory and its description, which refers to the memory.
 class device_side {
  public:
   device_side(const host_batch& batch, source_form form, array_side side)
@@ -74,7 +74,7 @@ class device_side {
     }
   }
 
-  /// Fields beyond the rank hold noise, which nobody may read.
+  /// Fields beyond the rank hold noise, which the library must not read.
   patch_array array_of(const host_batch& batch) {
     std::vector<map_patch> patches(batch.tensors.size());
     for (std::uint64_t i = 0; i < patches.size(); ++i) {

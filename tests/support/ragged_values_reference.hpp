@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Results of the operations that compute, by their definition, element after element: what every
-// test of them compares with, on a GPU and on the host. Conversions are CUDA's own.
+// Results of the computing operations by their definition, element by element. Every test compares
+// with them, on a GPU and on the host. Conversions are CUDA's own.
 
 #include <tmap/detail/reduction_order.hpp>
 
@@ -29,7 +29,7 @@ T load(const unsigned char* from) {
   return value;
 }
 
-/// A NaN that arithmetic made has one pattern.
+/// Replaces a NaN by the one bit pattern that arithmetic produces.
 inline float canonical(float value) {
   return std::isnan(value) ? std::bit_cast<float>(0x7fffffffu) : value;
 }
@@ -80,7 +80,7 @@ inline void cast(const ragged::cast_values& values, const host_batch& from, host
   }
 }
 
-/// NaN if either is; +0 is larger than -0.
+/// Returns the larger value; NaN if either is, and +0 is larger than -0.
 inline float larger(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return canonical(std::nanf(""));
   if (a == b) return std::signbit(a) ? b : a;
@@ -107,7 +107,7 @@ inline std::vector<float> row_values(value_type type, const host_batch& batch, s
   return row;
 }
 
-/// The places of a window that may still be the largest, and those of NaNs, in order.
+/// Keeps in order the places of a window that may still be the largest, and those of NaNs.
 inline void max_pool(std::uint64_t radius, const host_batch& from, host_batch& to) {
   for_each_row(from, [&](std::uint64_t i, const std::uint64_t* at) {
     const std::vector<float> row = row_values(value_type::f32, from, i, at);
@@ -141,7 +141,7 @@ inline float combine(ragged::row_reduction reduction, float a, float b) {
   return reduction == ragged::row_reduction::sum ? canonical(a + b) : larger(a, b);
 }
 
-/// 32 running values, each of every 32nd element, then halves.
+/// Combines each 32nd element into one of 32 running values, and then combines their halves.
 inline float combine_slice(ragged::row_reduction reduction, const float* values, std::uint64_t count) {
   const float identity = reduction == ragged::row_reduction::sum ? -0.0f : -std::numeric_limits<float>::infinity();
   std::vector<float> running(32, identity);

@@ -6,7 +6,7 @@
 
 #include "support/random_spec.hpp"
 
-// Patches for a template that visit the corners of every rule a patch can break.
+// Patches for a template that visit the corners of every rule that a patch can break.
 
 namespace tmap::testing {
 
@@ -26,7 +26,7 @@ class random_patch_source {
  public:
   explicit random_patch_source(std::uint64_t seed) : specs_{seed} {}
 
-  /// A template without a driver, which changes any subset of the fields.
+  /// Returns a template that allows any subset of the fields to change. Needs no driver.
   map_template base() {
     const tensor_spec spec = specs_.legal();
     const patch_fields every = patch_everything(spec.rank);
@@ -34,7 +34,7 @@ class random_patch_source {
     return make_zeroed_template(spec, fields).value();
   }
 
-  /// About half break no rule, the others one or a few.
+  /// Returns a patch. About half break no rule, the others break one or a few.
   map_patch any(const map_template& base) {
     map_patch patch = patch_of(specs_.with_modes_of(base.spec));
     if (random().one_in(2)) return patch;

@@ -8,12 +8,13 @@
 #include <initializer_list>
 #include <iterator>
 
-// Random specs that visit the corners of every rule more often than chance would. The same seed
-// gives the same specs on every machine.
+// Random specs that visit the corners of every rule more often than uniform ones would. The same
+// seed gives the same specs on every machine.
 
 namespace tmap::testing {
 
-/// splitmix64: small, and the same everywhere, unlike the distributions of <random>.
+/// A splitmix64 generator: small and, unlike the distributions of <random>, the same on every
+/// machine.
 class random_source {
  public:
   explicit random_source(std::uint64_t seed) : state_{seed} {}
@@ -25,12 +26,12 @@ class random_source {
     return z ^ (z >> 31);
   }
 
-  /// One of 0 .. count - 1.
+  /// Returns one of 0 .. count - 1.
   std::uint64_t below(std::uint64_t count) { return bits() % count; }
   std::uint32_t below32(std::uint32_t count) { return static_cast<std::uint32_t>(below(count)); }
   bool one_in(std::uint64_t chance) { return below(chance) == 0; }
 
-  /// 0 to 2^max_bits - 1; each number of bits comes up as often as any other.
+  /// Returns 0 to 2^max_bits - 1. Each number of bits is equally likely.
   std::uint64_t of_random_length(std::uint32_t max_bits) {
     const std::uint64_t length = below(max_bits + 1);
     return length == 0 ? 0 : bits() >> (64 - length);
@@ -45,12 +46,12 @@ class random_source {
   std::uint64_t state_;
 };
 
-/// Specs for a Hopper GPU.
+/// Makes specs for a Hopper GPU.
 class random_spec_source {
  public:
   explicit random_spec_source(std::uint64_t seed) : random_{seed} {}
 
-  /// A tiled spec that breaks no rule of severity `error`.
+  /// Returns a tiled spec that breaks no rule of severity `error`.
   tensor_spec legal() {
     for (;;) {
       const tensor_spec spec = likely_legal();
@@ -58,7 +59,7 @@ class random_spec_source {
     }
   }
 
-  /// An im2col spec that breaks no rule of severity `error`.
+  /// Returns an im2col spec that breaks no rule of severity `error`.
   im2col_spec legal_im2col() {
     for (;;) {
       const im2col_spec spec = likely_legal_im2col();
@@ -66,22 +67,22 @@ class random_spec_source {
     }
   }
 
-  /// A spec that may break one or a few rules, or none: a legal one with some fields drawn again
-  /// without regard to any rule, values that are no enumerators included.
+  /// Returns a spec that may break a few rules or none. It is a legal one with some fields drawn
+  /// again, without regard to any rule. Values may be invalid enumerators.
   tensor_spec any() {
     tensor_spec spec = legal();
     for (std::uint32_t changes = random_.below32(4); changes > 0; --changes) disturb(spec);
     return spec;
   }
 
-  /// As `any`, for im2col.
+  /// Does the same for im2col.
   im2col_spec any_im2col() {
     im2col_spec spec = legal_im2col();
     for (std::uint32_t changes = random_.below32(4); changes > 0; --changes) disturb(spec);
     return spec;
   }
 
-  /// A spec with these modes, type and rank, and numbers that mostly break no rule.
+  /// Returns a spec with these modes, type and rank, and numbers that mostly break no rule.
   tensor_spec with_modes_of(tensor_spec spec) {
     choose_extents(spec, spec.interleave == interleave::bytes_32 ? 32 : 16);
     choose_box(spec);
@@ -116,8 +117,8 @@ inline void random_spec_source::choose_modes(tensor_spec& spec) {
   spec.oob_fill = is_floating_point(spec.type) ? static_cast<oob_fill>(random_.below(2)) : oob_fill::zero;
 }
 
-/// Size class 0 is small, 1 ordinary, 2 reaches the limits: one class for a whole spec, else nearly
-/// every tensor of high rank would be too large for the address space.
+/// Size class 0 is small, 1 ordinary, 2 reaches the limits. A whole spec uses one class, because
+/// otherwise nearly every tensor of high rank would be too large for the address space.
 inline std::uint64_t random_spec_source::dim(std::uint32_t size_class) {
   if (random_.one_in(4)) return 1;
   if (size_class == 2 && random_.one_in(2)) {
@@ -162,7 +163,7 @@ inline std::uint32_t random_spec_source::inner_box(const tensor_spec& spec) {
   return step * (random_.one_in(3) ? largest : 1 + random_.below32(largest));
 }
 
-/// The box's bytes as the driver counts them, which it limits (T37).
+/// Returns the box's bytes as the driver counts them for its limit (T37).
 inline std::uint64_t counted_box_bytes(const tensor_spec& spec) {
   std::uint64_t bytes = element_bytes(spec.type);
   for (std::uint32_t axis = 0; axis < spec.rank; ++axis) bytes *= spec.box_dim[axis] / spec.element_stride[axis];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What every refused argument owes its caller: its name, and a sentence that says what is wrong and
-// what would be right.
+// Checks that a refused argument comes with its name and a sentence that gives the error and the
+// legal values.
 
 #include <tmap/error.hpp>
 
@@ -13,15 +13,15 @@
 
 namespace tmap::testing {
 
-/// The name that a refusal gives; empty for what is no refusal of an argument.
+/// Returns the name in a refusal; empty if the error does not refuse an argument.
 template <class T>
 std::string refused_argument(const result<T>& answer) {
   if (answer || answer.error().code != status::invalid_argument) return {};
   return answer.error().argument.c_str();
 }
 
-/// The call refused the argument of this name, in a whole sentence. `what` tells the cases of a
-/// test apart.
+/// Expects that the call refused the argument of this name in a whole sentence. `what` names the
+/// case of the test.
 template <class T>
 void expect_refused(const result<T>& answer, const std::string& name, const std::string& what = {}) {
   ASSERT_FALSE(answer.has_value()) << name << ", " << what;
@@ -33,7 +33,7 @@ void expect_refused(const result<T>& answer, const std::string& name, const std:
   EXPECT_EQ(text.find('{'), std::string::npos) << text;
 }
 
-/// The same, and the numbers.
+/// Does the same and compares the numbers.
 template <class T>
 void expect_refused(const result<T>& answer, const std::string& name, std::uint64_t found, std::uint64_t allowed,
                     const std::string& what) {

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-// One spec for each rule kept by `validate`, and for each side of a rule that has two: it breaks
+// One spec for each rule that `validate` keeps, and for each side of a rule that has two. It breaks
 // that rule and no other. The host tests ask `validate`, the device tests the driver.
 
 namespace tmap::testing {
@@ -28,7 +28,7 @@ inline violations validate_any(const any_spec& spec, const device_limits& limits
   return std::visit([&](const auto& each) { return validate(each, limits); }, spec);
 }
 
-/// Specs that break no rule, to change from.
+/// Return specs that break no rule, as a base for changes.
 tensor_spec plain_spec();
 tensor_spec interleaved_spec(interleave layout);
 tensor_spec packed_type_spec(element_type type);

@@ -13,12 +13,12 @@
 #include <string_view>
 #include <system_error>
 
-// Random numbers that are others in every run of a test program, and the same again where
-// TMAP_TEST_SEED says the seed that a run told.
+// Random numbers that differ in every run of a test program. TMAP_TEST_SEED repeats the run that
+// printed its seed.
 
 namespace tmap::testing {
 
-/// The decimal number that is all of `text`.
+/// Returns the decimal number if it is all of `text`.
 inline std::optional<std::uint32_t> seed_of(std::string_view text) {
   std::uint32_t seed{};
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), seed);
@@ -26,7 +26,7 @@ inline std::optional<std::uint32_t> seed_of(std::string_view text) {
   return seed;
 }
 
-/// One for the whole process; nothing where TMAP_TEST_SEED is no seed, and then no test runs.
+/// Returns the seed of the process; nothing if TMAP_TEST_SEED is no seed, and then no test runs.
 inline std::optional<std::uint32_t> run_seed() {
   static const std::optional<std::uint32_t> seed = [] {
     const char* const told = std::getenv("TMAP_TEST_SEED");
@@ -35,15 +35,15 @@ inline std::optional<std::uint32_t> run_seed() {
   return seed;
 }
 
-/// Other numbers for each `number`, whatever else was drawn before: a test alone draws what it
-/// draws among others.
+/// Returns different numbers for each `number`, independently of other draws: a test draws the same
+/// alone as among others.
 inline std::mt19937_64 run_random(std::uint64_t number) {
   std::seed_seq words{run_seed().value(), static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(number >> 32)};
   return std::mt19937_64(words);
 }
 
-/// Tells the seed before the first test, as one may crash, and again behind the last where one
-/// failed.
+/// Prints the seed before the first test, because a test may crash, and again after the last one if
+/// any failed.
 class seed_teller : public ::testing::Environment {
  public:
   void SetUp() override {
@@ -56,7 +56,7 @@ class seed_teller : public ::testing::Environment {
   }
 
  private:
-  /// Not by failing: GoogleTest then says that all tests are skipped.
+  /// Exits instead of failing, because GoogleTest would then report all tests as skipped.
   [[noreturn]] static void refuse() {
     std::fprintf(stderr, "TMAP_TEST_SEED is no decimal number of 32 bits: \"%s\"\n", std::getenv("TMAP_TEST_SEED"));
     std::exit(EXIT_FAILURE);

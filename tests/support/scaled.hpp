@@ -7,7 +7,8 @@
 
 namespace tmap::testing {
 
-/// How much of a long test to run: all, or one part in TMAP_TEST_DIVISOR (under a sanitizer, say).
+/// Returns the amount of a long test to run: all of it, or one part in TMAP_TEST_DIVISOR (for
+/// example, under a sanitizer).
 inline std::uint64_t scaled(std::uint64_t amount) {
   const char* const divisor = std::getenv("TMAP_TEST_DIVISOR");
   return divisor == nullptr ? amount : std::max<std::uint64_t>(1, amount / std::strtoull(divisor, nullptr, 10));

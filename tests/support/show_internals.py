@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies a static library and shows what it hides: show_internals.py <library> <copy>.
+"""Copies a static library and exposes its hidden symbols: show_internals.py <library> <copy>.
 
 Tests call functions that libtmap.so must not export. The compiler has marked them as hidden in the
 object files, which no linker undoes. In the copy tmap's own symbols have the default visibility,
-but for inline ones, which each program has of its own. Only a byte of each symbol changes."""
+except inline ones, of which each program has its own. Only a byte of each symbol changes."""
 import struct
 import sys
 from pathlib import Path
@@ -11,11 +11,11 @@ from pathlib import Path
 ARCHIVE, MEMBER_HEADER = b"!<arch>\n", 60
 SYMBOL_TABLE, SYMBOL_BYTES = 2, 24
 GLOBAL, HIDDEN = 1, 2
-OURS = b"4tmap"  # as C++ names have the namespace
+OURS = b"4tmap"  # the namespace in mangled C++ names
 
 
 def members(data):
-    """Where each file of the archive begins."""
+    """Yields the beginning of each file of the archive."""
     place = len(ARCHIVE)
     while place < len(data):
         size = int(data[place + 48:place + 58])
@@ -24,10 +24,10 @@ def members(data):
 
 
 def sections(data, file):
-    """Kind, place, bytes and link of each section of a 64-bit ELF file."""
+    """Returns the kind, place, bytes and link of each section of a 64-bit ELF file."""
     table, = struct.unpack_from("<Q", data, file + 0x28)
     size, count = struct.unpack_from("<HH", data, file + 0x3A)
-    if count == 0:  # too many for two bytes: the first section has the count
+    if count == 0:  # too many for two bytes: the first section holds the count
         count, = struct.unpack_from("<Q", data, file + table + 0x20)
     for i in range(count):
         kind, = struct.unpack_from("<I", data, file + table + i * size + 4)

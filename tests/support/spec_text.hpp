@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-// Specs as one line of numbers: for messages of failed tests, and for golden files.
+// Specs as one line of numbers, for messages of failed tests and for golden files.
 
 namespace tmap::testing {
 
@@ -52,7 +52,7 @@ inline std::string to_text(const im2col_spec& spec) {
   return text.str();
 }
 
-/// The spec with what its rank does not use as a default spec has it: what a decoder can know of
+/// Returns the spec with the defaults in fields that its rank does not use, as a decoder returns
 /// it.
 inline tensor_spec without_unused_axes(tensor_spec spec) {
   const tensor_spec blank;

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-// The specs of the golden file: every mode with every other, and every number at its limits. Only
+// The specs of the golden file: every combination of modes, and every number at its limits. Only
 // legal ones are kept.
 
 namespace tmap::testing {
@@ -53,7 +53,7 @@ class structured_specs {
     keep(spec);
   }
 
-  /// Element type x rank x swizzle, with fill and L2 promotion taking turns.
+  /// Adds element type x rank x swizzle; fill and L2 promotion take turns.
   void add_modes() {
     for (std::uint32_t type = 0; type < hopper_element_type_count; ++type) {
       for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {

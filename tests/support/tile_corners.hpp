@@ -6,18 +6,18 @@
 
 #include <cstdint>
 
-// Where the tests copy through maps that they do not trust: every kind of corner that an
-// instruction may name.
+// The corners at which tests copy through untrusted maps: every kind of corner that an instruction
+// may use.
 
 namespace tmap::testing {
 
-/// Kinds of corners along an axis: the origin, the last tile, past the end, the largest; for loads
-/// also before the beginning, the smallest.
+/// The kinds of corners along an axis: the origin, the last tile, past the end, the largest. Loads
+/// also use one before the beginning and the smallest.
 inline constexpr std::uint32_t store_corners = 4;
 inline constexpr std::uint32_t load_corners = 6;
 
-/// Coordinate along `axis` at `turn`, one of `2 * corners`: first the same kind on every axis, then
-/// a mixture. The innermost one is a multiple of 16 bytes.
+/// Returns the coordinate along `axis` at `turn`, one of `2 * corners`: first the same kind on
+/// every axis, then a mixture. The innermost one is a multiple of 16 bytes.
 TMAP_HOST_DEVICE inline std::int32_t corner_coordinate(const tensor_spec& spec, std::uint32_t axis, std::uint32_t turn,
                                                        std::uint32_t corners) {
   const auto elements = static_cast<std::int32_t>(detail::elements_per_16_bytes(spec.type));

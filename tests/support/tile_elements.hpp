@@ -9,15 +9,15 @@
 
 #include "conformance/case_source.hpp"
 
-// Tiles as a reader wants them: element by element, in the order of coordinates. Told from the
-// tensor's strides alone, so that neither the rows of a tile nor a swizzle has a part in it.
+// Reads tiles element by element in the order of coordinates. The expected elements follow from the
+// tensor's strides alone, independently of the rows of a tile and of the swizzle.
 
 namespace tmap::testing {
 
 inline constexpr std::uint64_t no_element = ~std::uint64_t{0};
 
-/// Bytes from the begin of the arena to the element of the tensor that belongs at `at` in the tile;
-/// `no_element` outside the tensor.
+/// Returns the bytes from the beginning of the arena to the element of the tensor that belongs at
+/// `at` in the tile; `no_element` outside the tensor.
 inline std::uint64_t place_of_element(const conformance::tile_case& tile, const std::uint32_t* at) {
   const tensor_spec& spec = tile.spec;
   const bool is_interleaved = spec.interleave != interleave::none;
@@ -34,7 +34,7 @@ inline std::uint64_t place_of_element(const conformance::tile_case& tile, const 
   return static_cast<std::uint64_t>(place);
 }
 
-/// All elements of a tile that is loaded with fill zero.
+/// Returns all elements of a tile that is loaded with fill zero.
 inline std::vector<unsigned char> expected_elements(const conformance::tile_case& tile,
                                                     const std::vector<unsigned char>& arena) {
   const tile_layout layout = layout_of(tile.spec);
@@ -50,8 +50,8 @@ inline std::vector<unsigned char> expected_elements(const conformance::tile_case
   return elements;
 }
 
-/// Loads of every layout, inside of the tensor, over its low edges and over its high ones, with and
-/// without element strides. Types whose loads round are left out.
+/// Returns loads of every layout: inside the tensor, over its low edges and over its high ones,
+/// with and without element strides. Leaves out types whose loads round.
 inline std::vector<conformance::tile_case> loads_of_every_layout() {
   std::vector<conformance::tile_case> cases;
   conformance::case_source source{20261122};
@@ -86,7 +86,7 @@ void with_element_and_rank(const tensor_spec& spec, Visit&& visit) {
   }
 }
 
-/// The elements of the tile that `view` shows, in the order of coordinates.
+/// Returns the elements of the tile that `view` shows, in the order of coordinates.
 template <std::uint32_t Rank, class View>
 TMAP_HOST_DEVICE auto& element_at(const View& view, const std::uint32_t (&at)[Rank]) {
   if constexpr (Rank == 1) return view(at[0]);

@@ -6,20 +6,20 @@
 
 #include "support/random_patch.hpp"
 
-// Specs and patches most of which stand at a limit of some rule, or one step to either side of it.
+// Specs and patches of which most are at a limit of some rule, or one step to either side of it.
 // The same seed gives the same ones on every machine.
 
 namespace tmap::testing {
 
-/// Tiled and im2col specs for a Hopper GPU, and patches for a template. More than half break a
-/// rule, mostly one alone.
+/// Makes tiled and im2col specs for a Hopper GPU, and patches for a template. More than half break
+/// a rule, mostly just one.
 class corner_source {
  public:
   explicit corner_source(std::uint64_t seed) : specs_{seed} {}
 
   tensor_spec tiled() { return moved(specs_.legal()); }
 
-  /// One of the packed types, which no Hopper GPU has.
+  /// Returns a spec of a packed type, which no Hopper GPU supports.
   tensor_spec packed() {
     tensor_spec spec = specs_.legal();
     spec.type = random().pick({element_type::u4_align8, element_type::u4_align16, element_type::u6_align16});
@@ -47,7 +47,7 @@ class corner_source {
     return spec;
   }
 
-  /// A template without a driver, which changes any subset of the fields.
+  /// Returns a template that allows any subset of the fields to change. Needs no driver.
   map_template base() {
     const tensor_spec spec = specs_.legal();
     const patch_fields every = patch_everything(spec.rank);
@@ -55,7 +55,7 @@ class corner_source {
     return make_zeroed_template(spec, some ? every & static_cast<patch_fields>(random().bits()) : every).value();
   }
 
-  /// A window that ordinary tensors mostly lie in, or partly.
+  /// Returns a window that contains most ordinary tensors, or a part of them.
   address_window window() {
     const std::uint64_t begin = random().one_in(2) ? 0 : random().of_random_length(40);
     const std::uint64_t end = random().one_in(2) ? detail::address_limit : begin + random().of_random_length(50);
@@ -83,13 +83,13 @@ class corner_source {
 
   std::uint32_t move_count() { return random().pick({0u, 1u, 1u, 1u, 1u, 1u, 2u, 2u, 3u, 4u}); }
 
-  /// The limit, or one step below or above it; sums wrap.
+  /// Returns the limit, or one step below or above it; sums wrap.
   std::uint64_t near(std::uint64_t limit, std::uint64_t step) { return limit + step * random().below(3) - step; }
   std::uint32_t near32(std::uint32_t limit, std::uint32_t step) {
     return static_cast<std::uint32_t>(near(limit, step));
   }
 
-  /// Mostly one that counts.
+  /// Returns an axis, mostly one that the rank uses.
   std::uint32_t axis_of(const tensor_spec& spec) {
     const bool any = spec.rank == 0 || spec.rank > max_rank || random().one_in(16);
     return random().below32(any ? max_rank : spec.rank);
@@ -166,7 +166,7 @@ inline void corner_source::move_box(tensor_spec& spec) {
   box = random().one_in(8) ? static_cast<std::uint32_t>(random_box) : near32(random().pick({1u, 256u}), 1);
 }
 
-/// To where a swizzle ends, by 16 bytes or by one element.
+/// Moves the inner box to the limit of a swizzle, by 16 bytes or by one element.
 inline void corner_source::move_inner_box(tensor_spec& spec) {
   const auto bytes = static_cast<std::uint32_t>(element_bytes(spec.type));
   if (bytes == 0) return;
@@ -174,8 +174,8 @@ inline void corner_source::move_inner_box(tensor_spec& spec) {
   spec.box_dim[0] = near32(limit, random().one_in(2) ? 1 : 16 / bytes);
 }
 
-/// To the most bytes of a box, 228 KiB = 57 * 4096, with two outer dims that make them; a row more
-/// is too many.
+/// Moves the box to the most bytes, 228 KiB = 57 * 4096, with two outer dims whose product reaches
+/// it. One more row is too many.
 inline void corner_source::move_box_bytes(tensor_spec& spec) {
   const std::uint64_t bytes = element_bytes(spec.type);
   if (spec.rank < 3 || spec.rank > max_rank || bytes == 0) return;
@@ -183,7 +183,7 @@ inline void corner_source::move_box_bytes(tensor_spec& spec) {
   for (std::uint32_t axis = 1; axis < max_rank; ++axis) spec.box_dim[axis] = 1;
   const std::uint32_t row_bytes = spec.swizzle == swizzle::bytes_32 ? 32 : 64;
   spec.box_dim[0] = static_cast<std::uint32_t>(row_bytes / bytes);
-  const std::uint32_t step = 1 + random().below32(4);  // 57 steps of it and what a division drops fit 256
+  const std::uint32_t step = 1 + random().below32(4);  // 57 steps of it, plus the remainder of a division, fit 256
   spec.element_stride[1] = step;
   spec.box_dim[1] = near32(57 * step + random().below32(step), step);
   spec.box_dim[2] = 4096 / row_bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is given to the judges: enough of everything, both sides of every limit.
+// Tests the input of the judges: enough of everything, and both sides of every limit.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -95,8 +95,7 @@ TEST(verdict_generator, im2col_specs_break_each_rule_alone) {
        rule::t25_interleave_32_swizzle, rule::t34_extent_range, rule::t36_global_dim_copied, rule::t37_box_bytes});
 }
 
-// The host's two ways to a verdict, one of which knows what a patch can change and takes short
-// cuts.
+// The host has two ways to a verdict. One knows what a patch can change and takes short cuts.
 TEST(verdict_generator, the_host_judges_alike_in_both_ways) {
   EXPECT_EQ(count_judged_apart<patch_population>(), 0u);
   EXPECT_EQ(count_judged_apart<tiled_population>(), 0u);
@@ -113,7 +112,7 @@ TEST(verdict_generator, a_block_comes_out_the_same_again) {
   }
 }
 
-/// One limit: what stands just inside it, and just outside.
+/// Describes one limit, with the specs just inside and just outside of it.
 struct edge {
   rule id;
   const char* what;
@@ -193,7 +192,7 @@ std::vector<edge> edges() {
   };
 }
 
-/// Only modes and ranks are out of a patch's reach.
+/// A patch can change all but modes and ranks.
 template <class Population>
 void expect_both_sides(bool with_rank) {
   std::vector<edge> all = edges();

@@ -14,15 +14,16 @@
 #include "verdicts/populations.hpp"
 #include "verdicts/verdict_book.hpp"
 
-// One population before the three judges: host, device and driver. The host's threads make items,
-// judge them and ask the driver, a chunk at a time, while the device judges the chunk before.
+// Compares the verdicts of host, device and driver on one population. The host's threads make
+// items, judge them and ask the driver, one chunk at a time, while the device judges the previous
+// chunk.
 
 namespace tmap::testing {
 
 inline constexpr std::uint64_t chunk_blocks = 256;
 inline constexpr std::uint64_t chunk_items = chunk_blocks * block_items;
 
-/// Rules that a judge is made to overlook, to see that the others find him out.
+/// The rules that a judge overlooks, to check that the other judges detect it.
 struct blindness {
   rule_set host{};
   rule_set device{};
@@ -55,7 +56,7 @@ class driver_judge {
   driver::encode_im2col_function im2col_;
 };
 
-/// Page-locked host memory, which copies to and from the device without a stop.
+/// Page-locked host memory, for copies to and from the device without a wait.
 template <class T>
 class pinned_array {
  public:
@@ -75,7 +76,7 @@ class pinned_array {
   std::uint64_t count_;
 };
 
-/// A chunk on its way: what the host made and found, and what the device finds.
+/// Holds a chunk in progress: the host's items and verdicts, and the device's verdicts.
 template <class Population>
 struct chunk {
   using context = typename Population::context;
@@ -115,7 +116,7 @@ class judgement {
  public:
   judgement(const device_limits& limits, const blindness& blind) : limits_{limits}, blind_{blind} {}
 
-  /// Judges `chunks` chunks, or as many as it takes to the first verdict that should not be.
+  /// Judges `chunks` chunks, or stops at the first unexpected verdict.
   void run(std::uint64_t chunks) {
     for (std::uint64_t number = 0; number < chunks && !is_over_; ++number) {
       chunk<Population>& next = chunks_[number % 2];
@@ -128,12 +129,12 @@ class judgement {
   }
 
   const verdict_book& book() const { return book_; }
-  /// What should not be; empty if all is well.
+  /// Returns the unexpected verdict; empty if there is none.
   const std::string& surprise() const { return surprise_; }
 
  private:
   void judge_blocks(chunk<Population>& into, std::uint64_t begin, std::uint64_t end) {
-    cudaSetDevice(0);  // the driver has no verdict for a thread without a context
+    cudaSetDevice(0);  // the driver gives no verdict to a thread without a context
     verdict_book book;
     for (std::uint64_t block = begin; block < end && !is_over_; ++block) judge_block(into, block, book);
     const std::lock_guard<std::mutex> lock{mutex_};

@@ -11,13 +11,13 @@
 #include "support/spec_text.hpp"
 #include "verdicts/corner_source.hpp"
 
-// What is judged: patches of templates, tiled specs, im2col specs. A verdict is a `rule_set`'s
-// bits, or, for patches, those of a `map_status`. Items share a context, which is all that judging
-// them needs beside.
+// The populations to judge: patches of templates, tiled specs, im2col specs. A verdict holds the
+// bits of a `rule_set` or, for patches, of a `map_status`. Items share a context, which holds
+// everything else that judging needs.
 
 namespace tmap::testing {
 
-/// Patches, by the encoder's judgement.
+/// Judges patches as the encoder does.
 struct patch_population {
   static constexpr const char* name = "patches";
   static constexpr std::uint32_t max_windows = 3;
@@ -42,7 +42,7 @@ struct patch_population {
     return judge_patched(patched_spec(shared.base, patch), shared.base.fields, shared.windows, shared.window_count)
         .bits;
   }
-  /// The same without knowing what a patch can change: every rule is looked at.
+  /// Does the same by checking every rule, without knowing what a patch can change.
   static std::uint64_t judge_whole(const context& shared, const item& patch) {
     const tensor_spec spec = question(shared, patch);
     for (std::uint32_t axis = 0; axis < spec.rank; ++axis) {
@@ -63,8 +63,8 @@ struct patch_population {
   }
 };
 
-/// Whole specs, by `broken_rules`; some for a GPU with the packed types, of which a Hopper driver
-/// knows nothing.
+/// Judges whole specs with `broken_rules`. Some are for a GPU with the packed types, which a Hopper
+/// driver does not know.
 template <class Spec>
 struct spec_population {
   static constexpr bool is_tiled = std::is_same_v<Spec, tensor_spec>;
@@ -89,7 +89,7 @@ struct spec_population {
   TMAP_HOST_DEVICE static std::uint64_t judge(const context& shared, const item& spec) {
     return broken_rules(spec, shared.limits).bits;
   }
-  /// By the list of violations, which only the host makes here.
+  /// Uses the list of violations, which only the host makes here.
   static std::uint64_t judge_whole(const context& shared, const item& spec) {
     rule_set broken;
     for (const violation& v : validate(spec, shared.limits)) {
@@ -113,8 +113,8 @@ struct spec_population {
 using tiled_population = spec_population<tensor_spec>;
 using im2col_population = spec_population<im2col_spec>;
 
-/// Items that share a context. Each block has a generator of its own, so that it comes out the same
-/// on any number of threads, and alone.
+/// The number of items that share a context. Each block has its own generator, so that it is the
+/// same alone and on any number of threads.
 inline constexpr std::uint64_t block_items = 1 << 12;
 
 template <class Population>

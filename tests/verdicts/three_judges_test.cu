@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same 10^8 verdicts by host, device and driver. Where the driver's differs, it is as the rule
-// table says.
+// Compares 10^8 verdicts of host, device and driver. Where the driver's differs, the rule table
+// states the reason.
 #include "verdicts/judgement.cuh"
 
 #include <gmock/gmock.h>
@@ -91,7 +91,7 @@ TEST_F(three_judges, agree_about_im2col_specs) {
                                                               rule::t34_extent_range, rule::t36_global_dim_copied});
 }
 
-// Seeded faults: each judge in turn overlooks one rule.
+// Seeds faults: each judge in turn overlooks one rule.
 
 TEST_F(three_judges, a_blind_host_is_found_out) {
   EXPECT_THAT(surprise_with<patch_population>({.host = only(rule::t37_box_bytes)}), HasSubstr("T37"));

@@ -14,7 +14,7 @@ double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// The rules of a verdict with their sentences, a line each.
+/// Returns the rules of a verdict with their sentences, one per line.
 std::string reasons(std::uint64_t verdict) {
   std::string text;
   for (std::uint32_t i = 0; i < rule_count; ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What counts as a deviation of the driver, and what stops the comparison.
+// Tests which deviations of the driver are expected, and which stop the comparison.
 #include "verdicts/verdict_book.hpp"
 
 #include <tmap/rule_info.hpp>

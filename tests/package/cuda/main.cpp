@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Three groups of rows of ones; the sum of each group's first tile is how many of its rows are in
-// it. Without a GPU the library returns the reason, and the program ends with 77.
+// Encodes three groups of rows of ones. The sum of a group's first tile is the number of its rows
+// in that tile. Without a GPU the library returns the reason, and the program exits with 77.
 #include "kernel.hpp"
 
 #include <tmap/map_service.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does what a program in plain C++ can do with tmap, with a GPU or without: judge, explain, encode,
-// read bits. Without a driver or a GPU, calls that need one return the reason.
+// Runs all that a plain C++ program can do with tmap, with or without a GPU: judge, explain,
+// encode, read bits. Without a driver or a GPU, calls that need one return the reason.
 #include <tmap/decode.hpp>
 #include <tmap/encode.hpp>
 #include <tmap/encode_batch.hpp>
@@ -31,7 +31,7 @@ tmap::tensor_spec matrix() {
   return spec;
 }
 
-/// A value, or a reason that lies in the machine.
+/// Returns true for a value, and for an error whose reason is the machine.
 template <class T>
 bool is_answered(const tmap::result<T>& answer) {
   if (answer) return true;
