@@ -53,7 +53,7 @@ TEST_F(capture_test, takes_free_slots_only_and_asks_nothing) {
   EXPECT_EQ(refused.lease, nullptr) << "2 are free, 6 have completed, and the pool may grow";
   EXPECT_EQ(cuda.calls_made(pool_call::query_event), 0u);
   EXPECT_EQ(cuda.calls_made(pool_call::allocate), 1u);
-  EXPECT_EQ(cuda.calls_made(pool_call::exchange_capture_mode), 2u + 2u) << "for the slab and the event, before it";
+  EXPECT_EQ(cuda.calls_made(pool_call::exchange_capture_mode), 2u + 2u) << "for the slab and the event";
   cuda.destroy_exec(exec);
   expect_counts(8, 0, 0, 0);
 }
@@ -192,7 +192,7 @@ TEST_F(capture_test, an_eager_stream_cannot_wait_for_a_foreign_capture) {
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().cuda_code, cudaErrorStreamCaptureIsolation);
   cuda.destroy_exec(end_capture(s1));
-  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value()) << "the capture is whole, and now it can";
+  ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value()) << "the capture is intact, and now the call succeeds";
   consume(batch, s2);
   release(std::move(batch));
   run_and_expect_no_foreign_id();
@@ -307,7 +307,7 @@ TEST_F(capture_test, another_threads_capture_is_neither_broken_nor_in_the_way) {
     EXPECT_EQ(use_once(4, s3).count, 4u);
   }}.join();
   const cudaGraph_t graph = cuda.end_capture(s1);
-  EXPECT_NE(graph, nullptr) << "the capture is whole";
+  EXPECT_NE(graph, nullptr) << "the capture is intact";
   EXPECT_TRUE(cuda.violations().empty());
 }
 

@@ -344,7 +344,7 @@ TEST(nth_call_of, the_end) {
     lend_and_return(b, 4, b.s1);
     b.cuda.fail_call(n, cudaErrorUnknown);
     b.maps.reset();
-    EXPECT_LE(b.cuda.live_allocations() + b.cuda.live_events(), 1u) << "what could be freed was";
+    EXPECT_LE(b.cuda.live_allocations() + b.cuda.live_events(), 1u) << "all that could be freed was freed";
   }
 }
 

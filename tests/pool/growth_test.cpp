@@ -21,7 +21,7 @@ TEST_F(growth, grows_rather_than_waits) {
   EXPECT_NE(pool::range_of(*a.lease).slab, pool::range_of(*b.lease).slab);
   release(std::move(a));
   EXPECT_EQ(use_once(4, s3).count, 4u);
-  EXPECT_EQ(maps->counts().capacity, 12u) << "s1 still runs: the third slab, the last";
+  EXPECT_EQ(maps->counts().capacity, 12u) << "s1 still runs, so the pool adds its third and last slab";
   EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 0u);
   EXPECT_EQ(maps->device_bytes(), 3 * pool::slab_bytes(4));
   EXPECT_EQ(use_once(4, s2).count, 4u);

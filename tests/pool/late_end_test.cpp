@@ -28,8 +28,8 @@ TEST_F(late_end, a_release_while_the_stream_is_in_another_capture_is_made_up_for
   consume(batch, s1);
   cuda.begin_capture(s1);
   release(std::move(batch));
-  EXPECT_EQ(cuda.calls_made(pool_call::record_event), 0u) << "an event would be the graph's";
-  EXPECT_FALSE(maps->take(4, s2).has_value()) << "nobody can say when s1 is done";
+  EXPECT_EQ(cuda.calls_made(pool_call::record_event), 0u) << "an event would belong to the graph";
+  EXPECT_FALSE(maps->take(4, s2).has_value()) << "no event marks the end of s1";
   expect_counts(0, 0, 4, 0);
   cuda.destroy_exec(end_capture(s1));
   EXPECT_EQ(use_once(4, s2).count, 4u);
@@ -111,7 +111,7 @@ TEST_F(late_end_beside_a_capture, an_event_that_may_be_the_graphs_is_thrown_away
   EXPECT_EQ(cuda.live_events(), 0u);
   const auto refused = maps->take(4, s2);
   ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, status::pool_exhausted) << "nobody can say when s1 is done";
+  EXPECT_EQ(refused.error().code, status::pool_exhausted) << "no event marks the end of s1";
   cuda.destroy_exec(end_capture(s1));
   expect_made_up_for();
 }
@@ -155,7 +155,7 @@ TEST_F(late_end_beside_a_capture, or_by_the_wait) {
   after_record = [&] { cuda.destroy_exec(end_capture(s1)); };
   consume(second, s1);
   release(std::move(second));
-  EXPECT_FALSE(maps->take(4, s2).has_value()) << "the first mark has not been reached, the second is none";
+  EXPECT_FALSE(maps->take(4, s2).has_value()) << "the first mark is not reached, and the second does not exist";
   EXPECT_EQ(use_once(4, s2).count, 4u);
   run_and_expect_no_foreign_id();
   expect_counts(4, 0, 0, 0);
@@ -191,7 +191,7 @@ TEST_F(late_end, a_release_asks_no_id_that_it_knows) {
   fake_batch batch = encode(4, s1);
   const std::uint64_t asked = cuda.calls_made(pool_call::stream_id);
   release(std::move(batch));
-  EXPECT_EQ(cuda.calls_made(pool_call::stream_id), asked) << "the question would break a capture that begins just now";
+  EXPECT_EQ(cuda.calls_made(pool_call::stream_id), asked) << "the query would break a capture that begins now";
 }
 
 TEST_F(late_end, a_release_asks_no_id_of_a_stream_that_it_knows_from_a_capture) {
@@ -201,7 +201,7 @@ TEST_F(late_end, a_release_asks_no_id_of_a_stream_that_it_knows_from_a_capture) 
   consume(batch, s1);
   const std::uint64_t asked = cuda.calls_made(pool_call::stream_id);
   release(std::move(batch));
-  EXPECT_EQ(cuda.calls_made(pool_call::stream_id), asked) << "the question would break a capture that begins just now";
+  EXPECT_EQ(cuda.calls_made(pool_call::stream_id), asked) << "the query would break a capture that begins now";
   EXPECT_EQ(use_once(4, s2).count, 4u);
   EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u) << "for the work on s1";
   run_and_expect_no_foreign_id();
@@ -262,7 +262,7 @@ TEST_F(late_end, the_per_thread_stream_is_marked_by_its_own_thread) {
   std::thread{[&] { release(std::move(batch)); }}.join();
   expect_counts(0, 0, 4, 0);
   EXPECT_EQ(cuda.calls_made(pool_call::record_event), 0u) << "here it would have marked another stream";
-  EXPECT_EQ(use_once(4, s1).count, 4u) << "a take of the right thread";
+  EXPECT_EQ(use_once(4, s1).count, 4u) << "a take by the right thread";
   EXPECT_EQ(cuda.calls_made(pool_call::wait_event), 1u);
   run_and_expect_no_foreign_id();
 }

@@ -123,7 +123,7 @@ TEST_F(ledger_test, a_window_reaches_over_states_in_both_directions) {
   give_back(a, {7});
   EXPECT_EQ(ledger.find_own(5, 7, all)->first, 3u) << "b was returned first, and its left neighbour joins";
   give_back(c, {8});
-  EXPECT_FALSE(ledger.find_own(9, 7, all).has_value()) << "c is another stream's";
+  EXPECT_FALSE(ledger.find_own(9, 7, all).has_value()) << "c belongs to another stream";
   EXPECT_EQ(ledger.find_returned(16)->first, 0u) << "the end of the slab is free";
   ledger.complete_oldest_mark(8);
   EXPECT_EQ(ledger.find_own(16, 7, all)->count, 16u);

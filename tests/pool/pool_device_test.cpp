@@ -153,7 +153,7 @@ TEST_F(pool_on_device, a_release_beside_the_beginning_of_a_capture_is_made_up_fo
   EXPECT_EQ(maps->take(8, s2.get()).error().code, status::pool_exhausted);
   cudaGraph_t graph{};
   TMAP_ASSERT_CUDA(cudaStreamEndCapture(s1.get(), &graph));
-  EXPECT_NE(graph, nullptr) << "the capture is whole";
+  EXPECT_NE(graph, nullptr) << "the capture is intact";
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
   use_once(8, s2.get());
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());

@@ -52,7 +52,7 @@ TEST_F(preference, the_same_stream_takes_its_own_back_without_asking_or_waiting)
 TEST_F(preference, own_slots_join_free_ones) {
   make_pool(8);
   use_once(6, s1);
-  EXPECT_EQ(use_once(8, s1).count, 8u) << "6 returned here and 2 free, side by side";
+  EXPECT_EQ(use_once(8, s1).count, 8u) << "6 returned here and 2 free ones, which are adjacent";
   EXPECT_EQ(queries() + waits(), 0u);
 }
 
@@ -78,7 +78,7 @@ TEST_F(preference, its_own_completed_slots_are_no_reuse_across_streams) {
   for (fake_batch& batch : small) release(std::move(batch));
   release(std::move(large));
   cuda.run_all();
-  EXPECT_EQ(use_once(4, s1).first, 16u) << "beyond the first leases that it looks at";
+  EXPECT_EQ(use_once(4, s1).first, 16u) << "past the first leases that it checks";
   EXPECT_EQ(queries(), 9u);
   EXPECT_EQ(maps->cross_stream_reuses(), 0u);
   for (fake_batch& batch : between) release(std::move(batch));
@@ -90,7 +90,7 @@ TEST_F(preference, another_stream_waits_on_the_device_for_what_runs) {
   EXPECT_EQ(use_once(4, s2).count, 4u);
   EXPECT_EQ(waits(), 1u);
   cuda.step(cuda.id_of(s2));
-  EXPECT_EQ(cuda.ready(), std::vector<fake_stream_id>{cuda.id_of(s1)}) << "s2 stands until s1 has run";
+  EXPECT_EQ(cuda.ready(), std::vector<fake_stream_id>{cuda.id_of(s1)}) << "s2 waits until s1 has run";
   cuda.run_all();
   EXPECT_EQ(cuda.foreign_ids(), 0u);
   EXPECT_EQ(maps->cross_stream_reuses(), 1u);
@@ -121,7 +121,7 @@ TEST_F(preference, asks_the_oldest_event_first_and_stops_at_the_first_that_runs)
   make_pool(8);
   for (int batch = 0; batch < 8; ++batch) use_once(1, s1);
   EXPECT_EQ(use_once(1, s2).count, 1u);
-  EXPECT_EQ(queries(), 1u) << "none has completed: one question";
+  EXPECT_EQ(queries(), 1u) << "none has completed: one query";
   for (int operation = 0; operation < 9; ++operation) cuda.step(cuda.id_of(s1));
   EXPECT_EQ(use_once(2, s2).count, 2u);
   EXPECT_EQ(queries(), 1u + 1u + 3u) << "its own has not completed; batches 1 and 2 of s1 have, batch 3 has not";
@@ -171,7 +171,7 @@ TEST_F(preference, use_on_waits_once_and_only_for_others) {
   ASSERT_TRUE(maps->use_on(batch.lease, s2, s1).has_value());
   EXPECT_EQ(waits(), 1u);
   const auto stranger = maps->use_on(batch.lease, s1, s3);
-  EXPECT_EQ(testing::refused_argument(stranger), "map_batch") << "s3 is no stream of the lease";
+  EXPECT_EQ(testing::refused_argument(stranger), "map_batch") << "s3 is not a stream of the lease";
   release(std::move(batch));
 }
 
@@ -201,7 +201,7 @@ TEST_F(preference, exhaustion_says_where_the_slots_are_and_changes_nothing) {
   EXPECT_EQ(refused.error().slots.pending, 2u);
   expect_counts(1, 5, 2, 0);
   EXPECT_EQ(waits(), 0u);
-  EXPECT_EQ(use_once(3, s2).first, 5u) << "and what fits still does";
+  EXPECT_EQ(use_once(3, s2).first, 5u) << "and a take that fits still succeeds";
   release(std::move(held));
 }
 

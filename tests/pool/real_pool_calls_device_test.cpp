@@ -54,7 +54,7 @@ TEST_F(real_pool_calls_test, stream_ids_are_never_used_again) {
     unsigned long long id{};
     TMAP_ASSERT_CUDA(real_pool_calls().stream_id(stream.get(), &id));
     EXPECT_NE(id, last);
-    EXPECT_LT(id, 1ull << 63) << "the pool has names of its own above";
+    EXPECT_LT(id, 1ull << 63) << "the pool uses the ids above for itself";
     last = id;
   }
   unsigned long long null_id{}, legacy_id{}, here{}, there{};
@@ -124,7 +124,7 @@ TEST_F(real_pool_calls_test, a_graph_drops_once_when_all_of_it_is_gone) {
   TMAP_ASSERT_CUDA(cudaGraphLaunch(exec, stream.get()));
   TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream.get()));
   std::this_thread::sleep_for(std::chrono::milliseconds{50});
-  EXPECT_EQ(*drops, 0) << "the executable lives";
+  EXPECT_EQ(*drops, 0) << "the executable still exists";
   TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
   EXPECT_TRUE(comes_true([&] { return *drops == 1; }));
 }
@@ -143,10 +143,10 @@ TEST_F(real_pool_calls_test, an_event_of_an_ended_capture_says_so) {
   cudaGetLastError();
   unsigned long long capture{};
   TMAP_ASSERT_CUDA(real_pool_calls().capture_id(other.get(), &capture));
-  EXPECT_EQ(capture, 0u) << "the wait brought it into no capture";
+  EXPECT_EQ(capture, 0u) << "the wait did not bring it into a capture";
   TMAP_ASSERT_CUDA(real_pool_calls().record_event(event, other.get()));
   TMAP_ASSERT_CUDA(cudaStreamSynchronize(other.get()));
-  EXPECT_EQ(real_pool_calls().query_event(event), cudaSuccess) << "an eager record makes it whole again";
+  EXPECT_EQ(real_pool_calls().query_event(event), cudaSuccess) << "an eager record makes it usable again";
   TMAP_ASSERT_CUDA(real_pool_calls().destroy_event(event));
 }
 
@@ -330,7 +330,7 @@ TEST_F(user_objects, of_the_body_of_a_conditional_node_the_executable_holds_them
   TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &body));
   instantiate(graph, &exec);
   run(exec);
-  EXPECT_EQ(after_a_while(drops), 0) << "slots would come back while the executable lives";
+  EXPECT_EQ(after_a_while(drops), 0) << "slots would come back while the executable still exists";
   TMAP_ASSERT_CUDA(cudaGraphExecDestroy(exec));
   EXPECT_TRUE(dropped(drops));
 }

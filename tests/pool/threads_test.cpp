@@ -58,7 +58,7 @@ TEST_F(threads_test, take_and_release_from_all_of_them) {
   cuda.run_all();
   EXPECT_EQ(wrong, 0u);
   EXPECT_EQ(cuda.foreign_ids(), 0u);
-  EXPECT_LT(refused, rounds * thread_count / 2) << "most takes took something";
+  EXPECT_LT(refused, rounds * thread_count / 2) << "most takes succeeded";
   expect_counts(128, 0, 0, 0);
 }
 

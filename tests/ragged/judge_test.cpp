@@ -240,7 +240,7 @@ TEST(judge_tensors, the_most_bytes_of_each_of_many) {
     }
   }
   EXPECT_EQ(detail::most_tensor_bytes(0), std::uint64_t{1} << 47);
-  EXPECT_EQ(detail::most_tensor_bytes(65535), std::uint64_t{1} << 47) << "all smaller batches have the whole limit";
+  EXPECT_EQ(detail::most_tensor_bytes(65535), std::uint64_t{1} << 47) << "all smaller batches have the full limit";
 }
 
 /// No sum wraps, no matter where the batch ends.

@@ -110,7 +110,7 @@ TEST(ragged_tight_sizes, alignment_is_that_of_the_element) {
   dense = tight();
   dense.tensor_pitch_bytes = far + 2;
   expect_refused(check_dense(dense, batch_of(1, 3), false), "dense.tensor_pitch_bytes", far + 2, 4, "pitch");
-  EXPECT_TRUE(check_dense(dense, batch_of(2, 3, 3), false).has_value()) << "elements of 3 bytes lie anywhere";
+  EXPECT_TRUE(check_dense(dense, batch_of(2, 3, 3), false).has_value()) << "elements of 3 bytes need no alignment";
 }
 
 TEST(ragged_tight_sizes, a_dense_batch_reaches_2_to_the_47_and_no_further) {
@@ -138,7 +138,7 @@ TEST(ragged_tight_sizes, strides_of_zero_mean_packed_where_all_are) {
   dense.stride_bytes[1] = 512;
   expect_refused(check_dense(with_strides(dense, batch_of(1, 3)), batch_of(1, 3), true), "dense.stride_bytes[0]", 0, 32,
                  "a row stride of 0");
-  EXPECT_EQ(with_strides(tight(), batch_of(2, 1)).stride_bytes[0], 32u) << "of rank 1 there is none to fill in";
+  EXPECT_EQ(with_strides(tight(), batch_of(2, 1)).stride_bytes[0], 32u) << "rank 1 has no stride to fill in";
 }
 
 /// Larger row strides lead to a larger tensor pitch.

@@ -24,7 +24,7 @@ TEST_F(service_capture, memory_that_graphs_hold_is_not_freed) {
   service.reset();
   EXPECT_EQ(log.count(log_level::warning), 1u);
   EXPECT_EQ(machine.streams.live_allocations(), 1u);
-  EXPECT_EQ(machine.host_blocks(), checks_hazards ? 1u : 0u) << "where kernels of the graph may report";
+  EXPECT_EQ(machine.host_blocks(), checks_hazards ? 1u : 0u) << "the place where kernels of the graph may report";
   machine.streams.destroy_graph(graph);
   EXPECT_TRUE(machine.streams.violations().empty());
   EXPECT_EQ(machine.streams.live_allocations(), 1u);

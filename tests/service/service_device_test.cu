@@ -217,7 +217,7 @@ TEST_F(service_device, a_captured_call_that_enqueued_nothing_gives_its_slots_bac
     TMAP_ASSERT_OK(service.reserve(60, stream.ref()));
     EXPECT_EQ(service.statistics().slots.captured, 60u);
   }
-  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess) << "the capture is whole";
+  EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph), cudaSuccess) << "the capture is intact";
   TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
   EXPECT_TRUE(comes_true([&] { return service.statistics().slots.free == 60; })) << to_json(service.statistics());
 }

@@ -160,7 +160,7 @@ TEST_F(map_service_test, statistics_that_find_the_context_broken_ask_no_more) {
   ASSERT_EQ(service.statistics().slots.pending, 10u);
   const std::uint64_t queries = machine.streams.calls_made(pool_call::query_event);
   machine.fail_call(2, cudaErrorIllegalAddress);  // the copy of the totals
-  EXPECT_EQ(service.statistics().slots.pending, 10u) << "as of the look before";
+  EXPECT_EQ(service.statistics().slots.pending, 10u) << "as of the previous read";
   EXPECT_EQ(machine.streams.calls_made(pool_call::query_event), queries);
   EXPECT_EQ(encode(service, tensor_list{1}, nullptr).error().code, status::service_dead);
 }

@@ -191,7 +191,7 @@ TEST_F(update_test, in_a_capture_too_slots_of_another_slab_are_not_taken_to_shar
   EXPECT_EQ(refused.error().code, status::pool_exhausted);
   machine.streams.destroy_graph(machine.streams.end_capture(stream));
   EXPECT_EQ(service.statistics().exhausted_calls, 1u);
-  EXPECT_EQ(service.statistics().slots.free, 100u) << "the graph had what its update took, and no more";
+  EXPECT_EQ(service.statistics().slots.free, 100u) << "the graph held the slots of its update, and no more";
 }
 
 TEST_F(update_test, the_slab_of_the_old_batch_is_preferred) {

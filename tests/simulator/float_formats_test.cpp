@@ -27,7 +27,7 @@ TEST(f16, has_the_value_its_bits_say) {
 TEST(f16, rounds_to_nearest_even_at_every_edge) {
   EXPECT_EQ(float_to_f16(65519.0f), 0x7bffu);
   EXPECT_EQ(float_to_f16(65520.0f), 0x7c00u);
-  EXPECT_EQ(float_to_f16(std::ldexp(1.0f, -25)), 0u) << "half of the smallest, to even";
+  EXPECT_EQ(float_to_f16(std::ldexp(1.0f, -25)), 0u) << "half of the smallest rounds to even";
   EXPECT_EQ(float_to_f16(std::ldexp(1.5f, -25)), 1u);
   EXPECT_EQ(float_to_f16(-std::ldexp(1.5f, -24)), 0x8002u);
   EXPECT_EQ(float_to_f16(std::ldexp(2047.0f, -25)), 0x0400u) << "the largest denormal rounds up to a normal number";

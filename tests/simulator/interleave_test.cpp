@@ -20,7 +20,7 @@ TEST(interleave, counts_dimension_zero_in_units_of_16_bytes) {
   ASSERT_EQ(m.load({1, 0, 0}), 2u * 64);
   EXPECT_EQ(m.tile[0], 4u + 1) << "unit 1 begins after four words";
   EXPECT_EQ(m.tile[11], 15u + 1);
-  EXPECT_EQ(m.tile[12], 0u) << "unit 4 lies outside, whole";
+  EXPECT_EQ(m.tile[12], 0u) << "unit 4 is entirely outside";
   EXPECT_EQ(m.tile[15], 0u);
   EXPECT_EQ(m.tile[16], 48u + 4 + 1) << "the next image, not the next slice";
 }

@@ -126,7 +126,7 @@ TEST(load, rounds_tf32_but_not_its_fill) {
   EXPECT_EQ(m.tile[3], 0x7ff77ff7u);
   m.spec.type = element_type::f32_ftz;
   ASSERT_NE(m.load({0, 0}), 0u);
-  EXPECT_EQ(m.tile[2], 0x00001001u) << "FTZ is no matter of loads";
+  EXPECT_EQ(m.tile[2], 0x00001001u) << "FTZ does not apply to loads";
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST_F(ragged_verdict, bad_tensors_are_skipped_and_named) {
 TEST(ragged_rows, have_an_address_where_they_exist) {
   constexpr std::uint64_t most = ~std::uint64_t{0};
   ragged_rows rows{4096, 16};
-  EXPECT_EQ(address_of_rows(rows, most, 5), 4096u - 16) << "any rows: before the base";
+  EXPECT_EQ(address_of_rows(rows, most, 5), 4096u - 16) << "before the base";
   rows.rows = 10;
   for (const auto& [begin, count] : {std::pair<std::uint64_t, std::uint64_t>{0, 10}, {9, 1}, {3, 0}, {3, 7}}) {
     EXPECT_EQ(address_of_rows(rows, begin, count), 4096 + 16 * begin);

@@ -51,7 +51,7 @@ TEST(robustness, every_map_and_corner_gets_an_answer) {
   for (const auto code : {status::illegal_instruction, status::illegal_memory_access, status::misaligned_address}) {
     EXPECT_GT(answers[static_cast<int>(code)], 100) << name(code);
   }
-  EXPECT_GT(answers[-1], 1000) << "copies that went well";
+  EXPECT_GT(answers[-1], 1000) << "copies that succeeded";
 }
 
 }  // namespace

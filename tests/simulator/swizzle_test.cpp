@@ -58,12 +58,12 @@ TEST(swizzle, of_a_tile_depends_on_the_absolute_address) {
 TEST(swizzle, gives_a_narrow_row_a_whole_span) {
   small_tensor<std::uint32_t> m{element_type::u32, {32, 3}, {12, 3}};
   m.spec.swizzle = swizzle::bytes_128;
-  ASSERT_EQ(m.load({0, 0}), 3u * 48) << "the barrier receives the box alone";
+  ASSERT_EQ(m.load({0, 0}), 3u * 48) << "the barrier counts the bytes of the box only";
   EXPECT_EQ(m.tile[0], 1u);
   EXPECT_EQ(m.tile[12], 0xeeeeeeeeu);
   EXPECT_EQ(m.tile[32 + 4], 33u) << "row 1, 128 bytes on, in chunk 1";
-  EXPECT_EQ(m.tile[32 + 12], 32u + 8 + 1) << "its chunk 2 stands in chunk 3";
-  EXPECT_EQ(m.tile[32 + 8], 0xeeeeeeeeu) << "which leaves chunk 2 alone";
+  EXPECT_EQ(m.tile[32 + 12], 32u + 8 + 1) << "its chunk 2 is in chunk 3";
+  EXPECT_EQ(m.tile[32 + 8], 0xeeeeeeeeu) << "chunk 2 is unchanged";
 }
 
 }  // namespace

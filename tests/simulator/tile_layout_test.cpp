@@ -56,7 +56,7 @@ TEST_F(tile_layout_test, finds_every_element_at_any_address) {
   for (const conformance::tile_case& tile : loads_of_every_layout()) {
     const tile_layout layout = layout_of(tile.spec);
     const std::vector<unsigned char> expected = expected_elements(tile, arena_);
-    EXPECT_EQ(expected.size(), tile_bytes(tile.spec)) << to_text(tile) << ": all that a load brings";
+    EXPECT_EQ(expected.size(), tile_bytes(tile.spec)) << to_text(tile) << ": all elements of a load";
     for (const std::uint32_t address : {0u, shared_alignment(tile.spec.swizzle), 128u, tile.shared_offset}) {
       const std::vector<unsigned char> loaded = load(tile, address);
       with_element_and_rank(tile.spec, [&](auto, auto rank) {

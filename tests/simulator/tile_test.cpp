@@ -155,7 +155,7 @@ TEST(typed_maps, are_refused_by_the_first_field_that_differs) {
   };
   const tensor_spec right = planes::spec();
   EXPECT_EQ(fault(right), "");
-  EXPECT_EQ(fault(right, patch_extents(3)), "") << "what a tile does not say may differ";
+  EXPECT_EQ(fault(right, patch_extents(3)), "") << "fields that a tile does not set may differ";
 
   tensor_spec spec = right;
   spec.type = element_type::bf16;

@@ -197,7 +197,7 @@ TEST(boundaries, modes_without_a_layout) {
   tensor_spec unknown = plain_spec();
   unknown.type = element_type{element_type_count};
   unknown.oob_fill = oob_fill::nan;
-  EXPECT_FALSE(broken_rules(unknown).contains(rule::t30_oob_fill)) << "nobody knows whether it has a NaN";
+  EXPECT_FALSE(broken_rules(unknown).contains(rule::t30_oob_fill)) << "whether it has a NaN is unknown";
   unknown.oob_fill = oob_fill{2};
   EXPECT_TRUE(broken_rules(unknown).contains(rule::t30_oob_fill));
   const auto promotion = [](std::uint32_t value) {
@@ -212,7 +212,7 @@ TEST(boundaries, one_dimension) {
   tensor_spec line = plain_spec();
   line.rank = 1;
   const auto with = [&](auto change) { return verdict(change, line); };
-  EXPECT_EQ(with([](auto& s) { s.global_stride_bytes[0] = 7; }), "legal") << "no stride is looked at";
+  EXPECT_EQ(with([](auto& s) { s.global_stride_bytes[0] = 7; }), "legal") << "strides are not checked";
   EXPECT_EQ(with([](auto& s) { s.global_dim[1] = s.box_dim[1] = s.element_stride[1] = 0; }), "legal");
   EXPECT_EQ(with([](auto& s) { s.global_dim[0] = 0; }), "T09");
   EXPECT_EQ(with([](auto& s) { s.global_dim[0] = detail::max_copied_dim + 1; }), "T36");
@@ -295,7 +295,7 @@ TEST(boundaries, bounding_box_of_interleaved_im2col) {
     spec.tensor.global_dim[0] = 64;
     spec.tensor.global_dim[1] = 3;
     spec.tensor.global_dim[2] = 1;
-    EXPECT_FALSE(broken_rules(spec).contains(rule::i04_box_area)) << "the third is of no account";
+    EXPECT_FALSE(broken_rules(spec).contains(rule::i04_box_area)) << "the third is ignored";
   }
 }
 
@@ -328,7 +328,7 @@ TEST(boundaries, element_stride) {
   EXPECT_EQ(step(1, 8), "legal");
   EXPECT_EQ(step(1, 9), "T20");
   EXPECT_EQ(step(0, 8), "legal");
-  EXPECT_EQ(step(0, 0), "T20") << "of no effect without an interleave, but the driver refuses it";
+  EXPECT_EQ(step(0, 0), "T20") << "it has no effect without an interleave, but the driver refuses it";
 }
 
 TEST(boundaries, column_bytes) {

@@ -98,7 +98,7 @@ TEST(rule_cases, every_rule_has_a_case) {
   std::map<rule, int> cases{{rule::t01_map_alignment, 1}, {rule::t12_strides_present, 1}};
   for (const auto& [id, stage] :
        {std::pair{rule::t01_map_alignment, rule_stage::type}, std::pair{rule::t12_strides_present, rule_stage::type}}) {
-    EXPECT_EQ(info(id).stage, stage) << "only rules kept by type may do without a breaking case";
+    EXPECT_EQ(info(id).stage, stage) << "only rules that a type enforces may lack a breaking case";
   }
   for (const rule_case& each : all_rule_cases()) {
     EXPECT_EQ(info(each.id).stage, rule_stage::spec) << info(each.id).name;

@@ -37,10 +37,10 @@ TEST(text, every_message_formats) {
     const auto id = static_cast<rule>(i);
     const std::string text = to_string(violation{id, 3, 77, 88});
     EXPECT_THAT(text, StartsWith(std::string{info(id).name} + " "));
-    EXPECT_THAT(text, Not(HasSubstr("{"))) << "a place was not filled";
+    EXPECT_THAT(text, Not(HasSubstr("{"))) << "a placeholder was not replaced";
     const std::string advice = remedy(violation{id, 3, 77, 88}, element_type::f16);
     EXPECT_FALSE(advice.empty()) << text;
-    EXPECT_THAT(advice, Not(HasSubstr("{"))) << "a place was not filled";
+    EXPECT_THAT(advice, Not(HasSubstr("{"))) << "a placeholder was not replaced";
   }
 }
 

@@ -67,7 +67,7 @@ TEST(check_macros, a_failed_runtime_call_leaves_no_last_error) {
   EXPECT_NE(cudaSetDevice(-1), cudaSuccess);
   const cudaError_t of_caller = cudaPeekAtLastError();
   EXPECT_EQ(after_runtime(cudaErrorMemoryAllocation).error().code, status::out_of_memory);
-  EXPECT_EQ(cudaGetLastError(), of_caller) << "an error that is not ours stays";
+  EXPECT_EQ(cudaGetLastError(), of_caller) << "the caller's error stays";
 }
 
 }  // namespace

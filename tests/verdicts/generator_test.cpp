@@ -44,9 +44,9 @@ template <class Population>
 verdict_book expect_shares(std::initializer_list<rule> alone) {
   const verdict_book book = generate<Population>([](const auto&...) {});
   std::cout << book.report(Population::name);
-  EXPECT_GE(2 * book.refused(), book.judged()) << "half at least break a rule";
-  EXPECT_GE(4 * (book.judged() - book.refused()), book.judged()) << "a quarter at least break none";
-  EXPECT_GE(4 * book.broken_alone(), book.judged()) << "a quarter at least break one alone";
+  EXPECT_GE(2 * book.refused(), book.judged()) << "at least half break a rule";
+  EXPECT_GE(4 * (book.judged() - book.refused()), book.judged()) << "at least a quarter break none";
+  EXPECT_GE(4 * book.broken_alone(), book.judged()) << "at least a quarter break just one";
   for (const rule id : alone) EXPECT_GE(book.alone(id), often) << info(id).name;
   return book;
 }

@@ -42,7 +42,7 @@ class three_judges : public gpu_test {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     EXPECT_EQ(all.surprise(), "");
     EXPECT_EQ(all.book().judged(), chunks * chunk_items);
-    EXPECT_GE(2 * all.book().refused(), all.book().judged()) << "half at least break a rule";
+    EXPECT_GE(2 * all.book().refused(), all.book().judged()) << "at least half break a rule";
     for (const rule id : ours_alone) EXPECT_GT(deviations_by(all.book(), id), 0u) << info(id).name;
     std::cout << all.book().report(Population::name) << "  in " << seconds.count() << " s\n";
     record(all.book());

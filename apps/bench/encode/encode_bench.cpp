@@ -31,7 +31,7 @@ hundred, divided by a hundred, 25 times. Call: the host's clock around the call 
 int main(int argc, char** argv) {
   table_program program(
       {"encode_bench", "Measures the cost of encoding tensor maps, its floors and its alternatives. Prints Markdown.",
-       "Only these tables, of which each is measured on its own"},
+       "Only these tables; each is measured separately"},
       tables);
   return program.run(argc, argv, [&] {
     print_head();

@@ -195,10 +195,10 @@ int main(int count, char** arguments) {
   settings with;
   CLI::App app{"Compares grouped matrix products with cuBLAS"};
   app.add_option("--json", with.json, "Write every figure to this file");
-  app.add_option("--seconds", with.seconds, "Give up after this long");
-  app.add_flag("--no-curves", with.no_curves, "The table only");
-  app.add_flag("--no-plans", with.no_plans, "Only the plans that the library chooses, and no peers");
-  app.add_flag("--shapes", with.shapes, "Write all sizes as JSON, for other programs, and measure nothing");
+  app.add_option("--seconds", with.seconds, "Stop after this many seconds");
+  app.add_flag("--no-curves", with.no_curves, "Measure the table only");
+  app.add_flag("--no-plans", with.no_plans, "Measure only the plans that the library chooses, without peers");
+  app.add_flag("--shapes", with.shapes, "Print all sizes as JSON for other programs, and measure nothing");
   try {
     app.parse(count, arguments);
   } catch (const CLI::ParseError& e) {

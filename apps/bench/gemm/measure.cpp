@@ -51,7 +51,7 @@ double judge::worst_error(const subject& of, const timer& time, std::optional<st
   if (is_right) return answer.worst;
   ++wrong_;
   std::fprintf(stderr,
-               "WRONG: %s, %s: largest error %.3g of the allowed one, %llu elements untouched instead of %llu\n",
+               "WRONG: %s, %s: largest error is %.3g of the allowed one, %llu elements untouched instead of %llu\n",
                of.name.c_str(), plan_text(plan).c_str(), answer.worst, static_cast<unsigned long long>(poison),
                static_cast<unsigned long long>(of.untouched));
   return std::max(answer.worst, 1.0);

@@ -48,9 +48,9 @@ int main(int argc, char** argv) {
       tables);
   bool each_route = false;
   std::string curve;
-  program.options().add_flag("-r,--routes", each_route, "Each case by each route, too");
+  program.options().add_flag("-r,--routes", each_route, "Also measure each case by each route");
   program.options().add_option("-c,--curve", curve,
-                               "No tables: GB/s against the size of a tensor, as JSON in this file");
+                               "Instead of tables, write GB/s over the size of a tensor to this file, as JSON");
   return program.run(argc, argv, [&] {
     const ragged_meter meter(each_route ? columns_wanted::rates_by_route : columns_wanted::rates);
     if (!curve.empty()) return write_curve(meter, curve);

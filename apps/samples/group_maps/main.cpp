@@ -154,13 +154,13 @@ int main(int count, char** arguments) {
   const CLI::Validator whole_boxes(
       [](const std::string& text) { return std::stoul(text) % box_columns == 0 ? "" : "must be a multiple of 64"; },
       "");
-  CLI::Option* const columns = app.add_option("--columns", with.only.columns, "One table: with so many columns")
+  CLI::Option* const columns = app.add_option("--columns", with.only.columns, "Print one table with this many columns")
                                    ->check(CLI::Range(box_columns, most_columns))
                                    ->check(whole_boxes);
-  app.add_option("--blocks", with.only.blocks, "and so many blocks; else one on each multiprocessor")
+  app.add_option("--blocks", with.only.blocks, "and this many blocks; default: one per multiprocessor")
       ->check(CLI::Range(1, 1024))
       ->needs(columns);
-  app.add_option("--seconds", with.seconds, "Give up after this long")->capture_default_str();
+  app.add_option("--seconds", with.seconds, "Stop after this many seconds")->capture_default_str();
   CLI11_PARSE(app, count, arguments);
   return run(with);
 }

@@ -70,11 +70,13 @@ int main(int argc, char** argv) {
   CLI::App app{"Runs a mixture-of-experts layer as one CUDA graph, with new tokens each time, and checks it"};
   layer_sizes sizes;
   int replays = 5;
-  app.add_option("--tokens", sizes.tokens, "Tokens of a run")->capture_default_str();
+  app.add_option("--tokens", sizes.tokens, "Tokens per run")->capture_default_str();
   app.add_option("--experts", sizes.experts, "Experts, at least 2")->capture_default_str();
-  app.add_option("--width", sizes.width, "Values of a token, a multiple of 8")->capture_default_str();
-  app.add_option("--hidden", sizes.hidden, "Hidden values of an expert, a multiple of 16")->capture_default_str();
-  app.add_option("--replays", replays, "Runs, each on new tokens")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--width", sizes.width, "Values per token, a multiple of 8")->capture_default_str();
+  app.add_option("--hidden", sizes.hidden, "Hidden values per expert, a multiple of 16")->capture_default_str();
+  app.add_option("--replays", replays, "Number of runs, each with new tokens")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("moe_layer");
   const auto wrong = run(sizes, replays);

@@ -144,7 +144,7 @@ run_time ragged_engine::largest_of_rows(const tensor_batch& source, const tensor
 void add_engine_option(CLI::App& app, engine_request& request) {
   static const std::map<std::string, engine_request> words{
       {"auto", engine_request::automatic}, {"gpu", engine_request::gpu}, {"host", engine_request::simulator}};
-  app.add_option("--engine", request, "What runs the operations; auto: the GPU where there is one")
+  app.add_option("--engine", request, "Runs the operations on the GPU or the host; auto takes the GPU if there is one")
       ->transform(CLI::CheckedTransformer(words, CLI::ignore_case));
 }
 

@@ -136,12 +136,12 @@ outcome<void> run(const request_t& request) {
 int main(int argc, char** argv) {
   CLI::App app{"Pools a signal, subtracts it from its envelope, and draws both"};
   request_t request;
-  app.add_option("--input", request.input, "A .npy file of f32 samples; without it a signal is made");
-  app.add_option("--samples", request.samples, "How many to make")->check(CLI::Range(1ull, 1ull << 31));
-  app.add_option("--seed", request.seed, "Of the noise in what is made");
-  app.add_option("--radius", request.radius, "Of the sliding maximum");
+  app.add_option("--input", request.input, "A .npy file of f32 samples; without it, a signal is generated");
+  app.add_option("--samples", request.samples, "Number of samples to generate")->check(CLI::Range(1ull, 1ull << 31));
+  app.add_option("--seed", request.seed, "Seed of the noise in the generated signal");
+  app.add_option("--radius", request.radius, "Radius of the sliding maximum");
   app.add_option("--picture", request.picture, "A .png file for the drawing");
-  app.add_option("--out", request.out, "A .npy file for the envelope and the distances below it");
+  app.add_option("--out", request.out, "A .npy file for the envelope and the distances from it");
   add_engine_option(app, request.engine);
   CLI11_PARSE(app, argc, argv);
   const auto done = run(request);
