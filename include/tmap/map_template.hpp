@@ -10,8 +10,8 @@ namespace tmap {
 
 /// A set of fields that a batch may change, such as `patch_address | patch_dim(0)`.
 /// `patch_fields{}` is the empty set. No integer converts to it. `patch_fields{bits}` makes one
-/// from the bits of `TMAP_PATCH_...` (c/batch.h). nvcc 13.0 takes no value of it as an argument of a
-/// kernel template: pass `bits_of(fields)`.
+/// from the bits of `TMAP_PATCH_...` (c/batch.h). nvcc 13.0 takes no value of it as an argument of
+/// a kernel template: pass `bits_of(fields)`.
 enum class patch_fields : std::uint32_t {};
 
 TMAP_HOST_DEVICE constexpr std::uint32_t bits_of(patch_fields fields) {
