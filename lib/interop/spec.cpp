@@ -27,8 +27,19 @@ constexpr auto list_violations = [](const auto& spec, const device_limits& limit
   return detail::has_error(found) ? answer{detail::error_of(status::rule_broken, found)} : answer{};
 };
 
-constexpr auto explain = [](const auto& spec, const device_limits& limits, const text_output& to) {
-  return to.write_made(to_string(validate(spec, limits)));
+std::string with_remedies(const violations& found, const tensor_spec& spec) {
+  std::string text;
+  for (const violation& each : found) {
+    text += support::or_throw(to_string(each)) + "\n  " + support::or_throw(remedy(each, spec.type)) + '\n';
+  }
+  return text.empty() ? to_string(found) : text.substr(0, text.size() - 1);
+}
+
+constexpr auto explain = [](const tensor_spec& spec, const device_limits& limits, const text_output& to) {
+  return to.write_made(with_remedies(validate(spec, limits), spec));
+};
+constexpr auto explain_im2col = [](const im2col_spec& spec, const device_limits& limits, const text_output& to) {
+  return to.write_made(with_remedies(validate(spec, limits), spec.tensor));
 };
 
 /// The members of a packed spec, as arguments of their own.
@@ -84,7 +95,7 @@ tmap_status tmap_explain(const tmap_tensor_spec* spec, const tmap_device_limits*
 
 tmap_status tmap_explain_im2col(const tmap_im2col_spec* spec, const tmap_device_limits* limits, char* text,
                                 size_t capacity, size_t* length) {
-  return run(__func__, explain, input{"spec", spec}, optional_input{"limits", limits},
+  return run(__func__, explain_im2col, input{"spec", spec}, optional_input{"limits", limits},
              text_output{text, capacity, length});
 }
 

@@ -50,7 +50,9 @@ def _beside(*parts: str) -> str:
 def _rules(spec: TensorSpec) -> str:
     """Lists each broken rule in words."""
     try:
-        lines = [] if not validate(spec) else _explain.broken_rules(spec).split("\n")
+        # A remedy follows its rule on a line that begins with spaces.
+        text = _explain.broken_rules(spec).replace("\n  ", ": ")
+        lines = text.split("\n") if validate(spec) else []
     except ValueError as reason:  # lengths differ, or too many dims
         lines = [str(reason)]
     if not lines:

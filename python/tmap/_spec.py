@@ -176,7 +176,10 @@ def validate(spec: TensorSpec) -> List[Violation]:
 
 
 def broken_rules(spec: TensorSpec) -> str:
-    """Lists the rules that `spec` breaks in words, a line each, or returns "no rule broken"."""
+    """Lists the rules that `spec` breaks and what to do, or returns "no rule broken".
+
+    Each rule has a line. The line after it begins with two spaces and states the remedy.
+    """
     return text_of(lib.tmap_explain, byref(struct_of(spec)), None)
 
 
