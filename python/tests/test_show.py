@@ -104,7 +104,7 @@ class OfSpecs(unittest.TestCase):
         broken = spec(box=(32, 257), address=1)
         page = Page(broken._repr_html_())
         for line in tmap.explain(broken).split("\n"):
-            self.assertIn(line, page.text)
+            self.assertIn(line.strip(), page.text)
         self.assertNotIn("No rule broken", page.text)
 
     def test_the_drawing_is_to_scale(self):

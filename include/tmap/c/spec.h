@@ -130,8 +130,8 @@ TMAP_API tmap_status tmap_validate(const tmap_tensor_spec* spec, const tmap_devi
 TMAP_API tmap_status tmap_validate_im2col(const tmap_im2col_spec* spec, const tmap_device_limits* limits,
                                           tmap_violation* violations, uint32_t capacity, uint32_t* count);
 
-/// Returns the same as text, or "no rule broken". Each rule has a line, and the line after it begins
-/// with two spaces and states what to do.
+/// Returns the same as text, or "no rule broken". Each rule has a line, and the line after it
+/// begins with two spaces and states what to do.
 /// @fails `TMAP_INVALID_ARGUMENT`, `TMAP_BUFFER_TOO_SMALL`, `TMAP_OUT_OF_MEMORY`.
 TMAP_API tmap_status tmap_explain(const tmap_tensor_spec* spec, const tmap_device_limits* limits, char* text,
                                   size_t capacity, size_t* length);
