@@ -51,7 +51,8 @@ docs: $(DOCS_VENV)/installed
 $(DOCS_VENV)/installed: docs/requirements.txt
 	bash cmake/install_packages.sh
 	python3 -m venv --clear $(DOCS_VENV)
-	$(DOCS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $<
+	$(DOCS_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --requirement $<
+	@$(DOCS_VENV)/bin/python -m pip uninstall --quiet --yes setuptools pip  # a quarter of its size, done with
 	touch $@
 
 format:
