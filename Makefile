@@ -23,8 +23,9 @@ all: configure
 
 demo: packages
 	$(call configured,$(DEMO_PRESET),$(DEMO_BUILD))
-	@cmake --build --preset $(DEMO_PRESET) --parallel $(JOBS) --target tmap_demo
+	@cmake --build --preset $(DEMO_PRESET) --parallel $(JOBS) --target tmap_demo tmap_tool
 	$(DEMO_BUILD)/apps/demo/tmap_demo $(DEMO)
+	@echo "the tool       $(CURDIR)/$(DEMO_BUILD)/apps/tmap/tmap"
 
 test: all
 	bash tests/run.sh $(BUILD)

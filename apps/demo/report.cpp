@@ -298,8 +298,13 @@ batch_counts count(const demo_batch& batch, const engine_run& run) {
 }
 
 std::string report_of(const demo_batch& batch, const engine_run& run, const check_result& checked) {
-  const std::string body =
-      head_of(batch, run, checked) + batch_of(batch, run) + close_up(batch, run) + times_of(batch, run, checked);
+  constexpr std::string_view sheet =
+      "<h2>The contact sheet</h2>\n<p>The demo also draws 26 pictures of different sizes and pads them into one batch: "
+      "each is copied to a place of equal size, and zeros fill the rest. <a href=\"out/contact_sheet.png\">The contact "
+      "sheet</a> shows that batch. The hatched parts are the zeros.</p>\n";
+  std::string body = head_of(batch, run, checked) + batch_of(batch, run) + close_up(batch, run);
+  body += times_of(batch, run, checked);
+  body += sheet;
   return drawing::html_page("tmap demo", body, style);
 }
 

@@ -109,9 +109,11 @@ std::vector<std::string> sentences_of(const tensor_spec& spec, const coordinates
   std::vector<std::string> sentences{
       fmt::format("One instruction loads the box at {} into shared memory: {} rows of {} bytes.", position(spec, at),
                   tile.rows, tile.row_chunks * chunk_bytes),
-      fmt::format("The barrier receives {} bytes. {} of them come from the tensor; the others are outside it and "
-                  "arrive as {}.",
-                  tile.barrier_bytes, inside, fill)};
+      inside == tile.barrier_bytes
+          ? fmt::format("The barrier receives {} bytes, all of them from the tensor.", inside)
+          : fmt::format("The barrier receives {} bytes. {} of them come from the tensor; the others are outside it and "
+                        "arrive as {}.",
+                        tile.barrier_bytes, inside, fill)};
   if (spec.swizzle == swizzle::none) {
     sentences.push_back("Without a swizzle the rows follow each other in shared memory.");
   } else {

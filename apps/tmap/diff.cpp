@@ -111,7 +111,7 @@ outcome<int> compare(const diff_options& options) {
   const auto second = read_maps(options.second);
   if (!second) return refusal{second.error()};
   if (first->size() != second->size()) {
-    return refuse("{}: holds {} tensor maps, and the first argument {}: pairs are compared", shown_path(options.second),
+    return refuse("{}: holds {} tensor maps, but the first argument holds {}", shown_path(options.second),
                   second->size(), first->size());
   }
   const auto pairs = compare_pairs(*first, *second);
