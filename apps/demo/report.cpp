@@ -299,9 +299,10 @@ batch_counts count(const demo_batch& batch, const engine_run& run) {
 
 std::string report_of(const demo_batch& batch, const engine_run& run, const check_result& checked) {
   constexpr std::string_view sheet =
-      "<h2>The contact sheet</h2>\n<p>The demo also draws 26 pictures of different sizes and pads them into one batch: "
-      "each is copied to a place of equal size, and zeros fill the rest. <a href=\"out/contact_sheet.png\">The contact "
-      "sheet</a> shows that batch. The hatched parts are the zeros.</p>\n";
+      "<h2>The contact sheet</h2>\n<p>The demo also draws pictures of different sizes and pads them into one batch: "
+      "each is copied to a place of equal size, and zeros fill the rest. The contact sheet shows that batch; the "
+      "hatched "
+      "parts are the zeros. It lies next to this page, in <code>out/contact_sheet.png</code>.</p>\n";
   std::string body = head_of(batch, run, checked) + batch_of(batch, run) + close_up(batch, run);
   body += times_of(batch, run, checked);
   body += sheet;
