@@ -140,7 +140,8 @@ TEST(tool_generate, bash_completes_commands_options_and_choices) {
 }
 
 TEST(tool_generate, man_reads_the_page) {
-  if (std::system("command -v man > /dev/null 2>&1") != 0) GTEST_SKIP() << "there is no man";
+  // Small system images have a script of that name, which prints a notice.
+  if (std::system("man --version 2> /dev/null | grep -q '^man [0-9]'") != 0) GTEST_SKIP() << "there is no man";
   const tool_result run = run_program({"/bin/bash", "-c",
                                        "'" TMAP_TOOL "' generate man > /tmp/$$.1; LC_ALL=C MANWIDTH=90 man --warnings "
                                        "-E ascii -l /tmp/$$.1; code=$?; rm /tmp/$$.1; exit $code"});
