@@ -12,6 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import reference
+import reference_pages
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES_OF_ROOT = {
@@ -46,7 +47,7 @@ def on_files(files, config):
 
 def on_page_read_source(page, config):
     if page.file.src_uri in reference.PAGES:
-        return reference.page_as_markdown(declarations, page.file.src_uri)
+        return reference_pages.page_as_markdown(declarations, page.file.src_uri)
     source = PAGES_OF_ROOT.get(page.file.src_uri)
     return (ROOT / source).read_text().replace("](docs/", "](") if source else None
 

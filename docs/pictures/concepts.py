@@ -6,29 +6,20 @@ from svg import AMBER, BLUE, GREEN, GREY, ROSE, TEAL, arrow, drawing, line, path
 WIDTH = 760
 
 
+def cells(left, top, columns, rows, side, fill, **style):
+    """Draws a square for each column and row; `fill` returns the colour of a column."""
+    return [rect(left + x * side, top + y * side, side, side, fill(x), **style) for y in rows for x in columns]
+
+
 def box_and_tile(name):
     """Draws a box at the edge of a tensor, and the tile that arrives in shared memory."""
     side, columns, rows, box_columns, box_rows = 22, 14, 9, 4, 6
     left, top, at = 70, 74, (12, 2)
-    grid = [
-        rect(
-            left + x * side,
-            top + y * side,
-            side,
-            side,
-            BLUE,
-            fill_opacity=0.18,
-            stroke="currentColor",
-            stroke_opacity=0.25,
-        )
-        for y in range(rows)
-        for x in range(columns)
-    ]
-    inside = [
-        rect(left + x * side, top + y * side, side, side, TEAL, fill_opacity=0.75)
-        for y in range(at[1], at[1] + box_rows)
-        for x in range(at[0], columns)
-    ]
+    faint = {"stroke": "currentColor", "stroke_opacity": 0.25}
+    grid = cells(left, top, range(columns), range(rows), side, lambda x: BLUE, fill_opacity=0.18, **faint)
+    inside = cells(
+        left, top, range(at[0], columns), range(at[1], at[1] + box_rows), side, lambda x: TEAL, fill_opacity=0.75
+    )
     box = rect(
         left + at[0] * side, top + at[1] * side, box_columns * side, box_rows * side, stroke=AMBER, stroke_width=3
     )
@@ -40,20 +31,12 @@ def box_and_tile(name):
         "url(#hatch)",
     )
     right, low = 560, top + at[1] * side
-    tile = [
-        rect(
-            right + x * side,
-            low + y * side,
-            side,
-            side,
-            TEAL if at[0] + x < columns else "url(#hatch)",
-            fill_opacity=0.75,
-            stroke="currentColor",
-            stroke_opacity=0.4,
-        )
-        for y in range(box_rows)
-        for x in range(box_columns)
-    ]
+    faint["stroke_opacity"] = 0.4
+
+    def fill(x):
+        return TEAL if at[0] + x < columns else "url(#hatch)"
+
+    tile = cells(right, low, range(box_columns), range(box_rows), side, fill, fill_opacity=0.75, **faint)
     zeros = [
         text(right + (x + 0.5) * side, low + (y + 0.68) * side, "0", 12, "middle")
         for y in range(box_rows)

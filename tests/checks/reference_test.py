@@ -177,7 +177,7 @@ def pages_of_header(folder, header):
     reference.PAGES = {"reference/room.md": ("Room", "room")}
     ran = doxygen(folder)
     assert ran.returncode == 0, ran.stderr
-    return reference.header_as_markdown(
+    return reference_pages.header_as_markdown(
         reference.Reference(folder / "build/doxygen/xml"), "tmap/room.hpp", "reference/room.md"
     )
 
@@ -222,7 +222,7 @@ def check_homeless(folder):
 
 sys.dont_write_bytecode = True
 site = load("site")
-reference = site.reference
+reference, reference_pages = site.reference, site.reference_pages
 check_links()
 check_python()
 assert reference.homeless_headers() == []
@@ -241,7 +241,7 @@ with tempfile.TemporaryDirectory() as folder:
     ran = doxygen(ROOT, f"OUTPUT_DIRECTORY = {folder}")
     assert ran.returncode == 0, ran.stderr
     whole = reference.Reference(Path(folder) / "xml")
-    pages = "".join(reference.page_as_markdown(whole, page) for page in reference.PAGES)
+    pages = "".join(reference_pages.page_as_markdown(whole, page) for page in reference.PAGES)
 for header in headers:
     assert pages.count(f"#include <{header}>\n") == 1, header
 for line in (
