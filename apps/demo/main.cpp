@@ -90,9 +90,9 @@ int main(int argc, char** argv) try {
     fmt::print(stderr, "usage: tmap_demo FOLDER [--engine auto|gpu|simulator]\n");
     return exit_trouble;
   }
-  const auto answer = run(argv[1], names_engine ? argv[3] : "auto");
-  if (answer) return *answer;
-  fmt::print(stderr, "tmap_demo: {}\n", answer.error());
+  const auto done = run(argv[1], names_engine ? argv[3] : "auto");
+  if (done) return *done;
+  fmt::print(stderr, "tmap_demo: {}\n", done.error());
   return exit_trouble;
 } catch (const std::exception& e) {
   std::fprintf(stderr, "tmap_demo: %s\n", e.what());

@@ -152,7 +152,7 @@ outcome<shown_view> read_view(const show_options& options) {
 outcome<int> show(const show_options& options) {
   const auto view = read_view(options);
   if (!view) return refusal{view.error()};
-  const int answer = view->thing.problems.empty() ? exit_success : exit_no;
+  const int exit_code = view->thing.problems.empty() ? exit_success : exit_no;
   const bool to_terminal = options.html.empty() && options.svg.empty();
   const auto text = to_terminal ? as_text(*view, apps::shows_colours()) : outcome<std::string>{};
   if (!text) return refusal{text.error()};
@@ -162,7 +162,7 @@ outcome<int> show(const show_options& options) {
   print_sentences(view->thing);
   fmt::print("{}", *text);
   if (!view->why_no_tile.empty()) fmt::print("{}\n", view->why_no_tile);
-  return answer;
+  return exit_code;
 }
 
 }  // namespace

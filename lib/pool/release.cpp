@@ -106,9 +106,9 @@ result<map_pool::last_look> map_pool::look_at_end(const stream_use& use) const {
   // Nobody else captures a thread's own stream.
   if (use.stream != cudaStreamPerThread) return last_look{mark, use.id != 0 ? use.id : ++last_nameless_};
   unsigned long long id{};
-  const cudaError_t told = calls_.stream_id(use.stream, &id);
-  if (failed_for_capture(told)) return last_look{another_look};
-  TMAP_TRY_CUDA(told);
+  const cudaError_t code = calls_.stream_id(use.stream, &id);
+  if (failed_for_capture(code)) return last_look{another_look};
+  TMAP_TRY_CUDA(code);
   return is_same_stream(use, {use.stream, id, 0}) ? last_look{mark, id} : last_look{another_look};
 }
 

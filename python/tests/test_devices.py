@@ -118,12 +118,12 @@ class Devices(StandIns):
 
     def test_a_batch_that_cannot_be_released_is_not_lost(self):
         self.driver.may_push = False
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             del self.batch
             gc.collect()
-        self.assertEqual([one.category for one in told], [ResourceWarning])
-        self.assertRegex(str(told[0].message), "wrong_context")
+        self.assertEqual([one.category for one in caught], [ResourceWarning])
+        self.assertRegex(str(caught[0].message), "wrong_context")
         _lease.release_left()  # in vain
         self.driver.may_push = True
         self.library.calls.clear()

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "gemm/api_arguments.hpp"
 #include "lib/gemm/checks.hpp"
 #include "support/refusal.hpp"
 
@@ -48,13 +49,6 @@ TEST(gemm_gpu, has_products_or_says_why_not) {
             "TMAP_ARCHITECTURES did not name 90a");
 }
 
-const cuda::stream_ref no_stream{cudaStream_t{}};
-
-template <class T>
-T* somewhere(std::uint64_t offset = 0) {
-  return reinterpret_cast<T*>(0x10000 + offset);
-}
-
 run in(const workspace& scratch) {
   return {{no_stream, scratch}};
 }
@@ -65,20 +59,6 @@ workspace enough() {
 
 run good_run() {
   return in(enough());
-}
-
-row_problem rows() {
-  row_problem made;
-  made.groups = 10;
-  made.rows = 100;
-  made.n = 64;
-  made.k = 32;
-  made.offsets.values = somewhere<void>();
-  made.a = {0x10000, 64};
-  made.b = {0x20000, 64};
-  made.b_group_pitch_bytes = 64 * 64;
-  made.c = {0x30000, 128};
-  return made;
 }
 
 weight_problem weights() {

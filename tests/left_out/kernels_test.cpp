@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 
+#include "gemm/api_arguments.hpp"
 #include "ragged/api_arguments.hpp"
 
 namespace tmap::testing {
@@ -35,20 +36,6 @@ void expect_left_out(const result<T>& done, const std::string& call) {
       << call;
 }
 
-gemm::row_problem good_rows() {
-  gemm::row_problem made;
-  made.groups = 10;
-  made.rows = 100;
-  made.n = 64;
-  made.k = 32;
-  made.offsets.values = somewhere<void>();
-  made.a = {0x10000, 64};
-  made.b = {0x20000, 64};
-  made.b_group_pitch_bytes = 64 * 64;
-  made.c = {0x30000, 128};
-  return made;
-}
-
 TEST(left_out_kernels, calls_that_need_one_name_the_reason) {
   map_template base{};
   base.spec.rank = 2;
@@ -59,7 +46,7 @@ TEST(left_out_kernels, calls_that_need_one_name_the_reason) {
   expect_left_out(faults(), "faults");
   expect_left_out(reset_faults(), "reset_faults");
   const gemm::run with{{no_stream, {somewhere<void>(), gemm::workspace_bytes(10).value()}}};
-  expect_left_out(gemm::multiply(good_rows(), with), "gemm::multiply");
+  expect_left_out(gemm::multiply(gemm::testing::rows(), with), "gemm::multiply");
 }
 
 TEST(left_out_kernels, ragged_operations_on_the_gpu_name_the_reason) {

@@ -36,9 +36,9 @@ class ragged_huge : public ::testing::Test {
     std::memset(destination_.data() + in_the_sea, 0x5a, std::uint64_t{2} << 20);
   }
 
-  /// Expects that the destination holds `count` bytes of the source from `shift` on, then `behind`,
+  /// Expects that the destination holds `count` bytes of the source from `shift` on, then `after`,
   /// and is unchanged elsewhere.
-  void expect_copied(std::uint64_t count, std::span<const std::byte> behind = {}) const {
+  void expect_copied(std::uint64_t count, std::span<const std::byte> after = {}) const {
     EXPECT_EQ(static_cast<int>(destination_.data()[in_the_sea]), 0);
     for (const std::span<std::byte> island : destination_.islands()) {
       std::uint64_t wrong = 0;
@@ -46,7 +46,7 @@ class ragged_huge : public ::testing::Test {
         const auto at = static_cast<std::uint64_t>(&byte - destination_.data()) - shift;
         std::byte expected = far_memory::poison;
         if (at < count) expected = source_.data()[at];
-        if (at >= count && at - count < behind.size()) expected = behind[at - count];
+        if (at >= count && at - count < after.size()) expected = after[at - count];
         wrong += byte == expected ? 0 : 1;
       }
       EXPECT_EQ(wrong, 0u) << "bytes of the island that ends at " << &island.back() - destination_.data();
@@ -102,11 +102,11 @@ TEST_F(ragged_huge, pad) {
   dense.address = destination_.address() + shift;
   dense.dim[0] = elements + 7;
   ragged::fill_value fill{{0x12, 0x34}};
-  std::byte behind[14];
-  for (std::uint64_t i = 0; i < sizeof behind; ++i) behind[i] = static_cast<std::byte>(fill.bytes[i % 2]);
+  std::byte after[14];
+  for (std::uint64_t i = 0; i < sizeof after; ++i) after[i] = static_cast<std::byte>(fill.bytes[i % 2]);
   ASSERT_TRUE(ragged::pad(from_.batch, dense, fill, with_));
   EXPECT_EQ(status_.bits, 0u);
-  expect_copied(bytes, behind);
+  expect_copied(bytes, after);
 }
 
 TEST_F(ragged_huge, unpad) {

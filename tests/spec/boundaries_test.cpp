@@ -147,42 +147,6 @@ TEST(boundaries, types_and_swizzles_of_each_generation) {
   EXPECT_EQ(mode(4, between), "T28");
 }
 
-TEST(boundaries, swizzles_of_the_packed_types) {
-  const auto refused = [](element_type type, rule id) {
-    std::string modes;
-    for (std::uint32_t mode = 0; mode <= 6; ++mode) {
-      tensor_spec spec = packed_type_spec(type);
-      spec.swizzle = swizzle{mode};
-      if (broken_rules(spec, blackwell_limits()).contains(id)) modes += std::to_string(mode);
-    }
-    return modes;
-  };
-  EXPECT_EQ(refused(element_type::u4_align8, rule::t26_swizzle_u6), "");
-  EXPECT_EQ(refused(element_type::u4_align8, rule::t27_swizzle_u4), "");
-  EXPECT_EQ(refused(element_type::u4_align16, rule::t26_swizzle_u6), "");
-  EXPECT_EQ(refused(element_type::u4_align16, rule::t27_swizzle_u4), "1256");
-  EXPECT_EQ(refused(element_type::u6_align16, rule::t26_swizzle_u6), "125");
-  EXPECT_EQ(refused(element_type::u6_align16, rule::t27_swizzle_u4), "");
-}
-
-TEST(boundaries, extents_of_the_packed_types) {
-  const auto inner = [](element_type type, std::uint64_t dim) {
-    tensor_spec spec = packed_type_spec(type);
-    spec.global_dim[0] = dim;
-    return verdict([](auto&) {}, spec, blackwell_limits());
-  };
-  EXPECT_EQ(inner(element_type::u4_align8, 128), "legal");
-  EXPECT_EQ(inner(element_type::u4_align8, 126), "legal");
-  EXPECT_EQ(inner(element_type::u4_align8, 127), "T11");
-  for (const element_type type : {element_type::u4_align16, element_type::u6_align16}) {
-    EXPECT_EQ(inner(type, 256), "legal") << name(type);
-    EXPECT_EQ(inner(type, 192), "T10") << name(type);
-    tensor_spec wide = packed_type_spec(type);
-    wide.box_dim[0] = 256;
-    EXPECT_EQ(verdict([](auto&) {}, wide, blackwell_limits()), "T19") << name(type);
-  }
-}
-
 TEST(boundaries, modes_without_a_layout) {
   const auto fill = [](element_type type, std::uint32_t value) {
     return verdict([&](auto& s) {
@@ -253,23 +217,6 @@ TEST(boundaries, inner_boxes_are_told_in_elements) {
   EXPECT_EQ(allowed(element_type::f64, swizzle::none, 3), 2u);
 }
 
-TEST(boundaries, units_of_the_packed_types) {
-  EXPECT_EQ(detail::elements_per_16_bytes(element_type::u4_align8), 32u);
-  for (const element_type type : {element_type::u4_align16, element_type::u6_align16}) {
-    tensor_spec spec = packed_type_spec(type);
-    const std::int32_t between[] = {64, 0, 0};
-    EXPECT_TRUE(check_load_corner(spec, between).contains(rule::u09_innermost_coordinate)) << name(type);
-    const std::int32_t at_a_group[] = {128, 0, 0};
-    EXPECT_TRUE(check_load_corner(spec, at_a_group).empty()) << name(type);
-    spec.box_dim[0] = 8;
-    for (const violation& found : validate(spec, blackwell_limits())) {
-      if (found.id == rule::t18_inner_box_multiple_of_16) {
-        EXPECT_EQ(found.allowed, 128u) << name(type);
-      }
-    }
-  }
-}
-
 /// Dimension 0 of an interleaved tensor counts units of 16 or 32 bytes.
 TEST(boundaries, last_byte_of_interleaved_tensors) {
   constexpr std::uint64_t limit = std::uint64_t{1} << 57;
@@ -296,18 +243,6 @@ TEST(boundaries, bounding_box_of_interleaved_im2col) {
     spec.tensor.global_dim[1] = 3;
     spec.tensor.global_dim[2] = 1;
     EXPECT_FALSE(broken_rules(spec).contains(rule::i04_box_area)) << "the third is ignored";
-  }
-}
-
-TEST(boundaries, packed_types_of_rank1) {
-  for (const element_type type : {element_type::u4_align8, element_type::u4_align16, element_type::u6_align16}) {
-    tensor_spec spec = testing::packed_type_spec(type);
-    spec.rank = 1;
-    EXPECT_TRUE(broken_rules(spec, blackwell_limits()).empty());
-    spec.global_dim[0] = 127;
-    const rule expected =
-        type == element_type::u4_align8 ? rule::t11_global_dim_even : rule::t10_global_dim_packed_type;
-    EXPECT_TRUE(broken_rules(spec, blackwell_limits()).contains(expected)) << name(type);
   }
 }
 
