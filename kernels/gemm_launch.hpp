@@ -53,8 +53,8 @@ struct gemm_call {
   cudaStream_t stream;
   fault_sink faults{};
 };
-cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call);
-cudaError_t launch_gemm(const gemm::weight_problem& problem, const gemm_call& call);
-cudaError_t launch_gemm(const gemm::pointer_problem& problem, const gemm_call& call);
+/// `Problem` is one of grouped_gemm.hpp.
+template <class Problem>
+cudaError_t launch_gemm(const Problem& problem, const gemm_call& call);
 
 }  // namespace tmap::kernels

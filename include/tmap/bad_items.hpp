@@ -29,6 +29,7 @@ enum class batch_call : std::uint32_t {
   ragged_max_pool_1d,
   ragged_reduce_rows,
   gemm_rows,
+  gemm_columns,
   gemm_weights,
   gemm_pointers,
 };
@@ -54,6 +55,7 @@ inline constexpr const char* batch_call_names[] = {
     "ragged::max_pool_1d",
     "ragged::reduce_rows",
     "gemm::multiply of a row_problem",
+    "gemm::multiply of a column_problem",
     "gemm::multiply of a weight_problem",
     "gemm::multiply of a pointer_problem",
 };
@@ -74,7 +76,7 @@ TMAP_HOST_DEVICE constexpr item_kind items_of(batch_call call) {
 struct bad_item {
   batch_call call{};       ///< none: there is no bad item
   std::uint64_t number{};  ///< of the call; the process numbers its calls from 1 as they are enqueued
-  std::uint64_t index{};   ///< in the call's batch; of `service_update` the map's
+  std::uint64_t index{};   ///< in the call's batch; of `service_update` the map's, of `gemm::fault::label` the row's
   std::uint64_t bits{};    ///< of its status: a `rule_set` of a map, else the bits of `ragged::fault` or `gemm::fault`
 };
 

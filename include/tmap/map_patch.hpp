@@ -45,9 +45,12 @@ struct compact_columns {
 
 /// The format of the row offsets of a ragged batch.
 enum class offset_format : std::uint32_t {
-  ends,    ///< n values: tensor i ends before ends[i] and begins at ends[i - 1] (0 for the first)
-  prefix,  ///< n + 1 values: tensor i is [prefix[i], prefix[i + 1]); prefix[0] is 0
-  sizes,   ///< n values: tensor i has sizes[i] rows, after those of all before it
+  ends,               ///< n values: tensor i ends before ends[i] and begins at ends[i - 1] (0 for the first)
+  prefix,             ///< n + 1 values: tensor i is [prefix[i], prefix[i + 1]); prefix[0] is 0
+  sizes,              ///< n values: tensor i has sizes[i] rows, after those of all before it
+  begins_and_counts,  ///< n values and n counts: tensor i has counts[i] rows from begins[i] on; any order, any gaps
+  slots,              ///< n counts: tensor i has counts[i] rows, at most `slot_rows`, from row i * `slot_rows` on
+  labels,             ///< a value for each row: its tensor, or -1 for a row of none; grouped products alone take it
 };
 
 /// The first and last row of each tensor of a ragged batch, or of each group of a product. Device
@@ -55,7 +58,9 @@ enum class offset_format : std::uint32_t {
 struct row_offsets {
   const void* values{};
   offset_format format{};
-  std::uint32_t bytes{4};  ///< of each value: 4 or 8, signed
+  std::uint32_t bytes{4};     ///< of each value: 4 or 8, signed
+  const void* counts{};       ///< `begins_and_counts`: the counts, of as many bytes
+  std::uint64_t slot_rows{};  ///< `slots`: the rows from one tensor's first row to the next one's
 };
 
 /// The value of `ragged_rows::rows` if the number is not known. Offsets are then not compared with

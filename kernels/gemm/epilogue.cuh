@@ -26,6 +26,8 @@ inline constexpr std::uint32_t staged_results = 2;
 inline constexpr std::uint32_t alignment_of_swizzle = 1024;
 /// The number of a thread's sums for 64 columns.
 inline constexpr std::uint32_t piece_sums = 32;
+/// The elements of C in 16 bytes.
+inline constexpr std::uint32_t result_unit = 8;
 
 /// Packs and unpacks pairs of neighbouring elements of C.
 template <gemm::operand_type Type>
@@ -195,6 +197,8 @@ class result_store {
                         const result_place& place) {
     const std::uint32_t row = place.row + threadIdx.x / 32 % 4 * strip_rows;
     if (row >= record.m) return;
+    record_ = &record;
+    columns_ = place.columns;
     if (acquired_ != place.group) {
       acquired_ = place.group;
       if (device::ptx::elect_one()) map_ = device::acquire(shape.scratch.c + acquired_);
@@ -262,12 +266,36 @@ class result_store {
     thread_results<Type>::stage(tile, sums);
     device::fence_shared_writes();
     __syncwarp();
+    const gemm_group& group = *record_;
+    if (!has_whole_units(group)) return store_elements(tile, column, row);
     if (!device::ptx::elect_one()) return;
-    device::store_tile(map_, {static_cast<std::int32_t>(column), static_cast<std::int32_t>(row)}, tile);
+    device::store_tile(
+        map_, {static_cast<std::int32_t>(group.c_column + column), static_cast<std::int32_t>(group.c_row + row)}, tile);
     device::commit_stores();
   }
 
+  /// Returns whether the group's columns begin and end where stores through maps can. Only those of
+  /// a `column_problem` may lie elsewhere.
+  __device__ bool has_whole_units(const gemm_group& group) const {
+    return (group.c_column % result_unit | (group.c_column + columns_) % result_unit) == 0;
+  }
+
+  /// Stores what a staging tile has of the group, element by element.
+  __device__ void store_elements(const unsigned char* tile, std::uint32_t column, std::uint32_t row) const {
+    const gemm_group& group = *record_;
+    for (std::uint32_t i = threadIdx.x % 32; i < strip_rows * piece_lines; i += 32) {
+      const std::uint32_t tile_row = i / piece_lines;
+      const std::uint32_t tile_column = i % piece_lines;
+      if (row + tile_row >= group.m || column + tile_column >= columns_) continue;
+      const std::uint32_t at = swizzled_unit(tile_row, tile_column / result_unit) + tile_column % result_unit * 2;
+      const std::uint64_t to = group.c + (row + tile_row) * group.c_pitch + (column + tile_column) * 2;
+      *reinterpret_cast<std::uint16_t*>(to) = *reinterpret_cast<const std::uint16_t*>(tile + at);
+    }
+  }
+
   device::acquired_map map_;
+  const gemm_group* record_{};
+  std::uint32_t columns_{};  ///< of the group's C
   unsigned char* tiles_;
   std::uint32_t acquired_{~0u};
   std::uint32_t next_{};

@@ -15,20 +15,31 @@ struct queue_counter;
 
 namespace tmap::kernels {
 
-/// One group. Its maps cover exactly its elements: those of A and C, and that of B where the group
-/// has one of its own.
+/// One group. Its maps begin where its matrices begin, which may hold the elements of other groups
+/// before its own, and end with its own. So `first_*` are coordinates in its maps, and nothing after
+/// the group is loaded or stored.
 struct alignas(16) gemm_group {
-  std::uint64_t first_row;  ///< of A and C in a `row_problem`
-  std::uint64_t a;
-  std::uint64_t b;
-  std::uint64_t c;
-  std::uint64_t a_pitch;
-  std::uint64_t b_pitch;
+  std::uint64_t c;  ///< the address of its first element of C
   std::uint64_t c_pitch;
   std::uint32_t m;
   std::uint32_t n;  ///< columns of B
   std::uint32_t k;
-  std::uint32_t spare;
+  std::uint32_t first_row;     ///< in A
+  std::uint32_t first_column;  ///< in B
+  std::uint32_t first_k;       ///< in A and B
+  std::uint32_t c_row;
+  std::uint32_t c_column;
+};
+
+/// The rows that one label names. Each word begins with all bits set, so that one fill prepares all
+/// of them.
+struct label_run {
+  std::uint32_t first;     ///< the smallest first row of its runs
+  std::uint32_t not_last;  ///< the complement of the largest last row
+  std::uint32_t runs;      ///< the number of its runs of equal labels, less one
+
+  TMAP_HOST_DEVICE constexpr bool is_empty() const { return first == ~0u; }
+  TMAP_HOST_DEVICE constexpr std::uint32_t count() const { return is_empty() ? 0 : ~not_last - first + 1; }
 };
 
 struct gemm_scratch {
@@ -37,12 +48,14 @@ struct gemm_scratch {
   tensor_map* c;
   gemm_group* groups;
   std::uint64_t* tile_ends;      ///< tiles, or pairs of them, of groups 0 to i
+  label_run* runs;               ///< of `offset_format::labels`: the rows of each group
   device::queue_counter* taken;  ///< of them
 };
 
 /// Returns the bytes of device memory that a problem of this many groups needs.
 constexpr std::size_t gemm_scratch_bytes(std::uint32_t groups) {
-  constexpr std::size_t of_group = 3 * sizeof(tensor_map) + sizeof(gemm_group) + sizeof(std::uint64_t);
+  constexpr std::size_t of_group =
+      3 * sizeof(tensor_map) + sizeof(gemm_group) + sizeof(std::uint64_t) + sizeof(label_run);
   constexpr std::size_t of_call = sizeof(std::uint32_t);  // a device::queue_counter
   return groups * of_group + of_call;
 }
@@ -51,8 +64,14 @@ inline gemm_scratch cut_scratch(void* memory, std::uint32_t groups) {
   auto* const maps = static_cast<tensor_map*>(memory);
   auto* const records = reinterpret_cast<gemm_group*>(maps + 3 * std::size_t{groups});
   auto* const tile_ends = reinterpret_cast<std::uint64_t*>(records + groups);
-  return {maps,    maps + groups, maps + 2 * std::size_t{groups},
-          records, tile_ends,     reinterpret_cast<device::queue_counter*>(tile_ends + groups)};
+  auto* const runs = reinterpret_cast<label_run*>(tile_ends + groups);
+  return {maps,
+          maps + groups,
+          maps + 2 * std::size_t{groups},
+          records,
+          tile_ends,
+          runs,
+          reinterpret_cast<device::queue_counter*>(runs + groups)};
 }
 
 /// The size of a product's tiles.
@@ -67,6 +86,7 @@ struct gemm_shape {
   gemm_scratch scratch;
   gemm::epilogue with;
   std::uint32_t groups;
+  bool has_own_b;          ///< each group has a map of B; else all share one, which has the group as its third dim
   std::uint32_t b_pieces;  ///< loads that make the tile of B
   std::uint32_t values;    ///< the column of B at which values begin; 0: no gates
 };

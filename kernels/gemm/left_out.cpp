@@ -9,16 +9,14 @@ bool has_gemm_kernels() {
   return false;
 }
 
-cudaError_t launch_gemm(const gemm::row_problem&, const gemm_call&) {
+template <class Problem>
+cudaError_t launch_gemm(const Problem&, const gemm_call&) {
   return cudaErrorNoKernelImageForDevice;
 }
 
-cudaError_t launch_gemm(const gemm::weight_problem&, const gemm_call&) {
-  return cudaErrorNoKernelImageForDevice;
-}
-
-cudaError_t launch_gemm(const gemm::pointer_problem&, const gemm_call&) {
-  return cudaErrorNoKernelImageForDevice;
-}
+template cudaError_t launch_gemm(const gemm::row_problem&, const gemm_call&);
+template cudaError_t launch_gemm(const gemm::column_problem&, const gemm_call&);
+template cudaError_t launch_gemm(const gemm::weight_problem&, const gemm_call&);
+template cudaError_t launch_gemm(const gemm::pointer_problem&, const gemm_call&);
 
 }  // namespace tmap::kernels

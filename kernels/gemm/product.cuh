@@ -26,6 +26,7 @@
 
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/gemm_group.hpp"
+#include "kernels/gemm/product_launch.hpp"
 #include "kernels/gemm/tile_loads.cuh"
 #include "kernels/gemm/tile_math.hpp"
 #include "kernels/gemm/tile_products.cuh"
@@ -45,8 +46,7 @@ struct product_traits {
   gemm::operand_type type;
   bool a_is_across{};
   bool b_is_across{};
-  bool has_own_b{};  ///< each group has a map of B; else all share one, which has the group as its third dim
-  bool promotes{};   ///< the tensor cores sum up one stage of K at most; the stages are added up in f32
+  bool promotes{};  ///< the tensor cores sum up one stage of K at most; the stages are added up in f32
 };
 
 /// How a kernel cuts its products into tiles.
@@ -63,7 +63,6 @@ struct product_config {
   static constexpr gemm::operand_type type = Product.type;
   static constexpr bool a_is_across = Product.a_is_across;
   static constexpr bool b_is_across = Product.b_is_across;
-  static constexpr bool has_own_b = Product.has_own_b;
   static constexpr bool promotes = Product.promotes;
   static constexpr std::uint32_t tile_m = Tile.tile_m;
   static constexpr std::uint32_t tile_n = Tile.tile_n;
@@ -85,11 +84,6 @@ struct product_config {
   static_assert(tile_m == piece_lines || halves_rows);
   static_assert(share_n == 128 || share_n == 256);
   static_assert(!is_paired || halves_rows);
-};
-
-struct product_arguments {
-  tensor_map b;  ///< of all groups, unless each has its own
-  gemm_shape shape;
 };
 
 /// Returns the queue of the tiles, or pairs of them, that this block takes. Tiles that run at the
@@ -174,7 +168,7 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
     if (acquired != note.group && note.k_blocks != 0) {
       acquired = note.group;
       a = device::acquire(shape.scratch.a + acquired);
-      if constexpr (Config::has_own_b) b = device::acquire(shape.scratch.b + acquired);
+      if (shape.has_own_b) b = device::acquire(shape.scratch.b + acquired);
     }
     if constexpr (!Config::is_paired) {
       load_tile_stages<Config, common_operand::none>(note, shape, a, b, notes.wanted, barriers, ring, at);

@@ -4,8 +4,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/product.cuh"
-#include "kernels/gemm/set_up.cuh"
-#include "kernels/gemm_launch.hpp"
+#include "kernels/gemm/product_launch.hpp"
 #include "kernels/launch_behind.hpp"
 
 namespace tmap::kernels {
@@ -20,7 +19,7 @@ cudaError_t launch_config(const product_arguments& arguments, const gemm_call& c
 
 /// Launches the kernel that was compiled for the plan.
 template <product_traits Product>
-cudaError_t launch_product(const product_arguments& arguments, const gemm_call& call) {
+cudaError_t launch_plan(const product_arguments& arguments, const gemm_call& call) {
   constexpr tile_traits pairs{.tile_m = 128, .tile_n = 256, .stages = 4, .is_paired = true};
   constexpr tile_traits low{.tile_m = 64, .tile_n = 256, .stages = 4};
   constexpr tile_traits square{.tile_m = 128, .tile_n = 128, .stages = 6};
@@ -29,15 +28,16 @@ cudaError_t launch_product(const product_arguments& arguments, const gemm_call& 
   return launch_config<product_config<Product, square>>(arguments, call);
 }
 
-/// Returns the arguments that all forms have in common. The caller adds epilogue and gates.
-/// `columns_axis` is the axis of B's box that counts its columns.
-inline product_arguments arguments_of(const gemm_call& call, std::uint32_t groups, std::uint32_t columns_axis) {
-  product_arguments arguments{};
-  arguments.b = call.maps.b.map;
-  arguments.shape.scratch = cut_scratch(call.scratch, groups);
-  arguments.shape.groups = groups;
-  arguments.shape.b_pieces = call.plan.tile_n / call.maps.b.spec.box_dim[columns_axis];
-  return arguments;
+/// Launches the kernel that was compiled for the orders of operands of 16 bits.
+template <gemm::operand_type Type>
+cudaError_t launch_orders(const operand_orders& orders, const product_arguments& arguments, const gemm_call& call) {
+  if (orders.a_is_across) {
+    return orders.b_is_across
+               ? launch_plan<product_traits{.type = Type, .a_is_across = true, .b_is_across = true}>(arguments, call)
+               : launch_plan<product_traits{.type = Type, .a_is_across = true}>(arguments, call);
+  }
+  return orders.b_is_across ? launch_plan<product_traits{.type = Type, .b_is_across = true}>(arguments, call)
+                            : launch_plan<product_traits{.type = Type}>(arguments, call);
 }
 
 }  // namespace tmap::kernels

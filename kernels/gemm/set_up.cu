@@ -34,12 +34,13 @@ cudaError_t launch_set_up(const Problem& problem, const gemm_call& call) {
   const tile_sizes tile{call.plan.tile_m, call.plan.tile_n / (has_gates(problem) ? 2 : 1), call.plan.is_paired};
   const set_up_request<Problem> request{problem,       tile,        cut_scratch(call.scratch, problem.groups),
                                         call.statuses, call.header, call.faults};
-  const std::uint32_t parts = set_up_rounds(problem.groups) * set_up_operands<Problem>;
+  const std::uint32_t parts = set_up_rounds(problem.groups) * set_up_operands(problem);
   const launch_size size{std::min(parts, most_set_up_blocks), set_up_threads};
   return launch_behind(set_up_kernel<Problem>, size, call.stream, request, call.maps);
 }
 
 template cudaError_t launch_set_up(const gemm::row_problem& problem, const gemm_call& call);
+template cudaError_t launch_set_up(const gemm::column_problem& problem, const gemm_call& call);
 template cudaError_t launch_set_up(const gemm::weight_problem& problem, const gemm_call& call);
 template cudaError_t launch_set_up(const gemm::pointer_problem& problem, const gemm_call& call);
 

@@ -29,8 +29,22 @@ TMAP_HOST_DEVICE constexpr bool has_gates(const Problem&) {
   return false;
 }
 
-/// Judges the groups, and writes their records, the running sum of their tiles, and their maps. A
-/// group has maps of A and C, and one of B unless the problem is a `row_problem`.
+/// Returns whether each group has a map of B. Else all share one, which has the group as third dim.
+TMAP_HOST_DEVICE constexpr bool has_own_b(const gemm::row_problem& problem) {
+  return problem.b_addresses != nullptr;
+}
+template <class Problem>
+TMAP_HOST_DEVICE constexpr bool has_own_b(const Problem&) {
+  return true;
+}
+
+/// Returns the number of operands of which each group has a map of its own.
+template <class Problem>
+TMAP_HOST_DEVICE constexpr std::uint32_t set_up_operands(const Problem& problem) {
+  return has_own_b(problem) ? 3 : 2;
+}
+
+/// Judges the groups, and writes their records, the running sum of their tiles, and their maps.
 template <class Problem>
 cudaError_t launch_set_up(const Problem& problem, const gemm_call& call);
 

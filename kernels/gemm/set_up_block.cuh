@@ -38,11 +38,6 @@ struct set_up_share {
   __device__ bool has(std::uint32_t part) const { return part % blocks == block; }
 };
 
-/// The number of operands of which each group has a map of its own. B of a `row_problem` has one
-/// map for all groups.
-template <class Problem>
-inline constexpr std::uint32_t set_up_operands = std::is_same_v<Problem, gemm::row_problem> ? 2 : 3;
-
 TMAP_HOST_DEVICE constexpr std::uint32_t set_up_rounds(std::uint32_t groups) {
   return (groups + set_up_threads - 1) / set_up_threads;
 }
@@ -52,13 +47,30 @@ namespace detail {
 inline constexpr std::uint64_t unit = 16;
 using map_shape = device::fixed_shape<2, patch_extents(2)>;
 
-struct row_range {
+/// The part of the ragged dim that a group has.
+struct group_range {
   std::int64_t begin;
   std::int64_t end;
+  __device__ bool is_within(std::uint64_t extent) const {
+    return 0 <= begin && begin <= end && end <= static_cast<std::int64_t>(extent);
+  }
+  __device__ bool overlaps(const group_range& other) const {
+    return other.begin < other.end && begin < other.end && other.begin < end;
+  }
+};
+
+/// The places of a group's matrices.
+struct operand_places {
+  std::uint64_t a;
+  std::uint64_t a_pitch;
+  std::uint64_t b;
+  std::uint64_t b_pitch;
+  std::uint64_t c;  ///< where its map begins
 };
 
 struct judged_group {
   gemm_group group;
+  operand_places at;
   std::uint32_t bits;
   bool has_work;  ///< something is written to C
 };
@@ -70,9 +82,37 @@ struct carried {
   std::int64_t tiles{};
 };
 
-/// Returns where group g's rows are. All threads call it, those without a group too.
-__device__ inline row_range read_rows(const row_offsets& offsets, std::uint32_t g, bool has_group, carried& sums) {
-  const tmap::detail::offset_reader<void> reader{{offsets.values, offsets.bytes}, offsets.format};
+__device__ inline std::uint64_t ragged_extent(const gemm::row_problem& problem) {
+  return problem.rows;
+}
+__device__ inline std::uint64_t ragged_extent(const gemm::column_problem& problem) {
+  return problem.columns;
+}
+__device__ inline std::uint64_t ragged_extent(const gemm::weight_problem& problem) {
+  return problem.rows;
+}
+
+/// Returns whether groups share one C, in which two of them must not have the same part.
+__device__ inline bool has_common_c(const gemm::row_problem& problem) {
+  return problem.c_addresses == nullptr;
+}
+__device__ inline bool has_common_c(const gemm::column_problem&) {
+  return true;
+}
+__device__ inline bool has_common_c(const gemm::weight_problem&) {
+  return false;
+}
+
+/// Returns the range of group g. All threads call it, those without a group too.
+__device__ inline group_range read_range(const row_offsets& offsets, const gemm_scratch& scratch, std::uint32_t g,
+                                         bool has_group, carried& sums) {
+  if (offsets.format == offset_format::labels) {
+    const label_run run = has_group ? scratch.runs[g] : label_run{~0u, ~0u, ~0u};
+    if (run.is_empty()) return {};
+    if (run.runs != 0) return {0, -1};
+    return {run.first, std::int64_t{run.first} + run.count()};
+  }
+  const tmap::detail::offset_reader<void> reader = tmap::detail::reader_of(offsets);
   std::int64_t begin = 0;
   if (offsets.format == offset_format::sizes) {
     begin = join_before_thread<set_up_warps>(has_group ? reader.offsets[g] : 0, sums.rows, add{});
@@ -83,50 +123,122 @@ __device__ inline row_range read_rows(const row_offsets& offsets, std::uint32_t 
   return {begin, add{}(begin, static_cast<std::int64_t>(rows))};
 }
 
-__device__ inline std::uint32_t judge_rows(const row_range& range, std::int64_t latest, std::uint64_t rows) {
-  if (range.begin == range.end) return gemm::group_status::empty_bit;
-  const bool is_good =
-      range.begin >= latest && range.begin <= range.end && range.end <= static_cast<std::int64_t>(rows);
-  return is_good ? 0 : static_cast<std::uint32_t>(gemm::fault::rows);
+/// Returns whether a group that begins before the end of another has a part in common with one
+/// before it. Such groups are rare, so each looks at all before it.
+__device__ inline bool overlaps_earlier(const row_offsets& offsets, const group_range& range, std::uint32_t g,
+                                        std::uint64_t extent) {
+  const tmap::detail::offset_reader<void> reader = tmap::detail::reader_of(offsets);
+  for (std::uint32_t i = 0; i < g; ++i) {
+    const std::int64_t begin = reader.begin(i);
+    const group_range other{begin, add{}(begin, static_cast<std::int64_t>(reader.count(i, 0)))};
+    if (other.is_within(extent) && range.overlaps(other)) return true;
+  }
+  return false;
 }
 
-__device__ inline judged_group group_of(const gemm::row_problem& problem, const row_range& range, std::uint32_t bits,
-                                        std::uint32_t) {
-  judged_group judged{};
-  judged.bits = bits;
-  judged.has_work = bits == 0;
-  if (!judged.has_work) return judged;
-  const auto begin = static_cast<std::uint64_t>(range.begin);
+/// Along the lines of a matrix, copies begin at multiples of 16 bytes.
+template <class Problem>
+__device__ bool is_aligned(const Problem& problem, const group_range& range) {
+  const auto is_unit = [&](std::int64_t at) {
+    return static_cast<std::uint64_t>(at) * gemm::operand_bytes(problem.type) % unit == 0;
+  };
+  if constexpr (std::is_same_v<Problem, gemm::row_problem>) {
+    return problem.a_layout == gemm::a_layout::m_by_k || is_unit(range.begin);
+  } else if constexpr (std::is_same_v<Problem, gemm::column_problem>) {
+    return problem.b_layout == gemm::b_layout::n_by_k || is_unit(range.begin);
+  } else {
+    const bool runs_along = problem.a_layout == gemm::a_layout::m_by_k || problem.b_layout == gemm::b_layout::n_by_k;
+    return !runs_along || is_unit(range.begin);
+  }
+}
+
+/// Judges a range. `latest` is where the groups before it end. In formats in which groups follow
+/// each other, a group that begins before is bad; those that may have any order are compared.
+template <class Problem>
+__device__ std::uint32_t judge_range(const Problem& problem, const group_range& range, std::int64_t latest,
+                                     std::uint32_t g) {
+  if (range.begin == range.end) return gemm::group_status::empty_bit;
+  const bool may_have_any_order = problem.offsets.format >= offset_format::begins_and_counts;
+  bool is_good = range.is_within(ragged_extent(problem));
+  if (!may_have_any_order) {
+    is_good = is_good && range.begin >= latest;
+  } else if (is_good && problem.offsets.format == offset_format::begins_and_counts && range.begin < latest &&
+             has_common_c(problem)) {
+    is_good = !overlaps_earlier(problem.offsets, range, g, ragged_extent(problem));
+  }
+  if (!is_good) return static_cast<std::uint32_t>(gemm::fault::rows);
+  return is_aligned(problem, range) ? 0 : static_cast<std::uint32_t>(gemm::fault::alignment);
+}
+
+/// Returns the faults of an address from a list.
+__device__ inline std::uint32_t judge_listed(const std::uint64_t* addresses, std::uint32_t g, std::uint64_t pitch,
+                                             std::uint64_t lines, std::uint64_t line_bytes) {
+  return addresses == nullptr ? 0 : judge_matrix(addresses[g], pitch, lines, line_bytes);
+}
+
+constexpr std::uint64_t c_bytes = sizeof(std::uint16_t);
+
+__device__ inline void place_group(const gemm::row_problem& problem, const group_range& range, std::uint32_t g,
+                                   judged_group& judged) {
+  const auto rows = static_cast<std::uint64_t>(range.end - range.begin);
+  const bool is_along = problem.b_layout == gemm::b_layout::n_by_k;
+  const std::uint64_t b_line = (is_along ? problem.k : problem.n) * gemm::operand_bytes(problem.type);
+  if (judged.bits == 0) {
+    const std::uint64_t c_columns = has_gates(problem) ? problem.n / 2 : problem.n;
+    judged.bits |=
+        judge_listed(problem.b_addresses, g, problem.b.pitch_bytes, is_along ? problem.n : problem.k, b_line) |
+        judge_listed(problem.c_addresses, g, problem.c.pitch_bytes, rows, c_columns * c_bytes);
+  }
+  judged.has_work = judged.bits == 0;
+  if (!judged.has_work) return;
+  const auto begin = static_cast<std::uint32_t>(range.begin);
+  const bool has_own_c = problem.c_addresses != nullptr;
+  judged.at = {problem.a.address, problem.a.pitch_bytes, has_own_b(problem) ? problem.b_addresses[g] : 0,
+               problem.b.pitch_bytes, has_own_c ? problem.c_addresses[g] : std::uint64_t{problem.c.address}};
   gemm_group& group = judged.group;
-  group.first_row = begin;
-  group.a = problem.a.address + begin * problem.a.pitch_bytes;
-  group.c = problem.c.address + begin * problem.c.pitch_bytes;
-  group.a_pitch = problem.a.pitch_bytes;
-  group.c_pitch = problem.c.pitch_bytes;
-  group.m = static_cast<std::uint32_t>(range.end - range.begin);
+  group.m = static_cast<std::uint32_t>(rows);
   group.n = static_cast<std::uint32_t>(problem.n);
   group.k = static_cast<std::uint32_t>(problem.k);
-  return judged;
+  group.first_row = begin;
+  group.c_row = has_own_c ? 0 : begin;
+  group.c_pitch = problem.c.pitch_bytes;
+  group.c = judged.at.c + group.c_row * problem.c.pitch_bytes;
 }
 
-__device__ inline judged_group group_of(const gemm::weight_problem& problem, const row_range& range, std::uint32_t bits,
-                                        std::uint32_t g) {
-  judged_group judged{};
-  judged.bits = bits;
-  judged.has_work = bits == 0 || bits == gemm::group_status::empty_bit;
-  if (!judged.has_work) return judged;
-  const std::uint64_t begin = bits == 0 ? static_cast<std::uint64_t>(range.begin) : 0;
+__device__ inline void place_group(const gemm::column_problem& problem, const group_range& range, std::uint32_t g,
+                                   judged_group& judged) {
+  judged.has_work = judged.bits == 0;
+  if (!judged.has_work) return;
+  const auto begin = static_cast<std::uint32_t>(range.begin);
+  judged.at = {problem.a.address + g * problem.a_group_pitch_bytes, problem.a.pitch_bytes, problem.b.address,
+               problem.b.pitch_bytes, problem.c.address};
   gemm_group& group = judged.group;
-  group.a = problem.a.address + begin * problem.a.pitch_bytes;
-  group.b = problem.b.address + begin * problem.b.pitch_bytes;
-  group.c = problem.c.address + g * problem.c_group_pitch_bytes;
-  group.a_pitch = problem.a.pitch_bytes;
-  group.b_pitch = problem.b.pitch_bytes;
+  group.m = static_cast<std::uint32_t>(problem.m);
+  group.n = static_cast<std::uint32_t>(range.end - range.begin);
+  group.k = static_cast<std::uint32_t>(problem.k);
+  group.first_column = group.c_column = begin;
   group.c_pitch = problem.c.pitch_bytes;
+  group.c = problem.c.address + begin * c_bytes;
+}
+
+__device__ inline void place_group(const gemm::weight_problem& problem, const group_range& range, std::uint32_t g,
+                                   judged_group& judged) {
+  const bool has_no_rows = judged.bits == gemm::group_status::empty_bit;
+  const std::uint32_t listed =
+      judge_listed(problem.c_addresses, g, problem.c.pitch_bytes, problem.m, problem.n * c_bytes);
+  if (listed != 0) judged.bits = has_no_rows ? listed : judged.bits | listed;
+  judged.has_work = judged.bits == 0 || judged.bits == gemm::group_status::empty_bit;
+  if (!judged.has_work) return;
+  judged.at = {
+      problem.a.address, problem.a.pitch_bytes, problem.b.address, problem.b.pitch_bytes,
+      problem.c_addresses != nullptr ? problem.c_addresses[g] : problem.c.address + g * problem.c_group_pitch_bytes};
+  gemm_group& group = judged.group;
   group.m = static_cast<std::uint32_t>(problem.m);
   group.n = static_cast<std::uint32_t>(problem.n);
   group.k = static_cast<std::uint32_t>(range.end - range.begin);
-  return judged;
+  group.first_k = has_no_rows ? 0 : static_cast<std::uint32_t>(range.begin);
+  group.c_pitch = problem.c.pitch_bytes;
+  group.c = judged.at.c;
 }
 
 __device__ inline bool is_extent(std::int64_t value) {
@@ -146,47 +258,55 @@ __device__ inline judged_group pointer_group(const gemm::pointer_problem& proble
   }
   const bool is_empty = judged.bits == 0 && (m == 0 || n == 0 || k == 0);
   const bool has_extents = judged.bits == 0;
-  const bool is_along = problem.layout == gemm::b_layout::n_by_k;
-  const auto judge = [&](std::uint64_t address, std::int64_t pitch, std::int64_t rows, std::int64_t columns) {
-    if (!has_extents) rows = columns = 0;
-    return judge_matrix(address, static_cast<std::uint64_t>(pitch), static_cast<std::uint64_t>(rows),
-                        static_cast<std::uint64_t>(columns) * bytes);
+  const auto judge = [&](std::uint64_t address, std::int64_t pitch, std::int64_t lines, std::int64_t elements,
+                         bool is_turned) {
+    if (is_turned) {
+      const std::int64_t swapped = lines;
+      lines = elements;
+      elements = swapped;
+    }
+    if (!has_extents) lines = elements = 0;
+    return judge_matrix(address, static_cast<std::uint64_t>(pitch), static_cast<std::uint64_t>(lines),
+                        static_cast<std::uint64_t>(elements) * bytes);
   };
-  const std::uint32_t c_bits = judge(problem.c[g], problem.c_pitch_bytes[g], m, n);
+  const std::uint32_t c_bits = judge(problem.c[g], problem.c_pitch_bytes[g], m, n, false);
   if (is_empty) {
     judged.bits = gemm::group_status::empty_bit;
     judged.has_work = m != 0 && n != 0 && c_bits == 0;
   } else {
-    judged.bits |= c_bits | judge(problem.a[g], problem.a_pitch_bytes[g], m, k) |
-                   judge(problem.b[g], problem.b_pitch_bytes[g], is_along ? n : k, is_along ? k : n);
+    judged.bits |= c_bits |
+                   judge(problem.a[g], problem.a_pitch_bytes[g], m, k, problem.a_layout == gemm::a_layout::k_by_m) |
+                   judge(problem.b[g], problem.b_pitch_bytes[g], n, k, problem.b_layout == gemm::b_layout::k_by_n);
     judged.has_work = judged.bits == 0;
   }
   if (!judged.has_work) return judged;
-  judged.group = {0,
-                  problem.a[g],
-                  problem.b[g],
-                  problem.c[g],
-                  static_cast<std::uint64_t>(problem.a_pitch_bytes[g]),
-                  static_cast<std::uint64_t>(problem.b_pitch_bytes[g]),
-                  static_cast<std::uint64_t>(problem.c_pitch_bytes[g]),
-                  static_cast<std::uint32_t>(m),
-                  static_cast<std::uint32_t>(n),
-                  static_cast<std::uint32_t>(k),
-                  0};
+  judged.at = {problem.a[g], static_cast<std::uint64_t>(problem.a_pitch_bytes[g]), problem.b[g],
+               static_cast<std::uint64_t>(problem.b_pitch_bytes[g]), problem.c[g]};
+  gemm_group& group = judged.group;
+  group.c = problem.c[g];
+  group.c_pitch = static_cast<std::uint64_t>(problem.c_pitch_bytes[g]);
+  group.m = static_cast<std::uint32_t>(m);
+  group.n = static_cast<std::uint32_t>(n);
+  group.k = static_cast<std::uint32_t>(k);
   return judged;
 }
 
 /// All threads call these, those without a group too.
-__device__ inline judged_group judge_group(const gemm::pointer_problem& problem, std::uint32_t g, carried&) {
+__device__ inline judged_group judge_group(const gemm::pointer_problem& problem, const gemm_scratch&, std::uint32_t g,
+                                           carried&) {
   return g < problem.groups ? pointer_group(problem, g) : judged_group{};
 }
 template <class Problem>
-__device__ judged_group judge_group(const Problem& problem, std::uint32_t g, carried& sums) {
+__device__ judged_group judge_group(const Problem& problem, const gemm_scratch& scratch, std::uint32_t g,
+                                    carried& sums) {
   const bool has_group = g < problem.groups;
-  const row_range range = read_rows(problem.offsets, g, has_group, sums);
+  const group_range range = read_range(problem.offsets, scratch, g, has_group, sums);
   const std::int64_t latest = join_before_thread<set_up_warps>(has_group ? range.end : 0, sums.latest, larger{});
   if (!has_group) return {};
-  return group_of(problem, range, judge_rows(range, latest, problem.rows), g);
+  judged_group judged{};
+  judged.bits = judge_range(problem, range, latest, g);
+  place_group(problem, range, g, judged);
+  return judged;
 }
 
 template <class Problem>
@@ -216,27 +336,25 @@ __device__ inline map_patch patch_of(std::uint64_t address, std::uint64_t column
 
 enum operand : std::uint32_t { c, a, b };
 
-template <class Problem>
-__device__ bool has_b_along_k(const Problem& problem) {
-  if constexpr (std::is_same_v<Problem, gemm::pointer_problem>) {
-    return problem.layout == gemm::b_layout::n_by_k;
-  } else {
-    return false;
-  }
-}
-
 /// Returns the patch of one operand's map. For a group without work, or an operand with nothing to
 /// sum over, the patch makes the safe empty map.
 template <class Problem>
-__device__ map_patch patch_of(const Problem& problem, const gemm_group& group, std::uint32_t of) {
-  constexpr bool is_a_across = std::is_same_v<Problem, gemm::weight_problem>;
-  if (of == c) return patch_of(group.c, result_columns(problem, group), group.m, group.c_pitch);
+__device__ map_patch patch_of(const Problem& problem, const judged_group& judged, std::uint32_t of) {
+  const gemm_group& group = judged.group;
+  const operand_places& at = judged.at;
+  if (!judged.has_work) return {};
+  const std::uint64_t columns = result_columns(problem, group);
+  if (of == c) return patch_of(at.c, group.c_column + columns, std::uint64_t{group.c_row} + group.m, group.c_pitch);
+  if (group.k == 0) return {};
+  const std::uint64_t k = std::uint64_t{group.first_k} + group.k;
   if (of == a) {
-    return is_a_across ? patch_of(group.a, group.m, group.k, group.a_pitch)
-                       : patch_of(group.a, group.k, group.m, group.a_pitch);
+    const std::uint64_t m = std::uint64_t{group.first_row} + group.m;
+    return problem.a_layout == gemm::a_layout::m_by_k ? patch_of(at.a, k, m, at.a_pitch)
+                                                      : patch_of(at.a, m, k, at.a_pitch);
   }
-  return has_b_along_k(problem) ? patch_of(group.b, group.k, group.n, group.b_pitch)
-                                : patch_of(group.b, group.n, group.k, group.b_pitch);
+  const std::uint64_t n = std::uint64_t{group.first_column} + group.n;
+  return problem.b_layout == gemm::b_layout::n_by_k ? patch_of(at.b, k, n, at.b_pitch)
+                                                    : patch_of(at.b, n, k, at.b_pitch);
 }
 
 /// Stores the maps of a warp's groups that are in this block's share. `first` is the first group of
@@ -248,13 +366,13 @@ __device__ void encode_maps(const set_up_request<Problem>& request, const gemm_m
   const std::uint32_t left = request.problem.groups - first;
   const std::uint32_t count = left < device::warp_lanes ? left : device::warp_lanes;
   const device::map_guard guard{&page};
-  constexpr std::uint32_t operands = set_up_operands<Problem>;
+  const std::uint32_t operands = set_up_operands(request.problem);
   TMAP_KEEP_ROLLED
   for (std::uint32_t of = c; of < operands; ++of) {
     if (!mine.has(first / set_up_threads * operands + of)) continue;
     tensor_map* const slots = of == c ? request.scratch.c : of == a ? request.scratch.a : request.scratch.b;
     device::warp_encoder encoder(of == c ? maps.c : of == a ? maps.a : maps.b, stage, map_shape{});
-    encoder.compose([&](std::uint64_t) { return patch_of(request.problem, judged.group, of); }, first, count, guard);
+    encoder.compose([&](std::uint64_t) { return patch_of(request.problem, judged, of); }, first, count, guard);
     encoder.store(slots + first, count);
   }
 }
@@ -291,11 +409,11 @@ __device__ void set_up_groups(const set_up_request<Problem>& request, const gemm
   detail::carried sums;
   for (std::uint32_t first = 0; first < groups; first += set_up_threads) {
     const std::uint32_t g = first + threadIdx.x;
-    const detail::judged_group judged = detail::judge_group(request.problem, g, sums);
+    const detail::judged_group judged = detail::judge_group(request.problem, request.scratch, g, sums);
     const std::int64_t tiles = detail::tiles_of(request, judged);
     const std::int64_t before = join_before_thread<set_up_warps>(tiles, sums.tiles, add{});
     if (is_first) detail::report(request, g, judged.bits, shared.header);
-    if (mine.has(first / set_up_threads * set_up_operands<Problem>) && g < groups) {
+    if (mine.has(first / set_up_threads * set_up_operands(request.problem)) && g < groups) {
       request.scratch.groups[g] = judged.group;
       request.scratch.tile_ends[g] = static_cast<std::uint64_t>(before + tiles);
     }

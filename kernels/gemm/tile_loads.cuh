@@ -62,10 +62,10 @@ __device__ void load_a(unsigned char* to, device::acquired_map map, std::uint32_
 
 template <class Config, bool IsForBoth>
 __device__ void load_b(unsigned char* to, device::acquired_map map, std::uint32_t column, std::uint32_t k,
-                       std::uint32_t group, device::tile_barrier& full) {
+                       std::uint32_t group, bool is_own, device::tile_barrier& full) {
   const auto inner = static_cast<std::int32_t>(Config::b_is_across ? column : k);
   const auto outer = static_cast<std::int32_t>(Config::b_is_across ? k : column);
-  if constexpr (Config::has_own_b) {
+  if (is_own) {
     load_piece<IsForBoth>(to, map, {inner, outer}, full);
   } else {
     load_piece<IsForBoth>(to, map, {inner, outer, static_cast<std::int32_t>(group)}, full);
@@ -86,18 +86,21 @@ __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape,
   const b_columns columns{Config::share_n, shape.values};
   const std::uint32_t piece_columns = Config::tile_n / shape.b_pieces;
   const load_share share = share_of<has_common_b>(Config::tile_n);
+  const std::uint32_t first_row = note.record.first_row + note.row;
+  const std::uint32_t first_column = note.record.first_column;
+  const bool has_own_b = shape.has_own_b;
   const std::uint32_t asks_at = note.k_blocks > ask_ahead ? note.k_blocks - ask_ahead : 0;
   for (std::uint32_t block = 0; block < note.k_blocks; ++block, at.advance()) {
     if (block == asks_at) wanted.arrive();
-    const std::uint32_t k = block * Config::tile_k;
+    const std::uint32_t k = note.record.first_k + block * Config::tile_k;
     unsigned char* const stage = ring + at.stage() * Config::stage_bytes;
     device::tile_barrier& full = barriers.full[at.stage()];
     wait_for(barriers.empty[at.stage()], at.parity() ^ 1);
     full.arrive_expect(Config::stage_bytes);
-    load_a<Config, Common == common_operand::a>(stage, a, note.row, k, full);
+    load_a<Config, Common == common_operand::a>(stage, a, first_row, k, full);
     for (std::uint32_t column = share.begin; column < share.end; column += piece_columns) {
       load_b<Config, has_common_b>(stage + Config::a_bytes + column * swizzle_bytes, b,
-                                   columns.source(note.column, column), k, note.group, full);
+                                   first_column + columns.source(note.column, column), k, note.group, has_own_b, full);
     }
   }
 }

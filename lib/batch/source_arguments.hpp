@@ -47,10 +47,20 @@ inline void check_fields(support::arguments& given, patch_fields fields, patch_f
                bits_of(fields), bits_of(known));
 }
 
-inline void check_offsets(support::arguments& given, const row_offsets& offsets, const support::argument& name) {
-  given.enumerator(offsets.format, offset_format::sizes, name.member("format"));
+/// Checks the offsets of a call that takes every format up to `last`.
+inline void check_offsets(support::arguments& given, const row_offsets& offsets, const support::argument& name,
+                          offset_format last = offset_format::slots) {
+  constexpr std::uint64_t most_slot_rows = std::uint64_t{1} << 31;
+  given.enumerator(offsets.format, last, name.member("format"));
   given.integer_bytes(offsets.bytes, name.member("bytes"));
   if (given) given.pointer(offsets.values, offsets.bytes, name.member("values"));
+  if (!given) return;
+  if (offsets.format == offset_format::begins_and_counts) {
+    given.pointer(offsets.counts, offsets.bytes, name.member("counts"));
+  }
+  if (offsets.format == offset_format::slots) {
+    given.range(offsets.slot_rows, 1, most_slot_rows, name.member("slot_rows"));
+  }
 }
 
 }  // namespace tmap

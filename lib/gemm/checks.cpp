@@ -4,6 +4,7 @@
 #include <tmap/detail/spec_arithmetic.hpp>
 
 #include <cstdint>
+#include <utility>
 
 #include "lib/batch/run_arguments.hpp"
 #include "lib/batch/source_arguments.hpp"
@@ -58,6 +59,19 @@ void check_matrix(arguments& given, const matrix& of, const row_shape& shape, co
   if (given) check_reach(given, of, shape.rows, shape.bytes, name);
 }
 
+/// The lines of a stored operand: `lines` of `elements`, or the other way around.
+row_shape stored_shape(operand_type type, bool is_turned, std::uint64_t lines, std::uint64_t elements) {
+  if (is_turned) std::swap(lines, elements);
+  return {lines, elements * operand_bytes(type)};
+}
+
+/// Checks matrices whose addresses are a list in device memory.
+void check_listed(arguments& given, const std::uint64_t* addresses, const matrix& of, const row_shape& shape,
+                  const argument& list_name, const argument& name) {
+  given.pointer(addresses, list_name);
+  check_pitch(given, of.pitch_bytes, shape.bytes, name.member("pitch_bytes"));
+}
+
 struct group_places {
   std::uint32_t groups;
   std::uint64_t pitch_bytes;  ///< from one group's matrix to the next
@@ -92,12 +106,14 @@ void check_epilogue(arguments& given, const epilogue& with, std::uint64_t n) {
 }
 
 /// 8-bit operands are read along K only.
-void check_layout(arguments& given, b_layout layout, operand_type type) {
-  const argument name = problem_name.member("layout");
-  given.enumerator(layout, b_layout::k_by_n, name);
-  if (type == operand_type::f8_e4m3 && layout != b_layout::n_by_k) {
-    given.refuse(name, "is k_by_n; with operands of 8 bits it must be n_by_k");
-  }
+void check_layouts(arguments& given, a_layout a, b_layout b, operand_type type) {
+  const argument a_name = problem_name.member("a_layout");
+  const argument b_name = problem_name.member("b_layout");
+  given.enumerator(a, a_layout::k_by_m, a_name);
+  given.enumerator(b, b_layout::k_by_n, b_name);
+  if (type != operand_type::f8_e4m3) return;
+  if (a != a_layout::m_by_k) given.refuse(a_name, "is k_by_m; with operands of 8 bits it must be m_by_k");
+  if (b != b_layout::n_by_k) given.refuse(b_name, "is k_by_n; with operands of 8 bits it must be n_by_k");
 }
 
 /// Only sums of 8-bit products have a faster way.
@@ -108,16 +124,29 @@ void check_accumulation(arguments& given, const row_problem& problem) {
   }
 }
 
+void check_b(arguments& given, const row_problem& problem) {
+  const argument name = problem_name.member("b");
+  const row_shape shape = stored_shape(problem.type, problem.b_layout == b_layout::k_by_n, problem.n, problem.k);
+  if (problem.b_addresses != nullptr) {
+    return check_listed(given, problem.b_addresses, problem.b, shape, problem_name.member("b_addresses"), name);
+  }
+  check_matrices(given, problem.b, shape,
+                 {problem.groups, problem.b_group_pitch_bytes, problem_name.member("b_group_pitch_bytes")}, name);
+}
+
 void check_matrices(arguments& given, const row_problem& problem) {
-  const std::uint32_t element_bytes = operand_bytes(problem.type);
-  const bool by_n = problem.layout == b_layout::n_by_k;
   const std::uint64_t c_columns = problem.epilogue.kind == epilogue_kind::swiglu ? problem.n / 2 : problem.n;
-  const row_shape of_b{by_n ? problem.n : problem.k, (by_n ? problem.k : problem.n) * element_bytes};
-  check_matrix(given, problem.a, {problem.rows, problem.k * element_bytes}, problem_name.member("a"));
-  check_matrix(given, problem.c, {problem.rows, c_columns * sizeof(std::uint16_t)}, problem_name.member("c"));
-  check_matrices(given, problem.b, of_b,
-                 {problem.groups, problem.b_group_pitch_bytes, problem_name.member("b_group_pitch_bytes")},
-                 problem_name.member("b"));
+  const row_shape of_c{problem.rows, c_columns * sizeof(std::uint16_t)};
+  check_matrix(given, problem.a,
+               stored_shape(problem.type, problem.a_layout == a_layout::k_by_m, problem.rows, problem.k),
+               problem_name.member("a"));
+  if (problem.c_addresses != nullptr) {
+    check_listed(given, problem.c_addresses, problem.c, of_c, problem_name.member("c_addresses"),
+                 problem_name.member("c"));
+  } else {
+    check_matrix(given, problem.c, of_c, problem_name.member("c"));
+  }
+  check_b(given, problem);
 }
 
 /// Checks that the epilogue is `none` or `accumulate`.
@@ -156,7 +185,7 @@ void check_call(arguments& given, const run& with) {
 
 void check_problem(arguments& given, const row_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f8_e4m3);
-  check_layout(given, problem.layout, problem.type);
+  check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
   check_accumulation(given, problem);
   given.enumerator(problem.epilogue.kind, last_epilogue_kind, problem_name.member("epilogue").member("kind"));
   given.at_most(problem.rows, max_extent, problem_name.member("rows"));
@@ -164,32 +193,61 @@ void check_problem(arguments& given, const row_problem& problem) {
   check_columns(given, problem.n, element_bytes, problem_name.member("n"));
   check_columns(given, problem.k, element_bytes, problem_name.member("k"));
   if (!given || problem.groups == 0 || problem.rows == 0) return;
-  check_offsets(given, problem.offsets, problem_name.member("offsets"));
+  check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
   check_epilogue(given, problem.epilogue, problem.n);
   check_matrices(given, problem);
 }
 
+void check_problem(arguments& given, const column_problem& problem) {
+  check_groups(given, problem.groups, problem.type, operand_type::f16);
+  check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
+  given.at_most(problem.columns, max_extent, problem_name.member("columns"));
+  const std::uint32_t element_bytes = operand_bytes(problem.type);
+  given.range(problem.m, 1, max_extent, problem_name.member("m"));
+  check_columns(given, problem.k, element_bytes, problem_name.member("k"));
+  if (!given || problem.groups == 0 || problem.columns == 0) return;
+  check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
+  check_matrices(given, problem.a,
+                 stored_shape(problem.type, problem.a_layout == a_layout::k_by_m, problem.m, problem.k),
+                 {problem.groups, problem.a_group_pitch_bytes, problem_name.member("a_group_pitch_bytes")},
+                 problem_name.member("a"));
+  check_matrix(given, problem.b,
+               stored_shape(problem.type, problem.b_layout == b_layout::k_by_n, problem.columns, problem.k),
+               problem_name.member("b"));
+  check_matrix(given, problem.c, {problem.m, problem.columns * sizeof(std::uint16_t)}, problem_name.member("c"));
+}
+
 void check_problem(arguments& given, const weight_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f16);
+  check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
   check_plain_epilogue(given, problem.kind);
   given.at_most(problem.rows, max_extent, problem_name.member("rows"));
   const std::uint32_t element_bytes = operand_bytes(problem.type);
-  check_columns(given, problem.m, element_bytes, problem_name.member("m"));
+  given.range(problem.m, 1, max_extent, problem_name.member("m"));
   check_columns(given, problem.n, element_bytes, problem_name.member("n"));
   if (!given || problem.groups == 0) return;
-  check_offsets(given, problem.offsets, problem_name.member("offsets"));
+  check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
   if (problem.rows != 0) {
-    check_matrix(given, problem.a, {problem.rows, problem.m * element_bytes}, problem_name.member("a"));
-    check_matrix(given, problem.b, {problem.rows, problem.n * element_bytes}, problem_name.member("b"));
+    check_matrix(given, problem.a,
+                 stored_shape(problem.type, problem.a_layout == a_layout::k_by_m, problem.m, problem.rows),
+                 problem_name.member("a"));
+    check_matrix(given, problem.b,
+                 stored_shape(problem.type, problem.b_layout == b_layout::k_by_n, problem.n, problem.rows),
+                 problem_name.member("b"));
   }
-  check_matrices(given, problem.c, {problem.m, problem.n * element_bytes},
+  const row_shape of_c{problem.m, problem.n * sizeof(std::uint16_t)};
+  if (problem.c_addresses != nullptr) {
+    return check_listed(given, problem.c_addresses, problem.c, of_c, problem_name.member("c_addresses"),
+                        problem_name.member("c"));
+  }
+  check_matrices(given, problem.c, of_c,
                  {problem.groups, problem.c_group_pitch_bytes, problem_name.member("c_group_pitch_bytes")},
                  problem_name.member("c"));
 }
 
 void check_problem(arguments& given, const pointer_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f16);
-  check_layout(given, problem.layout, problem.type);
+  check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
   check_plain_epilogue(given, problem.kind);
   if (!given || problem.groups == 0) return;
   given.pointer(problem.a, problem_name.member("a"));

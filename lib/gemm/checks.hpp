@@ -20,6 +20,7 @@ namespace tmap::gemm {
 void check_call(support::arguments& given, const run& with);
 /// Check a problem. A problem without groups needs good numbers only.
 void check_problem(support::arguments& given, const row_problem& problem);
+void check_problem(support::arguments& given, const column_problem& problem);
 void check_problem(support::arguments& given, const weight_problem& problem);
 void check_problem(support::arguments& given, const pointer_problem& problem);
 

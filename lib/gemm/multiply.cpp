@@ -44,6 +44,9 @@ result<void> check(const Problem& problem, const run& with) {
 constexpr batch_call call_of(const row_problem&) {
   return batch_call::gemm_rows;
 }
+constexpr batch_call call_of(const column_problem&) {
+  return batch_call::gemm_columns;
+}
 constexpr batch_call call_of(const weight_problem&) {
   return batch_call::gemm_weights;
 }
@@ -96,13 +99,17 @@ result<void> multiply(const row_problem& problem, const run& with) {
   return enqueue(problem, with);
 }
 
+result<void> multiply(const column_problem& problem, const run& with) {
+  const support::trace_range range{"tmap grouped columns"};
+  if (const auto checked = check(problem, with); !checked) return checked;
+  if (problem.groups == 0 || problem.columns == 0) return {};
+  return enqueue(problem, with);
+}
+
 result<void> multiply(const weight_problem& problem, const run& with) {
   const support::trace_range range{"tmap grouped weights"};
   if (const auto checked = check(problem, with); !checked || problem.groups == 0) return checked;
-  weight_problem legal = problem;
-  // Operands without rows may have any address; their maps are made, but not used.
-  if (problem.rows == 0) legal.a = legal.b = problem.c;
-  return enqueue(legal, with);
+  return enqueue(problem, with);
 }
 
 result<void> multiply(const pointer_problem& problem, const run& with) {

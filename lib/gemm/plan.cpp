@@ -76,10 +76,34 @@ map_spec result_spec(operand_type type) {
   return {spec_of(stored, piece_lines, strip_rows), patch_extents(2)};
 }
 
+/// Returns whether B's columns are loaded in pieces of 64, because gates and values lie apart.
+bool has_parts(const row_problem& problem) {
+  return problem.epilogue.kind == epilogue_kind::swiglu;
+}
+template <class Problem>
+bool has_parts(const Problem&) {
+  return false;
+}
+
+/// The maps of a problem of which each group has one of each operand.
+template <class Problem>
+map_specs own_maps(const Problem& problem, const gemm_plan& plan) {
+  const bool a_is_across = problem.a_layout == a_layout::k_by_m;
+  const bool b_is_across = problem.b_layout == b_layout::k_by_n;
+  const std::uint32_t b_lines = has_parts(problem) ? piece_lines : load_lines(plan, plan.tile_n);
+  return {{operand_spec(problem.type, a_is_across, load_lines(plan, plan.tile_m)), patch_extents(2)},
+          {operand_spec(problem.type, b_is_across, b_lines), patch_extents(2)},
+          result_spec(problem.type)};
+}
+
 }  // namespace
 
 std::uint32_t choose_plan(const row_problem& problem) {
   return choose(problem.groups, parts(problem.rows, problem.groups), problem.n);
+}
+
+std::uint32_t choose_plan(const column_problem& problem) {
+  return choose(problem.groups, problem.m, parts(problem.columns, problem.groups));
 }
 
 std::uint32_t choose_plan(const weight_problem& problem) {
@@ -91,9 +115,10 @@ std::uint32_t choose_plan(const pointer_problem&) {
 }
 
 map_specs map_specs_of(const row_problem& problem, const gemm_plan& plan) {
-  const bool is_across = problem.layout == b_layout::k_by_n;
-  const bool has_gates = problem.epilogue.kind == epilogue_kind::swiglu;
-  tensor_spec b = operand_spec(problem.type, is_across, has_gates ? piece_lines : load_lines(plan, plan.tile_n));
+  map_specs specs = own_maps(problem, plan);
+  if (problem.b_addresses != nullptr) return specs;
+  const bool is_across = problem.b_layout == b_layout::k_by_n;
+  tensor_spec b = specs.b.spec;
   b.rank = 3;
   b.global_address = problem.b.address;
   b.global_dim[0] = is_across ? problem.n : problem.k;
@@ -103,21 +128,20 @@ map_specs map_specs_of(const row_problem& problem, const gemm_plan& plan) {
   // The group pitch of a single group was never checked, and is never used.
   b.global_stride_bytes[1] = problem.groups < 2 ? problem.b.pitch_bytes : problem.b_group_pitch_bytes;
   b.box_dim[2] = 1;
-  return {{operand_spec(problem.type, false, load_lines(plan, plan.tile_m)), patch_extents(2)},
-          {b, {}},
-          result_spec(problem.type)};
+  specs.b = {b, {}};
+  return specs;
 }
 
-map_specs map_specs_of(const weight_problem& problem, const gemm_plan&) {
-  const map_spec across{operand_spec(problem.type, true, piece_lines), patch_extents(2)};
-  return {across, across, result_spec(problem.type)};
+map_specs map_specs_of(const column_problem& problem, const gemm_plan& plan) {
+  return own_maps(problem, plan);
+}
+
+map_specs map_specs_of(const weight_problem& problem, const gemm_plan& plan) {
+  return own_maps(problem, plan);
 }
 
 map_specs map_specs_of(const pointer_problem& problem, const gemm_plan& plan) {
-  const bool is_across = problem.layout == b_layout::k_by_n;
-  return {{operand_spec(problem.type, false, load_lines(plan, plan.tile_m)), patch_extents(2)},
-          {operand_spec(problem.type, is_across, load_lines(plan, plan.tile_n)), patch_extents(2)},
-          result_spec(problem.type)};
+  return own_maps(problem, plan);
 }
 
 }  // namespace tmap::gemm

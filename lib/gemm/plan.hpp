@@ -14,6 +14,7 @@ namespace tmap::gemm {
 
 /// Returns the index in `kernels::gemm_plans` that suits the problem's sizes.
 std::uint32_t choose_plan(const row_problem& problem);
+std::uint32_t choose_plan(const column_problem& problem);
 std::uint32_t choose_plan(const weight_problem& problem);
 std::uint32_t choose_plan(const pointer_problem& problem);
 
@@ -28,6 +29,7 @@ struct map_specs {
   map_spec c{};
 };
 map_specs map_specs_of(const row_problem& problem, const kernels::gemm_plan& plan);
+map_specs map_specs_of(const column_problem& problem, const kernels::gemm_plan& plan);
 map_specs map_specs_of(const weight_problem& problem, const kernels::gemm_plan& plan);
 map_specs map_specs_of(const pointer_problem& problem, const kernels::gemm_plan& plan);
 

@@ -44,6 +44,7 @@ void check_members(arguments& all, const tmap_patch_source& source, const suppor
 void check_members(arguments& all, const tmap_service_options& options, const support::argument& name);
 void check_members(arguments& all, const tmap_tensor_batch& side, const support::argument& name);
 void check_members(arguments& all, const tmap_row_problem& problem, const support::argument& name);
+void check_members(arguments& all, const tmap_column_problem& problem, const support::argument& name);
 
 /// Types and modes pass as they are: `validate` names the rule that an unknown one breaks.
 tensor_spec library_of(const tmap_tensor_spec& spec);
@@ -61,6 +62,7 @@ ragged::row_matrix library_of(const tmap_row_matrix& side);
 ragged::row_index library_of(const tmap_row_index& index);
 ragged::cast_values library_of(const tmap_cast_values& values);
 gemm::row_problem library_of(const tmap_row_problem& problem);
+gemm::column_problem library_of(const tmap_column_problem& problem);
 gemm::weight_problem library_of(const tmap_weight_problem& problem);
 gemm::pointer_problem library_of(const tmap_pointer_problem& problem);
 fault_report library_of(const tmap_fault_report& report);

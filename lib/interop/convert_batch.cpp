@@ -25,7 +25,9 @@ static_assert(mirrors(TMAP_PATCH_ADDRESS, patch_address) && mirrors(TMAP_PATCH_D
 static_assert(mirrors(TMAP_PATCH_STRIDE(3), patch_stride(3)) && mirrors(TMAP_PATCH_BOX(4), patch_box(4)));
 static_assert(mirrors(TMAP_PATCH_ELEMENT_STRIDE(4), patch_element_stride(4)));
 static_assert(mirrors(TMAP_OFFSETS_ENDS, offset_format::ends) && mirrors(TMAP_OFFSETS_PREFIX, offset_format::prefix));
-static_assert(mirrors(TMAP_OFFSETS_SIZES, offset_format::sizes));
+static_assert(mirrors(TMAP_OFFSETS_SIZES, offset_format::sizes) &&
+              mirrors(TMAP_OFFSETS_BEGINS_AND_COUNTS, offset_format::begins_and_counts));
+static_assert(mirrors(TMAP_OFFSETS_SLOTS, offset_format::slots) && mirrors(TMAP_OFFSETS_LABELS, offset_format::labels));
 
 // The structs of C and of the library have the same bytes in device memory.
 static_assert(sizeof(tmap_map_patch) == sizeof(map_patch));
@@ -69,7 +71,7 @@ void check_members(arguments& all, const tmap_patch_source& source, const suppor
 }
 
 row_offsets library_of(const tmap_row_offsets& offsets) {
-  return {offsets.values, static_cast<offset_format>(offsets.format), offsets.bytes};
+  return {offsets.values, static_cast<offset_format>(offsets.format), offsets.bytes, offsets.counts, offsets.slot_rows};
 }
 
 tensor_source library_of(const tmap_patch_source& source) {

@@ -7,6 +7,7 @@ namespace {
 static_assert(mirrors(TMAP_OPERAND_BF16, gemm::operand_type::bf16) &&
               mirrors(TMAP_OPERAND_F16, gemm::operand_type::f16));
 static_assert(mirrors(TMAP_OPERAND_F8_E4M3, gemm::operand_type::f8_e4m3));
+static_assert(mirrors(TMAP_A_M_BY_K, gemm::a_layout::m_by_k) && mirrors(TMAP_A_K_BY_M, gemm::a_layout::k_by_m));
 static_assert(mirrors(TMAP_B_N_BY_K, gemm::b_layout::n_by_k) && mirrors(TMAP_B_K_BY_N, gemm::b_layout::k_by_n));
 static_assert(mirrors(TMAP_EPILOGUE_NONE, gemm::epilogue_kind::none) &&
               mirrors(TMAP_EPILOGUE_BIAS, gemm::epilogue_kind::bias));
@@ -21,6 +22,11 @@ gemm::matrix matrix_of(const tmap_matrix& from) {
 
 void check_members(arguments& all, const tmap_row_problem& problem, const support::argument& name) {
   all.enumerator(problem.fast_accumulation, 1, name.member("fast_accumulation"));
+  all.equal(problem.reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
+}
+
+void check_members(arguments& all, const tmap_column_problem& problem, const support::argument& name) {
+  all.equal(problem.reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
 }
 
 gemm::row_problem library_of(const tmap_row_problem& from) {
@@ -31,15 +37,33 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
           .k = from.k,
           .offsets = library_of(from.offsets),
           .a = matrix_of(from.a),
+          .a_layout = static_cast<gemm::a_layout>(from.a_layout),
           .b = matrix_of(from.b),
           .b_group_pitch_bytes = from.b_group_pitch_bytes,
-          .layout = static_cast<gemm::b_layout>(from.layout),
+          .b_addresses = from.b_addresses,
+          .b_layout = static_cast<gemm::b_layout>(from.b_layout),
           .c = matrix_of(from.c),
+          .c_addresses = from.c_addresses,
           .epilogue = {.kind = static_cast<gemm::epilogue_kind>(from.epilogue),
                        .bias = from.bias,
                        .row_scales = from.row_scales,
                        .column_scales = from.column_scales},
           .fast_accumulation = from.fast_accumulation != 0};
+}
+
+gemm::column_problem library_of(const tmap_column_problem& from) {
+  return {.type = static_cast<gemm::operand_type>(from.operand),
+          .groups = from.groups,
+          .columns = from.columns,
+          .m = from.m,
+          .k = from.k,
+          .offsets = library_of(from.offsets),
+          .a = matrix_of(from.a),
+          .a_group_pitch_bytes = from.a_group_pitch_bytes,
+          .a_layout = static_cast<gemm::a_layout>(from.a_layout),
+          .b = matrix_of(from.b),
+          .b_layout = static_cast<gemm::b_layout>(from.b_layout),
+          .c = matrix_of(from.c)};
 }
 
 gemm::weight_problem library_of(const tmap_weight_problem& from) {
@@ -50,9 +74,12 @@ gemm::weight_problem library_of(const tmap_weight_problem& from) {
           .n = from.n,
           .offsets = library_of(from.offsets),
           .a = matrix_of(from.a),
+          .a_layout = static_cast<gemm::a_layout>(from.a_layout),
           .b = matrix_of(from.b),
+          .b_layout = static_cast<gemm::b_layout>(from.b_layout),
           .c = matrix_of(from.c),
           .c_group_pitch_bytes = from.c_group_pitch_bytes,
+          .c_addresses = from.c_addresses,
           .kind = static_cast<gemm::epilogue_kind>(from.epilogue)};
 }
 
@@ -68,7 +95,8 @@ gemm::pointer_problem library_of(const tmap_pointer_problem& from) {
           .m = from.m,
           .n = from.n,
           .k = from.k,
-          .layout = static_cast<gemm::b_layout>(from.layout),
+          .a_layout = static_cast<gemm::a_layout>(from.a_layout),
+          .b_layout = static_cast<gemm::b_layout>(from.b_layout),
           .kind = static_cast<gemm::epilogue_kind>(from.epilogue)};
 }
 

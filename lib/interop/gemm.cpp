@@ -37,6 +37,10 @@ tmap_status tmap_gemm_rows(const tmap_row_problem* problem, const tmap_call* cal
   return multiply(__func__, problem, call);
 }
 
+tmap_status tmap_gemm_columns(const tmap_column_problem* problem, const tmap_call* call) {
+  return multiply(__func__, problem, call);
+}
+
 tmap_status tmap_gemm_weights(const tmap_weight_problem* problem, const tmap_call* call) {
   return multiply(__func__, problem, call);
 }

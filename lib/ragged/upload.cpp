@@ -37,8 +37,9 @@ void visit_arrays(compact_columns& source, const tensor_batch& batch, Visit& vis
 
 template <class Visit>
 void visit_arrays(ragged_rows& source, const tensor_batch& batch, Visit& visit) {
-  const row_offsets& offsets = source.offsets;
-  visit(source.offsets.values, batch.count + (offsets.format == offset_format::prefix ? 1 : 0), offsets.bytes);
+  row_offsets& offsets = source.offsets;
+  visit(offsets.values, batch.count + (offsets.format == offset_format::prefix ? 1 : 0), offsets.bytes);
+  if (offsets.format == offset_format::begins_and_counts) visit(offsets.counts, batch.count, offsets.bytes);
 }
 
 /// Copies arrays one after another. After a failure it copies nothing more.

@@ -62,7 +62,7 @@ void tensor_reader::read_columns(tensor_layout& layout, const Column* dims, cons
 }
 
 tensor_layout tensor_reader::read(const ragged_rows& source) {
-  const detail::offset_reader<void> offsets{{source.offsets.values, source.offsets.bytes}, source.offsets.format};
+  const detail::offset_reader<void> offsets = detail::reader_of(source.offsets);
   const bool has_sizes = source.offsets.format == offset_format::sizes;
   const std::uint64_t begin = has_sizes ? begin_ : static_cast<std::uint64_t>(offsets.begin(index_));
   const std::uint64_t rows = offsets.count(index_, begin);

@@ -47,12 +47,16 @@ constexpr fault_words tensor_faults[] = {
 };
 constexpr fault_words group_faults[] = {
     words_of(gemm::fault::rows, "rows",
-             "it ends before it begins, begins before an earlier group ends, or ends after the last row; with "
-             "pointers: M is negative or too large"),
+             "it ends before it begins, begins before an earlier group ends, ends after the last row or its slot, "
+             "or shares rows with an earlier group; with labels: its rows do not follow each other; with pointers: M "
+             "is negative or too large"),
     words_of(gemm::fault::extent, "extent", "N or K is negative, too large, or no multiple of 16 bytes"),
     words_of(gemm::fault::address, "address",
              "an address is null, no multiple of 16, or its matrix reaches beyond all addresses"),
     words_of(gemm::fault::pitch, "pitch", "a pitch is no multiple of 16, below the bytes of a row, or 2^40 and more"),
+    words_of(gemm::fault::label, "label", "its label is neither a group nor -1"),
+    words_of(gemm::fault::alignment, "alignment",
+             "it begins at no multiple of 16 bytes of an operand whose lines run along the ragged dim"),
 };
 
 constexpr bool rows_stand_at_their_bit(const fault_words* begin, const fault_words* end) {
@@ -106,9 +110,16 @@ std::string words_of(item_kind kind, std::uint64_t bits) {
   }
 }
 
+/// Of a label the index is that of its row.
+item_kind named_kind(const bad_item& item, item_kind kind) {
+  const bool is_label = kind == item_kind::group && item.bits == static_cast<std::uint64_t>(gemm::fault::label);
+  return is_label ? item_kind::row : kind;
+}
+
 std::string words_of(const bad_item& item) {
   const item_kind kind = items_of(item.call);
-  return fmt::format("{} {}: {}", item_names[static_cast<std::size_t>(kind)], item.index, words_of(kind, item.bits));
+  const auto name = static_cast<std::size_t>(named_kind(item, kind));
+  return fmt::format("{} {}: {}", item_names[name], item.index, words_of(kind, item.bits));
 }
 
 std::string call_words(const bad_item& item) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grouped products without arrays: the problems that the library gets, and refusals."""
 import ctypes
+import math
 import unittest
 
 import support
@@ -45,6 +46,42 @@ class Preparing(unittest.TestCase):
         weights = _gemm.prepare((N, 1), (1, 3), (1, K), (5, 1), "bf16", GROUPS, 4, 0).problem
         self.assertEqual((weights.a.pitch_bytes, weights.b.pitch_bytes), (2 * N, 2 * K))
 
+    def test_every_order_of_both_operands(self):
+        orders = {0: lambda rows, columns: (columns, 1), 1: lambda rows, columns: (1, rows)}
+        for a_order, a_strides in orders.items():
+            for b_order, b_strides in orders.items():
+                with self.subTest(a=a_order, b=b_order):
+                    def prepared(a, b):
+                        strides = [(math.prod(shape), *of(*shape[-2:]))[-len(shape):]
+                                   for shape, of in ((a, a_strides), (b, b_strides))]
+                        return _gemm.prepare(a, strides[0], b, strides[1], "bf16", GROUPS, 4, 0)
+
+                    layouts = a_order, 1 - b_order
+                    rows = prepared((ROWS, K), (GROUPS, K, N))
+                    self.assertEqual((rows.problem.a_layout, rows.problem.b_layout), layouts)
+                    self.assertEqual((rows.out_shape, rows.out_strides), ((ROWS, N), (N, 1)))
+                    columns = prepared((GROUPS, N, K), (K, 30))
+                    self.assertIsInstance(columns.problem, _structs.ColumnProblem)
+                    self.assertEqual((columns.problem.a_layout, columns.problem.b_layout), layouts)
+                    self.assertEqual((columns.out_shape, columns.out_strides), ((N, 30), (32, 1)))
+                    self.assertEqual(columns.problem.a_group_pitch_bytes, 2 * K * N)
+                    weights = prepared((N, K), (K, N))
+                    self.assertEqual((weights.problem.a_layout, weights.problem.b_layout), layouts)
+                    self.assertEqual(weights.out_strides, (N * N, N, 1))
+                    self.assertEqual([made.runs_along for made in (rows, columns, weights)],
+                                     [a_order == 1, b_order == 0, a_order == 0 or b_order == 1])
+
+    def test_slots_are_rows(self):
+        ready = _gemm.prepare((GROUPS, 40, K), (40 * K, K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4,
+                              _gemm._SLOTS)
+        self.assertEqual((ready.problem.rows, ready.problem.offsets.slot_rows), (GROUPS * 40, 40))
+        self.assertEqual(ready.out_shape, (GROUPS, 40, N))
+        with self.assertRaisesRegex(ValueError, "slots of a follow each other"):
+            _gemm.prepare((GROUPS, 40, K), (50 * K, K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4,
+                          _gemm._SLOTS)
+        with self.assertRaisesRegex(ValueError, "no dim is ragged"):
+            _gemm.prepare((GROUPS, 40, K), (40 * K, K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4, 0)
+
     def test_rows_of_the_output_have_no_gaps(self):
         def half(shape, strides):
             return _libraries.Form(shape, strides, "bf16", 2)
@@ -72,11 +109,16 @@ class Preparing(unittest.TestCase):
         for groups, is_enough in ((GROUPS, True), (1, False)):
             bias = np.zeros((groups, N), np.float16)
             site = Site(None, bias)
+            lists = _gemm._Lists(site, None, None)
+
+            def made():
+                return _gemm._with_addresses(site, ready, "bias", bias, None, None, None, lists)
+
             if is_enough:
-                self.assertTrue(_gemm._epilogue_addresses(site, ready, "bias", bias, None, None))
+                self.assertTrue(made())
             else:
                 with self.assertRaisesRegex(ValueError, "bias must hold"):
-                    _gemm._epilogue_addresses(site, ready, "bias", bias, None, None)
+                    made()
 
 
 class FastAccumulation(unittest.TestCase):
@@ -109,21 +151,22 @@ class Pointers(unittest.TestCase):
         self.addresses = [self.np.full(5, 1 << 20, self.np.uint64) for _ in range(3)]
         self.sizes, self.pitches = ([self.np.full(5, 64) for _ in range(3)] for _ in range(2))
 
-    def made(self, dtype="f16", layout="k_by_n", epilogue="accumulate"):
+    def made(self, dtype="f16", layouts=("k_by_m", "k_by_n"), epilogue="accumulate"):
         """Of arrays on the host, which hold no products but have addresses."""
         site = Site(None, *self.addresses)
-        return _gemm_pointers.problem_of(site, *self.addresses, self.sizes, self.pitches, dtype, layout, epilogue)
+        return _gemm_pointers.problem_of(site, *self.addresses, self.sizes, self.pitches, dtype, layouts,
+                                         epilogue)
 
     def test_every_array_comes_to_its_place(self):
         problem = self.made()
         places = [getattr(problem, name) for name in ("a", "b", "c", "m", "n", "k", "a_pitch_bytes", "b_pitch_bytes",
                                                       "c_pitch_bytes")]
         self.assertEqual(places, [array.ctypes.data for array in (*self.addresses, *self.sizes, *self.pitches)])
-        self.assertEqual((problem.struct_size, problem.operand, problem.groups, problem.layout, problem.epilogue),
-                         (ctypes.sizeof(problem), 1, 5, 1, 3))
+        self.assertEqual((problem.struct_size, problem.operand, problem.groups, problem.a_layout, problem.b_layout,
+                          problem.epilogue), (ctypes.sizeof(problem), 1, 5, 1, 1, 3))
         self.addresses[1] = self.addresses[1].view(self.np.int64)
-        plain = self.made("bf16", "n_by_k", "none")
-        self.assertEqual((plain.operand, plain.layout, plain.epilogue), (0, 0, 0))
+        plain = self.made("bf16", ("m_by_k", "n_by_k"), "none")
+        self.assertEqual((plain.operand, plain.a_layout, plain.b_layout, plain.epilogue), (0, 0, 0, 0))
 
     def test_the_library_takes_it_and_asks_for_memory(self):
         with self.assertRaisesRegex(tmap.Error, "tmap_gemm_pointers") as caught:
@@ -131,7 +174,7 @@ class Pointers(unittest.TestCase):
         self.assertEqual(caught.exception.allowed, _gemm.workspace_bytes(5))
 
     def test_what_is_no_such_problem(self):
-        for words in ({"dtype": "f8_e4m3"}, {"dtype": "f32"}, {"layout": "n"}, {"epilogue": "bias"}, {"epilogue": "swiglu"}):
+        for words in ({"dtype": "f8_e4m3"}, {"dtype": "f32"}, {"layouts": ("m", "n_by_k")}, {"layouts": ("m_by_k", "n")}, {"epilogue": "bias"}, {"epilogue": "swiglu"}):
             with self.assertRaises(ValueError, msg=words):
                 self.made(**words)
         for arrays, name in ((self.addresses, "b"), (self.addresses, "out"), (self.sizes, "n"), (self.pitches, "b_pitch")):

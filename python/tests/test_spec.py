@@ -25,7 +25,8 @@ C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation"
            "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
            "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values",
            "MemoryWindow": "memory_window", "Tile": "tile", "Matrix": "matrix",
-           "RowProblem": "row_problem", "WeightProblem": "weight_problem", "PointerProblem": "pointer_problem",
+           "RowProblem": "row_problem", "ColumnProblem": "column_problem",
+           "WeightProblem": "weight_problem", "PointerProblem": "pointer_problem",
            "SlotCounts": "slot_counts", "BadItem": "bad_item",
            "FaultReport": "fault_report"}
 TYPES = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "int32_t": ctypes.c_int32,
@@ -59,9 +60,9 @@ class Layouts(unittest.TestCase):
 
     def test_structs_have_the_sizes_that_the_c_interface_promises(self):
         sizes = {"LastError": 184, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
-                 "ServiceOptions": 40, "Call": 88, "RowOffsets": 16, "RaggedRows": 48, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
+                 "ServiceOptions": 40, "Call": 88, "RowOffsets": 32, "RaggedRows": 64, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
                  "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40,
-                 "RowProblem": 144, "WeightProblem": 112, "PointerProblem": 96, "BatchRef": 40,
+                 "RowProblem": 184, "ColumnProblem": 136, "WeightProblem": 144, "PointerProblem": 96, "BatchRef": 40,
                  "MemoryWindow": 24, "Tile": 48, "BadItem": 32, "FaultReport": 72}
         self.assertEqual({name: ctypes.sizeof(getattr(_structs, name)) for name in sizes}, sizes)
 

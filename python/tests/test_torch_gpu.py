@@ -181,7 +181,7 @@ class Pointers(unittest.TestCase):
         pitches[1][-1] += 8  # bad: no multiple of 16
         statuses = torch.full((len(self.SIZES),), 77, device="cuda", dtype=torch.int32)
         sizes = [self.column(column) for column in zip(*self.SIZES)]
-        tmap.grouped_mm_by_pointers(*addresses, sizes, pitches, dtype=name, layout=layout, statuses=statuses)
+        tmap.grouped_mm_by_pointers(*addresses, sizes, pitches, dtype=name, b_layout=layout, statuses=statuses)
         empty = -1 << 31
         self.assertEqual(statuses.tolist(), [0, 0, empty, 0, empty, 1 << 3])
         for i, (m, n, k) in enumerate(self.SIZES):

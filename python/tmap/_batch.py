@@ -69,9 +69,9 @@ def window_list(site: Site, windows):
     return view.address, view.shape[0]
 
 
-def offset_count(offsets: Form, format: str):
+def offset_count(offsets: Form, format: str, formats: Tuple[str, ...] = OFFSET_FORMATS):
     """Returns how many tensors offsets cut, and their format's number."""
-    number = choice(format, OFFSET_FORMATS, "format")
+    number = choice(format, formats, "format")
     offsets.require("offsets", ("i32", "i64"), rank=1)
     if not offsets.is_packed:
         raise ValueError("offsets have gaps")

@@ -8,25 +8,31 @@ from typing import Any, NamedTuple, Tuple
 
 from . import _structs as c
 from ._arrays import Site
-from ._dlpack import packed_strides
-from ._batch import PLAIN, call_on, offset_count, reports_of
+from ._batch import OFFSET_FORMATS, PLAIN, call_on, offset_count, reports_of
 from ._errors import check
 from ._libraries import Form
 from ._library import lib
-from ._numbers import choice, integer, status_bits
+from ._numbers import choice, integer, sequence, status_bits
 
 OPERANDS = ("bf16", "f16", "f8_e4m3")
 EPILOGUES = ("none", "bias", "swiglu", "accumulate")
-_N_BY_K, _K_BY_N = 0, 1
+# Of both operands: lines along k, and lines across it.
+_ALONG, _ACROSS = 0, 1
+# The formats of `offs`, in the library's order.
+FORMATS = (*OFFSET_FORMATS, "begins_and_counts", "slots", "labels")
+_BEGINS_AND_COUNTS, _SLOTS, _LABELS = 3, 4, 5
 
 
 class GroupFault(enum.IntFlag):
-    """The bits of a status: why a group was bad. `EMPTY` is no fault. All but `ROWS` belong to
-    products by pointers. `explain` puts them into words."""
+    """The bits of a status: why a group was bad. `EMPTY` is no fault. `EXTENT` and `PITCH` belong to
+    products by pointers, `ADDRESS` to lists of addresses. No group has `LABEL`, the fault of a row
+    whose label names no group: `tmap.faults` counts it. `explain` puts them into words."""
     ROWS = 1 << 0
     EXTENT = 1 << 1
     ADDRESS = 1 << 2
     PITCH = 1 << 3
+    LABEL = 1 << 4
+    ALIGNMENT = 1 << 5
     EMPTY = 1 << 31
 
 
@@ -39,13 +45,13 @@ def group_faults_of(status) -> GroupFault:
 class Prepared(NamedTuple):
     """All of a product but its addresses."""
     function: Any  # of the library
-    problem: Any  # RowProblem or WeightProblem, which nobody changes any more
+    problem: Any  # RowProblem, ColumnProblem or WeightProblem, which nobody changes any more
     pack: Any  # joins the pieces and the addresses of offs, a, b, out to its bytes
     pieces: Tuple[bytes, ...]
     out_shape: Tuple[int, ...]
     out_strides: Tuple[int, ...]  # in elements, of an output without gaps
-    is_turned: bool  # A and B change places, and the output is the product's transpose
     has_sums: bool  # False: nothing to sum over, or no column
+    runs_along: bool  # lines of an operand run along the ragged dim, so groups begin at multiples of 8
     workspace_bytes: int  # 0: nothing to do
 
 
@@ -55,52 +61,68 @@ def _check_units(item, **extents):
             raise ValueError(f"{name} is {extent}: its elements must take a multiple of 16 bytes")
 
 
-def _is_row(strides, shape, axis):
-    return strides[axis] == 1 or shape[axis] == 1
+def _check_k(a_k, b_k):
+    if a_k != b_k:
+        raise ValueError(f"a has rows of {a_k} elements, but b has columns of {b_k}: they must be "
+                         "equal")
 
 
-def _rows(a_shape, a_strides, b_shape, b_strides, operand, item):
-    rows, k = a_shape
-    groups, b_k, n = b_shape
-    if b_k != k:
-        raise ValueError(f"a has rows of {k} elements, b groups of {b_k} rows: they must be equal")
-    if not _is_row(a_strides, a_shape, 1):
-        raise ValueError("the ragged operand must be row-major along what is summed over: call "
-                         ".contiguous() first")
-    if _is_row(b_strides, b_shape, 2):
-        layout, pitch = _K_BY_N, b_strides[1]
-    elif _is_row(b_strides, b_shape, 1):
-        layout, pitch = _N_BY_K, b_strides[2]
-    else:
-        raise ValueError("one of the last two strides of the operand with groups must be 1: call "
-                         ".contiguous() first")
-    if operand == "f8_e4m3" and layout == _K_BY_N:
-        raise ValueError("8-bit operands are read along k: give b as b_n_by_k.transpose(-2, -1)")
+def _lines_of(name, shape, strides, k_axis):
+    """Returns the layout of an operand's matrix, and the elements from one line to the next.
+    `k_axis` is 0 or 1, the axis of k among the last two."""
+    last = len(shape) - 1
+    for inner in (last, last - 1):
+        if strides[inner] == 1 or shape[inner] == 1:
+            outer = 2 * last - 1 - inner
+            # The step of a dim of one element may be anything.
+            pitch = strides[outer] if shape[outer] > 1 else max(shape[inner], 1)
+            return _ALONG if inner == last - 1 + k_axis else _ACROSS, pitch
+    raise ValueError(f"one of the last two strides of {name} must be 1: call .contiguous() first")
+
+
+def _rows(a, b, groups, operand, item):
+    (rows, k), (b_groups, b_k, n) = a.shape, b.shape
+    _check_k(k, b_k)
     _check_units(item, n=n, k=k)
-    problem = c.RowProblem(operand=OPERANDS.index(operand), groups=groups, layout=layout, rows=rows,
-                           n=n, k=k, b_group_pitch_bytes=b_strides[0] * item)
-    # The step of a dim of one element may be anything.
-    problem.a.pitch_bytes = (a_strides[0] if rows > 1 else k) * item
-    problem.b.pitch_bytes = pitch * item
+    problem = c.RowProblem(operand=OPERANDS.index(operand), groups=groups, rows=rows, n=n, k=k,
+                           b_group_pitch_bytes=b.strides[0] * item)
     return problem, (rows, n), k > 0 and n > 0
 
 
-def _weights(a_shape, a_strides, b_shape, b_strides, groups, operand, item):
-    m, k = a_shape
-    b_k, n = b_shape
-    if b_k != k:
-        raise ValueError(f"a has rows of {k} elements, b has {b_k} rows: they must be equal")
-    if operand == "f8_e4m3":
-        raise ValueError("sums over ragged rows are of bf16 and f16")
-    if not _is_row(a_strides, a_shape, 0) or not _is_row(b_strides, b_shape, 1):
-        raise ValueError("where rows are summed over, a must be column-major (x.t() of a row-major "
-                         "x) and b row-major")
-    _check_units(item, m=m, n=n)
-    problem = c.WeightProblem(operand=OPERANDS.index(operand), groups=groups, rows=k, m=m, n=n,
-                              c_group_pitch_bytes=m * n * item)
-    problem.a.pitch_bytes = (a_strides[1] if k > 1 else m) * item
-    problem.b.pitch_bytes = (b_strides[0] if k > 1 else n) * item
+def _columns(a, b, groups, operand, item):
+    (a_groups, m, k), (b_k, columns) = a.shape, b.shape
+    _check_k(k, b_k)
+    _check_units(item, k=k)
+    problem = c.ColumnProblem(operand=OPERANDS.index(operand), groups=groups, columns=columns, m=m,
+                              k=k, a_group_pitch_bytes=a.strides[0] * item)
+    return problem, (m, columns), k > 0 and m > 0
+
+
+def _weights(a, b, groups, operand, item):
+    (m, k), (b_k, n) = a.shape, b.shape
+    _check_k(k, b_k)
+    _check_units(item, n=n)
+    problem = c.WeightProblem(operand=OPERANDS.index(operand), groups=groups, rows=k, m=m, n=n)
     return problem, (groups, m, n), m > 0 and n > 0
+
+
+class Operand(NamedTuple):
+    """Strides count elements."""
+    shape: Tuple[int, ...]
+    strides: Tuple[int, ...]
+
+
+def _joined_slots(a):
+    """Returns [groups, slot, k] as rows, which slots follow each other in."""
+    groups, slot, k = a.shape
+    if groups > 1 and slot > 0 and a.strides[0] != slot * a.strides[1]:
+        raise ValueError("the slots of a follow each other: its first stride must be the second, "
+                         f"{a.strides[1]}, times {slot}, not {a.strides[0]}")
+    return Operand((groups * slot, k), a.strides[1:])
+
+
+# By the dims of the operands: the problem, and the operand with groups.
+_FORMS = {(2, 3): (_rows, 1), (3, 2): (_columns, 0), (2, 2): (_weights, None)}
 
 
 def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, offset_bytes: int,
@@ -108,33 +130,55 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
     """Prepares a product of shapes and strides (in elements). Raises ValueError for what no grouped
     product does."""
     item, groups = 1 if operand == "f8_e4m3" else 2, integer(groups, "the number of groups", 32)
-    ranks, is_turned = (len(a_shape), len(b_shape)), False
-    if ranks == (3, 2):
-        # C^T = B^T A^T, whose rows are ragged where the columns of C are.
-        is_turned = True
-        a_shape, a_strides, b_shape, b_strides = (b_shape[::-1], b_strides[::-1],
-                                                  (a_shape[0], a_shape[2], a_shape[1]),
-                                                  (a_strides[0], a_strides[2], a_strides[1]))
-    if ranks == (2, 2):
-        problem, out, has_sums = _weights(a_shape, a_strides, b_shape, b_strides, groups, operand,
-                                          item)
-    elif ranks in ((2, 3), (3, 2)):
-        if b_shape[0] != groups:
-            raise ValueError(f"offs cuts {groups} groups, the operand with groups has {b_shape[0]}")
-        problem, out, has_sums = _rows(a_shape, a_strides, b_shape, b_strides, operand, item)
-    elif ranks == (3, 3):
+    a, b = Operand(tuple(a_shape), tuple(a_strides)), Operand(tuple(b_shape), tuple(b_strides))
+    slots = a.shape[1] if format == _SLOTS and len(a.shape) == len(b.shape) == 3 else 0
+    if slots:
+        a = _joined_slots(a)
+    ranks = len(a.shape), len(b.shape)
+    if ranks == (3, 3):
         raise ValueError("both operands have groups and no dim is ragged: that is a batched "
-                         "product (torch.bmm)")
-    else:
+                         "product (torch.bmm), or rows in slots (format slots)")
+    if ranks not in _FORMS:
         raise ValueError(f"operands have 2 or 3 dims, not {ranks[0]} and {ranks[1]}")
+    make, grouped = _FORMS[ranks]
+    if grouped is not None and (a, b)[grouped].shape[0] != groups:
+        raise ValueError(f"offs cuts {groups} groups, the operand with groups has "
+                         f"{(a, b)[grouped].shape[0]}")
+    if operand == "f8_e4m3" and make is not _rows:
+        raise ValueError("products of groups of columns, and sums over ragged rows, are of bf16 "
+                         "and f16")
+    problem, out, has_sums = make(a, b, groups, operand, item)
+    problem.a_layout, a_pitch = _lines_of("a", a.shape, a.strides, 1)
+    problem.b_layout, b_pitch = _lines_of("b", b.shape, b.strides, 0)
+    if operand == "f8_e4m3" and (problem.a_layout, problem.b_layout) != (_ALONG, _ALONG):
+        raise ValueError("8-bit operands are read along k: give a as it is, and b as "
+                         "b_n_by_k.transpose(-2, -1)")
+    problem.a.pitch_bytes, problem.b.pitch_bytes = a_pitch * item, b_pitch * item
     problem.offsets.format, problem.offsets.bytes = format, offset_bytes
-    problem.c.pitch_bytes = out[-1] * 2
-    function = lib.tmap_gemm_rows if isinstance(problem, c.RowProblem) else lib.tmap_gemm_weights
-    strides = packed_strides(out)
-    if is_turned:
-        out, strides = out[::-1], strides[::-1]
-    return Prepared(function, problem, *_in_pieces(problem), out, strides, is_turned, has_sums,
-                    workspace_bytes(groups) if has_sums else 0)
+    problem.offsets.slot_rows = slots
+    # Lines of the output begin at multiples of 16 bytes.
+    pitch = -(-out[-1] // 8) * 8
+    problem.c.pitch_bytes = pitch * 2
+    strides = (pitch, 1)
+    if len(out) == 3:
+        strides = (out[1] * pitch, pitch, 1)
+        problem.c_group_pitch_bytes = strides[0] * 2
+    elif slots:
+        out, strides = (groups, slots, out[1]), (slots * pitch, pitch, 1)
+    return Prepared(_FUNCTIONS[type(problem)], problem, *_in_pieces(problem), out, strides, has_sums,
+                    _runs_along(problem), workspace_bytes(groups) if has_sums else 0)
+
+
+def _runs_along(problem) -> bool:
+    if isinstance(problem, c.RowProblem):
+        return problem.a_layout == _ACROSS
+    if isinstance(problem, c.ColumnProblem):
+        return problem.b_layout == _ACROSS
+    return _ALONG in (problem.a_layout, problem.b_layout)
+
+
+_FUNCTIONS = {c.RowProblem: lib.tmap_gemm_rows, c.ColumnProblem: lib.tmap_gemm_columns,
+              c.WeightProblem: lib.tmap_gemm_weights}
 
 
 def _in_pieces(problem):
@@ -149,34 +193,47 @@ def workspace_bytes(groups: int) -> int:
 
 
 def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int, stream: int,
-            reports: bytes = PLAIN, rest: bytes = None) -> None:
-    """Enqueues a product. `rest` replaces the part of the problem after the output's address."""
-    if ready.is_turned:
-        a, b = b, a
-    first, second, third, fourth, last = ready.pieces
-    problem = ready.pack(first, offs, second, a, third, b, fourth, out, rest or last)
+            reports: bytes = PLAIN, pieces: Tuple[bytes, ...] = None) -> None:
+    """Enqueues a product. `pieces` replaces those of the prepared problem."""
+    first, second, third, fourth, last = pieces or ready.pieces
+    problem = ready.pack(first, offs, second, a, third, b, fourth, out, last)
     check(ready.function(problem, call_on(stream, workspace, ready.workspace_bytes, reports)))
 
 
 def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None,
-               row_scales=None, column_scales=None, fast_accumulation: bool = False, statuses=None,
-               header=None, plan: int = None, check=None, stream=None):
+               row_scales=None, column_scales=None, fast_accumulation: bool = False,
+               b_addresses=None, out_addresses=None, statuses=None, header=None, plan: int = None,
+               check=None, stream=None):
     """Computes many products in one call, of arrays of any library in device memory. The sizes may
     exist only there.
 
     | a | b | ragged | out |
     |---|---|---|---|
     | [rows, k] | [groups, k, n] | rows of a | [rows, n] |
-    | [groups, m, k] | [k, columns], column-major | columns of b | [m, columns], column-major |
-    | [m, k], column-major | [k, n] | what is summed over | [groups, m, n] |
+    | [groups, m, k] | [k, columns] | columns of b | [m, columns] |
+    | [m, k] | [k, n] | what is summed over | [groups, m, n] |
+    | [groups, slot, k] | [groups, k, n] | rows in slots (format "slots") | [groups, slot, n] |
 
-    `offs`, int32 or int64 in device memory, cuts the ragged dim by its `format`: "ends", "prefix"
-    or "sizes". Types are bf16, f16 and, in the first row, f8_e4m3 (out is bf16, b is stored
-    [groups, n, k]). Addresses and pitches are multiples of 16 bytes, and so are rows of n and k
-    elements. Rows of out that belong to no group stay as they are.
+    Operands may be row-major or column-major. `offs`, int32 or int64 in device memory, cuts the
+    ragged dim by its `format`:
+
+    | format | offs |
+    |---|---|
+    | "ends", "prefix", "sizes" | of groups that follow each other |
+    | "begins_and_counts" | a pair (begins, counts): groups in any order, with gaps |
+    | "slots" | counts: group i has counts[i] rows of slot i |
+    | "labels" | the group of each row, or -1 |
+
+    Types are bf16, f16 and, in the first and last row, f8_e4m3 (out is bf16, b is stored [groups, n,
+    k]). Addresses and pitches are multiples of 16 bytes, and so are rows of n and k elements. Rows
+    of out that belong to no group stay as they are.
+
+    `b_addresses`, uint64 or int64 [groups], is for weights that are separate arrays: `b` is then one
+    of them, [k, n], and all have its strides. In the same way `out_addresses` names an output for
+    each group: its rows, or its [m, n]. `out` is then one of them, of the largest size.
 
     `epilogue`, in the first row of the table: "bias" adds `bias` [groups, n]; "swiglu" halves the
-    columns; "accumulate", also in the last row, adds to the content of out. `row_scales` [rows] and
+    columns; "accumulate", also in the third row, adds to the content of out. `row_scales` [rows] and
     `column_scales` [groups, n] are f32 factors. `fast_accumulation`, of f8_e4m3 only, sums up in
     the tensor cores, to 13 bits, instead of f32 (docs/grouped_gemm.md). `statuses`, uint32
     [groups], and `header`, uint32 [4], get the fate of each group on the device (`group_faults_of`,
@@ -186,61 +243,109 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     Does not wait for the device unless it is checked; a graph may capture it. Returns `out`. Raises
     `TypeError`, `ValueError`, `Error`.
     """
+    counts, offs = _split_offsets(offs, format)
     site = Site(stream, a, b, offs, out)
     if site.on_host:
         raise ValueError("grouped products are of arrays in device memory")
     left, right, cut = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs")
     target = site.write(out, "out")
+    lists = _Lists(site, b_addresses, out_addresses)
     ready = _judged(left.form, right.form, cut.form, target.form, format, epilogue,
-                    bool(fast_accumulation))
-    rest = _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales)
+                    bool(fast_accumulation), *lists.lengths)
+    pieces = _with_addresses(site, ready, epilogue, bias, row_scales, column_scales, counts, lists)
     reports = reports_of(site, ready.problem.groups, statuses, header, check=check, plan=plan)
     if ready.workspace_bytes == 0:
         return out
     with site.use():
         workspace, _lent = site.memory(ready.workspace_bytes)
         enqueue(ready, left.address, right.address, target.address, cut.address, workspace,
-                site.stream, reports, rest)
+                site.stream, reports, pieces)
         site.done()
     return out
 
 
+def _split_offsets(offs, format):
+    """Returns the counts, or None, and the array that has the first say."""
+    if format != "begins_and_counts":
+        return None, offs
+    parts = sequence(offs, "offs")
+    if len(parts) != 2:
+        raise ValueError(f"offs is a pair (begins, counts), not {len(parts)} arrays")
+    return parts[1], parts[0]
+
+
+class _Lists:
+    """Addresses of matrices that lie apart."""
+
+    def __init__(self, site, b, out):
+        views = [None if array is None else site.read(array, name, ("u64", "i64"), rank=1)
+                 for array, name in ((b, "b_addresses"), (out, "out_addresses"))]
+        for view in views:
+            if view is not None and not view.is_packed:
+                raise ValueError("lists of addresses have no gaps")
+        self.b, self.out = (0 if view is None else view.address for view in views)
+        self.lengths = [None if view is None else view.shape[0] for view in views]
+
+
+def _group_count(cut, number, right, left, target, b_count):
+    """Returns how many groups there are, where `offs` has the rows' labels."""
+    if number != _LABELS:
+        return offset_count(cut, FORMATS[number], FORMATS)[0]
+    offset_count(cut, "labels", FORMATS)
+    if b_count is not None:
+        return b_count
+    grouped = {(2, 3): right, (3, 2): left}.get((len(left.shape), len(right.shape)), target)
+    return grouped.shape[0]
+
+
 @lru_cache(maxsize=1024)
 def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, epilogue: str,
-            fast_accumulation: bool) -> Prepared:
+            fast_accumulation: bool, b_count: int = None, out_count: int = None) -> Prepared:
     """Prepares all that follows from forms alone."""
-    chosen = choice(epilogue, EPILOGUES, "epilogue")
+    chosen, number = choice(epilogue, EPILOGUES, "epilogue"), choice(format, FORMATS, "format")
     left.require("a", OPERANDS)
     right.require("b", OPERANDS)
     if left.dtype != right.dtype:
         raise TypeError(f"a has elements of {left.dtype}, b of {right.dtype}: they must be equal")
-    groups, number = offset_count(cut, format)
+    groups = _group_count(cut, number, right, left, target, b_count)
     steps = [tuple(stride // form.item_bytes for stride in form.strides) for form in (left, right)]
-    ready = prepare(left.shape, steps[0], right.shape, steps[1], left.dtype, groups, cut.item_bytes,
+    shape = right.shape
+    if b_count is not None:
+        if len(shape) != 2 or len(left.shape) != 2:
+            raise ValueError("with b_addresses, a is [rows, k] and b one matrix [k, n]")
+        shape, steps[1] = (b_count, *shape), (0, *steps[1])
+    ready = prepare(left.shape, steps[0], shape, steps[1], left.dtype, groups, cut.item_bytes,
                     number)
     target.require("out", ("f16" if left.dtype == "f16" else "bf16",))
-    _set_output(ready, target, epilogue)
+    _set_output(ready, target, epilogue, out_count)
     if not ready.has_sums:
         raise ValueError("n, k and m are not 0")
-    ready.problem.epilogue = chosen
+    if epilogue != "none":
+        if isinstance(ready.problem, c.ColumnProblem):
+            raise ValueError("products of groups of columns have no epilogue")
+        ready.problem.epilogue = chosen
     if fast_accumulation:
         set_fast_accumulation(ready.problem)
     return ready._replace(pieces=_in_pieces(ready.problem)[1])
 
 
-def _set_output(ready, target, epilogue):
-    shape, strides, expected = target.shape, target.strides, ready.out_shape
-    if ready.is_turned:
-        shape, strides, expected = shape[::-1], strides[::-1], expected[::-1]
+def _set_output(ready, target, epilogue, out_count):
+    shape, strides, expected, problem = target.shape, target.strides, ready.out_shape, ready.problem
     if epilogue == "swiglu":
         expected = (*expected[:-1], expected[-1] // 2)
+    if out_count is not None:
+        if out_count != problem.groups or isinstance(problem, c.ColumnProblem):
+            raise ValueError("out_addresses has an address for each group, of rows or of sums over "
+                             f"rows: {problem.groups}, not {out_count}")
+        expected = (shape[0], expected[-1]) if isinstance(problem, c.RowProblem) else expected[1:]
     if shape != expected or strides[-1] != target.item_bytes:
-        product = expected[::-1] if ready.is_turned else expected
-        raise ValueError(f"out has the shape {target.shape} and strides {target.strides} in bytes; "
-                         f"the product is {product}, its rows without gaps")
-    ready.problem.c.pitch_bytes = strides[-2]
-    if len(shape) == 3:
-        ready.problem.c_group_pitch_bytes = strides[0]
+        raise ValueError(f"out has the shape {shape} and strides {strides} in bytes; the product is "
+                         f"{expected}, its rows without gaps")
+    problem.c.pitch_bytes = strides[-2]
+    if len(shape) == 3 and isinstance(problem, c.WeightProblem):
+        problem.c_group_pitch_bytes = strides[0]
+    elif len(shape) == 3 and shape[0] > 1 and strides[0] != shape[1] * strides[1]:
+        raise ValueError("the slots of out follow each other")
 
 
 def set_fast_accumulation(problem):
@@ -249,17 +354,36 @@ def set_fast_accumulation(problem):
     problem.fast_accumulation = 1
 
 
-def _epilogue_addresses(site, ready, epilogue, bias, row_scales, column_scales):
+def _with_addresses(site, ready, epilogue, bias, row_scales, column_scales, counts, lists):
+    """Returns the pieces of a problem with more addresses than the prepared one has, or None."""
     problem = ready.problem
     if (epilogue == "bias") != (bias is not None):
         raise ValueError('bias goes with epilogue="bias"')
-    if bias is row_scales is column_scales is None:
+    has_factors = not bias is row_scales is column_scales is None
+    if not has_factors and counts is None and not lists.b and not lists.out:
         return None
-    if not isinstance(problem, c.RowProblem):
-        raise ValueError("bias and scales are for products whose rows or columns are ragged")
-    columns = problem.groups * problem.n
-    made = c.RowProblem.from_buffer_copy(problem)
-    made.bias = site.optional(bias, "bias", ("bf16", "f16"), columns)
-    made.row_scales = site.optional(row_scales, "row_scales", ("f32",), problem.rows)
-    made.column_scales = site.optional(column_scales, "column_scales", ("f32",), columns)
-    return _in_pieces(made)[1][-1]
+    made = type(problem).from_buffer_copy(problem)
+    if counts is not None:
+        made.offsets.counts = _counts_address(site, counts, problem)
+    if lists.b:
+        made.b_addresses = lists.b
+    if lists.out:
+        made.c_addresses = lists.out
+    if has_factors:
+        if not isinstance(problem, c.RowProblem):
+            raise ValueError("bias and scales are for products whose rows are ragged")
+        columns = problem.groups * problem.n
+        made.bias = site.optional(bias, "bias", ("bf16", "f16"), columns)
+        made.row_scales = site.optional(row_scales, "row_scales", ("f32",), problem.rows)
+        made.column_scales = site.optional(column_scales, "column_scales", ("f32",), columns)
+    return _in_pieces(made)[1]
+
+
+def _counts_address(site, counts, problem):
+    view = site.read(counts, "counts", ("i32", "i64"), rank=1)
+    if not view.is_packed or view.shape[0] != problem.groups:
+        raise ValueError(f"offs has {problem.groups} begins, and {view.shape[0]} counts without "
+                         "gaps: they must be equally many")
+    if view.item_bytes != problem.offsets.bytes:
+        raise TypeError("begins and counts have the same type")
+    return view.address

@@ -11,18 +11,19 @@ from ._gemm import EPILOGUES, OPERANDS, workspace_bytes
 from ._library import lib
 from ._numbers import choice, integer, sequence, type_name
 
-LAYOUTS = ("n_by_k", "k_by_n")
+A_LAYOUTS, B_LAYOUTS = ("m_by_k", "k_by_m"), ("n_by_k", "k_by_n")
 _ADDRESSES, _NUMBERS = ("u64", "i64"), ("i64",)
 
 
-def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str = "n_by_k",
-                           epilogue: str = "none", statuses=None, header=None, plan: int = None,
-                           check=None, stream=None) -> None:
+def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, a_layout: str = "m_by_k",
+                           b_layout: str = "n_by_k", epilogue: str = "none", statuses=None,
+                           header=None, plan: int = None, check=None, stream=None) -> None:
     """out[i] = a[i] @ b[i].T in one call. Each product has a size of its own, which may be known
     only to the device.
 
     `a`, `b` and `out`, uint64 or int64 [groups], are addresses of matrices of `dtype`, "bf16" or
-    "f16": [m, k], [n, k] (with `layout` "k_by_n": [k, n], and out[i] = a[i] @ b[i]) and [m, n].
+    "f16": [m, k], [n, k] and [m, n]. With `a_layout` "k_by_m", a[i] is stored as [k, m]; with
+    `b_layout` "k_by_n", b[i] is stored as [k, n].
     `sizes` are three arrays (m, n, k), `pitches` three (a, b, out) of the bytes from one row to the
     next, each int64 [groups]. All are in device memory. Addresses and pitches are multiples of 16
     bytes, and so are n elements, and k. `epilogue` "accumulate" adds to the content of out.
@@ -40,7 +41,8 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str
     site = Site(stream, a, b, out, *sizes, *pitches)
     if site.on_host:
         raise ValueError("grouped products are of arrays in device memory")
-    problem = problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue)
+    problem = problem_of(site, a, b, out, sizes, pitches, dtype, (a_layout, b_layout),
+                         epilogue)
     reports = reports_of(site, problem.groups, statuses, header, check=check, plan=plan)
     if problem.groups == 0:
         return
@@ -52,9 +54,10 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, layout: str
         site.done()
 
 
-def problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue) -> c.PointerProblem:
-    operand, order = choice(type_name(dtype), OPERANDS[:2],
-                            "dtype"), choice(layout, LAYOUTS, "layout")
+def problem_of(site, a, b, out, sizes, pitches, dtype, layouts, epilogue) -> c.PointerProblem:
+    operand = choice(type_name(dtype), OPERANDS[:2], "dtype")
+    a_layout = choice(layouts[0], A_LAYOUTS, "a_layout")
+    b_layout = choice(layouts[1], B_LAYOUTS, "b_layout")
     choice(epilogue, ("none", "accumulate"), "epilogue")
     if len(sizes) != 3 or len(pitches) != 3:
         raise ValueError(f"sizes are (m, n, k), pitches (a, b, out): not {len(sizes)} and "
@@ -66,7 +69,7 @@ def problem_of(site, a, b, out, sizes, pitches, dtype, layout, epilogue) -> c.Po
                for name, array in zip(("m", "n", "k", "a_pitch_bytes", "b_pitch_bytes",
                                        "c_pitch_bytes"),
                                       (*sizes, *pitches))}
-    return c.PointerProblem(operand=operand, groups=groups, layout=order,
+    return c.PointerProblem(operand=operand, groups=groups, a_layout=a_layout, b_layout=b_layout,
                             epilogue=EPILOGUES.index(epilogue), **matrices, **numbers)
 
 

@@ -43,6 +43,7 @@ _ARGUMENTS = {
     "tmap_simulate_reduce": (c_uint32, c_void_p, c_void_p, c_uint32, c_void_p),
     "tmap_gemm_workspace_bytes": (c_uint32, c_void_p),
     "tmap_gemm_rows": (c_void_p, c_void_p),
+    "tmap_gemm_columns": (c_void_p, c_void_p),
     "tmap_gemm_weights": (c_void_p, c_void_p),
     "tmap_gemm_pointers": (c_void_p, c_void_p),
 }

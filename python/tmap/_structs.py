@@ -81,7 +81,8 @@ class CompactColumns(Structure):
 
 
 class RowOffsets(Structure):
-    _fields_ = [("values", c_void_p), ("format", c_uint32), ("bytes", c_uint32)]
+    _fields_ = [("values", c_void_p), ("format", c_uint32), ("bytes", c_uint32),
+                ("counts", c_void_p), ("slot_rows", c_uint64)]
 
 
 class RaggedRows(Structure):
@@ -179,23 +180,32 @@ class Matrix(Structure):
 
 class RowProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
-                ("layout", c_uint32), ("rows", c_uint64), ("n", c_uint64), ("k", c_uint64),
-                ("offsets", RowOffsets), ("a", Matrix), ("b", Matrix),
-                ("b_group_pitch_bytes", c_uint64), ("c", Matrix), ("epilogue", c_uint32),
-                ("fast_accumulation", c_uint32), ("bias", c_void_p), ("row_scales", c_void_p),
-                ("column_scales", c_void_p)]
+                ("a_layout", c_uint32), ("b_layout", c_uint32), ("fast_accumulation", c_uint32),
+                ("rows", c_uint64), ("n", c_uint64), ("k", c_uint64), ("offsets", RowOffsets),
+                ("a", Matrix), ("b", Matrix), ("b_group_pitch_bytes", c_uint64),
+                ("b_addresses", c_void_p), ("c", Matrix), ("c_addresses", c_void_p),
+                ("epilogue", c_uint32), ("reserved", c_uint32), ("bias", c_void_p),
+                ("row_scales", c_void_p), ("column_scales", c_void_p)]
+
+
+class ColumnProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
+                ("a_layout", c_uint32), ("b_layout", c_uint32), ("reserved", c_uint32),
+                ("columns", c_uint64), ("m", c_uint64), ("k", c_uint64), ("offsets", RowOffsets),
+                ("a", Matrix), ("a_group_pitch_bytes", c_uint64), ("b", Matrix), ("c", Matrix)]
 
 
 class WeightProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
-                ("epilogue", c_uint32), ("rows", c_uint64), ("m", c_uint64), ("n", c_uint64),
-                ("offsets", RowOffsets), ("a", Matrix), ("b", Matrix), ("c", Matrix),
-                ("c_group_pitch_bytes", c_uint64)]
+                ("epilogue", c_uint32), ("a_layout", c_uint32), ("b_layout", c_uint32),
+                ("rows", c_uint64), ("m", c_uint64), ("n", c_uint64), ("offsets", RowOffsets),
+                ("a", Matrix), ("b", Matrix), ("c", Matrix), ("c_group_pitch_bytes", c_uint64),
+                ("c_addresses", c_void_p)]
 
 
 class PointerProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
-                ("layout", c_uint32), ("epilogue", c_uint32), ("reserved", c_uint32),
+                ("a_layout", c_uint32), ("b_layout", c_uint32), ("epilogue", c_uint32),
                 ("a", c_void_p), ("b", c_void_p), ("c", c_void_p), ("a_pitch_bytes", c_void_p),
                 ("b_pitch_bytes", c_void_p), ("c_pitch_bytes", c_void_p), ("m", c_void_p),
                 ("n", c_void_p), ("k", c_void_p)]

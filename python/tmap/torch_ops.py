@@ -148,16 +148,16 @@ def _grouped_mm_cpu(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fal
     # NaN stands for what is undefined, so that no program comes to rely on it.
     product = a.new_empty_strided(ready.out_shape,
                                   ready.out_strides).fill_(0.0 if zero_rest else torch.nan)
-    out = product
-    if ready.is_turned:
-        a, b, out = b.t(), a.transpose(-2, -1), product.t()
-    rows, begin, latest = b.shape[0] if a.dim() == b.dim() else a.shape[0], 0, 0
+    ragged = {2: a.shape[0], 3: b.shape[1]}[a.dim()] if a.dim() != b.dim() else b.shape[0]
+    begin, latest = 0, 0
     for group, end in enumerate(offs.tolist()):
-        if latest <= begin <= end <= rows:
+        if latest <= begin <= end <= ragged and (begin % 8 == 0 or not ready.runs_along):
             if a.dim() == b.dim():
-                torch.mm(a[:, begin:end], b[begin:end], out=out[group])
+                torch.mm(a[:, begin:end], b[begin:end], out=product[group])
+            elif a.dim() == 2:
+                torch.mm(a[begin:end], b[group], out=product[begin:end])
             else:
-                torch.mm(a[begin:end], b[group], out=out[begin:end])
+                product[:, begin:end] = torch.mm(a[group], b[:, begin:end])
         begin, latest = end, max(latest, end)
     return product
 
@@ -168,7 +168,8 @@ def _grouped_mm_fake(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fa
     if ranks == (2, 3):
         return a.new_empty((a.shape[0], b.shape[2]))
     if ranks == (3, 2):
-        return a.new_empty((b.shape[1], a.shape[1])).t()
+        columns = b.shape[1]
+        return a.new_empty((a.shape[1], (columns + 7) // 8 * 8))[:, :columns]
     if ranks == (2, 2):
         return a.new_empty((offs.shape[0], a.shape[0], b.shape[1]))
     if ranks == (3, 3):
@@ -205,12 +206,20 @@ def _gradients_of_rows(a, b, offs, gradient, needs_a, needs_b):
 def _grouped_mm_backward(ctx, gradient):
     a, b, offs = ctx.saved_tensors
     needs_a, needs_b = ctx.needs_input_grad[:2]
+    of_a, of_b = None, None
     if offs is None:
         of_a = torch.bmm(gradient, b.transpose(-2, -1)) if needs_a else None
         of_b = torch.bmm(a.transpose(-2, -1), gradient) if needs_b else None
     elif a.dim() == 2 and b.dim() == 3:
         of_a, of_b = _gradients_of_rows(a, b, offs, gradient, needs_a, needs_b)
+    elif a.dim() == 3 and b.stride(-1) == 1:
+        gradient = _row_major(gradient)
+        if needs_a:
+            of_a = _multiply(gradient, b.t(), offs=offs, zero_rest=True)
+        if needs_b:
+            of_b = _multiply(a.transpose(-2, -1), gradient, offs=offs, zero_rest=True)
     elif a.dim() == 3:
+        # Groups may begin anywhere if they are groups of rows.
         of_b, of_a = _gradients_of_rows(b.t(), a.transpose(-2, -1), offs, gradient.t(), needs_b,
                                         needs_a)
         of_a = None if of_a is None else of_a.transpose(-2, -1)

@@ -126,6 +126,7 @@ class world {
       case batch_call::ragged_reduce_rows:
         return rg::reduce_rows(one, rg::value_type::f32, rg::row_reduction::sum, sums_.good(), with);
       case batch_call::gemm_rows: return gemm::multiply(row_problem(is_bad), product);
+      case batch_call::gemm_columns: return gemm::multiply(column_problem(is_bad), product);
       case batch_call::gemm_weights: return gemm::multiply(weight_problem(is_bad), product);
       case batch_call::gemm_pointers: return gemm::multiply(pointer_problem(is_bad), product);
       case batch_call::none: break;
@@ -170,6 +171,18 @@ class world {
     made.a = {a_.address(), 128};
     made.b = {b_.address(), 128};
     made.b_group_pitch_bytes = 64 * 128;
+    made.c = {c_.address(), 128};
+    return made;
+  }
+  gemm::column_problem column_problem(bool is_bad) const {
+    gemm::column_problem made;
+    made.groups = group_count;
+    made.columns = 48;
+    made.m = made.k = 64;
+    made.offsets = offsets(is_bad);
+    made.a = {b_.address(), 128};
+    made.a_group_pitch_bytes = 64 * 128;
+    made.b = {a_.address(), 128};
     made.c = {c_.address(), 128};
     return made;
   }

@@ -176,11 +176,21 @@ TEST(grouped_row_arguments, offsets_and_layouts) {
     p.offsets.values = somewhere<void>(4);
   });
   rows_refuse("offsets.bytes", [](auto& p) { p.offsets.bytes = 2; });
-  rows_refuse("offsets.format", [](auto& p) { p.offsets.format = static_cast<offset_format>(3); });
-  rows_refuse("layout", [](auto& p) { p.layout = static_cast<b_layout>(2); });
-  rows_refuse("layout", [](auto& p) {
+  rows_refuse("offsets.format", [](auto& p) { p.offsets.format = static_cast<offset_format>(6); });
+  rows_refuse("offsets.counts", [](auto& p) { p.offsets.format = offset_format::begins_and_counts; });
+  rows_refuse("offsets.slot_rows", [](auto& p) { p.offsets.format = offset_format::slots; });
+  rows_refuse("b_addresses", [](auto& p) { p.b_addresses = somewhere<std::uint64_t>(4); });
+  rows_refuse("c_addresses", [](auto& p) { p.c_addresses = somewhere<std::uint64_t>(4); });
+  rows_refuse("a_layout", [](auto& p) { p.a_layout = static_cast<a_layout>(2); });
+  rows_refuse("a_layout", [](auto& p) {
     p.type = operand_type::f8_e4m3;
-    p.layout = b_layout::k_by_n;
+    p.a_layout = a_layout::k_by_m;
+  });
+  rows_refuse("a.pitch_bytes", [](auto& p) { p.a_layout = a_layout::k_by_m; });
+  rows_refuse("b_layout", [](auto& p) { p.b_layout = static_cast<b_layout>(2); });
+  rows_refuse("b_layout", [](auto& p) {
+    p.type = operand_type::f8_e4m3;
+    p.b_layout = b_layout::k_by_n;
   });
 }
 
@@ -201,7 +211,7 @@ TEST(grouped_row_arguments, epilogues) {
 
 TEST(grouped_weight_arguments, all) {
   weights_refuse("type", [](auto& p) { p.type = operand_type::f8_e4m3; });
-  weights_refuse("m", [](auto& p) { p.m = 12; });
+  weights_refuse("m", [](auto& p) { p.m = 0; });
   weights_refuse("n", [](auto& p) { p.n = 4; });
   weights_refuse("kind", [](auto& p) { p.kind = epilogue_kind::bias; });
   weights_refuse("offsets.values", [](auto& p) { p.offsets.values = nullptr; });
@@ -215,7 +225,7 @@ TEST(grouped_pointer_arguments, all) {
   pointers_refuse("type", [](auto& p) { p.type = operand_type::f8_e4m3; });
   pointers_refuse("groups", [](auto& p) { p.groups = max_groups + 1; });
   pointers_refuse("kind", [](auto& p) { p.kind = epilogue_kind::swiglu; });
-  pointers_refuse("layout", [](auto& p) { p.layout = static_cast<b_layout>(2); });
+  pointers_refuse("b_layout", [](auto& p) { p.b_layout = static_cast<b_layout>(2); });
   const auto array = [](const std::string& name, auto pointer_problem::*member) {
     using pointer = std::remove_reference_t<decltype(pointer_problem{}.*member)>;
     pointers_refuse(name, [=](auto& p) { p.*member = nullptr; });

@@ -134,4 +134,39 @@ class value_source {
   std::normal_distribution<double> normal_;
 };
 
+/// Holds an operand of which each line, along K or across it, is contiguous. Lines along K are those
+/// of a `host_matrix`. All bytes are NaN until they are filled.
+class stored_operand {
+ public:
+  stored_operand() = default;
+  stored_operand(operand_type type, bool is_along, std::uint64_t lines, std::uint64_t k, std::uint64_t gap)
+      : is_along_(is_along),
+        matrix_(type, is_along ? lines : k, is_along ? k : lines, is_along ? gap : gap_across(lines, gap), nan_byte) {}
+
+  const host_matrix& matrix() const { return matrix_; }
+  float at(std::uint64_t line, std::uint64_t i) const { return is_along_ ? matrix_.at(line, i) : matrix_.at(i, line); }
+
+  /// Fills lines, all of K.
+  void fill(value_source& values, std::uint64_t first, std::uint64_t count) {
+    if (is_along_) return values.fill(matrix_, first, first + count);
+    for (std::uint64_t i = 0; i < matrix_.rows(); ++i) fill_part(values, i, first, count);
+  }
+  /// Fills elements of K, in all lines.
+  void fill_k(value_source& values, std::uint64_t first, std::uint64_t count) {
+    if (!is_along_) return values.fill(matrix_, first, first + count);
+    for (std::uint64_t line = 0; line < matrix_.rows(); ++line) fill_part(values, line, first, count);
+  }
+
+ private:
+  /// Returns the gap that makes the pitch a multiple of 16 bytes.
+  static std::uint64_t gap_across(std::uint64_t columns, std::uint64_t gap) { return gap + (16 - columns % 16) % 16; }
+
+  void fill_part(value_source& values, std::uint64_t row, std::uint64_t first, std::uint64_t count) {
+    for (std::uint64_t i = first; i < first + count; ++i) matrix_.set(row, i, values.next());
+  }
+
+  bool is_along_{true};
+  host_matrix matrix_;
+};
+
 }  // namespace tmap::gemm::testing

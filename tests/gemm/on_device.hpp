@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
+#include "gemm/column_case.hpp"
 #include "gemm/gemm_fixture.hpp"
 #include "gemm/pointer_case.hpp"
 #include "gemm/row_case.hpp"
@@ -74,8 +75,15 @@ class call_memory {
   device_array<batch_header> header_;
 };
 
-/// Holds what products with groups of rows share with products that sum over them. `Case` and
-/// `Problem` belong to one of the two.
+/// Returns addresses of equal distance.
+inline std::vector<std::uint64_t> addresses_of(const matrix& first, std::uint64_t pitch, std::uint32_t count) {
+  std::vector<std::uint64_t> addresses;
+  for (std::uint32_t i = 0; i < count; ++i) addresses.push_back(first.address + i * pitch);
+  return addresses;
+}
+
+/// Holds what products share whose groups are parts of a ragged dim. `Case` and `Problem` belong to
+/// one of them.
 template <class Case, class Problem>
 class groups_on_device {
  public:
@@ -102,13 +110,18 @@ class groups_on_device {
         c_(of.c()),
         offsets_(offset_bytes_of(of.offsets(), of.settings().offset_bytes)),
         memory_(of.settings().groups()) {
-    problem_.type = of.settings().type;
-    problem_.groups = of.settings().groups();
-    problem_.rows = of.rows();
-    problem_.n = of.settings().n;
-    problem_.offsets = {offsets_.data(), of.settings().format, of.settings().offset_bytes};
+    const auto& with = of.settings();
+    problem_.type = with.type;
+    problem_.groups = with.groups();
+    problem_.offsets = {offsets_.data(), with.format, with.offset_bytes};
+    problem_.offsets.slot_rows = of.slot_rows();
+    if (with.format == offset_format::begins_and_counts) {
+      problem_.offsets.counts = offsets_.data() + with.groups() * with.offset_bytes;
+    }
     problem_.a = a_.place();
+    problem_.a_layout = with.a_layout;
     problem_.b = b_.place();
+    problem_.b_layout = with.b_layout;
     problem_.c = c_.place();
   }
 
@@ -130,9 +143,18 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
         row_scales_(of.row_scales()),
         column_scales_(of.column_scales()) {
     const row_settings& with = of.settings();
+    problem_.rows = of.rows();
+    problem_.n = with.n;
     problem_.k = with.k;
-    problem_.b_group_pitch_bytes = of.b_group_rows() * of.b().pitch_bytes();
-    problem_.layout = with.layout;
+    const std::uint64_t b_pitch = of.b_group_rows() * of.b().pitch_bytes();
+    if (with.lists_b) {
+      b_list_.emplace(addresses_of(problem_.b, b_pitch, with.groups()));
+      problem_.b_addresses = b_list_->data();
+      problem_.b.address = 0;
+    } else {
+      problem_.b_group_pitch_bytes = b_pitch;
+    }
+    if (with.lists_c) list_outputs(of);
     problem_.epilogue.kind = with.epilogue;
     if (with.epilogue == epilogue_kind::bias) problem_.epilogue.bias = bias_.data() + margin_bytes;
     if (with.row_scales) problem_.epilogue.row_scales = row_scales_.data();
@@ -141,18 +163,53 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
   }
 
  private:
+  /// Each group's rows of C have an address of their own, in the place that they have without.
+  void list_outputs(const row_case& of) {
+    std::vector<std::uint64_t> addresses;
+    for (const judged_group& group : of.judged()) {
+      addresses.push_back(problem_.c.address + group.begin * problem_.c.pitch_bytes);
+    }
+    c_list_.emplace(addresses);
+    problem_.c_addresses = c_list_->data();
+    problem_.c.address = 0;
+  }
+
   device_array<unsigned char> bias_;
   device_array<float> row_scales_;
   device_array<float> column_scales_;
+  std::optional<device_array<std::uint64_t>> b_list_;
+  std::optional<device_array<std::uint64_t>> c_list_;
+};
+
+class columns_on_device : public groups_on_device<column_case, column_problem> {
+ public:
+  explicit columns_on_device(const column_case& of) : groups_on_device(of) {
+    problem_.columns = of.columns();
+    problem_.m = of.settings().m;
+    problem_.k = of.settings().k;
+    problem_.a_group_pitch_bytes = of.a_group_lines() * of.a().pitch_bytes();
+  }
 };
 
 class weights_on_device : public groups_on_device<weight_case, weight_problem> {
  public:
   explicit weights_on_device(const weight_case& of) : groups_on_device(of) {
+    problem_.rows = of.rows();
     problem_.m = of.settings().m;
-    problem_.c_group_pitch_bytes = of.c_group_rows() * of.c().pitch_bytes();
+    problem_.n = of.settings().n;
     problem_.kind = of.settings().epilogue;
+    const std::uint64_t pitch = of.c_group_rows() * of.c().pitch_bytes();
+    if (of.settings().lists_c) {
+      c_list_.emplace(addresses_of(problem_.c, pitch, of.settings().groups()));
+      problem_.c_addresses = c_list_->data();
+      problem_.c.address = 0;
+    } else {
+      problem_.c_group_pitch_bytes = pitch;
+    }
   }
+
+ private:
+  std::optional<device_array<std::uint64_t>> c_list_;
 };
 
 /// Holds the arrays of a `pointer_problem` in host memory first, so that a test may spoil them.
@@ -202,7 +259,8 @@ class pointers_on_device {
     made.m = numbers_[3].data();
     made.n = numbers_[4].data();
     made.k = numbers_[5].data();
-    made.layout = with_.layout;
+    made.a_layout = with_.a_layout;
+    made.b_layout = with_.b_layout;
     made.kind = with_.epilogue;
     return made;
   }

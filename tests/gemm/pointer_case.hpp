@@ -23,7 +23,8 @@ struct product_size {
 struct pointer_settings {
   operand_type type{operand_type::bf16};
   input_kind kind{input_kind::normal};
-  b_layout layout{b_layout::n_by_k};
+  gemm::a_layout a_layout{};
+  gemm::b_layout b_layout{};
   epilogue_kind epilogue{epilogue_kind::none};
   std::vector<product_size> sizes{};
   std::uint64_t number{1};  ///< selects the values that it draws
@@ -34,17 +35,17 @@ class pointer_product {
   pointer_product(const pointer_settings& with, product_size size, value_source& values)
       : with_(with),
         size_(size),
-        a_(make(with.type, m(), k(), gap_of(values), nan_byte)),
-        b_(make(with.type, by_n() ? n() : k(), by_n() ? k() : n(), gap_of(values), nan_byte)),
-        c_(make(output_of(with.type), m(), n(), gap_of(values), poison_byte)) {
-    values.fill(a_, 0, a_.rows());
-    values.fill(b_, 0, b_.rows());
+        a_(with.type, with.a_layout == a_layout::m_by_k, m(), k(), gap_of(values)),
+        b_(with.type, with.b_layout == b_layout::n_by_k, n(), k(), gap_of(values)),
+        c_(output_of(with.type), m(), n(), gap_of(values), poison_byte) {
+    a_.fill(values, 0, m());
+    b_.fill(values, 0, n());
     if (with.epilogue == epilogue_kind::accumulate) values.fill(c_, 0, c_.rows());
   }
 
   product_size size() const { return size_; }
-  const host_matrix& a() const { return a_; }
-  const host_matrix& b() const { return b_; }
+  const host_matrix& a() const { return a_.matrix(); }
+  const host_matrix& b() const { return b_.matrix(); }
   const host_matrix& c() const { return c_; }
 
   expected_output expected() const {
@@ -54,7 +55,7 @@ class pointer_product {
       for (std::uint64_t i = 0; i < of.k; ++i) of.a.push_back(a_.at(row, i));
     }
     for (std::uint64_t column = 0; column < of.n; ++column) {
-      for (std::uint64_t i = 0; i < of.k; ++i) of.b.push_back(by_n() ? b_.at(column, i) : b_.at(i, column));
+      for (std::uint64_t i = 0; i < of.k; ++i) of.b.push_back(b_.at(column, i));
     }
     for_rows(of, [&](std::uint64_t row) {
       for (std::uint64_t column = 0; column < of.n; ++column) {
@@ -67,20 +68,15 @@ class pointer_product {
   }
 
  private:
-  static host_matrix make(operand_type type, std::uint64_t rows, std::uint64_t columns, std::uint64_t gap,
-                          unsigned char filler) {
-    return host_matrix(type, rows, columns, gap, filler);
-  }
   static std::uint64_t gap_of(value_source& values) { return 8 + 8 * values.below(6); }
-  bool by_n() const { return with_.layout == b_layout::n_by_k; }
   std::uint64_t m() const { return static_cast<std::uint64_t>(size_.m); }
   std::uint64_t n() const { return static_cast<std::uint64_t>(size_.n); }
   std::uint64_t k() const { return static_cast<std::uint64_t>(size_.k); }
 
   pointer_settings with_;
   product_size size_;
-  host_matrix a_;
-  host_matrix b_;
+  stored_operand a_;
+  stored_operand b_;
   host_matrix c_;
 };
 

@@ -15,11 +15,11 @@ namespace {
 
 class grouped_pointers
     : public gemm_test,
-      public ::testing::WithParamInterface<std::tuple<operand_type, b_layout, epilogue_kind, input_kind>> {
+      public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout, epilogue_kind, input_kind>> {
  protected:
   static pointer_settings settings() {
     pointer_settings with;
-    std::tie(with.type, with.layout, with.epilogue, with.kind) = GetParam();
+    std::tie(with.type, with.a_layout, with.b_layout, with.epilogue, with.kind) = GetParam();
     return with;
   }
 };
@@ -53,6 +53,7 @@ TEST_P(grouped_pointers, empty_ones) {
 
 INSTANTIATE_TEST_SUITE_P(all, grouped_pointers,
                          ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
+                                            ::testing::Values(a_layout::m_by_k, a_layout::k_by_m),
                                             ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
                                             ::testing::Values(epilogue_kind::none, epilogue_kind::accumulate),
                                             ::testing::Values(input_kind::normal, input_kind::integers)));

@@ -211,19 +211,36 @@ constexpr std::uint32_t bad = static_cast<std::uint32_t>(fault::rows);
 constexpr std::uint32_t empty = group_status::empty_bit;
 
 TEST(judge, ends_that_decrease_are_bad_until_they_are_beyond_all_before) {
-  EXPECT_EQ(bits_of(judge({10, 5, 20, 20, 25}, offset_format::ends, 5, 30)),
+  EXPECT_EQ(bits_of(judge({{10, 5, 20, 20, 25}, offset_format::ends, 5, 30})),
             (std::vector<std::uint32_t>{0, bad, bad, empty, 0}));
 }
 
 TEST(judge, negative_and_far_offsets_are_bad) {
-  EXPECT_EQ(bits_of(judge({-1, 4, 31, 32}, offset_format::ends, 4, 30)),
+  EXPECT_EQ(bits_of(judge({{-1, 4, 31, 32}, offset_format::ends, 4, 30})),
             (std::vector<std::uint32_t>{bad, bad, bad, bad}));
-  EXPECT_EQ(bits_of(judge({3, 5, 9}, offset_format::prefix, 2, 9)), (std::vector<std::uint32_t>{0, 0}));
+  EXPECT_EQ(bits_of(judge({{3, 5, 9}, offset_format::prefix, 2, 9})), (std::vector<std::uint32_t>{0, 0}));
 }
 
 TEST(judge, sizes_add_up_and_may_be_wrong) {
-  EXPECT_EQ(bits_of(judge({4, -1, 1, 2, 0}, offset_format::sizes, 5, 6)),
+  EXPECT_EQ(bits_of(judge({{4, -1, 1, 2, 0}, offset_format::sizes, 5, 6})),
             (std::vector<std::uint32_t>{0, bad, bad, 0, empty}));
+}
+
+TEST(judge, groups_that_share_rows_are_bad_from_the_second_on) {
+  group_offsets of{{10, 0, 5, 12, 0, 3, 10, 2}, offset_format::begins_and_counts, 4, 30};
+  EXPECT_EQ(bits_of(judge(of)), (std::vector<std::uint32_t>{empty, 0, 0, bad}));
+  of.has_common_output = false;
+  EXPECT_EQ(bits_of(judge(of)), (std::vector<std::uint32_t>{empty, 0, 0, 0}));
+}
+
+TEST(judge, slots_hold_so_many_rows_and_no_more) {
+  EXPECT_EQ(bits_of(judge({{10, 11, 0, -1, 3}, offset_format::slots, 5, 42, 10})),
+            (std::vector<std::uint32_t>{0, bad, empty, bad, bad}));
+}
+
+TEST(judge, rows_of_a_label_follow_each_other) {
+  EXPECT_EQ(bits_of(judge({{0, 0, -1, 2, 7, 3, 2}, offset_format::labels, 4, 7})),
+            (std::vector<std::uint32_t>{0, empty, bad, 0}));
 }
 
 TEST(weight_reference, a_group_without_rows_is_zero) {

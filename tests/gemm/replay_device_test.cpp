@@ -26,6 +26,7 @@ row_settings eight_groups(offset_format format, std::uint32_t bytes) {
   with.k = 72;
   with.format = format;
   with.offset_bytes = bytes;
+  with.fills_gaps = true;
   return with;
 }
 
@@ -71,6 +72,26 @@ std::vector<std::int64_t> random_sizes(std::mt19937_64& random, std::int64_t row
   return sizes;
 }
 
+/// Returns random values of formats in which groups may lie anywhere. Some are bad.
+std::vector<std::int64_t> scattered(std::mt19937_64& random, const row_case& of) {
+  const row_settings& with = of.settings();
+  const auto below = [&](std::uint64_t limit) { return static_cast<std::int64_t>(random() % limit); };
+  std::vector<std::int64_t> values;
+  if (with.format == offset_format::labels) {
+    while (values.size() < of.rows()) {
+      const std::uint64_t run = 1 + random() % 90;
+      values.insert(values.end(), std::min<std::uint64_t>(run, of.rows() - values.size()),
+                    below(with.groups() + 4) - 2);
+    }
+    return values;
+  }
+  if (with.format == offset_format::begins_and_counts) {
+    for (std::uint32_t g = 0; g < with.groups(); ++g) values.push_back(below(of.rows() + 10) - 3);
+  }
+  for (std::uint32_t g = 0; g < with.groups(); ++g) values.push_back(below(70) - 3);
+  return values;
+}
+
 class grouped_replay : public gemm_test,
                        public ::testing::WithParamInterface<std::tuple<offset_format, std::uint32_t>> {};
 
@@ -109,6 +130,27 @@ TEST_P(grouped_replay, hostile_offsets_touch_nothing) {
   }
 }
 
+class scattered_replay : public grouped_replay {};
+
+TEST_P(scattered_replay, with_other_groups_and_bad_ones) {
+  const row_settings with = eight_groups(std::get<0>(GetParam()), 4);
+  row_case made(with);
+  const rows_on_device device(made);
+  const graph_of graph(device, std::get<1>(GetParam()));
+  std::mt19937_64 random = tmap::testing::run_random(6);
+  for (int i = 0; i < 100; ++i) {
+    made.set_offsets(scattered(random, made));
+    device.upload_offsets(made.offsets());
+    device.reset_output();
+    graph.replay();
+    device.expect(made, "replay " + std::to_string(i));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(formats_and_plans, scattered_replay,
+                         ::testing::Combine(::testing::Values(offset_format::begins_and_counts, offset_format::slots,
+                                                              offset_format::labels),
+                                            ::testing::Range(0u, plan_count())));
 INSTANTIATE_TEST_SUITE_P(formats_and_plans, grouped_replay,
                          ::testing::Combine(::testing::Values(offset_format::ends, offset_format::prefix,
                                                               offset_format::sizes),

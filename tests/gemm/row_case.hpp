@@ -18,7 +18,11 @@ namespace tmap::gemm::testing {
 struct row_settings {
   operand_type type{operand_type::bf16};
   input_kind kind{input_kind::normal};
-  b_layout layout{b_layout::n_by_k};
+  gemm::a_layout a_layout{};
+  gemm::b_layout b_layout{};
+  bool lists_b{};     ///< B by addresses
+  bool lists_c{};     ///< C by addresses
+  bool fills_gaps{};  ///< rows of A that belong to no group have values, too
   epilogue_kind epilogue{epilogue_kind::none};
   bool fast_accumulation{};
   bool row_scales{};
@@ -42,11 +46,15 @@ inline constexpr std::uint64_t b_gap_rows = 3;
 
 class row_case {
  public:
-  explicit row_case(row_settings with) : with_(std::move(with)), offsets_(offsets_of(with_.sizes, with_.format)) {
+  explicit row_case(row_settings with) : with_(std::move(with)), places_(places_of(with_.sizes, with_.format)) {
     value_source values(with_.kind, with_.number);
-    rows_ = with_.used_rows() + with_.spare_rows;
-    a_ = host_matrix(with_.type, rows_, with_.k, with_.gap, nan_byte);
-    values.fill(a_, 0, with_.used_rows());
+    rows_ = places_.rows + with_.spare_rows;
+    offsets_ = offsets_of(with_.sizes, with_.format, rows_);
+    a_ = stored_operand(with_.type, by_m(), rows_, with_.k, with_.gap);
+    if (with_.fills_gaps) a_.fill(values, 0, rows_);
+    for (std::uint32_t g = 0; g < with_.groups(); ++g) {
+      a_.fill(values, static_cast<std::uint64_t>(places_.begins[g]), static_cast<std::uint64_t>(with_.sizes[g]));
+    }
     b_ = host_matrix(with_.type, with_.groups() * b_group_rows(), by_n() ? with_.k : with_.n, with_.gap, nan_byte);
     for (std::uint64_t g = 0; g < with_.groups(); ++g) {
       values.fill(b_, g * b_group_rows(), (g + 1) * b_group_rows() - b_gap_rows);
@@ -62,7 +70,7 @@ class row_case {
   const row_settings& settings() const { return with_; }
   std::uint64_t rows() const { return rows_; }
   std::uint64_t b_group_rows() const { return (by_n() ? with_.n : with_.k) + b_gap_rows; }
-  const host_matrix& a() const { return a_; }
+  const host_matrix& a() const { return a_.matrix(); }
   const host_matrix& b() const { return b_; }
   const host_matrix& c() const { return c_; }
   const host_matrix& bias() const { return bias_; }
@@ -73,7 +81,10 @@ class row_case {
   /// Sets other groups of the same rows, as raw values of the offset array, which may be hostile.
   void set_offsets(std::vector<std::int64_t> values) { offsets_ = std::move(values); }
 
-  std::vector<judged_group> judged() const { return judge(offsets_, with_.format, with_.groups(), rows_); }
+  std::uint64_t slot_rows() const { return places_.slot_rows; }
+  std::vector<judged_group> judged() const {
+    return judge({offsets_, with_.format, with_.groups(), rows_, places_.slot_rows, !with_.lists_c, by_m() ? 1u : 8u});
+  }
 
   expected_output expected() const {
     expected_output all(c_);
@@ -85,7 +96,8 @@ class row_case {
   }
 
  private:
-  bool by_n() const { return with_.layout == b_layout::n_by_k; }
+  bool by_m() const { return with_.a_layout == a_layout::m_by_k; }
+  bool by_n() const { return with_.b_layout == b_layout::n_by_k; }
 
   operands operands_of(std::uint32_t g, const judged_group& group) const {
     operands of{group.end - group.begin, with_.n, with_.k, {}, {}};
@@ -126,9 +138,10 @@ class row_case {
   }
 
   row_settings with_;
+  group_places places_;
   std::vector<std::int64_t> offsets_;
   std::uint64_t rows_{};
-  host_matrix a_;
+  stored_operand a_;
   host_matrix b_;
   host_matrix c_;
   host_matrix bias_;

@@ -18,7 +18,7 @@ namespace tmap::gemm::testing {
 inline std::string text_of(const row_settings& with) {
   return fmt::format("type {}, fast {}, inputs {}, layout {}, epilogue {}, n {}, k {}, sizes {}",
                      static_cast<int>(with.type), with.fast_accumulation, static_cast<int>(with.kind),
-                     static_cast<int>(with.layout), static_cast<int>(with.epilogue), with.n, with.k,
+                     static_cast<int>(with.b_layout), static_cast<int>(with.epilogue), with.n, with.k,
                      fmt::join(with.sizes, " "));
 }
 

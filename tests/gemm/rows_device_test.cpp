@@ -2,6 +2,7 @@
 // Tests products with groups of rows on the GPU. Compares every form with sums in double, and every
 // byte of the output.
 #include <tmap/decode.hpp>
+#include <tmap/faults.hpp>
 
 #include <gtest/gtest.h>
 
@@ -17,16 +18,21 @@
 namespace tmap::gemm::testing {
 namespace {
 
+/// Where lines of A run along the rows, groups begin at multiples of 8.
+std::vector<std::int64_t> of_layout(a_layout layout, const std::vector<std::int64_t>& sizes) {
+  return layout == a_layout::m_by_k ? sizes : aligned_sizes(sizes);
+}
+
 const std::vector<std::int64_t> edge_sizes{0, 1, 63, 64, 65, 0, 127, 128, 129, 1000, 0};
 
 class grouped_rows_of_type
     : public gemm_test,
-      public ::testing::WithParamInterface<std::tuple<operand_type, b_layout, input_kind, bool>> {
+      public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout, input_kind, bool>> {
  protected:
   static row_settings settings() {
     row_settings with;
-    std::tie(with.type, with.layout, with.kind, with.fast_accumulation) = GetParam();
-    with.sizes = edge_sizes;
+    std::tie(with.type, with.a_layout, with.b_layout, with.kind, with.fast_accumulation) = GetParam();
+    with.sizes = of_layout(with.a_layout, edge_sizes);
     return with;
   }
 };
@@ -44,7 +50,7 @@ TEST_P(grouped_rows_of_type, every_epilogue) {
       with.epilogue = kind;
       with.row_scales = (scales & 1) != 0;
       with.column_scales = (scales & 2) != 0;
-      with.sizes = {70, 0, 1, 130};
+      with.sizes = of_layout(with.a_layout, {70, 0, 1, 130});
       run(with);
     }
   }
@@ -57,7 +63,7 @@ TEST_P(grouped_rows_of_type, tails_of_columns_and_of_k) {
       row_settings with = settings();
       with.n = n;
       with.k = k;
-      with.sizes = {3, 0, 129, 64};
+      with.sizes = of_layout(with.a_layout, {3, 0, 129, 64});
       with.number = n + k;
       run(with);
     }
@@ -70,47 +76,150 @@ TEST_P(grouped_rows_of_type, tails_with_swiglu) {
     with.kind = input_kind::normal;
     with.epilogue = epilogue_kind::swiglu;
     with.n = n;
-    with.sizes = {3, 0, 129, 64};
+    with.sizes = of_layout(with.a_layout, {3, 0, 129, 64});
     run(with);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(sixteen_bits, grouped_rows_of_type,
                          ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
+                                            ::testing::Values(a_layout::m_by_k, a_layout::k_by_m),
                                             ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
                                             ::testing::Values(input_kind::normal, input_kind::integers),
                                             ::testing::Values(false)));
 INSTANTIATE_TEST_SUITE_P(eight_bits, grouped_rows_of_type,
                          ::testing::Combine(::testing::Values(operand_type::f8_e4m3),
-                                            ::testing::Values(b_layout::n_by_k),
+                                            ::testing::Values(a_layout::m_by_k), ::testing::Values(b_layout::n_by_k),
                                             ::testing::Values(input_kind::normal, input_kind::integers),
                                             ::testing::Bool()));
 
 TEST_F(grouped_rows, every_format_of_offsets) {
-  for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
-    for (const std::uint32_t bytes : {4u, 8u}) {
-      row_settings with;
-      with.kind = input_kind::integers;
-      with.sizes = edge_sizes;
-      with.format = format;
-      with.offset_bytes = bytes;
-      run(with);
+  for (const auto format : every_format) {
+    for (const auto layout : {a_layout::m_by_k, a_layout::k_by_m}) {
+      for (const std::uint32_t bytes : {4u, 8u}) {
+        row_settings with;
+        with.kind = input_kind::integers;
+        with.a_layout = layout;
+        with.sizes = of_layout(layout, edge_sizes);
+        with.format = format;
+        with.offset_bytes = bytes;
+        run(with);
+      }
     }
   }
 }
 
 TEST_F(grouped_rows, every_plan) {
-  for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
-    for (const std::uint64_t n : {520, 1000}) {
+  for (const auto a : {a_layout::m_by_k, a_layout::k_by_m}) {
+    for (const auto b : {b_layout::n_by_k, b_layout::k_by_n}) {
+      for (const std::uint64_t n : {520, 1000}) {
+        row_settings with;
+        with.kind = input_kind::integers;
+        with.a_layout = a;
+        with.b_layout = b;
+        with.sizes = of_layout(a, plan_sizes);
+        with.n = n;
+        with.k = 328;
+        run_every_plan(with);
+      }
+    }
+  }
+}
+
+TEST_F(grouped_rows, matrices_by_lists_of_addresses) {
+  for (int lists = 1; lists < 4; ++lists) {
+    for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
       row_settings with;
       with.kind = input_kind::integers;
-      with.layout = layout;
+      with.b_layout = layout;
+      with.lists_b = (lists & 1) != 0;
+      with.lists_c = (lists & 2) != 0;
       with.sizes = plan_sizes;
-      with.n = n;
-      with.k = 328;
+      run_every_plan(with);
+      with.kind = input_kind::normal;
+      with.epilogue = epilogue_kind::swiglu;
       run_every_plan(with);
     }
   }
+}
+
+TEST_F(grouped_rows, bad_addresses_in_lists_touch_nothing) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.sizes = {40, 40, 40, 0, 40};
+  with.lists_b = with.lists_c = true;
+  const row_case made(with);
+  const rows_on_device device(made);
+  const auto bad = static_cast<std::uint32_t>(fault::address);
+  const auto spoil = [](const std::uint64_t* list, std::uint64_t index, std::uint64_t value) {
+    EXPECT_EQ(cudaMemcpy(const_cast<std::uint64_t*>(list) + index, &value, sizeof(value), cudaMemcpyHostToDevice),
+              cudaSuccess);
+  };
+  spoil(device.problem().b_addresses, 1, 0);
+  spoil(device.problem().c_addresses, 2, (std::uint64_t{1} << 57) - 16);
+  spoil(device.problem().c_addresses, 3, 8);  // of an empty group, whose address nobody reads
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  std::vector<judged_group> judged = made.judged();
+  judged[1].status.bits = judged[2].status.bits = bad;
+  device.memory().expect(judged);
+  const host_matrix got = device.output();
+  for (const std::size_t g : {1, 2}) {
+    for (std::uint64_t row = judged[g].begin; row < judged[g].end; ++row) {
+      for (std::uint64_t column = 0; column < with.n; ++column) {
+        ASSERT_EQ(got.bytes()[got.place_of(row, column)], poison_byte) << "group " << g;
+      }
+    }
+  }
+}
+
+TEST_F(grouped_rows, groups_that_share_rows_are_bad_unless_their_outputs_are_apart) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.format = offset_format::begins_and_counts;
+  with.sizes = {30, 30, 30, 30};
+  with.fills_gaps = true;
+  row_case made(with);
+  const rows_on_device device(made);
+  for (const std::vector<std::int64_t>& values : {std::vector<std::int64_t>{0, 29, 60, 40, 30, 30, 30, 20},
+                                                  {100, 90, 80, 0, 10, 10, 10, 80},
+                                                  {50, 0, 49, 0, 10, 60, 1, 10},
+                                                  {-1, 5, 1 << 30, 20, 10, 1 << 30, -4, 20}}) {
+    made.set_offsets(values);
+    device.upload_offsets(values);
+    device.reset_output();
+    TMAP_ASSERT_OK(device.enqueue(nullptr));
+    device.expect(made, "first begin " + std::to_string(values[0]));
+  }
+}
+
+TEST_F(grouped_rows, groups_that_begin_where_no_copy_can_are_bad) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.a_layout = a_layout::k_by_m;
+  with.sizes = {8, 5, 3, 64, 9};
+  run(with);
+}
+
+TEST_F(grouped_rows, labels_that_name_no_group_are_counted) {
+  row_settings with;
+  with.kind = input_kind::integers;
+  with.format = offset_format::labels;
+  with.sizes = {20, 20, 20};
+  with.fills_gaps = true;
+  row_case made(with);
+  std::vector<std::int64_t> labels = made.offsets();
+  std::fill(labels.begin(), labels.begin() + 4, 3);
+  labels[4] = -2;
+  made.set_offsets(labels);
+  const rows_on_device device(made);
+  TMAP_ASSERT_OK(reset_faults());
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, "labels 3 and -2 of three groups");
+  const result<fault_report> report = reset_faults();
+  TMAP_ASSERT_OK(report);
+  EXPECT_EQ(report->groups, 5u);
+  EXPECT_LT(report->first.index, 5u);
+  EXPECT_EQ(report->first.bits, static_cast<std::uint64_t>(fault::label));
 }
 
 TEST_F(grouped_rows, every_plan_with_gates) {
@@ -155,7 +264,7 @@ TEST_F(grouped_rows, a_thousand_groups) {
 
 // Set-up works in rounds, and each of its blocks takes several parts.
 TEST_F(grouped_rows, thousands_of_small_groups) {
-  for (const auto format : {offset_format::ends, offset_format::prefix, offset_format::sizes}) {
+  for (const auto format : every_format) {
     std::mt19937_64 random = tmap::testing::run_random(8);
     row_settings with;
     with.kind = input_kind::integers;
@@ -206,9 +315,9 @@ TEST_F(grouped_rows, maps_of_a_end_where_their_groups_end) {
   for (const std::size_t g : {0, 2, 3}) {
     const result<decoded_map> map = decode(maps[g]);
     TMAP_ASSERT_OK(map);
-    EXPECT_EQ(map->spec.global_address, a.address + judged[g].begin * a.pitch_bytes) << "group " << g;
+    EXPECT_EQ(map->spec.global_address, a.address) << "group " << g;
     EXPECT_EQ(map->spec.global_dim[0], with.k) << "group " << g;
-    EXPECT_EQ(map->spec.global_dim[1], static_cast<std::uint64_t>(with.sizes[g])) << "group " << g;
+    EXPECT_EQ(map->spec.global_dim[1], judged[g].end) << "group " << g;
     EXPECT_EQ(map->spec.global_stride_bytes[0], a.pitch_bytes) << "group " << g;
   }
 }

@@ -45,7 +45,7 @@ row_problem rows_of(operand_type type, b_layout layout, epilogue_kind kind, std:
   made.a = {0x100000, k * bytes + 16};
   made.b = {0x200000, (layout == b_layout::n_by_k ? k : n) * bytes + 16};
   made.b_group_pitch_bytes = (layout == b_layout::n_by_k ? n : k) * made.b.pitch_bytes;
-  made.layout = layout;
+  made.b_layout = layout;
   made.c = {0x300000, c_columns * 2 + 16};
   made.epilogue.kind = kind;
   return made;
@@ -154,12 +154,35 @@ TEST(grouped_maps, of_weights_are_legal) {
   }
 }
 
+TEST(grouped_maps, of_columns_are_legal) {
+  for (const auto a : {a_layout::m_by_k, a_layout::k_by_m}) {
+    for (const auto b : {b_layout::n_by_k, b_layout::k_by_n}) {
+      column_problem made;
+      made.groups = 3;
+      made.columns = 100;
+      made.m = 33;
+      made.k = 64;
+      made.a_layout = a;
+      made.b_layout = b;
+      expect_legal_maps(made);
+    }
+  }
+}
+
+TEST(grouped_maps, of_a_list_of_addresses_are_one_for_each_group) {
+  row_problem problem = rows_of(operand_type::bf16, b_layout::k_by_n, epilogue_kind::swiglu, 100, 288, 72);
+  const std::uint64_t addresses[3]{};
+  problem.b_addresses = addresses;
+  expect_legal_maps(problem);
+  EXPECT_EQ(map_specs_of(problem, kernels::gemm_plans[0]).b.spec.rank, 2u);
+}
+
 TEST(grouped_maps, of_pointers_are_legal) {
   for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
     pointer_problem made;
     made.type = operand_type::f16;
     made.groups = 3;
-    made.layout = layout;
+    made.b_layout = layout;
     expect_legal_maps(made);
   }
 }

@@ -123,7 +123,7 @@ TEST(grouped_tight_sizes, pitches_reach_as_far_as_a_map_does) {
 
 TEST(grouped_tight_sizes, of_b_by_ka_group_has_k_rows_of_n_columns) {
   row_problem product = rows(2);
-  product.layout = b_layout::k_by_n;
+  product.b_layout = b_layout::k_by_n;
   product.b = {0x20000, 128};
   product.b_group_pitch_bytes = 32 * 128;
   EXPECT_TRUE(check(product).has_value());
@@ -132,6 +132,15 @@ TEST(grouped_tight_sizes, of_b_by_ka_group_has_k_rows_of_n_columns) {
   product.b = {0x20000, 112};
   product.b_group_pitch_bytes = far;
   expect_refused(check(product), "problem.b.pitch_bytes", 112, 128, "rows overlap");
+}
+
+TEST(grouped_tight_sizes, of_a_by_ka_line_has_all_rows) {
+  row_problem product = rows(2);
+  product.a_layout = a_layout::k_by_m;
+  product.a.pitch_bytes = 208;
+  EXPECT_TRUE(check(product).has_value()) << "100 rows of 2 bytes";
+  product.a.pitch_bytes = 192;
+  expect_refused(check(product), "problem.a.pitch_bytes", 192, 200, "lines overlap");
 }
 
 TEST(grouped_tight_sizes, swiglu_leaves_half_of_the_columns) {
@@ -164,11 +173,12 @@ TEST(grouped_tight_sizes, extents_are_one_unit_at_least) {
     expect_refused(refuses(extent, 8, operand_type::f8_e4m3), name, 8, 16, "half a unit");
     expect_refused(refuses(extent, max_extent + 8, operand_type::bf16), name, max_extent + 8, max_extent, "too many");
   }
-  for (const auto& [name, extent] : {std::pair{"problem.m", &weight_problem::m}, {"problem.n", &weight_problem::n}}) {
-    weight_problem gradient = weights(1);
-    gradient.*extent = 0;
-    expect_refused(check(gradient), name, 0, 8, "no columns");
-  }
+  weight_problem gradient = weights(1);
+  gradient.n = 0;
+  expect_refused(check(gradient), "problem.n", 0, 8, "no columns");
+  gradient = weights(1);
+  gradient.m = 0;
+  expect_refused(check(gradient), "problem.m", 0, 1, "no rows");
 }
 
 TEST(grouped_tight_sizes, without_rows_only_the_result_is_looked_at) {

@@ -23,8 +23,8 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_map_patch) == 112);
   MUST(sizeof(tmap_patch_source) == 96);
   MUST(sizeof(tmap_call) == 88);
-  MUST(sizeof(tmap_row_offsets) == 16);
-  MUST(sizeof(tmap_ragged_rows) == 48);
+  MUST(sizeof(tmap_row_offsets) == 32);
+  MUST(sizeof(tmap_ragged_rows) == 64);
   MUST(sizeof(tmap_service_options) == 40);
   MUST(sizeof(tmap_batch_info) == 80);
   MUST(sizeof(tmap_tensor_layout) == 96);
@@ -34,8 +34,9 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_row_matrix) == 40);
   MUST(sizeof(tmap_row_index) == 24);
   MUST(sizeof(tmap_cast_values) == 40);
-  MUST(sizeof(tmap_row_problem) == 144);
-  MUST(sizeof(tmap_weight_problem) == 112);
+  MUST(sizeof(tmap_row_problem) == 184);
+  MUST(sizeof(tmap_weight_problem) == 144);
+  MUST(sizeof(tmap_column_problem) == 136);
   MUST(sizeof(tmap_pointer_problem) == 96);
   MUST(sizeof(tmap_memory_window) == 24);
   MUST(sizeof(tmap_tile) == 48);

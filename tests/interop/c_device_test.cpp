@@ -33,7 +33,7 @@ TEST_F(c_device, a_service_makes_the_maps_that_the_driver_makes) {
   ASSERT_EQ(tmap_service_create(nullptr, &service), TMAP_OK);
 
   tmap_patch_source source{sizeof source, TMAP_SOURCE_ROWS, {}};
-  source.of.rows = {tensor.address(), pitch, {offsets.data(), TMAP_OFFSETS_PREFIX, 4}, 0, 0, 0};
+  source.of.rows = {tensor.address(), pitch, {offsets.data(), TMAP_OFFSETS_PREFIX, 4, nullptr, 0}, 0, 0, 0};
   const device_array<tmap_batch_header> header(1);
   tmap_call call = sized<tmap_call>();
   call.header = header.data();
@@ -125,11 +125,11 @@ TEST_F(c_device, products_of_small_integers_are_exact) {
   problem.struct_size = sizeof problem;
   problem.operand = TMAP_OPERAND_BF16;
   problem.groups = 3;
-  problem.layout = TMAP_B_N_BY_K;
+  problem.b_layout = TMAP_B_N_BY_K;
   problem.rows = rows;
   problem.n = n;
   problem.k = k;
-  problem.offsets = {offsets.data(), TMAP_OFFSETS_ENDS, 4};
+  problem.offsets = {offsets.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0};
   problem.a = {device_a.address(), k * 2};
   problem.b = {device_b.address(), k * 2};
   problem.b_group_pitch_bytes = n * k * 2;

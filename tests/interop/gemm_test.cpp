@@ -25,12 +25,15 @@ tmap_row_problem rows() {
   made.struct_size = sizeof made;
   made.operand = TMAP_OPERAND_F16;
   made.groups = 10;
-  made.layout = TMAP_B_K_BY_N;
+  made.b_layout = TMAP_B_K_BY_N;
   made.rows = 100;
   made.n = 64;
   made.k = 32;
-  made.offsets = {at<void>(0x10000), TMAP_OFFSETS_PREFIX, 8};
-  made.a = {0x10000, 64};
+  made.offsets = {at<void>(0x10000), TMAP_OFFSETS_BEGINS_AND_COUNTS, 8, at<void>(0x90000), 7};
+  made.a_layout = TMAP_A_K_BY_M;
+  made.b_addresses = at<std::uint64_t>(0x70000);
+  made.c_addresses = at<std::uint64_t>(0x80000);
+  made.a = {0x10000, 208};
   made.b = {0x20000, 128};
   made.b_group_pitch_bytes = 32 * 128;
   made.c = {0x30000, 144};
@@ -49,11 +52,31 @@ tmap_weight_problem weights() {
   made.rows = 100;
   made.m = 64;
   made.n = 32;
-  made.offsets = {at<void>(0x10000), TMAP_OFFSETS_SIZES, 4};
-  made.a = {0x10000, 128};
+  made.offsets = {at<void>(0x10000), TMAP_OFFSETS_SIZES, 4, nullptr, 0};
+  made.b_layout = TMAP_B_K_BY_N;
+  made.c_addresses = at<std::uint64_t>(0x80000);
+  made.a = {0x10000, 208};
   made.b = {0x20000, 64};
   made.c = {0x30000, 80};
   made.c_group_pitch_bytes = 64 * 80;
+  return made;
+}
+
+tmap_column_problem columns() {
+  tmap_column_problem made{};
+  made.struct_size = sizeof made;
+  made.operand = TMAP_OPERAND_F16;
+  made.groups = 10;
+  made.a_layout = TMAP_A_K_BY_M;
+  made.b_layout = TMAP_B_K_BY_N;
+  made.columns = 100;
+  made.m = 33;
+  made.k = 32;
+  made.offsets = {at<void>(0x10000), TMAP_OFFSETS_SLOTS, 4, nullptr, 10};
+  made.a = {0x10000, 80};
+  made.a_group_pitch_bytes = 32 * 80;
+  made.b = {0x20000, 208};
+  made.c = {0x30000, 224};
   return made;
 }
 
@@ -81,14 +104,19 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   EXPECT_EQ(made.n, 64u);
   EXPECT_EQ(made.k, 32u);
   EXPECT_EQ(made.offsets.values, at<void>(0x10000));
-  EXPECT_EQ(made.offsets.format, offset_format::prefix);
+  EXPECT_EQ(made.offsets.format, offset_format::begins_and_counts);
   EXPECT_EQ(made.offsets.bytes, 8u);
+  EXPECT_EQ(made.offsets.counts, at<void>(0x90000));
+  EXPECT_EQ(made.offsets.slot_rows, 7u);
+  EXPECT_EQ(made.a_layout, gemm::a_layout::k_by_m);
+  EXPECT_EQ(made.b_addresses, at<std::uint64_t>(0x70000));
+  EXPECT_EQ(made.c_addresses, at<std::uint64_t>(0x80000));
   EXPECT_EQ(made.a.address, 0x10000u);
-  EXPECT_EQ(made.a.pitch_bytes, 64u);
+  EXPECT_EQ(made.a.pitch_bytes, 208u);
   EXPECT_EQ(made.b.address, 0x20000u);
   EXPECT_EQ(made.b.pitch_bytes, 128u);
   EXPECT_EQ(made.b_group_pitch_bytes, 4096u);
-  EXPECT_EQ(made.layout, gemm::b_layout::k_by_n);
+  EXPECT_EQ(made.b_layout, gemm::b_layout::k_by_n);
   EXPECT_EQ(made.c.address, 0x30000u);
   EXPECT_EQ(made.c.pitch_bytes, 144u);
   EXPECT_EQ(made.epilogue.kind, gemm::epilogue_kind::bias);
@@ -112,7 +140,8 @@ TEST(c_gemm, fast_accumulation_is_converted_and_reaches_the_product) {
   };
   EXPECT_EQ(refused(), (std::pair<std::uint64_t, std::uint64_t>{1, 0}));
   problem.operand = TMAP_OPERAND_F8_E4M3;
-  problem.layout = TMAP_B_N_BY_K;
+  problem.a_layout = TMAP_A_M_BY_K;
+  problem.b_layout = TMAP_B_N_BY_K;
   problem.a.pitch_bytes = problem.b.pitch_bytes = problem.k;
   EXPECT_EQ(refused().second, gemm::workspace_bytes(10).value());
 }
@@ -126,11 +155,33 @@ TEST(c_gemm, a_weight_problem_is_converted_whole) {
   EXPECT_EQ(made.n, 32u);
   EXPECT_EQ(made.offsets.format, offset_format::sizes);
   EXPECT_EQ(made.offsets.bytes, 4u);
-  EXPECT_EQ(made.a.pitch_bytes, 128u);
+  EXPECT_EQ(made.a.pitch_bytes, 208u);
   EXPECT_EQ(made.b.address, 0x20000u);
   EXPECT_EQ(made.c.pitch_bytes, 80u);
   EXPECT_EQ(made.c_group_pitch_bytes, 5120u);
+  EXPECT_EQ(made.a_layout, gemm::a_layout::m_by_k);
+  EXPECT_EQ(made.b_layout, gemm::b_layout::k_by_n);
+  EXPECT_EQ(made.c_addresses, at<std::uint64_t>(0x80000));
   EXPECT_EQ(made.kind, gemm::epilogue_kind::accumulate);
+}
+
+TEST(c_gemm, a_column_problem_is_converted_whole) {
+  const gemm::column_problem made = interop::library_of(columns());
+  EXPECT_EQ(made.type, gemm::operand_type::f16);
+  EXPECT_EQ(made.groups, 10u);
+  EXPECT_EQ(made.columns, 100u);
+  EXPECT_EQ(made.m, 33u);
+  EXPECT_EQ(made.k, 32u);
+  EXPECT_EQ(made.offsets.format, offset_format::slots);
+  EXPECT_EQ(made.offsets.slot_rows, 10u);
+  EXPECT_EQ(made.a.address, 0x10000u);
+  EXPECT_EQ(made.a.pitch_bytes, 80u);
+  EXPECT_EQ(made.a_group_pitch_bytes, 2560u);
+  EXPECT_EQ(made.a_layout, gemm::a_layout::k_by_m);
+  EXPECT_EQ(made.b.pitch_bytes, 208u);
+  EXPECT_EQ(made.b_layout, gemm::b_layout::k_by_n);
+  EXPECT_EQ(made.c.address, 0x30000u);
+  EXPECT_EQ(made.c.pitch_bytes, 224u);
 }
 
 TEST(c_gemm, a_pointer_problem_is_converted_whole) {
@@ -145,7 +196,7 @@ TEST(c_gemm, a_pointer_problem_is_converted_whole) {
   EXPECT_EQ(made.m, from.m);
   EXPECT_EQ(made.n, from.n);
   EXPECT_EQ(made.k, from.k);
-  EXPECT_EQ(made.layout, gemm::b_layout::n_by_k);
+  EXPECT_EQ(made.b_layout, gemm::b_layout::n_by_k);
   EXPECT_EQ(made.kind, gemm::epilogue_kind::none);
 }
 
@@ -186,6 +237,7 @@ TEST(c_gemm, members_of_other_calls_are_refused) {
 /// Makes calls that are legal except for their workspace, which is one byte long.
 TEST(c_gemm, problems_reach_their_products) {
   const tmap_row_problem row = rows();
+  const tmap_column_problem column = columns();
   const tmap_weight_problem weight = weights();
   const tmap_pointer_problem pointer = pointers();
   const gemm::run small{{no_stream, {at<void>(0x10000), 1}}};
@@ -203,6 +255,7 @@ TEST(c_gemm, problems_reach_their_products) {
     EXPECT_STREQ(last.argument, "call.workspace_bytes");
   };
   expect_same(tmap_gemm_rows(&row, &call), gemm::multiply(interop::library_of(row), small));
+  expect_same(tmap_gemm_columns(&column, &call), gemm::multiply(interop::library_of(column), small));
   expect_same(tmap_gemm_weights(&weight, &call), gemm::multiply(interop::library_of(weight), small));
   expect_same(tmap_gemm_pointers(&pointer, &call), gemm::multiply(interop::library_of(pointer), small));
 }
@@ -217,6 +270,7 @@ TEST(c_gemm, structs_and_enums_are_checked) {
   const auto use = [](const tmap_row_problem* p) { return of_c(tmap_gemm_rows(p, nullptr)); };
   EXPECT_EQ(use(&good), TMAP_OK);
   refuses_bad_structs<tmap_row_problem>(good, use);
+  refuses_bad_structs<tmap_column_problem>(columns(), [](auto* p) { return of_c(tmap_gemm_columns(p, nullptr)); });
   refuses_bad_structs<tmap_weight_problem>(weights(), [](auto* p) { return of_c(tmap_gemm_weights(p, nullptr)); });
   refuses_bad_structs<tmap_pointer_problem>(pointers(), [](auto* p) { return of_c(tmap_gemm_pointers(p, nullptr)); });
   const tmap_call call = sized<tmap_call>();
@@ -230,9 +284,10 @@ TEST(c_gemm, structs_and_enums_are_checked) {
     spoil(bad);
     EXPECT_EQ(refused(use(&bad)), "problem." + member);
   };
-  for (const std::uint32_t wild : {4u, ~0u}) {
+  for (const std::uint32_t wild : {6u, ~0u}) {
+    refuses("a_layout", [&](tmap_row_problem& p) { p.a_layout = wild; });
     refuses("operand", [&](tmap_row_problem& p) { p.operand = wild; });
-    refuses("layout", [&](tmap_row_problem& p) { p.layout = wild; });
+    refuses("b_layout", [&](tmap_row_problem& p) { p.b_layout = wild; });
     refuses("epilogue", [&](tmap_row_problem& p) { p.epilogue = wild; });
     refuses("offsets.format", [&](tmap_row_problem& p) { p.offsets.format = wild; });
   }
@@ -262,13 +317,25 @@ TEST(c_gemm, members_have_the_names_of_c) {
 }
 
 TEST(c_gemm, enums_of_the_other_products_are_checked) {
-  for (const std::uint32_t wild : {4u, ~0u}) {
+  for (const std::uint32_t wild : {6u, ~0u}) {
+    const auto columns_refuse = [&](const char* name, const auto& spoil) {
+      tmap_column_problem bad = columns();
+      spoil(bad);
+      EXPECT_EQ(refused(tmap_gemm_columns(&bad, nullptr)), name);
+    };
+    columns_refuse("problem.operand", [&](auto& p) { p.operand = wild; });
+    columns_refuse("problem.a_layout", [&](auto& p) { p.a_layout = wild; });
+    columns_refuse("problem.b_layout", [&](auto& p) { p.b_layout = wild; });
+    columns_refuse("problem.reserved", [&](auto& p) { p.reserved = wild; });
+    columns_refuse("problem.offsets.format", [&](auto& p) { p.offsets.format = wild; });
     const auto weights_refuse = [&](const char* name, const auto& spoil) {
       tmap_weight_problem bad = weights();
       spoil(bad);
       EXPECT_EQ(refused(tmap_gemm_weights(&bad, nullptr)), name);
     };
     weights_refuse("problem.operand", [&](auto& p) { p.operand = wild; });
+    weights_refuse("problem.a_layout", [&](auto& p) { p.a_layout = wild; });
+    weights_refuse("problem.b_layout", [&](auto& p) { p.b_layout = wild; });
     weights_refuse("problem.epilogue", [&](auto& p) { p.epilogue = wild; });
     weights_refuse("problem.offsets.format", [&](auto& p) { p.offsets.format = wild; });
     const auto pointers_refuse = [&](const char* name, const auto& spoil) {
@@ -277,7 +344,8 @@ TEST(c_gemm, enums_of_the_other_products_are_checked) {
       EXPECT_EQ(refused(tmap_gemm_pointers(&bad, nullptr)), name);
     };
     pointers_refuse("problem.operand", [&](auto& p) { p.operand = wild; });
-    pointers_refuse("problem.layout", [&](auto& p) { p.layout = wild; });
+    pointers_refuse("problem.a_layout", [&](auto& p) { p.a_layout = wild; });
+    pointers_refuse("problem.b_layout", [&](auto& p) { p.b_layout = wild; });
     pointers_refuse("problem.epilogue", [&](auto& p) { p.epilogue = wild; });
   }
   const tmap_weight_problem weight = weights();

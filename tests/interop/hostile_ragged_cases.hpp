@@ -200,7 +200,7 @@ inline std::vector<spoiling> known_to_c() {
         all, name + ".tensors.kind", side, {4, ~0u}, [=](a & g) -> auto& { return batch(g).tensors.kind; });
     const auto rows = [=](a& g) -> tmap_ragged_rows& {
       batch(g).tensors.kind = TMAP_SOURCE_ROWS;
-      batch(g).tensors.of.rows = {g.packed_address(), 16, {g.words.data(), TMAP_OFFSETS_ENDS, 4}, 0, 0, 0};
+      batch(g).tensors.of.rows = {g.packed_address(), 16, {g.words.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0}, 0, 0, 0};
       return batch(g).tensors.of.rows;
     };
     add_numbers(
@@ -267,12 +267,12 @@ void add_arrays(std::vector<spoiling>& all, const std::string& name, std::uint32
   for (const std::uint32_t bytes : {4u, 8u}) {
     add("offsets.values", [=](auto& t, a& g) {
       t.kind = TMAP_SOURCE_ROWS;
-      t.of.rows = {g.packed_address(), 16, {nullptr, TMAP_OFFSETS_ENDS, bytes}, 0, 0, 0};
+      t.of.rows = {g.packed_address(), 16, {nullptr, TMAP_OFFSETS_ENDS, bytes, nullptr, 0}, 0, 0, 0};
     });
     add("offsets.values", [=](auto& t, a& g) {
       t.kind = TMAP_SOURCE_ROWS;
       const void* const odd = moved_by(g.other.data(), bytes / 2);
-      t.of.rows = {g.packed_address(), 16, {odd, TMAP_OFFSETS_ENDS, bytes}, 0, 0, 0};
+      t.of.rows = {g.packed_address(), 16, {odd, TMAP_OFFSETS_ENDS, bytes, nullptr, 0}, 0, 0, 0};
     });
   }
 }

@@ -146,14 +146,14 @@ TEST_F(hostile_service, sources) {
     EXPECT_EQ(refused(encode_rows()), "source.offsets.format");
   }
   for (const std::uint32_t bytes : {0u, 1u, 16u, ~0u}) {
-    source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes}, 0, 0, 0};
+    source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes, nullptr, 0}, 0, 0, 0};
     EXPECT_EQ(refused(encode_rows()), "source.offsets.bytes");
   }
   calls_ = machine.all_calls();  // the service queries its context before it checks offsets
   EXPECT_EQ(tmap_template_destroy(rows_base), TMAP_OK);
-  source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4}, 8, 2, 0};
+  source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0}, 8, 2, 0};
   EXPECT_EQ(refused(encode(&source)), "source.is_bounded");
-  source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4}, 8, 1, 1};
+  source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, 4, nullptr, 0}, 8, 1, 1};
   EXPECT_EQ(refused(encode(&source)), "source.reserved");
 }
 

@@ -70,7 +70,7 @@ TEST_F(other_gpus, products_are_refused_to_c) {
   problem.groups = 10;
   problem.rows = 100;
   problem.n = problem.k = 64;
-  problem.offsets = {device_memory(), TMAP_OFFSETS_PREFIX, 8};
+  problem.offsets = {device_memory(), TMAP_OFFSETS_PREFIX, 8, nullptr, 0};
   problem.a = problem.b = problem.c = {0x10000, 128};
   problem.b_group_pitch_bytes = 64 * 128;
   const tmap_call call = call_in(device_memory(), 1 << 20);

@@ -97,7 +97,7 @@ tmap_status multiply_rows() {
   problem.groups = 10;
   problem.rows = 100;
   problem.n = problem.k = 64;
-  problem.offsets = {somewhere<void>(), TMAP_OFFSETS_PREFIX, 8};
+  problem.offsets = {somewhere<void>(), TMAP_OFFSETS_PREFIX, 8, nullptr, 0};
   problem.a = problem.b = problem.c = {0x10000, 128};
   problem.b_group_pitch_bytes = 64 * 128;
   const tmap_call call = call_in(somewhere<void>(), 1 << 20);
@@ -109,11 +109,25 @@ tmap_status multiply_weights() {
   problem.groups = 10;
   problem.rows = 100;
   problem.m = problem.n = 64;
-  problem.offsets = {somewhere<void>(), TMAP_OFFSETS_PREFIX, 8};
+  problem.a_layout = TMAP_A_K_BY_M;
+  problem.b_layout = TMAP_B_K_BY_N;
+  problem.offsets = {somewhere<void>(), TMAP_OFFSETS_PREFIX, 8, nullptr, 0};
   problem.a = problem.b = problem.c = {0x10000, 128};
   problem.c_group_pitch_bytes = 64 * 128;
   const tmap_call call = call_in(somewhere<void>(), 1 << 20);
   return tmap_gemm_weights(&problem, &call);
+}
+
+tmap_status multiply_columns() {
+  tmap_column_problem problem = sized<tmap_column_problem>();
+  problem.groups = 10;
+  problem.columns = 64;
+  problem.m = problem.k = 64;
+  problem.offsets = {somewhere<void>(), TMAP_OFFSETS_PREFIX, 8, nullptr, 0};
+  problem.a = problem.b = problem.c = {0x10000, 128};
+  problem.a_group_pitch_bytes = 64 * 128;
+  const tmap_call call = call_in(somewhere<void>(), 1 << 20);
+  return tmap_gemm_columns(&problem, &call);
 }
 
 tmap_status multiply_pointers() {
@@ -231,6 +245,7 @@ std::vector<public_call> calls_that_ask_for_a_gpu() {
       in<s>("tmap_template_create", [](s& o) { return tmap_template_create(&o.spec, 1, &o.base); }),
       in<with_template>("tmap_encode_batch", &encode_into_slots),
       plain("tmap_gemm_rows", &multiply_rows),
+      plain("tmap_gemm_columns", &multiply_columns),
       plain("tmap_gemm_weights", &multiply_weights),
       plain("tmap_gemm_pointers", &multiply_pointers),
   };

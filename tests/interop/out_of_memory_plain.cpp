@@ -221,6 +221,7 @@ std::vector<public_call> plain_calls() {
       {"tmap::gemm::multiply",
        [] {
          plain("rows", [] { return multiply(gemm::row_problem{}); }).check();
+         plain("columns", [] { return multiply(gemm::column_problem{}); }).check();
          plain("weights", [] { return multiply(gemm::weight_problem{}); }).check();
          plain("pointers", [] { return multiply(gemm::pointer_problem{}); }).check();
        },

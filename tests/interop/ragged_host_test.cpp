@@ -78,7 +78,8 @@ TEST_F(c_ragged_on_host, reads_no_row_that_an_array_has_not) {
   tmap_call with = host_call();
   with.statuses = statuses;
   const auto bad_among = [&](std::uint32_t is_bounded, std::uint64_t rows_there) {
-    rows.tensors.of.rows = {address_of(in_.data()), 12, {ends, TMAP_OFFSETS_ENDS, 4}, rows_there, is_bounded, 0};
+    rows.tensors.of.rows = {
+        address_of(in_.data()), 12, {ends, TMAP_OFFSETS_ENDS, 4, nullptr, 0}, rows_there, is_bounded, 0};
     EXPECT_EQ(tmap_ragged_copy(&rows, to_, &with), TMAP_OK);
     return (statuses[0] != 0 ? 1 : 0) + (statuses[1] != 0 ? 2 : 0);
   };

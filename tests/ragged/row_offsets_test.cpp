@@ -31,8 +31,8 @@ void expect_rows(const offset_reader<Integer>& offsets, const std::vector<offset
 template <class Offset>
 void expect_both(const std::vector<Offset>& values, offset_format format, const std::vector<offset_rows>& expected,
                  const std::int64_t* begins = nullptr) {
-  expect_rows(offset_reader<Offset>{{values.data()}, format}, expected, begins);
-  expect_rows(offset_reader<void>{{values.data(), sizeof(Offset)}, format}, expected, begins);
+  expect_rows(offset_reader<Offset>{{values.data()}, format, {}, 0}, expected, begins);
+  expect_rows(offset_reader<void>{{values.data(), sizeof(Offset)}, format, {}, 0}, expected, begins);
 }
 
 template <class Offset>
@@ -46,6 +46,21 @@ TYPED_TEST(row_offsets_reading, every_format_says_the_same_rows) {
   expect_both<TypeParam>({3, 3, 7}, offset_format::ends, rows);
   expect_both<TypeParam>({0, 3, 3, 7}, offset_format::prefix, rows);
   expect_both<TypeParam>({3, 0, 4}, offset_format::sizes, rows, begins.data());
+}
+
+TYPED_TEST(row_offsets_reading, begins_and_counts_are_read_as_they_are) {
+  const std::vector<TypeParam> begins = {7, 0, -4};
+  const std::vector<TypeParam> counts = {2, 0, -1};
+  const std::vector<offset_rows> expected = {{7, 2}, {0, 0}, {-4, ~std::uint64_t{0}}};
+  row_offsets of{begins.data(), offset_format::begins_and_counts, sizeof(TypeParam), counts.data()};
+  expect_rows(reader_of(of), expected);
+  expect_rows(offset_reader<TypeParam>{{begins.data()}, of.format, {counts.data()}, 0}, expected);
+}
+
+TYPED_TEST(row_offsets_reading, slots_have_no_more_rows_than_fit) {
+  const std::vector<TypeParam> counts = {0, 10, 11, -1};
+  row_offsets of{counts.data(), offset_format::slots, sizeof(TypeParam), nullptr, 10};
+  expect_rows(reader_of(of), {{0, 0}, {10, 10}, {20, too_many_rows}, {30, too_many_rows}});
 }
 
 TYPED_TEST(row_offsets_reading, a_prefix_may_begin_anywhere) {

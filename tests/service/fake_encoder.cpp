@@ -40,10 +40,11 @@ map_patch patch_at(const compact_columns& source, const map_template& base, std:
 }
 
 map_patch patch_at(const ragged_rows& source, const map_template& base, std::uint64_t i) {
-  const auto offset = [&](std::uint64_t at) -> std::uint64_t {
-    if (source.offsets.bytes == 8) return static_cast<const std::uint64_t*>(source.offsets.values)[at];
-    return static_cast<std::uint64_t>(std::int64_t{static_cast<const std::int32_t*>(source.offsets.values)[at]});
+  const auto value = [&](const void* values, std::uint64_t at) -> std::uint64_t {
+    if (source.offsets.bytes == 8) return static_cast<const std::uint64_t*>(values)[at];
+    return static_cast<std::uint64_t>(std::int64_t{static_cast<const std::int32_t*>(values)[at]});
   };
+  const auto offset = [&](std::uint64_t at) { return value(source.offsets.values, at); };
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   switch (source.offsets.format) {
@@ -59,6 +60,15 @@ map_patch patch_at(const ragged_rows& source, const map_template& base, std::uin
       for (std::uint64_t before = 0; before < i; ++before) begin += offset(before);
       end = begin + offset(i);
       break;
+    case offset_format::begins_and_counts:
+      begin = offset(i);
+      end = begin + value(source.offsets.counts, i);
+      break;
+    case offset_format::slots:
+      begin = i * source.offsets.slot_rows;
+      end = begin + offset(i);
+      break;
+    case offset_format::labels: ADD_FAILURE() << "maps take no labels";
   }
   map_patch patch{};
   patch.global_address = source.base_address + begin * source.row_pitch_bytes;

@@ -56,13 +56,22 @@ typedef struct tmap_compact_columns {
 } tmap_compact_columns;
 
 /// Values of `tmap_row_offsets::format`.
-enum { TMAP_OFFSETS_ENDS = 0, TMAP_OFFSETS_PREFIX = 1, TMAP_OFFSETS_SIZES = 2 };
+enum {
+  TMAP_OFFSETS_ENDS = 0,
+  TMAP_OFFSETS_PREFIX = 1,
+  TMAP_OFFSETS_SIZES = 2,
+  TMAP_OFFSETS_BEGINS_AND_COUNTS = 3,
+  TMAP_OFFSETS_SLOTS = 4,
+  TMAP_OFFSETS_LABELS = 5  ///< grouped products alone take it
+};
 
-/// Holds the row at which each tensor or group begins and ends.
+/// `tmap::row_offsets`: the rows at which each tensor or group begins and ends.
 typedef struct tmap_row_offsets {
   const void* values;  ///< device memory: `int32_t` or `int64_t`, by `bytes`
   uint32_t format;     ///< TMAP_OFFSETS_*
   uint32_t bytes;      ///< 4 or 8
+  const void* counts;  ///< TMAP_OFFSETS_BEGINS_AND_COUNTS: as `values`
+  uint64_t slot_rows;  ///< TMAP_OFFSETS_SLOTS
 } tmap_row_offsets;
 
 /// With TMAP_OFFSETS_SIZES an encode needs a workspace (`tmap_rows_workspace_bytes`).

@@ -11,6 +11,7 @@ extern "C" {
 #endif
 
 enum { TMAP_OPERAND_BF16 = 0, TMAP_OPERAND_F16 = 1, TMAP_OPERAND_F8_E4M3 = 2 };
+enum { TMAP_A_M_BY_K = 0, TMAP_A_K_BY_M = 1 };
 enum { TMAP_B_N_BY_K = 0, TMAP_B_K_BY_N = 1 };
 enum { TMAP_EPILOGUE_NONE = 0, TMAP_EPILOGUE_BIAS = 1, TMAP_EPILOGUE_SWIGLU = 2, TMAP_EPILOGUE_ACCUMULATE = 3 };
 
@@ -25,7 +26,9 @@ typedef struct tmap_row_problem {
   uint32_t struct_size;
   uint32_t operand;  ///< TMAP_OPERAND_*
   uint32_t groups;
-  uint32_t layout;  ///< TMAP_B_*
+  uint32_t a_layout;           ///< TMAP_A_*
+  uint32_t b_layout;           ///< TMAP_B_*
+  uint32_t fast_accumulation;  ///< 0 or 1
   uint64_t rows;
   uint64_t n;
   uint64_t k;
@@ -33,20 +36,43 @@ typedef struct tmap_row_problem {
   tmap_matrix a;
   tmap_matrix b;
   uint64_t b_group_pitch_bytes;
+  const uint64_t* b_addresses;  ///< null, or one for each group
   tmap_matrix c;
-  uint32_t epilogue;           ///< TMAP_EPILOGUE_*
-  uint32_t fast_accumulation;  ///< 0 or 1
+  const uint64_t* c_addresses;  ///< null, or one for each group
+  uint32_t epilogue;            ///< TMAP_EPILOGUE_*
+  uint32_t reserved;            ///< 0
   const void* bias;
   const float* row_scales;
   const float* column_scales;
 } tmap_row_problem;
 
-/// `tmap::gemm::weight_problem`.
+/// `tmap::gemm::column_problem`.
+typedef struct tmap_column_problem {
+  uint32_t struct_size;
+  uint32_t operand;  ///< TMAP_OPERAND_*
+  uint32_t groups;
+  uint32_t a_layout;  ///< TMAP_A_*
+  uint32_t b_layout;  ///< TMAP_B_*
+  uint32_t reserved;  ///< 0
+  uint64_t columns;
+  uint64_t m;
+  uint64_t k;
+  tmap_row_offsets offsets;
+  tmap_matrix a;
+  uint64_t a_group_pitch_bytes;
+  tmap_matrix b;
+  tmap_matrix c;
+} tmap_column_problem;
+
+/// `tmap::gemm::weight_problem`. Layouts are TMAP_A_K_BY_M and TMAP_B_K_BY_N where rows follow each
+/// other.
 typedef struct tmap_weight_problem {
   uint32_t struct_size;
   uint32_t operand;  ///< TMAP_OPERAND_*
   uint32_t groups;
   uint32_t epilogue;  ///< TMAP_EPILOGUE_NONE or TMAP_EPILOGUE_ACCUMULATE
+  uint32_t a_layout;  ///< TMAP_A_*
+  uint32_t b_layout;  ///< TMAP_B_*
   uint64_t rows;
   uint64_t m;
   uint64_t n;
@@ -55,6 +81,7 @@ typedef struct tmap_weight_problem {
   tmap_matrix b;
   tmap_matrix c;
   uint64_t c_group_pitch_bytes;
+  const uint64_t* c_addresses;  ///< null, or one for each group
 } tmap_weight_problem;
 
 /// `tmap::gemm::pointer_problem`: arrays of `groups` values in device memory.
@@ -62,9 +89,9 @@ typedef struct tmap_pointer_problem {
   uint32_t struct_size;
   uint32_t operand;  ///< TMAP_OPERAND_*
   uint32_t groups;
-  uint32_t layout;    ///< TMAP_B_*
+  uint32_t a_layout;  ///< TMAP_A_*
+  uint32_t b_layout;  ///< TMAP_B_*
   uint32_t epilogue;  ///< TMAP_EPILOGUE_NONE or TMAP_EPILOGUE_ACCUMULATE
-  uint32_t reserved;
   const uint64_t* a;
   const uint64_t* b;
   const uint64_t* c;
@@ -84,6 +111,7 @@ TMAP_API const char* tmap_gemm_plan_name(uint32_t plan);  ///< null from the cou
 
 /// Each works in the call's workspace.
 TMAP_API tmap_status tmap_gemm_rows(const tmap_row_problem* problem, const tmap_call* call);
+TMAP_API tmap_status tmap_gemm_columns(const tmap_column_problem* problem, const tmap_call* call);
 TMAP_API tmap_status tmap_gemm_weights(const tmap_weight_problem* problem, const tmap_call* call);
 TMAP_API tmap_status tmap_gemm_pointers(const tmap_pointer_problem* problem, const tmap_call* call);
 

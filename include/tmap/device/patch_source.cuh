@@ -121,15 +121,20 @@ template <class Offset>
 struct typed_rows {
   std::uint64_t base_address;
   std::uint64_t row_pitch_bytes;
-  const Offset* offsets;
-  offset_format format;
+  tmap::detail::offset_reader<Offset> offsets;
   std::uint64_t rows;
 };
 
 template <class Offset>
 __host__ __device__ constexpr typed_rows<Offset> typed_rows_of(const ragged_rows& source) {
-  return {source.base_address, source.row_pitch_bytes, static_cast<const Offset*>(source.offsets.values),
-          source.offsets.format, source.rows};
+  const row_offsets& offsets = source.offsets;
+  return {source.base_address,
+          source.row_pitch_bytes,
+          {{static_cast<const Offset*>(offsets.values)},
+           offsets.format,
+           {static_cast<const Offset*>(offsets.counts)},
+           offsets.slot_rows},
+          source.rows};
 }
 
 /// Reads `typed_rows`. With `offset_format::sizes`, `begins[i]` is the number of rows before tensor
@@ -144,9 +149,8 @@ class ragged_rows_reader {
   __device__ map_patch operator()(std::uint64_t i) const { return read(i, {}); }
 
   __device__ map_patch read(std::uint64_t i, patch_fields) const {
-    const tmap::detail::offset_reader<Offset> offsets{{source_.offsets}, source_.format};
-    const auto begin = static_cast<std::uint64_t>(offsets.begin(i, begins_));
-    const std::uint64_t rows = offsets.count(i, begin);
+    const auto begin = static_cast<std::uint64_t>(source_.offsets.begin(i, begins_));
+    const std::uint64_t rows = source_.offsets.count(i, begin);
     map_patch patch;
     patch.global_address = address_of_rows(source_, begin, rows);
     // Only the outermost dim is a field of the template; writing all of them keeps the index a

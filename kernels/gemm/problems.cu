@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Enqueues a problem: its labels are read, its groups set up, and its tiles computed.
+#include "kernels/gemm/label_runs.cuh"
+#include "kernels/gemm/product_launch.hpp"
+#include "kernels/gemm/set_up.cuh"
+
+namespace tmap::kernels {
+namespace {
+
+template <class Problem>
+operand_orders orders_of(const Problem& problem) {
+  return {problem.a_layout == gemm::a_layout::k_by_m, problem.b_layout == gemm::b_layout::k_by_n};
+}
+
+gemm::epilogue epilogue_of(const gemm::row_problem& problem) {
+  return problem.epilogue;
+}
+gemm::epilogue epilogue_of(const gemm::column_problem&) {
+  return {};
+}
+template <class Problem>
+gemm::epilogue epilogue_of(const Problem& problem) {
+  return {.kind = problem.kind};
+}
+
+bool promotes(const gemm::row_problem& problem) {
+  return !problem.fast_accumulation;
+}
+template <class Problem>
+bool promotes(const Problem&) {
+  return true;
+}
+
+/// Writes the runs of equal labels, if the problem's groups are named by labels.
+template <class Problem>
+cudaError_t read_labels(const Problem& problem, std::uint64_t rows, const gemm_call& call) {
+  if (problem.offsets.format != offset_format::labels) return cudaSuccess;
+  const label_runs_request request{problem.offsets, rows, problem.groups,
+                                   cut_scratch(call.scratch, problem.groups).runs, call.faults};
+  return launch_label_runs(request, call.multiprocessors, call.stream);
+}
+cudaError_t read_labels(const gemm::row_problem& problem, const gemm_call& call) {
+  return read_labels(problem, problem.rows, call);
+}
+cudaError_t read_labels(const gemm::column_problem& problem, const gemm_call& call) {
+  return read_labels(problem, problem.columns, call);
+}
+cudaError_t read_labels(const gemm::weight_problem& problem, const gemm_call& call) {
+  return read_labels(problem, problem.rows, call);
+}
+cudaError_t read_labels(const gemm::pointer_problem&, const gemm_call&) {
+  return cudaSuccess;
+}
+
+template <class Problem>
+product_arguments arguments_of(const Problem& problem, const gemm_call& call) {
+  product_arguments arguments{};
+  arguments.b = call.maps.b.map;
+  gemm_shape& shape = arguments.shape;
+  shape.scratch = cut_scratch(call.scratch, problem.groups);
+  shape.with = epilogue_of(problem);
+  shape.groups = problem.groups;
+  shape.has_own_b = has_own_b(problem);
+  const std::uint32_t columns_axis = orders_of(problem).b_is_across ? 0 : 1;
+  shape.b_pieces = call.plan.tile_n / call.maps.b.spec.box_dim[columns_axis];
+  if constexpr (std::is_same_v<Problem, gemm::row_problem>) {
+    shape.values = has_gates(problem) ? static_cast<std::uint32_t>(problem.n / 2) : 0;
+  }
+  return arguments;
+}
+
+template <class Problem>
+cudaError_t launch_products(const Problem& problem, const gemm_call& call) {
+  const product_arguments arguments = arguments_of(problem, call);
+  switch (problem.type) {
+    case gemm::operand_type::bf16: return launch_bf16(orders_of(problem), arguments, call);
+    case gemm::operand_type::f16: return launch_f16(orders_of(problem), arguments, call);
+    default: return launch_f8(promotes(problem), arguments, call);
+  }
+}
+
+}  // namespace
+
+template <class Problem>
+cudaError_t launch_gemm(const Problem& problem, const gemm_call& call) {
+  cudaError_t code = read_labels(problem, call);
+  if (code == cudaSuccess) code = launch_set_up(problem, call);
+  return code == cudaSuccess ? launch_products(problem, call) : code;
+}
+
+template cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm(const gemm::column_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm(const gemm::weight_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm(const gemm::pointer_problem& problem, const gemm_call& call);
+
+}  // namespace tmap::kernels

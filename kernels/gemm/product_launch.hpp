@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// The way from a problem, whatever its form, to the product kernels. There is a file of kernels for
+// each type of operands.
+
+#include <tmap/tensor_map.hpp>
+
+#include "kernels/gemm/gemm_group.hpp"
+#include "kernels/gemm_launch.hpp"
+
+namespace tmap::kernels {
+
+struct product_arguments {
+  tensor_map b;  ///< shared by all groups, unless each has its own
+  gemm_shape shape;
+};
+
+/// Whether lines of an operand lie across K, instead of along it.
+struct operand_orders {
+  bool a_is_across;
+  bool b_is_across;
+};
+
+cudaError_t launch_bf16(const operand_orders& orders, const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_f16(const operand_orders& orders, const product_arguments& arguments, const gemm_call& call);
+/// Operands of 8 bits lie along K. `promotes` means that stages of K are added up in f32.
+cudaError_t launch_f8(bool promotes, const product_arguments& arguments, const gemm_call& call);
+
+}  // namespace tmap::kernels
