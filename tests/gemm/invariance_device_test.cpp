@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests the promise that an element of C depends on its row of A, its column of B and K alone: it
+// has the same bits in every plan, whatever other rows and groups are in the call.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "gemm/row_runs.hpp"
+#include "support/run_seed.hpp"
+
+namespace tmap::gemm::testing {
+namespace {
+
+const std::vector<std::int64_t> invariance_sizes{70, 1, 200, 0, 129, 64, 300};
+
+/// Replaces each group by random rows of it, or by none. Rows begin at multiples of 8, so that every
+/// layout can load them.
+std::vector<std::int64_t> parts_of(std::mt19937_64& random, const std::vector<std::int64_t>& begins,
+                                   const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> first;
+  std::vector<std::int64_t> counts;
+  for (std::size_t g = 0; g < sizes.size(); ++g) {
+    const std::int64_t skipped = sizes[g] == 0 ? 0 : static_cast<std::int64_t>(random() % sizes[g]) / 8 * 8;
+    const bool is_out = random() % 4 == 0;
+    first.push_back(begins[g] + skipped);
+    counts.push_back(is_out ? 0 : static_cast<std::int64_t>(random() % (sizes[g] - skipped + 1)));
+  }
+  first.insert(first.end(), counts.begin(), counts.end());
+  return first;
+}
+
+/// Returns the first row of `groups` whose bytes differ, or -1.
+std::int64_t first_difference(const host_matrix& got, const host_matrix& want,
+                              const std::vector<judged_group>& groups) {
+  for (const judged_group& group : groups) {
+    for (std::uint64_t row = group.begin; row < group.end; ++row) {
+      const auto at = static_cast<std::ptrdiff_t>(want.place_of(row, 0));
+      const auto bytes = static_cast<std::ptrdiff_t>(want.columns() * operand_bytes(want.type()));
+      if (!std::equal(want.bytes().begin() + at, want.bytes().begin() + at + bytes, got.bytes().begin() + at)) {
+        return static_cast<std::int64_t>(row);
+      }
+    }
+  }
+  return -1;
+}
+
+class invariant_rows : public gemm_test,
+                       public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout, bool, bool>> {
+};
+
+TEST_P(invariant_rows, a_row_has_the_same_bits_with_any_other_rows_in_any_plan) {
+  row_settings with;
+  bool has_gates = false;
+  std::tie(with.type, with.a_layout, with.b_layout, with.fast_accumulation, has_gates) = GetParam();
+  with.epilogue = has_gates ? epilogue_kind::swiglu : epilogue_kind::none;
+  with.row_scales = with.column_scales = with.type == operand_type::f8_e4m3;
+  with.format = offset_format::begins_and_counts;
+  with.sizes = with.a_layout == a_layout::m_by_k ? invariance_sizes : aligned_sizes(invariance_sizes);
+  with.n = 544;
+  with.k = 784;
+  row_case made(with);
+  const rows_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, "all rows");
+  const host_matrix whole = device.output();
+  const std::vector<std::int64_t> begins(made.offsets().begin(), made.offsets().begin() + with.groups());
+  std::mt19937_64 random = tmap::testing::run_random(21);
+  for (std::uint32_t round = 0; round < 12; ++round) {
+    made.set_offsets(parts_of(random, begins, with.sizes));
+    device.upload_offsets(made.offsets());
+    device.reset_output();
+    const std::uint32_t plan = round % plan_count();
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    EXPECT_EQ(first_difference(device.output(), whole, made.judged()), -1)
+        << "round " << round << ", plan " << plan_name(plan);
+    device.memory().expect(made.judged());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(sixteen_bits, invariant_rows,
+                         ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
+                                            ::testing::Values(a_layout::m_by_k, a_layout::k_by_m),
+                                            ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
+                                            ::testing::Values(false), ::testing::Bool()));
+INSTANTIATE_TEST_SUITE_P(eight_bits, invariant_rows,
+                         ::testing::Combine(::testing::Values(operand_type::f8_e4m3),
+                                            ::testing::Values(a_layout::m_by_k), ::testing::Values(b_layout::n_by_k),
+                                            ::testing::Bool(), ::testing::Bool()));
+
+class invariant_weights : public gemm_test, public ::testing::WithParamInterface<std::tuple<a_layout, b_layout>> {};
+
+TEST_P(invariant_weights, a_sum_has_the_same_bits_with_any_other_groups_in_any_plan) {
+  weight_settings with;
+  std::tie(with.a_layout, with.b_layout) = GetParam();
+  with.format = offset_format::begins_and_counts;
+  with.sizes = aligned_sizes(invariance_sizes);
+  weight_case made(with);
+  const weights_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, "all groups");
+  const host_matrix whole = device.output();
+  const std::vector<std::int64_t> all = made.offsets();
+  std::mt19937_64 random = tmap::testing::run_random(22);
+  for (std::uint32_t round = 0; round < 6; ++round) {
+    std::vector<std::int64_t> values = all;
+    for (std::uint32_t g = 0; g < with.groups(); ++g) {
+      if (random() % 3 == 0) values[with.groups() + g] = 0;
+    }
+    made.set_offsets(values);
+    device.upload_offsets(values);
+    device.reset_output();
+    const std::uint32_t plan = round % plan_count();
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    std::vector<judged_group> kept;
+    for (std::uint32_t g = 0; g < with.groups(); ++g) {
+      const std::uint64_t first = g * made.c_group_rows();
+      if (values[with.groups() + g] != 0) kept.push_back({first, first + with.m, {}});
+    }
+    EXPECT_EQ(first_difference(device.output(), whole, kept), -1) << "round " << round << ", plan " << plan_name(plan);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(layouts, invariant_weights,
+                         ::testing::Combine(::testing::Values(a_layout::k_by_m, a_layout::m_by_k),
+                                            ::testing::Values(b_layout::k_by_n, b_layout::n_by_k)));
+
+}  // namespace
+}  // namespace tmap::gemm::testing
