@@ -37,6 +37,7 @@ struct gemm_maps {
   map_template a;
   map_template b;
   map_template c;
+  map_template second;  ///< of a problem that has `second_results`
 };
 
 /// Returns whether this build has these kernels. Without them, launches return

@@ -9,6 +9,7 @@
 #include <tmap/map_patch.hpp>
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 /// @file
@@ -32,10 +33,10 @@
 ///
 /// C is row-major: row i begins at the address plus `i * pitch_bytes`, and its elements are
 /// contiguous. Operands are stored in the order that `a_layout` and `b_layout` name: lines of the
-/// second dim, a pitch apart. Addresses and pitches are multiples of 16 bytes. N and K are multiples
-/// of 16 bytes of elements (8, or 16 for 8-bit types), unless they are ragged. Ragged extents and M
-/// are free, but copies begin at multiples of 16 bytes: where lines of A or B run along the ragged
-/// dim (`a_layout::k_by_m` of a `row_problem`, for example), each group begins at a multiple of 8
+/// second dim, a pitch apart. Addresses and pitches are multiples of 16 bytes. So are rows of C, and
+/// lines of operands along N or K, unless these are ragged. Ragged extents and M are free, but copies
+/// begin at multiples of 16 bytes: where lines of A or B run along the ragged dim
+/// (`a_layout::k_by_m` of a `row_problem`, for example), each group begins at a multiple of 8
 /// elements.
 /// @fails `invalid_argument` (null or misaligned arrays and matrices, sizes against the above, an
 /// epilogue that does not fit, an unknown plan, windows, workspace too small), `no_driver`,
@@ -45,7 +46,7 @@
 
 namespace tmap::gemm {
 
-/// The type of A and B. C is f16 for `f16`, else bf16. `f8_e4m3` is the OCP 8-bit format.
+/// The type of A and B. `f8_e4m3` is the OCP 8-bit format.
 enum class operand_type : std::uint32_t { bf16, f16, f8_e4m3 };
 TMAP_HOST_DEVICE constexpr std::uint32_t operand_bytes(operand_type type) {
   return type == operand_type::f8_e4m3 ? 1 : 2;
@@ -61,7 +62,8 @@ enum class fault : std::uint32_t {
                       ///< last row; `begins_and_counts`: it shares rows of C with an earlier group that lies within
                       ///< the rows; `slots`: more rows than a slot has; `labels`: its rows do not follow each other;
                       ///< `pointer_problem`: M is negative or above `max_extent`
-  extent = 1u << 1,   ///< `pointer_problem`: N or K is negative, above `max_extent` or no multiple of 16 bytes
+  extent = 1u << 1,   ///< `pointer_problem`: N or K is negative, above `max_extent` or makes rows of no multiple of
+                      ///< 16 bytes
   address = 1u << 2,  ///< in a list of addresses: null, no multiple of 16, or reaching beyond all addresses (2^57)
   pitch = 1u << 3,    ///< `pointer_problem`: no multiple of 16, below the row's bytes, or 2^40 and more
   label = 1u << 4,    ///< of a row, not of a group: `labels` has a value for it that is neither a group nor -1. The row
@@ -90,23 +92,69 @@ enum class b_layout : std::uint32_t {
   k_by_n,
 };
 
-/// The operation on the sums before they are rounded to C's type.
-enum class epilogue_kind : std::uint32_t {
+/// The type of C. `f8_e4m3` comes with a scale for each 128 results of a row (`result_scales`).
+enum class result_type : std::uint32_t {
+  like_operands,  ///< f16 for operands of `f16`, else bf16
+  f32,
+  f8_e4m3,
+};
+/// Returns the bytes of an element of C.
+TMAP_HOST_DEVICE constexpr std::uint32_t result_bytes(result_type type) {
+  return type == result_type::f32 ? 4 : type == result_type::f8_e4m3 ? 1 : 2;
+}
+
+/// The function of a gate g. Sigma is 1 / (1 + exp(-x)).
+enum class gate_function : std::uint32_t {
   none,
-  bias,        ///< + bias[group][column]
-  swiglu,      ///< column j of C = silu(column j) * column N / 2 + j: C has N / 2 columns; N a multiple of 32
-  accumulate,  ///< + what C held before
+  silu,       ///< g * sigma(alpha * g)
+  gelu,       ///< g * (1 + erf(g / sqrt(2))) / 2
+  gelu_tanh,  ///< g * (1 + tanh(sqrt(2 / pi) * (g + 0.044715 * g^3))) / 2
 };
-/// The largest enumerator.
-inline constexpr epilogue_kind last_epilogue_kind{epilogue_kind::accumulate};
+/// The columns of B that are gates. N is a multiple of 32 with either.
+enum class gate_columns : std::uint32_t {
+  halves,       ///< result j is of gate j and value N / 2 + j
+  interleaved,  ///< result j is of gate 2 j and value 2 j + 1
+};
+
+/// Makes one result of two columns of sums: function(gate) * (value + value_shift). C has N / 2
+/// columns. `alpha` 1.702, `limit` 7 and `value_shift` 1 are the layer of gpt-oss.
+struct gate {
+  gate_function function{};
+  gate_columns columns{};
+  float alpha{1};                                       ///< finite; of `silu` only
+  float limit{std::numeric_limits<float>::infinity()};  ///< above 0: gates are cut to at most it, values to +-it
+  float value_shift{};                                  ///< finite
+  /// Gets the sums as they were before the gate, with factors and bias: [rows, N], of C's type if
+  /// that is `like_operands`, which it else would be. Without an address nothing is kept. A
+  /// backward gate reads it.
+  matrix kept{};
+  /// The sums are then gradients of a gate's results, and N counts these. C gets the gradients of
+  /// gates and values, [rows, 2 N], in the order of `columns`. Only factors go with it, and C of
+  /// type `like_operands`.
+  bool backward{};
+};
+
+/// Changes the sums, in this order, before C's old content is added (`accumulate`) and they
+/// are rounded. Arrays are device memory, aligned to 16 bytes; null means none.
 struct epilogue {
-  epilogue_kind kind{epilogue_kind::none};
-  const void* bias{};  ///< `bias`: [groups, N] of C's type, device memory, aligned to 16 bytes
-  /// Factors that the sums are multiplied by first; null means 1. Device memory, aligned to 16
-  /// bytes.
-  const float* row_scales{};     ///< one for each row of A
-  const float* column_scales{};  ///< [groups, N]
+  const float* row_scales{};          ///< factors, one for each row of A
+  std::uint64_t row_scale_stride{1};  ///< elements from one row's factor to the next
+  const float* column_scales{};       ///< factors, [groups, N]
+  const void* bias{};                 ///< is added: [groups, N] of the type `like_operands`
+  gemm::gate gate{};
 };
+
+/// Places the scales of C of type `f8_e4m3`. Columns [128 j, 128 j + 128) of row i are C times the
+/// element `i * row_stride + j * column_stride`. It is their largest absolute value divided by 448,
+/// or 1 if that is 0 (tmap/detail/quantizing.hpp).
+struct result_scales {
+  float* values{};
+  std::uint64_t row_stride{};     ///< in elements
+  std::uint64_t column_stride{};  ///< in elements
+  bool are_powers_of_two{};       ///< rounded up to one
+};
+/// This many results of a row share a scale.
+inline constexpr std::uint32_t scaled_results = 128;
 
 /// A holds the rows of all groups, and so does C [rows, N]. B has a matrix for each group. Rows of C
 /// that belong to no group stay as they were.
@@ -129,6 +177,11 @@ struct row_problem {
   /// Null, or the address of each group's C [rows of the group, N], in device memory. Then
   /// `c.address` is not used. The device checks the addresses.
   const std::uint64_t* c_addresses{};
+  result_type c_type{};
+  /// Adds to what C held before, of type `like_operands` or `f32`. f32 is added in memory. The rest
+  /// is read, added in f32 and rounded once.
+  bool accumulate{};
+  result_scales c_scales{};  ///< of C of type `f8_e4m3`
   gemm::epilogue epilogue{};
   /// For `f8_e4m3` only. Tensor cores drop the bits of an 8-bit product that lie more than 13 bits
   /// below the largest term, which includes the sum so far. By default they sum 128 elements of K
@@ -174,7 +227,8 @@ struct weight_problem {
   /// Null, or the address of each group's C, in device memory. Then `c.address` and
   /// `c_group_pitch_bytes` are not used. The device checks the addresses.
   const std::uint64_t* c_addresses{};
-  epilogue_kind kind{epilogue_kind::none};  ///< `none` or `accumulate`
+  result_type c_type{};  ///< not `f8_e4m3`
+  bool accumulate{};     ///< as in a `row_problem`
 };
 
 /// Groups with matrices of their own. Each array is device memory of `groups` values. bf16 and f16.
@@ -192,7 +246,8 @@ struct pointer_problem {
   const std::int64_t* k{};
   gemm::a_layout a_layout{};
   gemm::b_layout b_layout{};
-  epilogue_kind kind{epilogue_kind::none};  ///< `none` or `accumulate`
+  result_type c_type{};  ///< not `f8_e4m3`
+  bool accumulate{};     ///< as in a `row_problem`
 };
 
 /// The options that only products have.

@@ -3,186 +3,30 @@
 
 // Takes sums in registers to C: applies the epilogue, rounds, and stores through a map that ends
 // where the group ends. Each warp works by itself, so that none waits for another. It stores 16
-// rows by 64 columns at a time through one of two staging tiles, so that a store is under way while
+// rows of 128 bytes at a time through one of two staging tiles, so that a store is under way while
 // the next piece is staged.
+//
+// Sums that are only rounded to 16 bits take a straight way. All else takes loops over quarters, 32
+// columns each, which are not unrolled: their code exists once for all sums.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/ptx.cuh>
 #include <tmap/device/ptx_wgmma.cuh>
+#include <tmap/device/reduce_copy.cuh>
 #include <tmap/device/tile_copy.cuh>
 #include <tmap/grouped_gemm.hpp>
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include <cstdint>
 
 #include "kernels/gemm/gemm_group.hpp"
+#include "kernels/gemm/results/staging.cuh"
+#include "kernels/gemm/results/thread_results.cuh"
 #include "kernels/gemm/tile_math.hpp"
 
 namespace tmap::kernels {
 
 inline constexpr std::uint32_t staged_results = 2;
 inline constexpr std::uint32_t alignment_of_swizzle = 1024;
-/// The number of a thread's sums for 64 columns.
-inline constexpr std::uint32_t piece_sums = 32;
-/// The elements of C in 16 bytes.
-inline constexpr std::uint32_t result_unit = 8;
-
-/// Packs and unpacks pairs of neighbouring elements of C.
-template <gemm::operand_type Type>
-struct result_pair {
-  static __device__ std::uint32_t pack(float low, float high) {
-    const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-    return reinterpret_cast<const std::uint32_t&>(pair);
-  }
-  static __device__ float2 unpack(std::uint32_t bits) {
-    return __bfloat1622float2(reinterpret_cast<const __nv_bfloat162&>(bits));
-  }
-};
-template <>
-struct result_pair<gemm::operand_type::f16> {
-  static __device__ std::uint32_t pack(float low, float high) {
-    const __half2 pair = __floats2half2_rn(low, high);
-    return reinterpret_cast<const std::uint32_t&>(pair);
-  }
-  static __device__ float2 unpack(std::uint32_t bits) { return __half22float2(reinterpret_cast<const __half2&>(bits)); }
-};
-
-/// The place in the group's C at which a warpgroup's part of a tile begins.
-struct result_place {
-  std::uint32_t group;
-  std::uint32_t row;
-  std::uint32_t column;
-  std::uint32_t columns;  ///< that C has
-};
-
-/// The factors of a thread's columns among 64, which are two of each eight.
-struct column_factors {
-  float2 of[piece_sums / 4];
-};
-
-/// One thread's sums: rows `row` and `row` + 8, and two of each eight columns. C ends with whole
-/// eights. For places past its end the thread reads a place within, so that no load of a piece
-/// waits for a branch. Their results are not stored.
-template <gemm::operand_type Type>
-class thread_results {
- public:
-  __device__ thread_results(const gemm_shape& shape, const gemm_group& record, const result_place& place)
-      : with_(shape.with),
-        c_(record.c),
-        c_pitch_(record.c_pitch),
-        first_of_group_(std::uint64_t{place.group} * record.n),
-        n_(record.n),
-        columns_(place.columns) {
-    const sum_place first = place_sum(threadIdx.x / 32 % 4, threadIdx.x % 32, 0);
-    column_ = first.column;
-#pragma unroll
-    for (std::uint32_t half = 0; half < 2; ++half) {
-      const std::uint32_t row = place.row + first.row + half * 8;
-      row_[half] = row < record.m ? row : record.m - 1;
-      row_factor_[half] = with_.row_scales != nullptr ? with_.row_scales[record.first_row + row_[half]] : 1;
-    }
-  }
-
-  __device__ bool has_factors() const {
-    return with_.row_scales != nullptr || with_.column_scales != nullptr;
-  }
-
-  /// Returns the factors of 64 columns, of which `first` is the first column of B.
-  __device__ column_factors factors(std::uint32_t first) const {
-    column_factors made;
-#pragma unroll
-    for (std::uint32_t i = 0; i < piece_sums / 4; ++i) {
-      made.of[i] = with_.column_scales == nullptr
-                       ? float2{1, 1}
-                       : *reinterpret_cast<const float2*>(with_.column_scales + in_group(first + i * 8));
-    }
-    return made;
-  }
-
-  __device__ void scale(float* sums, const column_factors& factors) const {
-#pragma unroll
-    for (std::uint32_t i = 0; i < piece_sums; i += 4) {
-      const float2 factor = factors.of[i / 4];
-      sums[i] *= row_factor_[0] * factor.x;
-      sums[i + 1] *= row_factor_[0] * factor.y;
-      sums[i + 2] *= row_factor_[1] * factor.x;
-      sums[i + 3] *= row_factor_[1] * factor.y;
-    }
-  }
-
-  __device__ void add_bias(float* sums, std::uint32_t first) const {
-    std::uint32_t added[piece_sums / 4];
-#pragma unroll
-    for (std::uint32_t i = 0; i < piece_sums / 4; ++i) {
-      const auto* const bias = static_cast<const std::uint16_t*>(with_.bias) + in_group(first + i * 8);
-      added[i] = *reinterpret_cast<const std::uint32_t*>(bias);
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < piece_sums; i += 2) {
-      const float2 of = result_pair<Type>::unpack(added[i / 4]);
-      sums[i] += of.x;
-      sums[i + 1] += of.y;
-    }
-  }
-
-  __device__ void add_old(float* sums, std::uint32_t first) const {
-    std::uint32_t old[piece_sums / 2];
-#pragma unroll
-    for (std::uint32_t i = 0; i < piece_sums / 2; ++i) {
-      const std::uint64_t column = within(first + i / 2 * 8, columns_);
-      old[i] = *reinterpret_cast<const std::uint32_t*>(c_ + row_[i % 2] * c_pitch_ + column * sizeof(std::uint16_t));
-    }
-#pragma unroll
-    for (std::uint32_t i = 0; i < piece_sums; i += 2) {
-      const float2 of = result_pair<Type>::unpack(old[i / 2]);
-      sums[i] += of.x;
-      sums[i + 1] += of.y;
-    }
-  }
-
-  /// Sets sums = silu(sums) * values.
-  static __device__ void apply_gate(float* sums, const float* values) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < piece_sums; ++i) sums[i] = sums[i] / (1 + __expf(-sums[i])) * values[i];
-  }
-
-  /// Rounds the sums into a staging tile.
-  static __device__ void stage(unsigned char* tile, const float* sums) {
-    const std::uint32_t lane = threadIdx.x % 32;
-    const std::uint32_t row = staged_row(lane);
-#pragma unroll
-    for (std::uint32_t unit = 0; unit < 8; unit += 2) {
-      std::uint32_t pairs[4];
-#pragma unroll
-      for (std::uint32_t i = 0; i < 4; ++i) {
-        pairs[i] = result_pair<Type>::pack(sums[unit * 4 + i * 2], sums[unit * 4 + i * 2 + 1]);
-      }
-      device::ptx::stmatrix_x4(tile + swizzled_unit(row, staged_unit(lane, unit)), pairs);
-    }
-  }
-
- private:
-  /// Returns this thread's column of the eight at `eight`, or of the last eight if that is past the
-  /// end.
-  __device__ std::uint32_t within(std::uint32_t eight, std::uint32_t columns) const {
-    return (eight < columns ? eight : columns - 8) + column_;
-  }
-  __device__ std::uint64_t in_group(std::uint32_t eight) const {
-    return first_of_group_ + within(eight, n_);
-  }
-
-  const gemm::epilogue& with_;
-  std::uint64_t c_;
-  std::uint64_t c_pitch_;
-  std::uint64_t first_of_group_;
-  std::uint32_t n_;
-  std::uint32_t columns_;
-  std::uint32_t column_;
-  std::uint32_t row_[2];
-  float row_factor_[2];
-};
 
 /// One warp's stores. It acquires the maps of C after the main loop, when the stores of the
 /// previous tile have long read their staging tiles.
@@ -190,24 +34,17 @@ class result_store {
  public:
   /// `filler` is any map that is a parameter.
   __device__ result_store(const gemm_shape& shape, const tensor_map& filler, unsigned char* tiles)
-      : map_(device::parameter_map(filler)), tiles_(tiles), only_rounds_(only_rounds(shape)) {}
+      : map_(device::parameter_map(filler)), tiles_(tiles), only_rounds_(only_rounds(shape.results)) {}
 
   template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void write(float (&sums)[Count], const gemm_shape& shape, const gemm_group& record,
-                        const result_place& place) {
+  __device__ void write(float (&sums)[Count], const gemm_shape& shape, const gemm_group& record, result_place place) {
     const std::uint32_t row = place.row + threadIdx.x / 32 % 4 * strip_rows;
     if (row >= record.m) return;
-    record_ = &record;
-    columns_ = place.columns;
     if (acquired_ != place.group) {
       acquired_ = place.group;
       if (device::ptx::elect_one()) map_ = device::acquire(shape.scratch.c + acquired_);
     }
-    if (only_rounds_) {
-      store_rounded<Type>(sums, row, place);
-    } else {
-      store_finished<Type>(sums, row, shape, record, place);
-    }
+    if (only_rounds_ || finish<Type>(sums, row, shape, record, place)) store_rounded<Type>(sums, row, record, place);
   }
 
   __device__ void finish() const {
@@ -215,87 +52,273 @@ class result_store {
   }
 
  private:
-  static __device__ bool only_rounds(const gemm_shape& shape) {
-    const gemm::epilogue& with = shape.with;
-    return with.kind == gemm::epilogue_kind::none && with.row_scales == nullptr && with.column_scales == nullptr;
+  static __device__ bool only_rounds(const result_work& work) {
+    const gemm::epilogue& with = work.with;
+    return with.row_scales == nullptr && with.column_scales == nullptr && with.bias == nullptr &&
+           with.gate.function == gemm::gate_function::none && !work.accumulates &&
+           work.type == gemm::result_type::like_operands;
   }
 
   template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void store_rounded(const float (&sums)[Count], std::uint32_t row, const result_place& place) {
+  __device__ void store_rounded(const float (&sums)[Count], std::uint32_t row, const gemm_group& record,
+                                const result_place& place) {
+    const bool has_map = has_whole_units(record, place);
 #pragma unroll
     for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
       const std::uint32_t column = place.column + piece * piece_lines;
-      if (column < place.columns) store<Type>(sums + piece * piece_sums, column, row);
-    }
-  }
-
-  template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void store_finished(float (&sums)[Count], std::uint32_t row, const gemm_shape& shape,
-                                 const gemm_group& record, const result_place& place) {
-    const thread_results<Type> results(shape, record, place);
-    // The next piece's factors are being loaded while this one is staged.
-    column_factors next{};
-    if (results.has_factors()) next = results.factors(place.column);
+      if (column >= place.columns) continue;
+      unsigned char* const tile = take_tile();
+      float half[2][quarter_sums];
 #pragma unroll
-    for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
-      const std::uint32_t column = place.column + piece * piece_lines;
-      const bool is_value = shape.values != 0 && piece >= Count / piece_sums / 2;
-      if (is_value || column >= place.columns) continue;
-      float* const of = sums + piece * piece_sums;
-      const column_factors factors = next;
-      if (results.has_factors()) {
-        next = results.factors(column + piece_lines);
-        results.scale(of, factors);
+      for (std::uint32_t i = 0; i < piece_sums; ++i)
+        half[i / quarter_sums][i % quarter_sums] = sums[piece * piece_sums + i];
+      stage_pairs<Type>(tile, 0, half[0]);
+      stage_pairs<Type>(tile, 4, half[1]);
+      if (has_map) {
+        store_tile(map_, tile, column, row);
+      } else {
+        store_elements(tile, column, row, record, place);
       }
-      if (shape.values != 0 && piece < Count / piece_sums / 2) {
-        if (results.has_factors()) results.scale(of + Count / 2, results.factors(column + shape.values));
-        thread_results<Type>::apply_gate(of, of + Count / 2);
-      }
-      if (shape.with.kind == gemm::epilogue_kind::bias) results.add_bias(of, column);
-      if (shape.with.kind == gemm::epilogue_kind::accumulate) results.add_old(of, column);
-      store<Type>(of, column, row);
     }
   }
 
-  template <gemm::operand_type Type>
-  __device__ void store(const float* sums, std::uint32_t column, std::uint32_t row) {
-    unsigned char* const tile = tiles_ + next_ * strip_bytes;
-    next_ = (next_ + 1) % staged_results;
-    if (device::ptx::elect_one()) device::wait_stores_read<staged_results - 1>();
-    __syncwarp();
-    thread_results<Type>::stage(tile, sums);
-    device::fence_shared_writes();
-    __syncwarp();
-    const gemm_group& group = *record_;
-    if (!has_whole_units(group)) return store_elements(tile, column, row);
-    if (!device::ptx::elect_one()) return;
-    device::store_tile(
-        map_, {static_cast<std::int32_t>(group.c_column + column), static_cast<std::int32_t>(group.c_row + row)}, tile);
-    device::commit_stores();
+  /// Returns whether the group's rows of C begin and end where stores through maps can. Only those of
+  /// a `column_problem` may not.
+  static __device__ bool has_whole_units(const gemm_group& record, const result_place& place) {
+    constexpr std::uint32_t unit_bytes = 16;
+    return (record.c % unit_bytes | place.columns * sizeof(std::uint16_t) % unit_bytes) == 0;
   }
 
-  /// Returns whether the group's columns begin and end where stores through maps can. Only those of
-  /// a `column_problem` may lie elsewhere.
-  __device__ bool has_whole_units(const gemm_group& group) const {
-    return (group.c_column % result_unit | (group.c_column + columns_) % result_unit) == 0;
-  }
-
-  /// Stores what a staging tile has of the group, element by element.
-  __device__ void store_elements(const unsigned char* tile, std::uint32_t column, std::uint32_t row) const {
-    const gemm_group& group = *record_;
+  /// Stores what a staged tile has of the group, element by element.
+  static __device__ void store_elements(const unsigned char* tile, std::uint32_t column, std::uint32_t row,
+                                        const gemm_group& record, const result_place& place) {
+    __syncwarp();
     for (std::uint32_t i = threadIdx.x % 32; i < strip_rows * piece_lines; i += 32) {
       const std::uint32_t tile_row = i / piece_lines;
       const std::uint32_t tile_column = i % piece_lines;
-      if (row + tile_row >= group.m || column + tile_column >= columns_) continue;
-      const std::uint32_t at = swizzled_unit(tile_row, tile_column / result_unit) + tile_column % result_unit * 2;
-      const std::uint64_t to = group.c + (row + tile_row) * group.c_pitch + (column + tile_column) * 2;
-      *reinterpret_cast<std::uint16_t*>(to) = *reinterpret_cast<const std::uint16_t*>(tile + at);
+      if (row + tile_row >= record.m || column + tile_column >= place.columns) continue;
+      const std::uint32_t byte = tile_column * sizeof(std::uint16_t);
+      const auto* const from = reinterpret_cast<const std::uint16_t*>(tile + swizzled_unit(tile_row, byte / 16) + byte % 16);
+      auto* const to = reinterpret_cast<std::uint16_t*>(record.c + (row + tile_row) * record.c_pitch) + column;
+      to[tile_column] = *from;
     }
   }
 
+  /// Applies the epilogue. Returns true if the results then only need rounding, in order, to 16
+  /// bits. Else they are stored.
+  template <gemm::operand_type Type, std::uint32_t Count>
+  __device__ bool finish(float (&sums)[Count], std::uint32_t row, const gemm_shape& shape, const gemm_group& record,
+                         result_place& place) {
+    const result_work& work = shape.results;
+    const gemm::gate& gate = work.with.gate;
+    using thread_sums = thread_results<Type>;
+    thread_sums(shape, record, place).apply_terms(sums, place);
+    result_order order = result_order::pairs;
+    if (gate.function != gemm::gate_function::none) {
+      if (gate.backward) {
+        store_gradients(thread_sums(shape, record, place), sums, row, shape, place);
+        return false;
+      }
+      if (has_second_results(gate)) store_kept(thread_sums(shape, record, place), sums, row, shape, record, place);
+      // The results take half of the sums.
+      place.columns = min(place.columns, place.column + Count);
+      apply_gates(sums, shape, place);
+      if (gate.columns == gemm::gate_columns::interleaved) order = result_order::singles;
+    }
+    const thread_sums results(shape, record, place);
+    if (work.type == gemm::result_type::f8_e4m3) {
+      store_e4m3(results, sums, row, place, order);
+      return false;
+    }
+    if (work.type == gemm::result_type::f32) {
+      store_f32(sums, row, work.accumulates, place, order);
+      return false;
+    }
+    if (order == result_order::singles) {
+      store_singles(results, sums, row, work.accumulates, place);
+      return false;
+    }
+    if (work.accumulates) results.add_old(sums, place);
+    return true;
+  }
+
+  /// Stores the sums before the gate, by pieces of 64 columns of B.
+  template <gemm::operand_type Type, std::uint32_t Count>
+  __device__ void store_kept(const thread_results<Type>& results, const float (&sums)[Count], std::uint32_t row,
+                             const gemm_shape& shape, const gemm_group& record, const result_place& place) {
+    const device::acquired_map second = acquire_second(shape, place.group);
+#pragma unroll 1
+    for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
+      const std::uint32_t column = results.template column_of_b<Count>(piece * 8, place);
+      const bool is_gate = shape.values != 0 && piece < Count / piece_sums / 2;
+      if (column >= (is_gate ? shape.values : record.n)) continue;
+      unsigned char* const tile = take_tile();
+#pragma unroll 1
+      for (std::uint32_t half = 0; half < 2; ++half) {
+        float quarter[quarter_sums];
+        take(quarter, sums, piece * 2 + half);
+        stage_pairs<Type>(tile, half * 4, quarter);
+      }
+      store_tile(second, tile, column, row);
+    }
+  }
+
+  /// A staged tile has 32 columns.
+  template <std::uint32_t Count>
+  __device__ void store_f32(const float (&sums)[Count], std::uint32_t row, bool accumulates, const result_place& place,
+                            result_order order) {
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < Count / quarter_sums; ++i) {
+      const std::uint32_t column = place.column + i * quarter_columns;
+      if (column >= place.columns) break;
+      float quarter[quarter_sums];
+      take(quarter, sums, i);
+      unsigned char* const tile = take_tile();
+      stage_f32(tile, quarter, order);
+      if (accumulates) {
+        add_tile(tile, column, row);
+      } else {
+        store_tile(map_, tile, column, row);
+      }
+    }
+  }
+
+  /// Stores results of interleaved gates. A staged tile has 64 columns.
+  template <gemm::operand_type Type, std::uint32_t Count>
+  __device__ void store_singles(const thread_results<Type>& results, const float (&sums)[Count], std::uint32_t row,
+                                bool accumulates, const result_place& place) {
+    unsigned char* tile = nullptr;
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < Count / quarter_sums; ++i) {
+      const std::uint32_t column = place.column + i * quarter_columns;
+      if (column >= place.columns) break;
+      const bool is_first = i % 2 == 0;
+      float quarter[quarter_sums];
+      take(quarter, sums, i);
+      if (accumulates) results.add_old_singles(quarter, column, place.columns);
+      if (is_first) tile = take_tile();
+      stage_singles<Type>(tile, is_first ? 0 : swizzle_bytes / 2, quarter);
+      if (is_first && column + quarter_columns < place.columns) continue;
+      store_tile(map_, tile, column - (is_first ? 0 : quarter_columns), row);
+    }
+  }
+
+  /// A staged tile has the 128 columns that share a scale.
+  template <gemm::operand_type Type, std::uint32_t Count>
+  __device__ void store_e4m3(const thread_results<Type>& results, const float (&sums)[Count], std::uint32_t row,
+                             const result_place& place, result_order order) {
+    constexpr std::uint32_t tile_quarters = gemm::scaled_results / quarter_columns;
+#pragma unroll 1
+    for (std::uint32_t first = 0; first < Count / quarter_sums; first += tile_quarters) {
+      const std::uint32_t column = place.column + first * quarter_columns;
+      if (column >= place.columns) break;
+      const std::uint32_t columns = place.columns - column;
+      float quarter[quarter_sums];
+      float largest[2] = {};
+#pragma unroll 1
+      for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {
+        take(quarter, sums, first + i);
+        results.add_largest(largest, quarter, columns - i * quarter_columns, order);
+      }
+      float factors[2];
+      results.write_scales(factors, largest, place, column);
+      unsigned char* const tile = take_tile();
+#pragma unroll 1
+      for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {
+        take(quarter, sums, first + i);
+        stage_e4m3(tile, i * quarter_columns, quarter, factors, order);
+      }
+      store_tile(map_, tile, column, row);
+    }
+  }
+
+  /// Stores the gradients of gates and values. Interleaved, those of 32 results fill a tile. Else
+  /// those of 64 results fill both tiles.
+  template <gemm::operand_type Type, std::uint32_t Count>
+  __device__ void store_gradients(const thread_results<Type>& results, const float (&sums)[Count], std::uint32_t row,
+                                  const gemm_shape& shape, const result_place& place) {
+    const bool is_interleaved = shape.results.with.gate.columns == gemm::gate_columns::interleaved;
+    const device::acquired_map second = is_interleaved ? map_ : acquire_second(shape, place.group);
+    uint2 next[8];
+    results.read_kept(next, place.column);
+#pragma unroll 1
+    for (std::uint32_t i = 0; i < Count / quarter_sums; ++i) {
+      const std::uint32_t column = place.column + i * quarter_columns;
+      if (column >= place.columns) break;
+      uint2 words[8];
+#pragma unroll
+      for (std::uint32_t j = 0; j < 8; ++j) words[j] = next[j];
+      results.read_kept(next, column + quarter_columns);
+      float quarter[quarter_sums];
+      take(quarter, sums, i);
+      results.differentiate(words, quarter);
+      if (is_interleaved) {
+        unsigned char* const tile = take_tile();
+        stage_wide(tile, words);
+        store_tile(map_, tile, column * 2, row);
+        continue;
+      }
+      const std::uint32_t unit = i % 2 * 4;
+      if (unit == 0) wait_tiles<0>();
+      packed_pairs gates;
+      packed_pairs values;
+#pragma unroll
+      for (std::uint32_t j = 0; j < 8; ++j) {
+        gates[j] = words[j].x;
+        values[j] = words[j].y;
+      }
+      stage_packed(tiles_, unit, gates);
+      stage_packed(tiles_ + strip_bytes, unit, values);
+      if (unit == 0 && column + quarter_columns < place.columns) continue;
+      const std::uint32_t first = column / piece_lines * piece_lines;
+      store_tile(map_, tiles_, first, row);
+      store_tile(second, tiles_ + strip_bytes, first, row);
+    }
+  }
+
+  /// Returns the group's second map of results, acquired by the thread that stores. It is acquired
+  /// for each tile, because no register is left to keep it.
+  __device__ device::acquired_map acquire_second(const gemm_shape& shape, std::uint32_t group) const {
+    device::acquired_map second = map_;
+    if (device::ptx::elect_one()) second = device::acquire(shape.scratch.second + group);
+    return second;
+  }
+
+  /// Waits until all but the newest `Pending` stores have read their tiles.
+  template <int Pending>
+  static __device__ void wait_tiles() {
+    if (device::ptx::elect_one()) device::wait_stores_read<Pending>();
+    __syncwarp();
+  }
+
+  /// Returns the staging tile that no store reads.
+  __device__ unsigned char* take_tile() {
+    unsigned char* const tile = tiles_ + next_ * strip_bytes;
+    next_ = (next_ + 1) % staged_results;
+    wait_tiles<staged_results - 1>();
+    return tile;
+  }
+
+  static __device__ void store_tile(const device::acquired_map& map, const unsigned char* tile, std::uint32_t column,
+                                    std::uint32_t row) {
+    device::fence_shared_writes();
+    __syncwarp();
+    if (!device::ptx::elect_one()) return;
+    device::store_tile(map, {static_cast<std::int32_t>(column), static_cast<std::int32_t>(row)}, tile);
+    device::commit_stores();
+  }
+
+  /// Adds a tile of f32 to C in memory.
+  __device__ void add_tile(const unsigned char* tile, std::uint32_t column, std::uint32_t row) const {
+    device::fence_shared_writes();
+    __syncwarp();
+    if (!device::ptx::elect_one()) return;
+    device::reduce_tile<reduction::add, element_type::f32>(
+        map_, {static_cast<std::int32_t>(column), static_cast<std::int32_t>(row)}, tile);
+    device::commit_stores();
+  }
+
   device::acquired_map map_;
-  const gemm_group* record_{};
-  std::uint32_t columns_{};  ///< of the group's C
   unsigned char* tiles_;
   std::uint32_t acquired_{~0u};
   std::uint32_t next_{};

@@ -12,15 +12,25 @@ operand_orders orders_of(const Problem& problem) {
   return {problem.a_layout == gemm::a_layout::k_by_m, problem.b_layout == gemm::b_layout::k_by_n};
 }
 
-gemm::epilogue epilogue_of(const gemm::row_problem& problem) {
-  return problem.epilogue;
+result_work results_of(const gemm::row_problem& problem) {
+  return {problem.epilogue, problem.c_scales, problem.c_type, problem.accumulate};
 }
-gemm::epilogue epilogue_of(const gemm::column_problem&) {
+result_work results_of(const gemm::column_problem&) {
   return {};
 }
 template <class Problem>
-gemm::epilogue epilogue_of(const Problem& problem) {
-  return {.kind = problem.kind};
+result_work results_of(const Problem& problem) {
+  return {{}, {}, problem.c_type, problem.accumulate};
+}
+
+/// Returns the column at which values begin that come after all gates, or 0.
+std::uint32_t first_value(const gemm::row_problem& problem) {
+  const bool are_halves = has_gates(problem) && problem.epilogue.gate.columns == gemm::gate_columns::halves;
+  return are_halves ? static_cast<std::uint32_t>(problem.n / 2) : 0;
+}
+template <class Problem>
+std::uint32_t first_value(const Problem&) {
+  return 0;
 }
 
 bool promotes(const gemm::row_problem& problem) {
@@ -58,14 +68,13 @@ product_arguments arguments_of(const Problem& problem, const gemm_call& call) {
   arguments.b = call.maps.b.map;
   gemm_shape& shape = arguments.shape;
   shape.scratch = cut_scratch(call.scratch, problem.groups);
-  shape.with = epilogue_of(problem);
+  shape.results = results_of(problem);
   shape.groups = problem.groups;
   shape.has_own_b = has_own_b(problem);
   const std::uint32_t columns_axis = orders_of(problem).b_is_across ? 0 : 1;
   shape.b_pieces = call.plan.tile_n / call.maps.b.spec.box_dim[columns_axis];
-  if constexpr (std::is_same_v<Problem, gemm::row_problem>) {
-    shape.values = has_gates(problem) ? static_cast<std::uint32_t>(problem.n / 2) : 0;
-  }
+  shape.per_result = has_gates(problem) ? 2 : 1;
+  shape.values = first_value(problem);
   return arguments;
 }
 

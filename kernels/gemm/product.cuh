@@ -108,9 +108,9 @@ __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std:
   tile_note note;
   note.record = shape.scratch.groups[group];
   note.group = group;
-  note.columns = shape.values != 0 ? shape.values : note.record.n;
+  note.columns = note.record.n / shape.per_result;
   note.k_blocks = (note.record.k + Config::tile_k - 1) / Config::tile_k;
-  const std::uint32_t result_n = shape.values != 0 ? Config::tile_n / 2 : Config::tile_n;
+  const std::uint32_t result_n = Config::tile_n / shape.per_result;
   const std::uint64_t in_group = tile - (group == 0 ? 0 : ends[group - 1]);
   const std::uint32_t blocks_m = (note.record.m + Config::tile_m - 1) / Config::tile_m;
   const std::uint32_t blocks_n = (note.columns + result_n - 1) / result_n;
@@ -186,7 +186,7 @@ __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape,
                                device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
                                device::ring_position& at, result_store& store) {
   const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
-  const b_columns columns{Config::share_n, shape.values};
+  const b_columns columns{Config::share_n, shape.per_result, shape.values};
   const std::uint32_t row = note.row + (Config::halves_rows ? consumer * piece_lines : 0);
   const bool has_columns = !Config::is_paired || note.column < note.columns;
   if (row >= note.record.m || !has_columns) {

@@ -20,15 +20,6 @@ struct set_up_request {
   fault_sink faults;
 };
 
-/// Returns whether half of B's columns are gates, so that C has half as many.
-TMAP_HOST_DEVICE constexpr bool has_gates(const gemm::row_problem& problem) {
-  return problem.epilogue.kind == gemm::epilogue_kind::swiglu;
-}
-template <class Problem>
-TMAP_HOST_DEVICE constexpr bool has_gates(const Problem&) {
-  return false;
-}
-
 /// Returns whether each group has a map of B. Else all share one, which has the group as third dim.
 TMAP_HOST_DEVICE constexpr bool has_own_b(const gemm::row_problem& problem) {
   return problem.b_addresses != nullptr;
@@ -38,10 +29,19 @@ TMAP_HOST_DEVICE constexpr bool has_own_b(const Problem&) {
   return true;
 }
 
-/// Returns the number of operands of which each group has a map of its own.
+/// Returns whether each group has a second map of results.
+TMAP_HOST_DEVICE constexpr bool has_second(const gemm::row_problem& problem) {
+  return has_second_results(problem.epilogue.gate);
+}
+template <class Problem>
+TMAP_HOST_DEVICE constexpr bool has_second(const Problem&) {
+  return false;
+}
+
+/// Returns the number of maps that each group has of its own.
 template <class Problem>
 TMAP_HOST_DEVICE constexpr std::uint32_t set_up_operands(const Problem& problem) {
-  return has_own_b(problem) ? 3 : 2;
+  return 2 + (has_own_b(problem) ? 1 : 0) + (has_second(problem) ? 1 : 0);
 }
 
 /// Judges the groups, and writes their records, the running sum of their tiles, and their maps.

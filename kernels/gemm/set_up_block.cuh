@@ -59,13 +59,12 @@ struct group_range {
   }
 };
 
-/// The places of a group's matrices.
+/// The places of the matrices that a group's operands belong to.
 struct operand_places {
   std::uint64_t a;
   std::uint64_t a_pitch;
   std::uint64_t b;
   std::uint64_t b_pitch;
-  std::uint64_t c;  ///< where its map begins
 };
 
 struct judged_group {
@@ -176,33 +175,29 @@ __device__ inline std::uint32_t judge_listed(const std::uint64_t* addresses, std
   return addresses == nullptr ? 0 : judge_matrix(addresses[g], pitch, lines, line_bytes);
 }
 
-constexpr std::uint64_t c_bytes = sizeof(std::uint16_t);
-
 __device__ inline void place_group(const gemm::row_problem& problem, const group_range& range, std::uint32_t g,
                                    judged_group& judged) {
   const auto rows = static_cast<std::uint64_t>(range.end - range.begin);
   const bool is_along = problem.b_layout == gemm::b_layout::n_by_k;
   const std::uint64_t b_line = (is_along ? problem.k : problem.n) * gemm::operand_bytes(problem.type);
   if (judged.bits == 0) {
-    const std::uint64_t c_columns = has_gates(problem) ? problem.n / 2 : problem.n;
+    const std::uint64_t c_line = c_columns(problem, problem.n) * gemm::result_bytes(problem.c_type);
     judged.bits |=
         judge_listed(problem.b_addresses, g, problem.b.pitch_bytes, is_along ? problem.n : problem.k, b_line) |
-        judge_listed(problem.c_addresses, g, problem.c.pitch_bytes, rows, c_columns * c_bytes);
+        judge_listed(problem.c_addresses, g, problem.c.pitch_bytes, rows, c_line);
   }
   judged.has_work = judged.bits == 0;
   if (!judged.has_work) return;
   const auto begin = static_cast<std::uint32_t>(range.begin);
-  const bool has_own_c = problem.c_addresses != nullptr;
   judged.at = {problem.a.address, problem.a.pitch_bytes, has_own_b(problem) ? problem.b_addresses[g] : 0,
-               problem.b.pitch_bytes, has_own_c ? problem.c_addresses[g] : std::uint64_t{problem.c.address}};
+               problem.b.pitch_bytes};
   gemm_group& group = judged.group;
   group.m = static_cast<std::uint32_t>(rows);
   group.n = static_cast<std::uint32_t>(problem.n);
   group.k = static_cast<std::uint32_t>(problem.k);
   group.first_row = begin;
-  group.c_row = has_own_c ? 0 : begin;
   group.c_pitch = problem.c.pitch_bytes;
-  group.c = judged.at.c + group.c_row * problem.c.pitch_bytes;
+  group.c = problem.c_addresses != nullptr ? problem.c_addresses[g] : problem.c.address + begin * group.c_pitch;
 }
 
 __device__ inline void place_group(const gemm::column_problem& problem, const group_range& range, std::uint32_t g,
@@ -211,34 +206,33 @@ __device__ inline void place_group(const gemm::column_problem& problem, const gr
   if (!judged.has_work) return;
   const auto begin = static_cast<std::uint32_t>(range.begin);
   judged.at = {problem.a.address + g * problem.a_group_pitch_bytes, problem.a.pitch_bytes, problem.b.address,
-               problem.b.pitch_bytes, problem.c.address};
+               problem.b.pitch_bytes};
   gemm_group& group = judged.group;
   group.m = static_cast<std::uint32_t>(problem.m);
   group.n = static_cast<std::uint32_t>(range.end - range.begin);
   group.k = static_cast<std::uint32_t>(problem.k);
-  group.first_column = group.c_column = begin;
+  group.first_column = begin;
   group.c_pitch = problem.c.pitch_bytes;
-  group.c = problem.c.address + begin * c_bytes;
+  group.c = problem.c.address + begin * sizeof(std::uint16_t);
 }
 
 __device__ inline void place_group(const gemm::weight_problem& problem, const group_range& range, std::uint32_t g,
                                    judged_group& judged) {
   const bool has_no_rows = judged.bits == gemm::group_status::empty_bit;
   const std::uint32_t listed =
-      judge_listed(problem.c_addresses, g, problem.c.pitch_bytes, problem.m, problem.n * c_bytes);
+      judge_listed(problem.c_addresses, g, problem.c.pitch_bytes, problem.m,
+                   problem.n * gemm::result_bytes(problem.c_type));
   if (listed != 0) judged.bits = has_no_rows ? listed : judged.bits | listed;
   judged.has_work = judged.bits == 0 || judged.bits == gemm::group_status::empty_bit;
   if (!judged.has_work) return;
-  judged.at = {
-      problem.a.address, problem.a.pitch_bytes, problem.b.address, problem.b.pitch_bytes,
-      problem.c_addresses != nullptr ? problem.c_addresses[g] : problem.c.address + g * problem.c_group_pitch_bytes};
+  judged.at = {problem.a.address, problem.a.pitch_bytes, problem.b.address, problem.b.pitch_bytes};
   gemm_group& group = judged.group;
   group.m = static_cast<std::uint32_t>(problem.m);
   group.n = static_cast<std::uint32_t>(problem.n);
   group.k = static_cast<std::uint32_t>(range.end - range.begin);
   group.first_k = has_no_rows ? 0 : static_cast<std::uint32_t>(range.begin);
   group.c_pitch = problem.c.pitch_bytes;
-  group.c = judged.at.c;
+  group.c = problem.c_addresses != nullptr ? problem.c_addresses[g] : problem.c.address + g * problem.c_group_pitch_bytes;
 }
 
 __device__ inline bool is_extent(std::int64_t value) {
@@ -252,36 +246,37 @@ __device__ inline judged_group pointer_group(const gemm::pointer_problem& proble
   const std::int64_t k = problem.k[g];
   judged_group judged{};
   if (!is_extent(m)) judged.bits |= static_cast<std::uint32_t>(gemm::fault::rows);
-  for (const std::int64_t columns : {n, k}) {
-    const bool is_good = is_extent(columns) && static_cast<std::uint64_t>(columns) * bytes % unit == 0;
+  const std::uint32_t c_bytes = gemm::result_bytes(problem.c_type);
+  const bool is_along = problem.b_layout == gemm::b_layout::n_by_k;
+  const auto judge_columns = [&](std::int64_t columns, std::uint32_t element_bytes) {
+    const bool is_good = is_extent(columns) && static_cast<std::uint64_t>(columns) * element_bytes % unit == 0;
     if (!is_good) judged.bits |= static_cast<std::uint32_t>(gemm::fault::extent);
-  }
+  };
+  judge_columns(k, bytes);
+  judge_columns(n, is_along ? c_bytes : bytes);
   const bool is_empty = judged.bits == 0 && (m == 0 || n == 0 || k == 0);
   const bool has_extents = judged.bits == 0;
   const auto judge = [&](std::uint64_t address, std::int64_t pitch, std::int64_t lines, std::int64_t elements,
-                         bool is_turned) {
-    if (is_turned) {
-      const std::int64_t swapped = lines;
-      lines = elements;
-      elements = swapped;
-    }
+                         std::uint32_t element_bytes) {
     if (!has_extents) lines = elements = 0;
     return judge_matrix(address, static_cast<std::uint64_t>(pitch), static_cast<std::uint64_t>(lines),
-                        static_cast<std::uint64_t>(elements) * bytes);
+                        static_cast<std::uint64_t>(elements) * element_bytes);
   };
-  const std::uint32_t c_bits = judge(problem.c[g], problem.c_pitch_bytes[g], m, n, false);
+  const std::uint32_t c_bits = judge(problem.c[g], problem.c_pitch_bytes[g], m, n, c_bytes);
   if (is_empty) {
     judged.bits = gemm::group_status::empty_bit;
     judged.has_work = m != 0 && n != 0 && c_bits == 0;
   } else {
-    judged.bits |= c_bits |
-                   judge(problem.a[g], problem.a_pitch_bytes[g], m, k, problem.a_layout == gemm::a_layout::k_by_m) |
-                   judge(problem.b[g], problem.b_pitch_bytes[g], n, k, problem.b_layout == gemm::b_layout::k_by_n);
+    const bool has_rows_of_a = problem.a_layout == gemm::a_layout::m_by_k;
+    judged.bits |=
+        c_bits |
+        judge(problem.a[g], problem.a_pitch_bytes[g], has_rows_of_a ? m : k, has_rows_of_a ? k : m, bytes) |
+        judge(problem.b[g], problem.b_pitch_bytes[g], is_along ? n : k, is_along ? k : n, bytes);
     judged.has_work = judged.bits == 0;
   }
   if (!judged.has_work) return judged;
   judged.at = {problem.a[g], static_cast<std::uint64_t>(problem.a_pitch_bytes[g]), problem.b[g],
-               static_cast<std::uint64_t>(problem.b_pitch_bytes[g]), problem.c[g]};
+               static_cast<std::uint64_t>(problem.b_pitch_bytes[g])};
   gemm_group& group = judged.group;
   group.c = problem.c[g];
   group.c_pitch = static_cast<std::uint64_t>(problem.c_pitch_bytes[g]);
@@ -310,17 +305,12 @@ __device__ judged_group judge_group(const Problem& problem, const gemm_scratch& 
 }
 
 template <class Problem>
-__device__ std::uint32_t result_columns(const Problem& problem, const gemm_group& group) {
-  return has_gates(problem) ? group.n / 2 : group.n;
-}
-
-template <class Problem>
 __device__ std::int64_t tiles_of(const set_up_request<Problem>& request, const judged_group& judged) {
   if (!judged.has_work) return 0;
   // Extents are at most 2^31.
   const std::uint64_t rows = (judged.group.m + request.tile.m - 1) / request.tile.m;
   const std::uint64_t columns =
-      (result_columns(request.problem, judged.group) + request.tile.result_n - 1) / request.tile.result_n;
+      (results_of_row(request.problem, judged.group.n) + request.tile.result_n - 1) / request.tile.result_n;
   return static_cast<std::int64_t>(request.tile.are_paired ? count_pairs(rows, columns) : rows * columns);
 }
 
@@ -334,20 +324,55 @@ __device__ inline map_patch patch_of(std::uint64_t address, std::uint64_t column
   return patch;
 }
 
-enum operand : std::uint32_t { c, a, b };
+/// The maps that a group may have of its own.
+enum class operand : std::uint32_t { c, a, b, second };
+
+/// Returns the i-th operand of which the problem's groups have maps.
+template <class Problem>
+__device__ operand operand_at(const Problem& problem, std::uint32_t i) {
+  return static_cast<operand>(i + (i == 2 && !has_own_b(problem) ? 1 : 0));
+}
+__device__ inline const map_template& base_of(const gemm_maps& maps, operand of) {
+  return of == operand::c ? maps.c : of == operand::a ? maps.a : of == operand::b ? maps.b : maps.second;
+}
+__device__ inline tensor_map* slots_of(const gemm_scratch& scratch, operand of) {
+  return of == operand::c ? scratch.c : of == operand::a ? scratch.a : of == operand::b ? scratch.b : scratch.second;
+}
+
+/// Returns the columns of the map of C.
+__device__ inline std::uint64_t first_columns(const gemm::row_problem& problem, std::uint64_t n) {
+  return has_second_gradients(problem.epilogue.gate) ? n : c_columns(problem, n);
+}
+template <class Problem>
+__device__ std::uint64_t first_columns(const Problem&, std::uint64_t n) {
+  return n;
+}
+
+/// Returns the patch of the second map of results.
+__device__ inline map_patch patch_of_second(const gemm::row_problem& problem, const gemm_group& group) {
+  if (has_second_gradients(problem.epilogue.gate)) {
+    return patch_of(group.c + std::uint64_t{group.n} * sizeof(std::uint16_t), group.n, group.m, group.c_pitch);
+  }
+  const gemm::matrix& kept = problem.epilogue.gate.kept;
+  return patch_of(kept.address + group.first_row * kept.pitch_bytes, group.n, group.m, kept.pitch_bytes);
+}
+template <class Problem>
+__device__ map_patch patch_of_second(const Problem&, const gemm_group&) {
+  return {};
+}
 
 /// Returns the patch of one operand's map. For a group without work, or an operand with nothing to
 /// sum over, the patch makes the safe empty map.
 template <class Problem>
-__device__ map_patch patch_of(const Problem& problem, const judged_group& judged, std::uint32_t of) {
+__device__ map_patch patch_of(const Problem& problem, const judged_group& judged, operand of) {
   const gemm_group& group = judged.group;
   const operand_places& at = judged.at;
   if (!judged.has_work) return {};
-  const std::uint64_t columns = result_columns(problem, group);
-  if (of == c) return patch_of(at.c, group.c_column + columns, std::uint64_t{group.c_row} + group.m, group.c_pitch);
+  if (of == operand::c) return patch_of(group.c, first_columns(problem, group.n), group.m, group.c_pitch);
+  if (of == operand::second) return patch_of_second(problem, group);
   if (group.k == 0) return {};
   const std::uint64_t k = std::uint64_t{group.first_k} + group.k;
-  if (of == a) {
+  if (of == operand::a) {
     const std::uint64_t m = std::uint64_t{group.first_row} + group.m;
     return problem.a_layout == gemm::a_layout::m_by_k ? patch_of(at.a, k, m, at.a_pitch)
                                                       : patch_of(at.a, m, k, at.a_pitch);
@@ -368,10 +393,11 @@ __device__ void encode_maps(const set_up_request<Problem>& request, const gemm_m
   const device::map_guard guard{&page};
   const std::uint32_t operands = set_up_operands(request.problem);
   TMAP_KEEP_ROLLED
-  for (std::uint32_t of = c; of < operands; ++of) {
-    if (!mine.has(first / set_up_threads * operands + of)) continue;
-    tensor_map* const slots = of == c ? request.scratch.c : of == a ? request.scratch.a : request.scratch.b;
-    device::warp_encoder encoder(of == c ? maps.c : of == a ? maps.a : maps.b, stage, map_shape{});
+  for (std::uint32_t i = 0; i < operands; ++i) {
+    if (!mine.has(first / set_up_threads * operands + i)) continue;
+    const operand of = operand_at(request.problem, i);
+    device::warp_encoder encoder(base_of(maps, of), stage, map_shape{});
+    tensor_map* const slots = slots_of(request.scratch, of);
     encoder.compose([&](std::uint64_t) { return patch_of(request.problem, judged, of); }, first, count, guard);
     encoder.store(slots + first, count);
   }

@@ -83,7 +83,7 @@ __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape,
                                  device::ring_barriers<Config::stages>& barriers, unsigned char* ring,
                                  device::ring_position& at) {
   constexpr bool has_common_b = Common == common_operand::b;
-  const b_columns columns{Config::share_n, shape.values};
+  const b_columns columns{Config::share_n, shape.per_result, shape.values};
   const std::uint32_t piece_columns = Config::tile_n / shape.b_pieces;
   const load_share share = share_of<has_common_b>(Config::tile_n);
   const std::uint32_t first_row = note.record.first_row + note.row;

@@ -89,15 +89,17 @@ TMAP_HOST_DEVICE constexpr tile_pair place_pair(std::uint64_t i, std::uint32_t b
   return {{top + at, column}, true};
 }
 
-/// Maps columns of a tile to columns of B. With gates, each consumer's share holds as many columns
-/// of gates as of values, gates first, so that one thread has both parts of a result.
+/// Maps columns of a tile to columns of B. With gates and values in two halves of B, each
+/// consumer's share holds as many columns of gates as of values, gates first, so that one thread
+/// has both parts of a result. Interleaved ones are neighbours, which one thread has anyway.
 struct b_columns {
-  std::uint32_t share;   ///< columns of B that one consumer multiplies by
-  std::uint32_t values;  ///< the column at which values begin; 0: no gates
-  TMAP_HOST_DEVICE constexpr std::uint32_t result_share() const { return values != 0 ? share / 2 : share; }
+  std::uint32_t share;       ///< columns of B that one consumer multiplies by
+  std::uint32_t per_result;  ///< columns of B that make one result
+  std::uint32_t values;      ///< the column at which values begin; 0: gates and values, if any, are interleaved
+  TMAP_HOST_DEVICE constexpr std::uint32_t result_share() const { return share / per_result; }
   /// Returns the column of B of column `at` of a tile whose results begin at column `first`.
   TMAP_HOST_DEVICE constexpr std::uint32_t source(std::uint32_t first, std::uint32_t at) const {
-    if (values == 0) return first + at;
+    if (values == 0) return first * per_result + at;
     const std::uint32_t half = share / 2;
     const std::uint32_t within = at % share;
     return (within < half ? 0 : values) + first + at / share * half + within % half;

@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/gemm/checks.hpp"
 
-#include <tmap/detail/spec_arithmetic.hpp>
-
 #include <cstdint>
+#include <optional>
 #include <utility>
 
+#include "kernels/gemm/gemm_group.hpp"
 #include "lib/batch/run_arguments.hpp"
 #include "lib/batch/source_arguments.hpp"
 #include "lib/driver/device_query.hpp"
+#include "lib/gemm/epilogue_checks.hpp"
+#include "lib/gemm/matrix_checks.hpp"
+#include "lib/gemm/plan.hpp"
 
 namespace tmap::gemm {
 namespace {
 
 using support::argument;
 using support::arguments;
-
-const argument problem_name{"problem"};
-
-// Tensor maps demand these of addresses and strides.
-constexpr std::uint64_t unit_bytes = 16;
-constexpr std::uint64_t most_pitch = (std::uint64_t{1} << 40) - unit_bytes;
 
 void check_groups(arguments& given, std::uint32_t groups, operand_type type, operand_type last_type) {
   given.enumerator(type, last_type, problem_name.member("type"));
@@ -31,32 +28,6 @@ void check_groups(arguments& given, std::uint32_t groups, operand_type type, ope
 void check_columns(arguments& given, std::uint64_t columns, std::uint32_t element_bytes, const argument& name) {
   given.range(columns, unit_bytes / element_bytes, max_extent, name);
   given.multiple(columns, unit_bytes / element_bytes, name);
-}
-
-void check_pitch(arguments& given, std::uint64_t pitch, std::uint64_t least, const argument& name) {
-  given.range(pitch, least, most_pitch, name);
-  given.multiple(pitch, unit_bytes, name);
-}
-
-/// A matrix must end before the last address: the device would refuse its maps and read zeros.
-void check_reach(arguments& given, const matrix& of, std::uint64_t rows, std::uint64_t row_bytes,
-                 const argument& name) {
-  using tmap::detail::address_limit;
-  if (tmap::detail::has_addresses(of.address, rows, of.pitch_bytes, row_bytes)) return;
-  given.refuse(name.member("address"), "is {found:#x}; a matrix there reaches beyond the last address, {allowed:#x}",
-               of.address, address_limit);
-}
-
-/// The rows of a matrix, or of the matrix of each group.
-struct row_shape {
-  std::uint64_t rows;
-  std::uint64_t bytes;  ///< of a row
-};
-
-void check_matrix(arguments& given, const matrix& of, const row_shape& shape, const argument& name) {
-  given.address(of.address, unit_bytes, name.member("address"));
-  check_pitch(given, of.pitch_bytes, shape.bytes, name.member("pitch_bytes"));
-  if (given) check_reach(given, of, shape.rows, shape.bytes, name);
 }
 
 /// The lines of a stored operand: `lines` of `elements`, or the other way around.
@@ -91,20 +62,6 @@ void check_matrices(arguments& given, const matrix& first, const row_shape& shap
   check_reach(given, last, shape.rows, shape.bytes, name);
 }
 
-void check_scales(arguments& given, const float* scales, const argument& name) {
-  if (scales != nullptr) given.pointer(scales, unit_bytes, name);
-}
-
-void check_epilogue(arguments& given, const epilogue& with, std::uint64_t n) {
-  // A tile holds as many columns of gates as of values.
-  constexpr std::uint64_t swiglu_columns = 32;
-  const argument name = problem_name.member("epilogue");
-  check_scales(given, with.row_scales, name.member("row_scales"));
-  check_scales(given, with.column_scales, name.member("column_scales"));
-  if (with.kind == epilogue_kind::bias) given.pointer(with.bias, unit_bytes, name.member("bias"));
-  if (with.kind == epilogue_kind::swiglu) given.multiple(n, swiglu_columns, problem_name.member("n"));
-}
-
 /// 8-bit operands are read along K only.
 void check_layouts(arguments& given, a_layout a, b_layout b, operand_type type) {
   const argument a_name = problem_name.member("a_layout");
@@ -135,8 +92,7 @@ void check_b(arguments& given, const row_problem& problem) {
 }
 
 void check_matrices(arguments& given, const row_problem& problem) {
-  const std::uint64_t c_columns = problem.epilogue.kind == epilogue_kind::swiglu ? problem.n / 2 : problem.n;
-  const row_shape of_c{problem.rows, c_columns * sizeof(std::uint16_t)};
+  const row_shape of_c{problem.rows, kernels::c_columns(problem, problem.n) * result_bytes(problem.c_type)};
   check_matrix(given, problem.a,
                stored_shape(problem.type, problem.a_layout == a_layout::k_by_m, problem.rows, problem.k),
                problem_name.member("a"));
@@ -149,12 +105,13 @@ void check_matrices(arguments& given, const row_problem& problem) {
   check_b(given, problem);
 }
 
-/// Checks that the epilogue is `none` or `accumulate`.
-void check_plain_epilogue(arguments& given, epilogue_kind kind) {
-  const bool is_plain = kind == epilogue_kind::none || kind == epilogue_kind::accumulate;
-  if (is_plain) return;
-  given.refuse(problem_name.member("kind"), "is {found}; it must be none or accumulate, 0 or {allowed}",
-               static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(epilogue_kind::accumulate));
+/// Checks that rows of C, and of B if N is their inner dim, take whole units.
+template <class Problem>
+void check_n(arguments& given, const Problem& problem) {
+  const bool has_lines_of_n = problem.b_layout == b_layout::k_by_n;
+  const std::uint32_t of_c = result_bytes(problem.c_type);
+  const std::uint32_t of_b = operand_bytes(problem.type);
+  check_columns(given, problem.n, has_lines_of_n && of_b < of_c ? of_b : of_c, problem_name.member("n"));
 }
 
 }  // namespace
@@ -183,18 +140,26 @@ void check_call(arguments& given, const run& with) {
   if (with.choices.plan) given.at_most(*with.choices.plan, plan_count() - 1, argument{"choices"}.member("plan"));
 }
 
+void check_plan(arguments& given, const row_problem& problem, const run& with) {
+  const std::optional<std::uint32_t> plan = with.choices.plan;
+  if (!plan || !given || is_plan_of(problem, *plan)) return;
+  given.refuse(argument{"choices"}.member("plan"),
+               "is {found}, whose warps do not hold the 128 results of a row that share a scale; with gates and C of "
+               "f8_e4m3 only plan {allowed} is legal",
+               *plan, choose_plan(problem));
+}
+
 void check_problem(arguments& given, const row_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f8_e4m3);
   check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
   check_accumulation(given, problem);
-  given.enumerator(problem.epilogue.kind, last_epilogue_kind, problem_name.member("epilogue").member("kind"));
+  check_results(given, problem);
   given.at_most(problem.rows, max_extent, problem_name.member("rows"));
-  const std::uint32_t element_bytes = operand_bytes(problem.type);
-  check_columns(given, problem.n, element_bytes, problem_name.member("n"));
-  check_columns(given, problem.k, element_bytes, problem_name.member("k"));
+  check_n(given, problem);
+  check_columns(given, problem.k, operand_bytes(problem.type), problem_name.member("k"));
   if (!given || problem.groups == 0 || problem.rows == 0) return;
   check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
-  check_epilogue(given, problem.epilogue, problem.n);
+  check_epilogue(given, problem);
   check_matrices(given, problem);
 }
 
@@ -220,11 +185,10 @@ void check_problem(arguments& given, const column_problem& problem) {
 void check_problem(arguments& given, const weight_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f16);
   check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
-  check_plain_epilogue(given, problem.kind);
+  check_results(given, problem);
   given.at_most(problem.rows, max_extent, problem_name.member("rows"));
-  const std::uint32_t element_bytes = operand_bytes(problem.type);
   given.range(problem.m, 1, max_extent, problem_name.member("m"));
-  check_columns(given, problem.n, element_bytes, problem_name.member("n"));
+  check_n(given, problem);
   if (!given || problem.groups == 0) return;
   check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
   if (problem.rows != 0) {
@@ -235,7 +199,7 @@ void check_problem(arguments& given, const weight_problem& problem) {
                  stored_shape(problem.type, problem.b_layout == b_layout::k_by_n, problem.n, problem.rows),
                  problem_name.member("b"));
   }
-  const row_shape of_c{problem.m, problem.n * sizeof(std::uint16_t)};
+  const row_shape of_c{problem.m, problem.n * result_bytes(problem.c_type)};
   if (problem.c_addresses != nullptr) {
     return check_listed(given, problem.c_addresses, problem.c, of_c, problem_name.member("c_addresses"),
                         problem_name.member("c"));
@@ -248,7 +212,7 @@ void check_problem(arguments& given, const weight_problem& problem) {
 void check_problem(arguments& given, const pointer_problem& problem) {
   check_groups(given, problem.groups, problem.type, operand_type::f16);
   check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
-  check_plain_epilogue(given, problem.kind);
+  check_results(given, problem);
   if (!given || problem.groups == 0) return;
   given.pointer(problem.a, problem_name.member("a"));
   given.pointer(problem.b, problem_name.member("b"));

@@ -18,6 +18,10 @@ namespace tmap::gemm {
 
 /// Checks all of the run but its workspace.
 void check_call(support::arguments& given, const run& with);
+/// Checks that the plan that was asked for, if any, can do the problem.
+void check_plan(support::arguments& given, const row_problem& problem, const run& with);
+template <class Problem>
+void check_plan(support::arguments&, const Problem&, const run&) {}
 /// Check a problem. A problem without groups needs good numbers only.
 void check_problem(support::arguments& given, const row_problem& problem);
 void check_problem(support::arguments& given, const column_problem& problem);

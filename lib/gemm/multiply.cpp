@@ -28,6 +28,7 @@ result<kernels::gemm_maps> make_maps(const map_specs& specs) {
   if (const auto made = make(maps.a, specs.a); !made) return failure(made.error());
   if (const auto made = make(maps.b, specs.b); !made) return failure(made.error());
   if (const auto made = make(maps.c, specs.c); !made) return failure(made.error());
+  if (const auto made = make(maps.second, specs.second); !made) return failure(made.error());
   return maps;
 }
 
@@ -36,6 +37,7 @@ result<void> check(const Problem& problem, const run& with) {
   support::arguments given;
   check_call(given, with);
   check_problem(given, problem);
+  check_plan(given, problem, with);
   if (!given || problem.groups == 0) return given.outcome();
   check_scratch(given, with.where.scratch, kernels::gemm_scratch_bytes(problem.groups));
   return given.outcome();

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm/tile_math.hpp"
 
 namespace tmap::gemm {
@@ -71,18 +72,35 @@ tensor_spec operand_spec(operand_type type, bool is_across, std::uint32_t lines)
   return is_across ? spec_of(elements_of(type), piece_lines, k) : spec_of(elements_of(type), k, lines);
 }
 
-map_spec result_spec(operand_type type) {
-  const element_type stored = type == operand_type::f16 ? element_type::f16 : element_type::bf16;
-  return {spec_of(stored, piece_lines, strip_rows), patch_extents(2)};
+element_type results_of(operand_type type, result_type c_type) {
+  switch (c_type) {
+    case result_type::f32: return element_type::f32;
+    case result_type::f8_e4m3: return element_type::u8;
+    default: return type == operand_type::f16 ? element_type::f16 : element_type::bf16;
+  }
+}
+
+/// A store takes as many columns as the swizzle is wide.
+map_spec result_spec(operand_type type, result_type c_type) {
+  const std::uint32_t columns = swizzle_bytes / result_bytes(c_type);
+  return {spec_of(results_of(type, c_type), columns, strip_rows), patch_extents(2)};
 }
 
 /// Returns whether B's columns are loaded in pieces of 64, because gates and values lie apart.
 bool has_parts(const row_problem& problem) {
-  return problem.epilogue.kind == epilogue_kind::swiglu;
+  return kernels::has_gates(problem) && problem.epilogue.gate.columns == gate_columns::halves;
 }
 template <class Problem>
 bool has_parts(const Problem&) {
   return false;
+}
+
+result_type type_of_c(const column_problem&) {
+  return result_type::like_operands;
+}
+template <class Problem>
+result_type type_of_c(const Problem& problem) {
+  return problem.c_type;
 }
 
 /// The maps of a problem of which each group has one of each operand.
@@ -93,12 +111,20 @@ map_specs own_maps(const Problem& problem, const gemm_plan& plan) {
   const std::uint32_t b_lines = has_parts(problem) ? piece_lines : load_lines(plan, plan.tile_n);
   return {{operand_spec(problem.type, a_is_across, load_lines(plan, plan.tile_m)), patch_extents(2)},
           {operand_spec(problem.type, b_is_across, b_lines), patch_extents(2)},
-          result_spec(problem.type)};
+          result_spec(problem.type, type_of_c(problem)),
+          result_spec(problem.type, result_type::like_operands)};
 }
 
 }  // namespace
 
+bool is_plan_of(const row_problem& problem, std::uint32_t plan) {
+  const gemm_plan& of = gemm_plans[plan];
+  const std::uint64_t share = of.tile_m == piece_lines ? of.tile_n / 2 : of.tile_n;
+  return problem.c_type != result_type::f8_e4m3 || kernels::results_of_row(problem, share) >= scaled_results;
+}
+
 std::uint32_t choose_plan(const row_problem& problem) {
+  if (!is_plan_of(problem, flat)) return pairs;
   return choose(problem.groups, parts(problem.rows, problem.groups), problem.n);
 }
 

@@ -45,6 +45,8 @@ void check_members(arguments& all, const tmap_service_options& options, const su
 void check_members(arguments& all, const tmap_tensor_batch& side, const support::argument& name);
 void check_members(arguments& all, const tmap_row_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_column_problem& problem, const support::argument& name);
+void check_members(arguments& all, const tmap_weight_problem& problem, const support::argument& name);
+void check_members(arguments& all, const tmap_pointer_problem& problem, const support::argument& name);
 
 /// Types and modes pass as they are: `validate` names the rule that an unknown one breaks.
 tensor_spec library_of(const tmap_tensor_spec& spec);

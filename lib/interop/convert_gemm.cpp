@@ -9,23 +9,54 @@ static_assert(mirrors(TMAP_OPERAND_BF16, gemm::operand_type::bf16) &&
 static_assert(mirrors(TMAP_OPERAND_F8_E4M3, gemm::operand_type::f8_e4m3));
 static_assert(mirrors(TMAP_A_M_BY_K, gemm::a_layout::m_by_k) && mirrors(TMAP_A_K_BY_M, gemm::a_layout::k_by_m));
 static_assert(mirrors(TMAP_B_N_BY_K, gemm::b_layout::n_by_k) && mirrors(TMAP_B_K_BY_N, gemm::b_layout::k_by_n));
-static_assert(mirrors(TMAP_EPILOGUE_NONE, gemm::epilogue_kind::none) &&
-              mirrors(TMAP_EPILOGUE_BIAS, gemm::epilogue_kind::bias));
-static_assert(mirrors(TMAP_EPILOGUE_SWIGLU, gemm::epilogue_kind::swiglu));
-static_assert(mirrors(TMAP_EPILOGUE_ACCUMULATE, gemm::epilogue_kind::accumulate));
+static_assert(mirrors(TMAP_RESULT_LIKE_OPERANDS, gemm::result_type::like_operands) &&
+              mirrors(TMAP_RESULT_F32, gemm::result_type::f32) &&
+              mirrors(TMAP_RESULT_F8_E4M3, gemm::result_type::f8_e4m3));
+static_assert(mirrors(TMAP_GATE_NONE, gemm::gate_function::none) && mirrors(TMAP_GATE_SILU, gemm::gate_function::silu));
+static_assert(mirrors(TMAP_GATE_GELU, gemm::gate_function::gelu));
+static_assert(mirrors(TMAP_GATE_GELU_TANH, gemm::gate_function::gelu_tanh));
+static_assert(mirrors(TMAP_GATE_HALVES, gemm::gate_columns::halves) &&
+              mirrors(TMAP_GATE_INTERLEAVED, gemm::gate_columns::interleaved));
 
 gemm::matrix matrix_of(const tmap_matrix& from) {
   return {from.address, from.pitch_bytes};
+}
+
+gemm::gate gate_of(const tmap_gate& from) {
+  constexpr gemm::gate plain;
+  return {.function = static_cast<gemm::gate_function>(from.function),
+          .columns = static_cast<gemm::gate_columns>(from.columns),
+          .alpha = from.alpha == 0 ? plain.alpha : from.alpha,
+          .limit = from.limit == 0 ? plain.limit : from.limit,
+          .value_shift = from.value_shift,
+          .kept = matrix_of(from.kept),
+          .backward = from.backward != 0};
+}
+
+gemm::result_scales scales_of(const tmap_result_scales& from) {
+  return {from.values, from.row_stride, from.column_stride, from.are_powers_of_two != 0};
 }
 
 }  // namespace
 
 void check_members(arguments& all, const tmap_row_problem& problem, const support::argument& name) {
   all.enumerator(problem.fast_accumulation, 1, name.member("fast_accumulation"));
-  all.equal(problem.reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
+  all.enumerator(problem.accumulate, 1, name.member("accumulate"));
+  all.enumerator(problem.c_scales.are_powers_of_two, 1, name.member("c_scales").member("are_powers_of_two"));
+  all.enumerator(problem.gate.backward, 1, name.member("gate").member("backward"));
 }
 
 void check_members(arguments& all, const tmap_column_problem& problem, const support::argument& name) {
+  all.equal(problem.reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
+}
+
+void check_members(arguments& all, const tmap_weight_problem& problem, const support::argument& name) {
+  all.enumerator(problem.accumulate, 1, name.member("accumulate"));
+  all.equal(problem.reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
+}
+
+void check_members(arguments& all, const tmap_pointer_problem& problem, const support::argument& name) {
+  all.enumerator(problem.accumulate, 1, name.member("accumulate"));
   all.equal(problem.reserved, 0, name.member("reserved"), "is {found}; it must be {allowed}");
 }
 
@@ -44,10 +75,14 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
           .b_layout = static_cast<gemm::b_layout>(from.b_layout),
           .c = matrix_of(from.c),
           .c_addresses = from.c_addresses,
-          .epilogue = {.kind = static_cast<gemm::epilogue_kind>(from.epilogue),
+          .c_type = static_cast<gemm::result_type>(from.c_type),
+          .accumulate = from.accumulate != 0,
+          .c_scales = scales_of(from.c_scales),
+          .epilogue = {.row_scales = from.row_scales,
+                       .row_scale_stride = from.row_scale_stride == 0 ? 1 : from.row_scale_stride,
+                       .column_scales = from.column_scales,
                        .bias = from.bias,
-                       .row_scales = from.row_scales,
-                       .column_scales = from.column_scales},
+                       .gate = gate_of(from.gate)},
           .fast_accumulation = from.fast_accumulation != 0};
 }
 
@@ -80,7 +115,8 @@ gemm::weight_problem library_of(const tmap_weight_problem& from) {
           .c = matrix_of(from.c),
           .c_group_pitch_bytes = from.c_group_pitch_bytes,
           .c_addresses = from.c_addresses,
-          .kind = static_cast<gemm::epilogue_kind>(from.epilogue)};
+          .c_type = static_cast<gemm::result_type>(from.c_type),
+          .accumulate = from.accumulate != 0};
 }
 
 gemm::pointer_problem library_of(const tmap_pointer_problem& from) {
@@ -97,7 +133,8 @@ gemm::pointer_problem library_of(const tmap_pointer_problem& from) {
           .k = from.k,
           .a_layout = static_cast<gemm::a_layout>(from.a_layout),
           .b_layout = static_cast<gemm::b_layout>(from.b_layout),
-          .kind = static_cast<gemm::epilogue_kind>(from.epilogue)};
+          .c_type = static_cast<gemm::result_type>(from.c_type),
+          .accumulate = from.accumulate != 0};
 }
 
 }  // namespace tmap::interop

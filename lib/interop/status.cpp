@@ -102,8 +102,6 @@ argument_name c_name_of(const argument_name& name) {
       {"choices.published_by", "call.publish"},
       {"choices.", "call."},
       {"problem.type", "problem.operand"},
-      {"problem.kind", "problem.epilogue"},
-      {"problem.epilogue.kind", "problem.epilogue"},
       {"problem.epilogue.", "problem."},
       {"changed.indices", "changed"},
       {"changed.count", "changed_count"},

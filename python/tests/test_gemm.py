@@ -6,7 +6,7 @@ import unittest
 
 import support
 import tmap
-from tmap import _gemm, _gemm_pointers, _libraries, _structs
+from tmap import _epilogue, _gemm, _gemm_pointers, _libraries, _structs
 from tmap._arrays import Site
 from tmap._errors import check
 from tmap._library import lib
@@ -90,7 +90,7 @@ class Preparing(unittest.TestCase):
         ends = _libraries.Form((GROUPS,), (4,), "i32", 4)
 
         def pitch_of(out):
-            return _gemm._judged(left, right, ends, out, "ends", "none", False).problem.c.pitch_bytes
+            return _gemm._judged(left, right, ends, out, "ends", None, False, False).problem.c.pitch_bytes
 
         self.assertEqual(pitch_of(half((ROWS, N), (2 * N, 2))), 2 * N)
         self.assertEqual(pitch_of(half((ROWS, N), (4 * N, 2))), 4 * N)
@@ -103,22 +103,99 @@ class Preparing(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, f"offs cuts {groups} groups"):
                 _gemm.prepare((ROWS, K), (K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", groups, 4, 0)
 
+    def test_rows_follow_the_outputs_type(self):
+        def prepared(n, c_item, strides=None):
+            return _gemm.prepare((ROWS, K), (K, 1), (GROUPS, K, n), strides or (K * n, 1, K), "bf16", GROUPS, 4, 0, c_item)
+
+        self.assertEqual(prepared(4, 4).problem.c.pitch_bytes, 16)
+        self.assertEqual(prepared(16, 1).problem.c.pitch_bytes, 16)
+        for n, c_item, strides in ((4, 2, None), (8, 1, None), (4, 4, (4 * K, 4, 1))):
+            with self.assertRaisesRegex(ValueError, f"n is {n}"):
+                prepared(n, c_item, strides)
+
+
+class Epilogues(unittest.TestCase):
+    """The arrays of an epilogue, here on the host, come to their places in the problem."""
+
+    def setUp(self):
+        self.np = support.need("numpy")
+
+    def form(self, shape, dtype, item, strides=None):
+        return _libraries.Form(shape, strides or _libraries._dlpack.packed_strides(shape, item), dtype, item)
+
+    def judged(self, out=(ROWS, N), dtype="f16", item=2, gate=None, accumulate=False):
+        left = self.form((ROWS, K), "f16", 2)
+        right = self.form((GROUPS, K, N), "f16", 2, (2 * K * N, 2, 2 * K))
+        ends = self.form((GROUPS,), "i32", 4)
+        return _gemm._judged(left, right, ends, self.form(out, dtype, item), "ends", _epilogue.gate_of(gate), accumulate,
+                             False)
+
+    def made(self, ready, **terms):
+        arrays = [term for term in terms.values() if hasattr(term, "shape")]
+        site = Site(None, *(arrays or [self.np.zeros(1)]))
+        return _epilogue.with_terms(site, ready.problem, _epilogue.Terms(**terms), "f16")
+
     def test_a_bias_is_of_all_groups(self):
-        np = support.need("numpy")
-        ready = _gemm.prepare((ROWS, K), (K, 1), (GROUPS, K, N), (K * N, 1, K), "f16", GROUPS, 4, 0)
-        for groups, is_enough in ((GROUPS, True), (1, False)):
-            bias = np.zeros((groups, N), np.float16)
-            site = Site(None, bias)
-            lists = _gemm._Lists(site, None, None)
+        bias = self.np.zeros((GROUPS, N), self.np.float16)
+        self.assertEqual(self.made(self.judged(), bias=bias).bias, bias.ctypes.data)
+        with self.assertRaisesRegex(ValueError, "bias must hold"):
+            self.made(self.judged(), bias=bias[:1])
+        with self.assertRaisesRegex(TypeError, "bias"):
+            self.made(self.judged(), bias=bias.astype(self.np.float32))
 
-            def made():
-                return _gemm._with_addresses(site, ready, "bias", bias, None, None, None, lists)
+    def test_factors_of_rows_may_have_gaps(self):
+        wide = self.np.zeros((ROWS, 3), self.np.float32)
+        made = self.made(self.judged(), row_scales=wide[:, 1])
+        self.assertEqual((made.row_scales, made.row_scale_stride), (wide.ctypes.data + 4, 3))
+        self.assertEqual(self.made(self.judged(), row_scales=wide[:, :1]).row_scale_stride, 3)
+        for bad in (wide, wide[1:, 0]):
+            with self.assertRaisesRegex(ValueError, "row_scales has"):
+                self.made(self.judged(), row_scales=bad)
 
-            if is_enough:
-                self.assertTrue(made())
-            else:
-                with self.assertRaisesRegex(ValueError, "bias must hold"):
-                    made()
+    def test_a_gate_comes_to_its_place(self):
+        gate = tmap.Gate("silu", "interleaved", alpha=1.5, limit=7, value_shift=1)
+        made = self.judged((ROWS, N // 2), gate=gate).problem.gate
+        self.assertEqual((made.function, made.columns, made.alpha, made.limit, made.value_shift, made.backward),
+                         (1, 1, 1.5, 7, 1, 0))
+        plain = self.judged((ROWS, N // 2), gate="gelu_tanh").problem.gate
+        self.assertEqual((plain.function, plain.columns, plain.alpha, plain.limit), (3, 0, 1, float("inf")))
+        backward = self.judged((ROWS, 2 * N), gate=gate._replace(backward=True))
+        self.assertEqual(backward.problem.gate.backward, 1)
+        with self.assertRaisesRegex(ValueError, "kept"):
+            self.made(backward)
+        for bad in ("relu", tmap.Gate("silu", "thirds"), tmap.Gate(limit=-1.0), tmap.Gate(limit=float("nan")),
+                    tmap.Gate(alpha=0)):
+            with self.assertRaises(ValueError, msg=bad):
+                self.judged((ROWS, N // 2), gate=bad)
+        with self.assertRaises(TypeError):
+            self.judged((ROWS, N // 2), gate=1)
+
+    def test_kept_sums_have_the_columns_of_b(self):
+        ready = self.judged((ROWS, N // 2), gate="silu")
+        kept = self.np.zeros((ROWS, N + 8), self.np.float16)[:, :N]
+        place = self.made(ready, kept=kept).gate.kept
+        self.assertEqual((place.address, place.pitch_bytes), (kept.ctypes.data, 2 * (N + 8)))
+        for bad in (kept[1:], kept[:, 8:]):
+            with self.assertRaisesRegex(ValueError, "kept has the shape"):
+                self.made(ready, kept=bad)
+        with self.assertRaisesRegex(ValueError, "goes with a gate"):
+            self.made(self.judged(), kept=kept)
+
+    def test_results_have_types_and_scales(self):
+        wide = self.judged(dtype="f32", item=4, accumulate=True).problem
+        self.assertEqual((wide.c_type, wide.accumulate, wide.c.pitch_bytes), (1, 1, 4 * N))
+        self.assertEqual(self.judged().problem.accumulate, 0)
+        narrow = self.judged(dtype="f8_e4m3", item=1)
+        scales = self.np.zeros((1, ROWS), self.np.float32).T
+        place = self.made(narrow, out_scales=scales, powers_of_two=True).c_scales
+        self.assertEqual((place.values, place.row_stride, place.are_powers_of_two), (scales.ctypes.data, 1, 1))
+        with self.assertRaisesRegex(ValueError, "out_scales has the shape"):
+            self.made(narrow, out_scales=scales[1:])
+        for ready, terms in ((narrow, {}), (self.judged(), {"out_scales": scales})):
+            with self.assertRaisesRegex(ValueError, "out_scales goes with"):
+                self.made(ready, **terms)
+        with self.assertRaisesRegex(TypeError, "out has elements of bf16"):
+            self.judged(dtype="bf16")
 
 
 class FastAccumulation(unittest.TestCase):
@@ -151,11 +228,11 @@ class Pointers(unittest.TestCase):
         self.addresses = [self.np.full(5, 1 << 20, self.np.uint64) for _ in range(3)]
         self.sizes, self.pitches = ([self.np.full(5, 64) for _ in range(3)] for _ in range(2))
 
-    def made(self, dtype="f16", layouts=("k_by_m", "k_by_n"), epilogue="accumulate"):
+    def made(self, dtype="f16", layouts=("k_by_m", "k_by_n"), out_dtype="f32", accumulate=True):
         """Of arrays on the host, which hold no products but have addresses."""
         site = Site(None, *self.addresses)
-        return _gemm_pointers.problem_of(site, *self.addresses, self.sizes, self.pitches, dtype, layouts,
-                                         epilogue)
+        return _gemm_pointers.problem_of(site, *self.addresses, self.sizes, self.pitches, dtype, layouts, out_dtype,
+                                         accumulate)
 
     def test_every_array_comes_to_its_place(self):
         problem = self.made()
@@ -163,10 +240,12 @@ class Pointers(unittest.TestCase):
                                                       "c_pitch_bytes")]
         self.assertEqual(places, [array.ctypes.data for array in (*self.addresses, *self.sizes, *self.pitches)])
         self.assertEqual((problem.struct_size, problem.operand, problem.groups, problem.a_layout, problem.b_layout,
-                          problem.epilogue), (ctypes.sizeof(problem), 1, 5, 1, 1, 3))
+                          problem.c_type, problem.accumulate), (ctypes.sizeof(problem), 1, 5, 1, 1, 1, 1))
         self.addresses[1] = self.addresses[1].view(self.np.int64)
-        plain = self.made("bf16", ("m_by_k", "n_by_k"), "none")
-        self.assertEqual((plain.operand, plain.a_layout, plain.b_layout, plain.epilogue), (0, 0, 0, 0))
+        plain = self.made("bf16", ("m_by_k", "n_by_k"), None, False)
+        self.assertEqual((plain.operand, plain.a_layout, plain.b_layout, plain.c_type, plain.accumulate),
+                         (0, 0, 0, 0, 0))
+        self.assertEqual(self.made("bf16", out_dtype="bf16").c_type, 0)
 
     def test_the_library_takes_it_and_asks_for_memory(self):
         with self.assertRaisesRegex(tmap.Error, "tmap_gemm_pointers") as caught:
@@ -174,7 +253,8 @@ class Pointers(unittest.TestCase):
         self.assertEqual(caught.exception.allowed, _gemm.workspace_bytes(5))
 
     def test_what_is_no_such_problem(self):
-        for words in ({"dtype": "f8_e4m3"}, {"dtype": "f32"}, {"layouts": ("m", "n_by_k")}, {"layouts": ("m_by_k", "n")}, {"epilogue": "bias"}, {"epilogue": "swiglu"}):
+        for words in ({"dtype": "f8_e4m3"}, {"dtype": "f32"}, {"layouts": ("m", "n_by_k")},
+                      {"layouts": ("m_by_k", "n")}, {"out_dtype": "f8_e4m3"}, {"out_dtype": "bf16"}):
             with self.assertRaises(ValueError, msg=words):
                 self.made(**words)
         for arrays, name in ((self.addresses, "b"), (self.addresses, "out"), (self.sizes, "n"), (self.pitches, "b_pitch")):

@@ -111,7 +111,7 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         bias, scales = self.random(self.groups, 96), torch.rand(self.rows, device="cuda")
         out = torch.zeros(self.rows, 96, device="cuda", dtype=self.dtype)
         plain = reference.grouped_mm(a, b, SIZES).float() * scales[:, None]
-        tmap.grouped_mm(a, b, self.ends, out=out, epilogue="bias", bias=bias, row_scales=scales)
+        tmap.grouped_mm(a, b, self.ends, out=out, bias=bias, row_scales=scales)
         begin = 0
         for group, end in enumerate(support.ends_of(SIZES)):
             plain[begin:end] += bias[group].float()
@@ -120,9 +120,38 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         with self.assertRaises(ValueError):
             tmap.grouped_mm(a, b, self.ends, out=out[:, :88])
         with self.assertRaises(ValueError):
-            tmap.grouped_mm(a, b, self.ends, out=out, bias=bias)
+            tmap.grouped_mm(a, b, self.ends, out=out, kept=out)
         with self.assertRaises(TypeError):
-            tmap.grouped_mm(a, b, self.ends, out=out.float())
+            tmap.grouped_mm(a, b, self.ends, out=out.double())
+
+    def test_the_function_makes_f32_and_adds_to_it(self):
+        a, b = self.cases()["rows, [n, k]"]
+        plain = reference.grouped_mm(a, b, SIZES)
+        out = torch.ones(self.rows, 96, device="cuda")
+        tmap.grouped_mm(a, b, self.ends, out=out)
+        used = sum(SIZES)
+        self.assertNear(out[:used].to(self.dtype), plain[:used])
+        once = out.clone()
+        tmap.grouped_mm(a, b, self.ends, out=out, accumulate=True)
+        torch.testing.assert_close(out[:used], 2 * once[:used])
+
+    def test_the_function_takes_gates(self):
+        a, b = self.cases()["rows, [n, k]"]
+        bias, used = self.random(self.groups, 96), sum(SIZES)
+        sums = torch.zeros(self.rows, 96, device="cuda")
+        tmap.grouped_mm(a, b, self.ends, out=sums, bias=bias)
+        for columns in ("halves", "interleaved"):
+            with self.subTest(columns):
+                out = torch.zeros(self.rows, 48, device="cuda")
+                kept = torch.zeros(self.rows, 96, device="cuda", dtype=self.dtype)
+                gate = tmap.Gate("silu", columns, alpha=1.702, limit=7, value_shift=1)
+                tmap.grouped_mm(a, b, self.ends, out=out, bias=bias, gate=gate, kept=kept)
+                self.assertEqual(kept[:used].tolist(), sums[:used].to(self.dtype).tolist())
+                parts = sums[:used]
+                gates, values = parts.chunk(2, 1) if columns == "halves" else (parts[:, ::2], parts[:, 1::2])
+                gates, values = gates.clamp(max=7), values.clamp(-7, 7)
+                torch.testing.assert_close(out[:used], gates * torch.sigmoid(1.702 * gates) * (values + 1), rtol=1e-4,
+                                           atol=1e-4)
 
     def test_8_bit_sums_are_of_f32_or_fast(self):
         # A large product first, then ones: of 13 bits it would hide them.

@@ -25,6 +25,7 @@ from . import ragged
 from ._errors import BadItem, Error, Rule, Status, rule, rules_of
 from ._explain import explain
 from ._faults import FaultReport, describe_status, faults
+from ._epilogue import Gate
 from ._gemm import GroupFault, group_faults_of, grouped_mm
 from ._gemm_pointers import grouped_mm_by_pointers
 from ._headers import include_dir
@@ -36,7 +37,7 @@ from ._spec import (DecodedMap, TensorSpec, Violation, decode, describe, describ
                     encode_bits, validate)
 
 __version__ = ".".join(map(str, version()))
-__all__ = ["BadItem", "DecodedMap", "Error", "FaultReport", "GroupFault", "MapBatch", "MapService",
+__all__ = ["BadItem", "DecodedMap", "Error", "FaultReport", "Gate", "GroupFault", "MapBatch", "MapService",
            "Rule", "Status", "TensorSpec", "Violation", "decode", "describe", "describe_json",
            "describe_status", "encode", "encode_bits", "explain", "faults", "group_faults_of",
            "grouped_mm", "grouped_mm_by_pointers", "include_dir", "ragged", "rule", "rules_of",

@@ -4,10 +4,12 @@ import ctypes
 import enum
 from ctypes import byref
 from functools import lru_cache
-from typing import Any, NamedTuple, Tuple
+from typing import Any, NamedTuple, Optional, Tuple
 
 from . import _structs as c
 from ._arrays import Site
+from ._epilogue import (Gate, Terms, gate_of, output_types, result_columns, result_type, set_gate,
+                        with_terms)
 from ._batch import OFFSET_FORMATS, PLAIN, call_on, offset_count, reports_of
 from ._errors import check
 from ._libraries import Form
@@ -15,7 +17,6 @@ from ._library import lib
 from ._numbers import choice, integer, sequence, status_bits
 
 OPERANDS = ("bf16", "f16", "f8_e4m3")
-EPILOGUES = ("none", "bias", "swiglu", "accumulate")
 # Of both operands: lines along k, and lines across it.
 _ALONG, _ACROSS = 0, 1
 # The formats of `offs`, in the library's order.
@@ -83,7 +84,7 @@ def _lines_of(name, shape, strides, k_axis):
 def _rows(a, b, groups, operand, item):
     (rows, k), (b_groups, b_k, n) = a.shape, b.shape
     _check_k(k, b_k)
-    _check_units(item, n=n, k=k)
+    _check_units(item, k=k)
     problem = c.RowProblem(operand=OPERANDS.index(operand), groups=groups, rows=rows, n=n, k=k,
                            b_group_pitch_bytes=b.strides[0] * item)
     return problem, (rows, n), k > 0 and n > 0
@@ -101,7 +102,6 @@ def _columns(a, b, groups, operand, item):
 def _weights(a, b, groups, operand, item):
     (m, k), (b_k, n) = a.shape, b.shape
     _check_k(k, b_k)
-    _check_units(item, n=n)
     problem = c.WeightProblem(operand=OPERANDS.index(operand), groups=groups, rows=k, m=m, n=n)
     return problem, (groups, m, n), m > 0 and n > 0
 
@@ -126,9 +126,9 @@ _FORMS = {(2, 3): (_rows, 1), (3, 2): (_columns, 0), (2, 2): (_weights, None)}
 
 
 def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, offset_bytes: int,
-            format: int) -> Prepared:
-    """Prepares a product of shapes and strides (in elements). Raises ValueError for what no grouped
-    product does."""
+            format: int, c_item: int = 2) -> Prepared:
+    """Prepares a product of shapes and strides (in elements), with an output of elements of
+    `c_item` bytes. Raises ValueError for what no grouped product does."""
     item, groups = 1 if operand == "f8_e4m3" else 2, integer(groups, "the number of groups", 32)
     a, b = Operand(tuple(a_shape), tuple(a_strides)), Operand(tuple(b_shape), tuple(b_strides))
     slots = a.shape[1] if format == _SLOTS and len(a.shape) == len(b.shape) == 3 else 0
@@ -153,16 +153,19 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
     if operand == "f8_e4m3" and (problem.a_layout, problem.b_layout) != (_ALONG, _ALONG):
         raise ValueError("8-bit operands are read along k: give a as it is, and b as "
                          "b_n_by_k.transpose(-2, -1)")
+    if not isinstance(problem, c.ColumnProblem):
+        _check_units(min(item, c_item) if problem.b_layout == _ACROSS else c_item, n=problem.n)
     problem.a.pitch_bytes, problem.b.pitch_bytes = a_pitch * item, b_pitch * item
     problem.offsets.format, problem.offsets.bytes = format, offset_bytes
     problem.offsets.slot_rows = slots
     # Lines of the output begin at multiples of 16 bytes.
-    pitch = -(-out[-1] // 8) * 8
-    problem.c.pitch_bytes = pitch * 2
+    unit = 16 // c_item
+    pitch = -(-out[-1] // unit) * unit
+    problem.c.pitch_bytes = pitch * c_item
     strides = (pitch, 1)
     if len(out) == 3:
         strides = (out[1] * pitch, pitch, 1)
-        problem.c_group_pitch_bytes = strides[0] * 2
+        problem.c_group_pitch_bytes = strides[0] * c_item
     elif slots:
         out, strides = (groups, slots, out[1]), (slots * pitch, pitch, 1)
     return Prepared(_FUNCTIONS[type(problem)], problem, *_in_pieces(problem), out, strides, has_sums,
@@ -200,10 +203,11 @@ def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int
     check(ready.function(problem, call_on(stream, workspace, ready.workspace_bytes, reports)))
 
 
-def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none", bias=None,
-               row_scales=None, column_scales=None, fast_accumulation: bool = False,
-               b_addresses=None, out_addresses=None, statuses=None, header=None, plan: int = None,
-               check=None, stream=None):
+def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = False, bias=None,
+               gate=None, kept=None, row_scales=None, column_scales=None, out_scales=None,
+               powers_of_two: bool = False, fast_accumulation: bool = False, b_addresses=None,
+               out_addresses=None, statuses=None, header=None, plan: int = None, check=None,
+               stream=None):
     """Computes many products in one call, of arrays of any library in device memory. The sizes may
     exist only there.
 
@@ -224,21 +228,26 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     | "slots" | counts: group i has counts[i] rows of slot i |
     | "labels" | the group of each row, or -1 |
 
-    Types are bf16, f16 and, in the first and last row, f8_e4m3 (out is bf16, b is stored [groups, n,
-    k]). Addresses and pitches are multiples of 16 bytes, and so are rows of n and k elements. Rows
-    of out that belong to no group stay as they are.
+    Types are bf16, f16 and, where rows are ragged, f8_e4m3 (b is stored [groups, n, k]). out has the
+    operands' type (bf16 for f8_e4m3), or f32, or, where rows are ragged, f8_e4m3. Products of groups
+    of columns have the operands' type. Addresses and pitches are multiples of 16 bytes, and so are
+    rows of n and k elements. Rows of out that belong to no group stay as they are.
 
     `b_addresses`, uint64 or int64 [groups], is for weights that are separate arrays: `b` is then one
     of them, [k, n], and all have its strides. In the same way `out_addresses` names an output for
     each group: its rows, or its [m, n]. `out` is then one of them, of the largest size.
 
-    `epilogue`, in the first row of the table: "bias" adds `bias` [groups, n]; "swiglu" halves the
-    columns; "accumulate", also in the third row, adds to the content of out. `row_scales` [rows] and
-    `column_scales` [groups, n] are f32 factors. `fast_accumulation`, of f8_e4m3 only, sums up in
-    the tensor cores, to 13 bits, instead of f32 (docs/grouped_gemm.md). `statuses`, uint32
-    [groups], and `header`, uint32 [4], get the fate of each group on the device (`group_faults_of`,
-    docs/grouped_gemm.md). `check` is as in `tmap.ragged`. The workspace comes from PyTorch or CuPy,
-    by the arrays.
+    Sums are changed in this order, all but the last only where rows are ragged: `row_scales` [rows]
+    (which may have gaps) and `column_scales` [groups, n] are f32 factors; `bias` [groups, n] is
+    added; `gate`, a `tmap.Gate` or the name of its function, makes n / 2 columns of n, after `kept`
+    [rows, n] has got the sums; `accumulate` adds to the content of out, of f32 or 16 bits.
+    `out_scales`, f32 [rows, n / 128 rounded up] with any strides, gets the scales of an out of
+    f8_e4m3, rounded up to powers of two if `powers_of_two`.
+
+    `fast_accumulation`, of f8_e4m3 only, sums up in the tensor cores, to 13 bits, instead of f32
+    (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32 [4], get the fate of
+    each group on the device (`group_faults_of`, docs/grouped_gemm.md). `check` is as in
+    `tmap.ragged`. The workspace comes from PyTorch or CuPy, by the arrays.
 
     Does not wait for the device unless it is checked; a graph may capture it. Returns `out`. Raises
     `TypeError`, `ValueError`, `Error`.
@@ -250,9 +259,10 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", epilogue: str = "none",
     left, right, cut = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs")
     target = site.write(out, "out")
     lists = _Lists(site, b_addresses, out_addresses)
-    ready = _judged(left.form, right.form, cut.form, target.form, format, epilogue,
-                    bool(fast_accumulation), *lists.lengths)
-    pieces = _with_addresses(site, ready, epilogue, bias, row_scales, column_scales, counts, lists)
+    ready = _judged(left.form, right.form, cut.form, target.form, format, gate_of(gate),
+                    bool(accumulate), bool(fast_accumulation), *lists.lengths)
+    pieces = _with_addresses(site, ready, left.dtype, counts, lists,
+                             Terms(bias, kept, row_scales, column_scales, out_scales, powers_of_two))
     reports = reports_of(site, ready.problem.groups, statuses, header, check=check, plan=plan)
     if ready.workspace_bytes == 0:
         return out
@@ -299,10 +309,11 @@ def _group_count(cut, number, right, left, target, b_count):
 
 
 @lru_cache(maxsize=1024)
-def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, epilogue: str,
-            fast_accumulation: bool, b_count: int = None, out_count: int = None) -> Prepared:
+def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, gate: Optional[Gate],
+            accumulate: bool, fast_accumulation: bool, b_count: int = None,
+            out_count: int = None) -> Prepared:
     """Prepares all that follows from forms alone."""
-    chosen, number = choice(epilogue, EPILOGUES, "epilogue"), choice(format, FORMATS, "format")
+    number = choice(format, FORMATS, "format")
     left.require("a", OPERANDS)
     right.require("b", OPERANDS)
     if left.dtype != right.dtype:
@@ -314,25 +325,32 @@ def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, epilo
         if len(shape) != 2 or len(left.shape) != 2:
             raise ValueError("with b_addresses, a is [rows, k] and b one matrix [k, n]")
         shape, steps[1] = (b_count, *shape), (0, *steps[1])
+    target.require("out", output_types(left.dtype))
     ready = prepare(left.shape, steps[0], shape, steps[1], left.dtype, groups, cut.item_bytes,
-                    number)
-    target.require("out", ("f16" if left.dtype == "f16" else "bf16",))
-    _set_output(ready, target, epilogue, out_count)
+                    number, target.item_bytes)
+    _set_results(ready.problem, target.dtype, gate, accumulate)
+    _set_output(ready, target, gate, out_count)
     if not ready.has_sums:
         raise ValueError("n, k and m are not 0")
-    if epilogue != "none":
-        if isinstance(ready.problem, c.ColumnProblem):
-            raise ValueError("products of groups of columns have no epilogue")
-        ready.problem.epilogue = chosen
     if fast_accumulation:
         set_fast_accumulation(ready.problem)
     return ready._replace(pieces=_in_pieces(ready.problem)[1])
 
 
-def _set_output(ready, target, epilogue, out_count):
+def _set_results(problem, dtype, gate, accumulate):
+    if isinstance(problem, c.ColumnProblem):
+        if gate is not None or accumulate or result_type(dtype) != 0:
+            raise ValueError("products of groups of columns are of their operands' type, and have "
+                             "no gate and no accumulation")
+        return
+    problem.c_type = result_type(dtype)
+    set_gate(problem, gate)
+    problem.accumulate = int(accumulate)
+
+
+def _set_output(ready, target, gate, out_count):
     shape, strides, expected, problem = target.shape, target.strides, ready.out_shape, ready.problem
-    if epilogue == "swiglu":
-        expected = (*expected[:-1], expected[-1] // 2)
+    expected = (*expected[:-1], result_columns(gate, expected[-1]))
     if out_count is not None:
         if out_count != problem.groups or isinstance(problem, c.ColumnProblem):
             raise ValueError("out_addresses has an address for each group, of rows or of sums over "
@@ -354,28 +372,19 @@ def set_fast_accumulation(problem):
     problem.fast_accumulation = 1
 
 
-def _with_addresses(site, ready, epilogue, bias, row_scales, column_scales, counts, lists):
+def _with_addresses(site, ready, operand, counts, lists, terms):
     """Returns the pieces of a problem with more addresses than the prepared one has, or None."""
-    problem = ready.problem
-    if (epilogue == "bias") != (bias is not None):
-        raise ValueError('bias goes with epilogue="bias"')
-    has_factors = not bias is row_scales is column_scales is None
-    if not has_factors and counts is None and not lists.b and not lists.out:
+    made = with_terms(site, ready.problem, terms, operand)
+    if made is None and counts is None and not lists.b and not lists.out:
         return None
-    made = type(problem).from_buffer_copy(problem)
+    if made is None:
+        made = type(ready.problem).from_buffer_copy(ready.problem)
     if counts is not None:
-        made.offsets.counts = _counts_address(site, counts, problem)
+        made.offsets.counts = _counts_address(site, counts, made)
     if lists.b:
         made.b_addresses = lists.b
     if lists.out:
         made.c_addresses = lists.out
-    if has_factors:
-        if not isinstance(problem, c.RowProblem):
-            raise ValueError("bias and scales are for products whose rows are ragged")
-        columns = problem.groups * problem.n
-        made.bias = site.optional(bias, "bias", ("bf16", "f16"), columns)
-        made.row_scales = site.optional(row_scales, "row_scales", ("f32",), problem.rows)
-        made.column_scales = site.optional(column_scales, "column_scales", ("f32",), columns)
     return _in_pieces(made)[1]
 
 

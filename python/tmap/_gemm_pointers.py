@@ -7,7 +7,8 @@ from . import _errors
 from . import _structs as c
 from ._arrays import Site
 from ._batch import call_on, reports_of
-from ._gemm import EPILOGUES, OPERANDS, workspace_bytes
+from ._epilogue import result_type
+from ._gemm import OPERANDS, workspace_bytes
 from ._library import lib
 from ._numbers import choice, integer, sequence, type_name
 
@@ -16,8 +17,9 @@ _ADDRESSES, _NUMBERS = ("u64", "i64"), ("i64",)
 
 
 def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, a_layout: str = "m_by_k",
-                           b_layout: str = "n_by_k", epilogue: str = "none", statuses=None,
-                           header=None, plan: int = None, check=None, stream=None) -> None:
+                           b_layout: str = "n_by_k", out_dtype=None, accumulate: bool = False,
+                           statuses=None, header=None, plan: int = None, check=None,
+                           stream=None) -> None:
     """out[i] = a[i] @ b[i].T in one call. Each product has a size of its own, which may be known
     only to the device.
 
@@ -26,7 +28,8 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, a_layout: s
     `b_layout` "k_by_n", b[i] is stored as [k, n].
     `sizes` are three arrays (m, n, k), `pitches` three (a, b, out) of the bytes from one row to the
     next, each int64 [groups]. All are in device memory. Addresses and pitches are multiples of 16
-    bytes, and so are n elements, and k. `epilogue` "accumulate" adds to the content of out.
+    bytes, and so are n elements, and k. `out_dtype` "f32" makes results of f32. `accumulate` adds
+    to the content of out.
 
     The device checks sizes, pitches and addresses. A bad product is skipped and its output
     untouched; `statuses`, uint32 [groups], and `header`, uint32 [4], report it
@@ -41,8 +44,8 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, a_layout: s
     site = Site(stream, a, b, out, *sizes, *pitches)
     if site.on_host:
         raise ValueError("grouped products are of arrays in device memory")
-    problem = problem_of(site, a, b, out, sizes, pitches, dtype, (a_layout, b_layout),
-                         epilogue)
+    problem = problem_of(site, a, b, out, sizes, pitches, dtype, (a_layout, b_layout), out_dtype,
+                         accumulate)
     reports = reports_of(site, problem.groups, statuses, header, check=check, plan=plan)
     if problem.groups == 0:
         return
@@ -54,11 +57,13 @@ def grouped_mm_by_pointers(a, b, out, sizes, pitches, *, dtype: str, a_layout: s
         site.done()
 
 
-def problem_of(site, a, b, out, sizes, pitches, dtype, layouts, epilogue) -> c.PointerProblem:
+def problem_of(site, a, b, out, sizes, pitches, dtype, layouts, out_dtype,
+               accumulate) -> c.PointerProblem:
     operand = choice(type_name(dtype), OPERANDS[:2], "dtype")
     a_layout = choice(layouts[0], A_LAYOUTS, "a_layout")
     b_layout = choice(layouts[1], B_LAYOUTS, "b_layout")
-    choice(epilogue, ("none", "accumulate"), "epilogue")
+    results = OPERANDS[operand] if out_dtype is None else type_name(out_dtype)
+    choice(results, (OPERANDS[operand], "f32"), "out_dtype")
     if len(sizes) != 3 or len(pitches) != 3:
         raise ValueError(f"sizes are (m, n, k), pitches (a, b, out): not {len(sizes)} and "
                          f"{len(pitches)} arrays")
@@ -70,7 +75,8 @@ def problem_of(site, a, b, out, sizes, pitches, dtype, layouts, epilogue) -> c.P
                                        "c_pitch_bytes"),
                                       (*sizes, *pitches))}
     return c.PointerProblem(operand=operand, groups=groups, a_layout=a_layout, b_layout=b_layout,
-                            epilogue=EPILOGUES.index(epilogue), **matrices, **numbers)
+                            c_type=result_type(results), accumulate=int(accumulate), **matrices,
+                            **numbers)
 
 
 def _address(site, array, name, dtypes, groups):

@@ -178,14 +178,26 @@ class Matrix(Structure):
     _fields_ = [("address", c_uint64), ("pitch_bytes", c_uint64)]
 
 
+class Gate(Structure):
+    _fields_ = [("function", c_uint32), ("columns", c_uint32), ("alpha", c_float),
+                ("limit", c_float), ("value_shift", c_float), ("backward", c_uint32),
+                ("kept", Matrix)]
+
+
+class ResultScales(Structure):
+    _fields_ = [("values", c_void_p), ("row_stride", c_uint64), ("column_stride", c_uint64),
+                ("are_powers_of_two", c_uint32), ("reserved", c_uint32)]
+
+
 class RowProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
-                ("a_layout", c_uint32), ("b_layout", c_uint32), ("fast_accumulation", c_uint32),
-                ("rows", c_uint64), ("n", c_uint64), ("k", c_uint64), ("offsets", RowOffsets),
-                ("a", Matrix), ("b", Matrix), ("b_group_pitch_bytes", c_uint64),
-                ("b_addresses", c_void_p), ("c", Matrix), ("c_addresses", c_void_p),
-                ("epilogue", c_uint32), ("reserved", c_uint32), ("bias", c_void_p),
-                ("row_scales", c_void_p), ("column_scales", c_void_p)]
+                ("a_layout", c_uint32), ("b_layout", c_uint32), ("c_type", c_uint32),
+                ("accumulate", c_uint32), ("fast_accumulation", c_uint32), ("rows", c_uint64),
+                ("n", c_uint64), ("k", c_uint64), ("offsets", RowOffsets), ("a", Matrix),
+                ("b", Matrix), ("b_group_pitch_bytes", c_uint64), ("b_addresses", c_void_p),
+                ("c", Matrix), ("c_addresses", c_void_p), ("c_scales", ResultScales),
+                ("row_scales", c_void_p), ("row_scale_stride", c_uint64),
+                ("column_scales", c_void_p), ("bias", c_void_p), ("gate", Gate)]
 
 
 class ColumnProblem(Sized):
@@ -197,15 +209,17 @@ class ColumnProblem(Sized):
 
 class WeightProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
-                ("epilogue", c_uint32), ("a_layout", c_uint32), ("b_layout", c_uint32),
-                ("rows", c_uint64), ("m", c_uint64), ("n", c_uint64), ("offsets", RowOffsets),
-                ("a", Matrix), ("b", Matrix), ("c", Matrix), ("c_group_pitch_bytes", c_uint64),
+                ("a_layout", c_uint32), ("b_layout", c_uint32), ("c_type", c_uint32),
+                ("accumulate", c_uint32), ("reserved", c_uint32), ("rows", c_uint64),
+                ("m", c_uint64), ("n", c_uint64), ("offsets", RowOffsets), ("a", Matrix),
+                ("b", Matrix), ("c", Matrix), ("c_group_pitch_bytes", c_uint64),
                 ("c_addresses", c_void_p)]
 
 
 class PointerProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
-                ("a_layout", c_uint32), ("b_layout", c_uint32), ("epilogue", c_uint32),
+                ("a_layout", c_uint32), ("b_layout", c_uint32), ("c_type", c_uint32),
+                ("accumulate", c_uint32), ("reserved", c_uint32),
                 ("a", c_void_p), ("b", c_void_p), ("c", c_void_p), ("a_pitch_bytes", c_void_p),
                 ("b_pitch_bytes", c_void_p), ("c_pitch_bytes", c_void_p), ("m", c_void_p),
                 ("n", c_void_p), ("k", c_void_p)]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that CONTRIBUTING.md is true.
 
-Every path that it names exists. Its lists "Add a ragged operation" and "Add an epilogue" hold the
-product files that a new one touches. Each of these files names all operations or epilogues, no
+Every path that it names exists. Its lists "Add a ragged operation" and "Add a gate" hold the
+product files that a new one touches. Each of these files names all operations or gates, no
 other file does, and the lists are not longer than allowed. Dims of Python turn around in one place.
 The test seeds one fault of each kind and must find it.
 """
@@ -44,23 +44,21 @@ class Operations:
         return name in text and re.search(rf"(?<!\w){owner}{name}(?:_async|_pieces)?\b", text)
 
 
-class Epilogues:
-    title, most, header = "Add an epilogue", 5, "include/tmap/grouped_gemm.hpp"
+class Gates:
+    title, most, header = "Add a gate", 5, "include/tmap/grouped_gemm.hpp"
 
     @staticmethod
     def all_in(header):
-        return [name for name in re.findall(r"\w+", re.search(r"enum class epilogue_kind[^{]*\{(.*?)\}", header, re.DOTALL)[1])
+        return [name for name in re.findall(r"\w+", re.search(r"enum class gate_function[^{]*\{(.*?)\}", header, re.DOTALL)[1])
                 if name != "none"]
 
     @staticmethod
     def is_named(name, path, text):
-        # In a kernel, swiglu's columns are gates and values.
-        words = {"swiglu": "gate"} if path.startswith("kernels/") else {}
-        return re.search(words.get(name, name), text, re.IGNORECASE)
+        return re.search(rf"(?<![a-z]){name}(?![a-z_]|\d)", text, re.IGNORECASE)
 
     @staticmethod
     def is_listed(name, text):
-        return re.search(rf"epilogue_kind::{name}\b|TMAP_EPILOGUE_{name.upper()}\b|[\"']{name}[\"']", text)
+        return re.search(rf"gate_function::{name}\b|TMAP_GATE_{name.upper()}\b|[\"']{name}[\"']", text)
 
 
 def without_comments(path, text):
@@ -115,7 +113,7 @@ def turned_dims(product):
 
 
 def broken(page, files, product):
-    return [*broken_paths(page, files), *broken_list(Operations, page, product), *broken_list(Epilogues, page, product),
+    return [*broken_paths(page, files), *broken_list(Operations, page, product), *broken_list(Gates, page, product),
             *turned_dims(product)]
 
 
@@ -136,9 +134,9 @@ def seed_faults(page, files, product):
     expect_found("lib/other.cpp is not in the list", page, files, with_line("lib/other.cpp", all_calls))
     new_one = with_line(Operations.header, "TMAP_API result<void> unfold(")
     expect_found("python/tmap/ragged.py does not name unfold", page, files, new_one)
-    new_one = product | {Epilogues.header: product[Epilogues.header].replace("accumulate,", "accumulate, relu,", 1)}
-    expect_found("kernels/gemm/epilogue.cuh does not name relu", page, files, new_one)
-    named = "epilogue_kind::bias epilogue_kind::swiglu epilogue_kind::accumulate"
+    new_one = product | {Gates.header: product[Gates.header].replace("  gelu_tanh,", "  relu,\n  gelu_tanh,", 1)}
+    expect_found("kernels/gemm/results/gates.cuh does not name relu", page, files, new_one)
+    named = "gate_function::silu gate_function::gelu gate_function::gelu_tanh"
     expect_found("lib/gemm/other.cpp is not in the list", page, files, with_line("lib/gemm/other.cpp", named))
     expect_found("turns dims around", page, files, with_line("python/tmap/_spec.py", "dims = tuple(reversed(shape))"))
 

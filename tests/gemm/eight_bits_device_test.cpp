@@ -29,7 +29,7 @@ TEST_F(grouped_rows, every_plan_in_eight_bits) {
 
 TEST_F(grouped_rows, every_plan_with_gates_in_eight_bits) {
   row_settings with;
-  with.epilogue = epilogue_kind::swiglu;
+  with.gates.function = gate_function::silu;
   with.n = 544;
   run_every_plan_both_ways(with);
 }

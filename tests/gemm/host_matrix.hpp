@@ -20,33 +20,68 @@
 
 namespace tmap::gemm::testing {
 
-inline float decode(operand_type type, const unsigned char* from) {
-  std::uint16_t bits{};
-  if (type != operand_type::f8_e4m3) std::memcpy(&bits, from, sizeof(bits));
+/// The type of a matrix's elements.
+enum class number_type { bf16, f16, f8_e4m3, f32 };
+
+inline number_type number_of(operand_type type) {
   switch (type) {
-    case operand_type::bf16: return __bfloat162float(__nv_bfloat16(__nv_bfloat16_raw{bits}));
-    case operand_type::f16: return __half2float(__half(__half_raw{bits}));
+    case operand_type::bf16: return number_type::bf16;
+    case operand_type::f16: return number_type::f16;
+    default: return number_type::f8_e4m3;
+  }
+}
+/// Returns the type of C.
+inline number_type output_of(operand_type type, result_type c_type = result_type::like_operands) {
+  switch (c_type) {
+    case result_type::f32: return number_type::f32;
+    case result_type::f8_e4m3: return number_type::f8_e4m3;
+    default: return type == operand_type::f16 ? number_type::f16 : number_type::bf16;
+  }
+}
+inline std::uint64_t number_bytes(number_type type) {
+  switch (type) {
+    case number_type::f32: return 4;
+    case number_type::f8_e4m3: return 1;
+    default: return 2;
+  }
+}
+inline constexpr std::uint64_t most_number_bytes = 4;
+
+template <class T>
+T read_as(const unsigned char* from) {
+  T bits{};
+  std::memcpy(&bits, from, sizeof(bits));
+  return bits;
+}
+
+inline float decode(number_type type, const unsigned char* from) {
+  switch (type) {
+    case number_type::bf16: return __bfloat162float(__nv_bfloat16(__nv_bfloat16_raw{read_as<std::uint16_t>(from)}));
+    case number_type::f16: return __half2float(__half(__half_raw{read_as<std::uint16_t>(from)}));
+    case number_type::f32: return read_as<float>(from);
     default: return __half2float(__half(__nv_cvt_fp8_to_halfraw(*from, __NV_E4M3)));
   }
 }
 
-inline void encode(operand_type type, double value, unsigned char* to) {
+inline void encode(number_type type, double value, unsigned char* to) {
+  const auto nearest = static_cast<float>(value);
   std::uint16_t bits{};
   switch (type) {
-    case operand_type::bf16: bits = static_cast<__nv_bfloat16_raw>(__double2bfloat16(value)).x; break;
-    case operand_type::f16: bits = static_cast<__half_raw>(__double2half(value)).x; break;
+    case number_type::bf16: bits = static_cast<__nv_bfloat16_raw>(__double2bfloat16(value)).x; break;
+    case number_type::f16: bits = static_cast<__half_raw>(__double2half(value)).x; break;
+    case number_type::f32: std::memcpy(to, &nearest, sizeof(nearest)); return;
     default: *to = __nv_cvt_double_to_fp8(value, __NV_SATFINITE, __NV_E4M3); return;
   }
   std::memcpy(to, &bits, sizeof(bits));
 }
 
 /// Returns the largest relative distance of a number to the nearest number of the type.
-inline double rounding_of(operand_type type) {
-  return type == operand_type::bf16 ? 0x1p-8 : 0x1p-11;
-}
-
-inline operand_type output_of(operand_type type) {
-  return type == operand_type::f16 ? operand_type::f16 : operand_type::bf16;
+inline double rounding_of(number_type type) {
+  switch (type) {
+    case number_type::bf16: return 0x1p-8;
+    case number_type::f32: return 0x1p-24;
+    default: return 0x1p-11;
+  }
 }
 
 /// No call may write the bytes before and after each matrix, nor depend on them.
@@ -60,14 +95,16 @@ class host_matrix {
  public:
   host_matrix() = default;
   /// `gap` elements after each row do not belong to the matrix. All bytes are `filler` at first.
-  host_matrix(operand_type type, std::uint64_t rows, std::uint64_t columns, std::uint64_t gap, unsigned char filler)
+  host_matrix(number_type type, std::uint64_t rows, std::uint64_t columns, std::uint64_t gap, unsigned char filler)
       : type_(type),
         rows_(rows),
         columns_(columns),
-        pitch_((columns + gap) * operand_bytes(type)),
+        pitch_((columns + gap) * number_bytes(type)),
         bytes_(2 * margin_bytes + rows * pitch_, filler) {}
+  host_matrix(operand_type type, std::uint64_t rows, std::uint64_t columns, std::uint64_t gap, unsigned char filler)
+      : host_matrix(number_of(type), rows, columns, gap, filler) {}
 
-  operand_type type() const { return type_; }
+  number_type type() const { return type_; }
   std::uint64_t rows() const { return rows_; }
   std::uint64_t columns() const { return columns_; }
   std::uint64_t pitch_bytes() const { return pitch_; }
@@ -75,7 +112,7 @@ class host_matrix {
   std::vector<unsigned char>& bytes() { return bytes_; }
 
   std::uint64_t place_of(std::uint64_t row, std::uint64_t column) const {
-    return margin_bytes + row * pitch_ + column * operand_bytes(type_);
+    return margin_bytes + row * pitch_ + column * number_bytes(type_);
   }
   float at(std::uint64_t row, std::uint64_t column) const { return decode(type_, &bytes_[place_of(row, column)]); }
   void set(std::uint64_t row, std::uint64_t column, double value) {
@@ -83,7 +120,7 @@ class host_matrix {
   }
 
  private:
-  operand_type type_{};
+  number_type type_{};
   std::uint64_t rows_{};
   std::uint64_t columns_{};
   std::uint64_t pitch_{};

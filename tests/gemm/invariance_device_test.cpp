@@ -40,7 +40,7 @@ std::int64_t first_difference(const host_matrix& got, const host_matrix& want,
   for (const judged_group& group : groups) {
     for (std::uint64_t row = group.begin; row < group.end; ++row) {
       const auto at = static_cast<std::ptrdiff_t>(want.place_of(row, 0));
-      const auto bytes = static_cast<std::ptrdiff_t>(want.columns() * operand_bytes(want.type()));
+      const auto bytes = static_cast<std::ptrdiff_t>(want.columns() * number_bytes(want.type()));
       if (!std::equal(want.bytes().begin() + at, want.bytes().begin() + at + bytes, got.bytes().begin() + at)) {
         return static_cast<std::int64_t>(row);
       }
@@ -57,7 +57,7 @@ TEST_P(invariant_rows, a_row_has_the_same_bits_with_any_other_rows_in_any_plan) 
   row_settings with;
   bool has_gates = false;
   std::tie(with.type, with.a_layout, with.b_layout, with.fast_accumulation, has_gates) = GetParam();
-  with.epilogue = has_gates ? epilogue_kind::swiglu : epilogue_kind::none;
+  if (has_gates) with.gates.function = gate_function::silu;
   with.row_scales = with.column_scales = with.type == operand_type::f8_e4m3;
   with.format = offset_format::begins_and_counts;
   with.sizes = with.a_layout == a_layout::m_by_k ? invariance_sizes : aligned_sizes(invariance_sizes);

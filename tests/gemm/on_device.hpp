@@ -10,6 +10,7 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
@@ -123,6 +124,10 @@ class groups_on_device {
     problem_.b = b_.place();
     problem_.b_layout = with.b_layout;
     problem_.c = c_.place();
+    if constexpr (!std::is_same_v<Problem, column_problem>) {
+      problem_.c_type = with.c_type;
+      problem_.accumulate = with.accumulate;
+    }
   }
 
   Problem problem_;  ///< the derived class adds its own members
@@ -140,6 +145,7 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
   explicit rows_on_device(const row_case& of)
       : groups_on_device(of),
         bias_(of.bias().bytes()),
+        kept_(of.kept()),
         row_scales_(of.row_scales()),
         column_scales_(of.column_scales()) {
     const row_settings& with = of.settings();
@@ -155,12 +161,19 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
       problem_.b_group_pitch_bytes = b_pitch;
     }
     if (with.lists_c) list_outputs(of);
-    problem_.epilogue.kind = with.epilogue;
-    if (with.epilogue == epilogue_kind::bias) problem_.epilogue.bias = bias_.data() + margin_bytes;
+    problem_.epilogue.gate = with.gates;
+    if (with.kept || with.is_backward()) problem_.epilogue.gate.kept = kept_.place();
+    if (with.bias) problem_.epilogue.bias = bias_.data() + margin_bytes;
     if (with.row_scales) problem_.epilogue.row_scales = row_scales_.data();
+    problem_.epilogue.row_scale_stride = with.row_scale_stride;
     if (with.column_scales) problem_.epilogue.column_scales = column_scales_.data();
     problem_.fast_accumulation = with.fast_accumulation;
   }
+
+  host_matrix kept() const { return kept_.download(); }
+  void reset_kept() const { kept_.reset(); }
+  /// Names the memory for scales of C of f8_e4m3.
+  void set_scales(const result_scales& scales) { problem_.c_scales = scales; }
 
  private:
   /// Each group's rows of C have an address of their own, in the place that they have without.
@@ -175,6 +188,7 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
   }
 
   device_array<unsigned char> bias_;
+  matrix_on_device kept_;
   device_array<float> row_scales_;
   device_array<float> column_scales_;
   std::optional<device_array<std::uint64_t>> b_list_;
@@ -197,7 +211,6 @@ class weights_on_device : public groups_on_device<weight_case, weight_problem> {
     problem_.rows = of.rows();
     problem_.m = of.settings().m;
     problem_.n = of.settings().n;
-    problem_.kind = of.settings().epilogue;
     const std::uint64_t pitch = of.c_group_rows() * of.c().pitch_bytes();
     if (of.settings().lists_c) {
       c_list_.emplace(addresses_of(problem_.c, pitch, of.settings().groups()));
@@ -261,7 +274,8 @@ class pointers_on_device {
     made.k = numbers_[5].data();
     made.a_layout = with_.a_layout;
     made.b_layout = with_.b_layout;
-    made.kind = with_.epilogue;
+    made.c_type = with_.c_type;
+    made.accumulate = with_.accumulate;
     return made;
   }
 

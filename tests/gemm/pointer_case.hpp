@@ -25,7 +25,8 @@ struct pointer_settings {
   input_kind kind{input_kind::normal};
   gemm::a_layout a_layout{};
   gemm::b_layout b_layout{};
-  epilogue_kind epilogue{epilogue_kind::none};
+  result_type c_type{};
+  bool accumulate{};
   std::vector<product_size> sizes{};
   std::uint64_t number{1};  ///< selects the values that it draws
 };
@@ -37,10 +38,10 @@ class pointer_product {
         size_(size),
         a_(with.type, with.a_layout == a_layout::m_by_k, m(), k(), gap_of(values)),
         b_(with.type, with.b_layout == b_layout::n_by_k, n(), k(), gap_of(values)),
-        c_(output_of(with.type), m(), n(), gap_of(values), poison_byte) {
+        c_(output_of(with.type, with.c_type), m(), n(), gap_of(values), poison_byte) {
     a_.fill(values, 0, m());
     b_.fill(values, 0, n());
-    if (with.epilogue == epilogue_kind::accumulate) values.fill(c_, 0, c_.rows());
+    if (with.accumulate) values.fill(c_, 0, c_.rows());
   }
 
   product_size size() const { return size_; }
@@ -60,7 +61,7 @@ class pointer_product {
     for_rows(of, [&](std::uint64_t row) {
       for (std::uint64_t column = 0; column < of.n; ++column) {
         bounded sum = dot(of, with_.type, row, column);
-        if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, {c_.at(row, column)});
+        if (with_.accumulate) sum = plus(sum, {c_.at(row, column)});
         all.expect(row, column, sum);
       }
     });

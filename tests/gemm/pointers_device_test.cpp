@@ -15,11 +15,12 @@ namespace {
 
 class grouped_pointers
     : public gemm_test,
-      public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout, epilogue_kind, input_kind>> {
+      public ::testing::WithParamInterface<
+          std::tuple<operand_type, a_layout, b_layout, result_type, bool, input_kind>> {
  protected:
   static pointer_settings settings() {
     pointer_settings with;
-    std::tie(with.type, with.a_layout, with.b_layout, with.epilogue, with.kind) = GetParam();
+    std::tie(with.type, with.a_layout, with.b_layout, with.c_type, with.accumulate, with.kind) = GetParam();
     return with;
   }
 };
@@ -55,7 +56,8 @@ INSTANTIATE_TEST_SUITE_P(all, grouped_pointers,
                          ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
                                             ::testing::Values(a_layout::m_by_k, a_layout::k_by_m),
                                             ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
-                                            ::testing::Values(epilogue_kind::none, epilogue_kind::accumulate),
+                                            ::testing::Values(result_type::like_operands, result_type::f32),
+                                            ::testing::Bool(),
                                             ::testing::Values(input_kind::normal, input_kind::integers)));
 
 class pointer_faults : public gemm_test {

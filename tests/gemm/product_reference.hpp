@@ -87,11 +87,64 @@ inline bounded scaled_by(bounded x, double factor) {
   return {value, x.error * std::abs(factor) + std::abs(value) * 0x1p-22};
 }
 
-inline bounded swiglu(bounded gate, bounded up) {
-  const double silu = gate.value / (1 + std::exp(-gate.value));
-  constexpr double steepest = 1.1;
-  const double error = steepest * gate.error * (std::abs(up.value) + up.error) + std::abs(silu) * up.error;
-  return {silu * up.value, error + std::abs(silu * up.value) * 0x1p-18};
+/// The part of a gate's result that is its function, and the derivative of the function.
+struct gate_values {
+  double function;
+  double slope;
+};
+inline gate_values gate_at(const gate& with, double g) {
+  constexpr double linear = 0.79788456080286536;  // sqrt(2 / pi)
+  constexpr double cubic = 0.044715;
+  const double sigma = 1 / (1 + std::exp(-with.alpha * g));
+  const double inner = std::tanh(linear * (g + cubic * g * g * g));
+  const double below = std::erfc(-g * std::sqrt(0.5)) / 2;
+  switch (with.function) {
+    case gate_function::silu: return {g * sigma, sigma * (1 + with.alpha * g * (1 - sigma))};
+    case gate_function::gelu: return {g * below, below + g * linear / 2 * std::exp(-g * g / 2)};
+    default:
+      return {g * (1 + inner) / 2, (1 + inner) / 2 + g / 2 * (1 - inner * inner) * linear * (1 + 3 * cubic * g * g)};
+  }
+}
+
+/// The errors of a function on the GPU: relative, and relative to its argument.
+inline constexpr double gate_error = 0x1p-17;
+inline constexpr double share_error = 0x1p-22;
+
+inline double cut(double x, double least, double most) {
+  return std::min(std::max(x, least), most);
+}
+
+inline bounded gated(bounded g, bounded value, const gate& with) {
+  constexpr double steepest = 1.15;  // no function has a larger slope
+  const double limit = double{with.limit};
+  const double cut_gate = std::min(g.value, limit);
+  const double function = gate_at(with, cut_gate).function;
+  const double up = cut(value.value, -limit, limit) + double{with.value_shift};
+  const double of_function = steepest * g.error + std::abs(cut_gate) * share_error + std::abs(function) * gate_error;
+  return {function * up, of_function * (std::abs(up) + value.error) + std::abs(function) * value.error +
+                             std::abs(function * up) * 0x1p-22};
+}
+
+/// The gradients of a gate and of its value, if that of the result is `gradient`.
+struct gate_gradients {
+  bounded of_gate;
+  bounded of_value;
+};
+inline gate_gradients differentiated(bounded gradient, double g, double value, const gate& with) {
+  const double limit = double{with.limit};
+  const gate_values at = gate_at(with, std::min(g, limit));
+  const double up = cut(value, -limit, limit) + double{with.value_shift};
+  const auto times = [&](double factor, double error) {
+    const double size = std::abs(gradient.value) + gradient.error;
+    return bounded{gradient.value * factor, gradient.error * std::abs(factor) + size * error};
+  };
+  const double of_slope =
+      (std::abs(at.slope) + share_error * (1 + g * g)) * gate_error + share_error * (4 + std::abs(g));
+  const double of_function = std::abs(at.function) * gate_error + std::abs(g) * share_error;
+  gate_gradients made;
+  if (!(g > limit)) made.of_gate = times(at.slope * up, of_slope * std::abs(up));
+  if (!(std::abs(value) > limit)) made.of_value = times(at.function, of_function);
+  return made;
 }
 
 /// Calls `work(row)` for each row, on all threads if that pays off.
@@ -125,7 +178,7 @@ class expected_output {
     double least = 0;
     for (std::uint64_t index = 0; index < written_.size(); ++index) {
       if (written_[index] == 0) continue;
-      unsigned char nearest[2];
+      unsigned char nearest[most_number_bytes];
       encode(before_.type(), elements_[index].value, nearest);
       const float got = after.at(index / before_.columns(), index % before_.columns());
       found += std::pow(got - elements_[index].value, 2);
@@ -143,7 +196,7 @@ class expected_output {
         const std::uint64_t index = row * before_.columns() + column;
         if (written_[index] == 0) continue;
         const std::uint64_t place = before_.place_of(row, column);
-        is_written[place] = is_written[place + 1] = true;
+        std::fill_n(is_written.begin() + static_cast<std::ptrdiff_t>(place), number_bytes(before_.type()), true);
         const float got = after.at(row, column);
         if (!is_right(elements_[index], got, exact)) return place_text(row, column, elements_[index], got);
       }
@@ -156,7 +209,7 @@ class expected_output {
 
  private:
   bool is_right(bounded want, float got, bool exact) const {
-    unsigned char nearest[2];
+    unsigned char nearest[most_number_bytes];
     encode(before_.type(), want.value, nearest);
     const bool is_nearest = got == decode(before_.type(), nearest);
     if (exact || is_nearest) return is_nearest;  // an infinity of f16 must be the nearest number

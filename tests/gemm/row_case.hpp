@@ -23,9 +23,14 @@ struct row_settings {
   bool lists_b{};     ///< B by addresses
   bool lists_c{};     ///< C by addresses
   bool fills_gaps{};  ///< rows of A that belong to no group have values, too
-  epilogue_kind epilogue{epilogue_kind::none};
+  result_type c_type{};
+  bool accumulate{};
+  bool bias{};
+  gate gates{};
+  bool kept{};  ///< the gate keeps its sums
   bool fast_accumulation{};
   bool row_scales{};
+  std::uint64_t row_scale_stride{1};
   bool column_scales{};
   offset_format format{offset_format::ends};
   std::uint32_t offset_bytes{4};
@@ -37,7 +42,16 @@ struct row_settings {
   std::uint64_t number{1};  ///< selects the values that it draws
 
   std::uint32_t groups() const { return static_cast<std::uint32_t>(sizes.size()); }
-  std::uint64_t c_columns() const { return epilogue == epilogue_kind::swiglu ? n / 2 : n; }
+  bool has_gates() const { return gates.function != gate_function::none && !gates.backward; }
+  bool is_backward() const { return gates.function != gate_function::none && gates.backward; }
+  std::uint64_t c_columns() const { return has_gates() ? n / 2 : is_backward() ? 2 * n : n; }
+  std::uint64_t kept_columns() const { return is_backward() ? 2 * n : n; }
+  bool is_interleaved() const { return gates.columns == gate_columns::interleaved; }
+  /// Columns of B, or of what was kept, that are gate and value of result `column`.
+  std::uint64_t gate_column(std::uint64_t column) const { return is_interleaved() ? 2 * column : column; }
+  std::uint64_t value_column(std::uint64_t column) const {
+    return is_interleaved() ? 2 * column + 1 : column + kept_columns() / 2;
+  }
   std::uint64_t used_rows() const { return sum_of(sizes); }
 };
 
@@ -59,12 +73,14 @@ class row_case {
     for (std::uint64_t g = 0; g < with_.groups(); ++g) {
       values.fill(b_, g * b_group_rows(), (g + 1) * b_group_rows() - b_gap_rows);
     }
-    c_ = host_matrix(output_of(with_.type), rows_, with_.c_columns(), with_.gap, poison_byte);
-    if (with_.epilogue == epilogue_kind::accumulate) values.fill(c_, 0, rows_);
+    c_ = host_matrix(output_of(with_.type, with_.c_type), rows_, with_.c_columns(), with_.gap, poison_byte);
+    if (with_.accumulate) values.fill(c_, 0, rows_);
     bias_ = host_matrix(output_of(with_.type), with_.groups(), with_.n, 0, nan_byte);
     values.fill(bias_, 0, with_.groups());
-    for (std::uint64_t i = 0; i < rows_; ++i) row_scales_.push_back(values.next_scale());
+    for (std::uint64_t i = 0; i < rows_ * with_.row_scale_stride; ++i) row_scales_.push_back(values.next_scale());
     for (std::uint64_t i = 0; i < with_.groups() * with_.n; ++i) column_scales_.push_back(values.next_scale());
+    kept_ = host_matrix(output_of(with_.type), rows_, with_.kept_columns(), with_.gap, poison_byte);
+    if (with_.is_backward()) values.fill(kept_, 0, rows_);
   }
 
   const row_settings& settings() const { return with_; }
@@ -74,6 +90,7 @@ class row_case {
   const host_matrix& b() const { return b_; }
   const host_matrix& c() const { return c_; }
   const host_matrix& bias() const { return bias_; }
+  const host_matrix& kept() const { return kept_; }
   const std::vector<float>& row_scales() const { return row_scales_; }
   const std::vector<float>& column_scales() const { return column_scales_; }
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
@@ -113,28 +130,41 @@ class row_case {
     return of;
   }
 
-  bounded scaled_dot(const operands& of, std::uint32_t g, std::uint64_t begin, std::uint64_t i,
-                     std::uint64_t column) const {
+  /// Returns the sum of a column of B, with factors and bias.
+  bounded sum_of(const operands& of, std::uint32_t g, std::uint64_t begin, std::uint64_t i,
+                 std::uint64_t column) const {
     bounded sum = dot(of, with_.type, i, column, with_.fast_accumulation);
-    if (with_.row_scales) sum = scaled_by(sum, row_scales_[begin + i]);
-    return with_.column_scales ? scaled_by(sum, column_scales_[g * with_.n + column]) : sum;
+    if (with_.row_scales) sum = scaled_by(sum, row_scales_[(begin + i) * with_.row_scale_stride]);
+    if (with_.column_scales) sum = scaled_by(sum, column_scales_[g * with_.n + column]);
+    return with_.bias ? plus(sum, {bias_.at(g, column)}) : sum;
   }
 
   void expect_group(expected_output& all, std::uint32_t g, const judged_group& group) const {
     const operands of = operands_of(g, group);
+    const auto sum = [&](std::uint64_t i, std::uint64_t column) { return sum_of(of, g, group.begin, i, column); };
     for_rows(of, [&](std::uint64_t i) {
       const std::uint64_t row = group.begin + i;
+      if (with_.is_backward()) return expect_gradients(all, row, [&](std::uint64_t column) { return sum(i, column); });
       for (std::uint64_t column = 0; column < with_.c_columns(); ++column) {
-        bounded sum = scaled_dot(of, g, group.begin, i, column);
-        switch (with_.epilogue) {
-          case epilogue_kind::none: break;
-          case epilogue_kind::bias: sum = plus(sum, {bias_.at(g, column)}); break;
-          case epilogue_kind::accumulate: sum = plus(sum, {c_.at(row, column)}); break;
-          case epilogue_kind::swiglu: sum = swiglu(sum, scaled_dot(of, g, group.begin, i, column + with_.n / 2)); break;
-        }
-        all.expect(row, column, sum);
+        bounded result = with_.has_gates()
+                             ? gated(sum(i, with_.gate_column(column)), sum(i, with_.value_column(column)), with_.gates)
+                             : sum(i, column);
+        if (with_.accumulate) result = plus(result, {c_.at(row, column)});
+        all.expect(row, column, result);
       }
     });
+  }
+
+  template <class Sum>
+  void expect_gradients(expected_output& all, std::uint64_t row, const Sum& sum) const {
+    for (std::uint64_t column = 0; column < with_.n; ++column) {
+      const std::uint64_t of_gate = with_.gate_column(column);
+      const std::uint64_t of_value = with_.value_column(column);
+      const gate_gradients made =
+          differentiated(sum(column), kept_.at(row, of_gate), kept_.at(row, of_value), with_.gates);
+      all.expect(row, of_gate, made.of_gate);
+      all.expect(row, of_value, made.of_value);
+    }
   }
 
   row_settings with_;
@@ -145,6 +175,7 @@ class row_case {
   host_matrix b_;
   host_matrix c_;
   host_matrix bias_;
+  host_matrix kept_;
   std::vector<float> row_scales_;
   std::vector<float> column_scales_;
 };

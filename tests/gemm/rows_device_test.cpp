@@ -42,17 +42,17 @@ TEST_P(grouped_rows_of_type, sizes_around_tiles) {
 }
 
 TEST_P(grouped_rows_of_type, every_epilogue) {
-  for (const auto kind : {epilogue_kind::none, epilogue_kind::bias, epilogue_kind::swiglu, epilogue_kind::accumulate}) {
-    for (int scales = 0; scales < 4; ++scales) {
-      row_settings with = settings();
-      // The function of a gate does not return integers.
-      if (kind == epilogue_kind::swiglu) with.kind = input_kind::normal;
-      with.epilogue = kind;
-      with.row_scales = (scales & 1) != 0;
-      with.column_scales = (scales & 2) != 0;
-      with.sizes = of_layout(with.a_layout, {70, 0, 1, 130});
-      run(with);
-    }
+  for (int parts = 0; parts < 32; ++parts) {
+    row_settings with = settings();
+    with.bias = (parts & 1) != 0;
+    with.accumulate = (parts & 2) != 0;
+    with.row_scales = (parts & 4) != 0;
+    with.column_scales = (parts & 8) != 0;
+    if ((parts & 16) != 0) with.gates.function = gate_function::silu;
+    // The function of a gate does not return integers.
+    if (with.has_gates()) with.kind = input_kind::normal;
+    with.sizes = of_layout(with.a_layout, {70, 0, 1, 130});
+    run(with);
   }
 }
 
@@ -74,7 +74,7 @@ TEST_P(grouped_rows_of_type, tails_with_swiglu) {
   for (const std::uint64_t n : {std::uint64_t{32}, std::uint64_t{96}, std::uint64_t{288}, std::uint64_t{544}}) {
     row_settings with = settings();
     with.kind = input_kind::normal;
-    with.epilogue = epilogue_kind::swiglu;
+    with.gates.function = gate_function::silu;
     with.n = n;
     with.sizes = of_layout(with.a_layout, {3, 0, 129, 64});
     run(with);
@@ -137,7 +137,7 @@ TEST_F(grouped_rows, matrices_by_lists_of_addresses) {
       with.sizes = plan_sizes;
       run_every_plan(with);
       with.kind = input_kind::normal;
-      with.epilogue = epilogue_kind::swiglu;
+      with.gates.function = gate_function::silu;
       run_every_plan(with);
     }
   }
@@ -226,7 +226,7 @@ TEST_F(grouped_rows, every_plan_with_gates) {
   for (const std::uint64_t n : {544, 960}) {
     row_settings with;
     with.sizes = plan_sizes;
-    with.epilogue = epilogue_kind::swiglu;
+    with.gates.function = gate_function::silu;
     with.n = n;
     run_every_plan(with);
   }

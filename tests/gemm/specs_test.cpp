@@ -29,13 +29,14 @@ void expect_legal_maps(const Problem& problem) {
     expect_legal(specs.a, "a", plan);
     expect_legal(specs.b, "b", plan);
     expect_legal(specs.c, "c", plan);
+    expect_legal(specs.second, "second", plan);
   }
 }
 
-row_problem rows_of(operand_type type, b_layout layout, epilogue_kind kind, std::uint64_t rows, std::uint64_t n,
+row_problem rows_of(operand_type type, b_layout layout, gate_function function, std::uint64_t rows, std::uint64_t n,
                     std::uint64_t k) {
   const std::uint64_t bytes = operand_bytes(type);
-  const std::uint64_t c_columns = kind == epilogue_kind::swiglu ? n / 2 : n;
+  const std::uint64_t c_columns = function != gate_function::none ? n / 2 : n;
   row_problem made;
   made.type = type;
   made.groups = 3;
@@ -47,21 +48,21 @@ row_problem rows_of(operand_type type, b_layout layout, epilogue_kind kind, std:
   made.b_group_pitch_bytes = (layout == b_layout::n_by_k ? n : k) * made.b.pitch_bytes;
   made.b_layout = layout;
   made.c = {0x300000, c_columns * 2 + 16};
-  made.epilogue.kind = kind;
+  made.epilogue.gate.function = function;
   return made;
 }
 
 TEST(grouped_maps, of_rows_are_legal) {
-  for (const auto kind : {epilogue_kind::none, epilogue_kind::bias, epilogue_kind::swiglu, epilogue_kind::accumulate}) {
+  for (const auto function : {gate_function::none, gate_function::silu}) {
     for (const std::uint64_t rows : {1, 100, 100000}) {
       for (const std::uint64_t k : {16, 72, 7168}) {
         for (const std::uint64_t n : {32, 288, 28672}) {
           if (k * operand_bytes(operand_type::f8_e4m3) % 16 == 0) {
-            expect_legal_maps(rows_of(operand_type::f8_e4m3, b_layout::n_by_k, kind, rows, n, k));
+            expect_legal_maps(rows_of(operand_type::f8_e4m3, b_layout::n_by_k, function, rows, n, k));
           }
           for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
-            expect_legal_maps(rows_of(operand_type::bf16, layout, kind, rows, n, k));
-            expect_legal_maps(rows_of(operand_type::f16, layout, kind, rows, n, k));
+            expect_legal_maps(rows_of(operand_type::bf16, layout, function, rows, n, k));
+            expect_legal_maps(rows_of(operand_type::f16, layout, function, rows, n, k));
           }
         }
       }
@@ -71,7 +72,7 @@ TEST(grouped_maps, of_rows_are_legal) {
 
 TEST(grouped_maps, of_rows_cover_all_groups_of_b) {
   for (const auto layout : {b_layout::n_by_k, b_layout::k_by_n}) {
-    const row_problem problem = rows_of(operand_type::bf16, layout, epilogue_kind::none, 100, 288, 72);
+    const row_problem problem = rows_of(operand_type::bf16, layout, gate_function::none, 100, 288, 72);
     const tensor_spec b = map_specs_of(problem, kernels::gemm_plans[0]).b.spec;
     const bool by_n = layout == b_layout::n_by_k;
     EXPECT_EQ(b.global_dim[0], by_n ? 72u : 288u);
@@ -83,7 +84,7 @@ TEST(grouped_maps, of_rows_cover_all_groups_of_b) {
 }
 
 TEST(grouped_maps, of_one_group_ask_for_no_distance) {
-  row_problem one = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, 100, 288, 72);
+  row_problem one = rows_of(operand_type::bf16, b_layout::n_by_k, gate_function::none, 100, 288, 72);
   one.groups = 1;
   one.b_group_pitch_bytes = 3;
   expect_legal_maps(one);
@@ -91,7 +92,7 @@ TEST(grouped_maps, of_one_group_ask_for_no_distance) {
 
 /// In pairs, each block loads half of a stage. The other block's half arrives by multicast.
 TEST(grouped_maps, of_pairs_load_half_of_a_tile) {
-  const row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, 1000, 512, 512);
+  const row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, gate_function::none, 1000, 512, 512);
   for (const kernels::gemm_plan& plan : kernels::gemm_plans) {
     const std::uint32_t share = plan.is_paired ? 2 : 1;
     const map_specs specs = map_specs_of(problem, plan);
@@ -106,15 +107,25 @@ TEST(grouped_maps, of_pairs_load_half_of_a_tile) {
   }
 }
 
-/// `accumulate` adds in memory, by the type of C's map.
+/// f32 is added in memory, by the type of C's map. A store takes 128 bytes of a row.
 TEST(grouped_maps, of_results_have_their_type) {
-  const auto type_of = [](operand_type type) {
-    const row_problem problem = rows_of(type, b_layout::n_by_k, epilogue_kind::accumulate, 100, 64, 64);
-    return map_specs_of(problem, kernels::gemm_plans[0]).c.spec.type;
+  const auto expect_type = [](operand_type type, result_type c_type, element_type stored, std::uint32_t columns) {
+    row_problem problem = rows_of(type, b_layout::n_by_k, gate_function::none, 100, 64, 64);
+    problem.c_type = c_type;
+    for (const kernels::gemm_plan& plan : kernels::gemm_plans) {
+      const tensor_spec spec = map_specs_of(problem, plan).c.spec;
+      EXPECT_EQ(spec.type, stored);
+      EXPECT_EQ(spec.box_dim[0], columns);
+    }
+    expect_legal_maps(problem);
   };
-  EXPECT_EQ(type_of(operand_type::f16), element_type::f16);
-  EXPECT_EQ(type_of(operand_type::bf16), element_type::bf16);
-  EXPECT_EQ(type_of(operand_type::f8_e4m3), element_type::bf16);
+  expect_type(operand_type::f16, result_type::like_operands, element_type::f16, 64);
+  expect_type(operand_type::bf16, result_type::like_operands, element_type::bf16, 64);
+  expect_type(operand_type::f8_e4m3, result_type::like_operands, element_type::bf16, 64);
+  for (const operand_type type : {operand_type::bf16, operand_type::f16, operand_type::f8_e4m3}) {
+    expect_type(type, result_type::f32, element_type::f32, 32);
+    expect_type(type, result_type::f8_e4m3, element_type::u8, 128);
+  }
 }
 
 TEST(grouped_scratch, holds_all_that_is_cut_from_it) {
@@ -127,7 +138,7 @@ TEST(grouped_scratch, holds_all_that_is_cut_from_it) {
 
 TEST(grouped_plan, goes_by_the_rows_of_a_group_and_the_tiles_of_all) {
   const auto name_of = [](std::uint32_t groups, std::uint64_t rows, std::uint64_t n) {
-    row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, epilogue_kind::none, rows, n, 64);
+    row_problem problem = rows_of(operand_type::bf16, b_layout::n_by_k, gate_function::none, rows, n, 64);
     problem.groups = groups;
     return std::string{kernels::gemm_plans[choose_plan(problem)].name};
   };

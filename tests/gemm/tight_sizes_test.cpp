@@ -143,17 +143,43 @@ TEST(grouped_tight_sizes, of_a_by_ka_line_has_all_rows) {
   expect_refused(check(product), "problem.a.pitch_bytes", 192, 200, "lines overlap");
 }
 
-TEST(grouped_tight_sizes, swiglu_leaves_half_of_the_columns) {
+TEST(grouped_tight_sizes, gates_leave_half_of_the_columns) {
   row_problem product = rows(2);
-  product.epilogue.kind = epilogue_kind::swiglu;
+  product.epilogue.gate.function = gate_function::silu;
   product.c.pitch_bytes = 64;
   EXPECT_TRUE(check(product).has_value()) << "n / 2 columns of 2 bytes";
   product.c.pitch_bytes = 48;
   expect_refused(check(product), "problem.c.pitch_bytes", 48, 64, "columns of c");
   product = rows(2);
-  product.epilogue.kind = epilogue_kind::accumulate;
+  product.accumulate = true;
   product.c.pitch_bytes = 112;
   expect_refused(check(product), "problem.c.pitch_bytes", 112, 128, "any other keeps them all");
+}
+
+/// Rows of C take whole units. So do rows of B, if N is their inner dim.
+TEST(grouped_tight_sizes, of_columns_follows_the_results) {
+  const auto check_n = [](std::uint64_t n, result_type c_type, b_layout layout) {
+    row_problem product = rows(1);
+    product.a.pitch_bytes = product.b.pitch_bytes = product.c.pitch_bytes = far;
+    product.n = n;
+    product.c_type = c_type;
+    product.c_scales.values = reinterpret_cast<float*>(0x10000);
+    product.b_layout = layout;
+    return check(product);
+  };
+  for (const auto& [c_type, unit] :
+       {std::pair{result_type::like_operands, 8u}, {result_type::f32, 4u}, {result_type::f8_e4m3, 16u}}) {
+    EXPECT_TRUE(check_n(unit, c_type, b_layout::n_by_k).has_value()) << unit;
+    EXPECT_TRUE(check_n(5 * unit, c_type, b_layout::n_by_k).has_value()) << unit;
+    expect_refused(check_n(unit + unit / 2, c_type, b_layout::n_by_k), "problem.n", unit + unit / 2, unit, "C");
+  }
+  expect_refused(check_n(12, result_type::f32, b_layout::k_by_n), "problem.n", 12, 8, "B");
+  weight_problem gradient = weights(1);
+  gradient.c_type = result_type::f32;
+  gradient.c.pitch_bytes = 128;
+  EXPECT_TRUE(check(gradient).has_value());
+  gradient.n = 12;
+  expect_refused(check(gradient), "problem.n", 12, 8, "rows of B");
 }
 
 TEST(grouped_tight_sizes, extents_are_one_unit_at_least) {
@@ -167,10 +193,14 @@ TEST(grouped_tight_sizes, extents_are_one_unit_at_least) {
   for (const auto& [name, extent] : {std::pair{"problem.n", &row_problem::n}, {"problem.k", &row_problem::k}}) {
     EXPECT_TRUE(refuses(extent, 8, operand_type::bf16).has_value());
     EXPECT_TRUE(refuses(extent, 16, operand_type::f8_e4m3).has_value());
+    if (extent == &row_problem::n) {
+      EXPECT_TRUE(refuses(extent, 8, operand_type::f8_e4m3).has_value()) << "C has 16 bits";
+    } else {
+      expect_refused(refuses(extent, 8, operand_type::f8_e4m3), name, 8, 16, "half a unit");
+    }
     expect_refused(refuses(extent, 0, operand_type::bf16), name, 0, 8, "no columns");
     expect_refused(refuses(extent, 7, operand_type::f16), name, 7, 8, "less than a unit");
     expect_refused(refuses(extent, 12, operand_type::bf16), name, 12, 8, "part of a unit");
-    expect_refused(refuses(extent, 8, operand_type::f8_e4m3), name, 8, 16, "half a unit");
     expect_refused(refuses(extent, max_extent + 8, operand_type::bf16), name, max_extent + 8, max_extent, "too many");
   }
   weight_problem gradient = weights(1);

@@ -105,7 +105,7 @@ TEST(place_pair, full_blocks_are_above_each_other) {
 /// Checks a share of a tile's columns: the result that each sum of a consumer belongs to, and the
 /// column of B that it came from.
 void expect_columns(std::uint32_t tile_n, std::uint32_t share, std::uint32_t values) {
-  const b_columns columns{share, values};
+  const b_columns columns{share, values != 0 ? 2u : 1u, values};
   const std::uint32_t tile_results = values != 0 ? tile_n / 2 : tile_n;
   const std::uint32_t first = 3 * tile_results;
   std::set<std::uint32_t> results;
@@ -132,10 +132,18 @@ TEST(b_columns, gates_lie_beside_their_values) {
   }
 }
 
+TEST(b_columns, interleaved_gates_are_neighbours_of_their_values) {
+  for (const std::uint32_t share : {128u, 256u}) {
+    const b_columns columns{share, 2, 0};
+    EXPECT_EQ(columns.result_share(), share / 2);
+    for (std::uint32_t at = 0; at < share; ++at) EXPECT_EQ(columns.source(512, at), 1024 + at);
+  }
+}
+
 /// A piece that is loaded as a whole must be as contiguous in B as in the tile.
 TEST(b_columns, pieces_are_runs_of_columns) {
   for (const std::uint32_t share : {128u, 256u}) {
-    const b_columns columns{share, 4096};
+    const b_columns columns{share, 2, 4096};
     for (std::uint32_t at = 0; at < 256; ++at) {
       EXPECT_EQ(columns.source(512, at), columns.source(512, at / piece_lines * piece_lines) + at % piece_lines);
     }

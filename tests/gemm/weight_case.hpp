@@ -22,7 +22,8 @@ struct weight_settings {
   gemm::a_layout a_layout{gemm::a_layout::k_by_m};
   gemm::b_layout b_layout{gemm::b_layout::k_by_n};
   bool lists_c{};  ///< C by addresses
-  epilogue_kind epilogue{epilogue_kind::none};
+  result_type c_type{};
+  bool accumulate{};
   offset_format format{offset_format::ends};
   std::uint32_t offset_bytes{4};
   std::vector<std::int64_t> sizes{};
@@ -56,8 +57,9 @@ class weight_case {
       a_.fill_k(values, begin, size);
       b_.fill_k(values, begin, size);
     }
-    c_ = host_matrix(output_of(with_.type), with_.groups() * c_group_rows(), with_.n, with_.gap, poison_byte);
-    if (with_.epilogue == epilogue_kind::accumulate) values.fill(c_, 0, c_.rows());
+    c_ = host_matrix(output_of(with_.type, with_.c_type), with_.groups() * c_group_rows(), with_.n, with_.gap,
+                     poison_byte);
+    if (with_.accumulate) values.fill(c_, 0, c_.rows());
   }
 
   const weight_settings& settings() const { return with_; }
@@ -99,7 +101,7 @@ class weight_case {
       const std::uint64_t row = g * c_group_rows() + i;
       for (std::uint64_t column = 0; column < of.n; ++column) {
         bounded sum = dot(of, with_.type, i, column);
-        if (with_.epilogue == epilogue_kind::accumulate) sum = plus(sum, {c_.at(row, column)});
+        if (with_.accumulate) sum = plus(sum, {c_.at(row, column)});
         all.expect(row, column, sum);
       }
     });

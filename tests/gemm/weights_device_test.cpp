@@ -59,7 +59,7 @@ TEST_P(grouped_weights, every_plan) {
 
 TEST_P(grouped_weights, accumulate) {
   weight_settings with = settings();
-  with.epilogue = epilogue_kind::accumulate;
+  with.accumulate = true;
   run(with);
 }
 

@@ -34,10 +34,12 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_row_matrix) == 40);
   MUST(sizeof(tmap_row_index) == 24);
   MUST(sizeof(tmap_cast_values) == 40);
-  MUST(sizeof(tmap_row_problem) == 184);
-  MUST(sizeof(tmap_weight_problem) == 144);
+  MUST(sizeof(tmap_gate) == 40);
+  MUST(sizeof(tmap_result_scales) == 32);
+  MUST(sizeof(tmap_row_problem) == 264);
+  MUST(sizeof(tmap_weight_problem) == 152);
   MUST(sizeof(tmap_column_problem) == 136);
-  MUST(sizeof(tmap_pointer_problem) == 96);
+  MUST(sizeof(tmap_pointer_problem) == 104);
   MUST(sizeof(tmap_memory_window) == 24);
   MUST(sizeof(tmap_tile) == 48);
   return 0;

@@ -37,10 +37,14 @@ tmap_row_problem rows() {
   made.b = {0x20000, 128};
   made.b_group_pitch_bytes = 32 * 128;
   made.c = {0x30000, 144};
-  made.epilogue = TMAP_EPILOGUE_BIAS;
-  made.bias = at<void>(0x40000);
+  made.c_type = TMAP_RESULT_LIKE_OPERANDS;
+  made.accumulate = 1;
+  made.c_scales = {at<float>(0x70000), 5, 7, 1, 0};
   made.row_scales = at<float>(0x50000);
+  made.row_scale_stride = 3;
   made.column_scales = at<float>(0x60000);
+  made.bias = at<void>(0x40000);
+  made.gate = {TMAP_GATE_GELU, TMAP_GATE_INTERLEAVED, 1.5f, 7, 2, 0, {0x80000, 160}};
   return made;
 }
 
@@ -48,7 +52,8 @@ tmap_weight_problem weights() {
   tmap_weight_problem made{};
   made.struct_size = sizeof made;
   made.groups = 10;
-  made.epilogue = TMAP_EPILOGUE_ACCUMULATE;
+  made.c_type = TMAP_RESULT_F32;
+  made.accumulate = 1;
   made.rows = 100;
   made.m = 64;
   made.n = 32;
@@ -57,8 +62,8 @@ tmap_weight_problem weights() {
   made.c_addresses = at<std::uint64_t>(0x80000);
   made.a = {0x10000, 208};
   made.b = {0x20000, 64};
-  made.c = {0x30000, 80};
-  made.c_group_pitch_bytes = 64 * 80;
+  made.c = {0x30000, 160};
+  made.c_group_pitch_bytes = 64 * 160;
   return made;
 }
 
@@ -119,10 +124,43 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   EXPECT_EQ(made.b_layout, gemm::b_layout::k_by_n);
   EXPECT_EQ(made.c.address, 0x30000u);
   EXPECT_EQ(made.c.pitch_bytes, 144u);
-  EXPECT_EQ(made.epilogue.kind, gemm::epilogue_kind::bias);
-  EXPECT_EQ(made.epilogue.bias, at<void>(0x40000));
+  EXPECT_EQ(made.c_type, gemm::result_type::like_operands);
+  EXPECT_TRUE(made.accumulate);
+  EXPECT_EQ(made.c_scales.values, at<float>(0x70000));
+  EXPECT_EQ(made.c_scales.row_stride, 5u);
+  EXPECT_EQ(made.c_scales.column_stride, 7u);
+  EXPECT_TRUE(made.c_scales.are_powers_of_two);
   EXPECT_EQ(made.epilogue.row_scales, at<float>(0x50000));
+  EXPECT_EQ(made.epilogue.row_scale_stride, 3u);
   EXPECT_EQ(made.epilogue.column_scales, at<float>(0x60000));
+  EXPECT_EQ(made.epilogue.bias, at<void>(0x40000));
+}
+
+TEST(c_gemm, a_gate_is_converted_whole) {
+  tmap_row_problem from = rows();
+  const gemm::gate made = interop::library_of(from).epilogue.gate;
+  EXPECT_EQ(made.function, gemm::gate_function::gelu);
+  EXPECT_EQ(made.columns, gemm::gate_columns::interleaved);
+  EXPECT_EQ(made.alpha, 1.5f);
+  EXPECT_EQ(made.limit, 7);
+  EXPECT_EQ(made.value_shift, 2);
+  EXPECT_EQ(made.kept.address, 0x80000u);
+  EXPECT_EQ(made.kept.pitch_bytes, 160u);
+  EXPECT_FALSE(made.backward);
+  from.gate.backward = 1;
+  EXPECT_TRUE(interop::library_of(from).epilogue.gate.backward);
+}
+
+/// Members that C leaves zero have the values that C++ begins with.
+TEST(c_gemm, zeros_of_an_epilogue_are_its_defaults) {
+  const tmap_row_problem zeros{};
+  const gemm::epilogue made = interop::library_of(zeros).epilogue;
+  const gemm::epilogue plain;
+  EXPECT_EQ(made.row_scale_stride, plain.row_scale_stride);
+  EXPECT_EQ(made.gate.function, plain.gate.function);
+  EXPECT_EQ(made.gate.alpha, plain.gate.alpha);
+  EXPECT_EQ(made.gate.limit, plain.gate.limit);
+  EXPECT_EQ(made.gate.value_shift, plain.gate.value_shift);
 }
 
 TEST(c_gemm, fast_accumulation_is_converted_and_reaches_the_product) {
@@ -157,12 +195,13 @@ TEST(c_gemm, a_weight_problem_is_converted_whole) {
   EXPECT_EQ(made.offsets.bytes, 4u);
   EXPECT_EQ(made.a.pitch_bytes, 208u);
   EXPECT_EQ(made.b.address, 0x20000u);
-  EXPECT_EQ(made.c.pitch_bytes, 80u);
-  EXPECT_EQ(made.c_group_pitch_bytes, 5120u);
+  EXPECT_EQ(made.c.pitch_bytes, 160u);
+  EXPECT_EQ(made.c_group_pitch_bytes, 10240u);
   EXPECT_EQ(made.a_layout, gemm::a_layout::m_by_k);
   EXPECT_EQ(made.b_layout, gemm::b_layout::k_by_n);
   EXPECT_EQ(made.c_addresses, at<std::uint64_t>(0x80000));
-  EXPECT_EQ(made.kind, gemm::epilogue_kind::accumulate);
+  EXPECT_EQ(made.c_type, gemm::result_type::f32);
+  EXPECT_TRUE(made.accumulate);
 }
 
 TEST(c_gemm, a_column_problem_is_converted_whole) {
@@ -196,8 +235,19 @@ TEST(c_gemm, a_pointer_problem_is_converted_whole) {
   EXPECT_EQ(made.m, from.m);
   EXPECT_EQ(made.n, from.n);
   EXPECT_EQ(made.k, from.k);
+  EXPECT_EQ(made.a_layout, gemm::a_layout::m_by_k);
   EXPECT_EQ(made.b_layout, gemm::b_layout::n_by_k);
-  EXPECT_EQ(made.kind, gemm::epilogue_kind::none);
+  EXPECT_EQ(made.c_type, gemm::result_type::like_operands);
+  EXPECT_FALSE(made.accumulate);
+  tmap_pointer_problem other = from;
+  other.a_layout = TMAP_A_K_BY_M;
+  other.b_layout = TMAP_B_K_BY_N;
+  other.c_type = TMAP_RESULT_F32;
+  other.accumulate = 1;
+  EXPECT_EQ(interop::library_of(other).a_layout, gemm::a_layout::k_by_m);
+  EXPECT_EQ(interop::library_of(other).b_layout, gemm::b_layout::k_by_n);
+  EXPECT_EQ(interop::library_of(other).c_type, gemm::result_type::f32);
+  EXPECT_TRUE(interop::library_of(other).accumulate);
 }
 
 TEST(c_gemm, calls_are_converted_whole) {
@@ -288,11 +338,16 @@ TEST(c_gemm, structs_and_enums_are_checked) {
     refuses("a_layout", [&](tmap_row_problem& p) { p.a_layout = wild; });
     refuses("operand", [&](tmap_row_problem& p) { p.operand = wild; });
     refuses("b_layout", [&](tmap_row_problem& p) { p.b_layout = wild; });
-    refuses("epilogue", [&](tmap_row_problem& p) { p.epilogue = wild; });
+    refuses("c_type", [&](tmap_row_problem& p) { p.c_type = wild; });
+    refuses("gate.function", [&](tmap_row_problem& p) { p.gate.function = wild; });
+    refuses("gate.columns", [&](tmap_row_problem& p) { p.gate.columns = wild; });
     refuses("offsets.format", [&](tmap_row_problem& p) { p.offsets.format = wild; });
   }
   for (const std::uint32_t wild : {2u, ~0u}) {
     refuses("fast_accumulation", [&](tmap_row_problem& p) { p.fast_accumulation = wild; });
+    refuses("accumulate", [&](tmap_row_problem& p) { p.accumulate = wild; });
+    refuses("gate.backward", [&](tmap_row_problem& p) { p.gate.backward = wild; });
+    refuses("c_scales.are_powers_of_two", [&](tmap_row_problem& p) { p.c_scales.are_powers_of_two = wild; });
   }
 }
 
@@ -301,12 +356,15 @@ TEST(c_gemm, members_have_the_names_of_c) {
   tmap_weight_problem eight_bits = weights();
   eight_bits.operand = TMAP_OPERAND_F8_E4M3;
   EXPECT_EQ(refused(tmap_gemm_weights(&eight_bits, nullptr)), "problem.operand");
-  tmap_weight_problem with_bias = weights();
-  with_bias.epilogue = TMAP_EPILOGUE_BIAS;
-  EXPECT_EQ(refused(tmap_gemm_weights(&with_bias, nullptr)), "problem.epilogue");
+  tmap_weight_problem to_eight_bits = weights();
+  to_eight_bits.c_type = TMAP_RESULT_F8_E4M3;
+  EXPECT_EQ(refused(tmap_gemm_weights(&to_eight_bits, nullptr)), "problem.c_type");
   tmap_row_problem product = rows();
-  product.row_scales = at<float>(0x50004);
+  product.row_scales = at<float>(0x50002);
   EXPECT_EQ(refused(tmap_gemm_rows(&product, nullptr)), "problem.row_scales");
+  product = rows();
+  product.gate.limit = -1;
+  EXPECT_EQ(refused(tmap_gemm_rows(&product, nullptr)), "problem.gate.limit");
   product = rows();
   product.c.pitch_bytes = 0;
   EXPECT_EQ(refused(tmap_gemm_rows(&product, nullptr)), "problem.c.pitch_bytes");
@@ -336,7 +394,9 @@ TEST(c_gemm, enums_of_the_other_products_are_checked) {
     weights_refuse("problem.operand", [&](auto& p) { p.operand = wild; });
     weights_refuse("problem.a_layout", [&](auto& p) { p.a_layout = wild; });
     weights_refuse("problem.b_layout", [&](auto& p) { p.b_layout = wild; });
-    weights_refuse("problem.epilogue", [&](auto& p) { p.epilogue = wild; });
+    weights_refuse("problem.c_type", [&](auto& p) { p.c_type = wild; });
+    weights_refuse("problem.accumulate", [&](auto& p) { p.accumulate = wild; });
+    weights_refuse("problem.reserved", [&](auto& p) { p.reserved = wild; });
     weights_refuse("problem.offsets.format", [&](auto& p) { p.offsets.format = wild; });
     const auto pointers_refuse = [&](const char* name, const auto& spoil) {
       tmap_pointer_problem bad = pointers();
@@ -346,7 +406,9 @@ TEST(c_gemm, enums_of_the_other_products_are_checked) {
     pointers_refuse("problem.operand", [&](auto& p) { p.operand = wild; });
     pointers_refuse("problem.a_layout", [&](auto& p) { p.a_layout = wild; });
     pointers_refuse("problem.b_layout", [&](auto& p) { p.b_layout = wild; });
-    pointers_refuse("problem.epilogue", [&](auto& p) { p.epilogue = wild; });
+    pointers_refuse("problem.c_type", [&](auto& p) { p.c_type = wild; });
+    pointers_refuse("problem.accumulate", [&](auto& p) { p.accumulate = wild; });
+    pointers_refuse("problem.reserved", [&](auto& p) { p.reserved = wild; });
   }
   const tmap_weight_problem weight = weights();
   const tmap_pointer_problem pointer = pointers();

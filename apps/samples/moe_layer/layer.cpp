@@ -170,7 +170,7 @@ result<void> layer::gate_and_up(cudaStream_t stream) const {
   problem.a = matrix_of(arrays_.sorted, sizes_.width);
   problem.b = matrix_of(arrays_.gate_up, sizes_.width);
   problem.c = matrix_of(arrays_.hidden, sizes_.hidden);
-  problem.epilogue.kind = tmap::gemm::epilogue_kind::swiglu;
+  problem.epilogue.gate.function = tmap::gemm::gate_function::silu;
   return tmap::gemm::multiply(
       problem, {.where = {cuda::stream_ref{stream}, {scratch_, scratch_bytes_}}, .header = &headers_[0]});
 }

@@ -13,13 +13,35 @@ extern "C" {
 enum { TMAP_OPERAND_BF16 = 0, TMAP_OPERAND_F16 = 1, TMAP_OPERAND_F8_E4M3 = 2 };
 enum { TMAP_A_M_BY_K = 0, TMAP_A_K_BY_M = 1 };
 enum { TMAP_B_N_BY_K = 0, TMAP_B_K_BY_N = 1 };
-enum { TMAP_EPILOGUE_NONE = 0, TMAP_EPILOGUE_BIAS = 1, TMAP_EPILOGUE_SWIGLU = 2, TMAP_EPILOGUE_ACCUMULATE = 3 };
+enum { TMAP_RESULT_LIKE_OPERANDS = 0, TMAP_RESULT_F32 = 1, TMAP_RESULT_F8_E4M3 = 2 };
+enum { TMAP_GATE_NONE = 0, TMAP_GATE_SILU = 1, TMAP_GATE_GELU = 2, TMAP_GATE_GELU_TANH = 3 };
+enum { TMAP_GATE_HALVES = 0, TMAP_GATE_INTERLEAVED = 1 };
 
 /// Its layout never changes.
 typedef struct tmap_matrix {
   uint64_t address;
   uint64_t pitch_bytes;
 } tmap_matrix;
+
+/// `tmap::gemm::gate`. Its layout never changes.
+typedef struct tmap_gate {
+  uint32_t function;  ///< TMAP_GATE_NONE to TMAP_GATE_GELU_TANH
+  uint32_t columns;   ///< TMAP_GATE_HALVES or TMAP_GATE_INTERLEAVED
+  float alpha;        ///< 0: 1
+  float limit;        ///< 0: none
+  float value_shift;
+  uint32_t backward;  ///< 0 or 1
+  tmap_matrix kept;
+} tmap_gate;
+
+/// `tmap::gemm::result_scales`. Its layout never changes.
+typedef struct tmap_result_scales {
+  float* values;
+  uint64_t row_stride;
+  uint64_t column_stride;
+  uint32_t are_powers_of_two;  ///< 0 or 1
+  uint32_t reserved;
+} tmap_result_scales;
 
 /// `tmap::gemm::row_problem`.
 typedef struct tmap_row_problem {
@@ -28,6 +50,8 @@ typedef struct tmap_row_problem {
   uint32_t groups;
   uint32_t a_layout;           ///< TMAP_A_*
   uint32_t b_layout;           ///< TMAP_B_*
+  uint32_t c_type;             ///< TMAP_RESULT_*
+  uint32_t accumulate;         ///< 0 or 1
   uint32_t fast_accumulation;  ///< 0 or 1
   uint64_t rows;
   uint64_t n;
@@ -39,11 +63,12 @@ typedef struct tmap_row_problem {
   const uint64_t* b_addresses;  ///< null, or one for each group
   tmap_matrix c;
   const uint64_t* c_addresses;  ///< null, or one for each group
-  uint32_t epilogue;            ///< TMAP_EPILOGUE_*
-  uint32_t reserved;            ///< 0
-  const void* bias;
+  tmap_result_scales c_scales;
   const float* row_scales;
+  uint64_t row_scale_stride;  ///< 0: 1
   const float* column_scales;
+  const void* bias;
+  tmap_gate gate;
 } tmap_row_problem;
 
 /// `tmap::gemm::column_problem`.
@@ -70,9 +95,11 @@ typedef struct tmap_weight_problem {
   uint32_t struct_size;
   uint32_t operand;  ///< TMAP_OPERAND_*
   uint32_t groups;
-  uint32_t epilogue;  ///< TMAP_EPILOGUE_NONE or TMAP_EPILOGUE_ACCUMULATE
-  uint32_t a_layout;  ///< TMAP_A_*
-  uint32_t b_layout;  ///< TMAP_B_*
+  uint32_t a_layout;    ///< TMAP_A_*
+  uint32_t b_layout;    ///< TMAP_B_*
+  uint32_t c_type;      ///< TMAP_RESULT_LIKE_OPERANDS or TMAP_RESULT_F32
+  uint32_t accumulate;  ///< 0 or 1
+  uint32_t reserved;    ///< 0
   uint64_t rows;
   uint64_t m;
   uint64_t n;
@@ -89,9 +116,11 @@ typedef struct tmap_pointer_problem {
   uint32_t struct_size;
   uint32_t operand;  ///< TMAP_OPERAND_*
   uint32_t groups;
-  uint32_t a_layout;  ///< TMAP_A_*
-  uint32_t b_layout;  ///< TMAP_B_*
-  uint32_t epilogue;  ///< TMAP_EPILOGUE_NONE or TMAP_EPILOGUE_ACCUMULATE
+  uint32_t a_layout;    ///< TMAP_A_*
+  uint32_t b_layout;    ///< TMAP_B_*
+  uint32_t c_type;      ///< TMAP_RESULT_LIKE_OPERANDS or TMAP_RESULT_F32
+  uint32_t accumulate;  ///< 0 or 1
+  uint32_t reserved;    ///< 0
   const uint64_t* a;
   const uint64_t* b;
   const uint64_t* c;

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/gemm/epilogue_checks.hpp"
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/gemm/gemm_group.hpp"
+#include "lib/gemm/matrix_checks.hpp"
+
+namespace tmap::gemm {
+namespace {
+
+using support::argument;
+using support::arguments;
+
+const argument epilogue_name{problem_name.member("epilogue")};
+const argument gate_name{epilogue_name.member("gate")};
+
+void check_type(arguments& given, result_type type, bool accumulates, result_type last) {
+  given.enumerator(type, last, problem_name.member("c_type"));
+  if (accumulates && type == result_type::f8_e4m3) {
+    given.refuse(problem_name.member("accumulate"), "is {found}; with C of f8_e4m3 it must be {allowed}", 1, 0);
+  }
+}
+
+/// Checks what a gate that makes gradients excludes.
+void check_backward(arguments& given, const row_problem& problem) {
+  if (!problem.epilogue.gate.backward) return;
+  const auto exclude = [&](bool is_set, const argument& name) {
+    if (is_set) given.refuse(name, "is set; with a backward gate it must be {allowed}", 1, 0);
+  };
+  exclude(problem.accumulate, problem_name.member("accumulate"));
+  exclude(problem.c_type != result_type::like_operands, problem_name.member("c_type"));
+  exclude(problem.epilogue.bias != nullptr, epilogue_name.member("bias"));
+}
+
+void check_gate(arguments& given, const row_problem& problem) {
+  const gate& with = problem.epilogue.gate;
+  given.enumerator(with.function, gate_function::gelu_tanh, gate_name.member("function"));
+  given.enumerator(with.columns, gate_columns::interleaved, gate_name.member("columns"));
+  if (!given) return;
+  if (with.function == gate_function::none) {
+    const char* const needs_function = "is set; without a function there is no gate, and it must be {allowed}";
+    if (with.backward) given.refuse(gate_name.member("backward"), needs_function, 1, 0);
+    if (with.kept.address != 0) given.refuse(gate_name.member("kept"), needs_function, 1, 0);
+    return;
+  }
+  if (!std::isfinite(with.alpha)) given.refuse(gate_name.member("alpha"), "is no finite number");
+  if (!(with.limit > 0)) given.refuse(gate_name.member("limit"), "is not above 0; without a limit it is infinity");
+  if (!std::isfinite(with.value_shift)) given.refuse(gate_name.member("value_shift"), "is no finite number");
+  // Rows of results of any type then take whole units, and so do halves of rows of B.
+  constexpr std::uint64_t gated_columns = 32;
+  if (!with.backward) given.multiple(problem.n, gated_columns, problem_name.member("n"));
+  check_backward(given, problem);
+}
+
+}  // namespace
+
+void check_results(arguments& given, const row_problem& problem) {
+  check_type(given, problem.c_type, problem.accumulate, result_type::f8_e4m3);
+  check_gate(given, problem);
+}
+
+void check_results(arguments& given, const weight_problem& problem) {
+  check_type(given, problem.c_type, problem.accumulate, result_type::f32);
+}
+
+void check_results(arguments& given, const pointer_problem& problem) {
+  check_type(given, problem.c_type, problem.accumulate, result_type::f32);
+}
+
+void check_epilogue(arguments& given, const row_problem& problem) {
+  const epilogue& with = problem.epilogue;
+  given.optional_pointer(with.row_scales, epilogue_name.member("row_scales"));
+  if (with.row_scales != nullptr) given.at_least(with.row_scale_stride, 1, epilogue_name.member("row_scale_stride"));
+  if (with.column_scales != nullptr)
+    given.pointer(with.column_scales, unit_bytes, epilogue_name.member("column_scales"));
+  if (with.bias != nullptr) given.pointer(with.bias, unit_bytes, epilogue_name.member("bias"));
+  if (problem.c_type == result_type::f8_e4m3) {
+    given.pointer(problem.c_scales.values, problem_name.member("c_scales").member("values"));
+  }
+  if (with.gate.kept.address != 0 || kernels::is_backward(problem)) {
+    const std::uint64_t columns = with.gate.backward ? 2 * problem.n : problem.n;
+    check_matrix(given, with.gate.kept, {problem.rows, columns * sizeof(std::uint16_t)}, gate_name.member("kept"));
+  }
+}
+
+}  // namespace tmap::gemm

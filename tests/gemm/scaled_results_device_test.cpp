@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests results of e4m3 with scales on the GPU. They must have the bits that the host makes of the
+// same product's results in f32, which other tests compare with the reference.
+#include <tmap/detail/quantizing.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "gemm/row_runs.hpp"
+
+namespace tmap::gemm::testing {
+namespace {
+
+/// The scales of C, with gaps between rows and columns.
+struct scale_array {
+  std::uint64_t row_stride;
+  std::uint64_t column_stride;
+  std::vector<float> values;
+};
+constexpr float untouched = -77;
+
+scale_array scales_for(std::uint64_t rows, std::uint64_t columns, bool by_columns) {
+  const std::uint64_t blocks = (columns + scaled_results - 1) / scaled_results;
+  const std::uint64_t row_stride = by_columns ? 1 : blocks + 3;
+  const std::uint64_t column_stride = by_columns ? rows + 5 : 1;
+  return {row_stride, column_stride, std::vector<float>(rows * row_stride + blocks * column_stride, untouched)};
+}
+
+/// Quantizes the results of good groups.
+void quantize(const row_case& of, const host_matrix& from, host_matrix& to, scale_array& scales,
+              bool are_powers_of_two) {
+  for (const judged_group& group : of.judged()) {
+    if (!group.status.is_good()) continue;
+    for (std::uint64_t row = group.begin; row < group.end; ++row) {
+      for (std::uint64_t first = 0; first < from.columns(); first += scaled_results) {
+        const std::uint64_t end = std::min<std::uint64_t>(first + scaled_results, from.columns());
+        float largest = 0;
+        for (std::uint64_t column = first; column < end; ++column) {
+          largest = std::max(largest, std::abs(from.at(row, column)));
+        }
+        const float scale = tmap::detail::scale_of_largest(largest, are_powers_of_two);
+        scales.values[row * scales.row_stride + first / scaled_results * scales.column_stride] = scale;
+        const float factor = 1 / scale;
+        for (std::uint64_t column = first; column < end; ++column) {
+          to.set(row, column, static_cast<double>(from.at(row, column) * factor));
+        }
+      }
+    }
+  }
+}
+
+void expect_scaled(row_settings with, bool by_columns, bool are_powers_of_two) {
+  with.c_type = result_type::f32;
+  const row_case plain(with);
+  const rows_on_device in_f32(plain);
+  TMAP_ASSERT_OK(in_f32.enqueue(nullptr));
+  in_f32.expect(plain, text_of(with));
+  with.c_type = result_type::f8_e4m3;
+  const row_case made(with);
+  rows_on_device device(made);
+  host_matrix want = made.c();
+  scale_array scales = scales_for(made.rows(), with.c_columns(), by_columns);
+  const device_array<float> on_device(scales.values);
+  const std::vector<float> before = scales.values;
+  quantize(made, in_f32.output(), want, scales, are_powers_of_two);
+  device.set_scales({on_device.data(), scales.row_stride, scales.column_stride, are_powers_of_two});
+  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+    if (with.has_gates() && plan != 0) continue;  // others are refused
+    device.reset_output();
+    on_device.upload(before);
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    EXPECT_EQ(device.output().bytes(), want.bytes()) << plan_name(plan) << ": " << text_of(with);
+    EXPECT_EQ(on_device.download(), scales.values) << plan_name(plan) << ": " << text_of(with);
+  }
+  device.reset_output();
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  EXPECT_EQ(device.output().bytes(), want.bytes()) << text_of(with);
+}
+
+class grouped_scaled_results : public gemm_test, public ::testing::WithParamInterface<operand_type> {
+ protected:
+  static row_settings settings() {
+    row_settings with;
+    with.type = GetParam();
+    with.sizes = {70, 0, 1, 130, 300};
+    return with;
+  }
+};
+
+TEST_P(grouped_scaled_results, have_the_bits_of_the_formula) {
+  for (const std::uint64_t n : {16, 112, 128, 144, 528, 1024}) {
+    for (const bool by_columns : {false, true}) {
+      for (const bool are_powers : {false, true}) {
+        row_settings with = settings();
+        with.n = n;
+        with.bias = true;
+        expect_scaled(with, by_columns, are_powers);
+      }
+    }
+  }
+}
+
+TEST_P(grouped_scaled_results, of_gates) {
+  for (const auto columns : {gate_columns::halves, gate_columns::interleaved}) {
+    for (const std::uint64_t n : {32, 224, 256, 544, 1056}) {
+      row_settings with = settings();
+      with.n = n;
+      with.gates.function = gate_function::silu;
+      with.gates.columns = columns;
+      with.column_scales = true;
+      expect_scaled(with, true, n % 64 == 0);
+    }
+  }
+}
+
+/// Blocks of zeros have the scale 1: few results are one sum of few integers.
+TEST_P(grouped_scaled_results, of_zeros) {
+  row_settings with = settings();
+  with.kind = input_kind::integers;
+  with.n = 16;
+  with.k = 16;
+  with.row_scales = true;
+  with.sizes = {2000};
+  expect_scaled(with, false, false);
+}
+
+INSTANTIATE_TEST_SUITE_P(types, grouped_scaled_results,
+                         ::testing::Values(operand_type::bf16, operand_type::f16, operand_type::f8_e4m3));
+
+TEST(scale_of_largest, is_the_least_that_loses_nothing) {
+  using tmap::detail::scale_of_largest;
+  EXPECT_EQ(scale_of_largest(0, false), 1);
+  EXPECT_EQ(scale_of_largest(0, true), 1);
+  EXPECT_EQ(scale_of_largest(448, false), 1);
+  EXPECT_EQ(scale_of_largest(448, true), 1);
+  EXPECT_EQ(scale_of_largest(449, true), 2);
+  EXPECT_EQ(scale_of_largest(447, true), 1);
+  EXPECT_EQ(scale_of_largest(224, true), 0.5f);
+  for (const float tiny : {1e-45f, 1e-40f, 1e-38f, 1e-36f}) {
+    for (const bool is_power : {false, true}) {
+      const float scale = scale_of_largest(tiny, is_power);
+      EXPECT_GT(scale, 0);
+      EXPECT_TRUE(std::isfinite(1 / scale));
+      EXPECT_LE(tiny / scale, 448);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tmap::gemm::testing
