@@ -145,8 +145,9 @@ struct epilogue {
 };
 
 /// Places the scales of C of type `f8_e4m3`. Columns [128 j, 128 j + 128) of row i are C times the
-/// element `i * row_stride + j * column_stride`. It is their largest absolute value divided by 448,
-/// or 1 if that is 0 (tmap/detail/quantizing.hpp).
+/// element `i * row_stride + j * column_stride`. It is their largest magnitude divided by 448, or 1
+/// if that is 0, as in `ragged::quantize`. With a NaN or an infinity among them, it and all of them
+/// are NaN.
 struct result_scales {
   float* values{};
   std::uint64_t row_stride{};     ///< in elements

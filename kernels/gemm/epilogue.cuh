@@ -214,7 +214,7 @@ class result_store {
       if (column >= place.columns) break;
       const std::uint32_t columns = place.columns - column;
       float quarter[quarter_sums];
-      float largest[2] = {};
+      std::uint32_t largest[2] = {};
 #pragma unroll 1
       for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {
         take(quarter, sums, first + i);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests results of e4m3 with scales on the GPU. They must have the bits that the host makes of the
 // same product's results in f32, which other tests compare with the reference.
-#include <tmap/detail/quantizing.hpp>
+#include <tmap/detail/quantization.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <tuple>
+#include <limits>
 #include <vector>
 
 #include "gemm/row_runs.hpp"
@@ -43,11 +43,10 @@ void quantize(const row_case& of, const host_matrix& from, host_matrix& to, scal
         for (std::uint64_t column = first; column < end; ++column) {
           largest = std::max(largest, std::abs(from.at(row, column)));
         }
-        const float scale = tmap::detail::scale_of_largest(largest, are_powers_of_two);
-        scales.values[row * scales.row_stride + first / scaled_results * scales.column_stride] = scale;
-        const float factor = 1 / scale;
+        const tmap::detail::block_scale scale = tmap::detail::scale_of(largest, 448, are_powers_of_two);
+        scales.values[row * scales.row_stride + first / scaled_results * scales.column_stride] = scale.scale;
         for (std::uint64_t column = first; column < end; ++column) {
-          to.set(row, column, static_cast<double>(from.at(row, column) * factor));
+          to.set(row, column, static_cast<double>(from.at(row, column) * scale.inverse));
         }
       }
     }
@@ -129,27 +128,36 @@ TEST_P(grouped_scaled_results, of_zeros) {
   expect_scaled(with, false, false);
 }
 
-INSTANTIATE_TEST_SUITE_P(types, grouped_scaled_results,
-                         ::testing::Values(operand_type::bf16, operand_type::f16, operand_type::f8_e4m3));
-
-TEST(scale_of_largest, is_the_least_that_loses_nothing) {
-  using tmap::detail::scale_of_largest;
-  EXPECT_EQ(scale_of_largest(0, false), 1);
-  EXPECT_EQ(scale_of_largest(0, true), 1);
-  EXPECT_EQ(scale_of_largest(448, false), 1);
-  EXPECT_EQ(scale_of_largest(448, true), 1);
-  EXPECT_EQ(scale_of_largest(449, true), 2);
-  EXPECT_EQ(scale_of_largest(447, true), 1);
-  EXPECT_EQ(scale_of_largest(224, true), 0.5f);
-  for (const float tiny : {1e-45f, 1e-40f, 1e-38f, 1e-36f}) {
-    for (const bool is_power : {false, true}) {
-      const float scale = scale_of_largest(tiny, is_power);
-      EXPECT_GT(scale, 0);
-      EXPECT_TRUE(std::isfinite(1 / scale));
-      EXPECT_LE(tiny / scale, 448);
+/// A NaN takes all results that share its scale, and no others.
+TEST_P(grouped_scaled_results, of_nan) {
+  row_settings with = settings();
+  with.c_type = result_type::f8_e4m3;
+  with.sizes = {20};
+  with.column_scales = true;
+  const row_case made(with);
+  rows_on_device device(made);
+  std::vector<float> factors = made.column_scales();
+  factors[130] = std::numeric_limits<float>::quiet_NaN();
+  const device_array<float> spoiled(factors);
+  const device_array<float> scales(std::vector<float>(made.rows() * 2, untouched));
+  device.set_scales({scales.data(), 2, 1, false});
+  row_problem problem = device.problem();
+  problem.epilogue.column_scales = spoiled.data();
+  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+    TMAP_ASSERT_OK(multiply(problem, device.memory().on(nullptr, plan)));
+    const host_matrix got = device.output();
+    const std::vector<float> found = scales.download();
+    for (std::uint64_t row = 0; row < 20; ++row) {
+      EXPECT_TRUE(std::isfinite(found[row * 2]) && std::isnan(found[row * 2 + 1])) << row;
+      for (std::uint64_t column = 0; column < with.n; ++column) {
+        EXPECT_EQ(std::isnan(got.at(row, column)), column >= scaled_results) << row << ", " << column;
+      }
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(types, grouped_scaled_results,
+                         ::testing::Values(operand_type::bf16, operand_type::f16, operand_type::f8_e4m3));
 
 }  // namespace
 }  // namespace tmap::gemm::testing

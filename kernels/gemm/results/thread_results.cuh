@@ -3,7 +3,7 @@
 
 // One thread's sums of a tile, and what is added to them or multiplied before they are rounded.
 
-#include <tmap/detail/quantizing.hpp>
+#include <tmap/detail/quantization.hpp>
 #include <tmap/grouped_gemm.hpp>
 
 #include <cstdint>
@@ -225,38 +225,42 @@ class thread_results {
     }
   }
 
-  /// Sets `largest` to at least the absolute results of each row half, in 32 columns of which
-  /// `columns` are left. That is a multiple of 16.
-  static __device__ void add_largest(float (&largest)[2], const float (&results)[quarter_sums], std::uint32_t columns,
-                                     result_order order) {
+  /// Sets `largest` to at least the magnitude of the results of each row half, in 32 columns of which
+  /// `columns` are left. That is a multiple of 16. Magnitudes are compared as bits, so that a NaN is
+  /// the largest.
+  static __device__ void add_largest(std::uint32_t (&largest)[2], const float (&results)[quarter_sums],
+                                     std::uint32_t columns, result_order order) {
+    constexpr std::uint32_t magnitude = 0x7fffffff;
 #pragma unroll
     for (std::uint32_t i = 0; i < quarter_sums; ++i) {
       const bool is_second = order == result_order::pairs ? i / 2 % 2 != 0 : i % 2 != 0;
       const bool is_within = i < quarter_sums / 2 || columns > quarter_columns / 2;
-      const float size = is_within ? fabsf(results[i]) : 0;
+      const std::uint32_t size = is_within ? __float_as_uint(results[i]) & magnitude : 0;
       if (is_second) {
-        largest[1] = fmaxf(largest[1], size);
+        largest[1] = max(largest[1], size);
       } else {
-        largest[0] = fmaxf(largest[0], size);
+        largest[0] = max(largest[0], size);
       }
     }
   }
 
   /// Writes the scales of the 128 results of which `largest` are the largest, and sets `factors` to
   /// their reciprocals.
-  __device__ void write_scales(float (&factors)[2], float (&largest)[2], const result_place& place,
+  __device__ void write_scales(float (&factors)[2], std::uint32_t (&largest)[2], const result_place& place,
                                std::uint32_t column) const {
+    constexpr float most = tmap::detail::largest_f8(ragged::value_type::f8_e4m3);
     const gemm::result_scales& to = work_.scales;
 #pragma unroll
     for (std::uint32_t half = 0; half < 2; ++half) {
       for (std::uint32_t step = 1; step < 4; step *= 2) {
-        largest[half] = fmaxf(largest[half], __shfl_xor_sync(~0u, largest[half], step));
+        largest[half] = max(largest[half], __shfl_xor_sync(~0u, largest[half], step));
       }
-      const float scale = tmap::detail::scale_of_largest(largest[half], to.are_powers_of_two);
-      factors[half] = 1 / scale;
+      const float top = __uint_as_float(largest[half]);
+      const tmap::detail::block_scale scale = tmap::detail::scale_of(top, most, to.are_powers_of_two);
+      factors[half] = scale.inverse;
       const std::uint32_t row = place.row + place_sum(threadIdx.x / 32 % 4, threadIdx.x % 32, 0).row + half * 8;
       if (row >= record_.m || lane_column() != 0) continue;
-      to.values[(first_row_ + row) * to.row_stride + column / gemm::scaled_results * to.column_stride] = scale;
+      to.values[(first_row_ + row) * to.row_stride + column / gemm::scaled_results * to.column_stride] = scale.scale;
     }
   }
 
