@@ -225,9 +225,9 @@ class thread_results {
     }
   }
 
-  /// Sets `largest` to at least the magnitude of the results of each row half, in 32 columns of which
-  /// `columns` are left. That is a multiple of 16. Magnitudes are compared as bits, so that a NaN is
-  /// the largest.
+  /// Sets `largest` to at least the magnitude of the results of each row half, in 32 columns of
+  /// which `columns` are left. That is a multiple of 16. Magnitudes are compared as bits, so that a
+  /// NaN is the largest.
   static __device__ void add_largest(std::uint32_t (&largest)[2], const float (&results)[quarter_sums],
                                      std::uint32_t columns, result_order order) {
     constexpr std::uint32_t magnitude = 0x7fffffff;
