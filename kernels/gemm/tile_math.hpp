@@ -113,6 +113,18 @@ TMAP_HOST_DEVICE constexpr std::uint32_t swizzled_unit(std::uint32_t row, std::u
   return row * swizzle_bytes + ((unit ^ (row % 8)) * 16);
 }
 
+/// Returns where byte `at` of a row lies in a staging tile.
+TMAP_HOST_DEVICE constexpr std::uint32_t staged_byte(std::uint32_t row, std::uint32_t at) {
+  return swizzled_unit(row, at / 16) + at % 16;
+}
+
+/// Returns which of four eights of columns a lane of a row writes as its i-th, where each takes 32
+/// bytes. Half a warp writes eight bytes a lane at once. With the same eight in all its four rows,
+/// two lanes would meet in a bank.
+TMAP_HOST_DEVICE constexpr std::uint32_t wide_eight(std::uint32_t row, std::uint32_t i) {
+  return row % 2 != 0 ? i ^ 2 : i;
+}
+
 /// Returns the element of sum i of a thread, in 64 rows. `warp` is one of four (PTX ISA
 /// 9.7.15.5.1.1, matrix D).
 struct sum_place {

@@ -170,6 +170,7 @@ class expected_output {
     elements_[row * before_.columns() + column] = value;
   }
   const host_matrix& before() const { return before_; }
+  bounded at(std::uint64_t row, std::uint64_t column) const { return elements_[row * before_.columns() + column]; }
 
   /// Returns the error of the results relative to the error of the output type's nearest numbers.
   /// Both are roots of mean squares. Returns 1 if sums are exact.

@@ -199,6 +199,68 @@ TEST(eight_bits, what_a_large_term_hid_is_found) {
   EXPECT_NE(made.expected().fault_of(multiplied(made), false), "");
 }
 
+gate some_gate(gate_function function) {
+  gate made;
+  made.function = function;
+  made.alpha = 1.702f;
+  made.limit = 2;
+  made.value_shift = 1;
+  return made;
+}
+
+TEST(gates, have_the_slopes_of_their_differences) {
+  constexpr double step = 1e-6;
+  for (const auto function : {gate_function::silu, gate_function::gelu, gate_function::gelu_tanh}) {
+    const gate with = some_gate(function);
+    for (const double g : {-9.0, -1.5, -0.1, 0.0, 0.3, 1.9, 2.1, 5.0}) {
+      for (const double value : {-2.5, -1.0, 0.5, 1.9, 2.5}) {
+        const auto at = [&](double x, double y) { return gated({x}, {y}, with).value; };
+        const gate_gradients made = differentiated({3}, g, value, with);
+        EXPECT_NEAR(made.of_gate.value, 3 * (at(g + step, value) - at(g - step, value)) / (2 * step), 1e-5) << g;
+        EXPECT_NEAR(made.of_value.value, 3 * (at(g, value + step) - at(g, value - step)) / (2 * step), 1e-5) << g;
+      }
+    }
+  }
+}
+
+TEST(gates, are_those_of_their_definitions) {
+  gate with;
+  with.function = gate_function::silu;
+  EXPECT_NEAR(gated({1}, {2}, with).value, 2 / (1 + std::exp(-1.0)), 1e-12);
+  with.alpha = 2;
+  EXPECT_NEAR(gated({1}, {2}, with).value, 2 / (1 + std::exp(-2.0)), 1e-12);
+  with.value_shift = 1;
+  with.limit = 0.5f;
+  EXPECT_NEAR(gated({1}, {2}, with).value, 0.5 / (1 + std::exp(-1.0)) * 1.5, 1e-12);
+  EXPECT_NEAR(gated({-1}, {-2}, with).value, -1 / (1 + std::exp(2.0)) * 0.5, 1e-12);
+  with.function = gate_function::gelu;
+  EXPECT_NEAR(gated({0.5}, {0}, with).value, 0.5 * 0.6914624612740131, 1e-12);
+  with.function = gate_function::gelu_tanh;
+  EXPECT_NEAR(gated({0.5}, {0}, with).value, 0.5 * 0.6914624612740131, 1e-3) << "close to gelu";
+}
+
+/// The bounds must tell the ways to arrange gates and values apart.
+TEST(gates, in_another_arrangement_are_found) {
+  row_settings with = small_settings(input_kind::normal);
+  with.n = 64;
+  with.c_type = result_type::f32;
+  with.gates = some_gate(gate_function::silu);
+  const row_case halves(with);
+  with.gates.columns = gate_columns::interleaved;
+  const row_case interleaved(with);
+  const auto fault = [](const row_case& made, const row_case& by) {
+    host_matrix c = made.c();
+    const expected_output want = by.expected();
+    for (std::uint64_t row = 0; row < 8; ++row) {
+      for (std::uint64_t column = 0; column < c.columns(); ++column) c.set(row, column, want.at(row, column).value);
+    }
+    return made.expected().fault_of(c, false);
+  };
+  EXPECT_EQ(fault(halves, halves), "");
+  EXPECT_EQ(fault(interleaved, interleaved), "");
+  EXPECT_NE(fault(halves, interleaved), "");
+}
+
 INSTANTIATE_TEST_SUITE_P(both, seeded_faults, ::testing::Values(input_kind::normal, input_kind::integers));
 
 std::vector<std::uint32_t> bits_of(const std::vector<judged_group>& judged) {

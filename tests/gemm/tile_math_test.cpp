@@ -192,6 +192,43 @@ TEST(staging, has_no_bank_conflicts) {
   }
 }
 
+/// Expects that each lane's `bytes` lie in a row of the tile, at most one lane a word or neighbours in
+/// one, and in banks of their own. `at(lane)` is the byte in the row.
+template <class At>
+void expect_no_conflict(std::uint32_t first_lane, std::uint32_t lanes, std::uint32_t first_row, std::uint32_t bytes,
+                        const At& at) {
+  std::set<std::uint32_t> words;
+  std::set<std::uint32_t> banks;
+  for (std::uint32_t lane = first_lane; lane < first_lane + lanes; ++lane) {
+    for (std::uint32_t byte = 0; byte < bytes; ++byte) {
+      const std::uint32_t word = staged_byte(first_row + lane / 4, at(lane) + byte) / 4;
+      if (!words.insert(word).second) continue;
+      EXPECT_TRUE(banks.insert(word % 32).second) << "lane " << lane;
+    }
+  }
+}
+
+TEST(staging, of_wide_results_fills_rows_without_bank_conflicts) {
+  std::set<std::uint32_t> written;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const auto at = [&](std::uint32_t lane) { return wide_eight(lane / 4, i) * 32 + lane % 4 * 8; };
+    for (std::uint32_t lane = 0; lane < 32; ++lane) written.insert(staged_byte(lane / 4, at(lane)));
+    for (const std::uint32_t first_lane : {0u, 16u}) {
+      for (const std::uint32_t row : {0u, 8u}) expect_no_conflict(first_lane, 16, row, 8, at);
+    }
+  }
+  EXPECT_EQ(written.size(), 128u) << "eight bytes each: half of a tile";
+}
+
+TEST(staging, of_single_results_has_no_bank_conflicts) {
+  for (const std::uint32_t bytes : {1u, 2u, 4u}) {
+    for (std::uint32_t first = 0; first + 4 * bytes <= swizzle_bytes; first += 4 * bytes) {
+      const auto at = [&](std::uint32_t lane) { return first + lane % 4 * bytes; };
+      for (const std::uint32_t row : {0u, 8u}) expect_no_conflict(0, 32, row, bytes, at);
+    }
+  }
+}
+
 // The descriptor has these fields (PTX ISA 9.7.15.5.1.2): start 0-13, leading offset 16-29, stride
 // offset 32-45 (each in units of 16 bytes), base offset 49-51, swizzle 62-63 (1: 128 bytes).
 TEST(operand_descriptor, has_its_fields) {

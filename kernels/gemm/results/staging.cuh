@@ -28,11 +28,6 @@ enum class result_order : std::uint32_t {
 /// Eight packed pairs: word 2 i + h is of row half h and columns 8 i + lane % 4 * 2 and the next.
 using packed_pairs = std::uint32_t[8];
 
-/// Returns where the byte of a row lies in a staging tile.
-__device__ inline unsigned char* staged_byte(unsigned char* tile, std::uint32_t row, std::uint32_t at) {
-  return tile + swizzled_unit(row, at / 16) + at % 16;
-}
-
 __device__ inline std::uint32_t lane_row() {
   return threadIdx.x % 32 / 4;
 }
@@ -61,18 +56,17 @@ __device__ void stage_pairs(unsigned char* tile, std::uint32_t first_unit, const
 }
 
 /// Writes 32 bytes for each eight columns, so all of a row: `words[2 i + h]` are two words of
-/// columns 8 i + lane % 4 * 2 and the next. Odd rows write their eights in another order. Four rows
-/// of one eight would meet in a bank.
+/// columns 8 i + lane % 4 * 2 and the next.
 __device__ inline void stage_wide(unsigned char* tile, const uint2 (&words)[8]) {
   const bool is_odd = lane_row() % 2 != 0;
 #pragma unroll
   for (std::uint32_t i = 0; i < 4; ++i) {
-    const std::uint32_t at = (is_odd ? i ^ 2 : i) * 32 + lane_column() * 8;
+    const std::uint32_t at = wide_eight(lane_row(), i) * 32 + lane_column() * 8;
 #pragma unroll
     for (std::uint32_t half = 0; half < 2; ++half) {
       const uint2 own = words[i * 2 + half];
       const uint2 other = words[(i ^ 2) * 2 + half];
-      *reinterpret_cast<uint2*>(staged_byte(tile, lane_row() + half * 8, at)) =
+      *reinterpret_cast<uint2*>(tile + staged_byte(lane_row() + half * 8, at)) =
           make_uint2(is_odd ? other.x : own.x, is_odd ? other.y : own.y);
     }
   }
@@ -90,7 +84,7 @@ __device__ inline void stage_f32(unsigned char* tile, const float (&results)[qua
   } else {
 #pragma unroll
     for (std::uint32_t i = 0; i < quarter_sums; ++i) {
-      unsigned char* const to = staged_byte(tile, lane_row() + i % 2 * 8, i / 2 * 16 + lane_column() * 4);
+      unsigned char* const to = tile + staged_byte(lane_row() + i % 2 * 8, i / 2 * 16 + lane_column() * 4);
       *reinterpret_cast<float*>(to) = results[i];
     }
   }
@@ -106,8 +100,8 @@ __device__ void stage_singles(unsigned char* tile, std::uint32_t first, const fl
       const std::uint32_t two = result_pair<Type>::pack(results[i + half], results[i + 2 + half]);
       const std::uint32_t at = first + i * 4 + lane_column() * 2;
       const std::uint32_t row = lane_row() + half * 8;
-      *reinterpret_cast<std::uint16_t*>(staged_byte(tile, row, at)) = static_cast<std::uint16_t>(two);
-      *reinterpret_cast<std::uint16_t*>(staged_byte(tile, row, at + 8)) = static_cast<std::uint16_t>(two >> 16);
+      *reinterpret_cast<std::uint16_t*>(tile + staged_byte(row, at)) = static_cast<std::uint16_t>(two);
+      *reinterpret_cast<std::uint16_t*>(tile + staged_byte(row, at + 8)) = static_cast<std::uint16_t>(two >> 16);
     }
   }
 }
@@ -121,13 +115,13 @@ __device__ inline void stage_e4m3(unsigned char* tile, std::uint32_t first, cons
     if (order == result_order::pairs) {
       const std::uint32_t half = i / 2 % 2;
       const std::uint32_t at = first + i / 4 * 8 + lane_column() * 2;
-      *reinterpret_cast<std::uint16_t*>(staged_byte(tile, lane_row() + half * 8, at)) =
+      *reinterpret_cast<std::uint16_t*>(tile + staged_byte(lane_row() + half * 8, at)) =
           pack_e4m3(results[i] * factors[half], results[i + 1] * factors[half]);
     } else {
       const std::uint16_t two = pack_e4m3(results[i] * factors[0], results[i + 1] * factors[1]);
       const std::uint32_t at = first + i / 2 * 4 + lane_column();
-      *staged_byte(tile, lane_row(), at) = static_cast<unsigned char>(two);
-      *staged_byte(tile, lane_row() + 8, at) = static_cast<unsigned char>(two >> 8);
+      tile[staged_byte(lane_row(), at)] = static_cast<unsigned char>(two);
+      tile[staged_byte(lane_row() + 8, at)] = static_cast<unsigned char>(two >> 8);
     }
   }
 }
