@@ -24,7 +24,8 @@ C_NAMES = {"LastError": "error", "Spec": "tensor_spec", "Violation": "violation"
            "BatchWriter": "batch_writer", "BatchInfo": "batch_info", "TensorBatch": "tensor_batch",
            "DenseBatch": "dense_batch", "PackedBuffer": "packed_buffer",
            "RowMatrix": "row_matrix", "RowIndex": "row_index", "CastValues": "cast_values",
-           "MemoryWindow": "memory_window", "Tile": "tile", "Matrix": "matrix",
+           "MemoryWindow": "memory_window", "Tile": "tile", "Matrix": "matrix", "Gate": "gate",
+           "ResultScales": "result_scales",
            "RowProblem": "row_problem", "ColumnProblem": "column_problem",
            "WeightProblem": "weight_problem", "PointerProblem": "pointer_problem",
            "SlotCounts": "slot_counts", "BadItem": "bad_item",
@@ -62,7 +63,8 @@ class Layouts(unittest.TestCase):
         sizes = {"LastError": 184, "Spec": 152, "Violation": 24, "DecodedMap": 216, "MapPatch": 112, "PatchSource": 96,
                  "ServiceOptions": 40, "Call": 88, "RowOffsets": 32, "RaggedRows": 64, "BatchInfo": 80, "TensorBatch": 176, "DenseBatch": 96,
                  "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40,
-                 "RowProblem": 264, "ColumnProblem": 136, "WeightProblem": 152, "PointerProblem": 104, "BatchRef": 40,
+                 "RowProblem": 264, "ColumnProblem": 136, "WeightProblem": 152,
+                 "Gate": 40, "ResultScales": 32, "PointerProblem": 104, "BatchRef": 40,
                  "MemoryWindow": 24, "Tile": 48, "BadItem": 32, "FaultReport": 72}
         self.assertEqual({name: ctypes.sizeof(getattr(_structs, name)) for name in sizes}, sizes)
 
