@@ -136,4 +136,21 @@ cudaError_t launch_reduce_rows(const planned_work&, ragged::value_type, ragged::
   return left_out;
 }
 
+piece_rule quantize_pieces(const ragged::quantize_values&, std::uint32_t) {
+  return {};
+}
+
+cudaError_t launch_quantize(const planned_work&, const ragged::quantize_values&, const device_shape&, cudaStream_t) {
+  return left_out;
+}
+
+piece_rule column_sum_pieces() {
+  return {};
+}
+
+cudaError_t launch_column_sums(const planned_work&, ragged::value_type, ragged::value_type, const device_shape&,
+                               cudaStream_t) {
+  return left_out;
+}
+
 }  // namespace tmap::kernels

@@ -38,6 +38,12 @@ struct side {
 /// followed by `rank` boxes that are filled. With `corner`, the source is dense.
 using tmap::detail::shape_relation;
 
+/// The scales that `quantize` writes: a third side.
+struct scale_side {
+  side tensors;
+  tmap::detail::scale_grid grid;
+};
+
 struct plan_request {
   side source;
   side destination;
@@ -54,6 +60,7 @@ struct plan_request {
   const address_window* windows;
   std::uint32_t window_count;
   fault_sink faults;
+  scale_side scales{};  ///< read if `plan_target::scales` is not null
 };
 
 /// The memory to which planning writes its results. `begins` are the `count + 1` byte offsets of a
@@ -66,6 +73,7 @@ struct plan_target {
   device::queue_counter* queue;  ///< made 0; or null
   void* scratch;
   std::size_t scratch_bytes;
+  planned_scales* scales{};  ///< one for each tensor, or null
 };
 
 /// The size of a `device::queue_counter`.
@@ -120,6 +128,19 @@ inline constexpr std::uint32_t most_reduce_blocks = tmap::detail::hopper_multipr
 inline constexpr std::uint32_t reduce_partials = (most_reduce_blocks * 8 / 2 + 1) * 512;
 piece_rule reduce_pieces(ragged::value_type type, std::uint32_t rank);
 cudaError_t launch_reduce_rows(const planned_work& work, ragged::value_type type, ragged::row_reduction reduction,
+                               const device_shape& device, cudaStream_t stream);
+
+/// Every plan for these has scales. They read and write global memory without staging it, so that
+/// all routes are alike.
+piece_rule quantize_pieces(const ragged::quantize_values& values, std::uint32_t rank);
+cudaError_t launch_quantize(const planned_work& work, const ragged::quantize_values& values, const device_shape& device,
+                            cudaStream_t stream);
+
+/// The number of partial sums of columns that several blocks share. Each of two blocks for a
+/// multiprocessor has room for 64 columns in 64 slices.
+inline constexpr std::uint32_t column_partials = 2 * tmap::detail::hopper_multiprocessors * 64 * 64;
+piece_rule column_sum_pieces();
+cudaError_t launch_column_sums(const planned_work& work, ragged::value_type from, ragged::value_type to,
                                const device_shape& device, cudaStream_t stream);
 
 }  // namespace tmap::kernels

@@ -163,6 +163,47 @@ struct cast_values {
 [[nodiscard]] TMAP_API result<void> cast(const tensor_batch& source, const tensor_batch& destination,
                                          const cast_values& values, const run& run);
 
+/// The elements that share a scale in `quantize`. Blocks begin at element 0 of a row and at row 0
+/// of a tensor, and the last ones may be smaller. Rows lie along dim 0, and dim 1 counts them.
+/// Slices of higher dims have blocks of their own.
+enum class scale_block : std::uint32_t {
+  row,            ///< a whole row
+  block_1x128,    ///< 128 elements of a row
+  block_128x128,  ///< 128 elements of each of 128 rows; rank 2 to 5
+};
+
+struct quantize_values {
+  value_type from{};  ///< f32, f16 or bf16
+  value_type to{};    ///< f8_e4m3 or f8_e5m2
+  scale_block block{};
+  bool powers_of_two{};      ///< each scale is rounded up to a power of two, as formats like UE8M0 need
+  bool transposed_scales{};  ///< dims 0 and 1 of the scales are exchanged; rank 2 to 5
+};
+
+/// Rounds each tensor to 8 bits with a scale for each block, so that value = destination * scale.
+/// Both sides have the same dims. `scales` are f32, of the source's rank. Their dims count the
+/// blocks: dim 0 is 1, or dim 0 of the source over 128, rounded up; dim 1 is that of the source, or
+/// that over 128, rounded up; all others are those of the source. With `transposed_scales` a
+/// contiguous dim 0 of the scales follows the rows. Scales of other dims are a `mismatch`. They may
+/// overlap neither side.
+///
+/// With *top* as the largest magnitude in a block, and *most* as the largest finite value of `to`
+/// (448 or 57344):
+///
+/// - scale = top / most, rounded to f32, and at least 2^-126. With `powers_of_two`, it is then
+///   rounded up to the next power of two.
+/// - destination = source * (1 / scale), where the quotient and the product are each rounded to
+///   f32. The result is rounded to nearest even and saturates.
+/// - A block of zeros has the scale 1. Zeros keep their sign.
+/// - A block with a NaN or an infinity has the scale NaN (0x7fffffff), and all its results are NaN
+///   (0x7f). No other block is affected.
+///
+/// An empty tensor has no scales, and its part of `scales` is not read. Sources are loaded straight
+/// into registers, so that `run::choices` change nothing. A row of more than 16 KiB is read twice
+/// if it has one scale.
+[[nodiscard]] TMAP_API result<void> quantize(const tensor_batch& source, const tensor_batch& destination,
+                                             const tensor_batch& scales, const quantize_values& values, const run& run);
+
 /// y[i] = a * x[i] + y[i] in f32, with one fused multiply-add for each element. `element_bytes` of
 /// both is 4.
 [[nodiscard]] TMAP_API result<void> saxpy(float a, const tensor_batch& x, const tensor_batch& y, const run& run);
@@ -171,6 +212,16 @@ struct cast_values {
 /// radius, f32, along dimension 0. A NaN among them makes it NaN.
 [[nodiscard]] TMAP_API result<void> max_pool_1d(const tensor_batch& source, const tensor_batch& destination,
                                                 std::uint32_t radius, const run& run);
+
+/// Sums each column of each matrix, as the gradient of a bias needs. Tensors have rank 2: dim 0 are
+/// columns, dim 1 are rows. The destination has as many columns, and one row. `from` is f32, f16 or
+/// bf16; `to` is f32 or the source's type. Sums are taken in f32, in an order that depends only on
+/// the number of rows, so results do not depend on the route or on the rest of the batch. They are
+/// rounded to `to` at the end. A NaN in a column makes its sum NaN. The sums of a tensor without
+/// rows are +0: unlike in `reduce_rows`, such a tensor is not empty, and its destination is
+/// written. A tensor without columns is empty. `run::choices` change nothing on a GPU.
+[[nodiscard]] TMAP_API result<void> column_sums(const tensor_batch& source, value_type from,
+                                                const tensor_batch& destination, value_type to, const run& run);
 
 /// How `reduce_rows` combines the elements of a row.
 enum class row_reduction : std::uint32_t { sum, max };

@@ -54,6 +54,7 @@ struct plan_results {
   batch_header* header;
   device::queue_counter* queue;
   fault_sink faults;
+  planned_scales* scales;
 };
 
 /// Stages the record of tensor `i` if `plan_plainly` can make it, and returns its pieces, or 0.
@@ -76,14 +77,15 @@ __device__ std::uint64_t stage_judged(const plan_arguments& plan, const tensor_v
 
 /// Judges tensor `i`, writes its records, and returns the pieces of each. All threads call it;
 /// those past the end of the batch do nothing.
-template <std::uint32_t Rank, std::uint32_t Records>
+template <std::uint32_t Rank, std::uint32_t Records, bool HasScales>
 __device__ void plan_one(const plan_arguments& plan, const plan_results& results, std::uint64_t i, record_stage& stage,
                          block_header& header, std::uint64_t (&pieces)[Records]) {
   const bool has_tensor = i < plan.count;
-  pieces[0] = Records == 1 && has_tensor ? stage_plainly<Rank>(plan, i, stage) : 0;
+  pieces[0] = Records == 1 && !HasScales && has_tensor ? stage_plainly<Rank>(plan, i, stage) : 0;
   const bool is_judged = has_tensor && pieces[0] == 0;
   tensor_verdict tensor{};
-  if (is_judged) tensor = judge_tensor<Rank>(plan, i);
+  if (is_judged) tensor = judge_tensor<Rank, HasScales>(plan, i);
+  if (HasScales && has_tensor) results.scales[i] = tensor.scales;
   const ragged::tensor_status status{tensor.bits};
   if (has_tensor && results.statuses != nullptr) results.statuses[i] = status;
   if (!__all_sync(~0u, status.is_good())) {
@@ -101,7 +103,7 @@ __device__ void plan_one(const plan_arguments& plan, const plan_results& results
 
 /// Plans one tensor with each thread. `Records` is 1, or 1 + Rank when padding. The ends still lack
 /// the pieces of earlier blocks.
-template <std::uint32_t Rank, std::uint32_t Records>
+template <std::uint32_t Rank, std::uint32_t Records, bool HasScales = false>
 __global__ void __launch_bounds__(plan_threads)
     plan_kernel(const __grid_constant__ plan_arguments plan, const __grid_constant__ plan_results results,
                 std::uint32_t rounds) {
@@ -119,7 +121,7 @@ __global__ void __launch_bounds__(plan_threads)
   for (std::uint32_t round = 0; round < rounds; ++round) {
     const std::uint64_t i = (std::uint64_t{blockIdx.x} * rounds + round) * plan_threads + threadIdx.x;
     std::uint64_t pieces[Records];
-    plan_one<Rank, Records>(plan, results, i, stages[threadIdx.x / lanes], header, pieces);
+    plan_one<Rank, Records, HasScales>(plan, results, i, stages[threadIdx.x / lanes], header, pieces);
     std::uint64_t sum = 0;
 #pragma unroll
     for (const std::uint64_t count : pieces) sum += count;
@@ -293,6 +295,8 @@ plan_arguments arguments_of(const plan_request& request, const plan_target& targ
   plan.rule = request.rule;
   plan.limits = {request.windows, request.window_count, tmap::detail::most_tensor_bytes(request.count)};
   plan.begins = target.begins;
+  if (target.scales != nullptr) plan.scales = side_of(request.scales.tensors);
+  plan.grid = request.scales.grid;
   return plan;
 }
 
@@ -313,15 +317,16 @@ cudaError_t plan_rank(const plan_request& request, const plan_target& target, cu
   const launch_size size{grid.blocks, plan_threads};
   const plan_results results{target.tensors, target.ends,      static_cast<block_totals*>(target.scratch),
                              target.begins,  request.statuses, request.header,
-                             target.queue,   request.faults};
+                             target.queue,   request.faults,   target.scales};
   if (target.begins != nullptr) {
     const cudaError_t code = sum_packed<Rank>(request, plan, target, stream);
     if (code != cudaSuccess) return code;
   }
   const bool is_padded = request.relation == shape_relation::clipped;
-  const cudaError_t code = is_padded
-                               ? launch_behind(plan_kernel<Rank, 1 + Rank>, size, stream, plan, results, grid.rounds)
-                               : launch_behind(plan_kernel<Rank, 1>, size, stream, plan, results, grid.rounds);
+  const auto kernel = is_padded                  ? plan_kernel<Rank, 1 + Rank>
+                      : target.scales != nullptr ? plan_kernel<Rank, 1, true>
+                                                 : plan_kernel<Rank, 1>;
+  const cudaError_t code = launch_behind(kernel, size, stream, plan, results, grid.rounds);
   const bool has_maps = plan.routes.allowed.contains(route::tensor_map);
   if (code != cudaSuccess || (grid.blocks == 1 && !has_maps)) return code;
   const finish_arguments finish{results, target.maps, request.count, is_padded ? 1 + Rank : 1, grid.rounds};

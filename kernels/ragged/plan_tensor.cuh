@@ -4,6 +4,7 @@
 // Reads both sides of one tensor, has them judged (detail/judge_tensors.hpp), and counts its
 // pieces. All that is read from device memory may be any bits.
 
+#include "kernels/ragged/column_pieces.hpp"
 #include "kernels/ragged/planned_tensor.hpp"
 #include "kernels/ragged/transpose_tiles.hpp"
 #include "kernels/ragged_launch.hpp"
@@ -48,6 +49,8 @@ struct plan_arguments {
   piece_rule rule;
   tmap::detail::tensor_limits limits;
   std::int64_t* begins;
+  plan_side scales;  ///< these two are read if each tensor has scales
+  tmap::detail::scale_grid grid;
 };
 
 namespace detail {
@@ -148,8 +151,9 @@ __device__ inline std::uint64_t divide_up(std::uint64_t value, std::uint64_t div
 template <std::uint32_t Rank>
 __device__ std::uint64_t count_pieces(const planned_tensor& tensor, const piece_rule& rule) {
   if (rule.tile != 0) return transpose_piece_count(tensor, rule);
+  if (rule.cut == piece_cut::columns) return column_piece_count(tensor.dim[0], tensor.dim[1]);
   std::uint64_t pieces = 1;
-  if (tensor.way == route::tensor_map) {
+  if (tensor.way == route::tensor_map || rule.cut == piece_cut::boxes) {
 #pragma unroll
     for (std::uint32_t axis = 0; axis < Rank; ++axis) pieces *= detail::divide_up(tensor.dim[axis], rule.box_dim[axis]);
     return pieces;
@@ -168,6 +172,7 @@ struct tensor_verdict {
   std::uint64_t copied[max_rank];  ///< the dims that are moved, in dims of the source; 0 for a bad tensor
   std::uint32_t bits;              ///< of its status
   bool has_destination;            ///< false: nothing may be written, not even fill
+  planned_scales scales;           ///< of a good tensor, if tensors have scales
 };
 
 namespace detail {
@@ -193,15 +198,29 @@ __device__ tensor_verdict read_sides(const plan_arguments& plan, std::uint64_t i
   return read;
 }
 
+/// Returns the places of the scales of a tensor, in the order of the tensor's own dims.
+__device__ inline planned_scales place_scales(const side_extents& scales, const tmap::detail::scale_grid& grid) {
+  planned_scales placed{scales.address, sizeof(float), {}};
+#pragma unroll
+  for (std::uint32_t axis = 0; axis + 1 < max_rank; ++axis) placed.stride[axis] = scales.stride[axis];
+  if (grid.is_transposed) cuda::std::swap(placed.step, placed.stride[0]);
+  return placed;
+}
+
 }  // namespace detail
 
-template <std::uint32_t Rank>
+template <std::uint32_t Rank, bool HasScales>
 __device__ tensor_verdict judge_tensor(const plan_arguments& plan, std::uint64_t i) {
   tensor_verdict tensor = detail::read_sides<Rank>(plan, i);
   const tmap::detail::pair_terms terms{plan.relation, plan.source.terms(), plan.destination.terms(), plan.limits};
   const tmap::detail::pair_verdict verdict = tmap::detail::judge_pair<Rank>(tensor.source, tensor.destination, terms);
   tensor.bits = verdict.bits;
   tensor.has_destination = verdict.has_destination;
+  if constexpr (HasScales) {
+    const side_extents scales = detail::read_tensor<Rank>(plan.scales, i);
+    tensor.bits = tmap::detail::add_scale_faults<Rank>(tensor.bits, tensor.source, scales, plan.grid, plan.limits);
+    tensor.scales = detail::place_scales(scales, plan.grid);
+  }
   const bool is_padded = plan.relation == shape_relation::clipped;
   const bool is_copied = tmap::detail::is_moved(tensor.bits, plan.relation);
   const bool is_unpadded = plan.relation == shape_relation::corner;

@@ -33,6 +33,19 @@ struct alignas(128) planned_tensor {
 };
 static_assert(sizeof(planned_tensor) == 128);
 
+/// The places of one tensor's scales. Steps and strides are in bytes.
+struct alignas(16) planned_scales {
+  std::uint64_t address;
+  std::uint64_t step;                  ///< from a block to the next one along dim 0 of the source
+  std::uint64_t stride[max_rank - 1];  ///< [i]: from a block to the next one along dim i + 1
+};
+
+enum class piece_cut : std::uint32_t {
+  by_route,  ///< as `piece_rule` describes
+  boxes,     ///< each box is a piece on every route
+  columns,   ///< as `column_piece_count` of column_pieces.hpp counts, on every route
+};
+
 /// How a tensor is cut into pieces, the units of work of a kernel. A piece never spans two tensors.
 ///
 /// - On route `tensor_map`, each box of `box_dim` is a piece, dim 0 first. All are 0 if an
@@ -48,6 +61,7 @@ struct piece_rule {
   std::uint32_t box_dim[max_rank];
   std::uint32_t tile;      ///< 0 unless transposing
   std::uint32_t map_rank;  ///< rank of the maps
+  piece_cut cut{piece_cut::by_route};
 };
 
 /// The work of an operation in device memory: `count` planned tensors, and `ends[i]`, the pieces of
@@ -62,7 +76,9 @@ struct planned_work {
   piece_rule rule;
   const tensor_map* maps;
   device::queue_counter* queue;  ///< 0; for kernels whose pieces differ in size, else null
-  float* partials;  ///< for `reduce_rows`: room for `reduce_partials` (ragged_launch.hpp); null: no row is split
+  float* partials;  ///< for `reduce_rows`: room for `reduce_partials` (ragged_launch.hpp); null: no row is split.
+                    ///< For `column_sums`: room for `column_partials`
+  const planned_scales* scales{};  ///< for `quantize`: of each tensor
 };
 
 }  // namespace tmap::kernels

@@ -43,6 +43,7 @@ void check_members(arguments& all, const tmap_im2col_spec& spec, const support::
 void check_members(arguments& all, const tmap_patch_source& source, const support::argument& name);
 void check_members(arguments& all, const tmap_service_options& options, const support::argument& name);
 void check_members(arguments& all, const tmap_tensor_batch& side, const support::argument& name);
+void check_members(arguments& all, const tmap_quantize_values& values, const support::argument& name);
 void check_members(arguments& all, const tmap_row_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_column_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_weight_problem& problem, const support::argument& name);
@@ -63,6 +64,7 @@ ragged::packed_buffer library_of(const tmap_packed_buffer& side);
 ragged::row_matrix library_of(const tmap_row_matrix& side);
 ragged::row_index library_of(const tmap_row_index& index);
 ragged::cast_values library_of(const tmap_cast_values& values);
+ragged::quantize_values library_of(const tmap_quantize_values& values);
 gemm::row_problem library_of(const tmap_row_problem& problem);
 gemm::column_problem library_of(const tmap_column_problem& problem);
 gemm::weight_problem library_of(const tmap_weight_problem& problem);

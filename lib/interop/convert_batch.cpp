@@ -10,6 +10,7 @@ namespace tmap::interop {
 namespace {
 
 using ragged::row_reduction;
+using ragged::scale_block;
 using ragged::value_type;
 static_assert(mirrors(TMAP_REASON_BEST, route_reason::best) && mirrors(TMAP_REASON_TOO_SMALL, route_reason::too_small));
 static_assert(mirrors(TMAP_REASON_DISABLED_BY_POLICY, route_reason::disabled_by_policy));
@@ -20,6 +21,8 @@ static_assert(mirrors(TMAP_VALUE_U8, value_type::u8) && mirrors(TMAP_VALUE_F16, 
 static_assert(mirrors(TMAP_VALUE_BF16, value_type::bf16) && mirrors(TMAP_VALUE_F32, value_type::f32));
 static_assert(mirrors(TMAP_VALUE_F8_E4M3, value_type::f8_e4m3) && mirrors(TMAP_VALUE_F8_E5M2, value_type::f8_e5m2));
 static_assert(mirrors(TMAP_ROWS_SUM, row_reduction::sum) && mirrors(TMAP_ROWS_MAX, row_reduction::max));
+static_assert(mirrors(TMAP_SCALE_ROW, scale_block::row) && mirrors(TMAP_SCALE_1X128, scale_block::block_1x128));
+static_assert(mirrors(TMAP_SCALE_128X128, scale_block::block_128x128));
 
 static_assert(mirrors(TMAP_PATCH_ADDRESS, patch_address) && mirrors(TMAP_PATCH_DIM(4), patch_dim(4)));
 static_assert(mirrors(TMAP_PATCH_STRIDE(3), patch_stride(3)) && mirrors(TMAP_PATCH_BOX(4), patch_box(4)));
@@ -132,6 +135,19 @@ ragged::cast_values library_of(const tmap_cast_values& values) {
           .shift = values.shift,
           .scales = values.scales,
           .shifts = values.shifts};
+}
+
+void check_members(arguments& all, const tmap_quantize_values& values, const support::argument& name) {
+  all.enumerator(values.powers_of_two, 1, name.member("powers_of_two"));
+  all.enumerator(values.transposed_scales, 1, name.member("transposed_scales"));
+}
+
+ragged::quantize_values library_of(const tmap_quantize_values& values) {
+  return {.from = static_cast<value_type>(values.from),
+          .to = static_cast<value_type>(values.to),
+          .block = static_cast<ragged::scale_block>(values.block),
+          .powers_of_two = values.powers_of_two != 0,
+          .transposed_scales = values.transposed_scales != 0};
 }
 
 tensor_layout library_of(const tmap_tensor_layout& tensor) {

@@ -116,3 +116,16 @@ tmap_status tmap_ragged_reduce_rows(const tmap_tensor_batch* source, uint32_t ty
              as_is{static_cast<tmap::ragged::row_reduction>(reduction)}, input{"destination", destination},
              ragged_call{call});
 }
+
+tmap_status tmap_ragged_quantize(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
+                                 const tmap_tensor_batch* scales, const tmap_quantize_values* values,
+                                 const tmap_call* call) {
+  return run(__func__, ragged::quantize, input{"source", source}, input{"destination", destination},
+             input{"scales", scales}, input{"values", values}, ragged_call{call});
+}
+
+tmap_status tmap_ragged_column_sums(const tmap_tensor_batch* source, uint32_t from,
+                                    const tmap_tensor_batch* destination, uint32_t to, const tmap_call* call) {
+  return run(__func__, ragged::column_sums, input{"source", source}, as_is{static_cast<ragged::value_type>(from)},
+             input{"destination", destination}, as_is{static_cast<ragged::value_type>(to)}, ragged_call{call});
+}

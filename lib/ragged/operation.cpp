@@ -45,8 +45,8 @@ struct row_sum {
   }
 };
 
-/// Returns a side with its arrays on the device and its rows summed. `which` is 0 for the source
-/// and 1 for the destination.
+/// Returns a side with its arrays on the device and its rows summed. `which` is 0 for the source,
+/// 1 for the destination and 2 for scales.
 result<kernels::side> enqueue_side(const kernels::side& from, std::uint32_t which, const workspace& scratch,
                                    const workspace_layout& layout, cudaStream_t stream) {
   if (from.kind != kernels::side_kind::tensors) return from;
@@ -60,6 +60,12 @@ result<kernels::side> enqueue_side(const kernels::side& from, std::uint32_t whic
   if (!begins) return failure(begins.error());
   ready.row_begins = *begins;
   return ready;
+}
+
+result<void> check_all_arrays(const operation& op, cudaStream_t stream) {
+  const kernels::side& scales = op.scales ? op.scales->tensors : op.destination;
+  const named_side sides[] = {{op.source, "source"}, {op.destination, "destination"}, {scales, "scales"}};
+  return check_host_arrays({sides, op.scales ? 3u : 2u}, stream);
 }
 
 /// Returns a template for one side, or an empty one if there can be none.
@@ -107,6 +113,7 @@ kernels::plan_target target_of(const operation& op, const workspace& scratch, co
   if (op.relation == kernels::shape_relation::swapped) {
     target.queue = part_of<device::queue_counter>(scratch, layout.queue);
   }
+  if (op.scales) target.scales = part_of<kernels::planned_scales>(scratch, layout.scales);
   target.scratch = part_of<void*>(scratch, layout.scratch);
   target.scratch_bytes = layout.scratch_bytes;
   return target;
@@ -190,9 +197,7 @@ result<planned_operation> enqueue_plan(const operation& op, const on_stream& whe
   if (!policy) return failure(policy.error());
   const result<kernels::device_shape> device = current_device_shape();
   if (!device) return failure(device.error());
-  if (const auto checked = check_host_arrays(op.source, op.destination, stream); !checked) {
-    return failure(checked.error());
-  }
+  if (const auto checked = check_all_arrays(op, stream); !checked) return failure(checked.error());
   const workspace_layout layout = lay_out_workspace(op.source.tensors.count, op.source.tensors.rank);
   kernels::plan_request request = request_of(op, with, *policy);
   request.faults = faults;
@@ -202,13 +207,21 @@ result<planned_operation> enqueue_plan(const operation& op, const on_stream& whe
   if (!destination) return failure(destination.error());
   request.source = *source;
   request.destination = *destination;
+  if (op.scales) {
+    const result<kernels::side> scales = enqueue_side(op.scales->tensors, 2, scratch, layout, stream);
+    if (!scales) return failure(scales.error());
+    request.scales = {*scales, op.scales->grid};
+  }
   const bool has_maps = request.routes.allowed.contains(route::tensor_map);
   const kernels::plan_target target = target_of(op, scratch, layout, has_maps);
   TMAP_TRY_CUDA(kernels::launch_plan(request, target, stream));
   const bool is_padded = op.relation == kernels::shape_relation::clipped;
   const std::uint64_t planned = request.count * (is_padded ? 1 + request.rank : 1);
   kernels::planned_work work{target.tensors, target.ends, planned, op.rule, target.maps, target.queue, nullptr};
-  if (op.relation == kernels::shape_relation::reduced) work.partials = part_of<float>(scratch, layout.partials);
+  work.scales = target.scales;
+  const bool is_reduced =
+      op.relation == kernels::shape_relation::reduced || op.relation == kernels::shape_relation::summed;
+  if (is_reduced) work.partials = part_of<float>(scratch, layout.partials);
   return planned_operation{work, *device};
 }
 

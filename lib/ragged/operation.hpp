@@ -30,6 +30,7 @@ struct operation {
   /// The common part of the maps of each side. A side that has no use for maps has none.
   std::optional<tensor_spec> source_map{};
   std::optional<tensor_spec> destination_map{};
+  std::optional<kernels::scale_side> scales{};  ///< only `quantize` has some
 };
 
 struct planned_operation {

@@ -17,11 +17,7 @@ namespace {
 result<void> check_reduce_rows(const tensor_batch& source, value_type type, row_reduction reduction,
                                const tensor_batch& destination, const run& with) {
   support::arguments given;
-  const bool is_summable = type == value_type::f32 || type == value_type::f16 || type == value_type::bf16;
-  if (!is_summable) {
-    given.refuse("type", "is {found}; it must be that of f16, bf16 or f32, 1 to {allowed}",
-                 static_cast<std::uint64_t>(type), static_cast<std::uint64_t>(value_type::f32));
-  }
+  check_float_type(given, type, "type");
   given.enumerator(reduction, row_reduction::max, "reduction");
   check_values(given, {source, "source"}, value_bytes(type), {destination, "destination"}, f32_bytes);
   check_call(given, with);

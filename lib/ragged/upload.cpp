@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/ragged/upload.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <variant>
 
@@ -90,8 +91,8 @@ bool has_host_arrays(const kernels::side& side) {
   return side.kind == kernels::side_kind::tensors && side.tensors.side == array_side::host;
 }
 
-/// `argument` is the side's name in the interface.
-result<void> check_not_pageable(const kernels::side& side, const char* argument, const memory_calls& calls) {
+result<void> check_not_pageable(const named_side& given, const memory_calls& calls) {
+  const kernels::side& side = given.side;
   if (!has_host_arrays(side)) return {};
   pageable_finder finder{calls};
   tensor_source arrays = side.tensors.tensors;
@@ -100,7 +101,7 @@ result<void> check_not_pageable(const kernels::side& side, const char* argument,
   if (finder.found() == nullptr) return {};
   return failure{error{.code = status::pageable_memory_in_capture,
                        .found = reinterpret_cast<std::uintptr_t>(finder.found()),
-                       .argument = argument}};
+                       .argument = given.name}};
 }
 
 }  // namespace
@@ -116,14 +117,19 @@ const memory_calls& real_memory_calls() {
   return calls;
 }
 
-result<void> check_host_arrays(const kernels::side& source, const kernels::side& destination, cudaStream_t stream,
+result<void> check_host_arrays(cuda::std::span<const named_side> sides, cudaStream_t stream,
                                const memory_calls& calls) {
-  if (!has_host_arrays(source) && !has_host_arrays(destination)) return {};
+  const bool has_any =
+      std::any_of(sides.begin(), sides.end(), [](const named_side& given) { return has_host_arrays(given.side); });
+  if (!has_any) return {};
   cudaStreamCaptureStatus status{};
   TMAP_TRY_CUDA(calls.capture_status(stream, &status));
   if (status != cudaStreamCaptureStatusActive) return {};
-  const result<void> checked = check_not_pageable(source, "source", calls);
-  return checked ? check_not_pageable(destination, "destination", calls) : checked;
+  for (const named_side& given : sides) {
+    const result<void> checked = check_not_pageable(given, calls);
+    if (!checked) return checked;
+  }
+  return {};
 }
 
 result<tensor_batch> upload_arrays(const tensor_batch& batch, void* place, cudaStream_t stream,

@@ -4,6 +4,8 @@
 #include <tmap/error.hpp>
 #include <tmap/tensor_batch.hpp>
 
+#include <cuda/std/span>
+
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
@@ -22,13 +24,19 @@ struct memory_calls {
 
 const memory_calls& real_memory_calls();
 
-/// Checks that the stream may copy the arrays of both sides. In a capture no array may lie in
+/// A side of an operation, and its name in the interface.
+struct named_side {
+  const kernels::side& side;
+  const char* name;
+};
+
+/// Checks that the stream may copy the arrays of all sides. In a capture no array may lie in
 /// pageable memory, which a graph would read at each replay, long after its owner freed it. Asks
 /// CUDA only if a side has arrays of the host, and enqueues nothing. Fails with
 /// `pageable_memory_in_capture`, or with the error of a call: `cudaErrorStreamCaptureImplicit` on
 /// the legacy stream during a capture that forbids it, which the copy would have broken.
-[[nodiscard]] result<void> check_host_arrays(const kernels::side& source, const kernels::side& destination,
-                                             cudaStream_t stream, const memory_calls& calls = real_memory_calls());
+[[nodiscard]] result<void> check_host_arrays(cuda::std::span<const named_side> sides, cudaStream_t stream,
+                                             const memory_calls& calls = real_memory_calls());
 
 /// Returns the same batch with its arrays in device memory. It copies host arrays on the stream to
 /// `place`, which has room for `workspace_layout::arrays`. Device arrays stay where they are.

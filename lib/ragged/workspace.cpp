@@ -48,7 +48,8 @@ workspace_layout lay_out_workspace(std::uint64_t count, std::uint32_t rank) {
   layout.begins = parts.take((count + 1) * sizeof(std::int64_t));
   for (std::uint64_t& begins : layout.row_begins) begins = parts.take(count * sizeof(std::int64_t));
   for (std::uint64_t& arrays : layout.arrays) arrays = parts.take(array_bytes(count));
-  layout.partials = parts.take(kernels::reduce_partials * sizeof(float));
+  layout.scales = parts.take(count * sizeof(kernels::planned_scales));
+  layout.partials = parts.take(std::max(kernels::reduce_partials, kernels::column_partials) * sizeof(float));
   layout.queue = parts.take(kernels::queue_counter_bytes);
   layout.scratch_bytes = std::max(kernels::plan_scratch_bytes(planned), kernels::inclusive_sum_scratch(count));
   layout.scratch = parts.take(layout.scratch_bytes);

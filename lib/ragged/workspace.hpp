@@ -12,16 +12,17 @@
 namespace tmap::ragged {
 
 /// Holds the byte at which each part of an operation's workspace begins. There is room for the
-/// operation that needs most: padding, with maps, both sides described by host arrays. Pairs have
-/// the source's part first.
+/// operation that needs most: padding, with maps, all sides described by host arrays. Sides follow
+/// in the order source, destination, scales.
 struct workspace_layout {
   std::uint64_t tensors;
   std::uint64_t ends;
   std::uint64_t maps;
   std::uint64_t begins;         ///< of a packed side
-  std::uint64_t row_begins[2];  ///< of `ragged_rows` by sizes
-  std::uint64_t arrays[2];      ///< copies of host arrays
-  std::uint64_t partials;       ///< of long rows that are reduced
+  std::uint64_t row_begins[3];  ///< of `ragged_rows` by sizes
+  std::uint64_t arrays[3];      ///< copies of host arrays
+  std::uint64_t scales;         ///< their places, of `quantize`
+  std::uint64_t partials;       ///< of long rows and columns that are reduced
   std::uint64_t queue;
   std::uint64_t scratch;
   std::uint64_t scratch_bytes;

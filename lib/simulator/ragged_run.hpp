@@ -36,7 +36,7 @@ template <class Next, class Work>
     tensor_pair pair;
     pair.index = i;
     next(pair);
-    judge(pair, terms);
+    judge(pair, terms, call.grid);
     verdicts.write(i, pair.status);
     const result<void> done = work(pair, *routes);
     if (!done) return done;

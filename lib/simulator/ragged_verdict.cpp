@@ -14,9 +14,13 @@ pair_terms terms_of(shape_relation relation, std::uint32_t source_element, std::
   return {relation, {source_element, {}}, {destination_element, {}}, limits};
 }
 
-void judge(tensor_pair& pair, const pair_terms& terms) {
-  const detail::pair_verdict verdict =
-      detail::judge_pair<max_rank>(extents_of(pair.source), extents_of(pair.destination), terms);
+void judge(tensor_pair& pair, const pair_terms& terms, const detail::scale_grid* grid) {
+  const detail::side_extents source = extents_of(pair.source);
+  detail::pair_verdict verdict = detail::judge_pair<max_rank>(source, extents_of(pair.destination), terms);
+  if (grid != nullptr) {
+    verdict.bits =
+        detail::add_scale_faults<max_rank>(verdict.bits, source, extents_of(pair.scales), *grid, terms.limits);
+  }
   pair.status = {verdict.bits};
   pair.has_destination = verdict.has_destination;
 }

@@ -21,6 +21,7 @@ struct tensor_pair {
   std::uint64_t index{};
   tensor_layout source;
   tensor_layout destination;
+  tensor_layout scales{};  ///< if the call has some
   ragged::tensor_status status{};
   bool has_destination{};  ///< if false, nothing may be written, not even fill
 };
@@ -31,7 +32,8 @@ pair_terms terms_of(shape_relation relation, std::uint32_t source_element, std::
 
 /// Fills in the status of the pair, as the planning kernel of the GPU would. Any bits are legal
 /// input.
-void judge(tensor_pair& pair, const pair_terms& terms);
+/// `grid` is null if the call has no scales.
+void judge(tensor_pair& pair, const pair_terms& terms, const detail::scale_grid* grid = nullptr);
 
 /// Returns the faults of one row number.
 ragged::tensor_status judge_row(std::int64_t row, std::uint64_t rows);
@@ -40,6 +42,7 @@ ragged::tensor_status judge_row(std::int64_t row, std::uint64_t rows);
 struct judging_call {
   batch_call which;
   std::uint64_t items;
+  const detail::scale_grid* grid{};  ///< of scales, a third side; or null
 };
 
 /// Writes statuses and counts them for the header.

@@ -165,6 +165,11 @@ class CastValues(Sized):
                 ("scales", c_void_p), ("shifts", c_void_p)]
 
 
+class QuantizeValues(Sized):
+    _fields_ = [("struct_size", c_uint32), ("from_type", c_uint32), ("to_type", c_uint32),
+                ("block", c_uint32), ("powers_of_two", c_uint32), ("transposed_scales", c_uint32)]
+
+
 class MemoryWindow(Structure):
     _fields_ = [("base", c_uint64), ("data", c_void_p), ("bytes", c_uint64)]
 

@@ -31,14 +31,15 @@ inline constexpr std::uint32_t group_count = 3;
 /// Makes tensors of 8 x 8 floats. One of them can be bad: its address is odd.
 class tensors_on_device {
  public:
-  explicit tensors_on_device(std::uint32_t rank, std::uint64_t inner = 8) : rank_(rank), bytes_(item_count * 256) {
+  explicit tensors_on_device(std::uint32_t rank, std::uint64_t inner = 8, std::uint64_t rows = 8)
+      : rank_(rank), bytes_(item_count * 256) {
     bytes_.upload(std::vector<unsigned char>(item_count * 256, 0));
     for (std::uint64_t i = 0; i < item_count; ++i) {
       map_patch patch{};
       patch.global_address = bytes_.address() + 256 * i;
       for (std::uint32_t axis = 0; axis < max_rank; ++axis) patch.global_dim[axis] = 1;
       patch.global_dim[0] = inner;
-      if (rank > 1) patch.global_dim[1] = 8;
+      if (rank > 1) patch.global_dim[1] = rows;
       patch.global_stride_bytes[0] = 32;
       patches_.push_back(patch);
     }
@@ -125,6 +126,13 @@ class world {
       case batch_call::ragged_max_pool_1d: return rg::max_pool_1d(one, line_to_.good(), 1, with);
       case batch_call::ragged_reduce_rows:
         return rg::reduce_rows(one, rg::value_type::f32, rg::row_reduction::sum, sums_.good(), with);
+      case batch_call::ragged_quantize: {
+        tensor_batch quantized = line_to_.good();
+        quantized.element_bytes = 1;
+        return rg::quantize(one, quantized, sums_.good(), {rg::value_type::f32, rg::value_type::f8_e4m3}, with);
+      }
+      case batch_call::ragged_column_sums:
+        return rg::column_sums(square, rg::value_type::f32, row_.good(), rg::value_type::f32, with);
       case batch_call::gemm_rows: return gemm::multiply(row_problem(is_bad), product);
       case batch_call::gemm_columns: return gemm::multiply(column_problem(is_bad), product);
       case batch_call::gemm_weights: return gemm::multiply(weight_problem(is_bad), product);
@@ -226,6 +234,7 @@ class world {
   tensors_on_device sums_{1, 1};
   tensors_on_device square_{2};
   tensors_on_device square_to_{2};
+  tensors_on_device row_{2, 8, 1};
   device_array<unsigned char> packed_{item_count * 256};
   device_array<unsigned char> dense_{item_count * 256};
   device_array<unsigned char> scratch_{

@@ -34,6 +34,7 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_row_matrix) == 40);
   MUST(sizeof(tmap_row_index) == 24);
   MUST(sizeof(tmap_cast_values) == 40);
+  MUST(sizeof(tmap_quantize_values) == 24);
   MUST(sizeof(tmap_gate) == 40);
   MUST(sizeof(tmap_result_scales) == 32);
   MUST(sizeof(tmap_row_problem) == 264);

@@ -142,6 +142,12 @@ TEST(c_faults, every_operation_on_the_host_can_be_checked) {
   odd_rows sums;
   sums.mend();
   sums.batch.tensors.of.columns.global_dim[0] = one;
+  odd_rows bytes;
+  bytes.mend();
+  bytes.batch.element_bytes = 1;
+  tmap_quantize_values quantized = sized<tmap_quantize_values>();
+  quantized.from = TMAP_VALUE_F32;
+  quantized.to = TMAP_VALUE_F8_E4M3;
   std::vector<float> room(64);
   tmap_packed_buffer packed = sized<tmap_packed_buffer>();
   packed.memory = room.data();
@@ -177,12 +183,14 @@ TEST(c_faults, every_operation_on_the_host_can_be_checked) {
             tmap_ragged_cast(bad, to, &values, &with),
             tmap_ragged_saxpy(1, bad, to, &with),
             tmap_ragged_max_pool_1d(bad, to, 1, &with),
-            tmap_ragged_reduce_rows(bad, TMAP_VALUE_F32, TMAP_ROWS_SUM, &sums.batch, &with)};
+            tmap_ragged_reduce_rows(bad, TMAP_VALUE_F32, TMAP_ROWS_SUM, &sums.batch, &with),
+            tmap_ragged_quantize(bad, &bytes.batch, &sums.batch, &quantized, &with),
+            tmap_ragged_column_sums(&odd_square.batch, TMAP_VALUE_F32, &even_square.batch, TMAP_VALUE_F32, &with)};
   };
   with.check = TMAP_CHECK_OFF;
-  EXPECT_EQ(results(), std::vector<tmap_status>(12, TMAP_OK));
+  EXPECT_EQ(results(), std::vector<tmap_status>(14, TMAP_OK));
   with.check = TMAP_CHECK_SYNC;
-  EXPECT_EQ(results(), std::vector<tmap_status>(12, TMAP_BAD_ITEMS));
+  EXPECT_EQ(results(), std::vector<tmap_status>(14, TMAP_BAD_ITEMS));
 }
 
 }  // namespace

@@ -22,11 +22,11 @@ constexpr std::uint64_t value_count = tensor_count * row_width * row_count;
 
 /// Holds equal tensors, one after the other, in memory that begins at `first`.
 struct side {
-  explicit side(float* memory, std::uint64_t row = row_width) {
+  explicit side(float* memory, std::uint64_t row = row_width, std::uint64_t rows = row_count) {
     for (std::uint64_t i = 0; i < tensor_count; ++i) {
       address[i] = reinterpret_cast<std::uint64_t>(memory + i * row * row_count);
       dim[0][i] = row;
-      dim[1][i] = row_count;
+      dim[1][i] = rows;
     }
     batch.element_bytes = 4;
     batch.rank = 2;
@@ -68,12 +68,16 @@ struct operands {
     index.count = rows.size();
     cast.from = cast.to = TMAP_VALUE_F32;
     cast.scale = 2;
+    quantize.from = TMAP_VALUE_F32;
+    quantize.to = TMAP_VALUE_F8_E4M3;
+    narrow.batch.element_bytes = 1;
     call.statuses = statuses.data();
     call.header = &header;
   }
   std::string state() const {
     std::string bytes{reinterpret_cast<const char*>(in.data()), sizeof in};
     bytes.append(reinterpret_cast<const char*>(out.data()), sizeof out);
+    bytes.append(reinterpret_cast<const char*>(scales.data()), sizeof scales);
     bytes.append(reinterpret_cast<const char*>(statuses.data()), sizeof statuses);
     return bytes + std::to_string(header.bad_count);
   }
@@ -103,10 +107,14 @@ struct operands {
 
   alignas(128) std::array<float, value_count> in;
   alignas(128) std::array<float, value_count> out;
+  std::array<float, tensor_count * row_count> scales{};
   side from{in.data()};
   side to{out.data()};
   side turned{out.data()};
   side sums{out.data(), 1};
+  side narrow{out.data()};
+  side factors{scales.data(), 1};
+  side one_row{out.data(), row_width, 1};
   std::array<std::int32_t, 4> rows{3, 2, 1, 0};
   std::array<std::uint32_t, 8> statuses{};
   alignas(16) tmap_batch_header header{};
@@ -114,6 +122,7 @@ struct operands {
   tmap_packed_buffer packed = sized<tmap_packed_buffer>();
   tmap_row_index index = sized<tmap_row_index>();
   tmap_cast_values cast = sized<tmap_cast_values>();
+  tmap_quantize_values quantize = sized<tmap_quantize_values>();
   tmap_call call = host_call();
   tmap_call index_call = host_call();  ///< for calls that need no workspace
 };
@@ -180,6 +189,16 @@ std::vector<public_call> calls_of_cpp() {
                 return ragged::reduce_rows(s.from.as_cpp(), ragged::value_type::f32, ragged::row_reduction::sum,
                                            s.sums.as_cpp(), with);
               }),
+      on_both("tmap::ragged::quantize",
+              [](o& s, const how& with) {
+                return ragged::quantize(s.from.as_cpp(), s.narrow.as_cpp(), s.factors.as_cpp(),
+                                        interop::library_of(s.quantize), with);
+              }),
+      on_both("tmap::ragged::column_sums",
+              [](o& s, const how& with) {
+                return ragged::column_sums(s.from.as_cpp(), ragged::value_type::f32, s.one_row.as_cpp(),
+                                           ragged::value_type::f32, with);
+              }),
   };
 }
 
@@ -231,6 +250,18 @@ std::vector<public_call> c_operations(int overloads) {
           "tmap_ragged_reduce_rows",
           [](o& s) {
             return tmap_ragged_reduce_rows(&s.from.batch, TMAP_VALUE_F32, TMAP_ROWS_SUM, &s.sums.batch, &s.call);
+          },
+          overloads),
+      in<o>(
+          "tmap_ragged_quantize",
+          [](o& s) {
+            return tmap_ragged_quantize(&s.from.batch, &s.narrow.batch, &s.factors.batch, &s.quantize, &s.call);
+          },
+          overloads),
+      in<o>(
+          "tmap_ragged_column_sums",
+          [](o& s) {
+            return tmap_ragged_column_sums(&s.from.batch, TMAP_VALUE_F32, &s.one_row.batch, TMAP_VALUE_F32, &s.call);
           },
           overloads),
   };

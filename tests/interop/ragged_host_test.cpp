@@ -22,10 +22,12 @@ std::uint64_t address_of(const void* memory) {
 /// columns.
 class rows_of_floats {
  public:
-  explicit rows_of_floats(float* values, std::uint64_t width = 3) : width_{width, width} {
-    address_ = {address_of(values), address_of(values + width)};
+  explicit rows_of_floats(const void* values, std::uint64_t width = 3, std::uint64_t last_height = 2,
+                          std::uint32_t element_bytes = 4)
+      : width_{width, width}, height_{1, last_height} {
+    address_ = {address_of(values), address_of(values) + width * element_bytes};
     batch = sized<tmap_tensor_batch>();
-    batch.element_bytes = 4;
+    batch.element_bytes = element_bytes;
     batch.rank = 2;
     batch.count = 2;
     batch.arrays_on_host = 1;
@@ -46,7 +48,7 @@ class rows_of_floats {
  private:
   std::array<std::uint64_t, 2> address_;
   std::array<std::uint64_t, 2> width_;
-  std::array<std::uint64_t, 2> height_{1, 2};
+  std::array<std::uint64_t, 2> height_;
 };
 
 class c_ragged_on_host : public ::testing::Test {
@@ -176,6 +178,41 @@ TEST_F(c_ragged_on_host, reduces_rows) {
   EXPECT_THAT(sums, ElementsAre(3, 6, 9));
   EXPECT_EQ(refused(tmap_ragged_reduce_rows(from_, 6, TMAP_ROWS_SUM, &to.batch, &on_host_)), "type");
   EXPECT_EQ(refused(tmap_ragged_reduce_rows(from_, TMAP_VALUE_F32, 2, &to.batch, &on_host_)), "reduction");
+}
+
+TEST_F(c_ragged_on_host, quantizes) {
+  std::vector<unsigned char> bytes(9);
+  std::vector<float> factors(3, -1);
+  rows_of_floats to{bytes.data(), 3, 2, 1};
+  rows_of_floats scales{factors.data(), 1};
+  tmap_quantize_values values = sized<tmap_quantize_values>();
+  values.from = TMAP_VALUE_F32;
+  values.to = TMAP_VALUE_F8_E4M3;
+  values.powers_of_two = 1;
+  ASSERT_EQ(tmap_ragged_quantize(from_, &to.batch, &scales.batch, &values, &on_host_), TMAP_OK);
+  EXPECT_THAT(factors, ElementsAre(0x1p-7f, 0x1p-6f, 0x1p-5f));
+  EXPECT_EQ(bytes[2], 0x7c) << "3 = 384 / 128";
+  refuses_bad_structs<tmap_quantize_values>(
+      values, [&](auto* v) { return tmap_ragged_quantize(from_, &to.batch, &scales.batch, v, &on_host_); });
+  const auto refused_with = [&](std::uint32_t tmap_quantize_values::*member) {
+    tmap_quantize_values bad = values;
+    bad.*member = 9;
+    return refused(tmap_ragged_quantize(from_, &to.batch, &scales.batch, &bad, &on_host_));
+  };
+  EXPECT_EQ(refused_with(&tmap_quantize_values::from), "values.from");
+  EXPECT_EQ(refused_with(&tmap_quantize_values::to), "values.to");
+  EXPECT_EQ(refused_with(&tmap_quantize_values::block), "values.block");
+  EXPECT_EQ(refused_with(&tmap_quantize_values::powers_of_two), "values.powers_of_two");
+  EXPECT_EQ(refused_with(&tmap_quantize_values::transposed_scales), "values.transposed_scales");
+}
+
+TEST_F(c_ragged_on_host, sums_columns) {
+  std::vector<float> sums(6, -1);
+  rows_of_floats to{sums.data(), 3, 1};
+  ASSERT_EQ(tmap_ragged_column_sums(from_, TMAP_VALUE_F32, &to.batch, TMAP_VALUE_F32, &on_host_), TMAP_OK);
+  EXPECT_THAT(sums, ElementsAre(1, 2, 3, 11, 13, 15));
+  EXPECT_EQ(refused(tmap_ragged_column_sums(from_, 6, &to.batch, TMAP_VALUE_F32, &on_host_)), "from");
+  EXPECT_EQ(refused(tmap_ragged_column_sums(from_, TMAP_VALUE_F32, &to.batch, 6, &on_host_)), "to");
 }
 
 TEST_F(c_ragged_on_host, refuses_bad_sides_and_options_and_writes_nothing) {

@@ -148,6 +148,15 @@ TEST(c_ragged, arguments_reach_their_operations) {
   expect_same(tmap_ragged_max_pool_1d(&a, &a, 1, &call), ragged::max_pool_1d(b, b, 1, small), "max_pool_1d");
   expect_same(tmap_ragged_reduce_rows(&a, TMAP_VALUE_F32, TMAP_ROWS_MAX, &a, &call),
               ragged::reduce_rows(b, ragged::value_type::f32, ragged::row_reduction::max, b, small), "reduce_rows");
+  tmap_tensor_batch bytes = a;
+  bytes.element_bytes = 1;
+  tmap_quantize_values quantized = sized<tmap_quantize_values>();
+  quantized.from = TMAP_VALUE_F32;
+  quantized.to = TMAP_VALUE_F8_E5M2;
+  expect_same(tmap_ragged_quantize(&a, &bytes, &a, &quantized, &call),
+              ragged::quantize(b, interop::library_of(bytes), b, interop::library_of(quantized), small), "quantize");
+  expect_same(tmap_ragged_column_sums(&a, TMAP_VALUE_F32, &a, TMAP_VALUE_F32, &call),
+              ragged::column_sums(b, ragged::value_type::f32, b, ragged::value_type::f32, small), "column_sums");
 }
 
 TEST(c_ragged, rows_reach_their_operations) {

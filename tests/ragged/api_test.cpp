@@ -152,10 +152,14 @@ TEST(ragged_arguments, a_workspace_has_room_for_every_part) {
       EXPECT_GE(l.begins - l.maps, 2 * count * sizeof(tensor_map));
       EXPECT_GE(l.row_begins[0] - l.begins, sums + sizeof(std::int64_t)) << count;
       EXPECT_GE(l.row_begins[1] - l.row_begins[0], sums);
-      EXPECT_GE(l.arrays[0] - l.row_begins[1], sums);
+      EXPECT_GE(l.row_begins[2] - l.row_begins[1], sums);
+      EXPECT_GE(l.arrays[0] - l.row_begins[2], sums);
       EXPECT_GE(l.arrays[1] - l.arrays[0], count * sizeof(map_patch));
-      EXPECT_GE(l.partials - l.arrays[1], count * sizeof(map_patch));
+      EXPECT_GE(l.arrays[2] - l.arrays[1], count * sizeof(map_patch));
+      EXPECT_GE(l.scales - l.arrays[2], count * sizeof(map_patch));
+      EXPECT_GE(l.partials - l.scales, count * sizeof(kernels::planned_scales));
       EXPECT_GE(l.queue - l.partials, kernels::reduce_partials * sizeof(float));
+      EXPECT_GE(l.queue - l.partials, kernels::column_partials * sizeof(float));
       EXPECT_GE(l.scratch - l.queue, kernels::queue_counter_bytes);
       EXPECT_GE(l.scratch_bytes, kernels::plan_scratch_bytes(padded));
       EXPECT_GE(l.bytes - l.scratch, l.scratch_bytes);

@@ -123,6 +123,10 @@ TEST_F(captured_host_arrays, pageable_ones_are_refused_by_every_operation_and_th
        [&](const auto& a, const auto& b) {
          return reduce_rows(a, value_type::f32, row_reduction::sum, b, {on_stream{stream_, scratch}});
        }},
+      {"column_sums",
+       [&](const auto& a, const auto& b) {
+         return column_sums(a, value_type::f32, b, value_type::f32, {on_stream{stream_, scratch}});
+       }},
   };
   const auto expect_refused = [](const result<void>& answer, const std::string& side, const void* array) {
     ASSERT_FALSE(answer.has_value());

@@ -82,7 +82,8 @@ class host_arrays_in_a_capture : public ::testing::Test {
   ~host_arrays_in_a_capture() override { current = nullptr; }
 
   result<void> check(const kernels::side& source, const kernels::side& destination) const {
-    return check_host_arrays(source, destination, cudaStream_t{}, fake_calls);
+    const named_side sides[] = {{source, "source"}, {destination, "destination"}};
+    return check_host_arrays(sides, cudaStream_t{}, fake_calls);
   }
   void expect_refused(const kernels::side& source, const kernels::side& destination, const char* argument,
                       std::uint64_t address) const {

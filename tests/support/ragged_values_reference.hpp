@@ -167,4 +167,89 @@ inline void reduce_rows(value_type type, ragged::row_reduction reduction, const 
   });
 }
 
+/// Returns the number of elements along dim 0 or 1 that share a scale.
+inline std::uint64_t block_extent(const ragged::quantize_values& values, std::uint32_t axis, const extents& shape) {
+  if (axis == 0) return values.block == ragged::scale_block::row ? std::max<std::uint64_t>(1, shape.dim[0]) : 128;
+  return axis == 1 && values.block == ragged::scale_block::block_128x128 ? 128 : 1;
+}
+
+/// Returns the dims of the scales of a tensor.
+inline extents scale_shape(const ragged::quantize_values& values, const extents& shape) {
+  extents scales = shape;
+  for (std::uint32_t axis = 0; axis < 2; ++axis) {
+    const std::uint64_t extent = block_extent(values, axis, shape);
+    scales.dim[axis] = (shape.dim[axis] + extent - 1) / extent;
+  }
+  if (values.transposed_scales) std::swap(scales.dim[0], scales.dim[1]);
+  return scales;
+}
+
+inline float scale_of(const ragged::quantize_values& values, float top) {
+  if (!std::isfinite(top)) return canonical(std::nanf(""));
+  if (top == 0) return 1;
+  const float most = values.to == value_type::f8_e4m3 ? 448.0f : 57344.0f;
+  const float scale = std::max(top / most, std::numeric_limits<float>::min());
+  if (!values.powers_of_two) return scale;
+  int exponent = 0;
+  return std::frexp(scale, &exponent) == 0.5f ? scale : std::ldexp(1.0f, exponent);
+}
+
+inline void quantize(const ragged::quantize_values& values, const host_batch& from, host_batch& to,
+                     host_batch& scales) {
+  for (std::uint64_t i = 0; i < from.tensors.size(); ++i) {
+    const extents& shape = from.tensors[i].shape;
+    const auto place_of_scale = [&](const std::uint64_t* at) {
+      std::uint64_t block[max_rank];
+      for (std::uint32_t axis = 0; axis < max_rank; ++axis) block[axis] = at[axis] / block_extent(values, axis, shape);
+      if (values.transposed_scales) std::swap(block[0], block[1]);
+      return scales.element(i, block);
+    };
+    for_each_element(shape, [&](const std::uint64_t* at) { put_value(value_type::f32, 0, place_of_scale(at)); });
+    for_each_element(shape, [&](const std::uint64_t* at) {
+      const float magnitude = std::fabs(value_at(values.from, from.element(i, at)));
+      unsigned char* const top = place_of_scale(at);
+      put_value(value_type::f32, larger(load<float>(top), magnitude), top);
+    });
+    for_each_element(scales.tensors[i].shape, [&](const std::uint64_t* block) {
+      unsigned char* const place = scales.element(i, block);
+      put_value(value_type::f32, scale_of(values, load<float>(place)), place);
+    });
+    for_each_element(shape, [&](const std::uint64_t* at) {
+      const float inverse = 1 / load<float>(place_of_scale(at));
+      put_value(values.to, value_at(values.from, from.element(i, at)) * inverse, to.element(i, at));
+    });
+  }
+}
+
+/// Adds up 32 running values of each slice, neighbours in fours, and then slices, in order.
+inline float sum_column(const std::vector<float>& column) {
+  const std::uint64_t each = column.size() <= 64 * 256 ? 256 : ((column.size() + 63) / 64 + 31) / 32 * 32;
+  float all = 0;
+  for (std::uint64_t begin = 0; begin < column.size(); begin += each) {
+    float running[32]{};
+    for (std::uint64_t k = begin; k < std::min(begin + each, column.size()); ++k)
+      running[(k - begin) % 32] += column[k];
+    float slice = 0;
+    for (std::uint32_t w = 0; w < 8; ++w) {
+      const float* const four = running + 4 * w;
+      slice += (four[0] + four[2]) + (four[1] + four[3]);
+    }
+    all += slice;
+  }
+  return canonical(all);
+}
+
+inline void column_sums(value_type type, value_type to_type, const host_batch& from, host_batch& to) {
+  for (std::uint64_t i = 0; i < from.tensors.size(); ++i) {
+    const extents& shape = from.tensors[i].shape;
+    for (std::uint64_t column = 0; column < shape.dim[0]; ++column) {
+      std::vector<float> values;
+      std::uint64_t at[max_rank]{column};
+      for (at[1] = 0; at[1] < shape.dim[1]; ++at[1]) values.push_back(value_at(type, from.element(i, at)));
+      at[1] = 0;
+      put_value(to_type, sum_column(values), to.element(i, at));
+    }
+  }
+}
+
 }  // namespace tmap::testing::reference

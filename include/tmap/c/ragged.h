@@ -115,6 +115,19 @@ typedef struct tmap_cast_values {
 
 enum { TMAP_ROWS_SUM = 0, TMAP_ROWS_MAX = 1 };
 
+/// The elements that share a scale (`tmap::ragged::scale_block`).
+enum { TMAP_SCALE_ROW = 0, TMAP_SCALE_1X128 = 1, TMAP_SCALE_128X128 = 2 };
+
+/// `tmap::ragged::quantize_values`.
+typedef struct tmap_quantize_values {
+  uint32_t struct_size;
+  uint32_t from;               ///< TMAP_VALUE_*
+  uint32_t to;                 ///< TMAP_VALUE_*
+  uint32_t block;              ///< TMAP_SCALE_*
+  uint32_t powers_of_two;      ///< 0 or 1
+  uint32_t transposed_scales;  ///< 0 or 1
+} tmap_quantize_values;
+
 /// Returns the workspace that every operation on `count` tensors of this rank needs at most.
 TMAP_API tmap_status tmap_ragged_workspace_bytes(uint64_t count, uint32_t rank, uint64_t* bytes);
 
@@ -145,6 +158,13 @@ TMAP_API tmap_status tmap_ragged_max_pool_1d(const tmap_tensor_batch* source, co
 /// `type` is TMAP_VALUE_*, `reduction` TMAP_ROWS_*.
 TMAP_API tmap_status tmap_ragged_reduce_rows(const tmap_tensor_batch* source, uint32_t type, uint32_t reduction,
                                              const tmap_tensor_batch* destination, const tmap_call* call);
+/// `scales` are f32.
+TMAP_API tmap_status tmap_ragged_quantize(const tmap_tensor_batch* source, const tmap_tensor_batch* destination,
+                                          const tmap_tensor_batch* scales, const tmap_quantize_values* values,
+                                          const tmap_call* call);
+/// `from` and `to` are TMAP_VALUE_*.
+TMAP_API tmap_status tmap_ragged_column_sums(const tmap_tensor_batch* source, uint32_t from,
+                                             const tmap_tensor_batch* destination, uint32_t to, const tmap_call* call);
 
 #ifdef __cplusplus
 }

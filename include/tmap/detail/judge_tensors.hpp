@@ -62,6 +62,7 @@ enum class shape_relation : std::uint32_t {
   equal,
   swapped,  ///< dims 0 and 1 exchanged
   reduced,  ///< dim 0 is 1
+  summed,   ///< dim 1 is 1; a source without rows is not empty
   clipped,  ///< `pad`: the smaller of both is moved, the destination's rest filled
   corner,   ///< `unpad`: the destination is no larger than the source
 };
@@ -231,9 +232,41 @@ TMAP_HOST_DEVICE constexpr bool has_mismatch(shape_relation relation, const side
     std::uint64_t wanted = source.dim[axis];
     if (relation == shape_relation::swapped && axis < 2) wanted = source.dim[1 - axis];
     if (relation == shape_relation::reduced && axis == 0) wanted = 1;
+    if (relation == shape_relation::summed && axis == 1) wanted = 1;
     differs = differs || (may_be_smaller ? destination.dim[axis] > wanted : destination.dim[axis] != wanted);
   }
   return differs;
+}
+
+/// The blocks of a tensor that `quantize` gives one scale each, and the order of the scales.
+struct scale_grid {
+  std::uint32_t columns;  ///< of a block, along dim 0; 0: all of a row
+  std::uint32_t rows;     ///< of a block, along dim 1
+  bool is_transposed;     ///< the scales' dims 0 and 1 are exchanged
+};
+
+/// Returns the dims that the scales of a tensor must have.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr side_extents scales_of(const side_extents& source, const scale_grid& grid) {
+  side_extents wanted = source;
+  wanted.dim[0] = grid.columns == 0 ? 1 : source.dim[0] / grid.columns + (source.dim[0] % grid.columns != 0);
+  if (Rank == 1) return wanted;
+  wanted.dim[1] = source.dim[1] / grid.rows + (source.dim[1] % grid.rows != 0);
+  if (grid.is_transposed) cuda::std::swap(wanted.dim[0], wanted.dim[1]);
+  return wanted;
+}
+
+/// Returns the bits of a judged pair together with the faults of its scales. An empty tensor has no
+/// scales, so nothing is judged.
+template <std::uint32_t Rank>
+TMAP_HOST_DEVICE constexpr std::uint32_t add_scale_faults(std::uint32_t bits, const side_extents& source,
+                                                          const side_extents& scales, const scale_grid& grid,
+                                                          const tensor_limits& limits) {
+  if (bits == ragged::tensor_status::empty_bit) return bits;
+  const side_extents wanted = scales_of<Rank>(source, grid);
+  bool differs = false;
+  for (std::uint32_t axis = 0; axis < Rank; ++axis) differs = differs || scales.dim[axis] != wanted.dim[axis];
+  return bits | judge_side<Rank>(scales, sizeof(float), limits, true) | (differs ? bit(ragged::fault::mismatch) : 0);
 }
 
 /// Judges by the side or sides that give the shapes.
@@ -241,6 +274,7 @@ template <std::uint32_t Rank>
 TMAP_HOST_DEVICE constexpr bool is_empty_pair(shape_relation relation, const side_extents& source,
                                               const side_extents& destination) {
   if (relation == shape_relation::corner) return is_empty<Rank>(destination);
+  if (relation == shape_relation::summed) return source.dim[0] == 0 && is_empty<Rank>(destination);
   const bool source_decides = relation == shape_relation::reduced || relation == shape_relation::clipped;
   return is_empty<Rank>(source) && (source_decides || is_empty<Rank>(destination));
 }

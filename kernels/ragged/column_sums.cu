@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/launch_behind.hpp"
+#include "kernels/ragged/column_pieces.hpp"
+#include "kernels/ragged/piece_walk.cuh"
+#include "kernels/ragged/quantize_rows.cuh"
+#include "kernels/ragged_launch.hpp"
+
+#include <tmap/device/tile_shares.cuh>
+
+namespace tmap::kernels {
+namespace {
+
+// Each block has an equal share of consecutive pieces. It adds up a chunk of columns slice by
+// slice. If a chunk's slices are in several shares, each block writes the sums of its slices to
+// `partials`, and a second kernel adds them. The order of column_order.hpp does not depend on
+// shares.
+
+using tmap::detail::column_slice_rows;
+using tmap::detail::column_slices;
+using tmap::detail::column_values;
+using tmap::detail::most_column_slices;
+
+constexpr std::uint32_t threads = column_warps * 32;
+constexpr std::uint32_t chunk_lanes = column_chunk / chunk_values;  ///< that read one row of a chunk
+constexpr std::uint32_t warp_rows = 32 / chunk_lanes;
+static_assert(warp_rows * column_warps == column_values);
+
+/// The sums of a lane's columns.
+struct lane_sums {
+  float of[chunk_values]{};
+
+  template <value_type From>
+  __device__ void add(const chunk<From>& values) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < chunk_values; ++i) of[i] += to_float<From>(values.words[i]);
+  }
+  __device__ void add(const lane_sums& other) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < chunk_values; ++i) of[i] += other.of[i];
+  }
+  /// Adds up the four lanes that read the same columns.
+  __device__ void join_rows() {
+#pragma unroll
+    for (std::uint32_t distance = 16; distance >= chunk_lanes; distance /= 2) {
+#pragma unroll
+      for (float& sum : of) sum += __shfl_xor_sync(~0u, sum, distance);
+    }
+  }
+};
+
+/// A chunk of columns of one tensor, as one lane sees it.
+template <value_type From>
+struct column_part {
+  using word = value_word<From>;
+  static constexpr std::uint32_t batch = chunk<From>::most;
+
+  std::uint64_t source;  ///< of this lane's columns in row 0
+  std::uint64_t pitch;
+  std::uint64_t rows;
+  std::uint32_t count;  ///< of this lane's columns
+  bool is_wide;
+
+  __device__ column_part(const planned_tensor& tensor, std::uint64_t first)
+      : pitch(tensor.source_stride[0]), rows(tensor.dim[1]) {
+    const std::uint64_t column = first + threadIdx.x % chunk_lanes * chunk_values;
+    source = tensor.source + column * sizeof(word);
+    count = chunk_count(column, tensor.dim[0]);
+    is_wide = ((tensor.source | (rows > 1 ? pitch : 0)) % 16 | tensor.dim[0] % chunk_values) == 0;
+  }
+
+  /// Returns the row of this lane among those that the block reads at once.
+  __device__ static std::uint32_t lane_row() { return threadIdx.x % 32 / chunk_lanes; }
+
+  template <bool IsWide>
+  __device__ void add_rows(lane_sums& sums, std::uint64_t begin, std::uint64_t end, std::uint64_t step) const {
+    for (std::uint64_t row = begin; row < end; row += batch * step) {
+      chunk<From> held[batch];
+#pragma unroll
+      for (std::uint32_t k = 0; k < batch; ++k) {
+        const std::uint64_t at = row + k * step;
+        held[k].template load<IsWide>(source + at * pitch, at < end ? count : 0);
+      }
+#pragma unroll
+      for (std::uint32_t k = 0; k < batch; ++k) sums.add(held[k]);  // rows that do not exist are +0
+    }
+  }
+
+  /// Adds up this lane's rows from `begin` to `end - 1`.
+  __device__ lane_sums sum_rows(std::uint64_t begin, std::uint64_t end, std::uint64_t step) const {
+    lane_sums sums;
+    if (is_wide) {
+      add_rows<true>(sums, begin, end, step);
+    } else {
+      add_rows<false>(sums, begin, end, step);
+    }
+    return sums;
+  }
+};
+
+template <value_type To>
+__device__ void store_sum(const planned_tensor& tensor, std::uint64_t column, float sum) {
+  if (column < tensor.dim[0]) {
+    reinterpret_cast<value_word<To>*>(tensor.destination)[column] = from_float<To>(sum);
+  }
+}
+
+/// Sums a chunk of few rows. Each warp does this for itself.
+template <value_type From, value_type To>
+__device__ void sum_few_rows(const planned_tensor& tensor, std::uint64_t first) {
+  if (first >= tensor.dim[0]) return;
+  const column_part<From> part(tensor, first);
+  lane_sums all;
+  for (std::uint64_t group = 0; group < part.rows; group += warp_rows) {
+    const std::uint64_t row = group + part.lane_row();
+    lane_sums sums = part.sum_rows(row, row < part.rows ? row + 1 : row, 1);
+    sums.join_rows();
+    all.add(sums);
+  }
+#pragma unroll
+  for (std::uint32_t i = 0; i < chunk_values; ++i) {
+    const std::uint64_t column = first + threadIdx.x % chunk_lanes * chunk_values + i;
+    if (i % warp_rows == part.lane_row()) store_sum<To>(tensor, column, all.of[i]);
+  }
+}
+
+/// The sums of all warps of a block for a chunk.
+using warp_sums = float[column_warps][column_chunk];
+
+/// Sums a slice. All threads call it; the first ones return the sum of a column each.
+template <value_type From>
+__device__ float sum_slice(const column_part<From>& part, std::uint64_t slice, warp_sums& shared) {
+  const std::uint64_t each = column_slice_rows(part.rows);
+  const std::uint64_t begin = slice * each;
+  const std::uint64_t end = part.rows - begin < each ? part.rows : begin + each;
+  const std::uint32_t warp = threadIdx.x / 32;
+  lane_sums sums = part.sum_rows(begin + warp * warp_rows + part.lane_row(), end, column_values);
+  sums.join_rows();
+  if (part.lane_row() == 0) {
+#pragma unroll
+    for (std::uint32_t i = 0; i < chunk_values; ++i)
+      shared[warp][threadIdx.x % chunk_lanes * chunk_values + i] = sums.of[i];
+  }
+  __syncthreads();
+  float sum = 0;
+  if (threadIdx.x >= column_chunk) return sum;
+#pragma unroll
+  for (std::uint32_t w = 0; w < column_warps; ++w) sum += shared[w][threadIdx.x];
+  return sum;
+}
+
+/// The shares of all blocks, in pieces.
+struct column_shares {
+  std::uint64_t each;
+  std::uint64_t extra;  ///< shares that have one piece more
+  device::tile_range own;
+
+  __device__ explicit column_shares(const planned_work& work) {
+    const std::uint64_t total = work.ends[work.count - 1];
+    each = detail::divide(total, gridDim.x);
+    extra = total - each * gridDim.x;
+    own = device::tile_shares(total, gridDim.x).run(blockIdx.x);
+  }
+  /// Returns the share that has a piece.
+  __device__ std::uint64_t of(std::uint64_t piece) const {
+    const std::uint64_t longer = extra * (each + 1);
+    return piece < longer ? detail::divide(piece, each + 1) : extra + detail::divide(piece - longer, each);
+  }
+};
+
+/// The pieces of a chunk.
+struct chunk_pieces {
+  std::uint64_t first;  ///< of all pieces
+  std::uint64_t slices;
+  std::uint64_t column;
+
+  __device__ chunk_pieces(const piece_walk& walk, std::uint64_t g) {
+    slices = column_slices(walk.tensor().dim[1]);
+    const std::uint64_t chunk = detail::divide(walk.within(g), slices);
+    first = g - (walk.within(g) - chunk * slices);
+    column = chunk * column_chunk;
+  }
+  __device__ bool is_within(const device::tile_range& share) const {
+    return first >= share.first && first + slices <= share.last;
+  }
+};
+
+/// Returns the place for the sums of a split chunk's slices. A share has the beginning of one such
+/// chunk at most.
+__device__ float* partials_of(const planned_work& work, std::uint64_t share) {
+  return work.partials + share * most_column_slices * column_chunk;
+}
+
+template <value_type From, value_type To>
+__global__ void __launch_bounds__(threads, 2) column_sums_kernel(const __grid_constant__ planned_work work) {
+  __shared__ planned_tensor records[column_warps];
+  __shared__ warp_sums sums[2];
+  cudaGridDependencySynchronize();
+  const column_shares shares(work);
+  piece_walk walk(work, &records[threadIdx.x / 32]);
+  std::uint32_t turn = 0;
+  bool has_begun = false;
+  for (std::uint64_t g = shares.own.first; g < shares.own.last;) {
+    if (has_begun) {
+      walk.seek_ahead(g);
+    } else {
+      walk.seek(g);
+    }
+    has_begun = true;
+    const planned_tensor& tensor = walk.tensor();
+    if (tensor.dim[1] <= few_rows) {
+      sum_few_rows<From, To>(tensor, (walk.within(g) * column_warps + threadIdx.x / 32) * column_chunk);
+      ++g;
+      continue;
+    }
+    const chunk_pieces pieces(walk, g);
+    const column_part<From> part(tensor, pieces.column);
+    const std::uint64_t end = pieces.first + pieces.slices;
+    const bool is_whole = pieces.is_within(shares.own);
+    float* const partials = is_whole ? nullptr : partials_of(work, shares.of(pieces.first));
+    float all = 0;
+    for (; g < end && g < shares.own.last; ++g) {
+      const float sum = sum_slice(part, g - pieces.first, sums[turn++ % 2]);
+      if (!is_whole && threadIdx.x < column_chunk) partials[(g - pieces.first) * column_chunk + threadIdx.x] = sum;
+      all += sum;
+    }
+    if (is_whole && threadIdx.x < column_chunk) store_sum<To>(tensor, pieces.column + threadIdx.x, all);
+  }
+}
+
+/// Adds up the slices of each split chunk. The block in whose share it begins does it.
+template <value_type To>
+__global__ void __launch_bounds__(column_chunk) add_slices_kernel(const __grid_constant__ planned_work work) {
+  __shared__ planned_tensor records[column_chunk / 32];
+  cudaGridDependencySynchronize();
+  const column_shares shares(work);
+  if (shares.own.first >= shares.own.last) return;
+  piece_walk walk(work, &records[threadIdx.x / 32]);
+  walk.seek(shares.own.last - 1);
+  if (walk.tensor().dim[1] <= few_rows) return;
+  const chunk_pieces pieces(walk, shares.own.last - 1);
+  if (pieces.is_within(shares.own) || pieces.first < shares.own.first) return;
+  const float* const partials = partials_of(work, blockIdx.x) + threadIdx.x;
+  float all = 0;
+#pragma unroll 8
+  for (std::uint64_t slice = 0; slice < pieces.slices; ++slice) all += partials[slice * column_chunk];
+  store_sum<To>(walk.tensor(), pieces.column + threadIdx.x, all);
+}
+
+template <value_type From, value_type To>
+cudaError_t launch(const planned_work& work, const device_shape& device, cudaStream_t stream) {
+  const std::uint32_t most = column_partials / (most_column_slices * column_chunk);
+  const std::uint32_t wanted = 2 * device.multiprocessors;
+  const std::uint32_t blocks = wanted < most ? wanted : most;
+  const cudaError_t launched = launch_behind(column_sums_kernel<From, To>, {blocks, threads}, stream, work);
+  if (launched != cudaSuccess) return launched;
+  return launch_behind(add_slices_kernel<To>, {blocks, column_chunk}, stream, work);
+}
+
+template <value_type From>
+cudaError_t launch_from(const planned_work& work, value_type to, const device_shape& device, cudaStream_t stream) {
+  return to == value_type::f32 ? launch<From, value_type::f32>(work, device, stream)
+                               : launch<From, From>(work, device, stream);
+}
+
+}  // namespace
+
+piece_rule column_sum_pieces() {
+  piece_rule rule{};
+  rule.cut = piece_cut::columns;
+  return rule;
+}
+
+cudaError_t launch_column_sums(const planned_work& work, value_type from, value_type to, const device_shape& device,
+                               cudaStream_t stream) {
+  switch (from) {
+    case value_type::f16: return launch_from<value_type::f16>(work, to, device, stream);
+    case value_type::bf16: return launch_from<value_type::bf16>(work, to, device, stream);
+    default: return launch_from<value_type::f32>(work, to, device, stream);
+  }
+}
+
+}  // namespace tmap::kernels
