@@ -191,6 +191,17 @@ class RaggedCases:
             ragged.reduce_rows(self.rows(values), ragged.Rows(out, self.put(self.ends)), reduction=reduction)
             self.check(out, expected[:, None])
 
+    def test_column_sums(self):
+        values = np.rint(self.values(20))
+        sums = np.stack([part.sum(0) for part in self.parts(values)])
+        for ends in (np.arange(1, len(SIZES) + 1, dtype=np.int32), np.arange(len(SIZES) + 1)):
+            out = self.put(np.full((len(SIZES), 20), 99, np.float32))
+            ragged.column_sums(self.rows(values), ragged.Rows(out, self.put(ends), format=self.format_of(ends)))
+            self.check(out, sums)
+
+    def format_of(self, ends):
+        return "ends" if len(ends) == len(SIZES) else "prefix"
+
     def test_shapes_in_columns(self):
         parts = [self.put(part) for part in self.parts(self.values(4)) if len(part)]
         to, arrays = self.lists([np.zeros(part.shape, np.float32) for part in parts])

@@ -8,8 +8,8 @@ Maps         `TensorSpec`, `explain`, `validate`; `encode` (by the driver), `enc
              needed), `decode`, `describe`; `simulate_load`, `simulate_store`, `simulate_reduce`.
              `MapService.encode_ragged` makes one map for each tensor of a batch, on the device.
 Operations   `tmap.ragged`: copy, pack, pad and their inverses, rows by index, transpose, cast,
-             saxpy, max_pool_1d, reduce_rows. `grouped_mm`: many matrix products in one call;
-             `grouped_mm_by_pointers`: products of matrices at any addresses.
+             saxpy, max_pool_1d, reduce_rows, quantize, column_sums. `grouped_mm`: many matrix
+             products in one call; `grouped_mm_by_pointers`: products of matrices at any addresses.
 Faults       `faults`: the bad items that calls passed over on the device. `explain` and
              `describe_status` put a status into words. Every call takes `check="sync"`.
 Own kernels  `MapBatch.ref` is a kernel parameter; `include_dir()` has the headers for CuPy,

@@ -29,11 +29,12 @@ from ctypes import byref, c_float, c_uint32, c_void_p
 from . import _structs as c
 from ._batch import Columns, Rows, Tensors
 from ._numbers import choice, element_bytes, integer, real
-from ._ragged import REDUCTIONS, VALUE_TYPES, Fault, _between, _Call, dense_side, faults_of, takes
+from ._ragged import (FLOATS, REDUCTIONS, SCALE_BLOCKS, VALUE_TYPES, Fault, _between, _Call,
+                      dense_side, faults_of, takes)
 
-__all__ = ["Columns", "Fault", "Rows", "Tensors", "cast", "copy", "faults_of", "gather_rows",
-           "max_pool_1d", "pack", "pad", "reduce_rows", "saxpy", "scatter_rows", "transpose",
-           "unpack", "unpad"]
+__all__ = ["Columns", "Fault", "Rows", "Tensors", "cast", "column_sums", "copy", "faults_of",
+           "gather_rows", "max_pool_1d", "pack", "pad", "quantize", "reduce_rows", "saxpy",
+           "scatter_rows", "transpose", "unpack", "unpad"]
 
 
 def __dir__():
@@ -170,7 +171,41 @@ def reduce_rows(source, destination, *, reduction: str = "sum", **options) -> No
     source's shapes, but its last dim is 1. Elements are f32, f16 or bf16."""
     number = choice(reduction, REDUCTIONS, "reduction")
     call = _Call((source, destination), **options)
-    left = call.source(source, dtypes=("f32", "f16", "bf16"))
+    left = call.source(source, dtypes=FLOATS)
     right = call.destination(destination, dtypes=("f32",))
     arguments = (left.struct, VALUE_TYPES.index(left.dtype), number, right.struct)
     call.run("reduce_rows", arguments, left.count, left.rank)
+
+
+@takes(c_void_p, c_void_p, c_void_p, c_void_p)
+def quantize(source, destination, scales, *, block: str = "1x128", powers_of_two: bool = False,
+             transposed_scales: bool = False, **options) -> None:
+    """Rounds elements of f32, f16 or bf16 to f8_e4m3 or f8_e5m2 with a scale for each block, so
+    that value = destination * scale. A block is a "row", "1x128" or "128x128" elements of the last
+    two dims. `scales`, f32, has the source's shapes with blocks in place of elements; a row is one
+    block. With `transposed_scales` its last two dims are exchanged. `powers_of_two` rounds scales
+    up. A block with a NaN or an infinity becomes NaN, and so does its scale."""
+    values = c.QuantizeValues(block=choice(block, SCALE_BLOCKS, "block"),
+                              powers_of_two=bool(powers_of_two),
+                              transposed_scales=bool(transposed_scales))
+    call = _Call((source, destination, scales), **options)
+    left = call.source(source, dtypes=FLOATS)
+    right = call.destination(destination, dtypes=("f8_e4m3", "f8_e5m2"))
+    factors = call.destination(scales, "scales", dtypes=("f32",))
+    values.from_type = VALUE_TYPES.index(left.dtype)
+    values.to_type = VALUE_TYPES.index(right.dtype)
+    arguments = (left.struct, right.struct, factors.struct, byref(values))
+    call.run("quantize", arguments, left.count, left.rank)
+
+
+@takes(c_void_p, c_uint32, c_void_p, c_uint32)
+def column_sums(source, destination, **options) -> None:
+    """Sums each column of each matrix, as the gradient of a bias needs. Elements are f32, f16 or
+    bf16. The destination has one row for each matrix, of f32 or the source's type. A matrix without
+    rows has sums of 0."""
+    call = _Call((source, destination), **options)
+    left = call.source(source, dtypes=FLOATS)
+    right = call.destination(destination, dtypes=("f32", left.dtype))
+    arguments = (left.struct, VALUE_TYPES.index(left.dtype), right.struct,
+                 VALUE_TYPES.index(right.dtype))
+    call.run("column_sums", arguments, left.count, left.rank)

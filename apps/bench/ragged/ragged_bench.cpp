@@ -20,14 +20,12 @@ with the others taken out, so that their launches no longer overlap: planning an
 the whole. "Launches" are those of planning.
 )");
   const ragged_meter meter(columns_wanted::parts);
-  for (const auto print : {print_copy, print_pad, print_transpose, print_vectors}) print(meter);
+  for (const auto print : {print_copy, print_pad, print_transpose, print_vectors, print_quantize}) print(meter);
 }
 
-constexpr named_table<ragged_meter> tables[] = {{"copy", print_copy},
-                                                {"pad", print_pad},
-                                                {"transpose", print_transpose},
-                                                {"vectors", print_vectors},
-                                                {"breakdown", print_breakdown}};
+constexpr named_table<ragged_meter> tables[] = {{"copy", print_copy},           {"pad", print_pad},
+                                                {"transpose", print_transpose}, {"vectors", print_vectors},
+                                                {"quantize", print_quantize},   {"breakdown", print_breakdown}};
 
 void print_head() {
   print_device();

@@ -165,6 +165,7 @@ void print_copy(const ragged_meter& meter);
 void print_pad(const ragged_meter& meter);
 void print_transpose(const ragged_meter& meter);
 void print_vectors(const ragged_meter& meter);
+void print_quantize(const ragged_meter& meter);
 /// Writes GB/s for each size of a tensor to this file, as JSON.
 void write_curve(const ragged_meter& meter, const std::string& path);
 
