@@ -114,6 +114,13 @@ class BoundsCases:
         for source, destination, _ in self.pairs(width=1):
             ragged.reduce_rows(source, destination)
 
+    def test_column_sums(self):
+        for cut, form in self.each():
+            arena = self.arena = self.Arena()
+            values, out = arena.array(ROWS, WIDTH), arena.array(3, WIDTH, value=1)
+            ragged.column_sums(self.rows(values, cut, form), ragged.Rows(out, self.put(np.array((1, 2, 3)))))
+            self.check(out, values)
+
     def test_transpose(self):
         for cut, form in self.each():
             arena = self.arena = self.Arena()

@@ -9,6 +9,13 @@ from tmap import ragged
 SIZES = (3, 0, 17, 1, 40)
 
 
+def e4m3(bits):
+    """Returns the values of bits of f8_e4m3 without NaN."""
+    exponent, mantissa = (bits >> 3 & 15).astype(int), bits & 7
+    magnitude = np.where(exponent == 0, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0**(exponent - 7))
+    return np.where(bits >> 7 == 1, -magnitude, magnitude)
+
+
 class RaggedCases:
     def put(self, array):
         return array
@@ -201,6 +208,24 @@ class RaggedCases:
 
     def format_of(self, ends):
         return "ends" if len(ends) == len(SIZES) else "prefix"
+
+    def test_quantize(self):
+        parts = [part for part in self.parts(self.values(200)) if len(part)]
+        for block, width, transposed in (("row", 200, False), ("1x128", 128, False), ("1x128", 128, True)):
+            blocks = -(-200 // width)
+            shapes = [(blocks, len(part)) if transposed else (len(part), blocks) for part in parts]
+            scales, factors = self.lists([np.zeros(shape, np.float32) for shape in shapes])
+            bits = [self.put(np.full(part.shape, 77, np.uint8)) for part in parts]
+            addresses = self.put(np.array([self.address(array) for array in bits], np.uint64))
+            dims = [self.put(np.array([part.shape[axis] for part in parts])) for axis in (1, 0)]
+            ragged.quantize(self.lists(parts)[0], ragged.Columns(addresses, dims, dtype="f8_e4m3"), scales, block=block,
+                            transposed_scales=transposed)
+            for part, found, factor in zip(parts, bits, factors):
+                tops = np.stack([abs(part[:, at:at + width]).max(1) for at in range(0, 200, width)], 1)
+                self.check(factor, (tops.T if transposed else tops) / np.float32(448))
+                scale = np.repeat(tops / 448, width, 1)[:, :200]
+                self.assertLessEqual(float((abs(e4m3(self.get(found)) * scale - part) - abs(part) / 16 - scale / 512).max()),
+                                     1e-5)
 
     def test_shapes_in_columns(self):
         parts = [self.put(part) for part in self.parts(self.values(4)) if len(part)]

@@ -307,6 +307,7 @@ class WritingCases:
         begins, few = torch.zeros(3, device=self.device, dtype=torch.int64), self.tensor(6, 1)
         statuses, header = (torch.zeros(n, device=self.device, dtype=torch.int32) for n in (2, 4))
         turned, square = self.tensor(4, 6), ragged.Tensors([values])
+        narrow, line = torch.zeros(6, 4, device=self.device, dtype=torch.float8_e4m3fn), self.tensor(1, 4)
         for call, written, read in (
                 (lambda: ragged.copy(source, to, statuses=statuses, header=header), (out, statuses, header),
                  (values, ends)),
@@ -320,7 +321,10 @@ class WritingCases:
                 (lambda: ragged.cast(source, to), (out,), (values, ends)),
                 (lambda: ragged.saxpy(2, source, to), (out,), (values,)),
                 (lambda: ragged.max_pool_1d(source, to, radius=1), (out,), (values, ends)),
-                (lambda: ragged.reduce_rows(source, ragged.Rows(few, ends)), (few,), (values, ends))):
+                (lambda: ragged.reduce_rows(source, ragged.Rows(few, ends)), (few,), (values, ends)),
+                (lambda: ragged.quantize(source, ragged.Rows(narrow, ends), ragged.Rows(few, ends)), (narrow, few),
+                 (values, ends)),
+                (lambda: ragged.column_sums(square, ragged.Tensors([line])), (line,), (values,))):
             self.counts(call, written, read)
 
     def test_autograd_notices_that_a_saved_tensor_was_written(self):

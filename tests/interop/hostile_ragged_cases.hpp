@@ -26,7 +26,7 @@ T* moved_by(T* pointer, std::uintptr_t bytes) {
 /// Holds all arguments that a call may take: two tensors of one f32 row of 4, in host memory.
 struct call_arguments {
   call_arguments() {
-    for (tmap_tensor_batch* const batch : {&source, &destination}) {
+    for (tmap_tensor_batch* const batch : {&source, &destination, &scales}) {
       *batch = sized<tmap_tensor_batch>();
       batch->element_bytes = 4;
       batch->rank = 2;
@@ -40,9 +40,12 @@ struct call_arguments {
       columns.global_dim[1] = batch == &source ? height.data() : to_height.data();
       columns.global_stride_bytes[0] = nullptr;
     }
+    scales.tensors.of.columns.global_address = scale_addresses.data();
+    scales.tensors.of.columns.global_dim[0] = scales.tensors.of.columns.global_dim[1] = height.data();
     for (std::uint64_t i = 0; i < 2; ++i) {
       from_addresses[i] = reinterpret_cast<std::uint64_t>(in.data() + 4 * i);
       to_addresses[i] = reinterpret_cast<std::uint64_t>(out.data() + 4 * i);
+      scale_addresses[i] = reinterpret_cast<std::uint64_t>(factors.data() + i);
     }
     dense.address = packed_address();
     dense.dim[0] = 4;
@@ -59,6 +62,8 @@ struct call_arguments {
     index.count = 2;
     values.from = values.to = TMAP_VALUE_F32;
     values.scale = 1;
+    quantized.from = TMAP_VALUE_F32;
+    quantized.to = TMAP_VALUE_F8_E4M3;
   }
   call_arguments(const call_arguments&) = delete;
   call_arguments& operator=(const call_arguments&) = delete;
@@ -73,19 +78,21 @@ struct call_arguments {
   alignas(16) std::array<float, 8> in{1, 2, 3, 4, 5, 6, 7, 8};
   alignas(16) std::array<float, 8> out{};
   alignas(16) std::array<float, 64> other{};
-  std::array<std::uint64_t, 2> from_addresses{}, to_addresses{}, width{4, 4}, height{1, 1}, to_width{4, 4},
-      to_height{1, 1};
+  std::array<float, 2> factors{};
+  std::array<std::uint64_t, 2> from_addresses{}, to_addresses{}, scale_addresses{}, width{4, 4}, height{1, 1},
+      to_width{4, 4}, to_height{1, 1};
   std::array<std::int32_t, 2> rows{1, 0};
   std::array<std::uint32_t, 4> words{};
   alignas(16) std::array<std::byte, 64> header{};
   std::array<tmap_address_window, 2> windows{{{0, ~std::uint64_t{0}}, {0, 0}}};
 
-  tmap_tensor_batch source, destination;
+  tmap_tensor_batch source, destination, scales;
   tmap_dense_batch dense = sized<tmap_dense_batch>();
   tmap_packed_buffer packed = sized<tmap_packed_buffer>();
   tmap_row_matrix from = sized<tmap_row_matrix>(), to = sized<tmap_row_matrix>();
   tmap_row_index index = sized<tmap_row_index>();
   tmap_cast_values values = sized<tmap_cast_values>();
+  tmap_quantize_values quantized = sized<tmap_quantize_values>();
   tmap_call call = sized<tmap_call>();
   std::uint32_t type = TMAP_VALUE_F32, reduction = TMAP_ROWS_SUM;
   std::array<float, 4> fill{9, 9, 9, 9};
@@ -101,7 +108,17 @@ enum part : std::uint32_t {
   index = 32,
   values = 64,
   reduction = 128,
+  scales = 256,
+  quantized = 512,
 };
+
+/// Returns the batch of one side, and its name.
+inline tmap_tensor_batch& batch_of(call_arguments& given, std::uint32_t side) {
+  return side == source ? given.source : side == destination ? given.destination : given.scales;
+}
+inline std::string name_of(std::uint32_t side) {
+  return side == source ? "source" : side == destination ? "destination" : "scales";
+}
 
 struct c_call {
   const char* name;
@@ -135,6 +152,15 @@ inline const std::vector<c_call>& all_calls() {
        [](a& g) {
          g.shape_destination(1, 1);
          return tmap_ragged_reduce_rows(&g.source, g.type, g.reduction, &g.destination, &g.call);
+       }},
+      {"quantize", source | destination | scales | quantized,
+       [](a& g) {
+         if (g.destination.element_bytes == 4) g.destination.element_bytes = 1;
+         return tmap_ragged_quantize(&g.source, &g.destination, &g.scales, &g.quantized, &g.call);
+       }},
+      {"column_sums", source | destination,
+       [](a& g) {
+         return tmap_ragged_column_sums(&g.source, TMAP_VALUE_F32, &g.destination, TMAP_VALUE_F32, &g.call);
        }},
   };
   return calls;
@@ -186,12 +212,9 @@ void add_struct(std::vector<spoiling>& all, const std::string& argument, std::ui
 inline std::vector<spoiling> known_to_c() {
   using a = call_arguments;
   std::vector<spoiling> all;
-  const auto batch_of = [](std::uint32_t side) {
-    return [side](a& g) -> tmap_tensor_batch& { return side == source ? g.source : g.destination; };
-  };
-  for (const std::uint32_t side : {std::uint32_t{source}, std::uint32_t{destination}}) {
-    const std::string name = side == source ? "source" : "destination";
-    const auto batch = batch_of(side);
+  for (const std::uint32_t side : {source, destination, scales}) {
+    const std::string name = name_of(side);
+    const auto batch = [side](a& g) -> tmap_tensor_batch& { return batch_of(g, side); };
     add_struct(all, name, side, batch);
     add_struct(all, name + ".tensors", side, [=](a& g) -> tmap_patch_source& { return batch(g).tensors; });
     add_numbers(
@@ -215,6 +238,18 @@ inline std::vector<spoiling> known_to_c() {
   add_struct(all, "to", matrices, [](a& g) -> tmap_row_matrix& { return g.to; });
   add_struct(all, "index", index, [](a& g) -> tmap_row_index& { return g.index; });
   add_struct(all, "values", values, [](a& g) -> tmap_cast_values& { return g.values; });
+  add_struct(all, "quantized", quantized, [](a& g) -> tmap_quantize_values& { return g.quantized; });
+  add_numbers(
+      all, "quantized.from", quantized, {0, 4, 5, 6, ~0u}, [](a & g) -> auto& { return g.quantized.from; });
+  add_numbers(
+      all, "quantized.to", quantized, {0, 3, 6, ~0u}, [](a & g) -> auto& { return g.quantized.to; });
+  add_numbers(
+      all, "quantized.block", quantized, {3, ~0u}, [](a & g) -> auto& { return g.quantized.block; });
+  add_numbers(
+      all, "quantized.powers_of_two", quantized, {2, ~0u}, [](a & g) -> auto& { return g.quantized.powers_of_two; });
+  add_numbers(
+      all, "quantized.transposed_scales", quantized, {2, ~0u},
+      [](a & g) -> auto& { return g.quantized.transposed_scales; });
   add_struct(all, "call", 0, [](a& g) -> tmap_call& { return g.call; });
   add_numbers(
       all, "call.policy", 0, {4, ~0u}, [](a & g) -> auto& { return g.call.policy; });
@@ -282,9 +317,9 @@ inline std::vector<spoiling> known_to_the_operation() {
   using a = call_arguments;
   std::vector<spoiling> all;
   const std::vector<std::uint64_t> counts{max_batch + 1, std::uint64_t{1} << 32, ~std::uint64_t{0}};
-  for (const std::uint32_t side : {std::uint32_t{source}, std::uint32_t{destination}}) {
-    const std::string name = side == source ? "source" : "destination";
-    const auto batch = [side](a& g) -> tmap_tensor_batch& { return side == source ? g.source : g.destination; };
+  for (const std::uint32_t side : {source, destination, scales}) {
+    const std::string name = name_of(side);
+    const auto batch = [side](a& g) -> tmap_tensor_batch& { return batch_of(g, side); };
     add_numbers(
         all, name + ".element_bytes", side, {0, 17, 256, ~0u}, [=](a & g) -> auto& { return batch(g).element_bytes; });
     add_numbers(

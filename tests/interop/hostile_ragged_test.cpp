@@ -37,6 +37,7 @@ std::string name_in(const c_call& call, const std::string& argument) {
   if (member == "source" && is_saxpy) return "x" + rest;
   if (member == "destination" && is_saxpy) return "y" + rest;
   if (member == "dense" || member == "packed") return ((call.parts & source) != 0 ? "destination" : "source") + rest;
+  if (member == "quantized") return "values" + rest;
   if (member == "from") return "source" + rest;
   if (member == "to") return "destination" + rest;
   if (member == "walked") return (std::string{call.name} == "scatter_rows" ? "source" : "destination") + rest;
@@ -161,6 +162,11 @@ TEST(hostile_ragged, pointers_to_structs) {
   refuses(g.destination, [&](batch* d) { return tmap_ragged_cast(&g.source, d, &g.values, &on_host); });
   refuses(g.destination,
           [&](batch* d) { return tmap_ragged_reduce_rows(&g.source, TMAP_VALUE_F32, TMAP_ROWS_SUM, d, &on_host); });
+  refuses(g.scales,
+          [&](batch* s) { return tmap_ragged_quantize(&g.source, &g.destination, s, &g.quantized, &on_host); });
+  refuses(g.quantized, [&](tmap_quantize_values* v) {
+    return tmap_ragged_quantize(&g.source, &g.destination, &g.scales, v, &on_host);
+  });
   refuses(g.packed, [&](tmap_packed_buffer* p) { return tmap_ragged_pack(&g.source, p, &on_host); });
   refuses(g.packed, [&](tmap_packed_buffer* p) { return tmap_ragged_unpack(p, &g.destination, &on_host); });
   refuses(g.dense, [&](tmap_dense_batch* d) { return tmap_ragged_pad(&g.source, d, nullptr, &on_host); });
