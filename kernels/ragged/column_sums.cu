@@ -71,29 +71,24 @@ struct column_part {
   /// Returns the row of this lane among those that the block reads at once.
   __device__ static std::uint32_t lane_row() { return threadIdx.x % 32 / chunk_lanes; }
 
-  template <bool IsWide>
-  __device__ void add_rows(lane_sums& sums, std::uint64_t begin, std::uint64_t end, std::uint64_t step) const {
-    for (std::uint64_t row = begin; row < end; row += batch * step) {
-      chunk<From> held[batch];
-#pragma unroll
-      for (std::uint32_t k = 0; k < batch; ++k) {
-        const std::uint64_t at = row + k * step;
-        held[k].template load<IsWide>(source + at * pitch, at < end ? count : 0);
-      }
-#pragma unroll
-      for (std::uint32_t k = 0; k < batch; ++k) sums.add(held[k]);  // rows that do not exist are +0
+  /// Loads this lane's columns of the rows `row`, `row + step`, ... below `end`. Those of rows that
+  /// do not exist are +0.
+  __device__ void load(chunk<From> (&held)[batch], std::uint64_t row, std::uint64_t end, std::uint64_t step) const {
+    if (is_wide) {
+      load_as<true>(held, row, end, step);
+    } else {
+      load_as<false>(held, row, end, step);
     }
   }
 
-  /// Adds up this lane's rows from `begin` to `end - 1`.
-  __device__ lane_sums sum_rows(std::uint64_t begin, std::uint64_t end, std::uint64_t step) const {
-    lane_sums sums;
-    if (is_wide) {
-      add_rows<true>(sums, begin, end, step);
-    } else {
-      add_rows<false>(sums, begin, end, step);
+ private:
+  template <bool IsWide>
+  __device__ void load_as(chunk<From> (&held)[batch], std::uint64_t row, std::uint64_t end, std::uint64_t step) const {
+#pragma unroll
+    for (std::uint32_t k = 0; k < batch; ++k) {
+      const std::uint64_t at = row + k * step;
+      held[k].template load<IsWide>(source + at * pitch, at < end ? count : 0);
     }
-    return sums;
   }
 };
 
@@ -110,11 +105,17 @@ __device__ void sum_few_rows(const planned_tensor& tensor, std::uint64_t first) 
   if (first >= tensor.dim[0]) return;
   const column_part<From> part(tensor, first);
   lane_sums all;
-  for (std::uint64_t group = 0; group < part.rows; group += warp_rows) {
-    const std::uint64_t row = group + part.lane_row();
-    lane_sums sums = part.sum_rows(row, row < part.rows ? row + 1 : row, 1);
-    sums.join_rows();
-    all.add(sums);
+  for (std::uint64_t begin = 0; begin < part.rows; begin += part.batch * warp_rows) {
+    chunk<From> held[part.batch];
+    part.load(held, begin + part.lane_row(), part.rows, warp_rows);
+#pragma unroll
+    for (std::uint32_t k = 0; k < part.batch; ++k) {
+      if (begin + k * warp_rows >= part.rows) break;
+      lane_sums sums;
+      sums.add(held[k]);
+      sums.join_rows();
+      all.add(sums);
+    }
   }
 #pragma unroll
   for (std::uint32_t i = 0; i < chunk_values; ++i) {
@@ -133,7 +134,13 @@ __device__ float sum_slice(const column_part<From>& part, std::uint64_t slice, w
   const std::uint64_t begin = slice * each;
   const std::uint64_t end = part.rows - begin < each ? part.rows : begin + each;
   const std::uint32_t warp = threadIdx.x / 32;
-  lane_sums sums = part.sum_rows(begin + warp * warp_rows + part.lane_row(), end, column_values);
+  lane_sums sums;
+  for (std::uint64_t row = begin + warp * warp_rows + part.lane_row(); row < end; row += part.batch * column_values) {
+    chunk<From> held[part.batch];
+    part.load(held, row, end, column_values);
+#pragma unroll
+    for (std::uint32_t k = 0; k < part.batch; ++k) sums.add(held[k]);
+  }
   sums.join_rows();
   if (part.lane_row() == 0) {
 #pragma unroll

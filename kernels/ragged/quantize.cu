@@ -25,7 +25,6 @@ static_assert(half_warp == 16);
 constexpr std::uint32_t threads_per_multiprocessor = 768;
 constexpr std::uint32_t row_threads = 128;
 constexpr std::uint32_t row_warps = row_threads / 32;
-constexpr std::uint32_t part_elements = 1024;  ///< of a warp's piece
 
 template <value_type From>
 constexpr std::uint32_t square_threads = half_warp* width / chunk<From>::most;
@@ -77,38 +76,54 @@ __device__ void set_part(walk_shared& shared, const planned_work& work, const pl
 
 // Blocks of 1 x 128.
 
-/// Quantizes some rows by a warp.
-template <value_type From, value_type To, bool IsWide>
+/// Numbers the blocks of some rows.
+template <bool HasRows>
+struct block_numbers {
+  std::uint32_t per_row;
+  small_divisor row_of_block;
+
+  __device__ explicit block_numbers(std::uint32_t columns)
+      : per_row((columns + width - 1) / width), row_of_block(per_row) {}
+  __device__ std::uint32_t row(std::uint32_t block) const { return HasRows ? row_of_block(block) : 0; }
+  __device__ std::uint32_t within(std::uint32_t block) const { return block - row(block) * per_row; }
+};
+
+/// Quantizes one row, or several with `HasRows`, by a warp. Half a warp has every other block.
+template <value_type From, value_type To, bool IsWide, bool HasRows>
 __device__ __noinline__ void quantize_parts(const scaled_rows& part, bool powers_of_two) {
-  constexpr std::uint32_t batch = 4;  // blocks that half a warp loads before it uses the first
+  constexpr std::uint32_t batch = chunk<From>::most;  // blocks that half a warp loads before it uses the first
   const auto columns = static_cast<std::uint32_t>(part.columns);
-  const std::uint32_t per_row = (columns + width - 1) / width;
-  const std::uint32_t blocks = part.rows * per_row;
+  const block_numbers<HasRows> numbers(columns);
+  const std::uint32_t blocks = HasRows ? part.rows * numbers.per_row : numbers.per_row;
+  const std::uint32_t half = threadIdx.x % 32 / half_warp;
   const std::uint32_t place = threadIdx.x % half_warp * chunk_values;
-  const small_divisor row_of(per_row);
-  for (std::uint32_t begin = threadIdx.x % 32 / half_warp; begin - threadIdx.x % 32 / half_warp < blocks;
-       begin += 2 * batch) {
+  const auto count = [&](std::uint32_t block) {
+    return block < blocks ? chunk_count(numbers.within(block) * width + place, columns) : 0;
+  };
+  for (std::uint32_t begin = 0; begin < blocks; begin += 2 * batch) {
     chunk<From> held[batch];
+    std::uint32_t tops[batch];
 #pragma unroll
     for (std::uint32_t k = 0; k < batch; ++k) {
-      const std::uint32_t block = begin + 2 * k;
-      const std::uint32_t row = row_of(block);
-      const std::uint32_t column = (block - row * per_row) * width + place;
-      held[k].template load<IsWide>(part.source + row * part.source_pitch + column * sizeof(value_word<From>),
-                                    block < blocks ? chunk_count(column, columns) : 0);
+      const std::uint32_t block = begin + 2 * k + half;
+      const std::uint64_t row = part.source + numbers.row(block) * part.source_pitch;
+      const std::uint32_t column = numbers.within(block) * width + place;
+      held[k].template load<IsWide>(row + column * sizeof(value_word<From>), count(block));
+    }
+#pragma unroll
+    for (std::uint32_t k = 0; k < batch; ++k) tops[k] = held[k].top();
+    const auto made = scale_of_top<From, To>(join_tops_of_chunks(tops), powers_of_two);
+    const std::uint32_t scaled = begin + 2 * chunk_of_lane<batch>() + half;
+    if (threadIdx.x % (half_warp / batch) == 0 && scaled < blocks) {
+      const std::uint64_t row = part.scales + numbers.row(scaled) * part.scale_pitch;
+      *reinterpret_cast<float*>(row + numbers.within(scaled) * part.scale_step) = made.scale;
     }
 #pragma unroll
     for (std::uint32_t k = 0; k < batch; ++k) {
-      const std::uint32_t block = begin + 2 * k;
-      const auto made = scale_of_top<From, To>(join_tops<half_warp>(held[k].top()), powers_of_two);
-      if (block >= blocks) continue;
-      const std::uint32_t row = row_of(block);
-      const std::uint32_t within = block - row * per_row;
-      const std::uint32_t column = within * width + place;
-      held[k].template store<To, IsWide>(part.destination + row * part.destination_pitch + column,
-                                         chunk_count(column, columns), made.inverse);
-      if (place != 0) continue;
-      *reinterpret_cast<float*>(part.scales + row * part.scale_pitch + within * part.scale_step) = made.scale;
+      const std::uint32_t block = begin + 2 * k + half;
+      const float factor = __shfl_sync(~0u, made.inverse, half * half_warp + k * (half_warp / batch));
+      const std::uint64_t row = part.destination + numbers.row(block) * part.destination_pitch;
+      held[k].template store<To, IsWide>(row + numbers.within(block) * width + place, count(block), factor);
     }
   }
 }
@@ -124,10 +139,12 @@ __global__ void __launch_bounds__(row_threads, threads_per_multiprocessor / row_
   visit_pieces(work, own, steps, [&](const planned_tensor& tensor, std::uint64_t within) {
     visit_row_ranges(tensor, work.rule, within, [&](const row_range& range) {
       set_part<From>(own, work, tensor, range, 1);
-      if (own.part.is_wide()) {
-        quantize_parts<From, To, true>(own.part, powers_of_two);
+      if (!own.part.is_wide()) {
+        quantize_parts<From, To, false, true>(own.part, powers_of_two);
+      } else if (range.rows > 1) {
+        quantize_parts<From, To, true, true>(own.part, powers_of_two);
       } else {
-        quantize_parts<From, To, false>(own.part, powers_of_two);
+        quantize_parts<From, To, true, false>(own.part, powers_of_two);
       }
     });
   });
@@ -147,15 +164,13 @@ __device__ std::uint32_t join_tops_of_block(std::uint32_t mine, std::uint32_t* s
   return top;
 }
 
-template <value_type From>
-using held_chunks = chunk<From>[chunk<From>::most];
-
-/// The elements of a row from `first` on that `Threads` threads hold at once, as one of them sees
-/// them.
-template <value_type From, std::uint32_t Threads, bool IsWide>
+/// The elements of a row from `first` on that `Threads` threads hold at once, in `Slots` chunks
+/// each, as one of them sees them.
+template <value_type From, std::uint32_t Threads, std::uint32_t Slots, bool IsWide>
 struct row_stretch {
   static constexpr std::uint32_t step = Threads * chunk_values;
-  static constexpr std::uint32_t elements = step * chunk<From>::most;
+  static constexpr std::uint32_t elements = step * Slots;
+  using chunks = chunk<From>[Slots];
 
   std::uint64_t column;  ///< of the thread's first chunk
   std::uint32_t left;    ///< elements from there on
@@ -167,21 +182,21 @@ struct row_stretch {
   }
 
   /// Returns the thread's own top.
-  __device__ std::uint32_t load(held_chunks<From>& held, std::uint64_t source) const {
+  __device__ std::uint32_t load(chunks& held, std::uint64_t source) const {
     constexpr std::uint32_t bytes = sizeof(value_word<From>);
 #pragma unroll
-    for (std::uint32_t k = 0; k < chunk<From>::most; ++k) {
+    for (std::uint32_t k = 0; k < Slots; ++k) {
       held[k].template load<IsWide>(source + column * bytes + k * step * bytes, chunk_count(k * step, left));
     }
     std::uint32_t top = 0;
 #pragma unroll
-    for (std::uint32_t k = 0; k < chunk<From>::most; ++k) top = max(top, held[k].top());
+    for (std::uint32_t k = 0; k < Slots; ++k) top = max(top, held[k].top());
     return top;
   }
   template <value_type To>
-  __device__ void store(const held_chunks<From>& held, std::uint64_t destination, float factor) const {
+  __device__ void store(const chunks& held, std::uint64_t destination, float factor) const {
 #pragma unroll
-    for (std::uint32_t k = 0; k < chunk<From>::most; ++k) {
+    for (std::uint32_t k = 0; k < Slots; ++k) {
       held[k].template store<To, IsWide>(destination + column + k * step, chunk_count(k * step, left), factor);
     }
   }
@@ -198,11 +213,11 @@ __device__ float finish_row(const scaled_rows& part, std::uint32_t row, std::uin
 }
 
 /// Quantizes row `row` by a warp, or by the block, that can hold all of it.
-template <value_type From, value_type To, std::uint32_t Threads, bool IsWide>
+template <value_type From, value_type To, std::uint32_t Threads, std::uint32_t Slots, bool IsWide>
 __device__ __noinline__ void quantize_held_row(const scaled_rows& part, std::uint32_t row, bool powers_of_two,
                                                std::uint32_t* shared) {
-  const row_stretch<From, Threads, IsWide> all(0, part.columns);
-  held_chunks<From> held;
+  const row_stretch<From, Threads, Slots, IsWide> all(0, part.columns);
+  chunk<From> held[Slots];
   const std::uint32_t top = all.load(held, part.source + row * part.source_pitch);
   const float factor = finish_row<From, To, Threads>(part, row, top, powers_of_two, shared);
   all.template store<To>(held, part.destination + row * part.destination_pitch, factor);
@@ -212,36 +227,51 @@ __device__ __noinline__ void quantize_held_row(const scaled_rows& part, std::uin
 template <value_type From, value_type To, bool IsWide>
 __device__ __noinline__ void quantize_long_row(const scaled_rows& part, std::uint32_t row, bool powers_of_two,
                                                std::uint32_t* shared) {
-  using stretch = row_stretch<From, row_threads, IsWide>;
+  using stretch = row_stretch<From, row_threads, chunk<From>::most, IsWide>;
   const std::uint64_t source = part.source + row * part.source_pitch;
   std::uint32_t top = 0;
   for (std::uint64_t first = 0; first < part.columns; first += stretch::elements) {
-    held_chunks<From> held;
+    chunk<From> held[chunk<From>::most];
     top = max(top, stretch(first, part.columns).load(held, source));
   }
   const float factor = finish_row<From, To, row_threads>(part, row, top, powers_of_two, shared);
   for (std::uint64_t first = 0; first < part.columns; first += stretch::elements) {
     const stretch here(first, part.columns);
-    held_chunks<From> held;
+    chunk<From> held[chunk<From>::most];
     here.load(held, source);
     here.template store<To>(held, part.destination + row * part.destination_pitch, factor);
   }
 }
 
-/// Quantizes rows by the block, or by a warp each if they are short. `turn` counts the block's rows.
+/// Quantizes a row that `Threads` threads can hold. Rows of half the length take half the chunks,
+/// since a chunk without elements costs as much as any other.
+template <value_type From, value_type To, std::uint32_t Threads, bool IsWide>
+__device__ void quantize_short_row(const scaled_rows& part, std::uint32_t row, bool powers_of_two,
+                                   std::uint32_t* shared) {
+  constexpr std::uint32_t slots = chunk<From>::most;
+  if (IsWide && part.columns <= Threads * chunk_values * (slots / 2)) {
+    quantize_held_row<From, To, Threads, slots / 2, IsWide>(part, row, powers_of_two, shared);
+  } else {
+    quantize_held_row<From, To, Threads, slots, IsWide>(part, row, powers_of_two, shared);
+  }
+}
+
+/// Quantizes rows by the block, or by a warp each if they are short. `turn` counts the block's
+/// rows.
 template <value_type From, value_type To, bool IsWide>
 __device__ void quantize_rows(const scaled_rows& part, bool powers_of_two, std::uint32_t (&tops)[2][row_warps],
                               std::uint32_t& turn) {
-  if (part.columns <= row_stretch<From, 32, IsWide>::elements) {
+  constexpr std::uint32_t lane_elements = chunk_values * chunk<From>::most;
+  if (part.columns <= 32 * lane_elements) {
     for (std::uint32_t row = threadIdx.x / 32; row < part.rows; row += row_warps) {
-      quantize_held_row<From, To, 32, IsWide>(part, row, powers_of_two, nullptr);
+      quantize_short_row<From, To, 32, IsWide>(part, row, powers_of_two, nullptr);
     }
     return;
   }
-  const bool is_held = part.columns <= row_stretch<From, row_threads, IsWide>::elements;
+  const bool is_held = part.columns <= row_threads * lane_elements;
   for (std::uint32_t row = 0; row < part.rows; ++row, ++turn) {
     if (is_held) {
-      quantize_held_row<From, To, row_threads, IsWide>(part, row, powers_of_two, tops[turn % 2]);
+      quantize_short_row<From, To, row_threads, IsWide>(part, row, powers_of_two, tops[turn % 2]);
     } else {
       quantize_long_row<From, To, IsWide>(part, row, powers_of_two, tops[turn % 2]);
     }
@@ -282,7 +312,7 @@ __device__ __noinline__ void quantize_square(const scaled_rows& part, bool power
   const std::uint32_t in_row = chunk_count(column, part.columns);
   const auto count = [&](std::uint32_t slot) { return first_row + 2 * slot < part.rows ? in_row : 0; };
   const std::uint64_t source = part.source + first_row * part.source_pitch + column * sizeof(value_word<From>);
-  held_chunks<From> held;
+  chunk<From> held[slots];
 #pragma unroll
   for (std::uint32_t k = 0; k < slots; ++k) {
     held[k].template load<IsWide>(source + 2 * k * part.source_pitch, count(k));
@@ -347,8 +377,8 @@ piece_rule quantize_pieces(const quantize_values& values, std::uint32_t rank) {
   if (values.block == scale_block::block_128x128) {
     return {width, {width, width, 1, 1, 1}, 0, rank, piece_cut::boxes};
   }
-  const std::uint32_t row_elements = row_threads * lane_bytes / ragged::value_bytes(values.from);
-  return {values.block == scale_block::row ? row_elements : part_elements, {}, 0, rank};
+  const std::uint32_t threads = values.block == scale_block::row ? row_threads : 32;
+  return {threads * lane_bytes / ragged::value_bytes(values.from), {}, 0, rank};
 }
 
 cudaError_t launch_quantize(const planned_work& work, const quantize_values& values, const device_shape& device,

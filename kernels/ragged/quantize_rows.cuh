@@ -42,7 +42,8 @@ struct row_range {
   std::uint32_t rows;
 };
 
-/// Returns the place of a range. `block_columns` and `block_rows` are those of a block with a scale.
+/// Returns the place of a range. `block_columns` and `block_rows` are those of a block with a
+/// scale.
 template <std::uint32_t ElementBytes>
 __device__ scaled_rows place_range(const planned_tensor& tensor, const planned_scales& scales, const row_range& range,
                                    std::uint32_t block_columns, std::uint32_t block_rows) {
@@ -199,6 +200,30 @@ __device__ std::uint32_t join_tops(std::uint32_t mine) {
     mine = max(mine, __shfl_xor_sync(~0u, mine, distance));
   }
   return mine;
+}
+
+/// Returns the largest tops of one of `Count` chunks that each of 16 lanes has. Lane i gets those
+/// of chunk `chunk_of_lane`. Each exchange halves the chunks that a lane is still concerned with.
+template <std::uint32_t Count>
+__device__ std::uint32_t join_tops_of_chunks(std::uint32_t (&tops)[Count]) {
+  std::uint32_t distance = 8;
+#pragma unroll
+  for (std::uint32_t left = Count / 2; left != 0; left /= 2, distance /= 2) {
+    const bool is_upper = (threadIdx.x & distance) != 0;
+#pragma unroll
+    for (std::uint32_t i = 0; i < left; ++i) {
+      const std::uint32_t given = is_upper ? tops[i] : tops[i + left];
+      const std::uint32_t kept = is_upper ? tops[i + left] : tops[i];
+      tops[i] = max(kept, __shfl_xor_sync(~0u, given, distance));
+    }
+  }
+#pragma unroll
+  for (; distance != 0; distance /= 2) tops[0] = max(tops[0], __shfl_xor_sync(~0u, tops[0], distance));
+  return tops[0];
+}
+template <std::uint32_t Count>
+__device__ std::uint32_t chunk_of_lane() {
+  return threadIdx.x % 16 / (16 / Count);
 }
 
 template <value_type From, value_type To>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Batches for `quantize` and `column_sums` with values of every kind, for tests on the host and on a
-// GPU.
+// Batches for `quantize` and `column_sums` with values of every kind, for tests on the host and on
+// a GPU.
 
 #include <tmap/ragged.hpp>
 
