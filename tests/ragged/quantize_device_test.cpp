@@ -63,7 +63,7 @@ class quantize_device : public gpu_test {
     for (extents& shape : made) shape.dim[1] = 1;
     host_batch source = lay_out(random_, shapes, 2, value_bytes(type), form);
     host_batch destination = lay_out(random_, made, 2, value_bytes(to_type), source_form::array);
-    make_values(random_, type, source, odd_one_in);
+    make_addends(random_, type, source, odd_one_in);
     const device_side from(source, form, array_side::device);
     const device_side to(destination, source_form::array, array_side::device);
     const auto statuses = run_on_stream(shapes.size(), 2, [&](const ragged::run& with) {
@@ -168,7 +168,7 @@ TEST_F(quantize_device, sums_of_long_columns) {
 TEST_F(quantize_device, sums_do_not_depend_on_the_batch) {
   const extents shape{{130, 30000, 1, 1, 1}};
   host_batch alone = lay_out(random_, {shape}, 2, 2, source_form::array);
-  make_values(random_, value_type::bf16, alone, 1u << 30);
+  make_addends(random_, value_type::bf16, alone, 1u << 30);
   std::vector<float> sums[2];
   for (const std::uint64_t count : {1, 90}) {
     const device_array<unsigned char> memory(alone.bytes);

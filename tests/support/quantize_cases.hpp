@@ -41,6 +41,17 @@ inline void make_values(random_source& random, ragged::value_type type, host_bat
   }
 }
 
+/// Writes numbers of one order of magnitude, whose sums are rounded at nearly every step.
+inline void make_addends(random_source& random, ragged::value_type type, host_batch& batch, std::uint64_t odd_one_in) {
+  for (std::uint64_t i = 0; i < batch.tensors.size(); ++i) {
+    for_each_element(batch.tensors[i].shape, [&](const std::uint64_t* at) {
+      float value = static_cast<float>(random.below(1 << 20)) / (1 << 17) - 3;
+      if (random.one_in(odd_one_in)) value = random.one_in(2) ? std::nanf("") : std::numeric_limits<float>::infinity();
+      reference::put_value(type, value, batch.element(i, at));
+    });
+  }
+}
+
 /// The three sides of a call of `quantize`.
 struct quantize_batch {
   host_batch source;
