@@ -181,7 +181,7 @@ TEST(grouped_maps, of_columns_are_legal) {
 }
 
 TEST(grouped_maps, of_a_list_of_addresses_are_one_for_each_group) {
-  row_problem problem = rows_of(operand_type::bf16, b_layout::k_by_n, epilogue_kind::swiglu, 100, 288, 72);
+  row_problem problem = rows_of(operand_type::bf16, b_layout::k_by_n, gate_function::silu, 100, 288, 72);
   const std::uint64_t addresses[3]{};
   problem.b_addresses = addresses;
   expect_legal_maps(problem);

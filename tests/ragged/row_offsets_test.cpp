@@ -11,6 +11,8 @@ namespace tmap::testing {
 namespace {
 
 using detail::offset_reader;
+using detail::reader_of;
+using detail::too_many_rows;
 
 struct offset_rows {
   std::int64_t begin;
