@@ -110,7 +110,7 @@ enum class gate_function : std::uint32_t {
   gelu,       ///< g * (1 + erf(g / sqrt(2))) / 2
   gelu_tanh,  ///< g * (1 + tanh(sqrt(2 / pi) * (g + 0.044715 * g^3))) / 2
 };
-/// The columns of B that are gates. N is a multiple of 32 with either.
+/// The columns of B that are gates. N is a multiple of 32 with either, unless the gate is backward.
 enum class gate_columns : std::uint32_t {
   halves,       ///< result j is of gate j and value N / 2 + j
   interleaved,  ///< result j is of gate 2 j and value 2 j + 1
@@ -124,9 +124,8 @@ struct gate {
   float alpha{1};                                       ///< finite; of `silu` only
   float limit{std::numeric_limits<float>::infinity()};  ///< above 0: gates are cut to at most it, values to +-it
   float value_shift{};                                  ///< finite
-  /// Gets the sums as they were before the gate, with factors and bias: [rows, N], of C's type if
-  /// that is `like_operands`, which it else would be. Without an address nothing is kept. A
-  /// backward gate reads it.
+  /// Gets the sums as they are before the gate, with factors and bias, in 16 bits (the type
+  /// `like_operands`): [rows, N]. Without an address nothing is kept. A backward gate reads it.
   matrix kept{};
   /// The sums are then gradients of a gate's results, and N counts these. C gets the gradients of
   /// gates and values, [rows, 2 N], in the order of `columns`. Only factors go with it, and C of
@@ -134,8 +133,8 @@ struct gate {
   bool backward{};
 };
 
-/// Changes the sums, in this order, before C's old content is added (`accumulate`) and they
-/// are rounded. Arrays are device memory, aligned to 16 bytes; null means none.
+/// Changes the sums, in this order, before C's old content is added (`accumulate`) and they are
+/// rounded. Arrays are device memory, aligned to 16 bytes (`row_scales`: 4). Null means none.
 struct epilogue {
   const float* row_scales{};          ///< factors, one for each row of A
   std::uint64_t row_scale_stride{1};  ///< elements from one row's factor to the next
