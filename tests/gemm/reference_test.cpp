@@ -239,7 +239,7 @@ TEST(gates, are_those_of_their_definitions) {
   EXPECT_NEAR(gated({0.5}, {0}, with).value, 0.5 * 0.6914624612740131, 1e-3) << "close to gelu";
 }
 
-/// The bounds must tell the ways to arrange gates and values apart.
+/// The bounds must be narrower than the difference between the two arrangements.
 TEST(gates, in_another_arrangement_are_found) {
   row_settings with = small_settings(input_kind::normal);
   with.n = 64;

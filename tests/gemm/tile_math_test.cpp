@@ -192,8 +192,8 @@ TEST(staging, has_no_bank_conflicts) {
   }
 }
 
-/// Expects that each lane's `bytes` lie in a row of the tile, at most one lane a word or neighbours in
-/// one, and in banks of their own. `at(lane)` is the byte in the row.
+/// Expects that the lanes write words in banks of their own. Several lanes may write parts of one
+/// word. `at(lane)` is the byte in the row.
 template <class At>
 void expect_no_conflict(std::uint32_t first_lane, std::uint32_t lanes, std::uint32_t first_row, std::uint32_t bytes,
                         const At& at) {
