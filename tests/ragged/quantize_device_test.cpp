@@ -58,7 +58,7 @@ class quantize_device : public gpu_test {
   }
 
   void expect_sums(const std::vector<extents>& shapes, value_type type, value_type to_type, source_form form,
-                   std::uint64_t odd_one_in = 20000) {
+                   std::uint64_t odd_one_in = 200000) {
     std::vector<extents> made = shapes;
     for (extents& shape : made) shape.dim[1] = 1;
     host_batch source = lay_out(random_, shapes, 2, value_bytes(type), form);
