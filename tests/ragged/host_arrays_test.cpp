@@ -104,6 +104,16 @@ TEST_F(host_arrays_in_a_capture, pageable_ones_are_refused_on_either_side) {
   expect_refused(patches_at(0x9000, array_side::device), patches_at(0x1000), "destination", 0x1000);
 }
 
+TEST_F(host_arrays_in_a_capture, pageable_ones_are_refused_on_a_third_side) {
+  memory.kinds = {{0x1000, cudaMemoryTypeUnregistered}};
+  const kernels::side pinned = patches_at(0x2000, array_side::device);
+  const kernels::side pageable = patches_at(0x1000);
+  const named_side sides[] = {{pinned, "source"}, {pinned, "destination"}, {pageable, "scales"}};
+  const result<void> answer = check_host_arrays(sides, cudaStream_t{}, fake_calls);
+  ASSERT_FALSE(answer.has_value());
+  EXPECT_STREQ(answer.error().argument.c_str(), "scales");
+}
+
 TEST_F(host_arrays_in_a_capture, pinned_and_managed_ones_are_legal) {
   memory.kinds = {{0x1000, cudaMemoryTypeHost}, {0x2000, cudaMemoryTypeManaged}, {0x3000, cudaMemoryTypeDevice}};
   EXPECT_TRUE(check(patches_at(0x1000), patches_at(0x2000)));

@@ -252,6 +252,7 @@ inline expected_plan plan_slowly(const plain_side& source, const plain_side& des
   bool is_empty = slow::has_zero(source) && slow::has_zero(destination);
   if (pads || rules.relation == shape_relation::reduced) is_empty = slow::has_zero(source);
   if (rules.source_is_dense) is_empty = slow::has_zero(destination);
+  if (rules.relation == shape_relation::summed) is_empty = source.dim[0] == 0 && slow::has_zero(destination);
   std::uint32_t to = 0;
   if (!slow::has_zero(destination) && (pads || !is_empty)) {
     to = slow::faults(destination, rules.destination_element, true, rules);
@@ -264,6 +265,7 @@ inline expected_plan plan_slowly(const plain_side& source, const plain_side& des
       std::uint64_t wanted = source.dim[k];
       if (rules.relation == shape_relation::swapped && k < 2) wanted = source.dim[1 - k];
       if (rules.relation == shape_relation::reduced && k == 0) wanted = 1;
+      if (rules.relation == shape_relation::summed && k == 1) wanted = 1;
       const bool differs = rules.source_is_dense ? destination.dim[k] > wanted : destination.dim[k] != wanted;
       if (!pads && differs) bits |= slow::bit(ragged::fault::mismatch);
       is_cut = is_cut || (pads && source.dim[k] > destination.dim[k]);

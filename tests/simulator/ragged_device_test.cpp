@@ -21,6 +21,7 @@ using spoilt::reshape;
 using spoilt::same;
 using spoilt::slot_bytes;
 using spoilt::slot_count;
+using spoilt::summed;
 using spoilt::swapped;
 
 template <class T>
@@ -66,10 +67,15 @@ class ragged_on_both_engines : public gpu_test {
     ASSERT_NE(managed, 0);
     source_ = std::make_unique<side_memory>();
     destination_ = std::make_unique<side_memory>();
-    windows_ = std::make_unique<managed_array<address_window>>(2 * slot_count);
+    scales_ = std::make_unique<side_memory>();
+    windows_ = std::make_unique<managed_array<address_window>>(3 * slot_count);
     statuses_ = std::make_unique<managed_array<tensor_status>>(slot_count);
     header_ = std::make_unique<managed_array<batch_header>>(1);
     spoilt::set_windows(where(), windows_->get());
+    for (std::uint64_t i = 0; i < slot_count; ++i) {
+      const std::uint64_t slot = scales_->bytes.address() + i * slot_bytes;
+      windows_->get()[2 * slot_count + i] = {slot, slot + slot_bytes};
+    }
   }
 
   spoilt::slots where() const {
@@ -83,7 +89,9 @@ class ragged_on_both_engines : public gpu_test {
       source_->bytes.get()[k] =
           static_cast<unsigned char>(random_.below(120));  // no NaN in any type of 2 bytes or more
       destination_->bytes.get()[k] = static_cast<unsigned char>(random_.below(120));
+      scales_->bytes.get()[k] = static_cast<unsigned char>(random_.below(120));
     }
+    spoilt::draw_scales(random_, source_->patches.get(), rank, scales_->bytes.address(), scales_->patches.get());
   }
 
   void compare(std::uint32_t rank, route_set allowed, const operation& operate) {
@@ -92,7 +100,7 @@ class ragged_on_both_engines : public gpu_test {
     with.choices.policy = allowed == all_routes ? route_policy::enable : route_policy::force;
     with.statuses = statuses_->get();
     with.header = header_->get();
-    with.windows = {windows_->get(), 2 * slot_count};
+    with.windows = {windows_->get(), 3 * slot_count};
     const std::vector<unsigned char> before = bytes();
     const auto needed = ragged::workspace_bytes(slot_count, rank);
     TMAP_ASSERT_OK(needed);
@@ -103,7 +111,8 @@ class ragged_on_both_engines : public gpu_test {
     const std::vector<unsigned char> found = bytes();
     const std::vector<tensor_status> statuses(statuses_->get(), statuses_->get() + slot_count);
     const batch_header header = *header_->get();
-    std::copy(before.begin(), before.end(), destination_->bytes.get());
+    std::copy_n(before.begin(), slot_count * slot_bytes, destination_->bytes.get());
+    std::copy_n(before.begin() + slot_count * slot_bytes, slot_count * slot_bytes, scales_->bytes.get());
     with.where = on_host{};
     TMAP_ASSERT_OK(operate(with));
     expect_bytes(bytes(), found);
@@ -117,7 +126,9 @@ class ragged_on_both_engines : public gpu_test {
   }
 
   std::vector<unsigned char> bytes() const {
-    return {destination_->bytes.get(), destination_->bytes.get() + slot_count * slot_bytes};
+    std::vector<unsigned char> all(destination_->bytes.get(), destination_->bytes.get() + slot_count * slot_bytes);
+    all.insert(all.end(), scales_->bytes.get(), scales_->bytes.get() + slot_count * slot_bytes);
+    return all;
   }
 
   /// Calls `use(rank, routes)` for every rank and pinned route.
@@ -133,6 +144,7 @@ class ragged_on_both_engines : public gpu_test {
   random_source random_{77};
   std::unique_ptr<side_memory> source_;
   std::unique_ptr<side_memory> destination_;
+  std::unique_ptr<side_memory> scales_;
   std::unique_ptr<managed_array<address_window>> windows_;
   std::unique_ptr<managed_array<tensor_status>> statuses_;
   std::unique_ptr<managed_array<batch_header>> header_;
@@ -202,6 +214,30 @@ TEST_F(ragged_on_both_engines, sums_and_maxima_of_rows) {
         const tensor_batch to = destination_->described(4, rank);
         compare(rank, allowed, [&](auto& with) { return ragged::reduce_rows(from, type, how, to, with); });
       });
+    }
+  }
+}
+
+TEST_F(ragged_on_both_engines, quantize) {
+  for (const value_type type : {value_type::f32, value_type::f16, value_type::bf16}) {
+    const ragged::quantize_values values{type, value_type::f8_e4m3, ragged::scale_block::block_1x128};
+    for (std::uint32_t rank = 1; rank <= max_rank; ++rank) {
+      fill(rank, value_bytes(type), 1);
+      const tensor_batch from = source_->described(value_bytes(type), rank);
+      const tensor_batch to = destination_->described(1, rank);
+      const tensor_batch scales = scales_->described(4, rank);
+      compare(rank, all_routes, [&](auto& with) { return ragged::quantize(from, to, scales, values, with); });
+    }
+  }
+}
+
+TEST_F(ragged_on_both_engines, sums_of_columns) {
+  for (const value_type type : {value_type::f32, value_type::f16, value_type::bf16}) {
+    for (const value_type to_type : {value_type::f32, type}) {
+      fill(2, value_bytes(type), value_bytes(to_type), summed);
+      const tensor_batch from = source_->described(value_bytes(type), 2);
+      const tensor_batch to = destination_->described(value_bytes(to_type), 2);
+      compare(2, all_routes, [&](auto& with) { return ragged::column_sums(from, type, to, to_type, with); });
     }
   }
 }

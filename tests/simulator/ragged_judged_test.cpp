@@ -22,7 +22,14 @@ constexpr std::uint32_t trials = 40;
 
 class ragged_judged : public ::testing::Test {
  protected:
-  ragged_judged() { spoilt::set_windows(where_, windows_.data()); }
+  ragged_judged() {
+    spoilt::set_windows(where_, windows_.data());
+    for (std::uint64_t i = 0; i < slot_count; ++i) {
+      const std::uint64_t scales = scale_memory() + i * slot_bytes;
+      windows_[2 * slot_count + i] = {scales, scales + slot_bytes};
+    }
+  }
+  std::uint64_t scale_memory() const { return reinterpret_cast<std::uint64_t>(scale_bytes_.data()); }
 
   void draw(const spoilt::drawn_from& from) {
     spoilt::draw(random_, where_, from);
@@ -36,7 +43,7 @@ class ragged_judged : public ::testing::Test {
     with_.statuses = statuses_.data();
     with_.header = &header_;
     rules_.windows = windows_;  // without windows, spoilt tensors with valid extents would be moved
-    with_.windows = {windows_.data(), 2 * slot_count};
+    with_.windows = {windows_.data(), windows_.size()};
   }
 
   tensor_batch described(const std::vector<map_patch>& patches, std::uint32_t item) const {
@@ -109,7 +116,9 @@ class ragged_judged : public ::testing::Test {
   spoilt::slots where_{reinterpret_cast<std::uint64_t>(source_bytes_.data()),
                        reinterpret_cast<std::uint64_t>(destination_bytes_.data()), source_patches_.data(),
                        destination_patches_.data()};
-  std::vector<address_window> windows_ = std::vector<address_window>(2 * slot_count);
+  std::vector<unsigned char> scale_bytes_ = std::vector<unsigned char>(slot_count * slot_bytes);
+  std::vector<map_patch> scale_patches_ = std::vector<map_patch>(slot_count);
+  std::vector<address_window> windows_ = std::vector<address_window>(3 * slot_count);
   std::vector<tensor_status> statuses_ = std::vector<tensor_status>(slot_count);
   std::vector<std::int64_t> begins_ = std::vector<std::int64_t>(slot_count + 1);
   batch_header header_;
@@ -131,9 +140,42 @@ TEST_F(ragged_judged, pairs_of_tensors) {
     compare_pairs(
         ragged::reduce_rows(source(), ragged::value_type::f16, ragged::row_reduction::sum, destination(), with_));
     if (rank == 1) continue;
+    if (rank == 2) {
+      draw({rank, 2, 4, spoilt::summed});
+      rules_.relation = shape_relation::summed;
+      compare_pairs(
+          ragged::column_sums(source(), ragged::value_type::f16, destination(), ragged::value_type::f32, with_));
+    }
     draw({rank, item, item, spoilt::swapped});
     rules_.relation = shape_relation::swapped;
     compare_pairs(ragged::transpose(source(), destination(), with_));
+  }
+  expect_met({fault::dim, fault::stride, fault::address, fault::window, fault::mismatch, fault::overlap});
+}
+
+/// A third side has faults of its own, in addition to those of the pair.
+TEST_F(ragged_judged, tensors_with_scales) {
+  const ragged::quantize_values values{ragged::value_type::f16, ragged::value_type::f8_e5m2,
+                                       ragged::scale_block::block_1x128};
+  for (std::uint32_t trial = 0; trial < trials; ++trial) {
+    draw({1 + trial % max_rank, 2, 1});
+    source_patches_[trial].global_dim[0] = destination_patches_[trial].global_dim[0] = 0;  // empty, if not spoilt
+    spoilt::draw_scales(random_, source_patches_.data(), rank_, scale_memory(), scale_patches_.data());
+    const tensor_batch scales = described(scale_patches_, sizeof(float));
+    ASSERT_TRUE(ragged::quantize(source(), destination(), scales, values, with_));
+    for (std::uint64_t i = 0; i < slot_count; ++i) {
+      expected_plan plan = plan_slowly(source_of(i), destination_of(i), rules_, i);
+      const plain_side third = side_of(scale_patches_[i]);
+      std::vector<std::uint64_t> wanted = source_of(i).dim;
+      wanted[0] = spoilt::blocks_of(wanted[0]);
+      if (!tensor_status{plan.status}.is_empty()) {
+        if (!slow::has_zero(third)) plan.status |= slow::faults(third, sizeof(float), true, rules_);
+        if (third.dim != wanted) plan.status |= static_cast<std::uint32_t>(fault::mismatch);
+      }
+      expect_planned(i, plan);
+      if (HasFatalFailure()) return;
+    }
+    expect_header();
   }
   expect_met({fault::dim, fault::stride, fault::address, fault::window, fault::mismatch, fault::overlap});
 }

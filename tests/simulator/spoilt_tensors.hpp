@@ -26,6 +26,10 @@ inline void reduced(extents& shape) {
   shape.dim[0] = 1;
 }
 
+inline void summed(extents& shape) {
+  shape.dim[1] = 1;
+}
+
 /// Returns a tensor of this shape in the slot that begins at `slot`, sometimes with gaps.
 inline map_patch lay(random_source& random, std::uint64_t slot, const extents& shape, std::uint32_t item) {
   const std::uint64_t unit = random.pick<std::uint64_t>({element_alignment(item), 16, 16, 128});
@@ -86,6 +90,27 @@ inline void draw(random_source& random, const slots& where, const drawn_from& fr
     where.destination_patches[i] = lay(random, where.destination + i * slot_bytes, shape, from.destination_item);
     if (random.one_in(4)) spoil(random, where.source_patches[i]);
     if (random.one_in(4)) spoil(random, where.destination_patches[i]);
+  }
+}
+
+/// Returns the number of blocks of 128 elements along a dim of any size.
+inline std::uint64_t blocks_of(std::uint64_t dim) {
+  return dim / 128 + (dim % 128 != 0);
+}
+
+/// Draws scales of blocks of 1 x 128 for the sources in `patches`, which may be spoilt. Some are
+/// spoilt themselves.
+inline void draw_scales(random_source& random, const map_patch* patches, std::uint32_t rank, std::uint64_t memory,
+                        map_patch* scales) {
+  for (std::uint64_t i = 0; i < slot_count; ++i) {
+    extents shape;
+    for (std::uint32_t axis = 0; axis < rank; ++axis) {
+      const std::uint64_t dim = patches[i].global_dim[axis];
+      shape.dim[axis] = std::min<std::uint64_t>(axis == 0 ? blocks_of(dim) : dim, 300);
+    }
+    if (shape.elements() > 600) shape = {};
+    scales[i] = lay(random, memory + i * slot_bytes, shape, sizeof(float));
+    if (random.one_in(6)) spoil(random, scales[i]);
   }
 }
 
