@@ -90,7 +90,8 @@ struct block_numbers {
 
 /// Quantizes one row, or several with `HasRows`, by a warp. Half a warp has every other block.
 template <value_type From, value_type To, bool IsWide, bool HasRows>
-__device__ __noinline__ void quantize_parts(const scaled_rows& part, bool powers_of_two) {
+__device__ __noinline__ void quantize_parts(const scaled_rows& given, bool powers_of_two) {
+  const scaled_rows part = given;  // stores could change what a reference leads to, so it would be read again
   constexpr std::uint32_t batch = chunk<From>::most;  // blocks that half a warp loads before it uses the first
   const auto columns = static_cast<std::uint32_t>(part.columns);
   const block_numbers<HasRows> numbers(columns);
@@ -217,10 +218,11 @@ template <value_type From, value_type To, std::uint32_t Threads, std::uint32_t S
 __device__ __noinline__ void quantize_held_row(const scaled_rows& part, std::uint32_t row, bool powers_of_two,
                                                std::uint32_t* shared) {
   const row_stretch<From, Threads, Slots, IsWide> all(0, part.columns);
+  const std::uint64_t destination = part.destination + row * part.destination_pitch;
   chunk<From> held[Slots];
   const std::uint32_t top = all.load(held, part.source + row * part.source_pitch);
   const float factor = finish_row<From, To, Threads>(part, row, top, powers_of_two, shared);
-  all.template store<To>(held, part.destination + row * part.destination_pitch, factor);
+  all.template store<To>(held, destination, factor);
 }
 
 /// Quantizes a longer row by the block, which reads it twice.
@@ -305,7 +307,8 @@ __global__ void __launch_bounds__(row_threads, threads_per_multiprocessor / row_
 
 /// Quantizes one block by all threads. Half a warp holds a part of a row.
 template <value_type From, value_type To, bool IsWide>
-__device__ __noinline__ void quantize_square(const scaled_rows& part, bool powers_of_two, std::uint32_t* shared) {
+__device__ __noinline__ void quantize_square(const scaled_rows& given, bool powers_of_two, std::uint32_t* shared) {
+  const scaled_rows part = given;
   constexpr std::uint32_t slots = chunk<From>::most;
   const std::uint32_t column = threadIdx.x % half_warp * chunk_values;
   const std::uint32_t first_row = threadIdx.x / 32 * 2 * slots + threadIdx.x % 32 / half_warp;
