@@ -34,8 +34,10 @@ enum class batch_call : std::uint32_t {
   gemm_columns,
   gemm_weights,
   gemm_pointers,
+  moe_route,
+  moe_combine,
 };
-inline constexpr std::uint32_t batch_call_count = static_cast<std::uint32_t>(batch_call::gemm_pointers) + 1;
+inline constexpr std::uint32_t batch_call_count = static_cast<std::uint32_t>(batch_call::moe_combine) + 1;
 
 namespace detail {
 /// The names of the calls, in the order of `batch_call`.
@@ -62,15 +64,18 @@ inline constexpr const char* batch_call_names[] = {
     "gemm::multiply of a column_problem",
     "gemm::multiply of a weight_problem",
     "gemm::multiply of a pointer_problem",
+    "moe::route",
+    "moe::combine",
 };
 static_assert(sizeof(batch_call_names) / sizeof(batch_call_names[0]) == batch_call_count);
 }  // namespace detail
 
-/// The kinds of items that calls judge one by one.
+/// The kinds of items that calls judge one by one. The choices of `moe` calls count as rows.
 enum class item_kind : std::uint32_t { map, tensor, row, group };
 inline constexpr std::uint32_t item_kind_count = 4;
 
 TMAP_HOST_DEVICE constexpr item_kind items_of(batch_call call) {
+  if (call >= batch_call::moe_route) return item_kind::row;
   if (call >= batch_call::gemm_rows) return item_kind::group;
   if (call == batch_call::ragged_gather_rows || call == batch_call::ragged_scatter_rows) return item_kind::row;
   return call >= batch_call::ragged_copy ? item_kind::tensor : item_kind::map;
@@ -81,7 +86,7 @@ struct bad_item {
   batch_call call{};       ///< none: there is no bad item
   std::uint64_t number{};  ///< of the call; the process numbers its calls from 1 as they are enqueued
   std::uint64_t index{};   ///< in the call's batch; of `service_update` the map's, of `gemm::fault::label` the row's
-  std::uint64_t bits{};    ///< of its status: a `rule_set` of a map, else the bits of `ragged::fault` or `gemm::fault`
+  std::uint64_t bits{};    ///< of its status: a `rule_set` of a map, else the bits of the call's `fault`
 };
 
 /// The counters that kernels increment for bad items. The record is in device memory and begins at

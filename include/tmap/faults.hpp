@@ -6,6 +6,7 @@
 #include <tmap/error.hpp>
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/map_status.hpp>
+#include <tmap/moe.hpp>
 #include <tmap/ragged.hpp>
 
 #include <cstdint>
@@ -22,7 +23,8 @@ namespace tmap {
 struct fault_report {
   std::uint64_t maps{};     ///< refused by the encoder (`map_status::is_bad`)
   std::uint64_t tensors{};  ///< `ragged::tensor_status::is_bad`
-  std::uint64_t rows{};     ///< row numbers of `gather_rows` and `scatter_rows` that do not exist
+  std::uint64_t rows{};     ///< row numbers of `gather_rows` and `scatter_rows` that do not exist, and
+                            ///< `moe::choice_status::is_bad`
   std::uint64_t groups{};   ///< `gemm::group_status::is_bad`
   /// The first bad item that a kernel met. Items are judged in parallel, so other bad items of the
   /// same call may have lower indices. `batch_call::none` if there is none, or while it is being
@@ -66,6 +68,9 @@ TMAP_API std::string to_string(tensor_status status);
 }
 namespace gemm {
 TMAP_API std::string to_string(group_status status);
+}
+namespace moe {
+TMAP_API std::string to_string(choice_status status);
 }
 
 /// Returns the value of TMAP_CHECK, never `environment`. The process reads the variable once.

@@ -28,11 +28,16 @@ struct fault_words {
 constexpr fault_words words_of(ragged::fault f, const char* name, const char* meaning) {
   return {static_cast<std::uint32_t>(f), name, meaning};
 }
+constexpr fault_words words_of(moe::fault f, const char* name, const char* meaning) {
+  return {static_cast<std::uint32_t>(f), name, meaning};
+}
 constexpr fault_words words_of(gemm::fault f, const char* name, const char* meaning) {
   return {static_cast<std::uint32_t>(f), name, meaning};
 }
 
 // Only these tables word the faults. Row i words bit i.
+
+// Words the faults of tensors and of rows. Choices of experts count as rows.
 constexpr fault_words tensor_faults[] = {
     words_of(ragged::fault::dim, "dim", "a dim, or the tensor as a whole, is larger than the operations take"),
     words_of(ragged::fault::stride, "stride", "a stride reaches too far, or is no multiple of the element's alignment"),
@@ -44,6 +49,8 @@ constexpr fault_words tensor_faults[] = {
     words_of(ragged::fault::truncated, "truncated",
              "it does not fit: it is larger than the dense tensor, or ends after the packed buffer"),
     words_of(ragged::fault::index, "index", "there is no row of this number"),
+    words_of(moe::fault::expert, "expert", "there is no expert of this number"),
+    words_of(moe::fault::capacity, "capacity", "its row would be past the last one"),
 };
 constexpr fault_words group_faults[] = {
     words_of(gemm::fault::rows, "rows",
@@ -66,6 +73,7 @@ constexpr bool rows_stand_at_their_bit(const fault_words* begin, const fault_wor
   return true;
 }
 static_assert(rows_stand_at_their_bit(std::begin(tensor_faults), std::end(tensor_faults)));
+static_assert(static_cast<std::uint32_t>(moe::fault::row) == static_cast<std::uint32_t>(ragged::fault::index));
 static_assert(rows_stand_at_their_bit(std::begin(group_faults), std::end(group_faults)));
 
 /// The bit's name and meaning, as "stride (...)".
@@ -110,16 +118,17 @@ std::string words_of(item_kind kind, std::uint64_t bits) {
   }
 }
 
-/// Of a label the index is that of its row.
-item_kind named_kind(const bad_item& item, item_kind kind) {
+/// Returns the noun for an item. Choices are counted as rows, but are none. Of a label the index is
+/// that of its row.
+const char* item_name(const bad_item& item) {
+  if (item.call == batch_call::moe_route || item.call == batch_call::moe_combine) return "choice";
+  const item_kind kind = items_of(item.call);
   const bool is_label = kind == item_kind::group && item.bits == static_cast<std::uint64_t>(gemm::fault::label);
-  return is_label ? item_kind::row : kind;
+  return item_names[static_cast<std::size_t>(is_label ? item_kind::row : kind)];
 }
 
 std::string words_of(const bad_item& item) {
-  const item_kind kind = items_of(item.call);
-  const auto name = static_cast<std::size_t>(named_kind(item, kind));
-  return fmt::format("{} {}: {}", item_names[name], item.index, words_of(kind, item.bits));
+  return fmt::format("{} {}: {}", item_name(item), item.index, words_of(items_of(item.call), item.bits));
 }
 
 std::string call_words(const bad_item& item) {
@@ -155,7 +164,7 @@ std::string status_words(Status status, const Words& words) {
 }  // namespace
 
 std::string detail::bad_items_sentence(const error& e) {
-  const char* const items = item_names[static_cast<std::size_t>(items_of(e.bad.call))];
+  const char* const items = item_name(e.bad);
   return fmt::format(
       "{}: {} of {} {}s {} bad, among them {}. What is bad was passed over, all else is done; "
       "docs/when_results_look_wrong.md shows how to see each",
@@ -182,6 +191,9 @@ std::string to_string(map_status status) {
   return status_words(status, words_of_map);
 }
 std::string ragged::to_string(tensor_status status) {
+  return status_words(status, words_of_tensor);
+}
+std::string moe::to_string(choice_status status) {
   return status_words(status, words_of_tensor);
 }
 std::string gemm::to_string(group_status status) {

@@ -33,6 +33,7 @@ LAYERS = {
                    "kernels/launch.hpp", "kernels/ragged_launch.hpp", "kernels/ragged/planned_tensor.hpp", "kernels/ragged/transpose_tiles.hpp"],
     "lib/gemm": ["tmap/", "lib/batch/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/gemm_launch.hpp",
                  "kernels/gemm/gemm_group.hpp", "kernels/gemm/tile_math.hpp"],
+    "lib/moe": ["tmap/", "lib/batch/", "lib/encode/", "lib/driver/", "lib/support/", "kernels/moe_launch.hpp"],
     "lib/pool": ["tmap/", "lib/driver/", "lib/support/"],
     "lib/service": ["tmap/", "lib/batch/", "lib/pool/", "lib/encode/", "lib/driver/", "lib/spec/", "lib/support/", "kernels/launch.hpp"],
     "lib/interop": ["tmap/", "lib/spec/", "lib/support/"],
@@ -42,6 +43,7 @@ LAYERS = {
     "kernels/encode": LAUNCHING + ["kernels/batch/"],
     "kernels/gemm": LAUNCHING + ["kernels/batch/", "kernels/gemm_launch.hpp"],
     "kernels/hazards": LAUNCHING,
+    "kernels/moe": LAUNCHING + ["kernels/batch/", "kernels/moe_launch.hpp"],
     "kernels/ragged": LAUNCHING + ["kernels/batch/", "kernels/ragged_launch.hpp"],
     "apps": ["tmap/"],
 }

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/detail/standard.hpp>
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/launch.hpp"
+#include "kernels/launch_behind.hpp"
+#include "kernels/moe/report_choices.cuh"
+#include "kernels/moe_launch.hpp"
+
+namespace tmap::kernels {
+namespace {
+
+constexpr std::uint32_t unit_bytes = 16;  // a thread takes so many bytes of each row
+constexpr std::uint32_t most_threads = 128;
+constexpr std::uint32_t least_threads = 32;
+/// So many rows of a token are loaded before any of them is added.
+constexpr std::uint32_t rows_at_once = 8;
+
+struct combine_work {
+  moe::combine_problem problem;
+  choice_reports reports;
+  std::uint32_t parts;  ///< blocks of a token
+};
+
+/// The floats in a unit of 16 bytes.
+template <class Element>
+struct unit_of;
+
+template <>
+struct unit_of<float> {
+  static constexpr std::uint32_t count = 4;
+  __device__ static void read(const uint4& unit, float (&values)[count]) {
+    const std::uint32_t words[]{unit.x, unit.y, unit.z, unit.w};
+#pragma unroll
+    for (std::uint32_t i = 0; i < count; ++i) values[i] = __uint_as_float(words[i]);
+  }
+  __device__ static uint4 write(const float (&values)[count]) {
+    return {__float_as_uint(values[0]), __float_as_uint(values[1]), __float_as_uint(values[2]),
+            __float_as_uint(values[3])};
+  }
+};
+
+struct bf16_pairs {
+  using pair = __nv_bfloat162;
+  __device__ static float2 floats(pair of) { return __bfloat1622float2(of); }
+  __device__ static pair rounded(float2 of) { return __float22bfloat162_rn(of); }
+};
+struct f16_pairs {
+  using pair = __half2;
+  __device__ static float2 floats(pair of) { return __half22float2(of); }
+  __device__ static pair rounded(float2 of) { return __float22half2_rn(of); }
+};
+
+template <class Pairs>
+struct unit_of_pairs {
+  static constexpr std::uint32_t count = 8;
+  using pair = typename Pairs::pair;
+  __device__ static void read(const uint4& unit, float (&values)[count]) {
+    const auto* const pairs = reinterpret_cast<const pair*>(&unit);
+#pragma unroll
+    for (std::uint32_t i = 0; i < count / 2; ++i) {
+      const float2 two = Pairs::floats(pairs[i]);
+      values[2 * i] = two.x;
+      values[2 * i + 1] = two.y;
+    }
+  }
+  __device__ static uint4 write(const float (&values)[count]) {
+    uint4 unit;
+    auto* const pairs = reinterpret_cast<pair*>(&unit);
+#pragma unroll
+    for (std::uint32_t i = 0; i < count / 2; ++i) {
+      pairs[i] = Pairs::rounded(float2{values[2 * i], values[2 * i + 1]});
+    }
+    return unit;
+  }
+};
+template <>
+struct unit_of<__nv_bfloat16> : unit_of_pairs<bf16_pairs> {};
+template <>
+struct unit_of<__half> : unit_of_pairs<f16_pairs> {};
+
+__device__ uint4* unit_at(const gemm::matrix& of, std::uint64_t row, std::uint64_t unit) {
+  return reinterpret_cast<uint4*>(of.address + row * of.pitch_bytes + unit * unit_bytes);
+}
+
+__device__ bool has_row(const moe::combine_problem& problem, std::int32_t row) {
+  return row >= 0 && static_cast<std::uint64_t>(row) < problem.rows;
+}
+
+/// Adds `Count` rows of a token, from its choice `first` on. All loads are issued before the sums.
+template <class Element, std::uint32_t Count>
+__device__ void add_rows(const moe::combine_problem& problem, std::uint64_t first, std::uint64_t unit,
+                         float (&sums)[unit_of<Element>::count]) {
+  std::int32_t rows[Count];
+  float weights[Count];
+  uint4 units[Count];
+#pragma unroll
+  for (std::uint32_t j = 0; j < Count; ++j) {
+    rows[j] = problem.row_of_choice[first + j];
+    weights[j] = problem.weights == nullptr ? 1.0f : problem.weights[first + j];
+  }
+#pragma unroll
+  for (std::uint32_t j = 0; j < Count; ++j) {
+    if (has_row(problem, rows[j])) units[j] = *unit_at(problem.values, static_cast<std::uint64_t>(rows[j]), unit);
+  }
+#pragma unroll
+  for (std::uint32_t j = 0; j < Count; ++j) {
+    if (!has_row(problem, rows[j])) continue;
+    float values[unit_of<Element>::count];
+    unit_of<Element>::read(units[j], values);
+#pragma unroll
+    for (std::uint32_t i = 0; i < unit_of<Element>::count; ++i) sums[i] = fmaf(weights[j], values[i], sums[i]);
+  }
+}
+
+/// Sums one unit of a token. `Rest` is what k leaves when divided by `rows_at_once`.
+template <class Element, std::uint32_t Rest>
+__device__ void combine_unit(const moe::combine_problem& problem, std::uint64_t token, std::uint64_t unit) {
+  float sums[unit_of<Element>::count]{};
+  uint4 base{};
+  const bool has_base = problem.base.address != 0;
+  if (has_base) base = *unit_at(problem.base, token, unit);
+  if (has_base) unit_of<Element>::read(base, sums);
+  const std::uint64_t first = token * problem.k;
+  std::uint32_t j = 0;
+  for (; j + rows_at_once <= problem.k; j += rows_at_once) {
+    add_rows<Element, rows_at_once>(problem, first + j, unit, sums);
+  }
+  if constexpr (Rest != 0) add_rows<Element, Rest>(problem, first + j, unit, sums);
+  *unit_at(problem.out, token, unit) = unit_of<Element>::write(sums);
+}
+
+/// Reports on the choices of a token. One warp calls it; a token has at most a choice for each lane.
+__device__ void report_token(const combine_work& work, std::uint64_t token) {
+  static_assert(moe::max_k <= device::warp_lanes);
+  const std::uint32_t lane = threadIdx.x % device::warp_lanes;
+  const auto choice = static_cast<std::uint32_t>(token * work.problem.k + lane);
+  moe::choice_status status{};
+  if (lane < work.problem.k) {
+    const std::int32_t row = work.problem.row_of_choice[choice];
+    if (row == -1)
+      status.bits = moe::choice_status::empty_bit;
+    else if (!has_row(work.problem, row))
+      status.bits = static_cast<std::uint32_t>(moe::fault::row);
+    if (work.reports.statuses != nullptr) work.reports.statuses[choice] = status;
+  }
+  report_choices(work.reports, choice, status, work.reports.header);
+}
+
+template <class Element, std::uint32_t Rest>
+__global__ void __launch_bounds__(most_threads) combine_kernel(const __grid_constant__ combine_work work) {
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+  const std::uint64_t units = work.problem.columns / unit_of<Element>::count;
+  const std::uint64_t blocks = work.problem.tokens * work.parts;
+  for (std::uint64_t block = blockIdx.x; block < blocks; block += gridDim.x) {
+    const std::uint64_t token = block / work.parts;
+    const auto part = static_cast<std::uint32_t>(block % work.parts);
+    if (part == 0 && threadIdx.x < device::warp_lanes) report_token(work, token);
+    const std::uint64_t unit = std::uint64_t{part} * blockDim.x + threadIdx.x;
+    if (unit < units) combine_unit<Element, Rest>(work.problem, token, unit);
+  }
+}
+
+using combine_function = void (*)(combine_work);
+
+template <class Element>
+combine_function kernel_for(std::uint32_t k) {
+  constexpr combine_function kernels[rows_at_once]{
+      combine_kernel<Element, 0>, combine_kernel<Element, 1>, combine_kernel<Element, 2>, combine_kernel<Element, 3>,
+      combine_kernel<Element, 4>, combine_kernel<Element, 5>, combine_kernel<Element, 6>, combine_kernel<Element, 7>};
+  return kernels[k % rows_at_once];
+}
+
+combine_function kernel_for(moe::float_type type, std::uint32_t k) {
+  switch (type) {
+    case moe::float_type::f32: return kernel_for<float>(k);
+    case moe::float_type::bf16: return kernel_for<__nv_bfloat16>(k);
+    default: return kernel_for<__half>(k);
+  }
+}
+
+std::uint64_t parts_of(std::uint64_t units, std::uint32_t threads) {
+  return (units + threads - 1) / threads;
+}
+
+/// Returns the threads of a block: few if there are too few tokens to fill the GPU with large
+/// blocks.
+std::uint32_t threads_for(std::uint64_t tokens, std::uint64_t units, std::uint32_t multiprocessors) {
+  std::uint32_t threads = most_threads;
+  while (threads > least_threads && tokens * parts_of(units, threads) < multiprocessors) threads /= 2;
+  return threads;
+}
+
+}  // namespace
+
+cudaError_t launch_combine(const combine_call& call) {
+  if (call.reports.header != nullptr) {
+    const cudaError_t reset = launch_header_reset(call.reports.header, call.stream);
+    if (reset != cudaSuccess) return reset;
+  }
+  const moe::combine_problem& problem = call.problem;
+  const std::uint64_t units = problem.columns * moe::float_bytes(problem.type) / unit_bytes;
+  const std::uint32_t threads = threads_for(problem.tokens, units, call.multiprocessors);
+  const combine_work work{problem, call.reports, static_cast<std::uint32_t>(parts_of(units, threads))};
+  constexpr std::uint64_t most_blocks = (1u << 31) - 1;
+  const std::uint64_t blocks = std::min(problem.tokens * work.parts, most_blocks);
+  const launch_size size{static_cast<std::uint32_t>(blocks), threads};
+  return launch_behind(kernel_for(problem.type, problem.k), size, call.stream, work);
+}
+
+}  // namespace tmap::kernels

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/device/report_bad.cuh>
+#include <tmap/device/warp.cuh>
+#include <tmap/moe.hpp>
+
+#include <cstdint>
+
+#include "kernels/moe_launch.hpp"
+
+namespace tmap::kernels {
+
+/// Reports the status of one choice for each lane; lanes without a choice pass a good one. All
+/// lanes of a warp call it together. `header` may be null.
+template <class Header>
+__device__ void report_choices(const choice_reports& to, std::uint32_t choice, moe::choice_status status,
+                               Header* header) {
+  if (__all_sync(~0u, status.is_good())) return;
+  device::report_bad(to.faults, item_kind::row, choice, status.is_bad() ? status.bits : 0);
+  if (header == nullptr) return;
+  const batch_header items = device::tally_items(choice, status);
+  if (threadIdx.x % device::warp_lanes == 0) device::add_to_header(*header, items);
+}
+
+}  // namespace tmap::kernels

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "lib/moe/checks.hpp"
+
+#include <tmap/detail/spec_arithmetic.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "lib/batch/run_arguments.hpp"
+
+namespace tmap::moe {
+namespace {
+
+using support::argument;
+using support::arguments;
+
+const argument problem_name{"problem"};
+const argument choices_name = problem_name.member("choices");
+
+constexpr std::uint64_t unit_bytes = 16;  // `combine` loads so many at once
+/// The largest pitch with which no address overflows.
+constexpr std::uint64_t most_pitch = std::uint64_t{1} << 40;
+/// Rows are counted in signed integers of 32 bits.
+constexpr std::uint64_t most_last_row = std::numeric_limits<std::int32_t>::max();
+
+void check_token_choices(arguments& given, std::uint64_t tokens, std::uint32_t k) {
+  given.range(k, 1, max_k, problem_name.member("k"));
+  if (given) given.at_most(tokens, max_choices / k, problem_name.member("tokens"));
+}
+
+/// A matrix whose rows have `row_bytes`. Its address and pitch are multiples of `alignment`.
+struct matrix_shape {
+  std::uint64_t rows;
+  std::uint64_t row_bytes;
+  std::uint64_t alignment;
+};
+
+void check_matrix(arguments& given, const gemm::matrix& of, const matrix_shape& shape, const argument& name) {
+  given.address(of.address, shape.alignment, name.member("address"));
+  given.range(of.pitch_bytes, shape.row_bytes, most_pitch, name.member("pitch_bytes"));
+  given.multiple(of.pitch_bytes, shape.alignment, name.member("pitch_bytes"));
+  if (!given || shape.rows == 0) return;
+  if (tmap::detail::has_addresses(of.address, shape.rows, of.pitch_bytes, shape.row_bytes)) return;
+  given.refuse(name.member("address"), "is {found:#x}; a matrix there reaches beyond the last address, {allowed:#x}",
+               of.address, tmap::detail::address_limit);
+}
+
+void check_groups(arguments& given, const route_problem& problem, const expert_groups& groups, const argument& name) {
+  given.enumerator(groups.score, group_scoring::sum_of_two_largest, name.member("score"));
+  given.range(groups.count, 1, max_expert_groups, name.member("count"));
+  given.range(groups.chosen, 1, groups.count, name.member("chosen"));
+  if (!given) return;
+  if (problem.experts % groups.count != 0) {
+    given.refuse(name.member("count"), "is {found}; it must divide the experts evenly, of which there are {allowed}",
+                 groups.count, problem.experts);
+    return;
+  }
+  const std::uint32_t size = problem.experts / groups.count;
+  if (groups.chosen * size < problem.k) {
+    given.refuse(name.member("chosen"), "is {found}; so many groups must hold at least k experts, which is {allowed}",
+                 groups.chosen, problem.k);
+  }
+  if (groups.count > 1 && groups.score == group_scoring::sum_of_two_largest && size < 2) {
+    given.refuse(name.member("score"), "is sum_of_two_largest; then each group must have at least 2 experts");
+  }
+}
+
+void check_choices(arguments& given, const route_problem& problem, const logits& from) {
+  const argument name = choices_name;
+  given.enumerator(from.type, float_type::f16, name.member("type"));
+  given.enumerator(from.scoring, scoring::sigmoid, name.member("scoring"));
+  if (!given) return;
+  given.at_most(problem.k, problem.experts, problem_name.member("k"));
+  if (!given) return;
+  check_groups(given, problem, from.groups, name.member("groups"));
+  given.optional_pointer(from.bias, name.member("bias"));
+  if (from.bias != nullptr && from.scoring != scoring::sigmoid) {
+    given.refuse(name.member("bias"), "is not null; only the scores of sigmoid take a bias");
+  }
+  if (!std::isfinite(from.scale)) given.refuse(name.member("scale"), "is not finite; it must be a finite number");
+  if (!given || problem.tokens == 0) return;
+  const std::uint32_t bytes = float_bytes(from.type);
+  check_matrix(given, from.values, {problem.tokens, std::uint64_t{problem.experts} * bytes, bytes},
+               name.member("values"));
+}
+
+void check_choices(arguments& given, const route_problem& problem, const given_choices& from) {
+  const argument name = choices_name;
+  given.integer_bytes(from.bytes, name.member("bytes"));
+  if (given && problem.tokens != 0) given.pointer(from.ids, from.bytes, name.member("ids"));
+  given.optional_pointer(from.weights, name.member("weights"));
+}
+
+}  // namespace
+
+void check_call(arguments& given, const run& with) {
+  check_run(given, with);
+  given.equal(with.windows.size(), 0, "windows", "are {found}; this call takes none, so there must be {allowed}");
+}
+
+void check_sizes(arguments& given, const route_problem& problem) {
+  given.range(problem.experts, 1, max_experts, problem_name.member("experts"));
+  check_token_choices(given, problem.tokens, problem.k);
+}
+
+void check_problem(arguments& given, const route_problem& problem) {
+  given.power_of_two(problem.alignment, max_alignment, problem_name.member("alignment"));
+  if (!given) return;
+  given.at_most(problem.rows, most_last_row, problem_name.member("rows"));
+  given.multiple(problem.rows, problem.alignment, problem_name.member("rows"));
+  if (problem.choices.valueless_by_exception()) return given.refuse(choices_name, "holds no value");
+  std::visit([&](const auto& from) { check_choices(given, problem, from); }, problem.choices);
+}
+
+void check_results(arguments& given, const route_problem& problem, const route_results& results) {
+  const argument name{"results"};
+  given.optional_pointer(results.ids, name.member("ids"));
+  given.optional_pointer(results.weights, name.member("weights"));
+  given.optional_pointer(results.counts, name.member("counts"));
+  given.optional_pointer(results.begins, name.member("begins"));
+  given.optional_pointer(results.ends, name.member("ends"));
+  given.optional_pointer(results.row_of_choice, name.member("row_of_choice"));
+  given.optional_pointer(results.token_of_row, name.member("token_of_row"));
+  given.optional_pointer(results.weight_of_row, name.member("weight_of_row"));
+  if (!given || !std::holds_alternative<given_choices>(problem.choices)) return;
+  const char* const is_there = "is not null; it must be null with given choices, which nobody computes";
+  if (results.ids != nullptr) given.refuse(name.member("ids"), is_there);
+  if (results.weights != nullptr) given.refuse(name.member("weights"), is_there);
+}
+
+void check_problem(arguments& given, const combine_problem& problem) {
+  given.enumerator(problem.type, float_type::f16, problem_name.member("type"));
+  check_token_choices(given, problem.tokens, problem.k);
+  given.at_most(problem.columns, max_columns, problem_name.member("columns"));
+  given.at_most(problem.rows, most_last_row, problem_name.member("rows"));
+  if (!given) return;
+  const std::uint32_t bytes = float_bytes(problem.type);
+  given.multiple(problem.columns, unit_bytes / bytes, problem_name.member("columns"));
+  if (!given || problem.tokens == 0 || problem.columns == 0) return;
+  given.pointer(problem.row_of_choice, problem_name.member("row_of_choice"));
+  given.optional_pointer(problem.weights, problem_name.member("weights"));
+  const std::uint64_t row_bytes = problem.columns * bytes;
+  if (problem.rows != 0) {
+    check_matrix(given, problem.values, {problem.rows, row_bytes, unit_bytes}, problem_name.member("values"));
+  }
+  const matrix_shape of_tokens{problem.tokens, row_bytes, unit_bytes};
+  if (problem.base.address != 0) check_matrix(given, problem.base, of_tokens, problem_name.member("base"));
+  check_matrix(given, problem.out, of_tokens, problem_name.member("out"));
+}
+
+}  // namespace tmap::moe

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Checks of `route` and `combine` before anything is enqueued. They look at arguments, never at
+// device memory.
+
+#include <tmap/moe.hpp>
+
+#include "lib/support/arguments.hpp"
+
+namespace tmap::moe {
+
+/// Checks all of the run but its workspace.
+void check_call(support::arguments& given, const run& with);
+
+/// Checks the numbers that the workspace depends on.
+void check_sizes(support::arguments& given, const route_problem& problem);
+/// Checks the rest of a problem whose sizes are good.
+void check_problem(support::arguments& given, const route_problem& problem);
+void check_results(support::arguments& given, const route_problem& problem, const route_results& results);
+
+void check_problem(support::arguments& given, const combine_problem& problem);
+
+}  // namespace tmap::moe
