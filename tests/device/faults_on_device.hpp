@@ -8,6 +8,7 @@
 #include <tmap/faults.hpp>
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/map_service.hpp>
+#include <tmap/moe.hpp>
 #include <tmap/ragged.hpp>
 
 #include <cstdint>
@@ -87,6 +88,10 @@ class world {
     good_index_.upload(rows);
     rows[bad_at] = -1;
     bad_index_.upload(rows);
+    std::vector<std::int32_t> choices(item_count, 5);
+    good_choices_.upload(choices);
+    choices[bad_at] += 100;
+    bad_choices_.upload(choices);
     changed_.upload({3, static_cast<std::uint32_t>(bad_at), 99});
     good_ends_.upload({16, 32, 48});
     bad_ends_.upload({16, 32, 49});
@@ -137,6 +142,8 @@ class world {
       case batch_call::gemm_columns: return gemm::multiply(column_problem(is_bad), product);
       case batch_call::gemm_weights: return gemm::multiply(weight_problem(is_bad), product);
       case batch_call::gemm_pointers: return gemm::multiply(pointer_problem(is_bad), product);
+      case batch_call::moe_route: return moe::route(route_problem(is_bad), {}, {.where = {on}, .check = check});
+      case batch_call::moe_combine: return moe::combine(combine_problem(is_bad), {.where = {on}, .check = check});
       case batch_call::none: break;
     }
     ADD_FAILURE() << "a call that this table does not know: " << name(call);
@@ -145,6 +152,7 @@ class world {
 
   /// Returns the bad item of a call, except for the call's number.
   static bad_item item_of(batch_call call) {
+    if (call == batch_call::moe_route) return {call, 0, bad_at, static_cast<std::uint64_t>(moe::fault::expert)};
     switch (items_of(call)) {
       case item_kind::map:
         return {call, 0, bad_at, std::uint64_t{1} << static_cast<std::uint32_t>(rule::t06_address_multiple_of_16)};
@@ -217,6 +225,22 @@ class world {
     made.n = made.k = extents_.data();
     return made;
   }
+  /// One choice for each token. The bad one has the number 5 + 100.
+  moe::route_problem route_problem(bool is_bad) const {
+    const moe::given_choices given{.ids = (is_bad ? bad_choices_ : good_choices_).data()};
+    return {.tokens = item_count, .experts = 100, .k = 1, .choices = given};
+  }
+  moe::combine_problem combine_problem(bool is_bad) const {
+    moe::combine_problem made;
+    made.tokens = item_count;
+    made.k = 1;
+    made.columns = 8;
+    made.rows = 100;
+    made.values = {line_.address(), 32};
+    made.row_of_choice = (is_bad ? bad_choices_ : good_choices_).data();
+    made.out = {line_to_.address(), 32};
+    return made;
+  }
   void make_pointers() {
     std::vector<std::uint64_t> addresses;
     for (const auto* const side : {&a_, &b_, &c_}) {
@@ -245,6 +269,8 @@ class world {
   device_array<tensor_map> slots_{item_count};
   device_array<std::int64_t> good_index_{item_count};
   device_array<std::int64_t> bad_index_{item_count};
+  device_array<std::int32_t> good_choices_{item_count};
+  device_array<std::int32_t> bad_choices_{item_count};
   device_array<std::uint32_t> changed_{3};
   device_array<std::int32_t> good_ends_{group_count};
   device_array<std::int32_t> bad_ends_{group_count};

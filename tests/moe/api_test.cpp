@@ -221,8 +221,9 @@ TEST(moe_combine_arguments, arrays) {
   combine_refuses("weights", [](auto& p) { p.weights = somewhere<float>(2); });
   const struct {
     const char* name;
-    gemm::matrix combine_problem::* member;
-  } matrices[] = {{"values", &combine_problem::values}, {"base", &combine_problem::base}, {"out", &combine_problem::out}};
+    gemm::matrix combine_problem::*member;
+  } matrices[] = {
+      {"values", &combine_problem::values}, {"base", &combine_problem::base}, {"out", &combine_problem::out}};
   for (const auto& each : matrices) {
     const auto refuses = [&](const char* member, const gemm::matrix& bad) {
       combine_refuses(std::string{each.name} + member, [&](auto& p) { p.*each.member = bad; });
@@ -273,8 +274,7 @@ TEST(moe_status, has_words) {
             "expert (there is no expert of this number)");
   EXPECT_EQ(to_string(choice_status{static_cast<std::uint32_t>(fault::capacity)}),
             "capacity (its row would be past the last one)");
-  EXPECT_EQ(to_string(choice_status{static_cast<std::uint32_t>(fault::row)}),
-            "index (there is no row of this number)");
+  EXPECT_EQ(to_string(choice_status{static_cast<std::uint32_t>(fault::row)}), "index (there is no row of this number)");
 }
 
 }  // namespace

@@ -178,7 +178,8 @@ inline token_choices choose(std::vector<double> logits, const std::vector<float>
     numbers.push_back(static_cast<std::int32_t>(e));
     open.push_back(scores[e]);
   }
-  for (const std::int32_t i : largest(open, k, made.is_unclear)) made.ids.push_back(numbers[static_cast<std::size_t>(i)]);
+  for (const std::int32_t i : largest(open, k, made.is_unclear))
+    made.ids.push_back(numbers[static_cast<std::size_t>(i)]);
   const std::vector<double> parts = softmax(logits);
   std::vector<double> chosen;
   for (const std::int32_t e : made.ids) chosen.push_back(logits[static_cast<std::size_t>(e)]);
