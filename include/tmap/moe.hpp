@@ -155,13 +155,13 @@ using run = batch_run<fault, no_choices, on_stream>;
 
 /// out[t] = base[t] + the sum over j of weights[t, j] * values[row_of_choice[t, j]], in f32: one
 /// fused multiply-add for each j, in order, then one rounding to the type. The result of a token
-/// does not depend on other tokens. Matrices have `columns` elements of `type` in each row; their
+/// does not depend on other tokens. Matrices have `columns` elements of `row_type` in each row; their
 /// addresses and pitches, and the bytes of their rows, are multiples of 16 bytes.
 struct combine_problem {
   std::uint64_t tokens{};
   std::uint32_t k{};
   std::uint64_t columns{};
-  float_type type{};
+  float_type row_type{};                ///< of `values`, `base` and `out`
   std::uint64_t rows{};                 ///< of `values`
   gemm::matrix values{};                ///< [rows, columns]
   const std::int32_t* row_of_choice{};  ///< [tokens, k]; -1: nothing is added

@@ -205,13 +205,13 @@ cudaError_t launch_combine(const combine_call& call) {
     if (reset != cudaSuccess) return reset;
   }
   const moe::combine_problem& problem = call.problem;
-  const std::uint64_t units = problem.columns * moe::float_bytes(problem.type) / unit_bytes;
+  const std::uint64_t units = problem.columns * moe::float_bytes(problem.row_type) / unit_bytes;
   const std::uint32_t threads = threads_for(problem.tokens, units, call.multiprocessors);
   const combine_work work{problem, call.reports, static_cast<std::uint32_t>(parts_of(units, threads))};
   constexpr std::uint64_t most_blocks = (1u << 31) - 1;
   const std::uint64_t blocks = std::min(problem.tokens * work.parts, most_blocks);
   const launch_size size{static_cast<std::uint32_t>(blocks), threads};
-  return launch_behind(kernel_for(problem.type, problem.k), size, call.stream, work);
+  return launch_behind(kernel_for(problem.row_type, problem.k), size, call.stream, work);
 }
 
 }  // namespace tmap::kernels

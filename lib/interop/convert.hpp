@@ -7,6 +7,7 @@
 #include <tmap/faults.hpp>
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/map_service.hpp>
+#include <tmap/moe.hpp>
 #include <tmap/ragged.hpp>
 #include <tmap/tensor_batch.hpp>
 #include <tmap/tensor_map.hpp>
@@ -48,6 +49,7 @@ void check_members(arguments& all, const tmap_row_problem& problem, const suppor
 void check_members(arguments& all, const tmap_column_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_weight_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_pointer_problem& problem, const support::argument& name);
+void check_members(arguments& all, const tmap_route_problem& problem, const support::argument& name);
 
 /// Types and modes pass as they are: `validate` names the rule that an unknown one breaks.
 tensor_spec library_of(const tmap_tensor_spec& spec);
@@ -65,10 +67,14 @@ ragged::row_matrix library_of(const tmap_row_matrix& side);
 ragged::row_index library_of(const tmap_row_index& index);
 ragged::cast_values library_of(const tmap_cast_values& values);
 ragged::quantize_values library_of(const tmap_quantize_values& values);
+gemm::matrix library_of(const tmap_matrix& matrix);
 gemm::row_problem library_of(const tmap_row_problem& problem);
 gemm::column_problem library_of(const tmap_column_problem& problem);
 gemm::weight_problem library_of(const tmap_weight_problem& problem);
 gemm::pointer_problem library_of(const tmap_pointer_problem& problem);
+moe::route_problem library_of(const tmap_route_problem& problem);
+moe::route_results library_of(const tmap_route_results& results);
+moe::combine_problem library_of(const tmap_combine_problem& problem);
 fault_report library_of(const tmap_fault_report& report);
 
 /// Reads one element of `bytes`; null stands for zeros. It does not read elements that are too

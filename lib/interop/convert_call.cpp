@@ -21,6 +21,7 @@ static_assert(mirrors(TMAP_POLICY_FORCE - 1, route_policy::force));
 static_assert(sizeof(map_status) == sizeof(std::uint64_t) && TMAP_EMPTY_MAP == map_status::empty_bit);
 static_assert(sizeof(ragged::tensor_status) == sizeof(std::uint32_t));
 static_assert(sizeof(gemm::group_status) == sizeof(std::uint32_t));
+static_assert(sizeof(moe::choice_status) == sizeof(std::uint32_t));
 static_assert(sizeof(tmap_batch_header) == sizeof(batch_header));
 static_assert(offsetof(tmap_batch_header, first_bad) == offsetof(batch_header, first_bad));
 static_assert(offsetof(tmap_batch_header, empty_count) == offsetof(batch_header, empty_count));
@@ -95,6 +96,11 @@ gemm::run run_of(const tmap_call& call) {
   auto run = run_at<gemm::run>(stream_of(call), call);
   if (call.plan != 0) run.choices.plan = call.plan - 1;
   return run;
+}
+
+template <>
+moe::run run_of(const tmap_call& call) {
+  return run_at<moe::run>(stream_of(call), call);
 }
 
 void check_routes(arguments& all, std::uint32_t policy, std::uint32_t allowed, const support::argument& policy_name,

@@ -4,6 +4,7 @@
 #include <tmap/c/call.h>
 #include <tmap/encode_batch.hpp>
 #include <tmap/grouped_gemm.hpp>
+#include <tmap/moe.hpp>
 #include <tmap/ragged.hpp>
 
 #include <cstdint>
@@ -52,6 +53,8 @@ using ragged_call = call_input<ragged::run, uses{.engine = true, .routes = true}
 /// Rows by index.
 using index_call = call_input<ragged::run, uses{.engine = true, .workspace = false, .windows = false, .routes = true}>;
 using gemm_call = call_input<gemm::run, uses{.windows = false, .plan = true}>;
+using moe_route_call = call_input<moe::run, uses{.windows = false}>;
+using moe_combine_call = call_input<moe::run, uses{.workspace = false, .windows = false}>;
 
 /// Check and convert `TMAP_POLICY_*` and sets of routes. Zeros stand for the defaults.
 void check_routes(arguments& all, std::uint32_t policy, std::uint32_t allowed, const support::argument& policy_name,

@@ -18,10 +18,6 @@ static_assert(mirrors(TMAP_GATE_GELU_TANH, gemm::gate_function::gelu_tanh));
 static_assert(mirrors(TMAP_GATE_HALVES, gemm::gate_columns::halves) &&
               mirrors(TMAP_GATE_INTERLEAVED, gemm::gate_columns::interleaved));
 
-gemm::matrix matrix_of(const tmap_matrix& from) {
-  return {from.address, from.pitch_bytes};
-}
-
 gemm::gate gate_of(const tmap_gate& from) {
   constexpr gemm::gate plain;
   return {.function = static_cast<gemm::gate_function>(from.function),
@@ -29,7 +25,7 @@ gemm::gate gate_of(const tmap_gate& from) {
           .alpha = from.alpha == 0 ? plain.alpha : from.alpha,
           .limit = from.limit == 0 ? plain.limit : from.limit,
           .value_shift = from.value_shift,
-          .kept = matrix_of(from.kept),
+          .kept = library_of(from.kept),
           .backward = from.backward != 0};
 }
 
@@ -38,6 +34,10 @@ gemm::result_scales scales_of(const tmap_result_scales& from) {
 }
 
 }  // namespace
+
+gemm::matrix library_of(const tmap_matrix& from) {
+  return {from.address, from.pitch_bytes};
+}
 
 void check_members(arguments& all, const tmap_row_problem& problem, const support::argument& name) {
   all.enumerator(problem.fast_accumulation, 1, name.member("fast_accumulation"));
@@ -67,13 +67,13 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
           .n = from.n,
           .k = from.k,
           .offsets = library_of(from.offsets),
-          .a = matrix_of(from.a),
+          .a = library_of(from.a),
           .a_layout = static_cast<gemm::a_layout>(from.a_layout),
-          .b = matrix_of(from.b),
+          .b = library_of(from.b),
           .b_group_pitch_bytes = from.b_group_pitch_bytes,
           .b_addresses = from.b_addresses,
           .b_layout = static_cast<gemm::b_layout>(from.b_layout),
-          .c = matrix_of(from.c),
+          .c = library_of(from.c),
           .c_addresses = from.c_addresses,
           .c_type = static_cast<gemm::result_type>(from.c_type),
           .accumulate = from.accumulate != 0,
@@ -93,12 +93,12 @@ gemm::column_problem library_of(const tmap_column_problem& from) {
           .m = from.m,
           .k = from.k,
           .offsets = library_of(from.offsets),
-          .a = matrix_of(from.a),
+          .a = library_of(from.a),
           .a_group_pitch_bytes = from.a_group_pitch_bytes,
           .a_layout = static_cast<gemm::a_layout>(from.a_layout),
-          .b = matrix_of(from.b),
+          .b = library_of(from.b),
           .b_layout = static_cast<gemm::b_layout>(from.b_layout),
-          .c = matrix_of(from.c)};
+          .c = library_of(from.c)};
 }
 
 gemm::weight_problem library_of(const tmap_weight_problem& from) {
@@ -108,11 +108,11 @@ gemm::weight_problem library_of(const tmap_weight_problem& from) {
           .m = from.m,
           .n = from.n,
           .offsets = library_of(from.offsets),
-          .a = matrix_of(from.a),
+          .a = library_of(from.a),
           .a_layout = static_cast<gemm::a_layout>(from.a_layout),
-          .b = matrix_of(from.b),
+          .b = library_of(from.b),
           .b_layout = static_cast<gemm::b_layout>(from.b_layout),
-          .c = matrix_of(from.c),
+          .c = library_of(from.c),
           .c_group_pitch_bytes = from.c_group_pitch_bytes,
           .c_addresses = from.c_addresses,
           .c_type = static_cast<gemm::result_type>(from.c_type),

@@ -130,12 +130,12 @@ void check_results(arguments& given, const route_problem& problem, const route_r
 }
 
 void check_problem(arguments& given, const combine_problem& problem) {
-  given.enumerator(problem.type, float_type::f16, problem_name.member("type"));
+  given.enumerator(problem.row_type, float_type::f16, problem_name.member("row_type"));
   check_token_choices(given, problem.tokens, problem.k);
   given.at_most(problem.columns, max_columns, problem_name.member("columns"));
   given.at_most(problem.rows, most_last_row, problem_name.member("rows"));
   if (!given) return;
-  const std::uint32_t bytes = float_bytes(problem.type);
+  const std::uint32_t bytes = float_bytes(problem.row_type);
   given.multiple(problem.columns, unit_bytes / bytes, problem_name.member("columns"));
   if (!given || problem.tokens == 0 || problem.columns == 0) return;
   given.pointer(problem.row_of_choice, problem_name.member("row_of_choice"));

@@ -140,6 +140,33 @@ tmap_status multiply_pointers() {
   return tmap_gemm_pointers(&problem, &call);
 }
 
+tmap_route_problem routed_in_c() {
+  tmap_route_problem problem = sized<tmap_route_problem>();
+  problem.tokens = 20'000;
+  problem.experts = 64;
+  problem.k = 4;
+  problem.choices.values = {0x10000, 256};
+  return problem;
+}
+
+tmap_status route_in_c() {
+  const tmap_route_problem problem = routed_in_c();
+  const tmap_call call = call_in(somewhere<void>(), 1 << 20);
+  return tmap_moe_route(&problem, nullptr, &call);
+}
+
+tmap_status combine_in_c() {
+  tmap_combine_problem problem = sized<tmap_combine_problem>();
+  problem.tokens = 10;
+  problem.k = 2;
+  problem.columns = 8;
+  problem.rows = 20;
+  problem.values = {0x10000, 32};
+  problem.row_of_choice = somewhere<std::int32_t>();
+  problem.out = {0x20000, 32};
+  return tmap_moe_combine(&problem, nullptr);
+}
+
 tmap_status encode_into_slots(with_template& s) {
   tmap_patch_source source = sized<tmap_patch_source>();
   source.kind = TMAP_SOURCE_PATCHES;
@@ -229,6 +256,12 @@ std::vector<public_call> calls_without_a_gpu() {
       in<s>("tmap_gemm_workspace_bytes", [](s& o) { return tmap_gemm_workspace_bytes(10, &o.out.number); }),
       plain("tmap_gemm_plan_count", [] { return std::uint64_t{tmap_gemm_plan_count()}; }),
       plain("tmap_gemm_plan_name", [] { return tmap_gemm_plan_name(0); }),
+      plain("tmap_moe_most_rows", [] { return tmap_moe_most_rows(10, 4, 2, 16); }),
+      in<s>("tmap_moe_workspace_bytes",
+            [](s& o) {
+              const tmap_route_problem problem = routed_in_c();
+              return tmap_moe_workspace_bytes(&problem, &o.out.number);
+            }),
       in<s>("tmap_template_create_zeroed", [](s& o) { return tmap_template_create_zeroed(&o.spec, 1, &o.base); }),
       in<with_template>("tmap_template_destroy",
                         [](with_template& o) { return tmap_template_destroy(std::exchange(o.base, {9})); }),
@@ -248,6 +281,8 @@ std::vector<public_call> calls_that_ask_for_a_gpu() {
       plain("tmap_gemm_columns", &multiply_columns),
       plain("tmap_gemm_weights", &multiply_weights),
       plain("tmap_gemm_pointers", &multiply_pointers),
+      plain("tmap_moe_route", &route_in_c),
+      plain("tmap_moe_combine", &combine_in_c),
   };
 }
 

@@ -5,6 +5,7 @@
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/log.hpp>
 #include <tmap/map_fields.hpp>
+#include <tmap/moe.hpp>
 #include <tmap/simulator.hpp>
 #include <tmap/validate.hpp>
 
@@ -86,6 +87,28 @@ result<void> multiply(Problem problem) {
     problem.m = problem.n = problem.k = somewhere<std::int64_t>();
   }
   return gemm::multiply(problem, {{no_stream, {somewhere<void>(), 1 << 20}}});
+}
+
+moe::route_problem routed(bool are_given) {
+  moe::route_problem made{.tokens = 20'000, .experts = 64, .k = 4, .choices = moe::given_choices{somewhere<void>()}};
+  if (!are_given) made.choices = moe::logits{.values = {0x10000, 256}};
+  return made;
+}
+
+result<void> route(bool are_given) {
+  return moe::route(routed(are_given), {}, {.where = {no_stream, {somewhere<void>(), 1 << 20}}});
+}
+
+result<void> combine() {
+  return moe::combine({.tokens = 10,
+                       .k = 2,
+                       .columns = 8,
+                       .row_type = moe::float_type::bf16,
+                       .rows = 20,
+                       .values = {0x10000, 16},
+                       .row_of_choice = somewhere<std::int32_t>(),
+                       .out = {0x20000, 16}},
+                      {.where = {no_stream}});
 }
 
 /// Holds a tensor and a tile of the simulator.
@@ -226,6 +249,14 @@ std::vector<public_call> plain_calls() {
          plain("pointers", [] { return multiply(gemm::pointer_problem{}); }).check();
        },
        3},
+      plain("tmap::moe::to_string", [] { return moe::to_string(moe::choice_status{7}); }),
+      plain("tmap::moe::workspace_bytes", [] { return moe::workspace_bytes(routed(true)); }),
+      {"tmap::moe::route",
+       [] {
+         plain("logits", [] { return route(false); }).check();
+         plain("given", [] { return route(true); }).check();
+       }},
+      plain("tmap::moe::combine", [] { return combine(); }),
       plain("tmap::simulator::fidelity_table", [] { return std::uint64_t{simulator::fidelity_table().size()}; }),
       in<simulated>("tmap::simulator::copy_engine::load",
                     [](simulated& s) { return s.engine.load(s.map, s.corner, s.room); }),

@@ -42,7 +42,7 @@ combine_problem sums() {
   made.tokens = 100;
   made.k = 4;
   made.columns = 64;
-  made.type = float_type::bf16;
+  made.row_type = float_type::bf16;
   made.rows = 400;
   made.values = {0x10000, 128};
   made.row_of_choice = somewhere<std::int32_t>();
@@ -202,14 +202,14 @@ TEST(moe_rows, are_enough_for_any_choices) {
 }
 
 TEST(moe_combine_arguments, sizes) {
-  combine_refuses("type", [](auto& p) { p.type = static_cast<float_type>(3); });
+  combine_refuses("row_type", [](auto& p) { p.row_type = static_cast<float_type>(3); });
   combine_refuses("k", [](auto& p) { p.k = 0; });
   combine_refuses("k", [](auto& p) { p.k = max_k + 1; });
   combine_refuses("tokens", [](auto& p) { p.tokens = max_choices / p.k + 1; });
   combine_refuses("columns", [](auto& p) { p.columns = max_columns + 8; });
   combine_refuses("columns", [](auto& p) { p.columns = 60; });
   combine_refuses("columns", [](auto& p) {
-    p.type = float_type::f32;
+    p.row_type = float_type::f32;
     p.columns = 62;
   });
   combine_refuses("rows", [](auto& p) { p.rows = std::uint64_t{1} << 31; });

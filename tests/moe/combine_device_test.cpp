@@ -186,7 +186,7 @@ class combine_on_device {
     made.tokens = of_.tokens;
     made.k = of_.k;
     made.columns = of_.columns;
-    made.type = of_.type;
+    made.row_type = of_.type;
     made.rows = of_.rows;
     made.values = {values_.address(), pitch_of_values};
     made.row_of_choice = rows_.data();
@@ -381,7 +381,7 @@ TEST_F(moe_combine, rows_come_back_to_their_tokens_after_a_route) {
   }
   const device_array<unsigned char> rows(values.bytes());
   const guarded<float> out(sizes.tokens * 8);
-  combine_problem back{.tokens = sizes.tokens, .k = sizes.k, .columns = 8, .type = float_type::f32};
+  combine_problem back{.tokens = sizes.tokens, .k = sizes.k, .columns = 8, .row_type = float_type::f32};
   back.rows = sizes.row_count();
   back.values = {rows.address(), values.pitch()};
   back.row_of_choice = places.row_of_choice;
