@@ -10,6 +10,8 @@ Maps         `TensorSpec`, `explain`, `validate`; `encode` (by the driver), `enc
 Operations   `tmap.ragged`: copy, pack, pad and their inverses, rows by index, transpose, cast,
              saxpy, max_pool_1d, reduce_rows, quantize, column_sums. `grouped_mm`: many matrix
              products in one call; `grouped_mm_by_pointers`: products of matrices at any addresses.
+Experts      `tmap.moe`: `route` chooses the experts of each token and sorts the choices by expert,
+             `combine` adds up the rows of each token.
 Faults       `faults`: the bad items that calls passed over on the device. `explain` and
              `describe_status` put a status into words. Every call takes `check="sync"`.
 Own kernels  `MapBatch.ref` is a kernel parameter; `include_dir()` has the headers for CuPy,
@@ -21,7 +23,7 @@ Arrays are of any library that speaks DLPack: PyTorch, CuPy, JAX (to read), NumP
 host). A call that fails raises `Error`, `TypeError` or `ValueError` and has changed nothing. Specs,
 decoded maps and batches of maps show themselves in notebooks. docs/python.md has more.
 """
-from . import ragged
+from . import moe, ragged
 from ._errors import BadItem, Error, Rule, Status, rule, rules_of
 from ._explain import explain
 from ._faults import FaultReport, describe_status, faults
@@ -40,6 +42,6 @@ __version__ = ".".join(map(str, version()))
 __all__ = ["BadItem", "DecodedMap", "Error", "FaultReport", "Gate", "GroupFault", "MapBatch", "MapService",
            "Rule", "Status", "TensorSpec", "Violation", "decode", "describe", "describe_json",
            "describe_status", "encode", "encode_bits", "explain", "faults", "group_faults_of",
-           "grouped_mm", "grouped_mm_by_pointers", "include_dir", "ragged", "rule", "rules_of",
+           "grouped_mm", "grouped_mm_by_pointers", "include_dir", "moe", "ragged", "rule", "rules_of",
            "simulate_load", "simulate_reduce", "simulate_store", "tile_sizes", "validate",
            "version"]

@@ -46,6 +46,9 @@ _ARGUMENTS = {
     "tmap_gemm_columns": (c_void_p, c_void_p),
     "tmap_gemm_weights": (c_void_p, c_void_p),
     "tmap_gemm_pointers": (c_void_p, c_void_p),
+    "tmap_moe_workspace_bytes": (c_void_p, c_void_p),
+    "tmap_moe_route": (c_void_p, c_void_p, c_void_p),
+    "tmap_moe_combine": (c_void_p, c_void_p),
 }
 _OTHERS = {
     "tmap_version": (c_uint32, ()),
@@ -54,6 +57,7 @@ _OTHERS = {
     "tmap_rule_count": (c_uint32, ()),
     "tmap_rule_name": (c_char_p, (c_uint32,)),
     "tmap_rule_sentence": (c_char_p, (c_uint32,)),
+    "tmap_moe_most_rows": (c_uint64, (c_uint64, c_uint32, c_uint32, c_uint32)),
     "tmap_gemm_plan_count": (c_uint32, ()),
     "tmap_gemm_plan_name": (c_char_p, (c_uint32,)),
 }

@@ -230,6 +230,40 @@ class PointerProblem(Sized):
                 ("n", c_void_p), ("k", c_void_p)]
 
 
+class ExpertGroups(Structure):
+    _fields_ = [("count", c_uint32), ("chosen", c_uint32), ("score", c_uint32),
+                ("padding", c_uint32)]
+
+
+CHOICES_FROM_LOGITS, CHOICES_GIVEN = range(2)
+
+
+class Choices(Structure):
+    _fields_ = [("kind", c_uint32), ("type", c_uint32), ("values", Matrix), ("scoring", c_uint32),
+                ("scale", c_float), ("bias", c_void_p), ("groups", ExpertGroups),
+                ("renormalise", c_uint32), ("bytes", c_uint32), ("ids", c_void_p),
+                ("weights", c_void_p)]
+
+
+class RouteProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("experts", c_uint32), ("tokens", c_uint64),
+                ("k", c_uint32), ("alignment", c_uint32), ("rows", c_uint64), ("choices", Choices)]
+
+
+class RouteResults(Sized):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("ids", c_void_p),
+                ("weights", c_void_p), ("counts", c_void_p), ("begins", c_void_p),
+                ("ends", c_void_p), ("row_of_choice", c_void_p), ("token_of_row", c_void_p),
+                ("weight_of_row", c_void_p)]
+
+
+class CombineProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("k", c_uint32), ("tokens", c_uint64),
+                ("columns", c_uint64), ("rows", c_uint64), ("row_type", c_uint32),
+                ("reserved", c_uint32), ("values", Matrix), ("row_of_choice", c_void_p),
+                ("weights", c_void_p), ("base", Matrix), ("out", Matrix)]
+
+
 def place(*members) -> int:
     """Returns the byte at which a member begins: place((Outer, "inner"), (Inner, "member"))."""
     return sum(getattr(kind, name).offset for kind, name in members)

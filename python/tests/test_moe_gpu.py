@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes and sums of experts of PyTorch's arrays, compared with PyTorch."""
+import unittest
+
+import support
+import tmap
+from tmap import moe
+
+torch = support.need_torch_gpu()
+TOKENS, EXPERTS, K, COLUMNS = 300, 64, 6, 256
+
+
+def empty(*shape, dtype=torch.int32):
+    return torch.full(shape, 77, dtype=dtype, device="cuda")
+
+
+def results(rows=TOKENS * K):
+    return {"counts": empty(EXPERTS), "begins": empty(EXPERTS + 1), "ends": empty(EXPERTS),
+            "row_of_choice": empty(TOKENS, K), "token_of_row": empty(rows),
+            "weight_of_row": empty(rows, dtype=torch.float32)}
+
+
+class Experts(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(7)
+
+    def expect_sorted(self, ids, weights, got):
+        flat = ids.flatten().long()
+        order = torch.sort(flat, stable=True).indices
+        counts = torch.bincount(flat, minlength=EXPERTS)
+        ends = torch.cumsum(counts, 0)
+        self.assertTrue(torch.equal(got["counts"].long(), counts))
+        self.assertTrue(torch.equal(got["ends"].long(), ends))
+        self.assertTrue(torch.equal(got["begins"][1:].long(), ends))
+        self.assertEqual(got["begins"][0].item(), 0)
+        self.assertTrue(torch.equal(got["token_of_row"].long(), order // K))
+        self.assertTrue(torch.equal(got["weight_of_row"], weights.flatten()[order]))
+        self.assertTrue(torch.equal(got["row_of_choice"].flatten().long()[order],
+                                    torch.arange(TOKENS * K, device="cuda")))
+
+    def test_a_route_by_logits(self):
+        logits = torch.randn(TOKENS, EXPERTS, device="cuda")
+        ids, weights, got = empty(TOKENS, K), empty(TOKENS, K, dtype=torch.float32), results()
+        moe.route(logits, k=K, ids=ids, weights=weights, renormalise=True, **got)
+        want = torch.topk(torch.softmax(logits, 1), K)
+        self.assertTrue(torch.equal(ids.long(), want.indices))
+        torch.testing.assert_close(weights, want.values / want.values.sum(1, keepdim=True))
+        self.expect_sorted(ids, weights, got)
+
+    def test_a_route_by_given_ids(self):
+        ids = torch.randint(0, EXPERTS, (TOKENS, K), device="cuda")
+        weights, got = torch.rand(TOKENS, K, device="cuda"), results()
+        moe.route(ids=ids, experts=EXPERTS, weights=weights, **got)
+        self.expect_sorted(ids, weights, got)
+
+    def test_sums_of_rows(self):
+        ids = torch.randint(0, EXPERTS, (TOKENS, K), device="cuda", dtype=torch.int32)
+        weights, got = torch.rand(TOKENS, K, device="cuda"), results()
+        moe.route(ids=ids, experts=EXPERTS, **got)
+        values = torch.randn(TOKENS * K, COLUMNS, device="cuda").bfloat16()
+        base, out = torch.randn(TOKENS, COLUMNS, device="cuda").bfloat16(), empty(TOKENS, COLUMNS, dtype=torch.bfloat16)
+        self.assertIs(moe.combine(values, got["row_of_choice"], out=out, weights=weights, base=base), out)
+        rows = values[got["row_of_choice"].long()].double()
+        want = base.double() + (rows * weights.double()[:, :, None]).sum(1)
+        torch.testing.assert_close(out.double(), want, rtol=2 ** -8, atol=1e-5)
+
+    def test_bad_choices_are_reported(self):
+        ids = torch.zeros(TOKENS, K, dtype=torch.int32, device="cuda")
+        ids[1, 1], ids[2, 2] = EXPERTS, -1
+        statuses, header = empty(TOKENS, K), empty(4)
+        moe.route(ids=ids, experts=EXPERTS, statuses=statuses, header=header)
+        self.assertEqual(moe.faults_of(statuses[1, 1].item()), moe.Fault.EXPERT)
+        self.assertEqual(moe.faults_of(statuses[2, 2].item()), moe.Fault.EMPTY)
+        self.assertEqual(header.tolist()[:3], [1, K + 1, 1])
+        with self.assertRaisesRegex(tmap.Error, "expert"):
+            moe.route(ids=ids, experts=EXPERTS, check="sync")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two ends of a layer of experts (docs/experts.md): `route` before the products of the experts,
+`combine` after them.
+
+Choice t * k + j is the j-th expert of token t. A row is a place in the order by expert. Arrays are
+in device memory, of any library that speaks DLPack. Each function writes into arrays of the caller,
+on `stream`: None is the current stream of PyTorch or CuPy. It does not wait for the device unless
+it is checked, and a graph may capture it. A choice of -1 is skipped. A bad choice is skipped, too,
+and reported. Both functions take these keywords:
+
+statuses   uint32 or int32 [tokens, k], gets for each choice 0 (good), bit 31 (skipped: -1) or why
+           it was bad: `faults_of` names the bits.
+header     uint32 or int32 [4], gets how many choices were bad, the first of them, how many were -1,
+           and 0.
+check      "sync", "off" or None, which stands for TMAP_CHECK. A checked call waits, and raises
+           `Error` if a choice was bad, after all others are done.
+
+They raise `TypeError`, `ValueError` and `Error` and have then changed nothing, except for a checked
+call that found bad choices.
+"""
+import enum
+from ctypes import byref, c_uint64
+from typing import NamedTuple
+
+from . import _structs as c
+from ._arrays import Site
+from ._batch import call_on, reports_of
+from ._errors import check as check_call
+from ._library import lib
+from ._numbers import choice, integer, real, status_bits
+
+__all__ = ["Fault", "Groups", "combine", "faults_of", "most_rows", "route"]
+
+FLOATS = ("f32", "bf16", "f16")
+SCORINGS = ("softmax_then_top_k", "top_k_then_softmax", "sigmoid")
+GROUP_SCORES = ("largest", "sum_of_two_largest")
+_IDS, _I32, _F32 = ("i32", "i64"), ("i32",), ("f32",)
+
+
+def __dir__():
+    return __all__
+
+
+class Fault(enum.IntFlag):
+    """The bits of a status: why a choice was bad. `EMPTY` is no fault."""
+    ROW = 1 << 7
+    EXPERT = 1 << 8
+    CAPACITY = 1 << 9
+    EMPTY = 1 << 31
+
+
+def faults_of(status) -> Fault:
+    """Names the bits in an element of `statuses`, of uint32 or int32: `Fault(0)` for a good
+    choice."""
+    return Fault(status_bits(status))
+
+
+class Groups(NamedTuple):
+    """Limits the choice to the experts of the `chosen` best of `count` groups. `score` is "largest"
+    or "sum_of_two_largest", of a group's scores."""
+    count: int
+    chosen: int
+    score: str = "largest"
+
+
+def most_rows(tokens: int, experts: int, k: int, alignment: int = 1) -> int:
+    """Returns the rows that are enough for any choices."""
+    if integer(alignment, "alignment", 32) == 0:
+        raise ValueError("alignment is 0: it must be a power of two")
+    return lib.tmap_moe_most_rows(integer(tokens, "tokens", 30), integer(experts, "experts", 32),
+                                  integer(k, "k", 32), alignment)
+
+
+def route(logits=None, *, ids=None, weights=None, experts=None, k=None,
+          scoring: str = "softmax_then_top_k", bias=None, groups=None, renormalise: bool = False,
+          scale: float = 1.0, alignment: int = 1, rows: int = 0, counts=None, begins=None, ends=None,
+          row_of_choice=None, token_of_row=None, weight_of_row=None, statuses=None, header=None,
+          check=None, stream=None) -> None:
+    """Chooses the experts of each token and sorts the choices by expert.
+
+    With `logits` [tokens, experts], f32, bf16 or f16, it chooses k experts for each token, and
+    writes `ids`, int32 [tokens, k], and `weights`, f32 [tokens, k]. `scoring` is
+    "softmax_then_top_k", "top_k_then_softmax" or "sigmoid". With "sigmoid", `bias`, f32 [experts],
+    changes the choice. `groups` is a `Groups`. `renormalise` divides the weights of a token by
+    their sum, and `scale` multiplies them.
+
+    Without logits it reads `ids`, int32 or int64 [tokens, k], of so many `experts`, and `weights`,
+    which are 1 if there are none.
+
+    All results are optional: `counts` [experts], `begins` [experts + 1] and `ends` [experts] of the
+    rows of each expert, `row_of_choice` [tokens, k], `token_of_row` [rows], all int32, and
+    `weight_of_row`, f32 [rows]. Rows without a choice get -1 and 0; so do choices without a row.
+    Each expert begins at a multiple of `alignment`. `rows` 0 stands for `most_rows(...)`. The
+    workspace comes from PyTorch or CuPy, by the arrays.
+    """
+    if logits is None and (ids is None or experts is None):
+        raise ValueError("there are neither logits, nor ids with the number of experts")
+    given = (logits, ids, weights, bias, counts, begins, ends, row_of_choice, token_of_row,
+             weight_of_row)
+    site = Site(stream, *_some(given))
+    _require_device(site)
+    problem = c.RouteProblem(alignment=integer(alignment, "alignment", 32),
+                             rows=integer(rows, "rows", 32))
+    if logits is None:
+        _refuse_options(scoring=(scoring, SCORINGS[0]), bias=(bias, None), groups=(groups, None),
+                        renormalise=(bool(renormalise), False), scale=(scale, 1.0), k=(k, None))
+        _set_given(site, problem, ids, weights, experts)
+    else:
+        _refuse_options(experts=(experts, None))
+        _set_logits(site, problem, logits, k, scoring, bias, groups, renormalise, scale)
+    choices = problem.tokens * problem.k
+    results = _results(site, problem, (None, None) if logits is None else (ids, weights),
+                       (counts, begins, ends, row_of_choice, token_of_row, weight_of_row))
+    reports = reports_of(site, choices, statuses, header, check=check)
+    needed = c_uint64()
+    check_call(lib.tmap_moe_workspace_bytes(byref(problem), byref(needed)))
+    with site.use():
+        memory, _lent = site.memory(needed.value) if needed.value else (0, None)
+        check_call(lib.tmap_moe_route(byref(problem), byref(results),
+                                      call_on(site.stream, memory, needed.value, reports)))
+        site.done()
+
+
+def combine(values, row_of_choice, *, out, weights=None, base=None, statuses=None, header=None,
+            check=None, stream=None):
+    """out[t] = base[t] + the sum over j of weights[t, j] * values[row_of_choice[t, j]].
+
+    `values` [rows, columns], `out` and `base` [tokens, columns] have one type, f32, bf16 or f16.
+    Their rows begin at multiples of 16 bytes and have a multiple of 16 bytes. `row_of_choice` is
+    int32 [tokens, k]; -1 adds nothing. `weights`, f32 [tokens, k], are 1 if there are none. Without
+    `base` the sums begin at 0; it may be `out`. Sums are in f32, in the order of j, and do not
+    depend on other tokens. Returns `out`.
+    """
+    site = Site(stream, *_some((values, row_of_choice, out, weights, base)))
+    _require_device(site)
+    source = site.read(values, "values", FLOATS, rank=2)
+    target = site.write(out, "out", (source.dtype,), rank=2)
+    index = _packed(site.read(row_of_choice, "row_of_choice", _I32, rank=2), "row_of_choice")
+    tokens, columns = target.shape
+    if source.shape[1] != columns or index.shape[0] != tokens:
+        raise ValueError(f"out is {target.shape}, values {source.shape} and row_of_choice "
+                         f"{index.shape}: they must be [tokens, columns], [rows, columns] and "
+                         "[tokens, k]")
+    problem = c.CombineProblem(tokens=tokens, columns=columns, rows=source.shape[0],
+                               k=integer(index.shape[1], "k", 32),
+                               row_type=FLOATS.index(source.dtype), row_of_choice=index.address,
+                               values=_matrix(source, "values"), out=_matrix(target, "out"))
+    problem.weights = site.optional(weights, "weights", _F32, tokens * problem.k)
+    if base is not None:
+        first = site.read(base, "base", (source.dtype,), rank=2)
+        if first.shape != target.shape:
+            raise ValueError(f"base is {first.shape}: it must be {target.shape}, as out is")
+        problem.base = _matrix(first, "base")
+    reports = reports_of(site, tokens * problem.k, statuses, header, check=check)
+    with site.use():
+        check_call(lib.tmap_moe_combine(byref(problem), call_on(site.stream, reports=reports)))
+        site.done()
+    return out
+
+
+def _some(arrays):
+    return [array for array in arrays if array is not None]
+
+
+def _require_device(site):
+    if site.on_host:
+        raise ValueError("experts are for arrays in device memory")
+
+
+def _refuse_options(**options):
+    for name, (value, default) in options.items():
+        if value is not default and value != default:
+            raise ValueError(f"{name} does not go with this kind of choices: with logits leave out "
+                             "experts, without them all that concerns scores")
+
+
+def _packed(view, name):
+    if not view.is_packed:
+        raise ValueError(f"{name} has gaps")
+    return view
+
+
+def _matrix(view, name) -> c.Matrix:
+    """Describes a matrix whose rows have no gaps inside."""
+    rows, columns = view.shape
+    if columns > 1 and view.strides[1] != view.item_bytes:
+        raise ValueError(f"{name} has gaps inside its rows: call .contiguous() first")
+    # The step of a single row may be anything.
+    pitch = view.strides[0] if rows > 1 else columns * view.item_bytes
+    return c.Matrix(address=view.address, pitch_bytes=pitch)
+
+
+def _set_given(site, problem, ids, weights, experts):
+    view = _packed(site.read(ids, "ids", _IDS, rank=2), "ids")
+    problem.tokens, problem.k = view.shape[0], integer(view.shape[1], "k", 32)
+    problem.experts = integer(experts, "experts", 32)
+    problem.choices.kind, problem.choices.bytes = c.CHOICES_GIVEN, view.item_bytes
+    problem.choices.ids = view.address
+    problem.choices.weights = site.optional(weights, "weights", _F32, problem.tokens * problem.k)
+
+
+def _set_logits(site, problem, logits, k, scoring, bias, groups, renormalise, scale):
+    view = site.read(logits, "logits", FLOATS, rank=2)
+    if k is None:
+        raise ValueError("with logits, k must be given")
+    problem.tokens, problem.experts = view.shape[0], integer(view.shape[1], "experts", 32)
+    problem.k = integer(k, "k", 32)
+    made = problem.choices
+    made.values, made.type = _matrix(view, "logits"), FLOATS.index(view.dtype)
+    made.scoring = choice(scoring, SCORINGS, "scoring")
+    made.renormalise, made.scale = bool(renormalise), real(scale, "scale")
+    if made.scale == 0:
+        raise ValueError("scale is 0: all weights would be")
+    made.bias = site.optional(bias, "bias", _F32, problem.experts)
+    if groups is not None:
+        limits = Groups(*groups)
+        made.groups = c.ExpertGroups(count=integer(limits.count, "groups.count", 32),
+                                     chosen=integer(limits.chosen, "groups.chosen", 32),
+                                     score=choice(limits.score, GROUP_SCORES, "groups.score"))
+
+
+def _results(site, problem, of_logits, others) -> c.RouteResults:
+    choices, experts = problem.tokens * problem.k, problem.experts
+    rows = problem.rows or most_rows(problem.tokens, experts, problem.k, problem.alignment)
+    made = c.RouteResults()
+    sizes = {"ids": (_I32, choices), "weights": (_F32, choices), "counts": (_I32, experts),
+             "begins": (_I32, experts + 1), "ends": (_I32, experts),
+             "row_of_choice": (_I32, choices), "token_of_row": (_I32, rows),
+             "weight_of_row": (_F32, rows)}
+    for (name, (dtypes, elements)), array in zip(sizes.items(), (*of_logits, *others)):
+        setattr(made, name, site.optional(array, name, dtypes, elements, write=True))
+    return made
