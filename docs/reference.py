@@ -34,6 +34,7 @@ PAGES = {
     ),
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
+    "reference/moe.md": ("Experts", "moe"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
     "reference/device_maps.md": (
         "Maps in kernels",
@@ -52,7 +53,7 @@ PAGES = {
     ),
     "reference/c.md": (
         "The C functions",
-        "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/faults " "c/simulator",
+        "tmap c/status c/call c/spec c/batch c/service c/ragged c/gemm c/moe c/faults " "c/simulator",
     ),
 }
 NOT_PUBLIC = re.compile(r"tmap/detail/|tmap/device/ptx\w*\.cuh")

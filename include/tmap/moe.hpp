@@ -155,8 +155,8 @@ using run = batch_run<fault, no_choices, on_stream>;
 
 /// out[t] = base[t] + the sum over j of weights[t, j] * values[row_of_choice[t, j]], in f32: one
 /// fused multiply-add for each j, in order, then one rounding to the type. The result of a token
-/// does not depend on other tokens. Matrices have `columns` elements of `row_type` in each row; their
-/// addresses and pitches, and the bytes of their rows, are multiples of 16 bytes.
+/// does not depend on other tokens. Matrices have `columns` elements of `row_type` in each row;
+/// their addresses and pitches, and the bytes of their rows, are multiples of 16 bytes.
 struct combine_problem {
   std::uint64_t tokens{};
   std::uint32_t k{};

@@ -135,7 +135,8 @@ __device__ void combine_unit(const moe::combine_problem& problem, std::uint64_t 
   *unit_at(problem.out, token, unit) = unit_of<Element>::write(sums);
 }
 
-/// Reports on the choices of a token. One warp calls it; a token has at most a choice for each lane.
+/// Reports on the choices of a token. One warp calls it; a token has at most a choice for each
+/// lane.
 __device__ void report_token(const combine_work& work, std::uint64_t token) {
   static_assert(moe::max_k <= device::warp_lanes);
   const std::uint32_t lane = threadIdx.x % device::warp_lanes;

@@ -199,8 +199,8 @@ __device__ inline void clear_free_rows(const sort_work& work, const sort_memory&
 }  // namespace detail
 
 /// Finds the first row of each expert, and of this block's choices of it. The first block writes
-/// what belongs to the experts. `total_of(e)` returns an expert's total. All threads of a block call
-/// it.
+/// what belongs to the experts. `total_of(e)` returns an expert's total. All threads of a block
+/// call it.
 template <class TotalOf>
 __device__ void place_experts(const sort_work& work, const sort_memory& memory, const TotalOf& total_of) {
   const std::uint32_t expert = threadIdx.x;
