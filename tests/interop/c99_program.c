@@ -41,8 +41,8 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_weight_problem) == 152);
   MUST(sizeof(tmap_column_problem) == 136);
   MUST(sizeof(tmap_pointer_problem) == 104);
-  MUST(sizeof(tmap_choices) == 88);
-  MUST(sizeof(tmap_route_problem) == 120);
+  MUST(sizeof(tmap_choices) == 80);
+  MUST(sizeof(tmap_route_problem) == 112);
   MUST(sizeof(tmap_route_results) == 72);
   MUST(sizeof(tmap_combine_problem) == 104);
   MUST(sizeof(tmap_memory_window) == 24);
