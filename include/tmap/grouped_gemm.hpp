@@ -16,12 +16,10 @@
 /// Runs many matrix products of different sizes in one call: C = A * B for each group, with sums in
 /// f32. Sizes may exist only in device memory, where they are read and judged. Nothing is padded.
 ///
-/// | problem | what differs between groups | C of a group |
-/// |---|---|---|
-/// | `row_problem` | the rows of A | rows of C |
-/// | `column_problem` | the columns of B | columns of C |
-/// | `weight_problem` | the rows that are summed over | a matrix |
-/// | `pointer_problem` | everything | a matrix |
+/// - `row_problem`: groups differ in their rows of A and C.
+/// - `column_problem`: groups differ in their columns of B and C.
+/// - `weight_problem`: groups differ in the rows that are summed over. Each has a matrix C.
+/// - `pointer_problem`: groups differ in everything.
 ///
 /// Every function enqueues on the stream of `run::where` and returns. It may be captured in a graph
 /// and replayed with other sizes in the same arrays. It is thread-safe, never allocates, and never
@@ -33,9 +31,9 @@
 ///
 /// C is row-major: row i begins at the address plus `i * pitch_bytes`, and its elements are
 /// contiguous. Operands are stored in the order that `a_layout` and `b_layout` name: lines of the
-/// second dim, a pitch apart. Addresses and pitches are multiples of 16 bytes. So are rows of C, and
-/// lines of operands along N or K, unless these are ragged. Ragged extents and M are free, but copies
-/// begin at multiples of 16 bytes: where lines of A or B run along the ragged dim
+/// second dim, a pitch apart. Addresses and pitches are multiples of 16 bytes. So are rows of C,
+/// and lines of operands along N or K, unless these are ragged. Ragged extents and M are free, but
+/// copies begin at multiples of 16 bytes: where lines of A or B run along the ragged dim
 /// (`a_layout::k_by_m` of a `row_problem`, for example), each group begins at a multiple of 8
 /// elements.
 /// @fails `invalid_argument` (null or misaligned arrays and matrices, sizes against the above, an
@@ -58,17 +56,24 @@ inline constexpr std::uint64_t max_extent = std::uint64_t{1} << 31;
 
 /// The faults of a group, as bits.
 enum class fault : std::uint32_t {
-  rows = 1u << 0,     ///< it ends before it begins, begins before the end of an earlier group, or ends after the
-                      ///< last row; `begins_and_counts`: it shares rows of C with an earlier group that lies within
-                      ///< the rows; `slots`: more rows than a slot has; `labels`: its rows do not follow each other;
-                      ///< `pointer_problem`: M is negative or above `max_extent`
-  extent = 1u << 1,   ///< `pointer_problem`: N or K is negative, above `max_extent` or makes rows of no multiple of
-                      ///< 16 bytes
-  address = 1u << 2,  ///< in a list of addresses: null, no multiple of 16, or reaching beyond all addresses (2^57)
-  pitch = 1u << 3,    ///< `pointer_problem`: no multiple of 16, below the row's bytes, or 2^40 and more
-  label = 1u << 4,    ///< of a row, not of a group: `labels` has a value for it that is neither a group nor -1. The row
-                      ///< belongs to no group. It is counted (faults.hpp), but not in `statuses` or `header`
-  alignment = 1u << 5,  ///< lines of A or B run along the ragged dim, and it begins at no multiple of 16 bytes of them
+  /// It ends before it begins, begins before the end of an earlier group, or ends after the last
+  /// row. `begins_and_counts`: it shares rows of C with an earlier group that lies within the rows.
+  /// `slots`: it has more rows than a slot. `labels`: its rows do not follow each other.
+  /// `pointer_problem`: M is negative or above `max_extent`.
+  rows = 1u << 0,
+  /// `pointer_problem`: N or K is negative, above `max_extent`, or makes rows of no multiple of 16
+  /// bytes.
+  extent = 1u << 1,
+  /// In a list of addresses: null, no multiple of 16, or reaching beyond all addresses (2^57).
+  address = 1u << 2,
+  /// `pointer_problem`: no multiple of 16, below the row's bytes, or 2^40 and more.
+  pitch = 1u << 3,
+  /// The fault of a row, not of a group: `labels` has a value for it that is neither a group nor
+  /// -1. The row belongs to no group. It is counted (faults.hpp), but not in `statuses` or
+  /// `header`.
+  label = 1u << 4,
+  /// Lines of A or B run along the ragged dim, and it begins at no multiple of 16 bytes of them.
+  alignment = 1u << 5,
 };
 
 /// The status of one group. A group without rows is empty, not bad; so is a group of a
@@ -156,8 +161,8 @@ struct result_scales {
 /// This many results of a row share a scale.
 inline constexpr std::uint32_t scaled_results = 128;
 
-/// A holds the rows of all groups, and so does C [rows, N]. B has a matrix for each group. Rows of C
-/// that belong to no group stay as they were.
+/// A holds the rows of all groups, and so does C [rows, N]. B has a matrix for each group. Rows of
+/// C that belong to no group stay as they were.
 struct row_problem {
   operand_type type{};
   std::uint32_t groups{};
@@ -190,9 +195,10 @@ struct row_problem {
   bool fast_accumulation{false};
 };
 
-/// C[:, columns of group g] = A[g] * (B's columns of group g). A has a matrix [m, k] for each group,
-/// and all share the matrix C [m, columns]. Columns of C that belong to no group stay as they were.
-/// A group whose columns do not begin and end at multiples of 8 is stored more slowly. bf16 and f16.
+/// C[:, columns of group g] = A[g] * (B's columns of group g). A has a matrix [m, k] for each
+/// group, and all share the matrix C [m, columns]. Columns of C that belong to no group stay as
+/// they were. A group whose columns do not begin and end at multiples of 8 is stored more slowly.
+/// bf16 and f16.
 struct column_problem {
   operand_type type{};
   std::uint32_t groups{};
@@ -208,9 +214,9 @@ struct column_problem {
   matrix c{};
 };
 
-/// Products that sum over rows: C[g] [m, n] = (A's rows of group g)^T * (B's rows of group g). A has
-/// `m` columns for each row, and B has `n`. This is the gradient of a layer's weights. Groups may
-/// have rows in common. A group without rows gets zeros. bf16 and f16.
+/// Products that sum over rows: C[g] [m, n] = (A's rows of group g)^T * (B's rows of group g). A
+/// has `m` columns for each row, and B has `n`. This is the gradient of a layer's weights. Groups
+/// may have rows in common. A group without rows gets zeros. bf16 and f16.
 struct weight_problem {
   operand_type type{};
   std::uint32_t groups{};

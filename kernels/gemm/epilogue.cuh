@@ -82,8 +82,8 @@ class result_store {
     }
   }
 
-  /// Returns whether the group's rows of C begin and end where stores through maps can. Only those of
-  /// a `column_problem` may not.
+  /// Returns whether the group's rows of C begin and end where stores through maps can. Only those
+  /// of a `column_problem` may not.
   static __device__ bool has_whole_units(const gemm_group& record, const result_place& place) {
     constexpr std::uint32_t unit_bytes = 16;
     return (record.c % unit_bytes | place.columns * sizeof(std::uint16_t) % unit_bytes) == 0;
@@ -98,7 +98,8 @@ class result_store {
       const std::uint32_t tile_column = i % piece_lines;
       if (row + tile_row >= record.m || column + tile_column >= place.columns) continue;
       const std::uint32_t byte = tile_column * sizeof(std::uint16_t);
-      const auto* const from = reinterpret_cast<const std::uint16_t*>(tile + swizzled_unit(tile_row, byte / 16) + byte % 16);
+      const auto* const from =
+          reinterpret_cast<const std::uint16_t*>(tile + swizzled_unit(tile_row, byte / 16) + byte % 16);
       auto* const to = reinterpret_cast<std::uint16_t*>(record.c + (row + tile_row) * record.c_pitch) + column;
       to[tile_column] = *from;
     }

@@ -15,9 +15,9 @@ struct queue_counter;
 
 namespace tmap::kernels {
 
-/// One group. Its maps of A and B begin where these matrices begin, which may hold elements of other
-/// groups before its own, and end with its own. So `first_*` are coordinates in these maps, and
-/// nothing after the group is loaded. Its maps of results cover exactly its elements.
+/// One group. Its maps of A and B begin where these matrices begin, which may hold elements of
+/// other groups before its own, and end with its own. So `first_*` are coordinates in these maps,
+/// and nothing after the group is loaded. Its maps of results cover exactly its elements.
 struct alignas(16) gemm_group {
   std::uint64_t c;  ///< the address of its first element of C
   std::uint64_t c_pitch;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The way from a problem, whatever its form, to the product kernels. There is a file of kernels for
+// The way from a problem of any form to the product kernels. There is a file of kernels for
 // each type of operands.
 
 #include <tmap/tensor_map.hpp>

@@ -219,9 +219,8 @@ __device__ inline void place_group(const gemm::column_problem& problem, const gr
 __device__ inline void place_group(const gemm::weight_problem& problem, const group_range& range, std::uint32_t g,
                                    judged_group& judged) {
   const bool has_no_rows = judged.bits == gemm::group_status::empty_bit;
-  const std::uint32_t listed =
-      judge_listed(problem.c_addresses, g, problem.c.pitch_bytes, problem.m,
-                   problem.n * gemm::result_bytes(problem.c_type));
+  const std::uint32_t listed = judge_listed(problem.c_addresses, g, problem.c.pitch_bytes, problem.m,
+                                            problem.n * gemm::result_bytes(problem.c_type));
   if (listed != 0) judged.bits = has_no_rows ? listed : judged.bits | listed;
   judged.has_work = judged.bits == 0 || judged.bits == gemm::group_status::empty_bit;
   if (!judged.has_work) return;
@@ -232,7 +231,8 @@ __device__ inline void place_group(const gemm::weight_problem& problem, const gr
   group.k = static_cast<std::uint32_t>(range.end - range.begin);
   group.first_k = has_no_rows ? 0 : static_cast<std::uint32_t>(range.begin);
   group.c_pitch = problem.c.pitch_bytes;
-  group.c = problem.c_addresses != nullptr ? problem.c_addresses[g] : problem.c.address + g * problem.c_group_pitch_bytes;
+  group.c =
+      problem.c_addresses != nullptr ? problem.c_addresses[g] : problem.c.address + g * problem.c_group_pitch_bytes;
 }
 
 __device__ inline bool is_extent(std::int64_t value) {
@@ -268,10 +268,9 @@ __device__ inline judged_group pointer_group(const gemm::pointer_problem& proble
     judged.has_work = m != 0 && n != 0 && c_bits == 0;
   } else {
     const bool has_rows_of_a = problem.a_layout == gemm::a_layout::m_by_k;
-    judged.bits |=
-        c_bits |
-        judge(problem.a[g], problem.a_pitch_bytes[g], has_rows_of_a ? m : k, has_rows_of_a ? k : m, bytes) |
-        judge(problem.b[g], problem.b_pitch_bytes[g], is_along ? n : k, is_along ? k : n, bytes);
+    judged.bits |= c_bits |
+                   judge(problem.a[g], problem.a_pitch_bytes[g], has_rows_of_a ? m : k, has_rows_of_a ? k : m, bytes) |
+                   judge(problem.b[g], problem.b_pitch_bytes[g], is_along ? n : k, is_along ? k : n, bytes);
     judged.has_work = judged.bits == 0;
   }
   if (!judged.has_work) return judged;

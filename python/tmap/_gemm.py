@@ -25,9 +25,9 @@ _BEGINS_AND_COUNTS, _SLOTS, _LABELS = 3, 4, 5
 
 
 class GroupFault(enum.IntFlag):
-    """The bits of a status: why a group was bad. `EMPTY` is no fault. `EXTENT` and `PITCH` belong to
-    products by pointers, `ADDRESS` to lists of addresses. No group has `LABEL`, the fault of a row
-    whose label names no group: `tmap.faults` counts it. `explain` puts them into words."""
+    """The bits of a status: why a group was bad. `EMPTY` is no fault. `EXTENT` and `PITCH` belong
+    to products by pointers, `ADDRESS` to lists of addresses. No group has `LABEL`, the fault of a
+    row whose label names no group: `tmap.faults` counts it. `explain` puts them into words."""
     ROWS = 1 << 0
     EXTENT = 1 << 1
     ADDRESS = 1 << 2
@@ -228,14 +228,14 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     | "slots" | counts: group i has counts[i] rows of slot i |
     | "labels" | the group of each row, or -1 |
 
-    Types are bf16, f16 and, where rows are ragged, f8_e4m3 (b is stored [groups, n, k]). out has the
-    operands' type (bf16 for f8_e4m3), or f32, or, where rows are ragged, f8_e4m3. Products of groups
-    of columns have the operands' type. Addresses and pitches are multiples of 16 bytes, and so are
-    rows of n and k elements. Rows of out that belong to no group stay as they are.
+    Types are bf16, f16 and, where rows are ragged, f8_e4m3 (b is stored [groups, n, k]). out has
+    the operands' type (bf16 for f8_e4m3), or f32, or, where rows are ragged, f8_e4m3. Products of
+    groups of columns have the operands' type. Addresses and pitches are multiples of 16 bytes, and
+    so are rows of n and k elements. Rows of out that belong to no group stay as they are.
 
-    `b_addresses`, uint64 or int64 [groups], is for weights that are separate arrays: `b` is then one
-    of them, [k, n], and all have its strides. In the same way `out_addresses` names an output for
-    each group: its rows, or its [m, n]. `out` is then one of them, of the largest size.
+    `b_addresses`, uint64 or int64 [groups], is for weights that are separate arrays: `b` is then
+    one of them, [k, n], and all have its strides. In the same way `out_addresses` names an output
+    for each group: its rows, or its [m, n]. `out` is then one of them, of the largest size.
 
     Sums are changed in this order, all but the last only where rows are ragged: `row_scales` [rows]
     (which may have gaps) and `column_scales` [groups, n] are f32 factors; `bias` [groups, n] is

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests products with groups of columns on the GPU. Columns of B that belong to no group are NaN, so
-// that a read of one shows.
+// Tests products with groups of columns on the GPU. Columns of B that belong to no group are NaN,
+// so that a read of one shows.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class grouped_columns : public gemm_test,
     with.sizes = of_layout(with, {0, 1, 63, 64, 65, 0, 127, 128, 129, 700, 0, 3});
     return with;
   }
-  /// Where lines of B run along the columns, groups begin at multiples of 8.
+  /// Rounds sizes up if lines of B run along the columns: groups then begin at multiples of 8.
   static std::vector<std::int64_t> of_layout(const column_settings& with, const std::vector<std::int64_t>& sizes) {
     if (with.b_layout == b_layout::n_by_k) return sizes;
     std::vector<std::int64_t> aligned = aligned_sizes(sizes);

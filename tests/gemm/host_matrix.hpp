@@ -171,8 +171,8 @@ class value_source {
   std::normal_distribution<double> normal_;
 };
 
-/// Holds an operand of which each line, along K or across it, is contiguous. Lines along K are those
-/// of a `host_matrix`. All bytes are NaN until they are filled.
+/// Holds an operand of which each line, along K or across it, is contiguous. Lines along K are
+/// those of a `host_matrix`. All bytes are NaN until they are filled.
 class stored_operand {
  public:
   stored_operand() = default;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the promise that an element of C depends on its row of A, its column of B and K alone: it
-// has the same bits in every plan, whatever other rows and groups are in the call.
+// has the same bits in every plan, and with any other rows and groups in the call.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 
 const std::vector<std::int64_t> invariance_sizes{70, 1, 200, 0, 129, 64, 300};
 
-/// Replaces each group by random rows of it, or by none. Rows begin at multiples of 8, so that every
-/// layout can load them.
+/// Replaces each group by random rows of it, or by none. Rows begin at multiples of 8, so that
+/// every layout can load them.
 std::vector<std::int64_t> parts_of(std::mt19937_64& random, const std::vector<std::int64_t>& begins,
                                    const std::vector<std::int64_t>& sizes) {
   std::vector<std::int64_t> first;

@@ -13,10 +13,9 @@
 namespace tmap::gemm::testing {
 namespace {
 
-class grouped_pointers
-    : public gemm_test,
-      public ::testing::WithParamInterface<
-          std::tuple<operand_type, a_layout, b_layout, result_type, bool, input_kind>> {
+class grouped_pointers : public gemm_test,
+                         public ::testing::WithParamInterface<
+                             std::tuple<operand_type, a_layout, b_layout, result_type, bool, input_kind>> {
  protected:
   static pointer_settings settings() {
     pointer_settings with;

@@ -18,7 +18,7 @@
 namespace tmap::gemm::testing {
 namespace {
 
-/// Where lines of A run along the rows, groups begin at multiples of 8.
+/// Rounds sizes up if lines of A run along the rows: groups then begin at multiples of 8.
 std::vector<std::int64_t> of_layout(a_layout layout, const std::vector<std::int64_t>& sizes) {
   return layout == a_layout::m_by_k ? sizes : aligned_sizes(sizes);
 }

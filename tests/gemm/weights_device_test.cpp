@@ -29,7 +29,7 @@ class grouped_weights : public gemm_test,
     with.sizes = of_layout(with, {0, 1, 63, 64, 65, 0, 127, 128, 129, 1000, 0, 3});
     return with;
   }
-  /// Where lines run along the rows, groups begin at multiples of 8.
+  /// Rounds sizes up if lines run along the rows: groups then begin at multiples of 8.
   static std::vector<std::int64_t> of_layout(const weight_settings& with, const std::vector<std::int64_t>& sizes) {
     const bool runs_along = with.a_layout == a_layout::m_by_k || with.b_layout == b_layout::n_by_k;
     if (!runs_along) return sizes;
