@@ -79,6 +79,48 @@ class GroupedProductCases:
         compiled = torch.compile(lambda a, b: grouped(a, b, None), fullgraph=True, backend="aot_eager")
         self.assertTrue(torch.equal(compiled(a, b), expected))
 
+    def test_a_bias_and_its_gradient(self):
+        a, b = self.cases()["rows, [n, k]"]
+        for out_dtype in (None, torch.float32):
+            with self.subTest(out_dtype):
+                bias = self.random(self.groups, 96).requires_grad_()
+                product = grouped(a, b, self.ends, bias, out_dtype)
+                which = torch.repeat_interleave(torch.arange(self.groups, device=self.device),
+                                                torch.tensor(SIZES, device=self.device))
+                expected = (reference.grouped_mm(a.float(), b.float(), SIZES) + bias.float()[which])
+                self.assertNear(product, expected.to(out_dtype or self.dtype))
+                direction = self.random(*product.shape).to(product.dtype)
+                found, = torch.autograd.grad(product, bias, direction)
+                other, = torch.autograd.grad(expected, bias, direction.float())
+                self.assertNear(found, other)
+        compiled = torch.compile(lambda *of: grouped(*of), fullgraph=True, backend="aot_eager")
+        self.assertNear(compiled(a, b, self.ends, bias), grouped(a, b, self.ends, bias))
+
+    def test_the_gradient_of_a_bias_leaves_out_bad_groups(self):
+        a, b = self.cases()["rows, [n, k]"]
+        wild = torch.tensor((5, 3, 133, 134, 9999, 511), device=self.device, dtype=torch.int32)
+        bias = self.random(self.groups, 96).requires_grad_()
+        product = torch.ops.tmap.grouped_mm(a, b, wild, bias, zero_rest=True)
+        product.sum().backward()
+        self.assertEqual(bias.grad[:, 0].tolist(), [5, 0, 0, 1, 0, 0])
+
+    def test_products_in_f32(self):
+        for name, (a, b) in self.cases().items():
+            if name == "columns":
+                with self.assertRaisesRegex(TypeError, "operands' type"):
+                    grouped(a, b, self.ends, None, torch.float32)
+                continue
+            with self.subTest(name):
+                a, b = a.detach().requires_grad_(), b.detach().requires_grad_()
+                product = grouped(a, b, self.ends, None, torch.float32)
+                expected = reference.grouped_mm(a.float(), b.float(), SIZES)
+                self.assertEqual(product.dtype, torch.float32)
+                torch.testing.assert_close(product, expected, rtol=1e-4, atol=1e-4)
+                direction = self.random(*product.shape).float()
+                for one, other in zip(torch.autograd.grad(product, (a, b), direction),
+                                      torch.autograd.grad(expected, (a, b), direction)):
+                    self.assertNear(one, other)
+
     def test_half_precision(self):
         self.dtype = torch.float16
         for name, (a, b) in self.cases().items():

@@ -366,6 +366,19 @@ def _set_output(ready, target, gate, out_count):
         raise ValueError("the slots of out follow each other")
 
 
+def with_wide_results(ready: Prepared) -> Prepared:
+    """Returns the same product with results of f32."""
+    ready.problem.c_type = result_type("f32")
+    return ready._replace(pieces=_in_pieces(ready.problem)[1])
+
+
+def pieces_with_bias(ready: Prepared, bias: int) -> Tuple[bytes, ...]:
+    """Returns the pieces of a problem with groups of rows, and a bias at an address."""
+    made = c.RowProblem.from_buffer_copy(ready.problem)
+    made.bias = bias
+    return _in_pieces(made)[1]
+
+
 def set_fast_accumulation(problem):
     if problem.operand != OPERANDS.index("f8_e4m3"):
         raise ValueError("fast_accumulation is for operands of f8_e4m3")

@@ -2,10 +2,11 @@
 """Operators of PyTorch: importing this module registers `torch.ops.tmap.*`.
 
 grouped_mm(a, b, offs, bias=None, out_dtype=None, *, zero_rest=False)
-    Computes `torch._grouped_mm` in the cases of the table of `tmap.grouped_mm`. Two operands of
-    three dims, which have no `offs`, are `torch.bmm`. Rows of no group, and groups whose offsets
-    decrease or lead out, are undefined, or zero with `zero_rest`. In gradients they are zero.
-    Products of nothing are zero.
+    Computes `torch._grouped_mm` in the first three cases of the table of `tmap.grouped_mm`. Two
+    operands of three dims, which have no `offs`, are `torch.bmm`. Where rows are ragged, `bias`
+    [groups, n] is added. `out_dtype` is the operands' type or float32, and that also where rows are
+    summed over. Rows of no group, and groups whose offsets decrease or lead out, are undefined, or
+    zero with `zero_rest`. In gradients they are zero. Products of nothing are zero.
 pad_ragged(values, offsets, max_length, *, fill=0.0, format="ends")
     Pads rows of `values`, cut by `offsets`, to [tensors, max_length, ...]. Longer tensors lose
     their end.
@@ -50,9 +51,9 @@ def _shortened(differentiable, kernels):
 
     def kernel(keyset, *arguments, **keywords):
         direct = alone.get(keyset.raw_repr() & below)
-        # Only the first two arguments can want gradients.
-        if direct is None or ((arguments[0].requires_grad or arguments[1].requires_grad)
-                              and torch.is_grad_enabled()):
+        wants = any(getattr(argument, "requires_grad", False)
+                    for argument in (*arguments, keywords.get("bias")))
+        if direct is None or (wants and torch.is_grad_enabled()):
             return differentiable(keyset, *arguments, **keywords)
         return direct(*arguments, **keywords)
 
@@ -87,12 +88,11 @@ def _check_operands(a, b, offs, bias, out_dtype):
     if (offs is None) != (a.dim() == b.dim() == 3):
         raise ValueError(f"operands of {a.dim()} and {b.dim()} dims: two of 3 have no ragged dim "
                          "and no offs, others have")
-    if bias is not None:
-        raise ValueError("grouped_mm takes no bias here: tmap.grouped_mm does")
     if a.dtype != b.dtype or a.dtype not in _OPERANDS:
         raise TypeError(f"a and b are both bfloat16 or both float16, not {a.dtype} and {b.dtype}")
-    if out_dtype is not None and out_dtype != a.dtype:
-        raise TypeError(f"the product has the operands' type {a.dtype}, not {out_dtype}")
+    _check_output(a, b, offs, out_dtype)
+    if bias is not None:
+        _check_bias(a, b, bias)
     if offs is None:
         return
     if offs.dtype not in _OFFSET_BYTES or offs.dim() != 1 or not offs.is_contiguous():
@@ -103,10 +103,31 @@ def _check_operands(a, b, offs, bias, out_dtype):
                          f"{offs.device}")
 
 
+def _check_output(a, b, offs, out_dtype):
+    if out_dtype is None or out_dtype == a.dtype:
+        return
+    may_be_wide = offs is not None and a.dim() == 2
+    if out_dtype != torch.float32 or not may_be_wide:
+        raise TypeError(f"the product has the operands' type {a.dtype}"
+                        + (" or float32" if may_be_wide else "") + f", not {out_dtype}")
+
+
+def _check_bias(a, b, bias):
+    if (a.dim(), b.dim()) != (2, 3):
+        raise ValueError("grouped_mm takes a bias where rows are ragged, a [rows, k] and b "
+                         "[groups, k, n]")
+    if bias.dtype != a.dtype or bias.shape != (b.shape[0], b.shape[2]) or bias.device != a.device:
+        raise ValueError(f"bias is {tuple(bias.shape)} of {bias.dtype} on {bias.device}: it must be "
+                         f"{(b.shape[0], b.shape[2])} of {a.dtype} on {a.device}")
+
+
 def _prepared(key, a, b, offs, bias, out_dtype):
     _check_operands(a, b, offs, bias, out_dtype)
+    is_wide = out_dtype == torch.float32
     made = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype],
-                         offs.shape[0], _OFFSET_BYTES[offs.dtype], 0)
+                         offs.shape[0], _OFFSET_BYTES[offs.dtype], 0, 4 if is_wide else 2)
+    if is_wide:
+        made = _gemm.with_wide_results(made)
     if len(_products) >= _MOST_PRODUCTS:
         _products.clear()
     _products[key] = made
@@ -120,20 +141,24 @@ def _grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fa
     device = a.get_device()
     # The key has all that checks and plans look at, so similar operands share them.
     key = (device, a.dtype, a.shape, a.stride(), b.get_device(), b.dtype, b.shape, b.stride(),
-           offs.get_device(), offs.dtype, offs.shape, offs.stride(), bias is None, out_dtype)
+           offs.get_device(), offs.dtype, offs.shape, offs.stride(), out_dtype,
+           bias if bias is None else (bias.dtype, bias.shape, bias.device))
     ready = _products.get(key) or _prepared(key, a, b, offs, bias, out_dtype)
     if _torch.current_device() != device:
         with torch.cuda.device(device):
             return _grouped_mm_cuda(a, b, offs, bias, out_dtype, zero_rest=zero_rest)
-    out = _empty_cuda(ready.out_shape, ready.out_strides, a.dtype)
+    out = _empty_cuda(ready.out_shape, ready.out_strides, out_dtype or a.dtype)
     if zero_rest or ready.workspace_bytes == 0:
         out.zero_()
     if ready.workspace_bytes:
+        if bias is not None:
+            bias = bias.contiguous()
+        pieces = None if bias is None else _gemm.pieces_with_bias(ready, bias.data_ptr())
         stream = _torch.current_stream(device)
         workspace = _torch.take(ready.workspace_bytes, stream)
         try:
             _gemm.enqueue(ready, a.data_ptr(), b.data_ptr(), out.data_ptr(), offs.data_ptr(),
-                          workspace, stream)
+                          workspace, stream, pieces=pieces)
         finally:  # it goes to others in the stream's order
             _torch.give_back(workspace)
     return out
@@ -143,35 +168,44 @@ def _grouped_mm_cpu(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fal
     _check_operands(a, b, offs, bias, out_dtype)
     if offs is None:
         return torch.bmm(a, b)
+    wide = out_dtype or a.dtype
     ready = _gemm.prepare(a.shape, a.stride(), b.shape, b.stride(), _OPERANDS[a.dtype],
-                          offs.shape[0], 4, 0)
+                          offs.shape[0], 4, 0, 4 if wide == torch.float32 else 2)
     # NaN stands for what is undefined, so that no program comes to rely on it.
-    product = a.new_empty_strided(ready.out_shape,
-                                  ready.out_strides).fill_(0.0 if zero_rest else torch.nan)
+    product = a.new_empty_strided(ready.out_shape, ready.out_strides,
+                                  dtype=wide).fill_(0.0 if zero_rest else torch.nan)
     ragged = {2: a.shape[0], 3: b.shape[1]}[a.dim()] if a.dim() != b.dim() else b.shape[0]
     begin, latest = 0, 0
     for group, end in enumerate(offs.tolist()):
         if latest <= begin <= end <= ragged and (begin % 8 == 0 or not ready.runs_along):
-            if a.dim() == b.dim():
-                torch.mm(a[:, begin:end], b[begin:end], out=product[group])
-            elif a.dim() == 2:
-                torch.mm(a[begin:end], b[group], out=product[begin:end])
-            else:
-                product[:, begin:end] = torch.mm(a[group], b[:, begin:end])
+            _multiply_on_cpu(a, b, product, group, slice(begin, end), bias)
         begin, latest = end, max(latest, end)
     return product
 
 
+def _multiply_on_cpu(a, b, product, group, part, bias):
+    """Computes one group's part of a product."""
+    if a.dim() == b.dim():
+        product[group] = torch.mm(a[:, part].to(product.dtype), b[part].to(product.dtype))
+    elif a.dim() == 3:
+        product[:, part] = torch.mm(a[group], b[:, part])
+    elif bias is None:
+        product[part] = torch.mm(a[part].to(product.dtype), b[group].to(product.dtype))
+    else:
+        sums = torch.mm(a[part].float(), b[group].float())
+        product[part] = (sums + bias[group].float()).to(product.dtype)
+
+
 def _grouped_mm_fake(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=False):
     _check_operands(a, b, offs, bias, out_dtype)
-    ranks = a.dim(), b.dim()
+    ranks, dtype = (a.dim(), b.dim()), out_dtype or a.dtype
     if ranks == (2, 3):
-        return a.new_empty((a.shape[0], b.shape[2]))
+        return a.new_empty((a.shape[0], b.shape[2]), dtype=dtype)
     if ranks == (3, 2):
         columns = b.shape[1]
         return a.new_empty((a.shape[1], (columns + 7) // 8 * 8))[:, :columns]
     if ranks == (2, 2):
-        return a.new_empty((offs.shape[0], a.shape[0], b.shape[1]))
+        return a.new_empty((offs.shape[0], a.shape[0], b.shape[1]), dtype=dtype)
     if ranks == (3, 3):
         return a.new_empty((a.shape[0], a.shape[1], b.shape[2]))
     raise ValueError(f"grouped_mm of {ranks[0]} and {ranks[1]} dims: operands have 2 or 3")
@@ -206,7 +240,10 @@ def _gradients_of_rows(a, b, offs, gradient, needs_a, needs_b):
 def _grouped_mm_backward(ctx, gradient):
     a, b, offs = ctx.saved_tensors
     needs_a, needs_b = ctx.needs_input_grad[:2]
-    of_a, of_b = None, None
+    of_a, of_b, of_bias = None, None, None
+    if ctx.needs_input_grad[3]:
+        of_bias = _gradient_of_bias(gradient, offs).to(a.dtype)
+    gradient = gradient.to(a.dtype)
     if offs is None:
         of_a = torch.bmm(gradient, b.transpose(-2, -1)) if needs_a else None
         of_b = torch.bmm(a.transpose(-2, -1), gradient) if needs_b else None
@@ -229,7 +266,26 @@ def _grouped_mm_backward(ctx, gradient):
         of_a = _multiply(b, gradient.transpose(-2, -1), offs=offs,
                          zero_rest=True).t() if needs_a else None
         of_b = _multiply(a.t(), gradient, offs=offs, zero_rest=True) if needs_b else None
-    return of_a, of_b, None, None, None
+    return of_a, of_b, None, of_bias, None
+
+
+def _gradient_of_bias(gradient, offs):
+    """Returns the sum of the rows of each group that has a product."""
+    rows, n = gradient.shape
+    ends = offs.long()
+    begins = torch.cat((ends.new_zeros(1), ends[:-1]))
+    latest = torch.cat((ends.new_zeros(1), ends)).cummax(0)[0][:-1]
+    has_product = (begins >= latest) & (begins <= ends) & (ends <= rows)
+    counts = torch.where(has_product, ends - begins, 0)
+    gradient = _row_major(gradient)
+    pitch = gradient.stride(0) * gradient.element_size()
+    sums = gradient.new_empty((offs.shape[0], n))
+    parts = _ragged.Columns(begins * pitch + gradient.data_ptr(),
+                            [torch.full_like(counts, n), counts], [torch.full_like(counts, pitch)],
+                            dtype=_NAMES[gradient.dtype])
+    one_each = torch.arange(1, offs.shape[0] + 1, device=offs.device)
+    ragged.column_sums(parts, _ragged.Rows(sums, one_each))
+    return sums
 
 
 def _count(offsets, format):
