@@ -141,10 +141,14 @@ TEST_F(hostile_service, sources) {
   source.kind = TMAP_SOURCE_ROWS;
   const tmap_template rows_base = make_template(codec_template(rows_spec(), patch_address | patch_dim(1)).value());
   const auto encode_rows = [&] { return tmap_service_encode(service_, rows_base, &source, 4, &batch_, nullptr); };
-  for (const std::uint32_t format : {3u, ~0u}) {
-    source.of.rows = {4096, 256, {tensors_.patches.data(), format, 4}, 0, 0, 0};
+  for (const std::uint32_t format : {std::uint32_t{TMAP_OFFSETS_LABELS}, ~0u}) {
+    source.of.rows = {4096, 256, {tensors_.patches.data(), format, 4, nullptr, 0}, 0, 0, 0};
     EXPECT_EQ(refused(encode_rows()), "source.offsets.format");
   }
+  source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_BEGINS_AND_COUNTS, 4, nullptr, 0}, 0, 0, 0};
+  EXPECT_EQ(refused(encode_rows()), "source.offsets.counts");
+  source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_SLOTS, 4, nullptr, 0}, 0, 0, 0};
+  EXPECT_EQ(refused(encode_rows()), "source.offsets.slot_rows");
   for (const std::uint32_t bytes : {0u, 1u, 16u, ~0u}) {
     source.of.rows = {4096, 256, {tensors_.patches.data(), TMAP_OFFSETS_ENDS, bytes, nullptr, 0}, 0, 0, 0};
     EXPECT_EQ(refused(encode_rows()), "source.offsets.bytes");

@@ -69,7 +69,12 @@ ragged_rows rows(std::uint32_t offset_bytes) {
 template <class Problem>
 result<void> multiply(Problem problem) {
   problem.groups = 10;
-  if constexpr (requires { problem.offsets; }) {
+  if constexpr (requires { problem.columns; }) {
+    problem.columns = problem.m = problem.k = 64;
+    problem.offsets.values = somewhere<void>();
+    problem.a = problem.b = problem.c = {0x10000, 128};
+    problem.a_group_pitch_bytes = 64 * 128;
+  } else if constexpr (requires { problem.offsets; }) {
     problem.rows = 100;
     problem.offsets.values = somewhere<void>();
     problem.n = 64;

@@ -106,7 +106,7 @@ std::vector<map_patch> rows_patches(const std::vector<std::int64_t>& sizes) {
 template <class Offset>
 void expect_rows(tmap_patch_source source, const std::vector<Offset>& offsets, std::uint32_t format,
                  const std::function<void(const tmap_patch_source&)>& check) {
-  source.of.rows.offsets = {offsets.data(), format, sizeof(Offset)};
+  source.of.rows.offsets = {offsets.data(), format, sizeof(Offset), nullptr, 0};
   check(source);
 }
 
