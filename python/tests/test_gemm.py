@@ -52,7 +52,7 @@ class Preparing(unittest.TestCase):
             for b_order, b_strides in orders.items():
                 with self.subTest(a=a_order, b=b_order):
                     def prepared(a, b):
-                        strides = [(math.prod(shape), *of(*shape[-2:]))[-len(shape):]
+                        strides = [(math.prod(shape[-2:]), *of(*shape[-2:]))[-len(shape):]
                                    for shape, of in ((a, a_strides), (b, b_strides))]
                         return _gemm.prepare(a, strides[0], b, strides[1], "bf16", GROUPS, 4, 0)
 

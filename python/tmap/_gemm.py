@@ -72,10 +72,10 @@ def _lines_of(name, shape, strides, k_axis):
     """Returns the layout of an operand's matrix, and the elements from one line to the next.
     `k_axis` is 0 or 1, the axis of k among the last two."""
     last = len(shape) - 1
-    for inner in (last, last - 1):
+    # The step of a dim of one element may be anything, so a longer dim comes first.
+    for inner in sorted((last, last - 1), key=lambda axis: shape[axis] == 1):
         if strides[inner] == 1 or shape[inner] == 1:
             outer = 2 * last - 1 - inner
-            # The step of a dim of one element may be anything.
             pitch = strides[outer] if shape[outer] > 1 else max(shape[inner], 1)
             return _ALONG if inner == last - 1 + k_axis else _ACROSS, pitch
     raise ValueError(f"one of the last two strides of {name} must be 1: call .contiguous() first")
@@ -168,7 +168,7 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
         problem.c_group_pitch_bytes = strides[0] * c_item
     elif slots:
         out, strides = (groups, slots, out[1]), (slots * pitch, pitch, 1)
-    return Prepared(_FUNCTIONS[type(problem)], problem, *_in_pieces(problem), out, strides, has_sums,
+    return Prepared(getattr(lib, _FUNCTIONS[type(problem)]), problem, *_in_pieces(problem), out, strides, has_sums,
                     _runs_along(problem), workspace_bytes(groups) if has_sums else 0)
 
 
@@ -180,8 +180,8 @@ def _runs_along(problem) -> bool:
     return _ALONG in (problem.a_layout, problem.b_layout)
 
 
-_FUNCTIONS = {c.RowProblem: lib.tmap_gemm_rows, c.ColumnProblem: lib.tmap_gemm_columns,
-              c.WeightProblem: lib.tmap_gemm_weights}
+_FUNCTIONS = {c.RowProblem: "tmap_gemm_rows", c.ColumnProblem: "tmap_gemm_columns",
+              c.WeightProblem: "tmap_gemm_weights"}
 
 
 def _in_pieces(problem):

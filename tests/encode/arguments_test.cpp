@@ -130,8 +130,12 @@ TEST(encode_arguments, ragged_rows) {
     expect_refused(encode_one(base, source), "source.offsets.bytes", bytes, 8, "neither 4 nor 8");
   }
   source.offsets.bytes = 4;
-  source.offsets.format = offset_format{3};
+  source.offsets.format = offset_format::labels;
   expect_refused(encode_one(base, source), "source.offsets.format");
+  source.offsets.format = offset_format::begins_and_counts;
+  expect_refused(encode_one(base, source), "source.offsets.counts");
+  source.offsets.format = offset_format::slots;
+  expect_refused(encode_one(base, source), "source.offsets.slot_rows");
   source.offsets.format = offset_format::sizes;
   const std::uint64_t needed = ragged_workspace_bytes(1, 4).value();
   encode_run run{{default_stream, {at<void>(0x30000), needed - 1}}};

@@ -227,7 +227,8 @@ inline std::vector<spoiling> known_to_c() {
       return batch(g).tensors.of.rows;
     };
     add_numbers(
-        all, name + ".tensors.offsets.format", side, {3, ~0u}, [=](a & g) -> auto& { return rows(g).offsets.format; });
+        all, name + ".tensors.offsets.format", side,
+        {TMAP_OFFSETS_LABELS, ~0u}, [=](a & g) -> auto& { return rows(g).offsets.format; });
     add_numbers(
         all, name + ".tensors.offsets.bytes", side,
         {0, 2, 16, ~0u}, [=](a & g) -> auto& { return rows(g).offsets.bytes; });

@@ -253,7 +253,7 @@ std::vector<public_call> plain_calls() {
          plain("weights", [] { return multiply(gemm::weight_problem{}); }).check();
          plain("pointers", [] { return multiply(gemm::pointer_problem{}); }).check();
        },
-       3},
+       4},
       plain("tmap::moe::to_string", [] { return moe::to_string(moe::choice_status{7}); }),
       plain("tmap::moe::workspace_bytes", [] { return moe::workspace_bytes(routed(true)); }),
       {"tmap::moe::route",

@@ -94,7 +94,9 @@ TEST(ragged_arguments, arrays_of_other_sources) {
                            [](tensor_batch& b) { b.tensors = patch_array{somewhere<map_patch>(8)}; });
   expect_both_sides_refuse("tensors.offsets.values", [](tensor_batch& b) { b.tensors = ragged_rows{}; });
   expect_both_sides_refuse("tensors.offsets.values", rows(somewhere<std::int64_t>(4), offset_format::ends));
-  expect_both_sides_refuse("tensors.offsets.format", rows(somewhere<std::int64_t>(), static_cast<offset_format>(3)));
+  expect_both_sides_refuse("tensors.offsets.format", rows(somewhere<std::int64_t>(), offset_format::labels));
+  expect_both_sides_refuse("tensors.offsets.counts", rows(somewhere<std::int64_t>(), offset_format::begins_and_counts));
+  expect_both_sides_refuse("tensors.offsets.slot_rows", rows(somewhere<std::int64_t>(), offset_format::slots));
   for (const std::uint32_t bytes : {0u, 2u, 5u, 16u}) {
     expect_both_sides_refuse("tensors.offsets.bytes", rows(somewhere<std::int64_t>(), offset_format::ends, bytes));
   }

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr std::uint32_t last_tensor_fault = static_cast<std::uint32_t>(moe::fault::capacity);
-constexpr std::uint32_t last_group_fault = static_cast<std::uint32_t>(gemm::fault::pitch);
+constexpr std::uint32_t last_group_fault = static_cast<std::uint32_t>(gemm::fault::alignment);
 
 TEST(fault_text, statuses_in_words) {
   EXPECT_EQ(to_string(map_status{}), "good");
@@ -47,7 +47,7 @@ TEST(fault_text, every_fault_has_words_of_its_own) {
     EXPECT_THAT(text, Not(HasSubstr("unknown")));
   }
   EXPECT_EQ(ragged::to_string(ragged::tensor_status{last_tensor_fault << 1}), "unknown bit 10");
-  EXPECT_EQ(gemm::to_string(gemm::group_status{last_group_fault << 1}), "unknown bit 4");
+  EXPECT_EQ(gemm::to_string(gemm::group_status{last_group_fault << 1}), "unknown bit 6");
   EXPECT_THAT(to_string(map_status{~std::uint64_t{0}}), HasSubstr("unknown bit 63"));
 }
 
