@@ -205,8 +205,8 @@ class GroupedProductCases:
         for error, arguments in ((TypeError, (a, b.half(), self.ends)), (ValueError, (a, b, self.ends[:-1])),
                                  (TypeError, (a, b, self.ends.repeat_interleave(2)[::2])),
                                  (TypeError, (a, b, self.ends.short())),
-                                 (ValueError, (a, b, self.ends, self.random(6, 96))),
-                                 (TypeError, (a, b, self.ends, None, torch.float32))):
+                                 (ValueError, (a, b, self.ends, self.random(5, 96))),
+                                 (TypeError, (a, b, self.ends, None, torch.float64))):
             with self.assertRaises(error):
                 grouped(*arguments)
         self.assertNear(grouped(a, b.contiguous(), self.ends), expected)
@@ -276,8 +276,9 @@ class GroupedProductCases:
                 (ValueError, (a[:, :60], b[:, :60], ends)), (ValueError, (a[:, :32], b, ends)), (ValueError, (b, b, ends)),
                 (TypeError, (a, b.half(), ends)), (TypeError, (a.float(), b.float(), ends)),
                 (TypeError, (a, b, ends.float())), (TypeError, (a, b, ends.short())),
-                (ValueError, (a, self.random(self.rows, 48), ends)), (ValueError, (a, b, ends, self.random(6, 96))),
-                (TypeError, (a, b, ends, None, torch.float32))):
+                (ValueError, (a, self.random(self.rows, 48), ends)), (ValueError, (a, b, ends, self.random(6, 97))),
+                (ValueError, (b, a.t(), ends, self.random(6, 96))), (ValueError, (a, b, ends, self.random(6, 96).float())),
+                (TypeError, (a, b, ends, None, torch.float64))):
             with self.assertRaises(error):
                 grouped(*arguments)
 

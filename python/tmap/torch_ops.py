@@ -7,6 +7,9 @@ grouped_mm(a, b, offs, bias=None, out_dtype=None, *, zero_rest=False)
     [groups, n] is added. `out_dtype` is the operands' type or float32, and that also where rows are
     summed over. Rows of no group, and groups whose offsets decrease or lead out, are undefined, or
     zero with `zero_rest`. In gradients they are zero. Products of nothing are zero.
+group_sums(values, offs)
+    Sums the rows of each group of `values`, as the gradient of a bias needs. Groups are those of
+    `grouped_mm`; one that has no product has the sum 0.
 pad_ragged(values, offsets, max_length, *, fill=0.0, format="ends")
     Pads rows of `values`, cut by `offsets`, to [tensors, max_length, ...]. Longer tensors lose
     their end.
@@ -66,6 +69,7 @@ _exact = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_
 for _schema in ("grouped_mm(Tensor a, Tensor b, Tensor? offs=None, Tensor? bias=None, ScalarType? "
                 "out_dtype=None, *, "
                 "bool zero_rest=False) -> Tensor",
+                "group_sums(Tensor values, Tensor offs) -> Tensor",
                 "pad_ragged(Tensor values, Tensor offsets, SymInt max_length, *, float fill=0.0, "
                 'str format="ends") -> Tensor',
                 "unpad_ragged(Tensor dense, Tensor offsets, SymInt total, *, "
@@ -241,8 +245,8 @@ def _grouped_mm_backward(ctx, gradient):
     a, b, offs = ctx.saved_tensors
     needs_a, needs_b = ctx.needs_input_grad[:2]
     of_a, of_b, of_bias = None, None, None
-    if ctx.needs_input_grad[3]:
-        of_bias = _gradient_of_bias(gradient, offs).to(a.dtype)
+    if any(ctx.needs_input_grad[3:4]):
+        of_bias = torch.ops.tmap.group_sums(gradient, offs).to(a.dtype)
     gradient = gradient.to(a.dtype)
     if offs is None:
         of_a = torch.bmm(gradient, b.transpose(-2, -1)) if needs_a else None
@@ -269,23 +273,45 @@ def _grouped_mm_backward(ctx, gradient):
     return of_a, of_b, None, of_bias, None
 
 
-def _gradient_of_bias(gradient, offs):
-    """Returns the sum of the rows of each group that has a product."""
-    rows, n = gradient.shape
+def _parts_of(offs, rows):
+    """Returns where each group begins and how many rows it has: none, if it has no product."""
     ends = offs.long()
     begins = torch.cat((ends.new_zeros(1), ends[:-1]))
     latest = torch.cat((ends.new_zeros(1), ends)).cummax(0)[0][:-1]
     has_product = (begins >= latest) & (begins <= ends) & (ends <= rows)
-    counts = torch.where(has_product, ends - begins, 0)
-    gradient = _row_major(gradient)
-    pitch = gradient.stride(0) * gradient.element_size()
-    sums = gradient.new_empty((offs.shape[0], n))
-    parts = _ragged.Columns(begins * pitch + gradient.data_ptr(),
-                            [torch.full_like(counts, n), counts], [torch.full_like(counts, pitch)],
-                            dtype=_NAMES[gradient.dtype])
+    return begins, torch.where(has_product, ends - begins, 0)
+
+
+def _group_sums(values, offs):
+    begins, counts = _parts_of(offs, values.shape[0])
+    sums = values.new_empty((offs.shape[0], values.shape[1]))
+    if sums.numel() == 0 or values.shape[0] == 0:
+        return sums.zero_()
+    values = _row_major(values)
+    pitch = values.stride(0) * values.element_size()
+    parts = _ragged.Columns(begins * pitch + values.data_ptr(),
+                            [torch.full_like(counts, values.shape[1]), counts],
+                            [torch.full_like(counts, pitch)], dtype=_NAMES[values.dtype])
     one_each = torch.arange(1, offs.shape[0] + 1, device=offs.device)
     ragged.column_sums(parts, _ragged.Rows(sums, one_each))
     return sums
+
+
+def _group_sums_fake(values, offs):
+    return values.new_empty((offs.shape[0], values.shape[1]))
+
+
+def _keep_group_offsets(ctx, inputs, keyword_only_inputs, output):
+    ctx.save_for_backward(inputs[1])
+    ctx.rows = inputs[0].shape[0]
+
+
+def _group_sums_backward(ctx, gradient):
+    offs, = ctx.saved_tensors
+    begins, counts = _parts_of(offs, ctx.rows)
+    row = torch.arange(ctx.rows, device=offs.device)
+    is_member = (row[:, None] >= begins) & (row[:, None] < begins + counts)
+    return is_member.to(gradient.dtype) @ gradient, None
 
 
 def _count(offsets, format):
@@ -388,6 +414,8 @@ def _register(name, kernels, fake, backward, setup):
 
 _register("grouped_mm", {"CUDA": _grouped_mm_cuda, "CPU": _grouped_mm_cpu}, _grouped_mm_fake,
           _grouped_mm_backward, _keep_operands)
+_register("group_sums", {"CUDA": _group_sums, "CPU": _group_sums}, _group_sums_fake,
+          _group_sums_backward, _keep_group_offsets)
 _register("pad_ragged", {"CUDA": _pad, "CPU": _pad}, _pad_fake, _pad_backward, _keep_offsets)
 _register("unpad_ragged", {"CUDA": _unpad, "CPU": _unpad}, _unpad_fake, _unpad_backward,
           _keep_offsets)

@@ -219,7 +219,7 @@ TEST_P(grouped_f32, results_in_every_plan) {
       with.bias = n % 8 != 0;
       with.column_scales = n % 8 != 0;
       with.n = n;
-      with.gap = 8;
+      with.gap = 16;
       run_every_plan(with);
     }
   }

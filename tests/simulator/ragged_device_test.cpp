@@ -78,6 +78,12 @@ class ragged_on_both_engines : public gpu_test {
     }
   }
 
+  /// A single draw may spoil no tensor.
+  void TearDown() override {
+    EXPECT_TRUE(IsSkipped() || bad_count_ > 0);
+    gpu_test::TearDown();
+  }
+
   spoilt::slots where() const {
     return {source_->bytes.address(), destination_->bytes.address(), source_->patches.get(),
             destination_->patches.get()};
@@ -122,7 +128,7 @@ class ragged_on_both_engines : public gpu_test {
     EXPECT_EQ(header.bad_count, header_->get()->bad_count);
     EXPECT_EQ(header.first_bad, header_->get()->first_bad);
     EXPECT_EQ(header.empty_count, header_->get()->empty_count);
-    EXPECT_GT(header.bad_count, 0u);
+    bad_count_ += header.bad_count;
   }
 
   std::vector<unsigned char> bytes() const {
@@ -142,6 +148,7 @@ class ragged_on_both_engines : public gpu_test {
   }
 
   random_source random_{77};
+  std::uint64_t bad_count_{};
   std::unique_ptr<side_memory> source_;
   std::unique_ptr<side_memory> destination_;
   std::unique_ptr<side_memory> scales_;
