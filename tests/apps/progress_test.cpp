@@ -54,9 +54,11 @@ std::string in_pipe(const std::function<void()>& work) {
   return read_error_of(work, ends[1], ends[0]);
 }
 
+/// Lasts longer than the interval between two drawings. The first one may show no progress yet.
 void half_of_long_work() {
   apps::progress bar{"reading", 4, std::chrono::milliseconds{0}};
   bar.advance(2);
+  std::this_thread::sleep_for(std::chrono::milliseconds{150});
 }
 
 TEST(progress, a_terminal_sees_a_bar_that_goes_away) {
