@@ -22,7 +22,8 @@ constexpr std::uint32_t width = tmap::detail::scale_block_width;
 constexpr std::uint32_t half_warp = width / chunk_values;
 static_assert(half_warp == 16);
 
-constexpr std::uint32_t threads_per_multiprocessor = 768;
+// More threads would have fewer registers each, and then wait for what they have loaded sooner.
+constexpr std::uint32_t threads_per_multiprocessor = 512;
 constexpr std::uint32_t row_threads = 128;
 constexpr std::uint32_t row_warps = row_threads / 32;
 
@@ -380,8 +381,10 @@ piece_rule quantize_pieces(const quantize_values& values, std::uint32_t rank) {
   if (values.block == scale_block::block_128x128) {
     return {width, {width, width, 1, 1, 1}, 0, rank, piece_cut::boxes};
   }
-  const std::uint32_t threads = values.block == scale_block::row ? row_threads : 32;
-  return {threads * lane_bytes / ragged::value_bytes(values.from), {}, 0, rank};
+  // A warp finds its place in a row once for each piece, so a piece is many times what it holds.
+  constexpr std::uint32_t warp_turns = 8;
+  const std::uint32_t lanes = values.block == scale_block::row ? row_threads : 32 * warp_turns;
+  return {lanes * lane_bytes / ragged::value_bytes(values.from), {}, 0, rank};
 }
 
 cudaError_t launch_quantize(const planned_work& work, const quantize_values& values, const device_shape& device,
