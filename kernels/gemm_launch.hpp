@@ -54,8 +54,12 @@ struct gemm_call {
   cudaStream_t stream;
   fault_sink faults{};
 };
-/// `Problem` is one of grouped_gemm.hpp.
+/// Enqueues all that a product does before its tiles. `Problem` is one of grouped_gemm.hpp. Other
+/// work may be enqueued between the two launches.
 template <class Problem>
-cudaError_t launch_gemm(const Problem& problem, const gemm_call& call);
+cudaError_t launch_gemm_set_up(const Problem& problem, const gemm_call& call);
+/// Computes the tiles, with the same call.
+template <class Problem>
+cudaError_t launch_gemm_tiles(const Problem& problem, const gemm_call& call);
 
 }  // namespace tmap::kernels

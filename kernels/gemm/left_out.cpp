@@ -10,13 +10,23 @@ bool has_gemm_kernels() {
 }
 
 template <class Problem>
-cudaError_t launch_gemm(const Problem&, const gemm_call&) {
+cudaError_t launch_gemm_set_up(const Problem&, const gemm_call&) {
   return cudaErrorNoKernelImageForDevice;
 }
 
-template cudaError_t launch_gemm(const gemm::row_problem&, const gemm_call&);
-template cudaError_t launch_gemm(const gemm::column_problem&, const gemm_call&);
-template cudaError_t launch_gemm(const gemm::weight_problem&, const gemm_call&);
-template cudaError_t launch_gemm(const gemm::pointer_problem&, const gemm_call&);
+template <class Problem>
+cudaError_t launch_gemm_tiles(const Problem&, const gemm_call&) {
+  return cudaErrorNoKernelImageForDevice;
+}
+
+template cudaError_t launch_gemm_set_up(const gemm::row_problem&, const gemm_call&);
+template cudaError_t launch_gemm_set_up(const gemm::column_problem&, const gemm_call&);
+template cudaError_t launch_gemm_set_up(const gemm::weight_problem&, const gemm_call&);
+template cudaError_t launch_gemm_set_up(const gemm::pointer_problem&, const gemm_call&);
+
+template cudaError_t launch_gemm_tiles(const gemm::row_problem&, const gemm_call&);
+template cudaError_t launch_gemm_tiles(const gemm::column_problem&, const gemm_call&);
+template cudaError_t launch_gemm_tiles(const gemm::weight_problem&, const gemm_call&);
+template cudaError_t launch_gemm_tiles(const gemm::pointer_problem&, const gemm_call&);
 
 }  // namespace tmap::kernels

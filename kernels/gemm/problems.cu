@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Enqueues a problem: its labels are read, its groups set up, and its tiles computed.
+// Enqueues the parts of a problem: its labels are read and its groups set up, then its tiles are
+// computed.
 #include "kernels/gemm/label_runs.cuh"
 #include "kernels/gemm/product_launch.hpp"
 #include "kernels/gemm/set_up.cuh"
@@ -78,8 +79,16 @@ product_arguments arguments_of(const Problem& problem, const gemm_call& call) {
   return arguments;
 }
 
+}  // namespace
+
 template <class Problem>
-cudaError_t launch_products(const Problem& problem, const gemm_call& call) {
+cudaError_t launch_gemm_set_up(const Problem& problem, const gemm_call& call) {
+  const cudaError_t code = read_labels(problem, call);
+  return code == cudaSuccess ? launch_set_up(problem, call) : code;
+}
+
+template <class Problem>
+cudaError_t launch_gemm_tiles(const Problem& problem, const gemm_call& call) {
   const product_arguments arguments = arguments_of(problem, call);
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_bf16(orders_of(problem), arguments, call);
@@ -88,18 +97,14 @@ cudaError_t launch_products(const Problem& problem, const gemm_call& call) {
   }
 }
 
-}  // namespace
+template cudaError_t launch_gemm_set_up(const gemm::row_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm_set_up(const gemm::column_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm_set_up(const gemm::weight_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm_set_up(const gemm::pointer_problem& problem, const gemm_call& call);
 
-template <class Problem>
-cudaError_t launch_gemm(const Problem& problem, const gemm_call& call) {
-  cudaError_t code = read_labels(problem, call);
-  if (code == cudaSuccess) code = launch_set_up(problem, call);
-  return code == cudaSuccess ? launch_products(problem, call) : code;
-}
-
-template cudaError_t launch_gemm(const gemm::row_problem& problem, const gemm_call& call);
-template cudaError_t launch_gemm(const gemm::column_problem& problem, const gemm_call& call);
-template cudaError_t launch_gemm(const gemm::weight_problem& problem, const gemm_call& call);
-template cudaError_t launch_gemm(const gemm::pointer_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm_tiles(const gemm::row_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm_tiles(const gemm::column_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm_tiles(const gemm::weight_problem& problem, const gemm_call& call);
+template cudaError_t launch_gemm_tiles(const gemm::pointer_problem& problem, const gemm_call& call);
 
 }  // namespace tmap::kernels

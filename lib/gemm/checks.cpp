@@ -36,32 +36,6 @@ row_shape stored_shape(operand_type type, bool is_turned, std::uint64_t lines, s
   return {lines, elements * operand_bytes(type)};
 }
 
-/// Checks matrices whose addresses are a list in device memory.
-void check_listed(arguments& given, const std::uint64_t* addresses, const matrix& of, const row_shape& shape,
-                  const argument& list_name, const argument& name) {
-  given.pointer(addresses, list_name);
-  check_pitch(given, of.pitch_bytes, shape.bytes, name.member("pitch_bytes"));
-}
-
-struct group_places {
-  std::uint32_t groups;
-  std::uint64_t pitch_bytes;  ///< from one group's matrix to the next
-  const argument& pitch_name;
-};
-
-/// Checks matrices of equal size, one for each group.
-void check_matrices(arguments& given, const matrix& first, const row_shape& shape, const group_places& places,
-                    const argument& name) {
-  check_matrix(given, first, shape, name);
-  if (!given || places.groups < 2) return;
-  given.at_most(first.pitch_bytes, most_pitch / shape.rows, name.member("pitch_bytes"));
-  if (!given) return;
-  check_pitch(given, places.pitch_bytes, shape.rows * first.pitch_bytes, places.pitch_name);
-  if (!given) return;
-  const matrix last{first.address + (places.groups - 1) * places.pitch_bytes, first.pitch_bytes};
-  check_reach(given, last, shape.rows, shape.bytes, name);
-}
-
 /// 8-bit operands are read along K only.
 void check_layouts(arguments& given, a_layout a, b_layout b, operand_type type) {
   const argument a_name = problem_name.member("a_layout");

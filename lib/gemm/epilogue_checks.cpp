@@ -36,8 +36,7 @@ void check_backward(arguments& given, const row_problem& problem) {
 
 void check_gate(arguments& given, const row_problem& problem) {
   const gate& with = problem.epilogue.gate;
-  given.enumerator(with.function, gate_function::gelu_tanh, gate_name.member("function"));
-  given.enumerator(with.columns, gate_columns::interleaved, gate_name.member("columns"));
+  check_gate(given, with, gate_name);
   if (!given) return;
   if (with.function == gate_function::none) {
     const char* const needs_function = "is set; without a function there is no gate, and it must be {allowed}";
@@ -45,16 +44,20 @@ void check_gate(arguments& given, const row_problem& problem) {
     if (with.kept.address != 0) given.refuse(gate_name.member("kept"), needs_function, 1, 0);
     return;
   }
-  if (!std::isfinite(with.alpha)) given.refuse(gate_name.member("alpha"), "is no finite number");
-  if (!(with.limit > 0)) given.refuse(gate_name.member("limit"), "is not above 0; without a limit it is infinity");
-  if (!std::isfinite(with.value_shift)) given.refuse(gate_name.member("value_shift"), "is no finite number");
-  // Rows of results of any type then take whole units, and so do halves of rows of B.
-  constexpr std::uint64_t gated_columns = 32;
   if (!with.backward) given.multiple(problem.n, gated_columns, problem_name.member("n"));
   check_backward(given, problem);
 }
 
 }  // namespace
+
+void check_gate(arguments& given, const gate& with, const argument& name) {
+  given.enumerator(with.function, gate_function::gelu_tanh, name.member("function"));
+  given.enumerator(with.columns, gate_columns::interleaved, name.member("columns"));
+  if (!given || with.function == gate_function::none) return;
+  if (!std::isfinite(with.alpha)) given.refuse(name.member("alpha"), "is no finite number");
+  if (!(with.limit > 0)) given.refuse(name.member("limit"), "is not above 0; without a limit it is infinity");
+  if (!std::isfinite(with.value_shift)) given.refuse(name.member("value_shift"), "is no finite number");
+}
 
 void check_results(arguments& given, const row_problem& problem) {
   check_type(given, problem.c_type, problem.accumulate, result_type::f8_e4m3);

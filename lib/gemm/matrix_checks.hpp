@@ -46,4 +46,30 @@ inline void check_matrix(support::arguments& given, const matrix& of, const row_
   if (given) check_reach(given, of, shape.rows, shape.bytes, name);
 }
 
+/// Checks matrices whose addresses are a list in device memory.
+inline void check_listed(support::arguments& given, const std::uint64_t* addresses, const matrix& of,
+                         const row_shape& shape, const support::argument& list_name, const support::argument& name) {
+  given.pointer(addresses, list_name);
+  check_pitch(given, of.pitch_bytes, shape.bytes, name.member("pitch_bytes"));
+}
+
+struct group_places {
+  std::uint32_t groups;
+  std::uint64_t pitch_bytes;  ///< from one group's matrix to the next
+  const support::argument& pitch_name;
+};
+
+/// Checks matrices of equal size, one for each group.
+inline void check_matrices(support::arguments& given, const matrix& first, const row_shape& shape,
+                           const group_places& places, const support::argument& name) {
+  check_matrix(given, first, shape, name);
+  if (!given || places.groups < 2) return;
+  given.at_most(first.pitch_bytes, most_pitch / shape.rows, name.member("pitch_bytes"));
+  if (!given) return;
+  check_pitch(given, places.pitch_bytes, shape.rows * first.pitch_bytes, places.pitch_name);
+  if (!given) return;
+  const matrix last{first.address + (places.groups - 1) * places.pitch_bytes, first.pitch_bytes};
+  check_reach(given, last, shape.rows, shape.bytes, name);
+}
+
 }  // namespace tmap::gemm

@@ -1,36 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/grouped_gemm.hpp>
-#include <tmap/make_template.hpp>
 
 #include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm_launch.hpp"
 #include "lib/batch/run_arguments.hpp"
-#include "lib/driver/map_driver.hpp"
-#include "lib/encode/device.hpp"
 #include "lib/encode/reported_call.hpp"
 #include "lib/gemm/checks.hpp"
-#include "lib/gemm/plan.hpp"
+#include "lib/gemm/prepare.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
 
 namespace tmap::gemm {
 namespace {
-
-result<void> make(map_template& to, const map_spec& from) {
-  result<map_template> made = make_template(from.spec, from.fields);
-  if (!made) return failure(made.error());
-  to = *made;
-  return {};
-}
-
-result<kernels::gemm_maps> make_maps(const map_specs& specs) {
-  kernels::gemm_maps maps{};
-  if (const auto made = make(maps.a, specs.a); !made) return failure(made.error());
-  if (const auto made = make(maps.b, specs.b); !made) return failure(made.error());
-  if (const auto made = make(maps.c, specs.c); !made) return failure(made.error());
-  if (const auto made = make(maps.second, specs.second); !made) return failure(made.error());
-  return maps;
-}
 
 template <class Problem>
 result<void> check(const Problem& problem, const run& with) {
@@ -58,21 +39,16 @@ constexpr batch_call call_of(const pointer_problem&) {
 
 template <class Problem>
 result<void> enqueue(const Problem& problem, const run& with) {
-  if (const result<void> has_kernels = require_kernels(); !has_kernels) return has_kernels;
+  const result<prepared_product> ready = prepare(problem, with.choices.plan);
+  if (!ready) return failure(ready.error());
   const cudaStream_t stream = with.where.stream.get();
-  const std::optional<std::uint32_t> asked = with.choices.plan;
-  const kernels::gemm_plan& plan = kernels::gemm_plans[asked ? *asked : choose_plan(problem)];
-  const result<device_limits> limits = driver::process_driver().query_limits();
-  if (!limits) return failure(limits.error());
-  if (const result<void> checked = check_gpu(*limits, kernels::has_gemm_kernels()); !checked) return checked;
-  const result<std::uint32_t> multiprocessors = multiprocessor_count();
-  if (!multiprocessors) return failure(multiprocessors.error());
-  const result<kernels::gemm_maps> maps = make_maps(map_specs_of(problem, plan));
-  if (!maps) return failure(maps.error());
   const reported_call call{call_of(problem), problem.groups, with.check, stream};
   return report_call(call, [&](const fault_sink& faults) -> result<void> {
-    TMAP_TRY_CUDA(kernels::launch_gemm(problem, {plan, *maps, with.where.scratch.memory, with.statuses, with.header,
-                                                 *multiprocessors, stream, faults}));
+    const kernels::gemm_call launch{*ready->plan,  ready->maps, with.where.scratch.memory,
+                                    with.statuses, with.header, ready->multiprocessors,
+                                    stream,        faults};
+    TMAP_TRY_CUDA(kernels::launch_gemm_set_up(problem, launch));
+    TMAP_TRY_CUDA(kernels::launch_gemm_tiles(problem, launch));
     return {};
   });
 }

@@ -16,7 +16,6 @@ using support::argument;
 using support::arguments;
 
 const argument problem_name{"problem"};
-const argument choices_name = problem_name.member("choices");
 
 constexpr std::uint64_t unit_bytes = 16;  // `combine` loads so many at once
 /// The largest pitch with which no address overflows.
@@ -24,9 +23,9 @@ constexpr std::uint64_t most_pitch = std::uint64_t{1} << 40;
 /// Rows are counted in signed integers of 32 bits.
 constexpr std::uint64_t most_last_row = std::numeric_limits<std::int32_t>::max();
 
-void check_token_choices(arguments& given, std::uint64_t tokens, std::uint32_t k) {
-  given.range(k, 1, max_k, problem_name.member("k"));
-  if (given) given.at_most(tokens, max_choices / k, problem_name.member("tokens"));
+void check_token_choices(arguments& given, std::uint64_t tokens, std::uint32_t k, const argument& name) {
+  given.range(k, 1, max_k, name.member("k"));
+  if (given) given.at_most(tokens, max_choices / k, name.member("tokens"));
 }
 
 /// A matrix whose rows have `row_bytes`. Its address and pitch are multiples of `alignment`.
@@ -66,12 +65,12 @@ void check_groups(arguments& given, const route_problem& problem, const expert_g
   }
 }
 
-void check_choices(arguments& given, const route_problem& problem, const logits& from) {
-  const argument name = choices_name;
+void check_choices(arguments& given, const route_problem& problem, const logits& from, const argument& of_problem) {
+  const argument name = of_problem.member("choices");
   given.enumerator(from.type, float_type::f16, name.member("type"));
   given.enumerator(from.scoring, scoring::sigmoid, name.member("scoring"));
   if (!given) return;
-  given.at_most(problem.k, problem.experts, problem_name.member("k"));
+  given.at_most(problem.k, problem.experts, of_problem.member("k"));
   if (!given) return;
   check_groups(given, problem, from.groups, name.member("groups"));
   given.optional_pointer(from.bias, name.member("bias"));
@@ -85,8 +84,9 @@ void check_choices(arguments& given, const route_problem& problem, const logits&
                name.member("values"));
 }
 
-void check_choices(arguments& given, const route_problem& problem, const given_choices& from) {
-  const argument name = choices_name;
+void check_choices(arguments& given, const route_problem& problem, const given_choices& from,
+                   const argument& of_problem) {
+  const argument name = of_problem.member("choices");
   given.integer_bytes(from.bytes, name.member("bytes"));
   if (given && problem.tokens != 0) given.pointer(from.ids, from.bytes, name.member("ids"));
   given.optional_pointer(from.weights, name.member("weights"));
@@ -99,22 +99,21 @@ void check_call(arguments& given, const run& with) {
   given.equal(with.windows.size(), 0, "windows", "are {found}; this call takes none, so there must be {allowed}");
 }
 
-void check_sizes(arguments& given, const route_problem& problem) {
-  given.range(problem.experts, 1, max_experts, problem_name.member("experts"));
-  check_token_choices(given, problem.tokens, problem.k);
+void check_sizes(arguments& given, const route_problem& problem, const argument& name) {
+  given.range(problem.experts, 1, max_experts, name.member("experts"));
+  check_token_choices(given, problem.tokens, problem.k, name);
 }
 
-void check_problem(arguments& given, const route_problem& problem) {
-  given.power_of_two(problem.alignment, max_alignment, problem_name.member("alignment"));
+void check_problem(arguments& given, const route_problem& problem, const argument& name) {
+  given.power_of_two(problem.alignment, max_alignment, name.member("alignment"));
   if (!given) return;
-  given.at_most(problem.rows, most_last_row, problem_name.member("rows"));
-  given.multiple(problem.rows, problem.alignment, problem_name.member("rows"));
-  if (problem.choices.valueless_by_exception()) return given.refuse(choices_name, "holds no value");
-  std::visit([&](const auto& from) { check_choices(given, problem, from); }, problem.choices);
+  given.at_most(problem.rows, most_last_row, name.member("rows"));
+  given.multiple(problem.rows, problem.alignment, name.member("rows"));
+  if (problem.choices.valueless_by_exception()) return given.refuse(name.member("choices"), "holds no value");
+  std::visit([&](const auto& from) { check_choices(given, problem, from, name); }, problem.choices);
 }
 
-void check_results(arguments& given, const route_problem& problem, const route_results& results) {
-  const argument name{"results"};
+void check_results(arguments& given, const route_problem& problem, const route_results& results, const argument& name) {
   given.optional_pointer(results.ids, name.member("ids"));
   given.optional_pointer(results.weights, name.member("weights"));
   given.optional_pointer(results.counts, name.member("counts"));
@@ -131,7 +130,7 @@ void check_results(arguments& given, const route_problem& problem, const route_r
 
 void check_problem(arguments& given, const combine_problem& problem) {
   given.enumerator(problem.row_type, float_type::f16, problem_name.member("row_type"));
-  check_token_choices(given, problem.tokens, problem.k);
+  check_token_choices(given, problem.tokens, problem.k, problem_name);
   given.at_most(problem.columns, max_columns, problem_name.member("columns"));
   given.at_most(problem.rows, most_last_row, problem_name.member("rows"));
   if (!given) return;

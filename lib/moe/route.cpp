@@ -53,9 +53,9 @@ kernels::route_scratch cut(void* memory, const scratch_bytes& parts) {
 result<void> check(const route_problem& problem, const route_results& results, const run& with) {
   support::arguments given;
   check_call(given, with);
-  check_sizes(given, problem);
-  if (given) check_problem(given, problem);
-  if (given) check_results(given, problem, results);
+  check_sizes(given, problem, "problem");
+  if (given) check_problem(given, problem, "problem");
+  if (given) check_results(given, problem, results, "results");
   if (!given) return given.outcome();
   const std::uint64_t needed = parts_of(problem).all();
   if (needed != 0) check_scratch(given, with.where.scratch, needed);
@@ -66,7 +66,7 @@ result<void> check(const route_problem& problem, const route_results& results, c
 
 result<std::uint64_t> workspace_bytes(const route_problem& problem) {
   support::arguments given;
-  check_sizes(given, problem);
+  check_sizes(given, problem, "problem");
   if (!given) return failure{given.complaint()};
   return parts_of(problem).all();
 }

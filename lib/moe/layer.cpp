@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/moe_layer.hpp>
+#include <tmap/ragged.hpp>
+
+#include <cstdint>
+
+#include "kernels/gemm_launch.hpp"
+#include "lib/batch/run_arguments.hpp"
+#include "lib/batch/workspace.hpp"
+#include "lib/encode/reported_call.hpp"
+#include "lib/gemm/prepare.hpp"
+#include "lib/moe/checks.hpp"
+#include "lib/moe/layer_checks.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/trace.hpp"
+
+namespace tmap::moe {
+namespace {
+
+constexpr std::uint64_t item_bytes = 2;  // of tokens and results
+
+/// Hands out the parts of a workspace, one after the other.
+class parts {
+ public:
+  explicit parts(const void* memory) : next_(reinterpret_cast<std::uintptr_t>(memory)) {}
+
+  workspace take(std::uint64_t bytes) {
+    void* const part = reinterpret_cast<void*>(next_);
+    next_ += round_up(bytes, workspace_alignment);
+    return {part, bytes};
+  }
+  template <class T>
+  T* take(T* given, std::uint64_t count) {
+    const workspace part = take(count * sizeof(T));
+    return given != nullptr ? given : static_cast<T*>(part.memory);
+  }
+  gemm::matrix take(const gemm::matrix& given, std::uint64_t rows, std::uint64_t row_bytes) {
+    const std::uint64_t pitch = round_up(row_bytes, workspace_alignment);
+    const workspace part = take(rows * pitch);
+    return given.address != 0 ? given : gemm::matrix{part.memory, pitch};
+  }
+  std::uintptr_t next() const { return next_; }
+
+ private:
+  std::uintptr_t next_;
+};
+
+/// The places of all intermediate results. Those that the caller does not want are in the
+/// workspace.
+struct layer_places {
+  layer_results results;
+  const float* weights;  ///< of choices; may be null
+  workspace route_scratch;
+  workspace gate_up_scratch;
+  workspace down_scratch;
+  std::uintptr_t end;
+};
+
+/// The caller has checked the sizes.
+result<layer_places> place(const layer_problem& problem, const layer_results& wanted, const void* memory) {
+  const route_problem& routing = problem.routing;
+  const result<std::uint64_t> of_route = workspace_bytes(routing);
+  if (!of_route) return failure(of_route.error());
+  const result<std::uint64_t> of_product = gemm::workspace_bytes(routing.experts);
+  if (!of_product) return failure(of_product.error());
+  const std::uint64_t choices = routing.tokens * routing.k;
+  const std::uint64_t rows = row_count(problem);
+  parts from(memory);
+  layer_places made{
+      .results = wanted, .weights = {}, .route_scratch = {}, .gate_up_scratch = {}, .down_scratch = {}, .end = {}};
+  route_results& routed = made.results.routed;
+  routed.begins = from.take(routed.begins, routing.experts + 1);
+  routed.row_of_choice = from.take(routed.row_of_choice, choices);
+  routed.token_of_row = from.take(routed.token_of_row, rows);
+  if (const auto* given = std::get_if<given_choices>(&routing.choices)) {
+    made.weights = given->weights;
+  } else {
+    made.weights = routed.weights = from.take(routed.weights, choices);
+  }
+  made.route_scratch = from.take(*of_route);
+  made.gate_up_scratch = from.take(*of_product);
+  made.down_scratch = from.take(*of_product);
+  made.results.rows = from.take(wanted.rows, rows, problem.width * item_bytes);
+  made.results.activated = from.take(wanted.activated, rows, problem.inner * item_bytes);
+  made.results.outputs = from.take(wanted.outputs, rows, problem.width * item_bytes);
+  made.end = from.next();
+  return made;
+}
+
+result<void> check(const layer_problem& problem, const layer_results& results, const run& with) {
+  support::arguments given;
+  check_call(given, with);
+  check_sizes(given, problem);
+  if (given) check_problem(given, problem);
+  if (given) check_results(given, problem, results);
+  if (!given) return given.outcome();
+  const result<std::uint64_t> needed = workspace_bytes(problem);
+  if (!needed) return failure(needed.error());
+  check_scratch(given, with.where.scratch, *needed);
+  return given.outcome();
+}
+
+/// Returns a product of the rows of all experts, without its operands A and C.
+gemm::row_problem product_of(const layer_problem& problem, const layer_places& places, const expert_weights& weights) {
+  gemm::row_problem made;
+  made.type = problem.type;
+  made.groups = problem.routing.experts;
+  made.rows = row_count(problem);
+  made.offsets = {places.results.routed.begins, offset_format::prefix, sizeof(std::int32_t)};
+  made.b = weights.values;
+  made.b_group_pitch_bytes = weights.group_pitch_bytes;
+  made.b_addresses = weights.addresses;
+  made.epilogue.bias = weights.bias;
+  return made;
+}
+
+gemm::row_problem gate_up_product(const layer_problem& problem, const layer_places& places) {
+  gemm::row_problem made = product_of(problem, places, problem.gate_up);
+  made.n = 2 * problem.inner;
+  made.k = problem.width;
+  made.a = places.results.rows;
+  made.c = places.results.activated;
+  made.epilogue.gate = problem.gate;
+  return made;
+}
+
+gemm::row_problem down_product(const layer_problem& problem, const layer_places& places) {
+  gemm::row_problem made = product_of(problem, places, problem.down);
+  made.n = problem.width;
+  made.k = problem.inner;
+  made.a = places.results.activated;
+  made.c = places.results.outputs;
+  return made;
+}
+
+result<void> gather(const layer_problem& problem, const layer_places& places, const run& with) {
+  const std::uint64_t rows = row_count(problem);
+  const std::uint64_t row_bytes = problem.width * item_bytes;
+  const gemm::matrix& to = places.results.rows;
+  return ragged::gather_rows({problem.x.address, problem.routing.tokens, row_bytes, problem.x.pitch_bytes},
+                             {places.results.routed.token_of_row, rows, sizeof(std::int32_t)},
+                             {to.address, rows, row_bytes, to.pitch_bytes},
+                             {.where = on_stream{with.where.stream}, .check = fault_check::off});
+}
+
+/// Enqueues both products. Both are set up before either begins: the groups of the second product
+/// are known as soon as those of the first.
+result<void> multiply(const layer_problem& problem, const layer_places& places, const run& with) {
+  const gemm::row_problem gate_up = gate_up_product(problem, places);
+  const gemm::row_problem down = down_product(problem, places);
+  const result<gemm::prepared_product> first = gemm::prepare(gate_up, {});
+  if (!first) return failure(first.error());
+  const result<gemm::prepared_product> second = gemm::prepare(down, {});
+  if (!second) return failure(second.error());
+  const cudaStream_t stream = with.where.stream.get();
+  const reported_call call{batch_call::gemm_rows, problem.routing.experts, with.check, stream};
+  return report_call(call, [&](const fault_sink& faults) -> result<void> {
+    const auto launch = [&](const gemm::prepared_product& ready, const workspace& scratch,
+                            gemm::group_status* statuses) -> kernels::gemm_call {
+      return {*ready.plan, ready.maps, scratch.memory, statuses, nullptr, ready.multiprocessors, stream, faults};
+    };
+    const kernels::gemm_call of_first = launch(*first, places.gate_up_scratch, places.results.gate_up_statuses);
+    const kernels::gemm_call of_second = launch(*second, places.down_scratch, places.results.down_statuses);
+    TMAP_TRY_CUDA(kernels::launch_gemm_set_up(gate_up, of_first));
+    TMAP_TRY_CUDA(kernels::launch_gemm_set_up(down, of_second));
+    TMAP_TRY_CUDA(kernels::launch_gemm_tiles(gate_up, of_first));
+    TMAP_TRY_CUDA(kernels::launch_gemm_tiles(down, of_second));
+    return {};
+  });
+}
+
+result<void> add_up(const layer_problem& problem, const layer_places& places, const run& with) {
+  const route_problem& routing = problem.routing;
+  const combine_problem sums{.tokens = routing.tokens,
+                             .k = routing.k,
+                             .columns = problem.width,
+                             .row_type = problem.type == gemm::operand_type::f16 ? float_type::f16 : float_type::bf16,
+                             .rows = row_count(problem),
+                             .values = places.results.outputs,
+                             .row_of_choice = places.results.routed.row_of_choice,
+                             .weights = places.weights,
+                             .base = problem.base,
+                             .out = problem.out};
+  return combine(sums, {.where = with.where, .check = fault_check::off});
+}
+
+/// Whether the work goes on after a part of it: bad items stop nothing.
+bool goes_on(const result<void>& done) {
+  return done || done.error().code == status::bad_items;
+}
+
+}  // namespace
+
+result<std::uint64_t> workspace_bytes(const layer_problem& problem) {
+  support::arguments given;
+  check_sizes(given, problem);
+  if (!given) return failure{given.complaint()};
+  const result<layer_places> places = place(problem, {}, nullptr);
+  if (!places) return failure(places.error());
+  return places->end;
+}
+
+result<void> layer(const layer_problem& problem, const layer_results& results, const run& with) {
+  const support::trace_range range{"tmap layer of experts"};
+  if (const auto checked = check(problem, results, with); !checked) return checked;
+  const result<layer_places> places = place(problem, results, with.where.scratch.memory);
+  if (!places) return failure(places.error());
+  run routing = with;
+  routing.where.scratch = places->route_scratch;
+  const result<void> routed = route(problem.routing, places->results.routed, routing);
+  if (!goes_on(routed) || problem.routing.tokens == 0) return routed;
+  if (const auto gathered = gather(problem, *places, with); !gathered) return gathered;
+  const result<void> multiplied = multiply(problem, *places, with);
+  if (!goes_on(multiplied)) return multiplied;
+  if (const auto added = add_up(problem, *places, with); !added) return added;
+  return routed ? multiplied : routed;
+}
+
+}  // namespace tmap::moe
