@@ -8,6 +8,7 @@
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/map_service.hpp>
 #include <tmap/moe.hpp>
+#include <tmap/moe_layer.hpp>
 #include <tmap/ragged.hpp>
 #include <tmap/tensor_batch.hpp>
 #include <tmap/tensor_map.hpp>
@@ -50,6 +51,8 @@ void check_members(arguments& all, const tmap_column_problem& problem, const sup
 void check_members(arguments& all, const tmap_weight_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_pointer_problem& problem, const support::argument& name);
 void check_members(arguments& all, const tmap_route_problem& problem, const support::argument& name);
+void check_members(arguments& all, const tmap_layer_problem& problem, const support::argument& name);
+void check_members(arguments& all, const tmap_layer_results& results, const support::argument& name);
 
 /// Types and modes pass as they are: `validate` names the rule that an unknown one breaks.
 tensor_spec library_of(const tmap_tensor_spec& spec);
@@ -68,6 +71,7 @@ ragged::row_index library_of(const tmap_row_index& index);
 ragged::cast_values library_of(const tmap_cast_values& values);
 ragged::quantize_values library_of(const tmap_quantize_values& values);
 gemm::matrix library_of(const tmap_matrix& matrix);
+gemm::gate library_of(const tmap_gate& gate);
 gemm::row_problem library_of(const tmap_row_problem& problem);
 gemm::column_problem library_of(const tmap_column_problem& problem);
 gemm::weight_problem library_of(const tmap_weight_problem& problem);
@@ -75,6 +79,8 @@ gemm::pointer_problem library_of(const tmap_pointer_problem& problem);
 moe::route_problem library_of(const tmap_route_problem& problem);
 moe::route_results library_of(const tmap_route_results& results);
 moe::combine_problem library_of(const tmap_combine_problem& problem);
+moe::layer_problem library_of(const tmap_layer_problem& problem);
+moe::layer_results library_of(const tmap_layer_results& results);
 fault_report library_of(const tmap_fault_report& report);
 
 /// Reads one element of `bytes`; null stands for zeros. It does not read elements that are too

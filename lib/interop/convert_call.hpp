@@ -54,6 +54,7 @@ using ragged_call = call_input<ragged::run, uses{.engine = true, .routes = true}
 using index_call = call_input<ragged::run, uses{.engine = true, .workspace = false, .windows = false, .routes = true}>;
 using gemm_call = call_input<gemm::run, uses{.windows = false, .plan = true}>;
 using moe_route_call = call_input<moe::run, uses{.windows = false}>;
+using moe_layer_call = call_input<moe::run, uses{.windows = false}>;
 using moe_combine_call = call_input<moe::run, uses{.workspace = false, .windows = false}>;
 
 /// Check and convert `TMAP_POLICY_*` and sets of routes. Zeros stand for the defaults.

@@ -18,17 +18,6 @@ static_assert(mirrors(TMAP_GATE_GELU_TANH, gemm::gate_function::gelu_tanh));
 static_assert(mirrors(TMAP_GATE_HALVES, gemm::gate_columns::halves) &&
               mirrors(TMAP_GATE_INTERLEAVED, gemm::gate_columns::interleaved));
 
-gemm::gate gate_of(const tmap_gate& from) {
-  constexpr gemm::gate plain;
-  return {.function = static_cast<gemm::gate_function>(from.function),
-          .columns = static_cast<gemm::gate_columns>(from.columns),
-          .alpha = from.alpha == 0 ? plain.alpha : from.alpha,
-          .limit = from.limit == 0 ? plain.limit : from.limit,
-          .value_shift = from.value_shift,
-          .kept = library_of(from.kept),
-          .backward = from.backward != 0};
-}
-
 gemm::result_scales scales_of(const tmap_result_scales& from) {
   return {from.values, from.row_stride, from.column_stride, from.are_powers_of_two != 0};
 }
@@ -37,6 +26,17 @@ gemm::result_scales scales_of(const tmap_result_scales& from) {
 
 gemm::matrix library_of(const tmap_matrix& from) {
   return {from.address, from.pitch_bytes};
+}
+
+gemm::gate library_of(const tmap_gate& from) {
+  constexpr gemm::gate plain;
+  return {.function = static_cast<gemm::gate_function>(from.function),
+          .columns = static_cast<gemm::gate_columns>(from.columns),
+          .alpha = from.alpha == 0 ? plain.alpha : from.alpha,
+          .limit = from.limit == 0 ? plain.limit : from.limit,
+          .value_shift = from.value_shift,
+          .kept = library_of(from.kept),
+          .backward = from.backward != 0};
 }
 
 void check_members(arguments& all, const tmap_row_problem& problem, const support::argument& name) {
@@ -82,7 +82,7 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
                        .row_scale_stride = from.row_scale_stride == 0 ? 1 : from.row_scale_stride,
                        .column_scales = from.column_scales,
                        .bias = from.bias,
-                       .gate = gate_of(from.gate)},
+                       .gate = library_of(from.gate)},
           .fast_accumulation = from.fast_accumulation != 0};
 }
 

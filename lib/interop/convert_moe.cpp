@@ -34,6 +34,13 @@ struct other_member {
   bool is_set;
 };
 
+moe::expert_weights weights_of(const tmap_expert_weights& from) {
+  return {.values = library_of(from.values),
+          .group_pitch_bytes = from.group_pitch_bytes,
+          .addresses = from.addresses,
+          .bias = from.bias};
+}
+
 bool has_groups(const tmap_expert_groups& groups) {
   return (groups.count | groups.chosen | groups.score) != 0;
 }
@@ -60,6 +67,17 @@ void check_members(arguments& all, const tmap_route_problem& problem, const supp
        are_given ? cuda::std::span<const other_member>{of_logits} : cuda::std::span<const other_member>{of_given}) {
     if (other.is_set) all.refuse(choices.member(other.name), "belongs to the other kind of choices; it must be 0");
   }
+}
+
+void check_members(arguments& all, const tmap_layer_problem& problem, const support::argument& name) {
+  const support::argument routing = name.member("routing");
+  all.structure(&problem.routing, routing);
+  if (all) check_members(all, problem.routing, routing);
+  all.enumerator(problem.gate.backward, 1, name.member("gate").member("backward"));
+}
+
+void check_members(arguments& all, const tmap_layer_results& results, const support::argument& name) {
+  all.structure(&results.routed, name.member("routed"));
 }
 
 moe::route_problem library_of(const tmap_route_problem& from) {
@@ -99,6 +117,28 @@ moe::combine_problem library_of(const tmap_combine_problem& from) {
           .weights = from.weights,
           .base = library_of(from.base),
           .out = library_of(from.out)};
+}
+
+moe::layer_problem library_of(const tmap_layer_problem& from) {
+  return {.type = static_cast<gemm::operand_type>(from.operand),
+          .routing = library_of(from.routing),
+          .width = from.width,
+          .inner = from.inner,
+          .x = library_of(from.x),
+          .gate_up = weights_of(from.gate_up),
+          .gate = library_of(from.gate),
+          .down = weights_of(from.down),
+          .base = library_of(from.base),
+          .out = library_of(from.out)};
+}
+
+moe::layer_results library_of(const tmap_layer_results& from) {
+  return {.routed = library_of(from.routed),
+          .rows = library_of(from.rows),
+          .activated = library_of(from.activated),
+          .outputs = library_of(from.outputs),
+          .gate_up_statuses = reinterpret_cast<gemm::group_status*>(from.gate_up_statuses),
+          .down_statuses = reinterpret_cast<gemm::group_status*>(from.down_statuses)};
 }
 
 }  // namespace tmap::interop

@@ -60,14 +60,17 @@ def set_gate(problem, gate: Optional[Gate]) -> None:
         return
     if not isinstance(problem, c.RowProblem):
         raise ValueError("gates are for products whose rows are ragged")
+    problem.gate = gate_struct(gate)
+
+
+def gate_struct(gate: Gate) -> c.Gate:
     if not gate.limit > 0:  # in C, 0 means none
         raise ValueError(f"gate.limit is {gate.limit}: it must be above 0")
     if gate.alpha == 0:  # in C, 0 means 1
         raise ValueError("gate.alpha is 0: that is no gate")
-    problem.gate = c.Gate(function=GATES.index(gate.function),
-                          columns=GATE_COLUMNS.index(gate.columns), alpha=gate.alpha,
-                          limit=gate.limit, value_shift=gate.value_shift,
-                          backward=int(gate.backward))
+    return c.Gate(function=GATES.index(gate.function), columns=GATE_COLUMNS.index(gate.columns),
+                  alpha=gate.alpha, limit=gate.limit, value_shift=gate.value_shift,
+                  backward=int(gate.backward))
 
 
 class Terms(NamedTuple):

@@ -49,6 +49,8 @@ _ARGUMENTS = {
     "tmap_moe_workspace_bytes": (c_void_p, c_void_p),
     "tmap_moe_route": (c_void_p, c_void_p, c_void_p),
     "tmap_moe_combine": (c_void_p, c_void_p),
+    "tmap_moe_layer_workspace_bytes": (c_void_p, c_void_p),
+    "tmap_moe_layer": (c_void_p, c_void_p, c_void_p),
 }
 _OTHERS = {
     "tmap_version": (c_uint32, ()),

@@ -264,6 +264,24 @@ class CombineProblem(Sized):
                 ("weights", c_void_p), ("base", Matrix), ("out", Matrix)]
 
 
+class ExpertWeights(Structure):
+    _fields_ = [("values", Matrix), ("group_pitch_bytes", c_uint64), ("addresses", c_void_p),
+                ("bias", c_void_p)]
+
+
+class LayerProblem(Sized):
+    _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("routing", RouteProblem),
+                ("width", c_uint64), ("inner", c_uint64), ("x", Matrix),
+                ("gate_up", ExpertWeights), ("gate", Gate), ("down", ExpertWeights),
+                ("base", Matrix), ("out", Matrix)]
+
+
+class LayerResults(Sized):
+    _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("routed", RouteResults),
+                ("rows", Matrix), ("activated", Matrix), ("outputs", Matrix),
+                ("gate_up_statuses", c_void_p), ("down_statuses", c_void_p)]
+
+
 def place(*members) -> int:
     """Returns the byte at which a member begins: place((Outer, "inner"), (Inner, "member"))."""
     return sum(getattr(kind, name).offset for kind, name in members)

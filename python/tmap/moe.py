@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ends of a layer of experts (docs/experts.md): `route` before the products of the experts,
-`combine` after them.
+"""Layers of experts (docs/experts.md): `layer` runs a whole one. `route` is what comes before the
+products of the experts, `combine` what comes after them.
 
 Choice t * k + j is the j-th expert of token t. A row is a place in the order by expert. Arrays are
 in device memory, of any library that speaks DLPack. Each function writes into arrays of the caller,
 on `stream`: None is the current stream of PyTorch or CuPy. It does not wait for the device unless
 it is checked, and a graph may capture it. A choice of -1 is skipped. A bad choice is skipped, too,
-and reported. Both functions take these keywords:
+and reported. All three take these keywords:
 
 statuses   uint32 or int32 [tokens, k], gets for each choice 0 (good), bit 31 (skipped: -1) or why
            it was bad: `faults_of` names the bits.
@@ -25,16 +25,17 @@ from typing import NamedTuple
 from . import _structs as c
 from ._arrays import Site
 from ._batch import call_on, reports_of
+from ._epilogue import gate_of, gate_struct
 from ._errors import check as check_call
 from ._library import lib
 from ._numbers import choice, integer, real, status_bits
 
-__all__ = ["Fault", "Groups", "combine", "faults_of", "most_rows", "route"]
+__all__ = ["Fault", "Groups", "combine", "faults_of", "layer", "most_rows", "route"]
 
 FLOATS = ("f32", "bf16", "f16")
 SCORINGS = ("softmax_then_top_k", "top_k_then_softmax", "sigmoid")
 GROUP_SCORES = ("largest", "sum_of_two_largest")
-_IDS, _I32, _F32 = ("i32", "i64"), ("i32",), ("f32",)
+_IDS, _I32, _F32, _HALVES = ("i32", "i64"), ("i32",), ("f32",), ("bf16", "f16")
 
 
 def __dir__():
@@ -93,21 +94,12 @@ def route(logits=None, *, ids=None, weights=None, experts=None, k=None,
     Each expert begins at a multiple of `alignment`. `rows` 0 stands for `most_rows(...)`. The
     workspace comes from PyTorch or CuPy, by the arrays.
     """
-    if logits is None and (ids is None or experts is None):
-        raise ValueError("there are neither logits, nor ids with the number of experts")
-    given = (logits, ids, weights, bias, counts, begins, ends, row_of_choice, token_of_row,
-             weight_of_row)
-    site = Site(stream, *_some(given))
+    _require_choices(logits, ids, experts)
+    site = Site(stream, *_some((logits, ids, weights, bias, counts, begins, ends, row_of_choice,
+                                token_of_row, weight_of_row)))
     _require_device(site)
-    problem = c.RouteProblem(alignment=integer(alignment, "alignment", 32),
-                             rows=integer(rows, "rows", 32))
-    if logits is None:
-        _refuse_options(scoring=(scoring, SCORINGS[0]), bias=(bias, None), groups=(groups, None),
-                        renormalise=(bool(renormalise), False), scale=(scale, 1.0), k=(k, None))
-        _set_given(site, problem, ids, weights, experts)
-    else:
-        _refuse_options(experts=(experts, None))
-        _set_logits(site, problem, logits, k, scoring, bias, groups, renormalise, scale)
+    problem = _routing(site, logits, ids, weights, experts, k, scoring, bias, groups, renormalise,
+                       scale, alignment, rows)
     choices = problem.tokens * problem.k
     results = _results(site, problem, (None, None) if logits is None else (ids, weights),
                        (counts, begins, ends, row_of_choice, token_of_row, weight_of_row))
@@ -156,6 +148,115 @@ def combine(values, row_of_choice, *, out, weights=None, base=None, statuses=Non
         check_call(lib.tmap_moe_combine(byref(problem), call_on(site.stream, reports=reports)))
         site.done()
     return out
+
+
+def layer(x, gate_up, down, logits=None, *, out, ids=None, weights=None, k=None,
+          scoring: str = "softmax_then_top_k", bias=None, groups=None, renormalise: bool = False,
+          scale: float = 1.0, alignment: int = 1, rows: int = 0, gate="silu", gate_up_bias=None,
+          down_bias=None, base=None, counts=None, begins=None, ends=None, row_of_choice=None,
+          token_of_row=None, weight_of_row=None, sorted=None, kept=None, activated=None,
+          outputs=None, statuses=None, header=None, check=None, stream=None):
+    """Runs a layer of experts in one call: it routes the tokens `x` [tokens, width], multiplies the
+    rows of each expert by its `gate_up`, applies the gate, multiplies by its `down`, and adds up
+    the weighted results of each token in `out` [tokens, width]. `base` [tokens, width], the output
+    of a shared expert for example, is added.
+
+    `gate_up` is [experts, 2 * inner, width] and `down` [experts, width, inner], as linear layers
+    store them, with lines without gaps. `gate_up_bias` is [experts, 2 * inner] and `down_bias`
+    [experts, width]. `gate` is a `tmap.Gate` or the name of its function. All are bf16, or all f16.
+
+    The routing is that of `route`: by `logits` and `k`, or by `ids`. All intermediate results are
+    optional: those of `route`, and matrices in the order by expert: `sorted` [rows, width], the
+    rows of x; `kept` [rows, 2 * inner], the sums before the gate; `activated` [rows, inner], its
+    results; `outputs` [rows, width], those of the experts. Returns `out`. The workspace comes from
+    PyTorch or CuPy, by the arrays.
+    """
+    _require_choices(logits, ids, gate_up)
+    made = gate_of(gate)
+    if made is None:
+        raise ValueError("gate is None: a layer's experts have a gate")
+    site = Site(stream, x, *_some((gate_up, down, logits, out)))
+    _require_device(site)
+    tokens = site.read(x, "x", _HALVES, rank=2)
+    half = (tokens.dtype,)
+    first, second = (site.read(array, name, half, rank=3)
+                     for array, name in ((gate_up, "gate_up"), (down, "down")))
+    experts, width, inner = first.shape[0], tokens.shape[1], second.shape[2]
+    if first.shape != (experts, 2 * inner, width) or second.shape != (experts, width, inner):
+        raise ValueError(f"x is {tokens.shape}, gate_up {first.shape} and down {second.shape}: they "
+                         "must be [tokens, width], [experts, 2 * inner, width] and "
+                         "[experts, width, inner]")
+    routing = _routing(site, logits, ids, weights, None if logits is not None else experts, k,
+                       scoring, bias, groups, renormalise, scale, alignment, rows)
+    if (routing.tokens, routing.experts) != (tokens.shape[0], experts):
+        raise ValueError(f"the choices are of {routing.tokens} tokens and {routing.experts} experts, "
+                         f"x and gate_up of {tokens.shape[0]} and {experts}")
+    problem = c.LayerProblem(operand=_HALVES.index(tokens.dtype), routing=routing, width=width,
+                             inner=inner, x=_matrix(tokens, "x"),
+                             gate_up=_weights_of(site, first, "gate_up", gate_up_bias),
+                             gate=gate_struct(made),
+                             down=_weights_of(site, second, "down", down_bias))
+    problem.out = _shaped(site.write(out, "out", half), "out", tokens.shape)
+    if base is not None:
+        problem.base = _shaped(site.read(base, "base", half), "base", tokens.shape)
+    row_count = routing.rows or most_rows(routing.tokens, experts, routing.k, routing.alignment)
+    places = {name: _shaped(site.write(array, name, half), name, (row_count, columns))
+              for name, array, columns in (("sorted", sorted, width), ("kept", kept, 2 * inner),
+                                           ("activated", activated, inner),
+                                           ("outputs", outputs, width)) if array is not None}
+    if "kept" in places:
+        problem.gate.kept = places["kept"]
+    results = c.LayerResults(
+        routed=_results(site, routing, (None, None) if logits is None else (ids, weights),
+                        (counts, begins, ends, row_of_choice, token_of_row, weight_of_row)))
+    for name, member in (("sorted", "rows"), ("activated", "activated"), ("outputs", "outputs")):
+        if name in places:
+            setattr(results, member, places[name])
+    reports = reports_of(site, routing.tokens * routing.k, statuses, header, check=check)
+    needed = c_uint64()
+    check_call(lib.tmap_moe_layer_workspace_bytes(byref(problem), byref(needed)))
+    with site.use():
+        memory, _lent = site.memory(needed.value)
+        check_call(lib.tmap_moe_layer(byref(problem), byref(results),
+                                      call_on(site.stream, memory, needed.value, reports)))
+        site.done()
+    return out
+
+
+def _weights_of(site, view, name, bias) -> c.ExpertWeights:
+    experts, lines, elements = view.shape
+    group, line, step = view.strides
+    if elements > 1 and step != view.item_bytes:
+        raise ValueError(f"{name} has gaps inside its lines: call .contiguous() first")
+    made = c.ExpertWeights(values=c.Matrix(address=view.address, pitch_bytes=line),
+                           group_pitch_bytes=group)
+    made.bias = site.optional(bias, f"{name}_bias", (view.dtype,), experts * lines)
+    return made
+
+
+def _shaped(view, name, shape) -> c.Matrix:
+    if view.shape != shape:
+        raise ValueError(f"{name} is {view.shape}: it must be {shape}")
+    return _matrix(view, name)
+
+
+def _require_choices(logits, ids, experts):
+    if logits is None and (ids is None or experts is None):
+        raise ValueError("there are neither logits, nor ids with the number of experts")
+
+
+def _routing(site, logits, ids, weights, experts, k, scoring, bias, groups, renormalise, scale,
+             alignment, rows) -> c.RouteProblem:
+    problem = c.RouteProblem(alignment=integer(alignment, "alignment", 32),
+                             rows=integer(rows, "rows", 32))
+    if logits is None:
+        _refuse_options(scoring=(scoring, SCORINGS[0]), bias=(bias, None), groups=(groups, None),
+                        renormalise=(bool(renormalise), False), scale=(scale, 1.0), k=(k, None))
+        _set_given(site, problem, ids, weights, experts)
+    else:
+        _refuse_options(experts=(experts, None))
+        _set_logits(site, problem, logits, k, scoring, bias, groups, renormalise, scale)
+    return problem
 
 
 def _some(arrays):

@@ -57,7 +57,10 @@ class guarded {
  private:
   static constexpr std::ptrdiff_t margin = 64;
 
-  static double word(choice_status status) { return status.bits; }
+  template <class Fault>
+  static double word(item_status<Fault> status) {
+    return status.bits;
+  }
   template <class Number>
   static double word(Number number) {
     return static_cast<double>(number);

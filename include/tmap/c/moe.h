@@ -5,8 +5,8 @@
 #include <tmap/c/gemm.h>
 
 /// @file
-/// The two ends of a layer of experts, which moe.hpp describes. Pointers are device memory of the
-/// caller.
+/// The two ends of a layer of experts, which moe.hpp describes, and a whole layer, which
+/// moe_layer.hpp describes. Pointers are device memory of the caller.
 
 #ifdef __cplusplus
 extern "C" {
@@ -83,6 +83,41 @@ typedef struct tmap_combine_problem {
   tmap_matrix out;
 } tmap_combine_problem;
 
+/// `tmap::moe::expert_weights`. Its layout never changes.
+typedef struct tmap_expert_weights {
+  tmap_matrix values;
+  uint64_t group_pitch_bytes;
+  const uint64_t* addresses;  ///< null, or one for each expert
+  const void* bias;
+} tmap_expert_weights;
+
+/// `tmap::moe::layer_problem`. Its `routing` has a `struct_size` of its own.
+typedef struct tmap_layer_problem {
+  uint32_t struct_size;
+  uint32_t operand;  ///< TMAP_OPERAND_*
+  tmap_route_problem routing;
+  uint64_t width;
+  uint64_t inner;
+  tmap_matrix x;
+  tmap_expert_weights gate_up;
+  tmap_gate gate;
+  tmap_expert_weights down;
+  tmap_matrix base;
+  tmap_matrix out;
+} tmap_layer_problem;
+
+/// `tmap::moe::layer_results`. Its `routed` has a `struct_size` of its own.
+typedef struct tmap_layer_results {
+  uint32_t struct_size;
+  uint32_t reserved;
+  tmap_route_results routed;
+  tmap_matrix rows;
+  tmap_matrix activated;
+  tmap_matrix outputs;
+  uint32_t* gate_up_statuses;
+  uint32_t* down_statuses;
+} tmap_layer_results;
+
 /// `tmap::moe::most_rows`; 0 if `alignment` is 0.
 TMAP_API uint64_t tmap_moe_most_rows(uint64_t tokens, uint32_t experts, uint32_t k, uint32_t alignment);
 
@@ -93,6 +128,13 @@ TMAP_API tmap_status tmap_moe_workspace_bytes(const tmap_route_problem* problem,
 TMAP_API tmap_status tmap_moe_route(const tmap_route_problem* problem, const tmap_route_results* results,
                                     const tmap_call* call);
 TMAP_API tmap_status tmap_moe_combine(const tmap_combine_problem* problem, const tmap_call* call);
+
+/// Enough for the problem, with any results.
+TMAP_API tmap_status tmap_moe_layer_workspace_bytes(const tmap_layer_problem* problem, uint64_t* bytes);
+
+/// Works in the call's workspace. Null results stand for zeros.
+TMAP_API tmap_status tmap_moe_layer(const tmap_layer_problem* problem, const tmap_layer_results* results,
+                                    const tmap_call* call);
 
 #ifdef __cplusplus
 }

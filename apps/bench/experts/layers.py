@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Times a whole layer of experts: by PyTorch's operators, by tmap.moe.layer, and tmap's two products
+of sorted rows alone. All of them run as CUDA graphs in one program, in bursts that take turns, so
+that the GPU's clock is the same for all. Prints Markdown. Needs PyTorch and a Hopper GPU.
+
+    python3 layers.py [rows of the table, counted from 0]"""
+import sys
+import time
+
+import torch
+
+import tmap
+from tmap import moe
+
+# experts, width, inner, k, and the numbers of tokens
+MODELS = ((128, 2048, 768, 8, (16, 256, 4096)), (8, 4096, 14336, 2, (16, 1024)),
+          (32, 2880, 2880, 4, (16, 256, 4096)), (32, 7168, 2048, 8, (16, 256, 1024)))
+BURST_SECONDS, ROUNDS = 0.05, 5
+ALLOWED, ALLOWED_US = 1.12, 20
+
+
+def graph_of(call):
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        call()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            call()
+    return graph
+
+
+def burst(graph, replays):
+    """Returns the microseconds of a replay."""
+    begin, end = torch.cuda.Event(True), torch.cuda.Event(True)
+    begin.record()
+    for _ in range(replays):
+        graph.replay()
+    end.record()
+    torch.cuda.synchronize()
+    return begin.elapsed_time(end) * 1e3 / replays
+
+
+def times_of(graphs):
+    """Returns the median burst of each graph."""
+    replays = [max(3, int(BURST_SECONDS * 1e6 / burst(graph, 3))) for graph in graphs]
+    bursts = [[burst(graph, count) for graph, count in zip(graphs, replays)] for _ in range(ROUNDS)]
+    return [sorted(each)[ROUNDS // 2] for each in zip(*bursts)]
+
+
+def bf16(*shape):
+    return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
+
+
+class Layer:
+    def __init__(self, experts, width, inner, k, tokens):
+        self.k, self.experts = k, experts
+        self.x, self.logits = bf16(tokens, width), torch.randn(tokens, experts, device="cuda")
+        self.gate_up = bf16(experts, 2 * inner, width).mul_(width ** -0.5)
+        self.down = bf16(experts, width, inner).mul_(inner ** -0.5)
+        self.out = torch.empty_like(self.x)
+
+    def by_torch(self):
+        weights, ids = torch.topk(torch.softmax(self.logits, 1), self.k)
+        weights = weights / weights.sum(1, keepdim=True)
+        chosen, order = torch.sort(ids.flatten())
+        ends = torch.searchsorted(chosen, torch.arange(self.experts, device="cuda"), right=True).int()
+        tokens = order // self.k
+        up = torch._grouped_mm(self.x[tokens], self.gate_up.transpose(1, 2), offs=ends)
+        gate, value = up.chunk(2, 1)
+        rows = torch._grouped_mm(torch.nn.functional.silu(gate) * value, self.down.transpose(1, 2),
+                                 offs=ends)
+        rows *= weights.flatten()[order].unsqueeze(1)
+        return torch.zeros_like(self.x).index_add_(0, tokens, rows)
+
+    def by_tmap(self):
+        moe.layer(self.x, self.gate_up, self.down, self.logits, out=self.out, k=self.k,
+                  renormalise=True)
+
+    def products(self):
+        """Returns a call of the two products, of rows that are sorted already."""
+        ids = torch.topk(self.logits, self.k).indices.flatten()
+        chosen, order = torch.sort(ids)
+        ends = torch.bincount(chosen, minlength=self.experts).cumsum(0).int()
+        rows, inner = self.x[order // self.k], self.down.shape[2]
+        hidden = torch.empty(rows.shape[0], inner, device="cuda", dtype=torch.bfloat16)
+        outputs = torch.empty_like(rows)
+
+        def call():
+            tmap.grouped_mm(rows, self.gate_up.transpose(1, 2), ends, out=hidden, gate="silu")
+            tmap.grouped_mm(hidden, self.down.transpose(1, 2), ends, out=outputs)
+        return call
+
+
+def difference(layer):
+    """Returns the largest difference of the two results, in parts of the largest of torch's."""
+    want = layer.by_torch().float()
+    layer.by_tmap()
+    return ((layer.out.float() - want).abs().max() / want.abs().max()).item()
+
+
+def row_of(case):
+    layer = Layer(*case)
+    off = difference(layer)
+    torch_us, tmap_us, products_us = times_of(
+        [graph_of(call) for call in (layer.by_torch, layer.by_tmap, layer.products())])
+    goal = ALLOWED * products_us + ALLOWED_US
+    experts, width, inner, k, tokens = case
+    return (f"| {experts} x {width} -> {inner}, top {k} | {tokens} | {torch_us:.1f} | {tmap_us:.1f} | "
+            f"{products_us:.1f} | {tmap_us - products_us:.1f} | {tmap_us / products_us:.2f} | "
+            f"{'yes' if tmap_us <= goal else 'no'} | {torch_us / tmap_us:.2f} | {off:.4f} |")
+
+
+def main():
+    torch.manual_seed(1)
+    cases = [(*model[:4], tokens) for model in MODELS for tokens in model[4]]
+    wanted = [int(number) for number in sys.argv[1:]] or range(len(cases))
+    print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; microseconds\n")
+    print("| experts | tokens | torch | layer | products | around them | ratio | goal | torch / layer | "
+          "difference |\n|---|---|---|---|---|---|---|---|---|---|")
+    for number in wanted:
+        begin = time.time()
+        print(row_of(cases[number]), flush=True)
+        print(f"row {number}: {time.time() - begin:.1f} s", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests whole layers of experts against plain loops, with every kind of gate, hostile choices, and
+// memory around all results that must stay as it was.
+#include <tmap/faults.hpp>
+#include <tmap/moe_layer.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "gemm/gemm_fixture.hpp"
+#include "moe/layer_case.hpp"
+#include "moe/on_device.hpp"
+#include "support/refusal.hpp"
+
+namespace tmap::moe::testing {
+namespace {
+
+/// Bytes of a matrix in device memory, margins included.
+class device_matrix {
+ public:
+  explicit device_matrix(const host_matrix& from) : host_(from), memory_(from.bytes()) {}
+
+  gemm::matrix place() const { return {memory_.address() + host_.place_of(0, 0), host_.pitch_bytes()}; }
+  std::uint64_t line(std::uint64_t row) const { return memory_.address() + host_.place_of(row, 0); }
+  const void* data() const { return reinterpret_cast<const void*>(line(0)); }
+  void set(const host_matrix& from) const { memory_.upload(from.bytes()); }
+  void poison() const { memory_.fill_poison(); }
+  /// Returns the matrix, and expects that nothing around its rows was written.
+  host_matrix download(const std::string& what) const {
+    host_matrix made(host_.type(), host_.rows(), host_.columns(), 0, 0);
+    const std::vector<unsigned char> got = memory_.download();
+    std::vector<bool> is_inside(got.size());
+    const std::uint64_t row_bytes = host_.columns() * gemm::testing::number_bytes(host_.type());
+    for (std::uint64_t row = 0; row < host_.rows(); ++row) {
+      const std::uint64_t first = host_.place_of(row, 0);
+      std::memcpy(&made.bytes()[made.place_of(row, 0)], &got[first], row_bytes);
+      std::fill_n(is_inside.begin() + static_cast<std::ptrdiff_t>(first), row_bytes, true);
+    }
+    std::uint64_t changed = 0;
+    for (std::size_t i = 0; i < got.size(); ++i) changed += !is_inside[i] && got[i] != device_array<char>::poison;
+    EXPECT_EQ(changed, 0u) << what << ": bytes around the matrix";
+    return made;
+  }
+
+ private:
+  host_matrix host_;
+  device_array<unsigned char> memory_;
+};
+
+host_matrix empty_matrix(const layer_case& of, std::uint64_t rows, std::uint64_t columns, std::uint64_t gap) {
+  return {of.type, rows, columns, gap, gemm::testing::poison_byte};
+}
+
+/// All arrays of a layer in device memory.
+class layer_on_device {
+ public:
+  layer_on_device(const layer_case& of, const layer_inputs& from)
+      : case_(of),
+        x_(from.x),
+        gate_up_(from.gate_up),
+        down_(from.down),
+        gate_up_bias_(from.gate_up_bias),
+        down_bias_(from.down_bias),
+        base_(from.base),
+        ids_(from.ids),
+        weights_(from.weights),
+        gate_up_addresses_(addresses(gate_up_, 2 * of.inner)),
+        down_addresses_(addresses(down_, of.width)),
+        out_(empty_matrix(of, of.sizes.tokens, of.width, of.gap)),
+        rows_(empty_matrix(of, of.rows(), of.width, 16)),
+        kept_(empty_matrix(of, of.rows(), 2 * of.inner, 8)),
+        activated_(empty_matrix(of, of.rows(), of.inner, 8)),
+        outputs_(empty_matrix(of, of.rows(), of.width, 8)),
+        gate_up_statuses_(of.sizes.experts),
+        down_statuses_(of.sizes.experts),
+        routed_(of.sizes),
+        scratch_(bytes()) {
+    reset();
+  }
+
+  layer_problem problem(bool keeps = false) const {
+    layer_problem made;
+    made.type = case_.type;
+    made.routing = problem_of(case_.sizes);
+    made.routing.choices = given_choices{ids_.data(), 4, case_.has_weights ? weights_.data() : nullptr};
+    made.width = case_.width;
+    made.inner = case_.inner;
+    made.x = x_.place();
+    made.gate_up = weights(gate_up_, 2 * case_.inner, gate_up_addresses_, gate_up_bias_);
+    made.gate = case_.gate;
+    if (keeps) made.gate.kept = kept_.place();
+    made.down = weights(down_, case_.width, down_addresses_, down_bias_);
+    if (case_.has_base) made.base = base_.place();
+    made.out = out_.place();
+    return made;
+  }
+  layer_results results() const {
+    return {.routed = routed_.places(true),
+            .rows = rows_.place(),
+            .activated = activated_.place(),
+            .outputs = outputs_.place(),
+            .gate_up_statuses = gate_up_statuses_.data(),
+            .down_statuses = down_statuses_.data()};
+  }
+  run on(cudaStream_t stream) const { return routed_.reports().on(stream, {scratch_.data(), scratch_.bytes()}); }
+  /// Poisons all that a call writes, the workspace too.
+  void reset() const {
+    for (const device_matrix* each : {&out_, &rows_, &kept_, &activated_, &outputs_}) each->poison();
+    scratch_.fill_poison();
+    routed_.reset();
+    gate_up_statuses_.reset();
+    down_statuses_.reset();
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  }
+  void set(const layer_inputs& from) const {
+    x_.set(from.x);
+    base_.set(from.base);
+    ids_.upload(from.ids);
+    weights_.upload(from.weights);
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  }
+  const device_matrix& out() const { return out_; }
+  const device_matrix& x() const { return x_; }
+  const device_array<std::uint64_t>& gate_up_addresses() const { return gate_up_addresses_; }
+  host_matrix rows() const { return rows_.download("rows"); }
+  host_matrix kept() const { return kept_.download("kept"); }
+  host_matrix activated() const { return activated_.download("activated"); }
+  host_matrix outputs() const { return outputs_.download("outputs"); }
+  const results_on_device& routed() const { return routed_; }
+  const guarded<gemm::group_status>& gate_up_statuses() const { return gate_up_statuses_; }
+  const guarded<gemm::group_status>& down_statuses() const { return down_statuses_; }
+
+ private:
+  std::uint64_t bytes() const { return workspace_bytes(problem()).value(); }
+  std::vector<std::uint64_t> addresses(const device_matrix& of, std::uint64_t lines) const {
+    std::vector<std::uint64_t> made;
+    for (std::uint64_t expert = 0; expert < case_.sizes.experts; ++expert) made.push_back(of.line(expert * lines));
+    return made;
+  }
+  expert_weights weights(const device_matrix& of, std::uint64_t lines, const device_array<std::uint64_t>& list,
+                         const device_matrix& bias) const {
+    expert_weights made{.values = of.place(), .group_pitch_bytes = lines * of.place().pitch_bytes};
+    if (case_.has_addresses) made = {.values = {0, of.place().pitch_bytes}, .addresses = list.data()};
+    if (case_.has_bias) made.bias = bias.data();
+    return made;
+  }
+
+  layer_case case_;
+  device_matrix x_, gate_up_, down_, gate_up_bias_, down_bias_, base_;
+  device_array<std::int32_t> ids_;
+  device_array<float> weights_;
+  device_array<std::uint64_t> gate_up_addresses_, down_addresses_;
+  device_matrix out_, rows_, kept_, activated_, outputs_;
+  guarded<gemm::group_status> gate_up_statuses_, down_statuses_;
+  results_on_device routed_;
+  device_array<unsigned char> scratch_;
+};
+
+/// Expects a row of numbers within their bounds.
+void expect_row(const host_matrix& got, std::uint64_t row, const std::vector<bounded>& want, const std::string& what) {
+  for (std::uint64_t i = 0; i < want.size(); ++i) {
+    const double number = static_cast<double>(got.at(row, i));
+    ASSERT_LE(std::abs(number - want[i].value), want[i].error) << what << ": row " << row << ", column " << i;
+  }
+}
+
+void expect_tokens(const layer_case& of, const layer_inputs& from, const host_matrix& got, const std::string& what) {
+  const sorted_choices sorted = sorted_of(of, from);
+  for (std::uint64_t token = 0; token < of.sizes.tokens; ++token) {
+    expect_row(got, token, run_token(of, from, sorted, token), what);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+/// Expects all intermediate results of a run, each by itself.
+void expect_intermediates(const layer_case& of, const layer_inputs& from, const layer_on_device& got) {
+  const sorted_choices sorted = sorted_of(of, from);
+  got.routed().expect(sorted, "routed");
+  const host_matrix rows = got.rows(), kept = got.kept(), activated = got.activated(), outputs = got.outputs();
+  for (std::uint64_t choice = 0; choice < from.ids.size(); ++choice) {
+    if (sorted.row_of_choice[choice] < 0) continue;
+    const auto row = static_cast<std::uint64_t>(sorted.row_of_choice[choice]);
+    const std::uint64_t token = choice / of.sizes.k;
+    for (std::uint64_t i = 0; i < of.width; ++i) ASSERT_EQ(rows.at(row, i), from.x.at(token, i)) << row << ", " << i;
+    const expert_row want = run_expert(of, from, token, static_cast<std::uint64_t>(from.ids[choice]));
+    std::vector<bounded> sums;
+    for (const bounded& sum : want.sums) sums.push_back(rounded(sum, of.type));
+    expect_row(kept, row, sums, "kept");
+    expect_row(activated, row, want.activated, "activated");
+    expect_row(outputs, row, want.outputs, "outputs");
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+using moe_layer_call = gemm::testing::gemm_test;
+class moe_layer_of : public moe_layer_call, public ::testing::WithParamInterface<layer_case> {};
+
+TEST_P(moe_layer_of, equals_plain_loops_and_does_not_depend_on_what_is_kept) {
+  const layer_case& of = GetParam();
+  const layer_inputs from = random_inputs(of, 7);
+  const layer_on_device device(of, from);
+  TMAP_ASSERT_OK(layer(device.problem(), {}, device.on(nullptr)));
+  const host_matrix alone = device.out().download("out");
+  expect_tokens(of, from, alone, "without intermediates");
+  device.reset();
+  TMAP_ASSERT_OK(layer(device.problem(true), device.results(), device.on(nullptr)));
+  EXPECT_EQ(device.out().download("out").bytes(), alone.bytes()) << "with intermediates";
+  expect_intermediates(of, from, device);
+}
+
+using enum gemm::gate_function;
+using enum gemm::gate_columns;
+constexpr auto f16 = gemm::operand_type::f16;
+constexpr gemm::gate gate_of(gemm::gate_function function, gemm::gate_columns columns) {
+  return {.function = function, .columns = columns};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    cases, moe_layer_of,
+    ::testing::Values(
+        layer_case{.name = "Small", .sizes = {40, 8, 2}, .width = 64, .inner = 48},
+        layer_case{.name = "OneToken", .sizes = {1, 16, 4}, .width = 72, .inner = 16, .has_base = true},
+        layer_case{.name = "MoreExpertsThanRows", .sizes = {5, 200, 2}, .width = 40, .inner = 32, .has_bias = true},
+        layer_case{.name = "OneExpert", .sizes = {150, 1, 1}, .width = 136, .inner = 80, .has_bias = true},
+        layer_case{.name = "Interleaved",
+                   .sizes = {33, 5, 3},
+                   .width = 64,
+                   .inner = 64,
+                   .gate = {.function = silu, .columns = interleaved, .alpha = 1.702f, .limit = 1, .value_shift = 1},
+                   .has_bias = true,
+                   .has_base = true},
+        layer_case{
+            .name = "Gelu", .sizes = {33, 5, 3}, .width = 64, .inner = 32, .type = f16, .gate = gate_of(gelu, halves)},
+        layer_case{.name = "GeluTanh",
+                   .sizes = {33, 5, 3},
+                   .width = 64,
+                   .inner = 32,
+                   .type = f16,
+                   .gate = gate_of(gelu_tanh, interleaved),
+                   .has_bias = true},
+        layer_case{.name = "NoWeights", .sizes = {30, 6, 2}, .width = 64, .inner = 32, .has_weights = false},
+        layer_case{.name = "Addresses", .sizes = {60, 6, 2}, .width = 64, .inner = 32, .has_addresses = true},
+        layer_case{.name = "Aligned", .sizes = {60, 6, 2, 16}, .width = 64, .inner = 32},
+        layer_case{.name = "Capacity", .sizes = {60, 6, 2, 1, 70}, .width = 64, .inner = 32, .has_base = true},
+        layer_case{
+            .name = "Hostile", .sizes = {70, 9, 4}, .width = 64, .inner = 32, .has_base = true, .is_hostile = true},
+        layer_case{.name = "HostileAlignedCapacity",
+                   .sizes = {70, 9, 4, 32, 224},
+                   .width = 64,
+                   .inner = 32,
+                   .is_hostile = true},
+        layer_case{.name = "Larger", .sizes = {300, 4, 2}, .width = 264, .inner = 272, .has_bias = true}),
+    [](const auto& of) { return of.param.name; });
+
+TEST_F(moe_layer_call, of_no_tokens_writes_counts_alone) {
+  const layer_case of{.sizes = {0, 6, 2}, .width = 64, .inner = 32};
+  const layer_inputs from = random_inputs(of, 8);
+  const layer_on_device device(of, from);
+  TMAP_ASSERT_OK(layer(device.problem(true), device.results(), device.on(nullptr)));
+  device.routed().expect(sorted_of(of, from), "routed");
+  device.gate_up_statuses().expect(std::vector<gemm::group_status>(6, {0xa5a5a5a5}), "gate_up_statuses");
+}
+
+TEST_F(moe_layer_call, all_tokens_to_one_expert) {
+  const layer_case of{.sizes = {200, 8, 1}, .width = 64, .inner = 48, .has_bias = true};
+  layer_inputs from = random_inputs(of, 9);
+  std::fill(from.ids.begin(), from.ids.end(), 5);
+  const layer_on_device device(of, from);
+  TMAP_ASSERT_OK(layer(device.problem(true), device.results(), device.on(nullptr)));
+  expect_tokens(of, from, device.out().download("out"), "out");
+  std::vector<gemm::group_status> want(8, {gemm::group_status::empty_bit});
+  want[5] = {};
+  device.gate_up_statuses().expect(want, "gate_up_statuses");
+  device.down_statuses().expect(want, "down_statuses");
+}
+
+TEST_F(moe_layer_call, without_any_choice_the_base_comes_out) {
+  const layer_case of{.sizes = {20, 4, 2}, .width = 64, .inner = 32, .has_base = true};
+  layer_inputs from = random_inputs(of, 10);
+  std::fill(from.ids.begin(), from.ids.end(), -1);
+  const layer_on_device device(of, from);
+  TMAP_ASSERT_OK(layer(device.problem(), {}, device.on(nullptr)));
+  const host_matrix got = device.out().download("out");
+  for (std::uint64_t token = 0; token < 20; ++token) {
+    for (std::uint64_t i = 0; i < of.width; ++i) ASSERT_EQ(got.at(token, i), from.base.at(token, i));
+  }
+}
+
+TEST_F(moe_layer_call, a_graph_replays_with_other_tokens) {
+  const layer_case of{
+      .sizes = {50, 8, 3}, .width = 64, .inner = 48, .has_bias = true, .has_base = true, .is_hostile = true};
+  const layer_inputs first = random_inputs(of, 11);
+  const layer_on_device device(of, first);
+  const recorded_call graph([&](cudaStream_t stream) { return layer(device.problem(), {}, device.on(stream)); });
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    layer_inputs other = random_inputs(of, 100 + i);
+    other.gate_up = first.gate_up;
+    other.down = first.down;
+    other.gate_up_bias = first.gate_up_bias;
+    other.down_bias = first.down_bias;
+    device.set(other);
+    device.reset();
+    graph.replay();
+    expect_tokens(of, other, device.out().download("out"), "replay " + std::to_string(i));
+    device.routed().reports().expect(sorted_of(of, other).statuses, "replay " + std::to_string(i));
+  }
+}
+
+TEST_F(moe_layer_call, a_token_has_the_same_bits_among_other_tokens) {
+  const layer_case of{.sizes = {400, 8, 2}, .width = 128, .inner = 64, .gap = 0};
+  const layer_inputs from = random_inputs(of, 12);
+  const layer_on_device device(of, from);
+  TMAP_ASSERT_OK(layer(device.problem(), {}, device.on(nullptr)));
+  const host_matrix all = device.out().download("all");
+  for (const std::uint64_t token : {std::uint64_t{0}, std::uint64_t{211}, std::uint64_t{399}}) {
+    layer_problem alone = device.problem();
+    alone.routing.tokens = 1;
+    auto& choices = std::get<given_choices>(alone.routing.choices);
+    choices.ids = static_cast<const std::int32_t*>(choices.ids) + token * of.sizes.k;
+    choices.weights += token * of.sizes.k;
+    alone.x.address = device.x().line(token);
+    device.reset();
+    run with = device.on(nullptr);
+    TMAP_ASSERT_OK(layer(alone, {}, with));
+    const std::vector<unsigned char> got = device.out().download("alone").bytes();
+    const std::uint64_t row_bytes = of.width * 2;
+    EXPECT_EQ(std::memcmp(&got[all.place_of(0, 0)], &all.bytes()[all.place_of(token, 0)], row_bytes), 0) << token;
+  }
+}
+
+TEST_F(moe_layer_call, from_logits_equals_its_own_choices) {
+  const layer_case of{.sizes = {90, 16, 4}, .width = 64, .inner = 32};
+  layer_inputs from = random_inputs(of, 13);
+  const layer_on_device device(of, from);
+  std::mt19937_64 random = tmap::testing::run_random(14);
+  std::normal_distribution<float> normal;
+  std::vector<float> scores;
+  for (int i = 0; i < 90 * 16; ++i) scores.push_back(normal(random));
+  const device_array<float> device_scores(scores);
+  const guarded<std::int32_t> ids(of.sizes.choices());
+  const guarded<float> weights(of.sizes.choices());
+  layer_problem problem = device.problem();
+  logits choices{.values = {device_scores.data(), 16 * sizeof(float)}};
+  choices.renormalise = true;
+  problem.routing.choices = choices;
+  const device_array<unsigned char> scratch(workspace_bytes(problem).value());
+  const run with{.where = {cuda::stream_ref{cudaStream_t{}}, {scratch.data(), scratch.bytes()}}};
+  TMAP_ASSERT_OK(layer(problem, {.routed = {.ids = ids.data(), .weights = weights.data()}}, with));
+  from.ids = ids.download("ids");
+  from.weights = weights.download("weights");
+  const host_matrix got = device.out().download("out");
+  expect_tokens(of, from, got, "out");
+  device.reset();
+  TMAP_ASSERT_OK(layer(problem, {}, with));
+  EXPECT_EQ(device.out().download("out").bytes(), got.bytes()) << "without ids and weights";
+}
+
+TEST_F(moe_layer_call, a_bad_address_is_reported_and_spoils_its_expert_alone) {
+  const layer_case of{.sizes = {64, 4, 1}, .width = 64, .inner = 32, .has_addresses = true};
+  const layer_inputs from = random_inputs(of, 15);
+  const layer_on_device device(of, from);
+  std::vector<std::uint64_t> addresses = device.gate_up_addresses().download();
+  addresses[2] = 0;
+  device.gate_up_addresses().upload(addresses);
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  TMAP_ASSERT_OK(reset_faults());
+  TMAP_ASSERT_OK(layer(device.problem(), device.results(), device.on(nullptr)));
+  std::vector<gemm::group_status> want(4);
+  want[2] = {static_cast<std::uint32_t>(gemm::fault::address)};
+  device.gate_up_statuses().expect(want, "gate_up_statuses");
+  const host_matrix got = device.out().download("out");
+  const sorted_choices sorted = sorted_of(of, from);
+  for (std::uint64_t token = 0; token < 64; ++token) {
+    if (from.ids[token] != 2) expect_row(got, token, run_token(of, from, sorted, token), "out");
+  }
+  const auto report = reset_faults();
+  TMAP_ASSERT_OK(report);
+  EXPECT_EQ(report->groups, 1u);
+  EXPECT_EQ(report->rows, 0u);
+  run with = device.on(nullptr);
+  with.check = fault_check::sync;
+  const result<void> checked = layer(device.problem(), {}, with);
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_EQ(checked.error().code, status::bad_items);
+}
+
+TEST_F(moe_layer_call, a_checked_call_with_bad_choices_fails_after_all_its_work) {
+  const layer_case of{.sizes = {40, 4, 2}, .width = 64, .inner = 32, .is_hostile = true};
+  const layer_inputs from = random_inputs(of, 16);
+  const layer_on_device device(of, from);
+  run with = device.on(nullptr);
+  with.check = fault_check::sync;
+  const result<void> checked = layer(device.problem(), {}, with);
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_EQ(checked.error().code, status::bad_items);
+  expect_tokens(of, from, device.out().download("out"), "out");
+}
+
+TEST_F(moe_layer_call, works_within_its_workspace) {
+  const layer_case of{.sizes = {100, 8, 4}, .width = 64, .inner = 32};
+  const layer_inputs from = random_inputs(of, 17);
+  const layer_on_device device(of, from);
+  const std::uint64_t bytes = workspace_bytes(device.problem()).value();
+  const guarded<unsigned char> scratch((bytes + 512));
+  const std::uint64_t first = 256 - reinterpret_cast<std::uintptr_t>(scratch.data()) % 256;
+  run with = device.on(nullptr);
+  with.where.scratch = {scratch.data() + first, bytes};
+  TMAP_ASSERT_OK(layer(device.problem(), {}, with));
+  expect_tokens(of, from, device.out().download("out"), "out");
+  const std::vector<unsigned char> got = scratch.download("workspace");
+  for (std::uint64_t i = 0; i < got.size(); ++i) {
+    const bool is_inside = i >= first && i < first + bytes;
+    ASSERT_TRUE(is_inside || got[i] == device_array<char>::poison) << i;
+  }
+  with.where.scratch.bytes = bytes - 1;
+  tmap::testing::expect_refused(layer(device.problem(), {}, with), "scratch.bytes");
+}
+
+}  // namespace
+}  // namespace tmap::moe::testing
