@@ -167,6 +167,26 @@ tmap_status combine_in_c() {
   return tmap_moe_combine(&problem, nullptr);
 }
 
+tmap_layer_problem layer_in_c() {
+  tmap_layer_problem problem = sized<tmap_layer_problem>();
+  problem.routing = routed_in_c();
+  problem.width = 64;
+  problem.inner = 32;
+  problem.x = problem.out = {0x10000, 128};
+  problem.gate_up.values = {0x10000, 128};
+  problem.gate_up.group_pitch_bytes = 64 * 128;
+  problem.gate.function = TMAP_GATE_SILU;
+  problem.down.values = {0x10000, 64};
+  problem.down.group_pitch_bytes = 64 * 64;
+  return problem;
+}
+
+tmap_status run_layer_in_c() {
+  const tmap_layer_problem problem = layer_in_c();
+  const tmap_call call = call_in(somewhere<void>(), 1 << 28);
+  return tmap_moe_layer(&problem, nullptr, &call);
+}
+
 tmap_status encode_into_slots(with_template& s) {
   tmap_patch_source source = sized<tmap_patch_source>();
   source.kind = TMAP_SOURCE_PATCHES;
@@ -262,6 +282,11 @@ std::vector<public_call> calls_without_a_gpu() {
               const tmap_route_problem problem = routed_in_c();
               return tmap_moe_workspace_bytes(&problem, &o.out.number);
             }),
+      in<s>("tmap_moe_layer_workspace_bytes",
+            [](s& o) {
+              const tmap_layer_problem problem = layer_in_c();
+              return tmap_moe_layer_workspace_bytes(&problem, &o.out.number);
+            }),
       in<s>("tmap_template_create_zeroed", [](s& o) { return tmap_template_create_zeroed(&o.spec, 1, &o.base); }),
       in<with_template>("tmap_template_destroy",
                         [](with_template& o) { return tmap_template_destroy(std::exchange(o.base, {9})); }),
@@ -283,6 +308,7 @@ std::vector<public_call> calls_that_ask_for_a_gpu() {
       plain("tmap_gemm_pointers", &multiply_pointers),
       plain("tmap_moe_route", &route_in_c),
       plain("tmap_moe_combine", &combine_in_c),
+      plain("tmap_moe_layer", &run_layer_in_c),
   };
 }
 

@@ -6,6 +6,7 @@
 #include <tmap/log.hpp>
 #include <tmap/map_fields.hpp>
 #include <tmap/moe.hpp>
+#include <tmap/moe_layer.hpp>
 #include <tmap/simulator.hpp>
 #include <tmap/validate.hpp>
 
@@ -102,6 +103,20 @@ moe::route_problem routed(bool are_given) {
 
 result<void> route(bool are_given) {
   return moe::route(routed(are_given), {}, {.where = {no_stream, {somewhere<void>(), 1 << 20}}});
+}
+
+moe::layer_problem layer_of_experts() {
+  return {.routing = routed(true),
+          .width = 64,
+          .inner = 32,
+          .x = {0x10000, 128},
+          .gate_up = {.values = {0x10000, 128}, .group_pitch_bytes = 64 * 128},
+          .down = {.values = {0x10000, 64}, .group_pitch_bytes = 64 * 64},
+          .out = {0x10000, 128}};
+}
+
+result<void> run_layer() {
+  return moe::layer(layer_of_experts(), {}, {.where = {no_stream, {somewhere<void>(), 1 << 28}}});
 }
 
 result<void> combine() {
@@ -261,6 +276,7 @@ std::vector<public_call> plain_calls() {
          plain("logits", [] { return route(false); }).check();
          plain("given", [] { return route(true); }).check();
        }},
+      plain("tmap::moe::layer", [] { return run_layer(); }),
       plain("tmap::moe::combine", [] { return combine(); }),
       plain("tmap::simulator::fidelity_table", [] { return std::uint64_t{simulator::fidelity_table().size()}; }),
       in<simulated>("tmap::simulator::copy_engine::load",
