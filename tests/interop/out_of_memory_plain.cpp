@@ -271,6 +271,7 @@ std::vector<public_call> plain_calls() {
        4},
       plain("tmap::moe::to_string", [] { return moe::to_string(moe::choice_status{7}); }),
       plain("tmap::moe::workspace_bytes", [] { return moe::workspace_bytes(routed(true)); }),
+      plain("tmap::moe::workspace_bytes", [] { return moe::workspace_bytes(layer_of_experts()); }),
       {"tmap::moe::route",
        [] {
          plain("logits", [] { return route(false); }).check();
