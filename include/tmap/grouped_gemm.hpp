@@ -74,6 +74,9 @@ enum class fault : std::uint32_t {
   label = 1u << 4,
   /// Lines of A or B run along the ragged dim, and it begins at no multiple of 16 bytes of them.
   alignment = 1u << 5,
+  /// The fault of a row, not of a group: `row_problem::a_rows` names a row that A does not have. The
+  /// product reads a row of zeros. It is counted (faults.hpp), but not in `statuses` or `header`.
+  a_row = 1u << 6,
 };
 
 /// The status of one group. A group without rows is empty, not bad; so is a group of a
@@ -141,7 +144,7 @@ struct gate {
 /// Changes the sums, in this order, before C's old content is added (`accumulate`) and they are
 /// rounded. Arrays are device memory, aligned to 16 bytes (`row_scales`: 4). Null means none.
 struct epilogue {
-  const float* row_scales{};          ///< factors, one for each row of A
+  const float* row_scales{};          ///< factors, one for each row of A, wherever `a_rows` finds it
   std::uint64_t row_scale_stride{1};  ///< elements from one row's factor to the next
   const float* column_scales{};       ///< factors, [groups, N]
   const void* bias{};                 ///< is added: [groups, N] of the type `like_operands`
@@ -166,12 +169,18 @@ inline constexpr std::uint32_t scaled_results = 128;
 struct row_problem {
   operand_type type{};
   std::uint32_t groups{};
-  std::uint64_t rows{};  ///< of A and C; groups may end before
+  std::uint64_t rows{};  ///< of C, and of A unless `a_rows` names them; groups may end before
   std::uint64_t n{};
   std::uint64_t k{};
   row_offsets offsets{};
   matrix a{};
   gemm::a_layout a_layout{};
+  /// Null, or the row of A that row i of C is made of, in device memory: [rows]. A then has
+  /// `a_row_count` rows, `m_by_k`, of which any may be named any number of times. -1 names a row of
+  /// zeros. So does a number that is no row of A, and it is counted (`fault::a_row`). Rows that
+  /// belong to no group are not read.
+  const std::int32_t* a_rows{};
+  std::uint64_t a_row_count{};  ///< 0 without `a_rows`
   matrix b{};
   std::uint64_t b_group_pitch_bytes{};  ///< from one group's B to the next
   /// Null, or the address of each group's B, in device memory. Then `b.address` and

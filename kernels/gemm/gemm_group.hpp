@@ -3,6 +3,7 @@
 
 // Data that the set-up kernel writes to device memory and the product kernel reads.
 
+#include <tmap/bad_items.hpp>
 #include <tmap/grouped_gemm.hpp>
 #include <tmap/tensor_map.hpp>
 
@@ -89,6 +90,25 @@ struct result_work {
   bool accumulates;
 };
 
+/// Stands for a row of zeros.
+inline constexpr std::uint32_t no_row = ~0u;
+
+/// Names the rows of A that a product reads, if A's rows do not follow each other.
+struct row_index {
+  const std::int32_t* rows;  ///< null: A's rows follow each other
+  std::uint32_t count;       ///< of A's rows
+  std::uint64_t a;           ///< the address of A
+  std::uint64_t a_pitch;
+  fault_sink faults;
+
+  TMAP_HOST_DEVICE constexpr bool has(std::int32_t row) const { return static_cast<std::uint32_t>(row) < count; }
+  /// Returns the row of A that row `row` of the product reads, or `no_row`.
+  TMAP_HOST_DEVICE constexpr std::uint32_t source(std::uint32_t row) const {
+    if (rows == nullptr) return row;
+    return has(rows[row]) ? static_cast<std::uint32_t>(rows[row]) : no_row;
+  }
+};
+
 /// Holds what all groups have in common.
 struct gemm_shape {
   gemm_scratch scratch;
@@ -98,6 +118,7 @@ struct gemm_shape {
   std::uint32_t b_pieces;    ///< loads that make the tile of B
   std::uint32_t per_result;  ///< columns of B that make a result: 2 with gates, else 1
   std::uint32_t values;      ///< the column of B at which values begin; 0: not after all gates
+  row_index a_rows;
 };
 
 /// Returns whether results are made of gates and values, so that there are half as many as columns

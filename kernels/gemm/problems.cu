@@ -42,6 +42,15 @@ bool promotes(const Problem&) {
   return true;
 }
 
+row_index a_rows_of(const gemm::row_problem& problem, const gemm_call& call) {
+  return {problem.a_rows, static_cast<std::uint32_t>(problem.a_row_count), problem.a.address, problem.a.pitch_bytes,
+          call.faults};
+}
+template <class Problem>
+row_index a_rows_of(const Problem&, const gemm_call&) {
+  return {};
+}
+
 /// Writes the runs of equal labels, if the problem's groups are named by labels.
 template <class Problem>
 cudaError_t read_labels(const Problem& problem, std::uint64_t rows, const gemm_call& call) {
@@ -76,7 +85,18 @@ product_arguments arguments_of(const Problem& problem, const gemm_call& call) {
   shape.b_pieces = call.plan.tile_n / call.maps.b.spec.box_dim[columns_axis];
   shape.per_result = has_gates(problem) ? 2 : 1;
   shape.values = first_value(problem);
+  shape.a_rows = a_rows_of(problem, call);
   return arguments;
+}
+
+template <class Problem>
+cudaError_t launch_gathered(const Problem& problem, const product_arguments& arguments, const gemm_call& call) {
+  const bool b_is_across = orders_of(problem).b_is_across;
+  switch (problem.type) {
+    case gemm::operand_type::bf16: return launch_gathered_bf16(b_is_across, arguments, call);
+    case gemm::operand_type::f16: return launch_gathered_f16(b_is_across, arguments, call);
+    default: return launch_gathered_f8(promotes(problem), arguments, call);
+  }
 }
 
 }  // namespace
@@ -90,6 +110,7 @@ cudaError_t launch_gemm_set_up(const Problem& problem, const gemm_call& call) {
 template <class Problem>
 cudaError_t launch_gemm_tiles(const Problem& problem, const gemm_call& call) {
   const product_arguments arguments = arguments_of(problem, call);
+  if (arguments.shape.a_rows.rows != nullptr) return launch_gathered(problem, arguments, call);
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_bf16(orders_of(problem), arguments, call);
     case gemm::operand_type::f16: return launch_f16(orders_of(problem), arguments, call);

@@ -11,6 +11,9 @@
 // In pairs, two blocks form a cluster and take two tiles next to or above each other. Of the
 // operand that both need, each block loads half, into both. Their rings advance in step: a stage is
 // empty when the consumers of both blocks have left it.
+//
+// Where A's rows are gathered by index, the two other warps of the loading warpgroup load them
+// (tile_gather.cuh), each block all that it needs, and maps load B alone.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/cluster_queue.cuh>
@@ -27,6 +30,7 @@
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm/product_launch.hpp"
+#include "kernels/gemm/tile_gather.cuh"
 #include "kernels/gemm/tile_loads.cuh"
 #include "kernels/gemm/tile_math.hpp"
 #include "kernels/gemm/tile_products.cuh"
@@ -47,6 +51,7 @@ struct product_traits {
   bool a_is_across{};
   bool b_is_across{};
   bool promotes{};  ///< the tensor cores sum up one stage of K at most; the stages are added up in f32
+  bool gathers{};   ///< A's rows are named by an index
 };
 
 /// How a kernel cuts its products into tiles.
@@ -64,6 +69,7 @@ struct product_config {
   static constexpr bool a_is_across = Product.a_is_across;
   static constexpr bool b_is_across = Product.b_is_across;
   static constexpr bool promotes = Product.promotes;
+  static constexpr bool gathers = Product.gathers;
   static constexpr std::uint32_t tile_m = Tile.tile_m;
   static constexpr std::uint32_t tile_n = Tile.tile_n;
   static constexpr std::uint32_t stages = Tile.stages;
@@ -79,11 +85,14 @@ struct product_config {
   /// The rows of A of one load. In pairs each block may load half of them.
   static constexpr std::uint32_t a_piece = a_is_across || is_paired ? piece_lines : tile_m;
   static constexpr std::uint32_t stage_bytes = a_bytes + b_bytes;
+  /// The bytes of a stage that maps load.
+  static constexpr std::uint32_t mapped_bytes = gathers ? b_bytes : stage_bytes;
   static constexpr std::uint32_t shared_bytes =
       stages * stage_bytes + consumer_warps * staged_results * strip_bytes + alignment_of_swizzle;
   static_assert(tile_m == piece_lines || halves_rows);
   static_assert(share_n == 128 || share_n == 256);
   static_assert(!is_paired || halves_rows);
+  static_assert(!gathers || !a_is_across);
 };
 
 /// Returns the queue of the tiles, or pairs of them, that this block takes. Tiles that run at the
@@ -133,7 +142,8 @@ __device__ tile_note read_tile(const gemm_shape& shape, std::uint32_t tile, std:
 /// one before. If this block is late, no other block can take a tile that this one took early. Such
 /// a tile also begins long after its neighbours, when L2 no longer holds the data that they share.
 template <class Config>
-__device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mailbox, tile_notes& notes) {
+__device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mailbox, tile_notes& notes,
+                           std::uint32_t* rows) {
   const bool writes = threadIdx.x % 32 == 0;
   device::ring_position at(noted_tiles);
   std::uint32_t parity = 0;
@@ -141,6 +151,7 @@ __device__ void find_tiles(const gemm_shape& shape, device::cluster_mailbox& mai
   auto queue = tile_queue<Config>(shape, mailbox);
   for (std::uint32_t tile = queue.take_warp(); tile != device::no_item; tile = queue.take_warp()) {
     const tile_note note = read_tile<Config>(shape, tile, group);
+    if constexpr (Config::gathers) list_rows<Config>(shape.a_rows, note, rows);
     if (writes) pass_on(notes, at, note);
     wait_for(notes.wanted, parity);
     parity ^= 1;
@@ -167,13 +178,14 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
     if (note.k_blocks == 0) notes.wanted.arrive();
     if (acquired != note.group && note.k_blocks != 0) {
       acquired = note.group;
-      a = device::acquire(shape.scratch.a + acquired);
+      if constexpr (!Config::gathers) a = device::acquire(shape.scratch.a + acquired);
       if (shape.has_own_b) b = device::acquire(shape.scratch.b + acquired);
     }
+    constexpr common_operand beside = Config::gathers ? common_operand::none : common_operand::a;
     if constexpr (!Config::is_paired) {
       load_tile_stages<Config, common_operand::none>(note, shape, a, b, notes.wanted, barriers, ring, at);
     } else if (note.is_beside) {
-      load_tile_stages<Config, common_operand::a>(note, shape, a, b, notes.wanted, barriers, ring, at);
+      load_tile_stages<Config, beside>(note, shape, a, b, notes.wanted, barriers, ring, at);
     } else {
       load_tile_stages<Config, common_operand::b>(note, shape, a, b, notes.wanted, barriers, ring, at);
     }
@@ -227,6 +239,22 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
   store.finish();
 }
 
+template <class Config>
+__device__ void init_barriers(device::ring_barriers<Config::stages>& barriers, tile_notes& notes) {
+  constexpr std::uint32_t gathering = Config::gathers ? gather_warps : 0;
+  constexpr std::uint32_t readers = consumer_warps * Config::cluster_blocks;
+  if constexpr (Config::gathers) {
+    for (std::uint32_t i = 0; i < Config::stages; ++i) {
+      barriers.full[i].init(1 + gathering);
+      barriers.empty[i].init(readers);
+    }
+  } else {
+    barriers.init(Config::stages, readers);
+  }
+  notes.barriers.init(noted_tiles, consumer_warps + 1 + gathering);
+  notes.wanted.init(1 + gathering);
+}
+
 /// Synchronises the blocks whose rings advance in step.
 template <class Config>
 __device__ void sync_blocks() {
@@ -244,12 +272,11 @@ __global__ void __launch_bounds__(product_threads, 1)
   __shared__ device::ring_barriers<Config::stages> barriers;
   __shared__ tile_notes notes;
   __shared__ device::cluster_mailbox mailbox;
+  __shared__ std::uint32_t rows[Config::gathers ? Config::tile_m : 1];
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(memory));
   unsigned char* const ring = memory + (alignment_of_swizzle - address % alignment_of_swizzle) % alignment_of_swizzle;
   if (threadIdx.x == 0) {
-    barriers.init(Config::stages, consumer_warps * Config::cluster_blocks);
-    notes.barriers.init(noted_tiles, consumer_warps + 1);
-    notes.wanted.init(1);
+    init_barriers<Config>(barriers, notes);
     if (Config::is_paired) mailbox.init(1);
     device::fence_barrier_init();
   }
@@ -259,8 +286,11 @@ __global__ void __launch_bounds__(product_threads, 1)
   if (threadIdx.x >= consumers * warpgroup_threads) {
     device::ptx::setmaxnreg_dec<producer_registers>();
     const std::uint32_t warp = threadIdx.x / 32 - consumer_warps;
-    if (warp == 0) find_tiles<Config>(arguments.shape, mailbox, notes);
+    if (warp == 0) find_tiles<Config>(arguments.shape, mailbox, notes, rows);
     if (warp == 1 && device::ptx::elect_one()) load_tiles<Config>(arguments, notes, barriers, ring);
+    if constexpr (Config::gathers) {
+      if (warp >= 2) gather_tiles<Config>(arguments.shape.a_rows, notes, rows, barriers, ring);
+    }
   } else {
     device::ptx::setmaxnreg_inc<consumer_registers>();
     multiply_tiles<Config>(arguments, notes, barriers, ring);

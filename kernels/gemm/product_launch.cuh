@@ -40,4 +40,11 @@ cudaError_t launch_orders(const operand_orders& orders, const product_arguments&
                             : launch_plan<product_traits{.type = Type}>(arguments, call);
 }
 
+/// Launches the kernel of 16 bits that gathers rows of A.
+template <gemm::operand_type Type>
+cudaError_t launch_gathered(bool b_is_across, const product_arguments& arguments, const gemm_call& call) {
+  return b_is_across ? launch_plan<product_traits{.type = Type, .b_is_across = true, .gathers = true}>(arguments, call)
+                     : launch_plan<product_traits{.type = Type, .gathers = true}>(arguments, call);
+}
+
 }  // namespace tmap::kernels

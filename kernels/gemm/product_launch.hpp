@@ -27,4 +27,9 @@ cudaError_t launch_f16(const operand_orders& orders, const product_arguments& ar
 /// Operands of 8 bits lie along K. `promotes` means that stages of K are added up in f32.
 cudaError_t launch_f8(bool promotes, const product_arguments& arguments, const gemm_call& call);
 
+/// Launch products whose rows of A are named by an index. They run along K.
+cudaError_t launch_gathered_bf16(bool b_is_across, const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_gathered_f16(bool b_is_across, const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_gathered_f8(bool promotes, const product_arguments& arguments, const gemm_call& call);
+
 }  // namespace tmap::kernels

@@ -29,6 +29,15 @@ TMAP_HOST_DEVICE constexpr bool has_own_b(const Problem&) {
   return true;
 }
 
+/// Returns whether each group has a map of A. Rows that an index names are loaded without one.
+TMAP_HOST_DEVICE constexpr bool has_own_a(const gemm::row_problem& problem) {
+  return problem.a_rows == nullptr;
+}
+template <class Problem>
+TMAP_HOST_DEVICE constexpr bool has_own_a(const Problem&) {
+  return true;
+}
+
 /// Returns whether each group has a second map of results.
 TMAP_HOST_DEVICE constexpr bool has_second(const gemm::row_problem& problem) {
   return has_second_results(problem.epilogue.gate);
@@ -41,7 +50,7 @@ TMAP_HOST_DEVICE constexpr bool has_second(const Problem&) {
 /// Returns the number of maps that each group has of its own.
 template <class Problem>
 TMAP_HOST_DEVICE constexpr std::uint32_t set_up_operands(const Problem& problem) {
-  return 2 + (has_own_b(problem) ? 1 : 0) + (has_second(problem) ? 1 : 0);
+  return 1 + (has_own_a(problem) ? 1 : 0) + (has_own_b(problem) ? 1 : 0) + (has_second(problem) ? 1 : 0);
 }
 
 /// Judges the groups, and writes their records, the running sum of their tiles, and their maps.

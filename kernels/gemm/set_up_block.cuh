@@ -329,7 +329,9 @@ enum class operand : std::uint32_t { c, a, b, second };
 /// Returns the i-th operand of which the problem's groups have maps.
 template <class Problem>
 __device__ operand operand_at(const Problem& problem, std::uint32_t i) {
-  return static_cast<operand>(i + (i == 2 && !has_own_b(problem) ? 1 : 0));
+  if (i >= static_cast<std::uint32_t>(operand::a) && !has_own_a(problem)) ++i;
+  if (i >= static_cast<std::uint32_t>(operand::b) && !has_own_b(problem)) ++i;
+  return static_cast<operand>(i);
 }
 __device__ inline const map_template& base_of(const gemm_maps& maps, operand of) {
   return of == operand::c ? maps.c : of == operand::a ? maps.a : of == operand::b ? maps.b : maps.second;

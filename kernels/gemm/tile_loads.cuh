@@ -96,8 +96,8 @@ __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape,
     unsigned char* const stage = ring + at.stage() * Config::stage_bytes;
     device::tile_barrier& full = barriers.full[at.stage()];
     wait_for(barriers.empty[at.stage()], at.parity() ^ 1);
-    full.arrive_expect(Config::stage_bytes);
-    load_a<Config, Common == common_operand::a>(stage, a, first_row, k, full);
+    full.arrive_expect(Config::mapped_bytes);
+    if constexpr (!Config::gathers) load_a<Config, Common == common_operand::a>(stage, a, first_row, k, full);
     for (std::uint32_t column = share.begin; column < share.end; column += piece_columns) {
       load_b<Config, has_common_b>(stage + Config::a_bytes + column * swizzle_bytes, b,
                                    first_column + columns.source(note.column, column), k, note.group, has_own_b, full);

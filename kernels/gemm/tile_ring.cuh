@@ -31,7 +31,8 @@ inline constexpr std::uint32_t noted_tiles = 4;
 struct tile_notes {
   tile_note notes[noted_tiles];
   device::ring_barriers<noted_tiles> barriers;
-  device::tile_barrier wanted;  ///< the loading warp will soon need the next note
+  /// The loading warp will soon need the next note. Gathering warps have read the tile's rows.
+  device::tile_barrier wanted;
 };
 
 /// Waits for a phase, also for data that the other block of a pair sends. A wait at cluster scope

@@ -47,6 +47,19 @@ void check_layouts(arguments& given, a_layout a, b_layout b, operand_type type) 
   if (b != b_layout::n_by_k) given.refuse(b_name, "is k_by_n; with operands of 8 bits it must be n_by_k");
 }
 
+/// Rows that an index names are copied whole, so they run along K.
+void check_index(arguments& given, const row_problem& problem) {
+  const argument count_name = problem_name.member("a_row_count");
+  if (problem.a_rows == nullptr) {
+    return given.equal(problem.a_row_count, 0, count_name, "is {found}; without a_rows it must be {allowed}");
+  }
+  given.pointer(problem.a_rows, problem_name.member("a_rows"));
+  given.range(problem.a_row_count, 1, max_extent, count_name);
+  if (problem.a_layout != a_layout::m_by_k) {
+    given.refuse(problem_name.member("a_layout"), "is k_by_m; with a_rows it must be m_by_k");
+  }
+}
+
 /// Only sums of 8-bit products have a faster way.
 void check_accumulation(arguments& given, const row_problem& problem) {
   if (problem.fast_accumulation && problem.type != operand_type::f8_e4m3) {
@@ -68,7 +81,8 @@ void check_b(arguments& given, const row_problem& problem) {
 void check_matrices(arguments& given, const row_problem& problem) {
   const row_shape of_c{problem.rows, kernels::c_columns(problem, problem.n) * result_bytes(problem.c_type)};
   check_matrix(given, problem.a,
-               stored_shape(problem.type, problem.a_layout == a_layout::k_by_m, problem.rows, problem.k),
+               stored_shape(problem.type, problem.a_layout == a_layout::k_by_m,
+                            problem.a_rows != nullptr ? problem.a_row_count : problem.rows, problem.k),
                problem_name.member("a"));
   if (problem.c_addresses != nullptr) {
     check_listed(given, problem.c_addresses, problem.c, of_c, problem_name.member("c_addresses"),
@@ -134,6 +148,7 @@ void check_problem(arguments& given, const row_problem& problem) {
   if (!given || problem.groups == 0 || problem.rows == 0) return;
   check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
   check_epilogue(given, problem);
+  check_index(given, problem);
   check_matrices(given, problem);
 }
 

@@ -64,6 +64,7 @@ constexpr fault_words group_faults[] = {
     words_of(gemm::fault::label, "label", "its label is neither a group nor -1"),
     words_of(gemm::fault::alignment, "alignment",
              "it begins at no multiple of 16 bytes of an operand whose lines run along the ragged dim"),
+    words_of(gemm::fault::a_row, "a_row", "A has no row of the number that names its row of A"),
 };
 
 constexpr bool rows_stand_at_their_bit(const fault_words* begin, const fault_words* end) {
@@ -118,13 +119,15 @@ std::string words_of(item_kind kind, std::uint64_t bits) {
   }
 }
 
-/// Returns the noun for an item. Choices are counted as rows, but are none. Of a label the index is
-/// that of its row.
+/// Returns the noun for an item. Choices are counted as rows, but are none. Of faults of a row the
+/// index is that of the row.
 const char* item_name(const bad_item& item) {
   if (item.call == batch_call::moe_route || item.call == batch_call::moe_combine) return "choice";
   const item_kind kind = items_of(item.call);
-  const bool is_label = kind == item_kind::group && item.bits == static_cast<std::uint64_t>(gemm::fault::label);
-  return item_names[static_cast<std::size_t>(is_label ? item_kind::row : kind)];
+  constexpr auto of_row =
+      static_cast<std::uint64_t>(gemm::fault::label) | static_cast<std::uint64_t>(gemm::fault::a_row);
+  const bool is_row = kind == item_kind::group && (item.bits & of_row) != 0;
+  return item_names[static_cast<std::size_t>(is_row ? item_kind::row : kind)];
 }
 
 std::string words_of(const bad_item& item) {

@@ -118,6 +118,7 @@ class thread_results {
  public:
   __device__ thread_results(const gemm_shape& shape, const gemm_group& record, const result_place& place)
       : work_(shape.results),
+        a_rows_(shape.a_rows),
         record_(record),
         first_row_(record.first_row),
         first_of_group_(std::uint64_t{place.group} * record.n),
@@ -267,7 +268,9 @@ class thread_results {
  private:
   __device__ float row_factor(std::uint32_t half) const {
     const gemm::epilogue& with = work_.with;
-    return with.row_scales != nullptr ? with.row_scales[(first_row_ + row_[half]) * with.row_scale_stride] : 1;
+    if (with.row_scales == nullptr) return 1;
+    const std::uint32_t row = a_rows_.source(first_row_ + row_[half]);
+    return row == no_row ? 1 : with.row_scales[row * with.row_scale_stride];
   }
   /// Returns this thread's column of the eight at `eight`, or its last if that is past the end.
   __device__ std::uint32_t within(std::uint32_t eight, std::uint32_t columns) const {
@@ -297,6 +300,7 @@ class thread_results {
   }
 
   const result_work& work_;
+  const row_index& a_rows_;
   const gemm_group& record_;
   std::uint64_t first_row_;
   std::uint64_t first_of_group_;
