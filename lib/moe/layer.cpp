@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/moe_layer.hpp>
-#include <tmap/ragged.hpp>
 
 #include <cstdint>
 
 #include "kernels/gemm_launch.hpp"
+#include "kernels/ragged_launch.hpp"
 #include "lib/batch/run_arguments.hpp"
 #include "lib/batch/workspace.hpp"
 #include "lib/encode/reported_call.hpp"
 #include "lib/gemm/prepare.hpp"
 #include "lib/moe/checks.hpp"
 #include "lib/moe/layer_checks.hpp"
+#include "lib/ragged/operation.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
 
@@ -80,7 +81,6 @@ result<layer_places> place(const layer_problem& problem, const layer_results& wa
   made.route_scratch = from.take(*of_route);
   made.gate_up_scratch = from.take(*of_product);
   made.down_scratch = from.take(*of_product);
-  made.results.rows = from.take(wanted.rows, rows, problem.width * item_bytes);
   made.results.activated = from.take(wanted.activated, rows, problem.inner * item_bytes);
   made.results.outputs = from.take(wanted.outputs, rows, problem.width * item_bytes);
   made.end = from.next();
@@ -114,11 +114,22 @@ gemm::row_problem product_of(const layer_problem& problem, const layer_places& p
   return made;
 }
 
+/// Whether rows are sorted in memory. Else the first product reads them by their numbers.
+bool wants_rows(const layer_places& places) {
+  return places.results.rows.address != 0;
+}
+
 gemm::row_problem gate_up_product(const layer_problem& problem, const layer_places& places) {
   gemm::row_problem made = product_of(problem, places, problem.gate_up);
   made.n = 2 * problem.inner;
   made.k = problem.width;
-  made.a = places.results.rows;
+  if (wants_rows(places)) {
+    made.a = places.results.rows;
+  } else {
+    made.a = problem.x;
+    made.a_rows = places.results.routed.token_of_row;
+    made.a_row_count = problem.routing.tokens;
+  }
   made.c = places.results.activated;
   made.epilogue.gate = problem.gate;
   return made;
@@ -133,14 +144,24 @@ gemm::row_problem down_product(const layer_problem& problem, const layer_places&
   return made;
 }
 
+/// Copies the rows of x into the order by expert. Rows without a choice keep what they hold, which
+/// is no fault.
 result<void> gather(const layer_problem& problem, const layer_places& places, const run& with) {
+  const result<kernels::device_shape> device = ragged::current_device_shape();
+  if (!device) return failure(device.error());
   const std::uint64_t rows = row_count(problem);
   const std::uint64_t row_bytes = problem.width * item_bytes;
   const gemm::matrix& to = places.results.rows;
-  return ragged::gather_rows({problem.x.address, problem.routing.tokens, row_bytes, problem.x.pitch_bytes},
-                             {places.results.routed.token_of_row, rows, sizeof(std::int32_t)},
-                             {to.address, rows, row_bytes, to.pitch_bytes},
-                             {.where = on_stream{with.where.stream}, .check = fault_check::off});
+  const kernels::row_move move{.source = {problem.x.address, problem.routing.tokens, row_bytes, problem.x.pitch_bytes},
+                               .destination = {to.address, rows, row_bytes, to.pitch_bytes},
+                               .index = {places.results.routed.token_of_row, rows, sizeof(std::int32_t)},
+                               .scatters = false,
+                               .routes = {},
+                               .statuses = nullptr,
+                               .header = nullptr,
+                               .faults = {}};
+  TMAP_TRY_CUDA(kernels::launch_move_rows(move, *device, with.where.stream.get()));
+  return {};
 }
 
 /// Enqueues both products. Both are set up before either begins: the groups of the second product
@@ -209,7 +230,9 @@ result<void> layer(const layer_problem& problem, const layer_results& results, c
   routing.where.scratch = places->route_scratch;
   const result<void> routed = route(problem.routing, places->results.routed, routing);
   if (!goes_on(routed) || problem.routing.tokens == 0) return routed;
-  if (const auto gathered = gather(problem, *places, with); !gathered) return gathered;
+  if (wants_rows(*places)) {
+    if (const auto gathered = gather(problem, *places, with); !gathered) return gathered;
+  }
   const result<void> multiplied = multiply(problem, *places, with);
   if (!goes_on(multiplied)) return multiplied;
   if (const auto added = add_up(problem, *places, with); !added) return added;
