@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gemm/gemm_fixture.hpp"
@@ -334,6 +335,49 @@ TEST_F(moe_layer_call, a_token_has_the_same_bits_among_other_tokens) {
   }
 }
 
+/// The arrays of the example of docs/experts.md, in GPU memory.
+struct example_arrays {
+  const float* logits;
+  gemm::matrix x;
+  device_address gate_up;
+  device_address down;
+  gemm::matrix out;
+};
+
+/// Makes the layer of the page, with its names.
+layer_problem example_layer(const example_arrays& arrays, const layer_case& of) {
+  const auto [tokens, experts, k] = std::tuple{of.sizes.tokens, of.sizes.experts, of.sizes.k};
+  const auto [width, inner] = std::tuple{of.width, of.inner};
+  // [layer]
+  constexpr std::uint64_t item = 2;                                            // bytes of a bf16
+  tmap::moe::logits from{.values = {arrays.logits, experts * sizeof(float)}};  // [tokens, experts]
+  from.renormalise = true;
+  tmap::moe::layer_problem problem;
+  problem.type = tmap::gemm::operand_type::bf16;
+  problem.routing = {.tokens = tokens, .experts = experts, .k = k, .choices = from};
+  problem.width = width;
+  problem.inner = inner;
+  problem.x = arrays.x;  // [tokens, width]
+  // [experts, 2 * inner, width], and [experts, width, inner]
+  problem.gate_up = {.values = {arrays.gate_up, width * item}, .group_pitch_bytes = 2 * inner * width * item};
+  problem.down = {.values = {arrays.down, inner * item}, .group_pitch_bytes = width * inner * item};
+  problem.gate.function = tmap::gemm::gate_function::silu;
+  problem.out = arrays.out;  // [tokens, width]
+  // [layer]
+  return problem;
+}
+
+/// Runs it as the page does.
+result<void> run_example(const layer_problem& problem, const layer_results& results, cuda::stream_ref stream,
+                         const device_array<unsigned char>& memory) {
+  // [run layer]
+  const auto bytes = tmap::moe::workspace_bytes(problem);
+  if (!bytes) return tmap::failure{bytes.error()};
+  const tmap::workspace scratch{memory.data(), *bytes};
+  return tmap::moe::layer(problem, results, {{stream, scratch}});
+  // [run layer]
+}
+
 TEST_F(moe_layer_call, from_logits_equals_its_own_choices) {
   const layer_case of{.sizes = {90, 16, 4}, .width = 64, .inner = 32};
   layer_inputs from = random_inputs(of, 13);
@@ -345,19 +389,20 @@ TEST_F(moe_layer_call, from_logits_equals_its_own_choices) {
   const device_array<float> device_scores(scores);
   const guarded<std::int32_t> ids(of.sizes.choices());
   const guarded<float> weights(of.sizes.choices());
-  layer_problem problem = device.problem();
-  logits choices{.values = {device_scores.data(), 16 * sizeof(float)}};
-  choices.renormalise = true;
-  problem.routing.choices = choices;
-  const device_array<unsigned char> scratch(workspace_bytes(problem).value());
-  const run with{.where = {cuda::stream_ref{cudaStream_t{}}, {scratch.data(), scratch.bytes()}}};
-  TMAP_ASSERT_OK(layer(problem, {.routed = {.ids = ids.data(), .weights = weights.data()}}, with));
+  const layer_problem given = device.problem();
+  const layer_problem problem = example_layer(
+      {device_scores.data(), given.x, given.gate_up.values.address, given.down.values.address, given.out}, of);
+  const device_array<unsigned char> memory(workspace_bytes(problem).value());
+  const cuda::stream_ref stream{cudaStream_t{}};
+  TMAP_ASSERT_OK(run_example(problem, {.routed = {.ids = ids.data(), .weights = weights.data()}}, stream, memory));
   from.ids = ids.download("ids");
   from.weights = weights.download("weights");
   const host_matrix got = device.out().download("out");
   expect_tokens(of, from, got, "out");
   device.reset();
-  TMAP_ASSERT_OK(layer(problem, {}, with));
+  memory.fill_poison();
+  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+  TMAP_ASSERT_OK(run_example(problem, {}, stream, memory));
   EXPECT_EQ(device.out().download("out").bytes(), got.bytes()) << "without ids and weights";
 }
 
