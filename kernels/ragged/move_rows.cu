@@ -32,17 +32,20 @@ constexpr std::uint64_t long_row_bytes = 1024;
 struct row_work {
   row_move move;
   route way;
-  std::uint32_t unit;  ///< of the lanes' copies of short rows; 0 where rows are moved one by one
+  std::uint32_t unit;     ///< of the lanes' copies of short rows; 0 where rows are moved one by one
+  std::uint32_t entries;  ///< of the index, that a warp takes at a time: at most one for each lane
 };
+
+constexpr std::uint32_t warp_entries = 32;
 
 class row_mover {
  public:
   __device__ row_mover(const row_work& work, move_pipe& pipe) : work_(work), pipe_(pipe), lane_(threadIdx.x % 32) {}
 
-  /// Moves the rows of the 32 index entries from `first` on that exist, and reports the others.
+  /// Moves the rows of a warp's index entries from `first` on that exist, and reports the others.
   __device__ void move_entries(std::uint64_t first) {
     const std::uint64_t mine = first + lane_;
-    const bool is_entry = mine < work_.move.index.count;
+    const bool is_entry = lane_ < work_.entries && mine < work_.move.index.count;
     const std::uint64_t row = is_entry ? named_row(mine) : 0;
     const std::uint64_t other = is_entry ? mine : 0;
     const bool exists = is_entry && row < indexed().rows;
@@ -160,7 +163,8 @@ __global__ void __launch_bounds__(block_threads, 1) move_rows_kernel(const __gri
   cudaGridDependencySynchronize();
   const std::uint64_t workers = std::uint64_t{gridDim.x} * block_warps;
   const std::uint64_t number = std::uint64_t{warp} * gridDim.x + blockIdx.x;
-  for (std::uint64_t first = number * 32; first < work.move.index.count; first += workers * 32) {
+  const std::uint64_t entries = work.entries;
+  for (std::uint64_t first = number * entries; first < work.move.index.count; first += workers * entries) {
     mover.move_entries(first);
   }
   pipe.drain();
@@ -182,7 +186,7 @@ row_work plan_rows(const row_move& move) {
   const route to = route_of(move.destination, move.routes);
   // Does not use std::max: in an unoptimised build its mangled name begins with the type it
   // returns, as the exported names of the library do.
-  row_work work{move, from < to ? to : from, 0};
+  row_work work{move, from < to ? to : from, 0, warp_entries};
   if (work.way != route::plain || move.source.row_bytes >= long_row_bytes) return work;
   const std::uint64_t all = move.source.address | move.source.pitch_bytes | move.source.row_bytes |
                             move.destination.address | move.destination.pitch_bytes | granule_bytes;
@@ -198,10 +202,15 @@ cudaError_t launch_move_rows(const row_move& move, const device_shape& device, c
     const cudaError_t reset = launch_header_reset(move.header, stream);
     if (reset != cudaSuccess) return reset;
   }
-  const std::uint64_t blocks = (move.index.count + 32 * block_warps - 1) / (32 * block_warps);
+  row_work work = plan_rows(move);
+  const auto parts = [](std::uint64_t of, std::uint64_t size) { return (of + size - 1) / size; };
+  // Few long rows are spread over all warps.
+  const std::uint64_t share = parts(move.index.count, std::uint64_t{device.multiprocessors} * block_warps);
+  if (work.unit == 0 && share < warp_entries) work.entries = static_cast<std::uint32_t>(share);
+  const std::uint64_t blocks = parts(move.index.count, std::uint64_t{work.entries} * block_warps);
   const launch_size size{static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, device.multiprocessors)),
                          block_threads, sizeof(block_memory)};
-  return launch_behind(move_rows_kernel, size, stream, plan_rows(move));
+  return launch_behind(move_rows_kernel, size, stream, work);
 }
 
 }  // namespace tmap::kernels
