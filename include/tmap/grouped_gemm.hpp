@@ -74,8 +74,9 @@ enum class fault : std::uint32_t {
   label = 1u << 4,
   /// Lines of A or B run along the ragged dim, and it begins at no multiple of 16 bytes of them.
   alignment = 1u << 5,
-  /// The fault of a row, not of a group: `row_problem::a_rows` names a row that A does not have. The
-  /// product reads a row of zeros. It is counted (faults.hpp), but not in `statuses` or `header`.
+  /// The fault of a row, not of a group: `row_problem::a_rows` names a row that A does not have.
+  /// The product reads a row of zeros. It is counted (faults.hpp), but not in `statuses` or
+  /// `header`.
   a_row = 1u << 6,
 };
 
@@ -144,7 +145,7 @@ struct gate {
 /// Changes the sums, in this order, before C's old content is added (`accumulate`) and they are
 /// rounded. Arrays are device memory, aligned to 16 bytes (`row_scales`: 4). Null means none.
 struct epilogue {
-  const float* row_scales{};          ///< factors, one for each row of A, wherever `a_rows` finds it
+  const float* row_scales{};          ///< factors, one for each row of A, which `a_rows` may name
   std::uint64_t row_scale_stride{1};  ///< elements from one row's factor to the next
   const float* column_scales{};       ///< factors, [groups, N]
   const void* bias{};                 ///< is added: [groups, N] of the type `like_operands`

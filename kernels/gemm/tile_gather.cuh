@@ -51,8 +51,8 @@ __device__ void list_rows(const row_index& index, const tile_note& note, std::ui
 }
 
 /// One lane's share of the rows of a tile. Four lanes copy a row, 64 bytes at once and then the
-/// other half. Neighbouring rows of a lane are a multiple of eight apart, so that its units have the
-/// same places in each of them.
+/// other half. Neighbouring rows of a lane are a multiple of eight apart, so that its units have
+/// the same places in each of them.
 template <class Config>
 class row_share {
  public:

@@ -69,6 +69,8 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
           .offsets = library_of(from.offsets),
           .a = library_of(from.a),
           .a_layout = static_cast<gemm::a_layout>(from.a_layout),
+          .a_rows = from.a_rows,
+          .a_row_count = from.a_row_count,
           .b = library_of(from.b),
           .b_group_pitch_bytes = from.b_group_pitch_bytes,
           .b_addresses = from.b_addresses,

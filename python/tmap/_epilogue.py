@@ -99,7 +99,8 @@ def with_terms(site, problem, terms: Terms, operand: str):
     made.bias = site.optional(terms.bias, "bias", half, columns)
     made.column_scales = site.optional(terms.column_scales, "column_scales", ("f32",), columns)
     if terms.row_scales is not None:
-        made.row_scales, made.row_scale_stride = _row_scales(site, terms.row_scales, problem.rows)
+        made.row_scales, made.row_scale_stride = _row_scales(
+            site, terms.row_scales, problem.a_row_count or problem.rows)
     if terms.kept is not None:
         made.gate.kept = _kept(site, terms.kept, problem, half)
     elif problem.gate.backward:

@@ -27,13 +27,15 @@ _BEGINS_AND_COUNTS, _SLOTS, _LABELS = 3, 4, 5
 class GroupFault(enum.IntFlag):
     """The bits of a status: why a group was bad. `EMPTY` is no fault. `EXTENT` and `PITCH` belong
     to products by pointers, `ADDRESS` to lists of addresses. No group has `LABEL`, the fault of a
-    row whose label names no group: `tmap.faults` counts it. `explain` puts them into words."""
+    row whose label names no group, or `A_ROW`, of one whose row of a does not exist: `tmap.faults`
+    counts them. `explain` puts them into words."""
     ROWS = 1 << 0
     EXTENT = 1 << 1
     ADDRESS = 1 << 2
     PITCH = 1 << 3
     LABEL = 1 << 4
     ALIGNMENT = 1 << 5
+    A_ROW = 1 << 6
     EMPTY = 1 << 31
 
 
@@ -206,7 +208,7 @@ def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int
 def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = False, bias=None,
                gate=None, kept=None, row_scales=None, column_scales=None, out_scales=None,
                powers_of_two: bool = False, fast_accumulation: bool = False, b_addresses=None,
-               out_addresses=None, statuses=None, header=None, plan: int = None, check=None,
+               out_addresses=None, a_rows=None, statuses=None, header=None, plan: int = None, check=None,
                stream=None):
     """Computes many products in one call, of arrays of any library in device memory. The sizes may
     exist only there.
@@ -244,6 +246,11 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     `out_scales`, f32 [rows, n / 128 rounded up] with any strides, gets the scales of an out of
     f8_e4m3, rounded up to powers of two if `powers_of_two`.
 
+    `a_rows`, int32 [rows], names the row of `a` that each row of the product reads, so that no
+    sorted copy is needed: `a` then has any number of rows, and `row_scales` follows it. With
+    "slots" it is [groups, slot]. -1 reads zeros. So does a number that is no row of `a`, and
+    `tmap.faults` counts it.
+
     `fast_accumulation`, of f8_e4m3 only, sums up in the tensor cores, to 13 bits, instead of f32
     (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32 [4], get the fate of
     each group on the device (`group_faults_of`, docs/grouped_gemm.md). `check` is as in
@@ -258,9 +265,9 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
         raise ValueError("grouped products are of arrays in device memory")
     left, right, cut = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs")
     target = site.write(out, "out")
-    lists = _Lists(site, b_addresses, out_addresses)
+    lists = _Lists(site, b_addresses, out_addresses, a_rows)
     ready = _judged(left.form, right.form, cut.form, target.form, format, gate_of(gate),
-                    bool(accumulate), bool(fast_accumulation), *lists.lengths)
+                    bool(accumulate), bool(fast_accumulation), *lists.lengths, lists.index)
     pieces = _with_addresses(site, ready, left.dtype, counts, lists,
                              Terms(bias, kept, row_scales, column_scales, out_scales, powers_of_two))
     reports = reports_of(site, ready.problem.groups, statuses, header, check=check, plan=plan)
@@ -285,9 +292,9 @@ def _split_offsets(offs, format):
 
 
 class _Lists:
-    """Addresses of matrices that lie apart."""
+    """Addresses of matrices that lie apart, and the rows of a in the order of the product."""
 
-    def __init__(self, site, b, out):
+    def __init__(self, site, b, out, a_rows):
         views = [None if array is None else site.read(array, name, ("u64", "i64"), rank=1)
                  for array, name in ((b, "b_addresses"), (out, "out_addresses"))]
         for view in views:
@@ -295,6 +302,10 @@ class _Lists:
                 raise ValueError("lists of addresses have no gaps")
         self.b, self.out = (0 if view is None else view.address for view in views)
         self.lengths = [None if view is None else view.shape[0] for view in views]
+        index = None if a_rows is None else site.read(a_rows, "a_rows", ("i32",))
+        if index is not None and not index.is_packed:
+            raise ValueError("a_rows has no gaps")
+        self.a_rows, self.index = (0, None) if index is None else (index.address, index.shape)
 
 
 def _group_count(cut, number, right, left, target, b_count):
@@ -311,7 +322,7 @@ def _group_count(cut, number, right, left, target, b_count):
 @lru_cache(maxsize=1024)
 def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, gate: Optional[Gate],
             accumulate: bool, fast_accumulation: bool, b_count: int = None,
-            out_count: int = None) -> Prepared:
+            out_count: int = None, index: Optional[Tuple[int, ...]] = None) -> Prepared:
     """Prepares all that follows from forms alone."""
     number = choice(format, FORMATS, "format")
     left.require("a", OPERANDS)
@@ -320,14 +331,18 @@ def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, gate:
         raise TypeError(f"a has elements of {left.dtype}, b of {right.dtype}: they must be equal")
     groups = _group_count(cut, number, right, left, target, b_count)
     steps = [tuple(stride // form.item_bytes for stride in form.strides) for form in (left, right)]
-    shape = right.shape
+    left_shape, shape = left.shape, right.shape
+    if index is not None:
+        left_shape, steps[0] = _gathered(left_shape, steps[0], index)
     if b_count is not None:
-        if len(shape) != 2 or len(left.shape) != 2:
+        if len(shape) != 2 or len(left_shape) != 2:
             raise ValueError("with b_addresses, a is [rows, k] and b one matrix [k, n]")
         shape, steps[1] = (b_count, *shape), (0, *steps[1])
     target.require("out", output_types(left.dtype))
-    ready = prepare(left.shape, steps[0], shape, steps[1], left.dtype, groups, cut.item_bytes,
+    ready = prepare(left_shape, steps[0], shape, steps[1], left.dtype, groups, cut.item_bytes,
                     number, target.item_bytes)
+    if index is not None:
+        _set_index(ready.problem, left.shape[0])
     _set_results(ready.problem, target.dtype, gate, accumulate)
     _set_output(ready, target, gate, out_count)
     if not ready.has_sums:
@@ -335,6 +350,22 @@ def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, gate:
     if fast_accumulation:
         set_fast_accumulation(ready.problem)
     return ready._replace(pieces=_in_pieces(ready.problem)[1])
+
+
+def _gathered(shape, steps, index):
+    """Returns the shape and the strides of a's rows in the order of the index, as far as they have
+    any."""
+    if len(shape) != 2 or len(index) not in (1, 2):
+        raise ValueError(f"with a_rows, a is [rows of a, k] and a_rows [rows] or, with slots, [groups, "
+                         f"slot], not {shape} and {index}")
+    outer = (index[1] * steps[0],) if len(index) == 2 else ()
+    return (*index, shape[1]), (*outer, *steps)
+
+
+def _set_index(problem, rows):
+    if not isinstance(problem, c.RowProblem):
+        raise ValueError("a_rows is for products whose rows are ragged")
+    problem.a_row_count = rows
 
 
 def _set_results(problem, dtype, gate, accumulate):
@@ -388,12 +419,14 @@ def set_fast_accumulation(problem):
 def _with_addresses(site, ready, operand, counts, lists, terms):
     """Returns the pieces of a problem with more addresses than the prepared one has, or None."""
     made = with_terms(site, ready.problem, terms, operand)
-    if made is None and counts is None and not lists.b and not lists.out:
+    if made is None and counts is None and not lists.b and not lists.out and not lists.a_rows:
         return None
     if made is None:
         made = type(ready.problem).from_buffer_copy(ready.problem)
     if counts is not None:
         made.offsets.counts = _counts_address(site, counts, made)
+    if lists.a_rows:
+        made.a_rows = lists.a_rows
     if lists.b:
         made.b_addresses = lists.b
     if lists.out:

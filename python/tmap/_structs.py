@@ -202,7 +202,8 @@ class RowProblem(Sized):
                 ("b", Matrix), ("b_group_pitch_bytes", c_uint64), ("b_addresses", c_void_p),
                 ("c", Matrix), ("c_addresses", c_void_p), ("c_scales", ResultScales),
                 ("row_scales", c_void_p), ("row_scale_stride", c_uint64),
-                ("column_scales", c_void_p), ("bias", c_void_p), ("gate", Gate)]
+                ("column_scales", c_void_p), ("bias", c_void_p), ("gate", Gate),
+                ("a_rows", c_void_p), ("a_row_count", c_uint64)]
 
 
 class ColumnProblem(Sized):

@@ -35,6 +35,7 @@ class matrix_on_device {
   matrix place() const { return {bytes_.address() + margin_bytes, before_.pitch_bytes()}; }
   const host_matrix& before() const { return before_; }
   void reset() const { bytes_.upload(before_.bytes()); }
+  void upload(const host_matrix& values) const { bytes_.upload(values.bytes()); }
   host_matrix download() const {
     host_matrix got = before_;
     got.bytes() = bytes_.download();

@@ -45,6 +45,8 @@ tmap_row_problem rows() {
   made.column_scales = at<float>(0x60000);
   made.bias = at<void>(0x40000);
   made.gate = {TMAP_GATE_GELU, TMAP_GATE_INTERLEAVED, 1.5f, 7, 2, 0, {0x80000, 160}};
+  made.a_rows = at<std::int32_t>(0xa0000);
+  made.a_row_count = 90;
   return made;
 }
 
@@ -118,6 +120,8 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   EXPECT_EQ(made.c_addresses, at<std::uint64_t>(0x80000));
   EXPECT_EQ(made.a.address, 0x10000u);
   EXPECT_EQ(made.a.pitch_bytes, 208u);
+  EXPECT_EQ(made.a_rows, at<std::int32_t>(0xa0000));
+  EXPECT_EQ(made.a_row_count, 90u);
   EXPECT_EQ(made.b.address, 0x20000u);
   EXPECT_EQ(made.b.pitch_bytes, 128u);
   EXPECT_EQ(made.b_group_pitch_bytes, 4096u);

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr std::uint32_t last_tensor_fault = static_cast<std::uint32_t>(moe::fault::capacity);
-constexpr std::uint32_t last_group_fault = static_cast<std::uint32_t>(gemm::fault::alignment);
+constexpr std::uint32_t last_group_fault = static_cast<std::uint32_t>(gemm::fault::a_row);
 
 TEST(fault_text, statuses_in_words) {
   EXPECT_EQ(to_string(map_status{}), "good");

@@ -69,6 +69,8 @@ typedef struct tmap_row_problem {
   const float* column_scales;
   const void* bias;
   tmap_gate gate;
+  const int32_t* a_rows;  ///< null, or the row of A of each row
+  uint64_t a_row_count;   ///< 0 without `a_rows`
 } tmap_row_problem;
 
 /// `tmap::gemm::column_problem`.
