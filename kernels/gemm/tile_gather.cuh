@@ -2,8 +2,7 @@
 #pragma once
 
 // Loads the rows of A that an index names. Two warps copy them into the ring, in the order in which
-// the copy engine would have put them there. Rows past the group's end are left out: no result of
-// them is stored.
+// the copy engine would have put them there.
 
 #include <tmap/device/async_copy.cuh>
 #include <tmap/device/report_bad.cuh>
@@ -77,14 +76,16 @@ class row_share {
   }
 
   /// Starts copying what stage `block` of the tile has of the rows. Missing rows become zeros, as
-  /// does what lies past the end of K.
+  /// does what lies past the end of K. No result of a row past the group's end is stored, but zeros
+  /// take less power than other values. Once all stages have these zeros, they stay.
   __device__ void copy(unsigned char* stage, std::uint32_t block) {
     const std::uint64_t at = std::uint64_t{block} * swizzle_bytes;
+    const std::uint32_t rows = block < Config::stages ? Config::tile_m : rows_;
     const std::uint32_t has_first = at + byte_ < k_bytes_ ? has_ : 0;
     const std::uint32_t has_second = at + byte_ + half_bytes < k_bytes_ ? has_ : 0;
 #pragma unroll
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (i * step_rows >= rows_) break;
+      if (i * step_rows >= rows) break;
       const auto* const from = reinterpret_cast<const unsigned char*>(from_[i] + at);
       unsigned char* const to = stage + i * step_rows * swizzle_bytes;
       device::copy_async_zero_filled<unit_bytes>(to + first_, from, (has_first >> i & 1) * unit_bytes);
