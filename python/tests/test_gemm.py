@@ -46,6 +46,14 @@ class Preparing(unittest.TestCase):
         weights = _gemm.prepare((N, 1), (1, 3), (1, K), (5, 1), "bf16", GROUPS, 4, 0).problem
         self.assertEqual((weights.a.pitch_bytes, weights.b.pitch_bytes), (2 * N, 2 * K))
 
+    def test_rows_by_index_have_the_shape_of_the_index(self):
+        self.assertEqual(_gemm._gathered((7, K), (K + 8, 1), (ROWS,)), ((ROWS, K), (K + 8, 1)))
+        self.assertEqual(_gemm._gathered((1, K), (3, 1), (ROWS,)), ((ROWS, K), (K, 1)))
+        self.assertEqual(_gemm._gathered((7, K), (K, 1), (GROUPS, ROWS)), ((GROUPS, ROWS, K), (ROWS * K, K, 1)))
+        for shape, index in (((7, 2, K), (ROWS,)), ((7, K), ()), ((7, K), (1, 2, 3))):
+            with self.subTest(shape=shape, index=index), self.assertRaises(ValueError):
+                _gemm._gathered(shape, (K, 1), index)
+
     def test_every_order_of_both_operands(self):
         orders = {0: lambda rows, columns: (columns, 1), 1: lambda rows, columns: (1, rows)}
         for a_order, a_strides in orders.items():

@@ -124,6 +124,28 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         with self.assertRaises(TypeError):
             tmap.grouped_mm(a, b, self.ends, out=out.double())
 
+    def test_the_function_reads_rows_by_index(self):
+        a, b = self.cases()["rows, [n, k]"]
+        rows = torch.randint(0, self.rows, (self.rows,), device="cuda", dtype=torch.int32)
+        scales = torch.rand(self.rows, device="cuda")
+        sorted_a, sorted_scales = a[rows.long()], scales[rows.long()]
+        rows[3] = -1
+        sorted_a[3] = 0
+        out, expected = (torch.zeros(self.rows, 96, device="cuda", dtype=self.dtype) for _ in range(2))
+        tmap.grouped_mm(sorted_a, b, self.ends, out=expected, row_scales=sorted_scales)
+        tmap.grouped_mm(a, b, self.ends, out=out, a_rows=rows, row_scales=scales)
+        self.assertTrue(torch.equal(out, expected))
+        few = a[:7].contiguous()
+        tmap.grouped_mm(few[(rows % 7).long()], b, self.ends, out=expected)
+        tmap.grouped_mm(few, b, self.ends, out=out, a_rows=rows % 7)
+        self.assertTrue(torch.equal(out, expected))
+        with self.assertRaises(TypeError):
+            tmap.grouped_mm(a, b, self.ends, out=out, a_rows=rows.long())
+        with self.assertRaises(ValueError):
+            tmap.grouped_mm(a, b, self.ends, out=out, a_rows=rows[:-1])
+        with self.assertRaises(ValueError):
+            tmap.grouped_mm(a, b, self.ends, out=out, a_rows=torch.cat((rows, rows))[::2])
+
     def test_the_function_makes_f32_and_adds_to_it(self):
         a, b = self.cases()["rows, [n, k]"]
         plain = reference.grouped_mm(a, b, SIZES)

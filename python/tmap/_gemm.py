@@ -358,6 +358,8 @@ def _gathered(shape, steps, index):
     if len(shape) != 2 or len(index) not in (1, 2):
         raise ValueError(f"with a_rows, a is [rows of a, k] and a_rows [rows] or, with slots, [groups, "
                          f"slot], not {shape} and {index}")
+    if shape[0] == 1:  # the step of a dim of one element may be anything
+        steps = (max(steps[0], shape[1]), steps[1])
     outer = (index[1] * steps[0],) if len(index) == 2 else ()
     return (*index, shape[1]), (*outer, *steps)
 

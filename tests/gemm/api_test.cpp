@@ -196,6 +196,29 @@ TEST(grouped_row_arguments, offsets_and_layouts) {
   });
 }
 
+TEST(grouped_row_arguments, rows_by_index) {
+  const auto index_refuses = [](const std::string& name, const std::function<void(row_problem&)>& spoil) {
+    rows_refuse(name, [&](row_problem& p) {
+      p.a_rows = somewhere<std::int32_t>(4);
+      p.a_row_count = 7;
+      spoil(p);
+    });
+  };
+  rows_refuse("a_row_count", [](auto& p) { p.a_row_count = 7; });
+  index_refuses("a_rows", [](auto& p) { p.a_rows = somewhere<std::int32_t>(2); });
+  index_refuses("a_row_count", [](auto& p) { p.a_row_count = 0; });
+  index_refuses("a_row_count", [](auto& p) { p.a_row_count = max_extent + 1; });
+  index_refuses("a_layout", [](auto& p) {
+    p.a_layout = a_layout::k_by_m;
+    p.a.pitch_bytes = 208;
+  });
+  index_refuses("a.pitch_bytes", [](auto& p) { p.a.pitch_bytes = 48; });
+  index_refuses("a.address", [](auto& p) {
+    p.a_row_count = max_extent;
+    p.a = {std::uint64_t{1} << 56, std::uint64_t{1} << 39};
+  });
+}
+
 TEST(grouped_row_arguments, epilogues) {
   rows_refuse("epilogue.bias", [](auto& p) { p.epilogue.bias = somewhere<void>(8); });
   rows_refuse("epilogue.row_scales", [](auto& p) { p.epilogue.row_scales = somewhere<float>(2); });
