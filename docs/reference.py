@@ -34,7 +34,7 @@ PAGES = {
     ),
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
-    "reference/moe.md": ("Experts", "moe"),
+    "reference/moe.md": ("Experts", "moe moe_layer"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
     "reference/device_maps.md": (
         "Maps in kernels",

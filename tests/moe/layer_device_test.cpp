@@ -370,12 +370,12 @@ layer_problem example_layer(const example_arrays& arrays, const layer_case& of) 
 /// Runs it as the page does.
 result<void> run_example(const layer_problem& problem, const layer_results& results, cuda::stream_ref stream,
                          const device_array<unsigned char>& memory) {
-  // [run layer]
+  // [run_layer]
   const auto bytes = tmap::moe::workspace_bytes(problem);
   if (!bytes) return tmap::failure{bytes.error()};
   const tmap::workspace scratch{memory.data(), *bytes};
   return tmap::moe::layer(problem, results, {{stream, scratch}});
-  // [run layer]
+  // [run_layer]
 }
 
 TEST_F(moe_layer_call, from_logits_equals_its_own_choices) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times a whole layer of experts: by PyTorch's operators, by tmap.moe.layer, and tmap's two products
+"""Times a whole layer of experts: by PyTorch's operators, by tmap.moe.layer, and the two products
 of sorted rows alone. All of them run as CUDA graphs in one program, in bursts that take turns, so
 that the GPU's clock is the same for all. Prints Markdown. Needs PyTorch and a Hopper GPU.
 
