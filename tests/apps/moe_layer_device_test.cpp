@@ -41,12 +41,13 @@ class captured {
     layer_results got = replay(tokens);
     const comparison found = compare(layer_->sizes(), weights_, tokens, got);
     EXPECT_EQ(found.fault, "") << what << ", largest error " << found.worst_error;
-    const auto headers = layer_->product_headers();
-    EXPECT_TRUE(headers.has_value());
-    const auto empty = static_cast<std::uint32_t>(std::count(got.sizes.begin(), got.sizes.end(), 0));
-    for (const tmap::batch_header& header : headers.value_or(std::vector<tmap::batch_header>{})) {
-      EXPECT_EQ(header.bad_count, 0u) << what;
-      EXPECT_EQ(header.empty_count, empty) << what;
+    const auto header = layer_->header();
+    EXPECT_TRUE(header.has_value() && header->bad_count == 0 && header->empty_count == 0) << what;
+    const auto statuses = layer_->statuses();
+    EXPECT_TRUE(statuses.has_value()) << what;
+    for (std::size_t i = 0; statuses && i < statuses->size(); ++i) {
+      const bool is_empty = got.sizes[i % got.sizes.size()] == 0;
+      EXPECT_EQ((*statuses)[i].bits, is_empty ? tmap::gemm::group_status::empty_bit : 0u) << what << ", " << i;
     }
     return got;
   }

@@ -6,11 +6,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "apps/samples/moe_layer/router.hpp"
-
 // The input of the layer, in host memory.
 
 namespace moe {
+
+/// The number of experts per token.
+inline constexpr std::uint32_t choices = 2;
 
 /// `width` counts the values of a token and is a multiple of 8. `hidden` counts the values of an
 /// expert's hidden layer and is a multiple of 16.

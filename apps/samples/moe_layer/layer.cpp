@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/samples/moe_layer/layer.hpp"
 
-#include <tmap/grouped_gemm.hpp>
-#include <tmap/ragged.hpp>
+#include <tmap/moe_layer.hpp>
 
 #include <cuda/stream_ref>
 
@@ -19,6 +18,7 @@ using tmap::apps::device_memory;
 
 constexpr std::uint32_t most_tokens = 1u << 24;
 constexpr std::uint32_t products = 2;
+constexpr std::uint64_t item = sizeof(__nv_bfloat16);
 
 /// States what a number must satisfy; `reason` is as in `tmap::error`.
 struct demand {
@@ -41,7 +41,7 @@ result<void> check(bool holds, std::uint64_t found, const demand& must) {
 }
 
 result<void> check_sizes(const layer_sizes& sizes) {
-  constexpr std::uint64_t most_experts = tmap::gemm::max_groups;
+  constexpr std::uint64_t most_experts = tmap::moe::max_experts;
   const auto is_multiple = [](std::uint64_t value, std::uint64_t of) { return value > 0 && value % of == 0; };
   result<void> checked = check(sizes.tokens > 0, sizes.tokens, {"sizes.tokens", at_least, 1});
   if (checked) checked = check(sizes.tokens <= most_tokens, sizes.tokens, {"sizes.tokens", at_most, most_tokens});
@@ -66,30 +66,13 @@ result<void> download(const T* from, std::uint64_t count, std::vector<T>& to) {
   return copy_bytes(to.data(), from, count * sizeof(T));
 }
 
-std::uint64_t address_of(const void* memory) {
-  return reinterpret_cast<std::uint64_t>(memory);
-}
-
-tmap::ragged::row_matrix rows_of(const __nv_bfloat16* memory, std::uint64_t rows, std::uint64_t columns) {
-  return {address_of(memory), rows, columns * sizeof(*memory), columns * sizeof(*memory)};
-}
-
 tmap::gemm::matrix matrix_of(const __nv_bfloat16* memory, std::uint64_t columns) {
-  return {address_of(memory), columns * sizeof(*memory)};
+  return {memory, columns * item};
 }
 
-/// Returns one product for each expert, [its rows, k] by [k, n]. The GPU reads the experts' sizes.
-tmap::gemm::row_problem experts_problem(const layer_sizes& sizes, const layer_arrays& arrays, std::uint64_t n,
-                                        std::uint64_t k) {
-  tmap::gemm::row_problem problem;
-  problem.type = tmap::gemm::operand_type::bf16;
-  problem.groups = sizes.experts;
-  problem.rows = sizes.rows();
-  problem.n = n;
-  problem.k = k;
-  problem.offsets = {arrays.sizes, tmap::offset_format::sizes, sizeof(*arrays.sizes)};
-  problem.b_group_pitch_bytes = n * k * sizeof(__nv_bfloat16);
-  return problem;
+/// Returns the weights of all experts: a matrix of `lines` rows for each.
+tmap::moe::expert_weights weights_of(const __nv_bfloat16* memory, std::uint64_t lines, std::uint64_t columns) {
+  return {.values = matrix_of(memory, columns), .group_pitch_bytes = lines * columns * item};
 }
 
 }  // namespace
@@ -114,23 +97,21 @@ result<void> layer::allocate() {
   const std::uint64_t tokens = std::uint64_t{sizes_.tokens} * sizes_.width;
   const std::uint64_t weights = std::uint64_t{sizes_.experts} * sizes_.width;
   const std::uint64_t rows = sizes_.rows();
-  const auto bytes = tmap::gemm::workspace_bytes(sizes_.experts);
+  const auto bytes = tmap::moe::workspace_bytes(problem());
   if (!bytes) return failure(bytes.error());
   scratch_bytes_ = *bytes;
   result<void> got = add(inputs_, arrays_.tokens, tokens);
   if (got) got = add(inputs_, arrays_.router, weights);
   if (got) got = add(inputs_, arrays_.gate_up, weights * 2 * sizes_.hidden);
   if (got) got = add(inputs_, arrays_.down, weights * sizes_.hidden);
+  if (got) got = add(written_, arrays_.logits, std::uint64_t{sizes_.tokens} * sizes_.experts);
   if (got) got = add(written_, arrays_.experts, rows);
   if (got) got = add(written_, arrays_.shares, rows);
   if (got) got = add(written_, arrays_.sizes, sizes_.experts);
   if (got) got = add(written_, arrays_.row_of, rows);
-  if (got) got = add(written_, arrays_.token_of, rows);
-  if (got) got = add(written_, arrays_.sorted, rows * sizes_.width);
-  if (got) got = add(written_, arrays_.hidden, rows * sizes_.hidden);
-  if (got) got = add(written_, arrays_.answers, rows * sizes_.width);
   if (got) got = add(written_, arrays_.output, tokens);
-  if (got) got = add(written_, headers_, products);
+  if (got) got = add(written_, header_, 1);
+  if (got) got = add(written_, statuses_, products * sizes_.experts);
   if (got) got = add(written_, scratch_, scratch_bytes_);
   return got;
 }
@@ -147,42 +128,36 @@ result<void> layer::set_tokens(const std::vector<float>& tokens) const {
   return upload("tokens", tokens, std::uint64_t{sizes_.tokens} * sizes_.width, arrays_.tokens);
 }
 
+tmap::moe::layer_problem layer::problem() const {
+  const std::uint64_t width = sizes_.width;
+  const std::uint64_t hidden = sizes_.hidden;
+  tmap::moe::logits from{.values = {arrays_.logits, sizes_.experts * sizeof(float)}};
+  from.scoring = tmap::moe::scoring::top_k_then_softmax;
+  tmap::moe::layer_problem made;
+  made.type = tmap::gemm::operand_type::bf16;
+  made.routing = {.tokens = sizes_.tokens, .experts = sizes_.experts, .k = choices, .choices = from};
+  made.width = width;
+  made.inner = hidden;
+  made.x = matrix_of(arrays_.tokens, width);
+  made.gate_up = weights_of(arrays_.gate_up, 2 * hidden, width);
+  made.gate.function = tmap::gemm::gate_function::silu;
+  made.down = weights_of(arrays_.down, width, hidden);
+  made.out = matrix_of(arrays_.output, width);
+  return made;
+}
+
 // Neither waits nor allocates nor asks the GPU for a size.
 result<void> layer::enqueue(cudaStream_t stream) const {
-  result<void> done = as_result(launch_route(sizes_, arrays_, stream));
-  if (done) done = as_result(launch_place(sizes_, arrays_, stream));
-  if (done) done = gather(stream);
-  if (done) done = gate_and_up(stream);
-  if (done) done = down(stream);
-  if (done) done = as_result(launch_combine(sizes_, arrays_, stream));
-  return done;
-}
-
-result<void> layer::gather(cudaStream_t stream) const {
-  const tmap::ragged::row_index tokens_of_rows{arrays_.token_of, sizes_.rows(), sizeof(*arrays_.token_of)};
-  return tmap::ragged::gather_rows(rows_of(arrays_.tokens, sizes_.tokens, sizes_.width), tokens_of_rows,
-                                   rows_of(arrays_.sorted, sizes_.rows(), sizes_.width),
-                                   {tmap::on_stream{cuda::stream_ref{stream}}});
-}
-
-result<void> layer::gate_and_up(cudaStream_t stream) const {
-  tmap::gemm::row_problem problem = experts_problem(sizes_, arrays_, 2 * std::uint64_t{sizes_.hidden}, sizes_.width);
-  problem.a = matrix_of(arrays_.sorted, sizes_.width);
-  problem.b = matrix_of(arrays_.gate_up, sizes_.width);
-  problem.c = matrix_of(arrays_.hidden, sizes_.hidden);
-  problem.epilogue.gate.function = tmap::gemm::gate_function::silu;
-  return tmap::gemm::multiply(
-      problem, {.where = {cuda::stream_ref{stream}, {scratch_, scratch_bytes_}}, .header = &headers_[0]});
-}
-
-/// Uses the workspace of the product before it: on one stream they run one after the other.
-result<void> layer::down(cudaStream_t stream) const {
-  tmap::gemm::row_problem problem = experts_problem(sizes_, arrays_, sizes_.width, sizes_.hidden);
-  problem.a = matrix_of(arrays_.hidden, sizes_.hidden);
-  problem.b = matrix_of(arrays_.down, sizes_.hidden);
-  problem.c = matrix_of(arrays_.answers, sizes_.width);
-  return tmap::gemm::multiply(
-      problem, {.where = {cuda::stream_ref{stream}, {scratch_, scratch_bytes_}}, .header = &headers_[1]});
+  const auto scored = as_result(launch_scores(sizes_, arrays_, stream));
+  if (!scored) return scored;
+  const tmap::moe::layer_results results{.routed = {.ids = arrays_.experts,
+                                                    .weights = arrays_.shares,
+                                                    .counts = arrays_.sizes,
+                                                    .row_of_choice = arrays_.row_of},
+                                         .gate_up_statuses = statuses_,
+                                         .down_statuses = statuses_ + sizes_.experts};
+  return tmap::moe::layer(problem(), results,
+                          {.where = {cuda::stream_ref{stream}, {scratch_, scratch_bytes_}}, .header = header_});
 }
 
 result<void> layer::poison() const {
@@ -207,9 +182,15 @@ result<layer_results> layer::results() const {
   return got;
 }
 
-result<std::vector<tmap::batch_header>> layer::product_headers() const {
+result<tmap::batch_header> layer::header() const {
   std::vector<tmap::batch_header> got;
-  if (const auto done = download(headers_, products, got); !done) return failure(done.error());
+  if (const auto done = download(header_, 1, got); !done) return failure(done.error());
+  return got[0];
+}
+
+result<std::vector<tmap::gemm::group_status>> layer::statuses() const {
+  std::vector<tmap::gemm::group_status> got;
+  if (const auto done = download(statuses_, products * sizes_.experts, got); !done) return failure(done.error());
   return got;
 }
 

@@ -3,6 +3,7 @@
 
 #include <tmap/error.hpp>
 #include <tmap/item_status.hpp>
+#include <tmap/moe_layer.hpp>
 
 #include <cuda_runtime_api.h>
 
@@ -13,8 +14,8 @@
 #include "apps/samples/moe_layer/kernels.hpp"
 #include "apps/support/device_memory.hpp"
 
-// A mixture-of-experts layer. The host only launches it; the GPU alone knows how many tokens each
-// expert gets.
+// A mixture-of-experts layer: `tmap::moe::layer` with memory, and a graph. The host only launches
+// it; the GPU alone knows how many tokens each expert gets.
 
 namespace moe {
 
@@ -29,6 +30,7 @@ class layer {
   [[nodiscard]] tmap::result<void> set_weights(const layer_weights& weights) const;
   [[nodiscard]] tmap::result<void> set_tokens(const std::vector<float>& tokens) const;
 
+  /// Enqueues the scores and the layer of tmap.
   [[nodiscard]] tmap::result<void> enqueue(cudaStream_t stream) const;
 
   /// Overwrites all outputs of a run with invalid values, so that a run that writes nothing is
@@ -36,8 +38,10 @@ class layer {
   [[nodiscard]] tmap::result<void> poison() const;
   /// Returns the results. Waits for the device.
   [[nodiscard]] tmap::result<layer_results> results() const;
-  /// Returns the headers of the two products.
-  [[nodiscard]] tmap::result<std::vector<tmap::batch_header>> product_headers() const;
+  /// Returns how many choices were bad.
+  [[nodiscard]] tmap::result<tmap::batch_header> header() const;
+  /// Returns the statuses of the experts, first those of the first product.
+  [[nodiscard]] tmap::result<std::vector<tmap::gemm::group_status>> statuses() const;
 
  private:
   explicit layer(const layer_sizes& sizes) : sizes_(sizes) {}
@@ -45,13 +49,12 @@ class layer {
   template <class T>
   [[nodiscard]] static tmap::result<void> add(std::vector<tmap::apps::device_memory>& memory, T*& to,
                                               std::uint64_t count);
-  [[nodiscard]] tmap::result<void> gather(cudaStream_t stream) const;
-  [[nodiscard]] tmap::result<void> gate_and_up(cudaStream_t stream) const;
-  [[nodiscard]] tmap::result<void> down(cudaStream_t stream) const;
+  tmap::moe::layer_problem problem() const;
 
   layer_sizes sizes_;
   layer_arrays arrays_{};
-  tmap::batch_header* headers_{};
+  tmap::batch_header* header_{};
+  tmap::gemm::group_status* statuses_{};
   unsigned char* scratch_{};
   std::uint64_t scratch_bytes_{};
   std::vector<tmap::apps::device_memory> inputs_;

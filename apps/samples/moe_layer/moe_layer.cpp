@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a small mixture-of-experts layer entirely on the GPU. A router sends each token to two
-// experts, and the tokens are sorted by expert. Two grouped products with SwiGLU between them run
-// on as many rows as each expert gets, and the results return to their tokens. One CUDA graph
-// records the layer. The program replays it with new tokens in the same memory, and compares each
+// Runs a small mixture-of-experts layer entirely on the GPU. A router scores the experts for each
+// token. `tmap::moe::layer` does the rest: it sends each token to two experts, runs two grouped
+// products with SwiGLU between them, and adds up the results of each token. One CUDA graph records
+// both. The program replays it with new tokens in the same memory, and compares each
 // run with plain loops on the host.
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -29,20 +30,21 @@ result<bool> run_once(const layer& of, const layer_graph& graph, const layer_wei
   if (!done) return failure(done.error());
   const auto got = of.results();
   if (!got) return failure(got.error());
-  const auto headers = of.product_headers();
-  if (!headers) return failure(headers.error());
+  const auto header = of.header();
+  if (!header) return failure(header.error());
+  const auto statuses = of.statuses();
+  if (!statuses) return failure(statuses.error());
 
   const comparison found = compare(of.sizes(), weights, tokens, *got);
   std::printf("replay %d: tokens of each expert", replay);
   for (const std::int32_t size : got->sizes) std::printf(" %d", size);
   std::printf("; largest error %.2g, of the allowed at most %.2f\n", found.worst_error, found.worst);
   if (!found.fault.empty()) std::printf("  wrong: %s\n", found.fault.c_str());
-  bool is_right = found.fault.empty();
-  for (const tmap::batch_header& header : *headers) {
-    if (header.bad_count != 0) std::printf("  wrong: a product refused %u experts\n", header.bad_count);
-    is_right = is_right && header.bad_count == 0;
-  }
-  return is_right;
+  if (header->bad_count != 0) std::printf("  wrong: the layer refused %u choices\n", header->bad_count);
+  const auto refused =
+      std::count_if(statuses->begin(), statuses->end(), [](const auto& status) { return status.is_bad(); });
+  if (refused != 0) std::printf("  wrong: products refused %lld experts\n", static_cast<long long>(refused));
+  return found.fault.empty() && header->bad_count == 0 && refused == 0;
 }
 
 /// Returns the number of wrong replays.
