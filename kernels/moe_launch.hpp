@@ -60,4 +60,19 @@ struct combine_call {
 };
 cudaError_t launch_combine(const combine_call& call);
 
+/// Tokens of bf16 that are rounded to e4m3, with a scale for each 128 elements as by
+/// `ragged::quantize`. Each goes to the rows of its choices.
+struct token_rows {
+  gemm::matrix x;  ///< [tokens, columns]
+  std::uint64_t tokens;
+  std::uint64_t columns;  ///< a multiple of 16
+  std::uint32_t k;
+  const std::int32_t* row_of_choice;  ///< [tokens, k]; -1: none
+  gemm::matrix rows;                  ///< [rows, columns]; its address and pitch are multiples of 16 bytes
+  float* scales;                      ///< [rows, columns / 128, rounded up]
+  bool powers_of_two;
+};
+/// There is at least one token.
+cudaError_t launch_quantize_tokens(const token_rows& work, cudaStream_t stream);
+
 }  // namespace tmap::kernels
