@@ -159,8 +159,9 @@ cudaError_t launch_route(const route_call&) {
 }
 
 cudaError_t launch_quantize_tokens(const token_rows&, cudaStream_t) {
-  return cudaErrorNoKernelImageForDevice;
+  return left_out;
 }
+
 cudaError_t launch_combine(const combine_call&) {
   return left_out;
 }
