@@ -76,5 +76,82 @@ class Experts(unittest.TestCase):
             moe.route(ids=ids, experts=EXPERTS, check="sync")
 
 
+class Layers(unittest.TestCase):
+    WIDTH, INNER = 128, 96
+
+    def setUp(self):
+        torch.manual_seed(8)
+        self.x = self.random(TOKENS, self.WIDTH)
+        self.gate_up = self.random(EXPERTS, 2 * self.INNER, self.WIDTH) * self.WIDTH ** -0.5
+        self.down = self.random(EXPERTS, self.WIDTH, self.INNER) * self.INNER ** -0.5
+        self.out = empty(TOKENS, self.WIDTH, dtype=torch.bfloat16)
+
+    @staticmethod
+    def random(*shape):
+        return torch.randn(*shape, device="cuda").bfloat16()
+
+    def expected(self, ids, weights, base=None, gate_up_bias=None, down_bias=None):
+        x, out = self.x.float(), torch.zeros(TOKENS, self.WIDTH, device="cuda")
+        for j in range(K):
+            chosen = ids[:, j].long()
+            sums = torch.einsum("tw,tnw->tn", x, self.gate_up[chosen].float())
+            if gate_up_bias is not None:
+                sums += gate_up_bias[chosen].float()
+            gate, value = sums.chunk(2, 1)
+            hidden = torch.nn.functional.silu(gate) * value
+            rows = torch.einsum("ti,twi->tw", hidden, self.down[chosen].float())
+            if down_bias is not None:
+                rows += down_bias[chosen].float()
+            out += weights[:, j:j + 1] * rows
+        return out if base is None else out + base.float()
+
+    def expect_close(self, want):
+        torch.testing.assert_close(self.out.float(), want, rtol=2 ** -6, atol=2 ** -6)
+
+    def test_a_layer_by_logits(self):
+        logits = torch.randn(TOKENS, EXPERTS, device="cuda")
+        ids, weights = empty(TOKENS, K), empty(TOKENS, K, dtype=torch.float32)
+        self.assertIs(moe.layer(self.x, self.gate_up, self.down, logits, k=K, ids=ids,
+                                weights=weights, renormalise=True, out=self.out), self.out)
+        self.assertTrue(torch.equal(ids.long(), torch.topk(logits, K).indices))
+        self.expect_close(self.expected(ids, weights))
+
+    def test_a_layer_with_biases_a_base_and_intermediates(self):
+        ids = torch.randint(0, EXPERTS, (TOKENS, K), device="cuda", dtype=torch.int32)
+        weights, rows = torch.rand(TOKENS, K, device="cuda"), TOKENS * K
+        terms = {"base": self.random(TOKENS, self.WIDTH),
+                 "gate_up_bias": self.random(EXPERTS, 2 * self.INNER),
+                 "down_bias": self.random(EXPERTS, self.WIDTH)}
+        half = {"dtype": torch.bfloat16}
+        kept = {"sorted": empty(rows, self.WIDTH, **half), "kept": empty(rows, 2 * self.INNER, **half),
+                "activated": empty(rows, self.INNER, **half), "outputs": empty(rows, self.WIDTH, **half)}
+        got = results()
+        moe.layer(self.x, self.gate_up, self.down, ids=ids, weights=weights, out=self.out, **terms,
+                  **kept, **got)
+        self.expect_close(self.expected(ids, weights, **terms))
+        self.assertTrue(torch.equal(kept["sorted"], self.x[got["token_of_row"].long()]))
+        gate, value = kept["kept"].float().chunk(2, 1)
+        torch.testing.assert_close(kept["activated"].float(), torch.nn.functional.silu(gate) * value,
+                                   rtol=2 ** -6, atol=2 ** -6)
+        again = torch.empty_like(self.out)
+        moe.combine(kept["outputs"], got["row_of_choice"], out=again, weights=weights, base=terms["base"])
+        self.assertTrue(torch.equal(again, self.out))
+        moe.layer(self.x, self.gate_up, self.down, ids=ids, weights=weights, out=self.out, **terms)
+        self.assertTrue(torch.equal(again, self.out))
+
+    def test_what_does_not_fit_is_refused(self):
+        ids = torch.zeros(TOKENS, K, dtype=torch.int32, device="cuda")
+        with self.assertRaisesRegex(ValueError, "neither"):
+            moe.layer(self.x, self.gate_up, self.down, out=self.out)
+        with self.assertRaisesRegex(ValueError, "must be .tokens, width."):
+            moe.layer(self.x, self.gate_up, self.down[:, :64], ids=ids, out=self.out)
+        with self.assertRaisesRegex(ValueError, "out is"):
+            moe.layer(self.x, self.gate_up, self.down, ids=ids, out=self.out[1:])
+        with self.assertRaisesRegex(ValueError, "choices are of"):
+            moe.layer(self.x, self.gate_up, self.down, ids=ids[1:], out=self.out)
+        with self.assertRaisesRegex(TypeError, "down has elements"):
+            moe.layer(self.x, self.gate_up, self.down.half(), ids=ids, out=self.out)
+
+
 if __name__ == "__main__":
     unittest.main()
