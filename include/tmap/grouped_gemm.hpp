@@ -44,10 +44,14 @@
 
 namespace tmap::gemm {
 
-/// The type of A and B. `f8_e4m3` is the OCP 8-bit format.
-enum class operand_type : std::uint32_t { bf16, f16, f8_e4m3 };
+/// The type of A and B. `f8_e4m3` is the OCP 8-bit format. Of `f8_e5m2`, A is of that OCP format
+/// and B is e4m3: gradients times weights.
+enum class operand_type : std::uint32_t { bf16, f16, f8_e4m3, f8_e5m2 };
+TMAP_HOST_DEVICE constexpr bool has_8_bits(operand_type type) {
+  return type == operand_type::f8_e4m3 || type == operand_type::f8_e5m2;
+}
 TMAP_HOST_DEVICE constexpr std::uint32_t operand_bytes(operand_type type) {
-  return type == operand_type::f8_e4m3 ? 1 : 2;
+  return has_8_bits(type) ? 1 : 2;
 }
 
 /// The most groups of one call, and the most rows, columns or elements of K.
@@ -165,6 +169,21 @@ struct result_scales {
 /// This many results of a row share a scale.
 inline constexpr std::uint32_t scaled_results = 128;
 
+/// Places the scales of an operand of 8 bits. One scale belongs to 128 elements of K, of one line
+/// (row of A) or of `lines` lines (columns of B). That of elements [128 j, 128 j + 128) of line i
+/// in group g is the element `i / lines * line_stride + j * k_stride + g * group_stride`. The
+/// largest such element is below 2^32.
+struct block_scales {
+  const float* values{};         ///< null: none, as if all were 1
+  std::uint64_t line_stride{};   ///< in elements
+  std::uint64_t k_stride{};      ///< in elements
+  std::uint64_t group_stride{};  ///< in elements; of B only
+  std::uint32_t lines{1};        ///< of A: 1; of B: `scaled_columns`
+};
+/// This many elements of K, and as many columns of B, share a scale.
+inline constexpr std::uint32_t scaled_elements = 128;
+inline constexpr std::uint32_t scaled_columns = 128;
+
 /// A holds the rows of all groups, and so does C [rows, N]. B has a matrix for each group. Rows of
 /// C that belong to no group stay as they were.
 struct row_problem {
@@ -198,7 +217,13 @@ struct row_problem {
   bool accumulate{};
   result_scales c_scales{};  ///< of C of type `f8_e4m3`
   gemm::epilogue epilogue{};
-  /// For `f8_e4m3` only. Tensor cores drop the bits of an 8-bit product that lie more than 13 bits
+  /// Both or none; of 8-bit operands only. The tensor cores sum up 128 elements of K. The result is
+  /// multiplied by the product of its two scales, which is rounded to f32, and added to the sum of
+  /// those before it in one fused step. Scales may be any numbers; 0, infinities and NaNs act as in
+  /// f32. With gates in halves, N / 2 is a multiple of 128.
+  block_scales a_scales{};
+  block_scales b_scales{};
+  /// For `f8_e4m3` without block scales only. Tensor cores drop the bits of an 8-bit product that lie more than 13 bits
   /// below the largest term, which includes the sum so far. By default they sum 128 elements of K
   /// at a time, and the results are added in f32. If true, they sum all of K. That is faster, but
   /// each element may lose 2^-13 of the largest sum so far, so errors grow with K.

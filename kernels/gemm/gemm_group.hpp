@@ -113,6 +113,8 @@ struct row_index {
 struct gemm_shape {
   gemm_scratch scratch;
   result_work results;
+  gemm::block_scales a_scales;
+  gemm::block_scales b_scales;
   std::uint32_t groups;
   bool has_own_b;            ///< each group has a map of B; else all share one, which has the group as its third dim
   std::uint32_t b_pieces;    ///< loads that make the tile of B

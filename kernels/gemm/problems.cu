@@ -34,12 +34,13 @@ std::uint32_t first_value(const Problem&) {
   return 0;
 }
 
-bool promotes(const gemm::row_problem& problem) {
-  return !problem.fast_accumulation;
+promotion promotion_of(const gemm::row_problem& problem) {
+  if (problem.a_scales.values != nullptr) return promotion::scaled;
+  return problem.fast_accumulation ? promotion::none : promotion::plain;
 }
 template <class Problem>
-bool promotes(const Problem&) {
-  return true;
+promotion promotion_of(const Problem&) {
+  return promotion::plain;
 }
 
 row_index a_rows_of(const gemm::row_problem& problem, const gemm_call& call) {
@@ -50,6 +51,13 @@ template <class Problem>
 row_index a_rows_of(const Problem&, const gemm_call&) {
   return {};
 }
+
+void place_scales(const gemm::row_problem& problem, gemm_shape& shape) {
+  shape.a_scales = problem.a_scales;
+  shape.b_scales = problem.b_scales;
+}
+template <class Problem>
+void place_scales(const Problem&, gemm_shape&) {}
 
 /// Writes the runs of equal labels, if the problem's groups are named by labels.
 template <class Problem>
@@ -79,6 +87,7 @@ product_arguments arguments_of(const Problem& problem, const gemm_call& call) {
   gemm_shape& shape = arguments.shape;
   shape.scratch = cut_scratch(call.scratch, problem.groups);
   shape.results = results_of(problem);
+  place_scales(problem, shape);
   shape.groups = problem.groups;
   shape.has_own_b = has_own_b(problem);
   const std::uint32_t columns_axis = orders_of(problem).b_is_across ? 0 : 1;
@@ -95,7 +104,7 @@ cudaError_t launch_gathered(const Problem& problem, const product_arguments& arg
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_gathered_bf16(b_is_across, arguments, call);
     case gemm::operand_type::f16: return launch_gathered_f16(b_is_across, arguments, call);
-    default: return launch_gathered_f8(promotes(problem), arguments, call);
+    default: return launch_gathered_f8(promotion_of(problem) != promotion::none, arguments, call);
   }
 }
 
@@ -114,7 +123,8 @@ cudaError_t launch_gemm_tiles(const Problem& problem, const gemm_call& call) {
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_bf16(orders_of(problem), arguments, call);
     case gemm::operand_type::f16: return launch_f16(orders_of(problem), arguments, call);
-    default: return launch_f8(promotes(problem), arguments, call);
+    case gemm::operand_type::f8_e4m3: return launch_e4m3(promotion_of(problem), arguments, call);
+    default: return launch_e5m2(arguments, call);
   }
 }
 

@@ -27,6 +27,7 @@
 
 #include <cstdint>
 
+#include "kernels/gemm/block_factors.cuh"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm/product_launch.hpp"
@@ -42,16 +43,14 @@ inline constexpr std::uint32_t product_threads = (consumers + 1) * warpgroup_thr
 inline constexpr std::uint32_t consumer_warps = consumers * warpgroup_threads / 32;
 /// The rows of blocks that are walked together, so that they share the part of B that L2 holds.
 inline constexpr std::uint32_t band_blocks = 16;
-inline constexpr int producer_registers = 56;
-inline constexpr int consumer_registers = 224;
 
 /// The kind of product that a kernel is compiled for. An operand's rows run along K, or across it.
 struct product_traits {
   gemm::operand_type type;
   bool a_is_across{};
   bool b_is_across{};
-  bool promotes{};  ///< the tensor cores sum up one stage of K at most; the stages are added up in f32
-  bool gathers{};   ///< A's rows are named by an index
+  promotion sums{};
+  bool gathers{};  ///< A's rows are named by an index
 };
 
 /// How a kernel cuts its products into tiles.
@@ -68,7 +67,8 @@ struct product_config {
   static constexpr gemm::operand_type type = Product.type;
   static constexpr bool a_is_across = Product.a_is_across;
   static constexpr bool b_is_across = Product.b_is_across;
-  static constexpr bool promotes = Product.promotes;
+  static constexpr bool promotes = Product.sums != promotion::none;
+  static constexpr bool has_block_scales = Product.sums == promotion::scaled;
   static constexpr bool gathers = Product.gathers;
   static constexpr std::uint32_t tile_m = Tile.tile_m;
   static constexpr std::uint32_t tile_n = Tile.tile_n;
@@ -93,6 +93,13 @@ struct product_config {
   static_assert(share_n == 128 || share_n == 256);
   static_assert(!is_paired || halves_rows);
   static_assert(!gathers || !a_is_across);
+  /// Whether stages are multiplied four at a time, with addresses that are known when this is
+  /// compiled.
+  static constexpr bool has_fixed_ring = promotes && is_paired && !gathers;
+  /// The registers of a thread of a consumer, and of the other warps.
+  static constexpr int consumer_registers = has_fixed_ring ? 232 : 224;
+  static constexpr int producer_registers = has_fixed_ring ? 40 : 56;
+  static_assert(!has_fixed_ring || stages == fixed_stages);
 };
 
 /// Returns the queue of the tiles, or pairs of them, that this block takes. Tiles that run at the
@@ -209,7 +216,7 @@ __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape,
 #pragma unroll
   for (float& sum : sums) sum = 0;
   if constexpr (Config::promotes) {
-    multiply_tile_promoted<Config>(sums, note.k_blocks, barriers, ring, at);
+    multiply_tile_promoted<Config>(sums, factors_of<Config>(shape, note, row), note.k_blocks, barriers, ring, at);
   } else {
     multiply_tile<Config>(sums, note.record.k, barriers, ring, at);
   }
@@ -284,7 +291,7 @@ __global__ void __launch_bounds__(product_threads, 1)
   // Nothing above reads or writes memory that another kernel writes.
   cudaGridDependencySynchronize();
   if (threadIdx.x >= consumers * warpgroup_threads) {
-    device::ptx::setmaxnreg_dec<producer_registers>();
+    device::ptx::setmaxnreg_dec<Config::producer_registers>();
     const std::uint32_t warp = threadIdx.x / 32 - consumer_warps;
     if (warp == 0) find_tiles<Config>(arguments.shape, mailbox, notes, rows);
     if (warp == 1 && device::ptx::elect_one()) load_tiles<Config>(arguments, notes, barriers, ring);
@@ -292,7 +299,7 @@ __global__ void __launch_bounds__(product_threads, 1)
       if (warp >= 2) gather_tiles<Config>(arguments.shape.a_rows, notes, rows, barriers, ring);
     }
   } else {
-    device::ptx::setmaxnreg_inc<consumer_registers>();
+    device::ptx::setmaxnreg_inc<Config::consumer_registers>();
     multiply_tiles<Config>(arguments, notes, barriers, ring);
   }
   // A block's barriers must live until the other block has left its last stage.

@@ -24,8 +24,17 @@ struct operand_orders {
 
 cudaError_t launch_bf16(const operand_orders& orders, const product_arguments& arguments, const gemm_call& call);
 cudaError_t launch_f16(const operand_orders& orders, const product_arguments& arguments, const gemm_call& call);
-/// Operands of 8 bits lie along K. `promotes` means that stages of K are added up in f32.
-cudaError_t launch_f8(bool promotes, const product_arguments& arguments, const gemm_call& call);
+
+/// What becomes of the sums that the tensor cores make of one stage of K, of operands of 8 bits.
+enum class promotion : std::uint32_t {
+  none,    ///< the tensor cores go on with them
+  plain,   ///< they are added up in f32
+  scaled,  ///< they are multiplied by their block's scales and added up in f32
+};
+/// Operands of 8 bits lie along K.
+cudaError_t launch_e4m3(promotion sums, const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_e4m3_scaled(const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_e5m2(const product_arguments& arguments, const gemm_call& call);
 
 /// Launch products whose rows of A are named by an index. They run along K.
 cudaError_t launch_gathered_bf16(bool b_is_across, const product_arguments& arguments, const gemm_call& call);

@@ -12,6 +12,7 @@
 
 #include "kernels/gemm/gemm_group.hpp"
 #include "kernels/gemm/tile_math.hpp"
+#include "kernels/gemm/tile_products.cuh"
 #include "kernels/gemm/tile_ring.cuh"
 
 namespace tmap::kernels {
@@ -102,6 +103,10 @@ __device__ void load_tile_stages(const tile_note& note, const gemm_shape& shape,
       load_b<Config, has_common_b>(stage + Config::a_bytes + column * swizzle_bytes, b,
                                    first_column + columns.source(note.column, column), k, note.group, has_own_b, full);
     }
+  }
+  for (std::uint32_t unused = unused_stages<Config>(note.k_blocks); unused != 0; --unused, at.advance()) {
+    wait_for(barriers.empty[at.stage()], at.parity() ^ 1);
+    barriers.full[at.stage()].arrive();
   }
 }
 

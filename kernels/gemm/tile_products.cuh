@@ -63,8 +63,10 @@ __device__ void multiply_step(float (&sums)[Count], const stage_share& share, st
     ptx::wgmma_bf16<Config::a_is_across, Config::b_is_across>(sums, a, b, keeps);
   } else if constexpr (Config::type == gemm::operand_type::f16) {
     ptx::wgmma_f16<Config::a_is_across, Config::b_is_across>(sums, a, b, keeps);
-  } else {
+  } else if constexpr (Config::type == gemm::operand_type::f8_e4m3) {
     ptx::wgmma_e4m3(sums, a, b, keeps);
+  } else {
+    ptx::wgmma_e5m2_e4m3(sums, a, b, keeps);
   }
 }
 
@@ -164,50 +166,156 @@ __device__ void multiply_part(float (&partial)[part_sums], const stage_share& sh
   device::ptx::wgmma_commit_group();
 }
 
-/// Computes the sums of one tile, promoted. For 128 columns at a time, the tensor cores sum up one
-/// stage, and the result is added to the sums in registers. There is no room for partial sums of
-/// all columns, nor for the next ones while these are added. So only these additions stand between
-/// the end of products and the next ones: stages are left and waited for while products run. K is
-/// not 0.
-template <class Config>
-__device__ void multiply_tile_promoted(float (&sums)[Config::sums], std::uint32_t k_blocks,
-                                       device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
-                                       device::ring_position& at) {
+/// Adds the sums of one stage for the `part`-th 128 columns.
+template <class Config, class Factors>
+__device__ void add_part(float (&sums)[Config::sums], const float (&partial)[part_sums], const Factors& factors,
+                         std::uint32_t part) {
+#pragma unroll
+  for (std::uint32_t i = 0; i < part_sums; ++i) {
+    const std::uint32_t at = part * part_sums + i;
+    if constexpr (Config::has_block_scales) {
+      sums[at] = fmaf(factors.of(i / 2 % 2, at / (Config::sums / 2)), partial[i], sums[at]);
+    } else {
+      sums[at] += partial[i];
+    }
+  }
+}
+
+/// A ring of this many stages may have an address that is known when this is compiled. Then the
+/// words of descriptors are constants, and nothing but additions stands between the products of two
+/// stages.
+inline constexpr std::uint32_t fixed_stages = 4;
+/// The address in shared memory. The first 1,024 bytes belong to CUDA, the next to static memory.
+inline constexpr std::uint32_t fixed_ring = 2048;
+__device__ inline bool is_fixed(std::uint32_t ring) {
+  constexpr std::uint32_t address_bits = 0xffffff;  // above them is the block's rank in its cluster
+  return (ring & address_bits) == fixed_ring;
+}
+
+/// Computes one of the four stages of a turn, for the consumer `Consumer`. A stage is left, and the
+/// next one waited for, while products run.
+template <class Config, std::uint32_t Consumer, std::uint32_t Stage, class Factors>
+__device__ void multiply_fixed_stage(float (&sums)[Config::sums], float (&partial)[part_sums], Factors& factors,
+                                     std::uint32_t block, std::uint32_t blocks, std::uint32_t parity,
+                                     device::ring_barriers<Config::stages>& barriers) {
+  constexpr std::uint32_t parts = Config::share_n / part_columns;
+  constexpr std::uint32_t stage = fixed_ring + Stage * Config::stage_bytes;
+  constexpr auto a = static_cast<std::uint32_t>(operand_descriptor(stage + Consumer * piece_bytes, false));
+  constexpr auto b = static_cast<std::uint32_t>(operand_descriptor(stage + Config::a_bytes, false));
+  constexpr std::uint32_t next = (Stage + 1) % fixed_stages;
+#pragma unroll
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    multiply_part<Config>(partial, {a, b + part * (part_columns * swizzle_bytes / 16)});
+    if (part == 0) {
+      if (block + Stage != 0) leave_stage<Config>(barriers.empty[(Stage + fixed_stages - 1) % fixed_stages]);
+      factors.take(block + Stage);
+    }
+    if (part + 1 == parts && (next != 0 || block + fixed_stages < blocks)) {
+      wait_for(barriers.full[next], next == 0 ? parity ^ 1 : parity);
+    }
+    device::ptx::wgmma_wait_group<0>();
+    keep_sums(partial);
+    add_part<Config>(sums, partial, factors, part);
+  }
+}
+
+/// Adds up the stages of `blocks` blocks of K, a multiple of `fixed_stages`. The ring is at its
+/// first stage.
+template <class Config, std::uint32_t Consumer, class Factors>
+__device__ void multiply_fixed_turns(float (&sums)[Config::sums], Factors& factors, std::uint32_t blocks,
+                                     device::ring_barriers<Config::stages>& barriers, device::ring_position& at) {
+  float partial[part_sums] = {};
+  wait_for(barriers.full[0], at.parity());
+#pragma unroll 1
+  for (std::uint32_t block = 0; block < blocks; block += fixed_stages) {
+    const std::uint32_t parity = at.parity();
+    multiply_fixed_stage<Config, Consumer, 0>(sums, partial, factors, block, blocks, parity, barriers);
+    multiply_fixed_stage<Config, Consumer, 1>(sums, partial, factors, block, blocks, parity, barriers);
+    multiply_fixed_stage<Config, Consumer, 2>(sums, partial, factors, block, blocks, parity, barriers);
+    multiply_fixed_stage<Config, Consumer, 3>(sums, partial, factors, block, blocks, parity, barriers);
+    at.advance_round();
+  }
+  leave_stage<Config>(barriers.empty[fixed_stages - 1]);
+}
+
+/// Adds up the stages from block `first` of K on. There is no room for partial sums of all columns,
+/// nor for the next ones while these are added. So only these additions stand between the end of
+/// products and the next ones: stages are left and waited for while products run.
+template <class Config, class Factors>
+__device__ void multiply_stages(float (&sums)[Config::sums], Factors& factors, std::uint32_t first_block,
+                                std::uint32_t blocks, device::ring_barriers<Config::stages>& barriers,
+                                std::uint32_t ring, device::ring_position& at) {
   constexpr std::uint32_t parts = Config::share_n / part_columns;
   const stage_share first = first_share<Config>(ring);
   float partial[part_sums] = {};
   std::uint32_t used = 0;
   wait_for(barriers.full[at.stage()], at.parity());
   stage_share share = share_of<Config>(first, at.stage());
-  for (std::uint32_t block = 0; block < k_blocks; ++block) {
+#pragma unroll 1
+  for (std::uint32_t block = first_block; block < blocks; ++block) {
 #pragma unroll
     for (std::uint32_t part = 0; part < parts; ++part) {
       multiply_part<Config>(partial, {share.a, share.b + part * (part_columns * swizzle_bytes / 16)});
-      if (part == 0 && block != 0) leave_stage<Config>(barriers.empty[used]);
+      if (part == 0) {
+        if (block != first_block) leave_stage<Config>(barriers.empty[used]);
+        factors.take(block);
+      }
       if (part + 1 == parts) {
         used = at.stage();
         at.advance();
-        if (block + 1 < k_blocks) wait_for(barriers.full[at.stage()], at.parity());
+        if (block + 1 < blocks) wait_for(barriers.full[at.stage()], at.parity());
         share = share_of<Config>(first, at.stage());
       }
       device::ptx::wgmma_wait_group<0>();
       keep_sums(partial);
-#pragma unroll
-      for (std::uint32_t i = 0; i < part_sums; ++i) sums[part * part_sums + i] += partial[i];
+      add_part<Config>(sums, partial, factors, part);
     }
   }
   leave_stage<Config>(barriers.empty[used]);
+}
+
+/// Leaves stages unused.
+template <class Config>
+__device__ void pass_stages(std::uint32_t count, device::ring_barriers<Config::stages>& barriers,
+                            device::ring_position& at) {
+  for (std::uint32_t i = 0; i < count; ++i, at.advance()) {
+    wait_for(barriers.full[at.stage()], at.parity());
+    __syncwarp();
+    leave_stage<Config>(barriers.empty[at.stage()]);
+  }
+}
+
+/// Returns how many stages follow those of a tile, without operands. With a fixed ring each tile
+/// begins at the first stage.
+template <class Config>
+__device__ std::uint32_t unused_stages(std::uint32_t k_blocks) {
+  return Config::has_fixed_ring ? (fixed_stages - k_blocks % fixed_stages) % fixed_stages : 0;
+}
+
+/// Computes the sums of one tile, promoted. For 128 columns at a time, the tensor cores sum up one
+/// stage, and the result is multiplied by the factors, if there are any, and added to the sums in
+/// registers. K is not 0.
+template <class Config, class Factors>
+__device__ void multiply_tile_promoted(float (&sums)[Config::sums], Factors factors, std::uint32_t k_blocks,
+                                       device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
+                                       device::ring_position& at) {
+  std::uint32_t done = 0;
+  if constexpr (Config::has_fixed_ring) {
+    done = is_fixed(ring) ? k_blocks / fixed_stages * fixed_stages : 0;
+    if (done != 0 && threadIdx.x < warpgroup_threads)
+      multiply_fixed_turns<Config, 0>(sums, factors, done, barriers, at);
+    if (done != 0 && threadIdx.x >= warpgroup_threads)
+      multiply_fixed_turns<Config, 1>(sums, factors, done, barriers, at);
+  }
+  if (done < k_blocks) multiply_stages<Config>(sums, factors, done, k_blocks, barriers, ring, at);
+  pass_stages<Config>(unused_stages<Config>(k_blocks), barriers, at);
 }
 
 /// Leaves the stages of a tile unused: this consumer's half of it lies outside the group's product.
 template <class Config>
 __device__ void pass_tile(std::uint32_t k_blocks, device::ring_barriers<Config::stages>& barriers,
                           device::ring_position& at) {
-  for (std::uint32_t block = 0; block < k_blocks; ++block, at.advance()) {
-    wait_for(barriers.full[at.stage()], at.parity());
-    __syncwarp();
-    leave_stage<Config>(barriers.empty[at.stage()]);
-  }
+  pass_stages<Config>(k_blocks + unused_stages<Config>(k_blocks), barriers, at);
 }
 
 }  // namespace tmap::kernels

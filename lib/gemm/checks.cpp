@@ -42,7 +42,7 @@ void check_layouts(arguments& given, a_layout a, b_layout b, operand_type type) 
   const argument b_name = problem_name.member("b_layout");
   given.enumerator(a, a_layout::k_by_m, a_name);
   given.enumerator(b, b_layout::k_by_n, b_name);
-  if (type != operand_type::f8_e4m3) return;
+  if (!has_8_bits(type)) return;
   if (a != a_layout::m_by_k) given.refuse(a_name, "is k_by_m; with operands of 8 bits it must be m_by_k");
   if (b != b_layout::n_by_k) given.refuse(b_name, "is k_by_n; with operands of 8 bits it must be n_by_k");
 }
@@ -58,14 +58,45 @@ void check_index(arguments& given, const row_problem& problem) {
   if (problem.a_layout != a_layout::m_by_k) {
     given.refuse(problem_name.member("a_layout"), "is k_by_m; with a_rows it must be m_by_k");
   }
+  if (problem.a_scales.values != nullptr || problem.type == operand_type::f8_e5m2) {
+    given.refuse(problem_name.member("a_rows"), "is not null; with block scales, and A of f8_e5m2, it must be null");
+  }
 }
 
 /// Only sums of 8-bit products have a faster way.
 void check_accumulation(arguments& given, const row_problem& problem) {
-  if (problem.fast_accumulation && problem.type != operand_type::f8_e4m3) {
+  if (!problem.fast_accumulation) return;
+  const bool has_scales = problem.a_scales.values != nullptr || problem.b_scales.values != nullptr;
+  if (problem.type != operand_type::f8_e4m3 || has_scales) {
     given.refuse(problem_name.member("fast_accumulation"),
-                 "is {found}; it must be {allowed}, except with operands of 8 bits", 1, 0);
+                 "is {found}; it must be {allowed}, except with operands of f8_e4m3 without block scales", 1, 0);
   }
+}
+
+/// Checks scales of A and B that are not null. Sizes are checked.
+void check_block_scales(arguments& given, const row_problem& problem) {
+  const argument a_name = problem_name.member("a_scales");
+  const argument b_name = problem_name.member("b_scales");
+  const bool has_a = problem.a_scales.values != nullptr;
+  const bool has_b = problem.b_scales.values != nullptr;
+  if (!has_a && !has_b) return;
+  if (!has_8_bits(problem.type)) {
+    return given.refuse((has_a ? a_name : b_name).member("values"),
+                        "is set; only operands of 8 bits have block scales");
+  }
+  given.pointer(problem.a_scales.values, a_name.member("values"));
+  given.pointer(problem.b_scales.values, b_name.member("values"));
+  given.equal(problem.a_scales.lines, 1, a_name.member("lines"),
+              "is {found}; each row of A has scales, so it must be {allowed}");
+  given.equal(problem.b_scales.lines, scaled_columns, b_name.member("lines"), "is {found}; it must be {allowed}");
+  given.equal(problem.a_scales.group_stride, 0, a_name.member("group_stride"),
+              "is {found}; the rows of all groups are one matrix, so it must be {allowed}");
+  if (kernels::has_gates(problem) && problem.epilogue.gate.columns == gate_columns::halves) {
+    given.multiple(problem.n, 2 * scaled_columns, problem_name.member("n"));
+  }
+  if (!given) return;
+  check_scale_places(given, problem.a_scales, problem.rows, 1, problem.k, a_name);
+  check_scale_places(given, problem.b_scales, problem.n, problem.groups, problem.k, b_name);
 }
 
 void check_b(arguments& given, const row_problem& problem) {
@@ -121,6 +152,25 @@ result<void> check_gpu(const device_limits& limits, bool has_kernels) {
   return failure(e);
 }
 
+void check_scale_places(arguments& given, const block_scales& scales, std::uint64_t lines, std::uint64_t groups,
+                        std::uint64_t k, const argument& name) {
+  constexpr std::uint64_t most = 0xffffffff;
+  const auto check_stride = [&](std::uint64_t stride, std::uint64_t steps, const char* word) {
+    given.at_most(stride, steps == 0 ? most : most / steps, name.member(word));
+    return given ? stride * steps : 0;
+  };
+  const std::uint64_t last_line = (lines - 1) / scales.lines;
+  const std::uint64_t last_block = (k - 1) / scaled_elements;
+  const std::uint64_t last = check_stride(scales.line_stride, last_line, "line_stride") +
+                             check_stride(scales.k_stride, last_block, "k_stride") +
+                             check_stride(scales.group_stride, groups - 1, "group_stride");
+  if (given && last > most) {
+    given.refuse(name.member("line_stride"),
+                 "is {found}; with the other strides, the last scale is above element {allowed}", scales.line_stride,
+                 most);
+  }
+}
+
 void check_call(arguments& given, const run& with) {
   check_run(given, with);
   given.equal(with.windows.size(), 0, "windows",
@@ -138,7 +188,7 @@ void check_plan(arguments& given, const row_problem& problem, const run& with) {
 }
 
 void check_problem(arguments& given, const row_problem& problem) {
-  check_groups(given, problem.groups, problem.type, operand_type::f8_e4m3);
+  check_groups(given, problem.groups, problem.type, operand_type::f8_e5m2);
   check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
   check_accumulation(given, problem);
   check_results(given, problem);
@@ -149,6 +199,7 @@ void check_problem(arguments& given, const row_problem& problem) {
   check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
   check_epilogue(given, problem);
   check_index(given, problem);
+  check_block_scales(given, problem);
   check_matrices(given, problem);
 }
 

@@ -72,6 +72,7 @@ ragged::cast_values library_of(const tmap_cast_values& values);
 ragged::quantize_values library_of(const tmap_quantize_values& values);
 gemm::matrix library_of(const tmap_matrix& matrix);
 gemm::gate library_of(const tmap_gate& gate);
+gemm::block_scales library_of(const tmap_block_scales& scales);
 gemm::row_problem library_of(const tmap_row_problem& problem);
 gemm::column_problem library_of(const tmap_column_problem& problem);
 gemm::weight_problem library_of(const tmap_weight_problem& problem);

@@ -6,7 +6,8 @@ namespace {
 
 static_assert(mirrors(TMAP_OPERAND_BF16, gemm::operand_type::bf16) &&
               mirrors(TMAP_OPERAND_F16, gemm::operand_type::f16));
-static_assert(mirrors(TMAP_OPERAND_F8_E4M3, gemm::operand_type::f8_e4m3));
+static_assert(mirrors(TMAP_OPERAND_F8_E4M3, gemm::operand_type::f8_e4m3) &&
+              mirrors(TMAP_OPERAND_F8_E5M2, gemm::operand_type::f8_e5m2));
 static_assert(mirrors(TMAP_A_M_BY_K, gemm::a_layout::m_by_k) && mirrors(TMAP_A_K_BY_M, gemm::a_layout::k_by_m));
 static_assert(mirrors(TMAP_B_N_BY_K, gemm::b_layout::n_by_k) && mirrors(TMAP_B_K_BY_N, gemm::b_layout::k_by_n));
 static_assert(mirrors(TMAP_RESULT_LIKE_OPERANDS, gemm::result_type::like_operands) &&
@@ -26,6 +27,10 @@ gemm::result_scales scales_of(const tmap_result_scales& from) {
 
 gemm::matrix library_of(const tmap_matrix& from) {
   return {from.address, from.pitch_bytes};
+}
+
+gemm::block_scales library_of(const tmap_block_scales& from) {
+  return {from.values, from.line_stride, from.k_stride, from.group_stride, from.lines == 0 ? 1 : from.lines};
 }
 
 gemm::gate library_of(const tmap_gate& from) {
@@ -85,6 +90,8 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
                        .column_scales = from.column_scales,
                        .bias = from.bias,
                        .gate = library_of(from.gate)},
+          .a_scales = library_of(from.a_scales),
+          .b_scales = library_of(from.b_scales),
           .fast_accumulation = from.fast_accumulation != 0};
 }
 

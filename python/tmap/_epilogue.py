@@ -10,6 +10,8 @@ RESULTS = ("like_operands", "f32", "f8_e4m3")
 GATES = ("none", "silu", "gelu", "gelu_tanh")
 GATE_COLUMNS = ("halves", "interleaved")
 SCALED_RESULTS = 128
+# Elements of k, and columns of b, that share a scale.
+SCALED_ELEMENTS = 128
 
 
 class Gate(NamedTuple):
@@ -80,6 +82,8 @@ class Terms(NamedTuple):
     row_scales: object = None
     column_scales: object = None
     out_scales: object = None
+    a_scales: object = None
+    b_scales: object = None
     powers_of_two: bool = False
 
 
@@ -107,7 +111,28 @@ def with_terms(site, problem, terms: Terms, operand: str):
         raise ValueError("a backward gate reads kept")
     if terms.out_scales is not None:
         made.c_scales = _scales(site, terms, problem)
+    if (terms.a_scales is None) != (terms.b_scales is None):
+        raise ValueError("a_scales and b_scales go together")
+    if terms.a_scales is not None:
+        made.a_scales, made.b_scales = _block_scales(site, terms, problem)
     return made
+
+
+def _block_scales(site, terms, problem):
+    blocks = -(-problem.k // SCALED_ELEMENTS)
+    of_a = site.read(terms.a_scales, "a_scales", ("f32",), rank=2)
+    of_b = site.read(terms.b_scales, "b_scales", ("f32",), rank=3)
+    expected = (problem.groups, blocks, -(-problem.n // SCALED_ELEMENTS))
+    for name, view, shape in (("a_scales", of_a, (problem.rows, blocks)), ("b_scales", of_b, expected)):
+        if view.shape != shape:
+            raise ValueError(f"{name} has the shape {view.shape}; it must be {shape}")
+        if min(view.strides) < 0:
+            raise ValueError(f"{name} has a negative stride")
+    lines, k = (stride // 4 for stride in of_a.strides)
+    group, b_k, columns = (stride // 4 for stride in of_b.strides)
+    return (c.BlockScales(values=of_a.address, line_stride=lines, k_stride=k, lines=1),
+            c.BlockScales(values=of_b.address, line_stride=columns, k_stride=b_k,
+                          group_stride=group, lines=SCALED_ELEMENTS))
 
 
 def _row_scales(site, array, rows):

@@ -16,7 +16,9 @@ from ._libraries import Form
 from ._library import lib
 from ._numbers import choice, integer, sequence, status_bits
 
-OPERANDS = ("bf16", "f16", "f8_e4m3")
+OPERANDS = ("bf16", "f16", "f8_e4m3", "f8_e5m2")
+# Of 8 bits; b is e4m3 with either.
+EIGHT_BITS = OPERANDS[2:]
 # Of both operands: lines along k, and lines across it.
 _ALONG, _ACROSS = 0, 1
 # The formats of `offs`, in the library's order.
@@ -131,7 +133,7 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
             format: int, c_item: int = 2) -> Prepared:
     """Prepares a product of shapes and strides (in elements), with an output of elements of
     `c_item` bytes. Raises ValueError for what no grouped product does."""
-    item, groups = 1 if operand == "f8_e4m3" else 2, integer(groups, "the number of groups", 32)
+    item, groups = 1 if operand in EIGHT_BITS else 2, integer(groups, "the number of groups", 32)
     a, b = Operand(tuple(a_shape), tuple(a_strides)), Operand(tuple(b_shape), tuple(b_strides))
     slots = a.shape[1] if format == _SLOTS and len(a.shape) == len(b.shape) == 3 else 0
     if slots:
@@ -146,13 +148,13 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
     if grouped is not None and (a, b)[grouped].shape[0] != groups:
         raise ValueError(f"offs cuts {groups} groups, the operand with groups has "
                          f"{(a, b)[grouped].shape[0]}")
-    if operand == "f8_e4m3" and make is not _rows:
+    if operand in EIGHT_BITS and make is not _rows:
         raise ValueError("products of groups of columns, and sums over ragged rows, are of bf16 "
                          "and f16")
     problem, out, has_sums = make(a, b, groups, operand, item)
     problem.a_layout, a_pitch = _lines_of("a", a.shape, a.strides, 1)
     problem.b_layout, b_pitch = _lines_of("b", b.shape, b.strides, 0)
-    if operand == "f8_e4m3" and (problem.a_layout, problem.b_layout) != (_ALONG, _ALONG):
+    if operand in EIGHT_BITS and (problem.a_layout, problem.b_layout) != (_ALONG, _ALONG):
         raise ValueError("8-bit operands are read along k: give a as it is, and b as "
                          "b_n_by_k.transpose(-2, -1)")
     if not isinstance(problem, c.ColumnProblem):
@@ -207,8 +209,9 @@ def enqueue(ready: Prepared, a: int, b: int, out: int, offs: int, workspace: int
 
 def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = False, bias=None,
                gate=None, kept=None, row_scales=None, column_scales=None, out_scales=None,
-               powers_of_two: bool = False, fast_accumulation: bool = False, b_addresses=None,
-               out_addresses=None, a_rows=None, statuses=None, header=None, plan: int = None, check=None,
+               a_scales=None, b_scales=None, powers_of_two: bool = False,
+               fast_accumulation: bool = False, b_addresses=None, out_addresses=None, a_rows=None,
+               statuses=None, header=None, plan: int = None, check=None,
                stream=None):
     """Computes many products in one call, of arrays of any library in device memory. The sizes may
     exist only there.
@@ -230,9 +233,9 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     | "slots" | counts: group i has counts[i] rows of slot i |
     | "labels" | the group of each row, or -1 |
 
-    Types are bf16, f16 and, where rows are ragged, f8_e4m3 (b is stored [groups, n, k]). out has
-    the operands' type (bf16 for f8_e4m3), or f32, or, where rows are ragged, f8_e4m3. Products of
-    groups of columns have the operands' type. Addresses and pitches are multiples of 16 bytes, and
+    Types are bf16, f16 and, where rows are ragged, f8_e4m3 and f8_e5m2 times f8_e4m3 (b is stored
+    [groups, n, k]). out has the operands' type (bf16 for those of 8 bits), or f32, or, where rows
+    are ragged, f8_e4m3. Products of groups of columns have the operands' type. Addresses and pitches are multiples of 16 bytes, and
     so are rows of n and k elements. Rows of out that belong to no group stay as they are.
 
     `b_addresses`, uint64 or int64 [groups], is for weights that are separate arrays: `b` is then
@@ -251,7 +254,11 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     "slots" it is [groups, slot]. -1 reads zeros. So does a number that is no row of `a`, and
     `tmap.faults` counts it.
 
-    `fast_accumulation`, of f8_e4m3 only, sums up in the tensor cores, to 13 bits, instead of f32
+    `a_scales`, f32 [rows, k / 128], and `b_scales`, f32 [groups, k / 128, n / 128], rounded up, are
+    block scales of operands of 8 bits: each of 128 elements of k, of a row of a or of 128 columns
+    of b. Their strides may be any.
+
+    `fast_accumulation`, of f8_e4m3 without block scales only, sums up in the tensor cores, to 13 bits, instead of f32
     (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32 [4], get the fate of
     each group on the device (`group_faults_of`, docs/grouped_gemm.md). `check` is as in
     `tmap.ragged`. The workspace comes from PyTorch or CuPy, by the arrays.
@@ -269,7 +276,8 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     ready = _judged(left.form, right.form, cut.form, target.form, format, gate_of(gate),
                     bool(accumulate), bool(fast_accumulation), *lists.lengths, lists.index)
     pieces = _with_addresses(site, ready, left.dtype, counts, lists,
-                             Terms(bias, kept, row_scales, column_scales, out_scales, powers_of_two))
+                             Terms(bias, kept, row_scales, column_scales, out_scales, a_scales, b_scales,
+                                   powers_of_two))
     reports = reports_of(site, ready.problem.groups, statuses, header, check=check, plan=plan)
     if ready.workspace_bytes == 0:
         return out
@@ -326,8 +334,8 @@ def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, gate:
     """Prepares all that follows from forms alone."""
     number = choice(format, FORMATS, "format")
     left.require("a", OPERANDS)
-    right.require("b", OPERANDS)
-    if left.dtype != right.dtype:
+    right.require("b", OPERANDS[:3])
+    if left.dtype != right.dtype and (left.dtype, right.dtype) != ("f8_e5m2", "f8_e4m3"):
         raise TypeError(f"a has elements of {left.dtype}, b of {right.dtype}: they must be equal")
     groups = _group_count(cut, number, right, left, target, b_count)
     steps = [tuple(stride // form.item_bytes for stride in form.strides) for form in (left, right)]

@@ -194,6 +194,11 @@ class ResultScales(Structure):
                 ("are_powers_of_two", c_uint32), ("reserved", c_uint32)]
 
 
+class BlockScales(Structure):
+    _fields_ = [("values", c_void_p), ("line_stride", c_uint64), ("k_stride", c_uint64),
+                ("group_stride", c_uint64), ("lines", c_uint32), ("reserved", c_uint32)]
+
+
 class RowProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("groups", c_uint32),
                 ("a_layout", c_uint32), ("b_layout", c_uint32), ("c_type", c_uint32),
@@ -203,7 +208,8 @@ class RowProblem(Sized):
                 ("c", Matrix), ("c_addresses", c_void_p), ("c_scales", ResultScales),
                 ("row_scales", c_void_p), ("row_scale_stride", c_uint64),
                 ("column_scales", c_void_p), ("bias", c_void_p), ("gate", Gate),
-                ("a_rows", c_void_p), ("a_row_count", c_uint64)]
+                ("a_rows", c_void_p), ("a_row_count", c_uint64),
+                ("a_scales", BlockScales), ("b_scales", BlockScales)]
 
 
 class ColumnProblem(Sized):

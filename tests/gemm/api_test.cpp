@@ -105,7 +105,7 @@ void pointers_refuse(const std::string& member, const std::function<void(pointer
 }
 
 TEST(grouped_row_arguments, sizes) {
-  rows_refuse("type", [](auto& p) { p.type = static_cast<operand_type>(3); });
+  rows_refuse("type", [](auto& p) { p.type = static_cast<operand_type>(4); });
   rows_refuse("groups", [](auto& p) { p.groups = max_groups + 1; });
   rows_refuse("rows", [](auto& p) { p.rows = max_extent + 1; });
   for (const std::uint64_t extent : {std::uint64_t{4}, std::uint64_t{12}, max_extent + 8}) {
@@ -131,6 +131,50 @@ TEST(grouped_row_arguments, fast_accumulation_is_of_eight_bits_only) {
   fast(operand_type::f8_e4m3)(eight_bits);
   eight_bits.rows = 0;
   EXPECT_TRUE(multiply(eight_bits, good_run()).has_value());
+}
+
+row_problem scaled_rows() {
+  row_problem p = rows();
+  p.type = operand_type::f8_e4m3;
+  p.a_scales = {.values = somewhere<float>(), .line_stride = 1, .k_stride = 128};
+  p.b_scales = {.values = somewhere<float>(), .line_stride = 1, .k_stride = 1, .group_stride = 1, .lines = 128};
+  return p;
+}
+
+TEST(grouped_row_arguments, block_scales) {
+  const auto scaled_refuse = [](const std::string& member, const std::function<void(row_problem&)>& spoil) {
+    refuses<row_problem>(scaled_rows(), member, spoil);
+  };
+  scaled_refuse("a_scales.values", [](auto& p) { p.type = operand_type::bf16; });
+  scaled_refuse("b_scales.values", [](auto& p) {
+    p.type = operand_type::f16;
+    p.a_scales.values = nullptr;
+  });
+  scaled_refuse("a_scales.values", [](auto& p) { p.a_scales.values = nullptr; });
+  scaled_refuse("b_scales.values", [](auto& p) { p.b_scales.values = nullptr; });
+  scaled_refuse("a_scales.values", [](auto& p) { p.a_scales.values = somewhere<float>(2); });
+  for (const std::uint32_t lines : {0u, 128u})
+    scaled_refuse("a_scales.lines", [=](auto& p) { p.a_scales.lines = lines; });
+  for (const std::uint32_t lines : {0u, 1u, 64u}) {
+    scaled_refuse("b_scales.lines", [=](auto& p) { p.b_scales.lines = lines; });
+  }
+  scaled_refuse("a_scales.group_stride", [](auto& p) { p.a_scales.group_stride = 1; });
+  scaled_refuse("fast_accumulation", [](auto& p) { p.fast_accumulation = true; });
+  scaled_refuse("fast_accumulation", [](auto& p) {
+    p.type = operand_type::f8_e5m2;
+    p.a_scales = p.b_scales = {};
+    p.fast_accumulation = true;
+  });
+  constexpr std::uint64_t beyond = std::uint64_t{1} << 32;
+  scaled_refuse("a_scales.line_stride", [](auto& p) { p.a_scales.line_stride = beyond; });
+  scaled_refuse("b_scales.group_stride", [](auto& p) { p.b_scales.group_stride = beyond; });
+  scaled_refuse("a_scales.line_stride", [](auto& p) { p.a_scales.line_stride = ~std::uint64_t{0}; });
+  scaled_refuse("n", [](auto& p) {
+    p.n = 128;
+    p.b.pitch_bytes = p.c.pitch_bytes = 1024;
+    p.b_group_pitch_bytes = 1 << 20;
+    p.epilogue.gate.function = gate_function::silu;
+  });
 }
 
 void refuse_matrix(const std::string& name, matrix row_problem::*side) {

@@ -21,14 +21,18 @@
 namespace tmap::gemm::testing {
 
 /// The type of a matrix's elements.
-enum class number_type { bf16, f16, f8_e4m3, f32 };
+enum class number_type { bf16, f16, f8_e4m3, f32, f8_e5m2 };
 
+/// Returns the type of B.
 inline number_type number_of(operand_type type) {
   switch (type) {
     case operand_type::bf16: return number_type::bf16;
     case operand_type::f16: return number_type::f16;
     default: return number_type::f8_e4m3;
   }
+}
+inline number_type number_of_a(operand_type type) {
+  return type == operand_type::f8_e5m2 ? number_type::f8_e5m2 : number_of(type);
 }
 /// Returns the type of C.
 inline number_type output_of(operand_type type, result_type c_type = result_type::like_operands) {
@@ -41,7 +45,8 @@ inline number_type output_of(operand_type type, result_type c_type = result_type
 inline std::uint64_t number_bytes(number_type type) {
   switch (type) {
     case number_type::f32: return 4;
-    case number_type::f8_e4m3: return 1;
+    case number_type::f8_e4m3:
+    case number_type::f8_e5m2: return 1;
     default: return 2;
   }
 }
@@ -59,6 +64,7 @@ inline float decode(number_type type, const unsigned char* from) {
     case number_type::bf16: return __bfloat162float(__nv_bfloat16(__nv_bfloat16_raw{read_as<std::uint16_t>(from)}));
     case number_type::f16: return __half2float(__half(__half_raw{read_as<std::uint16_t>(from)}));
     case number_type::f32: return read_as<float>(from);
+    case number_type::f8_e5m2: return __half2float(__half(__nv_cvt_fp8_to_halfraw(*from, __NV_E5M2)));
     default: return __half2float(__half(__nv_cvt_fp8_to_halfraw(*from, __NV_E4M3)));
   }
 }
@@ -70,6 +76,7 @@ inline void encode(number_type type, double value, unsigned char* to) {
     case number_type::bf16: bits = static_cast<__nv_bfloat16_raw>(__double2bfloat16(value)).x; break;
     case number_type::f16: bits = static_cast<__half_raw>(__double2half(value)).x; break;
     case number_type::f32: std::memcpy(to, &nearest, sizeof(nearest)); return;
+    case number_type::f8_e5m2: *to = __nv_cvt_double_to_fp8(value, __NV_SATFINITE, __NV_E5M2); return;
     default: *to = __nv_cvt_double_to_fp8(value, __NV_SATFINITE, __NV_E4M3); return;
   }
   std::memcpy(to, &bits, sizeof(bits));
@@ -178,7 +185,8 @@ class stored_operand {
   stored_operand() = default;
   stored_operand(operand_type type, bool is_along, std::uint64_t lines, std::uint64_t k, std::uint64_t gap)
       : is_along_(is_along),
-        matrix_(type, is_along ? lines : k, is_along ? k : lines, is_along ? gap : gap_across(lines, gap), nan_byte) {}
+        matrix_(number_of_a(type), is_along ? lines : k, is_along ? k : lines, is_along ? gap : gap_across(lines, gap),
+                nan_byte) {}
 
   const host_matrix& matrix() const { return matrix_; }
   float at(std::uint64_t line, std::uint64_t i) const { return is_along_ ? matrix_.at(line, i) : matrix_.at(i, line); }

@@ -150,7 +150,9 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
         bias_(of.bias().bytes()),
         kept_(of.kept()),
         row_scales_(of.row_scales()),
-        column_scales_(of.column_scales()) {
+        column_scales_(of.column_scales()),
+        a_scales_(of.a_scales().values()),
+        b_scales_(of.b_scales().values()) {
     const row_settings& with = of.settings();
     problem_.rows = of.rows();
     problem_.n = with.n;
@@ -170,6 +172,10 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
     if (with.row_scales) problem_.epilogue.row_scales = row_scales_.data();
     problem_.epilogue.row_scale_stride = with.row_scale_stride;
     if (with.column_scales) problem_.epilogue.column_scales = column_scales_.data();
+    if (with.block_scales) {
+      problem_.a_scales = of.a_scales().placed(a_scales_.data());
+      problem_.b_scales = of.b_scales().placed(b_scales_.data());
+    }
     problem_.fast_accumulation = with.fast_accumulation;
   }
 
@@ -194,6 +200,8 @@ class rows_on_device : public groups_on_device<row_case, row_problem> {
   matrix_on_device kept_;
   device_array<float> row_scales_;
   device_array<float> column_scales_;
+  device_array<float> a_scales_;
+  device_array<float> b_scales_;
   std::optional<device_array<std::uint64_t>> b_list_;
   std::optional<device_array<std::uint64_t>> c_list_;
 };

@@ -44,7 +44,7 @@ inline std::uint64_t step_elements(operand_type type) {
 /// The multiplier truncates each term of a step, including the sum so far, below this part of the
 /// largest term.
 inline double least_kept(operand_type type) {
-  return type == operand_type::f8_e4m3 ? 0x1p-13 : 0x1p-23;
+  return has_8_bits(type) ? 0x1p-13 : 0x1p-23;
 }
 
 inline bounded plus(bounded x, bounded y) {
@@ -65,26 +65,33 @@ inline bounded plus_products(bounded sum, const float* a, const float* b, std::u
   return {sum.value, sum.error + static_cast<double>(count + 2) * least_kept(type) * largest};
 }
 
-inline bounded dot(const operands& of, operand_type type, std::uint64_t row, std::uint64_t column,
-                   bool fast_accumulation = false) {
+inline bounded scaled_by(bounded x, double factor) {
+  const double value = x.value * factor;
+  return {value, x.error * std::abs(factor) + std::abs(value) * 0x1p-22};
+}
+
+/// `factor(j)` is that of the j-th `promoted_elements` of K.
+template <class Factor>
+bounded dot(const operands& of, operand_type type, std::uint64_t row, std::uint64_t column, bool is_promoted,
+            const Factor& factor) {
   const float* const a = of.a.data() + row * of.k;
   const float* const b = of.b.data() + column * of.k;
-  const bool is_promoted = type == operand_type::f8_e4m3 && !fast_accumulation;
   bounded sum;
   bounded part;
   for (std::uint64_t i = 0; i < of.k; i += step_elements(type)) {
-    if (is_promoted && i % promoted_elements == 0) {
-      sum = plus(sum, part);
+    if (is_promoted && i != 0 && i % promoted_elements == 0) {
+      sum = plus(sum, factor(part, i / promoted_elements - 1));
       part = {};
     }
     part = plus_products(part, a + i, b + i, std::min(step_elements(type), of.k - i), type);
   }
-  return plus(sum, part);
+  return plus(sum, factor(part, (of.k - 1) / promoted_elements));
 }
 
-inline bounded scaled_by(bounded x, double factor) {
-  const double value = x.value * factor;
-  return {value, x.error * std::abs(factor) + std::abs(value) * 0x1p-22};
+inline bounded dot(const operands& of, operand_type type, std::uint64_t row, std::uint64_t column,
+                   bool fast_accumulation = false) {
+  return dot(of, type, row, column, has_8_bits(type) && !fast_accumulation,
+             [](bounded part, std::uint64_t) { return part; });
 }
 
 /// The part of a gate's result that is its function, and the derivative of the function.

@@ -3,6 +3,8 @@
 
 #include <tmap/grouped_gemm.hpp>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -29,6 +31,8 @@ struct row_settings {
   gate gates{};
   bool kept{};  ///< the gate keeps its sums
   bool fast_accumulation{};
+  bool block_scales{};
+  bool turned_scales{};  ///< scales of the same elements of K follow each other
   bool row_scales{};
   std::uint64_t row_scale_stride{1};
   bool column_scales{};
@@ -55,6 +59,50 @@ struct row_settings {
   std::uint64_t used_rows() const { return sum_of(sizes); }
 };
 
+/// Holds the scales of an operand, with gaps that are NaN.
+class scale_case {
+ public:
+  scale_case() = default;
+  scale_case(std::uint32_t line_count, std::uint64_t lines, std::uint64_t blocks, std::uint64_t groups, bool is_turned,
+             value_source& values) {
+    constexpr std::uint64_t gap = 3;
+    const std::uint64_t used = (lines + line_count - 1) / line_count;
+    place_.lines = line_count;
+    place_.line_stride = is_turned ? 1 : blocks + gap;
+    place_.k_stride = is_turned ? used + gap : 1;
+    place_.group_stride = groups == 0 ? 0 : (used + gap) * (blocks + gap);
+    values_.assign((used + gap) * (blocks + gap) * std::max<std::uint64_t>(groups, 1), std::nanf(""));
+    for (std::uint64_t g = 0; g < std::max<std::uint64_t>(groups, 1); ++g) {
+      for (std::uint64_t line = 0; line < used; ++line) {
+        for (std::uint64_t block = 0; block < blocks; ++block) {
+          values_[index_of(g, line * line_count, block)] = values.next_scale();
+        }
+      }
+    }
+  }
+
+  float at(std::uint64_t group, std::uint64_t line, std::uint64_t block) const {
+    return values_[index_of(group, line, block)];
+  }
+  void set(std::uint64_t group, std::uint64_t line, std::uint64_t block, float value) {
+    values_[index_of(group, line, block)] = value;
+  }
+  const std::vector<float>& values() const { return values_; }
+  block_scales placed(const float* values) const {
+    block_scales made = place_;
+    made.values = values;
+    return made;
+  }
+
+ private:
+  std::uint64_t index_of(std::uint64_t group, std::uint64_t line, std::uint64_t block) const {
+    return group * place_.group_stride + line / place_.lines * place_.line_stride + block * place_.k_stride;
+  }
+
+  block_scales place_;
+  std::vector<float> values_;
+};
+
 /// This many rows follow each group's part of B and belong to no group.
 inline constexpr std::uint64_t b_gap_rows = 3;
 
@@ -79,6 +127,9 @@ class row_case {
     values.fill(bias_, 0, with_.groups());
     for (std::uint64_t i = 0; i < rows_ * with_.row_scale_stride; ++i) row_scales_.push_back(values.next_scale());
     for (std::uint64_t i = 0; i < with_.groups() * with_.n; ++i) column_scales_.push_back(values.next_scale());
+    const std::uint64_t blocks = (with_.k + scaled_elements - 1) / scaled_elements;
+    a_scales_ = scale_case(1, rows_, blocks, 0, with_.turned_scales, values);
+    b_scales_ = scale_case(scaled_columns, with_.n, blocks, with_.groups(), with_.turned_scales, values);
     kept_ = host_matrix(output_of(with_.type), rows_, with_.kept_columns(), with_.gap, poison_byte);
     if (with_.is_backward()) values.fill(kept_, 0, rows_);
   }
@@ -94,6 +145,10 @@ class row_case {
   const std::vector<float>& row_scales() const { return row_scales_; }
   const std::vector<float>& column_scales() const { return column_scales_; }
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
+  const scale_case& a_scales() const { return a_scales_; }
+  const scale_case& b_scales() const { return b_scales_; }
+  scale_case& a_scales() { return a_scales_; }
+  scale_case& b_scales() { return b_scales_; }
 
   /// Sets other groups of the same rows, as raw values of the offset array, which may be hostile.
   void set_offsets(std::vector<std::int64_t> values) { offsets_ = std::move(values); }
@@ -130,10 +185,18 @@ class row_case {
     return of;
   }
 
+  bounded scaled_dot(const operands& of, std::uint32_t g, std::uint64_t begin, std::uint64_t i,
+                     std::uint64_t column) const {
+    return dot(of, with_.type, i, column, true, [&](bounded part, std::uint64_t block) {
+      return scaled_by(part, a_scales_.at(0, begin + i, block) * b_scales_.at(g, column, block));
+    });
+  }
+
   /// Returns the sum of a column of B, with factors and bias.
   bounded sum_of(const operands& of, std::uint32_t g, std::uint64_t begin, std::uint64_t i,
                  std::uint64_t column) const {
-    bounded sum = dot(of, with_.type, i, column, with_.fast_accumulation);
+    bounded sum = with_.block_scales ? scaled_dot(of, g, begin, i, column)
+                                     : dot(of, with_.type, i, column, with_.fast_accumulation);
     if (with_.row_scales) sum = scaled_by(sum, row_scales_[(begin + i) * with_.row_scale_stride]);
     if (with_.column_scales) sum = scaled_by(sum, column_scales_[g * with_.n + column]);
     return with_.bias ? plus(sum, {bias_.at(g, column)}) : sum;
@@ -178,6 +241,8 @@ class row_case {
   host_matrix kept_;
   std::vector<float> row_scales_;
   std::vector<float> column_scales_;
+  scale_case a_scales_;
+  scale_case b_scales_;
 };
 
 }  // namespace tmap::gemm::testing

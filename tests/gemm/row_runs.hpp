@@ -17,12 +17,13 @@ namespace tmap::gemm::testing {
 
 inline std::string text_of(const row_settings& with) {
   return fmt::format(
-      "type {} to {}, fast {}, inputs {}, layouts {} {}, format {}, bias {}, gate {}, interleaved {}, backward {}, "
+      "type {} to {}, fast {}, scales {} {}, inputs {}, layouts {} {}, format {}, bias {}, gate {}, interleaved {}, "
+      "backward {}, "
       "accumulate {}, n {}, k {}, sizes {}",
-      static_cast<int>(with.type), static_cast<int>(with.c_type), with.fast_accumulation, static_cast<int>(with.kind),
-      static_cast<int>(with.a_layout), static_cast<int>(with.b_layout), static_cast<int>(with.format), with.bias,
-      static_cast<int>(with.gates.function), with.is_interleaved(), with.gates.backward, with.accumulate, with.n,
-      with.k, fmt::join(with.sizes, " "));
+      static_cast<int>(with.type), static_cast<int>(with.c_type), with.fast_accumulation, with.block_scales,
+      with.turned_scales, static_cast<int>(with.kind), static_cast<int>(with.a_layout), static_cast<int>(with.b_layout),
+      static_cast<int>(with.format), with.bias, static_cast<int>(with.gates.function), with.is_interleaved(),
+      with.gates.backward, with.accumulate, with.n, with.k, fmt::join(with.sizes, " "));
 }
 
 inline void run(const row_settings& with) {

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-enum { TMAP_OPERAND_BF16 = 0, TMAP_OPERAND_F16 = 1, TMAP_OPERAND_F8_E4M3 = 2 };
+enum { TMAP_OPERAND_BF16 = 0, TMAP_OPERAND_F16 = 1, TMAP_OPERAND_F8_E4M3 = 2, TMAP_OPERAND_F8_E5M2 = 3 };
 enum { TMAP_A_M_BY_K = 0, TMAP_A_K_BY_M = 1 };
 enum { TMAP_B_N_BY_K = 0, TMAP_B_K_BY_N = 1 };
 enum { TMAP_RESULT_LIKE_OPERANDS = 0, TMAP_RESULT_F32 = 1, TMAP_RESULT_F8_E4M3 = 2 };
@@ -43,6 +43,16 @@ typedef struct tmap_result_scales {
   uint32_t reserved;
 } tmap_result_scales;
 
+/// `tmap::gemm::block_scales`. Its layout never changes.
+typedef struct tmap_block_scales {
+  const float* values;
+  uint64_t line_stride;
+  uint64_t k_stride;
+  uint64_t group_stride;
+  uint32_t lines;  ///< 0: 1
+  uint32_t reserved;
+} tmap_block_scales;
+
 /// `tmap::gemm::row_problem`.
 typedef struct tmap_row_problem {
   uint32_t struct_size;
@@ -71,6 +81,8 @@ typedef struct tmap_row_problem {
   tmap_gate gate;
   const int32_t* a_rows;  ///< null, or the row of A of each row
   uint64_t a_row_count;   ///< 0 without `a_rows`
+  tmap_block_scales a_scales;
+  tmap_block_scales b_scales;
 } tmap_row_problem;
 
 /// `tmap::gemm::column_problem`.

@@ -111,6 +111,16 @@ __device__ inline void wgmma_e4m3(float (&d)[64], std::uint64_t a, std::uint64_t
       : "memory");
 }
 
+// wgmma.mma_async.sync.aligned.m64n128k32.f32.e5m2.e4m3; PTX ISA 9.7.15.5, sm_90a
+__device__ inline void wgmma_e5m2_e4m3(float (&d)[64], std::uint64_t a, std::uint64_t b, std::uint32_t keeps) {
+  asm volatile(
+      "{ .reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k32.f32.e5m2.e4m3 "
+      "{" TMAP_WGMMA_NAMES_64 "}, %64, %65, p, 1, 1; }"
+      : TMAP_WGMMA_SUMS_64(d, 0)
+      : "l"(a), "l"(b), "r"(keeps)
+      : "memory");
+}
+
 // wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16; PTX ISA 9.7.15.5, sm_90a
 template <bool TransposesA, bool TransposesB>
 __device__ void wgmma_bf16(float (&d)[128], std::uint64_t a, std::uint64_t b, std::uint32_t keeps) {

@@ -61,6 +61,8 @@ class ring_position {
       parity_ ^= 1;
     }
   }
+  /// Passes over as many stages as the ring has.
+  __device__ void advance_round() { parity_ ^= 1; }
 
  private:
   std::uint32_t stages_;
