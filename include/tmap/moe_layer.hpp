@@ -42,22 +42,29 @@ struct expert_weights {
   /// `group_pitch_bytes` are not used. The device checks the addresses.
   const std::uint64_t* addresses{};
   const void* bias{};  ///< null, or [experts, n] of the type of `layer_problem::x`, aligned to 16 bytes
+  /// Of weights of `f8_e4m3`, which must have them: a scale for each 128 x 128 of an expert's matrix.
+  gemm::block_scales scales{};
 };
 
 /// out[t] = base[t] + the sum over the choices j of token t: weight[t, j] * expert(x[t]).
 /// expert(x) = down * gate(gate_up * x + bias of gate_up) + bias of down.
+///
+/// Weights of `f8_e4m3` have block scales. Tokens and results are then bf16. Each token is rounded to
+/// e4m3 with a scale for each 128 elements, as by `ragged::quantize`, and so are the results of the
+/// gate.
 struct layer_problem {
-  gemm::operand_type type{};  ///< of weights: bf16 or f16
+  gemm::operand_type type{};  ///< of weights: bf16, f16 or `f8_e4m3`
   /// Its `rows` bound the rows of all experts.
   route_problem routing{};
-  std::uint64_t width{};     ///< elements of a token, a multiple of 8
-  std::uint64_t inner{};     ///< results of a gate, a multiple of 16
-  gemm::matrix x{};          ///< [tokens, width] of `type`
+  std::uint64_t width{};     ///< elements of a token, a multiple of 8; with `f8_e4m3` of 16
+  std::uint64_t inner{};     ///< results of a gate, a multiple of 16; with `f8_e4m3` and gates in halves of 128
+  gemm::matrix x{};          ///< [tokens, width] of `type`, or bf16
   expert_weights gate_up{};  ///< n = 2 * inner, k = width
   /// Has a function. `kept` may be set: it gets the results of the first product before the gate,
   /// [rows, 2 * inner], for training.
   gemm::gate gate{.function = gemm::gate_function::silu};
   expert_weights down{};  ///< n = width, k = inner
+  bool powers_of_two{};   ///< with `f8_e4m3`: scales of tokens and of gate results are rounded up to powers of two
   gemm::matrix base{};    ///< [tokens, width]: the output of a shared expert, for example; address 0: zeros
   gemm::matrix out{};     ///< [tokens, width]
 };
@@ -67,9 +74,11 @@ struct layer_problem {
 /// order of `routed.begins`. Rows without a choice hold no defined numbers.
 struct layer_results {
   route_results routed{};
-  gemm::matrix rows{};       ///< [rows, width]: the rows of x, in the order by expert
-  gemm::matrix activated{};  ///< [rows, inner]: the results of the gate
-  gemm::matrix outputs{};    ///< [rows, width]: the results of the experts, without the weights of choices
+  gemm::matrix rows{};        ///< [rows, width]: the rows of x, in the order by expert; with `f8_e4m3` rounded to it
+  gemm::matrix activated{};   ///< [rows, inner]: the results of the gate, of `type`
+  float* row_scales{};        ///< with `f8_e4m3`, of `rows`: [rows, width / 128, rounded up]
+  float* activated_scales{};  ///< with `f8_e4m3`, of `activated`: [rows, inner / 128, rounded up]
+  gemm::matrix outputs{};     ///< [rows, width]: the results of the experts, without the weights of choices
   gemm::group_status* gate_up_statuses{};  ///< [experts], of the first product
   gemm::group_status* down_statuses{};     ///< [experts], of the second
 };

@@ -38,7 +38,8 @@ moe::expert_weights weights_of(const tmap_expert_weights& from) {
   return {.values = library_of(from.values),
           .group_pitch_bytes = from.group_pitch_bytes,
           .addresses = from.addresses,
-          .bias = from.bias};
+          .bias = from.bias,
+          .scales = library_of(from.scales)};
 }
 
 bool has_groups(const tmap_expert_groups& groups) {
@@ -74,6 +75,7 @@ void check_members(arguments& all, const tmap_layer_problem& problem, const supp
   all.structure(&problem.routing, routing);
   if (all) check_members(all, problem.routing, routing);
   all.enumerator(problem.gate.backward, 1, name.member("gate").member("backward"));
+  all.enumerator(problem.powers_of_two, 1, name.member("powers_of_two"));
 }
 
 void check_members(arguments& all, const tmap_layer_results& results, const support::argument& name) {
@@ -128,6 +130,7 @@ moe::layer_problem library_of(const tmap_layer_problem& from) {
           .gate_up = weights_of(from.gate_up),
           .gate = library_of(from.gate),
           .down = weights_of(from.down),
+          .powers_of_two = from.powers_of_two != 0,
           .base = library_of(from.base),
           .out = library_of(from.out)};
 }
@@ -136,6 +139,8 @@ moe::layer_results library_of(const tmap_layer_results& from) {
   return {.routed = library_of(from.routed),
           .rows = library_of(from.rows),
           .activated = library_of(from.activated),
+          .row_scales = from.row_scales,
+          .activated_scales = from.activated_scales,
           .outputs = library_of(from.outputs),
           .gate_up_statuses = reinterpret_cast<gemm::group_status*>(from.gate_up_statuses),
           .down_statuses = reinterpret_cast<gemm::group_status*>(from.down_statuses)};

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/gemm_launch.hpp"
+#include "kernels/moe_launch.hpp"
 #include "kernels/ragged_launch.hpp"
 #include "lib/batch/run_arguments.hpp"
 #include "lib/batch/workspace.hpp"
@@ -81,7 +82,13 @@ result<layer_places> place(const layer_problem& problem, const layer_results& wa
   made.route_scratch = from.take(*of_route);
   made.gate_up_scratch = from.take(*of_product);
   made.down_scratch = from.take(*of_product);
-  made.results.activated = from.take(wanted.activated, rows, problem.inner * item_bytes);
+  const std::uint64_t item = gemm::operand_bytes(problem.type);
+  if (has_8_bits(problem)) {
+    made.results.rows = from.take(wanted.rows, rows, problem.width * item);
+    made.results.row_scales = from.take(wanted.row_scales, rows * scales_of(problem.width));
+    made.results.activated_scales = from.take(wanted.activated_scales, rows * scales_of(problem.inner));
+  }
+  made.results.activated = from.take(wanted.activated, rows, problem.inner * item);
   made.results.outputs = from.take(wanted.outputs, rows, problem.width * item_bytes);
   made.end = from.next();
   return made;
@@ -100,6 +107,11 @@ result<void> check(const layer_problem& problem, const layer_results& results, c
   return given.outcome();
 }
 
+/// Returns the scales of an operand A whose rows have so many elements.
+gemm::block_scales a_scales(const float* values, std::uint64_t columns) {
+  return {.values = values, .line_stride = scales_of(columns), .k_stride = 1};
+}
+
 /// Returns a product of the rows of all experts, without its operands A and C.
 gemm::row_problem product_of(const layer_problem& problem, const layer_places& places, const expert_weights& weights) {
   gemm::row_problem made;
@@ -110,6 +122,7 @@ gemm::row_problem product_of(const layer_problem& problem, const layer_places& p
   made.b = weights.values;
   made.b_group_pitch_bytes = weights.group_pitch_bytes;
   made.b_addresses = weights.addresses;
+  made.b_scales = weights.scales;
   made.epilogue.bias = weights.bias;
   return made;
 }
@@ -131,6 +144,14 @@ gemm::row_problem gate_up_product(const layer_problem& problem, const layer_plac
     made.a_row_count = problem.routing.tokens;
   }
   made.c = places.results.activated;
+  if (has_8_bits(problem)) {
+    made.a_scales = a_scales(places.results.row_scales, problem.width);
+    made.c_type = gemm::result_type::f8_e4m3;
+    made.c_scales = {.values = places.results.activated_scales,
+                     .row_stride = scales_of(problem.inner),
+                     .column_stride = 1,
+                     .are_powers_of_two = problem.powers_of_two};
+  }
   made.epilogue.gate = problem.gate;
   return made;
 }
@@ -140,8 +161,23 @@ gemm::row_problem down_product(const layer_problem& problem, const layer_places&
   made.n = problem.width;
   made.k = problem.inner;
   made.a = places.results.activated;
+  if (has_8_bits(problem)) made.a_scales = a_scales(places.results.activated_scales, problem.inner);
   made.c = places.results.outputs;
   return made;
+}
+
+/// Rounds the rows of x to 8 bits, in the order by expert.
+result<void> quantize(const layer_problem& problem, const layer_places& places, const run& with) {
+  const kernels::token_rows work{.x = problem.x,
+                                 .tokens = problem.routing.tokens,
+                                 .columns = problem.width,
+                                 .k = problem.routing.k,
+                                 .row_of_choice = places.results.routed.row_of_choice,
+                                 .rows = places.results.rows,
+                                 .scales = places.results.row_scales,
+                                 .powers_of_two = problem.powers_of_two};
+  TMAP_TRY_CUDA(kernels::launch_quantize_tokens(work, with.where.stream.get()));
+  return {};
 }
 
 /// Copies the rows of x into the order by expert. Rows without a choice keep what they hold, which
@@ -231,7 +267,8 @@ result<void> layer(const layer_problem& problem, const layer_results& results, c
   const result<void> routed = route(problem.routing, places->results.routed, routing);
   if (!goes_on(routed) || problem.routing.tokens == 0) return routed;
   if (wants_rows(*places)) {
-    if (const auto gathered = gather(problem, *places, with); !gathered) return gathered;
+    const auto sorted = has_8_bits(problem) ? quantize(problem, *places, with) : gather(problem, *places, with);
+    if (!sorted) return sorted;
   }
   const result<void> multiplied = multiply(problem, *places, with);
   if (!goes_on(multiplied)) return multiplied;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/moe/layer_checks.hpp"
 
+#include "lib/gemm/checks.hpp"
 #include "lib/gemm/epilogue_checks.hpp"
 #include "lib/gemm/matrix_checks.hpp"
 #include "lib/moe/checks.hpp"
@@ -14,7 +15,8 @@ using support::arguments;
 
 const argument routing_name = problem_name.member("routing");
 const argument gate_name = problem_name.member("gate");
-constexpr std::uint64_t item_bytes = 2;  // of tokens and results
+constexpr std::uint64_t item_bytes = 2;            // of tokens and results
+constexpr std::uint64_t most_scales = 0xffffffff;  // of the rows of all experts
 
 void check_weights(arguments& given, const layer_problem& problem, const expert_weights& weights,
                    const gemm::row_shape& shape, const argument& name) {
@@ -27,6 +29,16 @@ void check_weights(arguments& given, const layer_problem& problem, const expert_
                          values);
   }
   if (weights.bias != nullptr) given.pointer(weights.bias, gemm::unit_bytes, name.member("bias"));
+  const argument scales = name.member("scales");
+  if (!has_8_bits(problem)) {
+    if (weights.scales.values != nullptr)
+      given.refuse(scales.member("values"), "is not null; only weights of 8 bits have scales");
+    return;
+  }
+  given.pointer(weights.scales.values, scales.member("values"));
+  given.equal(weights.scales.lines, gemm::scaled_columns, scales.member("lines"), "is {found}; it must be {allowed}");
+  if (!given) return;
+  gemm::check_scale_places(given, weights.scales, shape.rows, problem.routing.experts, shape.bytes, scales);
 }
 
 void check_layer_gate(arguments& given, const layer_problem& problem) {
@@ -39,11 +51,24 @@ void check_layer_gate(arguments& given, const layer_problem& problem) {
   if (gate.backward) given.refuse(gate_name.member("backward"), "is set; a layer's gate is not backward");
 }
 
+void check_scales(arguments& given, const layer_problem& problem, const float* scales, const argument& name) {
+  given.optional_pointer(scales, name);
+  if (scales != nullptr && !has_8_bits(problem)) given.refuse(name, "is not null; only operands of 8 bits have scales");
+}
+
 void check_optional(arguments& given, const gemm::matrix& of, const gemm::row_shape& shape, const argument& name) {
   if (of.address != 0) gemm::check_matrix(given, of, shape, name);
 }
 
 }  // namespace
+
+bool has_8_bits(const layer_problem& problem) {
+  return problem.type == gemm::operand_type::f8_e4m3;
+}
+
+std::uint64_t scales_of(std::uint64_t columns) {
+  return (columns + gemm::scaled_elements - 1) / gemm::scaled_elements;
+}
 
 std::uint64_t row_count(const layer_problem& problem) {
   const route_problem& routing = problem.routing;
@@ -52,18 +77,23 @@ std::uint64_t row_count(const layer_problem& problem) {
 
 void check_sizes(arguments& given, const layer_problem& problem) {
   check_sizes(given, problem.routing, routing_name);
-  given.enumerator(problem.type, gemm::operand_type::f16, problem_name.member("type"));
+  given.enumerator(problem.type, gemm::operand_type::f8_e4m3, problem_name.member("type"));
   if (!given) return;
   const argument width = problem_name.member("width");
   given.range(problem.width, 1, max_columns, width);
-  given.multiple(problem.width, gemm::unit_bytes / item_bytes, width);
+  given.multiple(problem.width, gemm::unit_bytes / gemm::operand_bytes(problem.type), width);
   const argument inner = problem_name.member("inner");
   given.range(problem.inner, 1, max_columns, inner);
-  given.multiple(problem.inner, gemm::gated_columns / 2, inner);
+  const bool has_scaled_halves = has_8_bits(problem) && problem.gate.columns == gemm::gate_columns::halves;
+  given.multiple(problem.inner, has_scaled_halves ? gemm::scaled_columns : gemm::gated_columns / 2, inner);
 }
 
 void check_problem(arguments& given, const layer_problem& problem) {
   check_problem(given, problem.routing, routing_name);
+  if (has_8_bits(problem)) {
+    const std::uint64_t of_row = scales_of(problem.width > problem.inner ? problem.width : problem.inner);
+    given.at_most(row_count(problem), most_scales / of_row, routing_name.member("rows"));
+  }
   check_layer_gate(given, problem);
   if (!given || problem.routing.tokens == 0) return;
   const std::uint64_t item = gemm::operand_bytes(problem.type);
@@ -81,12 +111,15 @@ void check_problem(arguments& given, const layer_problem& problem) {
 void check_results(arguments& given, const layer_problem& problem, const layer_results& results) {
   const argument name{"results"};
   check_results(given, problem.routing, results.routed, name.member("routed"));
+  check_scales(given, problem, results.row_scales, name.member("row_scales"));
+  check_scales(given, problem, results.activated_scales, name.member("activated_scales"));
   given.optional_pointer(results.gate_up_statuses, name.member("gate_up_statuses"));
   given.optional_pointer(results.down_statuses, name.member("down_statuses"));
   if (!given || problem.routing.tokens == 0) return;
   const std::uint64_t rows = row_count(problem);
-  check_optional(given, results.rows, {rows, problem.width * item_bytes}, name.member("rows"));
-  check_optional(given, results.activated, {rows, problem.inner * item_bytes}, name.member("activated"));
+  const std::uint64_t item = gemm::operand_bytes(problem.type);
+  check_optional(given, results.rows, {rows, problem.width * item}, name.member("rows"));
+  check_optional(given, results.activated, {rows, problem.inner * item}, name.member("activated"));
   check_optional(given, results.outputs, {rows, problem.width * item_bytes}, name.member("outputs"));
 }
 

@@ -11,6 +11,10 @@
 
 namespace tmap::moe {
 
+/// Returns whether operands are rounded to 8 bits.
+bool has_8_bits(const layer_problem& problem);
+/// Returns the scales of a row of this many elements.
+std::uint64_t scales_of(std::uint64_t columns);
 /// Returns the rows of all experts.
 std::uint64_t row_count(const layer_problem& problem);
 

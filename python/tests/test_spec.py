@@ -65,7 +65,7 @@ class Layouts(unittest.TestCase):
                  "PackedBuffer": 40, "RowMatrix": 40, "RowIndex": 24, "CastValues": 40,
                  "RowProblem": 360, "ColumnProblem": 136, "WeightProblem": 152,
                  "Gate": 40, "ResultScales": 32, "PointerProblem": 104, "BatchRef": 40,
-                 "ExpertWeights": 40, "LayerProblem": 304, "LayerResults": 144, "MemoryWindow": 24, "Tile": 48, "BadItem": 32, "FaultReport": 72}
+                 "ExpertWeights": 80, "LayerProblem": 392, "LayerResults": 160, "MemoryWindow": 24, "Tile": 48, "BadItem": 32, "FaultReport": 72}
         self.assertEqual({name: ctypes.sizeof(getattr(_structs, name)) for name in sizes}, sizes)
 
     def test_faults_have_the_names_and_bits_of_the_headers(self):

@@ -273,19 +273,21 @@ class CombineProblem(Sized):
 
 class ExpertWeights(Structure):
     _fields_ = [("values", Matrix), ("group_pitch_bytes", c_uint64), ("addresses", c_void_p),
-                ("bias", c_void_p)]
+                ("bias", c_void_p), ("scales", BlockScales)]
 
 
 class LayerProblem(Sized):
     _fields_ = [("struct_size", c_uint32), ("operand", c_uint32), ("routing", RouteProblem),
                 ("width", c_uint64), ("inner", c_uint64), ("x", Matrix),
                 ("gate_up", ExpertWeights), ("gate", Gate), ("down", ExpertWeights),
-                ("base", Matrix), ("out", Matrix)]
+                ("base", Matrix), ("out", Matrix), ("powers_of_two", c_uint32),
+                ("reserved", c_uint32)]
 
 
 class LayerResults(Sized):
     _fields_ = [("struct_size", c_uint32), ("reserved", c_uint32), ("routed", RouteResults),
-                ("rows", Matrix), ("activated", Matrix), ("outputs", Matrix),
+                ("rows", Matrix), ("activated", Matrix), ("row_scales", c_void_p),
+                ("activated_scales", c_void_p), ("outputs", Matrix),
                 ("gate_up_statuses", c_void_p), ("down_statuses", c_void_p)]
 
 

@@ -46,9 +46,9 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_route_problem) == 112);
   MUST(sizeof(tmap_route_results) == 72);
   MUST(sizeof(tmap_combine_problem) == 104);
-  MUST(sizeof(tmap_expert_weights) == 40);
-  MUST(sizeof(tmap_layer_problem) == 304);
-  MUST(sizeof(tmap_layer_results) == 144);
+  MUST(sizeof(tmap_expert_weights) == 80);
+  MUST(sizeof(tmap_layer_problem) == 392);
+  MUST(sizeof(tmap_layer_results) == 160);
   MUST(sizeof(tmap_memory_window) == 24);
   MUST(sizeof(tmap_tile) == 48);
   return 0;

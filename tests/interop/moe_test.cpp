@@ -234,9 +234,9 @@ tmap_layer_problem layer_in_c() {
   made.width = 64;
   made.inner = 32;
   made.x = {0x10000, 128};
-  made.gate_up = {{0x20000, 144}, 64 * 144, nullptr, place<void>(0x21000)};
+  made.gate_up = {{0x20000, 144}, 64 * 144, nullptr, place<void>(0x21000), {}};
   made.gate = {TMAP_GATE_GELU, TMAP_GATE_INTERLEAVED, 2, 7, 1, 0, {0x30000, 160}};
-  made.down = {{0, 80}, 0, place<std::uint64_t>(0x41000), nullptr};
+  made.down = {{0, 80}, 0, place<std::uint64_t>(0x41000), nullptr, {}};
   made.base = {0x50000, 176};
   made.out = {0x60000, 192};
   return made;
@@ -249,6 +249,8 @@ tmap_layer_results layer_results_in_c() {
   made.rows = {0x20000, 128};
   made.activated = {0x30000, 144};
   made.outputs = {0x40000, 160};
+  made.row_scales = place<float>(0x70000);
+  made.activated_scales = place<float>(0x80000);
   made.gate_up_statuses = place<std::uint32_t>(0x50000);
   made.down_statuses = place<std::uint32_t>(0x60000);
   return made;
@@ -283,12 +285,29 @@ TEST(c_moe, a_layer_is_converted_whole) {
   expect_matrix(made.out, 0x60000, 192);
 }
 
+TEST(c_moe, scales_of_a_layer_are_converted) {
+  tmap_layer_problem given = layer_in_c();
+  given.gate_up.scales = {place<float>(0x70000), 3, 5, 7, 128, 0};
+  given.powers_of_two = 1;
+  const moe::layer_problem made = interop::library_of(given);
+  EXPECT_EQ(made.gate_up.scales.values, place<float>(0x70000));
+  EXPECT_EQ(made.gate_up.scales.line_stride, 3u);
+  EXPECT_EQ(made.gate_up.scales.k_stride, 5u);
+  EXPECT_EQ(made.gate_up.scales.group_stride, 7u);
+  EXPECT_EQ(made.gate_up.scales.lines, 128u);
+  EXPECT_TRUE(made.powers_of_two);
+  given.powers_of_two = 2;
+  EXPECT_EQ(refused(tmap_moe_layer(&given, nullptr, nullptr)), "problem.powers_of_two");
+}
+
 TEST(c_moe, results_of_a_layer_are_converted_whole) {
   const moe::layer_results made = interop::library_of(layer_results_in_c());
   EXPECT_EQ(made.routed.counts, place<std::int32_t>(0x10000));
   expect_matrix(made.rows, 0x20000, 128);
   expect_matrix(made.activated, 0x30000, 144);
   expect_matrix(made.outputs, 0x40000, 160);
+  EXPECT_EQ(made.row_scales, place<float>(0x70000));
+  EXPECT_EQ(made.activated_scales, place<float>(0x80000));
   EXPECT_EQ(made.gate_up_statuses, place<gemm::group_status>(0x50000));
   EXPECT_EQ(made.down_statuses, place<gemm::group_status>(0x60000));
 }
@@ -298,7 +317,8 @@ TEST(c_moe, structs_of_a_layer_are_checked) {
     return without_workspace(tmap_moe_layer(p, r, c));
   };
   const tmap_layer_problem good = layer_in_c();
-  const tmap_layer_results results = layer_results_in_c();
+  tmap_layer_results results = layer_results_in_c();
+  results.row_scales = results.activated_scales = nullptr;
   EXPECT_EQ(run(&good, &results, nullptr), TMAP_OK);
   refuses_bad_structs<tmap_layer_problem>(good, [&](auto* p) { return run(p, nullptr, nullptr); });
   refuses_bad_structs<tmap_layer_results>(

@@ -68,7 +68,7 @@ TEST(moe_layer_arguments, of_the_routing) {
 }
 
 TEST(moe_layer_arguments, sizes) {
-  problem_refuses("type", [](auto& p) { p.type = gemm::operand_type::f8_e4m3; });
+  problem_refuses("type", [](auto& p) { p.type = gemm::operand_type::f8_e5m2; });
   for (const std::uint64_t width : {std::uint64_t{0}, std::uint64_t{60}, max_columns + 8}) {
     problem_refuses("width", [=](auto& p) { p.width = width; });
   }
@@ -91,6 +91,46 @@ TEST(moe_layer_arguments, weights) {
   problem_refuses("down.group_pitch_bytes", [](auto& p) { p.down.group_pitch_bytes = 0; });
   problem_refuses("down.addresses", [](auto& p) { p.down.addresses = address<std::uint64_t>(1); });
   problem_refuses("down.bias", [](auto& p) { p.down.bias = address<void>(2); });
+}
+
+gemm::block_scales scales_of(std::uint64_t lines, std::uint64_t columns) {
+  return {.values = address<float>(),
+          .line_stride = columns / 128,
+          .k_stride = 1,
+          .group_stride = lines / 128 * columns / 128,
+          .lines = 128};
+}
+
+layer_problem scaled_layer() {
+  layer_problem made = small_layer();
+  made.type = gemm::operand_type::f8_e4m3;
+  made.width = 256;
+  made.inner = 128;
+  made.x = made.base = made.out = {0x10000, 512};
+  made.gate_up = {.values = {0x20000, 256}, .group_pitch_bytes = 256 * 256, .scales = scales_of(256, 256)};
+  made.down = {.values = {0x30000, 128}, .group_pitch_bytes = 256 * 128, .scales = scales_of(256, 128)};
+  return made;
+}
+
+void scaled_refuses(const std::string& member, const std::function<void(layer_problem&)>& spoil) {
+  layer_problem problem = scaled_layer();
+  const std::uint64_t bytes = workspace_bytes(problem).value();
+  spoil(problem);
+  expect_refused(call(problem, {}, bytes), "problem." + member);
+}
+
+TEST(moe_layer_arguments, scales) {
+  expect_refused(call(scaled_layer(), {}, 0), "scratch.bytes");
+  scaled_refuses("width", [](auto& p) { p.width = 248; });
+  scaled_refuses("inner", [](auto& p) { p.inner = 64; });
+  scaled_refuses("gate_up.scales.values", [](auto& p) { p.gate_up.scales = {}; });
+  scaled_refuses("gate_up.scales.lines", [](auto& p) { p.gate_up.scales.lines = 1; });
+  scaled_refuses("down.scales.values", [](auto& p) { p.down.scales.values = address<float>(2); });
+  scaled_refuses("down.scales.lines", [](auto& p) { p.down.scales.lines = 64; });
+  scaled_refuses("down.scales.group_stride", [](auto& p) { p.down.scales.group_stride = std::uint64_t{1} << 32; });
+  problem_refuses("gate_up.scales.values", [](auto& p) { p.gate_up.scales = scales_of(128, 128); });
+  results_refuse("row_scales", [](auto& r) { r.row_scales = address<float>(); });
+  results_refuse("activated_scales", [](auto& r) { r.activated_scales = address<float>(); });
 }
 
 TEST(moe_layer_arguments, gate) {

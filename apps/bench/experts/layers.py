@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times a whole layer of experts: by PyTorch's operators, by tmap.moe.layer, and the two products
-of sorted rows alone. All of them run as CUDA graphs in one program, in bursts that take turns, so
+"""Times a whole layer of experts: by PyTorch's operators, by tmap.moe.layer in bf16 and with
+block-scaled weights of 8 bits, and the two products of sorted rows alone in bf16. All of them run as CUDA graphs in one program, in bursts that take turns, so
 that the GPU's clock is the same for all. Prints Markdown. Needs PyTorch and a Hopper GPU.
 
     python3 layers.py [rows of the table, counted from 0]"""
@@ -77,6 +77,16 @@ class Layer:
         moe.layer(self.x, self.gate_up, self.down, self.logits, out=self.out, k=self.k,
                   renormalise=True)
 
+    def scaled(self):
+        """Returns a call of the layer with weights of 8 bits and block scales."""
+        gate_up, gate_up_scales = quantized(self.gate_up)
+        down, down_scales = quantized(self.down)
+
+        def call():
+            moe.layer(self.x, gate_up, down, self.logits, out=self.out, k=self.k, renormalise=True,
+                      gate_up_scales=gate_up_scales, down_scales=down_scales)
+        return call
+
     def products(self):
         """Returns a call of the two products, of rows that are sorted already."""
         ids = torch.topk(self.logits, self.k).indices.flatten()
@@ -92,23 +102,37 @@ class Layer:
         return call
 
 
-def difference(layer):
-    """Returns the largest difference of the two results, in parts of the largest of torch's."""
+def quantized(weights):
+    """Returns weights [experts, n, k] in e4m3, and a scale for each 128 x 128."""
+    experts, n, k = weights.shape
+    padded = torch.nn.functional.pad(weights, (0, -k % 128, 0, -n % 128))
+    blocks = padded.view(experts, -(-n // 128), 128, -(-k // 128), 128)
+    scales = blocks.abs().amax((2, 4)).float() / 448
+    values = (blocks / scales[:, :, None, :, None]).to(torch.float8_e4m3fn)
+    return values.view(padded.shape)[:, :n, :k].contiguous(), scales
+
+
+def difference(layer, call):
+    """Returns the largest difference of two results, in parts of the largest of torch's."""
     want = layer.by_torch().float()
-    layer.by_tmap()
+    call()
     return ((layer.out.float() - want).abs().max() / want.abs().max()).item()
 
 
 def row_of(case):
     layer = Layer(*case)
-    off = difference(layer)
-    torch_us, tmap_us, products_us = times_of(
-        [graph_of(call) for call in (layer.by_torch, layer.by_tmap, layer.products())])
+    has_scaled = case[2] % 128 == 0  # gates in halves
+    scaled = layer.scaled() if has_scaled else layer.by_tmap
+    off, scaled_off = difference(layer, layer.by_tmap), difference(layer, scaled)
+    torch_us, tmap_us, products_us, scaled_us = times_of(
+        [graph_of(call) for call in (layer.by_torch, layer.by_tmap, layer.products(), scaled)])
     goal = ALLOWED * products_us + ALLOWED_US
     experts, width, inner, k, tokens = case
     return (f"| {experts} x {width} -> {inner}, top {k} | {tokens} | {torch_us:.1f} | {tmap_us:.1f} | "
             f"{products_us:.1f} | {tmap_us - products_us:.1f} | {tmap_us / products_us:.2f} | "
-            f"{'yes' if tmap_us <= goal else 'no'} | {torch_us / tmap_us:.2f} | {off:.4f} |")
+            f"{'yes' if tmap_us <= goal else 'no'} | {torch_us / tmap_us:.2f} | {off:.4f} | "
+            + (f"{scaled_us:.1f} | {tmap_us / scaled_us:.2f} | {scaled_off:.4f} |" if has_scaled
+               else "- | - | - |"))
 
 
 def main():
@@ -117,7 +141,7 @@ def main():
     wanted = [int(number) for number in sys.argv[1:]] or range(len(cases))
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}; microseconds\n")
     print("| experts | tokens | torch | layer | products | around them | ratio | goal | torch / layer | "
-          "difference |\n|---|---|---|---|---|---|---|---|---|---|")
+          "difference | 8 bits | bf16 / 8 bits | difference |\n" + "|---" * 13 + "|")
     for number in wanted:
         begin = time.time()
         print(row_of(cases[number]), flush=True)

@@ -89,6 +89,7 @@ typedef struct tmap_expert_weights {
   uint64_t group_pitch_bytes;
   const uint64_t* addresses;  ///< null, or one for each expert
   const void* bias;
+  tmap_block_scales scales;
 } tmap_expert_weights;
 
 /// `tmap::moe::layer_problem`. Its `routing` has a `struct_size` of its own.
@@ -104,6 +105,8 @@ typedef struct tmap_layer_problem {
   tmap_expert_weights down;
   tmap_matrix base;
   tmap_matrix out;
+  uint32_t powers_of_two;  ///< 0 or 1
+  uint32_t reserved;
 } tmap_layer_problem;
 
 /// `tmap::moe::layer_results`. Its `routed` has a `struct_size` of its own.
@@ -113,6 +116,8 @@ typedef struct tmap_layer_results {
   tmap_route_results routed;
   tmap_matrix rows;
   tmap_matrix activated;
+  float* row_scales;
+  float* activated_scales;
   tmap_matrix outputs;
   uint32_t* gate_up_statuses;
   uint32_t* down_statuses;
