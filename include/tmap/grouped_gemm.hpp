@@ -223,10 +223,11 @@ struct row_problem {
   /// f32. With gates in halves, N / 2 is a multiple of 128.
   block_scales a_scales{};
   block_scales b_scales{};
-  /// For `f8_e4m3` without block scales only. Tensor cores drop the bits of an 8-bit product that lie more than 13 bits
-  /// below the largest term, which includes the sum so far. By default they sum 128 elements of K
-  /// at a time, and the results are added in f32. If true, they sum all of K. That is faster, but
-  /// each element may lose 2^-13 of the largest sum so far, so errors grow with K.
+  /// For `f8_e4m3` without block scales only. Tensor cores drop the bits of an 8-bit product that
+  /// lie more than 13 bits below the largest term, which includes the sum so far. By default they
+  /// sum 128 elements of K at a time, and the results are added in f32. If true, they sum all of K.
+  /// That is faster, but each element may lose 2^-13 of the largest sum so far, so errors grow with
+  /// K.
   bool fast_accumulation{false};
 };
 

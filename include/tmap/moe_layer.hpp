@@ -42,16 +42,17 @@ struct expert_weights {
   /// `group_pitch_bytes` are not used. The device checks the addresses.
   const std::uint64_t* addresses{};
   const void* bias{};  ///< null, or [experts, n] of the type of `layer_problem::x`, aligned to 16 bytes
-  /// Of weights of `f8_e4m3`, which must have them: a scale for each 128 x 128 of an expert's matrix.
+  /// Of weights of `f8_e4m3`, which must have them: a scale for each 128 x 128 of an expert's
+  /// matrix.
   gemm::block_scales scales{};
 };
 
 /// out[t] = base[t] + the sum over the choices j of token t: weight[t, j] * expert(x[t]).
 /// expert(x) = down * gate(gate_up * x + bias of gate_up) + bias of down.
 ///
-/// Weights of `f8_e4m3` have block scales. Tokens and results are then bf16. Each token is rounded to
-/// e4m3 with a scale for each 128 elements, as by `ragged::quantize`, and so are the results of the
-/// gate.
+/// Weights of `f8_e4m3` have block scales. Tokens and results are then bf16. Each token is rounded
+/// to e4m3 with a scale for each 128 elements, as by `ragged::quantize`, and so are the results of
+/// the gate.
 struct layer_problem {
   gemm::operand_type type{};  ///< of weights: bf16, f16 or `f8_e4m3`
   /// Its `rows` bound the rows of all experts.

@@ -25,7 +25,7 @@ struct operand_orders {
 cudaError_t launch_bf16(const operand_orders& orders, const product_arguments& arguments, const gemm_call& call);
 cudaError_t launch_f16(const operand_orders& orders, const product_arguments& arguments, const gemm_call& call);
 
-/// What becomes of the sums that the tensor cores make of one stage of K, of operands of 8 bits.
+/// Names the fate of the sums that tensor cores make of one stage of K, of operands of 8 bits.
 enum class promotion : std::uint32_t {
   none,    ///< the tensor cores go on with them
   plain,   ///< they are added up in f32

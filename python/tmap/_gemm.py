@@ -258,8 +258,8 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     block scales of operands of 8 bits: each of 128 elements of k, of a row of a or of 128 columns
     of b. Their strides may be any.
 
-    `fast_accumulation`, of f8_e4m3 without block scales only, sums up in the tensor cores, to 13 bits, instead of f32
-    (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32 [4], get the fate of
+    `fast_accumulation`, of f8_e4m3 without block scales only, sums up in the tensor cores, to 13
+    bits, instead of f32 (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32 [4], get the fate of
     each group on the device (`group_faults_of`, docs/grouped_gemm.md). `check` is as in
     `tmap.ragged`. The workspace comes from PyTorch or CuPy, by the arrays.
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times a whole layer of experts: by PyTorch's operators, by tmap.moe.layer in bf16 and with
-block-scaled weights of 8 bits, and the two products of sorted rows alone in bf16. All of them run as CUDA graphs in one program, in bursts that take turns, so
-that the GPU's clock is the same for all. Prints Markdown. Needs PyTorch and a Hopper GPU.
+block-scaled weights of 8 bits, and the two products of sorted rows alone in bf16. All of them run
+as CUDA graphs in one program, in bursts that take turns, so that the GPU's clock is the same for
+all. Prints Markdown. Needs PyTorch and a Hopper GPU.
 
     python3 layers.py [rows of the table, counted from 0]"""
 import sys
