@@ -45,8 +45,6 @@ tmap_row_problem rows() {
   made.column_scales = at<float>(0x60000);
   made.bias = at<void>(0x40000);
   made.gate = {TMAP_GATE_GELU, TMAP_GATE_INTERLEAVED, 1.5f, 7, 2, 0, {0x80000, 160}};
-  made.a_rows = at<std::int32_t>(0xa0000);
-  made.a_row_count = 90;
   return made;
 }
 
@@ -104,7 +102,10 @@ tmap_pointer_problem pointers() {
 }
 
 TEST(c_gemm, a_row_problem_is_converted_whole) {
-  const gemm::row_problem made = interop::library_of(rows());
+  tmap_row_problem from = rows();
+  from.a_rows = at<std::int32_t>(0xa0000);
+  from.a_row_count = 90;
+  const gemm::row_problem made = interop::library_of(from);
   EXPECT_EQ(made.type, gemm::operand_type::f16);
   EXPECT_EQ(made.groups, 10u);
   EXPECT_EQ(made.rows, 100u);
