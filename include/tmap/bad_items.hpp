@@ -85,7 +85,7 @@ TMAP_HOST_DEVICE constexpr item_kind items_of(batch_call call) {
 struct bad_item {
   batch_call call{};       ///< none: there is no bad item
   std::uint64_t number{};  ///< of the call; the process numbers its calls from 1 as they are enqueued
-  std::uint64_t index{};   ///< in the call's batch; of `service_update` the map's, of `gemm::fault::label` and `a_row` the row's
+  std::uint64_t index{};   ///< in the call's batch; of `service_update` the map's, of faults of a row the row's
   std::uint64_t bits{};    ///< of its status: a `rule_set` of a map, else the bits of the call's `fault`
 };
 
