@@ -47,7 +47,7 @@ TEST(fault_text, every_fault_has_words_of_its_own) {
     EXPECT_THAT(text, Not(HasSubstr("unknown")));
   }
   EXPECT_EQ(ragged::to_string(ragged::tensor_status{last_tensor_fault << 1}), "unknown bit 10");
-  EXPECT_EQ(gemm::to_string(gemm::group_status{last_group_fault << 1}), "unknown bit 6");
+  EXPECT_EQ(gemm::to_string(gemm::group_status{last_group_fault << 1}), "unknown bit 7");
   EXPECT_THAT(to_string(map_status{~std::uint64_t{0}}), HasSubstr("unknown bit 63"));
 }
 
