@@ -302,7 +302,7 @@ TEST_F(gathered_rows, of_a_checked_call_make_it_fail) {
   const result<void> failed = multiply(bad.by_index(), checked);
   ASSERT_FALSE(failed.has_value());
   EXPECT_EQ(failed.error().code, status::bad_items);
-  EXPECT_NE(to_string(failed.error()).find("row 57: a_row"), std::string::npos) << to_string(failed.error());
+  EXPECT_NE(to_string(failed.error()).find("row number 57: a_row"), std::string::npos) << to_string(failed.error());
   ASSERT_TRUE(reset_faults().has_value());
 }
 
