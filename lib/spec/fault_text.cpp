@@ -119,15 +119,18 @@ std::string words_of(item_kind kind, std::uint64_t bits) {
   }
 }
 
-/// Returns the noun for an item. Choices are counted as rows, but are none. Of faults of a row the
-/// index is that of the row.
-const char* item_name(const bad_item& item) {
-  if (item.call == batch_call::moe_route || item.call == batch_call::moe_combine) return "choice";
-  const item_kind kind = items_of(item.call);
+/// Returns whether a call of groups met a row that is bad by itself. Its index is that of the row.
+bool is_row_of_groups(const bad_item& item) {
   constexpr auto of_row =
       static_cast<std::uint64_t>(gemm::fault::label) | static_cast<std::uint64_t>(gemm::fault::a_row);
-  const bool is_row = kind == item_kind::group && (item.bits & of_row) != 0;
-  return item_names[static_cast<std::size_t>(is_row ? item_kind::row : kind)];
+  return items_of(item.call) == item_kind::group && (item.bits & of_row) != 0;
+}
+
+/// Returns the noun for an item. Choices are counted as rows, but are none.
+const char* item_name(const bad_item& item) {
+  if (item.call == batch_call::moe_route || item.call == batch_call::moe_combine) return "choice";
+  const item_kind kind = is_row_of_groups(item) ? item_kind::row : items_of(item.call);
+  return item_names[static_cast<std::size_t>(kind)];
 }
 
 std::string words_of(const bad_item& item) {
@@ -167,11 +170,13 @@ std::string status_words(Status status, const Words& words) {
 }  // namespace
 
 std::string detail::bad_items_sentence(const error& e) {
-  const char* const items = item_name(e.bad);
+  // Bad rows are counted together with bad groups, and not out of a number.
+  const std::string count = is_row_of_groups(e.bad) ? fmt::format("{} item{}", e.found, e.found == 1 ? "" : "s")
+                                                    : fmt::format("{} of {} {}s", e.found, e.allowed, item_name(e.bad));
   return fmt::format(
-      "{}: {} of {} {}s {} bad, among them {}. What is bad was passed over, all else is done; "
+      "{}: {} {} bad, among them {}. What is bad was passed over, all else is done; "
       "docs/when_results_look_wrong.md shows how to see each",
-      call_words(e.bad), e.found, e.allowed, items, e.found == 1 ? "is" : "are", words_of(e.bad));
+      call_words(e.bad), count, e.found == 1 ? "is" : "are", words_of(e.bad));
 }
 
 const char* name(batch_call call) {

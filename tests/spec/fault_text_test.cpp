@@ -91,6 +91,8 @@ TEST(fault_text, an_error_names_call_count_item_and_what_to_do) {
   EXPECT_THAT(text, HasSubstr("docs/when_results_look_wrong.md"));
   e.found = 1;
   EXPECT_THAT(to_string(e), HasSubstr("1 of 1000 groups is bad"));
+  e.bad.bits = static_cast<std::uint64_t>(gemm::fault::a_row);
+  EXPECT_THAT(to_string(e), HasSubstr("1 item is bad, among them row number 7: a_row (A has no row"));
 }
 
 TEST(fault_text, an_errors_detail_is_told) {
