@@ -235,8 +235,9 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
 
     Types are bf16, f16 and, where rows are ragged, f8_e4m3 and f8_e5m2 times f8_e4m3 (b is stored
     [groups, n, k]). out has the operands' type (bf16 for those of 8 bits), or f32, or, where rows
-    are ragged, f8_e4m3. Products of groups of columns have the operands' type. Addresses and pitches are multiples of 16 bytes, and
-    so are rows of n and k elements. Rows of out that belong to no group stay as they are.
+    are ragged, f8_e4m3. Products of groups of columns have the operands' type. Addresses and
+    pitches are multiples of 16 bytes, and so are rows of n and k elements. Rows of out that belong
+    to no group stay as they are.
 
     `b_addresses`, uint64 or int64 [groups], is for weights that are separate arrays: `b` is then
     one of them, [k, n], and all have its strides. In the same way `out_addresses` names an output
@@ -259,9 +260,9 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     of b. Their strides may be any.
 
     `fast_accumulation`, of f8_e4m3 without block scales only, sums up in the tensor cores, to 13
-    bits, instead of f32 (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32 [4], get the fate of
-    each group on the device (`group_faults_of`, docs/grouped_gemm.md). `check` is as in
-    `tmap.ragged`. The workspace comes from PyTorch or CuPy, by the arrays.
+    bits, instead of f32 (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32
+    [4], get the fate of each group on the device (`group_faults_of`, docs/grouped_gemm.md). `check`
+    is as in `tmap.ragged`. The workspace comes from PyTorch or CuPy, by the arrays.
 
     Does not wait for the device unless it is checked; a graph may capture it. Returns `out`. Raises
     `TypeError`, `ValueError`, `Error`.
