@@ -74,7 +74,8 @@ INSTANTIATE_TEST_SUITE_P(sizes, moe_layer_of_size,
                          ::testing::Values(layer_sizes{1, 2, 8, 16}, layer_sizes{3, 7, 24, 16},
                                            layer_sizes{64, 8, 64, 64}, layer_sizes{129, 2, 136, 48},
                                            layer_sizes{200, 16, 72, 144}, layer_sizes{1000, 64, 64, 32},
-                                           layer_sizes{150, 300, 32, 16}, layer_sizes{512, 8, 256, 512}));
+                                           layer_sizes{150, 300, 32, 16}, layer_sizes{512, 8, 256, 512},
+                                           layer_sizes{64, 8, 128, 128, true}, layer_sizes{129, 4, 208, 256, true}));
 
 constexpr layer_sizes small{96, 8, 64, 64};
 

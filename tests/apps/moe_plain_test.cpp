@@ -41,6 +41,18 @@ TEST(plain_layer, of_constant_weights) {
   for (const bounded& got : plain_output(sizes, weights, token.data(), {0, 1})) EXPECT_EQ(got.value, 0);
 }
 
+TEST(scaled_matrices, keep_what_they_have_rounded_once) {
+  const layer_sizes sizes{1, 3, 208, 128, true};
+  const layer_weights weights = random_weights(sizes, 9);
+  const scaled_matrices again = as_e4m3(weights.gate_up, 256, 208);
+  EXPECT_EQ(again.scales.size(), 3u * 2 * 2);
+  EXPECT_EQ(as_float(again, 256, 208), weights.gate_up);
+  const layer_weights exact = random_weights({1, 3, 208, 128}, 9);
+  for (std::size_t i = 0; i < exact.gate_up.size(); ++i) {
+    ASSERT_NEAR(weights.gate_up[i], exact.gate_up[i], std::abs(exact.gate_up[i]) / 16 + 1e-5);
+  }
+}
+
 /// Holds a layer, tokens, and the results of a correct run.
 struct sample {
   layer_sizes sizes{40, 5, 32, 48};
@@ -189,6 +201,8 @@ TEST(layer_sizes, that_cannot_be_are_refused) {
   refused("sizes.width", {8, 8, 60, 64});
   refused("sizes.hidden", {8, 8, 64, 24});
   refused("sizes.width", {8, 8, 0, 64});
+  refused("sizes.width", {8, 8, 72, 128, true});
+  refused("sizes.hidden", {8, 8, 64, 64, true});
 }
 
 }  // namespace

@@ -14,10 +14,12 @@ namespace moe {
 
 /// Holds all device memory of the layer.
 struct layer_arrays {
-  __nv_bfloat16* tokens{};  ///< [tokens, width]
-  __nv_bfloat16* router{};  ///< as in `layer_weights`
-  __nv_bfloat16* gate_up{};
-  __nv_bfloat16* down{};
+  __nv_bfloat16* tokens{};   ///< [tokens, width]
+  __nv_bfloat16* router{};   ///< as in `layer_weights`
+  unsigned char* gate_up{};  ///< of bf16 or e4m3
+  unsigned char* down{};
+  float* gate_up_scales{};  ///< of e4m3 only
+  float* down_scales{};
   float* logits{};          ///< [tokens, experts]
   std::int32_t* experts{};  ///< as in `layer_results`
   float* shares{};

@@ -47,17 +47,29 @@ result<void> check_sizes(const layer_sizes& sizes) {
   if (checked) checked = check(sizes.tokens <= most_tokens, sizes.tokens, {"sizes.tokens", at_most, most_tokens});
   if (checked) checked = check(sizes.experts >= choices, sizes.experts, {"sizes.experts", at_least, choices});
   if (checked) checked = check(sizes.experts <= most_experts, sizes.experts, {"sizes.experts", at_most, most_experts});
-  if (checked) checked = check(is_multiple(sizes.width, 8), sizes.width, {"sizes.width", multiple, 8});
-  if (checked) checked = check(is_multiple(sizes.hidden, 16), sizes.hidden, {"sizes.hidden", multiple, 16});
+  const std::uint64_t of_width = sizes.has_8_bits ? 16 : 8;
+  const std::uint64_t of_hidden = sizes.has_8_bits ? scaled : 16;
+  if (checked) checked = check(is_multiple(sizes.width, of_width), sizes.width, {"sizes.width", multiple, of_width});
+  if (checked) {
+    checked = check(is_multiple(sizes.hidden, of_hidden), sizes.hidden, {"sizes.hidden", multiple, of_hidden});
+  }
   return checked;
 }
 
-result<void> upload(const char* name, const std::vector<float>& values, std::uint64_t count, __nv_bfloat16* to) {
-  const demand all_of_them{name, "has {found} values; the layer's sizes ask for {allowed}", count};
-  if (const auto checked = check(values.size() == count, values.size(), all_of_them); !checked) return checked;
-  const std::vector<__nv_bfloat16> rounded = as_bf16(values);
-  const auto copied = copy_bytes(to, rounded.data(), count * sizeof(*to));
+result<void> check_count(const char* name, const std::vector<float>& values, std::uint64_t count) {
+  return check(values.size() == count, values.size(),
+               {name, "has {found} values; the layer's sizes ask for {allowed}", count});
+}
+
+template <class T>
+result<void> copy(const std::vector<T>& values, void* to) {
+  const auto copied = copy_bytes(to, values.data(), values.size() * sizeof(T));
   return copied ? as_result(cudaDeviceSynchronize()) : copied;  // later streams may not wait for the default one
+}
+
+result<void> upload(const char* name, const std::vector<float>& values, std::uint64_t count, void* to) {
+  const auto checked = check_count(name, values, count);
+  return checked ? copy(as_bf16(values), to) : checked;
 }
 
 template <class T>
@@ -70,9 +82,44 @@ tmap::gemm::matrix matrix_of(const __nv_bfloat16* memory, std::uint64_t columns)
   return {memory, columns * item};
 }
 
-/// Returns the weights of all experts: a matrix of `lines` rows for each.
-tmap::moe::expert_weights weights_of(const __nv_bfloat16* memory, std::uint64_t lines, std::uint64_t columns) {
-  return {.values = matrix_of(memory, columns), .group_pitch_bytes = lines * columns * item};
+/// The matrices of all experts.
+struct matrix_shape {
+  std::uint64_t lines;
+  std::uint64_t columns;
+  std::uint64_t count(const layer_sizes& sizes) const { return sizes.experts * lines * columns; }
+  std::uint64_t across() const { return (columns + scaled - 1) / scaled; }
+  /// Returns the scales of one expert.
+  std::uint64_t scales() const { return (lines + scaled - 1) / scaled * across(); }
+};
+matrix_shape shape_of_gate_up(const layer_sizes& sizes) {
+  return {2 * std::uint64_t{sizes.hidden}, sizes.width};
+}
+matrix_shape shape_of_down(const layer_sizes& sizes) {
+  return {sizes.width, sizes.hidden};
+}
+std::uint64_t weight_bytes(const layer_sizes& sizes) {
+  return sizes.has_8_bits ? 1 : item;
+}
+
+tmap::moe::expert_weights weights_of(const layer_sizes& sizes, const unsigned char* memory, const float* scales,
+                                     const matrix_shape& shape) {
+  const std::uint64_t line = shape.columns * weight_bytes(sizes);
+  tmap::moe::expert_weights made{.values = {memory, line}, .group_pitch_bytes = shape.lines * line};
+  if (!sizes.has_8_bits) return made;
+  made.scales = {
+      .values = scales, .line_stride = shape.across(), .k_stride = 1, .group_stride = shape.scales(), .lines = scaled};
+  return made;
+}
+
+/// Uploads weights in the type of the layer.
+result<void> upload_weights(const char* name, const layer_sizes& sizes, const std::vector<float>& values,
+                            const matrix_shape& shape, unsigned char* to, float* scales) {
+  if (!sizes.has_8_bits) return upload(name, values, shape.count(sizes), to);
+  const auto checked = check_count(name, values, shape.count(sizes));
+  if (!checked) return checked;
+  const scaled_matrices rounded = as_e4m3(values, shape.lines, shape.columns);
+  const auto copied = copy(rounded.values, to);
+  return copied ? copy(rounded.scales, scales) : copied;
 }
 
 }  // namespace
@@ -102,8 +149,12 @@ result<void> layer::allocate() {
   scratch_bytes_ = *bytes;
   result<void> got = add(inputs_, arrays_.tokens, tokens);
   if (got) got = add(inputs_, arrays_.router, weights);
-  if (got) got = add(inputs_, arrays_.gate_up, weights * 2 * sizes_.hidden);
-  if (got) got = add(inputs_, arrays_.down, weights * sizes_.hidden);
+  const matrix_shape gate_up = shape_of_gate_up(sizes_);
+  const matrix_shape down = shape_of_down(sizes_);
+  if (got) got = add(inputs_, arrays_.gate_up, gate_up.count(sizes_) * weight_bytes(sizes_));
+  if (got) got = add(inputs_, arrays_.down, down.count(sizes_) * weight_bytes(sizes_));
+  if (got) got = add(inputs_, arrays_.gate_up_scales, sizes_.experts * gate_up.scales());
+  if (got) got = add(inputs_, arrays_.down_scales, sizes_.experts * down.scales());
   if (got) got = add(written_, arrays_.logits, std::uint64_t{sizes_.tokens} * sizes_.experts);
   if (got) got = add(written_, arrays_.experts, rows);
   if (got) got = add(written_, arrays_.shares, rows);
@@ -119,8 +170,14 @@ result<void> layer::allocate() {
 result<void> layer::set_weights(const layer_weights& weights) const {
   const std::uint64_t matrix = std::uint64_t{sizes_.experts} * sizes_.width;
   result<void> done = upload("weights.router", weights.router, matrix, arrays_.router);
-  if (done) done = upload("weights.gate_up", weights.gate_up, matrix * 2 * sizes_.hidden, arrays_.gate_up);
-  if (done) done = upload("weights.down", weights.down, matrix * sizes_.hidden, arrays_.down);
+  if (done) {
+    done = upload_weights("weights.gate_up", sizes_, weights.gate_up, shape_of_gate_up(sizes_), arrays_.gate_up,
+                          arrays_.gate_up_scales);
+  }
+  if (done) {
+    done =
+        upload_weights("weights.down", sizes_, weights.down, shape_of_down(sizes_), arrays_.down, arrays_.down_scales);
+  }
   return done;
 }
 
@@ -134,14 +191,14 @@ tmap::moe::layer_problem layer::problem() const {
   tmap::moe::logits from{.values = {arrays_.logits, sizes_.experts * sizeof(float)}};
   from.scoring = tmap::moe::scoring::top_k_then_softmax;
   tmap::moe::layer_problem made;
-  made.type = tmap::gemm::operand_type::bf16;
+  made.type = sizes_.has_8_bits ? tmap::gemm::operand_type::f8_e4m3 : tmap::gemm::operand_type::bf16;
   made.routing = {.tokens = sizes_.tokens, .experts = sizes_.experts, .k = choices, .choices = from};
   made.width = width;
   made.inner = hidden;
   made.x = matrix_of(arrays_.tokens, width);
-  made.gate_up = weights_of(arrays_.gate_up, 2 * hidden, width);
+  made.gate_up = weights_of(sizes_, arrays_.gate_up, arrays_.gate_up_scales, shape_of_gate_up(sizes_));
   made.gate.function = tmap::gemm::gate_function::silu;
-  made.down = weights_of(arrays_.down, width, hidden);
+  made.down = weights_of(sizes_, arrays_.down, arrays_.down_scales, shape_of_down(sizes_));
   made.out = matrix_of(arrays_.output, width);
   return made;
 }

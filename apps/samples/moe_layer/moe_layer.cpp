@@ -76,10 +76,15 @@ int main(int argc, char** argv) {
   app.add_option("--experts", sizes.experts, "Experts, at least 2")->capture_default_str();
   app.add_option("--width", sizes.width, "Values per token, a multiple of 8")->capture_default_str();
   app.add_option("--hidden", sizes.hidden, "Hidden values per expert, a multiple of 16")->capture_default_str();
+  std::string weights = "bf16";
+  app.add_option("--weights", weights, "Type of weights; with f8, --hidden is a multiple of 128")
+      ->check(CLI::IsMember({"bf16", "f8"}))
+      ->capture_default_str();
   app.add_option("--replays", replays, "Number of runs, each with new tokens")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
+  sizes.has_8_bits = weights == "f8";
   if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("moe_layer");
   const auto wrong = run(sizes, replays);
   if (!wrong) {

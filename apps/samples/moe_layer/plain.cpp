@@ -55,6 +55,30 @@ bounded dot(const std::vector<bounded>& a, const float* b) {
   return {sum, error + magnitude * steps * 2 * f32_error};
 }
 
+/// The tensor core drops bits of a product of 8-bit numbers that lie 13 bits below the largest.
+bounded dot_of_8_bits(const std::vector<bounded>& a, const float* b) {
+  double magnitude = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) magnitude += (std::abs(a[i].value) + a[i].error) * std::abs(double{b[i]});
+  const bounded made = dot(a, b);
+  return {made.value, made.error + magnitude * 0x1p-9};
+}
+
+/// Rounds a row to e4m3 with a scale for each 128 numbers.
+std::vector<bounded> rounded_to_e4m3(std::vector<bounded> row) {
+  constexpr double relative = 0x1p-4;
+  constexpr double of_the_largest = 0x1p-18;  // where numbers lose digits
+  for (std::size_t first = 0; first < row.size(); first += scaled) {
+    const std::size_t last = std::min<std::size_t>(row.size(), first + scaled);
+    double top = 0;
+    for (std::size_t i = first; i < last; ++i) top = std::max(top, std::abs(row[i].value) + row[i].error);
+    for (std::size_t i = first; i < last; ++i) {
+      row[i] = rounded(row[i], relative);
+      row[i].error += top * of_the_largest;
+    }
+  }
+  return row;
+}
+
 bounded swiglu(bounded gate, bounded up) {
   constexpr double steepest = 1.1;  // silu has no larger slope
   constexpr double of_the_exponential = 0x1p-18;
@@ -67,13 +91,18 @@ std::vector<bounded> hidden_of(const layer_sizes& sizes, const layer_weights& we
                                std::uint64_t expert) {
   const float* const gates = weights.gate_up.data() + expert * 2 * sizes.hidden * sizes.width;
   const float* const ups = gates + std::uint64_t{sizes.hidden} * sizes.width;
+  std::vector<bounded> values;
+  for (std::uint64_t i = 0; i < sizes.width; ++i) values.push_back({double{token[i]}, 0});
+  if (sizes.has_8_bits) values = rounded_to_e4m3(std::move(values));
+  const auto sum = [&](const float* line) {
+    return sizes.has_8_bits ? dot_of_8_bits(values, line) : dot(token, line, sizes.width, products_a_step);
+  };
   std::vector<bounded> made;
   for (std::uint64_t i = 0; i < sizes.hidden; ++i) {
-    const bounded gate = dot(token, gates + i * sizes.width, sizes.width, products_a_step);
-    const bounded up = dot(token, ups + i * sizes.width, sizes.width, products_a_step);
-    made.push_back(rounded(swiglu(gate, up), bf16_error));
+    const bounded activated = swiglu(sum(gates + i * sizes.width), sum(ups + i * sizes.width));
+    made.push_back(sizes.has_8_bits ? activated : rounded(activated, bf16_error));
   }
-  return made;
+  return sizes.has_8_bits ? rounded_to_e4m3(std::move(made)) : made;
 }
 
 /// Returns the softmax of the first of two logits.
@@ -172,7 +201,8 @@ std::vector<bounded> plain_output(const layer_sizes& sizes, const layer_weights&
     const std::vector<bounded> hidden = hidden_of(sizes, weights, token, expert);
     const float* const down = weights.down.data() + expert * sizes.width * sizes.hidden;
     for (std::uint64_t column = 0; column < sizes.width; ++column) {
-      const bounded answer = rounded(dot(hidden, down + column * sizes.hidden), bf16_error);
+      const float* const line = down + column * sizes.hidden;
+      const bounded answer = rounded(sizes.has_8_bits ? dot_of_8_bits(hidden, line) : dot(hidden, line), bf16_error);
       const bounded part = rounded(product(share, answer), 2 * f32_error);
       sums[column] = {sums[column].value + part.value, sums[column].error + part.error};
     }
