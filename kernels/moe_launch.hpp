@@ -10,29 +10,48 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <variant>
 
 namespace tmap::kernels {
 
 /// A block sorts this many choices at a time.
-inline constexpr std::uint32_t sort_tile = 8192;
+inline constexpr std::uint32_t sort_tile = 4096;
 /// A single cluster of so many blocks sorts up to `sort_tile` choices for each of them.
-inline constexpr std::uint32_t sort_cluster_blocks = 8;
+inline constexpr std::uint32_t sort_cluster_blocks = 16;
 inline constexpr std::uint32_t most_clustered_choices = sort_tile * sort_cluster_blocks;
-/// More choices are sorted by two launches of at most so many blocks.
-inline constexpr std::uint32_t most_sort_blocks = 256;
+/// Each GPU has room for clusters of so many blocks, if not for larger ones.
+inline constexpr std::uint32_t sure_cluster_blocks = 8;
+/// A cluster chooses the experts of so many tokens. More tokens need the whole GPU.
+inline constexpr std::uint64_t most_clustered_tokens = 512;
+/// More choices, and the logits of more tokens, take two launches of at most so many blocks.
+inline constexpr std::uint32_t most_sort_blocks = 128;
 
-/// Returns the blocks that count and place more than `most_clustered_choices` choices.
-constexpr std::uint32_t sort_blocks(std::uint64_t choices) {
-  const std::uint64_t tiles = (choices + sort_tile - 1) / sort_tile;
-  return tiles < most_sort_blocks ? static_cast<std::uint32_t>(tiles) : most_sort_blocks;
+inline bool has_logits(const moe::route_problem& problem) {
+  return std::holds_alternative<moe::logits>(problem.choices);
+}
+
+/// Returns whether one launch does all, on a GPU with room for clusters of so many blocks.
+inline bool takes_one_launch(const moe::route_problem& problem, std::uint32_t cluster_blocks) {
+  if (has_logits(problem) && problem.tokens > most_clustered_tokens) return false;
+  return problem.tokens * problem.k <= std::uint64_t{cluster_blocks} * sort_tile;
+}
+
+/// Returns the blocks of each of two launches: as many as keep each warp busy.
+inline std::uint32_t sort_blocks(const moe::route_problem& problem) {
+  constexpr std::uint64_t block_tokens = 32;
+  constexpr std::uint64_t block_choices = 1024;
+  const std::uint64_t by_tokens = has_logits(problem) ? (problem.tokens + block_tokens - 1) / block_tokens : 0;
+  const std::uint64_t by_choices = (problem.tokens * problem.k + block_choices - 1) / block_choices;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(std::max(by_tokens, by_choices), 1, most_sort_blocks));
 }
 
 /// The parts of a route's workspace. Null parts are not needed.
 struct route_scratch {
-  std::int32_t* ids{};      ///< [choices], for logits
-  float* weights{};         ///< [choices], for logits
-  std::uint32_t* totals{};  ///< [sort_blocks, experts], for more than `most_clustered_choices` choices
+  std::int32_t* ids{};      ///< [choices], for logits that take two launches
+  float* weights{};         ///< [choices], like `ids`
+  std::uint32_t* totals{};  ///< [sort_blocks, experts], for two launches
 };
 
 /// How a call reports on its choices. Each pointer may be null.

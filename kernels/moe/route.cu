@@ -2,7 +2,12 @@
 #include <cooperative_groups.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
@@ -13,8 +18,15 @@
 namespace tmap::kernels {
 namespace {
 
-constexpr std::uint32_t score_threads = 256;
-constexpr std::uint32_t score_warps = score_threads / device::warp_lanes;
+// Few choices take one launch of a cluster, whose blocks exchange their totals in shared memory.
+// Others take two: the first one chooses experts and counts them, the second one sorts.
+
+struct route_work {
+  score_work scores;
+  sort_work sort;
+  std::int32_t* ids;  ///< to write those that logits choose; null: not wanted
+  float* weights;     ///< like `ids`
+};
 
 // Each kernel lets the next one start at once. The next one waits for its end before it touches
 // memory.
@@ -23,183 +35,291 @@ __device__ void begin_kernel() {
   cudaGridDependencySynchronize();
 }
 
-template <std::uint32_t PerLane>
-__global__ void __launch_bounds__(score_threads) score_kernel(const __grid_constant__ score_work work) {
-  begin_kernel();
-  const std::uint64_t token = std::uint64_t{blockIdx.x} * score_warps + threadIdx.x / device::warp_lanes;
-  if (token < work.tokens) choose_experts<PerLane>(work, token);
-}
-
-__device__ choice_tile share_of_block(const sort_work& work) {
-  // 64 bits: a product of 32 bits may pass the last choice of 2^30 by far.
-  const std::uint64_t begin = std::uint64_t{blockIdx.x} * work.block_choices;
-  const auto first = static_cast<std::uint32_t>(min(begin, std::uint64_t{work.choices}));
-  return {first, first + min(work.block_choices, work.choices - first)};
-}
-
-__device__ choice_tile tile_at(const choice_tile& share, std::uint32_t begin) {
-  return {begin, begin + min(sort_tile, share.end - begin)};
-}
-
-__device__ void begin_header(block_header& header) {
-  if (threadIdx.x == 0) header.reset();
-  __syncthreads();
+__device__ void reset_header(const choice_reports& reports) {
+  if (blockIdx.x == 0 && threadIdx.x == 0 && reports.header != nullptr) *reports.header = batch_header{};
 }
 
 __device__ void end_header(const choice_reports& reports, const block_header& header) {
+  if (reports.header == nullptr) return;
   __syncthreads();
-  if (threadIdx.x == 0 && reports.header != nullptr) device::add_to_header(*reports.header, header.value());
+  if (threadIdx.x == 0) device::add_to_header(*reports.header, header.value());
 }
 
-/// Sorts all choices in one cluster, each block one tile. The blocks read each other's totals.
-__global__ void __launch_bounds__(sort_threads) sort_kernel(const __grid_constant__ sort_work work) {
+/// Returns the choices of this block, which may be more than a tile.
+__device__ choice_tile share_of_block(const sort_work& work) {
+  const std::uint32_t begin = min(blockIdx.x * work.block_choices, work.choices);
+  const auto* const ids = static_cast<const unsigned char*>(work.ids.values) + std::uint64_t{begin} * work.ids.bytes;
+  const float* const weights = work.weights == nullptr ? nullptr : work.weights + begin;
+  return {begin, min(work.block_choices, work.choices - begin), {ids, work.ids.bytes}, weights};
+}
+
+__device__ choice_tile tile_at(const choice_tile& share, std::uint32_t first) {
+  const auto* const ids = static_cast<const unsigned char*>(share.ids.values) + std::uint64_t{first} * share.ids.bytes;
+  const float* const weights = share.weights == nullptr ? nullptr : share.weights + first;
+  return {share.begin + first, min(sort_tile, share.count - first), {ids, share.ids.bytes}, weights};
+}
+
+/// Chooses the experts of the tokens of a block, whose choices begin with a token. `use(i, choice)`
+/// gets choice i of the block.
+template <std::uint32_t PerLane, class Use>
+__device__ void choose_share(const route_work& work, const choice_tile& share, const Use& use) {
+  const std::uint32_t k = work.scores.k;
+  const std::uint32_t lane = threadIdx.x % device::warp_lanes;
+  const std::uint32_t first = share.begin / k;
+  const std::uint32_t tokens = share.count / k;
+  for (std::uint32_t token = threadIdx.x / device::warp_lanes; token < tokens; token += sort_warps) {
+    const scored_choice choice = choose_experts<PerLane>(work.scores, first + token);
+    if (lane >= k) continue;
+    const std::uint32_t i = token * k + lane;
+    if (work.ids != nullptr) work.ids[share.begin + i] = choice.expert;
+    if (work.weights != nullptr) work.weights[share.begin + i] = choice.weight;
+    use(i, choice);
+  }
+}
+
+/// Chooses the experts of a tile, and keeps them in shared memory.
+template <std::uint32_t PerLane>
+__device__ void choose_tile(const route_work& work, const sort_memory& memory, choice_tile& tile) {
+  choose_share<PerLane>(work, tile, [&](std::uint32_t i, const scored_choice& choice) {
+    memory.ids()[i] = choice.expert;
+    memory.weights()[i] = choice.weight;
+  });
+  tile.ids = {memory.ids(), sizeof(std::int32_t)};
+  tile.weights = memory.weights();
+}
+
+__device__ expert_total total_of_cluster(const sort_work& work, const sort_memory& memory) {
+  expert_total total{};
+  if (threadIdx.x >= work.experts) return total;
+#pragma unroll
+  for (std::uint32_t block = 0; block < sort_cluster_blocks; ++block) {
+    if (block >= gridDim.x) continue;
+    const std::uint32_t more = memory.total(block, threadIdx.x);
+    if (block < blockIdx.x) total.before += more;
+    if (block == blockIdx.x) total.tile = more;
+    total.all += more;
+  }
+  return total;
+}
+
+/// Sorts all choices in one cluster, each block one tile. `PerLane` is 0 if choices are given.
+template <std::uint32_t PerLane>
+__global__ void __launch_bounds__(sort_threads, 1) route_in_cluster(const __grid_constant__ route_work work) {
   extern __shared__ __align__(16) unsigned char dynamic[];
   __shared__ block_header header;
-  const sort_memory memory(dynamic, work.experts);
   const auto cluster = cooperative_groups::this_cluster();
+  const sort_memory memory(dynamic, work.sort.experts);
+  cuda::ptx::barrier_cluster_arrive();  // blocks write to each other's memory after all have begun
+  memory.clear_counts();
+  if (threadIdx.x == 0) header.reset();
   begin_kernel();
-  begin_header(header);
-  const choice_tile tile = share_of_block(work);
+  reset_header(work.sort.reports);
+  choice_tile tile = share_of_block(work.sort);
+  if constexpr (PerLane != 0) choose_tile<PerLane>(work, memory, tile);
+  __syncthreads();
+  cuda::ptx::barrier_cluster_wait();
   thread_choices mine;
-  count_tile(work, tile, memory, mine);
-  cluster.sync();
-  place_experts(work, memory, [&](std::uint32_t expert) {
-    expert_total total{};
-    for (std::uint32_t block = 0; block < gridDim.x; ++block) {
-      const std::uint32_t more = cluster.map_shared_rank(memory.totals, block)[expert];
-      if (block < blockIdx.x) total.before += more;
-      total.all += more;
-    }
-    return total;
-  });
-  place_tile(work, tile, memory, mine, header);
-  end_header(work.reports, header);
-  cluster.sync();  // no block ends while another may read its totals
+  rank_tile(
+      work.sort, tile, memory, gridDim.x,
+      [&](std::uint32_t block) { return cluster.map_shared_rank(memory.totals_of(blockIdx.x), block); }, mine);
+  __threadfence();  // the header, before other blocks add to it
+  cuda::ptx::barrier_cluster_arrive();
+  cuda::ptx::barrier_cluster_wait();
+  const std::uint32_t count = place_experts(work.sort, memory, total_of_cluster(work.sort, memory));
+  place_tile(work.sort, tile, memory, count, mine, header);
+  end_header(work.sort.reports, header);
 }
 
-/// Counts the choices of each expert in the share of each block.
-__global__ void __launch_bounds__(sort_threads) count_kernel(const __grid_constant__ sort_work work) {
-  extern __shared__ __align__(16) unsigned char dynamic[];
-  const sort_memory memory(dynamic, work.experts);
+/// Chooses experts, unless `PerLane` is 0, and counts the choices of each expert in the share of
+/// each block.
+template <std::uint32_t PerLane>
+__global__ void __launch_bounds__(sort_threads, 1) count_choices(const __grid_constant__ route_work work) {
+  __shared__ std::uint32_t totals[moe::max_experts];
+  totals[threadIdx.x] = 0;
+  __syncthreads();
   begin_kernel();
-  const choice_tile share = share_of_block(work);
-  std::uint32_t total = 0;
-  for (std::uint32_t begin = share.begin; begin < share.end; begin += sort_tile) {
-    thread_choices mine;
-    count_tile(work, tile_at(share, begin), memory, mine);
-    if (threadIdx.x < work.experts) total += memory.totals[threadIdx.x];
+  reset_header(work.sort.reports);
+  const choice_tile share = share_of_block(work.sort);
+  if constexpr (PerLane != 0) {
+    choose_share<PerLane>(work, share,
+                          [&](std::uint32_t, const scored_choice& choice) { atomicAdd(&totals[choice.expert], 1u); });
+  } else {
+    for (std::uint32_t i = threadIdx.x; i < share.count; i += sort_threads) {
+      const std::int32_t expert = detail::judge_expert(share.ids[i], work.sort.experts);
+      if (expert >= 0) atomicAdd(&totals[expert], 1u);
+    }
   }
-  if (threadIdx.x < work.experts) work.totals[blockIdx.x * work.experts + threadIdx.x] = total;
+  __syncthreads();
+  const std::uint32_t experts = work.sort.experts;
+  if (threadIdx.x < experts) work.sort.totals[blockIdx.x * experts + threadIdx.x] = totals[threadIdx.x];
 }
 
-/// Places the choices that `count_kernel` counted.
-__global__ void __launch_bounds__(sort_threads) place_kernel(const __grid_constant__ sort_work work) {
+/// Sums up the totals of all blocks. Threads share the blocks of an expert.
+__device__ expert_total total_of_grid(const sort_work& work, const sort_memory& memory) {
+  struct part {
+    std::uint32_t all;
+    std::uint32_t before;
+  };
+  auto* const parts = reinterpret_cast<part*>(memory.sorted);  // nothing is sorted yet
+  static_assert(sort_threads * sizeof(part) <= sort_tile * sizeof(std::uint32_t));
+  std::uint32_t columns = device::warp_lanes;
+  while (columns < work.experts) columns *= 2;
+  const std::uint32_t expert = threadIdx.x % columns;
+  const std::uint32_t step = sort_threads / columns;
+  part mine{};
+  if (expert < work.experts) {
+#pragma unroll 16
+    for (std::uint32_t block = threadIdx.x / columns; block < gridDim.x; block += step) {
+      const std::uint32_t more = work.totals[block * work.experts + expert];
+      if (block < blockIdx.x) mine.before += more;
+      mine.all += more;
+    }
+  }
+  parts[threadIdx.x] = mine;
+  __syncthreads();
+  expert_total total{};
+  if (threadIdx.x >= work.experts) return total;
+  for (std::uint32_t i = threadIdx.x; i < sort_threads; i += columns) {
+    total.all += parts[i].all;
+    total.before += parts[i].before;
+  }
+  total.tile = memory.total(0, threadIdx.x);
+  return total;
+}
+
+/// Sorts the choices that `count_choices` counted.
+__global__ void __launch_bounds__(sort_threads, 1) sort_choices(const __grid_constant__ route_work work) {
   extern __shared__ __align__(16) unsigned char dynamic[];
   __shared__ block_header header;
-  const sort_memory memory(dynamic, work.experts);
+  const sort_memory memory(dynamic, work.sort.experts);
+  memory.clear_counts();
+  if (threadIdx.x == 0) header.reset();
+  __syncthreads();
   begin_kernel();
-  begin_header(header);
-  place_experts(work, memory, [&](std::uint32_t expert) {
-    expert_total total{};
-#pragma unroll 8
-    for (std::uint32_t block = 0; block < gridDim.x; ++block) {
-      const std::uint32_t more = work.totals[block * work.experts + expert];
-      if (block < blockIdx.x) total.before += more;
-      total.all += more;
-    }
-    return total;
-  });
-  const choice_tile share = share_of_block(work);
-  for (std::uint32_t begin = share.begin; begin < share.end; begin += sort_tile) {
-    const choice_tile tile = tile_at(share, begin);
-    thread_choices mine;
-    count_tile(work, tile, memory, mine);
-    place_tile(work, tile, memory, mine, header);
-    advance(work, memory);
+  const auto own_totals = [&](std::uint32_t) { return memory.totals_of(0); };
+  const choice_tile share = share_of_block(work.sort);
+  choice_tile tile = tile_at(share, 0);
+  thread_choices mine;
+  rank_tile(work.sort, tile, memory, 1, own_totals, mine);
+  __syncthreads();
+  std::uint32_t count = place_experts(work.sort, memory, total_of_grid(work.sort, memory));
+  place_tile(work.sort, tile, memory, count, mine, header);
+  for (std::uint32_t first = sort_tile; first < share.count; first += sort_tile) {
+    __syncthreads();
+    memory.clear_counts();
+    __syncthreads();
+    tile = tile_at(share, first);
+    rank_tile(work.sort, tile, memory, 1, own_totals, mine);
+    __syncthreads();
+    count = place_next_tile(work.sort, memory, threadIdx.x < work.sort.experts ? memory.total(0, threadIdx.x) : 0);
+    place_tile(work.sort, tile, memory, count, mine, header);
   }
-  end_header(work.reports, header);
+  end_header(work.sort.reports, header);
 }
 
-using score_function = void (*)(score_work);
-
-/// Returns the kernel whose lanes hold enough experts.
-score_function score_kernel_for(std::uint32_t experts) {
-  if (experts <= 32) return score_kernel<1>;
-  if (experts <= 64) return score_kernel<2>;
-  if (experts <= 128) return score_kernel<4>;
-  if (experts <= 256) return score_kernel<8>;
-  if (experts <= 512) return score_kernel<16>;
-  return score_kernel<32>;
+/// Calls `use` with the experts that each lane holds: as few as are enough, or 0 for given choices.
+template <class Use>
+cudaError_t with_per_lane(const moe::route_problem& problem, const Use& use) {
+  if (!has_logits(problem)) return use(std::integral_constant<std::uint32_t, 0>{});
+  if (problem.experts <= 32) return use(std::integral_constant<std::uint32_t, 1>{});
+  if (problem.experts <= 64) return use(std::integral_constant<std::uint32_t, 2>{});
+  if (problem.experts <= 128) return use(std::integral_constant<std::uint32_t, 4>{});
+  if (problem.experts <= 256) return use(std::integral_constant<std::uint32_t, 8>{});
+  if (problem.experts <= 512) return use(std::integral_constant<std::uint32_t, 16>{});
+  return use(std::integral_constant<std::uint32_t, 32>{});
 }
 
-template <class T>
-T* given_or(T* given, T* other) {
-  return given != nullptr ? given : other;
+/// Finds the most blocks of a cluster. A part of a GPU may have no room for the most.
+cudaError_t find_cluster_blocks(std::uint32_t& blocks) {
+  static std::array<std::atomic<std::uint32_t>, 64> kept;  // it never changes
+  int device = 0;
+  if (const cudaError_t got = cudaGetDevice(&device); got != cudaSuccess) return got;
+  const auto place = static_cast<std::size_t>(device);
+  blocks = place < kept.size() ? kept[place].load(std::memory_order_relaxed) : 0;
+  if (blocks != 0) return cudaSuccess;
+  const launch_size size{sort_cluster_blocks, sort_threads, sort_memory::bytes(moe::max_experts), sort_cluster_blocks};
+  int clusters = 0;
+  const cudaError_t counted = count_clusters(route_in_cluster<0>, size, clusters);
+  if (counted != cudaSuccess) return counted;
+  blocks = clusters > 0 ? sort_cluster_blocks : sure_cluster_blocks;
+  if (place < kept.size()) kept[place].store(blocks, std::memory_order_relaxed);
+  return cudaSuccess;
 }
 
-cudaError_t launch_scores(const route_call& call, const moe::logits& from, sort_work& sort) {
+constexpr std::uint32_t parts(std::uint64_t whole, std::uint64_t part) {
+  return static_cast<std::uint32_t>((whole + part - 1) / part);
+}
+
+/// Returns the choices of each of so many blocks. Those of logits begin with a token.
+std::uint32_t choices_of_block(const moe::route_problem& problem, std::uint32_t blocks) {
+  if (has_logits(problem)) return parts(problem.tokens, blocks) * problem.k;
+  return parts(parts(problem.tokens * problem.k, blocks), device::warp_lanes) * device::warp_lanes;
+}
+
+/// Gives each warp a token, or each thread a few choices, as long as a cluster can have so many.
+cudaError_t launch_once(const moe::route_problem& problem, route_work work, std::uint32_t most_blocks,
+                        cudaStream_t stream) {
+  constexpr std::uint32_t block_choices = 2 * sort_threads;
+  const std::uint32_t wanted =
+      has_logits(problem) ? parts(problem.tokens, sort_warps) : parts(problem.tokens * problem.k, block_choices);
+  const std::uint32_t blocks = std::bit_ceil(std::clamp(wanted, 1u, most_blocks));
+  work.sort.block_choices = choices_of_block(problem, blocks);
+  const launch_size size{blocks, sort_threads, sort_memory::bytes(problem.experts), blocks};
+  return with_per_lane(problem,
+                       [&](auto per_lane) { return launch_behind(route_in_cluster<per_lane()>, size, stream, work); });
+}
+
+cudaError_t launch_twice(const moe::route_problem& problem, route_work work, const route_scratch& scratch,
+                         cudaStream_t stream) {
+  const std::uint32_t blocks = sort_blocks(problem);
+  work.sort.block_choices = choices_of_block(problem, blocks);
+  work.sort.totals = scratch.totals;
+  if (has_logits(problem)) {
+    if (work.ids == nullptr) work.ids = scratch.ids;
+    if (work.weights == nullptr && work.scores.wants_weights) work.weights = scratch.weights;
+    work.sort.ids = {work.ids, sizeof(*work.ids)};
+    work.sort.weights = work.weights;
+  }
+  const cudaError_t counted = with_per_lane(problem, [&](auto per_lane) {
+    return launch_behind(count_choices<per_lane()>, {blocks, sort_threads}, stream, work);
+  });
+  if (counted != cudaSuccess) return counted;
+  return launch_behind(sort_choices, {blocks, sort_threads, sort_memory::bytes(problem.experts)}, stream, work);
+}
+
+route_work work_of(const route_call& call) {
   const moe::route_problem& problem = call.problem;
-  std::int32_t* const ids = given_or(call.results.ids, call.scratch.ids);
-  const bool wants_weights = call.results.weights != nullptr || call.results.weight_of_row != nullptr;
-  float* const weights = wants_weights ? given_or(call.results.weights, call.scratch.weights) : nullptr;
-  sort.ids = {ids, sizeof(*ids)};
-  sort.weights = weights;
-  if (problem.tokens == 0) return cudaSuccess;
-  const auto blocks = static_cast<std::uint32_t>((problem.tokens + score_warps - 1) / score_warps);
-  const score_work work{problem.tokens, problem.experts, problem.k, from, ids, weights};
-  return launch_behind(score_kernel_for(problem.experts), {blocks, score_threads}, call.stream, work);
-}
-
-/// Chooses the fewest blocks that give each of their threads one choice, as long as a cluster can
-/// have so many.
-cudaError_t launch_cluster(sort_work work, const launch_size& of_block, cudaStream_t stream) {
-  std::uint32_t blocks = 1;
-  while (blocks < sort_cluster_blocks && work.choices > blocks * sort_threads) blocks *= 2;
-  const std::uint32_t step = blocks * sort_threads;
-  work.block_choices = (work.choices + step - 1) / step * sort_threads;
-  launch_size size = of_block;
-  size.blocks = blocks;
-  size.cluster_blocks = blocks;
-  return launch_behind(sort_kernel, size, stream, work);
-}
-
-cudaError_t launch_grid(sort_work work, const launch_size& of_block, cudaStream_t stream) {
-  launch_size size = of_block;
-  size.blocks = sort_blocks(work.choices);
-  const std::uint32_t tiles = (work.choices + sort_tile - 1) / sort_tile;
-  work.block_choices = (tiles + size.blocks.x - 1) / size.blocks.x * sort_tile;
-  const cudaError_t counted = launch_behind(count_kernel, size, stream, work);
-  return counted != cudaSuccess ? counted : launch_behind(place_kernel, size, stream, work);
+  route_work work{};
+  sort_work& sort = work.sort;
+  sort.choices = static_cast<std::uint32_t>(problem.tokens * problem.k);
+  sort.experts = problem.experts;
+  sort.k = problem.k;
+  sort.inverse_k = token_finder::inverse(problem.k);
+  sort.alignment = problem.alignment;
+  sort.rows = static_cast<std::uint32_t>(problem.rows);
+  sort.results = call.results;
+  sort.reports = call.reports;
+  if (const auto* from = std::get_if<moe::logits>(&problem.choices)) {
+    const bool wants_weights = call.results.weights != nullptr || call.results.weight_of_row != nullptr;
+    work.scores = {problem.experts, problem.k, *from, wants_weights};
+    work.ids = call.results.ids;
+    work.weights = call.results.weights;
+  } else {
+    const auto& given = std::get<moe::given_choices>(problem.choices);
+    sort.ids = {given.ids, given.bytes};
+    sort.weights = given.weights;
+  }
+  return work;
 }
 
 }  // namespace
 
 cudaError_t launch_route(const route_call& call) {
-  const moe::route_problem& problem = call.problem;
-  if (call.reports.header != nullptr) {
-    const cudaError_t reset = launch_header_reset(call.reports.header, call.stream);
-    if (reset != cudaSuccess) return reset;
-  }
-  sort_work work{};
-  work.choices = static_cast<std::uint32_t>(problem.tokens * problem.k);
-  work.experts = problem.experts;
-  work.k = problem.k;
-  work.alignment = problem.alignment;
-  work.rows = static_cast<std::uint32_t>(problem.rows);
-  work.results = call.results;
-  work.totals = call.scratch.totals;
-  work.reports = call.reports;
-  if (const auto* from = std::get_if<moe::logits>(&problem.choices)) {
-    const cudaError_t scored = launch_scores(call, *from, work);
-    if (scored != cudaSuccess) return scored;
-  } else {
-    const auto& given = std::get<moe::given_choices>(problem.choices);
-    work.ids = {given.ids, given.bytes};
-    work.weights = given.weights;
-  }
-  const launch_size size{1, sort_threads, sort_memory_bytes(problem.experts)};
-  return work.choices <= most_clustered_choices ? launch_cluster(work, size, call.stream)
-                                                : launch_grid(work, size, call.stream);
+  std::uint32_t cluster_blocks = sure_cluster_blocks;
+  if (const cudaError_t found = find_cluster_blocks(cluster_blocks); found != cudaSuccess) return found;
+  const route_work work = work_of(call);
+  return takes_one_launch(call.problem, cluster_blocks) ? launch_once(call.problem, work, cluster_blocks, call.stream)
+                                                        : launch_twice(call.problem, work, call.scratch, call.stream);
 }
 
 }  // namespace tmap::kernels

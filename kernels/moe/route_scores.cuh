@@ -16,14 +16,18 @@
 
 namespace tmap::kernels {
 
-/// The arguments of the kernel: sizes and logits of a problem, and its results.
+/// What experts are chosen by.
 struct score_work {
-  std::uint64_t tokens;
   std::uint32_t experts;
   std::uint32_t k;
   moe::logits from;
-  std::int32_t* ids;
-  float* weights;  ///< null: not wanted
+  bool wants_weights;
+};
+
+/// An expert of a token.
+struct scored_choice {
+  std::int32_t expert;
+  float weight;
 };
 
 namespace detail {
@@ -42,14 +46,28 @@ __device__ inline float score_of(std::uint32_t key) {
   return __uint_as_float((key >> 31) != 0 ? key & ~(1u << 31) : ~key);
 }
 
-__device__ inline float load_logit(const moe::logits& from, std::uint64_t token, std::uint32_t expert) {
+__device__ inline float to_float(float x) {
+  return x;
+}
+__device__ inline float to_float(__nv_bfloat16 x) {
+  return __bfloat162float(x);
+}
+__device__ inline float to_float(__half x) {
+  return __half2float(x);
+}
+
+/// Calls `use(row)` with the logits of a token, as a pointer to their type.
+template <class Use>
+__device__ void with_logits(const moe::logits& from, std::uint64_t token, const Use& use) {
   const std::uint64_t row = from.values.address + token * from.values.pitch_bytes;
-  float logit = 0;
   switch (from.type) {
-    case moe::float_type::f32: logit = reinterpret_cast<const float*>(row)[expert]; break;
-    case moe::float_type::bf16: logit = __bfloat162float(reinterpret_cast<const __nv_bfloat16*>(row)[expert]); break;
-    case moe::float_type::f16: logit = __half2float(reinterpret_cast<const __half*>(row)[expert]); break;
+    case moe::float_type::f32: use(reinterpret_cast<const float*>(row)); break;
+    case moe::float_type::bf16: use(reinterpret_cast<const __nv_bfloat16*>(row)); break;
+    case moe::float_type::f16: use(reinterpret_cast<const __half*>(row)); break;
   }
+}
+
+__device__ inline float without_nan(float logit) {
   return isnan(logit) ? -INFINITY : logit;
 }
 
@@ -73,21 +91,28 @@ __device__ inline best_of_warp best_of(std::uint32_t key, std::uint32_t number) 
   return {most, __reduce_min_sync(~0u, key == most ? number : ~0u)};
 }
 
+/// An expert that was chosen, with the key of its score.
+struct chosen_expert {
+  std::uint32_t number;
+  std::uint32_t key;
+};
+
 /// The scores of one token, held by a warp. Each lane has `PerLane` of them.
 template <std::uint32_t PerLane>
 class token_scores {
  public:
   __device__ token_scores(const score_work& work, std::uint64_t token)
       : work_(work), token_(token), lane_(threadIdx.x % device::warp_lanes) {
+    float logits[PerLane];
+    with_logits(work.from, token, [&](const auto* row) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < PerLane; ++i) logits[i] = is_expert(i) ? to_float(row[expert_at(i)]) : 0;
+    });
 #pragma unroll
     for (std::uint32_t i = 0; i < PerLane; ++i) {
-      const std::uint32_t expert = expert_at(i);
-      logits_[i] = expert < work.experts ? load_logit(work.from, token, expert) : -INFINITY;
+      keys_[i] = is_expert(i) ? key_of(score(expert_at(i), without_nan(logits[i]))) : no_key;
     }
-#pragma unroll
-    for (std::uint32_t i = 0; i < PerLane; ++i) {
-      keys_[i] = expert_at(i) < work.experts ? key_of(score(expert_at(i), logits_[i])) : no_key;
-    }
+    if (work.wants_weights && work.from.scoring == moe::scoring::softmax_then_top_k) sum_up();
   }
 
   /// Leaves only the experts of the best groups.
@@ -107,34 +132,31 @@ class token_scores {
     }
 #pragma unroll
     for (std::uint32_t i = 0; i < PerLane; ++i) {
-      if (expert_at(i) < work_.experts && (chosen >> expert_at(i) / size & 1) == 0) keys_[i] = no_key;
+      if (is_expert(i) && (chosen >> expert_at(i) / size & 1) == 0) keys_[i] = no_key;
     }
   }
 
   /// Chooses k experts. Lane j returns the j-th of them.
-  __device__ std::uint32_t choose() {
-    std::uint32_t mine = 0;
-    best_of_warp local = best_of_lane();
+  __device__ chosen_expert choose() {
+    chosen_expert mine{};
     for (std::uint32_t j = 0; j < work_.k; ++j) {
-      const std::uint32_t expert = best_of(local.key, local.number).number;
-      if (lane_ == j) mine = expert;
-      if (expert % device::warp_lanes == lane_) {
-        take(expert / device::warp_lanes);
-        local = best_of_lane();
-      }
+      const std::uint32_t most = __reduce_max_sync(~0u, most_of_lane());
+      const std::uint32_t number = __reduce_min_sync(~0u, first_with(most));
+      if (lane_ == j) mine = {number, most};
+      take(number);
     }
     return mine;
   }
 
   /// Returns the weight of the expert that `choose` returned to this lane.
-  __device__ float weight_of(std::uint32_t expert) const {
+  __device__ float weight_of(const chosen_expert& expert) const {
     const bool is_chosen = lane_ < work_.k;
-    const float logit = is_chosen ? load_logit(work_.from, token_, expert) : -INFINITY;
+    const float score = is_chosen ? score_of(expert.key) : -INFINITY;
     float weight = 0;
     switch (work_.from.scoring) {
-      case moe::scoring::softmax_then_top_k: weight = part_of_all(logit); break;
-      case moe::scoring::top_k_then_softmax: weight = part_of_chosen(logit, is_chosen); break;
-      case moe::scoring::sigmoid: weight = sigmoid(logit); break;
+      case moe::scoring::softmax_then_top_k: weight = exponential(score, most_) / sum_; break;
+      case moe::scoring::top_k_then_softmax: weight = part_of_chosen(score, is_chosen); break;
+      case moe::scoring::sigmoid: weight = without_bias(score, expert.number); break;
     }
     if (!is_chosen) weight = 0;
     if (work_.from.renormalise) {
@@ -155,27 +177,57 @@ class token_scores {
   __device__ std::uint32_t expert_at(std::uint32_t i) const {
     return i * device::warp_lanes + lane_;
   }
+  __device__ bool is_expert(std::uint32_t i) const {
+    return expert_at(i) < work_.experts;
+  }
 
   __device__ float score(std::uint32_t expert, float logit) const {
     if (work_.from.scoring != moe::scoring::sigmoid) return logit;
     return sigmoid(logit) + (work_.from.bias == nullptr ? 0.0f : work_.from.bias[expert]);
   }
 
-  __device__ best_of_warp best_of_lane() const {
-    best_of_warp best{keys_[0], lane_};
+  /// Returns sigmoid(logit) of an expert whose score may have a bias.
+  __device__ float without_bias(float score, std::uint32_t expert) const {
+    if (work_.from.bias == nullptr || lane_ >= work_.k) return score;
+    float logit = 0;
+    with_logits(work_.from, token_, [&](const auto* row) { logit = to_float(row[expert]); });
+    return sigmoid(without_nan(logit));
+  }
+
+  __device__ std::uint32_t most_of_lane() const {
+    std::uint32_t most = keys_[0];
 #pragma unroll
-    for (std::uint32_t i = 1; i < PerLane; ++i) {
-      if (keys_[i] > best.key) best = {keys_[i], expert_at(i)};
+    for (std::uint32_t i = 1; i < PerLane; ++i) most = max(most, keys_[i]);
+    return most;
+  }
+
+  /// Returns the lowest expert of this lane that has the key; ~0 if there is none.
+  __device__ std::uint32_t first_with(std::uint32_t key) const {
+    std::uint32_t number = ~0u;
+#pragma unroll
+    for (std::uint32_t i = PerLane; i-- > 0;) {
+      if (keys_[i] == key) number = expert_at(i);
     }
-    return best;
+    return number;
   }
 
   // Indexes by constants only, so that the keys stay in registers.
-  __device__ void take(std::uint32_t slot) {
+  __device__ void take(std::uint32_t expert) {
 #pragma unroll
     for (std::uint32_t i = 0; i < PerLane; ++i) {
-      if (i == slot) keys_[i] = no_key;
+      if (expert_at(i) == expert) keys_[i] = no_key;
     }
+  }
+
+  /// Finds the largest logit, and the sum of the softmax.
+  __device__ void sum_up() {
+    most_ = score_of(__reduce_max_sync(~0u, most_of_lane()));
+    float sum = 0;
+#pragma unroll
+    for (std::uint32_t i = 0; i < PerLane; ++i) {
+      if (is_expert(i)) sum += exponential(score_of(keys_[i]), most_);
+    }
+    sum_ = join_lanes(sum, add_floats{});
   }
 
   /// Returns the key of the group's score to all lanes.
@@ -195,19 +247,6 @@ class token_scores {
     return key_of(score_of(best.key) + score_of(next));
   }
 
-  __device__ float part_of_all(float logit) const {
-    float most = -INFINITY;
-#pragma unroll
-    for (std::uint32_t i = 0; i < PerLane; ++i) most = fmaxf(most, logits_[i]);
-    most = join_lanes(most, larger_float{});
-    float sum = 0;
-#pragma unroll
-    for (std::uint32_t i = 0; i < PerLane; ++i) {
-      if (expert_at(i) < work_.experts) sum += exponential(logits_[i], most);
-    }
-    return exponential(logit, most) / join_lanes(sum, add_floats{});
-  }
-
   __device__ static float part_of_chosen(float logit, bool is_chosen) {
     const float most = join_lanes(logit, larger_float{});
     const float mine = is_chosen ? exponential(logit, most) : 0;
@@ -217,24 +256,20 @@ class token_scores {
   const score_work& work_;
   std::uint64_t token_;
   std::uint32_t lane_;
-  float logits_[PerLane];
   std::uint32_t keys_[PerLane];
+  float most_{};  // logit
+  float sum_{1};  // of the softmax of all logits
 };
 
 }  // namespace detail
 
-/// Writes the choices of one token. All lanes of a warp call it.
+/// Chooses the experts of one token. Lane j returns the j-th of them. All lanes of a warp call it.
 template <std::uint32_t PerLane>
-__device__ void choose_experts(const score_work& work, std::uint64_t token) {
+__device__ scored_choice choose_experts(const score_work& work, std::uint64_t token) {
   detail::token_scores<PerLane> scores(work, token);
   if (work.from.groups.count > 1) scores.choose_groups();
-  const std::uint32_t expert = scores.choose();
-  const std::uint32_t lane = threadIdx.x % device::warp_lanes;
-  const std::uint64_t choice = token * work.k + lane;
-  if (lane < work.k) work.ids[choice] = static_cast<std::int32_t>(expert);
-  if (work.weights == nullptr) return;
-  const float weight = scores.weight_of(expert);
-  if (lane < work.k) work.weights[choice] = weight;
+  const detail::chosen_expert expert = scores.choose();
+  return {static_cast<std::int32_t>(expert.number), work.wants_weights ? scores.weight_of(expert) : 0};
 }
 
 }  // namespace tmap::kernels

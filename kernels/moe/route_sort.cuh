@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Sorts choices by expert, stably and without atomics: a counting sort. A block takes a contiguous
-// part of the choices, one tile at a time, and each of its warps a contiguous part of the tile. A
-// choice's row is the sum of four numbers: the first row of its expert, and the choices of that
-// expert in the blocks, the warps and the lanes before.
+// Sorts choices by expert, stably: a counting sort. A block takes a contiguous part of the choices,
+// one tile at a time, and each of its warps a contiguous part of the tile. A choice's row is the sum
+// of four numbers: the first row of its expert, and the choices of that expert in the blocks, the
+// warps and the lanes before. No atomic operation decides an order.
+//
+// A block sorts its tile in shared memory first. So what it writes to the rows of an expert is
+// contiguous.
 
 #include <tmap/detail/row_offsets.hpp>
 #include <tmap/device/warp.cuh>
@@ -26,13 +29,15 @@ inline constexpr std::uint32_t sort_warps = sort_threads / device::warp_lanes;
 /// A thread takes so many choices of a full tile.
 inline constexpr std::uint32_t sort_rounds = sort_tile / sort_threads;
 static_assert(moe::max_experts <= sort_threads, "each expert has a thread");
+static_assert(moe::max_experts <= 1u << 16 && sort_tile <= 1u << 16, "a word holds an expert and a place in a tile");
 
-/// The arguments of the kernels. Choices are counted in 32 bits.
+/// The arguments of the kernels that sort. Choices are counted in 32 bits.
 struct sort_work {
   std::uint32_t choices;
   std::uint32_t block_choices;  ///< of each block; the last ones may have fewer
   std::uint32_t experts;
   std::uint32_t k;
+  std::uint32_t inverse_k;  ///< see `choice_tile::token`
   std::uint32_t alignment;
   std::uint32_t rows;
   tmap::detail::integer_array<void> ids;
@@ -42,24 +47,73 @@ struct sort_work {
   choice_reports reports;
 };
 
+/// An expert's choices in all blocks, in those before this one, and in the tile.
+struct expert_total {
+  std::uint32_t all;
+  std::uint32_t before;
+  std::uint32_t tile;
+};
+
+/// Where the choices of an expert in a tile are: the first one in the sorted tile, and what to add
+/// to a place in the sorted tile for its row (modulo 2^32).
+struct alignas(8) expert_place {
+  std::uint32_t first;
+  std::uint32_t to_row;
+};
+
 /// The dynamic shared memory of a block.
-struct sort_memory {
+class sort_memory {
+ public:
+  expert_place* places;       ///< [experts]
   std::uint32_t* next;        ///< the row of each expert's next choice
-  std::uint32_t* totals;      ///< of each expert in the tile
   std::uint32_t* gap_begins;  ///< the rows that alignment leaves free after each expert
   std::uint32_t* gap_ends;
-  std::uint16_t* counts;  ///< [sort_warps, experts]: choices of a warp, then of the warps before
+  std::uint32_t* sorted;  ///< [sort_tile]: experts, and places in the tile, of the sorted choices
+  float* sorted_weights;  ///< [sort_tile]
 
   __device__ sort_memory(void* memory, std::uint32_t experts)
-      : next(static_cast<std::uint32_t*>(memory)),
-        totals(next + experts),
-        gap_begins(totals + experts),
+      : places(static_cast<expert_place*>(memory)),
+        next(reinterpret_cast<std::uint32_t*>(places + experts)),
+        gap_begins(next + experts),
         gap_ends(gap_begins + experts),
-        counts(reinterpret_cast<std::uint16_t*>(gap_ends + experts)) {}
+        sorted(gap_ends + experts),
+        sorted_weights(reinterpret_cast<float*>(sorted + sort_tile)),
+        pairs_((experts + 1) / 2),
+        totals_(reinterpret_cast<std::uint32_t*>(sorted_weights + sort_tile)),
+        counts_(totals_ + sort_cluster_blocks * pairs_) {}
+  static constexpr std::uint32_t bytes(std::uint32_t experts) {
+    const std::uint32_t pairs = (experts + 1) / 2;
+    const std::uint32_t words = 5 * experts + 2 * sort_tile + sort_cluster_blocks * pairs + sort_warps * (pairs | 1);
+    return words * static_cast<std::uint32_t>(sizeof(std::uint32_t));
+  }
+
+  /// The choices of a tile, as they were chosen here. They are read before the tile is sorted.
+  __device__ std::int32_t* ids() const { return reinterpret_cast<std::int32_t*>(sorted); }
+  __device__ float* weights() const { return sorted_weights; }
+
+  /// A word for each pair of experts: the totals of a block's tile. Other blocks of the cluster
+  /// write theirs here.
+  __device__ std::uint32_t* totals_of(std::uint32_t block) const { return totals_ + block * pairs_; }
+  __device__ std::uint32_t total(std::uint32_t block, std::uint32_t expert) const {
+    return reinterpret_cast<const std::uint16_t*>(totals_of(block))[expert];
+  }
+  /// A word for each pair of experts: the choices of a warp, then those of the warps before. No
+  /// two warps have the same pair in the same bank.
+  __device__ std::uint32_t* counts_of(std::uint32_t warp) const { return counts_ + warp * (pairs_ | 1); }
+  __device__ std::uint16_t& count(std::uint32_t warp, std::uint32_t expert) const {
+    return reinterpret_cast<std::uint16_t*>(counts_of(warp))[expert];
+  }
+  __device__ std::uint32_t pairs() const { return pairs_; }
+
+  __device__ void clear_counts() const {
+    for (std::uint32_t i = threadIdx.x; i < sort_warps * (pairs_ | 1); i += sort_threads) counts_[i] = 0;
+  }
+
+ private:
+  std::uint32_t pairs_;
+  std::uint32_t* totals_;  // [sort_cluster_blocks, pairs]
+  std::uint32_t* counts_;  // [sort_warps, pairs or one more]
 };
-constexpr std::uint32_t sort_memory_bytes(std::uint32_t experts) {
-  return experts * (4 * sizeof(std::uint32_t) + sort_warps * sizeof(std::uint16_t));
-}
 
 /// The choices of a thread in one tile, in registers.
 struct thread_choices {
@@ -68,20 +122,45 @@ struct thread_choices {
 
   std::int32_t expert[sort_rounds];  // or `empty` or `bad`
   std::uint32_t rank[sort_rounds];   // among the choices of the expert in the warp
+  float weight[sort_rounds];
 };
 
 /// A part of the choices, of at most `sort_tile`.
 struct choice_tile {
   std::uint32_t begin;
-  std::uint32_t end;
+  std::uint32_t count;
+  tmap::detail::integer_array<void> ids;  ///< from the first one on, also in shared memory
+  const float* weights;                   ///< from the first one on; null: all are 1
 
-  __device__ std::uint32_t rounds() const { return (end - begin + sort_threads - 1) / sort_threads; }
-  /// Returns the choice of this thread in a round. The rounds of a warp follow each other.
-  __device__ std::uint32_t choice(std::uint32_t round) const {
+  __device__ std::uint32_t rounds() const { return (count + sort_threads - 1) / sort_threads; }
+  /// Returns the place in the tile of this thread's choice in a round. The rounds of a warp follow
+  /// each other.
+  __device__ std::uint32_t place(std::uint32_t round) const {
     const std::uint32_t warp = threadIdx.x / device::warp_lanes;
     const std::uint32_t lane = threadIdx.x % device::warp_lanes;
-    return begin + (warp * rounds() + round) * device::warp_lanes + lane;
+    return (warp * rounds() + round) * device::warp_lanes + lane;
   }
+};
+
+/// Divides by k faster than the GPU divides. It is exact for the places in a tile and k more.
+class token_finder {
+ public:
+  static constexpr std::uint32_t shift = 18;
+  static constexpr std::uint32_t inverse(std::uint32_t k) { return (1u << shift) / k + 1; }
+
+  __device__ token_finder(const sort_work& work, const choice_tile& tile)
+      : token_(tile.begin / work.k), rest_(tile.begin - token_ * work.k), inverse_(work.inverse_k) {}
+  __device__ std::uint32_t token_at(std::uint32_t place) const {
+    return token_ + ((rest_ + place) * inverse_ >> shift);
+  }
+
+ private:
+  static_assert((sort_tile + moe::max_k) * moe::max_k < 1u << shift);
+  static_assert(std::uint64_t{sort_tile + moe::max_k} * ((1u << shift) + 1) < std::uint64_t{1} << 32);
+
+  std::uint32_t token_;
+  std::uint32_t rest_;
+  std::uint32_t inverse_;
 };
 
 namespace detail {
@@ -91,69 +170,116 @@ __device__ inline std::int32_t judge_expert(std::int64_t id, std::uint32_t exper
   return id == -1 ? thread_choices::empty : thread_choices::bad;
 }
 
-__device__ inline void load_experts(const sort_work& work, const choice_tile& tile, thread_choices& mine) {
+__device__ inline void load_choices(const sort_work& work, const choice_tile& tile, thread_choices& mine) {
+  const bool wants_weights = work.results.weight_of_row != nullptr && tile.weights != nullptr;
 #pragma unroll
   for (std::uint32_t r = 0; r < sort_rounds; ++r) {
-    const std::uint32_t i = tile.choice(r);
-    const bool exists = r < tile.rounds() && i < tile.end;
-    mine.expert[r] = exists ? judge_expert(work.ids[i], work.experts) : thread_choices::empty;
+    const std::uint32_t place = tile.place(r);
+    const bool exists = r < tile.rounds() && place < tile.count;
+    mine.expert[r] = exists ? judge_expert(tile.ids[place], work.experts) : thread_choices::empty;
+    mine.weight[r] = exists && wants_weights ? tile.weights[place] : 1.0f;
   }
 }
 
+/// Returns the lanes that have the same expert. Ballots on its bits take less time than
+/// `__match_any_sync`.
+__device__ inline std::uint32_t lanes_with(std::int32_t expert, std::uint32_t experts) {
+  std::uint32_t same = __ballot_sync(~0u, expert >= 0);
+#pragma unroll
+  for (std::uint32_t bit = 0; 1u << bit < moe::max_experts; ++bit) {
+    if (1u << bit >= experts) break;
+    const bool is_set = (expert >> bit & 1) != 0;
+    const std::uint32_t set = __ballot_sync(~0u, is_set);
+    same &= is_set ? set : ~set;
+  }
+  return same;
+}
+
 /// Counts a warp's choices of each expert, in order, and ranks them.
-__device__ inline void rank_in_warp(std::uint16_t* counts, std::uint32_t rounds, thread_choices& mine) {
+__device__ inline void rank_in_warp(const sort_work& work, const sort_memory& memory, std::uint32_t rounds,
+                                    thread_choices& mine) {
+  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint32_t lanes_before = cuda::ptx::get_sreg_lanemask_lt();
+  std::uint32_t same[sort_rounds];
+#pragma unroll
+  for (std::uint32_t r = 0; r < sort_rounds; ++r) {
+    if (r < rounds) same[r] = lanes_with(mine.expert[r], work.experts);
+  }
 #pragma unroll
   for (std::uint32_t r = 0; r < sort_rounds; ++r) {
     if (r >= rounds) break;
-    const std::int32_t expert = mine.expert[r];
-    const std::uint32_t same = __match_any_sync(~0u, expert);
-    const std::uint32_t before = expert >= 0 ? counts[expert] : 0;
-    mine.rank[r] = before + static_cast<std::uint32_t>(__popc(same & lanes_before));
+    const bool has_expert = mine.expert[r] >= 0;
+    std::uint16_t& count = memory.count(warp, has_expert ? static_cast<std::uint32_t>(mine.expert[r]) : 0);
+    const std::uint32_t before = count;
+    mine.rank[r] = before + static_cast<std::uint32_t>(__popc(same[r] & lanes_before));
     __syncwarp();
-    if (expert >= 0 && (same & lanes_before) == 0) {
-      counts[expert] = static_cast<std::uint16_t>(before + static_cast<std::uint32_t>(__popc(same)));
+    if (has_expert && (same[r] & lanes_before) == 0) {
+      count = static_cast<std::uint16_t>(before + static_cast<std::uint32_t>(__popc(same[r])));
     }
     __syncwarp();
   }
 }
 
-/// Turns the counts of each warp into those of the warps before. Thread e does so for expert e.
-__device__ inline void sum_warps(const sort_memory& memory, std::uint32_t experts) {
-  const std::uint32_t expert = threadIdx.x;
-  if (expert >= experts) return;
-  std::uint32_t total = 0;
-  for (std::uint32_t warp = 0; warp < sort_warps; ++warp) {
-    std::uint16_t& count = memory.counts[warp * experts + expert];
-    const std::uint32_t more = count;
-    count = static_cast<std::uint16_t>(total);
-    total += more;
+/// Turns the counts of each warp into those of the warps before, and sends the totals to all
+/// blocks: `totals_in(block)` returns this block's totals in the memory of a block.
+template <class TotalsIn>
+__device__ void sum_warps(const sort_memory& memory, std::uint32_t blocks, const TotalsIn& totals_in) {
+  constexpr std::uint32_t at_once = 2;
+  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
+  const std::uint32_t lane = threadIdx.x % device::warp_lanes;
+  for (std::uint32_t first = warp; first < memory.pairs(); first += at_once * sort_warps) {
+    std::uint32_t own[at_once];
+    std::uint32_t up_to[at_once];
+#pragma unroll
+    for (std::uint32_t i = 0; i < at_once; ++i) {
+      const std::uint32_t pair = first + i * sort_warps;
+      own[i] = pair < memory.pairs() ? memory.counts_of(lane)[pair] : 0;
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < at_once; ++i) up_to[i] = join_up_to_lane(own[i], add{});  // no half overflows
+#pragma unroll
+    for (std::uint32_t i = 0; i < at_once; ++i) {
+      const std::uint32_t pair = first + i * sort_warps;
+      const std::uint32_t total = __shfl_sync(~0u, up_to[i], device::warp_lanes - 1);
+      if (pair >= memory.pairs()) continue;
+      memory.counts_of(lane)[pair] = up_to[i] - own[i];
+      if (lane < blocks) totals_in(lane)[pair] = total;
+    }
   }
-  memory.totals[expert] = total;
+}
+
+/// Returns the sum of the values of the threads before this one, and sets that of all. Threads
+/// without an expert have 0. All threads of a block call it, and synchronise before the next call.
+__device__ inline std::uint64_t sum_before(std::uint64_t value, std::uint32_t experts, std::uint64_t& all) {
+  __shared__ std::uint64_t warp_sums[sort_warps];
+  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
+  const std::uint64_t up_to = join_up_to_lane(value, add{});
+  if (threadIdx.x % device::warp_lanes == device::warp_lanes - 1) warp_sums[warp] = up_to;
+  __syncthreads();
+  const std::uint32_t warps = (experts + device::warp_lanes - 1) / device::warp_lanes;
+  std::uint64_t before = up_to - value;
+  all = 0;
+#pragma unroll 4
+  for (std::uint32_t i = 0; i < warps; ++i) {
+    const std::uint64_t sum = warp_sums[i];
+    if (i < warp) before += sum;
+    all += sum;
+  }
+  return before;
 }
 
 }  // namespace detail
 
-/// Loads, counts and ranks the choices of a tile. All threads of a block call it. The caller
-/// synchronises the block before the next tile.
-__device__ inline void count_tile(const sort_work& work, const choice_tile& tile, const sort_memory& memory,
-                                  thread_choices& mine) {
-  detail::load_experts(work, tile, mine);
-  auto* const words = reinterpret_cast<std::uint32_t*>(memory.counts);
-  for (std::uint32_t i = threadIdx.x; i < work.experts * sort_warps / 2; i += sort_threads) words[i] = 0;
+/// Loads and ranks the choices of a tile after the counts are cleared, and sends totals as
+/// `sum_warps` does. All threads of a block call it, and synchronise after it.
+template <class TotalsIn>
+__device__ void rank_tile(const sort_work& work, const choice_tile& tile, const sort_memory& memory,
+                          std::uint32_t blocks, const TotalsIn& totals_in, thread_choices& mine) {
+  detail::load_choices(work, tile, mine);
+  detail::rank_in_warp(work, memory, tile.rounds(), mine);
   __syncthreads();
-  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
-  detail::rank_in_warp(memory.counts + warp * work.experts, tile.rounds(), mine);
-  __syncthreads();
-  detail::sum_warps(memory, work.experts);
-  __syncthreads();
+  detail::sum_warps(memory, blocks, totals_in);
 }
-
-/// An expert's choices in all blocks, and in those before this one.
-struct expert_total {
-  std::uint32_t all;
-  std::uint32_t before;
-};
 
 namespace detail {
 
@@ -169,22 +295,27 @@ __device__ inline void write_expert(const sort_work& work, std::uint32_t expert,
   if (to.ends != nullptr) to.ends[expert] = clipped(begin + count, work.rows);
 }
 
-__device__ inline void clear_row(const moe::route_results& results, std::uint32_t row) {
-  if (results.token_of_row != nullptr) results.token_of_row[row] = -1;
-  if (results.weight_of_row != nullptr) results.weight_of_row[row] = 0;
+__device__ inline bool wants_rows(const moe::route_results& results) {
+  return results.token_of_row != nullptr || results.weight_of_row != nullptr;
+}
+
+__device__ inline void write_row(const moe::route_results& results, std::uint32_t row, std::int32_t token,
+                                 float weight) {
+  if (results.token_of_row != nullptr) results.token_of_row[row] = token;
+  if (results.weight_of_row != nullptr) results.weight_of_row[row] = weight;
 }
 
 /// Clears the rows that belong to no choice: the gaps of the experts, and all from `used` on. The
 /// blocks share them.
 __device__ inline void clear_free_rows(const sort_work& work, const sort_memory& memory, std::uint32_t used) {
-  if (work.results.token_of_row == nullptr && work.results.weight_of_row == nullptr) return;
+  if (!wants_rows(work.results)) return;
   const std::uint32_t warp = threadIdx.x / device::warp_lanes;
   const std::uint32_t lane = threadIdx.x % device::warp_lanes;
   if (work.alignment > 1) {
     for (std::uint32_t e = warp * gridDim.x + blockIdx.x; e < work.experts; e += sort_warps * gridDim.x) {
       const std::uint32_t end = min(memory.gap_ends[e], work.rows);
       for (std::uint32_t row = memory.gap_begins[e] + lane; row < end; row += device::warp_lanes) {
-        clear_row(work.results, row);
+        write_row(work.results, row, -1, 0);
       }
     }
   }
@@ -192,25 +323,28 @@ __device__ inline void clear_free_rows(const sort_work& work, const sort_memory&
   const std::uint64_t step = std::uint64_t{gridDim.x} * sort_threads;
   for (std::uint64_t row = std::uint64_t{used} + blockIdx.x * sort_threads + threadIdx.x; row < work.rows;
        row += step) {
-    clear_row(work.results, static_cast<std::uint32_t>(row));
+    write_row(work.results, static_cast<std::uint32_t>(row), -1, 0);
   }
 }
 
 }  // namespace detail
 
-/// Finds the first row of each expert, and of this block's choices of it. The first block writes
-/// what belongs to the experts. `total_of(e)` returns an expert's total. All threads of a block
-/// call it.
-template <class TotalOf>
-__device__ void place_experts(const sort_work& work, const sort_memory& memory, const TotalOf& total_of) {
+/// Finds the first row of each expert, and where the choices of the first tile are. The first block
+/// writes what belongs to the experts. Thread e passes the total of expert e, other threads pass
+/// zeros. Returns the sorted choices of the tile. All threads of a block call it.
+__device__ inline std::uint32_t place_experts(const sort_work& work, const sort_memory& memory,
+                                              const expert_total& total) {
   const std::uint32_t expert = threadIdx.x;
-  const bool has_expert = expert < work.experts;
-  const expert_total total = has_expert ? total_of(expert) : expert_total{};
   const std::uint32_t aligned = (total.all + work.alignment - 1) / work.alignment * work.alignment;
-  std::uint32_t used = 0;
-  const std::uint32_t begin = join_before_thread<sort_warps>(aligned, used, add{});
-  if (has_expert) {
-    memory.next[expert] = begin + total.before;
+  std::uint64_t all = 0;
+  // Two sums at once: of rows, and of places in the tile.
+  const std::uint64_t before = detail::sum_before(std::uint64_t{aligned} << 32 | total.tile, work.experts, all);
+  const auto begin = static_cast<std::uint32_t>(before >> 32);
+  const auto used = static_cast<std::uint32_t>(all >> 32);
+  if (expert < work.experts) {
+    const auto first = static_cast<std::uint32_t>(before);
+    memory.places[expert] = {first, begin + total.before - first};
+    memory.next[expert] = begin + total.before + total.tile;
     memory.gap_begins[expert] = begin + total.all;
     memory.gap_ends[expert] = begin + aligned;
     if (blockIdx.x == 0) detail::write_expert(work, expert, begin, total.all);
@@ -220,59 +354,78 @@ __device__ void place_experts(const sort_work& work, const sort_memory& memory, 
   }
   __syncthreads();
   detail::clear_free_rows(work, memory, used);
+  return static_cast<std::uint32_t>(all);
+}
+
+/// Finds where the choices of another tile of the same block are. Returns as `place_experts` does.
+__device__ inline std::uint32_t place_next_tile(const sort_work& work, const sort_memory& memory,
+                                                std::uint32_t tile_total) {
+  std::uint64_t all = 0;
+  const auto first = static_cast<std::uint32_t>(detail::sum_before(tile_total, work.experts, all));
+  if (threadIdx.x < work.experts) {
+    std::uint32_t& next = memory.next[threadIdx.x];
+    memory.places[threadIdx.x] = {first, next - first};
+    next += tile_total;
+  }
+  __syncthreads();
+  return static_cast<std::uint32_t>(all);
 }
 
 namespace detail {
 
-struct placed_choice {
-  std::int32_t row;  // or -1
-  moe::choice_status status;
-};
-
-__device__ inline placed_choice place(const sort_work& work, const sort_memory& memory, std::int32_t expert,
-                                      std::uint32_t rank) {
-  if (expert == thread_choices::empty) return {-1, {moe::choice_status::empty_bit}};
-  if (expert < 0) return {-1, {static_cast<std::uint32_t>(moe::fault::expert)}};
-  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
-  const std::uint32_t row =
-      memory.next[expert] + memory.counts[warp * work.experts + static_cast<std::uint32_t>(expert)] + rank;
-  if (row >= work.rows) return {-1, {static_cast<std::uint32_t>(moe::fault::capacity)}};
-  return {static_cast<std::int32_t>(row), {}};
+/// Puts a choice into its place in the sorted tile. Returns its row, or -1, and sets its status.
+__device__ inline std::int32_t sort_choice(const sort_work& work, const sort_memory& memory, const thread_choices& mine,
+                                           std::uint32_t round, std::uint32_t place, moe::choice_status& status) {
+  if (mine.expert[round] < 0) {
+    const bool is_empty = mine.expert[round] == thread_choices::empty;
+    status.bits = is_empty ? moe::choice_status::empty_bit : static_cast<std::uint32_t>(moe::fault::expert);
+    return -1;
+  }
+  const auto expert = static_cast<std::uint32_t>(mine.expert[round]);
+  const expert_place at = memory.places[expert];
+  const std::uint32_t sorted = at.first + memory.count(threadIdx.x / device::warp_lanes, expert) + mine.rank[round];
+  memory.sorted[sorted] = expert << 16 | place;
+  if (work.results.weight_of_row != nullptr) memory.sorted_weights[sorted] = mine.weight[round];
+  const std::uint32_t row = at.to_row + sorted;
+  if (row < work.rows) return static_cast<std::int32_t>(row);
+  status.bits = static_cast<std::uint32_t>(moe::fault::capacity);
+  return -1;
 }
 
-__device__ inline void write_choice(const sort_work& work, std::uint32_t choice, std::int32_t row) {
-  const moe::route_results& to = work.results;
-  if (to.row_of_choice != nullptr) to.row_of_choice[choice] = row;
-  if (row < 0) return;
-  if (to.token_of_row != nullptr) to.token_of_row[row] = static_cast<std::int32_t>(choice / work.k);
-  if (to.weight_of_row != nullptr) to.weight_of_row[row] = work.weights == nullptr ? 1.0f : work.weights[choice];
+__device__ inline void write_rows(const sort_work& work, const choice_tile& tile, const sort_memory& memory,
+                                  std::uint32_t count) {
+  const token_finder finder(work, tile);
+  for (std::uint32_t i = threadIdx.x; i < count; i += sort_threads) {
+    const std::uint32_t choice = memory.sorted[i];
+    const std::uint32_t row = memory.places[choice >> 16].to_row + i;
+    if (row >= work.rows) continue;
+    const auto token = static_cast<std::int32_t>(finder.token_at(choice & 0xffff));
+    write_row(work.results, row, token, work.results.weight_of_row == nullptr ? 0 : memory.sorted_weights[i]);
+  }
 }
 
 }  // namespace detail
 
-/// Writes the rows of a counted tile, and what becomes of its choices. All threads of a block call
-/// it.
+/// Writes the rows of a tile whose experts have places, and what becomes of its choices. `count` of
+/// them have experts. All threads of a block call it.
 __device__ inline void place_tile(const sort_work& work, const choice_tile& tile, const sort_memory& memory,
-                                  const thread_choices& mine, block_header& header) {
+                                  std::uint32_t count, const thread_choices& mine, block_header& header) {
 #pragma unroll
   for (std::uint32_t r = 0; r < sort_rounds; ++r) {
     if (r >= tile.rounds()) break;
-    const std::uint32_t choice = tile.choice(r);
+    const std::uint32_t place = tile.place(r);
+    const std::uint32_t choice = tile.begin + place;
     moe::choice_status status{};
-    if (choice < tile.end) {
-      const detail::placed_choice placed = detail::place(work, memory, mine.expert[r], mine.rank[r]);
-      status = placed.status;
-      detail::write_choice(work, choice, placed.row);
+    if (place < tile.count) {
+      const std::int32_t row = detail::sort_choice(work, memory, mine, r, place, status);
+      if (work.results.row_of_choice != nullptr) work.results.row_of_choice[choice] = row;
       if (work.reports.statuses != nullptr) work.reports.statuses[choice] = status;
     }
     report_choices(work.reports, choice, status, &header);
   }
-}
-
-/// Moves the rows of each expert past those of a tile that is placed.
-__device__ inline void advance(const sort_work& work, const sort_memory& memory) {
+  if (!detail::wants_rows(work.results)) return;
   __syncthreads();
-  if (threadIdx.x < work.experts) memory.next[threadIdx.x] += memory.totals[threadIdx.x];
+  detail::write_rows(work, tile, memory, count);
 }
 
 }  // namespace tmap::kernels

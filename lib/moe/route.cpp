@@ -27,18 +27,17 @@ struct scratch_bytes {
 };
 
 /// Looks at sizes and at the kind of the choices only, so that a workspace can be made before the
-/// results are known.
+/// results are known. It is enough for a GPU without large clusters.
 scratch_bytes parts_of(const route_problem& problem) {
-  const std::uint64_t choices = problem.tokens * problem.k;
   scratch_bytes parts{};
-  if (std::holds_alternative<logits>(problem.choices)) {
+  if (kernels::takes_one_launch(problem, kernels::sure_cluster_blocks)) return parts;
+  const std::uint64_t choices = problem.tokens * problem.k;
+  if (kernels::has_logits(problem)) {
     parts.ids = round_up(choices * sizeof(std::int32_t), workspace_alignment);
     parts.weights = round_up(choices * sizeof(float), workspace_alignment);
   }
-  if (choices > kernels::most_clustered_choices) {
-    const std::uint64_t counts = std::uint64_t{kernels::sort_blocks(choices)} * problem.experts;
-    parts.totals = round_up(counts * sizeof(std::uint32_t), workspace_alignment);
-  }
+  const std::uint64_t counts = std::uint64_t{kernels::sort_blocks(problem)} * problem.experts;
+  parts.totals = round_up(counts * sizeof(std::uint32_t), workspace_alignment);
   return parts;
 }
 

@@ -11,7 +11,7 @@ from tmap._errors import check
 from tmap._library import lib
 
 np = support.need("numpy")
-TOKENS, EXPERTS, K = 100, 64, 4
+TOKENS, EXPERTS, K = 1000, 64, 4
 
 
 def error_of(problem, results=None):

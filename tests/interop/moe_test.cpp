@@ -23,7 +23,7 @@ T* place(std::uintptr_t address) {
 tmap_route_problem from_logits() {
   tmap_route_problem made = sized<tmap_route_problem>();
   made.experts = 64;
-  made.tokens = 100;
+  made.tokens = 1000;
   made.k = 4;
   made.alignment = 16;
   made.rows = 512;
@@ -67,7 +67,7 @@ tmap_combine_problem sums() {
 TEST(c_moe, a_problem_of_logits_is_converted_whole) {
   const moe::route_problem made = interop::library_of(from_logits());
   EXPECT_EQ(made.experts, 64u);
-  EXPECT_EQ(made.tokens, 100u);
+  EXPECT_EQ(made.tokens, 1000u);
   EXPECT_EQ(made.k, 4u);
   EXPECT_EQ(made.alignment, 16u);
   EXPECT_EQ(made.rows, 512u);

@@ -28,7 +28,7 @@ T* somewhere(std::uint64_t offset = 0) {
 route_problem from_logits() {
   logits from;
   from.values = {0x10000, 64 * sizeof(float)};
-  return {.tokens = 100, .experts = 64, .k = 4, .choices = from};
+  return {.tokens = 1000, .experts = 64, .k = 4, .choices = from};
 }
 
 route_problem from_ids() {
@@ -173,10 +173,15 @@ TEST(moe_route_arguments, workspace) {
 
 TEST(moe_workspace, grows_with_the_choices) {
   route_problem problem = from_ids();
+  problem.tokens = 32768 / 4;
   EXPECT_EQ(workspace_bytes(problem).value(), 0u) << "one cluster needs none";
-  problem.tokens = 65536 / 4 + 1;
+  ++problem.tokens;
   EXPECT_GT(workspace_bytes(problem).value(), 0u);
   problem = from_logits();
+  problem.tokens = 512;
+  EXPECT_EQ(workspace_bytes(problem).value(), 0u) << "one cluster chooses, too";
+  ++problem.tokens;
+  EXPECT_GT(workspace_bytes(problem).value(), 0u);
   std::uint64_t last = 0;
   for (const std::uint64_t tokens : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{65536}, max_choices / 4}) {
     problem.tokens = tokens;

@@ -142,6 +142,12 @@ TEST_F(moe_route, more_choices_than_a_cluster_takes) {
   check_sizes({8192, 160, 8 + 1});
 }
 
+TEST_F(moe_route, blocks_whose_choices_begin_inside_a_token) {
+  for (const std::uint32_t k : {3u, 7u, 31u, 32u}) {
+    for (const std::uint64_t choices : {5000u, 32768u, 65536u, 70000u}) check_sizes({choices / k, 100, k});
+  }
+}
+
 TEST_F(moe_route, a_million_choices) {
   check_sizes({125'000, 256, 8});
 }

@@ -177,6 +177,10 @@ TEST_F(moe_scores, no_token_and_one_token) {
 
 TEST_F(moe_scores, many_tokens) {
   check({{8192, 64, 8}, float_type::bf16});
+  for (const std::uint64_t tokens : {31u, 33u, 64u, 129u, 511u, 512u, 513u, 5000u}) {
+    check({{tokens, 64, 7}, float_type::bf16});
+    check({{tokens, 100, 32}, float_type::f32, {.scoring = scoring::sigmoid}, true});
+  }
   check({{20'000, 128, 4, 64}, float_type::f32, {.scoring = scoring::top_k_then_softmax}});
 }
 
