@@ -94,4 +94,12 @@ struct token_rows {
 /// There is at least one token.
 cudaError_t launch_quantize_tokens(const token_rows& work, cudaStream_t stream);
 
+/// There is at least one token and one column.
+struct combine_backward_call {
+  const moe::combine_gradients& problem;
+  choice_reports reports;
+  cudaStream_t stream;
+};
+cudaError_t launch_combine_backward(const combine_backward_call& call);
+
 }  // namespace tmap::kernels

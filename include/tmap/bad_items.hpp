@@ -36,8 +36,9 @@ enum class batch_call : std::uint32_t {
   gemm_pointers,
   moe_route,
   moe_combine,
+  moe_combine_backward,
 };
-inline constexpr std::uint32_t batch_call_count = static_cast<std::uint32_t>(batch_call::moe_combine) + 1;
+inline constexpr std::uint32_t batch_call_count = static_cast<std::uint32_t>(batch_call::moe_combine_backward) + 1;
 
 namespace detail {
 /// The names of the calls, in the order of `batch_call`.
@@ -66,6 +67,7 @@ inline constexpr const char* batch_call_names[] = {
     "gemm::multiply of a pointer_problem",
     "moe::route",
     "moe::combine",
+    "moe::combine_backward",
 };
 static_assert(sizeof(batch_call_names) / sizeof(batch_call_names[0]) == batch_call_count);
 }  // namespace detail

@@ -13,13 +13,13 @@
 
 /// @file
 /// The two ends of a layer of experts. `route` chooses experts for each token and sorts the choices
-/// by expert. `combine` adds up the weighted rows of each token after the experts have worked. The
-/// products between them are in grouped_gemm.hpp.
+/// by expert. `combine` adds up the weighted rows of each token after the experts have worked, and
+/// `combine_backward` computes its gradients. The products between them are in grouped_gemm.hpp.
 ///
 /// *Choice* `token * k + j` is the j-th expert of a token. A *row* is a place in the order by
 /// expert: rows of one expert follow each other, in the order of their choices.
 ///
-/// Both functions enqueue on the stream of `run::where` and return. They may be captured in a graph
+/// The functions enqueue on the stream of `run::where` and return. They may be captured in a graph
 /// and replayed with other contents in the same arrays. They are thread-safe, never allocate, and
 /// never synchronise unless they are checked (`run::check`). All arrays are device memory of the
 /// caller. Inputs must stay unchanged, and outputs unread, until the work has run in stream order.
@@ -46,7 +46,7 @@ inline constexpr std::uint64_t max_columns = 1u << 30;
 /// The faults of a choice, as bits. No other fault of a row (`ragged::fault`) has these bits,
 /// except that `row` is `ragged::fault::index`.
 enum class fault : std::uint32_t {
-  row = 1u << 7,       ///< `combine`: its row does not exist
+  row = 1u << 7,       ///< `combine`, `combine_backward`: its row does not exist
   expert = 1u << 8,    ///< `route` with given choices: its expert does not exist
   capacity = 1u << 9,  ///< `route`: its row would be `route_problem::rows` or above
 };
@@ -173,5 +173,27 @@ struct combine_problem {
 /// It needs no workspace. A problem without tokens or columns enqueues nothing and writes no
 /// statuses.
 [[nodiscard]] TMAP_API result<void> combine(const combine_problem& problem, const run& run);
+
+/// The gradients of `combine`. For each choice of a row, d_values[row] = weight * d_out[token] in
+/// f32, then rounded to the type. Its d_weight is the inner product of values[row] and d_out[token],
+/// summed in f32 in an order that depends on `columns` and `row_type` alone. A skipped choice has a
+/// d_weight of 0. Rows that no choice names stay as they are. No two choices name the same row.
+/// Matrices are those of `combine_problem`. The gradient of its base is `d_out`.
+struct combine_gradients {
+  std::uint64_t tokens{};
+  std::uint32_t k{};
+  std::uint64_t columns{};
+  float_type row_type{};                ///< of `values`, `d_out` and `d_values`
+  std::uint64_t rows{};                 ///< of `values` and `d_values`
+  gemm::matrix values{};                ///< [rows, columns]; read for `d_weights` only
+  const std::int32_t* row_of_choice{};  ///< [tokens, k]; -1: the choice was skipped
+  const float* weights{};               ///< [tokens, k]; null: all are 1
+  gemm::matrix d_out{};                 ///< [tokens, columns]
+  gemm::matrix d_values{};              ///< [rows, columns]; address 0: not wanted
+  float* d_weights{};                   ///< [tokens, k]; null: not wanted
+};
+
+/// It needs no workspace. A problem without tokens or columns enqueues nothing and writes nothing.
+[[nodiscard]] TMAP_API result<void> combine_backward(const combine_gradients& problem, const run& run);
 
 }  // namespace tmap::moe

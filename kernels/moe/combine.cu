@@ -1,21 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <tmap/detail/standard.hpp>
-
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <algorithm>
 #include <cstdint>
 
 #include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
 #include "kernels/moe/report_choices.cuh"
+#include "kernels/moe/row_units.cuh"
 #include "kernels/moe_launch.hpp"
 
 namespace tmap::kernels {
 namespace {
 
-constexpr std::uint32_t unit_bytes = 16;  // a thread takes so many bytes of each row
 constexpr std::uint32_t most_threads = 128;
 constexpr std::uint32_t least_threads = 32;
 /// So many rows of a token are loaded before any of them is added.
@@ -26,71 +21,6 @@ struct combine_work {
   choice_reports reports;
   std::uint32_t parts;  ///< blocks of a token
 };
-
-/// The floats in a unit of 16 bytes.
-template <class Element>
-struct unit_of;
-
-template <>
-struct unit_of<float> {
-  static constexpr std::uint32_t count = 4;
-  __device__ static void read(const uint4& unit, float (&values)[count]) {
-    const std::uint32_t words[]{unit.x, unit.y, unit.z, unit.w};
-#pragma unroll
-    for (std::uint32_t i = 0; i < count; ++i) values[i] = __uint_as_float(words[i]);
-  }
-  __device__ static uint4 write(const float (&values)[count]) {
-    return {__float_as_uint(values[0]), __float_as_uint(values[1]), __float_as_uint(values[2]),
-            __float_as_uint(values[3])};
-  }
-};
-
-struct bf16_pairs {
-  using pair = __nv_bfloat162;
-  __device__ static float2 floats(pair of) { return __bfloat1622float2(of); }
-  __device__ static pair rounded(float2 of) { return __float22bfloat162_rn(of); }
-};
-struct f16_pairs {
-  using pair = __half2;
-  __device__ static float2 floats(pair of) { return __half22float2(of); }
-  __device__ static pair rounded(float2 of) { return __float22half2_rn(of); }
-};
-
-template <class Pairs>
-struct unit_of_pairs {
-  static constexpr std::uint32_t count = 8;
-  using pair = typename Pairs::pair;
-  __device__ static void read(const uint4& unit, float (&values)[count]) {
-    const auto* const pairs = reinterpret_cast<const pair*>(&unit);
-#pragma unroll
-    for (std::uint32_t i = 0; i < count / 2; ++i) {
-      const float2 two = Pairs::floats(pairs[i]);
-      values[2 * i] = two.x;
-      values[2 * i + 1] = two.y;
-    }
-  }
-  __device__ static uint4 write(const float (&values)[count]) {
-    uint4 unit;
-    auto* const pairs = reinterpret_cast<pair*>(&unit);
-#pragma unroll
-    for (std::uint32_t i = 0; i < count / 2; ++i) {
-      pairs[i] = Pairs::rounded(float2{values[2 * i], values[2 * i + 1]});
-    }
-    return unit;
-  }
-};
-template <>
-struct unit_of<__nv_bfloat16> : unit_of_pairs<bf16_pairs> {};
-template <>
-struct unit_of<__half> : unit_of_pairs<f16_pairs> {};
-
-__device__ uint4* unit_at(const gemm::matrix& of, std::uint64_t row, std::uint64_t unit) {
-  return reinterpret_cast<uint4*>(of.address + row * of.pitch_bytes + unit * unit_bytes);
-}
-
-__device__ bool has_row(const moe::combine_problem& problem, std::int32_t row) {
-  return row >= 0 && static_cast<std::uint64_t>(row) < problem.rows;
-}
 
 /// Adds `Count` rows of a token, from its choice `first` on. All loads are issued before the sums.
 template <class Element, std::uint32_t Count>
@@ -106,11 +36,11 @@ __device__ void add_rows(const moe::combine_problem& problem, std::uint64_t firs
   }
 #pragma unroll
   for (std::uint32_t j = 0; j < Count; ++j) {
-    if (has_row(problem, rows[j])) units[j] = *unit_at(problem.values, static_cast<std::uint64_t>(rows[j]), unit);
+    if (has_row(rows[j], problem.rows)) units[j] = *unit_at(problem.values, static_cast<std::uint64_t>(rows[j]), unit);
   }
 #pragma unroll
   for (std::uint32_t j = 0; j < Count; ++j) {
-    if (!has_row(problem, rows[j])) continue;
+    if (!has_row(rows[j], problem.rows)) continue;
     float values[unit_of<Element>::count];
     unit_of<Element>::read(units[j], values);
 #pragma unroll
@@ -144,10 +74,7 @@ __device__ void report_token(const combine_work& work, std::uint64_t token) {
   moe::choice_status status{};
   if (lane < work.problem.k) {
     const std::int32_t row = work.problem.row_of_choice[choice];
-    if (row == -1)
-      status.bits = moe::choice_status::empty_bit;
-    else if (!has_row(work.problem, row))
-      status.bits = static_cast<std::uint32_t>(moe::fault::row);
+    status = judge_row(row, work.problem.rows);
     if (work.reports.statuses != nullptr) work.reports.statuses[choice] = status;
   }
   report_choices(work.reports, choice, status, work.reports.header);

@@ -82,6 +82,7 @@ moe::route_results library_of(const tmap_route_results& results);
 moe::combine_problem library_of(const tmap_combine_problem& problem);
 moe::layer_problem library_of(const tmap_layer_problem& problem);
 moe::layer_results library_of(const tmap_layer_results& results);
+moe::combine_gradients library_of(const tmap_combine_gradients& problem);
 fault_report library_of(const tmap_fault_report& report);
 
 /// Reads one element of `bytes`; null stands for zeros. It does not read elements that are too

@@ -146,4 +146,18 @@ moe::layer_results library_of(const tmap_layer_results& from) {
           .down_statuses = reinterpret_cast<gemm::group_status*>(from.down_statuses)};
 }
 
+moe::combine_gradients library_of(const tmap_combine_gradients& from) {
+  return {.tokens = from.tokens,
+          .k = from.k,
+          .columns = from.columns,
+          .row_type = static_cast<moe::float_type>(from.row_type),
+          .rows = from.rows,
+          .values = library_of(from.values),
+          .row_of_choice = from.row_of_choice,
+          .weights = from.weights,
+          .d_out = library_of(from.d_out),
+          .d_values = library_of(from.d_values),
+          .d_weights = from.d_weights};
+}
+
 }  // namespace tmap::interop

@@ -46,3 +46,7 @@ tmap_status tmap_moe_layer(const tmap_layer_problem* problem, const tmap_layer_r
                            const tmap_call* call) {
   return run(__func__, moe::layer, input{"problem", problem}, optional_input{"results", results}, moe_layer_call{call});
 }
+
+tmap_status tmap_moe_combine_backward(const tmap_combine_gradients* problem, const tmap_call* call) {
+  return run(__func__, moe::combine_backward, input{"problem", problem}, moe_combine_call{call});
+}

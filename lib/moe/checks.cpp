@@ -128,24 +128,48 @@ void check_results(arguments& given, const route_problem& problem, const route_r
   if (results.weights != nullptr) given.refuse(name.member("weights"), is_there);
 }
 
-void check_problem(arguments& given, const combine_problem& problem) {
+namespace {
+
+/// Checks what sums and their gradients have in common. Returns whether there is more to check.
+template <class Problem>
+bool check_sums(arguments& given, const Problem& problem) {
   given.enumerator(problem.row_type, float_type::f16, problem_name.member("row_type"));
   check_token_choices(given, problem.tokens, problem.k, problem_name);
   given.at_most(problem.columns, max_columns, problem_name.member("columns"));
   given.at_most(problem.rows, most_last_row, problem_name.member("rows"));
-  if (!given) return;
-  const std::uint32_t bytes = float_bytes(problem.row_type);
-  given.multiple(problem.columns, unit_bytes / bytes, problem_name.member("columns"));
-  if (!given || problem.tokens == 0 || problem.columns == 0) return;
+  if (!given) return false;
+  given.multiple(problem.columns, unit_bytes / float_bytes(problem.row_type), problem_name.member("columns"));
+  if (!given || problem.tokens == 0 || problem.columns == 0) return false;
   given.pointer(problem.row_of_choice, problem_name.member("row_of_choice"));
   given.optional_pointer(problem.weights, problem_name.member("weights"));
-  const std::uint64_t row_bytes = problem.columns * bytes;
+  return true;
+}
+
+template <class Problem>
+matrix_shape shape_of(const Problem& problem, std::uint64_t rows) {
+  return {rows, problem.columns * float_bytes(problem.row_type), unit_bytes};
+}
+
+}  // namespace
+
+void check_problem(arguments& given, const combine_problem& problem) {
+  if (!check_sums(given, problem)) return;
   if (problem.rows != 0) {
-    check_matrix(given, problem.values, {problem.rows, row_bytes, unit_bytes}, problem_name.member("values"));
+    check_matrix(given, problem.values, shape_of(problem, problem.rows), problem_name.member("values"));
   }
-  const matrix_shape of_tokens{problem.tokens, row_bytes, unit_bytes};
+  const matrix_shape of_tokens = shape_of(problem, problem.tokens);
   if (problem.base.address != 0) check_matrix(given, problem.base, of_tokens, problem_name.member("base"));
   check_matrix(given, problem.out, of_tokens, problem_name.member("out"));
+}
+
+void check_problem(arguments& given, const combine_gradients& problem) {
+  if (!check_sums(given, problem)) return;
+  check_matrix(given, problem.d_out, shape_of(problem, problem.tokens), problem_name.member("d_out"));
+  given.optional_pointer(problem.d_weights, problem_name.member("d_weights"));
+  if (problem.rows == 0) return;
+  const matrix_shape of_rows = shape_of(problem, problem.rows);
+  if (problem.d_weights != nullptr) check_matrix(given, problem.values, of_rows, problem_name.member("values"));
+  if (problem.d_values.address != 0) check_matrix(given, problem.d_values, of_rows, problem_name.member("d_values"));
 }
 
 }  // namespace tmap::moe

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Checks of `route` and `combine` before anything is enqueued. They look at arguments, never at
+// Checks of `route`, `combine` and `combine_backward` before anything is enqueued. They look at arguments, never at
 // device memory.
 
 #include <tmap/moe.hpp>
@@ -21,5 +21,6 @@ void check_results(support::arguments& given, const route_problem& problem, cons
                    const support::argument& name);
 
 void check_problem(support::arguments& given, const combine_problem& problem);
+void check_problem(support::arguments& given, const combine_gradients& problem);
 
 }  // namespace tmap::moe

@@ -128,7 +128,7 @@ bool is_row_of_groups(const bad_item& item) {
 
 /// Returns the noun for an item. Choices are counted as rows, but are none.
 const char* item_name(const bad_item& item) {
-  if (item.call == batch_call::moe_route || item.call == batch_call::moe_combine) return "choice";
+  if (item.call >= batch_call::moe_route) return "choice";
   const item_kind kind = is_row_of_groups(item) ? item_kind::row : items_of(item.call);
   return item_names[static_cast<std::size_t>(kind)];
 }

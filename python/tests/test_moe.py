@@ -108,6 +108,15 @@ class Calls(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "device memory"):
             moe.combine(values, ids, out=np.zeros((TOKENS, 8), np.float32))
 
+    def test_gradients_need_something_to_write(self):
+        ids, d_out = np.zeros((TOKENS, K), np.int32), np.zeros((TOKENS, 8), np.float32)
+        with self.assertRaisesRegex(ValueError, "neither"):
+            moe.combine_backward(d_out, ids)
+        with self.assertRaisesRegex(ValueError, "needs values"):
+            moe.combine_backward(d_out, ids, d_weights=np.zeros((TOKENS, K), np.float32))
+        with self.assertRaisesRegex(ValueError, "device memory"):
+            moe.combine_backward(d_out, ids, d_values=np.zeros((TOKENS * K, 8), np.float32))
+
     def test_need_choices(self):
         with self.assertRaisesRegex(ValueError, "neither"):
             moe.route()

@@ -51,6 +51,7 @@ _ARGUMENTS = {
     "tmap_moe_combine": (c_void_p, c_void_p),
     "tmap_moe_layer_workspace_bytes": (c_void_p, c_void_p),
     "tmap_moe_layer": (c_void_p, c_void_p, c_void_p),
+    "tmap_moe_combine_backward": (c_void_p, c_void_p),
 }
 _OTHERS = {
     "tmap_version": (c_uint32, ()),

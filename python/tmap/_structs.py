@@ -291,6 +291,14 @@ class LayerResults(Sized):
                 ("gate_up_statuses", c_void_p), ("down_statuses", c_void_p)]
 
 
+class CombineGradients(Sized):
+    _fields_ = [("struct_size", c_uint32), ("k", c_uint32), ("tokens", c_uint64),
+                ("columns", c_uint64), ("rows", c_uint64), ("row_type", c_uint32),
+                ("reserved", c_uint32), ("values", Matrix), ("row_of_choice", c_void_p),
+                ("weights", c_void_p), ("d_out", Matrix), ("d_values", Matrix),
+                ("d_weights", c_void_p)]
+
+
 def place(*members) -> int:
     """Returns the byte at which a member begins: place((Outer, "inner"), (Inner, "member"))."""
     return sum(getattr(kind, name).offset for kind, name in members)

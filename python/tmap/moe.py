@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers of experts (docs/experts.md): `layer` runs a whole one. `route` is what comes before the
-products of the experts, `combine` what comes after them.
+products of the experts, `combine` what comes after them, and `combine_backward` computes the
+gradients of `combine`.
 
 Choice t * k + j is the j-th expert of token t. A row is a place in the order by expert. Arrays are
 in device memory, of any library that speaks DLPack. Each function writes into arrays of the caller,
 on `stream`: None is the current stream of PyTorch or CuPy. It does not wait for the device unless
 it is checked, and a graph may capture it. A choice of -1 is skipped. A bad choice is skipped, too,
-and reported. All three take these keywords:
+and reported. The functions take these keywords:
 
 statuses   uint32 or int32 [tokens, k], gets for each choice 0 (good), bit 31 (skipped: -1) or why
            it was bad: `faults_of` names the bits.
@@ -30,7 +31,8 @@ from ._errors import check as check_call
 from ._library import lib
 from ._numbers import choice, integer, real, status_bits
 
-__all__ = ["Fault", "Groups", "combine", "faults_of", "layer", "most_rows", "route"]
+__all__ = ["Fault", "Groups", "combine", "combine_backward", "faults_of", "layer", "most_rows",
+           "route"]
 
 FLOATS = ("f32", "bf16", "f16")
 SCORINGS = ("softmax_then_top_k", "top_k_then_softmax", "sigmoid")
@@ -285,6 +287,50 @@ def _routing(site, logits, ids, weights, experts, k, scoring, bias, groups, reno
         _refuse_options(experts=(experts, None))
         _set_logits(site, problem, logits, k, scoring, bias, groups, renormalise, scale)
     return problem
+
+
+def combine_backward(d_out, row_of_choice, *, values=None, weights=None, d_values=None,
+                     d_weights=None, statuses=None, header=None, check=None, stream=None) -> None:
+    """Computes the gradients of `combine` from that of its `out`, `d_out` [tokens, columns].
+
+    `d_values` [rows, columns] gets weights[t, j] * d_out[t] in row row_of_choice[t, j]. No two
+    choices name the same row; rows that no choice names stay as they are. `d_weights`, f32
+    [tokens, k], gets the inner products of d_out[t] and that row of `values`, or 0 without a row.
+    The sums are in f32, in a fixed order. Leave out what you do not want. Types and rows are those
+    of `combine`. The gradient of its `base` is `d_out`.
+    """
+    if d_values is None and d_weights is None:
+        raise ValueError("there is neither d_values nor d_weights to write")
+    if d_weights is not None and values is None:
+        raise ValueError("d_weights needs values")
+    site = Site(stream, *_some((d_out, row_of_choice, values, weights, d_values, d_weights)))
+    _require_device(site)
+    source = site.read(d_out, "d_out", FLOATS, rank=2)
+    index = _packed(site.read(row_of_choice, "row_of_choice", _I32, rank=2), "row_of_choice")
+    tokens, columns = source.shape
+    if index.shape[0] != tokens:
+        raise ValueError(f"d_out is {source.shape} and row_of_choice {index.shape}: they must be "
+                         "[tokens, columns] and [tokens, k]")
+    problem = c.CombineGradients(tokens=tokens, columns=columns, k=integer(index.shape[1], "k", 32),
+                                 row_type=FLOATS.index(source.dtype), row_of_choice=index.address,
+                                 d_out=_matrix(source, "d_out"))
+    rows = []
+    for name, array, access in (("values", values, site.read), ("d_values", d_values, site.write)):
+        if array is None:
+            continue
+        view = access(array, name, (source.dtype,), rank=2)
+        rows.append(view.shape)
+        if view.shape[1] != columns or view.shape != rows[0]:
+            raise ValueError(f"{name} is {view.shape}: it must be [rows, {columns}]")
+        setattr(problem, name, _matrix(view, name))
+    problem.rows = rows[0][0]
+    choices = tokens * problem.k
+    problem.weights = site.optional(weights, "weights", _F32, choices)
+    problem.d_weights = site.optional(d_weights, "d_weights", _F32, choices, write=True)
+    reports = reports_of(site, choices, statuses, header, check=check)
+    with site.use():
+        check_call(lib.tmap_moe_combine_backward(byref(problem), call_on(site.stream, reports=reports)))
+        site.done()
 
 
 def _some(arrays):

@@ -144,6 +144,8 @@ class world {
       case batch_call::gemm_pointers: return gemm::multiply(pointer_problem(is_bad), product);
       case batch_call::moe_route: return moe::route(route_problem(is_bad), {}, {.where = {on}, .check = check});
       case batch_call::moe_combine: return moe::combine(combine_problem(is_bad), {.where = {on}, .check = check});
+      case batch_call::moe_combine_backward:
+        return moe::combine_backward(combine_gradients(is_bad), {.where = {on}, .check = check});
       case batch_call::none: break;
     }
     ADD_FAILURE() << "a call that this table does not know: " << name(call);
@@ -239,6 +241,17 @@ class world {
     made.values = {line_.address(), 32};
     made.row_of_choice = (is_bad ? bad_choices_ : good_choices_).data();
     made.out = {line_to_.address(), 32};
+    return made;
+  }
+  moe::combine_gradients combine_gradients(bool is_bad) const {
+    moe::combine_gradients made;
+    made.tokens = item_count;
+    made.k = 1;
+    made.columns = 8;
+    made.rows = 100;
+    made.row_of_choice = (is_bad ? bad_choices_ : good_choices_).data();
+    made.d_out = {line_.address(), 32};
+    made.d_values = {line_to_.address(), 32};
     return made;
   }
   void make_pointers() {

@@ -49,6 +49,7 @@ static int see_sizes(void) {
   MUST(sizeof(tmap_expert_weights) == 80);
   MUST(sizeof(tmap_layer_problem) == 392);
   MUST(sizeof(tmap_layer_results) == 160);
+  MUST(sizeof(tmap_combine_gradients) == 112);
   MUST(sizeof(tmap_memory_window) == 24);
   MUST(sizeof(tmap_tile) == 48);
   return 0;

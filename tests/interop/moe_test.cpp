@@ -140,6 +140,41 @@ TEST(c_moe, a_combine_problem_is_converted_whole) {
   EXPECT_EQ(made.out.pitch_bytes, 160u);
 }
 
+TEST(c_moe, gradients_are_converted_whole) {
+  tmap_combine_gradients from = sized<tmap_combine_gradients>();
+  from.k = 4;
+  from.tokens = 100;
+  from.columns = 64;
+  from.rows = 400;
+  from.row_type = TMAP_FLOAT_F16;
+  from.values = {0x10000, 128};
+  from.row_of_choice = place<std::int32_t>(0x20000);
+  from.weights = place<float>(0x30000);
+  from.d_out = {0x40000, 144};
+  from.d_values = {0x50000, 160};
+  from.d_weights = place<float>(0x60000);
+  const moe::combine_gradients made = interop::library_of(from);
+  EXPECT_EQ(made.tokens, 100u);
+  EXPECT_EQ(made.k, 4u);
+  EXPECT_EQ(made.columns, 64u);
+  EXPECT_EQ(made.rows, 400u);
+  EXPECT_EQ(made.row_type, moe::float_type::f16);
+  EXPECT_EQ(made.values.address, 0x10000u);
+  EXPECT_EQ(made.values.pitch_bytes, 128u);
+  EXPECT_EQ(made.row_of_choice, place<std::int32_t>(0x20000));
+  EXPECT_EQ(made.weights, place<float>(0x30000));
+  EXPECT_EQ(made.d_out.address, 0x40000u);
+  EXPECT_EQ(made.d_out.pitch_bytes, 144u);
+  EXPECT_EQ(made.d_values.address, 0x50000u);
+  EXPECT_EQ(made.d_values.pitch_bytes, 160u);
+  EXPECT_EQ(made.d_weights, place<float>(0x60000));
+  from.row_type = 3;
+  EXPECT_EQ(refused(tmap_moe_combine_backward(&from, nullptr)), "problem.row_type");
+  from.row_type = TMAP_FLOAT_F16;
+  from.d_values.address = 8;
+  EXPECT_EQ(refused(tmap_moe_combine_backward(&from, nullptr)), "problem.d_values.address");
+}
+
 /// Maps the refusal of a missing workspace to success, because a good call ends with it here.
 tmap_status without_workspace(tmap_status answer) {
   return refused(answer) == "call.workspace_bytes" ? tmap_status{TMAP_OK} : answer;

@@ -187,6 +187,18 @@ tmap_status run_layer_in_c() {
   return tmap_moe_layer(&problem, nullptr, &call);
 }
 
+tmap_status combine_backward_in_c() {
+  tmap_combine_gradients problem = sized<tmap_combine_gradients>();
+  problem.tokens = 10;
+  problem.k = 2;
+  problem.columns = 8;
+  problem.rows = 20;
+  problem.row_of_choice = somewhere<std::int32_t>();
+  problem.d_out = {0x10000, 32};
+  problem.d_values = {0x20000, 32};
+  return tmap_moe_combine_backward(&problem, nullptr);
+}
+
 tmap_status encode_into_slots(with_template& s) {
   tmap_patch_source source = sized<tmap_patch_source>();
   source.kind = TMAP_SOURCE_PATCHES;
@@ -309,6 +321,7 @@ std::vector<public_call> calls_that_ask_for_a_gpu() {
       plain("tmap_moe_route", &route_in_c),
       plain("tmap_moe_combine", &combine_in_c),
       plain("tmap_moe_layer", &run_layer_in_c),
+      plain("tmap_moe_combine_backward", &combine_backward_in_c),
   };
 }
 

@@ -131,6 +131,18 @@ result<void> combine() {
                       {.where = {no_stream}});
 }
 
+result<void> combine_backward() {
+  return moe::combine_backward({.tokens = 10,
+                                .k = 2,
+                                .columns = 8,
+                                .row_type = moe::float_type::bf16,
+                                .rows = 20,
+                                .row_of_choice = somewhere<std::int32_t>(),
+                                .d_out = {0x10000, 16},
+                                .d_values = {0x20000, 16}},
+                               {.where = {no_stream}});
+}
+
 /// Holds a tensor and a tile of the simulator.
 struct simulated {
   static constexpr bool may_do_a_part = true;
@@ -279,6 +291,7 @@ std::vector<public_call> plain_calls() {
        }},
       plain("tmap::moe::layer", [] { return run_layer(); }),
       plain("tmap::moe::combine", [] { return combine(); }),
+      plain("tmap::moe::combine_backward", [] { return combine_backward(); }),
       plain("tmap::simulator::fidelity_table", [] { return std::uint64_t{simulator::fidelity_table().size()}; }),
       in<simulated>("tmap::simulator::copy_engine::load",
                     [](simulated& s) { return s.engine.load(s.map, s.corner, s.room); }),

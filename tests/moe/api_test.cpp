@@ -50,6 +50,21 @@ combine_problem sums() {
   return made;
 }
 
+combine_gradients gradients() {
+  combine_gradients made;
+  made.tokens = 100;
+  made.k = 4;
+  made.columns = 64;
+  made.row_type = float_type::bf16;
+  made.rows = 400;
+  made.values = {0x10000, 128};
+  made.row_of_choice = somewhere<std::int32_t>();
+  made.d_out = {0x20000, 128};
+  made.d_values = {0x30000, 128};
+  made.d_weights = somewhere<float>();
+  return made;
+}
+
 run run_in(const workspace& scratch) {
   return {{no_stream, scratch}};
 }
@@ -68,6 +83,12 @@ void logits_refuse(const std::string& member, const std::function<void(logits&)>
 void ids_refuse(const std::string& member, const std::function<void(given_choices&)>& spoil) {
   route_refuses(from_ids(), "choices." + member, [&](auto& p) { spoil(std::get<given_choices>(p.choices)); });
 }
+void gradients_refuse(const std::string& member, const std::function<void(combine_gradients&)>& spoil) {
+  combine_gradients problem = gradients();
+  spoil(problem);
+  expect_refused(combine_backward(problem, run_in({})), "problem." + member);
+}
+
 void combine_refuses(const std::string& member, const std::function<void(combine_problem&)>& spoil) {
   combine_problem problem = sums();
   spoil(problem);
@@ -218,6 +239,20 @@ TEST(moe_combine_arguments, sizes) {
     p.columns = 62;
   });
   combine_refuses("rows", [](auto& p) { p.rows = std::uint64_t{1} << 31; });
+}
+
+TEST(moe_gradient_arguments, sizes_and_arrays) {
+  gradients_refuse("row_type", [](auto& p) { p.row_type = static_cast<float_type>(3); });
+  gradients_refuse("k", [](auto& p) { p.k = 0; });
+  gradients_refuse("columns", [](auto& p) { p.columns = 60; });
+  gradients_refuse("rows", [](auto& p) { p.rows = std::uint64_t{1} << 31; });
+  gradients_refuse("row_of_choice", [](auto& p) { p.row_of_choice = nullptr; });
+  gradients_refuse("weights", [](auto& p) { p.weights = somewhere<float>(2); });
+  gradients_refuse("d_weights", [](auto& p) { p.d_weights = somewhere<float>(2); });
+  gradients_refuse("d_out.address", [](auto& p) { p.d_out = {}; });
+  gradients_refuse("values.address", [](auto& p) { p.values = {}; });
+  gradients_refuse("values.pitch_bytes", [](auto& p) { p.values.pitch_bytes = 112; });
+  gradients_refuse("d_values.address", [](auto& p) { p.d_values.address = 0x30008; });
 }
 
 TEST(moe_combine_arguments, arrays) {

@@ -68,6 +68,7 @@ TEST(fault_text, items_of_each_call) {
   EXPECT_EQ(items_of(batch_call::gemm_pointers), item_kind::group);
   EXPECT_EQ(items_of(batch_call::moe_route), item_kind::row);
   EXPECT_EQ(items_of(batch_call::moe_combine), item_kind::row);
+  EXPECT_EQ(items_of(batch_call::moe_combine_backward), item_kind::row);
 }
 
 TEST(fault_text, reports) {

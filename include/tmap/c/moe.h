@@ -123,6 +123,23 @@ typedef struct tmap_layer_results {
   uint32_t* down_statuses;
 } tmap_layer_results;
 
+/// `tmap::moe::combine_gradients`.
+typedef struct tmap_combine_gradients {
+  uint32_t struct_size;
+  uint32_t k;
+  uint64_t tokens;
+  uint64_t columns;
+  uint64_t rows;
+  uint32_t row_type;  ///< TMAP_FLOAT_*
+  uint32_t reserved;
+  tmap_matrix values;
+  const int32_t* row_of_choice;
+  const float* weights;
+  tmap_matrix d_out;
+  tmap_matrix d_values;
+  float* d_weights;
+} tmap_combine_gradients;
+
 /// `tmap::moe::most_rows`; 0 if `alignment` is 0.
 TMAP_API uint64_t tmap_moe_most_rows(uint64_t tokens, uint32_t experts, uint32_t k, uint32_t alignment);
 
@@ -133,6 +150,7 @@ TMAP_API tmap_status tmap_moe_workspace_bytes(const tmap_route_problem* problem,
 TMAP_API tmap_status tmap_moe_route(const tmap_route_problem* problem, const tmap_route_results* results,
                                     const tmap_call* call);
 TMAP_API tmap_status tmap_moe_combine(const tmap_combine_problem* problem, const tmap_call* call);
+TMAP_API tmap_status tmap_moe_combine_backward(const tmap_combine_gradients* problem, const tmap_call* call);
 
 /// Enough for the problem, with any results.
 TMAP_API tmap_status tmap_moe_layer_workspace_bytes(const tmap_layer_problem* problem, uint64_t* bytes);
