@@ -55,7 +55,7 @@ def _shortened(differentiable, kernels):
     def kernel(keyset, *arguments, **keywords):
         direct = alone.get(keyset.raw_repr() & below)
         wants = any(getattr(argument, "requires_grad", False)
-                    for argument in (*arguments, keywords.get("bias")))
+                    for argument in (*arguments, *keywords.values()))
         if direct is None or (wants and torch.is_grad_enabled()):
             return differentiable(keyset, *arguments, **keywords)
         return direct(*arguments, **keywords)
@@ -301,7 +301,7 @@ def _group_sums_fake(values, offs):
     return values.new_empty((offs.shape[0], values.shape[1]))
 
 
-def _keep_group_offsets(ctx, inputs, keyword_only_inputs, output):
+def _keep_group_offsets(ctx, inputs, output):
     ctx.save_for_backward(inputs[1])
     ctx.rows = inputs[0].shape[0]
 
@@ -404,12 +404,15 @@ def _unpad_backward(ctx, gradient):
     return torch.ops.tmap.pad_ragged(gradient, offsets, ctx.size, format=ctx.format), None, None
 
 
-def _register(name, kernels, fake, backward, setup):
+def _register(name, kernels, fake, backward=None, setup=None):
+    """Registers an operator. Without `backward` it has no gradients."""
     _library.kernels[name] = kernels
     for key, kernel in kernels.items():
         _library.impl(name, kernel, key)
     torch.library.register_fake(f"tmap::{name}", fake, lib=_library)
-    torch.library.register_autograd(f"tmap::{name}", backward, setup_context=setup, lib=_library)
+    if backward is not None:
+        torch.library.register_autograd(f"tmap::{name}", backward, setup_context=setup,
+                                        lib=_library)
 
 
 _register("grouped_mm", {"CUDA": _grouped_mm_cuda, "CPU": _grouped_mm_cpu}, _grouped_mm_fake,

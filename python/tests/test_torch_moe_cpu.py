@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of experts on the CPU."""
+import unittest
+
+import support
+
+torch = support.need("torch")
+from torch_moe_cases import EXPERTS, K, TOKENS, ExpertCases  # noqa: E402
+
+
+class Experts(ExpertCases, unittest.TestCase):
+    device = "cpu"
+
+    def test_pytorchs_own_check(self):
+        check, ops = torch.library.opcheck, torch.ops.tmap
+        check(ops.moe_route.default, (torch.randn(TOKENS, EXPERTS, requires_grad=True), K), {"renormalise": True})
+        check(ops.moe_sort.default, (torch.randint(0, EXPERTS, (TOKENS, K)), EXPERTS,
+                                     torch.rand(TOKENS, K, requires_grad=True)))
+        check(ops.moe_combine.default, self.combine_operands())
+        (a, b, c), ends = self.product_operands()
+        check(ops.grouped_gated_mm.default, (a, b, ends), {"columns": "interleaved"})
+        check(ops.grouped_mlp.default, (a, b, c, ends))
+
+
+if __name__ == "__main__":
+    unittest.main()

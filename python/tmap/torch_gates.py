@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of PyTorch for grouped products with gates, which `tmap.torch_moe` describes."""
+import math
+
+import torch
+
+from . import _gemm
+from ._epilogue import Gate, gate_of
+from .torch_ops import (_OPERANDS, _exact, _gradients_of_rows, _grouped_mm_cpu, _library, _multiply,
+                        _register, _row_major)
+
+_OPTIONS = ('*, str function="silu", str columns="halves", float alpha=1.0, float? limit=None, '
+            "float value_shift=0.0")
+for _schema in (f"grouped_gated_mm(Tensor a, Tensor b, Tensor offs, {_OPTIONS}) -> "
+                "(Tensor out, Tensor sums)",
+                f"grouped_mm_gate_backward(Tensor d_out, Tensor b, Tensor sums, Tensor offs, {_OPTIONS}) "
+                "-> Tensor",
+                f"grouped_mlp(Tensor a, Tensor b, Tensor c, Tensor offs, {_OPTIONS}) -> "
+                "(Tensor out, Tensor hidden, Tensor sums)"):
+    _library.define(_schema, tags=(torch.Tag.pt2_compliant_tag, _exact))
+
+
+def _gate(function="silu", columns="halves", alpha=1.0, limit=None, value_shift=0.0) -> Gate:
+    return gate_of(Gate(function, columns, alpha, math.inf if limit is None else limit, value_shift))
+
+
+def _check(a, b, offs):
+    if (a.dim(), b.dim(), offs.dim()) != (2, 3, 1) or a.dtype != b.dtype or a.dtype not in _OPERANDS:
+        raise ValueError("products with gates are of a [rows, k] and b [groups, k, n], both bfloat16 "
+                         "or both float16, with offs [groups]")
+
+
+def _gated_fake(a, b, offs, **options):
+    _gate(**options)
+    _check(a, b, offs)
+    rows, n = a.shape[0], b.shape[2]
+    return a.new_empty((rows, n // 2)), a.new_empty((rows, n))
+
+
+def _gated_cuda(a, b, offs, **options):
+    out, sums = _gated_fake(a, b, offs, **options)
+    if a.shape[0]:
+        _gemm.grouped_mm(a, b, offs, out=out, gate=_gate(**options), kept=sums)
+    return out, sums
+
+
+def _gated_cpu(a, b, offs, **options):
+    _check(a, b, offs)
+    sums = _grouped_mm_cpu(a, b, offs, None, torch.float32)
+    return _gated(sums, _gate(**options)).to(a.dtype), sums.to(a.dtype)
+
+
+def _halves(sums, gate):
+    """Returns the columns of gates and those of values."""
+    if gate.columns == "halves":
+        return sums.chunk(2, -1)
+    return sums[..., 0::2], sums[..., 1::2]
+
+
+def _joined(gates, values, gate):
+    if gate.columns == "halves":
+        return torch.cat((gates, values), -1)
+    return torch.stack((gates, values), -1).flatten(-2)
+
+
+def _function(x, gate):
+    """Returns the function of a gate, and its derivative."""
+    if gate.function == "silu":
+        part = torch.sigmoid(gate.alpha * x)
+        return x * part, part * (1 + gate.alpha * x * (1 - part))
+    if gate.function == "gelu":
+        part = 0.5 * (1 + torch.erf(x * math.sqrt(0.5)))
+        return x * part, part + x * torch.exp(-0.5 * x * x) * (1 / math.sqrt(2 * math.pi))
+    scale = math.sqrt(2 / math.pi)
+    curve = torch.tanh(scale * (x + 0.044715 * x ** 3))
+    slope = 0.5 * x * (1 - curve * curve) * scale * (1 + 3 * 0.044715 * x * x)
+    return 0.5 * x * (1 + curve), 0.5 * (1 + curve) + slope
+
+
+def _gated(sums, gate):
+    gates, values = _halves(sums, gate)
+    values = values.clamp(-gate.limit, gate.limit) + gate.value_shift
+    return _function(gates.clamp(max=gate.limit), gate)[0] * values
+
+
+def _gate_gradients(of_results, sums, gate):
+    """Returns the gradients of sums, in f32."""
+    gates, values = _halves(sums.float(), gate)
+    of_results = of_results.float()
+    made, slope = _function(gates.clamp(max=gate.limit), gate)
+    of_gates = of_results * slope * (values.clamp(-gate.limit, gate.limit) + gate.value_shift)
+    of_values = of_results * made
+    if gate.limit != math.inf:
+        of_gates = torch.where(gates <= gate.limit, of_gates, 0.0)
+        of_values = torch.where(values.abs() <= gate.limit, of_values, 0.0)
+    return _joined(of_gates, of_values, gate)
+
+
+def _keep_gated(ctx, inputs, keyword_only_inputs, output):
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(*inputs, output[1])
+    ctx.options = dict(keyword_only_inputs)
+
+
+def _gated_backward(ctx, gradient, _):
+    """Returns the gradients of a gated product."""
+    a, b, offs, sums = ctx.saved_tensors
+    of_sums = _gate_gradients(gradient, sums, _gate(**ctx.options)).to(a.dtype)
+    return *_gradients_of_rows(a, b, offs, of_sums, *ctx.needs_input_grad[:2]), None
+
+
+def _gate_backward_fake(d_out, b, sums, offs, **options):
+    _check(d_out, b, offs)
+    return d_out.new_empty(sums.shape)
+
+
+def _gate_backward_cuda(d_out, b, sums, offs, **options):
+    made = _gate_backward_fake(d_out, b, sums, offs)
+    if d_out.shape[0]:
+        _gemm.grouped_mm(_row_major(d_out), b, offs, out=made, kept=sums,
+                         gate=_gate(**options)._replace(backward=True))
+    return made
+
+
+def _gate_backward_cpu(d_out, b, sums, offs, **options):
+    of_hidden = _grouped_mm_cpu(d_out, b, offs, None, torch.float32)
+    return _gate_gradients(of_hidden, sums, _gate(**options)).to(d_out.dtype)
+
+
+def _mlp_fake(a, b, c, offs, **options):
+    hidden, sums = _gated_fake(a, b, offs, **options)
+    return a.new_empty((a.shape[0], c.shape[2])), hidden, sums
+
+
+def _mlp(a, b, c, offs, **options):
+    gated = _gated_cuda if a.is_cuda else _gated_cpu
+    hidden, sums = gated(a, b, offs, **options)
+    return _multiply(hidden, c, offs=offs), hidden, sums
+
+
+def _keep_mlp(ctx, inputs, keyword_only_inputs, output):
+    ctx.mark_non_differentiable(*output[1:])
+    ctx.save_for_backward(*inputs, *output[1:])
+    ctx.options = dict(keyword_only_inputs)
+
+
+def _mlp_backward(ctx, gradient, _hidden, _sums):
+    a, b, c, offs, hidden, sums = ctx.saved_tensors
+    needs_a, needs_b, needs_c = ctx.needs_input_grad[:3]
+    gradient = gradient.to(a.dtype)
+    of_a = of_b = None
+    _, of_c = _gradients_of_rows(hidden, c, offs, gradient, False, needs_c)
+    if needs_a or needs_b:
+        of_sums = torch.ops.tmap.grouped_mm_gate_backward(gradient, c.transpose(-2, -1), sums, offs,
+                                                          **ctx.options)
+        of_a, of_b = _gradients_of_rows(a, b, offs, of_sums, needs_a, needs_b)
+    return of_a, of_b, of_c, None
+
+
+_register("grouped_gated_mm", {"CUDA": _gated_cuda, "CPU": _gated_cpu}, _gated_fake,
+          _gated_backward, _keep_gated)
+_register("grouped_mm_gate_backward", {"CUDA": _gate_backward_cuda, "CPU": _gate_backward_cpu},
+          _gate_backward_fake)
+_register("grouped_mlp", {"CUDA": _mlp, "CPU": _mlp}, _mlp_fake, _mlp_backward, _keep_mlp)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of PyTorch for layers of experts: importing this module registers these, and those of
+`tmap.torch_ops`.
+
+moe_route(logits, k, bias=None, *, scoring="softmax_then_top_k", expert_groups=1, chosen_groups=1,
+          group_score="largest", renormalise=False, scale=1.0)
+    Chooses k experts for each token, as `tmap.moe.route` does. Returns ids [tokens, k], weights
+    [tokens, k], counts [experts], ends [experts], row_of_choice [tokens, k], token_of_row
+    [tokens * k] and weight_of_row [tokens * k]. Weights have a gradient with respect to the logits.
+moe_sort(ids, experts, weights=None)
+    Sorts choices that exist already, int32 or int64 ids [tokens, k]. Returns the last five results.
+    -1 is no expert.
+moe_combine(values, row_of_choice, weights=None, base=None)
+    Adds up the weighted rows of each token, as `tmap.moe.combine` does. All of float type have
+    gradients, by moe_combine_backward. No two choices name the same row.
+grouped_gated_mm(a, b, offs, *, function="silu", columns="halves", alpha=1.0, limit=None,
+                 value_shift=0.0)
+    Multiplies as `grouped_mm` with rows that are ragged, then applies a `tmap.Gate`. Returns the
+    results [rows, n / 2], and the sums [rows, n] as they were before the gate.
+grouped_mlp(a, b, c, offs, *, ...)
+    grouped_mm(grouped_gated_mm(a, b, offs, ...)[0], c, offs). Its gradients take the gate's in the
+    epilogue of a product. Returns the results, and two tensors that the gradients need.
+
+Rows of no group are undefined in products, and zero in gradients. All work under torch.compile,
+never read a size on the host, and may be captured in a graph. On the CPU they do the same, slowly.
+"""
+import torch
+
+from . import moe
+from . import torch_gates  # noqa: F401: registers the products with gates
+from .torch_ops import _library, _register, _row_major, _with_rows, _exact
+
+_SORTED = "(Tensor counts, Tensor ends, Tensor row_of_choice, Tensor token_of_row, Tensor weight_of_row)"
+for _schema in ('moe_route(Tensor logits, int k, Tensor? bias=None, *, '
+                'str scoring="softmax_then_top_k", int expert_groups=1, int chosen_groups=1, '
+                'str group_score="largest", bool renormalise=False, float scale=1.0) -> '
+                "(Tensor ids, Tensor weights, " + _SORTED[1:],
+                "moe_sort(Tensor ids, int experts, Tensor? weights=None) -> " + _SORTED,
+                "moe_combine(Tensor values, Tensor row_of_choice, Tensor? weights=None, "
+                "Tensor? base=None) -> Tensor",
+                "moe_combine_backward(Tensor d_out, Tensor row_of_choice, Tensor? weights, "
+                "Tensor? values, SymInt rows, bool wants_values) -> "
+                "(Tensor d_values, Tensor d_weights)"):
+    _library.define(_schema, tags=(torch.Tag.pt2_compliant_tag, _exact))
+
+
+def _empty_sorted(like, tokens, experts, k):
+    """Returns the results of a sort, without contents."""
+    def int32(*shape):
+        return like.new_empty(shape, dtype=torch.int32)
+
+    return (int32(experts), int32(experts), int32(tokens, k), int32(tokens * k),
+            like.new_empty(tokens * k, dtype=torch.float32))
+
+
+_SORTED_NAMES = ("counts", "ends", "row_of_choice", "token_of_row", "weight_of_row")
+
+
+def _route_fake(logits, k, bias=None, *, scoring="softmax_then_top_k", expert_groups=1,
+                chosen_groups=1, group_score="largest", renormalise=False, scale=1.0):
+    tokens, experts = logits.shape
+    return (logits.new_empty((tokens, k), dtype=torch.int32),
+            logits.new_empty((tokens, k), dtype=torch.float32),
+            *_empty_sorted(logits, tokens, experts, k))
+
+
+def _route_cuda(logits, k, bias=None, *, scoring="softmax_then_top_k", expert_groups=1,
+                chosen_groups=1, group_score="largest", renormalise=False, scale=1.0):
+    made = _route_fake(logits, k)
+    groups = None if expert_groups == 1 else moe.Groups(expert_groups, chosen_groups, group_score)
+    moe.route(_with_rows(logits), ids=made[0], weights=made[1], k=k, scoring=scoring, bias=bias,
+              groups=groups, renormalise=renormalise, scale=scale,
+              **dict(zip(_SORTED_NAMES, made[2:])))
+    return made
+
+
+def _route_cpu(logits, k, bias=None, *, scoring="softmax_then_top_k", expert_groups=1,
+               chosen_groups=1, group_score="largest", renormalise=False, scale=1.0):
+    if scoring not in moe.SCORINGS:
+        raise ValueError(f"scoring is one of {moe.SCORINGS}, not {scoring!r}")
+    scores = _without_nan(logits)
+    if scoring == "sigmoid":
+        scores = scores.sigmoid() + (0 if bias is None else bias)
+    if expert_groups > 1:
+        scores = _of_best_groups(scores, expert_groups, chosen_groups, group_score)
+    ids = torch.sort(scores, dim=1, descending=True, stable=True).indices[:, :k].int().contiguous()
+    weights = _weights(logits, ids, scoring, renormalise)[0] * scale
+    return ids, weights, *_sort_cpu(ids, logits.shape[1], weights)
+
+
+def _without_nan(logits):
+    return torch.where(logits.isnan(), -torch.inf, logits.float())
+
+
+def _of_best_groups(scores, count, chosen, score):
+    parts = scores.view(scores.shape[0], count, -1)
+    best = parts.topk(2 if score == "sum_of_two_largest" else 1, dim=2).values.sum(2)
+    order = torch.sort(best, dim=1, descending=True, stable=True).indices[:, :chosen]
+    is_chosen = torch.zeros_like(best, dtype=torch.bool).scatter_(1, order, True)
+    return torch.where(is_chosen[:, :, None], parts, -torch.inf).view_as(scores)
+
+
+def _weights(logits, ids, scoring, renormalise):
+    """Returns the weights without their scale, those before they were divided by their sum, and the
+    sum (1 if they are not divided)."""
+    logits, ids = _without_nan(logits), ids.long()
+    if scoring == "softmax_then_top_k":
+        parts = torch.softmax(logits, 1).gather(1, ids)
+    elif scoring == "top_k_then_softmax":
+        parts = torch.softmax(logits.gather(1, ids), 1)
+    else:
+        parts = logits.gather(1, ids).sigmoid()
+    if not renormalise:
+        return parts, parts, 1.0
+    total = parts.sum(1, keepdim=True)
+    total = torch.where(total == 0, 1.0, total)
+    return parts / total, parts, total
+
+
+def _keep_route(ctx, inputs, keyword_only_inputs, output):
+    ctx.mark_non_differentiable(output[0], *output[2:6])
+    ctx.save_for_backward(inputs[0], output[0], output[4])
+    ctx.options = {name: keyword_only_inputs[name] for name in ("scoring", "renormalise", "scale")}
+
+
+def _of_rows(gradient, row_of_choice):
+    """Returns the gradient of each choice from that of its row."""
+    rows = row_of_choice.long()
+    if gradient.shape[0] == 0:
+        return torch.zeros_like(rows, dtype=gradient.dtype)
+    return torch.where(rows >= 0, gradient[rows.clamp(min=0)], 0.0)
+
+
+def _route_backward(ctx, _ids, of_weights, _counts, _ends, _rows, _tokens, of_rows):
+    logits, ids, row_of_choice = ctx.saved_tensors
+    scoring, renormalise = ctx.options["scoring"], ctx.options["renormalise"]
+    weights, parts, total = _weights(logits, ids, scoring, renormalise)
+    gradient = (of_weights + _of_rows(of_rows, row_of_choice)) * ctx.options["scale"]
+    if renormalise:
+        gradient = (gradient - (gradient * weights).sum(1, keepdim=True)) / total
+    along = gradient * parts
+    if scoring == "sigmoid":
+        made = torch.zeros_like(logits, dtype=torch.float32).scatter(1, ids.long(), along * (1 - parts))
+    else:
+        sums = along.sum(1, keepdim=True)
+        if scoring == "softmax_then_top_k":
+            made = -sums * torch.softmax(_without_nan(logits), 1)
+            made = made.scatter_add(1, ids.long(), along)
+        else:
+            made = torch.zeros_like(logits, dtype=torch.float32)
+            made = made.scatter(1, ids.long(), along - parts * sums)
+    return made.to(logits.dtype), None, None
+
+
+def _sort_fake(ids, experts, weights=None):
+    return _empty_sorted(ids, ids.shape[0], experts, ids.shape[1])
+
+
+def _sort_cuda(ids, experts, weights=None):
+    made = _sort_fake(ids, experts)
+    moe.route(ids=ids.contiguous(), experts=experts,
+              weights=None if weights is None else weights.contiguous(),
+              **dict(zip(_SORTED_NAMES, made)))
+    return made
+
+
+def _sort_cpu(ids, experts, weights=None):
+    flat, k = ids.flatten().long(), ids.shape[1]
+    has_row = (flat >= 0) & (flat < experts)
+    keys = torch.where(has_row, flat, experts)
+    order = torch.sort(keys, stable=True).indices
+    counts = torch.bincount(keys, minlength=experts + 1)[:experts]
+    rows = torch.empty_like(flat).scatter_(0, order, torch.arange(flat.shape[0]))
+    values = torch.ones(flat.shape) if weights is None else weights.flatten()
+    is_used = has_row[order]
+    return (counts.int(), counts.cumsum(0).int(),
+            torch.where(has_row, rows, -1).int().view_as(ids),
+            torch.where(is_used, order // k, -1).int(), torch.where(is_used, values[order], 0.0))
+
+
+def _keep_sorted(ctx, inputs, output):
+    ctx.mark_non_differentiable(*output[:4])
+    ctx.save_for_backward(output[2])
+
+
+def _sort_backward(ctx, _counts, _ends, _rows, _tokens, of_rows):
+    row_of_choice, = ctx.saved_tensors
+    return None, None, _of_rows(of_rows, row_of_choice) if any(ctx.needs_input_grad[2:]) else None
+
+
+def _combine_fake(values, row_of_choice, weights=None, base=None):
+    return values.new_empty((row_of_choice.shape[0], values.shape[1]))
+
+
+def _combine_cuda(values, row_of_choice, weights=None, base=None):
+    out = _combine_fake(values, row_of_choice)
+    moe.combine(values, row_of_choice.contiguous(), out=out, base=base,
+                weights=None if weights is None else weights.contiguous())
+    return out
+
+
+def _rows_of_choices(values, row_of_choice):
+    """Returns values [tokens, k, columns] in f32, with zeros for choices without a row."""
+    rows = row_of_choice.long()
+    has_row = (rows >= 0) & (rows < values.shape[0])
+    if values.shape[0] == 0:
+        return values.new_zeros((*rows.shape, values.shape[1]), dtype=torch.float32)
+    return torch.where(has_row[:, :, None], values[torch.where(has_row, rows, 0)].float(), 0.0)
+
+
+def _combine_cpu(values, row_of_choice, weights=None, base=None):
+    rows = _rows_of_choices(values, row_of_choice)
+    if weights is not None:
+        rows = rows * weights[:, :, None]
+    sums = rows.sum(1) if base is None else base.float() + rows.sum(1)
+    return sums.to(values.dtype)
+
+
+def _keep_combined(ctx, inputs, output):
+    values, row_of_choice, weights, _ = inputs
+    of_weights = weights is not None and weights.requires_grad
+    ctx.save_for_backward(row_of_choice, weights, values if of_weights else None)
+    ctx.rows = values.shape[0]
+
+
+def _combine_backward(ctx, gradient):
+    row_of_choice, weights, values = ctx.saved_tensors
+    # Operands that were left out are missing.
+    wants_values, _, wants_weights, wants_base = (*ctx.needs_input_grad, False, False)[:4]
+    of_values = of_weights = None
+    if wants_values or wants_weights:
+        of_values, of_weights = torch.ops.tmap.moe_combine_backward(
+            gradient, row_of_choice, weights, values if wants_weights else None, ctx.rows,
+            wants_values)
+    return (of_values if wants_values else None, None, of_weights if wants_weights else None,
+            gradient if wants_base else None)
+
+
+def _gradients_fake(d_out, row_of_choice, weights, values, rows, wants_values):
+    """Returns empty tensors for gradients that are not wanted."""
+    of_values = d_out.new_empty((rows, d_out.shape[1]) if wants_values else (0, 0))
+    shape = (0, 0) if values is None else row_of_choice.shape
+    return of_values, d_out.new_empty(shape, dtype=torch.float32)
+
+
+def _gradients_cuda(d_out, row_of_choice, weights, values, rows, wants_values):
+    of_values, of_weights = _gradients_fake(d_out, row_of_choice, weights, values, rows, wants_values)
+    moe.combine_backward(_row_major(d_out), row_of_choice.contiguous(), values=values,
+                         weights=None if weights is None else weights.contiguous(),
+                         d_values=of_values.zero_() if wants_values else None,
+                         d_weights=None if values is None else of_weights)
+    return of_values, of_weights
+
+
+def _gradients_cpu(d_out, row_of_choice, weights, values, rows, wants_values):
+    of_values, of_weights = _gradients_fake(d_out, row_of_choice, weights, values, rows, wants_values)
+    if values is not None:
+        of_weights = (_rows_of_choices(values, row_of_choice) * d_out.float()[:, None]).sum(2)
+    if wants_values:
+        of_choices = d_out.float()[:, None].expand(*row_of_choice.shape, -1)
+        if weights is not None:
+            of_choices = of_choices * weights[:, :, None]
+        has_row = (row_of_choice >= 0) & (row_of_choice < rows)
+        of_values.zero_()[row_of_choice[has_row].long()] = of_choices[has_row].to(d_out.dtype)
+    return of_values, of_weights
+
+
+_register("moe_route", {"CUDA": _route_cuda, "CPU": _route_cpu}, _route_fake, _route_backward,
+          _keep_route)
+_register("moe_sort", {"CUDA": _sort_cuda, "CPU": _sort_cpu}, _sort_fake, _sort_backward,
+          _keep_sorted)
+_register("moe_combine", {"CUDA": _combine_cuda, "CPU": _combine_cpu}, _combine_fake,
+          _combine_backward, _keep_combined)
+_register("moe_combine_backward", {"CUDA": _gradients_cuda, "CPU": _gradients_cpu}, _gradients_fake)
