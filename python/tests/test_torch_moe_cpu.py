@@ -13,9 +13,12 @@ class Experts(ExpertCases, unittest.TestCase):
 
     def test_pytorchs_own_check(self):
         check, ops = torch.library.opcheck, torch.ops.tmap
-        check(ops.moe_route.default, (torch.randn(TOKENS, EXPERTS, requires_grad=True), K), {"renormalise": True})
+        # PyTorch's check of compiled programs adds up all results, and fails if the first are integers.
+        parts = ("test_schema", "test_autograd_registration", "test_faketensor")
+        check(ops.moe_route.default, (torch.randn(TOKENS, EXPERTS, requires_grad=True), K), {"renormalise": True},
+              test_utils=parts)
         check(ops.moe_sort.default, (torch.randint(0, EXPERTS, (TOKENS, K)), EXPERTS,
-                                     torch.rand(TOKENS, K, requires_grad=True)))
+                                     torch.rand(TOKENS, K, requires_grad=True)), test_utils=parts)
         check(ops.moe_combine.default, self.combine_operands())
         (a, b, c), ends = self.product_operands()
         check(ops.grouped_gated_mm.default, (a, b, ends), {"columns": "interleaved"})

@@ -117,7 +117,7 @@ def _gate_backward_fake(d_out, b, sums, offs, **options):
 def _gate_backward_cuda(d_out, b, sums, offs, **options):
     made = _gate_backward_fake(d_out, b, sums, offs)
     if d_out.shape[0]:
-        _gemm.grouped_mm(_row_major(d_out), b, offs, out=made, kept=sums,
+        _gemm.grouped_mm(d_out, b, offs, out=made, kept=sums,
                          gate=_gate(**options)._replace(backward=True))
     return made
 
@@ -147,7 +147,7 @@ def _keep_mlp(ctx, inputs, keyword_only_inputs, output):
 def _mlp_backward(ctx, gradient, _hidden, _sums):
     a, b, c, offs, hidden, sums = ctx.saved_tensors
     needs_a, needs_b, needs_c = ctx.needs_input_grad[:3]
-    gradient = gradient.to(a.dtype)
+    gradient = _row_major(gradient.to(a.dtype))
     of_a = of_b = None
     _, of_c = _gradients_of_rows(hidden, c, offs, gradient, False, needs_c)
     if needs_a or needs_b:
