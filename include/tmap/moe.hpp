@@ -175,10 +175,10 @@ struct combine_problem {
 [[nodiscard]] TMAP_API result<void> combine(const combine_problem& problem, const run& run);
 
 /// The gradients of `combine`. For each choice of a row, d_values[row] = weight * d_out[token] in
-/// f32, then rounded to the type. Its d_weight is the inner product of values[row] and d_out[token],
-/// summed in f32 in an order that depends on `columns` and `row_type` alone. A skipped choice has a
-/// d_weight of 0. Rows that no choice names stay as they are. No two choices name the same row.
-/// Matrices are those of `combine_problem`. The gradient of its base is `d_out`.
+/// f32, then rounded to the type. Its d_weight is the inner product of values[row] and
+/// d_out[token], summed in f32 in an order that depends on `columns` and `row_type` alone. A
+/// skipped choice has a d_weight of 0. Rows that no choice names stay as they are. No two choices
+/// name the same row. Matrices are those of `combine_problem`. The gradient of its base is `d_out`.
 struct combine_gradients {
   std::uint64_t tokens{};
   std::uint32_t k{};

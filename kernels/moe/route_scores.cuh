@@ -16,7 +16,7 @@
 
 namespace tmap::kernels {
 
-/// What experts are chosen by.
+/// Holds all by which experts are chosen.
 struct score_work {
   std::uint32_t experts;
   std::uint32_t k;

@@ -2,9 +2,9 @@
 #pragma once
 
 // Sorts choices by expert, stably: a counting sort. A block takes a contiguous part of the choices,
-// one tile at a time, and each of its warps a contiguous part of the tile. A choice's row is the sum
-// of four numbers: the first row of its expert, and the choices of that expert in the blocks, the
-// warps and the lanes before. No atomic operation decides an order.
+// one tile at a time, and each of its warps a contiguous part of the tile. A choice's row is the
+// sum of four numbers: the first row of its expert, and the choices of that expert in the blocks,
+// the warps and the lanes before. No atomic operation decides an order.
 //
 // A block sorts its tile in shared memory first. So what it writes to the rows of an expert is
 // contiguous.
@@ -54,8 +54,8 @@ struct expert_total {
   std::uint32_t tile;
 };
 
-/// Where the choices of an expert in a tile are: the first one in the sorted tile, and what to add
-/// to a place in the sorted tile for its row (modulo 2^32).
+/// Places the choices of an expert in a tile: the first one in the sorted tile, and the number that
+/// turns a place in the sorted tile into a row if added (modulo 2^32).
 struct alignas(8) expert_place {
   std::uint32_t first;
   std::uint32_t to_row;

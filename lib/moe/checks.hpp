@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Checks of `route`, `combine` and `combine_backward` before anything is enqueued. They look at arguments, never at
-// device memory.
+// Checks of `route`, `combine` and `combine_backward` before anything is enqueued. They look at
+// arguments, never at device memory.
 
 #include <tmap/moe.hpp>
 
