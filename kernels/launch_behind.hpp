@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tmap::kernels {
@@ -12,6 +13,9 @@ struct launch_size {
   std::uint32_t threads;
   std::uint32_t shared_bytes{0};  ///< dynamic
   std::uint32_t cluster_blocks{1};
+  /// Of all launches of the kernel, if they differ: the limit belongs to the kernel, and threads may
+  /// launch it at the same time.
+  std::uint32_t most_shared_bytes{0};
 };
 
 /// Allows a kernel the shared memory and the cluster of a launch.
@@ -20,8 +24,8 @@ cudaError_t allow_size(void (*kernel)(Parameters...), const launch_size& size) {
   constexpr std::uint32_t most_portable = 8;
   cudaError_t allowed = cudaSuccess;
   if (size.shared_bytes != 0) {
-    allowed =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(size.shared_bytes));
+    const auto bytes = static_cast<int>(std::max(size.shared_bytes, size.most_shared_bytes));
+    allowed = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   }
   if (allowed == cudaSuccess && size.cluster_blocks > most_portable) {
     allowed = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);

@@ -256,6 +256,11 @@ std::uint32_t choices_of_block(const moe::route_problem& problem, std::uint32_t 
   return parts(parts(problem.tokens * problem.k, blocks), device::warp_lanes) * device::warp_lanes;
 }
 
+launch_size sort_size(const moe::route_problem& problem, std::uint32_t blocks, std::uint32_t cluster_blocks) {
+  return {blocks, sort_threads, sort_memory::bytes(problem.experts), cluster_blocks,
+          sort_memory::bytes(moe::max_experts)};
+}
+
 /// Gives each warp a token, or each thread a few choices, as long as a cluster can have so many.
 cudaError_t launch_once(const moe::route_problem& problem, route_work work, std::uint32_t most_blocks,
                         cudaStream_t stream) {
@@ -264,7 +269,7 @@ cudaError_t launch_once(const moe::route_problem& problem, route_work work, std:
       has_logits(problem) ? parts(problem.tokens, sort_warps) : parts(problem.tokens * problem.k, block_choices);
   const std::uint32_t blocks = std::bit_ceil(std::clamp(wanted, 1u, most_blocks));
   work.sort.block_choices = choices_of_block(problem, blocks);
-  const launch_size size{blocks, sort_threads, sort_memory::bytes(problem.experts), blocks};
+  const launch_size size = sort_size(problem, blocks, blocks);
   return with_per_lane(problem,
                        [&](auto per_lane) { return launch_behind(route_in_cluster<per_lane()>, size, stream, work); });
 }
@@ -284,7 +289,7 @@ cudaError_t launch_twice(const moe::route_problem& problem, route_work work, con
     return launch_behind(count_choices<per_lane()>, {blocks, sort_threads}, stream, work);
   });
   if (counted != cudaSuccess) return counted;
-  return launch_behind(sort_choices, {blocks, sort_threads, sort_memory::bytes(problem.experts)}, stream, work);
+  return launch_behind(sort_choices, sort_size(problem, blocks, 1), stream, work);
 }
 
 route_work work_of(const route_call& call) {
