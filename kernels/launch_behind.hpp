@@ -13,7 +13,7 @@ struct launch_size {
   std::uint32_t threads;
   std::uint32_t shared_bytes{0};  ///< dynamic
   std::uint32_t cluster_blocks{1};
-  /// Of all launches of the kernel, if they differ: the limit belongs to the kernel, and threads may
+  /// Set it if launches of the kernel differ. The limit belongs to the kernel, and threads may
   /// launch it at the same time.
   std::uint32_t most_shared_bytes{0};
 };

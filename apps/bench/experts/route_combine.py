@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times tmap.moe.route and tmap.moe.combine in CUDA graphs, next to a sort and a copy by PyTorch.
+"""Times tmap.moe.route, combine and combine_backward in CUDA graphs, next to a sort and a copy by PyTorch.
 Prints Markdown. Needs PyTorch and a Hopper GPU."""
 import torch
 
@@ -56,9 +56,14 @@ def combine_row(tokens, k, columns):
     rows = torch.randperm(tokens * k, device="cuda").to(torch.int32).view(tokens, k)
     weights, copied = torch.rand(tokens, k, device="cuda"), torch.empty_like(values)
     time = microseconds(lambda: moe.combine(values, rows, out=out, weights=weights))
+    of_values, of_weights = torch.empty_like(values), torch.empty_like(weights)
+    back = microseconds(lambda: moe.combine_backward(out, rows, values=values, weights=weights,
+                                                     d_values=of_values, d_weights=of_weights))
     copy = microseconds(lambda: copied.copy_(values))
     rate, of_copy = (values.nbytes + out.nbytes) / time / 1e3, 2 * values.nbytes / copy / 1e3
-    return f"| {tokens} | {k} | {columns} | {time:.1f} | {rate:.0f} | {of_copy:.0f} |"
+    of_back = (2 * values.nbytes + out.nbytes) / back / 1e3
+    return (f"| {tokens} | {k} | {columns} | {time:.1f} | {rate:.0f} | {back:.1f} | {of_back:.0f} | "
+            f"{of_copy:.0f} |")
 
 
 def main():
@@ -67,8 +72,8 @@ def main():
           "|---|---|---|---|---|---|")
     for case in ROUTES:
         print(route_row(*case), flush=True)
-    print("\n| tokens | k | columns | combine, us | GB/s | copy of the rows, GB/s |\n"
-          "|---|---|---|---|---|---|")
+    print("\n| tokens | k | columns | combine, us | GB/s | combine_backward, us | GB/s | "
+          "copy of the rows, GB/s |\n|---|---|---|---|---|---|---|---|")
     for case in SUMS:
         print(combine_row(*case), flush=True)
 
