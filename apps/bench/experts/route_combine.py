@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times tmap.moe.route, combine and combine_backward in CUDA graphs, next to a sort and a copy by PyTorch.
-Prints Markdown. Needs PyTorch and a Hopper GPU."""
+"""Times tmap.moe.route, combine and combine_backward in CUDA graphs, next to a sort and a copy by
+PyTorch. Prints Markdown. Needs PyTorch and a Hopper GPU."""
 import torch
 
 from tmap import moe
