@@ -261,12 +261,20 @@ launch_size sort_size(const moe::route_problem& problem, std::uint32_t blocks, s
           sort_memory::bytes(moe::max_experts)};
 }
 
+/// Returns the blocks of a cluster for given choices (docs/measurements/experts.md). Sixteen are
+/// slow to begin.
+std::uint32_t blocks_of_given(std::uint64_t choices) {
+  constexpr std::uint64_t block_choices = 512;
+  constexpr std::uint64_t few_choices = 16384;
+  const std::uint32_t most = choices <= few_choices ? sure_cluster_blocks : sort_cluster_blocks;
+  return std::min(parts(choices, block_choices), most);
+}
+
 /// Gives each warp a token, or each thread a few choices, as long as a cluster can have so many.
 cudaError_t launch_once(const moe::route_problem& problem, route_work work, std::uint32_t most_blocks,
                         cudaStream_t stream) {
-  constexpr std::uint32_t block_choices = 2 * sort_threads;
   const std::uint32_t wanted =
-      has_logits(problem) ? parts(problem.tokens, sort_warps) : parts(problem.tokens * problem.k, block_choices);
+      has_logits(problem) ? parts(problem.tokens, sort_warps) : blocks_of_given(problem.tokens * problem.k);
   const std::uint32_t blocks = std::bit_ceil(std::clamp(wanted, 1u, most_blocks));
   work.sort.block_choices = choices_of_block(problem, blocks);
   const launch_size size = sort_size(problem, blocks, blocks);
