@@ -166,12 +166,20 @@ __device__ void multiply_part(float (&partial)[part_sums], const stage_share& sh
   device::ptx::wgmma_commit_group();
 }
 
+/// Returns the order in which sums are added: those of one of a thread's rows, then those of the
+/// other. Multiplications that follow each other then have a factor in common.
+__device__ constexpr std::uint32_t by_rows(std::uint32_t i) {
+  constexpr std::uint32_t of_row = part_sums / 2;
+  return i % of_row / 2 * 4 + i % 2 + i / of_row * 2;
+}
+
 /// Adds the sums of one stage for the `part`-th 128 columns.
 template <class Config, class Factors>
 __device__ void add_part(float (&sums)[Config::sums], const float (&partial)[part_sums], const Factors& factors,
                          std::uint32_t part) {
 #pragma unroll
-  for (std::uint32_t i = 0; i < part_sums; ++i) {
+  for (std::uint32_t n = 0; n < part_sums; ++n) {
+    const std::uint32_t i = Config::has_block_scales ? by_rows(n) : n;
     const std::uint32_t at = part * part_sums + i;
     if constexpr (Config::has_block_scales) {
       sums[at] = fmaf(factors.of(i / 2 % 2, at / (Config::sums / 2)), partial[i], sums[at]);
