@@ -139,6 +139,43 @@ class Layers(unittest.TestCase):
         moe.layer(self.x, self.gate_up, self.down, ids=ids, weights=weights, out=self.out, **terms)
         self.assertTrue(torch.equal(again, self.out))
 
+    @staticmethod
+    def quantized(weights):
+        """Returns weights in e4m3, a scale for each 128 x 128, and their product."""
+        experts, n, k = weights.shape
+        blocks = weights.float().view(experts, n // 128, 128, k // 128, 128)
+        scales = blocks.abs().amax((2, 4)) / 448
+        values = (blocks / scales[:, :, None, :, None]).to(torch.float8_e4m3fn)
+        exact = values.float() * scales[:, :, None, :, None]
+        return values.view(weights.shape), scales, exact.view(weights.shape)
+
+    def test_a_layer_of_weights_of_8_bits(self):
+        width, inner, rows = 256, 128, TOKENS * K
+        self.x = self.random(TOKENS, width)
+        gate_up, gate_up_scales, self.gate_up = self.quantized(
+            self.random(EXPERTS, 2 * inner, width) * width ** -0.5)
+        down, down_scales, self.down = self.quantized(
+            self.random(EXPERTS, width, inner) * inner ** -0.5)
+        self.WIDTH, self.out = width, empty(TOKENS, width, dtype=torch.bfloat16)
+        ids = torch.randint(0, EXPERTS, (TOKENS, K), device="cuda", dtype=torch.int32)
+        weights = torch.rand(TOKENS, K, device="cuda")
+        scales = {"gate_up_scales": gate_up_scales, "down_scales": down_scales}
+        f8, f32 = {"dtype": torch.float8_e4m3fn}, {"dtype": torch.float32}
+        kept = {"sorted": torch.empty(rows, width, device="cuda", **f8), "sorted_scales": empty(rows, 2, **f32)}
+        got = results()
+        moe.layer(self.x, gate_up, down, ids=ids, weights=weights, out=self.out, **scales, **kept, **got)
+        want = self.expected(ids, weights)
+        self.assertLess((self.out.float() - want).norm() / want.norm(), 0.06)
+        sorted_x = self.x[got["token_of_row"].long()].float().view(rows, 2, 128)
+        torch.testing.assert_close(kept["sorted_scales"], sorted_x.abs().amax(2) / 448)
+        values = kept["sorted"].float().view(rows, 2, 128) * kept["sorted_scales"][:, :, None]
+        torch.testing.assert_close(values, sorted_x, rtol=2 ** -4, atol=1e-4)
+        with self.assertRaisesRegex(ValueError, "gate_up_scales is"):
+            moe.layer(self.x, gate_up, down, ids=ids, out=self.out, gate_up_scales=down_scales,
+                      down_scales=down_scales)
+        with self.assertRaisesRegex(tmap.Error, "scales"):
+            moe.layer(self.x, gate_up, down, ids=ids, out=self.out)
+
     def test_what_does_not_fit_is_refused(self):
         ids = torch.zeros(TOKENS, K, dtype=torch.int32, device="cuda")
         with self.assertRaisesRegex(ValueError, "neither"):
