@@ -85,8 +85,8 @@ struct best_of_warp {
   std::uint32_t number;
 };
 
-/// Returns the largest key of all lanes. Shuffles take less time than `__reduce_max_sync`, which few
-/// warps can do at once.
+/// Returns the largest key of all lanes. Shuffles take less time than `__reduce_max_sync`, which
+/// few warps can do at once.
 __device__ inline std::uint32_t largest_of(std::uint32_t key) {
   return join_lanes(key, larger{});
 }

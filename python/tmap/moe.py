@@ -329,7 +329,8 @@ def combine_backward(d_out, row_of_choice, *, values=None, weights=None, d_value
     problem.d_weights = site.optional(d_weights, "d_weights", _F32, choices, write=True)
     reports = reports_of(site, choices, statuses, header, check=check)
     with site.use():
-        check_call(lib.tmap_moe_combine_backward(byref(problem), call_on(site.stream, reports=reports)))
+        call = call_on(site.stream, reports=reports)
+        check_call(lib.tmap_moe_combine_backward(byref(problem), call))
         site.done()
 
 

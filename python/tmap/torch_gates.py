@@ -13,21 +13,23 @@ _OPTIONS = ('*, str function="silu", str columns="halves", float alpha=1.0, floa
             "float value_shift=0.0")
 for _schema in (f"grouped_gated_mm(Tensor a, Tensor b, Tensor offs, {_OPTIONS}) -> "
                 "(Tensor out, Tensor sums)",
-                f"grouped_mm_gate_backward(Tensor d_out, Tensor b, Tensor sums, Tensor offs, {_OPTIONS}) "
-                "-> Tensor",
+                "grouped_mm_gate_backward(Tensor d_out, Tensor b, Tensor sums, Tensor offs, "
+                f"{_OPTIONS}) -> Tensor",
                 f"grouped_mlp(Tensor a, Tensor b, Tensor c, Tensor offs, {_OPTIONS}) -> "
                 "(Tensor out, Tensor hidden, Tensor sums)"):
     _library.define(_schema, tags=(torch.Tag.pt2_compliant_tag, _exact))
 
 
 def _gate(function="silu", columns="halves", alpha=1.0, limit=None, value_shift=0.0) -> Gate:
-    return gate_of(Gate(function, columns, alpha, math.inf if limit is None else limit, value_shift))
+    limit = math.inf if limit is None else limit
+    return gate_of(Gate(function, columns, alpha, limit, value_shift))
 
 
 def _check(a, b, offs):
-    if (a.dim(), b.dim(), offs.dim()) != (2, 3, 1) or a.dtype != b.dtype or a.dtype not in _OPERANDS:
-        raise ValueError("products with gates are of a [rows, k] and b [groups, k, n], both bfloat16 "
-                         "or both float16, with offs [groups]")
+    if ((a.dim(), b.dim(), offs.dim()) != (2, 3, 1) or a.dtype != b.dtype
+            or a.dtype not in _OPERANDS):
+        raise ValueError("products with gates are of a [rows, k] and b [groups, k, n], both "
+                         "bfloat16 or both float16, with offs [groups]")
 
 
 def _gated_fake(a, b, offs, **options):

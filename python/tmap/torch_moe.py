@@ -30,7 +30,8 @@ from . import moe
 from . import torch_gates  # noqa: F401: registers the products with gates
 from .torch_ops import _library, _register, _row_major, _with_rows, _exact
 
-_SORTED = "(Tensor counts, Tensor ends, Tensor row_of_choice, Tensor token_of_row, Tensor weight_of_row)"
+_SORTED = ("(Tensor counts, Tensor ends, Tensor row_of_choice, Tensor token_of_row, "
+           "Tensor weight_of_row)")
 for _schema in ('moe_route(Tensor logits, int k, Tensor? bias=None, *, '
                 'str scoring="softmax_then_top_k", int expert_groups=1, int chosen_groups=1, '
                 'str group_score="largest", bool renormalise=False, float scale=1.0) -> '
@@ -140,7 +141,8 @@ def _route_backward(ctx, _ids, of_weights, _counts, _ends, _rows, _tokens, of_ro
         gradient = (gradient - (gradient * weights).sum(1, keepdim=True)) / total
     along = gradient * parts
     if scoring == "sigmoid":
-        made = torch.zeros_like(logits, dtype=torch.float32).scatter(1, ids.long(), along * (1 - parts))
+        made = torch.zeros_like(logits, dtype=torch.float32)
+        made = made.scatter(1, ids.long(), along * (1 - parts))
     else:
         sums = along.sum(1, keepdim=True)
         if scoring == "softmax_then_top_k":
@@ -244,7 +246,8 @@ def _gradients_fake(d_out, row_of_choice, weights, values, rows, wants_values):
 
 
 def _gradients_cuda(d_out, row_of_choice, weights, values, rows, wants_values):
-    of_values, of_weights = _gradients_fake(d_out, row_of_choice, weights, values, rows, wants_values)
+    of_values, of_weights = _gradients_fake(d_out, row_of_choice, weights, values, rows,
+                                            wants_values)
     moe.combine_backward(_row_major(d_out), row_of_choice.contiguous(), values=values,
                          weights=None if weights is None else weights.contiguous(),
                          d_values=of_values.zero_() if wants_values else None,
@@ -253,7 +256,8 @@ def _gradients_cuda(d_out, row_of_choice, weights, values, rows, wants_values):
 
 
 def _gradients_cpu(d_out, row_of_choice, weights, values, rows, wants_values):
-    of_values, of_weights = _gradients_fake(d_out, row_of_choice, weights, values, rows, wants_values)
+    of_values, of_weights = _gradients_fake(d_out, row_of_choice, weights, values, rows,
+                                            wants_values)
     if values is not None:
         of_weights = (_rows_of_choices(values, row_of_choice) * d_out.float()[:, None]).sum(2)
     if wants_values:
