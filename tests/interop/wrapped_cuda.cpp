@@ -186,6 +186,9 @@ cudaError_t __wrap_cudaFuncGetAttributes(cudaFuncAttributes* attributes, const v
 cudaError_t __wrap_cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
   return call("cudaFuncSetAttribute");
 }
+cudaError_t __wrap_cudaOccupancyMaxActiveClusters(int* clusters, const void*, const cudaLaunchConfig_t*) {
+  return call("cudaOccupancyMaxActiveClusters", [&] { *clusters = 1; });
+}
 cudaError_t __wrap_cudaGetSymbolAddress(void** address, const void*) {
   return call("cudaGetSymbolAddress", [&] { *address = symbols; });
 }
