@@ -32,7 +32,7 @@ struct lane_sums {
   template <value_type From>
   __device__ void add(const chunk<From>& values) {
 #pragma unroll
-    for (std::uint32_t i = 0; i < chunk_values; ++i) of[i] += to_float<From>(values.words[i]);
+    for (std::uint32_t i = 0; i < chunk_values; ++i) of[i] += values[i];
   }
   __device__ void add(const lane_sums& other) {
 #pragma unroll

@@ -4,6 +4,7 @@
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged_launch.hpp"
 
+#include <tmap/device/async_copy.cuh>
 #include <tmap/device/tile_shares.cuh>
 
 #include <type_traits>
@@ -13,7 +14,9 @@ namespace {
 
 // Values go from global memory to registers, where the largest magnitude is found, and from there
 // to the destination. A warp takes blocks of 1 x 128, half a warp each. A thread block takes a
-// block of 128 x 128, or a long row. It reads rows that do not fit in its registers twice.
+// block of 128 x 128, or a long row. It reads rows that do not fit in its registers twice. Aligned
+// values are loaded ahead into shared memory, where each lane has places of its own, so that loads
+// never cease.
 
 using ragged::quantize_values;
 using ragged::scale_block;
@@ -33,12 +36,106 @@ constexpr std::uint32_t square_threads = half_warp* width / chunk<From>::most;
 /// With fewer pieces a tensor, entering a tensor at each turn costs more than turns gain.
 constexpr std::uint64_t least_turns = 64;
 
-/// Returns the pieces of one of the launch's equal workers.
-__device__ piece_steps share_of(const planned_work& work, std::uint64_t worker, std::uint64_t workers) {
+/// The part of a piece that one of several workers does: `number`, `number` + `count`, ... of its
+/// batches.
+struct piece_share {
+  std::uint32_t number;
+  std::uint32_t count;
+};
+
+/// The work of one of a launch's equal workers.
+struct worker_share {
+  piece_steps pieces;
+  piece_share within;  ///< the same in each piece
+};
+
+/// Returns the pieces of a worker that shares none.
+__device__ piece_steps pieces_of(const planned_work& work, std::uint64_t worker, std::uint64_t workers) {
   const std::uint64_t pieces = work.ends[work.count - 1];
   if (takes_turns(work, pieces, least_turns)) return {worker, pieces, workers};
   const device::tile_range run = device::tile_shares(pieces, workers).run(worker);
   return {run.first, run.last, 1};
+}
+
+/// Returns the work of a worker. With few pieces, several workers share each.
+__device__ worker_share share_of(const planned_work& work, std::uint32_t worker, std::uint32_t workers) {
+  const std::uint64_t pieces = work.ends[work.count - 1];
+  if (pieces == 0 || 2 * pieces > workers) return {pieces_of(work, worker, workers), {0, 1}};
+  const std::uint32_t each = workers / static_cast<std::uint32_t>(pieces);
+  const std::uint32_t number = worker / static_cast<std::uint32_t>(pieces);
+  const std::uint32_t piece = worker % static_cast<std::uint32_t>(pieces);
+  return {{piece, number < each ? piece + 1 : piece, 1}, {number, each}};
+}
+
+/// All that a lane holds at once.
+template <value_type From>
+using lane_chunks = chunk<From>[chunk<From>::most];
+
+/// A lane loads two sets of values while it uses the third.
+constexpr std::uint32_t ring_sets = 3;
+constexpr std::uint32_t sets_ahead = ring_sets - 1;
+
+/// The places in shared memory for what a lane loads ahead. No other lane reads them, so a lane
+/// waits for its own loads only.
+template <value_type From, std::uint32_t Threads>
+class lane_ring {
+ public:
+  explicit __device__ lane_ring(uint4* shared) : own_(shared + threadIdx.x) {}
+
+  /// Starts to load chunk `k` of a set. A chunk that does not exist becomes 0.
+  __device__ void load(std::uint32_t set, std::uint32_t k, std::uint64_t address, bool exists) const {
+#pragma unroll
+    for (std::uint32_t i = 0; i < units; ++i) {
+      device::copy_async_zero_filled<sizeof(uint4)>(place(set, k, i), reinterpret_cast<const uint4*>(address) + i,
+                                                    exists ? sizeof(uint4) : 0);
+    }
+  }
+  __device__ void read(std::uint32_t set, lane_chunks<From>& held) const {
+#pragma unroll
+    for (std::uint32_t k = 0; k < chunk<From>::most; ++k) {
+#pragma unroll
+      for (std::uint32_t i = 0; i < units; ++i) held[k].set_unit(i, *place(set, k, i));
+    }
+  }
+  __device__ static std::uint32_t after(std::uint32_t set) {
+    return set + 1 == ring_sets ? 0 : set + 1;
+  }
+
+ private:
+  static constexpr std::uint32_t units = chunk<From>::bytes / sizeof(uint4);
+
+  __device__ uint4* place(std::uint32_t set, std::uint32_t k, std::uint32_t unit) const {
+    return own_ + ((set * chunk<From>::most + k) * units + unit) * Threads;
+  }
+
+  uint4* own_;
+};
+
+/// Calls `finish(values, i)` for each i below `count` that is the worker's. `load(set, i)` starts
+/// to load them.
+template <value_type From, std::uint32_t Threads, class Load, class Finish>
+__device__ void load_ahead(const lane_ring<From, Threads>& ring, piece_share share, std::uint32_t count,
+                           const Load& load, const Finish& finish) {
+  std::uint32_t next = share.number;
+  const auto load_next = [&](std::uint32_t set) {
+    if (next < count) load(set, next);
+    device::commit_copies();
+    next += share.count;
+  };
+#pragma unroll
+  for (std::uint32_t set = 0; set < sets_ahead; ++set) load_next(set);
+  std::uint32_t used = sets_ahead;
+  std::uint32_t set = 0;
+#pragma unroll 1
+  for (std::uint32_t i = share.number; i < count; i += share.count) {
+    load_next(used);
+    device::wait_copies<sets_ahead>();
+    lane_chunks<From> held;
+    ring.read(set, held);
+    finish(held, i);
+    used = set;
+    set = ring.after(set);
+  }
 }
 
 /// The shared memory of a warp that walks over pieces. Bodies read their part from it, so that
@@ -89,9 +186,57 @@ struct block_numbers {
   __device__ std::uint32_t within(std::uint32_t block) const { return block - row(block) * per_row; }
 };
 
+/// Quantizes blocks that have no gaps between them on either side, by a warp. Half a warp has every
+/// other block.
+template <value_type From, value_type To>
+__device__ __noinline__ void quantize_dense_parts(const scaled_rows& given, const lane_ring<From, row_threads> ring,
+                                                  piece_share share, bool powers_of_two) {
+  const scaled_rows part = given;
+  constexpr std::uint32_t batch = chunk<From>::most;
+  constexpr std::uint32_t batch_blocks = 2 * batch;  // of a warp
+  constexpr std::uint32_t block_bytes = width * sizeof(value_word<From>);
+  const std::uint32_t per_row = static_cast<std::uint32_t>(part.columns) / width;
+  const std::uint32_t blocks = part.rows * per_row;
+  const small_divisor row_of_block(per_row);
+  const std::uint32_t half = threadIdx.x % 32 / half_warp;
+  const std::uint32_t place = threadIdx.x % half_warp * chunk_values;
+  const std::uint64_t source = part.source + half * block_bytes + place * sizeof(value_word<From>);
+  const std::uint64_t destination = part.destination + half * width + place;
+  load_ahead(
+      ring, share, (blocks + batch_blocks - 1) / batch_blocks,
+      [&](std::uint32_t set, std::uint32_t turn) {
+        const std::uint32_t left = blocks - turn * batch_blocks;
+        const std::uint64_t from = source + std::uint64_t{turn} * (batch_blocks * block_bytes);
+#pragma unroll
+        for (std::uint32_t k = 0; k < batch; ++k) {
+          ring.load(set, k, from + k * 2 * block_bytes, 2 * k + half < left);
+        }
+      },
+      [&](const lane_chunks<From>& held, std::uint32_t turn) {
+        const std::uint32_t begin = turn * batch_blocks;
+        std::uint32_t tops[batch];
+#pragma unroll
+        for (std::uint32_t k = 0; k < batch; ++k) tops[k] = held[k].top();
+        const auto made = scale_of_top<From, To>(join_tops_of_chunks(tops), powers_of_two);
+        const std::uint32_t scaled = begin + 2 * chunk_of_lane<batch>() + half;
+        if (threadIdx.x % (half_warp / batch) == 0 && scaled < blocks) {
+          const std::uint32_t row = row_of_block(scaled);
+          const std::uint64_t at = part.scales + row * part.scale_pitch + (scaled - row * per_row) * part.scale_step;
+          *reinterpret_cast<float*>(at) = made.scale;
+        }
+        const std::uint64_t to = destination + std::uint64_t{turn} * (batch_blocks * width);
+#pragma unroll
+        for (std::uint32_t k = 0; k < batch; ++k) {
+          const float factor = __shfl_sync(~0u, made.inverse, half * half_warp + k * (half_warp / batch));
+          const std::uint32_t count = begin + 2 * k + half < blocks ? chunk_values : 0;
+          held[k].template store<To, true>(to + k * 2 * width, count, factor);
+        }
+      });
+}
+
 /// Quantizes one row, or several with `HasRows`, by a warp. Half a warp has every other block.
 template <value_type From, value_type To, bool IsWide, bool HasRows>
-__device__ __noinline__ void quantize_parts(const scaled_rows& given, bool powers_of_two) {
+__device__ __noinline__ void quantize_parts(const scaled_rows& given, piece_share share, bool powers_of_two) {
   const scaled_rows part = given;  // stores could change what a reference leads to, so it would be read again
   constexpr std::uint32_t batch = chunk<From>::most;  // blocks that half a warp loads before it uses the first
   const auto columns = static_cast<std::uint32_t>(part.columns);
@@ -102,7 +247,7 @@ __device__ __noinline__ void quantize_parts(const scaled_rows& given, bool power
   const auto count = [&](std::uint32_t block) {
     return block < blocks ? chunk_count(numbers.within(block) * width + place, columns) : 0;
   };
-  for (std::uint32_t begin = 0; begin < blocks; begin += 2 * batch) {
+  for (std::uint32_t begin = share.number * 2 * batch; begin < blocks; begin += share.count * 2 * batch) {
     chunk<From> held[batch];
     std::uint32_t tops[batch];
 #pragma unroll
@@ -133,20 +278,24 @@ __device__ __noinline__ void quantize_parts(const scaled_rows& given, bool power
 template <value_type From, value_type To>
 __global__ void __launch_bounds__(row_threads, threads_per_multiprocessor / row_threads)
     quantize_parts_kernel(const __grid_constant__ planned_work work, bool powers_of_two) {
+  extern __shared__ uint4 places[];
   __shared__ walk_shared shared[row_warps];
+  const lane_ring<From, row_threads> ring(places);
   const std::uint32_t warp = threadIdx.x / 32;
   walk_shared& own = shared[warp];
   cudaGridDependencySynchronize();
-  const piece_steps steps = share_of(work, std::uint64_t{warp} * gridDim.x + blockIdx.x, gridDim.x * row_warps);
-  visit_pieces(work, own, steps, [&](const planned_tensor& tensor, std::uint64_t within) {
+  const worker_share share = share_of(work, warp * gridDim.x + blockIdx.x, gridDim.x * row_warps);
+  visit_pieces(work, own, share.pieces, [&](const planned_tensor& tensor, std::uint64_t within) {
     visit_row_ranges(tensor, work.rule, within, [&](const row_range& range) {
       set_part<From>(own, work, tensor, range, 1);
-      if (!own.part.is_wide()) {
-        quantize_parts<From, To, false, true>(own.part, powers_of_two);
+      if (own.part.is_dense(width, sizeof(value_word<From>))) {
+        quantize_dense_parts<From, To>(own.part, ring, share.within, powers_of_two);
+      } else if (!own.part.is_wide()) {
+        quantize_parts<From, To, false, true>(own.part, share.within, powers_of_two);
       } else if (range.rows > 1) {
-        quantize_parts<From, To, true, true>(own.part, powers_of_two);
+        quantize_parts<From, To, true, true>(own.part, share.within, powers_of_two);
       } else {
-        quantize_parts<From, To, true, false>(own.part, powers_of_two);
+        quantize_parts<From, To, true, false>(own.part, share.within, powers_of_two);
       }
     });
   });
@@ -183,13 +332,16 @@ struct row_stretch {
     left = after < elements ? static_cast<std::uint32_t>(after) : elements;
   }
 
-  /// Returns the thread's own top.
-  __device__ std::uint32_t load(chunks& held, std::uint64_t source) const {
+  __device__ void load(chunks& held, std::uint64_t source) const {
     constexpr std::uint32_t bytes = sizeof(value_word<From>);
 #pragma unroll
     for (std::uint32_t k = 0; k < Slots; ++k) {
-      held[k].template load<IsWide>(source + column * bytes + k * step * bytes, chunk_count(k * step, left));
+      const std::uint32_t count = chunk_count(k * step, left);
+      held[k].template load<IsWide>(source + column * bytes + k * step * bytes, count);
     }
+  }
+  /// Returns the thread's own top.
+  __device__ std::uint32_t top(const chunks& held) const {
     std::uint32_t top = 0;
 #pragma unroll
     for (std::uint32_t k = 0; k < Slots; ++k) top = max(top, held[k].top());
@@ -199,31 +351,99 @@ struct row_stretch {
   __device__ void store(const chunks& held, std::uint64_t destination, float factor) const {
 #pragma unroll
     for (std::uint32_t k = 0; k < Slots; ++k) {
-      held[k].template store<To, IsWide>(destination + column + k * step, chunk_count(k * step, left), factor);
+      const std::uint32_t count = chunk_count(k * step, left);
+      held[k].template store<To, IsWide>(destination + column + k * step, count, factor);
     }
   }
 };
 
-/// Writes the scale of row `row` and returns the factor. All threads call it with their own tops.
-template <value_type From, value_type To, std::uint32_t Threads>
-__device__ float finish_row(const scaled_rows& part, std::uint32_t row, std::uint32_t top, bool powers_of_two,
-                            std::uint32_t* shared) {
-  const std::uint32_t all = Threads == 32 ? join_tops<32>(top) : join_tops_of_block<Threads / 32>(top, shared);
-  const auto made = scale_of_top<From, To>(all, powers_of_two);
-  if (threadIdx.x % Threads == 0) *reinterpret_cast<float*>(part.scales + row * part.scale_pitch) = made.scale;
-  return made.inverse;
+/// The largest magnitudes that the warps of a block found in a few rows. Two sets take turns.
+using row_tops = std::uint32_t[2][2][row_warps];
+
+/// Replaces the largest magnitudes that a warp found by those of the block.
+template <std::uint32_t Rows>
+__device__ void join_warps(std::uint32_t (&found)[Rows], std::uint32_t (&shared)[2][row_warps]) {
+  if (threadIdx.x % 32 == 0) {
+#pragma unroll
+    for (std::uint32_t r = 0; r < Rows; ++r) shared[r][threadIdx.x / 32] = found[r];
+  }
+  __syncthreads();
+#pragma unroll
+  for (std::uint32_t r = 0; r < Rows; ++r) {
+#pragma unroll
+    for (std::uint32_t w = 0; w < row_warps; ++w) found[r] = max(found[r], shared[r][w]);
+  }
 }
 
-/// Quantizes row `row` by a warp, or by the block, that can hold all of it.
-template <value_type From, value_type To, std::uint32_t Threads, std::uint32_t Slots, bool IsWide>
-__device__ __noinline__ void quantize_held_row(const scaled_rows& part, std::uint32_t row, bool powers_of_two,
-                                               std::uint32_t* shared) {
-  const row_stretch<From, Threads, Slots, IsWide> all(0, part.columns);
-  const std::uint64_t destination = part.destination + row * part.destination_pitch;
-  chunk<From> held[Slots];
-  const std::uint32_t top = all.load(held, part.source + row * part.source_pitch);
-  const float factor = finish_row<From, To, Threads>(part, row, top, powers_of_two, shared);
-  all.template store<To>(held, destination, factor);
+/// Quantizes groups of `Rows` rows by a warp, or by the block, that can hold them.
+template <value_type From, value_type To, std::uint32_t Threads, std::uint32_t Rows, bool IsWide>
+__device__ void quantize_held_rows(const scaled_rows& given, const lane_ring<From, row_threads>& ring,
+                                   piece_share share, bool powers_of_two, row_tops& tops, std::uint32_t& turn) {
+  constexpr std::uint32_t slots = chunk<From>::most / Rows;
+  constexpr std::uint32_t step = Threads * chunk_values;
+  const scaled_rows part = given;
+  const std::uint32_t column = threadIdx.x % Threads * chunk_values;
+  const auto length = static_cast<std::uint32_t>(part.columns);
+  const std::uint32_t left = column < length ? length - column : 0;
+  const std::uint32_t groups = (part.rows + Rows - 1) / Rows;
+  const auto count = [&](std::uint32_t row, std::uint32_t k) {
+    return row < part.rows ? static_cast<std::uint32_t>(chunk_count(k * step, left)) : 0;
+  };
+  /// Calls `use(chunk, row, its place in the row, address of the lane's first value in the row)`.
+  const auto visit = [&](std::uint32_t group, std::uint64_t address, std::uint64_t pitch, std::uint32_t bytes,
+                         const auto& use) {
+#pragma unroll
+    for (std::uint32_t r = 0; r < Rows; ++r) {
+      const std::uint32_t row = group * Rows + r;
+      const std::uint64_t at = address + row * pitch + column * bytes;
+#pragma unroll
+      for (std::uint32_t k = 0; k < slots; ++k) use(r * slots + k, at + k * step * bytes, count(row, k));
+    }
+  };
+  constexpr std::uint32_t bytes = sizeof(value_word<From>);
+  const auto finish = [&](const lane_chunks<From>& held, std::uint32_t group) {
+    std::uint32_t found[Rows];
+#pragma unroll
+    for (std::uint32_t r = 0; r < Rows; ++r) {
+      std::uint32_t top = 0;
+#pragma unroll
+      for (std::uint32_t k = 0; k < slots; ++k) top = max(top, held[r * slots + k].top());
+      found[r] = join_tops<32>(top);
+    }
+    if constexpr (Threads > 32) join_warps(found, tops[turn++ % 2]);
+    float factors[Rows];
+#pragma unroll
+    for (std::uint32_t r = 0; r < Rows; ++r) {
+      const std::uint32_t row = group * Rows + r;
+      const auto made = scale_of_top<From, To>(found[r], powers_of_two);
+      factors[r] = made.inverse;
+      if (threadIdx.x % Threads == 0 && row < part.rows) {
+        *reinterpret_cast<float*>(part.scales + row * part.scale_pitch) = made.scale;
+      }
+    }
+    visit(group, part.destination, part.destination_pitch, 1,
+          [&](std::uint32_t i, std::uint64_t address, std::uint32_t values) {
+            held[i].template store<To, IsWide>(address, values, factors[i / slots]);
+          });
+  };
+  if constexpr (IsWide) {
+    const auto load = [&](std::uint32_t set, std::uint32_t group) {
+      visit(group, part.source, part.source_pitch, bytes,
+            [&](std::uint32_t i, std::uint64_t address, std::uint32_t values) {
+              ring.load(set, i, address, values != 0);
+            });
+    };
+    load_ahead(ring, share, groups, load, finish);
+  } else {
+    for (std::uint32_t group = share.number; group < groups; group += share.count) {
+      lane_chunks<From> held;
+      visit(group, part.source, part.source_pitch, bytes,
+            [&](std::uint32_t i, std::uint64_t address, std::uint32_t values) {
+              held[i].template load<false>(address, values);
+            });
+      finish(held, group);
+    }
+  }
 }
 
 /// Quantizes a longer row by the block, which reads it twice.
@@ -234,49 +454,48 @@ __device__ __noinline__ void quantize_long_row(const scaled_rows& part, std::uin
   const std::uint64_t source = part.source + row * part.source_pitch;
   std::uint32_t top = 0;
   for (std::uint64_t first = 0; first < part.columns; first += stretch::elements) {
+    const stretch here(first, part.columns);
     chunk<From> held[chunk<From>::most];
-    top = max(top, stretch(first, part.columns).load(held, source));
+    here.load(held, source);
+    top = max(top, here.top(held));
   }
-  const float factor = finish_row<From, To, row_threads>(part, row, top, powers_of_two, shared);
+  const auto made = scale_of_top<From, To>(join_tops_of_block<row_warps>(top, shared), powers_of_two);
+  if (threadIdx.x == 0) *reinterpret_cast<float*>(part.scales + row * part.scale_pitch) = made.scale;
   for (std::uint64_t first = 0; first < part.columns; first += stretch::elements) {
     const stretch here(first, part.columns);
     chunk<From> held[chunk<From>::most];
     here.load(held, source);
-    here.template store<To>(held, part.destination + row * part.destination_pitch, factor);
+    here.template store<To>(held, part.destination + row * part.destination_pitch, made.inverse);
   }
 }
 
-/// Quantizes a row that `Threads` threads can hold. Rows of half the length take half the chunks,
-/// since a chunk without elements costs as much as any other.
+/// Quantizes rows that `Threads` threads can hold, two at once if they are short, since a chunk
+/// without elements costs as much as any other.
 template <value_type From, value_type To, std::uint32_t Threads, bool IsWide>
-__device__ void quantize_short_row(const scaled_rows& part, std::uint32_t row, bool powers_of_two,
-                                   std::uint32_t* shared) {
-  constexpr std::uint32_t slots = chunk<From>::most;
-  if (IsWide && part.columns <= Threads * chunk_values * (slots / 2)) {
-    quantize_held_row<From, To, Threads, slots / 2, IsWide>(part, row, powers_of_two, shared);
+__device__ __noinline__ void quantize_short_rows(const scaled_rows& part, const lane_ring<From, row_threads> ring,
+                                                 piece_share share, bool powers_of_two, row_tops& tops,
+                                                 std::uint32_t& turn) {
+  if (IsWide && part.columns <= Threads * chunk_values * chunk<From>::most / 2) {
+    quantize_held_rows<From, To, Threads, 2, IsWide>(part, ring, share, powers_of_two, tops, turn);
   } else {
-    quantize_held_row<From, To, Threads, slots, IsWide>(part, row, powers_of_two, shared);
+    quantize_held_rows<From, To, Threads, 1, IsWide>(part, ring, share, powers_of_two, tops, turn);
   }
 }
 
-/// Quantizes rows by the block, or by a warp each if they are short. `turn` counts the block's
-/// rows.
+/// Quantizes rows by the block, or by a warp each if they are short. `turn` counts the uses of
+/// `tops`.
 template <value_type From, value_type To, bool IsWide>
-__device__ void quantize_rows(const scaled_rows& part, bool powers_of_two, std::uint32_t (&tops)[2][row_warps],
-                              std::uint32_t& turn) {
+__device__ void quantize_rows(const scaled_rows& part, const lane_ring<From, row_threads>& ring,
+                              const piece_share& share, bool powers_of_two, row_tops& tops, std::uint32_t& turn) {
   constexpr std::uint32_t lane_elements = chunk_values * chunk<From>::most;
   if (part.columns <= 32 * lane_elements) {
-    for (std::uint32_t row = threadIdx.x / 32; row < part.rows; row += row_warps) {
-      quantize_short_row<From, To, 32, IsWide>(part, row, powers_of_two, nullptr);
-    }
-    return;
-  }
-  const bool is_held = part.columns <= row_threads * lane_elements;
-  for (std::uint32_t row = 0; row < part.rows; ++row, ++turn) {
-    if (is_held) {
-      quantize_short_row<From, To, row_threads, IsWide>(part, row, powers_of_two, tops[turn % 2]);
-    } else {
-      quantize_long_row<From, To, IsWide>(part, row, powers_of_two, tops[turn % 2]);
+    const piece_share of_warp{share.number * row_warps + threadIdx.x / 32, share.count * row_warps};
+    quantize_short_rows<From, To, 32, IsWide>(part, ring, of_warp, powers_of_two, tops, turn);
+  } else if (part.columns <= row_threads * lane_elements) {
+    quantize_short_rows<From, To, row_threads, IsWide>(part, ring, share, powers_of_two, tops, turn);
+  } else {
+    for (std::uint32_t row = share.number; row < part.rows; row += share.count) {
+      quantize_long_row<From, To, IsWide>(part, row, powers_of_two, tops[turn++ % 2][0]);
     }
   }
 }
@@ -284,58 +503,86 @@ __device__ void quantize_rows(const scaled_rows& part, bool powers_of_two, std::
 template <value_type From, value_type To>
 __global__ void __launch_bounds__(row_threads, threads_per_multiprocessor / row_threads)
     quantize_rows_kernel(const __grid_constant__ planned_work work, bool powers_of_two) {
+  extern __shared__ uint4 places[];
+  const lane_ring<From, row_threads> ring(places);
   __shared__ walk_shared shared[row_warps];
-  __shared__ std::uint32_t tops[2][row_warps];
+  __shared__ row_tops tops;
   walk_shared& own = shared[threadIdx.x / 32];
   cudaGridDependencySynchronize();
   std::uint32_t turn = 0;
-  visit_pieces(work, own, share_of(work, blockIdx.x, gridDim.x),
-               [&](const planned_tensor& tensor, std::uint64_t within) {
-                 visit_row_ranges(tensor, work.rule, within, [&](row_range range) {
-                   if (range.first != 0) return;  // the row's first piece does all of it
-                   range.columns = tensor.dim[0];
-                   set_part<From>(own, work, tensor, range, 1);
-                   if (own.part.is_wide()) {
-                     quantize_rows<From, To, true>(own.part, powers_of_two, tops, turn);
-                   } else {
-                     quantize_rows<From, To, false>(own.part, powers_of_two, tops, turn);
-                   }
-                 });
-               });
+  const worker_share share = share_of(work, blockIdx.x, gridDim.x);
+  visit_pieces(work, own, share.pieces, [&](const planned_tensor& tensor, std::uint64_t within) {
+    visit_row_ranges(tensor, work.rule, within, [&](row_range range) {
+      if (range.first != 0) return;  // the row's first piece does all of it
+      range.columns = tensor.dim[0];
+      set_part<From>(own, work, tensor, range, 1);
+      if (own.part.is_wide()) {
+        quantize_rows<From, To, true>(own.part, ring, share.within, powers_of_two, tops, turn);
+      } else {
+        quantize_rows<From, To, false>(own.part, ring, share.within, powers_of_two, tops, turn);
+      }
+    });
+  });
 }
 
 // Blocks of 128 x 128.
 
-/// Quantizes one block by all threads. Half a warp holds a part of a row.
-template <value_type From, value_type To, bool IsWide>
-__device__ __noinline__ void quantize_square(const scaled_rows& given, bool powers_of_two, std::uint32_t* shared) {
-  const scaled_rows part = given;
-  constexpr std::uint32_t slots = chunk<From>::most;
-  const std::uint32_t column = threadIdx.x % half_warp * chunk_values;
-  const std::uint32_t first_row = threadIdx.x / 32 * 2 * slots + threadIdx.x % 32 / half_warp;
-  const std::uint32_t in_row = chunk_count(column, part.columns);
-  const auto count = [&](std::uint32_t slot) { return first_row + 2 * slot < part.rows ? in_row : 0; };
-  const std::uint64_t source = part.source + first_row * part.source_pitch + column * sizeof(value_word<From>);
-  chunk<From> held[slots];
-#pragma unroll
-  for (std::uint32_t k = 0; k < slots; ++k) {
-    held[k].template load<IsWide>(source + 2 * k * part.source_pitch, count(k));
+/// One block, as a thread sees it. Half a warp holds a part of a row.
+template <value_type From>
+struct square_part {
+  static constexpr std::uint32_t slots = chunk<From>::most;
+
+  std::uint64_t source;
+  std::uint64_t source_pitch;  ///< of two rows, as all pitches here
+  std::uint64_t destination;
+  std::uint64_t destination_pitch;
+  std::uint64_t scale;
+  std::uint32_t in_row;  ///< values of a chunk
+  std::uint32_t rows;    ///< from the thread's first one on
+
+  __device__ square_part() = default;
+  __device__ explicit square_part(const scaled_rows& part)
+      : source_pitch(2 * part.source_pitch), destination_pitch(2 * part.destination_pitch), scale(part.scales) {
+    const std::uint32_t column = threadIdx.x % half_warp * chunk_values;
+    const std::uint32_t first_row = threadIdx.x / 32 * 2 * slots + threadIdx.x % 32 / half_warp;
+    source = part.source + first_row * part.source_pitch + column * sizeof(value_word<From>);
+    destination = part.destination + first_row * part.destination_pitch + column;
+    in_row = chunk_count(column, part.columns);
+    rows = first_row < part.rows ? part.rows - first_row : 0;
   }
-  std::uint32_t top = 0;
+  __device__ std::uint32_t count(std::uint32_t slot) const { return 2 * slot < rows ? in_row : 0; }
+
+  template <value_type To, bool IsWide>
+  __device__ void finish(const lane_chunks<From>& held, bool powers_of_two, std::uint32_t* shared) const {
+    std::uint32_t top = 0;
 #pragma unroll
-  for (std::uint32_t k = 0; k < slots; ++k) top = max(top, held[k].top());
-  const auto made = scale_of_top<From, To>(join_tops_of_block<square_threads<From> / 32>(top, shared), powers_of_two);
-  if (threadIdx.x == 0) *reinterpret_cast<float*>(part.scales) = made.scale;
-  const std::uint64_t destination = part.destination + first_row * part.destination_pitch + column;
+    for (std::uint32_t k = 0; k < slots; ++k) top = max(top, held[k].top());
+    const auto made = scale_of_top<From, To>(join_tops_of_block<square_threads<From> / 32>(top, shared), powers_of_two);
+    if (threadIdx.x == 0) *reinterpret_cast<float*>(scale) = made.scale;
 #pragma unroll
-  for (std::uint32_t k = 0; k < slots; ++k) {
-    held[k].template store<To, IsWide>(destination + 2 * k * part.destination_pitch, count(k), made.inverse);
+    for (std::uint32_t k = 0; k < slots; ++k) {
+      held[k].template store<To, IsWide>(destination + k * destination_pitch, count(k), made.inverse);
+    }
   }
+};
+
+/// Quantizes a block whose rows are not aligned.
+template <value_type From, value_type To>
+__device__ __noinline__ void quantize_odd_square(const scaled_rows& part, bool powers_of_two, std::uint32_t* shared) {
+  const square_part<From> square(part);
+  lane_chunks<From> held;
+#pragma unroll
+  for (std::uint32_t k = 0; k < square.slots; ++k) {
+    held[k].template load<false>(square.source + k * square.source_pitch, square.count(k));
+  }
+  square.template finish<To, false>(held, powers_of_two, shared);
 }
 
 template <value_type From, value_type To>
 __global__ void __launch_bounds__(square_threads<From>, threads_per_multiprocessor / square_threads<From>)
     quantize_squares_kernel(const __grid_constant__ planned_work work, bool powers_of_two) {
+  extern __shared__ uint4 places[];
+  const lane_ring<From, square_threads<From>> ring(places);
   constexpr std::uint32_t warps = square_threads<From> / 32;
   static_assert(warps * 2 * chunk<From>::most == width);
   __shared__ walk_shared shared[warps];
@@ -343,15 +590,32 @@ __global__ void __launch_bounds__(square_threads<From>, threads_per_multiprocess
   walk_shared& own = shared[threadIdx.x / 32];
   cudaGridDependencySynchronize();
   std::uint32_t turn = 0;
-  visit_pieces(work, own, share_of(work, blockIdx.x, gridDim.x),
+  std::uint32_t set = 0;
+  bool is_loaded = false;
+  square_part<From> loaded;
+  const auto finish = [&](auto pending) {
+    device::wait_copies<decltype(pending)::value>();
+    lane_chunks<From> held;
+    ring.read(set, held);
+    loaded.template finish<To, true>(held, powers_of_two, tops[turn++ % 2]);
+  };
+  visit_pieces(work, own, pieces_of(work, blockIdx.x, gridDim.x),
                [&](const planned_tensor& tensor, std::uint64_t within) {
                  set_part<From>(own, work, tensor, square_range(tensor, within, width), width);
-                 if (own.part.is_wide()) {
-                   quantize_square<From, To, true>(own.part, powers_of_two, tops[turn++ % 2]);
-                 } else {
-                   quantize_square<From, To, false>(own.part, powers_of_two, tops[turn++ % 2]);
+                 const square_part<From> next(own.part);
+                 const bool is_wide = own.part.is_wide();
+#pragma unroll
+                 for (std::uint32_t k = 0; k < next.slots; ++k) {
+                   if (is_wide) ring.load(ring.after(set), k, next.source + k * next.source_pitch, next.count(k) != 0);
                  }
+                 device::commit_copies();
+                 if (is_loaded) finish(std::integral_constant<int, 1>{});
+                 if (!is_wide) quantize_odd_square<From, To>(own.part, powers_of_two, tops[turn++ % 2]);
+                 set = ring.after(set);
+                 is_loaded = is_wide;
+                 loaded = next;
                });
+  if (is_loaded) finish(std::integral_constant<int, 0>{});
 }
 
 template <value_type From, value_type To>
@@ -359,7 +623,8 @@ cudaError_t launch(const planned_work& work, const quantize_values& values, cons
                    cudaStream_t stream) {
   const auto start = [&](auto kernel, std::uint32_t threads) {
     const std::uint32_t blocks = device.multiprocessors * (threads_per_multiprocessor / threads);
-    return launch_behind(kernel, {blocks, threads}, stream, work, values.powers_of_two);
+    const std::uint32_t shared_bytes = ring_sets * lane_bytes * threads;
+    return launch_behind(kernel, {blocks, threads, shared_bytes}, stream, work, values.powers_of_two);
   };
   switch (values.block) {
     case scale_block::row: return start(quantize_rows_kernel<From, To>, row_threads);
@@ -382,8 +647,9 @@ piece_rule quantize_pieces(const quantize_values& values, std::uint32_t rank) {
     return {width, {width, width, 1, 1, 1}, 0, rank, piece_cut::boxes};
   }
   // A warp finds its place in a row once for each piece, so a piece is many times what it holds.
-  constexpr std::uint32_t warp_turns = 8;
-  const std::uint32_t lanes = values.block == scale_block::row ? row_threads : 32 * warp_turns;
+  // The same is true of a block, and it loads rows ahead within a piece.
+  constexpr std::uint32_t turns = 8;
+  const std::uint32_t lanes = values.block == scale_block::row ? row_threads * turns / 2 : 32 * turns;
   return {lanes * lane_bytes / ragged::value_bytes(values.from), {}, 0, rank};
 }
 

@@ -31,6 +31,12 @@ struct scaled_rows {
     const std::uint64_t written = destination | (rows > 1 ? destination_pitch : 0);
     return (read % 16 | written % 8 | columns % 8) == 0;
   }
+  /// Whether it is wide, rows are a multiple of `width`, and nothing lies between them on both
+  /// sides.
+  __device__ bool is_dense(std::uint32_t width, std::uint32_t element_bytes) const {
+    const bool has_gaps = rows > 1 && (source_pitch != columns * element_bytes || destination_pitch != columns);
+    return !has_gaps && columns % width == 0 && is_wide();
+  }
 };
 
 /// A part of the rows of a tensor: some columns, and some rows of one dim 1.
@@ -118,15 +124,24 @@ __device__ inline row_range square_range(const planned_tensor& tensor, std::uint
 inline constexpr std::uint32_t chunk_values = 8;
 inline constexpr std::uint32_t lane_bytes = 128;  ///< of values that a lane holds at once
 
-/// Values next to each other in a row, in the registers of a lane.
+/// Values next to each other in a row, in the registers of a lane. A register holds all that fit in
+/// it: a loop that loads ahead would else need one for each value.
 template <value_type From>
 struct chunk {
   using word = value_word<From>;
-  static constexpr std::uint32_t units = chunk_values * sizeof(word) / sizeof(uint4);
+  static constexpr std::uint32_t bytes = chunk_values * sizeof(word);
+  static constexpr std::uint32_t per_register = sizeof(std::uint32_t) / sizeof(word);
   /// The chunks that a lane holds at once.
-  static constexpr std::uint32_t most = lane_bytes / (chunk_values * sizeof(word));
+  static constexpr std::uint32_t most = lane_bytes / bytes;
 
-  alignas(16) word words[chunk_values];
+  std::uint32_t bits[bytes / sizeof(std::uint32_t)];
+
+  __device__ void set_unit(std::uint32_t i, const uint4& unit) {
+    bits[4 * i] = unit.x;
+    bits[4 * i + 1] = unit.y;
+    bits[4 * i + 2] = unit.z;
+    bits[4 * i + 3] = unit.w;
+  }
 
   /// Loads the first `count` values. The others become 0. With `IsWide`, there are all or none, and
   /// the address is a multiple of 16.
@@ -134,17 +149,30 @@ struct chunk {
   __device__ void load(std::uint64_t address, std::uint32_t count) {
     if constexpr (IsWide) {
 #pragma unroll
-      for (std::uint32_t i = 0; i < units; ++i) {
+      for (std::uint32_t i = 0; i < bytes / sizeof(uint4); ++i) {
         uint4 unit{};
         if (count != 0) unit = __ldcs(reinterpret_cast<const uint4*>(address) + i);
-        reinterpret_cast<uint4*>(words)[i] = unit;
+        set_unit(i, unit);
       }
     } else {
+      alignas(sizeof(std::uint32_t)) word words[chunk_values];
 #pragma unroll
       for (std::uint32_t i = 0; i < chunk_values; ++i) {
         words[i] = i < count ? reinterpret_cast<const word*>(address)[i] : word{};
       }
+#pragma unroll
+      for (std::uint32_t i = 0; i < chunk_values / per_register; ++i) {
+        bits[i] = reinterpret_cast<const std::uint32_t*>(words)[i];
+      }
     }
+  }
+
+  /// Returns value `i`.
+  __device__ float operator[](std::uint32_t i) const {
+    const std::uint32_t held = bits[i / per_register];
+    if constexpr (From == value_type::f32) return __uint_as_float(held);
+    if constexpr (From == value_type::bf16) return __uint_as_float(i % 2 == 0 ? held << 16 : held & 0xffff0000u);
+    if constexpr (From == value_type::f16) return to_float<From>(static_cast<word>(held >> i % 2 * 16));
   }
 
   /// Returns the bits of the largest magnitude, without a sign. Those of infinities and NaNs are
@@ -153,13 +181,11 @@ struct chunk {
     std::uint32_t most_bits = 0;
     if constexpr (From == value_type::f32) {
 #pragma unroll
-      for (const float value : words) most_bits = max(most_bits, __float_as_uint(value) & 0x7fffffffu);
+      for (const std::uint32_t value : bits) most_bits = max(most_bits, value & 0x7fffffffu);
       return most_bits;
     } else {
 #pragma unroll
-      for (std::uint32_t i = 0; i < chunk_values / 2; ++i) {
-        most_bits = __vmaxu2(most_bits, reinterpret_cast<const std::uint32_t*>(words)[i] & 0x7fff7fffu);
-      }
+      for (const std::uint32_t both : bits) most_bits = __vmaxu2(most_bits, both & 0x7fff7fffu);
       return max(most_bits & 0xffffu, most_bits >> 16);
     }
   }
@@ -168,14 +194,15 @@ struct chunk {
   /// address is a multiple of 8.
   template <value_type To, bool IsWide>
   __device__ void store(std::uint64_t address, std::uint32_t count, float factor) const {
-    alignas(8) std::uint16_t pairs[chunk_values / 2];
+    std::uint32_t pairs[chunk_values / 2];
 #pragma unroll
     for (std::uint32_t i = 0; i < chunk_values / 2; ++i) {
-      const float2 both{to_float<From>(words[2 * i]) * factor, to_float<From>(words[2 * i + 1]) * factor};
+      const float2 both{(*this)[2 * i] * factor, (*this)[2 * i + 1] * factor};
       pairs[i] = __nv_cvt_float2_to_fp8x2(both, __NV_SATFINITE, To == value_type::f8_e4m3 ? __NV_E4M3 : __NV_E5M2);
     }
     if constexpr (IsWide) {
-      if (count != 0) *reinterpret_cast<uint2*>(address) = *reinterpret_cast<const uint2*>(pairs);
+      const uint2 all{pairs[0] | pairs[1] << 16, pairs[2] | pairs[3] << 16};
+      if (count != 0) *reinterpret_cast<uint2*>(address) = all;
     } else {
 #pragma unroll
       for (std::uint32_t i = 0; i < chunk_values; ++i) {
