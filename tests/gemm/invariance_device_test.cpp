@@ -18,14 +18,13 @@ namespace {
 
 const std::vector<std::int64_t> invariance_sizes{70, 1, 200, 0, 129, 64, 300};
 
-/// Replaces each group by random rows of it, or by none. Rows begin at multiples of 8, so that
-/// every layout can load them.
+/// Replaces each group by random rows of it, or by none. Rows begin at multiples of `step`.
 std::vector<std::int64_t> parts_of(std::mt19937_64& random, const std::vector<std::int64_t>& begins,
-                                   const std::vector<std::int64_t>& sizes) {
+                                   const std::vector<std::int64_t>& sizes, std::int64_t step) {
   std::vector<std::int64_t> first;
   std::vector<std::int64_t> counts;
   for (std::size_t g = 0; g < sizes.size(); ++g) {
-    const std::int64_t skipped = sizes[g] == 0 ? 0 : static_cast<std::int64_t>(random() % sizes[g]) / 8 * 8;
+    const std::int64_t skipped = sizes[g] == 0 ? 0 : static_cast<std::int64_t>(random() % sizes[g]) / step * step;
     const bool is_out = random() % 4 == 0;
     first.push_back(begins[g] + skipped);
     counts.push_back(is_out ? 0 : static_cast<std::int64_t>(random() % (sizes[g] - skipped + 1)));
@@ -49,15 +48,27 @@ std::int64_t first_difference(const host_matrix& got, const host_matrix& want,
   return -1;
 }
 
-class invariant_rows : public gemm_test,
-                       public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout, bool, bool>> {
-};
+/// The epilogues under test.
+enum class ends_with { rounding, halves, interleaved, bias_in_f32 };
+
+row_settings settings_of(ends_with epilogue) {
+  row_settings made;
+  if (epilogue == ends_with::halves || epilogue == ends_with::interleaved) {
+    made.gates.function = gate_function::silu;
+    if (epilogue == ends_with::interleaved) made.gates.columns = gate_columns::interleaved;
+  }
+  made.bias = epilogue == ends_with::interleaved || epilogue == ends_with::bias_in_f32;
+  if (epilogue == ends_with::bias_in_f32) made.c_type = result_type::f32;
+  return made;
+}
+
+class invariant_rows
+    : public gemm_test,
+      public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout, bool, ends_with>> {};
 
 TEST_P(invariant_rows, a_row_has_the_same_bits_with_any_other_rows_in_any_plan) {
-  row_settings with;
-  bool has_gates = false;
-  std::tie(with.type, with.a_layout, with.b_layout, with.fast_accumulation, has_gates) = GetParam();
-  if (has_gates) with.gates.function = gate_function::silu;
+  row_settings with = settings_of(std::get<ends_with>(GetParam()));
+  std::tie(with.type, with.a_layout, with.b_layout, with.fast_accumulation, std::ignore) = GetParam();
   with.row_scales = with.column_scales = with.type == operand_type::f8_e4m3;
   with.format = offset_format::begins_and_counts;
   with.sizes = with.a_layout == a_layout::m_by_k ? invariance_sizes : aligned_sizes(invariance_sizes);
@@ -71,7 +82,7 @@ TEST_P(invariant_rows, a_row_has_the_same_bits_with_any_other_rows_in_any_plan) 
   const std::vector<std::int64_t> begins(made.offsets().begin(), made.offsets().begin() + with.groups());
   std::mt19937_64 random = tmap::testing::run_random(21);
   for (std::uint32_t round = 0; round < 12; ++round) {
-    made.set_offsets(parts_of(random, begins, with.sizes));
+    made.set_offsets(parts_of(random, begins, with.sizes, with.a_layout == a_layout::m_by_k ? 1 : 8));
     device.upload_offsets(made.offsets());
     device.reset_output();
     const std::uint32_t plan = round % plan_count();
@@ -82,15 +93,18 @@ TEST_P(invariant_rows, a_row_has_the_same_bits_with_any_other_rows_in_any_plan) 
   }
 }
 
+const auto every_end =
+    ::testing::Values(ends_with::rounding, ends_with::halves, ends_with::interleaved, ends_with::bias_in_f32);
+
 INSTANTIATE_TEST_SUITE_P(sixteen_bits, invariant_rows,
                          ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
                                             ::testing::Values(a_layout::m_by_k, a_layout::k_by_m),
                                             ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
-                                            ::testing::Values(false), ::testing::Bool()));
+                                            ::testing::Values(false), every_end));
 INSTANTIATE_TEST_SUITE_P(eight_bits, invariant_rows,
                          ::testing::Combine(::testing::Values(operand_type::f8_e4m3),
                                             ::testing::Values(a_layout::m_by_k), ::testing::Values(b_layout::n_by_k),
-                                            ::testing::Bool(), ::testing::Bool()));
+                                            ::testing::Bool(), every_end));
 
 class invariant_weights : public gemm_test, public ::testing::WithParamInterface<std::tuple<a_layout, b_layout>> {};
 
