@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "apps/bench/gemm/epilogues.hpp"
 #include "apps/bench/gemm/measure.hpp"
 #include "apps/bench/gemm/shapes.hpp"
 #include "apps/bench/gemm/subject.hpp"
@@ -27,6 +28,7 @@ using namespace tmap::apps::bench;
 struct settings {
   std::string json;
   bool shapes{};
+  bool epilogues{};
   bool no_curves{};
   bool no_plans{};
   int seconds{240};
@@ -177,6 +179,12 @@ int run(const settings& with) {
   if (!has_hopper()) return lack_of_hopper("grouped_gemm_bench");
   end_after(with.seconds, "grouped_gemm_bench");
   print_device();
+  if (with.epilogues) {
+    wake_device();
+    operand_memory memory;
+    print_epilogues(timer{}, memory);
+    return 0;
+  }
   if (!cublas_peer::exists()) std::printf("built without cuBLAS: no peers\n");
   print_all_sizes();
   bench all(with);
@@ -198,6 +206,7 @@ int main(int count, char** arguments) {
   app.add_option("--seconds", with.seconds, "Stop after this many seconds");
   app.add_flag("--no-curves", with.no_curves, "Measure the table only");
   app.add_flag("--no-plans", with.no_plans, "Measure only the plans that the library chooses, without peers");
+  app.add_flag("--epilogues", with.epilogues, "Compare other kinds of results with plain ones, and nothing else");
   app.add_flag("--shapes", with.shapes, "Print all sizes as JSON for other programs, and measure nothing");
   try {
     app.parse(count, arguments);

@@ -78,7 +78,8 @@ void operand_memory::set_offsets(const std::vector<std::int64_t>& sizes) {
   require(cudaMemcpy(offsets_.get(), ends.data(), ends.size() * sizeof(ends[0]), cudaMemcpyHostToDevice));
 }
 
-gemm::row_problem operand_memory::row_problem_of(const row_shape& shape) const {
+gemm::row_problem operand_memory::row_problem_of(const row_shape& shape, const std::vector<std::int64_t>& sizes) {
+  set_offsets(sizes);
   const std::uint64_t bytes = gemm::operand_bytes(type_);
   const bool has_scales = type_ == operand_type::f8_e4m3;
   gemm::row_problem problem;
@@ -102,9 +103,8 @@ gemm::row_problem operand_memory::row_problem_of(const row_shape& shape) const {
 
 subject operand_memory::rows(const row_shape& shape, const std::vector<std::int64_t>& sizes, bool fast_accumulation) {
   const bool has_scales = type_ == operand_type::f8_e4m3;
-  gemm::row_problem problem = row_problem_of(shape);
+  gemm::row_problem problem = row_problem_of(shape, sizes);
   problem.fast_accumulation = fast_accumulation;
-  set_offsets(sizes);
 
   const std::string kind = !has_scales ? "" : fast_accumulation ? ", f8 fast" : ", f8";
   subject made{shape.name() + kind, has_scales ? 0 : shape.goal, shape.operations(), {type_, false, fast_accumulation}};
@@ -133,7 +133,7 @@ subject operand_memory::rows(const row_shape& shape, const std::vector<std::int6
   return made;
 }
 
-subject operand_memory::weights(const row_shape& shape, const std::vector<std::int64_t>& sizes) {
+gemm::weight_problem operand_memory::weight_problem_of(const row_shape& shape, const std::vector<std::int64_t>& sizes) {
   const std::uint64_t bytes = gemm::operand_bytes(type_);
   gemm::weight_problem problem;
   problem.type = type_;
@@ -148,7 +148,11 @@ subject operand_memory::weights(const row_shape& shape, const std::vector<std::i
   problem.c_group_pitch_bytes = problem.m * problem.c.pitch_bytes;
   require(shape.groups * problem.c_group_pitch_bytes <= c_bytes);
   set_offsets(sizes);
+  return problem;
+}
 
+subject operand_memory::weights(const row_shape& shape, const std::vector<std::int64_t>& sizes) {
+  const gemm::weight_problem problem = weight_problem_of(shape, sizes);
   subject made{"gradient: " + shape.name(), 0, shape.operations(), {type_, true, false}};
   std::uint64_t row = 0;
   for (std::uint32_t g = 0; g < shape.groups; ++g) {
@@ -166,6 +170,14 @@ subject operand_memory::weights(const row_shape& shape, const std::vector<std::i
     require(gemm::multiply(problem, {.where = {cuda::stream_ref{stream}, room}, .choices = {plan}}));
   };
   return made;
+}
+
+epilogue_memory operand_memory::epilogues() {
+  constexpr std::size_t half = c_bytes / 2;
+  constexpr std::size_t kept_bytes = half / 2;
+  const std::uint64_t kept = address_of(c_) + half;
+  fill_normal(operand_type::bf16, at(kept), kept_bytes / sizeof(std::uint16_t), 5);
+  return {row_scales_.get(), column_scales_.get(), a_.get(), kept, at<float>(kept + kept_bytes)};
 }
 
 /// Places matrices one after another with 256 unused bytes between them.

@@ -38,6 +38,15 @@ struct subject {
   std::vector<peer_product> peer_products() const;
 };
 
+/// Memory for all parts of an epilogue.
+struct epilogue_memory {
+  const float* row_scales;
+  const float* column_scales;
+  const void* bias;
+  std::uint64_t kept;  ///< the address of normal random numbers
+  float* c_scales;
+};
+
 /// Owns the memory of all subjects, of which one exists at a time. The memory holds normal random
 /// numbers of the most recent type.
 class operand_memory {
@@ -50,10 +59,15 @@ class operand_memory {
   subject weights(const row_shape& shape, const std::vector<std::int64_t>& sizes);
   subject pointers(const std::vector<pointer_size>& sizes);
 
- private:
-  gemm::row_problem row_problem_of(const row_shape& shape) const;
-  void set_offsets(const std::vector<std::int64_t>& sizes);
+  /// Returns the problem of a subject. Its groups have these sizes until another one is made.
+  gemm::row_problem row_problem_of(const row_shape& shape, const std::vector<std::int64_t>& sizes);
+  gemm::weight_problem weight_problem_of(const row_shape& shape, const std::vector<std::int64_t>& sizes);
+  /// Uses the second half of the memory of C.
+  epilogue_memory epilogues();
   workspace scratch() const { return {scratch_.get(), scratch_.bytes()}; }
+
+ private:
+  void set_offsets(const std::vector<std::int64_t>& sizes);
   std::uint64_t address_of(const device_array<unsigned char>& of) const;
   void add_pointers(subject& made, const std::vector<pointer_size>& sizes);
 
