@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/launch_behind.hpp"
 #include "kernels/ragged/column_pieces.hpp"
+#include "kernels/ragged/lane_ring.cuh"
 #include "kernels/ragged/piece_walk.cuh"
 #include "kernels/ragged/quantize_rows.cuh"
 #include "kernels/ragged_launch.hpp"
@@ -33,10 +34,6 @@ struct lane_sums {
   __device__ void add(const chunk<From>& values) {
 #pragma unroll
     for (std::uint32_t i = 0; i < chunk_values; ++i) of[i] += values[i];
-  }
-  __device__ void add(const lane_sums& other) {
-#pragma unroll
-    for (std::uint32_t i = 0; i < chunk_values; ++i) of[i] += other.of[i];
   }
   /// Adds up the four lanes that read the same columns.
   __device__ void join_rows() {
@@ -99,30 +96,110 @@ __device__ void store_sum(const planned_tensor& tensor, std::uint64_t column, fl
   }
 }
 
-/// Sums a chunk of few rows. Each warp does this for itself.
-template <value_type From, value_type To>
-__device__ void sum_few_rows(const planned_tensor& tensor, std::uint64_t first) {
-  if (first >= tensor.dim[0]) return;
-  const column_part<From> part(tensor, first);
-  lane_sums all;
-  for (std::uint64_t begin = 0; begin < part.rows; begin += part.batch * warp_rows) {
-    chunk<From> held[part.batch];
-    part.load(held, begin + part.lane_row(), part.rows, warp_rows);
+/// The sums of two of a lane's columns, from `2 * lane_row` on.
+struct pair_sums {
+  float of[chunk_values / warp_rows]{};
+
+  /// Adds up the four lanes that read the same columns, and adds the result. Each exchange halves
+  /// the columns that a lane is still concerned with.
+  __device__ void add_rows(const lane_sums& rows) {
+    float left[chunk_values];
 #pragma unroll
-    for (std::uint32_t k = 0; k < part.batch; ++k) {
-      if (begin + k * warp_rows >= part.rows) break;
+    for (std::uint32_t i = 0; i < chunk_values; ++i) left[i] = rows.of[i];
+#pragma unroll
+    for (std::uint32_t distance = 16, count = chunk_values / 2; distance >= chunk_lanes; distance /= 2, count /= 2) {
+      const bool is_upper = (threadIdx.x & distance) != 0;
+#pragma unroll
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const float given = is_upper ? left[i] : left[i + count];
+        const float kept = is_upper ? left[i + count] : left[i];
+        left[i] = kept + __shfl_xor_sync(~0u, given, distance);
+      }
+    }
+#pragma unroll
+    for (std::uint32_t i = 0; i < chunk_values / warp_rows; ++i) of[i] += left[i];
+  }
+};
+static_assert(chunk_lanes == 8 && warp_rows == 4, "two exchanges leave two of eight columns");
+
+/// Sums chunks of few rows. Each warp does this for itself. It loads the next chunk ahead if its
+/// lanes hold all of it at once.
+template <value_type From, value_type To>
+class few_row_sums {
+ public:
+  explicit __device__ few_row_sums(uint4* shared) : ring_(shared) {}
+
+  /// Begins the chunk of columns from `first` on, and finishes the one before it.
+  __device__ void begin(const planned_tensor& tensor, std::uint64_t first) {
+    const bool exists = first < tensor.dim[0];
+    const column_part<From> part(tensor, exists ? first : 0);
+    const bool is_ahead = exists && part.is_wide && part.rows <= part.batch * warp_rows;
+    if (is_ahead) {
+#pragma unroll
+      for (std::uint32_t k = 0; k < part.batch; ++k) {
+        const std::uint64_t row = k * warp_rows + part.lane_row();
+        if (k * warp_rows >= part.rows) break;
+        ring_.load(ring_.after(set_), k, part.source + row * part.pitch, row < part.rows && part.count != 0);
+      }
+    }
+    device::commit_copies();
+    if (is_loaded_) finish<1>();
+    set_ = ring_.after(set_);
+    is_loaded_ = is_ahead;
+    rows_ = static_cast<std::uint32_t>(part.rows);
+    destination_ = tensor.destination;
+    columns_ = tensor.dim[0];
+    column_ = first + threadIdx.x % chunk_lanes * chunk_values + part.lane_row() * (chunk_values / warp_rows);
+    if (!exists || is_loaded_) return;
+    pair_sums all;
+    for (std::uint32_t begin = 0; begin < rows_; begin += part.batch * warp_rows) {
+      lane_chunks<From> held;
+      part.load(held, begin + part.lane_row(), part.rows, warp_rows);
+      add(all, held, rows_ - begin);
+    }
+    store(all);
+  }
+  __device__ void end() {
+    if (is_loaded_) finish<0>();
+    is_loaded_ = false;
+  }
+
+ private:
+  template <int Pending>
+  __device__ void finish() {
+    device::wait_copies<Pending>();
+    pair_sums all;
+    lane_chunks<From> held;
+    ring_.read(set_, held);
+    add(all, held, rows_);
+    store(all);
+  }
+  __device__ void add(pair_sums& all, const lane_chunks<From>& held, std::uint32_t rows) const {
+#pragma unroll
+    for (std::uint32_t k = 0; k < chunk<From>::most; ++k) {
+      if (k * warp_rows >= rows) break;
       lane_sums sums;
       sums.add(held[k]);
-      sums.join_rows();
-      all.add(sums);
+      all.add_rows(sums);
     }
   }
+  __device__ void store(const pair_sums& all) const {
 #pragma unroll
-  for (std::uint32_t i = 0; i < chunk_values; ++i) {
-    const std::uint64_t column = first + threadIdx.x % chunk_lanes * chunk_values + i;
-    if (i % warp_rows == part.lane_row()) store_sum<To>(tensor, column, all.of[i]);
+    for (std::uint32_t i = 0; i < chunk_values / warp_rows; ++i) {
+      if (column_ + i < columns_) {
+        reinterpret_cast<value_word<To>*>(destination_)[column_ + i] = from_float<To>(all.of[i]);
+      }
+    }
   }
-}
+
+  lane_ring<From, threads> ring_;
+  std::uint32_t set_{};
+  bool is_loaded_{};  ///< the chunk of these members is in set `set_`, or on its way there
+  std::uint32_t rows_{};
+  std::uint64_t destination_{};
+  std::uint64_t columns_{};
+  std::uint64_t column_{};  ///< of the first sum that the lane stores
+};
 
 /// The sums of all warps of a block for a chunk.
 using warp_sums = float[column_warps][column_chunk];
@@ -199,11 +276,13 @@ __device__ float* partials_of(const planned_work& work, std::uint64_t share) {
 
 template <value_type From, value_type To>
 __global__ void __launch_bounds__(threads, 2) column_sums_kernel(const __grid_constant__ planned_work work) {
+  extern __shared__ uint4 places[];
   __shared__ planned_tensor records[column_warps];
   __shared__ warp_sums sums[2];
   cudaGridDependencySynchronize();
   const column_shares shares(work);
   piece_walk walk(work, &records[threadIdx.x / 32]);
+  few_row_sums<From, To> few(places);
   std::uint32_t turn = 0;
   bool has_begun = false;
   for (std::uint64_t g = shares.own.first; g < shares.own.last;) {
@@ -215,10 +294,11 @@ __global__ void __launch_bounds__(threads, 2) column_sums_kernel(const __grid_co
     has_begun = true;
     const planned_tensor& tensor = walk.tensor();
     if (tensor.dim[1] <= few_rows) {
-      sum_few_rows<From, To>(tensor, (walk.within(g) * column_warps + threadIdx.x / 32) * column_chunk);
+      few.begin(tensor, (walk.within(g) * column_warps + threadIdx.x / 32) * column_chunk);
       ++g;
       continue;
     }
+    few.end();
     const chunk_pieces pieces(walk, g);
     const column_part<From> part(tensor, pieces.column);
     const std::uint64_t end = pieces.first + pieces.slices;
@@ -232,6 +312,7 @@ __global__ void __launch_bounds__(threads, 2) column_sums_kernel(const __grid_co
     }
     if (is_whole && threadIdx.x < column_chunk) store_sum<To>(tensor, pieces.column + threadIdx.x, all);
   }
+  few.end();
 }
 
 /// Adds up the slices of each split chunk. The block in whose share it begins does it.
@@ -258,7 +339,8 @@ cudaError_t launch(const planned_work& work, const device_shape& device, cudaStr
   const std::uint32_t most = column_partials / (most_column_slices * column_chunk);
   const std::uint32_t wanted = 2 * device.multiprocessors;
   const std::uint32_t blocks = wanted < most ? wanted : most;
-  const cudaError_t launched = launch_behind(column_sums_kernel<From, To>, {blocks, threads}, stream, work);
+  const cudaError_t launched =
+      launch_behind(column_sums_kernel<From, To>, {blocks, threads, lane_ring_bytes(threads)}, stream, work);
   if (launched != cudaSuccess) return launched;
   return launch_behind(add_slices_kernel<To>, {blocks, column_chunk}, stream, work);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/launch_behind.hpp"
+#include "kernels/ragged/lane_ring.cuh"
 #include "kernels/ragged/quantize_rows.cuh"
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged_launch.hpp"
 
-#include <tmap/device/async_copy.cuh>
 #include <tmap/device/tile_shares.cuh>
 
 #include <type_traits>
@@ -66,50 +66,6 @@ __device__ worker_share share_of(const planned_work& work, std::uint32_t worker,
   const std::uint32_t piece = worker % static_cast<std::uint32_t>(pieces);
   return {{piece, number < each ? piece + 1 : piece, 1}, {number, each}};
 }
-
-/// All that a lane holds at once.
-template <value_type From>
-using lane_chunks = chunk<From>[chunk<From>::most];
-
-/// A lane loads two sets of values while it uses the third.
-constexpr std::uint32_t ring_sets = 3;
-constexpr std::uint32_t sets_ahead = ring_sets - 1;
-
-/// The places in shared memory for what a lane loads ahead. No other lane reads them, so a lane
-/// waits for its own loads only.
-template <value_type From, std::uint32_t Threads>
-class lane_ring {
- public:
-  explicit __device__ lane_ring(uint4* shared) : own_(shared + threadIdx.x) {}
-
-  /// Starts to load chunk `k` of a set. A chunk that does not exist becomes 0.
-  __device__ void load(std::uint32_t set, std::uint32_t k, std::uint64_t address, bool exists) const {
-#pragma unroll
-    for (std::uint32_t i = 0; i < units; ++i) {
-      device::copy_async_zero_filled<sizeof(uint4)>(place(set, k, i), reinterpret_cast<const uint4*>(address) + i,
-                                                    exists ? sizeof(uint4) : 0);
-    }
-  }
-  __device__ void read(std::uint32_t set, lane_chunks<From>& held) const {
-#pragma unroll
-    for (std::uint32_t k = 0; k < chunk<From>::most; ++k) {
-#pragma unroll
-      for (std::uint32_t i = 0; i < units; ++i) held[k].set_unit(i, *place(set, k, i));
-    }
-  }
-  __device__ static std::uint32_t after(std::uint32_t set) {
-    return set + 1 == ring_sets ? 0 : set + 1;
-  }
-
- private:
-  static constexpr std::uint32_t units = chunk<From>::bytes / sizeof(uint4);
-
-  __device__ uint4* place(std::uint32_t set, std::uint32_t k, std::uint32_t unit) const {
-    return own_ + ((set * chunk<From>::most + k) * units + unit) * Threads;
-  }
-
-  uint4* own_;
-};
 
 /// Calls `finish(values, i)` for each i below `count` that is the worker's. `load(set, i)` starts
 /// to load them.
@@ -623,7 +579,7 @@ cudaError_t launch(const planned_work& work, const quantize_values& values, cons
                    cudaStream_t stream) {
   const auto start = [&](auto kernel, std::uint32_t threads) {
     const std::uint32_t blocks = device.multiprocessors * (threads_per_multiprocessor / threads);
-    const std::uint32_t shared_bytes = ring_sets * lane_bytes * threads;
+    const std::uint32_t shared_bytes = lane_ring_bytes(threads);
     return launch_behind(kernel, {blocks, threads, shared_bytes}, stream, work, values.powers_of_two);
   };
   switch (values.block) {
