@@ -130,103 +130,98 @@ __device__ void set_part(walk_shared& shared, const planned_work& work, const pl
 
 // Blocks of 1 x 128.
 
-/// Numbers the blocks of some rows.
-template <bool HasRows>
-struct block_numbers {
-  std::uint32_t per_row;
-  small_divisor row_of_block;
+/// The blocks of some rows, as a lane sees them. With `IsDense`, nothing lies between them on either
+/// side.
+template <value_type From, bool IsDense>
+struct lane_blocks {
+  static constexpr std::uint32_t element_bytes = sizeof(value_word<From>);
 
-  __device__ explicit block_numbers(std::uint32_t columns)
-      : per_row((columns + width - 1) / width), row_of_block(per_row) {}
-  __device__ std::uint32_t row(std::uint32_t block) const { return HasRows ? row_of_block(block) : 0; }
-  __device__ std::uint32_t within(std::uint32_t block) const { return block - row(block) * per_row; }
+  scaled_rows part;
+  std::uint32_t columns;
+  std::uint32_t per_row;
+  std::uint32_t count;
+  small_divisor row_of_block;
+  std::uint32_t half;   ///< of the warp: every other block is its own
+  std::uint32_t place;  ///< of the lane's values in a block
+
+  __device__ explicit lane_blocks(const scaled_rows& rows)
+      : part(rows),
+        columns(static_cast<std::uint32_t>(rows.columns)),
+        per_row((columns + width - 1) / width),
+        count(rows.rows * per_row),
+        row_of_block(per_row),
+        half(threadIdx.x % 32 / half_warp),
+        place(threadIdx.x % half_warp * chunk_values) {}
+
+  /// Returns the values of the lane in block `block`.
+  __device__ std::uint32_t values(std::uint32_t block) const {
+    if (block >= count) return 0;
+    return IsDense ? chunk_values : chunk_count(column(block), columns);
+  }
+  /// The blocks of a lane's batch are `first`, `first` + 2, ...
+  __device__ std::uint64_t source(std::uint32_t first, std::uint32_t k) const {
+    return address(part.source, part.source_pitch, element_bytes, first, k);
+  }
+  __device__ std::uint64_t destination(std::uint32_t first, std::uint32_t k) const {
+    return address(part.destination, part.destination_pitch, 1, first, k);
+  }
+  __device__ float* scale(std::uint32_t block) const {
+    const std::uint32_t row = row_of_block(block);
+    return reinterpret_cast<float*>(part.scales + row * part.scale_pitch + (block - row * per_row) * part.scale_step);
+  }
+
+ private:
+  __device__ std::uint32_t column(std::uint32_t block) const {
+    return (block - row_of_block(block) * per_row) * width + place;
+  }
+  __device__ std::uint64_t address(std::uint64_t begin, std::uint64_t pitch, std::uint32_t bytes, std::uint32_t first,
+                                   std::uint32_t k) const {
+    if constexpr (IsDense) return begin + std::uint64_t{first * width + place} * bytes + k * 2 * width * bytes;
+    const std::uint32_t block = first + 2 * k;
+    return begin + row_of_block(block) * pitch + std::uint64_t{column(block)} * bytes;
+  }
 };
 
-/// Quantizes blocks that have no gaps between them on either side, by a warp. Half a warp has every
-/// other block.
-template <value_type From, value_type To>
-__device__ __noinline__ void quantize_dense_parts(const scaled_rows& given, const lane_ring<From, row_threads> ring,
-                                                  piece_share share, bool powers_of_two) {
-  const scaled_rows part = given;
-  constexpr std::uint32_t batch = chunk<From>::most;
-  constexpr std::uint32_t batch_blocks = 2 * batch;  // of a warp
-  constexpr std::uint32_t block_bytes = width * sizeof(value_word<From>);
-  const std::uint32_t per_row = static_cast<std::uint32_t>(part.columns) / width;
-  const std::uint32_t blocks = part.rows * per_row;
-  const small_divisor row_of_block(per_row);
-  const std::uint32_t half = threadIdx.x % 32 / half_warp;
-  const std::uint32_t place = threadIdx.x % half_warp * chunk_values;
-  const std::uint64_t source = part.source + half * block_bytes + place * sizeof(value_word<From>);
-  const std::uint64_t destination = part.destination + half * width + place;
-  load_ahead(
-      ring, share, (blocks + batch_blocks - 1) / batch_blocks,
-      [&](std::uint32_t set, std::uint32_t turn) {
-        const std::uint32_t left = blocks - turn * batch_blocks;
-        const std::uint64_t from = source + std::uint64_t{turn} * (batch_blocks * block_bytes);
-#pragma unroll
-        for (std::uint32_t k = 0; k < batch; ++k) {
-          ring.load(set, k, from + k * 2 * block_bytes, 2 * k + half < left);
-        }
-      },
-      [&](const lane_chunks<From>& held, std::uint32_t turn) {
-        const std::uint32_t begin = turn * batch_blocks;
-        std::uint32_t tops[batch];
-#pragma unroll
-        for (std::uint32_t k = 0; k < batch; ++k) tops[k] = held[k].top();
-        const auto made = scale_of_top<From, To>(join_tops_of_chunks(tops), powers_of_two);
-        const std::uint32_t scaled = begin + 2 * chunk_of_lane<batch>() + half;
-        if (threadIdx.x % (half_warp / batch) == 0 && scaled < blocks) {
-          const std::uint32_t row = row_of_block(scaled);
-          const std::uint64_t at = part.scales + row * part.scale_pitch + (scaled - row * per_row) * part.scale_step;
-          *reinterpret_cast<float*>(at) = made.scale;
-        }
-        const std::uint64_t to = destination + std::uint64_t{turn} * (batch_blocks * width);
-#pragma unroll
-        for (std::uint32_t k = 0; k < batch; ++k) {
-          const float factor = __shfl_sync(~0u, made.inverse, half * half_warp + k * (half_warp / batch));
-          const std::uint32_t count = begin + 2 * k + half < blocks ? chunk_values : 0;
-          held[k].template store<To, true>(to + k * 2 * width, count, factor);
-        }
-      });
-}
-
-/// Quantizes one row, or several with `HasRows`, by a warp. Half a warp has every other block.
-template <value_type From, value_type To, bool IsWide, bool HasRows>
-__device__ __noinline__ void quantize_parts(const scaled_rows& given, piece_share share, bool powers_of_two) {
-  const scaled_rows part = given;  // stores could change what a reference leads to, so it would be read again
-  constexpr std::uint32_t batch = chunk<From>::most;  // blocks that half a warp loads before it uses the first
-  const auto columns = static_cast<std::uint32_t>(part.columns);
-  const block_numbers<HasRows> numbers(columns);
-  const std::uint32_t blocks = HasRows ? part.rows * numbers.per_row : numbers.per_row;
-  const std::uint32_t half = threadIdx.x % 32 / half_warp;
-  const std::uint32_t place = threadIdx.x % half_warp * chunk_values;
-  const auto count = [&](std::uint32_t block) {
-    return block < blocks ? chunk_count(numbers.within(block) * width + place, columns) : 0;
-  };
-  for (std::uint32_t begin = share.number * 2 * batch; begin < blocks; begin += share.count * 2 * batch) {
-    chunk<From> held[batch];
+/// Quantizes the blocks of some rows by a warp.
+template <value_type From, value_type To, bool IsWide, bool IsDense>
+__device__ __noinline__ void quantize_parts(const scaled_rows& part, const lane_ring<From, row_threads> ring,
+                                            piece_share share, bool powers_of_two) {
+  constexpr std::uint32_t batch = chunk<From>::most;  // blocks that half a warp holds at once
+  const lane_blocks<From, IsDense> blocks(part);
+  const std::uint32_t turns = (blocks.count + 2 * batch - 1) / (2 * batch);
+  const auto finish = [&](const lane_chunks<From>& held, std::uint32_t turn) {
+    const std::uint32_t first = turn * 2 * batch + blocks.half;
     std::uint32_t tops[batch];
-#pragma unroll
-    for (std::uint32_t k = 0; k < batch; ++k) {
-      const std::uint32_t block = begin + 2 * k + half;
-      const std::uint64_t row = part.source + numbers.row(block) * part.source_pitch;
-      const std::uint32_t column = numbers.within(block) * width + place;
-      held[k].template load<IsWide>(row + column * sizeof(value_word<From>), count(block));
-    }
 #pragma unroll
     for (std::uint32_t k = 0; k < batch; ++k) tops[k] = held[k].top();
     const auto made = scale_of_top<From, To>(join_tops_of_chunks(tops), powers_of_two);
-    const std::uint32_t scaled = begin + 2 * chunk_of_lane<batch>() + half;
-    if (threadIdx.x % (half_warp / batch) == 0 && scaled < blocks) {
-      const std::uint64_t row = part.scales + numbers.row(scaled) * part.scale_pitch;
-      *reinterpret_cast<float*>(row + numbers.within(scaled) * part.scale_step) = made.scale;
-    }
+    const std::uint32_t scaled = first + 2 * chunk_of_lane<batch>();
+    if (threadIdx.x % (half_warp / batch) == 0 && scaled < blocks.count) *blocks.scale(scaled) = made.scale;
 #pragma unroll
     for (std::uint32_t k = 0; k < batch; ++k) {
-      const std::uint32_t block = begin + 2 * k + half;
-      const float factor = __shfl_sync(~0u, made.inverse, half * half_warp + k * (half_warp / batch));
-      const std::uint64_t row = part.destination + numbers.row(block) * part.destination_pitch;
-      held[k].template store<To, IsWide>(row + numbers.within(block) * width + place, count(block), factor);
+      const float factor = __shfl_sync(~0u, made.inverse, blocks.half * half_warp + k * (half_warp / batch));
+      const std::uint32_t values = blocks.values(first + 2 * k);
+      held[k].template store<To, IsWide>(blocks.destination(first, k), values, factor);
+    }
+  };
+  if constexpr (IsWide) {
+    const auto load = [&](std::uint32_t set, std::uint32_t turn) {
+      const std::uint32_t first = turn * 2 * batch + blocks.half;
+#pragma unroll
+      for (std::uint32_t k = 0; k < batch; ++k) {
+        ring.load(set, k, blocks.source(first, k), blocks.values(first + 2 * k) != 0);
+      }
+    };
+    load_ahead(ring, share, turns, load, finish);
+  } else {
+    for (std::uint32_t turn = share.number; turn < turns; turn += share.count) {
+      const std::uint32_t first = turn * 2 * batch + blocks.half;
+      lane_chunks<From> held;
+#pragma unroll
+      for (std::uint32_t k = 0; k < batch; ++k) {
+        held[k].template load<false>(blocks.source(first, k), blocks.values(first + 2 * k));
+      }
+      finish(held, turn);
     }
   }
 }
@@ -245,13 +240,11 @@ __global__ void __launch_bounds__(row_threads, threads_per_multiprocessor / row_
     visit_row_ranges(tensor, work.rule, within, [&](const row_range& range) {
       set_part<From>(own, work, tensor, range, 1);
       if (own.part.is_dense(width, sizeof(value_word<From>))) {
-        quantize_dense_parts<From, To>(own.part, ring, share.within, powers_of_two);
-      } else if (!own.part.is_wide()) {
-        quantize_parts<From, To, false, true>(own.part, share.within, powers_of_two);
-      } else if (range.rows > 1) {
-        quantize_parts<From, To, true, true>(own.part, share.within, powers_of_two);
+        quantize_parts<From, To, true, true>(own.part, ring, share.within, powers_of_two);
+      } else if (own.part.is_wide()) {
+        quantize_parts<From, To, true, false>(own.part, ring, share.within, powers_of_two);
       } else {
-        quantize_parts<From, To, true, false>(own.part, share.within, powers_of_two);
+        quantize_parts<From, To, false, false>(own.part, ring, share.within, powers_of_two);
       }
     });
   });
