@@ -32,11 +32,11 @@ std::vector<std::size_t> some_of(std::mt19937_64& random, std::size_t count) {
 
 /// Returns rows `which` of a matrix without gaps.
 template <class T>
-std::vector<T> rows_of(const std::vector<T>& all, std::size_t columns, const std::vector<std::size_t>& which) {
+std::vector<T> rows_of(const std::vector<T>& all, std::size_t width, const std::vector<std::size_t>& which) {
   std::vector<T> made;
   for (const std::size_t row : which) {
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(row * columns);
-    made.insert(made.end(), first, first + static_cast<std::ptrdiff_t>(columns));
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(row * width);
+    made.insert(made.end(), first, first + static_cast<std::ptrdiff_t>(width));
   }
   return made;
 }
@@ -59,15 +59,15 @@ constexpr std::uint32_t choices_each = 6;
 
 token_results route_all(const std::vector<float>& values, const logits& with) {
   const device_array<float> memory(values);
-  const std::uint64_t tokens = values.size() / routed_experts;
-  route_problem problem{.tokens = tokens, .experts = routed_experts, .k = choices_each, .choices = {}};
+  const std::uint64_t token_count = values.size() / routed_experts;
+  route_problem problem{.tokens = token_count, .experts = routed_experts, .k = choices_each, .choices = {}};
   logits from = with;
   from.values = {memory.address(), routed_experts * sizeof(float)};
   problem.choices = from;
   const std::uint64_t bytes = workspace_bytes(problem).value();
   const device_array<unsigned char> scratch(bytes);
-  const device_array<std::int32_t> ids(tokens * choices_each);
-  const device_array<std::uint32_t> weights(tokens * choices_each);
+  const device_array<std::int32_t> ids(token_count * choices_each);
+  const device_array<std::uint32_t> weights(token_count * choices_each);
   const route_results to{.ids = ids.data(), .weights = reinterpret_cast<float*>(weights.data())};
   const result<void> routed =
       route(problem, to, {.where = {cuda::stream_ref{cudaStream_t{}}, {scratch.data(), bytes}}});
@@ -80,8 +80,8 @@ class invariant_tokens : public tmap::testing::gpu_test {};
 
 TEST_F(invariant_tokens, have_the_same_choices_and_weights_among_any_others) {
   std::mt19937_64 random = tmap::testing::run_random(51);
-  constexpr std::size_t tokens = 700;
-  const std::vector<float> values = random_floats(random, tokens * routed_experts);
+  constexpr std::size_t token_count = 700;
+  const std::vector<float> values = random_floats(random, token_count * routed_experts);
   const device_array<float> bias(random_floats(random, routed_experts));
   for (const scoring how : {scoring::softmax_then_top_k, scoring::top_k_then_softmax, scoring::sigmoid}) {
     logits with;
@@ -93,7 +93,7 @@ TEST_F(invariant_tokens, have_the_same_choices_and_weights_among_any_others) {
     }
     const token_results whole = route_all(values, with);
     for (std::uint32_t round = 0; round < 5; ++round) {
-      const std::vector<std::size_t> which = some_of(random, tokens);
+      const std::vector<std::size_t> which = some_of(random, token_count);
       const token_results part = route_all(rows_of(values, routed_experts, which), with);
       EXPECT_EQ(part.ids, rows_of(whole.ids, choices_each, which)) << static_cast<int>(how);
       EXPECT_EQ(part.weights, rows_of(whole.weights, choices_each, which)) << static_cast<int>(how);
@@ -137,17 +137,19 @@ std::vector<std::uint32_t> combine_all(const combine_operands& of) {
 /// The rows of the experts lie elsewhere in each round, too.
 TEST_F(invariant_tokens, have_the_same_sum_among_any_others_wherever_their_rows_are) {
   std::mt19937_64 random = tmap::testing::run_random(52);
-  constexpr std::size_t tokens = 400;
+  constexpr std::size_t token_count = 400;
   constexpr std::size_t row_count = 900;
-  combine_operands all{
-      random_floats(random, row_count * combined_columns), random_floats(random, tokens * combined_columns), {}, {}};
-  for (std::size_t i = 0; i < tokens * choices_each; ++i) {
+  combine_operands all{random_floats(random, row_count * combined_columns),
+                       random_floats(random, token_count * combined_columns),
+                       {},
+                       {}};
+  for (std::size_t i = 0; i < token_count * choices_each; ++i) {
     all.rows.push_back(random() % 7 == 0 ? -1 : static_cast<std::int32_t>(random() % row_count));
   }
   all.weights = random_floats(random, all.rows.size());
   const std::vector<std::uint32_t> whole = combine_all(all);
   for (std::uint32_t round = 0; round < 6; ++round) {
-    const std::vector<std::size_t> which = some_of(random, tokens);
+    const std::vector<std::size_t> which = some_of(random, token_count);
     std::vector<std::size_t> row_at(row_count);
     std::iota(row_at.begin(), row_at.end(), std::size_t{0});
     std::shuffle(row_at.begin(), row_at.end(), random);
