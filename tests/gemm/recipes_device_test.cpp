@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// Holds the recipes of docs/cookbook.md about groups and results, and runs each of them on numbers
+// whose results are known.
+#include <tmap/grouped_gemm.hpp>
+#include <tmap/ragged.hpp>
+
+#include <cuda_bf16.h>
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "device/gpu_fixture.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using gemm::matrix;
+using bf16 = __nv_bfloat16;
+
+// [gaps]
+tmap::gemm::row_problem anywhere(tmap::gemm::row_problem problem, const int* begins, const int* counts) {
+  problem.offsets = {begins, tmap::offset_format::begins_and_counts, sizeof(int), counts};
+  return problem;
+}
+
+/// A is [groups, slot_rows, K].
+tmap::gemm::row_problem in_slots(tmap::gemm::row_problem problem, const int* counts, std::uint64_t slot_rows) {
+  problem.offsets = {counts, tmap::offset_format::slots, sizeof(int), nullptr, slot_rows};
+  return problem;
+}
+
+tmap::gemm::row_problem by_labels(tmap::gemm::row_problem problem, const int* group_of_row) {
+  problem.offsets = {group_of_row, tmap::offset_format::labels, sizeof(int)};
+  return problem;
+}
+// [gaps]
+
+// [lists]
+/// The weights of each expert are a tensor [K, N] of its own.
+tmap::gemm::row_problem with_separate_weights(tmap::gemm::row_problem problem, const std::uint64_t* addresses) {
+  problem.b_addresses = addresses;
+  problem.b_layout = tmap::gemm::b_layout::k_by_n;
+  problem.b = {0, problem.n * 2};  // the pitch of each of them
+  return problem;
+}
+// [lists]
+
+// [main_grad]
+/// Adds the gradient of the weights of y = x * W^T to `main_grad`, [groups, outputs, inputs].
+tmap::gemm::weight_problem add_gradient(std::uint32_t groups, std::uint64_t rows, const tmap::row_offsets& offsets,
+                                        const bf16* dy, std::uint64_t outputs, const bf16* x, std::uint64_t inputs,
+                                        float* main_grad) {
+  tmap::gemm::weight_problem problem;
+  problem.groups = groups;
+  problem.rows = rows;
+  problem.offsets = offsets;
+  problem.m = outputs;
+  problem.n = inputs;
+  problem.a = {dy, outputs * sizeof(*dy)};
+  problem.b = {x, inputs * sizeof(*x)};
+  problem.c = {main_grad, inputs * sizeof(float)};
+  problem.c_group_pitch_bytes = outputs * inputs * sizeof(float);
+  problem.c_type = tmap::gemm::result_type::f32;
+  problem.accumulate = true;
+  return problem;
+}
+// [main_grad]
+
+// [gate]
+/// C [rows, N / 2] becomes silu(gate) * value of the sums with bias, and `kept` gets these sums.
+tmap::gemm::row_problem with_gate(tmap::gemm::row_problem problem, const bf16* bias, bf16* kept) {
+  problem.epilogue.bias = bias;
+  problem.epilogue.gate.function = tmap::gemm::gate_function::silu;
+  problem.epilogue.gate.kept = {kept, problem.n * sizeof(*kept)};
+  problem.c.pitch_bytes = problem.n / 2 * sizeof(bf16);
+  return problem;
+}
+
+/// The product makes gradients of N results. C [rows, 2 N] gets those of gates and values.
+tmap::gemm::row_problem through_gate(tmap::gemm::row_problem problem, bf16* kept) {
+  problem.epilogue.gate.function = tmap::gemm::gate_function::silu;
+  problem.epilogue.gate.backward = true;
+  problem.epilogue.gate.kept = {kept, 2 * problem.n * sizeof(*kept)};
+  problem.c.pitch_bytes = 2 * problem.n * sizeof(bf16);
+  return problem;
+}
+// [gate]
+
+// [scaled]
+/// C is e4m3. `scales` [rows, N / 128] get a factor for each 128 results.
+tmap::gemm::row_problem in_8_bits(tmap::gemm::row_problem problem, unsigned char* c, float* scales) {
+  problem.c = {c, problem.n};
+  problem.c_type = tmap::gemm::result_type::f8_e4m3;
+  problem.c_scales = {scales, problem.n / tmap::gemm::scaled_results, 1};
+  return problem;
+}
+// [scaled]
+
+// [quantize]
+/// Rounds the rows of each group to e4m3, with a scale for each 128 values of a row. `offsets` are
+/// those of the products.
+tmap::result<void> to_8_bits(const bf16* x, std::uint64_t columns, unsigned char* values, float* scales,
+                             std::uint32_t groups, const tmap::row_offsets& offsets, const tmap::ragged::run& run) {
+  const auto rows_of = [&](auto* first, std::uint64_t count) {
+    constexpr std::uint32_t bytes = sizeof(*first);
+    return tmap::tensor_batch{tmap::ragged_rows{first, count * bytes, offsets}, groups, bytes, 2, {{count}}};
+  };
+  return tmap::ragged::quantize(
+      rows_of(x, columns), rows_of(values, columns), rows_of(scales, columns / 128),
+      {tmap::ragged::value_type::bf16, tmap::ragged::value_type::f8_e4m3, tmap::ragged::scale_block::block_1x128}, run);
+}
+// [quantize]
+
+// [bias]
+/// Adds up the rows of each group: sums [groups, columns]. `one_row_each` are the numbers 1 to
+/// `groups`.
+tmap::result<void> sum_groups(const bf16* dy, std::uint64_t columns, float* sums, std::uint32_t groups,
+                              const tmap::row_offsets& offsets, const int* one_row_each, const tmap::ragged::run& run) {
+  const tmap::row_offsets ends{one_row_each, tmap::offset_format::ends, sizeof(int)};
+  const tmap::ragged_rows from{dy, columns * sizeof(*dy), offsets};
+  const tmap::ragged_rows to{sums, columns * sizeof(*sums), ends};
+  return tmap::ragged::column_sums({from, groups, sizeof(*dy), 2, {{columns}}}, tmap::ragged::value_type::bf16,
+                                   {to, groups, sizeof(*sums), 2, {{columns}}}, tmap::ragged::value_type::f32, run);
+}
+// [bias]
+
+constexpr std::uint32_t group_count = 3;
+constexpr std::uint64_t row_count = 96;
+constexpr std::uint64_t inputs = 128;
+constexpr std::uint64_t outputs = 256;
+constexpr int group_rows[group_count]{5, 0, 20};
+
+std::vector<bf16> all_of(float value, std::uint64_t count) {
+  return std::vector<bf16>(count, __float2bfloat16(value));
+}
+
+/// Multiplies ones by ones, so that every sum is `inputs`.
+class recipes : public gpu_test {
+ protected:
+  gemm::row_problem ones() const {
+    gemm::row_problem made;
+    made.groups = group_count;
+    made.rows = row_count;
+    made.n = outputs;
+    made.k = inputs;
+    made.offsets = offsets();
+    made.a = {x_.data(), inputs * sizeof(bf16)};
+    made.b = {weights_.data(), inputs * sizeof(bf16)};
+    made.b_group_pitch_bytes = outputs * inputs * sizeof(bf16);
+    made.c = {y_.data(), outputs * sizeof(bf16)};
+    return made;
+  }
+  row_offsets offsets() const { return {sizes_.data(), offset_format::sizes, sizeof(int)}; }
+
+  template <class Problem>
+  void multiply(const Problem& problem) const {
+    const std::uint64_t bytes = gemm::workspace_bytes(group_count).value();
+    const device_array<unsigned char> scratch(bytes);
+    const device_array<gemm::group_status> statuses(group_count);
+    TMAP_ASSERT_OK(gemm::multiply(
+        problem, {.where = {cuda::stream_ref{cudaStream_t{}}, {scratch.data(), bytes}}, .statuses = statuses.data()}));
+    for (const gemm::group_status status : statuses.download()) EXPECT_FALSE(status.is_bad());
+  }
+  ragged::run ragged_run() const {
+    return {on_stream{cuda::stream_ref{cudaStream_t{}}, {scratch_.data(), scratch_.bytes()}}};
+  }
+  /// Expects `inputs` in the groups' rows of C, and poison in all others.
+  void expect_rows(const std::vector<int>& begins) const {
+    std::vector<bool> is_written(row_count);
+    for (std::uint32_t g = 0; g < group_count; ++g) {
+      for (int i = 0; i < group_rows[g]; ++i) is_written[static_cast<std::size_t>(begins[g] + i)] = true;
+    }
+    const std::vector<bf16> got = y_.download();
+    for (std::uint64_t row = 0; row < row_count; ++row) {
+      for (const std::uint64_t column : {std::uint64_t{0}, outputs - 1}) {
+        const bf16 value = got[row * outputs + column];
+        if (is_written[row]) {
+          EXPECT_EQ(__bfloat162float(value), static_cast<float>(inputs)) << row;
+        } else {
+          EXPECT_TRUE(is_poison(value)) << row;
+        }
+      }
+    }
+  }
+
+  device_array<bf16> x_{all_of(1, row_count* outputs)};
+  device_array<bf16> weights_{all_of(1, group_count* outputs* inputs)};
+  device_array<bf16> y_{row_count * 2 * outputs};
+  device_array<bf16> kept_{all_of(2, row_count * 2 * outputs)};
+  device_array<int> sizes_{{group_rows[0], group_rows[1], group_rows[2]}};
+  device_array<unsigned char> scratch_{std::uint64_t{1} << 20};
+};
+
+TEST_F(recipes, groups_lie_anywhere) {
+  const std::vector<int> begins{60, 7, 10};
+  const device_array<int> first(begins);
+  multiply(anywhere(ones(), first.data(), sizes_.data()));
+  expect_rows(begins);
+}
+
+TEST_F(recipes, groups_lie_in_slots) {
+  multiply(in_slots(ones(), sizes_.data(), 32));
+  expect_rows({0, 32, 64});
+}
+
+TEST_F(recipes, rows_have_labels) {
+  std::vector<int> labels(row_count, -1);
+  for (std::size_t i = 0; i < 5; ++i) labels[40 + i] = 0;
+  for (std::size_t i = 0; i < 20; ++i) labels[3 + i] = 2;
+  const device_array<int> group_of_row(labels);
+  multiply(by_labels(ones(), group_of_row.data()));
+  expect_rows({40, 0, 3});
+}
+
+TEST_F(recipes, weights_are_separate_tensors) {
+  const std::uint64_t pitch = outputs * inputs * sizeof(bf16);
+  const device_array<std::uint64_t> addresses(
+      {weights_.address() + 2 * pitch, weights_.address(), weights_.address() + pitch});
+  multiply(with_separate_weights(ones(), addresses.data()));
+  expect_rows({0, 5, 5});
+}
+
+TEST_F(recipes, gradients_are_added_in_f32) {
+  const device_array<float> main_grad(std::vector<float>(group_count * outputs * inputs, 0.5f));
+  multiply(add_gradient(group_count, row_count, offsets(), x_.data(), outputs, x_.data(), inputs, main_grad.data()));
+  const std::vector<float> got = main_grad.download();
+  for (std::uint64_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i], static_cast<float>(group_rows[i / (outputs * inputs)]) + 0.5f) << i;
+  }
+}
+
+TEST_F(recipes, a_gate_keeps_its_sums) {
+  const device_array<bf16> bias(all_of(-126, group_count * outputs));
+  multiply(with_gate(ones(), bias.data(), kept_.data()));
+  const bf16 made = y_.download()[0];
+  EXPECT_EQ(__bfloat162float(kept_.download()[0]), 2.0f);
+  EXPECT_NEAR(__bfloat162float(made), 4 / (1 + std::exp(-2.0f)), 0.02f);
+}
+
+TEST_F(recipes, gradients_go_through_a_gate) {
+  multiply(through_gate(ones(), kept_.data()));
+  const float sigma = 1 / (1 + std::exp(-2.0f));
+  const std::vector<bf16> got = y_.download();
+  const float of_gate = 128 * 2 * sigma * (1 + 2 * (1 - sigma));
+  EXPECT_NEAR(__bfloat162float(got[0]), of_gate, of_gate / 200);
+  EXPECT_NEAR(__bfloat162float(got[outputs]), 128 * 2 * sigma, 1.0f);
+}
+
+constexpr unsigned char largest_e4m3 = 0x7e;
+
+TEST_F(recipes, results_have_scales) {
+  const device_array<unsigned char> c(row_count * outputs);
+  const device_array<float> scales(row_count * outputs / 128);
+  multiply(in_8_bits(ones(), c.data(), scales.data()));
+  EXPECT_EQ(c.download()[0], largest_e4m3);
+  EXPECT_EQ(scales.download()[2 * 25 - 1], 128.0f / 448);
+  EXPECT_TRUE(is_poison(scales.download()[2 * 25]));
+}
+
+TEST_F(recipes, rows_of_groups_are_quantized) {
+  const device_array<unsigned char> values(row_count * inputs);
+  const device_array<float> scales(row_count * inputs / 128);
+  TMAP_ASSERT_OK(to_8_bits(x_.data(), inputs, values.data(), scales.data(), group_count, offsets(), ragged_run()));
+  EXPECT_EQ(values.download()[25 * inputs - 1], largest_e4m3);
+  EXPECT_TRUE(is_poison(values.download()[25 * inputs]));
+  EXPECT_EQ(scales.download()[24], 1.0f / 448);
+}
+
+TEST_F(recipes, rows_of_groups_are_added_up) {
+  const device_array<float> sums(group_count * inputs);
+  const device_array<int> one_row_each({1, 2, 3});
+  TMAP_ASSERT_OK(sum_groups(x_.data(), inputs, sums.data(), group_count, offsets(), one_row_each.data(), ragged_run()));
+  const std::vector<float> got = sums.download();
+  for (std::uint64_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], static_cast<float>(group_rows[i / inputs])) << i;
+}
+
+}  // namespace
+}  // namespace tmap::testing
