@@ -66,6 +66,19 @@ __device__ std::uint64_t stage_plainly(const plan_arguments& plan, std::uint64_t
   return pieces;
 }
 
+/// Does the same for a tensor with scales, and writes their places.
+template <std::uint32_t Rank>
+__device__ std::uint64_t stage_plainly_with_scales(const plan_arguments& plan, const plan_results& results,
+                                                   std::uint64_t i, record_stage& stage) {
+  planned_tensor record;
+  planned_scales scales;
+  const std::uint64_t pieces = plan_plainly_with_scales<Rank>(plan, i, record, scales);
+  if (pieces == 0) return 0;
+  stage_record(stage, record);
+  results.scales[i] = scales;
+  return pieces;
+}
+
 /// Stages record `k` of a judged tensor and returns its pieces.
 template <std::uint32_t Rank>
 __device__ std::uint64_t stage_judged(const plan_arguments& plan, const tensor_verdict& tensor, std::uint64_t i,
@@ -81,11 +94,16 @@ template <std::uint32_t Rank, std::uint32_t Records, bool HasScales>
 __device__ void plan_one(const plan_arguments& plan, const plan_results& results, std::uint64_t i, record_stage& stage,
                          block_header& header, std::uint64_t (&pieces)[Records]) {
   const bool has_tensor = i < plan.count;
-  pieces[0] = Records == 1 && !HasScales && has_tensor ? stage_plainly<Rank>(plan, i, stage) : 0;
+  pieces[0] = 0;
+  if constexpr (HasScales) {
+    if (has_tensor) pieces[0] = stage_plainly_with_scales<Rank>(plan, results, i, stage);
+  } else if constexpr (Records == 1) {
+    if (has_tensor) pieces[0] = stage_plainly<Rank>(plan, i, stage);
+  }
   const bool is_judged = has_tensor && pieces[0] == 0;
   tensor_verdict tensor{};
   if (is_judged) tensor = judge_tensor<Rank, HasScales>(plan, i);
-  if (HasScales && has_tensor) results.scales[i] = tensor.scales;
+  if (HasScales && is_judged) results.scales[i] = tensor.scales;
   const ragged::tensor_status status{tensor.bits};
   if (has_tensor && results.statuses != nullptr) results.statuses[i] = status;
   if (!__all_sync(~0u, status.is_good())) {

@@ -55,6 +55,33 @@ __device__ inline bool choose_plainly(const plan_arguments& plan, std::uint64_t 
   return true;
 }
 
+/// Returns the blocks along a dim of at most `most_plain_dim`. `block` 0 stands for all of it.
+__device__ inline std::uint32_t plain_blocks(std::uint64_t dim, std::uint32_t block) {
+  return block == 0 ? 1 : (static_cast<std::uint32_t>(dim) + block - 1) / block;
+}
+
+/// Returns whether scales have the dims that belong to a tensor. Its dims are at most
+/// `most_plain_dim`.
+template <std::uint32_t Rank>
+__device__ bool has_plain_scales(const side_extents& tensor, const side_extents& scales,
+                                 const tmap::detail::scale_grid& grid) {
+  const std::uint32_t columns = plain_blocks(tensor.dim[0], grid.columns);
+  if (Rank == 1) return scales.dim[0] == columns;
+  const std::uint32_t rows = plain_blocks(tensor.dim[1], grid.rows);
+  bool is_same = scales.dim[0] == (grid.is_transposed ? rows : columns);
+  is_same = is_same && scales.dim[1] == (grid.is_transposed ? columns : rows);
+#pragma unroll
+  for (std::uint32_t axis = 2; axis < Rank; ++axis) is_same = is_same && scales.dim[axis] == tensor.dim[axis];
+  return is_same;
+}
+
+/// Returns whether an operation whose tensors keep their dims allows the shortcut.
+__device__ inline bool has_plain_terms_with_scales(const plan_arguments& plan) {
+  const bool are_tensors = plan.source.kind == side_kind::tensors && plan.destination.kind == side_kind::tensors &&
+                           plan.scales.kind == side_kind::tensors;
+  return are_tensors && plan.limits.window_count == 0 && plan.routes.policy != route_policy::force;
+}
+
 }  // namespace detail
 
 /// Returns whether the operation as a whole allows the shortcut.
@@ -90,6 +117,38 @@ __device__ std::uint64_t plan_plainly(const plan_arguments& plan, std::uint64_t 
   }
   record = {source.address, destination.address, {elements, 1, 1, 1, 1}, {}, {}, way, static_cast<std::uint32_t>(i)};
   return detail::divide_up(elements, plan.rule.piece_elements);
+}
+
+/// Does the same for an operation with scales, and places them. Dims stay as they are.
+template <std::uint32_t Rank>
+__device__ std::uint64_t plan_plainly_with_scales(const plan_arguments& plan, std::uint64_t i, planned_tensor& record,
+                                                  planned_scales& placed) {
+  if (!detail::has_plain_terms_with_scales(plan)) return 0;
+  const side_extents source = detail::read_tensor<Rank>(plan.source, i);
+  const side_extents destination = detail::read_tensor<Rank>(plan.destination, i);
+  const side_extents scales = detail::read_tensor<Rank>(plan.scales, i);
+  const std::uint64_t most_bytes = plan.limits.most_bytes;
+  const std::uint64_t source_bytes = detail::plain_bytes<Rank>(source, plan.source, most_bytes);
+  const std::uint64_t destination_bytes = detail::plain_bytes<Rank>(destination, plan.destination, most_bytes);
+  const std::uint64_t scale_bytes = detail::plain_bytes<Rank>(scales, plan.scales, most_bytes);
+  if (source_bytes == 0 || destination_bytes == 0 || scale_bytes == 0) return 0;
+  record = {source.address, destination.address, {}, {}, {}, route::plain, static_cast<std::uint32_t>(i)};
+  bool is_same = detail::has_plain_scales<Rank>(source, scales, plan.grid);
+#pragma unroll
+  for (std::uint32_t axis = 0; axis < max_rank; ++axis) {
+    is_same = is_same && source.dim[axis] == destination.dim[axis];
+    record.dim[axis] = source.dim[axis];
+    if (axis + 1 == max_rank) continue;
+    record.source_stride[axis] = source.stride[axis];
+    record.destination_stride[axis] = destination.stride[axis];
+  }
+  if (!is_same) return 0;
+  if (!detail::choose_plainly(plan, source.address | destination.address, source.dim[0] * plan.source.element_bytes,
+                              source.dim[0] * plan.destination.element_bytes, record.way)) {
+    return 0;
+  }
+  placed = detail::place_scales(scales, plan.grid);
+  return count_pieces<Rank>(record, plan.rule);
 }
 
 }  // namespace tmap::kernels
