@@ -127,7 +127,7 @@ static_assert(chunk_lanes == 8 && warp_rows == 4, "two exchanges leave two of ei
 template <value_type From, value_type To>
 class few_row_sums {
  public:
-  explicit __device__ few_row_sums(uint4* shared) : ring_(shared) {}
+  explicit __device__ few_row_sums(const lane_ring<From, threads>& ring) : ring_(ring) {}
 
   /// Begins the chunk of columns from `first` on, and finishes the one before it.
   __device__ void begin(const planned_tensor& tensor, std::uint64_t first) {
@@ -204,25 +204,15 @@ class few_row_sums {
 /// The sums of all warps of a block for a chunk.
 using warp_sums = float[column_warps][column_chunk];
 
-/// Sums a slice. All threads call it; the first ones return the sum of a column each.
-template <value_type From>
-__device__ float sum_slice(const column_part<From>& part, std::uint64_t slice, warp_sums& shared) {
-  const std::uint64_t each = column_slice_rows(part.rows);
-  const std::uint64_t begin = slice * each;
-  const std::uint64_t end = part.rows - begin < each ? part.rows : begin + each;
-  const std::uint32_t warp = threadIdx.x / 32;
-  lane_sums sums;
-  for (std::uint64_t row = begin + warp * warp_rows + part.lane_row(); row < end; row += part.batch * column_values) {
-    chunk<From> held[part.batch];
-    part.load(held, row, end, column_values);
-#pragma unroll
-    for (std::uint32_t k = 0; k < part.batch; ++k) sums.add(held[k]);
-  }
+/// Adds up the sums of all lanes. All threads call it; the first ones return the sum of a column
+/// each.
+__device__ float join_slice(lane_sums& sums, warp_sums& shared) {
   sums.join_rows();
-  if (part.lane_row() == 0) {
+  if (threadIdx.x % 32 < chunk_lanes) {
 #pragma unroll
-    for (std::uint32_t i = 0; i < chunk_values; ++i)
-      shared[warp][threadIdx.x % chunk_lanes * chunk_values + i] = sums.of[i];
+    for (std::uint32_t i = 0; i < chunk_values; ++i) {
+      shared[threadIdx.x / 32][threadIdx.x % chunk_lanes * chunk_values + i] = sums.of[i];
+    }
   }
   __syncthreads();
   float sum = 0;
@@ -230,6 +220,51 @@ __device__ float sum_slice(const column_part<From>& part, std::uint64_t slice, w
 #pragma unroll
   for (std::uint32_t w = 0; w < column_warps; ++w) sum += shared[w][threadIdx.x];
   return sum;
+}
+
+/// Sums `count` slices from slice `first` on. All threads call it, and it calls `use(slice, sum)`
+/// for each slice. Only the first threads have sums, of a column each.
+template <value_type From, class Use>
+__device__ void sum_slices(const column_part<From>& part, const lane_ring<From, threads>& ring, std::uint32_t first,
+                           std::uint32_t count, warp_sums (&shared)[2], std::uint32_t& turn, const Use& use) {
+  constexpr std::uint32_t turn_rows = column_part<From>::batch * column_values;
+  const std::uint64_t each = column_slice_rows(part.rows);
+  const auto turns = static_cast<std::uint32_t>((each + turn_rows - 1) / turn_rows);
+  const std::uint32_t own_row = threadIdx.x / 32 * warp_rows + part.lane_row();
+  // Calls visit(chunk, address, whether it exists) for what the lane has in turn `i`.
+  const auto visit_rows = [&](std::uint32_t i, const auto& visit) {
+    const std::uint64_t begin = (first + i / turns) * each;
+    const std::uint64_t end = part.rows - begin < each ? part.rows : begin + each;
+    const std::uint64_t row = begin + std::uint64_t{i % turns} * turn_rows + own_row;
+#pragma unroll
+    for (std::uint32_t k = 0; k < column_part<From>::batch; ++k) {
+      const std::uint64_t at = row + k * column_values;
+      visit(k, part.source + at * part.pitch, at < end);
+    }
+  };
+  lane_sums sums;
+  const auto finish = [&](const lane_chunks<From>& held, std::uint32_t i) {
+#pragma unroll
+    for (std::uint32_t k = 0; k < column_part<From>::batch; ++k) sums.add(held[k]);
+    if ((i + 1) % turns != 0) return;
+    use(first + i / turns, join_slice(sums, shared[turn++ % 2]));
+    sums = {};
+  };
+  if (part.is_wide) {
+    const auto load = [&](std::uint32_t set, std::uint32_t i) {
+      visit_rows(i, [&](std::uint32_t k, std::uint64_t address, bool exists) {
+        ring.load(set, k, address, exists && part.count != 0);
+      });
+    };
+    return load_ahead(ring, {0, 1}, count * turns, load, finish);
+  }
+  for (std::uint32_t i = 0; i < count * turns; ++i) {
+    lane_chunks<From> held;
+    visit_rows(i, [&](std::uint32_t k, std::uint64_t address, bool exists) {
+      held[k].template load<false>(address, exists ? part.count : 0);
+    });
+    finish(held, i);
+  }
 }
 
 /// The shares of all blocks, in pieces.
@@ -282,7 +317,8 @@ __global__ void __launch_bounds__(threads, 2) column_sums_kernel(const __grid_co
   cudaGridDependencySynchronize();
   const column_shares shares(work);
   piece_walk walk(work, &records[threadIdx.x / 32]);
-  few_row_sums<From, To> few(places);
+  const lane_ring<From, threads> ring(places);
+  few_row_sums<From, To> few(ring);
   std::uint32_t turn = 0;
   bool has_begun = false;
   for (std::uint64_t g = shares.own.first; g < shares.own.last;) {
@@ -304,11 +340,16 @@ __global__ void __launch_bounds__(threads, 2) column_sums_kernel(const __grid_co
     const std::uint64_t end = pieces.first + pieces.slices;
     const bool is_whole = pieces.is_within(shares.own);
     float* const partials = is_whole ? nullptr : partials_of(work, shares.of(pieces.first));
+    const std::uint64_t last = end < shares.own.last ? end : shares.own.last;
     float all = 0;
-    for (; g < end && g < shares.own.last; ++g) {
-      const float sum = sum_slice(part, g - pieces.first, sums[turn++ % 2]);
-      if (!is_whole && threadIdx.x < column_chunk) partials[(g - pieces.first) * column_chunk + threadIdx.x] = sum;
-      all += sum;
+    while (g < last) {
+      const std::uint64_t count = part.rows >> 32 == 0 ? last - g : 1;  // else turns might not fit in 32 bits
+      sum_slices(part, ring, static_cast<std::uint32_t>(g - pieces.first), static_cast<std::uint32_t>(count), sums,
+                 turn, [&](std::uint32_t slice, float sum) {
+                   if (!is_whole && threadIdx.x < column_chunk) partials[slice * column_chunk + threadIdx.x] = sum;
+                   all += sum;
+                 });
+      g += count;
     }
     if (is_whole && threadIdx.x < column_chunk) store_sum<To>(tensor, pieces.column + threadIdx.x, all);
   }

@@ -61,4 +61,38 @@ class lane_ring {
   uint4* own_;
 };
 
+/// The part of a piece that one of several workers does: `number`, `number` + `count`, ... of its
+/// batches.
+struct piece_share {
+  std::uint32_t number;
+  std::uint32_t count;
+};
+
+/// Calls `finish(values, i)` for each i below `count` that is the worker's. `load(set, i)` starts
+/// to load them.
+template <value_type From, std::uint32_t Threads, class Load, class Finish>
+__device__ void load_ahead(const lane_ring<From, Threads>& ring, piece_share share, std::uint32_t count,
+                           const Load& load, const Finish& finish) {
+  std::uint32_t next = share.number;
+  const auto load_next = [&](std::uint32_t set) {
+    if (next < count) load(set, next);
+    device::commit_copies();
+    next += share.count;
+  };
+#pragma unroll
+  for (std::uint32_t set = 0; set < sets_ahead; ++set) load_next(set);
+  std::uint32_t used = sets_ahead;
+  std::uint32_t set = 0;
+#pragma unroll 1
+  for (std::uint32_t i = share.number; i < count; i += share.count) {
+    load_next(used);
+    device::wait_copies<sets_ahead>();
+    lane_chunks<From> held;
+    ring.read(set, held);
+    finish(held, i);
+    used = set;
+    set = ring.after(set);
+  }
+}
+
 }  // namespace tmap::kernels

@@ -39,7 +39,9 @@ class piece_walk {
 
   /// Goes to piece `g`, which must exist.
   __device__ void seek(std::uint64_t g) {
-    open_window(device::find_tensor_warp(ends_, g, 0, count_ - 1));
+    const bool fits = count_ <= window_tensors;
+    open_window(fits ? 0 : device::find_tensor_warp(ends_, g, 0, count_ - 1));
+    fetch(window_first_);  // most often the right one, and on its way together with the ends
     enter(g);
   }
 

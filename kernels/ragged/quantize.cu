@@ -36,13 +36,6 @@ constexpr std::uint32_t square_threads = half_warp* width / chunk<From>::most;
 /// With fewer pieces a tensor, entering a tensor at each turn costs more than turns gain.
 constexpr std::uint64_t least_turns = 64;
 
-/// The part of a piece that one of several workers does: `number`, `number` + `count`, ... of its
-/// batches.
-struct piece_share {
-  std::uint32_t number;
-  std::uint32_t count;
-};
-
 /// The work of one of a launch's equal workers.
 struct worker_share {
   piece_steps pieces;
@@ -65,33 +58,6 @@ __device__ worker_share share_of(const planned_work& work, std::uint32_t worker,
   const std::uint32_t number = worker / static_cast<std::uint32_t>(pieces);
   const std::uint32_t piece = worker % static_cast<std::uint32_t>(pieces);
   return {{piece, number < each ? piece + 1 : piece, 1}, {number, each}};
-}
-
-/// Calls `finish(values, i)` for each i below `count` that is the worker's. `load(set, i)` starts
-/// to load them.
-template <value_type From, std::uint32_t Threads, class Load, class Finish>
-__device__ void load_ahead(const lane_ring<From, Threads>& ring, piece_share share, std::uint32_t count,
-                           const Load& load, const Finish& finish) {
-  std::uint32_t next = share.number;
-  const auto load_next = [&](std::uint32_t set) {
-    if (next < count) load(set, next);
-    device::commit_copies();
-    next += share.count;
-  };
-#pragma unroll
-  for (std::uint32_t set = 0; set < sets_ahead; ++set) load_next(set);
-  std::uint32_t used = sets_ahead;
-  std::uint32_t set = 0;
-#pragma unroll 1
-  for (std::uint32_t i = share.number; i < count; i += share.count) {
-    load_next(used);
-    device::wait_copies<sets_ahead>();
-    lane_chunks<From> held;
-    ring.read(set, held);
-    finish(held, i);
-    used = set;
-    set = ring.after(set);
-  }
 }
 
 /// The shared memory of a warp that walks over pieces. Bodies read their part from it, so that

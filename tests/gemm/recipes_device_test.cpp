@@ -191,7 +191,7 @@ class recipes : public gpu_test {
   device_array<bf16> y_{row_count * 2 * outputs};
   device_array<bf16> kept_{all_of(2, row_count * 2 * outputs)};
   device_array<int> sizes_{{group_rows[0], group_rows[1], group_rows[2]}};
-  device_array<unsigned char> scratch_{std::uint64_t{1} << 20};
+  device_array<unsigned char> scratch_{ragged::workspace_bytes(group_count, 2).value()};
 };
 
 TEST_F(recipes, groups_lie_anywhere) {
