@@ -130,8 +130,8 @@ piece_rule reduce_pieces(ragged::value_type type, std::uint32_t rank);
 cudaError_t launch_reduce_rows(const planned_work& work, ragged::value_type type, ragged::row_reduction reduction,
                                const device_shape& device, cudaStream_t stream);
 
-/// Every plan for these has scales. They read and write global memory without staging it, so that
-/// all routes are alike.
+/// Every plan for these has scales. They choose how to load by alignment alone, so that all
+/// routes are alike.
 piece_rule quantize_pieces(const ragged::quantize_values& values, std::uint32_t rank);
 cudaError_t launch_quantize(const planned_work& work, const ragged::quantize_values& values, const device_shape& device,
                             cudaStream_t stream);

@@ -198,8 +198,8 @@ struct quantize_values {
 /// - A block with a NaN or an infinity has the scale NaN (0x7fffffff), and all its results are NaN
 ///   (0x7f). No other block is affected.
 ///
-/// An empty tensor has no scales, and its part of `scales` is not read. Sources are loaded straight
-/// into registers, so that `run::choices` change nothing. A row of more than 16 KiB is read twice
+/// An empty tensor has no scales, and its part of `scales` is not read. Every route loads in the
+/// same way, so that `run::choices` change nothing. A row of more than 16 KiB is read twice
 /// if it has one scale.
 [[nodiscard]] TMAP_API result<void> quantize(const tensor_batch& source, const tensor_batch& destination,
                                              const tensor_batch& scales, const quantize_values& values, const run& run);

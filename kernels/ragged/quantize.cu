@@ -96,8 +96,8 @@ __device__ void set_part(walk_shared& shared, const planned_work& work, const pl
 
 // Blocks of 1 x 128.
 
-/// The blocks of some rows, as a lane sees them. With `IsDense`, nothing lies between them on either
-/// side.
+/// The blocks of some rows, as a lane sees them. With `IsDense`, nothing lies between them on
+/// either side.
 template <value_type From, bool IsDense>
 struct lane_blocks {
   static constexpr std::uint32_t element_bytes = sizeof(value_word<From>);
