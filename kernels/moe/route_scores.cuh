@@ -85,23 +85,10 @@ struct best_of_warp {
   std::uint32_t number;
 };
 
-/// Returns the largest key of all lanes. Shuffles take less time than `__reduce_max_sync`, which
-/// few warps can do at once.
-__device__ inline std::uint32_t largest_of(std::uint32_t key) {
-  return join_lanes(key, larger{});
-}
-
-/// Returns the lowest number of all lanes. Lanes without a number pass ~0, mostly all but one.
-__device__ inline std::uint32_t lowest_of(std::uint32_t number) {
-  const std::uint32_t holders = __ballot_sync(~0u, number != ~0u);
-  if ((holders & (holders - 1)) != 0) return __reduce_min_sync(~0u, number);
-  return __shfl_sync(~0u, number, __ffs(static_cast<int>(holders)) - 1);
-}
-
 /// Returns the largest key of all lanes, and the lowest number that has it.
 __device__ inline best_of_warp best_of(std::uint32_t key, std::uint32_t number) {
-  const std::uint32_t most = largest_of(key);
-  return {most, lowest_of(key == most ? number : ~0u)};
+  const std::uint32_t most = __reduce_max_sync(~0u, key);
+  return {most, __reduce_min_sync(~0u, key == most ? number : ~0u)};
 }
 
 /// An expert that was chosen, with the key of its score.
@@ -153,8 +140,8 @@ class token_scores {
   __device__ chosen_expert choose() {
     chosen_expert mine{};
     for (std::uint32_t j = 0; j < work_.k; ++j) {
-      const std::uint32_t most = largest_of(most_of_lane());
-      const std::uint32_t number = lowest_of(first_with(most));
+      const std::uint32_t most = __reduce_max_sync(~0u, most_of_lane());
+      const std::uint32_t number = __reduce_min_sync(~0u, first_with(most));
       if (lane_ == j) mine = {number, most};
       take(number);
     }
@@ -234,7 +221,7 @@ class token_scores {
 
   /// Finds the largest logit, and the sum of the softmax.
   __device__ void sum_up() {
-    most_ = score_of(largest_of(most_of_lane()));
+    most_ = score_of(__reduce_max_sync(~0u, most_of_lane()));
     float sum = 0;
 #pragma unroll
     for (std::uint32_t i = 0; i < PerLane; ++i) {
@@ -256,7 +243,7 @@ class token_scores {
     }
     const best_of_warp best = best_of(first, lane_);
     if (work_.from.groups.score == moe::group_scoring::largest) return best.key;
-    const std::uint32_t next = largest_of(lane_ == best.number ? second : first);
+    const std::uint32_t next = __reduce_max_sync(~0u, lane_ == best.number ? second : first);
     return key_of(score_of(best.key) + score_of(next));
   }
 

@@ -106,7 +106,10 @@ class Layers(unittest.TestCase):
         return out if base is None else out + base.float()
 
     def expect_close(self, want):
-        torch.testing.assert_close(self.out.float(), want, rtol=2 ** -6, atol=2 ** -6)
+        # Gated rows and the experts' outputs are rounded to bf16.
+        difference = self.out.float() - want
+        self.assertLess(difference.norm() / want.norm(), 2 ** -7)
+        self.assertLess(difference.abs().max(), 2 ** -3)
 
     def test_a_layer_by_logits(self):
         logits = torch.randn(TOKENS, EXPERTS, device="cuda")

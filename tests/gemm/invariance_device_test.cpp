@@ -51,6 +51,9 @@ std::int64_t first_difference(const host_matrix& got, const host_matrix& want,
 /// The epilogues under test.
 enum class ends_with { rounding, halves, interleaved, bias_in_f32 };
 
+/// The ways to sum up 8-bit products. Those of 16 bits have one.
+enum class sums_up { in_f32, fast, with_block_scales };
+
 row_settings settings_of(ends_with epilogue) {
   row_settings made;
   if (epilogue == ends_with::halves || epilogue == ends_with::interleaved) {
@@ -64,15 +67,17 @@ row_settings settings_of(ends_with epilogue) {
 
 class invariant_rows
     : public gemm_test,
-      public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout, bool, ends_with>> {};
+      public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout, sums_up, ends_with>> {};
 
 TEST_P(invariant_rows, a_row_has_the_same_bits_with_any_other_rows_in_any_plan) {
   row_settings with = settings_of(std::get<ends_with>(GetParam()));
-  std::tie(with.type, with.a_layout, with.b_layout, with.fast_accumulation, std::ignore) = GetParam();
+  std::tie(with.type, with.a_layout, with.b_layout, std::ignore, std::ignore) = GetParam();
+  with.fast_accumulation = std::get<sums_up>(GetParam()) == sums_up::fast;
+  with.block_scales = std::get<sums_up>(GetParam()) == sums_up::with_block_scales;
   with.row_scales = with.column_scales = with.type == operand_type::f8_e4m3;
   with.format = offset_format::begins_and_counts;
   with.sizes = with.a_layout == a_layout::m_by_k ? invariance_sizes : aligned_sizes(invariance_sizes);
-  with.n = 544;
+  with.n = with.block_scales ? 768 : 544;
   with.k = 784;
   row_case made(with);
   const rows_on_device device(made);
@@ -100,11 +105,12 @@ INSTANTIATE_TEST_SUITE_P(sixteen_bits, invariant_rows,
                          ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
                                             ::testing::Values(a_layout::m_by_k, a_layout::k_by_m),
                                             ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
-                                            ::testing::Values(false), every_end));
-INSTANTIATE_TEST_SUITE_P(eight_bits, invariant_rows,
-                         ::testing::Combine(::testing::Values(operand_type::f8_e4m3),
-                                            ::testing::Values(a_layout::m_by_k), ::testing::Values(b_layout::n_by_k),
-                                            ::testing::Bool(), every_end));
+                                            ::testing::Values(sums_up::in_f32), every_end));
+INSTANTIATE_TEST_SUITE_P(
+    eight_bits, invariant_rows,
+    ::testing::Combine(::testing::Values(operand_type::f8_e4m3), ::testing::Values(a_layout::m_by_k),
+                       ::testing::Values(b_layout::n_by_k),
+                       ::testing::Values(sums_up::in_f32, sums_up::fast, sums_up::with_block_scales), every_end));
 
 class invariant_weights : public gemm_test, public ::testing::WithParamInterface<std::tuple<a_layout, b_layout>> {};
 

@@ -149,7 +149,7 @@ void fill_normal(operand_type type, void* to, std::size_t count, std::uint64_t s
   switch (type) {
     case operand_type::bf16: fill<__nv_bfloat16>(to, count, seed); break;
     case operand_type::f16: fill<__half>(to, count, seed); break;
-    case operand_type::f8_e4m3: fill<__nv_fp8_e4m3>(to, count, seed); break;
+    default: fill<__nv_fp8_e4m3>(to, count, seed); break;
   }
   require(cudaGetLastError());
   require(cudaDeviceSynchronize());
@@ -168,7 +168,7 @@ check_answer check_products(const checked_sums& sums, const std::vector<checked_
   switch (sums.type) {
     case operand_type::bf16: check<__nv_bfloat16>(list, sums, worst.get()); break;
     case operand_type::f16: check<__half>(list, sums, worst.get()); break;
-    case operand_type::f8_e4m3: check<__nv_fp8_e4m3>(list, sums, worst.get()); break;
+    default: check<__nv_fp8_e4m3>(list, sums, worst.get()); break;
   }
   require(cudaGetLastError());
   const unsigned bits = worst.read()[0];
