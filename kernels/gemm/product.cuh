@@ -96,8 +96,8 @@ struct product_config {
   /// Whether stages are multiplied four at a time, with addresses that are known when this is
   /// compiled.
   static constexpr bool has_fixed_ring = promotes && is_paired && !gathers;
-  /// The registers of a thread of a consumer, and of the other warps. Sums, partial sums and factors
-  /// need 240, or the turns of four stages spill.
+  /// The registers of a thread of a consumer, and of the other warps. Sums, partial sums and
+  /// factors need 240, or the turns of four stages spill.
   static constexpr int consumer_registers = has_fixed_ring ? (has_block_scales ? 240 : 232) : 224;
   static constexpr int producer_registers = has_fixed_ring ? (has_block_scales ? 24 : 40) : 56;
   static_assert(!has_fixed_ring || stages == fixed_stages);

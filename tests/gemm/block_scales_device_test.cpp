@@ -93,8 +93,8 @@ TEST_F(grouped_rows, gradients_in_eight_bits_need_no_block_scales) {
   run_every_plan(with);
 }
 
-/// Returns the value of an element of C in f32: sums of integers, which are exact, in the order that
-/// is promised.
+/// Returns the value of an element of C in f32: sums of integers, which are exact, in the order
+/// that is promised.
 float promised(const row_case& made, std::uint32_t group, std::uint64_t row, std::uint64_t column) {
   const row_settings& with = made.settings();
   float sum = 0;

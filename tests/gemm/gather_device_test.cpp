@@ -26,7 +26,8 @@ bool is_row(std::int32_t row, std::uint64_t count) {
   return row >= 0 && static_cast<std::uint64_t>(row) < count;
 }
 
-/// Draws the row of A of each row: any, the one before once more, none, or one that A does not have.
+/// Draws the row of A of each row: any, the one before once more, none, or one that A does not
+/// have.
 row_list drawn_rows(std::mt19937_64& random, std::uint64_t count, bool has_bad) {
   const std::int32_t bad[] = {-2, std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max(),
                               static_cast<std::int32_t>(count)};

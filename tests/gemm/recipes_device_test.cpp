@@ -10,9 +10,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
-#include "device/gpu_fixture.hpp"
+#include "gemm/gemm_fixture.hpp"
 
 namespace tmap::testing {
 namespace {
@@ -137,9 +138,24 @@ std::vector<bf16> all_of(float value, std::uint64_t count) {
   return std::vector<bf16>(count, __float2bfloat16(value));
 }
 
+/// The operands and outputs of all recipes.
+struct recipe_memory {
+  device_array<bf16> x{all_of(1, row_count* outputs)};
+  device_array<bf16> weights{all_of(1, group_count* outputs* inputs)};
+  device_array<bf16> y{row_count * 2 * outputs};
+  device_array<bf16> kept{all_of(2, row_count * 2 * outputs)};
+  device_array<int> sizes{{group_rows[0], group_rows[1], group_rows[2]}};
+  device_array<unsigned char> scratch{ragged::workspace_bytes(group_count, 2).value()};
+};
+
 /// Multiplies ones by ones, so that every sum is `inputs`.
-class recipes : public gpu_test {
+class recipes : public gemm::testing::gemm_test {
  protected:
+  void SetUp() override {
+    gemm_test::SetUp();
+    if (!IsSkipped()) memory_.emplace();
+  }
+
   gemm::row_problem ones() const {
     gemm::row_problem made;
     made.groups = group_count;
@@ -147,13 +163,13 @@ class recipes : public gpu_test {
     made.n = outputs;
     made.k = inputs;
     made.offsets = offsets();
-    made.a = {x_.data(), inputs * sizeof(bf16)};
-    made.b = {weights_.data(), inputs * sizeof(bf16)};
+    made.a = {memory_->x.data(), inputs * sizeof(bf16)};
+    made.b = {memory_->weights.data(), inputs * sizeof(bf16)};
     made.b_group_pitch_bytes = outputs * inputs * sizeof(bf16);
-    made.c = {y_.data(), outputs * sizeof(bf16)};
+    made.c = {memory_->y.data(), outputs * sizeof(bf16)};
     return made;
   }
-  row_offsets offsets() const { return {sizes_.data(), offset_format::sizes, sizeof(int)}; }
+  row_offsets offsets() const { return {memory_->sizes.data(), offset_format::sizes, sizeof(int)}; }
 
   template <class Problem>
   void multiply(const Problem& problem) const {
@@ -165,7 +181,7 @@ class recipes : public gpu_test {
     for (const gemm::group_status status : statuses.download()) EXPECT_FALSE(status.is_bad());
   }
   ragged::run ragged_run() const {
-    return {on_stream{cuda::stream_ref{cudaStream_t{}}, {scratch_.data(), scratch_.bytes()}}};
+    return {on_stream{cuda::stream_ref{cudaStream_t{}}, {memory_->scratch.data(), memory_->scratch.bytes()}}};
   }
   /// Expects `inputs` in the groups' rows of C, and poison in all others.
   void expect_rows(const std::vector<int>& begins) const {
@@ -173,7 +189,7 @@ class recipes : public gpu_test {
     for (std::uint32_t g = 0; g < group_count; ++g) {
       for (int i = 0; i < group_rows[g]; ++i) is_written[static_cast<std::size_t>(begins[g] + i)] = true;
     }
-    const std::vector<bf16> got = y_.download();
+    const std::vector<bf16> got = memory_->y.download();
     for (std::uint64_t row = 0; row < row_count; ++row) {
       for (const std::uint64_t column : {std::uint64_t{0}, outputs - 1}) {
         const bf16 value = got[row * outputs + column];
@@ -186,23 +202,18 @@ class recipes : public gpu_test {
     }
   }
 
-  device_array<bf16> x_{all_of(1, row_count* outputs)};
-  device_array<bf16> weights_{all_of(1, group_count* outputs* inputs)};
-  device_array<bf16> y_{row_count * 2 * outputs};
-  device_array<bf16> kept_{all_of(2, row_count * 2 * outputs)};
-  device_array<int> sizes_{{group_rows[0], group_rows[1], group_rows[2]}};
-  device_array<unsigned char> scratch_{ragged::workspace_bytes(group_count, 2).value()};
+  std::optional<recipe_memory> memory_;
 };
 
 TEST_F(recipes, groups_lie_anywhere) {
   const std::vector<int> begins{60, 7, 10};
   const device_array<int> first(begins);
-  multiply(anywhere(ones(), first.data(), sizes_.data()));
+  multiply(anywhere(ones(), first.data(), memory_->sizes.data()));
   expect_rows(begins);
 }
 
 TEST_F(recipes, groups_lie_in_slots) {
-  multiply(in_slots(ones(), sizes_.data(), 32));
+  multiply(in_slots(ones(), memory_->sizes.data(), 32));
   expect_rows({0, 32, 64});
 }
 
@@ -218,14 +229,15 @@ TEST_F(recipes, rows_have_labels) {
 TEST_F(recipes, weights_are_separate_tensors) {
   const std::uint64_t pitch = outputs * inputs * sizeof(bf16);
   const device_array<std::uint64_t> addresses(
-      {weights_.address() + 2 * pitch, weights_.address(), weights_.address() + pitch});
+      {memory_->weights.address() + 2 * pitch, memory_->weights.address(), memory_->weights.address() + pitch});
   multiply(with_separate_weights(ones(), addresses.data()));
   expect_rows({0, 5, 5});
 }
 
 TEST_F(recipes, gradients_are_added_in_f32) {
   const device_array<float> main_grad(std::vector<float>(group_count * outputs * inputs, 0.5f));
-  multiply(add_gradient(group_count, row_count, offsets(), x_.data(), outputs, x_.data(), inputs, main_grad.data()));
+  multiply(add_gradient(group_count, row_count, offsets(), memory_->x.data(), outputs, memory_->x.data(), inputs,
+                        main_grad.data()));
   const std::vector<float> got = main_grad.download();
   for (std::uint64_t i = 0; i < got.size(); ++i) {
     ASSERT_EQ(got[i], static_cast<float>(group_rows[i / (outputs * inputs)]) + 0.5f) << i;
@@ -234,16 +246,16 @@ TEST_F(recipes, gradients_are_added_in_f32) {
 
 TEST_F(recipes, a_gate_keeps_its_sums) {
   const device_array<bf16> bias(all_of(-126, group_count * outputs));
-  multiply(with_gate(ones(), bias.data(), kept_.data()));
-  const bf16 made = y_.download()[0];
-  EXPECT_EQ(__bfloat162float(kept_.download()[0]), 2.0f);
+  multiply(with_gate(ones(), bias.data(), memory_->kept.data()));
+  const bf16 made = memory_->y.download()[0];
+  EXPECT_EQ(__bfloat162float(memory_->kept.download()[0]), 2.0f);
   EXPECT_NEAR(__bfloat162float(made), 4 / (1 + std::exp(-2.0f)), 0.02f);
 }
 
 TEST_F(recipes, gradients_go_through_a_gate) {
-  multiply(through_gate(ones(), kept_.data()));
+  multiply(through_gate(ones(), memory_->kept.data()));
   const float sigma = 1 / (1 + std::exp(-2.0f));
-  const std::vector<bf16> got = y_.download();
+  const std::vector<bf16> got = memory_->y.download();
   const float of_gate = 128 * 2 * sigma * (1 + 2 * (1 - sigma));
   EXPECT_NEAR(__bfloat162float(got[0]), of_gate, of_gate / 200);
   EXPECT_NEAR(__bfloat162float(got[outputs]), 128 * 2 * sigma, 1.0f);
@@ -263,7 +275,8 @@ TEST_F(recipes, results_have_scales) {
 TEST_F(recipes, rows_of_groups_are_quantized) {
   const device_array<unsigned char> values(row_count * inputs);
   const device_array<float> scales(row_count * inputs / 128);
-  TMAP_ASSERT_OK(to_8_bits(x_.data(), inputs, values.data(), scales.data(), group_count, offsets(), ragged_run()));
+  TMAP_ASSERT_OK(
+      to_8_bits(memory_->x.data(), inputs, values.data(), scales.data(), group_count, offsets(), ragged_run()));
   EXPECT_EQ(values.download()[25 * inputs - 1], largest_e4m3);
   EXPECT_TRUE(is_poison(values.download()[25 * inputs]));
   EXPECT_EQ(scales.download()[24], 1.0f / 448);
@@ -272,7 +285,8 @@ TEST_F(recipes, rows_of_groups_are_quantized) {
 TEST_F(recipes, rows_of_groups_are_added_up) {
   const device_array<float> sums(group_count * inputs);
   const device_array<int> one_row_each({1, 2, 3});
-  TMAP_ASSERT_OK(sum_groups(x_.data(), inputs, sums.data(), group_count, offsets(), one_row_each.data(), ragged_run()));
+  TMAP_ASSERT_OK(
+      sum_groups(memory_->x.data(), inputs, sums.data(), group_count, offsets(), one_row_each.data(), ragged_run()));
   const std::vector<float> got = sums.download();
   for (std::uint64_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i], static_cast<float>(group_rows[i / inputs])) << i;
 }
