@@ -39,6 +39,31 @@ tmap::gemm::row_problem by_labels(tmap::gemm::row_problem problem, const int* gr
 }
 // [gaps]
 
+// [block_scales]
+/// A and B are e4m3. A has a scale for each 128 elements of a row, B for each 128 x 128.
+tmap::gemm::row_problem with_block_scales(tmap::gemm::row_problem problem, const float* a_scales,
+                                          const float* b_scales) {
+  const std::uint64_t blocks = problem.k / 128;
+  problem.type = tmap::gemm::operand_type::f8_e4m3;
+  problem.a_scales = {.values = a_scales, .line_stride = blocks, .k_stride = 1};
+  problem.b_scales = {.values = b_scales,
+                      .line_stride = blocks,
+                      .k_stride = 1,
+                      .group_stride = problem.n / 128 * blocks,
+                      .lines = tmap::gemm::scaled_columns};
+  return problem;
+}
+// [block_scales]
+
+// [by_index]
+/// A has `count` tokens. Row i of C is made of token `tokens[i]`.
+tmap::gemm::row_problem of_tokens(tmap::gemm::row_problem problem, const std::int32_t* tokens, std::uint64_t count) {
+  problem.a_rows = tokens;
+  problem.a_row_count = count;
+  return problem;
+}
+// [by_index]
+
 // [lists]
 /// The weights of each expert are a tensor [K, N] of its own.
 tmap::gemm::row_problem with_separate_weights(tmap::gemm::row_problem problem, const std::uint64_t* addresses) {
@@ -270,6 +295,26 @@ TEST_F(recipes, results_have_scales) {
   EXPECT_EQ(c.download()[0], largest_e4m3);
   EXPECT_EQ(scales.download()[2 * 25 - 1], 128.0f / 448);
   EXPECT_TRUE(is_poison(scales.download()[2 * 25]));
+}
+
+TEST_F(recipes, operands_have_block_scales) {
+  constexpr unsigned char one = 0x38;
+  const device_array<unsigned char> a(std::vector<unsigned char>(row_count * inputs, one));
+  const device_array<unsigned char> b(std::vector<unsigned char>(group_count * outputs * inputs, one));
+  const device_array<float> a_scales(std::vector<float>(row_count * inputs / 128, 4.0f));
+  const device_array<float> b_scales(std::vector<float>(group_count * outputs / 128 * inputs / 128, 0.25f));
+  gemm::row_problem problem = ones();
+  problem.a = {a.data(), inputs};
+  problem.b = {b.data(), inputs};
+  problem.b_group_pitch_bytes = outputs * inputs;
+  multiply(with_block_scales(problem, a_scales.data(), b_scales.data()));
+  expect_rows({0, 5, 5});
+}
+
+TEST_F(recipes, tokens_are_read_by_index) {
+  const device_array<std::int32_t> tokens(std::vector<std::int32_t>(row_count, 3));
+  multiply(of_tokens(ones(), tokens.data(), 4));
+  expect_rows({0, 5, 5});
 }
 
 TEST_F(recipes, rows_of_groups_are_quantized) {
