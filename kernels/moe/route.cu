@@ -11,8 +11,8 @@
 
 #include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
+#include "kernels/moe/route_place.cuh"
 #include "kernels/moe/route_scores.cuh"
-#include "kernels/moe/route_sort.cuh"
 #include "kernels/moe_launch.hpp"
 
 namespace tmap::kernels {

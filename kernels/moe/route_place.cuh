@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Gives each ranked choice of a tile its row, and writes the results of a route.
+
+#include <tmap/detail/row_offsets.hpp>
+#include <tmap/moe.hpp>
+
+#include <cstdint>
+
+#include "kernels/moe/route_sort.cuh"
+
+namespace tmap::kernels {
+
+namespace detail {
+
+__device__ inline std::int32_t clipped(std::uint32_t row, std::uint32_t rows) {
+  return static_cast<std::int32_t>(min(row, rows));
+}
+
+__device__ inline void write_expert(const sort_work& work, std::uint32_t expert, std::uint32_t begin,
+                                    std::uint32_t count) {
+  const moe::route_results& to = work.results;
+  if (to.counts != nullptr) to.counts[expert] = static_cast<std::int32_t>(count);
+  if (to.begins != nullptr) to.begins[expert] = clipped(begin, work.rows);
+  if (to.ends != nullptr) to.ends[expert] = clipped(begin + count, work.rows);
+}
+
+__device__ inline bool wants_rows(const moe::route_results& results) {
+  return results.token_of_row != nullptr || results.weight_of_row != nullptr;
+}
+
+__device__ inline void write_row(const moe::route_results& results, std::uint32_t row, std::int32_t token,
+                                 float weight) {
+  if (results.token_of_row != nullptr) results.token_of_row[row] = token;
+  if (results.weight_of_row != nullptr) results.weight_of_row[row] = weight;
+}
+
+/// Clears the rows that belong to no choice: the gaps of the experts, and all from `used` on. The
+/// blocks share them.
+__device__ inline void clear_free_rows(const sort_work& work, const sort_memory& memory, std::uint32_t used) {
+  if (!wants_rows(work.results)) return;
+  const std::uint32_t warp = threadIdx.x / device::warp_lanes;
+  const std::uint32_t lane = threadIdx.x % device::warp_lanes;
+  if (work.alignment > 1) {
+    for (std::uint32_t e = warp * gridDim.x + blockIdx.x; e < work.experts; e += sort_warps * gridDim.x) {
+      const std::uint32_t end = min(memory.gap_ends[e], work.rows);
+      for (std::uint32_t row = memory.gap_begins[e] + lane; row < end; row += device::warp_lanes) {
+        write_row(work.results, row, -1, 0);
+      }
+    }
+  }
+  // 64 bits: the step may pass 2^32.
+  const std::uint64_t step = std::uint64_t{gridDim.x} * sort_threads;
+  for (std::uint64_t row = std::uint64_t{used} + blockIdx.x * sort_threads + threadIdx.x; row < work.rows;
+       row += step) {
+    write_row(work.results, static_cast<std::uint32_t>(row), -1, 0);
+  }
+}
+
+}  // namespace detail
+
+/// Finds the first row of each expert, and where the choices of the first tile are. The first block
+/// writes what belongs to the experts. Thread e passes the total of expert e, other threads pass
+/// zeros. Returns the sorted choices of the tile. All threads of a block call it.
+__device__ inline std::uint32_t place_experts(const sort_work& work, const sort_memory& memory,
+                                              const expert_total& total) {
+  const std::uint32_t expert = threadIdx.x;
+  const std::uint32_t aligned = (total.all + work.alignment - 1) / work.alignment * work.alignment;
+  std::uint64_t all = 0;
+  // Two sums at once: of rows, and of places in the tile.
+  const std::uint64_t before = detail::sum_before(std::uint64_t{aligned} << 32 | total.tile, work.experts, all);
+  const auto begin = static_cast<std::uint32_t>(before >> 32);
+  const auto used = static_cast<std::uint32_t>(all >> 32);
+  if (expert < work.experts) {
+    const auto first = static_cast<std::uint32_t>(before);
+    memory.places[expert] = {first, begin + total.before - first};
+    memory.next[expert] = begin + total.before + total.tile;
+    memory.gap_begins[expert] = begin + total.all;
+    memory.gap_ends[expert] = begin + aligned;
+    if (blockIdx.x == 0) detail::write_expert(work, expert, begin, total.all);
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0 && work.results.begins != nullptr) {
+    work.results.begins[work.experts] = detail::clipped(used, work.rows);
+  }
+  __syncthreads();
+  detail::clear_free_rows(work, memory, used);
+  return static_cast<std::uint32_t>(all);
+}
+
+/// Finds where the choices of another tile of the same block are. Returns as `place_experts` does.
+__device__ inline std::uint32_t place_next_tile(const sort_work& work, const sort_memory& memory,
+                                                std::uint32_t tile_total) {
+  std::uint64_t all = 0;
+  const auto first = static_cast<std::uint32_t>(detail::sum_before(tile_total, work.experts, all));
+  if (threadIdx.x < work.experts) {
+    std::uint32_t& next = memory.next[threadIdx.x];
+    memory.places[threadIdx.x] = {first, next - first};
+    next += tile_total;
+  }
+  __syncthreads();
+  return static_cast<std::uint32_t>(all);
+}
+
+namespace detail {
+
+/// Puts a choice into its place in the sorted tile. Returns its row, or -1, and sets its status.
+__device__ inline std::int32_t sort_choice(const sort_work& work, const sort_memory& memory, const thread_choices& mine,
+                                           std::uint32_t round, std::uint32_t place, moe::choice_status& status) {
+  if (mine.expert[round] < 0) {
+    const bool is_empty = mine.expert[round] == thread_choices::empty;
+    status.bits = is_empty ? moe::choice_status::empty_bit : static_cast<std::uint32_t>(moe::fault::expert);
+    return -1;
+  }
+  const auto expert = static_cast<std::uint32_t>(mine.expert[round]);
+  const expert_place at = memory.places[expert];
+  const std::uint32_t sorted = at.first + memory.count(threadIdx.x / device::warp_lanes, expert) + mine.rank[round];
+  memory.sorted[sorted] = expert << 16 | place;
+  if (work.results.weight_of_row != nullptr) memory.sorted_weights[sorted] = mine.weight[round];
+  const std::uint32_t row = at.to_row + sorted;
+  if (row < work.rows) return static_cast<std::int32_t>(row);
+  status.bits = static_cast<std::uint32_t>(moe::fault::capacity);
+  return -1;
+}
+
+__device__ inline void write_rows(const sort_work& work, const choice_tile& tile, const sort_memory& memory,
+                                  std::uint32_t count) {
+  const token_finder finder(work, tile);
+  for (std::uint32_t i = threadIdx.x; i < count; i += sort_threads) {
+    const std::uint32_t choice = memory.sorted[i];
+    const std::uint32_t row = memory.places[choice >> 16].to_row + i;
+    if (row >= work.rows) continue;
+    const auto token = static_cast<std::int32_t>(finder.token_at(choice & 0xffff));
+    write_row(work.results, row, token, work.results.weight_of_row == nullptr ? 0 : memory.sorted_weights[i]);
+  }
+}
+
+}  // namespace detail
+
+/// Writes the rows of a tile whose experts have places, and what becomes of its choices. `count` of
+/// them have experts. All threads of a block call it.
+__device__ inline void place_tile(const sort_work& work, const choice_tile& tile, const sort_memory& memory,
+                                  std::uint32_t count, const thread_choices& mine, block_header& header) {
+#pragma unroll
+  for (std::uint32_t r = 0; r < sort_rounds; ++r) {
+    if (r >= tile.rounds()) break;
+    const std::uint32_t place = tile.place(r);
+    const std::uint32_t choice = tile.begin + place;
+    moe::choice_status status{};
+    if (place < tile.count) {
+      const std::int32_t row = detail::sort_choice(work, memory, mine, r, place, status);
+      if (work.results.row_of_choice != nullptr) work.results.row_of_choice[choice] = row;
+      if (work.reports.statuses != nullptr) work.reports.statuses[choice] = status;
+    }
+    report_choices(work.reports, choice, status, &header);
+  }
+  if (!detail::wants_rows(work.results)) return;
+  __syncthreads();
+  detail::write_rows(work, tile, memory, count);
+}
+
+}  // namespace tmap::kernels
