@@ -87,8 +87,9 @@ TMAP_HOST_DEVICE constexpr item_kind items_of(batch_call call) {
 struct bad_item {
   batch_call call{};       ///< none: there is no bad item
   std::uint64_t number{};  ///< of the call; the process numbers its calls from 1 as they are enqueued
-  std::uint64_t index{};   ///< in the call's batch; of `service_update` the map's, of faults of a row the row's
-  std::uint64_t bits{};    ///< of its status: a `rule_set` of a map, else the bits of the call's `fault`
+  /// In the call's batch. Of `service_update` it is the map's, and of faults of a row the row's.
+  std::uint64_t index{};
+  std::uint64_t bits{};  ///< of its status: a `rule_set` of a map, else the bits of the call's `fault`
 };
 
 /// The counters that kernels increment for bad items. The record is in device memory and begins at

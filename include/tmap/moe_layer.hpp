@@ -57,15 +57,16 @@ struct layer_problem {
   gemm::operand_type type{};  ///< of weights: bf16, f16 or `f8_e4m3`
   /// Its `rows` bound the rows of all experts.
   route_problem routing{};
-  std::uint64_t width{};     ///< elements of a token, a multiple of 8; with `f8_e4m3` of 16
-  std::uint64_t inner{};     ///< results of a gate, a multiple of 16; with `f8_e4m3` and gates in halves of 128
+  std::uint64_t width{};  ///< elements of a token, a multiple of 8; with `f8_e4m3` of 16
+  /// Results of a gate, a multiple of 16. With `f8_e4m3` and gates in halves, a multiple of 128.
+  std::uint64_t inner{};
   gemm::matrix x{};          ///< [tokens, width] of `type`, or bf16
   expert_weights gate_up{};  ///< n = 2 * inner, k = width
   /// Has a function. `kept` may be set: it gets the results of the first product before the gate,
   /// [rows, 2 * inner], for training.
   gemm::gate gate{.function = gemm::gate_function::silu};
   expert_weights down{};  ///< n = width, k = inner
-  bool powers_of_two{};   ///< with `f8_e4m3`: scales of tokens and of gate results are rounded up to powers of two
+  bool powers_of_two{};   ///< with `f8_e4m3`: scales that the layer makes are rounded up to them
   gemm::matrix base{};    ///< [tokens, width]: the output of a shared expert, for example; address 0: zeros
   gemm::matrix out{};     ///< [tokens, width]
 };
@@ -75,7 +76,8 @@ struct layer_problem {
 /// order of `routed.begins`. Rows without a choice hold no defined numbers.
 struct layer_results {
   route_results routed{};
-  gemm::matrix rows{};        ///< [rows, width]: the rows of x, in the order by expert; with `f8_e4m3` rounded to it
+  /// [rows, width]: the rows of x, in the order by expert. With `f8_e4m3` they are rounded to it.
+  gemm::matrix rows{};
   gemm::matrix activated{};   ///< [rows, inner]: the results of the gate, of `type`
   float* row_scales{};        ///< with `f8_e4m3`, of `rows`: [rows, width / 128, rounded up]
   float* activated_scales{};  ///< with `f8_e4m3`, of `activated`: [rows, inner / 128, rounded up]

@@ -236,7 +236,8 @@ __device__ void sum_warps(const sort_memory& memory, std::uint32_t blocks, const
       own[i] = pair < memory.pairs() ? memory.counts_of(lane)[pair] : 0;
     }
 #pragma unroll
-    for (std::uint32_t i = 0; i < at_once; ++i) up_to[i] = join_up_to_lane(own[i], add{});  // no half overflows
+    // No half of a word overflows.
+    for (std::uint32_t i = 0; i < at_once; ++i) up_to[i] = join_up_to_lane(own[i], add{});
 #pragma unroll
     for (std::uint32_t i = 0; i < at_once; ++i) {
       const std::uint32_t pair = first + i * sort_warps;

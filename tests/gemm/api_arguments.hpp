@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Arguments of grouped products that are checked, but never read.
+// Arguments of grouped products that are checked, but never read, and calls that are refused.
 
 #include <tmap/grouped_gemm.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <string>
+
+#include "support/refusal.hpp"
 
 namespace tmap::gemm::testing {
 
@@ -28,6 +32,30 @@ inline row_problem rows() {
   made.b_group_pitch_bytes = 64 * 64;
   made.c = {0x30000, 128};
   return made;
+}
+
+inline run in(const workspace& scratch) {
+  return {{no_stream, scratch}};
+}
+
+inline workspace enough() {
+  return {somewhere<void>(), workspace_bytes(10).value()};
+}
+
+inline run good_run() {
+  return in(enough());
+}
+
+/// Breaks the problem of a good call with `spoil`, and expects the error to name `problem.` and the
+/// member.
+template <class Problem>
+void refuses(Problem problem, const std::string& member, const std::function<void(Problem&)>& spoil) {
+  spoil(problem);
+  tmap::testing::expect_refused(multiply(problem, good_run()), "problem." + member);
+}
+
+inline void rows_refuse(const std::string& member, const std::function<void(row_problem&)>& spoil) {
+  refuses<row_problem>(rows(), member, spoil);
 }
 
 }  // namespace tmap::gemm::testing

@@ -37,8 +37,10 @@ route_problem from_ids() {
   return {.tokens = 100, .experts = 64, .k = 4, .choices = from};
 }
 
-combine_problem sums() {
-  combine_problem made;
+/// Returns a problem of sums or of their gradients, without its outputs.
+template <class Problem>
+Problem of_rows() {
+  Problem made;
   made.tokens = 100;
   made.k = 4;
   made.columns = 64;
@@ -46,19 +48,17 @@ combine_problem sums() {
   made.rows = 400;
   made.values = {0x10000, 128};
   made.row_of_choice = somewhere<std::int32_t>();
+  return made;
+}
+
+combine_problem sums() {
+  combine_problem made = of_rows<combine_problem>();
   made.out = {0x20000, 128};
   return made;
 }
 
 combine_gradients gradients() {
-  combine_gradients made;
-  made.tokens = 100;
-  made.k = 4;
-  made.columns = 64;
-  made.row_type = float_type::bf16;
-  made.rows = 400;
-  made.values = {0x10000, 128};
-  made.row_of_choice = somewhere<std::int32_t>();
+  combine_gradients made = of_rows<combine_gradients>();
   made.d_out = {0x20000, 128};
   made.d_values = {0x30000, 128};
   made.d_weights = somewhere<float>();

@@ -11,6 +11,7 @@ import time
 import torch
 
 import tmap
+from graphs import graph_of
 from tmap import moe
 
 # experts, width, inner, k, and the numbers of tokens
@@ -18,17 +19,6 @@ MODELS = ((128, 2048, 768, 8, (16, 256, 4096)), (8, 4096, 14336, 2, (16, 1024)),
           (32, 2880, 2880, 4, (16, 256, 4096)), (32, 7168, 2048, 8, (16, 256, 1024)))
 BURST_SECONDS, ROUNDS = 0.05, 5
 ALLOWED, ALLOWED_US = 1.12, 20
-
-
-def graph_of(call):
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        call()
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
-            call()
-    return graph
 
 
 def burst(graph, replays):

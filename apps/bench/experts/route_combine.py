@@ -3,6 +3,7 @@
 PyTorch. Prints Markdown. Needs PyTorch and a Hopper GPU."""
 import torch
 
+from graphs import graph_of
 from tmap import moe
 
 CALLS, REPLAYS = 20, 20
@@ -14,22 +15,14 @@ SUMS = ((16, 8, 7168), (256, 8, 7168), (1024, 2, 4096), (4096, 8, 2048), (4096, 
 
 def microseconds(call):
     """Returns the median time of a call, of which a graph holds many."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        call()
+    graph, times = graph_of(call, CALLS), []
+    for _ in range(REPLAYS + 1):
+        begin, end = torch.cuda.Event(True), torch.cuda.Event(True)
+        begin.record()
+        graph.replay()
+        end.record()
         torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=stream):
-            for _ in range(CALLS):
-                call()
-        times = []
-        for _ in range(REPLAYS + 1):
-            begin, end = torch.cuda.Event(True), torch.cuda.Event(True)
-            begin.record(stream)
-            graph.replay()
-            end.record(stream)
-            torch.cuda.synchronize()
-            times.append(begin.elapsed_time(end) * 1e3 / CALLS)
+        times.append(begin.elapsed_time(end) * 1e3 / CALLS)
     return sorted(times[1:])[REPLAYS // 2]
 
 

@@ -202,8 +202,8 @@ std::vector<bounded> plain_output(const layer_sizes& sizes, const layer_weights&
     const float* const down = weights.down.data() + expert * sizes.width * sizes.hidden;
     for (std::uint64_t column = 0; column < sizes.width; ++column) {
       const float* const line = down + column * sizes.hidden;
-      const bounded answer = rounded(sizes.has_8_bits ? dot_of_8_bits(hidden, line) : dot(hidden, line), bf16_error);
-      const bounded part = rounded(product(share, answer), 2 * f32_error);
+      const bounded output = rounded(sizes.has_8_bits ? dot_of_8_bits(hidden, line) : dot(hidden, line), bf16_error);
+      const bounded part = rounded(product(share, output), 2 * f32_error);
       sums[column] = {sums[column].value + part.value, sums[column].error + part.error};
     }
   }
