@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests what products of rows refuse of their epilogues and results. These cases run on any machine.
+// Tests what products of rows refuse of their epilogues and results. These cases run on any
+// machine.
 #include <tmap/grouped_gemm.hpp>
 
 #include <gtest/gtest.h>
