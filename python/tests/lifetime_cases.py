@@ -7,7 +7,7 @@ import unittest.mock
 
 from stand_ins import CuPy, CuPyArray, Driver, Library, Tensor, Torch
 
-from tmap import _driver, _gemm, _lease, _lifetime, _ragged, _service
+from tmap import _driver, _gemm_problem, _lease, _lifetime, _ragged, _service
 from tmap._libraries import ADAPTORS, _CuPy, _Torch
 
 
@@ -18,7 +18,7 @@ class StandIns(unittest.TestCase):
         self.torch, self.cupy = Torch(), CuPy()
         with contextlib.ExitStack() as stack:
             stack.enter_context(unittest.mock.patch.object(_driver, "cuda", self.driver))
-            for module in (_lease, _service, _ragged, _gemm):
+            for module in (_lease, _service, _ragged, _gemm_problem):
                 stack.enter_context(unittest.mock.patch.object(module, "lib", self.library))
             adaptors = {Tensor: _Torch(self.torch), CuPyArray: _CuPy(self.cupy)}
             stack.enter_context(unittest.mock.patch.dict(ADAPTORS, adaptors))

@@ -6,7 +6,7 @@ import unittest
 
 import support
 import tmap
-from tmap import _epilogue, _gemm, _gemm_pointers, _libraries, _structs
+from tmap import _epilogue, _gemm, _gemm_pointers, _gemm_problem, _libraries, _structs
 from tmap._arrays import Site
 from tmap._errors import check
 from tmap._library import lib
@@ -16,7 +16,7 @@ ROWS, GROUPS, N, K = 32, 2, 64, 128
 
 def problem_of(operand):
     """Legal but for its memory, of which there is none."""
-    ready = _gemm.prepare((ROWS, K), (K, 1), (GROUPS, K, N), (K * N, 1, K), operand, GROUPS, 4, 0)
+    ready = _gemm_problem.prepare((ROWS, K), (K, 1), (GROUPS, K, N), (K * N, 1, K), operand, GROUPS, 4, 0)
     return ready.problem
 
 
@@ -35,15 +35,15 @@ class Preparing(unittest.TestCase):
     def test_pitches_are_those_of_rows_in_memory(self):
         for layout, strides, pitch in (("n_by_k", (K * N, 1, K), K), ("k_by_n", (K * N, N, 1), N)):
             with self.subTest(layout):
-                problem = _gemm.prepare((ROWS, K), (K + 8, 1), (GROUPS, K, N), strides, "bf16", GROUPS, 4, 0).problem
+                problem = _gemm_problem.prepare((ROWS, K), (K + 8, 1), (GROUPS, K, N), strides, "bf16", GROUPS, 4, 0).problem
                 self.assertEqual((problem.a.pitch_bytes, problem.b.pitch_bytes, problem.c.pitch_bytes),
                                  (2 * (K + 8), 2 * pitch, 2 * N))
                 self.assertEqual(problem.b_group_pitch_bytes, 2 * K * N)
 
     def test_the_step_of_a_single_row_may_be_anything(self):
-        problem = _gemm.prepare((1, K), (3, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4, 0).problem
+        problem = _gemm_problem.prepare((1, K), (3, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4, 0).problem
         self.assertEqual(problem.a.pitch_bytes, 2 * K)
-        weights = _gemm.prepare((N, 1), (1, 3), (1, K), (5, 1), "bf16", GROUPS, 4, 0).problem
+        weights = _gemm_problem.prepare((N, 1), (1, 3), (1, K), (5, 1), "bf16", GROUPS, 4, 0).problem
         self.assertEqual((weights.a.pitch_bytes, weights.b.pitch_bytes), (2 * N, 2 * K))
 
     def test_rows_by_index_have_the_shape_of_the_index(self):
@@ -62,7 +62,7 @@ class Preparing(unittest.TestCase):
                     def prepared(a, b):
                         strides = [(math.prod(shape[-2:]), *of(*shape[-2:]))[-len(shape):]
                                    for shape, of in ((a, a_strides), (b, b_strides))]
-                        return _gemm.prepare(a, strides[0], b, strides[1], "bf16", GROUPS, 4, 0)
+                        return _gemm_problem.prepare(a, strides[0], b, strides[1], "bf16", GROUPS, 4, 0)
 
                     layouts = a_order, 1 - b_order
                     rows = prepared((ROWS, K), (GROUPS, K, N))
@@ -80,15 +80,15 @@ class Preparing(unittest.TestCase):
                                      [a_order == 1, b_order == 0, a_order == 0 or b_order == 1])
 
     def test_slots_are_rows(self):
-        ready = _gemm.prepare((GROUPS, 40, K), (40 * K, K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4,
-                              _gemm._SLOTS)
+        ready = _gemm_problem.prepare((GROUPS, 40, K), (40 * K, K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4,
+                              _gemm_problem.SLOTS)
         self.assertEqual((ready.problem.rows, ready.problem.offsets.slot_rows), (GROUPS * 40, 40))
         self.assertEqual(ready.out_shape, (GROUPS, 40, N))
         with self.assertRaisesRegex(ValueError, "slots of a follow each other"):
-            _gemm.prepare((GROUPS, 40, K), (50 * K, K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4,
-                          _gemm._SLOTS)
+            _gemm_problem.prepare((GROUPS, 40, K), (50 * K, K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4,
+                          _gemm_problem.SLOTS)
         with self.assertRaisesRegex(ValueError, "no dim is ragged"):
-            _gemm.prepare((GROUPS, 40, K), (40 * K, K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4, 0)
+            _gemm_problem.prepare((GROUPS, 40, K), (40 * K, K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", GROUPS, 4, 0)
 
     def test_rows_of_the_output_have_no_gaps(self):
         def half(shape, strides):
@@ -109,11 +109,11 @@ class Preparing(unittest.TestCase):
     def test_offsets_and_groups_agree(self):
         for groups in (GROUPS - 1, GROUPS + 1):
             with self.assertRaisesRegex(ValueError, f"offs cuts {groups} groups"):
-                _gemm.prepare((ROWS, K), (K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", groups, 4, 0)
+                _gemm_problem.prepare((ROWS, K), (K, 1), (GROUPS, K, N), (K * N, 1, K), "bf16", groups, 4, 0)
 
     def test_rows_follow_the_outputs_type(self):
         def prepared(n, c_item, strides=None):
-            return _gemm.prepare((ROWS, K), (K, 1), (GROUPS, K, n), strides or (K * n, 1, K), "bf16", GROUPS, 4, 0, c_item)
+            return _gemm_problem.prepare((ROWS, K), (K, 1), (GROUPS, K, n), strides or (K * n, 1, K), "bf16", GROUPS, 4, 0, c_item)
 
         self.assertEqual(prepared(4, 4).problem.c.pitch_bytes, 16)
         self.assertEqual(prepared(16, 1).problem.c.pitch_bytes, 16)
@@ -216,7 +216,7 @@ class FastAccumulation(unittest.TestCase):
         self.assertEqual(problem.fast_accumulation, 1)
 
     def test_other_types_and_problems_may_not(self):
-        weights = _structs.WeightProblem(operand=_gemm.OPERANDS.index("bf16"))
+        weights = _structs.WeightProblem(operand=_gemm_problem.OPERANDS.index("bf16"))
         for problem in (problem_of("bf16"), problem_of("f16"), weights):
             with self.assertRaisesRegex(ValueError, "f8_e4m3"):
                 _gemm.set_fast_accumulation(problem)
@@ -258,7 +258,7 @@ class Pointers(unittest.TestCase):
     def test_the_library_takes_it_and_asks_for_memory(self):
         with self.assertRaisesRegex(tmap.Error, "tmap_gemm_pointers") as caught:
             check(lib.tmap_gemm_pointers(ctypes.byref(self.made()), None))
-        self.assertEqual(caught.exception.allowed, _gemm.workspace_bytes(5))
+        self.assertEqual(caught.exception.allowed, _gemm_problem.workspace_bytes(5))
 
     def test_what_is_no_such_problem(self):
         for words in ({"dtype": "f8_e4m3"}, {"dtype": "f32"}, {"layouts": ("m", "n_by_k")},

@@ -7,7 +7,7 @@ import support
 
 np = support.need("numpy")
 import tmap  # noqa: E402
-from tmap import _arrays, _batch, _gemm, ragged  # noqa: E402
+from tmap import _arrays, _batch, _gemm_problem, ragged  # noqa: E402
 
 SPEC = tmap.TensorSpec("f32", (8, 8), (8, 8), 4096)
 
@@ -90,7 +90,7 @@ class Integers(unittest.TestCase):
 
     def test_the_most_groups(self):
         with self.assertRaisesRegex(ValueError, "number of groups"):
-            _gemm.prepare((8, 8), (8, 1), (1 << 32, 8, 8), (64, 8, 1), "bf16", 1 << 32, 4, 0)
+            _gemm_problem.prepare((8, 8), (8, 1), (1 << 32, 8, 8), (64, 8, 1), "bf16", 1 << 32, 4, 0)
 
     def test_bits_of_statuses(self):
         self.assertEqual(tmap.rules_of(-1), tmap.rules_of(2**64 - 1))

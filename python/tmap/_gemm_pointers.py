@@ -8,7 +8,7 @@ from . import _structs as c
 from ._arrays import Site
 from ._batch import call_on, reports_of
 from ._epilogue import result_type
-from ._gemm import OPERANDS, workspace_bytes
+from ._gemm_problem import OPERANDS, workspace_bytes
 from ._library import lib
 from ._numbers import choice, integer, sequence, type_name
 

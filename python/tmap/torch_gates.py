@@ -6,18 +6,18 @@ import torch
 
 from . import _gemm
 from ._epilogue import Gate, gate_of
-from .torch_ops import (_OPERANDS, _exact, _gradients_of_rows, _grouped_mm_cpu, _library, _multiply,
-                        _register, _row_major)
+from .torch_library import define, register
+from .torch_products import OPERANDS, gradients_of_rows, grouped_mm_cpu, multiply
+from .torch_tensors import row_major
 
 _OPTIONS = ('*, str function="silu", str columns="halves", float alpha=1.0, float? limit=None, '
             "float value_shift=0.0")
-for _schema in (f"grouped_gated_mm(Tensor a, Tensor b, Tensor offs, {_OPTIONS}) -> "
-                "(Tensor out, Tensor sums)",
-                "grouped_mm_gate_backward(Tensor d_out, Tensor b, Tensor sums, Tensor offs, "
-                f"{_OPTIONS}) -> Tensor",
-                f"grouped_mlp(Tensor a, Tensor b, Tensor c, Tensor offs, {_OPTIONS}) -> "
-                "(Tensor out, Tensor hidden, Tensor sums)"):
-    _library.define(_schema, tags=(torch.Tag.pt2_compliant_tag, _exact))
+define(f"grouped_gated_mm(Tensor a, Tensor b, Tensor offs, {_OPTIONS}) -> "
+       "(Tensor out, Tensor sums)",
+       "grouped_mm_gate_backward(Tensor d_out, Tensor b, Tensor sums, Tensor offs, "
+       f"{_OPTIONS}) -> Tensor",
+       f"grouped_mlp(Tensor a, Tensor b, Tensor c, Tensor offs, {_OPTIONS}) -> "
+       "(Tensor out, Tensor hidden, Tensor sums)")
 
 
 def _gate(function="silu", columns="halves", alpha=1.0, limit=None, value_shift=0.0) -> Gate:
@@ -27,7 +27,7 @@ def _gate(function="silu", columns="halves", alpha=1.0, limit=None, value_shift=
 
 def _check(a, b, offs):
     if ((a.dim(), b.dim(), offs.dim()) != (2, 3, 1) or a.dtype != b.dtype
-            or a.dtype not in _OPERANDS):
+            or a.dtype not in OPERANDS):
         raise ValueError("products with gates are of a [rows, k] and b [groups, k, n], both "
                          "bfloat16 or both float16, with offs [groups]")
 
@@ -48,7 +48,7 @@ def _gated_cuda(a, b, offs, **options):
 
 def _gated_cpu(a, b, offs, **options):
     _check(a, b, offs)
-    sums = _grouped_mm_cpu(a, b, offs, None, torch.float32)
+    sums = grouped_mm_cpu(a, b, offs, None, torch.float32)
     return _gated(sums, _gate(**options)).to(a.dtype), sums.to(a.dtype)
 
 
@@ -108,7 +108,7 @@ def _gated_backward(ctx, gradient, _):
     """Returns the gradients of a gated product."""
     a, b, offs, sums = ctx.saved_tensors
     of_sums = _gate_gradients(gradient, sums, _gate(**ctx.options)).to(a.dtype)
-    return *_gradients_of_rows(a, b, offs, of_sums, *ctx.needs_input_grad[:2]), None
+    return *gradients_of_rows(a, b, offs, of_sums, *ctx.needs_input_grad[:2]), None
 
 
 def _gate_backward_fake(d_out, b, sums, offs, **options):
@@ -125,7 +125,7 @@ def _gate_backward_cuda(d_out, b, sums, offs, **options):
 
 
 def _gate_backward_cpu(d_out, b, sums, offs, **options):
-    of_hidden = _grouped_mm_cpu(d_out, b, offs, None, torch.float32)
+    of_hidden = grouped_mm_cpu(d_out, b, offs, None, torch.float32)
     return _gate_gradients(of_hidden, sums, _gate(**options)).to(d_out.dtype)
 
 
@@ -137,7 +137,7 @@ def _mlp_fake(a, b, c, offs, **options):
 def _mlp(a, b, c, offs, **options):
     gated = _gated_cuda if a.is_cuda else _gated_cpu
     hidden, sums = gated(a, b, offs, **options)
-    return _multiply(hidden, c, offs=offs), hidden, sums
+    return multiply(hidden, c, offs=offs), hidden, sums
 
 
 def _keep_mlp(ctx, inputs, keyword_only_inputs, output):
@@ -149,18 +149,18 @@ def _keep_mlp(ctx, inputs, keyword_only_inputs, output):
 def _mlp_backward(ctx, gradient, _hidden, _sums):
     a, b, c, offs, hidden, sums = ctx.saved_tensors
     needs_a, needs_b, needs_c = ctx.needs_input_grad[:3]
-    gradient = _row_major(gradient.to(a.dtype))
+    gradient = row_major(gradient.to(a.dtype))
     of_a = of_b = None
-    _, of_c = _gradients_of_rows(hidden, c, offs, gradient, False, needs_c)
+    _, of_c = gradients_of_rows(hidden, c, offs, gradient, False, needs_c)
     if needs_a or needs_b:
         of_sums = torch.ops.tmap.grouped_mm_gate_backward(gradient, c.transpose(-2, -1), sums, offs,
                                                           **ctx.options)
-        of_a, of_b = _gradients_of_rows(a, b, offs, of_sums, needs_a, needs_b)
+        of_a, of_b = gradients_of_rows(a, b, offs, of_sums, needs_a, needs_b)
     return of_a, of_b, of_c, None
 
 
-_register("grouped_gated_mm", {"CUDA": _gated_cuda, "CPU": _gated_cpu}, _gated_fake,
+register("grouped_gated_mm", {"CUDA": _gated_cuda, "CPU": _gated_cpu}, _gated_fake,
           _gated_backward, _keep_gated)
-_register("grouped_mm_gate_backward", {"CUDA": _gate_backward_cuda, "CPU": _gate_backward_cpu},
+register("grouped_mm_gate_backward", {"CUDA": _gate_backward_cuda, "CPU": _gate_backward_cpu},
           _gate_backward_fake)
-_register("grouped_mlp", {"CUDA": _mlp, "CPU": _mlp}, _mlp_fake, _mlp_backward, _keep_mlp)
+register("grouped_mlp", {"CUDA": _mlp, "CPU": _mlp}, _mlp_fake, _mlp_backward, _keep_mlp)

@@ -28,21 +28,22 @@ import torch
 
 from . import moe
 from . import torch_gates  # noqa: F401: registers the products with gates
-from .torch_ops import _library, _register, _row_major, _with_rows, _exact
+from . import torch_ops  # noqa: F401: registers the others
+from .torch_library import define, register
+from .torch_tensors import row_major, with_rows
 
 _SORTED = ("(Tensor counts, Tensor ends, Tensor row_of_choice, Tensor token_of_row, "
            "Tensor weight_of_row)")
-for _schema in ('moe_route(Tensor logits, int k, Tensor? bias=None, *, '
-                'str scoring="softmax_then_top_k", int expert_groups=1, int chosen_groups=1, '
-                'str group_score="largest", bool renormalise=False, float scale=1.0) -> '
-                "(Tensor ids, Tensor weights, " + _SORTED[1:],
-                "moe_sort(Tensor ids, int experts, Tensor? weights=None) -> " + _SORTED,
-                "moe_combine(Tensor values, Tensor row_of_choice, Tensor? weights=None, "
-                "Tensor? base=None) -> Tensor",
-                "moe_combine_backward(Tensor d_out, Tensor row_of_choice, Tensor? weights, "
-                "Tensor? values, SymInt rows, bool wants_values) -> "
-                "(Tensor d_values, Tensor d_weights)"):
-    _library.define(_schema, tags=(torch.Tag.pt2_compliant_tag, _exact))
+define('moe_route(Tensor logits, int k, Tensor? bias=None, *, '
+       'str scoring="softmax_then_top_k", int expert_groups=1, int chosen_groups=1, '
+       'str group_score="largest", bool renormalise=False, float scale=1.0) -> '
+       "(Tensor ids, Tensor weights, " + _SORTED[1:],
+       "moe_sort(Tensor ids, int experts, Tensor? weights=None) -> " + _SORTED,
+       "moe_combine(Tensor values, Tensor row_of_choice, Tensor? weights=None, "
+       "Tensor? base=None) -> Tensor",
+       "moe_combine_backward(Tensor d_out, Tensor row_of_choice, Tensor? weights, "
+       "Tensor? values, SymInt rows, bool wants_values) -> "
+       "(Tensor d_values, Tensor d_weights)")
 
 
 def _empty_sorted(like, tokens, experts, k):
@@ -69,7 +70,7 @@ def _route_cuda(logits, k, bias=None, *, scoring="softmax_then_top_k", expert_gr
                 chosen_groups=1, group_score="largest", renormalise=False, scale=1.0):
     made = _route_fake(logits, k)
     groups = None if expert_groups == 1 else moe.Groups(expert_groups, chosen_groups, group_score)
-    moe.route(_with_rows(logits), ids=made[0], weights=made[1], k=k, scoring=scoring, bias=bias,
+    moe.route(with_rows(logits), ids=made[0], weights=made[1], k=k, scoring=scoring, bias=bias,
               groups=groups, renormalise=renormalise, scale=scale,
               **dict(zip(_SORTED_NAMES, made[2:])))
     return made
@@ -248,7 +249,7 @@ def _gradients_fake(d_out, row_of_choice, weights, values, rows, wants_values):
 def _gradients_cuda(d_out, row_of_choice, weights, values, rows, wants_values):
     of_values, of_weights = _gradients_fake(d_out, row_of_choice, weights, values, rows,
                                             wants_values)
-    moe.combine_backward(_row_major(d_out), row_of_choice.contiguous(), values=values,
+    moe.combine_backward(row_major(d_out), row_of_choice.contiguous(), values=values,
                          weights=None if weights is None else weights.contiguous(),
                          d_values=of_values.zero_() if wants_values else None,
                          d_weights=None if values is None else of_weights)
@@ -269,10 +270,10 @@ def _gradients_cpu(d_out, row_of_choice, weights, values, rows, wants_values):
     return of_values, of_weights
 
 
-_register("moe_route", {"CUDA": _route_cuda, "CPU": _route_cpu}, _route_fake, _route_backward,
+register("moe_route", {"CUDA": _route_cuda, "CPU": _route_cpu}, _route_fake, _route_backward,
           _keep_route)
-_register("moe_sort", {"CUDA": _sort_cuda, "CPU": _sort_cpu}, _sort_fake, _sort_backward,
+register("moe_sort", {"CUDA": _sort_cuda, "CPU": _sort_cpu}, _sort_fake, _sort_backward,
           _keep_sorted)
-_register("moe_combine", {"CUDA": _combine_cuda, "CPU": _combine_cpu}, _combine_fake,
+register("moe_combine", {"CUDA": _combine_cuda, "CPU": _combine_cpu}, _combine_fake,
           _combine_backward, _keep_combined)
-_register("moe_combine_backward", {"CUDA": _gradients_cuda, "CPU": _gradients_cpu}, _gradients_fake)
+register("moe_combine_backward", {"CUDA": _gradients_cuda, "CPU": _gradients_cpu}, _gradients_fake)

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registers operators of PyTorch: their schemas, kernels, fakes and gradients."""
+import torch
+
+
+class _Library(torch.library.Library):
+    """Sends an operator to its device's kernel at once if no gradient is wanted and nothing
+    watches: a mode, a transform, a subclass. The kernel that `register_autograd` makes dispatches a
+    second time, in Python, which takes a third of the call."""
+    kernels: dict = {}
+
+    def impl(self, op_name, fn, dispatch_key="", **options):
+        if dispatch_key == "Autograd":
+            fn = _shortened(fn, self.kernels[op_name])
+        super().impl(op_name, fn, dispatch_key, **options)
+
+
+def _shortened(differentiable, kernels):
+    # Sets of dispatch keys as numbers. A second dispatch would look only at the keys below
+    # Autograd.
+    try:
+        below = torch._C._after_autograd_keyset.raw_repr()
+        alone = {torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, name)).raw_repr(): kernel
+                 for name, kernel in kernels.items()}
+    except AttributeError:  # this version of PyTorch has no such numbers
+        return differentiable
+
+    def kernel(keyset, *arguments, **keywords):
+        direct = alone.get(keyset.raw_repr() & below)
+        wants = any(getattr(argument, "requires_grad", False)
+                    for argument in (*arguments, *keywords.values()))
+        if direct is None or (wants and torch.is_grad_enabled()):
+            return differentiable(keyset, *arguments, **keywords)
+        return direct(*arguments, **keywords)
+
+    return kernel
+
+
+_library = _Library("tmap", "DEF")
+# Results depend on strides of operands, so no compiler may choose others.
+_exact = getattr(torch.Tag, "needs_exact_strides", torch.Tag.needs_fixed_stride_order)
+
+
+def define(*schemas):
+    for schema in schemas:
+        _library.define(schema, tags=(torch.Tag.pt2_compliant_tag, _exact))
+
+
+def register(name, kernels, fake, backward=None, setup=None):
+    """Registers an operator. Without `backward` it has no gradients."""
+    _library.kernels[name] = kernels
+    for key, kernel in kernels.items():
+        _library.impl(name, kernel, key)
+    torch.library.register_fake(f"tmap::{name}", fake, lib=_library)
+    if backward is not None:
+        torch.library.register_autograd(f"tmap::{name}", backward, setup_context=setup,
+                                        lib=_library)
