@@ -118,12 +118,17 @@ def with_terms(site, problem, terms: Terms, operand: str):
     return made
 
 
+def block_scale_shapes(rows, k, n, groups):
+    """Returns the shapes of the block scales of a and of b."""
+    blocks = -(-k // SCALED_ELEMENTS)
+    return (rows, blocks), (groups, blocks, -(-n // SCALED_ELEMENTS))
+
+
 def _block_scales(site, terms, problem):
-    blocks = -(-problem.k // SCALED_ELEMENTS)
+    shapes = block_scale_shapes(problem.rows, problem.k, problem.n, problem.groups)
     of_a = site.read(terms.a_scales, "a_scales", ("f32",), rank=2)
     of_b = site.read(terms.b_scales, "b_scales", ("f32",), rank=3)
-    expected = (problem.groups, blocks, -(-problem.n // SCALED_ELEMENTS))
-    for name, view, shape in (("a_scales", of_a, (problem.rows, blocks)), ("b_scales", of_b, expected)):
+    for name, view, shape in zip(("a_scales", "b_scales"), (of_a, of_b), shapes):
         if view.shape != shape:
             raise ValueError(f"{name} has the shape {view.shape}; it must be {shape}")
         if min(view.strides) < 0:

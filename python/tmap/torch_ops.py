@@ -20,4 +20,4 @@ All have gradients, work under torch.compile, never read a size on the host, and
 a graph. On the CPU they do the same, slowly. Operands in a form that the library does not take
 raise `ValueError` with advice.
 """
-from . import torch_padding, torch_products  # noqa: F401: they register the operators
+from . import torch_padding, torch_products, torch_scaled  # noqa: F401: they register the operators

@@ -2,7 +2,8 @@
 """Operators of PyTorch for grouped products, which `tmap.torch_ops` describes."""
 import torch
 
-from . import _gemm_problem, _ragged, ragged
+from . import _ragged, ragged
+from ._gemm_problem import enqueue, pieces_with_bias, prepare, with_wide_results
 from ._libraries import ADAPTORS
 from .torch_library import define, register
 from .torch_tensors import NAMES, OFFSET_BYTES, row_major
@@ -29,9 +30,15 @@ def _check_operands(a, b, offs, bias, out_dtype):
         raise TypeError(f"a and b are both bfloat16 or both float16, not {a.dtype} and {b.dtype}")
     _check_output(a, b, offs, out_dtype)
     if bias is not None:
-        _check_bias(a, b, bias)
-    if offs is None:
-        return
+        if (a.dim(), b.dim()) != (2, 3):
+            raise ValueError("grouped_mm takes a bias where rows are ragged, a [rows, k] and b "
+                             "[groups, k, n]")
+        check_bias(b, bias, a.dtype)
+    if offs is not None:
+        check_offsets(a, b, offs)
+
+
+def check_offsets(a, b, offs):
     if offs.dtype not in OFFSET_BYTES or offs.dim() != 1 or not offs.is_contiguous():
         raise TypeError(f"offs is int32 or int64 [groups] without gaps, not {offs.dtype} "
                         f"{tuple(offs.shape)}")
@@ -49,22 +56,21 @@ def _check_output(a, b, offs, out_dtype):
                         + (" or float32" if may_be_wide else "") + f", not {out_dtype}")
 
 
-def _check_bias(a, b, bias):
-    if (a.dim(), b.dim()) != (2, 3):
-        raise ValueError("grouped_mm takes a bias where rows are ragged, a [rows, k] and b "
-                         "[groups, k, n]")
-    if bias.dtype != a.dtype or bias.shape != (b.shape[0], b.shape[2]) or bias.device != a.device:
+def check_bias(b, bias, dtype):
+    """Checks a bias of the columns of b, [groups, k, n]."""
+    shape = b.shape[0], b.shape[2]
+    if bias.dtype != dtype or bias.shape != shape or bias.device != b.device:
         raise ValueError(f"bias is {tuple(bias.shape)} of {bias.dtype} on {bias.device}: it must be "
-                         f"{(b.shape[0], b.shape[2])} of {a.dtype} on {a.device}")
+                         f"{shape} of {dtype} on {b.device}")
 
 
 def _prepared(key, a, b, offs, bias, out_dtype):
     _check_operands(a, b, offs, bias, out_dtype)
     is_wide = out_dtype == torch.float32
-    made = _gemm_problem.prepare(a.shape, a.stride(), b.shape, b.stride(), OPERANDS[a.dtype],
-                         offs.shape[0], OFFSET_BYTES[offs.dtype], 0, 4 if is_wide else 2)
+    made = prepare(a.shape, a.stride(), b.shape, b.stride(), OPERANDS[a.dtype], offs.shape[0],
+                   OFFSET_BYTES[offs.dtype], 0, 4 if is_wide else 2)
     if is_wide:
-        made = _gemm_problem.with_wide_results(made)
+        made = with_wide_results(made)
     if len(_products) >= _MOST_PRODUCTS:
         _products.clear()
     _products[key] = made
@@ -90,12 +96,12 @@ def grouped_mm_cuda(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fal
     if ready.workspace_bytes:
         if bias is not None:
             bias = bias.contiguous()
-        pieces = None if bias is None else _gemm_problem.pieces_with_bias(ready, bias.data_ptr())
+        pieces = None if bias is None else pieces_with_bias(ready, bias.data_ptr())
         stream = _torch.current_stream(device)
         workspace = _torch.take(ready.workspace_bytes, stream)
         try:
-            _gemm_problem.enqueue(ready, a.data_ptr(), b.data_ptr(), out.data_ptr(), offs.data_ptr(),
-                          workspace, stream, pieces=pieces)
+            enqueue(ready, a.data_ptr(), b.data_ptr(), out.data_ptr(), offs.data_ptr(), workspace,
+                    stream, pieces=pieces)
         finally:  # it goes to others in the stream's order
             _torch.give_back(workspace)
     return out
@@ -106,18 +112,23 @@ def grouped_mm_cpu(a, b, offs=None, bias=None, out_dtype=None, *, zero_rest=Fals
     if offs is None:
         return torch.bmm(a, b)
     wide = out_dtype or a.dtype
-    ready = _gemm_problem.prepare(a.shape, a.stride(), b.shape, b.stride(), OPERANDS[a.dtype],
-                          offs.shape[0], 4, 0, 4 if wide == torch.float32 else 2)
+    ready = prepare(a.shape, a.stride(), b.shape, b.stride(), OPERANDS[a.dtype], offs.shape[0], 4, 0,
+                    wide.itemsize)
     # NaN stands for what is undefined, so that no program comes to rely on it.
     product = a.new_empty_strided(ready.out_shape, ready.out_strides,
                                   dtype=wide).fill_(0.0 if zero_rest else torch.nan)
+    multiply_groups_on_cpu(a, b, product, offs, bias, ready.runs_along)
+    return product
+
+
+def multiply_groups_on_cpu(a, b, product, offs, bias, runs_along=False):
+    """Computes the product of each good group."""
     ragged = {2: a.shape[0], 3: b.shape[1]}[a.dim()] if a.dim() != b.dim() else b.shape[0]
     begin, latest = 0, 0
     for group, end in enumerate(offs.tolist()):
-        if latest <= begin <= end <= ragged and (begin % 8 == 0 or not ready.runs_along):
+        if latest <= begin <= end <= ragged and (begin % 8 == 0 or not runs_along):
             _multiply_on_cpu(a, b, product, group, slice(begin, end), bias)
         begin, latest = end, max(latest, end)
-    return product
 
 
 def _multiply_on_cpu(a, b, product, group, part, bias):
@@ -156,15 +167,24 @@ def _keep_operands(ctx, inputs, keyword_only_inputs, output):
 
 
 def gradients_of_rows(a, b, offs, gradient, needs_a, needs_b):
-    """Returns the gradients of [rows, k] times [groups, k, n]. That of b has b's own order."""
+    """Returns the gradients of [rows, k] times [groups, k, n]."""
     gradient, of_a, of_b = row_major(gradient), None, None
     if needs_a:
         of_a = multiply(gradient, b.transpose(-2, -1), offs=offs, zero_rest=True)
-    if needs_b and b.stride(-1) != 1 and b.stride(-2) == 1:
-        of_b = multiply(gradient.t(), a, offs=offs, zero_rest=True).transpose(-2, -1)
-    elif needs_b:
-        of_b = multiply(a.t(), gradient, offs=offs, zero_rest=True)
+    if needs_b:
+        of_b = gradient_of_weights(a, offs, gradient, lines_run_along_k(b))
     return of_a, of_b
+
+
+def lines_run_along_k(b):
+    return b.stride(-1) != 1 and b.stride(-2) == 1
+
+
+def gradient_of_weights(a, offs, gradient, along_k):
+    """Returns the gradient [groups, k, n] of weights, with lines along k or along n."""
+    if along_k:
+        return multiply(gradient.t(), a, offs=offs, zero_rest=True).transpose(-2, -1)
+    return multiply(a.t(), gradient, offs=offs, zero_rest=True)
 
 
 def _grouped_mm_backward(ctx, gradient):

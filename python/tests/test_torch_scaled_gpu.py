@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products with block scales on the GPU: the bits of `tmap.grouped_mm`, graphs, and that the host
+never waits."""
+import unittest
+
+import support
+
+torch = support.need_torch_gpu()
+import tmap  # noqa: E402
+from torch_scaled_cases import E4M3, E5M2, N, OPS, SIZES, ScaledCases  # noqa: E402
+
+
+class Scaled(ScaledCases, unittest.TestCase):
+    device = "cuda"
+
+    def test_equals_the_function_bit_for_bit(self):
+        for dtype in (E4M3, E5M2):
+            self.a, self.a_scales = OPS.quantize(self.x, dtype=dtype)
+            for out_dtype in (torch.bfloat16, torch.float32):
+                for bias in (None, self.bias):
+                    with self.subTest(dtype=dtype, out_dtype=out_dtype, bias=bias is not None):
+                        out = torch.full((self.rows, N), torch.nan, device="cuda", dtype=out_dtype)
+                        tmap.grouped_mm(self.a, self.b, self.ends, out=out, bias=bias, a_scales=self.a_scales,
+                                        b_scales=self.b_scales)
+                        self.assertFalse(bool(out[:self.used].isnan().any()))
+                        self.assertSame(self.multiply(bias, out_dtype)[:self.used], out[:self.used])
+
+    def test_equals_the_cpu(self):
+        on_cpu = [tensor.cpu() for tensor in (self.a, self.b, self.a_scales, self.b_scales, self.ends)]
+        self.assertNear(self.multiply(None, torch.float32)[:self.used].cpu(),
+                        OPS.grouped_scaled_mm(*on_cpu, None, torch.float32)[:self.used].double())
+        for values, block in ((self.x, "1x128"), (self.weights, "128x128")):
+            for one, other in zip(OPS.quantize(values, block=block), OPS.quantize(values.cpu(), block=block)):
+                self.assertSame(one.cpu(), other)
+
+    def test_operands_elsewhere_and_misaligned(self):
+        operands = [self.a, self.b, self.a_scales, self.b_scales, self.ends]
+        for i, operand in enumerate(operands):
+            with self.assertRaises(ValueError):
+                OPS.grouped_scaled_mm(*operands[:i], operand.cpu(), *operands[i + 1:])
+        operands[0] = torch.cat((self.a.view(-1).view(torch.uint8), self.a[0].view(torch.uint8))).view(
+            E4M3)[8:8 + self.a.numel()].view(self.a.shape)
+        with self.assertRaises(tmap.Error) as caught:
+            OPS.grouped_scaled_mm(*operands)
+        self.assertEqual(caught.exception.argument, "problem.a.address")
+
+    def test_a_graph_replays_with_other_sizes_and_the_host_never_waits(self):
+        x = self.x.detach().requires_grad_()
+        weights = self.weights.transpose(1, 2).detach().requires_grad_()
+        direction = self.random(self.rows, N)
+
+        def step():
+            product = self.quantized(x, None, weights)
+            return (product.detach(), *torch.autograd.grad(product, (x, weights), direction))
+
+        # Graphs with gradients are captured on the stream on which they ran before.
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            step()
+            torch.cuda.synchronize()
+            torch.cuda.set_sync_debug_mode("error")
+            self.addCleanup(torch.cuda.set_sync_debug_mode, "default")
+            step()
+            torch.cuda.set_sync_debug_mode("default")
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            captured = step()
+        other = (100, 11, 0, 100, 0)
+        self.assertEqual((sum(other), len(other)), (sum(SIZES), len(SIZES)))
+        self.ends.copy_(torch.tensor(support.ends_of(other), device="cuda"))
+        with torch.no_grad():
+            x.copy_(self.random(*x.shape))
+        graph.replay()
+        for one, wanted in zip(captured, step()):
+            self.assertSame(*(part[:self.used] if part.shape[0] == self.rows else part for part in (one, wanted)))
+
+    def test_work_on_a_stream_that_is_not_the_current_one(self):
+        wanted, side = self.quantized(self.x)[:self.used], torch.cuda.Stream()
+        late = torch.zeros_like(self.x)
+        torch.cuda.synchronize()
+        with torch.cuda.stream(side):
+            torch.cuda._sleep(50_000_000)
+            late.copy_(self.x)
+            found = self.quantized(late)[:self.used]
+        noise = [torch.full((1 << 14,), 255, device="cuda", dtype=torch.uint8) for _ in range(64)]
+        torch.cuda.synchronize()
+        self.assertSame(found, wanted)
+        self.assertEqual({int(one.min()) for one in noise}, {255})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What products with block scales promise on every device.
+
+Products are compared with float64 products of what the 8 bits and their scales stand for, so that
+quantizing is no part of the error."""
+import itertools
+
+import support
+import torch
+
+import tmap.torch_ops  # noqa: F401
+from tmap import ragged
+
+SIZES, REST = (5, 0, 128, 1, 77), 9  # rows of groups, then of none
+K, N = 272, 144  # neither is a multiple of a block
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+# Half a unit in the last place: of normal numbers, relative, and of the smallest ones.
+HALF_UNITS = {E4M3: (2 ** -4, 2 ** -10), E5M2: (2 ** -3, 2 ** -17)}
+# Tensor cores add 32 terms of 8 bits at a time, and drop what lies 13 bits below the largest. The
+# largest of normal terms is some 4 times their root mean square, and errors of either sign do not
+# add up: 2^-11 of the norm of the sums. This leaves a factor of 2. Sums in f32 are far better.
+OF_SUMS = 2 ** -10
+# Rounding to bf16, of 8 significant bits, is at most half a unit: 2^-8 of each result.
+OF_BF16 = 2 ** -8
+OPS = torch.ops.tmap
+
+
+def bits(tensor):
+    """Equal NaNs are equal, too."""
+    return tensor.contiguous().view({1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.element_size()])
+
+
+def exact(values, scales, lines=1):
+    """What 8-bit values stand for, in f64. A scale is of `lines` lines of 128."""
+    columns = scales.repeat_interleave(128, -1)[..., :values.shape[-1]]
+    return values.double() * columns.repeat_interleave(lines, -2)[..., :values.shape[-2], :].double()
+
+
+def grouped(a, b, sizes=SIZES):
+    """[rows, k] times [groups, k, n], without rows of no group."""
+    return torch.cat([rows @ b[i] for i, rows in enumerate(a[:sum(sizes)].split(sizes))])
+
+
+class ScaledCases:
+    def setUp(self):
+        torch.manual_seed(5)
+        self.used, self.rows = sum(SIZES), sum(SIZES) + REST
+        self.ends = torch.tensor(support.ends_of(SIZES), device=self.device, dtype=torch.int32)
+        self.x, self.weights = self.random(self.rows, K), self.random(len(SIZES), N, K) * K ** -0.5
+        self.a, self.a_scales = OPS.quantize(self.x)
+        stored, scales = OPS.quantize(self.weights, block="128x128")
+        self.exact_a = exact(self.a, self.a_scales)
+        self.exact_b = exact(stored, scales, 128).transpose(1, 2)
+        self.b, self.b_scales = stored.transpose(1, 2), scales.transpose(1, 2)
+        self.bias = self.random(len(SIZES), N)
+
+    def random(self, *shape):
+        return torch.randn(*shape, device=self.device).bfloat16()
+
+    def assertSame(self, one, other):
+        self.assertEqual((one.shape, one.dtype), (other.shape, other.dtype))
+        self.assertTrue(torch.equal(bits(one), bits(other)))
+
+    def assertNear(self, found, wanted, of_each=0.0):
+        """Compares the norm of the error with that of the sums. `of_each` is for rounding them."""
+        self.assertEqual(found.shape, wanted.shape)
+        error = ((found.double() - wanted).abs() - of_each * wanted.abs()).clamp(min=0)
+        self.assertLess((error.norm() / wanted.norm()).item(), OF_SUMS)
+
+    def multiply(self, *rest, **options):
+        return OPS.grouped_scaled_mm(self.a, self.b, self.a_scales, self.b_scales, self.ends, *rest, **options)
+
+    def quantized(self, x, *rest, **options):
+        return OPS.grouped_quantized_mm(x, self.b, self.b_scales, self.ends, *rest, **options)
+
+    def test_rounding_is_that_of_ragged_quantize(self):
+        for values, block, dtype, powers in itertools.product(
+                (self.x, self.weights, self.x.float()[:, ::2], self.x.half()[:, 3:200], self.x[0].expand(9, K)),
+                ("row", "1x128", "128x128"), (E4M3, E5M2), (False, True)):
+            with self.subTest(shape=tuple(values.shape), block=block, dtype=dtype, powers=powers):
+                out, scales = OPS.quantize(values, block=block, dtype=dtype, powers_of_two=powers)
+                wanted, factors = torch.empty_like(out), torch.full_like(scales, 77)
+                ragged.quantize(*(ragged.Tensors([tensor]) for tensor in (values.contiguous(), wanted, factors)),
+                                block=block, powers_of_two=powers)
+                self.assertSame(out, wanted)
+                self.assertSame(scales, factors)
+                self.assertTrue(out.is_contiguous() and scales.is_contiguous())
+
+    def test_rounding_loses_half_a_unit(self):
+        for dtype, (of_value, of_scale) in HALF_UNITS.items():
+            out, scales = OPS.quantize(self.x, dtype=dtype)
+            self.assertEqual(scales.shape, (self.rows, 3))
+            each = scales.repeat_interleave(128, 1)[:, :K].double()
+            error = (out.double() * each - self.x.double()).abs()
+            # The factor is for the reciprocal and the product, which are rounded to f32.
+            allowed = (self.x.double().abs() * of_value + each * of_scale) * (1 + 2 ** -15)
+            self.assertTrue(bool((error <= allowed).all()))
+
+    def test_nothing_to_round(self):
+        for shape, blocks in (((0, 256), (0, 2)), ((3, 0), (3, 0)), ((2, 0, 5), (2, 0, 1))):
+            out, scales = OPS.quantize(torch.empty(shape, device=self.device))
+            self.assertEqual((out.shape, scales.shape), (shape, blocks))
+
+    def test_products(self):
+        sums = self.multiply(None, torch.float32)
+        self.assertNear(sums[:self.used], grouped(self.exact_a, self.exact_b))
+        self.assertEqual(self.multiply().dtype, torch.bfloat16)
+        self.assertSame(self.multiply()[:self.used], sums.bfloat16()[:self.used])
+        self.a, self.a_scales = OPS.quantize(self.x, dtype=E5M2)
+        self.assertNear(self.multiply(None, torch.float32)[:self.used],
+                        grouped(exact(self.a, self.a_scales), self.exact_b))
+
+    def test_scales_have_any_strides_and_offsets_both_widths(self):
+        wanted = self.multiply()[:self.used]
+        self.a_scales = self.a_scales.t().contiguous().t()
+        padded = torch.full((len(SIZES), 4, 7), torch.nan, device=self.device)
+        padded[:, :3, 2:4] = self.b_scales
+        self.b_scales = padded[:, :3, 2:4]
+        self.assertSame(self.multiply()[:self.used], wanted)
+        self.ends = self.ends.long()
+        self.assertSame(self.multiply()[:self.used], wanted)
+
+    def test_rows_of_no_group(self):
+        product = self.multiply(zero_rest=True)
+        self.assertEqual(product[self.used:].abs().max().item(), 0)
+        self.assertSame(product[:self.used], self.multiply()[:self.used])
+        wild = torch.tensor((5, 3, 133, 9999, 210), device=self.device, dtype=torch.int32)
+        product = OPS.grouped_scaled_mm(self.a, self.b, self.a_scales, self.b_scales, wild, zero_rest=True)
+        has_sums = (product != 0).any(1)
+        self.assertEqual(has_sums.nonzero().flatten().tolist(), list(range(5)))
+
+    def test_a_bias_and_its_gradient(self):
+        bias = self.bias.requires_grad_()
+        which = torch.repeat_interleave(torch.arange(len(SIZES)), torch.tensor(SIZES)).to(self.device)
+        for product in (self.multiply(bias, torch.float32), self.quantized(self.x, bias, None, torch.float32)):
+            wanted = grouped(self.exact_a, self.exact_b) + bias.detach().double()[which]
+            self.assertNear(product.detach()[:self.used], wanted)
+            direction = torch.randn_like(product)
+            found, = torch.autograd.grad(product, bias, direction)
+            sums = torch.stack([part.double().sum(0) for part in direction[:self.used].split(SIZES)])
+            self.assertNear(found, sums, OF_BF16)
+            self.assertEqual((found.dtype, found[1].abs().max().item()), (torch.bfloat16, 0))
+
+    def test_rows_in_bf16_are_quantized_on_the_way(self):
+        self.assertSame(self.quantized(self.x)[:self.used], self.multiply()[:self.used])
+        self.a, self.a_scales = OPS.quantize(self.x, powers_of_two=True)
+        self.assertSame(self.quantized(self.x, powers_of_two=True)[:self.used], self.multiply()[:self.used])
+
+    def test_gradients_of_rows_are_products_of_quantized_gradients(self):
+        turned = self.b.contiguous().transpose(1, 2)  # lines along n
+        for dtype, out_dtype, powers in itertools.product((None, E4M3, E5M2), (None, torch.float32), (False, True)):
+            with self.subTest(dtype=dtype, out_dtype=out_dtype, powers=powers):
+                x = self.x.detach().requires_grad_()
+                product = self.quantized(x, None, None, out_dtype, gradient_dtype=dtype, powers_of_two=powers)
+                direction = torch.randn_like(product)
+                found, = torch.autograd.grad(product, x, direction)
+                of_rows, scales = OPS.quantize(direction, dtype=dtype, powers_of_two=powers)
+                self.assertEqual(of_rows.dtype, dtype or E4M3)
+                self.assertSame(found, OPS.grouped_scaled_mm(of_rows, turned, scales, self.b_scales.transpose(1, 2),
+                                                             self.ends, zero_rest=True))
+                self.assertNear(found[:self.used], grouped(exact(of_rows, scales), self.exact_b.transpose(1, 2)), OF_BF16)
+                self.assertEqual(found[self.used:].abs().max().item(), 0)
+
+    def test_gradients_of_weights_are_products_in_16_bits(self):
+        for weights in (self.weights.transpose(1, 2), self.weights.transpose(1, 2).contiguous()):
+            weights = weights.detach().requires_grad_()
+            product = self.quantized(self.x, None, weights)
+            direction = torch.randn_like(product)
+            found, = torch.autograd.grad(product, weights, direction)
+            wanted = torch.stack([x.double().t() @ of.double() for x, of in
+                                  zip(self.x[:self.used].split(SIZES), direction[:self.used].split(SIZES))])
+            self.assertNear(found, wanted, OF_BF16)
+            self.assertEqual(found.stride(), weights.stride())
+
+    def test_gradients_without_strides_of_their_own(self):
+        x, weights = self.x.detach().requires_grad_(), self.weights.transpose(1, 2).detach().requires_grad_()
+        product = self.quantized(x, None, weights)[:self.used]
+        row = self.random(N)
+        for sums in (product.sum(), (product.sum(0) * row).sum()):
+            of_x, of_weights = torch.autograd.grad(sums, (x, weights), retain_graph=True)
+            self.assertGreater(of_x[:self.used].abs().max().item(), 0)
+            self.assertEqual((of_x.shape, of_weights.shape), (x.shape, weights.shape))
+
+    def test_compiled(self):
+        def layer(x, b, b_scales, ends, bias, weights):
+            return torch.relu(OPS.grouped_quantized_mm(x, b, b_scales, ends, bias, weights, torch.float32))
+
+        torch._dynamo.reset()
+        compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
+        wants = (self.x, self.bias, self.weights.transpose(1, 2))
+        x, bias, weights = (tensor.detach().requires_grad_() for tensor in wants)
+        operands = x, self.b, self.b_scales, self.ends, bias, weights
+        found, wanted = compiled(*operands)[:self.used], layer(*operands)[:self.used]
+        self.assertSame(found.detach(), wanted.detach())
+        for one, other in zip(torch.autograd.grad(found.sum(), (x, bias, weights)),
+                              torch.autograd.grad(wanted.sum(), (x, bias, weights))):
+            self.assertSame(one, other)
+
+    def test_one_compilation_serves_other_sizes(self):
+        torch._dynamo.reset()
+        counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+
+        def layer(x, ends):
+            a, scales = OPS.quantize(x)
+            return OPS.grouped_scaled_mm(a, self.b, scales, self.b_scales, ends)
+
+        compiled = torch.compile(layer, fullgraph=True, backend=counter, dynamic=True)
+        for rows in (self.used, 64, 200):
+            x, ends = self.x[:rows].contiguous(), self.ends.clamp(max=rows)
+            self.assertSame(compiled(x, ends), layer(x, ends))
+        self.assertEqual(counter.frame_count, 1)
+
+    def test_products_of_nothing(self):
+        none = self.a[:0], self.b, self.a_scales[:0], self.b_scales, torch.zeros_like(self.ends)
+        self.assertEqual(OPS.grouped_scaled_mm(*none).shape, (0, N))
+        flat = OPS.grouped_scaled_mm(self.a[:, :0], self.b[:, :0], self.a_scales[:, :0], self.b_scales[:, :0], self.ends)
+        self.assertEqual((flat.shape, flat.abs().max().item()), ((self.rows, N), 0))
+
+    def test_gradients_that_do_not_exist_are_refused(self):
+        floats = {"a": self.a, "b": self.b, "a_scales": self.a_scales, "b_scales": self.b_scales}
+        for name, tensor in floats.items():
+            given = {**floats, name: tensor.detach().requires_grad_()}
+            with self.subTest(name), self.assertRaisesRegex(ValueError, f"^{name} has no gradient: .*bfloat16"):
+                OPS.grouped_scaled_mm(**given, offs=self.ends)
+            with torch.no_grad():
+                self.assertSame(OPS.grouped_scaled_mm(**given, offs=self.ends)[:self.used], self.multiply()[:self.used])
+        with self.assertRaisesRegex(ValueError, "b has no gradient: .*weights"):
+            OPS.grouped_quantized_mm(self.x, self.b.detach().requires_grad_(), self.b_scales, self.ends)
+        with self.assertRaisesRegex(ValueError, "values has no gradient: .*detach"):
+            OPS.quantize(self.x.detach().requires_grad_())
+
+    def test_columns_that_no_gradient_takes(self):
+        b, scales = OPS.quantize(self.weights[:, :136], block="128x128")
+        operands = b.transpose(1, 2), scales.transpose(1, 2), self.ends
+        self.assertEqual(OPS.grouped_quantized_mm(self.x, *operands).shape, (self.rows, 136))
+        with self.assertRaisesRegex(ValueError, "136 columns.* 16"):
+            OPS.grouped_quantized_mm(self.x.detach().requires_grad_(), *operands)
+
+    def test_hostile_operands(self):
+        a, b, of_a, of_b, ends = self.a, self.b, self.a_scales, self.b_scales, self.ends
+        for error, words, operands in (
+                (TypeError, "a is of", (self.x, b, of_a, of_b, ends)),
+                (TypeError, "b is of", (a, b.to(E5M2), of_a, of_b, ends)),
+                (ValueError, r"a is \[rows, k\]", (a[:, :256], b, of_a, of_b, ends)),
+                (ValueError, r"a is \[rows, k\]", (a[0], b, of_a, of_b, ends)),
+                (ValueError, "read along k", (a, b.contiguous(), of_a, of_b, ends)),
+                (ValueError, "a_scales is", (a, b, of_a[:-1], of_b, ends)),
+                (ValueError, "a_scales is", (a, b, of_a.double(), of_b, ends)),
+                (ValueError, "b_scales is", (a, b, of_a, of_b[:, :2], ends)),
+                (ValueError, "b_scales is", (a, b, of_a, of_b.transpose(1, 2), ends)),
+                (ValueError, "groups", (a, b, of_a, of_b, ends[1:])),
+                (TypeError, "offs is", (a, b, of_a, of_b, ends.short())),
+                (ValueError, "bias is", (a, b, of_a, of_b, ends, self.bias[:, 1:])),
+                (ValueError, "bias is", (a, b, of_a, of_b, ends, self.bias.half())),
+                (TypeError, "product is of", (a, b, of_a, of_b, ends, None, torch.float16))):
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                OPS.grouped_scaled_mm(*operands)
+        for error, words, options in ((TypeError, "x is of", {"x": self.x.half()}),
+                                      (ValueError, "weights is", {"weights": self.weights}),
+                                      (ValueError, "weights is", {"weights": self.b}),
+                                      (TypeError, "gradient is of", {"gradient_dtype": torch.bfloat16})):
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                OPS.grouped_quantized_mm(**{"x": self.x, "b": b, "b_scales": of_b, "offs": ends, **options})
+        for error, words, values, options in ((TypeError, "values is of", a, {}), (ValueError, "dims", self.x[0], {}),
+                                              (ValueError, "block", self.x, {"block": "128"}),
+                                              (TypeError, "result is of", self.x, {"dtype": torch.int8})):
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                OPS.quantize(values, **options)

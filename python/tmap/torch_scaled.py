@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of PyTorch for grouped products in 8 bits with block scales, which `tmap.torch_ops`
+describes."""
+import torch
+
+from . import _gemm, _ragged, ragged
+from ._epilogue import SCALED_ELEMENTS, block_scale_shapes
+from ._gemm_problem import prepare
+from ._numbers import choice
+from .torch_library import define, register
+from .torch_products import (check_bias, check_offsets, gradient_of_weights, lines_run_along_k,
+                             multiply_groups_on_cpu)
+from .torch_tensors import NAMES, row_major, with_rows
+
+define('quantize(Tensor values, *, str block="1x128", ScalarType? dtype=None, '
+       "bool powers_of_two=False) -> (Tensor out, Tensor scales)",
+       "grouped_scaled_mm(Tensor a, Tensor b, Tensor a_scales, Tensor b_scales, Tensor offs, "
+       "Tensor? bias=None, ScalarType? out_dtype=None, *, bool zero_rest=False) -> Tensor",
+       "grouped_quantized_mm(Tensor x, Tensor b, Tensor b_scales, Tensor offs, Tensor? bias=None, "
+       "Tensor? weights=None, ScalarType? out_dtype=None, *, ScalarType? gradient_dtype=None, "
+       "bool powers_of_two=False) -> Tensor",
+       "grouped_quantized_mm_backward(Tensor d_out, Tensor b, Tensor b_scales, Tensor offs, *, "
+       "ScalarType? dtype=None, bool powers_of_two=False) -> Tensor")
+
+_E4M3, _EIGHT_BITS = torch.float8_e4m3fn, (torch.float8_e4m3fn, torch.float8_e5m2)
+_ops = torch.ops.tmap
+
+
+def _refuse_gradients(ctx, names, advice):
+    """Raises if an operand without a gradient wants one. `names` are those of the operands."""
+    for name, wants in zip(names, ctx.needs_input_grad):
+        if wants and name is not None:
+            raise ValueError(f"{name} has no gradient: {advice}")
+
+
+def _check_type(name, dtype, allowed):
+    if dtype not in allowed:
+        raise TypeError(f"{name} is of {' or '.join(map(str, allowed))}, not {dtype}")
+
+
+def _quantize_fake(values, *, block="1x128", dtype=None, powers_of_two=False):
+    choice(block, _ragged.SCALE_BLOCKS, "block")
+    _check_type("values", values.dtype, (torch.bfloat16, torch.float16, torch.float32))
+    _check_type("the result", dtype or _E4M3, _EIGHT_BITS)
+    if values.dim() not in (2, 3):
+        raise ValueError(f"values have 2 or 3 dims, not {values.dim()}")
+    *outer, rows, columns = values.shape
+    lines = SCALED_ELEMENTS if block == "128x128" else 1
+    scales = -(-rows // lines), 1 if block == "row" else -(-columns // SCALED_ELEMENTS)
+    return (values.new_empty(values.shape, dtype=dtype or _E4M3),
+            values.new_empty((*outer, *scales), dtype=torch.float32))
+
+
+def _quantize(values, *, block="1x128", dtype=None, powers_of_two=False):
+    out, scales = _quantize_fake(values, block=block, dtype=dtype)
+    if out.numel() == 0:
+        return out, scales.fill_(1)
+    ragged.quantize(*(_whole(tensor) for tensor in (with_rows(values), out, scales)), block=block,
+                    powers_of_two=powers_of_two)
+    return out, scales
+
+
+def _whole(tensor):
+    """Returns a batch of one tensor. Nothing of it is on the host, so a graph may capture it."""
+    one = torch.ones(1, dtype=torch.int32, device=tensor.device)
+    return _ragged.Rows(tensor.unsqueeze(0), one)
+
+
+def _keep_nothing(ctx, inputs, keyword_only_inputs, output):
+    _refuse_gradients(ctx, ("values",), "quantize values.detach(). grouped_quantized_mm quantizes "
+                                        "rows, and has gradients")
+
+
+def _no_backward(ctx, *gradients):
+    return tuple(None for _ in ctx.needs_input_grad)
+
+
+def _check(a, b, a_scales, b_scales, offs, bias, out_dtype):
+    _check_type("a", a.dtype, _EIGHT_BITS)
+    _check_weights(a, "a", b, b_scales, offs, bias, out_dtype)
+    _check_scales("a_scales", a_scales, block_scale_shapes(*a.shape, 0, 0)[0], a.device)
+
+
+def _check_weights(rows, name, b, b_scales, offs, bias, out_dtype):
+    _check_type("b", b.dtype, (_E4M3,))
+    if (rows.dim(), b.dim()) != (2, 3) or rows.shape[1] != b.shape[1]:
+        raise ValueError(f"{name} is [rows, k] and b [groups, k, n], not {tuple(rows.shape)} and "
+                         f"{tuple(b.shape)}")
+    check_offsets(rows, b, offs)
+    if b.shape[0] != offs.shape[0]:
+        raise ValueError(f"offs cuts {offs.shape[0]} groups, b has {b.shape[0]}")
+    groups, k, n = b.shape
+    _check_scales("b_scales", b_scales, block_scale_shapes(0, k, n, groups)[1], b.device)
+    if bias is not None:
+        check_bias(b, bias, torch.bfloat16)
+    _check_type("the product", out_dtype or torch.bfloat16, (torch.bfloat16, torch.float32))
+
+
+def _check_scales(name, scales, shape, device):
+    if scales.dtype != torch.float32 or scales.shape != shape or scales.device != device:
+        raise ValueError(f"{name} is {tuple(scales.shape)} of {scales.dtype} on {scales.device}: it "
+                         f"must be {tuple(shape)} of torch.float32 on {device}")
+
+
+def _scaled_fake(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *, zero_rest=False):
+    _check(a, b, a_scales, b_scales, offs, bias, out_dtype)
+    return a.new_empty((a.shape[0], b.shape[2]), dtype=out_dtype or torch.bfloat16)
+
+
+def _scaled_cuda(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *, zero_rest=False):
+    out = _scaled_fake(a, b, a_scales, b_scales, offs, bias, out_dtype)
+    has_sums = a.numel() > 0 and b.numel() > 0
+    if zero_rest or not has_sums:
+        out.zero_()
+    if has_sums:
+        _gemm.grouped_mm(a, b, offs, out=out, a_scales=a_scales, b_scales=b_scales,
+                         bias=None if bias is None else bias.contiguous())
+    return out
+
+
+def _scaled_cpu(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *, zero_rest=False):
+    out = _scaled_fake(a, b, a_scales, b_scales, offs, bias, out_dtype)
+    ready = prepare(a.shape, a.stride(), b.shape, b.stride(), NAMES[a.dtype], offs.shape[0], 4, 0,
+                    out.element_size())
+    has_sums = ready.has_sums and a.shape[0] > 0
+    # NaN stands for what is undefined, so that no program comes to rely on it.
+    sums = out.float().fill_(torch.nan if has_sums and not zero_rest else 0.0)
+    if has_sums:
+        exact_a = a.float() * _of_elements(a_scales, 1, a.shape[1])
+        of_b = _of_elements(_of_elements(b_scales, 1, b.shape[1]), 2, b.shape[2])
+        multiply_groups_on_cpu(exact_a, b.float() * of_b, sums, offs, bias)
+    return sums.to(out.dtype)
+
+
+def _of_elements(scales, dim, extent):
+    """Returns the scale of each element of a dim, from those of its blocks."""
+    return scales.repeat_interleave(SCALED_ELEMENTS, dim).narrow(dim, 0, extent)
+
+
+def _keep_offsets(ctx, inputs, keyword_only_inputs, output):
+    _refuse_gradients(ctx, ("a", "b", "a_scales", "b_scales"),
+                      "detach it, or give grouped_quantized_mm rows in bfloat16")
+    ctx.save_for_backward(inputs[4])
+
+
+def _scaled_backward(ctx, gradient):
+    offs, = ctx.saved_tensors
+    of_bias = _of_bias(gradient, offs) if any(ctx.needs_input_grad[5:6]) else None
+    return None, None, None, None, None, of_bias, None
+
+
+def _of_bias(gradient, offs):
+    return _ops.group_sums(gradient, offs).to(torch.bfloat16)
+
+
+def _quantized_fake(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
+                    gradient_dtype=None, powers_of_two=False):
+    _check_type("x", x.dtype, (torch.bfloat16,))
+    _check_weights(x, "x", b, b_scales, offs, bias, out_dtype)
+    _check_type("the gradient", gradient_dtype or _E4M3, _EIGHT_BITS)
+    if weights is not None and (weights.shape, weights.dtype, weights.device) != (b.shape, x.dtype,
+                                                                                  b.device):
+        raise ValueError(f"weights is {tuple(weights.shape)} of {weights.dtype} on "
+                         f"{weights.device}: it must be {tuple(b.shape)} of {x.dtype} on {b.device}, "
+                         "as what b was quantized from")
+    return x.new_empty((x.shape[0], b.shape[2]), dtype=out_dtype or torch.bfloat16)
+
+
+def _quantized(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
+               gradient_dtype=None, powers_of_two=False):
+    _quantized_fake(x, b, b_scales, offs, bias, weights, out_dtype, gradient_dtype=gradient_dtype)
+    multiply = _scaled_cuda if x.is_cuda else _scaled_cpu
+    a, a_scales = _quantize(x, powers_of_two=powers_of_two)
+    return multiply(a, b, a_scales, b_scales, offs, bias, out_dtype)
+
+
+def _keep_quantized(ctx, inputs, keyword_only_inputs, output):
+    x, b, b_scales, offs, _, weights, _ = (*inputs, None, None, None)[:7]
+    _refuse_gradients(ctx, (None, "b", "b_scales"),
+                      "detach it, and give what b was quantized from as `weights`")
+    wants_x, *_, wants_weights = (*ctx.needs_input_grad, False, False)[:6]
+    if wants_x and b.shape[2] % 16:
+        raise ValueError(f"b has {b.shape[2]} columns: a gradient of x takes a multiple of 16")
+    ctx.save_for_backward(x if wants_weights else None, *((b, b_scales) if wants_x else (None, None)),
+                          offs)
+    ctx.along_k = wants_weights and lines_run_along_k(weights)
+    ctx.options = {"dtype": keyword_only_inputs["gradient_dtype"],
+                   "powers_of_two": keyword_only_inputs["powers_of_two"]}
+
+
+def _quantized_backward(ctx, gradient):
+    x, b, b_scales, offs = ctx.saved_tensors
+    wants_x, _, _, _, wants_bias, wants_weights = (*ctx.needs_input_grad, False, False)[:6]
+    of_x = of_bias = of_weights = None
+    if wants_x:
+        of_x = _ops.grouped_quantized_mm_backward(gradient, b, b_scales, offs, **ctx.options)
+    if wants_bias:
+        of_bias = _of_bias(gradient, offs)
+    if wants_weights:
+        of_weights = gradient_of_weights(x, offs, row_major(gradient.to(x.dtype)), ctx.along_k)
+    return of_x, None, None, None, of_bias, of_weights, None
+
+
+def _backward_fake(d_out, b, b_scales, offs, *, dtype=None, powers_of_two=False):
+    return d_out.new_empty((d_out.shape[0], b.shape[1]), dtype=torch.bfloat16)
+
+
+def _backward(d_out, b, b_scales, offs, *, dtype=None, powers_of_two=False):
+    """Products in 8 bits read b along what they sum up, so b is turned. Its scales need not be."""
+    multiply = _scaled_cuda if d_out.is_cuda else _scaled_cpu
+    a, a_scales = _quantize(row_major(d_out), dtype=dtype, powers_of_two=powers_of_two)
+    return multiply(a, _turned(b.transpose(1, 2)), a_scales, b_scales.transpose(1, 2), offs,
+                    zero_rest=True)
+
+
+def _turned(b):
+    """Returns the same values, [groups, n, k], with lines along n instead of k."""
+    lines = b.new_empty((b.shape[0], b.shape[2], b.shape[1]))
+    if b.numel():
+        ragged.transpose(_whole(b), _whole(lines))
+    return lines.transpose(1, 2)
+
+
+register("quantize", {"CUDA": _quantize, "CPU": _quantize}, _quantize_fake, _no_backward,
+         _keep_nothing)
+register("grouped_scaled_mm", {"CUDA": _scaled_cuda, "CPU": _scaled_cpu}, _scaled_fake,
+         _scaled_backward, _keep_offsets)
+register("grouped_quantized_mm", {"CUDA": _quantized, "CPU": _quantized}, _quantized_fake,
+         _quantized_backward, _keep_quantized)
+register("grouped_quantized_mm_backward", {"CUDA": _backward, "CPU": _backward}, _backward_fake)
