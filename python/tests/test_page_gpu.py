@@ -11,7 +11,7 @@ import page  # noqa: E402
 class Samples(unittest.TestCase):
     def test_each_runs(self):
         samples = page.samples("torch")
-        self.assertEqual(len(samples), 3)
+        self.assertEqual(len(samples), 5)
         for line, text in samples.items():
             with self.subTest(line=line):
                 page.run(text, line)

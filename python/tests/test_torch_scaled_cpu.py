@@ -24,7 +24,7 @@ class Scaled(ScaledCases, unittest.TestCase):
     def test_pytorchs_own_check(self):
         for operator, operands, options in self.cases():
             with self.subTest(operator):
-                # PyTorch's check of schemas does arithmetic on operands, which 8-bit ones do not have.
+                # PyTorch checks schemas by arithmetic on operands, which those of 8 bits lack.
                 parts = ("test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
                 if operator is OPS.quantize:
                     parts += ("test_schema",)

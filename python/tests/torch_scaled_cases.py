@@ -158,7 +158,8 @@ class ScaledCases:
                 self.assertEqual(of_rows.dtype, dtype or E4M3)
                 self.assertSame(found, OPS.grouped_scaled_mm(of_rows, turned, scales, self.b_scales.transpose(1, 2),
                                                              self.ends, zero_rest=True))
-                self.assertNear(found[:self.used], grouped(exact(of_rows, scales), self.exact_b.transpose(1, 2)), OF_BF16)
+                wanted = grouped(exact(of_rows, scales), self.exact_b.transpose(1, 2))
+                self.assertNear(found[:self.used], wanted, OF_BF16)
                 self.assertEqual(found[self.used:].abs().max().item(), 0)
 
     def test_gradients_of_weights_are_products_in_16_bits(self):
@@ -213,7 +214,8 @@ class ScaledCases:
     def test_products_of_nothing(self):
         none = self.a[:0], self.b, self.a_scales[:0], self.b_scales, torch.zeros_like(self.ends)
         self.assertEqual(OPS.grouped_scaled_mm(*none).shape, (0, N))
-        flat = OPS.grouped_scaled_mm(self.a[:, :0], self.b[:, :0], self.a_scales[:, :0], self.b_scales[:, :0], self.ends)
+        flat = OPS.grouped_scaled_mm(self.a[:, :0], self.b[:, :0], self.a_scales[:, :0], self.b_scales[:, :0],
+                                     self.ends)
         self.assertEqual((flat.shape, flat.abs().max().item()), ((self.rows, N), 0))
 
     def test_gradients_that_do_not_exist_are_refused(self):
