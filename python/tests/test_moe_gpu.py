@@ -7,6 +7,9 @@ import tmap
 from tmap import moe
 
 torch = support.need_torch_gpu()
+from rounding import E4M3, HALF_UNIT, OF_SUMS, exact, is_rounded  # noqa: E402
+
+HALF = HALF_UNIT[torch.bfloat16]
 TOKENS, EXPERTS, K, COLUMNS = 300, 64, 6, 256
 
 
@@ -18,6 +21,12 @@ def results(rows=TOKENS * K):
     return {"counts": empty(EXPERTS), "begins": empty(EXPERTS + 1), "ends": empty(EXPERTS),
             "row_of_choice": empty(TOKENS, K), "token_of_row": empty(rows),
             "weight_of_row": empty(rows, dtype=torch.float32)}
+
+
+def distinct_logits():
+    """No two of a token are equal, nor close enough for a softmax to round them to the same."""
+    order = torch.rand(TOKENS, EXPERTS, device="cuda").argsort(1).float() / 8 - 4
+    return order * (0.5 + torch.rand(TOKENS, 1, device="cuda") / 2)
 
 
 class Experts(unittest.TestCase):
@@ -39,12 +48,15 @@ class Experts(unittest.TestCase):
                                     torch.arange(TOKENS * K, device="cuda")))
 
     def test_a_route_by_logits(self):
-        logits = torch.randn(TOKENS, EXPERTS, device="cuda")
+        logits = distinct_logits()
         ids, weights, got = empty(TOKENS, K), empty(TOKENS, K, dtype=torch.float32), results()
         moe.route(logits, k=K, ids=ids, weights=weights, renormalise=True, **got)
-        want = torch.topk(torch.softmax(logits, 1), K)
+        want = torch.topk(torch.softmax(logits.double(), 1), K)
         self.assertTrue(torch.equal(ids.long(), want.indices))
-        torch.testing.assert_close(weights, want.values / want.values.sum(1, keepdim=True))
+        # A logit less the largest is up to 8: half a unit is 2^-22. expf adds as much. A weight is
+        # a quotient of such terms: 2^-20. That is doubled for the sums and the quotients.
+        torch.testing.assert_close(weights.double(), want.values / want.values.sum(1, keepdim=True),
+                                   rtol=2 ** -19, atol=0)
         self.expect_sorted(ids, weights, got)
 
     def test_a_route_by_given_ids(self):
@@ -62,7 +74,11 @@ class Experts(unittest.TestCase):
         self.assertIs(moe.combine(values, got["row_of_choice"], out=out, weights=weights, base=base), out)
         rows = values[got["row_of_choice"].long()].double()
         want = base.double() + (rows * weights.double()[:, :, None]).sum(1)
-        torch.testing.assert_close(out.double(), want, rtol=2 ** -8, atol=1e-5)
+        # Results are rounded to bf16. The f32 sums before that round 6 products and 6 sums, each
+        # by at most 2^-24 of the terms so far.
+        terms = base.double().abs() + (rows.abs() * weights.double()[:, :, None]).sum(1)
+        allowed = HALF * want.abs() + 2 * K * 2 ** -24 * terms
+        self.assertTrue(bool(((out.double() - want).abs() <= allowed).all()))
 
     def test_bad_choices_are_reported(self):
         ids = torch.zeros(TOKENS, K, dtype=torch.int32, device="cuda")
@@ -91,33 +107,42 @@ class Layers(unittest.TestCase):
         return torch.randn(*shape, device="cuda").bfloat16()
 
     def expected(self, ids, weights, base=None, gate_up_bias=None, down_bias=None):
-        x, out = self.x.float(), torch.zeros(TOKENS, self.WIDTH, device="cuda")
+        """Returns the results, and the sum of all that is rounded to bf16 on the way to each: gated
+        rows, outputs of experts, the result."""
+        x = self.x.double()
+        out, rounded = (torch.zeros(TOKENS, self.WIDTH, device="cuda", dtype=torch.double) for _ in range(2))
         for j in range(K):
             chosen = ids[:, j].long()
-            sums = torch.einsum("tw,tnw->tn", x, self.gate_up[chosen].float())
+            sums = torch.einsum("tw,tnw->tn", x, self.gate_up[chosen].double())
             if gate_up_bias is not None:
-                sums += gate_up_bias[chosen].float()
+                sums += gate_up_bias[chosen].double()
             gate, value = sums.chunk(2, 1)
-            hidden = torch.nn.functional.silu(gate) * value
-            rows = torch.einsum("ti,twi->tw", hidden, self.down[chosen].float())
+            hidden, down = torch.nn.functional.silu(gate) * value, self.down[chosen].double()
+            rows = torch.einsum("ti,twi->tw", hidden, down)
             if down_bias is not None:
-                rows += down_bias[chosen].float()
-            out += weights[:, j:j + 1] * rows
-        return out if base is None else out + base.float()
+                rows += down_bias[chosen].double()
+            weight = weights[:, j:j + 1].double()
+            out += weight * rows
+            rounded += weight * (torch.einsum("ti,twi->tw", hidden.abs(), down.abs()) + rows.abs())
+        if base is not None:
+            out += base.double()
+        return out, rounded + out.abs()
 
-    def expect_close(self, want):
-        # Gated rows and the experts' outputs are rounded to bf16.
-        difference = self.out.float() - want
-        self.assertLess(difference.norm() / want.norm(), 2 ** -7)
-        self.assertLess(difference.abs().max(), 2 ** -3)
+    def expect_close(self, want, rounded):
+        difference = self.out.double() - want
+        # Three roundings to bf16 do not depend on each other, and none moves a norm by more than
+        # HALF: the square root of 3 times it. 2 leaves room for sums in f32.
+        self.assertLess((difference.norm() / want.norm()).item(), 2 * HALF)
+        # No element moves by more than HALF of all that was rounded. 1.02 is for sums in f32.
+        self.assertTrue(bool((difference.abs() <= 1.02 * HALF * rounded).all()))
 
     def test_a_layer_by_logits(self):
-        logits = torch.randn(TOKENS, EXPERTS, device="cuda")
+        logits = distinct_logits()
         ids, weights = empty(TOKENS, K), empty(TOKENS, K, dtype=torch.float32)
         self.assertIs(moe.layer(self.x, self.gate_up, self.down, logits, k=K, ids=ids,
                                 weights=weights, renormalise=True, out=self.out), self.out)
         self.assertTrue(torch.equal(ids.long(), torch.topk(logits, K).indices))
-        self.expect_close(self.expected(ids, weights))
+        self.expect_close(*self.expected(ids, weights))
 
     def test_a_layer_with_biases_a_base_and_intermediates(self):
         ids = torch.randint(0, EXPERTS, (TOKENS, K), device="cuda", dtype=torch.int32)
@@ -131,11 +156,14 @@ class Layers(unittest.TestCase):
         got = results()
         moe.layer(self.x, self.gate_up, self.down, ids=ids, weights=weights, out=self.out, **terms,
                   **kept, **got)
-        self.expect_close(self.expected(ids, weights, **terms))
+        self.expect_close(*self.expected(ids, weights, **terms))
         self.assertTrue(torch.equal(kept["sorted"], self.x[got["token_of_row"].long()]))
-        gate, value = kept["kept"].float().chunk(2, 1)
-        torch.testing.assert_close(kept["activated"].float(), torch.nn.functional.silu(gate) * value,
-                                   rtol=2 ** -6, atol=2 ** -6)
+        # Kept sums are rounded, which moves a result by its slope, and results are rounded.
+        gate, value = kept["kept"].double().chunk(2, 1)
+        made, part = torch.nn.functional.silu(gate) * value, torch.sigmoid(gate)
+        slope = part * (1 + gate * (1 - part))
+        allowed = 1.02 * HALF * ((gate * slope * value).abs() + 2 * made.abs())  # 1.02: the squares of these
+        self.assertTrue(bool(((kept["activated"].double() - made).abs() <= allowed).all()))
         again = torch.empty_like(self.out)
         moe.combine(kept["outputs"], got["row_of_choice"], out=again, weights=weights, base=terms["base"])
         self.assertTrue(torch.equal(again, self.out))
@@ -163,21 +191,47 @@ class Layers(unittest.TestCase):
         ids = torch.randint(0, EXPERTS, (TOKENS, K), device="cuda", dtype=torch.int32)
         weights = torch.rand(TOKENS, K, device="cuda")
         scales = {"gate_up_scales": gate_up_scales, "down_scales": down_scales}
-        f8, f32 = {"dtype": torch.float8_e4m3fn}, {"dtype": torch.float32}
-        kept = {"sorted": torch.empty(rows, width, device="cuda", **f8), "sorted_scales": empty(rows, 2, **f32)}
+        kept = {name: torch.empty(rows, columns, device="cuda", dtype=dtype) for name, columns, dtype in
+                (("sorted", width, E4M3), ("activated", inner, E4M3), ("outputs", width, torch.bfloat16))}
+        factors = {"sorted_scales": empty(rows, 2, dtype=torch.float32),
+                   "activated_scales": empty(rows, 1, dtype=torch.float32)}
         got = results()
-        moe.layer(self.x, gate_up, down, ids=ids, weights=weights, out=self.out, **scales, **kept, **got)
-        want = self.expected(ids, weights)
-        self.assertLess((self.out.float() - want).norm() / want.norm(), 0.06)
-        sorted_x = self.x[got["token_of_row"].long()].float().view(rows, 2, 128)
-        torch.testing.assert_close(kept["sorted_scales"], sorted_x.abs().amax(2) / 448)
-        values = kept["sorted"].float().view(rows, 2, 128) * kept["sorted_scales"][:, :, None]
-        torch.testing.assert_close(values, sorted_x, rtol=2 ** -4, atol=1e-4)
+        moe.layer(self.x, gate_up, down, ids=ids, weights=weights, out=self.out, **scales, **kept, **factors, **got)
+        self.expect_steps(got, kept, factors, weights)
+        # Rows are rounded to e4m3, which moves gates and values, and then their results: three
+        # roundings that do not depend on each other. Errors of at most half a unit have a root mean
+        # square below half a unit over the square root of 3. Rounding to bf16 is far below that.
+        want, _ = self.expected(ids, weights)
+        self.assertLess(((self.out.double() - want).norm() / want.norm()).item(), HALF_UNIT[E4M3])
         with self.assertRaisesRegex(ValueError, "gate_up_scales is"):
             moe.layer(self.x, gate_up, down, ids=ids, out=self.out, gate_up_scales=down_scales,
                       down_scales=down_scales)
         with self.assertRaisesRegex(tmap.Error, "scales"):
             moe.layer(self.x, gate_up, down, ids=ids, out=self.out)
+
+    def expect_steps(self, got, kept, factors, weights):
+        """Compares each step of a layer in 8 bits with what the step before it has left."""
+        experts = torch.repeat_interleave(torch.arange(EXPERTS, device="cuda"), got["counts"])
+        x = self.x[got["token_of_row"].long()].float()
+        most = x.view(x.shape[0], -1, 128).abs().amax(2)
+        # By a tensor: PyTorch multiplies by the reciprocal of a number.
+        self.assertTrue(torch.equal(factors["sorted_scales"], most / torch.full_like(most, 448)))
+        self.assertTrue(is_rounded(kept["sorted"], x, factors["sorted_scales"], E4M3))
+
+        def multiply(values, scales, matrices):
+            rows = exact(kept[values], factors[scales])
+            return torch.cat([rows[experts == i] @ matrices[i].double().t() for i in range(EXPERTS)])
+
+        gate, value = multiply("sorted", "sorted_scales", self.gate_up).chunk(2, 1)
+        gated = torch.nn.functional.silu(gate) * value
+        # None of these norms moves by more than rounding moves each element, and by OF_SUMS.
+        sums = multiply("activated", "activated_scales", self.down)
+        for found, want, half in ((exact(kept["activated"], factors["activated_scales"]), gated, HALF_UNIT[E4M3]),
+                                  (kept["outputs"].double(), sums, HALF)):
+            self.assertLess(((found - want).norm() / want.norm()).item(), half + OF_SUMS)
+        again = torch.empty_like(self.out)
+        moe.combine(kept["outputs"], got["row_of_choice"], out=again, weights=weights)
+        self.assertTrue(torch.equal(again, self.out))
 
     def test_what_does_not_fit_is_refused(self):
         ids = torch.zeros(TOKENS, K, dtype=torch.int32, device="cuda")

@@ -7,7 +7,8 @@ import support
 
 torch = support.need_torch_gpu()
 import tmap  # noqa: E402
-from torch_scaled_cases import E4M3, E5M2, N, OPS, SIZES, ScaledCases  # noqa: E402
+from rounding import E4M3, E5M2  # noqa: E402
+from torch_scaled_cases import N, OPS, SIZES, ScaledCases  # noqa: E402
 
 
 class Scaled(ScaledCases, unittest.TestCase):

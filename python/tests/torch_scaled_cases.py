@@ -7,33 +7,20 @@ import itertools
 
 import support
 import torch
+from rounding import E4M3, E5M2, HALF_UNIT, OF_SUMS, exact, is_rounded
 
 import tmap.torch_ops  # noqa: F401
 from tmap import ragged
 
 SIZES, REST = (5, 0, 128, 1, 77), 9  # rows of groups, then of none
 K, N = 272, 144  # neither is a multiple of a block
-E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
-# Half a unit in the last place: of normal numbers, relative, and of the smallest ones.
-HALF_UNITS = {E4M3: (2 ** -4, 2 ** -10), E5M2: (2 ** -3, 2 ** -17)}
-# Tensor cores add 32 terms of 8 bits at a time, and drop what lies 13 bits below the largest. The
-# largest of normal terms is some 4 times their root mean square, and errors of either sign do not
-# add up: 2^-11 of the norm of the sums. This leaves a factor of 2. Sums in f32 are far better.
-OF_SUMS = 2 ** -10
-# Rounding to bf16, of 8 significant bits, is at most half a unit: 2^-8 of each result.
-OF_BF16 = 2 ** -8
+OF_BF16 = HALF_UNIT[torch.bfloat16]
 OPS = torch.ops.tmap
 
 
 def bits(tensor):
     """Equal NaNs are equal, too."""
     return tensor.contiguous().view({1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.element_size()])
-
-
-def exact(values, scales, lines=1):
-    """What 8-bit values stand for, in f64. A scale is of `lines` lines of 128."""
-    columns = scales.repeat_interleave(128, -1)[..., :values.shape[-1]]
-    return values.double() * columns.repeat_interleave(lines, -2)[..., :values.shape[-2], :].double()
 
 
 def grouped(a, b, sizes=SIZES):
@@ -87,14 +74,10 @@ class ScaledCases:
                 self.assertTrue(out.is_contiguous() and scales.is_contiguous())
 
     def test_rounding_loses_half_a_unit(self):
-        for dtype, (of_value, of_scale) in HALF_UNITS.items():
+        for dtype in (E4M3, E5M2):
             out, scales = OPS.quantize(self.x, dtype=dtype)
             self.assertEqual(scales.shape, (self.rows, 3))
-            each = scales.repeat_interleave(128, 1)[:, :K].double()
-            error = (out.double() * each - self.x.double()).abs()
-            # The factor is for the reciprocal and the product, which are rounded to f32.
-            allowed = (self.x.double().abs() * of_value + each * of_scale) * (1 + 2 ** -15)
-            self.assertTrue(bool((error <= allowed).all()))
+            self.assertTrue(is_rounded(out, self.x, scales, dtype))
 
     def test_nothing_to_round(self):
         for shape, blocks in (((0, 256), (0, 2)), ((3, 0), (3, 0)), ((2, 0, 5), (2, 0, 1))):
