@@ -159,6 +159,8 @@ class Epilogues(unittest.TestCase):
         for bad in (wide, wide[1:, 0]):
             with self.assertRaisesRegex(ValueError, "row_scales has"):
                 self.made(self.judged(), row_scales=bad)
+        with self.assertRaisesRegex(ValueError, "row_scales repeats"):
+            self.made(self.judged(), row_scales=self.np.lib.stride_tricks.as_strided(wide, (ROWS,), (0,)))
 
     def test_a_gate_comes_to_its_place(self):
         gate = tmap.Gate("silu", "interleaved", alpha=1.5, limit=7, value_shift=1)

@@ -146,6 +146,8 @@ def _row_scales(site, array, rows):
     if math.prod(view.shape) < rows or len(extents) > 1:
         raise ValueError(f"row_scales has the shape {view.shape}: it must hold {rows} elements in "
                          "one dim")
+    if extents and extents[0][1] == 0:  # in C, 0 means 1
+        raise ValueError("row_scales repeats an element by a stride of 0: copy it first")
     return view.address, extents[0][1] // 4 if extents else 1
 
 
