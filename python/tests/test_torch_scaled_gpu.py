@@ -26,6 +26,17 @@ class Scaled(ScaledCases, unittest.TestCase):
                         self.assertFalse(bool(out[:self.used].isnan().any()))
                         self.assertSame(self.multiply(bias, out_dtype)[:self.used], out[:self.used])
 
+    def test_scales_of_rows_equal_the_function_bit_for_bit(self):
+        for dtype, fast in ((E4M3, False), (E4M3, True), (E5M2, False)):
+            operands, _ = self.of_rows(dtype)
+            out = torch.full((self.rows, N), torch.nan, device="cuda", dtype=torch.float32)
+            a, b, a_scales, b_scales, ends = operands
+            tmap.grouped_mm(a, b, ends, out=out, row_scales=a_scales, column_scales=b_scales, bias=self.bias,
+                            fast_accumulation=fast)
+            self.assertFalse(bool(out[:self.used].isnan().any()))
+            found = OPS.grouped_scaled_mm(*operands, self.bias, torch.float32, fast_accumulation=fast)
+            self.assertSame(found[:self.used], out[:self.used])
+
     def test_equals_the_cpu(self):
         on_cpu = [tensor.cpu() for tensor in (self.a, self.b, self.a_scales, self.b_scales, self.ends)]
         self.assertNear(self.multiply(None, torch.float32)[:self.used].cpu(),

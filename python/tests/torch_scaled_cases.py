@@ -67,7 +67,8 @@ class ScaledCases:
             with self.subTest(shape=tuple(values.shape), block=block, dtype=dtype, powers=powers):
                 out, scales = OPS.quantize(values, block=block, dtype=dtype, powers_of_two=powers)
                 wanted, factors = torch.empty_like(out), torch.full_like(scales, 77)
-                ragged.quantize(*(ragged.Tensors([tensor]) for tensor in (values.contiguous(), wanted, factors)),
+                blocks = factors[..., None] if block == "row" else factors
+                ragged.quantize(*(ragged.Tensors([tensor]) for tensor in (values.contiguous(), wanted, blocks)),
                                 block=block, powers_of_two=powers)
                 self.assertSame(out, wanted)
                 self.assertSame(scales, factors)
@@ -92,6 +93,28 @@ class ScaledCases:
         self.a, self.a_scales = OPS.quantize(self.x, dtype=E5M2)
         self.assertNear(self.multiply(None, torch.float32)[:self.used],
                         grouped(exact(self.a, self.a_scales), self.exact_b))
+
+    def of_rows(self, dtype=E4M3):
+        """Operands with a scale for each row of a and each column of b."""
+        a, a_scales = OPS.quantize(self.x, block="row", dtype=dtype)
+        stored, b_scales = OPS.quantize(self.weights, block="row")
+        self.assertEqual((a_scales.shape, b_scales.shape), ((self.rows,), (len(SIZES), N)))
+        wanted = grouped(a.double() * a_scales[:, None], (stored.double() * b_scales[..., None]).transpose(1, 2))
+        return (a, stored.transpose(1, 2), a_scales, b_scales, self.ends), wanted
+
+    def test_scales_of_rows_and_columns(self):
+        for dtype in (E4M3, E5M2):
+            operands, wanted = self.of_rows(dtype)
+            sums = OPS.grouped_scaled_mm(*operands, None, torch.float32)[:self.used]
+            self.assertNear(sums, wanted)
+            self.assertSame(OPS.grouped_scaled_mm(*operands)[:self.used], sums.bfloat16())
+        operands, wanted = self.of_rows()
+        fast = OPS.grouped_scaled_mm(*operands, None, torch.float32, fast_accumulation=True)[:self.used]
+        self.assertNear(fast, wanted, OF_BF16)  # of short rows it loses no more than rounding to bf16
+        a, b, a_scales, b_scales, ends = operands
+        same = a_scales[:1].expand(self.rows), b_scales.t().contiguous().t()
+        self.assertSame(OPS.grouped_scaled_mm(a, b, *same, ends)[:self.used],
+                        OPS.grouped_scaled_mm(a, b, same[0].contiguous(), b_scales, ends)[:self.used])
 
     def test_scales_have_any_strides_and_offsets_both_widths(self):
         wanted = self.multiply()[:self.used]
@@ -155,6 +178,9 @@ class ScaledCases:
                                   zip(self.x[:self.used].split(SIZES), direction[:self.used].split(SIZES))])
             self.assertNear(found, wanted, OF_BF16)
             self.assertEqual(found.stride(), weights.stride())
+            with_gaps = torch.stack((self.x, self.x), 2)[..., 0]
+            again, = torch.autograd.grad(self.quantized(with_gaps, None, weights), weights, direction)
+            self.assertSame(again, found)
 
     def test_gradients_without_strides_of_their_own(self):
         x, weights = self.x.detach().requires_grad_(), self.weights.transpose(1, 2).detach().requires_grad_()
@@ -237,12 +263,18 @@ class ScaledCases:
                 (TypeError, "offs is", (a, b, of_a, of_b, ends.short())),
                 (ValueError, "bias is", (a, b, of_a, of_b, ends, self.bias[:, 1:])),
                 (ValueError, "bias is", (a, b, of_a, of_b, ends, self.bias.half())),
+                (ValueError, "a_scales is", (a, b, of_a[:-1, 0], of_b, ends)),
+                (ValueError, "b_scales is", (a, b, of_a[:, 0], of_b, ends)),
                 (TypeError, "product is of", (a, b, of_a, of_b, ends, None, torch.float16))):
             with self.subTest(words), self.assertRaisesRegex(error, words):
                 OPS.grouped_scaled_mm(*operands)
+        for operands in ((a, b, of_a, of_b, ends), self.of_rows(E5M2)[0]):
+            with self.assertRaisesRegex(ValueError, "fast_accumulation is for"):
+                OPS.grouped_scaled_mm(*operands, fast_accumulation=True)
         for error, words, options in ((TypeError, "x is of", {"x": self.x.half()}),
                                       (ValueError, "weights is", {"weights": self.weights}),
                                       (ValueError, "weights is", {"weights": self.b}),
+                                      (ValueError, "b_scales is", {"b_scales": of_b[:, 0]}),
                                       (TypeError, "gradient is of", {"gradient_dtype": torch.bfloat16})):
             with self.subTest(words), self.assertRaisesRegex(error, words):
                 OPS.grouped_quantized_mm(**{"x": self.x, "b": b, "b_scales": of_b, "offs": ends, **options})

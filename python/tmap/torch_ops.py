@@ -7,15 +7,19 @@ grouped_mm(a, b, offs, bias=None, out_dtype=None, *, zero_rest=False)
     [groups, n] is added. `out_dtype` is the operands' type or float32, and that also where rows are
     summed over. Rows of no group, and groups whose offsets decrease or lead out, are undefined, or
     zero with `zero_rest`. In gradients they are zero. Products of nothing are zero.
-grouped_scaled_mm(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *, zero_rest=False)
+grouped_scaled_mm(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
+                  fast_accumulation=False, zero_rest=False)
     Multiplies 8-bit rows `a` [rows, k] of float8_e4m3fn or float8_e5m2 and `b` [groups, k, n] of
-    float8_e4m3fn, both with lines along k. `a_scales`, float32 [rows, k / 128], and `b_scales`,
-    float32 [groups, k / 128, n / 128], rounded up and with any strides, are block scales. `bias` is
-    bfloat16 and alone has a gradient. `out_dtype` is bfloat16 or float32.
+    float8_e4m3fn, both with lines along k. Scales are float32, with any strides: `a_scales` [rows,
+    k / 128] and `b_scales` [groups, k / 128, n / 128], rounded up, of blocks, or [rows] and
+    [groups, n] of rows of a and columns of b. With the latter, and a of float8_e4m3fn,
+    `fast_accumulation` may be set. `bias` is bfloat16 and alone has a gradient. `out_dtype` is
+    bfloat16 or float32.
 quantize(values, *, block="1x128", dtype=None, powers_of_two=False)
     Rounds values [rows, k] or [groups, n, k] to 8 bits as `tmap.ragged.quantize` does: rows with
-    block "1x128" or "row", weights with "128x128". `dtype` None is float8_e4m3fn. Returns the 8-bit
-    values and their scales. Has no gradient, and refuses values that want one.
+    block "1x128", weights with "128x128", or both with "row". `dtype` None is float8_e4m3fn.
+    Returns the 8-bit values and their scales, for "row" one for each row. Has no gradient, and
+    refuses values that want one.
 grouped_quantized_mm(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
                      gradient_dtype=None, powers_of_two=False)
     Quantizes rows `x` of bfloat16 to float8_e4m3fn, and multiplies as grouped_scaled_mm does. The

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of PyTorch for grouped products in 8 bits with block scales, which `tmap.torch_ops`
+"""Operators of PyTorch for grouped products in 8 bits with scales, which `tmap.torch_ops`
 describes."""
 import torch
 
@@ -15,7 +15,8 @@ from .torch_tensors import NAMES, row_major, with_rows
 define('quantize(Tensor values, *, str block="1x128", ScalarType? dtype=None, '
        "bool powers_of_two=False) -> (Tensor out, Tensor scales)",
        "grouped_scaled_mm(Tensor a, Tensor b, Tensor a_scales, Tensor b_scales, Tensor offs, "
-       "Tensor? bias=None, ScalarType? out_dtype=None, *, bool zero_rest=False) -> Tensor",
+       "Tensor? bias=None, ScalarType? out_dtype=None, *, bool fast_accumulation=False, "
+       "bool zero_rest=False) -> Tensor",
        "grouped_quantized_mm(Tensor x, Tensor b, Tensor b_scales, Tensor offs, Tensor? bias=None, "
        "Tensor? weights=None, ScalarType? out_dtype=None, *, ScalarType? gradient_dtype=None, "
        "bool powers_of_two=False) -> Tensor",
@@ -44,26 +45,30 @@ def _quantize_fake(values, *, block="1x128", dtype=None, powers_of_two=False):
     _check_type("the result", dtype or _E4M3, _EIGHT_BITS)
     if values.dim() not in (2, 3):
         raise ValueError(f"values have 2 or 3 dims, not {values.dim()}")
-    *outer, rows, columns = values.shape
-    lines = SCALED_ELEMENTS if block == "128x128" else 1
-    scales = -(-rows // lines), 1 if block == "row" else -(-columns // SCALED_ELEMENTS)
+    *shape, columns = values.shape
+    if block == "128x128":
+        shape[-1] = -(-shape[-1] // SCALED_ELEMENTS)
+    if block != "row":
+        shape.append(-(-columns // SCALED_ELEMENTS))
     return (values.new_empty(values.shape, dtype=dtype or _E4M3),
-            values.new_empty((*outer, *scales), dtype=torch.float32))
+            values.new_empty(shape, dtype=torch.float32))
 
 
 def _quantize(values, *, block="1x128", dtype=None, powers_of_two=False):
     out, scales = _quantize_fake(values, block=block, dtype=dtype)
     if out.numel() == 0:
         return out, scales.fill_(1)
-    ragged.quantize(*(_whole(tensor) for tensor in (with_rows(values), out, scales)), block=block,
+    blocks = scales.unsqueeze(-1) if block == "row" else scales
+    ragged.quantize(*_each_as_one(with_rows(values), out, blocks), block=block,
                     powers_of_two=powers_of_two)
     return out, scales
 
 
-def _whole(tensor):
-    """Returns a batch of one tensor. Nothing of it is on the host, so a graph may capture it."""
-    one = torch.ones(1, dtype=torch.int32, device=tensor.device)
-    return _ragged.Rows(tensor.unsqueeze(0), one)
+def _each_as_one(*tensors):
+    """Returns a batch of one tensor for each. They are on the device alone, so a graph may capture
+    a call on them."""
+    one = torch.ones(1, dtype=torch.int32, device=tensors[0].device)
+    return [_ragged.Rows(tensor.unsqueeze(0), one) for tensor in tensors]
 
 
 def _keep_nothing(ctx, inputs, keyword_only_inputs, output):
@@ -75,13 +80,19 @@ def _no_backward(ctx, *gradients):
     return tuple(None for _ in ctx.needs_input_grad)
 
 
-def _check(a, b, a_scales, b_scales, offs, bias, out_dtype):
+def _check(a, b, a_scales, b_scales, offs, bias, out_dtype, fast_accumulation):
     _check_type("a", a.dtype, _EIGHT_BITS)
-    _check_weights(a, "a", b, b_scales, offs, bias, out_dtype)
-    _check_scales("a_scales", a_scales, block_scale_shapes(*a.shape, 0, 0)[0], a.device)
+    _check_operands(a, "a", b, offs, bias, out_dtype)
+    (rows, k), (groups, _, n) = a.shape, b.shape
+    has_blocks = a_scales.dim() != 1
+    of_a, of_b = block_scale_shapes(rows, k, n, groups) if has_blocks else ((rows,), (groups, n))
+    _check_scales("a_scales", a_scales, of_a, a.device)
+    _check_scales("b_scales", b_scales, of_b, a.device)
+    if fast_accumulation and (has_blocks or a.dtype != _E4M3):
+        raise ValueError("fast_accumulation is for a of float8_e4m3fn with scales of rows")
 
 
-def _check_weights(rows, name, b, b_scales, offs, bias, out_dtype):
+def _check_operands(rows, name, b, offs, bias, out_dtype):
     _check_type("b", b.dtype, (_E4M3,))
     if (rows.dim(), b.dim()) != (2, 3) or rows.shape[1] != b.shape[1]:
         raise ValueError(f"{name} is [rows, k] and b [groups, k, n], not {tuple(rows.shape)} and "
@@ -89,8 +100,6 @@ def _check_weights(rows, name, b, b_scales, offs, bias, out_dtype):
     check_offsets(rows, b, offs)
     if b.shape[0] != offs.shape[0]:
         raise ValueError(f"offs cuts {offs.shape[0]} groups, b has {b.shape[0]}")
-    groups, k, n = b.shape
-    _check_scales("b_scales", b_scales, block_scale_shapes(0, k, n, groups)[1], b.device)
     if bias is not None:
         check_bias(b, bias, torch.bfloat16)
     _check_type("the product", out_dtype or torch.bfloat16, (torch.bfloat16, torch.float32))
@@ -102,39 +111,52 @@ def _check_scales(name, scales, shape, device):
                          f"must be {tuple(shape)} of torch.float32 on {device}")
 
 
-def _scaled_fake(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *, zero_rest=False):
-    _check(a, b, a_scales, b_scales, offs, bias, out_dtype)
+def _scaled_fake(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
+                 fast_accumulation=False, zero_rest=False):
+    _check(a, b, a_scales, b_scales, offs, bias, out_dtype, fast_accumulation)
     return a.new_empty((a.shape[0], b.shape[2]), dtype=out_dtype or torch.bfloat16)
 
 
-def _scaled_cuda(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *, zero_rest=False):
-    out = _scaled_fake(a, b, a_scales, b_scales, offs, bias, out_dtype)
+def _scaled_cuda(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
+                 fast_accumulation=False, zero_rest=False):
+    out = _scaled_fake(a, b, a_scales, b_scales, offs, bias, out_dtype,
+                       fast_accumulation=fast_accumulation)
     has_sums = a.numel() > 0 and b.numel() > 0
     if zero_rest or not has_sums:
         out.zero_()
     if has_sums:
-        _gemm.grouped_mm(a, b, offs, out=out, a_scales=a_scales, b_scales=b_scales,
-                         bias=None if bias is None else bias.contiguous())
+        if a_scales.dim() == 1:
+            scales = {"row_scales": a_scales.contiguous(), "column_scales": b_scales.contiguous()}
+        else:
+            scales = {"a_scales": a_scales, "b_scales": b_scales}
+        _gemm.grouped_mm(a, b, offs, out=out, bias=None if bias is None else bias.contiguous(),
+                         fast_accumulation=fast_accumulation, **scales)
     return out
 
 
-def _scaled_cpu(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *, zero_rest=False):
-    out = _scaled_fake(a, b, a_scales, b_scales, offs, bias, out_dtype)
+def _scaled_cpu(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
+                fast_accumulation=False, zero_rest=False):
+    out = _scaled_fake(a, b, a_scales, b_scales, offs, bias, out_dtype,
+                       fast_accumulation=fast_accumulation)
     ready = prepare(a.shape, a.stride(), b.shape, b.stride(), NAMES[a.dtype], offs.shape[0], 4, 0,
                     out.element_size())
     has_sums = ready.has_sums and a.shape[0] > 0
     # NaN stands for what is undefined, so that no program comes to rely on it.
     sums = out.float().fill_(torch.nan if has_sums and not zero_rest else 0.0)
     if has_sums:
-        exact_a = a.float() * _of_elements(a_scales, 1, a.shape[1])
-        of_b = _of_elements(_of_elements(b_scales, 1, b.shape[1]), 2, b.shape[2])
-        multiply_groups_on_cpu(exact_a, b.float() * of_b, sums, offs, bias)
+        of_a, of_b = _of_elements(a, b, a_scales, b_scales)
+        multiply_groups_on_cpu(a.float() * of_a, b.float() * of_b, sums, offs, bias)
     return sums.to(out.dtype)
 
 
-def _of_elements(scales, dim, extent):
-    """Returns the scale of each element of a dim, from those of its blocks."""
-    return scales.repeat_interleave(SCALED_ELEMENTS, dim).narrow(dim, 0, extent)
+def _of_elements(a, b, a_scales, b_scales):
+    """Returns the scales of all elements."""
+    def along(scales, dim, extent):
+        return scales.repeat_interleave(SCALED_ELEMENTS, dim).narrow(dim, 0, extent)
+
+    if a_scales.dim() == 1:
+        return a_scales[:, None], b_scales[:, None]
+    return along(a_scales, 1, a.shape[1]), along(along(b_scales, 1, b.shape[1]), 2, b.shape[2])
 
 
 def _keep_offsets(ctx, inputs, keyword_only_inputs, output):
@@ -156,7 +178,9 @@ def _of_bias(gradient, offs):
 def _quantized_fake(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
                     gradient_dtype=None, powers_of_two=False):
     _check_type("x", x.dtype, (torch.bfloat16,))
-    _check_weights(x, "x", b, b_scales, offs, bias, out_dtype)
+    _check_operands(x, "x", b, offs, bias, out_dtype)
+    groups, k, n = b.shape
+    _check_scales("b_scales", b_scales, block_scale_shapes(0, k, n, groups)[1], b.device)
     _check_type("the gradient", gradient_dtype or _E4M3, _EIGHT_BITS)
     if weights is not None and (weights.shape, weights.dtype, weights.device) != (b.shape, x.dtype,
                                                                                   b.device):
@@ -197,7 +221,8 @@ def _quantized_backward(ctx, gradient):
     if wants_bias:
         of_bias = _of_bias(gradient, offs)
     if wants_weights:
-        of_weights = gradient_of_weights(x, offs, row_major(gradient.to(x.dtype)), ctx.along_k)
+        gradient = row_major(gradient.to(x.dtype))
+        of_weights = gradient_of_weights(row_major(x), offs, gradient, ctx.along_k)
     return of_x, None, None, None, of_bias, of_weights, None
 
 
@@ -217,7 +242,7 @@ def _turned(b):
     """Returns the same values, [groups, n, k], with lines along n instead of k."""
     lines = b.new_empty((b.shape[0], b.shape[2], b.shape[1]))
     if b.numel():
-        ragged.transpose(_whole(b), _whole(lines))
+        ragged.transpose(*_each_as_one(b, lines))
     return lines.transpose(1, 2)
 
 
