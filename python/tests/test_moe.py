@@ -5,7 +5,7 @@ import unittest
 
 import support
 import tmap
-from tmap import _structs, moe
+from tmap import _routing, _structs, moe
 from tmap._arrays import Site
 from tmap._errors import check
 from tmap._library import lib
@@ -26,13 +26,13 @@ def error_of(problem, results=None):
 
 def from_logits(logits, k=K, scoring="sigmoid", bias=None, groups=None, renormalise=True, scale=2.5):
     problem = _structs.RouteProblem(alignment=1)
-    moe._set_logits(Site(None, logits), problem, logits, k, scoring, bias, groups, renormalise, scale)
+    _routing.set_logits(Site(None, logits), problem, logits, k, scoring, bias, groups, renormalise, scale)
     return problem
 
 
 def from_ids(ids, weights=None, experts=EXPERTS):
     problem = _structs.RouteProblem(alignment=1)
-    moe._set_given(Site(None, ids), problem, ids, weights, experts)
+    _routing.set_given(Site(None, ids), problem, ids, weights, experts)
     return problem
 
 
@@ -65,7 +65,7 @@ class Problems(unittest.TestCase):
         problem = from_ids(np.zeros((20000, K), np.int32))
         sizes = (EXPERTS, EXPERTS + 1, EXPERTS, 20000 * K, 20000 * K)
         arrays = [np.zeros(size, np.int32) for size in sizes] + [np.zeros(20000 * K, np.float32)]
-        made = moe._results(Site(None, *arrays), problem, (None, None), arrays)
+        made = _routing.results_of(Site(None, *arrays), problem, (None, None), arrays)
         names = ("counts", "begins", "ends", "row_of_choice", "token_of_row", "weight_of_row")
         self.assertEqual([getattr(made, name) for name in names], [array.ctypes.data for array in arrays])
         self.assertEqual((made.ids, made.weights), (None, None))
@@ -74,7 +74,7 @@ class Problems(unittest.TestCase):
             short = list(arrays)
             short[place] = short[place][:-1]
             with self.assertRaisesRegex(ValueError, name):
-                moe._results(Site(None, *short), problem, (None, None), short)
+                _routing.results_of(Site(None, *short), problem, (None, None), short)
 
     def test_arrays_that_do_not_fit(self):
         with self.assertRaisesRegex(TypeError, "logits"):

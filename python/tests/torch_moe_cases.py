@@ -7,6 +7,7 @@ import support
 import torch
 
 import tmap.torch_moe  # noqa: F401
+from tmap._routing import SCORINGS
 
 TOKENS, EXPERTS, K, COLUMNS = 40, 16, 4, 32
 SIZES = (5, 0, 17, 1, 42)
@@ -53,7 +54,7 @@ class ExpertCases:
         self.assertTrue(torch.equal(of_rows, weights.flatten()[order]))
 
     def test_routes_and_gradients_of_logits(self):
-        for scoring, renormalise in itertools.product(tmap.moe.SCORINGS, (False, True)):
+        for scoring, renormalise in itertools.product(SCORINGS, (False, True)):
             with self.subTest(scoring, renormalise=renormalise):
                 logits = self.random(TOKENS, EXPERTS).requires_grad_()
                 made = torch.ops.tmap.moe_route(logits, K, scoring=scoring, renormalise=renormalise, scale=2.5)

@@ -29,6 +29,7 @@ import torch
 from . import moe
 from . import torch_gates  # noqa: F401: registers the products with gates
 from . import torch_ops  # noqa: F401: registers the others
+from ._routing import SCORINGS
 from .torch_library import define, register
 from .torch_tensors import row_major, with_rows
 
@@ -78,8 +79,8 @@ def _route_cuda(logits, k, bias=None, *, scoring="softmax_then_top_k", expert_gr
 
 def _route_cpu(logits, k, bias=None, *, scoring="softmax_then_top_k", expert_groups=1,
                chosen_groups=1, group_score="largest", renormalise=False, scale=1.0):
-    if scoring not in moe.SCORINGS:
-        raise ValueError(f"scoring is one of {moe.SCORINGS}, not {scoring!r}")
+    if scoring not in SCORINGS:
+        raise ValueError(f"scoring is one of {SCORINGS}, not {scoring!r}")
     scores = _without_nan(logits)
     if scoring == "sigmoid":
         scores = scores.sigmoid() + (0 if bias is None else bias)
