@@ -5,7 +5,7 @@ import unittest
 import support
 
 torch = support.need("torch")
-from torch_scaled_cases import OPS, ScaledCases  # noqa: E402
+from torch_scaled_cases import OPS, GatedCases, ScaledCases  # noqa: E402
 
 
 class Scaled(ScaledCases, unittest.TestCase):
@@ -45,6 +45,17 @@ class Scaled(ScaledCases, unittest.TestCase):
             for operands in ((a, b, of_a[1:], of_b, ends), (a, b, of_a, of_b[1:], ends), (a, b, of_a, of_b, ends[1:])):
                 with self.assertRaises(ValueError):
                     OPS.grouped_scaled_mm(*operands)
+
+
+class Gated(GatedCases, unittest.TestCase):
+    device = "cpu"
+
+    def test_pytorchs_own_check(self):
+        parts = "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic"
+        for operands, _ in self.kinds.values():
+            operands = *(operand[:self.used] if operand.shape[0] == self.rows else operand for operand in operands),
+            torch.library.opcheck(OPS.grouped_scaled_gated_mm.default, operands, {"columns": "interleaved"},
+                                  test_utils=parts)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import support
 torch = support.need_torch_gpu()
 import tmap  # noqa: E402
 from rounding import E4M3, E5M2  # noqa: E402
-from torch_scaled_cases import N, OPS, SIZES, ScaledCases  # noqa: E402
+from torch_scaled_cases import N, OPS, SIZES, GatedCases, ScaledCases  # noqa: E402
 
 
 class Scaled(ScaledCases, unittest.TestCase):
@@ -100,6 +100,30 @@ class Scaled(ScaledCases, unittest.TestCase):
         torch.cuda.synchronize()
         self.assertSame(found, wanted)
         self.assertEqual({int(one.min()) for one in noise}, {255})
+
+
+class Gated(GatedCases, unittest.TestCase):
+    device = "cuda"
+
+    def test_equals_the_function_bit_for_bit(self):
+        for words, operands, _, options in self.gates():
+            for powers in (False, True):
+                with self.subTest(**words, powers=powers):
+                    self.check_bits(operands, {**options, "powers_of_two": powers}, tmap.Gate(
+                        **{"limit": float("inf"), **options}))
+
+    def check_bits(self, operands, options, gate):
+        a, b, a_scales, b_scales, ends, bias = operands
+        terms = {"a_scales": a_scales, "b_scales": b_scales}
+        if a_scales.dim() == 1:
+            terms = {"row_scales": a_scales, "column_scales": b_scales}
+        out = torch.zeros(self.rows, self.COLUMNS // 2, device="cuda", dtype=torch.uint8).view(E4M3)
+        scales = torch.full((self.rows, 1), torch.nan, device="cuda")
+        tmap.grouped_mm(a, b, ends, out=out, gate=gate, bias=bias, out_scales=scales,
+                        powers_of_two=options["powers_of_two"], **terms)
+        self.assertFalse(bool(scales[:self.used].isnan().any()))
+        for one, wanted in zip(OPS.grouped_scaled_gated_mm(*operands, **options), (out, scales)):
+            self.assertSame(one[:self.used], wanted[:self.used])
 
 
 if __name__ == "__main__":

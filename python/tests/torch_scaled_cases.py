@@ -9,7 +9,7 @@ import support
 import torch
 from rounding import E4M3, E5M2, HALF_UNIT, OF_SUMS, exact, is_rounded
 
-import tmap.torch_ops  # noqa: F401
+import tmap.torch_moe  # noqa: F401
 from tmap import ragged
 
 SIZES, REST = (5, 0, 128, 1, 77), 9  # rows of groups, then of none
@@ -28,7 +28,7 @@ def grouped(a, b, sizes=SIZES):
     return torch.cat([rows @ b[i] for i, rows in enumerate(a[:sum(sizes)].split(sizes))])
 
 
-class ScaledCases:
+class Operands:
     def setUp(self):
         torch.manual_seed(5)
         self.used, self.rows = sum(SIZES), sum(SIZES) + REST
@@ -54,6 +54,8 @@ class ScaledCases:
         error = ((found.double() - wanted).abs() - of_each * wanted.abs()).clamp(min=0)
         self.assertLess((error.norm() / wanted.norm()).item(), OF_SUMS)
 
+
+class ScaledCases(Operands):
     def multiply(self, *rest, **options):
         return OPS.grouped_scaled_mm(self.a, self.b, self.a_scales, self.b_scales, self.ends, *rest, **options)
 
@@ -283,3 +285,84 @@ class ScaledCases:
                                               (TypeError, "result is of", self.x, {"dtype": torch.int8})):
             with self.subTest(words), self.assertRaisesRegex(error, words):
                 OPS.quantize(values, **options)
+
+
+class GatedCases(Operands):
+    COLUMNS = 256  # in halves, a gate and its value lie a multiple of 128 columns apart
+
+    def setUp(self):
+        super().setUp()
+        weights = self.random(len(SIZES), self.COLUMNS, K) * K ** -0.5
+        self.bias = self.random(len(SIZES), self.COLUMNS)
+        self.kinds = {}
+        for kind, of_a, of_b in (("blocks", "1x128", "128x128"), ("rows", "row", "row")):
+            (a, a_scales), (b, b_scales) = OPS.quantize(self.x, block=of_a), OPS.quantize(weights, block=of_b)
+            if kind == "rows":
+                exact_a, exact_b = a.double() * a_scales[:, None], b.double() * b_scales[..., None]
+            else:
+                exact_a, exact_b, b_scales = exact(a, a_scales), exact(b, b_scales, 128), b_scales.transpose(1, 2)
+            self.kinds[kind] = ((a, b.transpose(1, 2), a_scales, b_scales, self.ends),
+                                grouped(exact_a, exact_b.transpose(1, 2)))
+
+    def with_gate(self, sums, columns="halves", alpha=1.0, limit=None, value_shift=0.0):
+        gates, values = sums.chunk(2, 1) if columns == "halves" else (sums[:, ::2], sums[:, 1::2])
+        if limit is not None:
+            gates, values = gates.clamp(max=limit), values.clamp(-limit, limit)
+        return gates * torch.sigmoid(alpha * gates) * (values + value_shift)
+
+    def gates(self):
+        for kind, (operands, sums) in self.kinds.items():
+            for options in ({}, {"columns": "interleaved", "alpha": 1.702, "limit": 0.7, "value_shift": 1.0}):
+                for bias in (None, self.bias):
+                    yield {"kind": kind, **options, "bias": bias is not None}, (*operands, bias), sums, options
+
+    def test_results_of_gates(self):
+        which = torch.repeat_interleave(torch.arange(len(SIZES)), torch.tensor(SIZES)).to(self.device)
+        for words, operands, sums, options in self.gates():
+            with self.subTest(**words):
+                bias = operands[5]
+                self.check(operands, options,
+                           self.with_gate(sums if bias is None else sums + bias.double()[which], **options))
+
+    def check(self, operands, options, wanted):
+        # A gate and a value move a result by at most 1.28 times, and once, their own errors, which
+        # do not depend on each other: 1.6 times 2^-11.
+        for dtype, half in ((torch.float32, 0.0), (torch.bfloat16, OF_BF16)):
+            out, none = OPS.grouped_scaled_gated_mm(*operands, dtype, **options)
+            self.assertEqual((out.dtype, none.numel()), (dtype, 0))
+            self.assertNear(out[:self.used], wanted, half)
+        for powers in (False, True):
+            out, scales = OPS.grouped_scaled_gated_mm(*operands, **options, powers_of_two=powers)
+            self.assertEqual((out.dtype, scales.shape), (E4M3, (self.rows, 1)))
+            self.assertNear(exact(out, scales)[:self.used], wanted, HALF_UNIT[E4M3])
+            # The error of one result is up to 4 times the root mean square of all.
+            ratio, slack = scales[:self.used, 0].double() * 448 / wanted.abs().amax(1), 4 * OF_SUMS
+            self.assertTrue(bool((ratio > 1 - slack).all() and (ratio < (1 + slack) * (2 if powers else 1)).all()))
+            self.assertEqual(bool((scales[:self.used].log2() % 1 == 0).all()), powers)
+
+    def test_a_layer_of_two_products(self):
+        operands, sums = self.kinds["blocks"]
+        hidden, scales = OPS.grouped_scaled_gated_mm(*operands)
+        stored, of_down = OPS.quantize(self.random(len(SIZES), 64, 128), block="128x128")
+        out = OPS.grouped_scaled_mm(hidden, stored.transpose(1, 2), scales, of_down.transpose(1, 2), self.ends)
+        wanted = grouped(exact(hidden, scales), exact(stored, of_down, 128).transpose(1, 2))
+        self.assertNear(out[:self.used], wanted, OF_BF16)
+
+    def test_gates_have_no_gradients(self):
+        operands, _ = self.kinds["blocks"]
+        bias = self.bias.requires_grad_()
+        with self.assertRaisesRegex(ValueError, "bias has no gradient"):
+            OPS.grouped_scaled_gated_mm(*operands, bias)
+        with torch.no_grad():
+            OPS.grouped_scaled_gated_mm(*operands, bias)
+        for error, words, options in ((ValueError, "function", {"function": "relu"}),
+                                      (TypeError, "result is of", {"out_dtype": torch.float16})):
+            with self.assertRaisesRegex(error, words):
+                OPS.grouped_scaled_gated_mm(*operands, **options)
+
+    def test_gates_compiled(self):
+        operands, _ = self.kinds["blocks"]
+        torch._dynamo.reset()
+        compiled = torch.compile(lambda *of: OPS.grouped_scaled_gated_mm(*of), fullgraph=True, backend="aot_eager")
+        for one, other in zip(compiled(*operands), OPS.grouped_scaled_gated_mm(*operands)):
+            self.assertSame(one[:self.used], other[:self.used])

@@ -5,9 +5,11 @@ import math
 import torch
 
 from . import _gemm
-from ._epilogue import Gate, gate_of
+from ._epilogue import SCALED_RESULTS, Gate, gate_of
 from .torch_library import define, register
 from .torch_products import OPERANDS, gradients_of_rows, grouped_mm_cpu, multiply
+from .torch_scaled import (E4M3, check_scaled, check_type, no_backward, quantize, refuse_gradients,
+                           scaled_cpu, terms_of)
 from .torch_tensors import row_major
 
 _OPTIONS = ('*, str function="silu", str columns="halves", float alpha=1.0, float? limit=None, '
@@ -16,6 +18,9 @@ define(f"grouped_gated_mm(Tensor a, Tensor b, Tensor offs, {_OPTIONS}) -> "
        "(Tensor out, Tensor sums)",
        "grouped_mm_gate_backward(Tensor d_out, Tensor b, Tensor sums, Tensor offs, "
        f"{_OPTIONS}) -> Tensor",
+       "grouped_scaled_gated_mm(Tensor a, Tensor b, Tensor a_scales, Tensor b_scales, Tensor offs, "
+       f"Tensor? bias=None, ScalarType? out_dtype=None, {_OPTIONS}, bool powers_of_two=False) -> "
+       "(Tensor out, Tensor scales)",
        f"grouped_mlp(Tensor a, Tensor b, Tensor c, Tensor offs, {_OPTIONS}) -> "
        "(Tensor out, Tensor hidden, Tensor sums)")
 
@@ -129,6 +134,44 @@ def _gate_backward_cpu(d_out, b, sums, offs, **options):
     return _gate_gradients(of_hidden, sums, _gate(**options)).to(d_out.dtype)
 
 
+def _scaled_gated_fake(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
+                       powers_of_two=False, **options):
+    _gate(**options)
+    check_scaled(a, b, a_scales, b_scales, offs, bias)
+    dtype, rows, columns = out_dtype or E4M3, a.shape[0], b.shape[2] // 2
+    check_type("the result", dtype, (E4M3, torch.bfloat16, torch.float32))
+    blocks = -(-columns // SCALED_RESULTS) if dtype == E4M3 else 0
+    return (a.new_empty((rows, columns), dtype=dtype),
+            a.new_empty((rows, blocks), dtype=torch.float32))
+
+
+def _scaled_gated_cuda(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
+                       powers_of_two=False, **options):
+    out, scales = _scaled_gated_fake(a, b, a_scales, b_scales, offs, bias, out_dtype, **options)
+    if a.numel() == 0 or b.numel() == 0:
+        return out.zero_(), scales.fill_(1)
+    results = {"out_scales": scales, "powers_of_two": powers_of_two} if out.dtype == E4M3 else {}
+    _gemm.grouped_mm(a, b, offs, out=out, gate=_gate(**options), **results,
+                     **terms_of(a_scales, b_scales, bias))
+    return out, scales
+
+
+def _scaled_gated_cpu(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
+                      powers_of_two=False, **options):
+    _, scales = _scaled_gated_fake(a, b, a_scales, b_scales, offs, bias, out_dtype, **options)
+    sums = scaled_cpu(a, b, a_scales, b_scales, offs, bias, torch.float32)
+    made = _gated(sums, _gate(**options))
+    if out_dtype in (None, E4M3):
+        return quantize(made, powers_of_two=powers_of_two)
+    return made.to(out_dtype), scales
+
+
+def _keep_no_scaled(ctx, inputs, keyword_only_inputs, output):
+    refuse_gradients(ctx, ("a", "b", "a_scales", "b_scales", None, "bias"),
+                     "gated products in 8 bits have none. Use grouped_quantized_mm and a gate of "
+                     "PyTorch, or no_grad")
+
+
 def _mlp_fake(a, b, c, offs, **options):
     hidden, sums = _gated_fake(a, b, offs, **options)
     return a.new_empty((a.shape[0], c.shape[2])), hidden, sums
@@ -163,4 +206,6 @@ register("grouped_gated_mm", {"CUDA": _gated_cuda, "CPU": _gated_cpu}, _gated_fa
           _gated_backward, _keep_gated)
 register("grouped_mm_gate_backward", {"CUDA": _gate_backward_cuda, "CPU": _gate_backward_cpu},
           _gate_backward_fake)
+register("grouped_scaled_gated_mm", {"CUDA": _scaled_gated_cuda, "CPU": _scaled_gated_cpu},
+         _scaled_gated_fake, no_backward, _keep_no_scaled)
 register("grouped_mlp", {"CUDA": _mlp, "CPU": _mlp}, _mlp_fake, _mlp_backward, _keep_mlp)

@@ -17,6 +17,12 @@ grouped_gated_mm(a, b, offs, *, function="silu", columns="halves", alpha=1.0, li
                  value_shift=0.0)
     Multiplies as `grouped_mm` with rows that are ragged, then applies a `tmap.Gate`. Returns the
     results [rows, n / 2], and the sums [rows, n] as they were before the gate.
+grouped_scaled_gated_mm(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *, ...,
+                        powers_of_two=False)
+    Multiplies as `grouped_scaled_mm` and applies a gate to the sums. Returns the results
+    [rows, n / 2] in float8_e4m3fn and their scales, float32 [rows, n / 256] rounded up, which the
+    next grouped_scaled_mm takes. With `out_dtype` bfloat16 or float32 there are no scales. With
+    block scales and columns in halves, n / 2 is a multiple of 128. Has no gradients.
 grouped_mlp(a, b, c, offs, *, ...)
     grouped_mm(grouped_gated_mm(a, b, offs, ...)[0], c, offs). Its gradients take the gate's in the
     epilogue of a product. Returns the results, and two tensors that the gradients need.

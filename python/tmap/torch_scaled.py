@@ -23,26 +23,26 @@ define('quantize(Tensor values, *, str block="1x128", ScalarType? dtype=None, '
        "grouped_quantized_mm_backward(Tensor d_out, Tensor b, Tensor b_scales, Tensor offs, *, "
        "ScalarType? dtype=None, bool powers_of_two=False) -> Tensor")
 
-_E4M3, _EIGHT_BITS = torch.float8_e4m3fn, (torch.float8_e4m3fn, torch.float8_e5m2)
+E4M3, _EIGHT_BITS = torch.float8_e4m3fn, (torch.float8_e4m3fn, torch.float8_e5m2)
 _ops = torch.ops.tmap
 
 
-def _refuse_gradients(ctx, names, advice):
+def refuse_gradients(ctx, names, advice):
     """Raises if an operand without a gradient wants one. `names` are those of the operands."""
     for name, wants in zip(names, ctx.needs_input_grad):
         if wants and name is not None:
             raise ValueError(f"{name} has no gradient: {advice}")
 
 
-def _check_type(name, dtype, allowed):
+def check_type(name, dtype, allowed):
     if dtype not in allowed:
         raise TypeError(f"{name} is of {' or '.join(map(str, allowed))}, not {dtype}")
 
 
 def _quantize_fake(values, *, block="1x128", dtype=None, powers_of_two=False):
     choice(block, _ragged.SCALE_BLOCKS, "block")
-    _check_type("values", values.dtype, (torch.bfloat16, torch.float16, torch.float32))
-    _check_type("the result", dtype or _E4M3, _EIGHT_BITS)
+    check_type("values", values.dtype, (torch.bfloat16, torch.float16, torch.float32))
+    check_type("the result", dtype or E4M3, _EIGHT_BITS)
     if values.dim() not in (2, 3):
         raise ValueError(f"values have 2 or 3 dims, not {values.dim()}")
     *shape, columns = values.shape
@@ -50,11 +50,11 @@ def _quantize_fake(values, *, block="1x128", dtype=None, powers_of_two=False):
         shape[-1] = -(-shape[-1] // SCALED_ELEMENTS)
     if block != "row":
         shape.append(-(-columns // SCALED_ELEMENTS))
-    return (values.new_empty(values.shape, dtype=dtype or _E4M3),
+    return (values.new_empty(values.shape, dtype=dtype or E4M3),
             values.new_empty(shape, dtype=torch.float32))
 
 
-def _quantize(values, *, block="1x128", dtype=None, powers_of_two=False):
+def quantize(values, *, block="1x128", dtype=None, powers_of_two=False):
     out, scales = _quantize_fake(values, block=block, dtype=dtype)
     if out.numel() == 0:
         return out, scales.fill_(1)
@@ -72,28 +72,29 @@ def _each_as_one(*tensors):
 
 
 def _keep_nothing(ctx, inputs, keyword_only_inputs, output):
-    _refuse_gradients(ctx, ("values",), "quantize values.detach(). grouped_quantized_mm quantizes "
+    refuse_gradients(ctx, ("values",), "quantize values.detach(). grouped_quantized_mm quantizes "
                                         "rows, and has gradients")
 
 
-def _no_backward(ctx, *gradients):
+def no_backward(ctx, *gradients):
     return tuple(None for _ in ctx.needs_input_grad)
 
 
-def _check(a, b, a_scales, b_scales, offs, bias, out_dtype, fast_accumulation):
-    _check_type("a", a.dtype, _EIGHT_BITS)
+def check_scaled(a, b, a_scales, b_scales, offs, bias, out_dtype=None,
+                 fast_accumulation=False):
+    check_type("a", a.dtype, _EIGHT_BITS)
     _check_operands(a, "a", b, offs, bias, out_dtype)
     (rows, k), (groups, _, n) = a.shape, b.shape
     has_blocks = a_scales.dim() != 1
     of_a, of_b = block_scale_shapes(rows, k, n, groups) if has_blocks else ((rows,), (groups, n))
     _check_scales("a_scales", a_scales, of_a, a.device)
     _check_scales("b_scales", b_scales, of_b, a.device)
-    if fast_accumulation and (has_blocks or a.dtype != _E4M3):
+    if fast_accumulation and (has_blocks or a.dtype != E4M3):
         raise ValueError("fast_accumulation is for a of float8_e4m3fn with scales of rows")
 
 
 def _check_operands(rows, name, b, offs, bias, out_dtype):
-    _check_type("b", b.dtype, (_E4M3,))
+    check_type("b", b.dtype, (E4M3,))
     if (rows.dim(), b.dim()) != (2, 3) or rows.shape[1] != b.shape[1]:
         raise ValueError(f"{name} is [rows, k] and b [groups, k, n], not {tuple(rows.shape)} and "
                          f"{tuple(b.shape)}")
@@ -102,18 +103,18 @@ def _check_operands(rows, name, b, offs, bias, out_dtype):
         raise ValueError(f"offs cuts {offs.shape[0]} groups, b has {b.shape[0]}")
     if bias is not None:
         check_bias(b, bias, torch.bfloat16)
-    _check_type("the product", out_dtype or torch.bfloat16, (torch.bfloat16, torch.float32))
+    check_type("the product", out_dtype or torch.bfloat16, (torch.bfloat16, torch.float32))
 
 
 def _check_scales(name, scales, shape, device):
     if scales.dtype != torch.float32 or scales.shape != shape or scales.device != device:
-        raise ValueError(f"{name} is {tuple(scales.shape)} of {scales.dtype} on {scales.device}: it "
-                         f"must be {tuple(shape)} of torch.float32 on {device}")
+        raise ValueError(f"{name} is {tuple(scales.shape)} of {scales.dtype} on {scales.device}: "
+                         f"it must be {tuple(shape)} of torch.float32 on {device}")
 
 
 def _scaled_fake(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
                  fast_accumulation=False, zero_rest=False):
-    _check(a, b, a_scales, b_scales, offs, bias, out_dtype, fast_accumulation)
+    check_scaled(a, b, a_scales, b_scales, offs, bias, out_dtype, fast_accumulation)
     return a.new_empty((a.shape[0], b.shape[2]), dtype=out_dtype or torch.bfloat16)
 
 
@@ -125,16 +126,21 @@ def _scaled_cuda(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
     if zero_rest or not has_sums:
         out.zero_()
     if has_sums:
-        if a_scales.dim() == 1:
-            scales = {"row_scales": a_scales.contiguous(), "column_scales": b_scales.contiguous()}
-        else:
-            scales = {"a_scales": a_scales, "b_scales": b_scales}
-        _gemm.grouped_mm(a, b, offs, out=out, bias=None if bias is None else bias.contiguous(),
-                         fast_accumulation=fast_accumulation, **scales)
+        _gemm.grouped_mm(a, b, offs, out=out, fast_accumulation=fast_accumulation,
+                         **terms_of(a_scales, b_scales, bias))
     return out
 
 
-def _scaled_cpu(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
+def terms_of(a_scales, b_scales, bias):
+    """Returns the keywords of `tmap.grouped_mm` for scales of either kind and a bias."""
+    bias = None if bias is None else bias.contiguous()
+    if a_scales.dim() != 1:
+        return {"a_scales": a_scales, "b_scales": b_scales, "bias": bias}
+    return {"row_scales": a_scales.contiguous(), "column_scales": b_scales.contiguous(),
+            "bias": bias}
+
+
+def scaled_cpu(a, b, a_scales, b_scales, offs, bias=None, out_dtype=None, *,
                 fast_accumulation=False, zero_rest=False):
     out = _scaled_fake(a, b, a_scales, b_scales, offs, bias, out_dtype,
                        fast_accumulation=fast_accumulation)
@@ -160,7 +166,7 @@ def _of_elements(a, b, a_scales, b_scales):
 
 
 def _keep_offsets(ctx, inputs, keyword_only_inputs, output):
-    _refuse_gradients(ctx, ("a", "b", "a_scales", "b_scales"),
+    refuse_gradients(ctx, ("a", "b", "a_scales", "b_scales"),
                       "detach it, or give grouped_quantized_mm rows in bfloat16")
     ctx.save_for_backward(inputs[4])
 
@@ -177,11 +183,11 @@ def _of_bias(gradient, offs):
 
 def _quantized_fake(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
                     gradient_dtype=None, powers_of_two=False):
-    _check_type("x", x.dtype, (torch.bfloat16,))
+    check_type("x", x.dtype, (torch.bfloat16,))
     _check_operands(x, "x", b, offs, bias, out_dtype)
     groups, k, n = b.shape
     _check_scales("b_scales", b_scales, block_scale_shapes(0, k, n, groups)[1], b.device)
-    _check_type("the gradient", gradient_dtype or _E4M3, _EIGHT_BITS)
+    check_type("the gradient", gradient_dtype or E4M3, _EIGHT_BITS)
     if weights is not None and (weights.shape, weights.dtype, weights.device) != (b.shape, x.dtype,
                                                                                   b.device):
         raise ValueError(f"weights is {tuple(weights.shape)} of {weights.dtype} on "
@@ -193,20 +199,20 @@ def _quantized_fake(x, b, b_scales, offs, bias=None, weights=None, out_dtype=Non
 def _quantized(x, b, b_scales, offs, bias=None, weights=None, out_dtype=None, *,
                gradient_dtype=None, powers_of_two=False):
     _quantized_fake(x, b, b_scales, offs, bias, weights, out_dtype, gradient_dtype=gradient_dtype)
-    multiply = _scaled_cuda if x.is_cuda else _scaled_cpu
-    a, a_scales = _quantize(x, powers_of_two=powers_of_two)
+    multiply = _scaled_cuda if x.is_cuda else scaled_cpu
+    a, a_scales = quantize(x, powers_of_two=powers_of_two)
     return multiply(a, b, a_scales, b_scales, offs, bias, out_dtype)
 
 
 def _keep_quantized(ctx, inputs, keyword_only_inputs, output):
     x, b, b_scales, offs, _, weights, _ = (*inputs, None, None, None)[:7]
-    _refuse_gradients(ctx, (None, "b", "b_scales"),
+    refuse_gradients(ctx, (None, "b", "b_scales"),
                       "detach it, and give what b was quantized from as `weights`")
     wants_x, *_, wants_weights = (*ctx.needs_input_grad, False, False)[:6]
     if wants_x and b.shape[2] % 16:
         raise ValueError(f"b has {b.shape[2]} columns: a gradient of x takes a multiple of 16")
-    ctx.save_for_backward(x if wants_weights else None, *((b, b_scales) if wants_x else (None, None)),
-                          offs)
+    ctx.save_for_backward(x if wants_weights else None, b if wants_x else None,
+                          b_scales if wants_x else None, offs)
     ctx.along_k = wants_weights and lines_run_along_k(weights)
     ctx.options = {"dtype": keyword_only_inputs["gradient_dtype"],
                    "powers_of_two": keyword_only_inputs["powers_of_two"]}
@@ -232,8 +238,8 @@ def _backward_fake(d_out, b, b_scales, offs, *, dtype=None, powers_of_two=False)
 
 def _backward(d_out, b, b_scales, offs, *, dtype=None, powers_of_two=False):
     """Products in 8 bits read b along what they sum up, so b is turned. Its scales need not be."""
-    multiply = _scaled_cuda if d_out.is_cuda else _scaled_cpu
-    a, a_scales = _quantize(row_major(d_out), dtype=dtype, powers_of_two=powers_of_two)
+    multiply = _scaled_cuda if d_out.is_cuda else scaled_cpu
+    a, a_scales = quantize(row_major(d_out), dtype=dtype, powers_of_two=powers_of_two)
     return multiply(a, _turned(b.transpose(1, 2)), a_scales, b_scales.transpose(1, 2), offs,
                     zero_rest=True)
 
@@ -246,9 +252,9 @@ def _turned(b):
     return lines.transpose(1, 2)
 
 
-register("quantize", {"CUDA": _quantize, "CPU": _quantize}, _quantize_fake, _no_backward,
+register("quantize", {"CUDA": quantize, "CPU": quantize}, _quantize_fake, no_backward,
          _keep_nothing)
-register("grouped_scaled_mm", {"CUDA": _scaled_cuda, "CPU": _scaled_cpu}, _scaled_fake,
+register("grouped_scaled_mm", {"CUDA": _scaled_cuda, "CPU": scaled_cpu}, _scaled_fake,
          _scaled_backward, _keep_offsets)
 register("grouped_quantized_mm", {"CUDA": _quantized, "CPU": _quantized}, _quantized_fake,
          _quantized_backward, _keep_quantized)
