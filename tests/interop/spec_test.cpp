@@ -178,8 +178,8 @@ TEST(c_spec, the_driver_is_asked_as_in_cpp) {
   const result<tensor_map> expected = encode(spec);
   const tmap_status answer = tmap_encode(&c_spec, &map);
   ASSERT_EQ(answer, expected ? TMAP_OK : static_cast<tmap_status>(expected.error().code));
-  const tmap_tensor_map untouched{{1, 2, 3}};
-  const tmap_tensor_map wanted = expected ? interop::c_of(*expected) : untouched;
+  const tmap_tensor_map unwritten{{1, 2, 3}};
+  const tmap_tensor_map wanted = expected ? interop::c_of(*expected) : unwritten;
   EXPECT_EQ(std::memcmp(&map, &wanted, sizeof map), 0);
   EXPECT_EQ(tmap_replace_address(&map, 4096 + 1, &map), TMAP_RULE_BROKEN);
   EXPECT_EQ(std::memcmp(&map, &wanted, sizeof map), 0);
