@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ragged/segment_pipeline.cuh"
 #include "kernels/ragged/segment_rows.cuh"
-#include "kernels/ragged/segment_values.cuh"
+#include "kernels/values/value_words.cuh"
 
 namespace tmap::kernels {
 namespace {

@@ -3,8 +3,8 @@
 #include "kernels/ragged/column_pieces.hpp"
 #include "kernels/ragged/lane_ring.cuh"
 #include "kernels/ragged/piece_walk.cuh"
-#include "kernels/ragged/quantize_rows.cuh"
 #include "kernels/ragged_launch.hpp"
+#include "kernels/values/value_chunk.cuh"
 
 #include <tmap/device/tile_shares.cuh>
 

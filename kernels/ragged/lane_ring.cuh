@@ -4,7 +4,7 @@
 // Loads ahead into shared memory, where each lane has places of its own. Lanes need no barriers,
 // and registers hold only what is used.
 
-#include "kernels/ragged/quantize_rows.cuh"
+#include "kernels/values/value_chunk.cuh"
 
 #include <tmap/device/async_copy.cuh>
 

@@ -81,7 +81,7 @@ __device__ __noinline__ void quantize_parts(const scaled_rows& part, const lane_
     for (std::uint32_t k = 0; k < batch; ++k) {
       const float factor = __shfl_sync(~0u, made.inverse, blocks.half * half_warp + k * (half_warp / batch));
       const std::uint32_t values = blocks.values(first + 2 * k);
-      held[k].template store<To, IsWide>(blocks.destination(first, k), values, factor);
+      held[k].template rounded<To>(factor).template store<IsWide>(blocks.destination(first, k), values);
     }
   };
   if constexpr (IsWide) {

@@ -43,7 +43,7 @@ struct square_part {
     if (threadIdx.x == 0) *reinterpret_cast<float*>(scale) = made.scale;
 #pragma unroll
     for (std::uint32_t k = 0; k < slots; ++k) {
-      held[k].template store<To, IsWide>(destination + k * destination_pitch, count(k), made.inverse);
+      held[k].template rounded<To>(made.inverse).template store<IsWide>(destination + k * destination_pitch, count(k));
     }
   }
 };

@@ -5,6 +5,7 @@
 
 #include "kernels/ragged/lane_ring.cuh"
 #include "kernels/ragged/quantize_rows.cuh"
+#include "kernels/values/chunk_scales.cuh"
 
 #include <tmap/device/tile_shares.cuh>
 
@@ -13,8 +14,6 @@
 namespace tmap::kernels {
 
 inline constexpr std::uint32_t width = tmap::detail::scale_block_width;
-inline constexpr std::uint32_t half_warp = width / chunk_values;
-static_assert(half_warp == 16);
 
 // More threads would have fewer registers each, and then wait for what they have loaded sooner.
 inline constexpr std::uint32_t threads_per_multiprocessor = 512;

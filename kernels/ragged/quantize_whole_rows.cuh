@@ -46,7 +46,7 @@ struct row_stretch {
 #pragma unroll
     for (std::uint32_t k = 0; k < Slots; ++k) {
       const std::uint32_t count = chunk_count(k * step, left);
-      held[k].template store<To, IsWide>(destination + column + k * step, count, factor);
+      held[k].template rounded<To>(factor).template store<IsWide>(destination + column + k * step, count);
     }
   }
 };
@@ -117,7 +117,7 @@ __device__ void quantize_held_rows(const scaled_rows& given, const lane_ring<Fro
     }
     visit(group, part.destination, part.destination_pitch, 1,
           [&](std::uint32_t i, std::uint64_t address, std::uint32_t values) {
-            held[i].template store<To, IsWide>(address, values, factors[i / slots]);
+            held[i].template rounded<To>(factors[i / slots]).template store<IsWide>(address, values);
           });
   };
   if constexpr (IsWide) {

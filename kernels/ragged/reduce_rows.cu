@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ragged/segment_pipeline.cuh"
-#include "kernels/ragged/segment_values.cuh"
+#include "kernels/values/value_words.cuh"
 
 #include <tmap/detail/reduction_order.hpp>
 #include <tmap/device/ptx.cuh>

@@ -44,8 +44,9 @@ LAYERS = {
     "kernels/encode": LAUNCHING + ["kernels/batch/"],
     "kernels/gemm": LAUNCHING + ["kernels/batch/", "kernels/gemm_launch.hpp"],
     "kernels/hazards": LAUNCHING,
-    "kernels/moe": LAUNCHING + ["kernels/batch/", "kernels/moe_launch.hpp"],
-    "kernels/ragged": LAUNCHING + ["kernels/batch/", "kernels/ragged_launch.hpp"],
+    "kernels/moe": LAUNCHING + ["kernels/batch/", "kernels/values/", "kernels/moe_launch.hpp"],
+    "kernels/ragged": LAUNCHING + ["kernels/batch/", "kernels/values/", "kernels/ragged_launch.hpp"],
+    "kernels/values": ["tmap/"],
     "apps": ["tmap/"],
 }
 # Headers of device code may include these and tmap's own headers, because NVRTC has no others. One
