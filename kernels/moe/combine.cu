@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
 #include "kernels/moe/report_choices.cuh"
 #include "kernels/moe/row_units.cuh"
@@ -128,10 +127,7 @@ std::uint32_t threads_for(std::uint64_t tokens, std::uint64_t units, std::uint32
 }  // namespace
 
 cudaError_t launch_combine(const combine_call& call) {
-  if (call.reports.header != nullptr) {
-    const cudaError_t reset = launch_header_reset(call.reports.header, call.stream);
-    if (reset != cudaSuccess) return reset;
-  }
+  if (const cudaError_t reset = launch_reset(call.reports, call.stream); reset != cudaSuccess) return reset;
   const moe::combine_problem& problem = call.problem;
   const std::uint64_t units = problem.columns * moe::float_bytes(problem.row_type) / unit_bytes;
   const std::uint32_t threads = threads_for(problem.tokens, units, call.multiprocessors);

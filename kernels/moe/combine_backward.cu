@@ -2,7 +2,6 @@
 #include <cstdint>
 
 #include "kernels/batch/scan.cuh"
-#include "kernels/launch.hpp"
 #include "kernels/launch_behind.hpp"
 #include "kernels/moe/report_choices.cuh"
 #include "kernels/moe/row_units.cuh"
@@ -102,10 +101,7 @@ gradient_function kernel_for(moe::float_type type) {
 }  // namespace
 
 cudaError_t launch_combine_backward(const combine_backward_call& call) {
-  if (call.reports.header != nullptr) {
-    const cudaError_t reset = launch_header_reset(call.reports.header, call.stream);
-    if (reset != cudaSuccess) return reset;
-  }
+  if (const cudaError_t reset = launch_reset(call.reports, call.stream); reset != cudaSuccess) return reset;
   const std::uint64_t choices = call.problem.tokens * call.problem.k;
   const auto blocks = static_cast<std::uint32_t>((choices + block_warps - 1) / block_warps);
   return launch_behind(kernel_for(call.problem.row_type), {blocks, block_threads}, call.stream,

@@ -7,9 +7,15 @@
 
 #include <cstdint>
 
+#include "kernels/launch.hpp"
 #include "kernels/moe_launch.hpp"
 
 namespace tmap::kernels {
+
+/// Enqueues the reset of the header, if the call reports in one.
+inline cudaError_t launch_reset(const choice_reports& of, cudaStream_t stream) {
+  return of.header == nullptr ? cudaSuccess : launch_header_reset(of.header, stream);
+}
 
 /// Reports the status of one choice for each lane; lanes without a choice pass a good one. All
 /// lanes of a warp call it together. `header` may be null.

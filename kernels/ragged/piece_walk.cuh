@@ -54,6 +54,16 @@ class piece_walk {
     enter(g);
   }
 
+  /// Goes to the first piece, or ahead to a later one.
+  __device__ void go_to(std::uint64_t g) {
+    if (has_begun_) {
+      seek_ahead(g);
+    } else {
+      seek(g);
+    }
+    has_begun_ = true;
+  }
+
   __device__ const planned_tensor& tensor() const { return *record_; }
   /// Returns the number of piece `g` within its tensor.
   __device__ std::uint64_t within(std::uint64_t g) const { return g - tensor_begin_; }
@@ -104,6 +114,7 @@ class piece_walk {
   std::uint64_t tensor_end_{};
   std::uint64_t fetched_{};
   uint4 next_record_{};
+  bool has_begun_{};  ///< `go_to` was called
 };
 
 /// Rows of equal length at equal distances, on both sides.

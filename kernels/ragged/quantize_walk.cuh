@@ -61,14 +61,8 @@ struct walk_shared {
 template <class Use>
 __device__ void visit_pieces(const planned_work& work, walk_shared& shared, const piece_steps& steps, const Use& use) {
   piece_walk walk(work, &shared.record, steps.step);
-  bool has_begun = false;
   for (std::uint64_t g = steps.first; g < steps.last; g += steps.step) {
-    if (has_begun) {
-      walk.seek_ahead(g);
-    } else {
-      walk.seek(g);
-    }
-    has_begun = true;
+    walk.go_to(g);
     use(walk.tensor(), walk.within(g));
   }
 }

@@ -82,12 +82,7 @@ class segment_walk {
 
  private:
   __device__ void enter_piece(std::uint64_t g) {
-    if (has_begun_) {
-      walk_.seek_ahead(g);
-    } else {
-      walk_.seek(g);
-    }
-    has_begun_ = true;
+    walk_.go_to(g);
     const planned_tensor& tensor = walk_.tensor();
     within_ = walk_.within(g);
     part_ = 0;
@@ -192,7 +187,6 @@ class segment_walk {
   std::uint64_t row_{};
   std::uint64_t part_{};
   std::uint32_t rows_left_{};
-  bool has_begun_{};
 };
 
 }  // namespace tmap::kernels
