@@ -25,6 +25,12 @@ inline std::string refused(tmap_status answer) {
   return is_told ? last.argument : "";
 }
 
+/// Maps the refusal of a missing workspace to success, because a good call ends with it in tests
+/// that have no device.
+inline tmap_status without_workspace(tmap_status answer) {
+  return refused(answer) == "call.workspace_bytes" ? tmap_status{TMAP_OK} : answer;
+}
+
 /// Calls `use` with null, a misaligned pointer, wrong sizes and a reserved member in the place of
 /// `good`. It must return `TMAP_INVALID_ARGUMENT`, leave the struct unchanged and, if `is_named`,
 /// always name it alike.
