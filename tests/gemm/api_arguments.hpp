@@ -20,6 +20,7 @@ T* somewhere(std::uint64_t offset = 0) {
   return reinterpret_cast<T*>(0x10000 + offset);
 }
 
+/// Multiplies [100, 32] by groups of [64, 32] transposed, with 2-byte elements and tight pitches.
 inline row_problem rows() {
   row_problem made;
   made.groups = 10;
@@ -31,6 +32,29 @@ inline row_problem rows() {
   made.b = {0x20000, 64};
   made.b_group_pitch_bytes = 64 * 64;
   made.c = {0x30000, 128};
+  return made;
+}
+
+inline weight_problem weights() {
+  weight_problem made;
+  made.groups = 10;
+  made.rows = 100;
+  made.m = 64;
+  made.n = 32;
+  made.offsets.values = somewhere<void>();
+  made.a = {0x10000, 128};
+  made.b = {0x20000, 64};
+  made.c = {0x30000, 64};
+  made.c_group_pitch_bytes = 64 * 64;
+  return made;
+}
+
+inline pointer_problem pointers() {
+  pointer_problem made;
+  made.groups = 10;
+  made.a = made.b = made.c = somewhere<std::uint64_t>();
+  made.a_pitch_bytes = made.b_pitch_bytes = made.c_pitch_bytes = somewhere<std::int64_t>();
+  made.m = made.n = made.k = somewhere<std::int64_t>();
   return made;
 }
 

@@ -51,29 +51,6 @@ TEST(gemm_gpu, has_products_or_says_why_not) {
             "TMAP_ARCHITECTURES did not name 90a");
 }
 
-weight_problem weights() {
-  weight_problem made;
-  made.groups = 10;
-  made.rows = 100;
-  made.m = 64;
-  made.n = 32;
-  made.offsets.values = somewhere<void>();
-  made.a = {0x10000, 128};
-  made.b = {0x20000, 64};
-  made.c = {0x30000, 64};
-  made.c_group_pitch_bytes = 64 * 64;
-  return made;
-}
-
-pointer_problem pointers() {
-  pointer_problem made;
-  made.groups = 10;
-  made.a = made.b = made.c = somewhere<std::uint64_t>();
-  made.a_pitch_bytes = made.b_pitch_bytes = made.c_pitch_bytes = somewhere<std::int64_t>();
-  made.m = made.n = made.k = somewhere<std::int64_t>();
-  return made;
-}
-
 void weights_refuse(const std::string& member, const std::function<void(weight_problem&)>& spoil) {
   refuses<weight_problem>(weights(), member, spoil);
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "device/recorded_call.hpp"
 #include "gemm/row_runs.hpp"
 #include "support/run_seed.hpp"
 
@@ -340,27 +341,17 @@ TEST_F(gathered_rows, in_a_graph_with_other_rows_each_time) {
     std::mt19937_64 random = tmap::testing::run_random(33);
     const std::uint64_t rows = row_case(with).rows();
     gathered_product made(with, drawn_rows(random, rows, false));
-    cudaStream_t stream{};
-    cudaGraph_t graph{};
-    cudaGraphExec_t executable{};
-    TMAP_ASSERT_CUDA(cudaStreamCreate(&stream));
-    TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    TMAP_ASSERT_OK(multiply(made.by_index(), made.device().memory().on(stream, plan)));
-    TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-    TMAP_ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+    const tmap::testing::recorded_call graph(
+        [&](cudaStream_t stream) { return multiply(made.by_index(), made.device().memory().on(stream, plan)); });
     for (int i = 0; i < 30; ++i) {
       made.name_rows(drawn_rows(random, rows, i % 2 == 1));
       made.reset();
       TMAP_ASSERT_OK(multiply(made.of_copy(), made.with_plan(plan)));
       const host_matrix want = made.device().output();
       made.reset();
-      TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream));
-      TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
+      graph.replay();
       EXPECT_EQ(made.device().output().bytes(), want.bytes()) << plan_name(plan) << ", replay " << i;
     }
-    cudaGraphExecDestroy(executable);
-    cudaGraphDestroy(graph);
-    cudaStreamDestroy(stream);
   }
   ASSERT_TRUE(reset_faults().has_value());
 }

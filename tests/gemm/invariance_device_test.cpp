@@ -87,9 +87,7 @@ TEST_P(invariant_rows, a_row_has_the_same_bits_with_any_other_rows_in_any_plan) 
   const std::vector<std::int64_t> begins(made.offsets().begin(), made.offsets().begin() + with.groups());
   std::mt19937_64 random = tmap::testing::run_random(21);
   for (std::uint32_t round = 0; round < 12; ++round) {
-    made.set_offsets(parts_of(random, begins, with.sizes, with.a_layout == a_layout::m_by_k ? 1 : 8));
-    device.upload_offsets(made.offsets());
-    device.reset_output();
+    device.set_offsets(made, parts_of(random, begins, with.sizes, with.a_layout == a_layout::m_by_k ? 1 : 8));
     const std::uint32_t plan = round % plan_count();
     TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
     EXPECT_EQ(first_difference(device.output(), whole, made.judged()), -1)
@@ -131,9 +129,7 @@ TEST_P(invariant_weights, a_sum_has_the_same_bits_with_any_other_groups_in_any_p
     for (std::uint32_t g = 0; g < with.groups(); ++g) {
       if (random() % 3 == 0) values[with.groups() + g] = 0;
     }
-    made.set_offsets(values);
-    device.upload_offsets(values);
-    device.reset_output();
+    device.set_offsets(made, values);
     const std::uint32_t plan = round % plan_count();
     TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
     std::vector<judged_group> kept;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
@@ -93,8 +94,11 @@ class groups_on_device {
   result<void> enqueue(cudaStream_t stream, std::optional<std::uint32_t> plan = {}) const {
     return multiply(problem_, memory_.on(stream, plan));
   }
-  void upload_offsets(const std::vector<std::int64_t>& values) const {
+  /// Sets other groups here and in `of`, and poisons the output.
+  void set_offsets(Case& of, std::vector<std::int64_t> values) const {
     offsets_.upload(offset_bytes_of(values, problem_.offsets.bytes));
+    of.set_offsets(std::move(values));
+    reset_output();
   }
   void reset_output() const { c_.reset(); }
   host_matrix output() const { return c_.download(); }

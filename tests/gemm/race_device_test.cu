@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "device/recorded_call.hpp"
 #include "gemm/on_device.hpp"
 #include "support/run_seed.hpp"
 #include "support/scaled.hpp"
@@ -116,27 +117,19 @@ TEST_F(grouped_race, a_hundred_thousand_replays_with_new_groups) {
   auto* const ends = static_cast<std::int32_t*>(const_cast<void*>(problem.offsets.values));
   const auto rows = static_cast<std::uint32_t>(problem.rows);
 
-  cudaStream_t stream{};
-  cudaGraph_t graph{};
-  cudaGraphExec_t executable{};
-  TMAP_ASSERT_CUDA(cudaStreamCreate(&stream));
-  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
-    draw_ends<<<1, 1, 0, stream>>>(replay.data(), ends, rows);
-    TMAP_ASSERT_OK(device.enqueue(stream, plan));
-    check_and_poison<<<rows, 128, 0, stream>>>({problem, found.data()});
-  }
-  TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-  TMAP_ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+  const tmap::testing::recorded_call graph([&](cudaStream_t stream) -> result<void> {
+    for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+      draw_ends<<<1, 1, 0, stream>>>(replay.data(), ends, rows);
+      if (const result<void> enqueued = device.enqueue(stream, plan); !enqueued) return enqueued;
+      check_and_poison<<<rows, 128, 0, stream>>>({problem, found.data()});
+    }
+    return {};
+  });
   const std::uint64_t replays = scaled(100000);
-  for (std::uint64_t i = 0; i < replays; ++i) TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream));
-  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
+  graph.replay(replays);
   EXPECT_EQ(found.download()[0], 0);
   EXPECT_EQ(replay.download()[0] - first_replay, replays * plan_count());
   EXPECT_EQ(device.output().bytes(), made.c().bytes()) << "a byte that belongs to no element was written";
-  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(executable));
-  TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
-  TMAP_ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "device/recorded_call.hpp"
 #include "gemm/on_device.hpp"
 #include "support/run_seed.hpp"
 
@@ -30,34 +31,9 @@ row_settings eight_groups(offset_format format, std::uint32_t bytes) {
   return with;
 }
 
-class graph_of {
- public:
-  graph_of(const rows_on_device& device, std::uint32_t plan) {
-    EXPECT_EQ(cudaStreamCreate(&stream_), cudaSuccess);
-    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-    const result<void> enqueued = device.enqueue(stream_, plan);
-    EXPECT_TRUE(enqueued.has_value());
-    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph_), cudaSuccess);
-    EXPECT_EQ(cudaGraphInstantiate(&executable_, graph_, 0), cudaSuccess);
-  }
-  ~graph_of() {
-    cudaGraphExecDestroy(executable_);
-    cudaGraphDestroy(graph_);
-    cudaStreamDestroy(stream_);
-  }
-  graph_of(const graph_of&) = delete;
-  graph_of& operator=(const graph_of&) = delete;
-
-  void replay() const {
-    EXPECT_EQ(cudaGraphLaunch(executable_, stream_), cudaSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
-  }
-
- private:
-  cudaStream_t stream_{};
-  cudaGraph_t graph_{};
-  cudaGraphExec_t executable_{};
-};
+tmap::testing::recorded_call recorded(const rows_on_device& device, std::uint32_t plan) {
+  return tmap::testing::recorded_call([&](cudaStream_t stream) { return device.enqueue(stream, plan); });
+}
 
 /// Cuts `rows` rows into `groups` groups at random. Some groups are empty.
 std::vector<std::int64_t> random_sizes(std::mt19937_64& random, std::int64_t rows, std::size_t groups) {
@@ -99,12 +75,10 @@ TEST_P(grouped_replay, a_hundred_times_with_other_groups) {
   const row_settings with = eight_groups(std::get<0>(GetParam()), 4);
   row_case made(with);
   const rows_on_device device(made);
-  const graph_of graph(device, std::get<1>(GetParam()));
+  const auto graph = recorded(device, std::get<1>(GetParam()));
   std::mt19937_64 random = tmap::testing::run_random(3);
   for (int i = 0; i < 100; ++i) {
-    made.set_offsets(offsets_of(random_sizes(random, 400, with.sizes.size()), with.format));
-    device.upload_offsets(made.offsets());
-    device.reset_output();
+    device.set_offsets(made, offsets_of(random_sizes(random, 400, with.sizes.size()), with.format));
     graph.replay();
     device.expect(made, "replay " + std::to_string(i));
   }
@@ -114,7 +88,7 @@ TEST_P(grouped_replay, hostile_offsets_touch_nothing) {
   const row_settings with = eight_groups(std::get<0>(GetParam()), 8);
   row_case made(with);
   const rows_on_device device(made);
-  const graph_of graph(device, std::get<1>(GetParam()));
+  const auto graph = recorded(device, std::get<1>(GetParam()));
   std::mt19937_64 random = tmap::testing::run_random(5);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   for (int i = 0; i < 100; ++i) {
@@ -122,9 +96,7 @@ TEST_P(grouped_replay, hostile_offsets_touch_nothing) {
     const std::int64_t wild[] = {-1, -400, 401, most, -most - 1, std::int64_t{1} << 32, 0, 200};
     const int spoiled = 1 + static_cast<int>(random() % 3);
     for (int j = 0; j < spoiled; ++j) values[random() % values.size()] = wild[random() % std::size(wild)];
-    made.set_offsets(values);
-    device.upload_offsets(values);
-    device.reset_output();
+    device.set_offsets(made, values);
     graph.replay();
     device.expect(made, "replay " + std::to_string(i));
   }
@@ -136,12 +108,10 @@ TEST_P(scattered_replay, with_other_groups_and_bad_ones) {
   const row_settings with = eight_groups(std::get<0>(GetParam()), 4);
   row_case made(with);
   const rows_on_device device(made);
-  const graph_of graph(device, std::get<1>(GetParam()));
+  const auto graph = recorded(device, std::get<1>(GetParam()));
   std::mt19937_64 random = tmap::testing::run_random(6);
   for (int i = 0; i < 100; ++i) {
-    made.set_offsets(scattered(random, made));
-    device.upload_offsets(made.offsets());
-    device.reset_output();
+    device.set_offsets(made, scattered(random, made));
     graph.replay();
     device.expect(made, "replay " + std::to_string(i));
   }

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "device/recorded_call.hpp"
 #include "gemm/row_runs.hpp"
 
 namespace tmap::gemm::testing {
@@ -313,16 +314,8 @@ TEST_F(grouped_results, of_replayed_graphs_add_up_in_f32) {
   const weights_on_device device(made);
   TMAP_ASSERT_OK(plain.enqueue(nullptr));
   const host_matrix one = plain.output();
-  cudaStream_t stream{};
-  cudaGraph_t graph{};
-  cudaGraphExec_t executable{};
-  TMAP_ASSERT_CUDA(cudaStreamCreate(&stream));
-  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  TMAP_ASSERT_OK(device.enqueue(stream));
-  TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-  TMAP_ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
-  for (int i = 0; i < replays; ++i) TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream));
-  TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
+  const tmap::testing::recorded_call graph([&](cudaStream_t stream) { return device.enqueue(stream); });
+  graph.replay(replays);
   const host_matrix got = device.output();
   for (std::uint32_t g = 0; g < with.groups(); ++g) {
     for (std::uint64_t row = g * made.c_group_rows(); row < g * made.c_group_rows() + with.m; ++row) {
@@ -332,9 +325,6 @@ TEST_F(grouped_results, of_replayed_graphs_add_up_in_f32) {
       }
     }
   }
-  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(executable));
-  TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
-  TMAP_ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 
 }  // namespace

@@ -184,9 +184,7 @@ TEST_F(grouped_rows, groups_that_share_rows_are_bad_unless_their_outputs_are_apa
                                                   {100, 90, 80, 0, 10, 10, 10, 80},
                                                   {50, 0, 49, 0, 10, 60, 1, 10},
                                                   {-1, 5, 1 << 30, 20, 10, 1 << 30, -4, 20}}) {
-    made.set_offsets(values);
-    device.upload_offsets(values);
-    device.reset_output();
+    device.set_offsets(made, values);
     TMAP_ASSERT_OK(device.enqueue(nullptr));
     device.expect(made, "first begin " + std::to_string(values[0]));
   }

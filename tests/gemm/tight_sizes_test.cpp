@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "gemm/api_arguments.hpp"
 #include "lib/gemm/checks.hpp"
 #include "support/refusal.hpp"
 
@@ -25,45 +26,22 @@ result<void> check(const Problem& problem) {
   return given.outcome();
 }
 
-/// Multiplies [100, 32] by groups of [64, 32] transposed, with 2-byte elements and tight pitches.
-row_problem rows(std::uint32_t groups) {
-  row_problem made;
+template <class Problem>
+Problem with_groups(Problem made, std::uint32_t groups) {
   made.groups = groups;
-  made.rows = 100;
-  made.n = 64;
-  made.k = 32;
-  made.offsets.values = reinterpret_cast<const void*>(0x10000);
-  made.a = {0x10000, 64};
-  made.b = {0x20000, 64};
-  made.b_group_pitch_bytes = 64 * 64;
-  made.c = {0x30000, 128};
-  return made;
-}
-
-weight_problem weights(std::uint32_t groups) {
-  weight_problem made;
-  made.groups = groups;
-  made.rows = 100;
-  made.m = 64;
-  made.n = 32;
-  made.offsets.values = reinterpret_cast<const void*>(0x10000);
-  made.a = {0x10000, 128};
-  made.b = {0x20000, 64};
-  made.c = {0x30000, 64};
-  made.c_group_pitch_bytes = 64 * 64;
   return made;
 }
 
 TEST(grouped_tight_sizes, two_groups_are_enough_to_overlap) {
   for (const std::uint32_t groups : {2u, 3u, max_groups}) {
-    EXPECT_TRUE(check(rows(groups)).has_value()) << groups;
-    EXPECT_TRUE(check(weights(groups)).has_value()) << groups;
-    row_problem product = rows(groups);
+    EXPECT_TRUE(check(with_groups(rows(), groups)).has_value()) << groups;
+    EXPECT_TRUE(check(with_groups(weights(), groups)).has_value()) << groups;
+    row_problem product = with_groups(rows(), groups);
     product.b_group_pitch_bytes = 4080;
     expect_refused(check(product), "problem.b_group_pitch_bytes", 4080, 4096, "groups of b overlap");
     product.b_group_pitch_bytes = far + 8;
     expect_refused(check(product), "problem.b_group_pitch_bytes", far + 8, 16, "groups of b misaligned");
-    weight_problem gradient = weights(groups);
+    weight_problem gradient = with_groups(weights(), groups);
     gradient.c_group_pitch_bytes = 4080;
     expect_refused(check(gradient), "problem.c_group_pitch_bytes", 4080, 4096, "groups of c overlap");
     gradient.c_group_pitch_bytes = far + 8;
@@ -73,16 +51,17 @@ TEST(grouped_tight_sizes, two_groups_are_enough_to_overlap) {
 
 /// Calls the checks themselves, because a workspace for too many groups would be refused, too.
 TEST(grouped_tight_sizes, groups_are_counted_by_themselves) {
-  expect_refused(check(rows(max_groups + 1)), "problem.groups", max_groups + 1, max_groups, "rows");
-  expect_refused(check(weights(max_groups + 1)), "problem.groups", max_groups + 1, max_groups, "weights");
+  expect_refused(check(with_groups(rows(), max_groups + 1)), "problem.groups", max_groups + 1, max_groups, "rows");
+  expect_refused(check(with_groups(weights(), max_groups + 1)), "problem.groups", max_groups + 1, max_groups,
+                 "weights");
   pointer_problem pointers;
   pointers.groups = max_groups + 1;
   expect_refused(check(pointers), "problem.groups", max_groups + 1, max_groups, "pointers");
 }
 
 TEST(grouped_tight_sizes, one_group_has_no_next_one) {
-  row_problem product = rows(1);
-  weight_problem gradient = weights(1);
+  row_problem product = with_groups(rows(), 1);
+  weight_problem gradient = with_groups(weights(), 1);
   for (const std::uint64_t pitch : {0, 8, 4080}) {
     product.b_group_pitch_bytes = gradient.c_group_pitch_bytes = pitch;
     EXPECT_TRUE(check(product).has_value()) << pitch;
@@ -93,12 +72,12 @@ TEST(grouped_tight_sizes, one_group_has_no_next_one) {
 TEST(grouped_tight_sizes, the_last_group_may_end_with_all_addresses) {
   constexpr std::uint64_t all_addresses = std::uint64_t{1} << 57;
   for (const std::uint32_t groups : {1u, 2u, 10u}) {
-    row_problem product = rows(groups);
+    row_problem product = with_groups(rows(), groups);
     product.b.address = all_addresses - groups * 4096;
     EXPECT_TRUE(check(product).has_value()) << groups;
     product.b.address += 16;
     expect_refused(check(product), "problem.b.address", all_addresses - 4096 + 16, all_addresses, "b");
-    weight_problem gradient = weights(groups);
+    weight_problem gradient = with_groups(weights(), groups);
     gradient.c.address = all_addresses - groups * 4096;
     EXPECT_TRUE(check(gradient).has_value()) << groups;
     gradient.c.address += 16;
@@ -108,12 +87,12 @@ TEST(grouped_tight_sizes, the_last_group_may_end_with_all_addresses) {
 
 TEST(grouped_tight_sizes, pitches_reach_as_far_as_a_map_does) {
   constexpr std::uint64_t most = (std::uint64_t{1} << 40) - 16;
-  row_problem product = rows(2);
+  row_problem product = with_groups(rows(), 2);
   product.b_group_pitch_bytes = most;
   EXPECT_TRUE(check(product).has_value());
   product.b_group_pitch_bytes = most + 16;
   expect_refused(check(product), "problem.b_group_pitch_bytes", most + 16, most, "group pitch");
-  product = rows(2);
+  product = with_groups(rows(), 2);
   product.b.pitch_bytes = far * far / 16;
   product.b_group_pitch_bytes = most;
   expect_refused(check(product), "problem.b.pitch_bytes", far * far / 16, most / 64, "64 rows of a group lead further");
@@ -122,7 +101,7 @@ TEST(grouped_tight_sizes, pitches_reach_as_far_as_a_map_does) {
 }
 
 TEST(grouped_tight_sizes, of_b_by_ka_group_has_k_rows_of_n_columns) {
-  row_problem product = rows(2);
+  row_problem product = with_groups(rows(), 2);
   product.b_layout = b_layout::k_by_n;
   product.b = {0x20000, 128};
   product.b_group_pitch_bytes = 32 * 128;
@@ -135,7 +114,7 @@ TEST(grouped_tight_sizes, of_b_by_ka_group_has_k_rows_of_n_columns) {
 }
 
 TEST(grouped_tight_sizes, of_a_by_ka_line_has_all_rows) {
-  row_problem product = rows(2);
+  row_problem product = with_groups(rows(), 2);
   product.a_layout = a_layout::k_by_m;
   product.a.pitch_bytes = 208;
   EXPECT_TRUE(check(product).has_value()) << "100 rows of 2 bytes";
@@ -144,13 +123,13 @@ TEST(grouped_tight_sizes, of_a_by_ka_line_has_all_rows) {
 }
 
 TEST(grouped_tight_sizes, gates_leave_half_of_the_columns) {
-  row_problem product = rows(2);
+  row_problem product = with_groups(rows(), 2);
   product.epilogue.gate.function = gate_function::silu;
   product.c.pitch_bytes = 64;
   EXPECT_TRUE(check(product).has_value()) << "n / 2 columns of 2 bytes";
   product.c.pitch_bytes = 48;
   expect_refused(check(product), "problem.c.pitch_bytes", 48, 64, "columns of c");
-  product = rows(2);
+  product = with_groups(rows(), 2);
   product.accumulate = true;
   product.c.pitch_bytes = 112;
   expect_refused(check(product), "problem.c.pitch_bytes", 112, 128, "any other keeps them all");
@@ -159,7 +138,7 @@ TEST(grouped_tight_sizes, gates_leave_half_of_the_columns) {
 /// Rows of C take whole units. So do rows of B, if N is their inner dim.
 TEST(grouped_tight_sizes, of_columns_follows_the_results) {
   const auto check_n = [](std::uint64_t n, result_type c_type, b_layout layout) {
-    row_problem product = rows(1);
+    row_problem product = with_groups(rows(), 1);
     product.a.pitch_bytes = product.b.pitch_bytes = product.c.pitch_bytes = far;
     product.n = n;
     product.c_type = c_type;
@@ -174,7 +153,7 @@ TEST(grouped_tight_sizes, of_columns_follows_the_results) {
     expect_refused(check_n(unit + unit / 2, c_type, b_layout::n_by_k), "problem.n", unit + unit / 2, unit, "C");
   }
   expect_refused(check_n(12, result_type::f32, b_layout::k_by_n), "problem.n", 12, 8, "B");
-  weight_problem gradient = weights(1);
+  weight_problem gradient = with_groups(weights(), 1);
   gradient.c_type = result_type::f32;
   gradient.c.pitch_bytes = 128;
   EXPECT_TRUE(check(gradient).has_value());
@@ -184,7 +163,7 @@ TEST(grouped_tight_sizes, of_columns_follows_the_results) {
 
 TEST(grouped_tight_sizes, extents_are_one_unit_at_least) {
   const auto refuses = [](std::uint64_t row_problem::*extent, std::uint64_t value, operand_type type) {
-    row_problem product = rows(1);  // with one group, nothing is divided by its rows
+    row_problem product = with_groups(rows(), 1);  // with one group, nothing is divided by its rows
     product.type = type;
     product.a.pitch_bytes = product.b.pitch_bytes = product.c.pitch_bytes = far;
     product.*extent = value;
@@ -203,20 +182,20 @@ TEST(grouped_tight_sizes, extents_are_one_unit_at_least) {
     expect_refused(refuses(extent, 12, operand_type::bf16), name, 12, 8, "part of a unit");
     expect_refused(refuses(extent, max_extent + 8, operand_type::bf16), name, max_extent + 8, max_extent, "too many");
   }
-  weight_problem gradient = weights(1);
+  weight_problem gradient = with_groups(weights(), 1);
   gradient.n = 0;
   expect_refused(check(gradient), "problem.n", 0, 8, "no columns");
-  gradient = weights(1);
+  gradient = with_groups(weights(), 1);
   gradient.m = 0;
   expect_refused(check(gradient), "problem.m", 0, 1, "no rows");
 }
 
 TEST(grouped_tight_sizes, without_rows_only_the_result_is_looked_at) {
-  row_problem product = rows(2);
+  row_problem product = with_groups(rows(), 2);
   product.rows = 0;
   product.a = product.b = product.c = {};
   EXPECT_TRUE(check(product).has_value());
-  weight_problem gradient = weights(2);
+  weight_problem gradient = with_groups(weights(), 2);
   gradient.rows = 0;
   gradient.a = gradient.b = {};
   EXPECT_TRUE(check(gradient).has_value());

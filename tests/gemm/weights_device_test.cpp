@@ -137,9 +137,7 @@ TEST_P(grouped_weights, hostile_offsets_touch_nothing) {
                                                   {10, 20, 20, 1000},
                                                   {8, 20, 32, 37},
                                                   {3, 5, 7, 160}}) {
-    made.set_offsets(values);
-    device.upload_offsets(values);
-    device.reset_output();
+    device.set_offsets(made, values);
     TMAP_ASSERT_OK(device.enqueue(nullptr));
     device.expect(made, "first value " + std::to_string(values[0]));
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "device/gpu_fixture.hpp"
+#include "device/recorded_call.hpp"
 #include "moe/moe_reference.hpp"
 
 // Puts the arrays of this folder's tests into device memory, between margins that nothing may
@@ -22,6 +23,7 @@
 namespace tmap::moe::testing {
 
 using tmap::testing::device_array;
+using tmap::testing::recorded_call;
 
 /// An output of `count` elements, poisoned like its margins.
 template <class T>
@@ -167,37 +169,5 @@ inline route_problem problem_of(const route_sizes& sizes) {
           .alignment = sizes.alignment,
           .rows = sizes.rows};
 }
-
-/// Records one call in a graph.
-class recorded_call {
- public:
-  template <class Enqueue>
-  explicit recorded_call(const Enqueue& enqueue) {
-    EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess);
-    EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), cudaSuccess);
-    const result<void> enqueued = enqueue(stream_);
-    EXPECT_TRUE(enqueued.has_value()) << to_string(enqueued.error());
-    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph_), cudaSuccess);
-    EXPECT_EQ(cudaGraphInstantiate(&executable_, graph_, 0), cudaSuccess);
-  }
-  ~recorded_call() {
-    cudaGraphExecDestroy(executable_);
-    cudaGraphDestroy(graph_);
-    cudaStreamDestroy(stream_);
-  }
-  recorded_call(const recorded_call&) = delete;
-  recorded_call& operator=(const recorded_call&) = delete;
-
-  void replay() const {
-    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // inputs are uploaded on another stream
-    EXPECT_EQ(cudaGraphLaunch(executable_, stream_), cudaSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);
-  }
-
- private:
-  cudaStream_t stream_{};
-  cudaGraph_t graph_{};
-  cudaGraphExec_t executable_{};
-};
 
 }  // namespace tmap::moe::testing

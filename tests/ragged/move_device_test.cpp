@@ -8,6 +8,7 @@
 #include <string>
 
 #include "device/gpu_fixture.hpp"
+#include "device/recorded_call.hpp"
 #include "ragged/route_settings.hpp"
 #include "support/ragged_upload.hpp"
 
@@ -288,16 +289,9 @@ TEST_P(ragged_move, a_captured_graph_replays_with_other_shapes_and_addresses) {
     sides[side].rank = 3;
   }
   const auto scratch = workspace_for(count, 3);
-  cudaStream_t stream = nullptr;
-  TMAP_ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  const result<void> captured = copy(sides[0], sides[1], run_of(GetParam(), {stream, all_of(scratch)}));
-  cudaGraph_t graph = nullptr;
-  TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-  TMAP_ASSERT_OK(captured);
-  cudaGraphExec_t executable = nullptr;
-  TMAP_ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+  const recorded_call graph([&](cudaStream_t stream) {
+    return copy(sides[0], sides[1], run_of(GetParam(), {stream, all_of(scratch)}));
+  });
   for (int replay = 0; replay < 10; ++replay) {
     const std::vector<extents> shapes = random_shapes(random, {3, count, 3000, false, 9});
     const host_batch source = lay_out(random, shapes, 3, 2, source_form::array);
@@ -309,16 +303,11 @@ TEST_P(ragged_move, a_captured_graph_replays_with_other_shapes_and_addresses) {
       TMAP_ASSERT_CUDA(cudaMemcpy(patches[side].data(), std::get<patch_array>(described.tensors).patches,
                                   patches[side].bytes(), cudaMemcpyDeviceToDevice));
     }
-    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-    TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream));
-    TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
+    graph.replay();
     reference::copy(source, destination);
     expect_bytes(destination.bytes, to.memory().download());
     ASSERT_FALSE(HasFailure()) << GetParam().name << ", replay " << replay;
   }
-  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(executable));
-  TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
-  TMAP_ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 
 INSTANTIATE_TEST_SUITE_P(routes, ragged_move, ::testing::ValuesIn(settings), name_of);

@@ -5,6 +5,7 @@
 #include <tmap/ragged.hpp>
 
 #include "device/gpu_fixture.hpp"
+#include "device/recorded_call.hpp"
 #include "ragged/route_settings.hpp"
 #include "support/ragged_upload.hpp"
 
@@ -164,29 +165,15 @@ TEST_P(ragged_pad, a_captured_graph_replays_with_other_shapes_and_addresses) {
   const device_array<map_patch> patches(patches_of(job.from.described()));
   tensor_batch described = job.from.described();
   described.tensors = patch_array{patches.data()};
-  cudaStream_t stream = nullptr;
-  TMAP_ASSERT_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
-  TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-  TMAP_ASSERT_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  const result<void> captured = job.pad_on(described, GetParam(), stream);
-  cudaGraph_t graph = nullptr;
-  TMAP_ASSERT_CUDA(cudaStreamEndCapture(stream, &graph));
-  TMAP_ASSERT_OK(captured);
-  cudaGraphExec_t executable = nullptr;
-  TMAP_ASSERT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+  const recorded_call graph([&](cudaStream_t stream) { return job.pad_on(described, GetParam(), stream); });
   for (int replay = 0; replay < 10; ++replay) {
     job.source = random_sources();
     const device_side from(job.source, source_form::array, array_side::device);
     patches.upload(patches_of(from.described()));
-    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
-    TMAP_ASSERT_CUDA(cudaGraphLaunch(executable, stream));
-    TMAP_ASSERT_CUDA(cudaStreamSynchronize(stream));
+    graph.replay();
     job.expect_padded();
     ASSERT_FALSE(HasFailure()) << "replay " << replay;
   }
-  TMAP_ASSERT_CUDA(cudaGraphExecDestroy(executable));
-  TMAP_ASSERT_CUDA(cudaGraphDestroy(graph));
-  TMAP_ASSERT_CUDA(cudaStreamDestroy(stream));
 }
 
 TEST_P(ragged_pad, an_error_that_was_pending_before_fails_nothing) {
