@@ -208,23 +208,28 @@ class recipes : public gemm::testing::gemm_test {
   ragged::run ragged_run() const {
     return {on_stream{cuda::stream_ref{cudaStream_t{}}, {memory_->scratch.data(), memory_->scratch.bytes()}}};
   }
-  /// Expects `inputs` in the groups' rows of C, and poison in all others.
-  void expect_rows(const std::vector<int>& begins) const {
-    std::vector<bool> is_written(row_count);
+  /// Expects `value_of(group, row, column)` in the groups' rows of C, and poison in all others.
+  template <class ValueOf>
+  void expect_rows(const std::vector<int>& begins, const ValueOf& value_of) const {
+    std::vector<std::optional<std::uint32_t>> group_of(row_count);
     for (std::uint32_t g = 0; g < group_count; ++g) {
-      for (int i = 0; i < group_rows[g]; ++i) is_written[static_cast<std::size_t>(begins[g] + i)] = true;
+      for (int i = 0; i < group_rows[g]; ++i) group_of[static_cast<std::size_t>(begins[g] + i)] = g;
     }
     const std::vector<bf16> got = memory_->y.download();
     for (std::uint64_t row = 0; row < row_count; ++row) {
-      for (const std::uint64_t column : {std::uint64_t{0}, outputs - 1}) {
+      for (const std::uint64_t column : {std::uint64_t{0}, outputs / 2 - 1, outputs / 2, outputs - 1}) {
         const bf16 value = got[row * outputs + column];
-        if (is_written[row]) {
-          EXPECT_EQ(__bfloat162float(value), static_cast<float>(inputs)) << row;
+        if (group_of[row]) {
+          EXPECT_EQ(__bfloat162float(value), value_of(*group_of[row], row, column)) << row << ", " << column;
         } else {
-          EXPECT_TRUE(is_poison(value)) << row;
+          EXPECT_TRUE(is_poison(value)) << row << ", " << column;
         }
       }
     }
+  }
+  /// Expects products of ones.
+  void expect_rows(const std::vector<int>& begins) const {
+    expect_rows(begins, [](auto...) { return static_cast<float>(inputs); });
   }
 
   std::optional<recipe_memory> memory_;
@@ -251,12 +256,22 @@ TEST_F(recipes, rows_have_labels) {
   expect_rows({40, 0, 3});
 }
 
+/// Tensor i of weights [K, N] holds i + 1, and twice as much in the right half.
 TEST_F(recipes, weights_are_separate_tensors) {
+  std::vector<bf16> weights;
+  for (std::uint64_t i = 0; i < group_count * inputs * outputs; ++i) {
+    const std::uint64_t tensor = i / (inputs * outputs);
+    weights.push_back(__float2bfloat16(static_cast<float>((tensor + 1) * (i % outputs < outputs / 2 ? 1 : 2))));
+  }
+  memory_->weights.upload(weights);
   const std::uint64_t pitch = outputs * inputs * sizeof(bf16);
   const device_array<std::uint64_t> addresses(
       {memory_->weights.address() + 2 * pitch, memory_->weights.address(), memory_->weights.address() + pitch});
   multiply(with_separate_weights(ones(), addresses.data()));
-  expect_rows({0, 5, 5});
+  constexpr float of_group[group_count]{3, 1, 2};
+  expect_rows({0, 5, 5}, [&](std::uint32_t group, std::uint64_t, std::uint64_t column) {
+    return inputs * of_group[group] * (column < outputs / 2 ? 1 : 2);
+  });
 }
 
 TEST_F(recipes, gradients_are_added_in_f32) {
@@ -297,34 +312,77 @@ TEST_F(recipes, results_have_scales) {
   EXPECT_TRUE(is_poison(scales.download()[2 * 25]));
 }
 
-TEST_F(recipes, operands_have_block_scales) {
-  constexpr unsigned char one = 0x38;
-  const device_array<unsigned char> a(std::vector<unsigned char>(row_count * inputs, one));
-  const device_array<unsigned char> b(std::vector<unsigned char>(group_count * outputs * inputs, one));
-  const device_array<float> a_scales(std::vector<float>(row_count * inputs / 128, 4.0f));
-  const device_array<float> b_scales(std::vector<float>(group_count * outputs / 128 * inputs / 128, 0.25f));
-  gemm::row_problem problem = ones();
-  problem.a = {a.data(), inputs};
-  problem.b = {b.data(), inputs};
-  problem.b_group_pitch_bytes = outputs * inputs;
-  multiply(with_block_scales(problem, a_scales.data(), b_scales.data()));
-  expect_rows({0, 5, 5});
+/// Returns 2 to the powers `number` % `powers` of the first `count` numbers.
+std::vector<float> powers_of_two(std::uint64_t count, int powers) {
+  std::vector<float> made;
+  for (std::uint64_t i = 0; i < count; ++i) made.push_back(std::ldexp(1.0f, static_cast<int>(i) % powers));
+  return made;
 }
 
+/// No two neighbouring scales are equal, in any direction.
+TEST_F(recipes, operands_have_block_scales) {
+  constexpr unsigned char one = 0x38;
+  constexpr std::uint64_t blocks = 2;  // of K
+  constexpr std::uint64_t k = 128 * blocks;
+  const std::vector<float> of_a = powers_of_two(row_count * blocks, 5);
+  const std::vector<float> of_b = powers_of_two(group_count * outputs / 128 * blocks, 3);
+  const device_array<unsigned char> a(std::vector<unsigned char>(row_count * k, one));
+  const device_array<unsigned char> b(std::vector<unsigned char>(group_count * outputs * k, one));
+  const device_array<float> a_scales(of_a);
+  const device_array<float> b_scales(of_b);
+  gemm::row_problem problem = ones();
+  problem.k = k;
+  problem.a = {a.data(), k};
+  problem.b = {b.data(), k};
+  problem.b_group_pitch_bytes = outputs * k;
+  multiply(with_block_scales(problem, a_scales.data(), b_scales.data()));
+  expect_rows({0, 5, 5}, [&](std::uint32_t group, std::uint64_t row, std::uint64_t column) {
+    float sum = 0;
+    for (std::uint64_t block = 0; block < blocks; ++block) {
+      const std::uint64_t of_columns = group * (outputs / 128) + column / 128;
+      sum += 128 * of_a[row * blocks + block] * of_b[of_columns * blocks + block];
+    }
+    return sum;
+  });
+}
+
+/// Token t holds t + 1.
 TEST_F(recipes, tokens_are_read_by_index) {
-  const device_array<std::int32_t> tokens(std::vector<std::int32_t>(row_count, 3));
-  multiply(of_tokens(ones(), tokens.data(), 4));
-  expect_rows({0, 5, 5});
+  constexpr std::int32_t token_count = 4;
+  std::vector<bf16> x;
+  for (std::uint64_t i = 0; i < token_count * inputs; ++i)
+    x.push_back(__float2bfloat16(static_cast<float>(i / inputs + 1)));
+  const device_array<bf16> values(x);
+  std::vector<std::int32_t> of_rows;
+  for (std::uint64_t row = 0; row < row_count; ++row) of_rows.push_back(static_cast<std::int32_t>(row * 3 % 4));
+  const device_array<std::int32_t> tokens(of_rows);
+  gemm::row_problem problem = ones();
+  problem.a.address = values.address();
+  multiply(of_tokens(problem, tokens.data(), token_count));
+  expect_rows({0, 5, 5}, [&](std::uint32_t, std::uint64_t row, std::uint64_t) {
+    return static_cast<float>(inputs) * static_cast<float>(of_rows[row] + 1);
+  });
 }
 
 TEST_F(recipes, rows_of_groups_are_quantized) {
+  const std::vector<float> of_rows = powers_of_two(row_count, 4);
+  std::vector<bf16> x;
+  for (std::uint64_t i = 0; i < row_count * inputs; ++i) x.push_back(__float2bfloat16(of_rows[i / inputs]));
+  memory_->x.upload(x);
   const device_array<unsigned char> values(row_count * inputs);
   const device_array<float> scales(row_count * inputs / 128);
   TMAP_ASSERT_OK(
       to_8_bits(memory_->x.data(), inputs, values.data(), scales.data(), group_count, offsets(), ragged_run()));
-  EXPECT_EQ(values.download()[25 * inputs - 1], largest_e4m3);
-  EXPECT_TRUE(is_poison(values.download()[25 * inputs]));
-  EXPECT_EQ(scales.download()[24], 1.0f / 448);
+  constexpr std::uint64_t used = 25;
+  const std::vector<unsigned char> got = values.download();
+  const std::vector<float> factors = scales.download();
+  for (std::uint64_t row = 0; row < used; ++row) {
+    EXPECT_EQ(got[row * inputs], largest_e4m3) << row;
+    EXPECT_EQ(got[(row + 1) * inputs - 1], largest_e4m3) << row;
+    EXPECT_EQ(factors[row], of_rows[row] / 448) << row;
+  }
+  EXPECT_TRUE(is_poison(got[used * inputs]));
+  EXPECT_TRUE(is_poison(factors[used]));
 }
 
 TEST_F(recipes, rows_of_groups_are_added_up) {

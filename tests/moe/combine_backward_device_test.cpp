@@ -165,6 +165,7 @@ TEST_F(moe_combine_backward, each_result_alone_has_the_same_bits) {
   weights_only.d_values = {};
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   TMAP_ASSERT_OK(both.enqueue());
+  both.expect(from);
   const run plain{.where = {cuda::stream_ref{cudaStream_t{}}}};
   TMAP_ASSERT_OK(combine_backward(rows_only, plain));
   TMAP_ASSERT_OK(combine_backward(weights_only, plain));

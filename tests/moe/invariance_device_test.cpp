@@ -48,6 +48,11 @@ std::vector<float> random_floats(std::mt19937_64& random, std::size_t count) {
   return made;
 }
 
+template <class T>
+void expect_written(const std::vector<T>& results) {
+  EXPECT_TRUE(std::none_of(results.begin(), results.end(), tmap::testing::is_poison<T>));
+}
+
 /// The choices and weights of some tokens, as bits.
 struct token_results {
   std::vector<std::int32_t> ids;
@@ -92,6 +97,8 @@ TEST_F(invariant_tokens, have_the_same_choices_and_weights_among_any_others) {
       with.groups = {8, 4, group_scoring::sum_of_two_largest};
     }
     const token_results whole = route_all(values, with);
+    expect_written(whole.ids);
+    expect_written(whole.weights);
     for (std::uint32_t round = 0; round < 5; ++round) {
       const std::vector<std::size_t> which = some_of(random, token_count);
       const token_results part = route_all(rows_of(values, routed_experts, which), with);
@@ -148,6 +155,7 @@ TEST_F(invariant_tokens, have_the_same_sum_among_any_others_wherever_their_rows_
   }
   all.weights = random_floats(random, all.rows.size());
   const std::vector<std::uint32_t> whole = combine_all(all);
+  expect_written(whole);
   for (std::uint32_t round = 0; round < 6; ++round) {
     const std::vector<std::size_t> which = some_of(random, token_count);
     std::vector<std::size_t> row_at(row_count);
