@@ -37,7 +37,7 @@ struct sort_work {
   std::uint32_t block_choices;  ///< of each block; the last ones may have fewer
   std::uint32_t experts;
   std::uint32_t k;
-  std::uint32_t inverse_k;  ///< see `choice_tile::token`
+  std::uint32_t inverse_k;  ///< see `token_finder`
   std::uint32_t alignment;
   std::uint32_t rows;
   tmap::detail::integer_array<void> ids;

@@ -54,9 +54,10 @@ void check_gate(arguments& given, const gate& with, const argument& name) {
   given.enumerator(with.function, gate_function::gelu_tanh, name.member("function"));
   given.enumerator(with.columns, gate_columns::interleaved, name.member("columns"));
   if (!given || with.function == gate_function::none) return;
-  if (!std::isfinite(with.alpha)) given.refuse(name.member("alpha"), "is no finite number");
-  if (!(with.limit > 0)) given.refuse(name.member("limit"), "is not above 0; without a limit it is infinity");
-  if (!std::isfinite(with.value_shift)) given.refuse(name.member("value_shift"), "is no finite number");
+  const char* const infinite = "is not finite; it must be a finite number";
+  if (!std::isfinite(with.alpha)) given.refuse(name.member("alpha"), infinite);
+  if (!(with.limit > 0)) given.refuse(name.member("limit"), "is not above 0; it must be, and infinity sets no limit");
+  if (!std::isfinite(with.value_shift)) given.refuse(name.member("value_shift"), infinite);
 }
 
 void check_results(arguments& given, const row_problem& problem) {

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/moe/checks.hpp"
 
-#include <tmap/detail/spec_arithmetic.hpp>
-
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
 #include "lib/batch/run_arguments.hpp"
+#include "lib/gemm/matrix_checks.hpp"
 
 namespace tmap::moe {
 namespace {
 
+using gemm::problem_name;
 using support::argument;
 using support::arguments;
-
-const argument problem_name{"problem"};
 
 constexpr std::uint64_t unit_bytes = 16;  // `combine` loads so many at once
 /// The largest pitch with which no address overflows.
@@ -39,10 +37,7 @@ void check_matrix(arguments& given, const gemm::matrix& of, const matrix_shape& 
   given.address(of.address, shape.alignment, name.member("address"));
   given.range(of.pitch_bytes, shape.row_bytes, most_pitch, name.member("pitch_bytes"));
   given.multiple(of.pitch_bytes, shape.alignment, name.member("pitch_bytes"));
-  if (!given || shape.rows == 0) return;
-  if (tmap::detail::has_addresses(of.address, shape.rows, of.pitch_bytes, shape.row_bytes)) return;
-  given.refuse(name.member("address"), "is {found:#x}; a matrix there reaches beyond the last address, {allowed:#x}",
-               of.address, tmap::detail::address_limit);
+  if (given && shape.rows != 0) gemm::check_reach(given, of, shape.rows, shape.row_bytes, name);
 }
 
 void check_groups(arguments& given, const route_problem& problem, const expert_groups& groups, const argument& name) {
@@ -51,14 +46,15 @@ void check_groups(arguments& given, const route_problem& problem, const expert_g
   given.range(groups.chosen, 1, groups.count, name.member("chosen"));
   if (!given) return;
   if (problem.experts % groups.count != 0) {
-    given.refuse(name.member("count"), "is {found}; it must divide the experts evenly, of which there are {allowed}",
+    given.refuse(name.member("count"), "is {found}; it must divide the number of experts, {allowed}, evenly",
                  groups.count, problem.experts);
     return;
   }
   const std::uint32_t size = problem.experts / groups.count;
   if (groups.chosen * size < problem.k) {
-    given.refuse(name.member("chosen"), "is {found}; so many groups must hold at least k experts, which is {allowed}",
-                 groups.chosen, problem.k);
+    given.refuse(name.member("chosen"),
+                 "is {found}; the chosen groups must hold at least k experts, which is {allowed}", groups.chosen,
+                 problem.k);
   }
   if (groups.count > 1 && groups.score == group_scoring::sum_of_two_largest && size < 2) {
     given.refuse(name.member("score"), "is sum_of_two_largest; then each group must have at least 2 experts");
@@ -75,7 +71,7 @@ void check_choices(arguments& given, const route_problem& problem, const logits&
   check_groups(given, problem, from.groups, name.member("groups"));
   given.optional_pointer(from.bias, name.member("bias"));
   if (from.bias != nullptr && from.scoring != scoring::sigmoid) {
-    given.refuse(name.member("bias"), "is not null; only the scores of sigmoid take a bias");
+    given.refuse(name.member("bias"), "is not null; it must be null, unless the scoring is sigmoid");
   }
   if (!std::isfinite(from.scale)) given.refuse(name.member("scale"), "is not finite; it must be a finite number");
   if (!given || problem.tokens == 0) return;
@@ -109,7 +105,9 @@ void check_problem(arguments& given, const route_problem& problem, const argumen
   if (!given) return;
   given.at_most(problem.rows, most_last_row, name.member("rows"));
   given.multiple(problem.rows, problem.alignment, name.member("rows"));
-  if (problem.choices.valueless_by_exception()) return given.refuse(name.member("choices"), "holds no value");
+  if (problem.choices.valueless_by_exception()) {
+    return given.refuse(name.member("choices"), "holds no value; it must hold logits or given_choices");
+  }
   std::visit([&](const auto& from) { check_choices(given, problem, from, name); }, problem.choices);
 }
 
@@ -123,7 +121,7 @@ void check_results(arguments& given, const route_problem& problem, const route_r
   given.optional_pointer(results.token_of_row, name.member("token_of_row"));
   given.optional_pointer(results.weight_of_row, name.member("weight_of_row"));
   if (!given || !std::holds_alternative<given_choices>(problem.choices)) return;
-  const char* const is_there = "is not null; it must be null with given choices, which nobody computes";
+  const char* const is_there = "is not null; it must be null with given choices, which are inputs";
   if (results.ids != nullptr) given.refuse(name.member("ids"), is_there);
   if (results.weights != nullptr) given.refuse(name.member("weights"), is_there);
 }

@@ -21,7 +21,7 @@ result<void> check_column_sums(const tensor_batch& source, value_type from, cons
   check_float_type(given, from, "from");
   if (to != value_type::f32) {
     given.equal(static_cast<std::uint64_t>(to), static_cast<std::uint64_t>(from), "to",
-                "is {found}; it must be that of f32, 3, or the source's, {allowed}");
+                "is {found}; it must be {allowed}, the type of the source, or f32 (3)");
   }
   check_values(given, {source, "source"}, value_bytes(from), {destination, "destination"}, value_bytes(to));
   given.range(source.rank, 2, 2, "source.rank");

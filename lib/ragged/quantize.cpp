@@ -27,7 +27,7 @@ tmap::detail::scale_grid grid_of(const quantize_values& values) {
 void check_types(support::arguments& given, const quantize_values& values, const support::argument& name) {
   check_float_type(given, values.from, name.member("from"));
   if (values.to != value_type::f8_e4m3 && values.to != value_type::f8_e5m2) {
-    given.refuse(name.member("to"), "is {found}; it must be that of f8_e4m3 or f8_e5m2, 4 or {allowed}",
+    given.refuse(name.member("to"), "is {found}; it must be f8_e4m3 (4) or f8_e5m2 ({allowed})",
                  static_cast<std::uint64_t>(values.to), static_cast<std::uint64_t>(value_type::f8_e5m2));
   }
   given.enumerator(values.block, scale_block::block_128x128, name.member("block"));

@@ -25,8 +25,8 @@ inline void set_f32(simulator::element_bytes_t& elements, std::uint64_t i, float
 /// Checks for one of the types of 16 and 32 bits.
 inline void check_float_type(support::arguments& given, value_type type, const support::argument& name) {
   if (type == value_type::f32 || type == value_type::f16 || type == value_type::bf16) return;
-  given.refuse(name, "is {found}; it must be that of f16, bf16 or f32, 1 to {allowed}",
-               static_cast<std::uint64_t>(type), static_cast<std::uint64_t>(value_type::f32));
+  given.refuse(name, "is {found}; it must be f16 (1), bf16 (2) or f32 ({allowed})", static_cast<std::uint64_t>(type),
+               static_cast<std::uint64_t>(value_type::f32));
 }
 
 template <class Launch>
