@@ -83,7 +83,7 @@ __device__ void quantize_held_rows(const scaled_rows& given, const lane_ring<Fro
   const auto count = [&](std::uint32_t row, std::uint32_t k) {
     return row < part.rows ? static_cast<std::uint32_t>(chunk_count(k * step, left)) : 0;
   };
-  /// Calls `use(chunk, row, its place in the row, address of the lane's first value in the row)`.
+  /// Calls `use(chunk, its address, its values)` for the lane's chunks of a group.
   const auto visit = [&](std::uint32_t group, std::uint64_t address, std::uint64_t pitch, std::uint32_t bytes,
                          const auto& use) {
 #pragma unroll
