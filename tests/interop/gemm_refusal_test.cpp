@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests what products in C refuse, and that good ones reach the library, as far as possible without a
-// device.
+// Tests what products in C refuse, and that good ones reach the library, as far as possible without
+// a device.
 #include <tmap/grouped_gemm.hpp>
 
 #include <string>
