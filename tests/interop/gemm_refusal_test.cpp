@@ -60,10 +60,10 @@ TEST(c_gemm, problems_reach_their_products) {
   const tmap_pointer_problem pointer = c_pointers();
   const gemm::run small{{no_stream, {unread<void>(0x10000), 1}}};
   const tmap_call call = call_in(small.where.scratch.memory, 1);
-  const auto expect_same = [](tmap_status answer, const result<void>& expected) {
+  const auto expect_same = [](tmap_status returned, const result<void>& expected) {
     ASSERT_FALSE(expected.has_value());
     EXPECT_EQ(expected.error().code, status::invalid_argument);
-    EXPECT_EQ(answer, TMAP_INVALID_ARGUMENT);
+    EXPECT_EQ(returned, TMAP_INVALID_ARGUMENT);
     tmap_error last{};
     last.struct_size = sizeof last;
     ASSERT_EQ(tmap_last_error(&last), TMAP_OK);
