@@ -103,6 +103,7 @@ class result_store {
       auto* const to = reinterpret_cast<std::uint16_t*>(record.c + (row + tile_row) * record.c_pitch) + column;
       to[tile_column] = *from;
     }
+    commit_empty();
   }
 
   /// Applies the epilogue. Returns true if the results then only need rounding, in order, to 16
@@ -298,6 +299,13 @@ class result_store {
     next_ = (next_ + 1) % staged_results;
     wait_tiles<staged_results - 1>();
     return tile;
+  }
+
+  /// Commits an empty group of stores for a tile that the warp stored itself. `take_tile` counts
+  /// one group for each tile. Without this one, it would return a tile that an older store through
+  /// a map still reads.
+  static __device__ void commit_empty() {
+    if (device::ptx::elect_one()) device::commit_stores();
   }
 
   static __device__ void store_tile(const device::acquired_map& map, const unsigned char* tile, std::uint32_t column,
