@@ -76,11 +76,11 @@ def _path():
 
 
 def _load():
-    path = _path()
     try:
-        return ctypes.CDLL(path)
+        return ctypes.CDLL(_path())
     except OSError as reason:
-        raise _wrong_library(reason) from reason
+        raise ImportError(f"tmap: the library cannot be loaded: {reason}. Install it with "
+                          "'pip install ./python', or set TMAP_LIBRARY to its path") from reason
 
 
 def _wrong_library(reason):
