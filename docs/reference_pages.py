@@ -92,7 +92,9 @@ class Writer:
         if child.tag == "simplesect":
             title = {"return": "Returns", "note": "Note", "warning": "Warning", "see": "See also"}
             text = self.blocks_without(child, "title")
-            return [f"**{child.findtext('title') or title[child.get('kind')]}**: " + "\n\n".join(text)]
+            body = "\n\n".join(text)
+            gap = "\n\n" if body.startswith(("- ", "1. ")) else " "
+            return [f"**{child.findtext('title') or title[child.get('kind')]}**:{gap}{body}"]
         if child.tag in ("programlisting", "verbatim"):
             return ["```cpp\n" + "".join(child.itertext()).strip("\n") + "\n```"]
         return self.blocks(child)

@@ -37,10 +37,11 @@ struct decoded_map {
 };
 
 /// Reads every field. Axes beyond the rank are blank, even if a device encoder left bits there.
-/// @fails `not_a_tensor_map` if a field holds a value that no encoder writes (as in 128 zero
-/// bytes): an unknown number or bit, or a spec that breaks a rule which the driver enforces. The
-/// error then names the rule. A map that the driver accepts decodes, even with a null address,
-/// through which a copy would fault.
+/// A map that the driver accepts decodes, even with a null address, through which a copy would
+/// fault.
+/// @fails `not_a_tensor_map` if no encoder writes such bytes, as with 128 zeros. A field holds an
+/// unknown number or bit, or the spec breaks a rule that the driver enforces. The error then names
+/// the rule.
 [[nodiscard]] TMAP_API result<decoded_map> decode(const tensor_map& map);
 
 /// Returns the 128 bytes that the driver would write on a GPU with these limits. Measured for

@@ -15,10 +15,10 @@ namespace tmap {
 /// Encodes through the CUDA driver, whose functions are found at run time. On a machine without a
 /// driver the library loads, and calls fail with `status::no_driver`. Every function here is
 /// thread-safe and synchronous, touches no device memory and enqueues nothing. Each validates its
-/// spec first, by the limits of the calling thread's current device (without a GPU, by the rules
-/// that hold on every GPU), and does not call the driver if a rule is broken. A thread without a
-/// CUDA context gets its device's primary context, as at a first call of the CUDA runtime. Source:
-/// CUDA driver API, "Tensor Map Object Management".
+/// spec first, and does not call the driver if a rule is broken. The limits are those of the
+/// calling thread's current device, or without a GPU those that hold on every GPU. A thread without
+/// a CUDA context gets its device's primary context, as at a first call of the CUDA runtime.
+/// Source: CUDA driver API, "Tensor Map Object Management".
 
 /// Makes a tiled map (cuTensorMapEncodeTiled).
 /// @fails `rule_broken`, `driver_refused`, `no_context`, `earlier_asynchronous_error`, or the

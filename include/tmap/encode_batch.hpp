@@ -34,18 +34,18 @@ using encode_run = batch_run<rule, encode_choices, on_stream>;
 /// Makes `count` maps from a template and a patch source. `slots` is device memory of the caller,
 /// aligned to 128 bytes. One kernel on `run.where.stream` writes and publishes the maps; later
 /// kernels in stream order may `acquire` them (device/acquire.cuh). The call returns as soon as the
-/// work is enqueued, except that CUDA may wait for the device when it loads a kernel at its first
-/// use (`map_service::create` loads all of them). The source's arrays must stay valid and unchanged
+/// work is enqueued. Only the first use of a kernel may wait for the device, when CUDA loads it;
+/// `map_service::create` loads all kernels. The source's arrays must stay valid and unchanged
 /// until the kernel has run. A slot must not be rewritten while a kernel may still copy through it.
 /// Thread-safe. May be captured in a graph. Does nothing if `count` is 0.
 ///
 /// Every patch is validated on the device by the rules of `validate` (patch_rules.hpp), without the
 /// warnings. A patch that breaks a rule, or has a dim of 0, becomes the *safe empty map*
-/// (`empty_spec`): one element at a zeroed page of the library, everything else outside the tensor,
-/// with the template's box, element strides and modes. A load through it returns a whole box of
-/// fill, so barriers complete; at coordinate 0 it reads the page. A store writes only to the page
-/// and only at coordinate 0: up to 32 bytes, which a later load through another safe map may see in
-/// its element 0. The rules of use (U01 to U09) hold for it as for any map. `run` names the memory
+/// (`empty_spec`). It describes one element at a zeroed page of the library, with the template's
+/// box, element strides and modes. A load through it returns a whole box of fill, so barriers
+/// complete; at coordinate 0 it reads the page. A store writes only to the page and only at
+/// coordinate 0: up to 32 bytes. A later load through another safe map may see these bytes in its
+/// element 0. The rules of use (U01 to U09) hold for it as for any map. `run` names the memory
 /// for statuses and header, and the addresses that maps may reach. With `run.check` the call waits
 /// and fails if a map is bad. Bad maps are always counted (faults.hpp).
 ///
@@ -55,11 +55,13 @@ using encode_run = batch_run<rule, encode_choices, on_stream>;
 ///
 /// Validation cannot know whether memory at an address is mapped (give address windows), nor
 /// whether a box that a patch changes fits the shared memory of its consumer.
-/// @fails `invalid_argument` (null or misaligned slots or members of `run`, count > 2^24, a null
-/// source array whose field the template changes, offsets of other than 4 or 8 bytes, a workspace
-/// too small, `trusted` together with what needs validation), `unsupported` (a zeroed template on a
-/// GPU above compute capability 9.0), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`.
-/// A checked call also fails with `bad_items`, after all maps are made.
+/// @fails
+/// - `invalid_argument`: null or misaligned slots or members of `run`, a count above `max_batch`, a
+///   null source array whose field the template changes, offsets of other than 4 or 8 bytes, a
+///   workspace too small, `trusted` together with what needs validation.
+/// - `unsupported`: a zeroed template on a GPU above compute capability 9.0.
+/// - `bad_items`: the call is checked and a map was bad. All maps are made.
+/// - `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`.
 [[nodiscard]] TMAP_API result<void> encode_batch(const map_template& base, const tensor_source& source,
                                                  tensor_map* slots, std::uint64_t count, const encode_run& run);
 

@@ -39,8 +39,8 @@ struct fault_report {
 /// of `batch_call`. They do not count kernels of your own that encode (unless their `map_guard` has
 /// a sink), nor operations on the host.
 ///
-/// Both wait for at most three copies of 64 bytes on a stream of their own and for no other work,
-/// so work that is still running is not in the report. They may be called while streams are
+/// Both wait for at most three copies of 64 bytes on a stream of their own. They wait for no other
+/// work, so work that is still running is not in the report. They may be called while streams are
 /// captured, in any mode. Thread-safe. They fail with `no_driver`, `no_device`, `no_context`,
 /// `no_kernel_image`, `out_of_memory`, `earlier_asynchronous_error`, `cuda_failure`.
 

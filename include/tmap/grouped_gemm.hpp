@@ -32,15 +32,17 @@
 /// C is row-major: row i begins at the address plus `i * pitch_bytes`, and its elements are
 /// contiguous. Operands are stored in the order that `a_layout` and `b_layout` name: lines of the
 /// second dim, a pitch apart. Addresses and pitches are multiples of 16 bytes. So are rows of C,
-/// and lines of operands along N or K, unless these are ragged. Ragged extents and M are free, but
-/// copies begin at multiples of 16 bytes: where lines of A or B run along the ragged dim
-/// (`a_layout::k_by_m` of a `row_problem`, for example), each group begins at a multiple of 8
-/// elements.
-/// @fails `invalid_argument` (null or misaligned arrays and matrices, sizes against the above, an
-/// epilogue that does not fit, an unknown plan, windows, workspace too small), `no_driver`,
-/// `no_device`, `compute_capability_too_low`, `no_kernel_image` (a GPU of another compute
-/// capability than 9.0, or a build without products; the error's text names the case),
-/// `cuda_failure`. A checked call also fails with `bad_items`, after all its work.
+/// and lines of operands along N or K, unless these are ragged. Ragged extents and M are free.
+///
+/// Copies begin at multiples of 16 bytes. If lines of A or B run along the ragged dim, as with
+/// `a_layout::k_by_m` of a `row_problem`, each group therefore begins at a multiple of 8 elements.
+/// @fails
+/// - `invalid_argument`: null or misaligned arrays and matrices, sizes against the above, an
+///   epilogue that does not fit, an unknown plan, windows, a workspace too small.
+/// - `no_kernel_image`: a GPU of another compute capability than 9.0, or a build without products.
+///   The error's text names the case.
+/// - `bad_items`: the call is checked and a group was bad. All its work is done.
+/// - `no_driver`, `no_device`, `compute_capability_too_low`, `cuda_failure`.
 
 namespace tmap::gemm {
 

@@ -13,12 +13,11 @@
 namespace tmap {
 
 /// @file
-/// Makes maps for kernels that move a `Tile` (tile.hpp). Each function fails with
-/// `invalid_argument` if the maps move another tile: `argument` names the first field that differs,
-/// `found` is its value in the maps and `allowed` its value in the tile. A type, an interleave or a
-/// swizzle is given as the number of its enumerator, a box that patches may change as 0. Pure,
-/// except for the encode. For the maps of a `map_batch`, which know their template, use
-/// `map_batch::as`.
+/// Makes maps for kernels that move a `Tile` (tile.hpp). For the maps of a `map_batch`, which know
+/// their template, use `map_batch::as`. Each function fails with `invalid_argument` if the maps
+/// move another tile. `argument` names the first field that differs, `found` is its value in the
+/// maps and `allowed` its value in the tile. A type, an interleave or a swizzle is given as the
+/// number of its enumerator, a box that patches may change as 0. Pure, except for the encode.
 
 /// Makes a map for a parameter or for constant memory: `encode(spec)`. Also fails as that does.
 template <class Tile>

@@ -33,9 +33,9 @@ struct access;
 /// replay encodes into them again. Replays of one graph and of its other executables must therefore
 /// not overlap.
 ///
-/// If a batch is released while one of its streams is captured into another graph, that stream must
-/// live until the capture has ended and a batch of the service was released or made after that. A
-/// batch that was captured on the per-thread stream must be released by the same thread.
+/// A batch may be released while one of its streams is captured into another graph. That stream
+/// must then live until the capture has ended and, after that, a batch of the service was released
+/// or made. A batch that was captured on the per-thread stream must be released by the same thread.
 class TMAP_API map_batch {
  public:
   map_batch() = default;
@@ -52,8 +52,9 @@ class TMAP_API map_batch {
   map_batch_ref ref() const { return ref_; }
 
   /// Returns `ref()` typed for kernels that move a `Tile` (tile.hpp). Fails as `typed_maps_of`
-  /// (make_typed_maps.hpp) does if the template of the batch moves another tile, or if the batch
-  /// has no single template: it is empty, reserved, or an update with a template of another shape.
+  /// (make_typed_maps.hpp) does if the template of the batch moves another tile. Fails in the same
+  /// way if the batch has no single template: it is empty, reserved, or an update with a template
+  /// of another shape.
   template <class Tile>
   [[nodiscard]] result<typed_maps<Tile>> as() const {
     const result<void> checked = detail::check_tile(shape_, Tile::spec());

@@ -63,12 +63,16 @@ struct service_statistics {
 TMAP_API std::string to_json(const service_statistics& statistics);
 
 /// A map_service lends slots of device memory, encodes batches into them, and takes them back in
-/// stream order, so that a map is never rewritten while a copy may read it. A service belongs to
-/// the CUDA context that was current when it was made. Every function is thread-safe. Only `create`
-/// waits for the device or allocates device memory, with three exceptions: a checked call
-/// (`encode_run::check`) waits for its work; growth, if `max_capacity` allows it, allocates memory
-/// and waits until it is cleared (never while the given stream is captured); `statistics` waits for
-/// a copy on a stream of the service's own.
+/// stream order. So a map is never rewritten while a copy may read it. A service belongs to the
+/// CUDA context that was current when it was made. Every function is thread-safe.
+///
+/// Only these wait for the device, and only the first two allocate device memory:
+///
+/// - `create`.
+/// - Growth, if `max_capacity` allows it. It allocates memory and waits until it is cleared, but
+///   never while the given stream is captured.
+/// - A checked call (`encode_run::check`), which waits for its work.
+/// - `statistics`, which waits for a copy on a stream of the service's own.
 ///
 /// The slots of a released batch are lent again at once on the same stream. On another stream they
 /// are lent when an event shows that they are free, or by making that stream wait, on the device,
@@ -122,14 +126,16 @@ class TMAP_API map_service {
   [[nodiscard]] result<map_batch> encode(const map_template& base, const tensor_source& source, std::uint64_t count,
                                          const encode_run& run);
 
-  /// Makes a batch of the same size, in which the `changed` maps are encoded from `source` (map i
-  /// from patch i) into fresh slots and all others are shared with `batch`, which stays as it is
-  /// and may be released at once. `run.where.stream` becomes one of the streams of `batch`, as by
-  /// `use_on`. If a chain of updates would hold more than twice as many slots as maps, including
-  /// the tables of slot indices, all maps move together into fresh slots. The header, if any,
-  /// counts only the changed maps. Fails as `encode` does; with `unsupported` if `source` is
-  /// `ragged_rows`, which cannot describe single maps; and with `invalid_argument` if `batch` is
-  /// empty or another service's, or if only one of `batch` and `run` is trusted.
+  /// Makes a batch of the same size. The `changed` maps are encoded from `source` (map i from patch
+  /// i) into fresh slots. All others are shared with `batch`, which stays as it is and may be
+  /// released at once. `run.where.stream` becomes one of the streams of `batch`, as by `use_on`. If
+  /// a chain of updates would hold more than twice as many slots as maps, including the tables of
+  /// slot indices, all maps move together into fresh slots. The header, if any, counts only the
+  /// changed maps. Fails as `encode` does, and with:
+  ///
+  /// - `unsupported`: `source` is `ragged_rows`, which cannot describe single maps.
+  /// - `invalid_argument`: `batch` is empty or another service's, or only one of `batch` and `run`
+  ///   is trusted.
   [[nodiscard]] result<map_batch> update(const map_batch& batch, const changed_maps& changed, const map_template& base,
                                          const tensor_source& source, const encode_run& run);
 

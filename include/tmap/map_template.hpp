@@ -100,9 +100,9 @@ TMAP_HOST_DEVICE constexpr patch_fields patch_everything(std::uint32_t rank) {
 
 /// The part that all maps of one batch have in common: an encoded map, the spec it was made from,
 /// and the fields that each map may change. It is trivially copyable and goes to kernels by value.
-/// Element type, interleave, swizzle, L2 promotion and fill hold for every map of the batch:
-/// `tensormap.replace` cannot change L2 promotion or clear a TF32 bit, and takes the other modes as
-/// immediates only.
+/// Element type, interleave, swizzle, L2 promotion and fill hold for every map of the batch,
+/// because `tensormap.replace` cannot change L2 promotion or clear a TF32 bit. It takes the other
+/// modes as immediates only.
 struct map_template {
   tensor_map map{};
   tensor_spec spec;

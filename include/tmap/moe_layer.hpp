@@ -9,9 +9,12 @@
 #include <cstdint>
 
 /// @file
-/// A layer of experts in one call: it routes tokens to experts (`route`), multiplies the rows of
-/// each expert twice with a gate in between (`gemm::multiply` of a `row_problem`), and adds up the
-/// weighted results of each token (`combine`).
+/// A layer of experts in one call:
+///
+/// 1. It routes tokens to experts, as `route` does.
+/// 2. It multiplies the rows of each expert twice, with a gate in between, as `gemm::multiply` of a
+///    `row_problem` does.
+/// 3. It adds up the weighted results of each token, as `combine` does.
 ///
 /// `layer` enqueues on the stream of `run::where` and returns. It may be captured in a graph and
 /// replayed with other contents in the same arrays. It is thread-safe, never allocates, and never
@@ -25,11 +28,12 @@
 /// Each choice is judged on the device as by `route`. A bad one is skipped, its status gives the
 /// reason, and it is counted as a row (faults.hpp). An expert whose weights have a bad address is
 /// skipped, reported as a group (`gemm::fault::address`), and its rows of results are undefined.
-/// @fails `invalid_argument` (null or misaligned arrays and matrices, sizes that products, `route`
-/// or `combine` do not take, a workspace too small, windows), `no_driver`, `no_device`,
-/// `compute_capability_too_low`, `no_kernel_image` (a GPU of another compute capability than 9.0,
-/// or a build without products), `cuda_failure`. A checked call also fails with `bad_items`, after
-/// all its work.
+/// @fails
+/// - `invalid_argument`: null or misaligned arrays and matrices, sizes that products, `route` or
+///   `combine` do not take, a workspace too small, windows.
+/// - `no_kernel_image`: a GPU of another compute capability than 9.0, or a build without products.
+/// - `bad_items`: the call is checked and a choice or an expert was bad. All its work is done.
+/// - `no_driver`, `no_device`, `compute_capability_too_low`, `cuda_failure`.
 
 namespace tmap::moe {
 

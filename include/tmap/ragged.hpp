@@ -34,19 +34,23 @@
 /// Every operation is thread-safe; on the host, as far as the memory is. Source and destination
 /// must not overlap. A bad tensor is skipped: its destination stays as it was, and its status gives
 /// the reason. The others complete. On a stream, bad tensors are also counted (faults.hpp).
-/// @fails `invalid_argument` (counts that differ, rank, element bytes, null or misaligned arrays,
-/// workspace too small); if it is checked, with `bad_items`, after all its work; on a stream with
-/// `pageable_memory_in_capture` (a host array that is not pinned, in a capture; nothing was
-/// enqueued), `compute_capability_too_low` (policy `force`), `unsupported` (a GPU whose blocks have
-/// less shared memory than Hopper's), `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`;
-/// on the host with `out_of_memory`, after which part of the work may be done.
+/// @fails
+/// - `invalid_argument`: counts that differ, a wrong rank or element size, null or misaligned
+///   arrays, a workspace too small.
+/// - `bad_items`: the call is checked and a tensor was bad. All its work is done.
+/// - `pageable_memory_in_capture`, on a stream: a host array is not pinned, in a capture. Nothing
+///   was enqueued.
+/// - `compute_capability_too_low`, on a stream: policy `force`.
+/// - `unsupported`, on a stream: the GPU's blocks have less shared memory than Hopper's.
+/// - `no_driver`, `no_device`, `no_kernel_image`, `cuda_failure`, on a stream.
+/// - `out_of_memory`, on the host: part of the work may be done.
 
 namespace tmap::ragged {
 
 /// The faults of a tensor, as bits. The *alignment of an element* is the largest power of two that
-/// divides its bytes. The *most bytes* of a tensor are 2^47; in a batch of n tensors, for n of 2^16
-/// and more, they are (2^63 - 1) / n, rounded down to whole MiB. Strides of dims of one element are
-/// ignored. A side with a dim of 0 has no fault of its own.
+/// divides its bytes. The *most bytes* of a tensor are 2^47. If a batch has n tensors, and n is at
+/// least 2^16, they are (2^63 - 1) / n, rounded down to whole MiB. Strides of dims of one element
+/// are ignored. A side with a dim of 0 has no fault of its own.
 enum class fault : std::uint32_t {
   dim = 1u << 0,        ///< a dim above 2^40, or elements of more than *most bytes* altogether
   stride = 1u << 1,     ///< one whose product with its dim exceeds 2^47, or against the element's alignment
@@ -182,10 +186,14 @@ struct quantize_values {
 
 /// Rounds each tensor to 8 bits with a scale for each block, so that value = destination * scale.
 /// Both sides have the same dims. `scales` are f32, of the source's rank. Their dims count the
-/// blocks: dim 0 is 1, or dim 0 of the source over 128, rounded up; dim 1 is that of the source, or
-/// that over 128, rounded up; all others are those of the source. With `transposed_scales` a
-/// contiguous dim 0 of the scales follows the rows. Scales of other dims are a `mismatch`. They may
-/// overlap neither side.
+/// blocks:
+///
+/// - `row`: dim 0 is 1.
+/// - `block_1x128`: dim 0 is that of the source over 128, rounded up.
+/// - `block_128x128`: dims 0 and 1 are those of the source over 128, rounded up.
+///
+/// All other dims are those of the source. With `transposed_scales` a contiguous dim 0 of the
+/// scales follows the rows. Scales of other dims are a `mismatch`. They may overlap neither side.
 ///
 /// With *top* as the largest magnitude in a block, and *most* as the largest finite value of `to`
 /// (448 or 57344):

@@ -18,8 +18,8 @@ namespace tmap {
 enum class array_side : std::uint32_t { device, host };
 
 /// The dims and strides that all tensors of a `ragged_rows` batch have in common, as in
-/// `tensor_spec`: dims 0 to rank - 2, and the strides of dims 1 to rank - 2. The stride of the
-/// outermost dim is `row_pitch_bytes`. Ignored for other sources.
+/// `tensor_spec`. They are dims 0 to rank - 2, and the strides of dims 1 to rank - 2. The stride of
+/// the outermost dim is `row_pitch_bytes`. Ignored for other sources.
 struct inner_extents {
   std::uint64_t dim[max_rank - 1]{};
   std::uint64_t stride_bytes[max_rank - 2]{};

@@ -197,8 +197,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t tile_footprint_bytes(const tensor_spec&
   return span == 0 ? bytes : (bytes + span - 1) / span * span;
 }
 
-/// Returns the alignment that a tile needs in shared memory, so that its swizzle pattern begins at
-/// its first byte: 128 without swizzle, else 256, 512 or 1024 (one repeat of the pattern).
+/// Returns the alignment that a tile needs in shared memory: 128 without swizzle, else one repeat
+/// of the pattern, which is 256, 512 or 1024. The pattern then begins at the tile's first byte.
 TMAP_HOST_DEVICE constexpr std::uint32_t shared_alignment(swizzle mode) {
   return mode == swizzle::none ? 128 : 8 * swizzle_span_bytes(mode);
 }

@@ -87,16 +87,16 @@ TMAP_HOST_DEVICE constexpr rule_set broken_rules(const Spec& spec, const device_
 /// Check the rules of use, which no encode call can check. Each function returns the broken rules;
 /// empty means that the instruction may be issued. Any bits are a legal argument.
 
-/// U01: a tile's shared address must be a multiple of 128 (a fault otherwise), and of one swizzle
-/// repeat when there is a swizzle (the pattern would begin in its middle otherwise).
+/// U01: a tile's shared address must be a multiple of 128. Otherwise the copy faults. With a
+/// swizzle it must be a multiple of one repeat. Otherwise the pattern begins in its middle.
 TMAP_HOST_DEVICE constexpr rule_set check_shared_address(const tensor_spec& spec, std::uint64_t shared_address) {
   rule_set broken;
   if (shared_address % shared_alignment(spec.swizzle) != 0) broken.insert(rule::u01_shared_alignment);
   return broken;
 }
 
-/// U09: without interleave the innermost coordinate must be a multiple of 16 bytes (an illegal
-/// instruction otherwise). `coordinates` has `spec.rank` values.
+/// U09: without interleave the innermost coordinate must be a multiple of 16 bytes. Otherwise the
+/// copy is an illegal instruction. `coordinates` has `spec.rank` values.
 TMAP_HOST_DEVICE constexpr rule_set check_load_corner(const tensor_spec& spec, const std::int32_t* coordinates) {
   rule_set broken;
   const auto unit = static_cast<std::int32_t>(detail::elements_per_16_bytes(spec.type));

@@ -16,8 +16,9 @@ namespace tmap::detail {
 
 /// All sums count units of 16 bytes, so that they fit in 64 bits.
 inline constexpr std::uint32_t unit_bytes = 16;
-/// A plain address is at most half of `address_limit`, and the terms of an extent must stay below
-/// the other half: four terms of strides, each below this, and the row, which is far shorter.
+/// A plain address is at most half of `address_limit`. The terms of an extent must stay below the
+/// other half: up to four terms of strides, each below this limit, and the row, which is far
+/// shorter.
 inline constexpr std::uint64_t plain_units = address_limit / 2 / unit_bytes / 8;
 
 /// log2 of the bytes of each type of a Hopper GPU, two bits each: a shift instead of a search.

@@ -6,11 +6,15 @@
 #include <cstdint>
 
 // Defines the order in which `reduce_rows` combines a row's elements. It depends only on the row's
-// length, on every engine. The row is cut into slices. Each of 32 running values takes every 32nd
-// element of a slice: value k takes those at places k, k + 32, ... of the row, in order, beginning
-// with the identity (-0 for sums, -infinity for maxima). Then all values k are combined with values
-// k ^ 16, then k ^ 8, k ^ 4, k ^ 2, k ^ 1. The results of several slices are combined in the same
-// way, as if they were the elements of a row.
+// length, on every engine:
+//
+// 1. The row is cut into slices.
+// 2. Each of 32 running values takes every 32nd element of a slice. Value k takes those at places
+//    k, k + 32, ... of the row, in order. It begins with the identity (-0 for sums, -infinity for
+//    maxima).
+// 3. All values k are combined with values k ^ 16, then k ^ 8, k ^ 4, k ^ 2, k ^ 1.
+// 4. The results of several slices are combined in the same way, as if they were the elements of a
+//    row.
 
 namespace tmap::detail {
 

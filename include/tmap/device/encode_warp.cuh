@@ -24,11 +24,11 @@
 
 namespace tmap::device {
 
-/// Shared memory in which one warp composes its maps. They lie 144 bytes apart: at 128 bytes they
-/// would share their banks, and 32 lanes that edit 32 of them would take turns. ptxas turns
-/// tensormap.replace into plain loads and stores, which need only the alignment of the words they
-/// edit; the tests compare the bytes. Only the first map is aligned to 128 bytes, as
-/// tensormap.cp_fenceproxy requires of its source.
+/// Shared memory in which one warp composes its maps. They lie 144 bytes apart. At 128 bytes they
+/// would share their banks, and 32 lanes that edit 32 of them would take turns. So only the first
+/// map is aligned to 128 bytes, as tensormap.cp_fenceproxy requires of its source. The others need
+/// no such alignment: ptxas turns tensormap.replace into plain loads and stores of words. The tests
+/// compare the bytes.
 struct alignas(tensor_map_bytes) warp_stage {
   static constexpr std::uint32_t stride_bytes = tensor_map_bytes + sizeof(uint4);
   unsigned char bytes[warp_lanes * stride_bytes];

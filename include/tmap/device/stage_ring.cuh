@@ -87,9 +87,12 @@ class stage_phases {
 
 /// The producing end. For each stage call `acquire_stage`, then exactly one of the calls below it.
 /// Where several threads fill, each keeps a producer and makes its own call, which is its one
-/// arrival. Each thread may choose another route for each stage: it calls `announce` to load by the
-/// copy engine, `publish_after_copies` to load by LDGSTS, `publish` after ordinary stores, and
-/// `pass` to bring nothing.
+/// arrival. Each thread may choose another call for each stage:
+///
+/// - `announce` to load by the copy engine.
+/// - `publish_after_copies` to load by LDGSTS.
+/// - `publish` after ordinary stores.
+/// - `pass` to bring nothing.
 template <std::uint32_t Capacity, std::uint32_t Fillers = 1>
 class ring_producer {
  public:

@@ -40,8 +40,8 @@ __device__ inline std::uint64_t find_tensor_near(const std::uint64_t* ends, std:
   return find_tensor(ends, g, low, high);
 }
 
-/// Does what `find_tensor` does by a warp, all lanes with the same arguments. 32 loads at once
-/// leave a 32nd of the tensors, so that 100,000 take four steps instead of 17.
+/// Does what `find_tensor` does by a warp, all lanes with the same arguments. Each step makes 32
+/// loads at once and leaves a 32nd of the tensors. So 100,000 take four steps instead of 17.
 __device__ inline std::uint64_t find_tensor_warp(const std::uint64_t* ends, std::uint64_t g, std::uint64_t low,
                                                  std::uint64_t high) {
   const std::uint32_t lane = lane_index();

@@ -3,10 +3,13 @@
 
 /// @file
 /// Copies of a typed tile (tmap/tile.hpp) through maps of the same type (tmap/typed_maps.hpp).
-/// Rank, bytes and element type come from the type, so they cannot disagree. All else is as in
-/// tile_copy.cuh and reduce_copy.cuh: coordinates are innermost first, one thread calls each
-/// function, threads that wrote a tile call `fence_shared_writes` before it is stored, and
-/// `commit_stores` closes a group of stores. Tiles lie in shared memory.
+/// Rank, bytes and element type come from the type, so they cannot disagree. Tiles lie in shared
+/// memory. All else is as in tile_copy.cuh and reduce_copy.cuh:
+///
+/// - Coordinates are innermost first.
+/// - One thread calls each function.
+/// - Threads that wrote a tile call `fence_shared_writes` before it is stored.
+/// - `commit_stores` closes a group of stores.
 
 #include <tmap/detail/standard.hpp>
 #include <tmap/device/acquire.cuh>
