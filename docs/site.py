@@ -52,13 +52,23 @@ def on_page_read_source(page, config):
     return (ROOT / source).read_text().replace("](docs/", "](") if source else None
 
 
-def with_links(markdown, page):
-    """Makes `docs/ragged.md` outside code a link. A missing page fails the build."""
+def titles_of(navigation):
+    """Returns the titles that the navigation of mkdocs.yml gives to pages, by page."""
+    titles = {}
+    for entry in navigation:
+        for title, below in entry.items():
+            titles.update({below: title} if isinstance(below, str) else titles_of(below))
+    return titles
+
+
+def with_links(markdown, page, titles):
+    """Makes `docs/ragged.md` outside code a link with the page's title. A missing page fails the
+    build."""
 
     def link(named):
         target = named[1] or PAGE_OF[named[2]]
         path = posixpath.relpath(target, posixpath.dirname(page) or ".")
-        return named[0] if target == page else f"[{named[0].strip('`')}]({path})"
+        return named[0] if target == page else f"[{titles.get(target, target)}]({path})"
 
     parts = CODE_BLOCK.split(markdown)
     return "".join(part if part.startswith("```") else NAMED_PAGE.sub(link, part) for part in parts)
@@ -81,4 +91,6 @@ def with_drawings(markdown, folder):
 
 def on_page_markdown(markdown, page, config, files):
     folder = Path(config["docs_dir"]) / posixpath.dirname(page.file.src_uri)
-    return with_drawings(with_links(markdown, page.file.src_uri), folder)
+    titles = titles_of(config["nav"]) | {"index.md": "README"}
+    linked = with_links(markdown, page.file.src_uri, titles)
+    return with_drawings(linked, folder)

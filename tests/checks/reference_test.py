@@ -184,10 +184,12 @@ def pages_of_header(folder, header):
 
 def check_links():
     text = "See `docs/a.md`, docs/b.md and `README.md`.\n\n```\n`docs/a.md`\n```\n"
-    assert site.with_links(text, "measurements/x.md") == (
-        "See [docs/a.md](../a.md), [docs/b.md](../b.md) and [README.md](../index.md).\n\n```\n`docs/a.md`\n```\n"
-    ), site.with_links(text, "measurements/x.md")
-    assert site.with_links("`docs/a.md`", "a.md") == "`docs/a.md`"
+    titles = site.titles_of([{"README": "index.md"}, {"Guide": [{"Page a": "a.md"}, {"Page b": "b.md"}]}])
+    assert titles == {"index.md": "README", "a.md": "Page a", "b.md": "Page b"}, titles
+    assert site.with_links(text, "measurements/x.md", titles) == (
+        "See [Page a](../a.md), [Page b](../b.md) and [README](../index.md).\n\n```\n`docs/a.md`\n```\n"
+    ), site.with_links(text, "measurements/x.md", titles)
+    assert site.with_links("`docs/a.md`", "a.md", titles) == "`docs/a.md`"
 
 
 def check_drawings(folder):
