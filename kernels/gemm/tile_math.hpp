@@ -89,9 +89,9 @@ TMAP_HOST_DEVICE constexpr tile_pair place_pair(std::uint64_t i, std::uint32_t b
   return {{top + at, column}, true};
 }
 
-/// Maps columns of a tile to columns of B. With gates and values in two halves of B, each
-/// consumer's share holds as many columns of gates as of values, gates first, so that one thread
-/// has both parts of a result. Interleaved ones are neighbours, which one thread has anyway.
+/// Maps columns of a tile to columns of B. One thread must have both parts of a result. With gates
+/// and values in two halves of B, each consumer's share therefore holds as many columns of gates as
+/// of values, gates first. Interleaved ones are neighbours, which one thread has anyway.
 struct b_columns {
   std::uint32_t share;       ///< columns of B that one consumer multiplies by
   std::uint32_t per_result;  ///< columns of B that make one result
@@ -106,9 +106,9 @@ struct b_columns {
   }
 };
 
-/// Returns the byte of a staged result: row 0 to 15, 16-byte unit 0 to 7, permuted as by the copy
-/// engine with `swizzle::bytes_128` in memory aligned to 1,024 bytes. It equals `swizzled`, as a
-/// test checks, and saves an epilogue 16 instructions.
+/// Returns the byte of a staged result of row 0 to 15 and 16-byte unit 0 to 7. The copy engine
+/// permutes units in the same way with `swizzle::bytes_128`, in memory aligned to 1,024 bytes. It
+/// equals `swizzled`, as a test checks, and saves an epilogue 16 instructions.
 TMAP_HOST_DEVICE constexpr std::uint32_t swizzled_unit(std::uint32_t row, std::uint32_t unit) {
   return row * swizzle_bytes + ((unit ^ (row % 8)) * 16);
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 // A consumer passes the stages of one tile to the tensor cores, leaves them, and keeps the sums.
-// 8-bit products can be promoted: then the tensor cores, which keep 13 bits of a sum, sum up one
-// stage at most.
+// 8-bit products can be *promoted*: the tensor cores, which keep 13 bits of a sum, then sum up at
+// most one stage, and registers add up the stages.
 
 #include <tmap/device/ptx_wgmma.cuh>
 #include <tmap/device/remote_store.cuh>
@@ -300,8 +300,8 @@ __device__ std::uint32_t unused_stages(std::uint32_t k_blocks) {
   return Config::has_fixed_ring ? (fixed_stages - k_blocks % fixed_stages) % fixed_stages : 0;
 }
 
-/// Computes the sums of one tile, promoted. For 128 columns at a time, the tensor cores sum up one
-/// stage, and the result is multiplied by the factors, if there are any, and added to the sums in
+/// Computes the sums of one tile, promoted. The tensor cores sum up one stage for 128 columns at a
+/// time. The result is multiplied by the factors, if there are any, and added to the sums in
 /// registers. K is not 0.
 template <class Config, class Factors>
 __device__ void multiply_tile_promoted(float (&sums)[Config::sums], Factors factors, std::uint32_t k_blocks,

@@ -3,8 +3,9 @@
 
 // Sorts choices by expert, stably: a counting sort. A block takes a contiguous part of the choices,
 // one tile at a time, and each of its warps a contiguous part of the tile. A choice's row is the
-// sum of four numbers: the first row of its expert, and the choices of that expert in the blocks,
-// the warps and the lanes before. No atomic operation decides an order.
+// sum of four numbers. The first is the first row of its expert. The others count the choices of
+// that expert in earlier blocks, in earlier warps and in earlier lanes. No atomic operation decides
+// an order.
 //
 // A block sorts its tile in shared memory first. So what it writes to the rows of an expert is
 // contiguous.
@@ -54,11 +55,10 @@ struct expert_total {
   std::uint32_t tile;
 };
 
-/// Places the choices of an expert in a tile: the first one in the sorted tile, and the number that
-/// turns a place in the sorted tile into a row if added (modulo 2^32).
+/// Places the choices of an expert in a tile.
 struct alignas(8) expert_place {
-  std::uint32_t first;
-  std::uint32_t to_row;
+  std::uint32_t first;   ///< the place of the first one in the sorted tile
+  std::uint32_t to_row;  ///< turns a place in the sorted tile into a row if added (modulo 2^32)
 };
 
 /// The dynamic shared memory of a block.
@@ -221,7 +221,7 @@ __device__ inline void rank_in_warp(const sort_work& work, const sort_memory& me
 }
 
 /// Turns the counts of each warp into those of the warps before, and sends the totals to all
-/// blocks: `totals_in(block)` returns this block's totals in the memory of a block.
+/// blocks. `totals_in(block)` returns this block's totals in the memory of a block.
 template <class TotalsIn>
 __device__ void sum_warps(const sort_memory& memory, std::uint32_t blocks, const TotalsIn& totals_in) {
   constexpr std::uint32_t at_once = 2;

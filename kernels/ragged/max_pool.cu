@@ -7,9 +7,9 @@
 namespace tmap::kernels {
 namespace {
 
-// Windows of 2 * radius + 1 elements by prefix and suffix maxima of blocks as long as a window: a
-// window is the end of one block and the beginning of the next. An element takes three comparisons
-// for every radius.
+// A row is cut into blocks as long as a window, which has 2 * radius + 1 elements. A window is then
+// the end of one block and the beginning of the next. Its maximum is that of a suffix of the first
+// and a prefix of the second. An element takes three comparisons for every radius.
 
 constexpr std::uint32_t stage_floats = 1024;
 constexpr std::uint32_t box_columns = 256;

@@ -2,8 +2,8 @@
 #pragma once
 
 // A warp's walk over the pieces of planned work, and the rows of a piece. The warp knows the ends
-// of 31 tensors at a time, and fetches the next tensor's record while it works on the current one,
-// so that small tensors, a piece each, wait for no load.
+// of 31 tensors at a time. It fetches the next tensor's record while it works on the current one.
+// So small tensors, with one piece each, wait for no load.
 
 #include "kernels/ragged/planned_tensor.hpp"
 #include "kernels/ragged/row_part.hpp"

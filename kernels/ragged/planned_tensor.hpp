@@ -64,16 +64,16 @@ struct piece_rule {
   piece_cut cut{piece_cut::by_route};
 };
 
-/// The work of an operation in device memory: `count` planned tensors, and `ends[i]`, the pieces of
-/// tensors 0 to i, below 2^63 (`most_tensor_bytes` of detail/judge_tensors.hpp). Tensors without
-/// pieces (empty, bad) are skipped. `maps` holds the published source and destination maps, at [2 *
-/// tensor] and [2 * tensor + 1], of each tensor whose route is `tensor_map`. It is null if no
-/// tensor takes it.
+/// The work of an operation in device memory. Tensors without pieces (empty, bad) are skipped.
 struct planned_work {
-  const planned_tensor* tensors;
+  const planned_tensor* tensors;  ///< [count]
+  /// [count]: the pieces of tensors 0 to i, below 2^63 (`most_tensor_bytes` of
+  /// detail/judge_tensors.hpp).
   const std::uint64_t* ends;
   std::uint64_t count;
   piece_rule rule;
+  /// The published source and destination maps, at [2 * tensor] and [2 * tensor + 1], of each
+  /// tensor whose route is `tensor_map`. Null if no tensor takes it.
   const tensor_map* maps;
   device::queue_counter* queue;  ///< 0; for kernels whose pieces differ in size, else null
   float* partials;  ///< for `reduce_rows`: room for `reduce_partials` (ragged_launch.hpp); null: no row is split.

@@ -163,7 +163,7 @@ __device__ __noinline__ void quantize_long_row(const scaled_rows& part, std::uin
   }
 }
 
-/// Quantizes rows that `Threads` threads can hold, two at once if they are short, since a chunk
+/// Quantizes rows that `Threads` threads can hold. It takes two short rows at once, because a chunk
 /// without elements costs as much as any other.
 template <value_type From, value_type To, std::uint32_t Threads, bool IsWide>
 __device__ __noinline__ void quantize_short_rows(const scaled_rows& part, const lane_ring<From, row_threads> ring,

@@ -18,10 +18,9 @@ struct row_part {
 };
 
 /// Returns piece `part` of a row that begins at `destination`. Pieces of `each` elements meet where
-/// lines of the destination do: the first piece is longer by the elements before the first line,
-/// which are fewer than a line has bytes. If elements do not divide a line, the cuts do not move: a
-/// piece of `each` may be a multiple of 16 bytes, which bulk copies need, and a longer piece may
-/// not.
+/// lines of the destination do. The first piece is longer by the elements before the first line,
+/// which are fewer than a line has bytes. If elements do not divide a line, the cuts do not move:
+/// bulk copies need multiples of 16 bytes, which a piece of `each` may be and a longer one may not.
 TMAP_HOST_DEVICE constexpr row_part cut_at_lines(std::uint64_t length, std::uint64_t part, std::uint32_t each,
                                                  std::uint64_t destination, std::uint32_t element_bytes) {
   const std::uint32_t before = (0u - static_cast<std::uint32_t>(destination)) % line_bytes;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Transposes tiles in which all is aligned to chunks of 16 bytes. A thread takes V chunks below
-// each other, which are a square of elements (V elements a chunk), transposes it in registers, and
-// writes V chunks of V columns.
+// Transposes tiles in which all is aligned to chunks of 16 bytes. A chunk has V elements, so V
+// chunks below each other are a square. A thread takes such a square, transposes it in registers,
+// and writes V chunks of V columns.
 
 #include "kernels/ragged/small_divisor.cuh"
 #include "kernels/ragged/transpose_load.cuh"

@@ -9,11 +9,15 @@
 
 // The bit positions of each field of a tensor map. Only this file knows them: decode, encode_bits,
 // describe and diff read this table. Rows of tiled maps were measured with driver 580 on compute
-// capability 9.0. The rows of im2col maps, the atomicity bits of `swizzle` and `large_tensor` are
-// documented only (rank 3 to 5 corners as in TensorRT-LLM's tmaDescriptor.h, Apache-2.0; atomicity
-// as ptxas 13.0 writes it; `large_tensor` as CUTLASS, CCCL and Triton clear it). Bit 22, which
-// ptxas sets for the 96-byte swizzle of compute capability 10.3, counts as unknown: CUDA 13.0 has
-// no enumerator for that swizzle.
+// capability 9.0. These fields are documented only:
+//
+// - the rows of im2col maps: corners of rank 3 to 5 as in TensorRT-LLM's tmaDescriptor.h
+//   (Apache-2.0),
+// - the atomicity bits of `swizzle`: as ptxas 13.0 writes them,
+// - `large_tensor`: as CUTLASS, CCCL and Triton clear it.
+//
+// Bit 22, which ptxas sets for the 96-byte swizzle of compute capability 10.3, counts as unknown:
+// CUDA 13.0 has no enumerator for that swizzle.
 
 namespace tmap::codec {
 

@@ -71,26 +71,31 @@ inline bool is_same_stream(const stream_use& a, const stream_use& b) {
 /// and free. If host memory runs out, `create`, `take` and `use_on` throw `std::bad_alloc` before
 /// they change anything. Thread-safe.
 ///
-/// A take prefers, in this order: (1) the smallest free range that fits; (2) slots returned on the
-/// same stream and used on no other (it checks a few leases before (3), and the rest after it); (3)
-/// slots whose events have all completed; then a new slab, within `max_capacity`; (4) the slots
-/// returned first, by making the stream wait for their events. A captured stream gets only (1),
-/// without a query of events.
+/// A take tries these in order:
+///
+/// 1. The smallest free range that fits.
+/// 2. Slots returned on the same stream and used on no other. It checks a few leases before step 3,
+///    and the rest after it.
+/// 3. Slots whose events have all completed.
+/// 4. A new slab, within `max_capacity`.
+/// 5. The slots returned first. It makes the stream wait for their events.
+///
+/// A captured stream gets only step 1, without a query of events.
 ///
 /// A lease records the streams it was taken or used on, and the captures of these uses. When its
 /// last hold ends, an event marks each of these streams, except a stream that is still in the
-/// capture of its use. A stream that is in another capture then, or enters one during the call, or
-/// is the per-thread stream of another thread, is marked by a later call and must live until then.
-/// The slots are lent again after all these events, and after every graph with the lease is gone. A
-/// lease from a capture of the per-thread stream must be released by that thread, because the id of
-/// a captured stream is not known.
+/// capture of its use. Some streams cannot be marked then: one that is in another capture, one that
+/// enters a capture during the call, and the per-thread stream of another thread. A later call
+/// marks them, and they must live until then. The slots are lent again after all these events, and
+/// after every graph with the lease is gone. A lease from a capture of the per-thread stream must
+/// be released by that thread, because the id of a captured stream is not known.
 class map_pool : public std::enable_shared_from_this<map_pool> {
  public:
   [[nodiscard]] static result<std::shared_ptr<map_pool>> create(const pool_options& options, const pool_calls& calls);
 
   /// Frees what it allocated, which waits for the device. Memory of the caller must be unused by
-  /// then. Leaks its memory after `abandon`, and if the last graph with a lease outlived all else,
-  /// because a graph ends on a thread that may not call CUDA.
+  /// then. Leaks its memory after `abandon`. Also leaks it if the last graph with a lease outlived
+  /// all else, because a graph ends on a thread that may not call CUDA.
   ~map_pool();
 
   /// Lends slots that are used on `stream`. If `stream` is being captured, its graph gets the
@@ -129,9 +134,10 @@ class map_pool : public std::enable_shared_from_this<map_pool> {
   void abandon() noexcept;
 
   // These allocate no host memory.
-  slot_counts counts() const;                 ///< queries the events first, so that `pending` is exact
-  std::uint64_t peak_in_use() const;          ///< most slots that were leased or captured at once
-  std::uint64_t cross_stream_reuses() const;  ///< takes that (4) served, or (3) after asking another stream's events
+  slot_counts counts() const;         ///< queries the events first, so that `pending` is exact
+  std::uint64_t peak_in_use() const;  ///< most slots that were leased or captured at once
+  /// Takes that step 5 served, or step 3 after asking another stream's events.
+  std::uint64_t cross_stream_reuses() const;
   std::uint64_t device_bytes() const;
   void* extra() const;  ///< the extra bytes, which live as long as the slots
 

@@ -15,9 +15,9 @@
 
 namespace tmap::service {
 
-/// The slots of a batch: fresh ones and, after updates, those that it shares with the batches it
-/// was made from, all in one slab. Ends with its last owner, or by `release`. Like its batch, not
-/// for several threads at once.
+/// Holds the slots of a batch: fresh ones and, after updates, those that it shares with the batches
+/// it was made from. All lie in one slab. Ends with its last owner, or by `release`. Like its
+/// batch, it is not for several threads at once.
 class lease {
  public:
   /// `home` is the stream on which the batch is made. Allocates the host memory for `parts` parts.

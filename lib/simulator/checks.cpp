@@ -66,8 +66,8 @@ result<tensor_spec> decode_map(const tensor_map& map) {
   return spec;
 }
 
-/// Decoding takes longer than copying a small tile, and a walk over a tensor uses one map thousands
-/// of times: each thread remembers the last map it read.
+/// Each thread remembers the last map it read. Decoding takes longer than copying a small tile, and
+/// a walk over a tensor uses one map thousands of times.
 result<tensor_spec> read_map(const tensor_map& map) {
   struct remembered {
     tensor_map map;

@@ -33,9 +33,9 @@ class box_geometry {
 
   std::uint64_t rows() const { return std::uint64_t{count_[1]} * count_[2] * count_[3] * count_[4]; }
 
-  /// Calls visit(row, inside, address) for each row in tile order; `address` is where unit 0 of the
-  /// row would be (its coordinate may be negative: only the sum with an inside unit's offset
-  /// counts). Stops when visit returns false.
+  /// Calls visit(row, inside, address) for each row in tile order, until visit returns false.
+  /// `address` is where unit 0 of the row would be. Its coordinate may be negative, so add the
+  /// offset of an inside unit before use.
   template <class Visit>
   void for_each_row(Visit&& visit) const;
 

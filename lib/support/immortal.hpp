@@ -5,8 +5,8 @@
 
 namespace tmap::support {
 
-/// An object of the process that is never destroyed, because threads may use it while the process
-/// exits, and that takes no heap memory.
+/// Holds an object of the process that is never destroyed, because threads may use it while the
+/// process exits. It takes no heap memory.
 template <class T>
 class immortal {
  public:
