@@ -6,7 +6,7 @@
 /// to the worker that is free. A worker is a thread, a warp, a cluster (cluster_queue.cuh), or a
 /// block whose producing thread takes the item and passes it on in a stage of its ring.
 ///
-/// When it is worth it (H200; docs/measurements/ragged.md, "Distribution"):
+/// When it is worth it (H200; docs/measurements/ragged.md, "Distribution of tiles over blocks"):
 /// - Equal tiles: hardly ever. Static shares are as fast. A queue of single tiles costs 8 % at 16
 ///   KiB a tile, and a third at 4 KiB, as a block fetches each tile from the counter. A queue of
 ///   runs costs at most 6 %.
