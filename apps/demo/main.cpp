@@ -3,13 +3,16 @@
 // them, checks the tiles, and leaves a report and a contact sheet.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
-#include <string_view>
+#include <string>
 
 #include "apps/demo/pictures/write_pictures.hpp"
 #include "apps/demo/report.hpp"
+#include "apps/support/command_line.hpp"
+#include "apps/tmap/pad/engine_option.hpp"
 #include "apps/tmap/pad/output_file.hpp"
 #include "apps/tmap/pad/pad_job.hpp"
 
@@ -23,13 +26,6 @@ using tool::refuse;
 constexpr std::uint64_t most_picture_bytes = std::uint64_t{1} << 30;
 constexpr int exit_wrong = 1;
 constexpr int exit_trouble = 2;
-
-outcome<tool::engine_request> read_engine(std::string_view word) {
-  if (word == "auto") return tool::engine_request::automatic;
-  if (word == "gpu") return tool::engine_request::gpu;
-  if (word == "simulator") return tool::engine_request::simulator;
-  return refuse("--engine: '{}' is none of auto, gpu, simulator", word);
-}
 
 outcome<demo::engine_run> run_batch(const demo::demo_batch& batch, const tool::engine& engine) {
   if (engine.name != "gpu") return demo::run_in_simulator(batch);
@@ -56,10 +52,8 @@ outcome<void> write_contact_sheet(const std::filesystem::path& folder, tool::eng
   return {};
 }
 
-outcome<int> run(const std::filesystem::path& folder, std::string_view engine_word) {
-  const auto asked = read_engine(engine_word);
-  if (!asked) return refusal{asked.error()};
-  const auto engine = tool::choose_engine(*asked);
+outcome<int> run(const std::filesystem::path& folder, tool::engine_request asked) {
+  const auto engine = tool::choose_engine(asked);
   if (!engine) return refusal{engine.error()};
   if (const auto ready = tool::prepare_folder(folder); !ready) return refusal{ready.error()};
 
@@ -71,7 +65,7 @@ outcome<int> run(const std::filesystem::path& folder, std::string_view engine_wo
   if (const auto written = write_report(folder / "report.html", demo::report_of(batch, *done, checked)); !written) {
     return refusal{written.error()};
   }
-  if (const auto written = write_contact_sheet(folder, *asked); !written) return refusal{written.error()};
+  if (const auto written = write_contact_sheet(folder, asked); !written) return refusal{written.error()};
 
   fmt::print("{} tensors on the {}: {} by tensor map, {} another way, {} empty, {} refused\n", counts.tensors,
              done->engine, counts.mapped, counts.otherwise, counts.empty, counts.refused);
@@ -85,12 +79,13 @@ outcome<int> run(const std::filesystem::path& folder, std::string_view engine_wo
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const bool names_engine = argc == 4 && std::string_view{argv[2]} == "--engine";
-  if (argc != 2 && !names_engine) {
-    fmt::print(stderr, "usage: tmap_demo FOLDER [--engine auto|gpu|simulator]\n");
-    return exit_trouble;
-  }
-  const auto done = run(argv[1], names_engine ? argv[3] : "auto");
+  CLI::App app{"Makes a batch of tensor maps, moves tiles through them, and leaves a report", "tmap_demo"};
+  std::string folder;
+  tool::engine_request engine{};
+  app.add_option("FOLDER", folder, "Folder for the report and the contact sheet")->required()->type_name("");
+  tool::add_engine_option(app, engine, "The engine that moves tiles");
+  if (const auto ended = apps::parse_command_line(app, argc, argv)) return *ended;
+  const auto done = run(folder, engine);
   if (done) return *done;
   fmt::print(stderr, "tmap_demo: {}\n", done.error());
   return exit_trouble;

@@ -5,10 +5,12 @@
 
 #include <cuda_runtime_api.h>
 #include <tmap/device_limits.hpp>
+#include <tmap/encode.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <string>
 
 #include "apps/support/device_array.hpp"
 
@@ -20,10 +22,14 @@ inline bool has_hopper() {
          major == static_cast<int>(hopper_limits().compute_capability / 10);
 }
 
-/// Prints the sentence of every benchmark and sample where there is no Hopper GPU, and returns its
-/// exit code.
+/// Prints that the program needs a Hopper GPU, and what there is instead. Returns its exit code.
 inline int lack_of_hopper(const char* program) {
-  std::fprintf(stderr, "%s: needs a Hopper GPU\n", program);
+  const auto limits = query_device_limits();
+  const std::string found = limits ? "the compute capability of this one is " +
+                                         std::to_string(limits->compute_capability / 10) + "." +
+                                         std::to_string(limits->compute_capability % 10)
+                                   : to_string(limits.error());
+  std::fprintf(stderr, "%s: needs a Hopper GPU: %s\n", program, found.c_str());
   return 1;
 }
 

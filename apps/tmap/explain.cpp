@@ -208,6 +208,7 @@ outcome<int> explain(const explain_options& options) {
   }
   // Code goes to files: of a spec that makes none, the reason goes past them.
   const bool lacks_code = usable == nullptr && !options.language.empty();
+  if (lacks_code && !options.fix) output += "add --fix for the code of the nearest legal spec\n";
   fmt::print(lacks_code ? stderr : stdout, "{}", output);
   return e.is_legal ? exit_success : exit_no;
 }

@@ -36,11 +36,7 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::size_t begin = type.find('{');
   const std::size_t end = type.find('}');
   if (begin == std::string::npos || end == std::string::npos) return {};
-  std::vector<std::string> choices;
-  for (const std::string& word : CLI::detail::split(type.substr(begin + 1, end - begin - 1), ',')) {
-    choices.push_back(word.substr(0, word.find("->")));
-  }
-  return choices;
+  return CLI::detail::split(type.substr(begin + 1, end - begin - 1), ',');
 }
 
 /// "--json", or "-v, --version".
@@ -219,7 +215,7 @@ void add_generate_command(CLI::App& app, int& exit_code) {
   command->add_option("kind", *kind, "The text to print")
       ->required()
       ->check(CLI::IsMember({"man", "bash", "zsh", "fish"}));
-  add_ending(*command, "Exit code 0. An installed tmap has all of them where man and the shells look.",
+  add_ending(*command, "Exit code 0. An installed tmap has these texts where man and the shells look for them.",
              {{"completion in this shell", "source <(tmap generate bash)"},
               {"read the man page", "man -l <(tmap generate man)"}});
   command->callback([kind, &app, &exit_code] {

@@ -99,7 +99,12 @@ std::string list_of_commands(const CLI::App& app) {
 std::string complaint_of(const CLI::App& app, const CLI::ParseError& e) {
   const CLI::App& command = chosen_command(app);
   const auto unknown = app.remaining(true);
-  if (unknown.empty()) return e.what();
+  if (unknown.empty()) {
+    if (dynamic_cast<const CLI::RequiredError*>(&e) == nullptr) return e.what();
+    const std::string known = list_of_commands(command);
+    if (!known.empty()) return fmt::format("{} needs a command: {}", command.get_name(), known);
+    return fmt::format("{}: {} (tmap help {} shows more)", command.get_name(), e.what(), command.get_name());
+  }
   const std::string word = unknown.front().substr(0, unknown.front().find('='));
   if (word.starts_with('-')) {
     return fmt::format("{} has no option {}{}", command.get_name(), word, suggestion(word, names_of_options(command)));
@@ -128,7 +133,9 @@ void add_colour_option(CLI::App& app) {
                                                            {"never", apps::colour_choice::never}};
   const auto choose = [choices](const std::string& word) { apps::choose_colours(choices.at(word)); };
   const auto add = [&](CLI::App& command) {
-    command.add_option_function<std::string>("--color", choose, "Colours: auto has them on terminals without NO_COLOR")
+    command
+        .add_option_function<std::string>("--color", choose,
+                                          "When to use colours; auto: on a terminal, if NO_COLOR is not set")
         ->check(CLI::IsMember({"auto", "always", "never"}))
         ->type_name("WHEN");
   };

@@ -46,19 +46,18 @@ void add_commands(CLI::App& app, int& exit_code) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"tmap: CUDA tensor maps, made on the GPU, checked, read and compared anywhere", "tmap"};
-  app.set_version_flag("-v,--version", "tmap " TMAP_VERSION, "Show the version and leave");
+  CLI::App app{"Checks, prints, compares and draws CUDA tensor maps, and pads files into dense batches", "tmap"};
+  app.set_version_flag("-v,--version", "tmap " TMAP_VERSION, "Print the version and exit");
   app.require_subcommand(0, 1);
   int exit_code = exit_success;
   add_commands(app, exit_code);
-  add_ending(app,
-             "Exit codes: 0 all is well; 1 the result is no: a rule is broken, maps differ, something does not work; "
-             "2 the command could not run: an unknown flag, unreadable or wrong input. A bad input of pad is a 1: the "
-             "command line was right, and with --keep-going the other inputs have their results. bench returns what "
-             "the program that it runs returns: 1 where there is no Hopper GPU.",
-             {{"what is wrong with a spec", "tmap explain --type f16 --dims 4100,4096 --box 64,64"},
-              {"the fields of a map", "tmap inspect map.bin"},
-              {"more about a command", "tmap help explain"}});
+  add_ending(
+      app,
+      "Exit codes: 0 all is well; 1 a rule is broken, maps differ, an input of pad is bad, or something does not "
+      "work; 2 the command could not run: an unknown option, unreadable or wrong input.",
+      {{"what is wrong with a spec", "tmap explain --type f16 --dims 4100,4096 --box 64,64"},
+       {"the fields of a map", "tmap inspect map.bin"},
+       {"more about a command", "tmap help explain"}});
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

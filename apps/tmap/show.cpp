@@ -41,7 +41,7 @@ struct shown_view {
 
 outcome<drawing::coordinates> read_position(const std::vector<std::string>& words, const tensor_spec& spec) {
   if (words.size() != spec.rank)
-    return refuse("--at: {} given where rank {} wants {}", words.size(), spec.rank, spec.rank);
+    return refuse("--at: {} given, but rank {} needs {}", words.size(), spec.rank, spec.rank);
   drawing::coordinates at{};
   for (std::size_t axis = 0; axis < words.size(); ++axis) {
     const std::string& word = words[axis];

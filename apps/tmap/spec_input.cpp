@@ -110,7 +110,7 @@ void derive_strides(spec_answer& answer) {
 
 outcome<void> check_count(const std::string& what, std::size_t count, std::size_t wanted, std::size_t rank) {
   if (count == wanted) return {};
-  return refuse("{}: {} given where rank {} wants {}", what, count, rank, wanted);
+  return refuse("{}: {} given, but rank {} needs {}", what, count, rank, wanted);
 }
 
 template <class From, class To>

@@ -161,7 +161,10 @@ TEST(demo, program_names_what_it_does_not_know) {
   EXPECT_EQ(run_program({TMAP_DEMO}).exit_code, 2);
   const tool_result run = run_program({TMAP_DEMO, "anywhere", "--engine", "abacus"});
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("'abacus' is none of auto, gpu, simulator"));
+  EXPECT_THAT(run.err, HasSubstr("abacus not in {auto,gpu,simulator}"));
+  const tool_result help = run_program({TMAP_DEMO, "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("FOLDER"));
 }
 
 }  // namespace

@@ -219,6 +219,7 @@ TEST(tool_explain, code_of_no_legal_spec_is_no_code) {
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(run.out, "");
   EXPECT_THAT(run.err, HasSubstr("T13"));
+  EXPECT_THAT(run.err, HasSubstr("add --fix"));
 }
 
 TEST(tool_explain, knows_im2col) {
@@ -273,7 +274,7 @@ TEST(tool_explain, says_in_one_sentence_which_flag_is_wrong) {
   expect_refusal({"--type", "f17", "--dims", "8", "--box", "8"}, "--type: 'f17' is not one of u8,");
   expect_refusal({"--type", "f16", "--box", "8"}, "--dims: must be given");
   expect_refusal({"--type", "f16", "--dims", "8"}, "--box: must be given");
-  expect_refusal({"--type", "f16", "--dims", "8,8", "--box", "8"}, "--box: 1 given where rank 2 wants 2");
+  expect_refusal({"--type", "f16", "--dims", "8,8", "--box", "8"}, "--box: 1 given, but rank 2 needs 2");
   expect_refusal({"--type", "f16", "--dims", "8,8", "--box", "8,8", "--strides", "1,2"}, "--strides: 2 given");
   expect_refusal({"--type", "f16", "--dims", "8,-8", "--box", "8,8"}, "--dims: '-8' is not a whole number");
   expect_refusal({"--type", "f16", "--dims", "8", "--box", "4294967296"}, "--box: '4294967296' is not a whole number");

@@ -93,7 +93,7 @@ TEST(tool_inspect, bytes_that_are_no_map_are_shown_with_exit_code_1) {
 TEST(tool_inspect, says_in_one_sentence_what_is_wrong_with_its_input) {
   const temporary_folder folder;
   const std::string hex = hex_of(sample_map());
-  expect_trouble(run_tmap({"inspect"}), "map is required");
+  expect_trouble(run_tmap({"inspect"}), "inspect: map is required (tmap help inspect shows more)");
   expect_trouble(run_tmap({"inspect", "no_such_file.bin"}), "no_such_file.bin: no such file");
   expect_trouble(run_tmap({"inspect", hex.substr(2)}), "127 bytes are not a whole number");
   expect_trouble(run_tmap({"inspect", hex.substr(1)}), "not the bytes of a tensor map");

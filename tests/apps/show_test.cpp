@@ -49,7 +49,7 @@ TEST(tool_show, loads_the_box_it_is_asked_for) {
   EXPECT_EQ(before.exit_code, 0) << before.err;
   EXPECT_THAT(before.out, HasSubstr("   128    1,0f    1,1 "));
   expect_trouble(show({"--at", "3,0"}), "--at: the copy engine would raise an illegal instruction: U09");
-  expect_trouble(show({"--at", "0"}), "--at: 1 given where rank 2 wants 2");
+  expect_trouble(show({"--at", "0"}), "--at: 1 given, but rank 2 needs 2");
   expect_trouble(show({"--at", "0,x"}), "--at: 'x' is no whole number");
   expect_trouble(show({"--at", "0,4294967296"}), "--at: '4294967296' is no whole number");
 }

@@ -60,6 +60,7 @@ TEST(tool, a_word_that_is_mistyped_brings_the_one_that_is_meant) {
       {{"frobnicate"}, "tmap: tmap has no command 'frobnicate'\n"},
       {{"inspect", "--jsn"}, "tmap: inspect has no option --jsn; did you mean '--json'?\n"},
       {{"explain", "--swizle=128"}, "tmap: explain has no option --swizle; did you mean '--swizzle'?\n"},
+      {{"bench"}, "tmap: bench needs a command: gemm\n"},
       {{"bench", "gem"}, "tmap: bench has no command 'gem'; did you mean 'gemm'?\n"},
   };
   for (const auto& [arguments, sentence] : cases) {

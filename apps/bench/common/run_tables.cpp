@@ -5,6 +5,7 @@
 
 #include <exception>
 
+#include "apps/support/command_line.hpp"
 #include "apps/support/device.hpp"
 
 namespace tmap::apps::bench {
@@ -15,13 +16,11 @@ void table_program::offer_choice(const char* help) {
 }
 
 int table_program::run(int argc, char** argv, const std::function<void()>& measure) {
+  if (const auto ended = parse_command_line(app_, argc, argv)) return *ended;
   try {
-    app_.parse(argc, argv);
     if (!has_hopper()) return lack_of_hopper(app_.get_name().c_str());
     wake_device();
     measure();
-  } catch (const CLI::ParseError& e) {
-    return app_.exit(e) == 0 ? 0 : 2;
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}: {}\n", app_.get_name(), e.what());
     return 1;

@@ -13,6 +13,7 @@
 #include "apps/bench/gemm/measure.hpp"
 #include "apps/bench/gemm/shapes.hpp"
 #include "apps/bench/gemm/subject.hpp"
+#include "apps/support/command_line.hpp"
 #include "apps/support/device.hpp"
 #include "apps/support/watchdog.hpp"
 
@@ -201,17 +202,13 @@ int run(const settings& with) {
 
 int main(int count, char** arguments) {
   settings with;
-  CLI::App app{"Compares grouped matrix products with cuBLAS"};
+  CLI::App app{"Compares grouped matrix products with cuBLAS", "grouped_gemm_bench"};
   app.add_option("--json", with.json, "Write every figure to this file");
   app.add_option("--seconds", with.seconds, "Stop after this many seconds");
   app.add_flag("--no-curves", with.no_curves, "Measure the table only");
   app.add_flag("--no-plans", with.no_plans, "Measure only the plans that the library chooses, without peers");
   app.add_flag("--epilogues", with.epilogues, "Compare other kinds of results with plain ones, and nothing else");
   app.add_flag("--shapes", with.shapes, "Print all sizes as JSON for other programs, and measure nothing");
-  try {
-    app.parse(count, arguments);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;  // as in the tool that has this program as a subcommand
-  }
+  if (const auto ended = parse_command_line(app, count, arguments)) return *ended;
   return run(with);
 }

@@ -13,6 +13,7 @@
 
 #include "apps/samples/group_maps/ways.hpp"
 #include "apps/samples/group_maps/workload.hpp"
+#include "apps/support/command_line.hpp"
 #include "apps/support/device.hpp"
 #include "apps/support/timing.hpp"
 #include "apps/support/watchdog.hpp"
@@ -150,7 +151,7 @@ int run(const settings& with) {
 
 int main(int count, char** arguments) {
   settings with;
-  CLI::App app{"Compares three ways to get the tensor map of each group"};
+  CLI::App app{"Compares three ways to get the tensor map of each group", "group_maps"};
   const CLI::Validator whole_boxes(
       [](const std::string& text) { return std::stoul(text) % box_columns == 0 ? "" : "must be a multiple of 64"; },
       "");
@@ -161,6 +162,6 @@ int main(int count, char** arguments) {
       ->check(CLI::Range(1, 1024))
       ->needs(columns);
   app.add_option("--seconds", with.seconds, "Stop after this many seconds")->capture_default_str();
-  CLI11_PARSE(app, count, arguments);
+  if (const auto ended = tmap::apps::parse_command_line(app, count, arguments)) return *ended;
   return run(with);
 }

@@ -2,6 +2,7 @@
 // Runs every sample and prints whether its result is right. Requires a GPU.
 
 #include "apps/samples/kernel_samples/samples.hpp"
+#include "apps/support/command_line.hpp"
 #include "apps/support/device.hpp"
 
 #include <cstdio>
@@ -26,7 +27,11 @@ constexpr sample all_samples[] = {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  if (const auto ended = tmap::apps::parse_command_line(
+          "kernel_samples", "Runs each sample of a kernel and prints whether its result is right", argc, argv)) {
+    return *ended;
+  }
   if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("kernel_samples");
   bool all_right = true;
   for (const sample& one : all_samples) {

@@ -13,6 +13,7 @@
 
 #include "apps/samples/moe_layer/layer.hpp"
 #include "apps/samples/moe_layer/plain.hpp"
+#include "apps/support/command_line.hpp"
 #include "apps/support/device.hpp"
 
 namespace {
@@ -69,7 +70,8 @@ result<int> run(const layer_sizes& sizes, int replays) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Runs a mixture-of-experts layer as one CUDA graph, with new tokens each time, and checks it"};
+  CLI::App app{"Runs a mixture-of-experts layer as one CUDA graph, with new tokens each time, and checks it",
+               "moe_layer"};
   layer_sizes sizes;
   int replays = 5;
   app.add_option("--tokens", sizes.tokens, "Tokens per run")->capture_default_str();
@@ -83,7 +85,7 @@ int main(int argc, char** argv) {
   app.add_option("--replays", replays, "Number of runs, each with new tokens")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  if (const auto ended = tmap::apps::parse_command_line(app, argc, argv)) return *ended;
   sizes.has_8_bits = weights == "f8";
   if (!tmap::apps::has_hopper()) return tmap::apps::lack_of_hopper("moe_layer");
   const auto wrong = run(sizes, replays);

@@ -2,10 +2,10 @@
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
 
 #include "apps/support/stopwatch.hpp"
+#include "apps/tmap/pad/engine_option.hpp"
 #include "apps/tmap/pad/gpu_outcome.hpp"
 
 #include <cstring>
-#include <map>
 
 namespace tmap::tool {
 
@@ -142,10 +142,7 @@ run_time ragged_engine::largest_of_rows(const tensor_batch& source, const tensor
 }
 
 void add_engine_option(CLI::App& app, engine_request& request) {
-  static const std::map<std::string, engine_request> words{
-      {"auto", engine_request::automatic}, {"gpu", engine_request::gpu}, {"host", engine_request::simulator}};
-  app.add_option("--engine", request, "Runs the operations on the GPU or the host; auto takes the GPU if there is one")
-      ->transform(CLI::CheckedTransformer(words, CLI::ignore_case));
+  add_engine_option(app, request, "Runs the operations on the GPU or the host", "host");
 }
 
 }  // namespace tmap::tool

@@ -2,6 +2,7 @@
 // Turns a folder of pictures of any sizes into one batch for a network: planar, normalised, f32,
 // padded with zeros to [pictures, 3, height, width]. Draws a contact sheet from the batch.
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
+#include "apps/support/command_line.hpp"
 #include "apps/tmap/pad/contact_sheet.hpp"
 #include "apps/tmap/pad/inputs.hpp"
 #include "apps/tmap/pad/output_file.hpp"
@@ -137,14 +138,14 @@ outcome<void> run(const std::vector<std::string>& inputs, const std::filesystem:
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Makes one padded, normalised NCHW batch of pictures of any sizes"};
+  CLI::App app{"Makes one padded, normalised NCHW batch of pictures of any sizes", "ragged_images"};
   std::vector<std::string> inputs;
   std::string out;
   engine_request request{};
   app.add_option("inputs", inputs, "Pictures (.png, .jpg) or folders of them")->required();
   app.add_option("--out", out, "Folder for batch.npy and sheet.png")->required();
   add_engine_option(app, request);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto ended = apps::parse_command_line(app, argc, argv)) return *ended;
   const auto done = run(inputs, out, request);
   if (!done) fmt::print(stderr, "ragged_images: {}\n", done.error());
   return done ? 0 : 1;

@@ -3,6 +3,7 @@
 // rows (subtracts the largest value of each, as before a softmax), and converts the result back to
 // sequences of their own lengths.
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
+#include "apps/support/command_line.hpp"
 #include "apps/tmap/pad/output_file.hpp"
 
 #include <algorithm>
@@ -136,14 +137,14 @@ outcome<void> run(const std::string& input, const std::string& out, engine_reque
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Pads the lines of a text, takes each row's largest value from it, and unpads"};
+  CLI::App app{"Pads the lines of a text, takes each row's largest value from it, and unpads", "ragged_sequences"};
   std::string input;
   std::string out;
   engine_request request{};
   app.add_option("input", input, "A text file; each line is a sequence of bytes")->required();
   app.add_option("--out", out, "All values one after another, as a .npy file");
   add_engine_option(app, request);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto ended = apps::parse_command_line(app, argc, argv)) return *ended;
   const auto done = run(input, out, request);
   if (!done) fmt::print(stderr, "ragged_sequences: {}\n", done.error());
   return done ? 0 : 1;

@@ -3,6 +3,7 @@
 // (saxpy). These are classic exercises for asynchronous copies. Compares the times with a plain
 // copy and draws the result.
 #include "apps/samples/ragged_engine/ragged_engine.hpp"
+#include "apps/support/command_line.hpp"
 #include "apps/support/picture/picture.hpp"
 #include "apps/tmap/pad/inputs.hpp"
 #include "apps/tmap/pad/output_file.hpp"
@@ -134,16 +135,17 @@ outcome<void> run(const request_t& request) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Pools a signal, subtracts it from its envelope, and draws both"};
+  CLI::App app{"Pools a signal, subtracts it from its envelope, and draws both", "streaming_pool"};
   request_t request;
-  app.add_option("--input", request.input, "A .npy file of f32 samples; without it, a signal is generated");
+  app.add_option("--input", request.input, "A .npy file of f32 samples; without it, a signal is generated")
+      ->type_name("FILE");
   app.add_option("--samples", request.samples, "Number of samples to generate")->check(CLI::Range(1ull, 1ull << 31));
   app.add_option("--seed", request.seed, "Seed of the noise in the generated signal");
   app.add_option("--radius", request.radius, "Radius of the sliding maximum");
-  app.add_option("--picture", request.picture, "A .png file for the drawing");
-  app.add_option("--out", request.out, "A .npy file for the envelope and the distances from it");
+  app.add_option("--picture", request.picture, "A .png file for the drawing")->type_name("FILE");
+  app.add_option("--out", request.out, "A .npy file for the envelope and the distances from it")->type_name("FILE");
   add_engine_option(app, request.engine);
-  CLI11_PARSE(app, argc, argv);
+  if (const auto ended = apps::parse_command_line(app, argc, argv)) return *ended;
   const auto done = run(request);
   if (!done) fmt::print(stderr, "streaming_pool: {}\n", done.error());
   return done ? 0 : 1;

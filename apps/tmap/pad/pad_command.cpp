@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "apps/tmap/commands.hpp"
 #include "apps/tmap/help.hpp"
+#include "apps/tmap/pad/engine_option.hpp"
 #include "apps/tmap/pad/pad_job.hpp"
 
 #include <csignal>
-#include <map>
 #include <memory>
 
 namespace tmap::tool {
 namespace {
 
 constexpr std::uint64_t default_most_bytes = std::uint64_t{8} << 30;
-
-const std::map<std::string, engine_request> engines{
-    {"auto", engine_request::automatic}, {"gpu", engine_request::gpu}, {"simulator", engine_request::simulator}};
 
 /// "min", or sizes separated by commas.
 std::string parse_crop(const std::string& text, plan_options& options) {
@@ -36,10 +33,7 @@ void add_options(CLI::App& pad, pad_request& request) {
   pad.add_option("--out", request.out,
                  "Folder for the results of this run alone: those that an earlier report there lists go")
       ->required();
-  pad.add_option_function<std::string>(
-         "--engine", [&request](const std::string& word) { request.engine = engines.at(word); },
-         "The engine that copies; auto takes the GPU where there is one")
-      ->check(CLI::IsMember(engines));
+  add_engine_option(pad, request.engine, "The engine that copies");
   pad.add_option_function<std::string>(
          "--crop", [&request](const std::string& text) { parse_crop(text, request.plan); },
          "Cut instead of padding to the largest: a shape like 224,224,3 (outermost first), or min for the smallest")
