@@ -137,7 +137,8 @@ void add_diff_command(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json,
                     "A JSON array of {field, first, second}; for arrays one of {map, differences}");
   add_ending(*command,
-             "Exit codes: 0 the maps are equal, and nothing is printed; 1 they differ; 2 the input cannot be read.",
+             map_forms +
+                 "Exit codes: 0 the maps are equal, and nothing is printed; 1 they differ; 2 the input cannot be read.",
              {{"two dumps of one map", "tmap diff before.bin after.bin"},
               {"which maps of two arrays differ", "tmap diff --json batch_a.bin batch_b.bin"}});
   command->callback([options, &exit_code] { exit_code = finish(compare(*options)); });

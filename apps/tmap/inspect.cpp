@@ -165,8 +165,9 @@ void add_inspect_command(CLI::App& app, int& exit_code) {
   command->add_flag("--table", options->table, "One line for each map, as for more than 16 maps");
   command->add_flag("--json", options->json, "One JSON object for each map, on a line of its own");
   add_ending(*command,
-             "Exit codes: 0 all shown are tensor maps; 1 some are not, and their fields are shown too; 2 the input "
-             "cannot be read.",
+             map_forms +
+                 "Exit codes: 0 all shown are tensor maps; 1 some are not, and their fields are shown too; 2 the input "
+                 "cannot be read.",
              {{"a file of maps", "tmap inspect maps.bin"},
               {"one map, as a debugger prints it", "gdb -batch -ex 'x/16gx &map' prog | tmap inspect -"},
               {"what is wrong in an array", "tmap inspect --only-bad --table maps.bin"},

@@ -10,11 +10,13 @@
 
 namespace tmap::tool {
 
-/// The forms in which a person may write maps, for help texts.
-inline constexpr const char* map_help =
-    "A file, - for standard input, or the bytes themselves: hex digits in memory order, 16 words of 64 bits, 32 words "
-    "of 32 bits, b'...' of Python, JSON of inspect or explain. Files may also hold raw bytes and dumps of xxd, hexdump "
-    "-C and gdb";
+/// The help of an argument that is a map.
+inline constexpr const char* map_help = "A file, - for standard input, or a map as text (see below)";
+
+/// The forms in which a person may write maps, for the end of a help text.
+inline const std::string map_forms =
+    "A map as text is hex digits in memory order, 16 words of 64 bits, 32 words of 32 bits, b'...' of Python, or JSON "
+    "of inspect or explain. A file may also hold raw bytes, or a dump of xxd, hexdump -C or gdb. ";
 
 /// The maps that an argument names: text, or a file (text or raw bytes) holding one map or an array
 /// of them. States on standard error how it read a text with more than one meaning. Fails with a

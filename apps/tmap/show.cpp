@@ -170,9 +170,7 @@ outcome<int> show(const show_options& options) {
 void add_show_command(CLI::App& app, int& exit_code) {
   const auto options = std::make_shared<show_options>();
   CLI::App* command = app.add_subcommand("show", "Draw a spec or a map: the tensor, its boxes, one load, the bytes");
-  command->add_option(
-      "thing", options->thing,
-      std::string{"A JSON file with the names of `inspect --json`, or a map: "} + map_help + "; else use flags");
+  command->add_option("thing", options->thing, std::string{map_help} + "; without it the flags are the spec");
   options->flags = add_spec_flags(*command, options->words);
   command->add_option("--at", options->at, "Coordinates of the box to load, innermost first; the last box if left out")
       ->delimiter(',')
@@ -181,8 +179,9 @@ void add_show_command(CLI::App& app, int& exit_code) {
   command->add_option("--svg", options->svg, "Write one picture")->type_name("FILE");
   add_ending(
       *command,
-      "Draws to the terminal unless --html or --svg names a file. Exit codes: 0 all is well; 1 a rule is broken "
-      "or bytes are no tensor map, and what can be drawn is drawn; 2 the input cannot be read.",
+      map_forms +
+          "Draws to the terminal unless --html or --svg names a file. Exit codes: 0 all is well; 1 a rule "
+          "is broken or bytes are no tensor map, and what can be drawn is drawn; 2 the input cannot be read.",
       {{"a tile of 64 x 32 halves", "tmap show --type f16 --dims 4096,128 --box 64,32 --swizzle 128"},
        {"the box at column 64, row 96", "tmap show --type f16 --dims 100,128 --strides 256 --box 64,32 --at 64,96"},
        {"an existing map, as a page", "tmap show map.bin --html map.html"}});

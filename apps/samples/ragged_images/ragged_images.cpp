@@ -142,7 +142,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> inputs;
   std::string out;
   engine_request request{};
-  app.add_option("inputs", inputs, "Pictures (.png, .jpg) or folders of them")->required();
+  app.add_option("input", inputs, "Pictures (.png, .jpg) or folders of them")->required();
   app.add_option("--out", out, "Folder for batch.npy and sheet.png")->required();
   add_engine_option(app, request);
   if (const auto ended = apps::parse_command_line(app, argc, argv)) return *ended;

@@ -27,21 +27,23 @@ std::string parse_crop(const std::string& text, plan_options& options) {
 
 void add_options(CLI::App& pad, pad_request& request) {
   pad.add_option(
-         "inputs", request.inputs,
+         "input", request.inputs,
          "Pictures (.png, .jpg), .npy arrays, .safetensors files, or folders of them (not folders inside those)")
       ->required();
-  pad.add_option("--out", request.out,
-                 "Folder for the results of this run alone: those that an earlier report there lists go")
-      ->required();
+  pad.add_option("--out", request.out, "Folder for the results; those of an earlier run there are removed")
+      ->required()
+      ->type_name("FOLDER");
   add_engine_option(pad, request.engine, "The engine that copies");
   pad.add_option_function<std::string>(
          "--crop", [&request](const std::string& text) { parse_crop(text, request.plan); },
-         "Cut instead of padding to the largest: a shape like 224,224,3 (outermost first), or min for the smallest")
+         "Cut to this shape, outermost first, such as 224,224,3; min cuts to the smallest")
       ->check([&request](const std::string& text) { return parse_crop(text, request.plan); })
       ->type_name("SHAPE");
-  pad.add_option("--max-bytes", request.plan.most_bytes, "Largest batch, and largest input, in bytes (8G: 8 GiB)")
+  pad.add_option("--max-bytes", request.plan.most_bytes,
+                 "Largest batch, and largest input, in bytes; 8G, the default, is 8 GiB")
       ->transform(CLI::AsSizeValue(false))
-      ->default_val(default_most_bytes);
+      ->default_val(default_most_bytes)
+      ->option_text("SIZE");
   pad.add_flag("--keep-going", request.keep_going, "Go on with the other inputs after one has failed");
   pad.add_flag("--quiet", request.quiet, "Print nothing but failures");
 }
