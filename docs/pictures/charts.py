@@ -210,13 +210,13 @@ def grouped_products(name):
 
 
 def pad_tool(name):
-    columns = ("GB/s", "0.1 on like inputs, GB/s")
+    columns = ("GB/s", "through maps, like inputs, GB/s")
     return bars(
         name,
         "The copy of tmap pad",
         "GB/s read + written",
         picked(table("pad.md", *columns), "inputs", columns),
-        ("version 0.2", "version 0.1"),
+        ("ragged::pad", "through maps, before"),
     )
 
 
