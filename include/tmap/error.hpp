@@ -24,7 +24,7 @@ enum class status : std::uint8_t {
   compute_capability_too_low,  ///< the GPU has no copy engine (needs 9.0)
   driver_too_old,              ///< the driver lacks this function's version
   symbol_missing,              ///< the driver does not know the function
-  driver_refused,              ///< the driver refused a spec that breaks none of our rules
+  driver_refused,              ///< the driver refused a spec that breaks no rule of the table
   no_context,                  ///< the calling thread has no CUDA context
   earlier_asynchronous_error,  ///< the context was already broken by an earlier kernel
   no_kernel_image,             ///< tmap was not built for this GPU, or what was called cannot be

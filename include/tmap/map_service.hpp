@@ -29,7 +29,7 @@ struct service_options {
   /// aligned to 256 bytes. It must not be freed before the service and its graphs are gone. With it
   /// the service never grows.
   void* memory{};
-  std::uint64_t memory_bytes{};
+  std::uint64_t memory_bytes{};  ///< of `memory`
   bool self_test{true};  ///< whether the first service of each context compares the kernel's maps with the driver's
 };
 
@@ -47,7 +47,7 @@ struct changed_maps {
 /// The counts of a service since it was made. Reading them costs a copy of 16 bytes and waits for
 /// no kernel. Each number is exact when nothing is in flight.
 struct service_statistics {
-  slot_counts slots;
+  slot_counts slots;                    ///< free, leased, pending and captured ones
   std::uint64_t peak_leased{};          ///< most slots that were leased or captured at once
   std::uint64_t batches{};              ///< that `encode`, `update` and `reserve` made
   std::uint64_t encoded_maps{};         ///< enqueued by `encode` and `update`; the replays of a graph are not counted
@@ -55,8 +55,8 @@ struct service_statistics {
   std::uint64_t empty_maps{};           ///< with a dim of 0, replays included
   std::uint64_t exhausted_calls{};      ///< calls that failed with `pool_exhausted`
   std::uint64_t cross_stream_reuses{};  ///< batches that got slots another stream had used last
-  std::uint64_t device_bytes{};
-  std::uint64_t hazards{};  ///< reported by kernels built with TMAP_CHECK_HAZARDS
+  std::uint64_t device_bytes{};         ///< device memory of the service, that of the caller included
+  std::uint64_t hazards{};              ///< reported by kernels built with TMAP_CHECK_HAZARDS
 };
 
 /// Returns one JSON object with the names of the members as keys. Empty only if memory runs out.

@@ -29,9 +29,11 @@
 /// Each choice is judged on the device. A bad one is skipped, its status gives the reason, and it
 /// is counted as a row (faults.hpp). All others complete. A choice of -1 is empty, which is no
 /// fault: it is skipped, too.
-/// @fails `invalid_argument` (null or misaligned arrays, sizes beyond the limits below, a workspace
-/// too small, windows), `no_driver`, `no_device`, `compute_capability_too_low`, `no_kernel_image`,
-/// `cuda_failure`. A checked call also fails with `bad_items`, after all its work.
+/// @fails
+/// - `invalid_argument`: null or misaligned arrays, sizes beyond the limits below, a workspace too
+///   small, windows.
+/// - `bad_items`: the call is checked and a choice was bad. All its work is done.
+/// - `no_driver`, `no_device`, `compute_capability_too_low`, `no_kernel_image`, `cuda_failure`.
 
 namespace tmap::moe {
 

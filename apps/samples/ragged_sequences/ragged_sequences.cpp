@@ -58,6 +58,24 @@ tensor_batch batch_of(const sequences& lines, const working_memory& memory, std:
 }
 // [batch]
 
+// [dense]
+/// Describes a row of `length` floats for each sequence.
+dense_batch rows_of(const working_memory& matrix, std::uint64_t length) {
+  dense_batch dense;
+  dense.address = matrix.address();
+  dense.dim[0] = length;
+  return dense;
+}
+
+/// Returns the fill that is less than any value.
+ragged::fill_value lowest_fill() {
+  ragged::fill_value fill;
+  const float lowest = -std::numeric_limits<float>::infinity();
+  std::copy_n(reinterpret_cast<const unsigned char*>(&lowest), sizeof lowest, fill.bytes);
+  return fill;
+}
+// [dense]
+
 /// Returns all values of all sequences, each minus the largest of its sequence.
 outcome<std::vector<float>> subtract_largest(const ragged_engine& engine, const sequences& lines) {
   const std::uint64_t count = lines.ends.size();
@@ -81,19 +99,11 @@ outcome<std::vector<float>> subtract_largest(const ragged_engine& engine, const 
   described_batch all_shifts{sizeof(float), 1};
   all_shifts.add(shifts->address(), {count});
 
-  // [dense]
-  dense_batch dense;
-  dense.address = matrix->address();
-  dense.dim[0] = lines.longest;
-  ragged::fill_value nothing;  // less than any value
-  const float lowest = -std::numeric_limits<float>::infinity();
-  std::copy_n(reinterpret_cast<const unsigned char*>(&lowest), sizeof lowest, nothing.bytes);
-  // [dense]
-
+  const dense_batch dense = rows_of(*matrix, lines.longest);
   const tensor_batch ragged_values = batch_of(lines, *values, sizeof(float));
   const ragged::cast_values less_largest{value_type::f32, value_type::f32, 1, 0, nullptr, shifts->as<float>()};
   run_time done = engine.cast(batch_of(lines, *characters, 1), ragged_values, {value_type::u8, value_type::f32});
-  if (done) done = engine.pad(ragged_values, dense, nothing);
+  if (done) done = engine.pad(ragged_values, dense, lowest_fill());
   if (done) done = engine.largest_of_rows(rows.get(), tops.get());
   if (done) done = engine.cast(all_tops.get(), all_shifts.get(), {value_type::f32, value_type::f32, -1});
   if (done) done = engine.cast(rows.get(), rows.get(), less_largest);
