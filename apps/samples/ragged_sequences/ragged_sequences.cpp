@@ -135,7 +135,7 @@ outcome<void> run(const std::string& input, const std::string& out, engine_reque
   if (!lines) return refusal{lines.error()};
   const auto engine = ragged_engine::create(request);
   if (!engine) return refusal{engine.error()};
-  fmt::print("{}\n{} sequences of 0 to {} values\n", engine->description(), lines->ends.size(), lines->longest);
+  fmt::print("{}\n{} sequences of at most {} values\n", engine->description(), lines->ends.size(), lines->longest);
   const auto values = subtract_largest(*engine, *lines);
   if (!values) return refusal{values.error()};
   print_table(*lines, *values);
