@@ -27,14 +27,14 @@ __global__ void sum_first_tile(tmap::typed_maps<group_tile> groups, float* sums)
   __shared__ tile_barrier barrier;
   barrier.init(1);
   fence_barrier_init();
-  expect_and_load(tile, acquire(groups, blockIdx.x), {0, 0}, barrier);  // column 0, row 0
+  expect_and_load(tile, acquire(groups, blockIdx.x), {0, 0}, barrier);
   barrier.wait(0);
   sums[blockIdx.x] = sum_of(tile);
 }
 
 tmap::result<void> sum_groups(tmap::map_service& service, const tmap::map_template& base,
                               const tmap::ragged_rows& groups, int count, float* sums) {
-  auto batch = service.encode(base, groups, count, {tmap::on_stream{}});  // one kernel
+  auto batch = service.encode(base, groups, count, {tmap::on_stream{}});
   if (!batch) return tmap::failure(batch.error());
   const auto maps = batch->as<group_tile>();  // fails if the maps move another tile
   if (!maps) return tmap::failure(maps.error());
