@@ -7,92 +7,17 @@
 #include "kernels/moe_launch.hpp"
 #include "kernels/ragged_launch.hpp"
 #include "lib/batch/run_arguments.hpp"
-#include "lib/batch/workspace.hpp"
 #include "lib/encode/reported_call.hpp"
 #include "lib/gemm/prepare.hpp"
 #include "lib/moe/checks.hpp"
 #include "lib/moe/layer_checks.hpp"
+#include "lib/moe/layer_places.hpp"
 #include "lib/ragged/operation.hpp"
 #include "lib/support/check.hpp"
 #include "lib/support/trace.hpp"
 
 namespace tmap::moe {
 namespace {
-
-constexpr std::uint64_t item_bytes = 2;  // of tokens and results
-
-/// Hands out the parts of a workspace, one after the other.
-class parts {
- public:
-  explicit parts(const void* memory) : next_(reinterpret_cast<std::uintptr_t>(memory)) {}
-
-  workspace take(std::uint64_t bytes) {
-    void* const part = reinterpret_cast<void*>(next_);
-    next_ += round_up(bytes, workspace_alignment);
-    return {part, bytes};
-  }
-  template <class T>
-  T* take(T* given, std::uint64_t count) {
-    const workspace part = take(count * sizeof(T));
-    return given != nullptr ? given : static_cast<T*>(part.memory);
-  }
-  gemm::matrix take(const gemm::matrix& given, std::uint64_t rows, std::uint64_t row_bytes) {
-    const std::uint64_t pitch = round_up(row_bytes, workspace_alignment);
-    const workspace part = take(rows * pitch);
-    return given.address != 0 ? given : gemm::matrix{part.memory, pitch};
-  }
-  std::uintptr_t next() const { return next_; }
-
- private:
-  std::uintptr_t next_;
-};
-
-/// The places of all intermediate results. Those that the caller does not want are in the
-/// workspace.
-struct layer_places {
-  layer_results results;
-  const float* weights;  ///< of choices; may be null
-  workspace route_scratch;
-  workspace gate_up_scratch;
-  workspace down_scratch;
-  std::uintptr_t end;
-};
-
-/// The caller has checked the sizes.
-result<layer_places> place(const layer_problem& problem, const layer_results& wanted, const void* memory) {
-  const route_problem& routing = problem.routing;
-  const result<std::uint64_t> of_route = workspace_bytes(routing);
-  if (!of_route) return failure(of_route.error());
-  const result<std::uint64_t> of_product = gemm::workspace_bytes(routing.experts);
-  if (!of_product) return failure(of_product.error());
-  const std::uint64_t choices = routing.tokens * routing.k;
-  const std::uint64_t rows = row_count(problem);
-  parts from(memory);
-  layer_places made{
-      .results = wanted, .weights = {}, .route_scratch = {}, .gate_up_scratch = {}, .down_scratch = {}, .end = {}};
-  route_results& routed = made.results.routed;
-  routed.begins = from.take(routed.begins, routing.experts + 1);
-  routed.row_of_choice = from.take(routed.row_of_choice, choices);
-  routed.token_of_row = from.take(routed.token_of_row, rows);
-  if (const auto* given = std::get_if<given_choices>(&routing.choices)) {
-    made.weights = given->weights;
-  } else {
-    made.weights = routed.weights = from.take(routed.weights, choices);
-  }
-  made.route_scratch = from.take(*of_route);
-  made.gate_up_scratch = from.take(*of_product);
-  made.down_scratch = from.take(*of_product);
-  const std::uint64_t item = gemm::operand_bytes(problem.type);
-  if (has_8_bits(problem)) {
-    made.results.rows = from.take(wanted.rows, rows, problem.width * item);
-    made.results.row_scales = from.take(wanted.row_scales, rows * scales_of(problem.width));
-    made.results.activated_scales = from.take(wanted.activated_scales, rows * scales_of(problem.inner));
-  }
-  made.results.activated = from.take(wanted.activated, rows, problem.inner * item);
-  made.results.outputs = from.take(wanted.outputs, rows, problem.width * item_bytes);
-  made.end = from.next();
-  return made;
-}
 
 result<void> check(const layer_problem& problem, const layer_results& results, const run& with) {
   support::arguments given;
@@ -252,7 +177,7 @@ result<std::uint64_t> workspace_bytes(const layer_problem& problem) {
   support::arguments given;
   check_sizes(given, problem);
   if (!given) return failure{given.complaint()};
-  const result<layer_places> places = place(problem, {}, nullptr);
+  const result<layer_places> places = place_layer(problem, {}, nullptr);
   if (!places) return failure(places.error());
   return places->end;
 }
@@ -260,7 +185,7 @@ result<std::uint64_t> workspace_bytes(const layer_problem& problem) {
 result<void> layer(const layer_problem& problem, const layer_results& results, const run& with) {
   const support::trace_range range{"tmap layer of experts"};
   if (const auto checked = check(problem, results, with); !checked) return checked;
-  const result<layer_places> places = place(problem, results, with.where.scratch.memory);
+  const result<layer_places> places = place_layer(problem, results, with.where.scratch.memory);
   if (!places) return failure(places.error());
   run routing = with;
   routing.where.scratch = places->route_scratch;
