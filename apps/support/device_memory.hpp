@@ -37,7 +37,7 @@ class device_memory {
   std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(data_); }
   std::uint64_t bytes() const { return bytes_; }
 
-  /// In order of the default stream.
+  /// Sets every byte, in order of the default stream.
   [[nodiscard]] result<void> fill(int byte) const { return as_result(cudaMemset(data_, byte, bytes_)); }
 
  private:
@@ -45,7 +45,7 @@ class device_memory {
   std::uint64_t bytes_{};
 };
 
-/// Between any two of host and device. Waits where `cudaMemcpy` does.
+/// Copies between any two of host and device. Waits where `cudaMemcpy` does.
 [[nodiscard]] inline result<void> copy_bytes(void* to, const void* from, std::uint64_t bytes) {
   return as_result(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
 }

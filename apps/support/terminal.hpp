@@ -18,7 +18,7 @@ enum class style { good, bad, warning, hint, strong };
 /// Returns `text` in the style's colour where standard output shows colours, else as it is.
 std::string styled(style s, std::string_view text);
 
-/// The same for standard error.
+/// Does the same for standard error.
 std::string styled_error(style s, std::string_view text);
 
 /// Returns whether standard output shows colours.

@@ -70,7 +70,7 @@ class timer {
   double graph_microseconds(const Enqueue& enqueue, int chain = 100, int repeats = 25) const {
     return graph_microseconds(captured_graph(stream(), enqueue, chain), chain, repeats);
   }
-  /// The same of a graph that holds `chain` of them.
+  /// Measures the same of a graph that holds `chain` of them.
   double graph_microseconds(const captured_graph& graph, int chain, int repeats) const {
     cudaGraphExec_t executable = nullptr;
     require(cudaGraphInstantiate(&executable, graph.get(), 0));
@@ -90,7 +90,7 @@ class timer {
            }) /
            times;
   }
-  /// The same of launches of a graph.
+  /// Measures the same of launches of a graph.
   double graph_microseconds_behind(const captured_graph& graph, int skipped, int times) const {
     cudaGraphExec_t executable = nullptr;
     require(cudaGraphInstantiate(&executable, graph.get(), 0));

@@ -8,8 +8,8 @@
 
 namespace tmap::apps {
 
-/// A kernel that hangs ends with the process, whose exit code then is 2. `program`: what a message
-/// begins with.
+/// Ends the process with exit code 2 after so many seconds, so that no kernel hangs for ever. The
+/// message begins with `program`.
 inline void end_after(int seconds, const char* program) {
   std::thread([=] {
     std::this_thread::sleep_for(std::chrono::seconds{seconds});

@@ -28,15 +28,15 @@ struct any_spec {
   bool is_legal(const device_limits& limits) const;
   [[nodiscard]] result<tensor_map> encoded(const device_limits& limits) const;
 
-  /// Bytes that one load brings, which its barrier must expect.
+  /// Returns the bytes that one load brings, which its barrier must expect.
   std::uint64_t load_bytes() const;
   std::uint64_t shared_bytes() const;
 
-  /// An object with the names of `inspect --json`. Numbers are numbers, addresses text.
+  /// Returns an object with the names of `inspect --json`. Numbers are numbers, addresses text.
   nlohmann::ordered_json json() const;
 };
 
-/// The 16 words of a map as JSON strings, which hold 64 bits in every reader.
+/// Returns the 16 words of a map as JSON strings, which hold 64 bits in every reader.
 nlohmann::ordered_json words_as_json(const tensor_map& map);
 
 }  // namespace tmap::tool

@@ -10,13 +10,14 @@ namespace tmap::tool {
 
 // Code that makes the map of a legal spec. The address is an argument of that code.
 
-/// Functions make_spec and make_map of tmap's C++ interface.
+/// Returns the functions make_spec and make_map, for tmap's C++ interface.
 std::string cpp_code(const any_spec& any);
 
-/// A function make_map around the driver's own call; compiles as C and C++.
+/// Returns a function make_map around the driver's own call. It compiles as C and C++.
 std::string driver_code(const any_spec& any);
 
-/// Functions make_spec and make_map of tmap's Python module, which has tiled specs only.
+/// Returns the functions make_spec and make_map, for tmap's Python package, which has tiled specs
+/// only.
 outcome<std::string> python_code(const any_spec& any);
 
 }  // namespace tmap::tool

@@ -16,14 +16,14 @@ struct example {
 /// Ends a command's help with its exit codes and its examples.
 void add_ending(CLI::App& command, const std::string& exit_codes, const std::vector<example>& examples);
 
-/// The commands of `app`, in the order of its help.
+/// Returns the commands of `app`, in the order of its help.
 std::vector<const CLI::App*> commands_of(const CLI::App& app);
 
-/// "inspect, explain or diff".
+/// Returns "inspect, explain or diff".
 std::string list_of_commands(const CLI::App& app);
 
-/// One sentence on what is wrong with the command line, with the nearest command or option that
-/// exists.
+/// Returns one sentence on what is wrong with the command line, with the nearest command or option
+/// that exists.
 std::string complaint_of(const CLI::App& app, const CLI::ParseError& e);
 
 }  // namespace tmap::tool

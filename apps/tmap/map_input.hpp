@@ -18,19 +18,19 @@ inline const std::string map_forms =
     "A map as text is hex digits in memory order, 16 words of 64 bits, 32 words of 32 bits, b'...' of Python, or JSON "
     "of inspect or explain. A file may also hold raw bytes, or a dump of xxd, hexdump -C or gdb. ";
 
-/// The maps that an argument names: text, or a file (text or raw bytes) holding one map or an array
-/// of them. States on standard error how it read a text with more than one meaning. Fails with a
-/// sentence that names the argument.
+/// Reads the maps that an argument names: text, or a file (text or raw bytes) with one map or an
+/// array of them. If a text has more than one meaning, it prints on standard error how it read it.
+/// Fails with a sentence that names the argument.
 outcome<std::vector<tensor_map>> read_maps(const std::string& argument);
 
 /// Returns the maps that the content of a file holds. Fails with a sentence that begins with
 /// `name`.
 outcome<std::vector<tensor_map>> maps_of_content(const std::string& content, const std::string& name);
 
-/// The maps of several arguments: files one after the other, or the words of one text.
+/// Reads the maps of several arguments: files one after the other, or the words of one text.
 outcome<std::vector<tensor_map>> read_maps(const std::vector<std::string>& arguments);
 
-/// The map of an argument that names just one.
+/// Reads the map of an argument that names just one.
 outcome<tensor_map> read_one_map(const std::string& argument);
 
 }  // namespace tmap::tool

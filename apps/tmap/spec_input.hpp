@@ -48,12 +48,12 @@ struct spec_answer : any_spec {
 /// with a sentence that names `source`, the key, its line and column.
 outcome<spec_words> read_spec_json(const std::string& text, const std::string& source);
 
-/// The same for a value that was parsed already, without a position.
+/// Does the same for a value that was parsed already, without a position.
 outcome<spec_words> read_spec_json(const nlohmann::ordered_json& object, const std::string& source);
 
-/// Understands the words, and derives packed strides, element strides 1 and an address where none
-/// is given. Numbers that break a rule are not refused here: explaining them is the point. Fails
-/// with a sentence that begins with the flag, without its dashes, or with the key in quotes.
+/// Understands the words. It derives packed strides, element strides of 1 and an address if none is
+/// given. It does not refuse numbers that break a rule: explaining them is the point. Fails with a
+/// sentence that begins with the flag, without its dashes, or with the key in quotes.
 outcome<spec_answer> understand(const spec_words& words);
 
 /// Reads "9.0", "9", "90", "sm_90a" and the like. Fails below 9.0, where there are no tensor maps.

@@ -7,11 +7,11 @@
 
 namespace tmap::tool {
 
-/// All bytes of a file, or of standard input when `path` is "-". Fails with a sentence that names
-/// the file.
+/// Reads all bytes of a file, or of standard input if `path` is "-". Fails with a sentence that
+/// names the file.
 outcome<std::string> read_text(const std::string& path);
 
-/// The name of `path` in a sentence: "-" is "standard input".
+/// Returns the name of `path` in a sentence: "-" is "standard input".
 std::string shown_path(const std::string& path);
 
 }  // namespace tmap::tool

@@ -25,7 +25,7 @@ struct drawn {
   drawing::picture image;
 };
 
-/// One of `count` colours round the colour circle, of equal strength.
+/// Returns one of `count` colours round the colour circle, of equal strength.
 colour hue(std::uint32_t index, std::uint32_t count);
 
 /// A sheet with a title over a grid of square cells.
@@ -33,13 +33,13 @@ class grid_sheet {
  public:
   grid_sheet(std::string_view title, std::int64_t columns, std::int64_t rows, std::int64_t cell);
 
-  /// The pixels of a block of cells, without the gap on its right and lower side.
+  /// Returns the pixels of a block of cells, without the gap on its right and lower side.
   rectangle area(std::int64_t column, std::int64_t row, std::int64_t columns = 1, std::int64_t rows = 1) const;
 
   void fill(std::int64_t column, std::int64_t row, colour paint) { image.fill(area(column, row), paint); }
   void hatch(std::int64_t column, std::int64_t row, colour first, colour second);
 
-  /// A frame round a block of cells, in the gaps between them.
+  /// Draws a frame round a block of cells, in the gaps between them.
   void outline(std::int64_t column, std::int64_t row, std::int64_t columns, std::int64_t rows, colour paint);
 
   picture image;

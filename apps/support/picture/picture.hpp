@@ -14,7 +14,7 @@ struct colour {
   std::uint8_t blue{};
 };
 
-/// `part` of 0 to 256 of the way from `from` to `to`.
+/// Returns the colour that is `part` of 0 to 256 of the way from `from` to `to`.
 colour mix(colour from, colour to, std::uint32_t part);
 
 struct rectangle {
@@ -37,17 +37,17 @@ class picture {
   void set(std::int64_t x, std::int64_t y, colour ink);
   void fill(rectangle area, colour ink);
 
-  /// Diagonal stripes, `period` pixels wide each.
+  /// Draws diagonal stripes, `period` pixels wide each.
   void hatch(rectangle area, colour first, colour second, std::int64_t period);
 
-  /// The border of `area`, `thickness` pixels, inside it.
+  /// Draws the border of `area`, `thickness` pixels, inside it.
   void frame(rectangle area, colour ink, std::int64_t thickness = 1);
 
-  /// Capitals, digits and some signs, 5 x 7 dots of `scale` pixels; returns where the next letter
-  /// would begin.
+  /// Draws capitals, digits and some signs, 5 x 7 dots of `scale` pixels. Returns where the next
+  /// letter would begin.
   std::int64_t text(std::int64_t x, std::int64_t y, std::string_view words, colour ink, std::int64_t scale = 1);
 
-  /// The picture as a PNG file; empty when there is not enough memory.
+  /// Returns the picture as a PNG file. Empty if there is not enough memory.
   std::vector<std::byte> png() const;
 
  private:
@@ -56,7 +56,7 @@ class picture {
   std::vector<std::uint8_t> samples_;
 };
 
-/// Width of `words` in pixels, without the gap after the last letter.
+/// Returns the width of `words` in pixels, without the gap after the last letter.
 std::int64_t text_width(std::string_view words, std::int64_t scale = 1);
 
 }  // namespace tmap::drawing

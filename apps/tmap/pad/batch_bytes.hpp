@@ -9,7 +9,7 @@
 
 namespace tmap::tool {
 
-/// The sources of a batch as the plan lays them out.
+/// Lays out the sources of a batch as the plan states.
 std::vector<std::byte> pack_sources(const batch_plan& plan, const std::vector<tensor>& tensors);
 
 /// Compares every byte of a dense batch with a plain loop over the tensors, which knows nothing of

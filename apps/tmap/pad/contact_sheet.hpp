@@ -13,8 +13,8 @@ namespace tmap::tool {
 /// Most pictures one sheet shows.
 inline constexpr std::size_t most_sheet_pictures = 1024;
 
-/// The pictures of a batch [B, H, W, channels] as they stand in it, one cell each: pixels from the
-/// batch's bytes, padding hatched.
+/// Draws the pictures of a batch [B, H, W, channels], one cell each: pixels from the batch's bytes,
+/// padding hatched.
 drawing::picture draw_contact_sheet(const batch_plan& plan, const std::vector<tensor>& tensors,
                                     std::span<const std::byte> batch);
 

@@ -44,13 +44,13 @@ inline std::uint64_t bytes(dtype type) {
   return info(type).bytes;
 }
 
-/// The type a .npy file's `descr` names; empty when it is not supported.
+/// Returns the type that a .npy file's `descr` names. Empty if it is not supported.
 std::optional<dtype> dtype_of_npy(std::string_view descr);
 
-/// The type a safetensors header names; empty when it is not supported.
+/// Returns the type that a safetensors header names. Empty if it is not supported.
 std::optional<dtype> dtype_of_safetensors(std::string_view name);
 
-/// Bytes of a dense tensor; empty when the number does not fit 63 bits.
+/// Returns the bytes of a dense tensor. Empty if the number does not fit 63 bits.
 std::optional<std::uint64_t> dense_bytes(std::span<const std::uint64_t> shape, dtype type);
 
 }  // namespace tmap::tool

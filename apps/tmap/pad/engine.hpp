@@ -41,11 +41,11 @@ inline constexpr unsigned char poison = 0xA5;
 outcome<copy_times> pad_on_gpu(const copy_job& job);
 outcome<copy_times> pad_on_host(const copy_job& job);
 
-/// Name and driver of the GPU the current thread would use; fails when there is none that can run
-/// the job.
+/// Returns name and driver of the GPU that the current thread would use. Fails if there is none
+/// that can run the job.
 outcome<std::string> usable_gpu();
 
-/// `automatic` takes the GPU where there is one.
+/// Chooses the engine. `automatic` takes the GPU if there is one.
 outcome<engine> choose_engine(engine_request request);
 
 }  // namespace tmap::tool

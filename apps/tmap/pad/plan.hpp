@@ -45,26 +45,27 @@ struct batch_plan {
   /// Whether any tensor has an element that goes to the batch. Nothing else needs an engine.
   bool has_work() const { return source_bytes != 0 && dense_bytes != 0; }
 
-  /// The sources where their buffer begins at `address`.
+  /// Returns the sources if their buffer begins at `address`.
   std::vector<map_patch> sources_at(std::uint64_t address) const;
-  /// Those as an operation takes them.
+  /// Describes them as an operation takes them.
   tensor_batch described(const map_patch* sources_there, array_side side) const;
-  /// The batch that begins at `address`.
+  /// Returns the batch that begins at `address`.
   dense_batch batch_at(std::uint64_t address) const;
 };
 
-/// The tensors of equal type and rank, in order of first appearance. A scalar counts as one element
-/// of rank 1; pictures are among themselves, so that an array of many channels does not widen them.
+/// Returns the tensors of equal type and rank, in order of first appearance. A scalar counts as one
+/// element of rank 1. Pictures are among themselves, so an array of many channels does not widen
+/// them.
 std::vector<std::vector<std::size_t>> group(const std::vector<tensor>& tensors);
 
-/// The common shape: the largest size of each dimension, or what the options crop to.
+/// Returns the common shape: the largest size of each dimension, or what the options crop to.
 shape_t batch_shape(const std::vector<shape_t>& shapes, const plan_options& options);
 
-/// The coarsest folding of these shapes (all of one rank, `batch` among them).
+/// Returns the coarsest folding of these shapes (all of one rank, `batch` among them).
 std::vector<axis_run> fold(const std::vector<shape_t>& shapes, const shape_t& batch);
 
-/// Extents of the folded tensor, innermost first: the one place where the order of dimensions turns
-/// round.
+/// Returns the extents of the folded tensor, innermost first: the one place where the order of
+/// dimensions turns round.
 shape_t innermost_first(const shape_t& shape, const std::vector<axis_run>& folding);
 
 /// Fails when the batch is larger than allowed or needs more than five dimensions.

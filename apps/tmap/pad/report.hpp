@@ -16,9 +16,9 @@ struct finished_batch {
   copy_times times;
   double check_seconds{};
 
-  /// Billions of bytes read and written by the copy in one second.
+  /// Returns the billions of bytes that the copy reads and writes in one second.
   double gigabytes_per_second() const;
-  /// The part that comes from tensors; of a batch without bytes, 0.
+  /// Returns the part that comes from tensors; of a batch without bytes, 0.
   double fill() const {
     return static_cast<double>(plan.valid_bytes) / static_cast<double>(std::max<std::uint64_t>(plan.dense_bytes, 1));
   }
@@ -34,7 +34,7 @@ struct run_record {
   double read_seconds{};
 };
 
-/// The report as JSON text.
+/// Returns the report as JSON text.
 std::string report_json(const run_record& record);
 
 }  // namespace tmap::tool

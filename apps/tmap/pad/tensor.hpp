@@ -28,30 +28,30 @@ struct tensor {
   std::string note;  ///< what reading it changed ("16 bits reduced to 8"), or empty
 };
 
-/// "[480, 640, 3]".
+/// Returns "[480, 640, 3]".
 std::string to_string(const shape_t& shape);
 
-/// The bytes of a tensor of this shape, 0 for one without elements; fails unless they are exactly
-/// `file_bytes`.
+/// Returns the bytes of a tensor of this shape, 0 for one without elements. Fails unless they are
+/// exactly `file_bytes`.
 outcome<std::uint64_t> check_shape(const shape_t& shape, dtype type, std::uint64_t file_bytes);
 
 // The readers: whole files in memory in, tensors out. Any bytes are a legal argument: each reader
 // compares what a header promises with what is there before it allocates, and returns the
 // cause (without the file's name).
 
-/// `most_bytes` bounds the memory of one decoded picture.
+/// Decodes a picture. `most_bytes` bounds the memory of the decoded one.
 outcome<tensor> read_png(std::span<const std::byte> file, std::uint64_t most_bytes);
 outcome<tensor> read_jpeg(std::span<const std::byte> file, std::uint64_t most_bytes);
 
-/// Versions 1 to 3 of the format, little endian, C order.
+/// Reads versions 1 to 3 of the format, little endian, C order.
 outcome<tensor> read_npy(byte_storage file);
 
-/// One entry for each tensor of the file: the tensor, or why it cannot be used. Names are those of
-/// the header. Fails as a whole where the header is corrupt, has a name twice, or gives bytes to
-/// two tensors: which are meant, nobody can know.
+/// Returns one entry for each tensor of the file: the tensor, or why it cannot be used. Names are
+/// those of the header. Fails as a whole if the header is corrupt, has a name twice, or gives bytes
+/// to two tensors. Nobody can know then which are meant.
 outcome<std::vector<outcome<tensor>>> read_safetensors(byte_storage file);
 
-/// The header numpy reads (version 1, padded to 64 bytes); the data follow.
+/// Returns the header that numpy reads (version 1, padded to 64 bytes). The data follow.
 std::string npy_header(dtype type, const shape_t& shape);
 
 }  // namespace tmap::tool
