@@ -59,8 +59,8 @@ void print_pairs(const std::vector<different_pair>& pairs, std::size_t count) {
   fmt::print("{} of {} maps differ: {}\n", pairs.size(), count, fmt::join(indices, ", "));
 }
 
-/// The value of "global_dim[1]" in its own type; the text of a difference where the map has no such
-/// field.
+/// Returns the value of "global_dim[1]" in its own type, or the text of a difference if the map has
+/// no such field.
 json value_of(const json& fields, const std::string& name, const std::string& text) {
   const std::size_t bracket = name.find('[');
   const std::string key = name.substr(0, bracket);
@@ -80,7 +80,8 @@ json as_json(const different_pair& pair) {
   return list;
 }
 
-/// The differences of one pair of maps are an array; those of arrays are an array of pairs.
+/// Prints JSON. The differences of one pair of maps are an array; those of arrays are an array of
+/// pairs.
 void print_json(const std::vector<different_pair>& pairs, bool is_array) {
   json list = json::array();
   for (const different_pair& pair : pairs) {

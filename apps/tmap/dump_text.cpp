@@ -23,8 +23,8 @@ std::string without_spaces(std::string_view text) {
   return digits;
 }
 
-/// "00000010: 0010 ... text" of xxd, "00000010 00 10 ... |text|" of hexdump -C, or its last line,
-/// an offset alone.
+/// Reads "00000010: 0010 ... text" of xxd, "00000010 00 10 ... |text|" of hexdump -C, or its last
+/// line, an offset alone.
 std::optional<dump_line> read_dump_line(std::string_view line) {
   const std::size_t end = line.find_first_not_of(hex_digits);
   const std::string_view offset = line.substr(0, end);

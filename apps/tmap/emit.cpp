@@ -85,7 +85,7 @@ std::string driver_array(const char* type, const char* name, const Number* numbe
   return fmt::format("  const {} {}[] = {{{}}};\n", type, name, list(numbers, count));
 }
 
-/// The arguments after the box or window, which both calls share.
+/// Returns the arguments after the box or window, which both calls share.
 std::string driver_modes(const tensor_spec& spec) {
   return fmt::format(
       "                                  CU_TENSOR_MAP_INTERLEAVE_{}, CU_TENSOR_MAP_SWIZZLE_{},\n"

@@ -46,7 +46,7 @@ struct explanation {
   bool is_legal{};
   std::optional<nearest_spec> nearest;  ///< with --fix, of a spec that is not legal
 
-  /// The legal spec, given or nearest; null where there is none.
+  /// Returns the legal spec, given or nearest. Null if there is none.
   const any_spec* usable() const {
     if (is_legal) return &given;
     return nearest && nearest->is_legal ? &nearest->spec : nullptr;

@@ -30,7 +30,7 @@ bool takes_value(const CLI::Option& option) {
   return option.get_expected_max() > 0 && option.get_type_size() > 0;
 }
 
-/// The words that an option takes, which its type names as {a,b}; empty where it takes any.
+/// Returns the words that an option takes, which its type names as {a,b}. Empty if it takes any.
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find('{');

@@ -44,7 +44,7 @@ std::size_t distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-/// The deepest command that the command line names.
+/// Returns the deepest command that the command line names.
 const CLI::App& chosen_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : chosen_command(*chosen.back());

@@ -126,7 +126,7 @@ void print_table(const std::vector<placed_map>& maps) {
   for (const placed_map& placed : maps) print_row(placed);
 }
 
-/// The map's fields and its words, from which the tool reads the map again.
+/// Prints the map's fields and its words, from which the tool reads the map again.
 void print_json(const std::vector<placed_map>& maps) {
   for (const placed_map& placed : maps) {
     auto object = nlohmann::ordered_json::parse(describe_json(placed.map));

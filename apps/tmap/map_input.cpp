@@ -29,7 +29,7 @@ bool is_file(const std::string& argument) {
   return argument == "-" || std::filesystem::exists(argument, ignored);
 }
 
-/// The name of text on the command line.
+/// Returns the name of a text on the command line.
 std::string shortened(const std::string& text) {
   return text.size() > 24 ? text.substr(0, 20) + "..." : text;
 }
@@ -49,7 +49,7 @@ outcome<device_limits> limits_of(const spec_words& words) {
   return read_compute_capability(words.compute_capability);
 }
 
-/// The map that the spec of a JSON object makes.
+/// Returns the map that the spec of a JSON object makes.
 outcome<tensor_map> map_of_spec(const json& object, const std::string& name) {
   const auto words = read_spec_json(object, name);
   if (!words) return refusal{words.error()};
@@ -63,7 +63,7 @@ outcome<tensor_map> map_of_spec(const json& object, const std::string& name) {
   return *map;
 }
 
-/// A JSON object has the words of a map, or a spec.
+/// Reads a JSON object that has the words of a map, or a spec.
 outcome<tensor_map> map_of_json(const json& object, const std::string& name) {
   if (!object.is_object()) return refuse("{}: must hold JSON objects", name);
   if (!object.contains("words")) return map_of_spec(object, name);

@@ -71,13 +71,13 @@ class number_scanner {
     return {};
   }
 
-  /// "words =" or "words[] =".
+  /// Whether this is "words =" or "words[] =".
   bool is_name() const {
     const std::size_t next = text_.find_first_not_of(" \t[]", at_);
     return next != std::string_view::npos && text_[next] == '=' && !text_.substr(next).starts_with("=>");
   }
 
-  /// The address of a line: "0x7ffe0010 <map+16>:", with white space after it.
+  /// Whether this is the address of a line: "0x7ffe0010 <map+16>:", with white space after it.
   bool is_label(std::string_view word) const {
     if (!word.starts_with("0x")) return false;
     std::size_t next = text_.find_first_not_of(" \t", at_);

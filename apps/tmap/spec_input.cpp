@@ -79,7 +79,7 @@ outcome<std::uint64_t> read_number(const std::string& what, const std::string& w
   return value;
 }
 
-/// The bytes of a row without gaps. Saturates: a product past 64 bits must not wrap into a legal
+/// Returns a product. Saturates: a product past 64 bits must not wrap into a legal
 /// stride.
 std::uint64_t times(std::uint64_t a, std::uint64_t b) {
   std::uint64_t product = 0;
@@ -190,7 +190,7 @@ outcome<spec_answer> understand(const spec_words& words) {
 
 namespace {
 
-/// The decimal number that `text` is, and nothing else.
+/// Returns the decimal number that `text` is, and nothing else.
 std::optional<std::uint64_t> number_in(std::string_view text) {
   std::uint64_t value = 0;
   const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -198,8 +198,8 @@ std::optional<std::uint64_t> number_in(std::string_view text) {
   return value;
 }
 
-/// The digits of a version: without nvcc's "sm_" or "compute_", and without its "a" or "f" for one
-/// GPU or family.
+/// Returns the digits of a version: without nvcc's "sm_" or "compute_", and without its "a" or "f"
+/// for one GPU or family.
 std::string_view version_digits(std::string_view text) {
   for (const std::string_view prefix : {"sm_", "compute_"}) {
     if (text.starts_with(prefix)) text.remove_prefix(prefix.size());

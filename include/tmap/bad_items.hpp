@@ -115,7 +115,7 @@ struct fault_sink {
 TMAP_HOST_DEVICE constexpr std::uint64_t numbered(batch_call call, std::uint64_t number) {
   return number << 8 | static_cast<std::uint64_t>(call);
 }
-/// The inverse: the call and its number, each from what `numbered` returned.
+/// Does the inverse: returns the call, or its number, from what `numbered` returned.
 TMAP_HOST_DEVICE constexpr batch_call call_of(std::uint64_t numbered) {
   return static_cast<batch_call>(numbered & 0xff);
 }

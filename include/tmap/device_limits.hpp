@@ -18,13 +18,13 @@ struct device_limits {
   std::uint32_t shared_memory_bytes{232448};  ///< most shared memory one block can opt in to
 };
 
-/// An H100, H200 or GH200.
+/// Returns the limits of an H100, H200 or GH200.
 TMAP_HOST_DEVICE constexpr device_limits hopper_limits() {
   return {90, 232448};
 }
 
-/// A B200, the first with what Blackwell adds to tensor maps: 4- and 6-bit types, swizzles with
-/// larger atoms, im2col-wide.
+/// Returns the limits of a B200, the first with what Blackwell adds to tensor maps: 4- and 6-bit
+/// types, swizzles with larger atoms, im2col-wide.
 TMAP_HOST_DEVICE constexpr device_limits blackwell_limits() {
   return {100, 232448};
 }

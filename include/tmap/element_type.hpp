@@ -32,7 +32,7 @@ enum class element_type : std::uint32_t {
 inline constexpr std::uint32_t element_type_count = 16;
 inline constexpr std::uint32_t hopper_element_type_count = 13;
 
-/// The bits that one element takes in global memory; 0 for a value that is no element type.
+/// Returns the bits that one element takes in global memory; 0 for a value that is no element type.
 TMAP_HOST_DEVICE constexpr std::uint32_t element_bits(element_type type) {
   switch (type) {
     case element_type::u8: return 8;
@@ -55,7 +55,7 @@ TMAP_HOST_DEVICE constexpr std::uint32_t element_bits(element_type type) {
   return 0;
 }
 
-/// The bytes of `count` elements, rounded up for the 4- and 6-bit types.
+/// Returns the bytes of `count` elements, rounded up for the 4- and 6-bit types.
 TMAP_HOST_DEVICE constexpr std::uint64_t element_bytes(element_type type, std::uint64_t count = 1) {
   return (element_bits(type) * count + 7) / 8;
 }
@@ -79,7 +79,7 @@ TMAP_HOST_DEVICE constexpr bool is_packed(element_type type) {
   return element_bits(type) < 8;
 }
 
-/// "f16", "tf32_ftz", ...; "invalid" for a value that is no element type.
+/// Returns "f16", "tf32_ftz", ...; "invalid" for a value that is no element type.
 TMAP_HOST_DEVICE constexpr const char* name(element_type type) {
   switch (type) {
     case element_type::u8: return "u8";

@@ -52,13 +52,13 @@ struct fault_report {
 /// one that this report counted. A call that fails loses no count.
 [[nodiscard]] TMAP_API result<fault_report> reset_faults();
 
-/// "3 bad maps, 1 bad tensor; the first: ragged::copy (call 17): tensor 3: stride (...)", or "no
-/// bad items".
+/// Returns "3 bad maps, 1 bad tensor; the first: ragged::copy (call 17): tensor 3: stride (...)",
+/// or "no bad items".
 TMAP_API std::string to_string(const fault_report& report);
-/// "ragged::copy (call 17): tensor 3: stride (...)"; "none" if there is no item.
+/// Returns "ragged::copy (call 17): tensor 3: stride (...)"; "none" if there is no item.
 TMAP_API std::string to_string(const bad_item& item);
 
-/// The call's name in C++: "ragged::copy".
+/// Returns the call's name in C++: "ragged::copy".
 TMAP_API const char* name(batch_call call);
 
 /// Describes the status of one item: "good", "empty", or each rule or fault with its meaning.

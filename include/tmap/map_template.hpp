@@ -42,7 +42,7 @@ inline constexpr std::uint32_t first_stride_bit = 6;
 inline constexpr std::uint32_t first_box_bit = 10;
 inline constexpr std::uint32_t first_element_stride_bit = 15;
 
-/// The fields of the first `count` axes of one kind.
+/// Returns the fields of the first `count` axes of one kind.
 TMAP_HOST_DEVICE constexpr patch_fields first_fields(std::uint32_t first_bit, std::uint32_t count) {
   return patch_fields{((1u << count) - 1) << first_bit};
 }
@@ -52,8 +52,8 @@ inline constexpr patch_fields any_stride = first_fields(first_stride_bit, max_ra
 inline constexpr patch_fields any_box = first_fields(first_box_bit, max_rank);
 inline constexpr patch_fields any_element_stride = first_fields(first_element_stride_bit, max_rank);
 
-/// The field of an axis that no tensor has. Every template refuses it. Not constexpr, so that a
-/// constant which needs it does not compile.
+/// Returns the field of an axis that no tensor has. Every template refuses it. Not constexpr, so
+/// that a constant which needs it does not compile.
 TMAP_HOST_DEVICE inline patch_fields no_such_field() {
   return patch_fields{1u << 31};
 }

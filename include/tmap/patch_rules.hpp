@@ -49,7 +49,7 @@ TMAP_HOST_DEVICE constexpr tensor_spec empty_spec(tensor_spec spec, std::uint64_
 
 namespace detail {
 
-/// The checks of `check_tiled` whose values are among `fields`. On a GPU these branches are
+/// Makes the checks of `check_tiled` whose values are among `fields`. On a GPU these branches are
 /// uniform.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check_patched(const tensor_spec& spec, patch_fields fields, Report&& report) {

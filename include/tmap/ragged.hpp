@@ -94,8 +94,8 @@ struct packed_buffer {
   std::int64_t* begins{};
 };
 [[nodiscard]] TMAP_API result<void> pack(const tensor_batch& source, const packed_buffer& destination, const run& run);
-/// The inverse of `pack`. Shapes are those of the destination; `source.begins` is written as by
-/// `pack`.
+/// Does the inverse of `pack`. Shapes are those of the destination; `source.begins` is written as
+/// by `pack`.
 [[nodiscard]] TMAP_API result<void> unpack(const packed_buffer& source, const tensor_batch& destination,
                                            const run& run);
 
@@ -109,7 +109,7 @@ struct fill_value {
 /// completely.
 [[nodiscard]] TMAP_API result<void> pad(const tensor_batch& source, const dense_batch& destination,
                                         const fill_value& fill, const run& run);
-/// The inverse of `pad`: ragged tensor i comes from the low corner of dense tensor i. A tensor
+/// Does the inverse of `pad`: ragged tensor i comes from the low corner of dense tensor i. A tensor
 /// larger than the dense one is bad (`mismatch`).
 [[nodiscard]] TMAP_API result<void> unpad(const dense_batch& source, const tensor_batch& destination, const run& run);
 

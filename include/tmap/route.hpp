@@ -21,7 +21,7 @@ enum class route : std::uint32_t {
 };
 inline constexpr std::uint32_t route_count = 4;
 
-/// "tensor_map", "bulk", "ldgsts", "plain"; "invalid" for a value that is no route.
+/// Returns "tensor_map", "bulk", "ldgsts", "plain"; "invalid" for a value that is no route.
 TMAP_HOST_DEVICE constexpr const char* name(route r) {
   switch (r) {
     case route::tensor_map: return "tensor_map";
@@ -80,7 +80,7 @@ enum class route_reason : std::uint32_t {
   extent_too_large,    ///< a dim above 2^31 or a stride of 2^40 and more: no tensor map
 };
 
-/// A name for people: "best", "disabled by policy", ...
+/// Returns a name for people: "best", "disabled by policy", ...
 TMAP_HOST_DEVICE constexpr const char* name(route_reason why) {
   switch (why) {
     case route_reason::best: return "best";

@@ -29,7 +29,7 @@ enum class hazard : std::uint32_t {
 };
 inline constexpr std::uint32_t hazard_count = 6;
 
-/// The enumerator's name; "invalid" for a value that is no hazard.
+/// Returns the enumerator's name; "invalid" for a value that is no hazard.
 TMAP_HOST_DEVICE constexpr const char* name(hazard kind) {
   switch (kind) {
     case hazard::unpublished_slot: return "unpublished_slot";

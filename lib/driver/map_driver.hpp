@@ -23,7 +23,7 @@ class map_driver {
   /// Returns the same, but fails with `compute_capability_too_low` on a GPU without tensor maps.
   [[nodiscard]] result<device_limits> usable_limits();
 
-  /// The driver's functions.
+  /// Returns the driver's functions.
   entry_points& functions() { return entry_points_; }
 
  private:
@@ -37,7 +37,7 @@ class map_driver {
   device_query devices_;
 };
 
-/// The driver of this process, over the real runtime.
+/// Returns the driver of this process, over the real runtime.
 map_driver& process_driver();
 
 }  // namespace tmap::driver

@@ -35,7 +35,7 @@ struct fault_calls {
 };
 const fault_calls& real_fault_calls();
 
-/// The bad item that a record names; `batch_call::none` where it names none.
+/// Returns the bad item that a record names; `batch_call::none` where it names none.
 bad_item item_of(const fault_record& record);
 
 /// The records of one context, and the counts read from them. Never freed: its stream and memory
@@ -91,7 +91,7 @@ class fault_book {
   std::vector<std::unique_ptr<fault_page>> pages_;
 };
 
-/// The book of this process, over CUDA.
+/// Returns the book of this process, over CUDA.
 fault_book& process_faults();
 
 }  // namespace tmap

@@ -30,7 +30,7 @@ void check_columns(arguments& given, std::uint64_t columns, std::uint32_t elemen
   given.multiple(columns, unit_bytes / element_bytes, name);
 }
 
-/// The lines of a stored operand: `lines` of `elements`, or the other way around.
+/// Returns the lines of a stored operand: `lines` of `elements`, or the other way around.
 row_shape stored_shape(operand_type type, bool is_turned, std::uint64_t lines, std::uint64_t elements) {
   if (is_turned) std::swap(lines, elements);
   return {lines, elements * operand_bytes(type)};

@@ -65,8 +65,8 @@ std::uint32_t load_lines(const gemm_plan& plan, std::uint32_t lines) {
   return plan.is_paired ? lines / 2 : lines;
 }
 
-/// The spec of an operand. A stage holds `lines` of its rows (or columns, if they are across K),
-/// and `swizzle_bytes` of K.
+/// Returns the spec of an operand. A stage holds `lines` of its rows (or columns, if they are
+/// across K), and `swizzle_bytes` of K.
 tensor_spec operand_spec(operand_type type, bool is_across, std::uint32_t lines) {
   const std::uint32_t k = swizzle_bytes / operand_bytes(type);
   return is_across ? spec_of(elements_of(type), piece_lines, k) : spec_of(elements_of(type), k, lines);
@@ -103,7 +103,7 @@ result_type type_of_c(const Problem& problem) {
   return problem.c_type;
 }
 
-/// The maps of a problem of which each group has one of each operand.
+/// Returns the maps of a problem of which each group has one of each operand.
 template <class Problem>
 map_specs own_maps(const Problem& problem, const gemm_plan& plan) {
   const bool a_is_across = problem.a_layout == a_layout::k_by_m;

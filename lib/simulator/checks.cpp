@@ -80,7 +80,7 @@ result<tensor_spec> read_map(const tensor_map& map) {
   return spec;
 }
 
-/// A coordinate as `error::found` holds it: with the sign in all 64 bits, as texts read it.
+/// Returns a coordinate as `error::found` holds it: with the sign in all 64 bits, as texts read it.
 std::uint64_t as_found(std::int32_t coordinate) {
   return static_cast<std::uint64_t>(std::int64_t{coordinate});
 }

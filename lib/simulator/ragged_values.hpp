@@ -27,7 +27,7 @@ inline float multiply_add(float a, float b, float c) {
   return canonical(std::fma(a, b, c));
 }
 
-/// The larger of both; a NaN wins, and +0 is larger than -0.
+/// Returns the larger of both; a NaN wins, and +0 is larger than -0.
 inline float larger(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return canonical(std::nanf(""));
   if (a == b) return std::signbit(a) ? b : a;

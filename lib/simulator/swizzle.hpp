@@ -22,7 +22,7 @@ inline void scatter_row(const std::byte* row, std::uint64_t bytes, std::byte* ti
   }
 }
 
-/// The inverse of `scatter_row`.
+/// Does the inverse of `scatter_row`.
 inline void gather_row(const std::byte* tile, std::uint64_t offset, std::byte* row, std::uint64_t bytes,
                        std::uint32_t shared_address, swizzle mode) {
   for (std::uint64_t done = 0; done < bytes; done += chunk_bytes) {

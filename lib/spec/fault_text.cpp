@@ -77,7 +77,7 @@ static_assert(rows_stand_at_their_bit(std::begin(tensor_faults), std::end(tensor
 static_assert(static_cast<std::uint32_t>(moe::fault::row) == static_cast<std::uint32_t>(ragged::fault::index));
 static_assert(rows_stand_at_their_bit(std::begin(group_faults), std::end(group_faults)));
 
-/// The bit's name and meaning, as "stride (...)".
+/// Returns the bit's name and meaning, as "stride (...)".
 template <std::size_t Count>
 std::string words(const fault_words (&table)[Count], std::uint32_t bit) {
   return bit < Count ? fmt::format("{} ({})", table[bit].name, table[bit].meaning) : fmt::format("unknown bit {}", bit);

@@ -40,7 +40,7 @@ class arguments {
   /// Whether all were good so far.
   explicit operator bool() const { return outcome_.has_value(); }
   [[nodiscard]] const result<void>& outcome() const { return outcome_; }
-  /// The first complaint, if there is one.
+  /// Returns the first complaint, if there is one.
   const error& complaint() const { return outcome_.error(); }
 
   /// Checks that a pointer is not null and is a multiple of `alignment`. Its target cannot be

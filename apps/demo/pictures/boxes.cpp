@@ -38,7 +38,7 @@ colour tensor_colour(std::int64_t x, std::int64_t y, const box_scene& scene) {
   return drawing::mix(tensor_first, tensor_last, part);
 }
 
-/// The tensor and one box, on a sheet that holds both.
+/// Draws the tensor and one box, on a sheet that holds both.
 picture draw(const box_scene& scene) {
   const block tensor{0, 0, scene.columns, scene.rows};
   const block& box = scene.box;

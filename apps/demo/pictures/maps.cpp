@@ -13,7 +13,7 @@ colour word_colour(std::uint32_t word) {
   return word < 10 ? hue(word, 10) : faint;
 }
 
-/// The 1,024 bits of a map: a line for each 64-bit word, its highest bit first.
+/// Draws the 1,024 bits of a map: a line for each 64-bit word, its highest bit first.
 picture draw_bits(const char* title, const tensor_map& map, std::int64_t cell) {
   grid_sheet sheet{title, 64, 16, cell};
   for (std::uint32_t word = 0; word < 16; ++word) {

@@ -50,7 +50,7 @@ class group_walk {
   TMAP_HOST_DEVICE bool is_done() const { return tile_ >= last_; }
   TMAP_HOST_DEVICE std::uint32_t index() const { return index_; }
   TMAP_HOST_DEVICE const group& now() const { return now_; }
-  /// The first tile of the current group in this walk.
+  /// Returns the first tile of the current group in this walk.
   TMAP_HOST_DEVICE std::uint32_t first_tile() const { return tile_; }
   TMAP_HOST_DEVICE std::uint32_t end_tile() const { return now_.end_tile < last_ ? now_.end_tile : last_; }
   /// Returns the row of the group at which `tile` begins.

@@ -21,7 +21,7 @@ class slice_check {
     }
   }
 
-  /// The first byte of the batch that is not what the loops over both shapes say, or null.
+  /// Returns the first byte of the batch that differs from the loops over both shapes, or null.
   const std::byte* find(std::size_t axis, const std::byte* source, const std::byte* batch) const {
     const std::uint64_t common = std::min(source_[axis], batch_[axis]);
     if (std::equal(source_.begin() + static_cast<std::ptrdiff_t>(axis) + 1, source_.end(),

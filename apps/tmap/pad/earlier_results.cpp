@@ -31,7 +31,8 @@ bool is_type_and_rank(std::string_view text) {
   return false;
 }
 
-/// "batch_pictures.npy", "batch_f32_rank2.npy" (`batch_plan::name`), "contact_sheet.png".
+/// Whether this is "batch_pictures.npy", "batch_f32_rank2.npy" (`batch_plan::name`),
+/// "contact_sheet.png".
 bool is_result_name(std::string_view name) {
   if (name == contact_sheet_name) return true;
   if (!take(name, "batch_") || !name.ends_with(".npy")) return false;
@@ -39,7 +40,7 @@ bool is_result_name(std::string_view name) {
   return name == "pictures" || is_type_and_rank(name);
 }
 
-/// The names of the results that a report lists; none for what is no report of this tool.
+/// Returns the names of the results that a report lists. Nothing if it is no report of this tool.
 std::optional<std::vector<std::string>> listed_in(const fs::path& report) {
   std::error_code fault;
   if (!fs::is_regular_file(report, fault)) return std::nullopt;  // a pipe would never be opened

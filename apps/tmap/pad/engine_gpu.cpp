@@ -49,7 +49,7 @@ outcome<void> upload(const copy_job& job, const gpu_memory& memory) {
   return described ? copy_bytes(memory.sources.as<void>(), job.sources.data(), job.sources.size()) : described;
 }
 
-/// The milliseconds of a second run: the first also loads the kernels.
+/// Returns the milliseconds of a second run. The first one also loads the kernels.
 result<double> pad_twice(const batch_plan& plan, const gpu_memory& memory) {
   if (const auto poisoned = memory.batch.fill(poison); !poisoned) return failure(poisoned.error());
   const auto stream = apps::timed_stream::create();

@@ -12,7 +12,7 @@
 
 namespace tmap::tool {
 
-/// The value, or what failed on the GPU as a sentence.
+/// Returns the value, or what failed on the GPU as a sentence.
 template <class T>
 outcome<T> told(const std::string& action, result<T>&& done) {
   if (!done) {

@@ -109,7 +109,7 @@ outcome<expanded_input> expand(const fs::path& input) {
   return expanded;
 }
 
-/// "3 files of other kinds and 1 folder", or nothing.
+/// Returns "3 files of other kinds and 1 folder", or nothing.
 std::string passed_over(const expanded_input& expanded) {
   std::string text;
   if (expanded.other_files != 0) {

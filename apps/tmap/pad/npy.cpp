@@ -31,7 +31,7 @@ class literal_reader {
     return true;
   }
 
-  /// The text that was not read yet.
+  /// Returns the length of the text that was not read yet.
   std::size_t left() const { return text_.size(); }
 
   std::optional<std::string_view> quoted() {
@@ -132,7 +132,7 @@ outcome<dtype> read_dtype(const npy_fields& fields) {
   return *type;
 }
 
-/// The header's text, and how many bytes stand before the data.
+/// Returns the header's text, and how many bytes stand before the data.
 outcome<std::pair<std::string_view, std::size_t>> find_header(std::string_view file) {
   if (!file.starts_with(magic)) return refuse("it is not a .npy file: the signature is missing");
   if (file.size() < 12) return refuse("it is truncated inside the .npy header");

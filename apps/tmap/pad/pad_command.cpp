@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t default_most_bytes = std::uint64_t{8} << 30;
 
-/// "min", or sizes separated by commas.
+/// Reads "min", or sizes separated by commas.
 std::string parse_crop(const std::string& text, plan_options& options) {
   options.crop_to_smallest = text == "min";
   options.crop.clear();

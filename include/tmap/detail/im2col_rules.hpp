@@ -156,7 +156,7 @@ TMAP_HOST_DEVICE constexpr void check_im2col_wide(const im2col_wide_spec& spec, 
   check_column_size(column_bytes(spec.tensor.type, spec.channels_per_pixel, pixels), limits, report);
 }
 
-/// One name for the three kinds of spec.
+/// Checks any of the three kinds of spec.
 template <class Report>
 TMAP_HOST_DEVICE constexpr void check(const tensor_spec& spec, const device_limits& limits, Report&& report) {
   check_tiled(spec, limits, report);

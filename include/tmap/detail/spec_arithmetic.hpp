@@ -88,7 +88,7 @@ TMAP_HOST_DEVICE constexpr bool has_addresses(std::uint64_t address, std::uint64
   return reach <= address_limit - address;
 }
 
-/// The smallest legal inner dim, and a stride that is legal for every type and interleave.
+/// Returns the smallest legal inner dim, and a stride that is legal for every type and interleave.
 TMAP_HOST_DEVICE constexpr std::uint64_t smallest_inner_dim(element_type type) {
   if (needs_32_byte_alignment(type)) return 128;
   return type == element_type::u4_align8 ? 2 : 1;
