@@ -42,9 +42,10 @@ void print_text(const std::vector<environment_item>& items, bool has_all) {
                remark_on(item, last_cause));
   }
   fmt::print("{}{:<29}{}\n", styled(style::good, "yes "), "rules, codec, simulator", "run on any machine");
-  fmt::print("{}\n", has_all
-                         ? "Everything works here."
-                         : "Here inspect, explain, diff and pad --engine simulator work; what needs a GPU does not.");
+  fmt::print("{}\n",
+             has_all
+                 ? "Everything works here."
+                 : "Here explain, show, inspect, diff and pad work, pad on the simulator. What needs a GPU does not.");
 }
 
 void print_json(const std::vector<environment_item>& items, bool has_all) {
@@ -76,7 +77,9 @@ void add_doctor_command(CLI::App& app, int& exit_code) {
   const auto as_json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("doctor", "Show what works on this machine and what does not");
   command->add_flag("--json", *as_json, "One JSON object");
-  add_ending(*command, "Exit codes: 0 everything works; 1 something needed for the GPU is missing.",
+  add_ending(*command,
+             "NO marks what is missing and required, no what is missing and optional. Exit codes: 0 everything works; "
+             "1 something required is missing.",
              {{"what works here", "tmap doctor"}, {"the same for a script", "tmap doctor --json"}});
   command->callback([as_json, &exit_code] { exit_code = examine(*as_json); });
 }

@@ -159,7 +159,7 @@ TEST(tool_doctor, says_what_works_here) {
                            "moving kernel", "rules, codec, simulator"}) {
     EXPECT_THAT(run.out, HasSubstr(item));
   }
-  EXPECT_THAT(run.out, HasSubstr(has_gpu ? "Everything works here." : "inspect, explain, diff"));
+  EXPECT_THAT(run.out, HasSubstr(has_gpu ? "Everything works here." : "explain, show, inspect, diff and pad work"));
 }
 
 TEST(tool_doctor, json_gives_each_item_a_verdict) {
