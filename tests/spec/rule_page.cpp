@@ -11,7 +11,7 @@ namespace tmap::testing {
 namespace {
 
 struct field_words {
-  const char* ours;
+  const char* name;
   const char* driver;
   const char* ptx;
   const char* libcudacxx;
@@ -66,7 +66,7 @@ std::string field_table() {
       "| tmap | driver parameter | `tensormap.replace` field | libcu++ (`cuda::ptx`) | units and range |\n"
       "|---|---|---|---|---|\n";
   for (const field_words& f : fields) {
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", code(f.ours), code(f.driver), code(f.ptx), code(f.libcudacxx),
+    text += fmt::format("| {} | {} | {} | {} | {} |\n", code(f.name), code(f.driver), code(f.ptx), code(f.libcudacxx),
                         f.meaning);
   }
   return text;
@@ -105,7 +105,7 @@ std::string rule_rows() {
   return text;
 }
 
-bool is_ours_alone(const rule_info& row) {
+bool is_refused_by_tmap_alone(const rule_info& row) {
   return row.level == severity::error && row.stage != rule_stage::use && !row.driver_refuses;
 }
 
@@ -113,7 +113,7 @@ std::string deviation_rows() {
   std::string text = "| rule | what must hold, and why the driver's yes is not enough | source |\n|---|---|---|\n";
   for (std::uint32_t i = 0; i < rule_count; ++i) {
     const rule_info& row = info(static_cast<rule>(i));
-    if (is_ours_alone(row)) text += fmt::format("| {} | {} | {} |\n", row.name, row.sentence, row.source);
+    if (is_refused_by_tmap_alone(row)) text += fmt::format("| {} | {} | {} |\n", row.name, row.sentence, row.source);
   }
   return text;
 }
@@ -131,28 +131,51 @@ std::string warning_names() {
 }  // namespace
 
 std::string rule_page() {
-  return "# Fields and rules of a tensor map\n\n"
-         "Made from the rule table (`lib/spec/rule_table.hpp`) by `tests/spec/rule_page.cpp`. Do not edit: change the "
-         "table, then run\nthe test `rule_page.*` with `TMAP_WRITE_DOCS=1`.\n\n"
-         "## Fields\n\nDimensions are innermost first. The driver's `CUtensorMap...` enumerators have the same numbers "
-         "as ours.\n\n" +
-         field_table() +
-         "\n## Element types\n\nThere is no signed 8- or 16-bit type, no 8-bit float and no bool: use the unsigned "
-         "type "
-         "of the same width.\n\n" +
-         type_table() +
-         "\n## Rules\n\nT: every tiled map, and im2col maps where it applies. I: im2col. W: im2col-wide. U: the "
-         "instruction that uses the map.\n\"The driver refuses it\" states what `cuTensorMapEncode...` does with a "
-         "spec "
-         "that breaks this rule alone: a *no* next to an error is a\nmap that encodes and may fail when it is "
-         "used.\n\n" +
-         rule_rows() +
-         "\n## Where the driver's verdict differs from ours\n\nThe driver refuses nothing that we accept. It accepts a "
-         "spec that we refuse when all the rules it breaks are among these:\n\n" +
-         deviation_rows() + "\nThe warnings (" + warning_names() +
-         ") are no part of a verdict: both sides accept such a spec. A patch with a dim of 0, which the driver refuses "
-         "(T09), is no error\nfor the batch encoder: its map is the safe empty one and its status `empty`. "
-         "`tests/verdicts` compares host, device and driver.\n";
+  return R"(<!-- Made by tests/spec/rule_page.cpp from lib/spec/rule_table.hpp. Change the table, then run the test
+rule_page.* with TMAP_WRITE_DOCS=1. -->
+# Fields and rules of a tensor map
+
+This page lists the fields of a tensor map and the rules that a spec must keep. Errors and `tmap explain` name
+rules by the ids below.
+
+## Fields
+
+Dimensions are innermost first. The driver's `CUtensorMap...` enumerators have the same numbers as those of tmap.
+
+)" + field_table() +
+         R"(
+## Element types
+
+There is no signed 8- or 16-bit type, no 8-bit float and no bool. Use the unsigned type of the same width.
+
+)" + type_table() +
+         R"(
+## Rules
+
+| first letter | what the rule is for |
+|---|---|
+| T | every tiled map, and im2col maps where it applies |
+| I | im2col maps |
+| W | im2col-wide maps |
+| U | the instruction that uses the map |
+
+"The driver refuses it" states what `cuTensorMapEncode...` does with a spec that breaks this rule alone. A *no*
+next to an error is a map that encodes, and may fail when it is used.
+
+)" + rule_rows() +
+         R"(
+## Where the driver's verdict differs
+
+The driver refuses nothing that tmap accepts. It accepts a spec that tmap refuses if all the rules it breaks are
+among these:
+
+)" + deviation_rows() +
+         "\nThe warnings (" + warning_names() +
+         R"() are no part of a verdict: both sides accept such a spec.
+
+The driver refuses a dim of 0 (T09). A patch with such a dim is no error for the batch encoder. Its map is the safe
+empty one, and its status is `empty`. `tests/verdicts` compares host, device and driver.
+)";
 }
 
 }  // namespace tmap::testing
