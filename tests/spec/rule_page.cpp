@@ -14,37 +14,34 @@ struct field_words {
   const char* name;
   const char* driver;
   const char* ptx;
-  const char* libcudacxx;
   const char* meaning;
 };
 
 constexpr const char* nothing = "-";
 
 constexpr field_words fields[] = {
-    {"global_address", "globalAddress", ".global_address", "tensormap_replace_global_address",
+    {"global_address", "globalAddress", ".global_address",
      "bytes; a multiple of 16 (32 with the 32-byte interleave), below 2^57"},
-    {"type", "tensorDataType", ".elemtype (other numbers from 8 to 10)", "tensormap_replace_elemtype",
+    {"type", "tensorDataType", ".elemtype (other numbers from 8 to 10)",
      "0 to 12; to 15 from compute capability 10.0 on"},
-    {"rank", "tensorRank", ".rank (rank - 1)", "tensormap_replace_rank", "1 to 5"},
-    {"global_dim[i]", "globalDim[i]", ".global_dim, ord i", "tensormap_replace_global_dim",
+    {"rank", "tensorRank", ".rank (rank - 1)", "1 to 5"},
+    {"global_dim[i]", "globalDim[i]", ".global_dim, ord i",
      "elements (units of 16 or 32 bytes along dimension 0 of an interleaved map); 1 to 2^31"},
-    {"global_stride_bytes[i]", "globalStrides[i]", ".global_stride, ord i", "tensormap_replace_global_stride",
+    {"global_stride_bytes[i]", "globalStrides[i]", ".global_stride, ord i",
      "bytes from one index of dimension i + 1 to the next; a multiple of 16, 0 to 2^40 - 16"},
-    {"box_dim[i]", "boxDim[i]", ".box_dim, ord i", "tensormap_replace_box_dim", "elements (units); 1 to 256"},
-    {"element_stride[i]", "elementStrides[i]", ".element_stride, ord i", "tensormap_replace_element_stride",
-     "elements (units); 1 to 8"},
-    {"interleave", "interleave", ".interleave_layout", "tensormap_replace_interleave_layout", "0 to 2"},
-    {"swizzle", "swizzle", ".swizzle_mode (and .swizzle_atomicity)", "tensormap_replace_swizzle_mode",
-     "0 to 3; to 6 from compute capability 10.0 on"},
-    {"l2_promotion", "l2Promotion", nothing, nothing, "0 to 3; cannot be replaced on the device"},
-    {"oob_fill", "oobFill", ".fill_mode", "tensormap_replace_fill_mode", "0, or 1 for floating-point types"},
-    {"lower_corner[i]", "pixelBoxLowerCorner[i]", nothing, nothing, "elements, W first; im2col only"},
-    {"upper_corner[i]", "pixelBoxUpperCorner[i]", nothing, nothing, "elements, W first; im2col only"},
-    {"lower_corner_w", "pixelBoxLowerCornerWidth", nothing, nothing, "elements; im2col-wide only"},
-    {"upper_corner_w", "pixelBoxUpperCornerWidth", nothing, nothing, "elements; im2col-wide only"},
-    {"channels_per_pixel", "channelsPerPixel", nothing, nothing, "elements; 1 to 256; im2col and im2col-wide"},
-    {"pixels_per_column", "pixelsPerColumn", nothing, nothing, "elements; 1 to 1024; im2col and im2col-wide"},
-    {"mode", "mode", nothing, nothing, "0 or 1; im2col-wide only"},
+    {"box_dim[i]", "boxDim[i]", ".box_dim, ord i", "elements (units); 1 to 256"},
+    {"element_stride[i]", "elementStrides[i]", ".element_stride, ord i", "elements (units); 1 to 8"},
+    {"interleave", "interleave", ".interleave_layout", "0 to 2"},
+    {"swizzle", "swizzle", ".swizzle_mode (and .swizzle_atomicity)", "0 to 3; to 6 from compute capability 10.0 on"},
+    {"l2_promotion", "l2Promotion", nothing, "0 to 3; cannot be replaced on the device"},
+    {"oob_fill", "oobFill", ".fill_mode", "0, or 1 for floating-point types"},
+    {"lower_corner[i]", "pixelBoxLowerCorner[i]", nothing, "elements, W first; im2col only"},
+    {"upper_corner[i]", "pixelBoxUpperCorner[i]", nothing, "elements, W first; im2col only"},
+    {"lower_corner_w", "pixelBoxLowerCornerWidth", nothing, "elements; im2col-wide only"},
+    {"upper_corner_w", "pixelBoxUpperCornerWidth", nothing, "elements; im2col-wide only"},
+    {"channels_per_pixel", "channelsPerPixel", nothing, "elements; 1 to 256; im2col and im2col-wide"},
+    {"pixels_per_column", "pixelsPerColumn", nothing, "elements; 1 to 1024; im2col and im2col-wide"},
+    {"mode", "mode", nothing, "0 or 1; im2col-wide only"},
 };
 
 const char* stage_words(rule_stage stage) {
@@ -63,11 +60,10 @@ std::string code(const char* text) {
 
 std::string field_table() {
   std::string text =
-      "| tmap | driver parameter | `tensormap.replace` field | libcu++ (`cuda::ptx`) | units and range |\n"
-      "|---|---|---|---|---|\n";
+      "| tmap | units and range | driver parameter | `tensormap.replace` field |\n"
+      "|---|---|---|---|\n";
   for (const field_words& f : fields) {
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", code(f.name), code(f.driver), code(f.ptx), code(f.libcudacxx),
-                        f.meaning);
+    text += fmt::format("| {} | {} | {} | {} |\n", code(f.name), f.meaning, code(f.driver), code(f.ptx));
   }
   return text;
 }
@@ -141,6 +137,7 @@ rules by the ids below.
 ## Fields
 
 Dimensions are innermost first. The driver's `CUtensorMap...` enumerators have the same numbers as those of tmap.
+libcu++ has a function `cuda::ptx::tensormap_replace_...` for each field of `tensormap.replace`.
 
 )" + field_table() +
          R"(
