@@ -127,23 +127,25 @@ std::string warning_names() {
 }  // namespace
 
 std::string rule_page() {
-  return R"(<!-- Made by tests/spec/rule_page.cpp from lib/spec/rule_table.hpp. Change the table, then run the test
-rule_page.* with TMAP_WRITE_DOCS=1. -->
+  return R"(<!-- Made by tests/spec/rule_page.cpp from lib/spec/rule_table.hpp. Change the table, then run the
+test rule_page.* with TMAP_WRITE_DOCS=1. -->
 # Fields and rules of a tensor map
 
-This page lists the fields of a tensor map and the rules that a spec must keep. Errors and `tmap explain` name
-rules by the ids below.
+This page lists the fields of a tensor map and the rules that a spec must keep. Errors and
+`tmap explain` name rules by the ids below.
 
 ## Fields
 
-Dimensions are innermost first. The driver's `CUtensorMap...` enumerators have the same numbers as those of tmap.
-libcu++ has a function `cuda::ptx::tensormap_replace_...` for each field of `tensormap.replace`.
+Dimensions are innermost first. The driver's `CUtensorMap...` enumerators have the same numbers as
+those of tmap. libcu++ has a function `cuda::ptx::tensormap_replace_...` for each field of
+`tensormap.replace`.
 
 )" + field_table() +
          R"(
 ## Element types
 
-There is no signed 8- or 16-bit type, no 8-bit float and no bool. Use the unsigned type of the same width.
+There is no signed 8- or 16-bit type, no 8-bit float and no bool. Use the unsigned type of the same
+width.
 
 )" + type_table() +
          R"(
@@ -156,22 +158,23 @@ There is no signed 8- or 16-bit type, no 8-bit float and no bool. Use the unsign
 | W | im2col-wide maps |
 | U | the instruction that uses the map |
 
-"The driver refuses it" states what `cuTensorMapEncode...` does with a spec that breaks this rule alone. A *no*
-next to an error is a map that encodes, and may fail when it is used.
+"The driver refuses it" states what `cuTensorMapEncode...` does with a spec that breaks this rule
+alone. A *no* next to an error is a map that encodes, and may fail when it is used.
 
 )" + rule_rows() +
          R"(
 ## Where the driver's verdict differs
 
-The driver refuses nothing that tmap accepts. It accepts a spec that tmap refuses if all the rules it breaks are
-among these:
+The driver refuses nothing that tmap accepts. It accepts a spec that tmap refuses if all the rules
+it breaks are among these:
 
 )" + deviation_rows() +
          "\nThe warnings (" + warning_names() +
          R"() are no part of a verdict: both sides accept such a spec.
 
-The driver refuses a dim of 0 (T09). A patch with such a dim is no error for the batch encoder. Its map is the safe
-empty one, and its status is `empty`. `tests/verdicts` compares host, device and driver.
+The driver refuses a dim of 0 (T09). A patch with such a dim is no error for the batch encoder. Its
+map is the safe empty one, and its status is `empty`. `tests/verdicts` compares host, device and
+driver.
 )";
 }
 
