@@ -10,13 +10,14 @@ has_gpu := $(wildcard /dev/nvidia0)$(shell command -v nvidia-smi 2>/dev/null)
 DEMO_PRESET ?= $(if $(has_gpu),demo-gpu,demo-host)
 DEMO_BUILD := build/$(DEMO_PRESET)
 DOCS_VENV := build/docs_venv
+WHEEL_VENV := build/wheel_venv
 MAKEFLAGS += --no-print-directory
 
 # $(call configured,<preset>,<build folder>): CMake runs again by itself when its files change.
 configured = @[ -f $(2)/CMakeCache.txt ] && [ -z "$(CMAKE_FLAGS)" ] && [ CMakePresets.json -ot $(2)/CMakeCache.txt ] || \
   cmake --preset $(1) $(CMAKE_FLAGS)
 
-.PHONY: all demo test bench docs format install packages configure clean help
+.PHONY: all demo test bench docs wheel format install packages configure clean help
 
 all: configure
 	@cmake --build --preset $(PRESET) --parallel $(JOBS)
@@ -56,6 +57,16 @@ $(DOCS_VENV)/installed: docs/requirements.txt
 	@$(DOCS_VENV)/bin/python -m pip uninstall --quiet --yes setuptools pip  # a quarter of its size, done with
 	touch $@
 
+wheel: configure $(WHEEL_VENV)/installed
+	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target tmap_portable
+	bash python/make_wheel.sh $(WHEEL_VENV) $(BUILD)/portable/libtmap.so build/wheel
+
+$(WHEEL_VENV)/installed: python/wheel_requirements.txt
+	bash cmake/install_packages.sh
+	python3 -m venv --clear $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --requirement $<
+	touch $@
+
 format:
 	git ls-files '*.hpp' '*.cpp' '*.cuh' '*.cu' '*.h' | xargs clang-format -i
 
@@ -79,6 +90,7 @@ help:
 	@echo "make install    install into PREFIX, /usr/local by default"
 	@echo "make bench      run the benchmarks, on a machine with a GPU"
 	@echo "make docs       make the site, build/site/index.html"
+	@echo "make wheel      make the Python package's wheel, in build/wheel"
 	@echo "make format     format the sources"
 	@echo "make packages   install the Debian or Ubuntu packages that the build needs"
 	@echo "make clean      remove build/"

@@ -1,31 +1,52 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the wheel around a library that is built, installs it into a fresh environment and runs the
-# tests against what was installed: wheel.sh <python> <library> <version> <work folder>. Ends with
-# 77 where there is no such environment to be had, or no scikit-build-core.
+# Builds the library of the wheel, makes the wheel, installs it into a fresh environment and runs
+# the tests against what was installed: wheel.sh <python> <build folder> <version> <work folder>.
+# Ends with 77 if this machine has no such environments, or no packages that make wheels.
 set -euo pipefail
-python=$1 library=$(realpath "$2") version=$3 work=$4
+python=$1 build=$(realpath "$2") version=$3 work=$4
 package=$(dirname "$(dirname "$(realpath "$0")")")
+library=$build/portable/libtmap.so
 unset TMAP_LIBRARY PYTHONPATH
 
 rm -rf "$work"
 mkdir -p "$work"
 cd "$work"
-if ! "$python" -m venv environment ||
-   ! environment/bin/pip install --quiet --retries 1 --timeout 20 'scikit-build-core>=0.10'; then
-  echo "wheel: this machine has no venv, or neither scikit-build-core nor a way to it"
+if ! "$python" -m venv tools ||
+   ! tools/bin/pip install --quiet --no-compile --no-deps --retries 1 --timeout 20 --requirement "$package/wheel_requirements.txt"; then
+  echo "wheel: this machine has no venv, or neither the packages that make wheels nor a way to them"
   exit 77
 fi
-environment/bin/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir . --config-settings=cmake.define.TMAP_LIBRARY="$library" "$package"
-wheel=$(find . -maxdepth 1 -name "tmap-$version-py3-none-linux_*.whl")
-[ -n "$wheel" ] || { echo "the wheel is not one of version $version for every Python 3: $(ls -- *.whl)" >&2; exit 1; }
-environment/bin/pip install --quiet --no-deps --no-index "$wheel"
+cmake --build "$build" --target tmap_portable
+bash "$package/make_wheel.sh" tools "$library" made
+wheel=$(echo made/tmap-"$version"-py3-none-manylinux_2_28_*.whl)
+[ -f "$wheel" ] || { echo "the wheel is not one of version $version for every Python 3: $(ls made)" >&2; exit 1; }
+
+# A library that was linked as usual needs newer systems.
+strip -o usual.so "$build/libtmap.so"
+if bash "$package/make_wheel.sh" tools usual.so refused >refused.txt 2>&1; then
+  echo "the wheel of libtmap.so was not refused" >&2
+  exit 1
+fi
+grep --quiet 'too-recent versioned symbols' refused.txt || { cat refused.txt >&2; exit 1; }
+
+# No part of the CUDA toolkit, and no folder of this machine, is looked for when it is loaded.
+readelf --dynamic "$library" >dynamic.txt
+if grep --extended-regexp 'RPATH|RUNPATH' dynamic.txt ||
+   grep '(NEEDED)' dynamic.txt | grep --invert-match --extended-regexp '\[(lib(c|dl|gcc_s|m|pthread|rt|stdc\+\+)|ld-linux-.*)\.so\.[0-9]\]'; then
+  echo "the library of the wheel needs these" >&2
+  exit 1
+fi
+
+"$python" -m venv --without-pip environment
+tools/bin/pip --python environment/bin/python install --quiet --no-deps --no-index "$wheel"
 # NumPy, and what else the tests can use, is that of the Python given, which may be of a virtual
 # environment itself.
 "$python" -c 'import sys; print(*(path for path in sys.path if path.endswith("-packages")), sep="\n")' \
   >"$(echo environment/lib/python3*/site-packages)/others.pth"
 
-installed=$(environment/bin/python -c 'import tmap; print(tmap.__path__[0])')
+clean="env --ignore-environment PATH=/usr/bin:/bin HOME=$work environment/bin/python"
+installed=$($clean -c 'import tmap; print(tmap.__path__[0])')
 case $installed in
   "$PWD"/environment/*) ;;
   *) echo "$installed was found, not what was installed" >&2; exit 1 ;;
@@ -35,6 +56,6 @@ diff --recursive --exclude=libtmap.so --exclude=__pycache__ --exclude=LICENSE --
 diff --recursive "$package/../include" "$installed/include"
 cmp "$package/../LICENSE" "$installed/LICENSE"
 grep --quiet spdlog "$installed/copyright"
-environment/bin/python "$package/tests/run.py" --installed
+$clean "$package/tests/run.py" --installed
 cd /
 rm -r "$work"
