@@ -24,10 +24,18 @@ result<void> as_result(cudaError_t code) {
   return {};
 }
 
+/// Returns the oldest driver that works. A runtime needs a driver of its own major version.
+std::string oldest_driver(int runtime) {
+  const int major = runtime / 1000;
+  return cuda_version(major * 1000) + (major == 13 ? " (580)" : "");
+}
+
 environment_item runtime_item() {
   int version = 0;
   const result<void> state = as_result(cudaRuntimeGetVersion(&version));
-  return {"CUDA runtime", cuda_version(version), on_gpu, true, state};
+  const std::string detail =
+      fmt::format("{}, for drivers of CUDA {} and newer", cuda_version(version), oldest_driver(version));
+  return {"CUDA runtime", detail, on_gpu, true, state};
 }
 
 /// Without a driver the call succeeds and returns 0.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the tool as a whole, and the command doctor.
 
+#include <cuda_runtime_api.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tmap/encode.hpp>
@@ -160,6 +161,7 @@ TEST(tool_doctor, says_what_works_here) {
     EXPECT_THAT(run.out, HasSubstr(item));
   }
   EXPECT_THAT(run.out, HasSubstr(has_gpu ? "Everything works here." : "explain, show, inspect, diff and pad work"));
+  EXPECT_THAT(run.out, HasSubstr("for drivers of CUDA " + std::to_string(CUDART_VERSION / 1000) + ".0"));
 }
 
 TEST(tool_doctor, json_gives_each_item_a_verdict) {
