@@ -42,8 +42,10 @@ environment_item runtime_item() {
 environment_item driver_item() {
   int version = 0;
   result<void> state = as_result(cudaDriverGetVersion(&version));
+  const std::string detail = version == 0 ? "" : "for CUDA " + cuda_version(version);
   if (state && version == 0) state = failure{error{.code = status::no_driver}};
-  return {"CUDA driver", state ? "for CUDA " + cuda_version(version) : "", on_gpu, true, state};
+  if (state && version / 1000 < CUDART_VERSION / 1000) state = failure{error{.code = status::driver_too_old}};
+  return {"CUDA driver", detail, on_gpu, true, state};
 }
 
 result<std::string> gpu_detail() {

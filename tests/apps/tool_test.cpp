@@ -164,6 +164,17 @@ TEST(tool_doctor, says_what_works_here) {
   EXPECT_THAT(run.out, HasSubstr("for drivers of CUDA " + std::to_string(CUDART_VERSION / 1000) + ".0"));
 }
 
+TEST(tool_doctor, names_a_driver_that_is_too_old) {
+  const tool_result run =
+      run_program({"/bin/sh", "-c", "LD_LIBRARY_PATH='" TMAP_OLD_DRIVER "' '" TMAP_TOOL "' doctor --json"});
+  const auto answer = nlohmann::json::parse(run.out, nullptr, false);
+  ASSERT_TRUE(answer.is_object()) << run.err;
+  const auto& driver = answer["items"][1];
+  EXPECT_EQ(driver["name"], "CUDA driver");
+  EXPECT_EQ(driver["detail"], "for CUDA 12.8");
+  EXPECT_EQ(driver["status"], "driver_too_old") << driver;
+}
+
 TEST(tool_doctor, json_gives_each_item_a_verdict) {
   const tool_result run = run_tmap({"doctor", "--json"});
   const auto answer = nlohmann::json::parse(run.out, nullptr, false);
