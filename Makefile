@@ -17,7 +17,7 @@ MAKEFLAGS += --no-print-directory
 configured = @[ -f $(2)/CMakeCache.txt ] && [ -z "$(CMAKE_FLAGS)" ] && [ CMakePresets.json -ot $(2)/CMakeCache.txt ] || \
   cmake --preset $(1) $(CMAKE_FLAGS)
 
-.PHONY: all demo test bench docs wheel format install packages configure clean help
+.PHONY: all demo test bench docs wheel wheel_aarch64 format install packages configure clean help
 
 all: configure
 	@cmake --build --preset $(PRESET) --parallel $(JOBS)
@@ -61,6 +61,18 @@ wheel: configure $(WHEEL_VENV)/installed
 	@cmake --build --preset $(PRESET) --parallel $(JOBS) --target tmap_portable
 	bash python/make_wheel.sh $(WHEEL_VENV) $(BUILD)/portable/libtmap.so build/wheel
 
+# Compiled on x86-64. The tests run under qemu.
+wheel_aarch64: $(WHEEL_VENV)/installed build/aarch64_cuda
+	bash cmake/install_packages.sh aarch64-linux-gnu-g++:g++-aarch64-linux-gnu qemu-aarch64:qemu-user
+	$(call configured,aarch64,build/aarch64)
+	@cmake --build --preset aarch64 --parallel $(JOBS) --target tmap_portable
+	bash python/make_wheel.sh $(WHEEL_VENV) build/aarch64/portable/libtmap.so build/wheel_aarch64
+	bash python/tests/aarch64.sh $(WHEEL_VENV) build/wheel_aarch64/*.whl build/aarch64_tests
+
+build/aarch64_cuda: $(WHEEL_VENV)/installed
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+	  --platform manylinux_2_17_aarch64 --target $@ nvidia-cuda-runtime==13.0.96
+
 $(WHEEL_VENV)/installed: python/wheel_requirements.txt
 	bash cmake/install_packages.sh
 	python3 -m venv --clear $(WHEEL_VENV)
@@ -91,6 +103,7 @@ help:
 	@echo "make bench      run the benchmarks, on a machine with a GPU"
 	@echo "make docs       make the site, build/site/index.html"
 	@echo "make wheel      make the Python package's wheel, in build/wheel"
+	@echo "make wheel_aarch64  the same for aarch64, whose tests run under qemu"
 	@echo "make format     format the sources"
 	@echo "make packages   install the Debian or Ubuntu packages that the build needs"
 	@echo "make clean      remove build/"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Makes a wheel around a library that is built: make_wheel.sh <environment> <library> <folder>. The
 # environment has the packages of wheel_requirements.txt. Fails if the library needs more than the
-# tag manylinux_2_28 allows, or if the wheel is too large.
+# tag manylinux_2_28 allows, or if it is too large.
 set -euo pipefail
 environment=$(realpath "$1") library=$(realpath "$2") folder=$3
 package=$(dirname "$(realpath "$0")")
@@ -23,4 +23,6 @@ python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-iso
   --config-settings=cmake.define.TMAP_LIBRARY="$library" \
   --config-settings=wheel.tags="py3-none-linux_$machine" "$package"
 mkdir -p "$folder"
-auditwheel repair --plat "manylinux_2_28_$machine" --only-plat --wheel-dir "$folder" "$plain"/*.whl
+# auditwheel allows the tags of the machine that it runs on, which may be another.
+python -c "import platform; platform.machine = lambda: '$machine'; from auditwheel.main import main; raise SystemExit(main())" \
+  repair --plat "manylinux_2_28_$machine" --only-plat --wheel-dir "$folder" "$plain"/*.whl
