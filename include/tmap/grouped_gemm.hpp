@@ -162,11 +162,16 @@ struct epilogue {
 /// element `i * row_stride + j * column_stride`. It is their largest magnitude divided by 448, or 1
 /// if that is 0, as in `ragged::quantize`. With a NaN or an infinity among them, it and all of them
 /// are NaN.
+///
+/// Scales that are given, for instance those of an earlier step, are read instead of written.
+/// Results are multiplied by the reciprocal, which is rounded to f32, and magnitudes above 448
+/// become 448. A stride of 0 makes one scale belong to all of a row or to all of C.
 struct result_scales {
   float* values{};
   std::uint64_t row_stride{};     ///< in elements
   std::uint64_t column_stride{};  ///< in elements
-  bool are_powers_of_two{};       ///< rounded up to one
+  bool are_powers_of_two{};       ///< rounded up to one; not of scales that are given
+  bool are_given{};
 };
 /// This many results of a row share a scale.
 inline constexpr std::uint32_t scaled_results = 128;

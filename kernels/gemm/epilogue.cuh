@@ -216,14 +216,18 @@ class result_store {
       if (column >= place.columns) break;
       const std::uint32_t columns = place.columns - column;
       float quarter[quarter_sums];
-      std::uint32_t largest[2] = {};
-#pragma unroll 1
-      for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {
-        take(quarter, sums, first + i);
-        results.add_largest(largest, quarter, columns - i * quarter_columns, order);
-      }
       float factors[2];
-      results.write_scales(factors, largest, place, column);
+      if (results.has_given_scales()) {
+        results.read_scales(factors, column);
+      } else {
+        std::uint32_t largest[2] = {};
+#pragma unroll 1
+        for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {
+          take(quarter, sums, first + i);
+          results.add_largest(largest, quarter, columns - i * quarter_columns, order);
+        }
+        results.write_scales(factors, largest, place, column);
+      }
       unsigned char* const tile = take_tile();
 #pragma unroll 1
       for (std::uint32_t i = 0; i < tile_quarters && i * quarter_columns < columns; ++i) {

@@ -81,7 +81,12 @@ void check_epilogue(arguments& given, const row_problem& problem) {
     given.pointer(with.column_scales, unit_bytes, epilogue_name.member("column_scales"));
   if (with.bias != nullptr) given.pointer(with.bias, unit_bytes, epilogue_name.member("bias"));
   if (problem.c_type == result_type::f8_e4m3) {
-    given.pointer(problem.c_scales.values, problem_name.member("c_scales").member("values"));
+    const argument scales_name = problem_name.member("c_scales");
+    given.pointer(problem.c_scales.values, scales_name.member("values"));
+    if (problem.c_scales.are_given) {
+      given.equal(problem.c_scales.are_powers_of_two ? 1 : 0, 0, scales_name.member("are_powers_of_two"),
+                  "is {found}; it must be {allowed} if the scales are given");
+    }
   }
   if (with.gate.kept.address != 0 || kernels::is_backward(problem)) {
     const std::uint64_t columns = with.gate.backward ? 2 * problem.n : problem.n;

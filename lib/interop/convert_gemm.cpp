@@ -20,7 +20,7 @@ static_assert(mirrors(TMAP_GATE_HALVES, gemm::gate_columns::halves) &&
               mirrors(TMAP_GATE_INTERLEAVED, gemm::gate_columns::interleaved));
 
 gemm::result_scales scales_of(const tmap_result_scales& from) {
-  return {from.values, from.row_stride, from.column_stride, from.are_powers_of_two != 0};
+  return {from.values, from.row_stride, from.column_stride, from.are_powers_of_two != 0, from.are_given != 0};
 }
 
 }  // namespace
@@ -48,6 +48,7 @@ void check_members(arguments& all, const tmap_row_problem& problem, const suppor
   all.enumerator(problem.fast_accumulation, 1, name.member("fast_accumulation"));
   all.enumerator(problem.accumulate, 1, name.member("accumulate"));
   all.enumerator(problem.c_scales.are_powers_of_two, 1, name.member("c_scales").member("are_powers_of_two"));
+  all.enumerator(problem.c_scales.are_given, 1, name.member("c_scales").member("are_given"));
   all.enumerator(problem.gate.backward, 1, name.member("gate").member("backward"));
 }
 

@@ -191,7 +191,7 @@ class Gate(Structure):
 
 class ResultScales(Structure):
     _fields_ = [("values", c_void_p), ("row_stride", c_uint64), ("column_stride", c_uint64),
-                ("are_powers_of_two", c_uint32), ("reserved", c_uint32)]
+                ("are_powers_of_two", c_uint32), ("are_given", c_uint32)]
 
 
 class BlockScales(Structure):

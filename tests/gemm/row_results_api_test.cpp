@@ -80,6 +80,8 @@ TEST(grouped_row_arguments, types_of_results) {
   };
   to_eight_bits("c_scales.values", [](auto& p) { p.c_scales.values = nullptr; });
   to_eight_bits("c_scales.values", [](auto& p) { p.c_scales.values = somewhere<float>(2); });
+  to_eight_bits("c_scales.are_powers_of_two",
+                [](auto& p) { p.c_scales.are_given = p.c_scales.are_powers_of_two = true; });
   to_eight_bits("accumulate", [](auto& p) { p.accumulate = true; });
   to_eight_bits("n", [](auto& p) { p.n = 72; });
 }

@@ -31,34 +31,57 @@ scale_array scales_for(std::uint64_t rows, std::uint64_t columns, bool by_column
   return {row_stride, column_stride, std::vector<float>(rows * row_stride + blocks * column_stride, untouched)};
 }
 
-/// Quantizes the results of good groups.
-void quantize(const row_case& of, const host_matrix& from, host_matrix& to, scale_array& scales,
-              bool are_powers_of_two) {
+/// The results of a row, [first, end), that share a scale.
+struct result_block {
+  std::uint64_t row;
+  std::uint64_t first;
+  std::uint64_t end;
+};
+
+/// Rounds the results of good groups to e4m3. `factor_of` returns what those of a block are
+/// multiplied by.
+template <class FactorOf>
+void round_results(const row_case& of, const host_matrix& from, host_matrix& to, const FactorOf& factor_of) {
   for (const judged_group& group : of.judged()) {
     if (!group.status.is_good()) continue;
     for (std::uint64_t row = group.begin; row < group.end; ++row) {
       for (std::uint64_t first = 0; first < from.columns(); first += scaled_results) {
-        const std::uint64_t end = std::min<std::uint64_t>(first + scaled_results, from.columns());
-        float largest = 0;
-        for (std::uint64_t column = first; column < end; ++column) {
-          largest = std::max(largest, std::abs(from.at(row, column)));
-        }
-        const tmap::detail::block_scale scale = tmap::detail::scale_of(largest, 448, are_powers_of_two);
-        scales.values[row * scales.row_stride + first / scaled_results * scales.column_stride] = scale.scale;
-        for (std::uint64_t column = first; column < end; ++column) {
-          to.set(row, column, static_cast<double>(from.at(row, column) * scale.inverse));
+        const result_block block{row, first, std::min<std::uint64_t>(first + scaled_results, from.columns())};
+        const float factor = factor_of(block);
+        for (std::uint64_t column = first; column < block.end; ++column) {
+          to.set(row, column, static_cast<double>(from.at(row, column) * factor));
         }
       }
     }
   }
 }
 
-void expect_scaled(row_settings with, bool by_columns, bool are_powers_of_two) {
+/// Quantizes the results of good groups.
+void quantize(const row_case& of, const host_matrix& from, host_matrix& to, scale_array& scales,
+              bool are_powers_of_two) {
+  round_results(of, from, to, [&](const result_block& block) {
+    float largest = 0;
+    for (std::uint64_t column = block.first; column < block.end; ++column) {
+      largest = std::max(largest, std::abs(from.at(block.row, column)));
+    }
+    const tmap::detail::block_scale scale = tmap::detail::scale_of(largest, 448, are_powers_of_two);
+    scales.values[block.row * scales.row_stride + block.first / scaled_results * scales.column_stride] = scale.scale;
+    return scale.inverse;
+  });
+}
+
+/// Returns the results in f32, which are compared with the reference.
+host_matrix results_in_f32(row_settings with) {
   with.c_type = result_type::f32;
   const row_case plain(with);
   const rows_on_device in_f32(plain);
-  TMAP_ASSERT_OK(in_f32.enqueue(nullptr));
+  EXPECT_TRUE(in_f32.enqueue(nullptr).has_value()) << text_of(with);
   in_f32.expect(plain, text_of(with));
+  return in_f32.output();
+}
+
+void expect_scaled(row_settings with, bool by_columns, bool are_powers_of_two) {
+  const host_matrix in_f32 = results_in_f32(with);
   with.c_type = result_type::f8_e4m3;
   const row_case made(with);
   rows_on_device device(made);
@@ -66,7 +89,7 @@ void expect_scaled(row_settings with, bool by_columns, bool are_powers_of_two) {
   scale_array scales = scales_for(made.rows(), with.c_columns(), by_columns);
   const device_array<float> on_device(scales.values);
   const std::vector<float> before = scales.values;
-  quantize(made, in_f32.output(), want, scales, are_powers_of_two);
+  quantize(made, in_f32, want, scales, are_powers_of_two);
   device.set_scales({on_device.data(), scales.row_stride, scales.column_stride, are_powers_of_two});
   for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
     if (with.has_gates() && plan != 0) continue;  // others are refused
@@ -79,6 +102,39 @@ void expect_scaled(row_settings with, bool by_columns, bool are_powers_of_two) {
   device.reset_output();
   TMAP_ASSERT_OK(device.enqueue(nullptr));
   EXPECT_EQ(device.output().bytes(), want.bytes()) << text_of(with);
+}
+
+/// Expects results that are divided by scales that are there before. Some are so small that results
+/// are cut to 448.
+void expect_given(row_settings with, std::uint64_t row_stride, std::uint64_t column_stride) {
+  const host_matrix in_f32 = results_in_f32(with);
+  with.c_type = result_type::f8_e4m3;
+  const row_case made(with);
+  rows_on_device device(made);
+  const std::uint64_t blocks = (with.c_columns() + scaled_results - 1) / scaled_results;
+  std::vector<float> scales(made.rows() * row_stride + blocks * column_stride + 1);
+  for (std::size_t i = 0; i < scales.size(); ++i)
+    scales[i] = std::ldexp(1 + static_cast<float>(i % 7) / 7, static_cast<int>(i % 5) - 4);
+  const device_array<float> on_device(scales);
+  host_matrix want = made.c();
+  std::uint64_t cut = 0;
+  round_results(made, in_f32, want, [&](const result_block& block) {
+    const float factor = 1 / scales[block.row * row_stride + block.first / scaled_results * column_stride];
+    for (std::uint64_t column = block.first; column < block.end; ++column) {
+      cut += std::abs(in_f32.at(block.row, column) * factor) > 448;
+    }
+    return factor;
+  });
+  EXPECT_NE(cut, 0u) << text_of(with);
+  device.set_scales(
+      {.values = on_device.data(), .row_stride = row_stride, .column_stride = column_stride, .are_given = true});
+  for (std::uint32_t plan = 0; plan < plan_count(); ++plan) {
+    if (with.has_gates() && plan != 0) continue;  // others are refused
+    device.reset_output();
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    EXPECT_EQ(device.output().bytes(), want.bytes()) << plan_name(plan) << ": " << text_of(with);
+    EXPECT_EQ(on_device.download(), scales) << plan_name(plan) << ": " << text_of(with);
+  }
 }
 
 class grouped_scaled_results : public gemm_test, public ::testing::WithParamInterface<operand_type> {
@@ -126,6 +182,20 @@ TEST_P(grouped_scaled_results, of_zeros) {
   with.row_scales = true;
   with.sizes = {2000};
   expect_scaled(with, false, false);
+}
+
+TEST_P(grouped_scaled_results, of_scales_that_are_given) {
+  for (const std::uint64_t n : {16, 144, 544}) {
+    row_settings with = settings();
+    with.n = n;
+    with.kind = input_kind::integers;
+    expect_given(with, 1, 0);  // one for each row
+    expect_given(with, 0, 0);  // one for all
+    expect_given(with, 5, 1);
+    if (n % 32 != 0) continue;
+    with.gates.function = gate_function::silu;
+    expect_given(with, 1, 0);
+  }
 }
 
 /// A NaN takes all results that share its scale, and no others.

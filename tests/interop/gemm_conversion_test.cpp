@@ -51,6 +51,7 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   EXPECT_EQ(made.c_scales.row_stride, 5u);
   EXPECT_EQ(made.c_scales.column_stride, 7u);
   EXPECT_TRUE(made.c_scales.are_powers_of_two);
+  EXPECT_TRUE(made.c_scales.are_given);
   EXPECT_EQ(made.epilogue.row_scales, unread<float>(0x50000));
   EXPECT_EQ(made.epilogue.row_scale_stride, 3u);
   EXPECT_EQ(made.epilogue.column_scales, unread<float>(0x60000));

@@ -30,7 +30,7 @@ inline tmap_row_problem c_rows() {
   made.c = {0x30000, 144};
   made.c_type = TMAP_RESULT_LIKE_OPERANDS;
   made.accumulate = 1;
-  made.c_scales = {unread<float>(0xe0000), 5, 7, 1, 0};
+  made.c_scales = {unread<float>(0xe0000), 5, 7, 1, 1};
   made.row_scales = unread<float>(0x50000);
   made.row_scale_stride = 3;
   made.column_scales = unread<float>(0x60000);

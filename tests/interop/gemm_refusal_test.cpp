@@ -114,6 +114,7 @@ TEST(c_gemm, structs_and_enums_are_checked) {
     refuses("accumulate", [&](tmap_row_problem& p) { p.accumulate = wild; });
     refuses("gate.backward", [&](tmap_row_problem& p) { p.gate.backward = wild; });
     refuses("c_scales.are_powers_of_two", [&](tmap_row_problem& p) { p.c_scales.are_powers_of_two = wild; });
+    refuses("c_scales.are_given", [&](tmap_row_problem& p) { p.c_scales.are_given = wild; });
   }
 }
 

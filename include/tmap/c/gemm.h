@@ -40,7 +40,7 @@ typedef struct tmap_result_scales {
   uint64_t row_stride;
   uint64_t column_stride;
   uint32_t are_powers_of_two;  ///< 0 or 1
-  uint32_t reserved;
+  uint32_t are_given;          ///< 0 or 1
 } tmap_result_scales;
 
 /// `tmap::gemm::block_scales`. Its layout never changes.

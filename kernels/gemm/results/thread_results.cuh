@@ -245,27 +245,39 @@ class thread_results {
     }
   }
 
+  __device__ bool has_given_scales() const {
+    return work_.scales.are_given;
+  }
+  /// Sets `factors` to the reciprocals of the given scales of the 128 results at `column`.
+  __device__ void read_scales(float (&factors)[2], std::uint32_t column) const {
+#pragma unroll
+    for (std::uint32_t half = 0; half < 2; ++half) factors[half] = __frcp_rn(scale_at(row_[half], column));
+  }
+
   /// Writes the scales of the 128 results of which `largest` are the largest, and sets `factors` to
   /// their reciprocals.
   __device__ void write_scales(float (&factors)[2], std::uint32_t (&largest)[2], const result_place& place,
                                std::uint32_t column) const {
     constexpr float most = tmap::detail::largest_f8(ragged::value_type::f8_e4m3);
-    const gemm::result_scales& to = work_.scales;
 #pragma unroll
     for (std::uint32_t half = 0; half < 2; ++half) {
       for (std::uint32_t step = 1; step < 4; step *= 2) {
         largest[half] = max(largest[half], __shfl_xor_sync(~0u, largest[half], step));
       }
       const float top = __uint_as_float(largest[half]);
-      const tmap::detail::block_scale scale = tmap::detail::scale_of(top, most, to.are_powers_of_two);
+      const tmap::detail::block_scale scale = tmap::detail::scale_of(top, most, work_.scales.are_powers_of_two);
       factors[half] = scale.inverse;
       const std::uint32_t row = place.row + place_sum(threadIdx.x / 32 % 4, threadIdx.x % 32, 0).row + half * 8;
       if (row >= record_.m || lane_column() != 0) continue;
-      to.values[(first_row_ + row) * to.row_stride + column / gemm::scaled_results * to.column_stride] = scale.scale;
+      scale_at(row, column) = scale.scale;
     }
   }
 
  private:
+  __device__ float& scale_at(std::uint32_t row, std::uint32_t column) const {
+    const gemm::result_scales& scales = work_.scales;
+    return scales.values[(first_row_ + row) * scales.row_stride + column / gemm::scaled_results * scales.column_stride];
+  }
   __device__ float row_factor(std::uint32_t half) const {
     const gemm::epilogue& with = work_.with;
     if (with.row_scales == nullptr) return 1;
