@@ -35,7 +35,8 @@
 /// and lines of operands along N or K, unless these are ragged. Ragged extents and M are free.
 ///
 /// Copies begin at multiples of 16 bytes. If lines of A or B run along the ragged dim, as with
-/// `a_layout::k_by_m` of a `row_problem`, each group therefore begins at a multiple of 8 elements.
+/// `a_layout::k_by_m` of a `row_problem`, each group therefore begins at a multiple of 8 elements,
+/// or of 16 with 8 bits.
 /// @fails
 /// - `invalid_argument`: null or misaligned arrays and matrices, sizes against the above, an
 ///   epilogue that does not fit, an unknown plan, windows, a workspace too small.
@@ -180,12 +181,19 @@ inline constexpr std::uint32_t scaled_results = 128;
 /// (row of A) or of `lines` lines (columns of B). That of elements [128 j, 128 j + 128) of line i
 /// in group g is the element `i / lines * line_stride + j * k_stride + g * group_stride`. The
 /// largest such element is below 2^32.
+///
+/// In a `weight_problem`, `lines` is 1, and blocks begin where groups begin. If group g begins at
+/// row r, the scale of its rows [r + 128 j, r + 128 j + 128) in line i is the element
+/// `i * line_stride + (r / 128 + j) * k_stride + g * group_stride`, with r / 128 rounded down.
+/// Where all groups begin at multiples of 128, `group_stride` may be 0. Else, if groups follow each
+/// other, a `group_stride` of `k_stride` keeps their scales apart. Then there are at most (rows /
+/// 128) + groups blocks.
 struct block_scales {
   const float* values{};         ///< null: none, as if all were 1
   std::uint64_t line_stride{};   ///< in elements
   std::uint64_t k_stride{};      ///< in elements
-  std::uint64_t group_stride{};  ///< in elements; of B only
-  std::uint32_t lines{1};        ///< of A: 1; of B: `scaled_columns`
+  std::uint64_t group_stride{};  ///< in elements; of A: 0 in a `row_problem`
+  std::uint32_t lines{1};        ///< of A: 1; of B: `scaled_columns` in a `row_problem`
 };
 /// This many elements of K, and as many columns of B, share a scale.
 inline constexpr std::uint32_t scaled_elements = 128;
@@ -259,7 +267,8 @@ struct column_problem {
 
 /// Products that sum over rows: C[g] [m, n] = (A's rows of group g)^T * (B's rows of group g). A
 /// has `m` columns for each row, and B has `n`. This is the gradient of a layer's weights. Groups
-/// may have rows in common. A group without rows gets zeros. bf16 and f16.
+/// may have rows in common. A group without rows gets zeros. Operands of 8 bits are `m_by_k` and
+/// `n_by_k`, so each group begins at a multiple of 16 rows, and they have scales.
 struct weight_problem {
   operand_type type{};
   std::uint32_t groups{};
@@ -278,6 +287,10 @@ struct weight_problem {
   const std::uint64_t* c_addresses{};
   result_type c_type{};  ///< not `f8_e4m3`
   bool accumulate{};     ///< as in a `row_problem`
+  /// Both with operands of 8 bits, else none. Each line of both operands has a scale for 128 rows.
+  /// They multiply the sums of these rows as in a `row_problem`. `b_scales.line_stride` is 1.
+  block_scales a_scales{};
+  block_scales b_scales{};
 };
 
 /// Groups with matrices of their own. Each array is device memory of `groups` values. bf16 and f16.

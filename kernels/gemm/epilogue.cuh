@@ -36,7 +36,8 @@ class result_store {
   __device__ result_store(const gemm_shape& shape, const tensor_map& filler, unsigned char* tiles)
       : map_(device::parameter_map(filler)), tiles_(tiles), only_rounds_(only_rounds(shape.results)) {}
 
-  template <gemm::operand_type Type, std::uint32_t Count>
+  /// Without `HasEpilogue`, sums are at most added to what C held, and C is not e4m3.
+  template <gemm::operand_type Type, bool HasEpilogue, std::uint32_t Count>
   __device__ void write(float (&sums)[Count], const gemm_shape& shape, const gemm_group& record, result_place place) {
     const std::uint32_t row = place.row + threadIdx.x / 32 % 4 * strip_rows;
     if (row >= record.m) return;
@@ -44,7 +45,9 @@ class result_store {
       acquired_ = place.group;
       if (device::ptx::elect_one()) map_ = device::acquire(shape.scratch.c + acquired_);
     }
-    if (only_rounds_ || finish<Type>(sums, row, shape, record, place)) store_rounded<Type>(sums, row, record, place);
+    if (only_rounds_ || finish<Type, HasEpilogue>(sums, row, shape, record, place)) {
+      store_rounded<Type>(sums, row, record, place);
+    }
   }
 
   __device__ void finish() const {
@@ -108,15 +111,15 @@ class result_store {
 
   /// Applies the epilogue. Returns true if the results then only need rounding, in order, to 16
   /// bits. Else they are stored.
-  template <gemm::operand_type Type, std::uint32_t Count>
+  template <gemm::operand_type Type, bool HasEpilogue, std::uint32_t Count>
   __device__ bool finish(float (&sums)[Count], std::uint32_t row, const gemm_shape& shape, const gemm_group& record,
                          result_place& place) {
     const result_work& work = shape.results;
     const gemm::gate& gate = work.with.gate;
     using thread_sums = thread_results<Type>;
-    thread_sums(shape, record, place).apply_terms(sums, place);
+    if constexpr (HasEpilogue) thread_sums(shape, record, place).apply_terms(sums, place);
     result_order order = result_order::pairs;
-    if (gate.function != gemm::gate_function::none) {
+    if (HasEpilogue && gate.function != gemm::gate_function::none) {
       if (gate.backward) {
         store_gradients(thread_sums(shape, record, place), sums, row, shape, place);
         return false;
@@ -128,7 +131,7 @@ class result_store {
       if (gate.columns == gemm::gate_columns::interleaved) order = result_order::singles;
     }
     const thread_sums results(shape, record, place);
-    if (work.type == gemm::result_type::f8_e4m3) {
+    if (HasEpilogue && work.type == gemm::result_type::f8_e4m3) {
       store_e4m3(results, sums, row, place, order);
       return false;
     }

@@ -109,6 +109,14 @@ struct row_index {
   }
 };
 
+/// Returns the element of a group's first scale, that of line 0 and its first 128 rows, in a
+/// product that sums over rows. The group begins at row `begin`.
+TMAP_HOST_DEVICE constexpr std::uint32_t first_scale(const gemm::block_scales& of, std::uint32_t group,
+                                                     std::uint32_t begin) {
+  return group * static_cast<std::uint32_t>(of.group_stride) +
+         begin / gemm::scaled_elements * static_cast<std::uint32_t>(of.k_stride);
+}
+
 /// Holds what all groups have in common.
 struct gemm_shape {
   gemm_scratch scratch;

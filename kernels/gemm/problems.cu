@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Enqueues the parts of a problem: its labels are read and its groups set up, then its tiles are
 // computed.
+#include <type_traits>
+
 #include "kernels/gemm/label_runs.cuh"
 #include "kernels/gemm/product_launch.hpp"
 #include "kernels/gemm/set_up.cuh"
@@ -38,6 +40,9 @@ promotion promotion_of(const gemm::row_problem& problem) {
   if (problem.a_scales.values != nullptr) return promotion::scaled;
   return problem.fast_accumulation ? promotion::none : promotion::plain;
 }
+promotion promotion_of(const gemm::weight_problem&) {
+  return promotion::lines;
+}
 template <class Problem>
 promotion promotion_of(const Problem&) {
   return promotion::plain;
@@ -52,12 +57,13 @@ row_index a_rows_of(const Problem&, const gemm_call&) {
   return {};
 }
 
-void place_scales(const gemm::row_problem& problem, gemm_shape& shape) {
-  shape.a_scales = problem.a_scales;
-  shape.b_scales = problem.b_scales;
-}
 template <class Problem>
-void place_scales(const Problem&, gemm_shape&) {}
+void place_scales(const Problem& problem, gemm_shape& shape) {
+  if constexpr (std::is_same_v<Problem, gemm::row_problem> || std::is_same_v<Problem, gemm::weight_problem>) {
+    shape.a_scales = problem.a_scales;
+    shape.b_scales = problem.b_scales;
+  }
+}
 
 /// Writes the runs of equal labels, if the problem's groups are named by labels.
 template <class Problem>
@@ -120,6 +126,9 @@ template <class Problem>
 cudaError_t launch_gemm_tiles(const Problem& problem, const gemm_call& call) {
   const product_arguments arguments = arguments_of(problem, call);
   if (arguments.shape.a_rows.rows != nullptr) return launch_gathered(problem, arguments, call);
+  if (gemm::has_8_bits(problem.type) && promotion_of(problem) == promotion::lines) {
+    return launch_lines(problem.type, arguments, call);
+  }
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_bf16(orders_of(problem), arguments, call);
     case gemm::operand_type::f16: return launch_f16(orders_of(problem), arguments, call);

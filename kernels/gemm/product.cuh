@@ -30,6 +30,7 @@
 #include "kernels/gemm/block_factors.cuh"
 #include "kernels/gemm/epilogue.cuh"
 #include "kernels/gemm/gemm_group.hpp"
+#include "kernels/gemm/line_factors.cuh"
 #include "kernels/gemm/product_launch.hpp"
 #include "kernels/gemm/tile_gather.cuh"
 #include "kernels/gemm/tile_loads.cuh"
@@ -69,7 +70,11 @@ struct product_config {
   static constexpr bool b_is_across = Product.b_is_across;
   static constexpr bool promotes = Product.sums != promotion::none;
   static constexpr bool has_block_scales = Product.sums == promotion::scaled;
+  static constexpr bool has_line_scales = Product.sums == promotion::lines;
+  static constexpr bool has_scales = has_block_scales || has_line_scales;
   static constexpr bool gathers = Product.gathers;
+  /// Only sums over rows have scales of lines, and they have no epilogue.
+  static constexpr bool has_epilogue = !has_line_scales;
   static constexpr std::uint32_t tile_m = Tile.tile_m;
   static constexpr std::uint32_t tile_n = Tile.tile_n;
   static constexpr std::uint32_t stages = Tile.stages;
@@ -98,8 +103,8 @@ struct product_config {
   static constexpr bool has_fixed_ring = promotes && is_paired && !gathers;
   /// The registers of a thread of a consumer, and of the other warps. Sums, partial sums and
   /// factors need 240, or the turns of four stages spill.
-  static constexpr int consumer_registers = has_fixed_ring ? (has_block_scales ? 240 : 232) : 224;
-  static constexpr int producer_registers = has_fixed_ring ? (has_block_scales ? 24 : 40) : 56;
+  static constexpr int consumer_registers = has_fixed_ring ? (has_scales ? 240 : 232) : 224;
+  static constexpr int producer_registers = has_fixed_ring ? (has_scales ? 24 : 40) : 56;
   static_assert(!has_fixed_ring || stages == fixed_stages);
 };
 
@@ -216,13 +221,20 @@ __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape,
   float sums[Config::sums];
 #pragma unroll
   for (float& sum : sums) sum = 0;
-  if constexpr (Config::promotes) {
+  if constexpr (Config::has_line_scales) {
+    // Sums over rows may be empty.
+    if (note.k_blocks != 0) {
+      multiply_tile_promoted<Config>(sums, line_factors_of<Config>(shape, note, row), note.k_blocks, barriers, ring,
+                                     at);
+    }
+  } else if constexpr (Config::promotes) {
     multiply_tile_promoted<Config>(sums, factors_of<Config>(shape, note, row), note.k_blocks, barriers, ring, at);
   } else {
     multiply_tile<Config>(sums, note.record.k, barriers, ring, at);
   }
   const std::uint32_t column = note.column + (Config::halves_rows ? 0 : consumer * columns.result_share());
-  store.template write<Config::type>(sums, shape, note.record, {note.group, row, column, note.columns});
+  store.template write<Config::type, Config::has_epilogue>(sums, shape, note.record,
+                                                           {note.group, row, column, note.columns});
 }
 
 template <class Config>

@@ -30,11 +30,14 @@ enum class promotion : std::uint32_t {
   none,    ///< the tensor cores go on with them
   plain,   ///< they are added up in f32
   scaled,  ///< they are multiplied by their block's scales and added up in f32
+  lines,   ///< the same, with scales of each row of A and each column of B
 };
 /// Operands of 8 bits lie along K.
 cudaError_t launch_e4m3(promotion sums, const product_arguments& arguments, const gemm_call& call);
 cudaError_t launch_e4m3_scaled(const product_arguments& arguments, const gemm_call& call);
 cudaError_t launch_e5m2(const product_arguments& arguments, const gemm_call& call);
+/// Launches products with scales of lines. `type` has 8 bits.
+cudaError_t launch_lines(gemm::operand_type type, const product_arguments& arguments, const gemm_call& call);
 
 /// Launch products whose rows of A are named by an index. They run along K.
 cudaError_t launch_gathered_bf16(bool b_is_across, const product_arguments& arguments, const gemm_call& call);

@@ -135,6 +135,22 @@ TMAP_HOST_DEVICE constexpr sum_place place_sum(std::uint32_t warp, std::uint32_t
   return {warp * strip_rows + lane / 4 + i / 2 % 2 * 8, i / 4 * 8 + lane % 4 * 2 + i % 2};
 }
 
+/// Columns are held by all lanes of a warp: two neighbours of each 64 columns. So the four lanes of
+/// a row of the lanes hold the eight columns of four sums.
+inline constexpr std::uint32_t held_columns = 64;
+/// Returns the first of the two columns that a lane holds of the `part`-th 64.
+TMAP_HOST_DEVICE constexpr std::uint32_t held_column(std::uint32_t lane, std::uint32_t part) {
+  return part * held_columns + lane * 2;
+}
+/// Return by which lanes 4 * row to 4 * row + 3, and of which 64, the `eight`-th eight columns are
+/// held.
+TMAP_HOST_DEVICE constexpr std::uint32_t holding_row(std::uint32_t eight) {
+  return eight % 8;
+}
+TMAP_HOST_DEVICE constexpr std::uint32_t holding_part(std::uint32_t eight) {
+  return eight / 8;
+}
+
 /// Return the row and unit of the eight elements whose address a lane passes to stmatrix.x4.
 /// Matrices 0 and 1 are rows 0 to 15 of one unit, 2 and 3 those of the next.
 TMAP_HOST_DEVICE constexpr std::uint32_t staged_row(std::uint32_t lane) {

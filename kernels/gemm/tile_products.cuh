@@ -177,14 +177,18 @@ __device__ constexpr std::uint32_t by_rows(std::uint32_t i) {
 template <class Config, class Factors>
 __device__ void add_part(float (&sums)[Config::sums], const float (&partial)[part_sums], const Factors& factors,
                          std::uint32_t part) {
+  if constexpr (Config::has_line_scales) {
+    factors.add(sums, partial, part);
+  } else {
 #pragma unroll
-  for (std::uint32_t n = 0; n < part_sums; ++n) {
-    const std::uint32_t i = Config::has_block_scales ? by_rows(n) : n;
-    const std::uint32_t at = part * part_sums + i;
-    if constexpr (Config::has_block_scales) {
-      sums[at] = fmaf(factors.of(i / 2 % 2, at / (Config::sums / 2)), partial[i], sums[at]);
-    } else {
-      sums[at] += partial[i];
+    for (std::uint32_t n = 0; n < part_sums; ++n) {
+      const std::uint32_t i = Config::has_block_scales ? by_rows(n) : n;
+      const std::uint32_t at = part * part_sums + i;
+      if constexpr (Config::has_block_scales) {
+        sums[at] = fmaf(factors.of(i / 2 % 2, at / (Config::sums / 2)), partial[i], sums[at]);
+      } else {
+        sums[at] += partial[i];
+      }
     }
   }
 }

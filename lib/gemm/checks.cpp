@@ -99,6 +99,31 @@ void check_block_scales(arguments& given, const row_problem& problem) {
   check_scale_places(given, problem.b_scales, problem.n, problem.groups, problem.k, b_name);
 }
 
+/// Checks the scales of sums over rows, which operands of 8 bits need. Sizes are checked.
+void check_line_scales(arguments& given, const weight_problem& problem) {
+  const auto check = [&](const block_scales& scales, std::uint64_t lines, const argument& name) {
+    const argument values = name.member("values");
+    if (!has_8_bits(problem.type)) {
+      if (scales.values != nullptr) given.refuse(values, "is set; only operands of 8 bits have block scales");
+      return;
+    }
+    if (scales.values == nullptr) {
+      return given.refuse(values, "is null; sums over rows of 8 bits need scales (ragged::quantize makes both)");
+    }
+    given.pointer(scales.values, values);
+    given.equal(scales.lines, 1, name.member("lines"),
+                "is {found}; sums over rows have scales for each line, so it must be {allowed}");
+    if (given && problem.rows != 0) check_scale_places(given, scales, lines, problem.groups, problem.rows, name);
+  };
+  const argument b_name = problem_name.member("b_scales");
+  check(problem.a_scales, problem.m, problem_name.member("a_scales"));
+  check(problem.b_scales, problem.n, b_name);
+  if (!has_8_bits(problem.type)) return;
+  given.equal(problem.b_scales.line_stride, 1, b_name.member("line_stride"),
+              "is {found}; scales of neighbouring columns follow each other, as ragged::quantize with "
+              "transposed_scales writes them, so it must be {allowed}");
+}
+
 void check_b(arguments& given, const row_problem& problem) {
   const argument name = problem_name.member("b");
   const row_shape shape = stored_shape(problem.type, problem.b_layout == b_layout::k_by_n, problem.n, problem.k);
@@ -223,7 +248,7 @@ void check_problem(arguments& given, const column_problem& problem) {
 }
 
 void check_problem(arguments& given, const weight_problem& problem) {
-  check_groups(given, problem.groups, problem.type, operand_type::f16);
+  check_groups(given, problem.groups, problem.type, operand_type::f8_e5m2);
   check_layouts(given, problem.a_layout, problem.b_layout, problem.type);
   check_results(given, problem);
   given.at_most(problem.rows, max_extent, problem_name.member("rows"));
@@ -231,6 +256,7 @@ void check_problem(arguments& given, const weight_problem& problem) {
   check_n(given, problem);
   if (!given || problem.groups == 0) return;
   check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
+  check_line_scales(given, problem);
   if (problem.rows != 0) {
     check_matrix(given, problem.a,
                  stored_shape(problem.type, problem.a_layout == a_layout::k_by_m, problem.m, problem.rows),

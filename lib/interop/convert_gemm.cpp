@@ -126,7 +126,9 @@ gemm::weight_problem library_of(const tmap_weight_problem& from) {
           .c_group_pitch_bytes = from.c_group_pitch_bytes,
           .c_addresses = from.c_addresses,
           .c_type = static_cast<gemm::result_type>(from.c_type),
-          .accumulate = from.accumulate != 0};
+          .accumulate = from.accumulate != 0,
+          .a_scales = library_of(from.a_scales),
+          .b_scales = library_of(from.b_scales)};
 }
 
 gemm::pointer_problem library_of(const tmap_pointer_problem& from) {

@@ -191,6 +191,39 @@ class Epilogues(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "goes with a gate"):
             self.made(self.judged(), kept=kept)
 
+    def test_sums_over_rows_of_eight_bits_have_scales(self):
+        rows = 256
+
+        def ready(operand="f8_e5m2"):
+            return _gemm_problem.prepare((N, rows), (rows, 1), (rows, N), (1, rows), operand, GROUPS, 4, 0)
+
+        blocks = rows // 128 + GROUPS
+        scales = {"a_scales": self.np.zeros((blocks, N + 1), self.np.float32)[:, :N].T,
+                  "b_scales": self.np.zeros((blocks, N), self.np.float32)}
+        made = self.made_of_eight_bits(ready(), **scales)
+        of_a, of_b = made.a_scales, made.b_scales
+        self.assertEqual((of_a.values, of_b.values), tuple(array.ctypes.data for array in scales.values()))
+        self.assertEqual((of_a.line_stride, of_a.k_stride, of_a.group_stride, of_a.lines), (1, N + 1, N + 1, 1))
+        self.assertEqual((of_b.line_stride, of_b.k_stride, of_b.group_stride, of_b.lines), (1, N, N, 1))
+        joined = -(-rows // 128)
+        few = {"a_scales": scales["a_scales"][:, :joined], "b_scales": scales["b_scales"][:joined]}
+        made = self.made_of_eight_bits(ready(), **few)
+        self.assertEqual((made.a_scales.k_stride, made.a_scales.group_stride, made.b_scales.group_stride), (N + 1, 0, 0))
+        for bad, text in (({}, "need a_scales and b_scales"), ({**scales, "b_scales": None}, "need a_scales"),
+                          ({**scales, "a_scales": scales["a_scales"][:, 1:]}, "a_scales has"),
+                          ({**scales, "a_scales": scales["a_scales"][1:]}, "a_scales has the shape"),
+                          ({**scales, "b_scales": scales["b_scales"][1:]}, "b_scales has the shape"),
+                          ({**scales, "bias": scales["b_scales"]}, "bias, factors and kept")):
+            with self.assertRaisesRegex(ValueError, text):
+                self.made_of_eight_bits(ready(), **bad)
+        with self.assertRaisesRegex(ValueError, "rows are ragged"):
+            self.made_of_eight_bits(ready("bf16"), operand="bf16", **scales)
+
+    def made_of_eight_bits(self, ready, operand="f8_e5m2", **terms):
+        arrays = [term for term in terms.values() if term is not None]
+        site = Site(None, *(arrays or [self.np.zeros(1)]))
+        return _epilogue.with_terms(site, ready.problem, _epilogue.Terms(**terms), operand)
+
     def test_results_have_types_and_scales(self):
         wide = self.judged(dtype="f32", item=4, accumulate=True).problem
         self.assertEqual((wide.c_type, wide.accumulate, wide.c.pitch_bytes), (1, 1, 4 * N))

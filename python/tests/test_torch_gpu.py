@@ -190,6 +190,28 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "f8_e4m3"):
             tmap.grouped_mm(a, b, self.ends, out=out.new_empty(self.rows, 96, dtype=a.dtype), fast_accumulation=True)
 
+    def test_sums_over_rows_of_8_bits_have_scales(self):
+        sizes, m, n = (144, 0, 256, 100), 72, 136
+        ends = torch.tensor(sizes, device="cuda").cumsum(0).to(torch.int32)
+        rows = sum(sizes)
+        pitch = -(-rows // 16) * 16
+        a, b = (torch.randn(lines, pitch, device="cuda").to(torch.float8_e4m3fn)[:, :rows] for lines in (m, n))
+        blocks = rows // 128 + len(sizes)
+        a_scales, b_scales = torch.rand(blocks, m, device="cuda"), torch.rand(blocks, n, device="cuda")
+        out = torch.empty(len(sizes), m, n, device="cuda")
+        tmap.grouped_mm(a, b.t(), ends, out=out, a_scales=a_scales.t(), b_scales=b_scales)
+        left, right = a.float().double(), b.float().double()
+        for group, size in enumerate(sizes):
+            begin = sum(sizes[:group])
+            want = torch.zeros(m, n, device="cuda", dtype=torch.float64)
+            for row in range(begin, begin + size, 128):
+                part = slice(row, min(row + 128, begin + size))
+                block = begin // 128 + group + (row - begin) // 128
+                want += (left[:, part] * a_scales[block, :, None]) @ (right[:, part].t() * b_scales[block])
+            torch.testing.assert_close(out[group].double(), want, rtol=1e-3, atol=0.1)
+        with self.assertRaisesRegex(ValueError, "need a_scales"):
+            tmap.grouped_mm(a, b.t(), ends, out=out)
+
 
 class Writing(WritingCases, unittest.TestCase):
     device = "cuda"

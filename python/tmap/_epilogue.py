@@ -92,6 +92,8 @@ def with_terms(site, problem, terms: Terms, operand: str):
     has_scaled_results = getattr(problem, "c_type", 0) == RESULTS.index("f8_e4m3")
     if has_scaled_results != (terms.out_scales is not None):
         raise ValueError("out_scales goes with an output of f8_e4m3")
+    if isinstance(problem, c.WeightProblem) and operand.startswith("f8"):
+        return _with_line_scales(site, problem, terms)
     if all(term is None for term in terms[:-1]):
         if isinstance(problem, c.RowProblem) and problem.gate.backward:
             raise ValueError("a backward gate reads kept")
@@ -138,6 +140,32 @@ def _block_scales(site, terms, problem):
     return (c.BlockScales(values=of_a.address, line_stride=lines, k_stride=k, lines=1),
             c.BlockScales(values=of_b.address, line_stride=columns, k_stride=b_k,
                           group_stride=group, lines=SCALED_ELEMENTS))
+
+
+def _with_line_scales(site, problem, terms):
+    """Returns a problem that sums over rows of 8 bits, with the scales that it needs."""
+    if any(term is not None for term in (terms.bias, terms.kept, terms.row_scales, terms.column_scales)):
+        raise ValueError("bias, factors and kept are for products whose rows are ragged")
+    if terms.a_scales is None or terms.b_scales is None:
+        raise ValueError("sums over rows of 8 bits need a_scales and b_scales")
+    of_a = site.read(terms.a_scales, "a_scales", ("f32",), rank=2)
+    of_b = site.read(terms.b_scales, "b_scales", ("f32",), rank=2)
+    joined, apart = -(-problem.rows // SCALED_ELEMENTS), problem.rows // SCALED_ELEMENTS + problem.groups
+    blocks = of_a.shape[1]
+    if blocks not in (joined, apart):
+        raise ValueError(f"a_scales has {blocks} columns; it must have {apart}, or {joined} if all groups begin at "
+                         f"multiples of {SCALED_ELEMENTS}")
+    made = c.WeightProblem.from_buffer_copy(problem)
+    for name, view, shape, k_axis in (("a_scales", of_a, (problem.m, blocks), 1),
+                                      ("b_scales", of_b, (blocks, problem.n), 0)):
+        if view.shape != shape:
+            raise ValueError(f"{name} has the shape {view.shape}; it must be {shape}")
+        if min(view.strides) < 0:
+            raise ValueError(f"{name} has a negative stride")
+        k_stride = view.strides[k_axis] // 4
+        setattr(made, name, c.BlockScales(values=view.address, line_stride=view.strides[1 - k_axis] // 4, lines=1,
+                                          k_stride=k_stride, group_stride=0 if blocks == joined else k_stride))
+    return made
 
 
 def _row_scales(site, array, rows):

@@ -61,11 +61,11 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     | "slots" | counts: group i has counts[i] rows of slot i |
     | "labels" | the group of each row, or -1 |
 
-    Types are bf16, f16 and, where rows are ragged, f8_e4m3 and f8_e5m2 times f8_e4m3 (b is stored
-    [groups, n, k]). out has the operands' type (bf16 for those of 8 bits), or f32, or, where rows
-    are ragged, f8_e4m3. Products of groups of columns have the operands' type. Addresses and
-    pitches are multiples of 16 bytes, and so are rows of n and k elements. Rows of out that belong
-    to no group stay as they are.
+    Types are bf16, f16 and, except for groups of columns, f8_e4m3 and f8_e5m2 times f8_e4m3 (b is
+    stored [groups, n, k], or [n, k]). out has the operands' type (bf16 for those of 8 bits), or
+    f32, or, where rows are ragged, f8_e4m3. Products of groups of columns have the operands' type.
+    Addresses and pitches are multiples of 16 bytes, and so are rows of n and k elements. Rows of
+    out that belong to no group stay as they are.
 
     `b_addresses`, uint64 or int64 [groups], is for weights that are separate arrays: `b` is then
     one of them, [k, n], and all have its strides. In the same way `out_addresses` names an output
@@ -86,6 +86,11 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     `a_scales`, f32 [rows, k / 128], and `b_scales`, f32 [groups, k / 128, n / 128], rounded up, are
     block scales of operands of 8 bits: each of 128 elements of k, of a row of a or of 128 columns
     of b. Their strides may be any.
+
+    Sums over ragged rows of 8 bits need both scales: `a_scales` [m, blocks] and `b_scales` [blocks,
+    n], each of 128 rows of a line, where n is contiguous. Groups begin at multiples of 16. If all
+    begin at multiples of 128, blocks are k / 128, rounded up. Else blocks are k / 128, rounded
+    down, + groups. Those of group g, which begins at row r, are then r / 128 + g and the next.
 
     `fast_accumulation`, of f8_e4m3 without block scales only, sums up in the tensor cores, to 13
     bits, instead of f32 (docs/grouped_gemm.md). `statuses`, uint32 [groups], and `header`, uint32

@@ -31,7 +31,7 @@ class Prepared(NamedTuple):
     out_shape: Tuple[int, ...]
     out_strides: Tuple[int, ...]  # in elements, of an output without gaps
     has_sums: bool  # False: nothing to sum over, or no column
-    runs_along: bool  # lines of an operand run along the ragged dim, so groups begin at multiples of 8
+    runs_along: bool  # lines of an operand run along the ragged dim, so groups begin at 16-byte units
     workspace_bytes: int  # 0: nothing to do
 
 
@@ -123,9 +123,8 @@ def prepare(a_shape, a_strides, b_shape, b_strides, operand: str, groups: int, o
     if grouped is not None and (a, b)[grouped].shape[0] != groups:
         raise ValueError(f"offs cuts {groups} groups, the operand with groups has "
                          f"{(a, b)[grouped].shape[0]}")
-    if operand in EIGHT_BITS and make is not _rows:
-        raise ValueError("products of groups of columns, and sums over ragged rows, are of bf16 "
-                         "and f16")
+    if operand in EIGHT_BITS and make is _columns:
+        raise ValueError("products of groups of columns are of bf16 and f16")
     problem, out, has_sums = make(a, b, groups, operand, item)
     problem.a_layout, a_pitch = _lines_of("a", a.shape, a.strides, 1)
     problem.b_layout, b_pitch = _lines_of("b", b.shape, b.strides, 0)

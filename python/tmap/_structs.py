@@ -225,7 +225,7 @@ class WeightProblem(Sized):
                 ("accumulate", c_uint32), ("reserved", c_uint32), ("rows", c_uint64),
                 ("m", c_uint64), ("n", c_uint64), ("offsets", RowOffsets), ("a", Matrix),
                 ("b", Matrix), ("c", Matrix), ("c_group_pitch_bytes", c_uint64),
-                ("c_addresses", c_void_p)]
+                ("c_addresses", c_void_p), ("a_scales", BlockScales), ("b_scales", BlockScales)]
 
 
 class PointerProblem(Sized):

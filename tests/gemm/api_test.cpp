@@ -218,7 +218,7 @@ TEST(grouped_row_arguments, rows_by_index) {
 }
 
 TEST(grouped_weight_arguments, all) {
-  weights_refuse("type", [](auto& p) { p.type = operand_type::f8_e4m3; });
+  weights_refuse("type", [](auto& p) { p.type = static_cast<operand_type>(4); });
   weights_refuse("m", [](auto& p) { p.m = 0; });
   weights_refuse("n", [](auto& p) { p.n = 4; });
   weights_refuse("c_type", [](auto& p) { p.c_type = result_type::f8_e4m3; });
@@ -228,6 +228,52 @@ TEST(grouped_weight_arguments, all) {
   weights_refuse("b.pitch_bytes", [](auto& p) { p.b.pitch_bytes = 48; });
   weights_refuse("c.address", [](auto& p) { p.c.address += 4; });
   weights_refuse("c_group_pitch_bytes", [](auto& p) { p.c_group_pitch_bytes = 64; });
+}
+
+weight_problem scaled_weights() {
+  weight_problem p = weights();
+  p.type = operand_type::f8_e5m2;
+  p.a_layout = a_layout::m_by_k;
+  p.b_layout = b_layout::n_by_k;
+  p.a.pitch_bytes = p.b.pitch_bytes = 112;
+  p.a_scales = {.values = somewhere<float>(4), .line_stride = 13, .k_stride = 1, .group_stride = 1};
+  p.b_scales = {.values = somewhere<float>(4), .line_stride = 1, .k_stride = 33, .group_stride = 33};
+  return p;
+}
+
+TEST(grouped_weight_arguments, scales_of_lines) {
+  const auto scaled_refuse = [](const std::string& member, const std::function<void(weight_problem&)>& spoil) {
+    refuses<weight_problem>(scaled_weights(), member, spoil);
+  };
+  const std::pair<const char*, block_scales weight_problem::*> sides[] = {{"a_scales", &weight_problem::a_scales},
+                                                                          {"b_scales", &weight_problem::b_scales}};
+  constexpr std::uint64_t beyond = std::uint64_t{1} << 32;
+  for (const auto& [name, side] : sides) {
+    const std::string prefix = std::string(name) + ".";
+    const auto member_refuses = [&, side = side](const std::string& member, const auto& spoil) {
+      scaled_refuse(prefix + member, [&](auto& p) { spoil(p.*side); });
+    };
+    weights_refuse(prefix + "values", [side = side](auto& p) { (p.*side).values = somewhere<float>(); });
+    member_refuses("values", [](auto& s) { s.values = nullptr; });
+    member_refuses("values", [](auto& s) { s.values = somewhere<float>(2); });
+    member_refuses("lines", [](auto& s) { s.lines = 0; });
+    member_refuses("lines", [](auto& s) { s.lines = scaled_columns; });
+    member_refuses("line_stride", [](auto& s) { s.line_stride = ~std::uint64_t{0}; });
+    member_refuses("group_stride", [](auto& s) { s.group_stride = beyond; });
+  }
+  scaled_refuse("b_scales.line_stride", [](auto& p) { p.b_scales.line_stride = 2; });
+  scaled_refuse("a_scales.k_stride", [](auto& p) {
+    p.rows = 257;
+    p.a.pitch_bytes = p.b.pitch_bytes = 272;
+    p.a_scales.k_stride = beyond / 2;
+  });
+  scaled_refuse("a_scales.line_stride", [](auto& p) {
+    p.a_scales.line_stride = (beyond - 1) / 63;
+    p.a_scales.group_stride = 20;
+  });
+  scaled_refuse("a_layout", [](auto& p) { p.a_layout = a_layout::k_by_m; });
+  scaled_refuse("b_layout", [](auto& p) { p.b_layout = b_layout::k_by_n; });
+  scaled_refuse("a.pitch_bytes", [](auto& p) { p.a.pitch_bytes = 96; });
 }
 
 TEST(grouped_pointer_arguments, all) {

@@ -30,8 +30,8 @@ struct group_places {
   std::uint64_t slot_rows{};  ///< of `offset_format::slots`
 };
 
-inline group_places places_of(const std::vector<std::int64_t>& sizes, offset_format format) {
-  constexpr std::int64_t gap = 8;
+/// `gap` rows lie between some groups.
+inline group_places places_of(const std::vector<std::int64_t>& sizes, offset_format format, std::int64_t gap = 8) {
   const auto groups = static_cast<std::int64_t>(sizes.size());
   group_places places;
   if (format == offset_format::slots) {
@@ -61,8 +61,8 @@ inline group_places places_of(const std::vector<std::int64_t>& sizes, offset_for
 /// Returns the values of an offset array for groups of these sizes, out of `rows` rows. Begins come
 /// before counts.
 inline std::vector<std::int64_t> offsets_of(const std::vector<std::int64_t>& sizes, offset_format format,
-                                            std::uint64_t rows = 0) {
-  const group_places places = places_of(sizes, format);
+                                            std::uint64_t rows = 0, std::int64_t gap = 8) {
+  const group_places places = places_of(sizes, format, gap);
   std::vector<std::int64_t> values;
   switch (format) {
     case offset_format::sizes:
@@ -109,8 +109,8 @@ struct group_offsets {
 };
 
 /// Rounds sizes up, so that groups begin where copies can.
-inline std::vector<std::int64_t> aligned_sizes(std::vector<std::int64_t> sizes) {
-  for (std::int64_t& size : sizes) size = (size + 7) / 8 * 8;
+inline std::vector<std::int64_t> aligned_sizes(std::vector<std::int64_t> sizes, std::int64_t unit = 8) {
+  for (std::int64_t& size : sizes) size = (size + unit - 1) / unit * unit;
   return sizes;
 }
 

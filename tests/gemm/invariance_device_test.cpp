@@ -110,13 +110,14 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(b_layout::n_by_k),
                        ::testing::Values(sums_up::in_f32, sums_up::fast, sums_up::with_block_scales), every_end));
 
-class invariant_weights : public gemm_test, public ::testing::WithParamInterface<std::tuple<a_layout, b_layout>> {};
+class invariant_weights : public gemm_test,
+                          public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout>> {};
 
 TEST_P(invariant_weights, a_sum_has_the_same_bits_with_any_other_groups_in_any_plan) {
   weight_settings with;
-  std::tie(with.a_layout, with.b_layout) = GetParam();
+  std::tie(with.type, with.a_layout, with.b_layout) = GetParam();
   with.format = offset_format::begins_and_counts;
-  with.sizes = aligned_sizes(invariance_sizes);
+  with.sizes = aligned_sizes(invariance_sizes, std::max<std::int64_t>(with.begin_unit(), 8));
   weight_case made(with);
   const weights_on_device device(made);
   TMAP_ASSERT_OK(device.enqueue(nullptr));
@@ -142,8 +143,12 @@ TEST_P(invariant_weights, a_sum_has_the_same_bits_with_any_other_groups_in_any_p
 }
 
 INSTANTIATE_TEST_SUITE_P(layouts, invariant_weights,
-                         ::testing::Combine(::testing::Values(a_layout::k_by_m, a_layout::m_by_k),
+                         ::testing::Combine(::testing::Values(operand_type::bf16),
+                                            ::testing::Values(a_layout::k_by_m, a_layout::m_by_k),
                                             ::testing::Values(b_layout::k_by_n, b_layout::n_by_k)));
+INSTANTIATE_TEST_SUITE_P(eight_bits, invariant_weights,
+                         ::testing::Combine(::testing::Values(operand_type::f8_e4m3, operand_type::f8_e5m2),
+                                            ::testing::Values(a_layout::m_by_k), ::testing::Values(b_layout::n_by_k)));
 
 }  // namespace
 }  // namespace tmap::gemm::testing

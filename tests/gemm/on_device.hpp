@@ -234,10 +234,17 @@ class weights_on_device : public groups_on_device<weight_case, weight_problem> {
     } else {
       problem_.c_group_pitch_bytes = pitch;
     }
+    if (!has_8_bits(of.settings().type)) return;
+    a_scales_.emplace(of.a_scales().values());
+    b_scales_.emplace(of.b_scales().values());
+    problem_.a_scales = of.a_scales().placed(a_scales_->data());
+    problem_.b_scales = of.b_scales().placed(b_scales_->data());
   }
 
  private:
   std::optional<device_array<std::uint64_t>> c_list_;
+  std::optional<device_array<float>> a_scales_;
+  std::optional<device_array<float>> b_scales_;
 };
 
 /// Holds the arrays of a `pointer_problem` in host memory first, so that a test may spoil them.

@@ -55,6 +55,44 @@ tmap::gemm::row_problem with_block_scales(tmap::gemm::row_problem problem, const
 }
 // [block_scales]
 
+// [line_scales]
+/// Rounds a matrix of bf16 [lines, rows] to 8 bits, with a scale for each 128 rows of a line.
+/// `scales` [rows / 128, lines] have those of neighbouring lines next to each other.
+tmap::result<void> quantize_lines(const bf16* from, unsigned char* to, float* scales, std::uint64_t lines,
+                                  std::uint64_t rows, tmap::ragged::value_type type, const tmap::ragged::run& run) {
+  const auto placed = [](const auto* first, std::uint64_t columns, std::uint64_t matrix_rows) {
+    tmap::map_patch matrix{};
+    matrix.global_address = first;
+    matrix.global_dim[0] = columns;
+    matrix.global_dim[1] = matrix_rows;
+    matrix.global_stride_bytes[0] = columns * sizeof(*first);
+    return matrix;
+  };
+  const tmap::map_patch places[]{placed(from, rows, lines), placed(to, rows, lines),
+                                 placed(scales, lines, (rows + 127) / 128)};
+  const auto batch_of = [&](std::uint32_t i, std::uint32_t bytes) {
+    return tmap::tensor_batch{tmap::patch_array{places + i}, 1, bytes, 2, {}, tmap::array_side::host};
+  };
+  return tmap::ragged::quantize(
+      batch_of(0, sizeof(bf16)), batch_of(1, 1), batch_of(2, sizeof(float)),
+      {tmap::ragged::value_type::bf16, type, tmap::ragged::scale_block::block_1x128, false, true}, run);
+}
+
+/// Changes a product of gradients dy and inputs x to one of dy^T [m, rows] of e5m2 and x^T [n,
+/// rows] of e4m3. All groups begin at multiples of 128 rows.
+tmap::gemm::weight_problem in_eight_bits(tmap::gemm::weight_problem problem, const unsigned char* dy,
+                                         const float* dy_scales, const unsigned char* x, const float* x_scales) {
+  problem.type = tmap::gemm::operand_type::f8_e5m2;
+  problem.a_layout = tmap::gemm::a_layout::m_by_k;
+  problem.b_layout = tmap::gemm::b_layout::n_by_k;
+  problem.a = {dy, problem.rows};
+  problem.b = {x, problem.rows};
+  problem.a_scales = {.values = dy_scales, .line_stride = 1, .k_stride = problem.m};
+  problem.b_scales = {.values = x_scales, .line_stride = 1, .k_stride = problem.n};
+  return problem;
+}
+// [line_scales]
+
 // [by_index]
 /// A has `count` tokens. Row i of C is made of token `tokens[i]`.
 tmap::gemm::row_problem of_tokens(tmap::gemm::row_problem problem, const std::int32_t* tokens, std::uint64_t count) {
@@ -344,6 +382,41 @@ TEST_F(recipes, operands_have_block_scales) {
     }
     return sum;
   });
+}
+
+/// Line i of dy holds 2 to the power i % 5, that of x 2 to the power i % 3.
+TEST_F(recipes, gradients_of_weights_have_eight_bits) {
+  constexpr std::uint64_t rows = 384;
+  constexpr int sizes[group_count]{128, 0, 200};
+  const std::vector<float> of_dy = powers_of_two(outputs, 5);
+  const std::vector<float> of_x = powers_of_two(inputs, 3);
+  const auto lines_of = [](const std::vector<float>& values) {
+    std::vector<bf16> made;
+    for (const float value : values) made.insert(made.end(), rows, __float2bfloat16(value));
+    return made;
+  };
+  const device_array<bf16> dy_lines(lines_of(of_dy));
+  const device_array<bf16> x_lines(lines_of(of_x));
+  const device_array<int> groups({sizes[0], sizes[1], sizes[2]});
+  const device_array<unsigned char> dy(outputs * rows);
+  const device_array<unsigned char> x(inputs * rows);
+  const device_array<float> dy_scales(outputs * rows / 128);
+  const device_array<float> x_scales(inputs * rows / 128);
+  const device_array<float> main_grad(std::vector<float>(group_count * outputs * inputs, 0.5f));
+  using ragged::value_type;
+  TMAP_ASSERT_OK(
+      quantize_lines(dy_lines.data(), dy.data(), dy_scales.data(), outputs, rows, value_type::f8_e5m2, ragged_run()));
+  TMAP_ASSERT_OK(
+      quantize_lines(x_lines.data(), x.data(), x_scales.data(), inputs, rows, value_type::f8_e4m3, ragged_run()));
+  const gemm::weight_problem problem =
+      add_gradient(group_count, rows, {groups.data(), offset_format::sizes, sizeof(int)}, nullptr, outputs, nullptr,
+                   inputs, main_grad.data());
+  multiply(in_eight_bits(problem, dy.data(), dy_scales.data(), x.data(), x_scales.data()));
+  const std::vector<float> got = main_grad.download();
+  for (std::uint64_t i = 0; i < got.size(); ++i) {
+    const float of_row = of_dy[i / inputs % outputs] * of_x[i % inputs];
+    ASSERT_NEAR(got[i], of_row * static_cast<float>(sizes[i / (outputs * inputs)]) + 0.5f, 0.05f) << i;
+  }
 }
 
 /// Token t holds t + 1.

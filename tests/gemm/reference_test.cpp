@@ -323,5 +323,48 @@ TEST(weight_reference, a_group_without_rows_is_zero) {
   EXPECT_EQ(made.expected().fault_of(c, false), "");
 }
 
+/// Expects that all groups are good or empty, and that the reference has the promised sums.
+void expect_promised_sums(weight_settings with) {
+  with.kind = input_kind::integers;
+  with.c_type = result_type::f32;
+  with.m = 12;
+  with.n = 20;
+  const weight_case made(with);
+  const expected_output want = made.expected();
+  const std::vector<judged_group> groups = made.judged();
+  for (std::uint32_t g = 0; g < groups.size(); ++g) {
+    EXPECT_EQ(groups[g].status.is_empty(), with.sizes[g] == 0) << g;
+    ASSERT_FALSE(groups[g].status.is_bad()) << g;
+    for (std::uint64_t row = 0; row < with.m; ++row) {
+      for (std::uint64_t column = 0; column < with.n; ++column) {
+        const double found = want.at(g * made.c_group_rows() + row, column).value;
+        ASSERT_EQ(found, promised(made, g, groups[g], row, column)) << "group " << g << ", row " << row;
+      }
+    }
+  }
+}
+
+TEST(weight_reference, has_the_scales_of_its_groups) {
+  for (const operand_type type : {operand_type::f8_e4m3, operand_type::f8_e5m2}) {
+    for (const auto format : every_format) {
+      weight_settings with = eight_bit_weights(type, {3, 0, 130, 272});
+      with.format = format;
+      expect_promised_sums(with);
+    }
+    weight_settings joined = eight_bit_weights(type, {128, 0, 384, 100});
+    joined.joined_scales = true;
+    expect_promised_sums(joined);
+    weight_settings in_lines = eight_bit_weights(type, {300, 16, 130});
+    in_lines.lines_of_a_scales = true;
+    expect_promised_sums(in_lines);
+  }
+}
+
+TEST(weight_reference, finds_a_group_that_begins_between_copies) {
+  weight_case made(eight_bit_weights(operand_type::f8_e4m3, {48, 48}));
+  made.set_offsets({40, 96});
+  EXPECT_EQ(bits_of(made.judged()), (std::vector<std::uint32_t>{0, static_cast<std::uint32_t>(fault::alignment)}));
+}
+
 }  // namespace
 }  // namespace tmap::gemm::testing

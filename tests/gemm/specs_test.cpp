@@ -162,6 +162,11 @@ TEST(grouped_maps, of_weights_are_legal) {
     made.c = {0x300000, made.n * 2};
     made.c_group_pitch_bytes = made.m * made.c.pitch_bytes;
     expect_legal_maps(made);
+    made.type = operand_type::f8_e5m2;
+    made.a_layout = a_layout::m_by_k;
+    made.b_layout = b_layout::n_by_k;
+    made.a.pitch_bytes = made.b.pitch_bytes = 112;
+    expect_legal_maps(made);
   }
 }
 

@@ -2,6 +2,7 @@
 // Tests the arithmetic by which the product kernels place their bytes.
 #include "kernels/gemm/tile_math.hpp"
 
+#include <tmap/grouped_gemm.hpp>
 #include <tmap/tile_layout.hpp>
 
 #include <gtest/gtest.h>
@@ -11,6 +12,8 @@
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "kernels/gemm/gemm_group.hpp"
 
 namespace tmap::kernels {
 namespace {
@@ -266,6 +269,68 @@ TEST(operand_descriptor, steps_cover_the_piece) {
     EXPECT_EQ(bytes.size(), piece_bytes / 2);
     EXPECT_LT(*bytes.rbegin(), piece_bytes);
   }
+}
+
+// Each sum is multiplied by the scale of its column, which a lane of the same column of lanes
+// holds.
+TEST(held_columns, reach_every_sum) {
+  constexpr std::uint32_t part_sums = 64;
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    for (std::uint32_t i = 0; i < 2 * part_sums; ++i) {
+      const std::uint32_t eight = i / 4;
+      const std::uint32_t holder = holding_row(eight) * 4 + lane % 4;
+      ASSERT_LT(holder, 32u);
+      EXPECT_EQ(held_column(holder, holding_part(eight)) + i % 2, place_sum(0, lane, i).column)
+          << "lane " << lane << ", sum " << i;
+    }
+  }
+}
+
+TEST(held_columns, are_all_columns_once) {
+  std::set<std::uint32_t> held;
+  for (std::uint32_t lane = 0; lane < 32; ++lane) {
+    for (std::uint32_t part = 0; part < 256 / held_columns; ++part) {
+      held.insert({held_column(lane, part), held_column(lane, part) + 1});
+    }
+  }
+  EXPECT_EQ(held.size(), 256u);
+  EXPECT_EQ(*held.rbegin(), 255u);
+}
+
+/// Returns the number of blocks of 128 rows that groups of these sizes have scales for. Expects
+/// that no two share an element, where line 0 of block j has the element j.
+std::uint32_t expect_apart(const std::vector<std::uint32_t>& sizes, std::uint32_t group_stride) {
+  const gemm::block_scales places{.line_stride = 1, .k_stride = 1, .group_stride = group_stride};
+  std::set<std::uint32_t> taken;
+  std::uint32_t begin = 0;
+  std::uint32_t blocks = 0;
+  for (std::uint32_t g = 0; g < sizes.size(); ++g) {
+    for (std::uint32_t row = 0; row < sizes[g]; row += gemm::scaled_elements, ++blocks) {
+      taken.insert(first_scale(places, g, begin) + row / gemm::scaled_elements);
+    }
+    begin += sizes[g];
+  }
+  EXPECT_EQ(taken.size(), blocks);
+  const bool has_part = begin % gemm::scaled_elements != 0;
+  const std::size_t most = begin / gemm::scaled_elements + (group_stride != 0 ? sizes.size() : has_part ? 1 : 0);
+  EXPECT_TRUE(taken.empty() || *taken.rbegin() < most) << *taken.rbegin() << " of " << most;
+  return blocks;
+}
+
+TEST(first_scale, keeps_groups_apart) {
+  for (std::uint32_t first = 0; first < 300; first += 3) {
+    for (std::uint32_t second = 0; second < 300; ++second) {
+      for (const std::uint32_t third : {0u, 1u, 127u, 128u, 129u, 256u}) expect_apart({first, second, third, 7}, 1);
+    }
+  }
+  EXPECT_EQ(expect_apart({1, 1, 1, 1, 1}, 1), 5u);
+  EXPECT_EQ(expect_apart({0, 0, 128, 0, 16}, 1), 2u);
+}
+
+TEST(first_scale, needs_no_group_stride_where_groups_begin_at_multiples) {
+  EXPECT_EQ(expect_apart({128, 0, 256, 384, 100}, 0), 7u);
+  EXPECT_EQ(first_scale({.k_stride = 40}, 3, 384), 120u);
+  EXPECT_EQ(first_scale({.k_stride = 40, .group_stride = 7}, 3, 383), 101u);
 }
 
 }  // namespace

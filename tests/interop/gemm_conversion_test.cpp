@@ -90,7 +90,10 @@ TEST(c_gemm, zeros_of_an_epilogue_are_its_defaults) {
 }
 
 TEST(c_gemm, a_weight_problem_is_converted_whole) {
-  const gemm::weight_problem made = interop::library_of(c_weights());
+  tmap_weight_problem from = c_weights();
+  from.a_scales = {unread<float>(0x90000), 1, 64, 2, 3, 0};
+  from.b_scales = {unread<float>(0xa0000), 4, 32, 5, 6, 0};
+  const gemm::weight_problem made = interop::library_of(from);
   EXPECT_EQ(made.type, gemm::operand_type::bf16);
   EXPECT_EQ(made.groups, 10u);
   EXPECT_EQ(made.rows, 100u);
@@ -108,6 +111,8 @@ TEST(c_gemm, a_weight_problem_is_converted_whole) {
   EXPECT_EQ(made.c_addresses, unread<std::uint64_t>(0x80000));
   EXPECT_EQ(made.c_type, gemm::result_type::f32);
   EXPECT_TRUE(made.accumulate);
+  expect_scales(made.a_scales, {unread<float>(0x90000), 1, 64, 2, 3});
+  expect_scales(made.b_scales, {unread<float>(0xa0000), 4, 32, 5, 6});
 }
 
 TEST(c_gemm, a_column_problem_is_converted_whole) {

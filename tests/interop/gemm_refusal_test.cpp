@@ -122,7 +122,12 @@ TEST(c_gemm, structs_and_enums_are_checked) {
 TEST(c_gemm, members_have_the_names_of_c) {
   tmap_weight_problem eight_bits = c_weights();
   eight_bits.operand = TMAP_OPERAND_F8_E4M3;
-  EXPECT_EQ(refused(tmap_gemm_weights(&eight_bits, nullptr)), "problem.operand");
+  EXPECT_EQ(refused(tmap_gemm_weights(&eight_bits, nullptr)), "problem.b_layout");
+  eight_bits.b_layout = TMAP_B_N_BY_K;
+  EXPECT_EQ(refused(tmap_gemm_weights(&eight_bits, nullptr)), "problem.a_scales.values");
+  tmap_column_problem of_columns = c_columns();
+  of_columns.operand = TMAP_OPERAND_F8_E4M3;
+  EXPECT_EQ(refused(tmap_gemm_columns(&of_columns, nullptr)), "problem.operand");
   tmap_weight_problem to_eight_bits = c_weights();
   to_eight_bits.c_type = TMAP_RESULT_F8_E4M3;
   EXPECT_EQ(refused(tmap_gemm_weights(&to_eight_bits, nullptr)), "problem.c_type");

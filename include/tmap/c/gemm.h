@@ -123,6 +123,8 @@ typedef struct tmap_weight_problem {
   tmap_matrix c;
   uint64_t c_group_pitch_bytes;
   const uint64_t* c_addresses;  ///< null, or one for each group
+  tmap_block_scales a_scales;   ///< of operands of 8 bits, which have both
+  tmap_block_scales b_scales;
 } tmap_weight_problem;
 
 /// `tmap::gemm::pointer_problem`: arrays of `groups` values in device memory.

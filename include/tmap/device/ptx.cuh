@@ -96,6 +96,18 @@ __device__ std::uint64_t createpolicy_fractional(float fraction) {
   return policy;
 }
 
+// shfl.sync.idx.b32 d, a, b, c, 0xffffffff;                       PTX ISA 9.7.9.6, sm_30
+// Returns the value of lane 4 * row + lane % 4. The mask in c keeps the lane's two lowest bits.
+// (That of cuda::ptx returns the bits of a float as a number.)
+__device__ inline float shuffle_in_column(float value, unsigned row) {
+  constexpr unsigned mask_and_last = 0b00011 << 8 | 0b11111;
+  float of_row;
+  asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, 0xffffffff;"
+               : "=f"(of_row)
+               : "f"(value), "r"(row * 4), "n"(mask_and_last));
+  return of_row;
+}
+
 // max.NaN.f32 d, a, b;                                            PTX ISA 9.7.3.10, sm_80
 // NaN if either is; +0 is larger than -0.
 __device__ inline float max_nan(float a, float b) {
