@@ -58,6 +58,10 @@ struct gemm_call {
 /// work may be enqueued between the two launches.
 template <class Problem>
 cudaError_t launch_gemm_set_up(const Problem& problem, const gemm_call& call);
+/// Does the same for two problems in one launch, on the stream of the first. Their groups have no
+/// labels.
+cudaError_t launch_gemm_set_ups(const gemm::row_problem& first, const gemm_call& of_first,
+                                const gemm::row_problem& second, const gemm_call& of_second);
 /// Computes the tiles, with the same call.
 template <class Problem>
 cudaError_t launch_gemm_tiles(const Problem& problem, const gemm_call& call);

@@ -80,13 +80,13 @@ struct combine_call {
 cudaError_t launch_combine(const combine_call& call);
 
 /// Tokens of bf16 that are rounded to e4m3, with a scale for each 128 elements as by
-/// `ragged::quantize`. Each goes to the rows of its choices.
+/// `ragged::quantize`. Each goes to the rows of its choices, or to one row of its own.
 struct token_rows {
   gemm::matrix x;  ///< [tokens, columns]
   std::uint64_t tokens;
   std::uint64_t columns;  ///< a multiple of 16
   std::uint32_t k;
-  const std::int32_t* row_of_choice;  ///< [tokens, k]; -1: none
+  const std::int32_t* row_of_choice;  ///< [tokens, k]; -1: none; null: row t is token t, and k is 1
   gemm::matrix rows;                  ///< [rows, columns]; its address and pitch are multiples of 16 bytes
   float* scales;                      ///< [rows, columns / 128, rounded up]
   bool powers_of_two;

@@ -211,9 +211,10 @@ struct row_problem {
   matrix a{};
   gemm::a_layout a_layout{};
   /// Null, or the row of A that row i of C is made of, in device memory: [rows]. A then has
-  /// `a_row_count` rows, `m_by_k`, of which any may be named any number of times. -1 names a row of
-  /// zeros. So does a number that is no row of A, and it is counted (`fault::a_row`). Rows that
-  /// belong to no group are not read.
+  /// `a_row_count` rows, `m_by_k`, of which any may be named any number of times. Its scales and
+  /// `row_scales` are then those of its `a_row_count` rows. -1 names a row of zeros with scales of
+  /// 1. So does a number that is no row of A, and it is counted (`fault::a_row`). Numbers of rows
+  /// that belong to no group are not read.
   const std::int32_t* a_rows{};
   std::uint64_t a_row_count{};  ///< 0 without `a_rows`
   matrix b{};

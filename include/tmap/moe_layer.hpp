@@ -80,7 +80,8 @@ struct layer_problem {
 /// order of `routed.begins`. Rows without a choice hold no defined numbers.
 struct layer_results {
   route_results routed{};
-  /// [rows, width]: the rows of x, in the order by expert. With `f8_e4m3` they are rounded to it.
+  /// [rows, width]: the rows of x, in the order by expert. With `f8_e4m3` they are rounded to it,
+  /// and go together with `row_scales`.
   gemm::matrix rows{};
   gemm::matrix activated{};   ///< [rows, inner]: the results of the gate, of `type`
   float* row_scales{};        ///< with `f8_e4m3`, of `rows`: [rows, width / 128, rounded up]

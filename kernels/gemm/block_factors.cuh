@@ -21,14 +21,14 @@ struct no_factors {
 
 /// The factors of one thread's sums. They have two rows, and each half of its columns lies within
 /// columns that share a scale. Four threads have the same rows. Each of them holds the scales of
-/// one of four blocks of K, and they pass them on by shuffles.
+/// one of four blocks of K, and they pass them on by shuffles. With `Gathers` a row may be missing.
+template <bool Gathers>
 class block_factors {
  public:
-  /// The first of the thread's rows in A, and the first column in B of each half of its columns.
+  /// The thread's rows in A, and the first column in B of each half of its columns.
   struct place {
     std::uint32_t group;
-    std::uint32_t row;
-    std::uint32_t last_row;  ///< of the group
+    std::uint32_t rows[2];  ///< `no_row`: zeros, whose scale is 1
     std::uint32_t columns[2];
     std::uint32_t last_column;
     std::uint32_t blocks;  ///< of K
@@ -38,9 +38,9 @@ class block_factors {
       : a_(a), b_(b), blocks_(at.blocks) {
 #pragma unroll
     for (std::uint32_t i = 0; i < 2; ++i) {
-      const std::uint32_t row = at.row + i * 8;
       const std::uint32_t column = at.columns[i];
-      a_lines_[i] = (row < at.last_row ? row : at.last_row) * static_cast<std::uint32_t>(a.line_stride);
+      has_row_[i] = !Gathers || at.rows[i] != no_row;
+      a_lines_[i] = at.rows[i] * static_cast<std::uint32_t>(a.line_stride);
       b_lines_[i] = at.group * static_cast<std::uint32_t>(b.group_stride) +
                     (column < at.last_column ? column : at.last_column) / gemm::scaled_columns *
                         static_cast<std::uint32_t>(b.line_stride);
@@ -81,7 +81,8 @@ class block_factors {
     const bool are_ones = a_.values == nullptr;
 #pragma unroll
     for (std::uint32_t i = 0; i < 2; ++i) {
-      of_a_[i] = are_ones ? 1 : __ldg(a_.values + (a_lines_[i] + block * static_cast<std::uint32_t>(a_.k_stride)));
+      const bool is_one = are_ones || !has_row_[i];
+      of_a_[i] = is_one ? 1 : __ldg(a_.values + (a_lines_[i] + block * static_cast<std::uint32_t>(a_.k_stride)));
       of_b_[i] = are_ones ? 1 : __ldg(b_.values + (b_lines_[i] + block * static_cast<std::uint32_t>(b_.k_stride)));
     }
   }
@@ -89,12 +90,23 @@ class block_factors {
   const gemm::block_scales& a_;
   const gemm::block_scales& b_;
   std::uint32_t blocks_;
+  bool has_row_[2];           ///< else its scale is 1
   std::uint32_t a_lines_[2];  ///< the elements before the scales of its rows, in block 0
   std::uint32_t b_lines_[2];
   float of_a_[2];  ///< of one of four blocks
   float of_b_[2];
   float factors_[2][2]{};
 };
+
+/// Returns the row of A whose scales belong to row `row` of the product.
+template <class Config>
+__device__ std::uint32_t scaled_row(const gemm_shape& shape, std::uint32_t row) {
+  if constexpr (Config::gathers) {
+    return shape.a_rows.source(row);
+  } else {
+    return row;
+  }
+}
 
 /// Returns the factors of this thread's sums in the tile. `row` is the first of its consumer's rows
 /// in the group.
@@ -105,11 +117,15 @@ __device__ auto factors_of(const gemm_shape& shape, const tile_note& note, std::
     const std::uint32_t warp = threadIdx.x / 32 % 4;
     const b_columns columns{Config::share_n, shape.per_result, shape.values};
     const std::uint32_t first = Config::halves_rows ? 0 : consumer * Config::share_n;
-    return block_factors(
+    // Rows past the end of the group, whose results are not stored, take the scales of its last
+    // one.
+    const std::uint32_t first_row = note.record.first_row + row + place_sum(warp, threadIdx.x % 32, 0).row;
+    const std::uint32_t last_row = note.record.first_row + note.record.m - 1;
+    return block_factors<Config::gathers>(
         shape.a_scales, shape.b_scales,
         {.group = note.group,
-         .row = note.record.first_row + row + place_sum(warp, threadIdx.x % 32, 0).row,
-         .last_row = note.record.first_row + note.record.m - 1,
+         .rows = {scaled_row<Config>(shape, min(first_row, last_row)),
+                  scaled_row<Config>(shape, min(first_row + 8, last_row))},
          .columns = {columns.source(note.column, first), columns.source(note.column, first + Config::share_n / 2)},
          .last_column = note.record.n - 1,
          .blocks = note.k_blocks});

@@ -14,6 +14,11 @@ cudaError_t launch_gemm_set_up(const Problem&, const gemm_call&) {
   return cudaErrorNoKernelImageForDevice;
 }
 
+cudaError_t launch_gemm_set_ups(const gemm::row_problem&, const gemm_call&, const gemm::row_problem&,
+                                const gemm_call&) {
+  return cudaErrorNoKernelImageForDevice;
+}
+
 template <class Problem>
 cudaError_t launch_gemm_tiles(const Problem&, const gemm_call&) {
   return cudaErrorNoKernelImageForDevice;

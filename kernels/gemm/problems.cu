@@ -110,7 +110,8 @@ cudaError_t launch_gathered(const Problem& problem, const product_arguments& arg
   switch (problem.type) {
     case gemm::operand_type::bf16: return launch_gathered_bf16(b_is_across, arguments, call);
     case gemm::operand_type::f16: return launch_gathered_f16(b_is_across, arguments, call);
-    default: return launch_gathered_f8(promotion_of(problem) != promotion::none, arguments, call);
+    case gemm::operand_type::f8_e4m3: return launch_gathered_e4m3(promotion_of(problem), arguments, call);
+    default: return launch_gathered_e5m2(arguments, call);
   }
 }
 

@@ -102,9 +102,12 @@ struct product_config {
   /// compiled.
   static constexpr bool has_fixed_ring = promotes && is_paired && !gathers;
   /// The registers of a thread of a consumer, and of the other warps. Sums, partial sums and
-  /// factors need 240, or the turns of four stages spill.
-  static constexpr int consumer_registers = has_fixed_ring ? (has_scales ? 240 : 232) : 224;
-  static constexpr int producer_registers = has_fixed_ring ? (has_scales ? 24 : 40) : 56;
+  /// factors of a wide tile need 240, or the turns of four stages spill. Gathering warps leave them
+  /// 232, with which nothing spills between the products of two stages.
+  static constexpr int consumer_registers = has_scales && is_paired ? (gathers ? 232 : 240)
+                                            : has_fixed_ring        ? 232
+                                                                    : 224;
+  static constexpr int producer_registers = 504 - consumers * consumer_registers;
   static_assert(!has_fixed_ring || stages == fixed_stages);
 };
 

@@ -42,6 +42,8 @@ cudaError_t launch_lines(gemm::operand_type type, const product_arguments& argum
 /// Launch products whose rows of A are named by an index. They run along K.
 cudaError_t launch_gathered_bf16(bool b_is_across, const product_arguments& arguments, const gemm_call& call);
 cudaError_t launch_gathered_f16(bool b_is_across, const product_arguments& arguments, const gemm_call& call);
-cudaError_t launch_gathered_f8(bool promotes, const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_gathered_e4m3(promotion sums, const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_gathered_e4m3_scaled(const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_gathered_e5m2(const product_arguments& arguments, const gemm_call& call);
 
 }  // namespace tmap::kernels

@@ -23,6 +23,30 @@ __global__ void __launch_bounds__(set_up_threads)
   set_up_groups(request, maps, shared, set_up_page, {blockIdx.x, gridDim.x});
 }
 
+struct two_set_ups {
+  set_up_request<gemm::row_problem> requests[2];
+  gemm_maps maps[2];
+};
+
+/// Sets up two problems side by side.
+__global__ void __launch_bounds__(set_up_threads) set_up_two_kernel(const __grid_constant__ two_set_ups both) {
+  __shared__ set_up_shared shared;
+  cudaTriggerProgrammaticLaunchCompletion();
+  cudaGridDependencySynchronize();
+  set_up_groups(both.requests[blockIdx.y], both.maps[blockIdx.y], shared, set_up_page, {blockIdx.x, gridDim.x});
+}
+
+template <class Problem>
+set_up_request<Problem> request_of(const Problem& problem, const gemm_call& call) {
+  const tile_sizes tile{call.plan.tile_m, call.plan.tile_n / (has_gates(problem) ? 2 : 1), call.plan.is_paired};
+  return {problem, tile, cut_scratch(call.scratch, problem.groups), call.statuses, call.header, call.faults};
+}
+
+template <class Problem>
+std::uint32_t set_up_blocks(const Problem& problem) {
+  return std::min(set_up_rounds(problem.groups) * set_up_operands(problem), most_set_up_blocks);
+}
+
 }  // namespace
 
 bool has_gemm_kernels() {
@@ -31,12 +55,15 @@ bool has_gemm_kernels() {
 
 template <class Problem>
 cudaError_t launch_set_up(const Problem& problem, const gemm_call& call) {
-  const tile_sizes tile{call.plan.tile_m, call.plan.tile_n / (has_gates(problem) ? 2 : 1), call.plan.is_paired};
-  const set_up_request<Problem> request{problem,       tile,        cut_scratch(call.scratch, problem.groups),
-                                        call.statuses, call.header, call.faults};
-  const std::uint32_t parts = set_up_rounds(problem.groups) * set_up_operands(problem);
-  const launch_size size{std::min(parts, most_set_up_blocks), set_up_threads};
-  return launch_behind(set_up_kernel<Problem>, size, call.stream, request, call.maps);
+  const launch_size size{set_up_blocks(problem), set_up_threads};
+  return launch_behind(set_up_kernel<Problem>, size, call.stream, request_of(problem, call), call.maps);
+}
+
+cudaError_t launch_gemm_set_ups(const gemm::row_problem& first, const gemm_call& of_first,
+                                const gemm::row_problem& second, const gemm_call& of_second) {
+  const two_set_ups both{{request_of(first, of_first), request_of(second, of_second)}, {of_first.maps, of_second.maps}};
+  const launch_size size{{std::max(set_up_blocks(first), set_up_blocks(second)), 2}, set_up_threads};
+  return launch_behind(set_up_two_kernel, size, of_first.stream, both);
 }
 
 template cudaError_t launch_set_up(const gemm::row_problem& problem, const gemm_call& call);

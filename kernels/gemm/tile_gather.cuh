@@ -33,6 +33,10 @@ __device__ inline void report_rows(const row_index& index, std::uint32_t first, 
 
 /// Lists the rows of A of a tile for the gathering warps, and reports those that do not exist. A
 /// row belongs to several tiles, and the first of them reports it. One warp calls it.
+///
+/// __syncwarp orders the list before what lane 0 does next, and lane 0's arrival at the note's
+/// barrier, a release, passes that order on to the gathering warps. So there is no race, although
+/// racecheck reports one.
 template <class Config>
 __device__ void list_rows(const row_index& index, const tile_note& note, std::uint32_t* rows) {
   const std::uint32_t first = note.record.first_row + note.row;

@@ -47,6 +47,11 @@ void check_layouts(arguments& given, a_layout a, b_layout b, operand_type type) 
   if (b != b_layout::n_by_k) given.refuse(b_name, "is k_by_n; with operands of 8 bits it must be n_by_k");
 }
 
+/// Returns how many rows A has.
+std::uint64_t a_row_count(const row_problem& problem) {
+  return problem.a_rows != nullptr ? problem.a_row_count : problem.rows;
+}
+
 /// Rows that an index names are copied whole, so they run along K.
 void check_index(arguments& given, const row_problem& problem) {
   const argument count_name = problem_name.member("a_row_count");
@@ -57,9 +62,6 @@ void check_index(arguments& given, const row_problem& problem) {
   given.range(problem.a_row_count, 1, max_extent, count_name);
   if (problem.a_layout != a_layout::m_by_k) {
     given.refuse(problem_name.member("a_layout"), "is k_by_m; with a_rows it must be m_by_k");
-  }
-  if (problem.a_scales.values != nullptr || problem.type == operand_type::f8_e5m2) {
-    given.refuse(problem_name.member("a_rows"), "is not null; with block scales, and A of f8_e5m2, it must be null");
   }
 }
 
@@ -95,7 +97,7 @@ void check_block_scales(arguments& given, const row_problem& problem) {
     given.multiple(problem.n, 2 * scaled_columns, problem_name.member("n"));
   }
   if (!given) return;
-  check_scale_places(given, problem.a_scales, problem.rows, 1, problem.k, a_name);
+  check_scale_places(given, problem.a_scales, a_row_count(problem), 1, problem.k, a_name);
   check_scale_places(given, problem.b_scales, problem.n, problem.groups, problem.k, b_name);
 }
 
@@ -137,8 +139,7 @@ void check_b(arguments& given, const row_problem& problem) {
 void check_matrices(arguments& given, const row_problem& problem) {
   const row_shape of_c{problem.rows, kernels::c_columns(problem, problem.n) * result_bytes(problem.c_type)};
   check_matrix(given, problem.a,
-               stored_shape(problem.type, problem.a_layout == a_layout::k_by_m,
-                            problem.a_rows != nullptr ? problem.a_row_count : problem.rows, problem.k),
+               stored_shape(problem.type, problem.a_layout == a_layout::k_by_m, a_row_count(problem), problem.k),
                problem_name.member("a"));
   if (problem.c_addresses != nullptr) {
     check_listed(given, problem.c_addresses, problem.c, of_c, problem_name.member("c_addresses"),

@@ -10,6 +10,7 @@
 #include "lib/encode/reported_call.hpp"
 #include "lib/gemm/prepare.hpp"
 #include "lib/moe/checks.hpp"
+#include "lib/moe/layer_access.hpp"
 #include "lib/moe/layer_checks.hpp"
 #include "lib/moe/layer_places.hpp"
 #include "lib/ragged/operation.hpp"
@@ -19,16 +20,21 @@
 namespace tmap::moe {
 namespace {
 
+/// Checks all but the workspace, whose bytes depend on how rows are accessed.
 result<void> check(const layer_problem& problem, const layer_results& results, const run& with) {
   support::arguments given;
   check_call(given, with);
   check_sizes(given, problem);
   if (given) check_problem(given, problem);
   if (given) check_results(given, problem, results);
-  if (!given) return given.outcome();
-  const result<std::uint64_t> needed = workspace_bytes(problem);
+  return given.outcome();
+}
+
+result<void> check_bytes(const layer_problem& problem, const workspace& scratch, row_access access) {
+  const result<std::uint64_t> needed = workspace_bytes(problem, access);
   if (!needed) return failure(needed.error());
-  check_scratch(given, with.where.scratch, *needed);
+  support::arguments given;
+  check_scratch(given, scratch, *needed);
   return given.outcome();
 }
 
@@ -52,25 +58,18 @@ gemm::row_problem product_of(const layer_problem& problem, const layer_places& p
   return made;
 }
 
-/// Whether rows are sorted in memory. Else the first product reads them by their numbers.
-bool wants_rows(const layer_places& places) {
-  return places.results.rows.address != 0;
-}
-
 gemm::row_problem gate_up_product(const layer_problem& problem, const layer_places& places) {
   gemm::row_problem made = product_of(problem, places, problem.gate_up);
   made.n = 2 * problem.inner;
   made.k = problem.width;
-  if (wants_rows(places)) {
-    made.a = places.results.rows;
-  } else {
-    made.a = problem.x;
+  made.a = places.rows.values;
+  if (places.rows.access == row_access::by_index) {
     made.a_rows = places.results.routed.token_of_row;
     made.a_row_count = problem.routing.tokens;
   }
   made.c = places.results.activated;
   if (has_8_bits(problem)) {
-    made.a_scales = a_scales(places.results.row_scales, problem.width);
+    made.a_scales = a_scales(places.rows.scales, problem.width);
     made.c_type = gemm::result_type::f8_e4m3;
     made.c_scales = {.values = places.results.activated_scales,
                      .row_stride = scales_of(problem.inner),
@@ -91,15 +90,16 @@ gemm::row_problem down_product(const layer_problem& problem, const layer_places&
   return made;
 }
 
-/// Rounds the rows of x to 8 bits, in the order by expert.
+/// Rounds the rows of x to 8 bits, in the order by expert or in their own.
 result<void> quantize(const layer_problem& problem, const layer_places& places, const run& with) {
+  const bool is_sorted = places.rows.access == row_access::sorted;
   const kernels::token_rows work{.x = problem.x,
                                  .tokens = problem.routing.tokens,
                                  .columns = problem.width,
-                                 .k = problem.routing.k,
-                                 .row_of_choice = places.results.routed.row_of_choice,
-                                 .rows = places.results.rows,
-                                 .scales = places.results.row_scales,
+                                 .k = is_sorted ? problem.routing.k : 1,
+                                 .row_of_choice = is_sorted ? places.results.routed.row_of_choice : nullptr,
+                                 .rows = places.rows.values,
+                                 .scales = places.rows.scales,
                                  .powers_of_two = problem.powers_of_two};
   TMAP_TRY_CUDA(kernels::launch_quantize_tokens(work, with.where.stream.get()));
   return {};
@@ -111,8 +111,8 @@ result<void> gather(const layer_problem& problem, const layer_places& places, co
   const result<kernels::device_shape> device = ragged::current_device_shape();
   if (!device) return failure(device.error());
   const std::uint64_t rows = row_count(problem);
-  const std::uint64_t row_bytes = problem.width * item_bytes;
-  const gemm::matrix& to = places.results.rows;
+  const std::uint64_t row_bytes = problem.width * token_item_bytes;
+  const gemm::matrix& to = places.rows.values;
   const kernels::row_move move{.source = {problem.x.address, problem.routing.tokens, row_bytes, problem.x.pitch_bytes},
                                .destination = {to.address, rows, row_bytes, to.pitch_bytes},
                                .index = {places.results.routed.token_of_row, rows, sizeof(std::int32_t)},
@@ -125,8 +125,15 @@ result<void> gather(const layer_problem& problem, const layer_places& places, co
   return {};
 }
 
-/// Enqueues both products. Both are set up before either begins: the groups of the second product
-/// are known as soon as those of the first.
+/// Makes the first product's operand A, unless that is x itself.
+result<void> make_rows(const layer_problem& problem, const layer_places& places, const run& with) {
+  if (has_8_bits(problem)) return quantize(problem, places, with);
+  if (places.rows.access == row_access::sorted) return gather(problem, places, with);
+  return {};
+}
+
+/// Enqueues both products. One launch sets up both: the groups of the second product are known as
+/// soon as those of the first.
 result<void> multiply(const layer_problem& problem, const layer_places& places, const run& with) {
   const gemm::row_problem gate_up = gate_up_product(problem, places);
   const gemm::row_problem down = down_product(problem, places);
@@ -143,8 +150,7 @@ result<void> multiply(const layer_problem& problem, const layer_places& places, 
     };
     const kernels::gemm_call of_first = launch(*first, places.gate_up_scratch, places.results.gate_up_statuses);
     const kernels::gemm_call of_second = launch(*second, places.down_scratch, places.results.down_statuses);
-    TMAP_TRY_CUDA(kernels::launch_gemm_set_up(gate_up, of_first));
-    TMAP_TRY_CUDA(kernels::launch_gemm_set_up(down, of_second));
+    TMAP_TRY_CUDA(kernels::launch_gemm_set_ups(gate_up, of_first, down, of_second));
     TMAP_TRY_CUDA(kernels::launch_gemm_tiles(gate_up, of_first));
     TMAP_TRY_CUDA(kernels::launch_gemm_tiles(down, of_second));
     return {};
@@ -171,34 +177,46 @@ bool goes_on(const result<void>& done) {
   return done || done.error().code == status::bad_items;
 }
 
-}  // namespace
-
-result<std::uint64_t> workspace_bytes(const layer_problem& problem) {
-  support::arguments given;
-  check_sizes(given, problem);
-  if (!given) return failure{given.complaint()};
-  const result<layer_places> places = place_layer(problem, {}, nullptr);
-  if (!places) return failure(places.error());
-  return places->end;
-}
-
-result<void> layer(const layer_problem& problem, const layer_results& results, const run& with) {
-  const support::trace_range range{"tmap layer of experts"};
-  if (const auto checked = check(problem, results, with); !checked) return checked;
-  const result<layer_places> places = place_layer(problem, results, with.where.scratch.memory);
+/// Enqueues all of the layer. Its arguments are checked, but for the workspace.
+result<void> enqueue(const layer_problem& problem, const layer_results& results, const run& with, row_access access) {
+  if (const auto checked = check_bytes(problem, with.where.scratch, access); !checked) return checked;
+  const result<layer_places> places = place(problem, results, with.where.scratch.memory, access);
   if (!places) return failure(places.error());
   run routing = with;
   routing.where.scratch = places->route_scratch;
   const result<void> routed = route(problem.routing, places->results.routed, routing);
   if (!goes_on(routed) || problem.routing.tokens == 0) return routed;
-  if (wants_rows(*places)) {
-    const auto sorted = has_8_bits(problem) ? quantize(problem, *places, with) : gather(problem, *places, with);
-    if (!sorted) return sorted;
-  }
+  if (const auto made = make_rows(problem, *places, with); !made) return made;
   const result<void> multiplied = multiply(problem, *places, with);
   if (!goes_on(multiplied)) return multiplied;
   if (const auto added = add_up(problem, *places, with); !added) return added;
   return routed ? multiplied : routed;
+}
+
+}  // namespace
+
+result<std::uint64_t> workspace_bytes(const layer_problem& problem, row_access access) {
+  const result<layer_places> places = place(problem, {}, nullptr, access);
+  if (!places) return failure(places.error());
+  return places->end;
+}
+
+result<std::uint64_t> workspace_bytes(const layer_problem& problem) {
+  support::arguments given;
+  check_sizes(given, problem);
+  if (!given) return failure{given.complaint()};
+  return workspace_bytes(problem, choose_access(problem));
+}
+
+result<void> layer(const layer_problem& problem, const layer_results& results, const run& with, row_access access) {
+  if (const auto checked = check(problem, results, with); !checked) return checked;
+  return enqueue(problem, results, with, access);
+}
+
+result<void> layer(const layer_problem& problem, const layer_results& results, const run& with) {
+  const support::trace_range range{"tmap layer of experts"};
+  if (const auto checked = check(problem, results, with); !checked) return checked;
+  return enqueue(problem, results, with, choose_access(problem));
 }
 
 }  // namespace tmap::moe

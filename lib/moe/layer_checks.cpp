@@ -15,7 +15,6 @@ using support::arguments;
 
 const argument routing_name = problem_name.member("routing");
 const argument gate_name = problem_name.member("gate");
-constexpr std::uint64_t item_bytes = 2;            // of tokens and results
 constexpr std::uint64_t most_scales = 0xffffffff;  // of the rows of all experts
 
 void check_weights(arguments& given, const layer_problem& problem, const expert_weights& weights,
@@ -77,6 +76,7 @@ std::uint64_t row_count(const layer_problem& problem) {
 
 void check_sizes(arguments& given, const layer_problem& problem) {
   check_sizes(given, problem.routing, routing_name);
+  given.power_of_two(problem.routing.alignment, max_alignment, routing_name.member("alignment"));
   given.enumerator(problem.type, gemm::operand_type::f8_e4m3, problem_name.member("type"));
   if (!given) return;
   const argument width = problem_name.member("width");
@@ -93,6 +93,7 @@ void check_problem(arguments& given, const layer_problem& problem) {
   if (has_8_bits(problem)) {
     const std::uint64_t of_row = scales_of(problem.width > problem.inner ? problem.width : problem.inner);
     given.at_most(row_count(problem), most_scales / of_row, routing_name.member("rows"));
+    given.at_most(problem.routing.tokens, most_scales / of_row, routing_name.member("tokens"));
   }
   check_layer_gate(given, problem);
   if (!given || problem.routing.tokens == 0) return;
@@ -100,11 +101,11 @@ void check_problem(arguments& given, const layer_problem& problem) {
   check_weights(given, problem, problem.gate_up, {2 * problem.inner, problem.width * item},
                 problem_name.member("gate_up"));
   check_weights(given, problem, problem.down, {problem.width, problem.inner * item}, problem_name.member("down"));
-  const gemm::row_shape of_tokens{problem.routing.tokens, problem.width * item_bytes};
+  const gemm::row_shape of_tokens{problem.routing.tokens, problem.width * token_item_bytes};
   gemm::check_matrix(given, problem.x, of_tokens, problem_name.member("x"));
   check_optional(given, problem.base, of_tokens, problem_name.member("base"));
   gemm::check_matrix(given, problem.out, of_tokens, problem_name.member("out"));
-  check_optional(given, problem.gate.kept, {row_count(problem), 2 * problem.inner * item_bytes},
+  check_optional(given, problem.gate.kept, {row_count(problem), 2 * problem.inner * token_item_bytes},
                  gate_name.member("kept"));
 }
 
@@ -112,6 +113,9 @@ void check_results(arguments& given, const layer_problem& problem, const layer_r
   const argument name{"results"};
   check_results(given, problem.routing, results.routed, name.member("routed"));
   check_scales(given, problem, results.row_scales, name.member("row_scales"));
+  if (has_8_bits(problem) && (results.rows.address != 0) != (results.row_scales != nullptr)) {
+    given.refuse(name.member("row_scales"), "and rows go together: both are wanted, or neither");
+  }
   check_scales(given, problem, results.activated_scales, name.member("activated_scales"));
   given.optional_pointer(results.gate_up_statuses, name.member("gate_up_statuses"));
   given.optional_pointer(results.down_statuses, name.member("down_statuses"));
@@ -120,7 +124,7 @@ void check_results(arguments& given, const layer_problem& problem, const layer_r
   const std::uint64_t item = gemm::operand_bytes(problem.type);
   check_optional(given, results.rows, {rows, problem.width * item}, name.member("rows"));
   check_optional(given, results.activated, {rows, problem.inner * item}, name.member("activated"));
-  check_optional(given, results.outputs, {rows, problem.width * item_bytes}, name.member("outputs"));
+  check_optional(given, results.outputs, {rows, problem.width * token_item_bytes}, name.member("outputs"));
 }
 
 }  // namespace tmap::moe

@@ -11,6 +11,8 @@
 
 namespace tmap::moe {
 
+inline constexpr std::uint64_t token_item_bytes = 2;  ///< of tokens and results
+
 /// Returns whether operands are rounded to 8 bits.
 bool has_8_bits(const layer_problem& problem);
 /// Returns the scales of a row of this many elements.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lib/moe/layer_places.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <variant>
 
 #include "lib/batch/workspace.hpp"
@@ -8,6 +10,16 @@
 
 namespace tmap::moe {
 namespace {
+
+/// Up to so many rows of an expert, reading its weights takes longer than multiplying by them: a
+/// Hopper GPU computes 600 to 1,000 TFLOP/s and reads 4.2 TB/s. An index then costs nothing. With
+/// more rows it costs 7 to 12 % of the product in 16 bits and 29 to 37 % in 8 bits
+/// (docs/measurements/grouped_gemm.md).
+constexpr std::uint64_t few_rows = 128;
+/// Up to so many columns, in 16 bits, an index costs less than a copy even there: its price grows
+/// with the columns, and that of a copy does not. An index was faster by 4 % with 1,536 columns,
+/// and a copy by 2 % with 4,096. This is the middle.
+constexpr std::uint64_t few_columns = 2816;
 
 /// Hands out the parts of a workspace, one after the other.
 class parts {
@@ -35,9 +47,29 @@ class parts {
   std::uintptr_t next_;
 };
 
+layer_rows place_rows(const layer_problem& problem, const layer_results& wanted, row_access access, parts& from) {
+  if (wanted.rows.address != 0) return {wanted.rows, wanted.row_scales, row_access::sorted};
+  const bool is_sorted = access == row_access::sorted;
+  if (!is_sorted && !has_8_bits(problem)) return {problem.x, nullptr, access};
+  const std::uint64_t rows = is_sorted ? row_count(problem) : problem.routing.tokens;
+  layer_rows made{.access = access};
+  made.values = from.take({}, rows, problem.width * gemm::operand_bytes(problem.type));
+  if (has_8_bits(problem)) made.scales = from.take<float>(nullptr, rows * scales_of(problem.width));
+  return made;
+}
+
 }  // namespace
 
-result<layer_places> place_layer(const layer_problem& problem, const layer_results& wanted, const void* memory) {
+row_access choose_access(const layer_problem& problem) {
+  const route_problem& routing = problem.routing;
+  const std::uint64_t rows = std::min(routing.tokens * routing.k, row_count(problem));
+  const bool has_few_columns = !has_8_bits(problem) && 2 * problem.inner <= few_columns;
+  const bool is_indexed = rows <= routing.experts * few_rows || has_few_columns;
+  return is_indexed ? row_access::by_index : row_access::sorted;
+}
+
+result<layer_places> place(const layer_problem& problem, const layer_results& wanted, const void* memory,
+                           row_access access) {
   const route_problem& routing = problem.routing;
   const result<std::uint64_t> of_route = workspace_bytes(routing);
   if (!of_route) return failure(of_route.error());
@@ -46,8 +78,7 @@ result<layer_places> place_layer(const layer_problem& problem, const layer_resul
   const std::uint64_t choices = routing.tokens * routing.k;
   const std::uint64_t rows = row_count(problem);
   parts from(memory);
-  layer_places made{
-      .results = wanted, .weights = {}, .route_scratch = {}, .gate_up_scratch = {}, .down_scratch = {}, .end = {}};
+  layer_places made{.results = wanted};
   route_results& routed = made.results.routed;
   routed.begins = from.take(routed.begins, routing.experts + 1);
   routed.row_of_choice = from.take(routed.row_of_choice, choices);
@@ -60,14 +91,12 @@ result<layer_places> place_layer(const layer_problem& problem, const layer_resul
   made.route_scratch = from.take(*of_route);
   made.gate_up_scratch = from.take(*of_product);
   made.down_scratch = from.take(*of_product);
-  const std::uint64_t item = gemm::operand_bytes(problem.type);
+  made.rows = place_rows(problem, wanted, access, from);
   if (has_8_bits(problem)) {
-    made.results.rows = from.take(wanted.rows, rows, problem.width * item);
-    made.results.row_scales = from.take(wanted.row_scales, rows * scales_of(problem.width));
     made.results.activated_scales = from.take(wanted.activated_scales, rows * scales_of(problem.inner));
   }
-  made.results.activated = from.take(wanted.activated, rows, problem.inner * item);
-  made.results.outputs = from.take(wanted.outputs, rows, problem.width * item_bytes);
+  made.results.activated = from.take(wanted.activated, rows, problem.inner * gemm::operand_bytes(problem.type));
+  made.results.outputs = from.take(wanted.outputs, rows, problem.width * token_item_bytes);
   made.end = from.next();
   return made;
 }

@@ -233,6 +233,30 @@ class Layers(unittest.TestCase):
         moe.combine(kept["outputs"], got["row_of_choice"], out=again, weights=weights)
         self.assertTrue(torch.equal(again, self.out))
 
+    def test_a_layer_has_the_same_bits_by_index_and_sorted(self):
+        # A layer of few rows reads them by index, one of many rows copies them, as `sorted` does.
+        for tokens, inner in ((TOKENS, 128), (160 * EXPERTS // K, 1536)):
+            width, rows = 256, tokens * K
+            x, out = self.random(tokens, width), empty(tokens, width, dtype=torch.bfloat16)
+            gate_up = self.random(EXPERTS, 2 * inner, width) * width ** -0.5
+            down = self.random(EXPERTS, width, inner) * inner ** -0.5
+            ids = torch.randint(-1, EXPERTS, (tokens, K), device="cuda", dtype=torch.int32)
+            weights = torch.rand(tokens, K, device="cuda")
+            values, scales, _ = self.quantized(gate_up)
+            down_values, down_scales, _ = self.quantized(down)
+            scaled = {"gate_up_scales": scales, "down_scales": down_scales}
+            f8 = torch.empty(rows, width, device="cuda", dtype=torch.float8_e4m3fn)
+            for first, second, terms, kept in (
+                    (gate_up, down, {}, {"sorted": empty(rows, width, dtype=torch.bfloat16)}),
+                    (values, down_values, scaled,
+                     {"sorted": f8, "sorted_scales": empty(rows, 2, dtype=torch.float32)})):
+                with self.subTest(tokens=tokens, dtype=first.dtype):
+                    moe.layer(x, first, second, ids=ids, weights=weights, out=out, **terms)
+                    again = torch.zeros_like(out)
+                    moe.layer(x, first, second, ids=ids, weights=weights, out=again, **terms, **kept)
+                    self.assertTrue(torch.equal(again, out))
+                    self.assertGreater(out.abs().max().item(), 0)
+
     def test_what_does_not_fit_is_refused(self):
         ids = torch.zeros(TOKENS, K, dtype=torch.int32, device="cuda")
         with self.assertRaisesRegex(ValueError, "neither"):

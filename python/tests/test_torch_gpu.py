@@ -146,6 +146,27 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         with self.assertRaises(ValueError):
             tmap.grouped_mm(a, b, self.ends, out=out, a_rows=torch.cat((rows, rows))[::2])
 
+    def test_the_function_reads_scaled_rows_by_index(self):
+        groups, k, n, few = 3, 272, 160, 50
+        ends = torch.tensor((70, 70, 130), device="cuda", dtype=torch.int32)
+        rows = torch.randint(-1, few, (130,), device="cuda", dtype=torch.int32)
+        for dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+            with self.subTest(dtype):
+                a = torch.randn(few, k, device="cuda").to(dtype)
+                b = torch.randn(groups, n, k, device="cuda").to(torch.float8_e4m3fn).transpose(-2, -1)
+                a_scales, b_scales = (torch.rand(shape, device="cuda") for shape in ((few, 3), (groups, 3, 2)))
+                at = rows.long().clamp(min=0)
+                sorted_a = a.view(torch.uint8)[at]
+                sorted_a[rows < 0] = 0
+                out, expected = (torch.zeros(130, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+                tmap.grouped_mm(sorted_a.view(dtype), b, ends, out=expected, a_scales=a_scales[at],
+                                b_scales=b_scales)
+                tmap.grouped_mm(a, b, ends, out=out, a_rows=rows, a_scales=a_scales, b_scales=b_scales)
+                self.assertTrue(torch.equal(out, expected))
+                self.assertGreater(out.abs().max().item(), 0)
+        with self.assertRaisesRegex(ValueError, "a_scales"):
+            tmap.grouped_mm(a, b, ends, out=out, a_rows=rows, a_scales=a_scales[at], b_scales=b_scales)
+
     def test_the_function_makes_f32_and_adds_to_it(self):
         a, b = self.cases()["rows, [n, k]"]
         plain = reference.grouped_mm(a, b, SIZES)

@@ -127,7 +127,7 @@ def block_scale_shapes(rows, k, n, groups):
 
 
 def _block_scales(site, terms, problem):
-    shapes = block_scale_shapes(problem.rows, problem.k, problem.n, problem.groups)
+    shapes = block_scale_shapes(problem.a_row_count or problem.rows, problem.k, problem.n, problem.groups)
     of_a = site.read(terms.a_scales, "a_scales", ("f32",), rank=2)
     of_b = site.read(terms.b_scales, "b_scales", ("f32",), rank=3)
     for name, view, shape in zip(("a_scales", "b_scales"), (of_a, of_b), shapes):

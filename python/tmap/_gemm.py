@@ -79,13 +79,13 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     f8_e4m3, rounded up to powers of two if `powers_of_two`.
 
     `a_rows`, int32 [rows], names the row of `a` that each row of the product reads, so that no
-    sorted copy is needed: `a` then has any number of rows, and `row_scales` follows it. With
-    "slots" it is [groups, slot]. -1 reads zeros. So does a number that is no row of `a`, and
-    `tmap.faults` counts it.
+    sorted copy is needed: `a` then has any number of rows, and `row_scales` and `a_scales` have
+    theirs. With "slots" it is [groups, slot]. -1 reads zeros. So does a number that is no row of
+    `a`, and `tmap.faults` counts it.
 
-    `a_scales`, f32 [rows, k / 128], and `b_scales`, f32 [groups, k / 128, n / 128], rounded up, are
-    block scales of operands of 8 bits: each of 128 elements of k, of a row of a or of 128 columns
-    of b. Their strides may be any.
+    `a_scales`, f32 [rows of a, k / 128], and `b_scales`, f32 [groups, k / 128, n / 128], rounded
+    up, are block scales of operands of 8 bits: each of 128 elements of k, of a row of a or of 128
+    columns of b. Their strides may be any.
 
     Sums over ragged rows of 8 bits need both scales: `a_scales` [m, blocks] and `b_scales` [blocks,
     n], each of 128 rows of a line, where n is contiguous. Groups begin at multiples of 16. If all

@@ -36,6 +36,7 @@ def layer(x, gate_up, down, logits=None, *, out, ids=None, weights=None, k=None,
     results of the gate are rounded to f8_e4m3 with a scale for each 128 elements, a power of two
     if `powers_of_two`. So are `sorted` and `activated`, whose scales, f32, are `sorted_scales`
     [rows, width / 128] and `activated_scales` [rows, inner / 128], rounded up, without gaps.
+    `sorted` and `sorted_scales` go together.
 
     The routing is that of `route`: by `logits` and `k`, or by `ids`. All intermediate results are
     optional: those of `route`, and matrices in the order by expert: `sorted` [rows, width], the

@@ -217,6 +217,26 @@ TEST(grouped_row_arguments, rows_by_index) {
   });
 }
 
+TEST(grouped_row_arguments, scales_of_rows_by_index_are_those_of_a) {
+  const auto with_scales = [](std::uint64_t line_stride) {
+    row_problem made = rows();
+    made.type = operand_type::f8_e4m3;
+    made.a_rows = somewhere<std::int32_t>(4);
+    made.a_row_count = 5;
+    made.a_scales = {.values = somewhere<float>(), .line_stride = line_stride, .k_stride = 1};
+    made.b_scales = {.values = somewhere<float>(), .lines = scaled_columns};
+    return made;
+  };
+  constexpr std::uint64_t most = 0xffffffff;
+  refuses<row_problem>(with_scales(most / 4 + 1), "a_scales.line_stride", [](auto&) {});
+  // With good scales, the next fault is found.
+  refuses<row_problem>(with_scales(most / 4), "a.address", [](auto& p) { p.a.address += 8; });
+  refuses<row_problem>(with_scales(1), "a.address", [](auto& p) {
+    p.type = operand_type::f8_e5m2;
+    p.a.address += 8;
+  });
+}
+
 TEST(grouped_weight_arguments, all) {
   weights_refuse("type", [](auto& p) { p.type = static_cast<operand_type>(4); });
   weights_refuse("m", [](auto& p) { p.m = 0; });

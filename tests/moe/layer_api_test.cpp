@@ -11,6 +11,7 @@
 #include <limits>
 #include <string>
 
+#include "lib/moe/layer_access.hpp"
 #include "support/refusal.hpp"
 
 namespace tmap::moe::testing {
@@ -190,6 +191,61 @@ TEST(moe_layer_arguments, a_workspace_grows_with_each_size) {
   grows([](auto& p) { p.routing.choices = logits{}; });
   grows([](auto& p) { p.width = 1024; });
   grows([](auto& p) { p.inner = 1024; });
+}
+
+TEST(moe_layer_arguments, scaled_rows_go_with_their_scales) {
+  const layer_problem problem = scaled_layer();
+  const std::uint64_t bytes = workspace_bytes(problem).value();
+  expect_refused(call(problem, {.rows = {0x60000, 256}}, bytes), "results.row_scales");
+  expect_refused(call(problem, {.row_scales = address<float>()}, bytes), "results.row_scales");
+}
+
+TEST(moe_layer_arguments, a_bad_alignment_has_no_workspace) {
+  layer_problem problem = small_layer();
+  problem.routing.alignment = 0;
+  expect_refused(workspace_bytes(problem), "problem.routing.alignment");
+}
+
+/// A layer with so many tokens for each of 8 experts.
+layer_problem layer_of_rows(std::uint64_t rows, std::uint64_t inner) {
+  layer_problem made = small_layer();
+  made.routing.tokens = 8 * rows / made.routing.k;
+  made.inner = inner;
+  return made;
+}
+
+TEST(moe_layer_access, copies_many_rows_of_many_columns) {
+  const auto access_of = [](layer_problem problem, gemm::operand_type type) {
+    problem.type = type;
+    return choose_access(problem);
+  };
+  using enum gemm::operand_type;
+  for (const std::uint64_t inner : {std::uint64_t{1408}, std::uint64_t{1424}}) {
+    const row_access many = inner == 1408 ? row_access::by_index : row_access::sorted;
+    EXPECT_EQ(access_of(layer_of_rows(128, inner), bf16), row_access::by_index);
+    EXPECT_EQ(access_of(layer_of_rows(129, inner), bf16), many);
+    EXPECT_EQ(access_of(layer_of_rows(129, inner), f16), many);
+    EXPECT_EQ(access_of(layer_of_rows(128, inner), f8_e4m3), row_access::by_index);
+    EXPECT_EQ(access_of(layer_of_rows(129, inner), f8_e4m3), row_access::sorted);
+  }
+  layer_problem bounded = layer_of_rows(1000, 4096);
+  bounded.routing.rows = 8 * 128;
+  EXPECT_EQ(choose_access(bounded), row_access::by_index);
+}
+
+TEST(moe_layer_access, a_copy_has_room_in_the_workspace) {
+  layer_problem problem = layer_of_rows(200, 4096);
+  const auto bytes = [&](row_access access) { return workspace_bytes(problem, access).value(); };
+  const std::uint64_t rows = problem.routing.tokens * problem.routing.k;
+  EXPECT_EQ(bytes(row_access::sorted) - bytes(row_access::by_index), rows * 256);  // rows have 128 bytes and a gap
+  EXPECT_EQ(workspace_bytes(problem).value(), bytes(row_access::sorted));
+  problem.routing.tokens = 16;
+  EXPECT_EQ(workspace_bytes(problem).value(), bytes(row_access::by_index));
+  problem.type = gemm::operand_type::f8_e4m3;
+  problem.width = 256;
+  // By index a token is rounded once, sorted it is in both of its rows. Scales fit into their gap.
+  EXPECT_EQ(bytes(row_access::sorted) - bytes(row_access::by_index), 16 * 256);
+  EXPECT_EQ(workspace_bytes(problem).value(), bytes(row_access::by_index));
 }
 
 }  // namespace

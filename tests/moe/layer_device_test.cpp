@@ -73,6 +73,19 @@ TEST_P(moe_layer_of, equals_plain_loops_and_does_not_depend_on_what_is_kept) {
   expect_intermediates(of, from, device);
 }
 
+TEST_P(moe_layer_of, has_the_same_bits_by_index_and_sorted) {
+  const layer_case& of = GetParam();
+  const layer_on_device device(of, random_inputs(of, 18));
+  std::vector<std::vector<unsigned char>> got;
+  for (const row_access access : {row_access::by_index, row_access::sorted}) {
+    device.reset();
+    const run with = device.on(nullptr, workspace_bytes(device.problem(), access).value());
+    TMAP_ASSERT_OK(layer(device.problem(), {}, with, access));
+    got.push_back(device.out().download("out").bytes());
+  }
+  EXPECT_EQ(got[0], got[1]);
+}
+
 using enum gemm::gate_function;
 using enum gemm::gate_columns;
 constexpr auto f16 = gemm::operand_type::f16;
@@ -309,20 +322,31 @@ TEST_F(moe_layer_call, works_within_its_workspace) {
   const layer_case of{.sizes = {100, 8, 4}, .width = 64, .inner = 32};
   const layer_inputs from = random_inputs(of, 17);
   const layer_on_device device(of, from);
-  const std::uint64_t bytes = workspace_bytes(device.problem()).value();
-  const guarded<unsigned char> scratch((bytes + 512));
-  const std::uint64_t first = 256 - reinterpret_cast<std::uintptr_t>(scratch.data()) % 256;
-  run with = device.on(nullptr);
-  with.where.scratch = {scratch.data() + first, bytes};
-  TMAP_ASSERT_OK(layer(device.problem(), {}, with));
-  expect_tokens(of, from, device.out().download("out"), "out");
-  const std::vector<unsigned char> got = scratch.download("workspace");
-  for (std::uint64_t i = 0; i < got.size(); ++i) {
-    const bool is_inside = i >= first && i < first + bytes;
-    ASSERT_TRUE(is_inside || got[i] == device_array<char>::poison) << i;
+  for (const row_access access : {row_access::by_index, row_access::sorted}) {
+    const bounded_workspace exact(workspace_bytes(device.problem(), access).value());
+    run with = device.on(nullptr);
+    with.where.scratch = exact.place();
+    TMAP_ASSERT_OK(layer(device.problem(), {}, with, access));
+    expect_tokens(of, from, device.out().download("out"), "out");
+    exact.expect_bounds();
+    --with.where.scratch.bytes;
+    tmap::testing::expect_refused(layer(device.problem(), {}, with, access), "scratch.bytes");
+    device.reset();
   }
-  with.where.scratch.bytes = bytes - 1;
-  tmap::testing::expect_refused(layer(device.problem(), {}, with), "scratch.bytes");
+}
+
+// Rows enough for a copy: the layer sorts them, and the caller's copy is the same.
+TEST_F(moe_layer_call, of_many_rows_sorts_them) {
+  const layer_case of{.sizes = {130, 1, 1}, .width = 64, .inner = 1424};
+  const layer_inputs from = random_inputs(of, 19);
+  const layer_on_device device(of, from);
+  ASSERT_EQ(choose_access(device.problem()), row_access::sorted);
+  TMAP_ASSERT_OK(layer(device.problem(), {}, device.on(nullptr)));
+  const host_matrix alone = device.out().download("out");
+  expect_tokens(of, from, alone, "out");
+  device.reset();
+  TMAP_ASSERT_OK(layer(device.problem(), device.results(), device.on(nullptr)));
+  EXPECT_EQ(device.out().download("out").bytes(), alone.bytes());
 }
 
 }  // namespace

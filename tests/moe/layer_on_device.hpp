@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/moe/layer_access.hpp"
 #include "moe/layer_case.hpp"
 #include "moe/on_device.hpp"
 
@@ -77,7 +78,7 @@ class layer_on_device {
         gate_up_statuses_(of.sizes.experts),
         down_statuses_(of.sizes.experts),
         routed_(of.sizes),
-        scratch_(bytes()) {
+        scratch_(workspace_bytes(problem(), row_access::sorted).value()) {
     reset();
   }
 
@@ -105,7 +106,11 @@ class layer_on_device {
             .gate_up_statuses = gate_up_statuses_.data(),
             .down_statuses = down_statuses_.data()};
   }
-  run on(cudaStream_t stream) const { return routed_.reports().on(stream, {scratch_.data(), scratch_.bytes()}); }
+  run on(cudaStream_t stream) const { return on(stream, bytes()); }
+  /// Runs with so many bytes of workspace, at most those of the larger way to access rows.
+  run on(cudaStream_t stream, std::uint64_t bytes) const {
+    return routed_.reports().on(stream, {scratch_.data(), bytes});
+  }
   /// Poisons all that a call writes, the workspace too.
   void reset() const {
     for (const device_matrix* each : {&out_, &rows_, &kept_, &activated_, &outputs_}) each->poison();

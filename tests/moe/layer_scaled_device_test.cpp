@@ -16,6 +16,7 @@
 #include "gemm/gemm_fixture.hpp"
 #include "gemm/host_matrix.hpp"
 #include "gemm/product_reference.hpp"
+#include "lib/moe/layer_access.hpp"
 #include "moe/moe_reference.hpp"
 #include "moe/on_device.hpp"
 #include "support/run_seed.hpp"
@@ -238,6 +239,14 @@ TEST_P(moe_scaled_layer, equals_plain_loops_step_by_step) {
       ASSERT_NEAR(out.at(token, i), sum, magnitude * 0x1p-20 + std::abs(sum) * 0x1p-8) << token << ", " << i;
     }
   }
+  for (const row_access access : {row_access::by_index, row_access::sorted}) {
+    const bounded_workspace exact(workspace_bytes(problem, access).value());
+    device_out.reset();
+    TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
+    TMAP_ASSERT_OK(layer(problem, {}, {.where = {with.where.stream, exact.place()}}, access));
+    device_out.expect(out.bytes, access == row_access::sorted ? "sorted" : "by index");
+    exact.expect_bounds();
+  }
   device_out.reset();
   TMAP_ASSERT_CUDA(cudaDeviceSynchronize());
   TMAP_ASSERT_OK(layer(problem, {}, with));
@@ -259,7 +268,8 @@ INSTANTIATE_TEST_SUITE_P(
                              .limit = 7,
                              .value_shift = 1}},
         scaled_case{.name = "PowersOfTwo", .sizes = {20, 16, 4}, .width = 144, .inner = 256, .powers_of_two = true},
-        scaled_case{.name = "Larger", .sizes = {300, 3, 1}, .width = 384, .inner = 256}),
+        scaled_case{.name = "Larger", .sizes = {300, 3, 1}, .width = 384, .inner = 256},
+        scaled_case{.name = "ManyRows", .sizes = {280, 2, 1}, .width = 144, .inner = 128}),
     [](const auto& of) { return of.param.name; });
 
 }  // namespace

@@ -72,6 +72,32 @@ class guarded {
   device_array<T> memory_;
 };
 
+/// A workspace of an exact number of bytes, with poison before and after.
+class bounded_workspace {
+ public:
+  explicit bounded_workspace(std::uint64_t bytes)
+      : bytes_(bytes),
+        memory_(bytes + 2 * alignment),
+        first_(alignment - reinterpret_cast<std::uintptr_t>(memory_.data()) % alignment) {}
+
+  workspace place() const { return {memory_.data() + first_, bytes_}; }
+  /// Expects that no byte outside was written.
+  void expect_bounds() const {
+    const std::vector<unsigned char> got = memory_.download("workspace");
+    for (std::uint64_t i = 0; i < got.size(); ++i) {
+      const bool is_inside = i >= first_ && i < first_ + bytes_;
+      ASSERT_TRUE(is_inside || got[i] == device_array<char>::poison) << i;
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t alignment = 256;
+
+  std::uint64_t bytes_;
+  guarded<unsigned char> memory_;
+  std::uint64_t first_;
+};
+
 /// Holds the reports of a call, which begin as poison.
 class reports_on_device {
  public:
