@@ -85,6 +85,10 @@ enum class fault : std::uint32_t {
   /// The product reads a row of zeros. It is counted (faults.hpp), but not in `statuses` or
   /// `header`.
   a_row = 1u << 6,
+  /// The fault of a row, not of a group: `row_problem::c_rows` names a row that C does not have.
+  /// The row of the product is not stored. It is counted (faults.hpp), but not in `statuses` or
+  /// `header`.
+  c_row = 1u << 7,
 };
 
 /// The status of one group. A group without rows is empty, not bad; so is a group of a
@@ -204,13 +208,14 @@ inline constexpr std::uint32_t scaled_columns = 128;
 struct row_problem {
   operand_type type{};
   std::uint32_t groups{};
-  std::uint64_t rows{};  ///< of C, and of A unless `a_rows` names them; groups may end before
+  /// Rows of A and of C, unless `a_rows` or `c_rows` name these. Groups may end before.
+  std::uint64_t rows{};
   std::uint64_t n{};
   std::uint64_t k{};
   row_offsets offsets{};
   matrix a{};
   gemm::a_layout a_layout{};
-  /// Null, or the row of A that row i of C is made of, in device memory: [rows]. A then has
+  /// Null, or the row of A that row i is made of, in device memory: [rows]. A then has
   /// `a_row_count` rows, `m_by_k`, of which any may be named any number of times. Its scales and
   /// `row_scales` are then those of its `a_row_count` rows. -1 names a row of zeros with scales of
   /// 1. So does a number that is no row of A, and it is counted (`fault::a_row`). Numbers of rows
@@ -227,6 +232,17 @@ struct row_problem {
   /// Null, or the address of each group's C [rows of the group, N], in device memory. Then
   /// `c.address` is not used. The device checks the addresses.
   const std::uint64_t* c_addresses{};
+  /// Null, or the row of C in which row i is stored, in device memory: [rows]. C then has
+  /// `c_row_count` rows. -1 stands for a row that is not stored. So does a number that is no row of
+  /// C, and it is counted (`fault::c_row`). Rows of C that no row of a group names stay as they
+  /// were. Only products of rows along K have it (`m_by_k`, `n_by_k`), of bf16, f16 or e4m3, with
+  /// one C of 16 bits or f32, without `a_rows`, a backward gate and `fast_accumulation`.
+  ///
+  /// Rows of groups name different rows of C, or results are undefined. With `accumulate` and C of
+  /// `f32`, several may name the same row. All are added to it, in no fixed order. Two that are
+  /// added to zeros give the same bits in either order, more may not.
+  const std::int32_t* c_rows{};
+  std::uint64_t c_row_count{};  ///< 0 without `c_rows`
   result_type c_type{};
   /// Adds to what C held before, of type `like_operands` or `f32`. f32 is added in memory. The rest
   /// is read, added in f32 and rounded once.

@@ -7,7 +7,8 @@
 // the next piece is staged.
 //
 // Sums that are only rounded to 16 bits take a straight way. All else takes loops over quarters, 32
-// columns each, which are not unrolled: their code exists once for all sums.
+// columns each, which are not unrolled: their code exists once for all sums. Where an index names
+// the rows of C, the warp stores its staging tile itself, without a map.
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/ptx.cuh>
@@ -19,6 +20,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/gemm_group.hpp"
+#include "kernels/gemm/results/indexed_rows.cuh"
 #include "kernels/gemm/results/staging.cuh"
 #include "kernels/gemm/results/thread_results.cuh"
 #include "kernels/gemm/tile_math.hpp"
@@ -29,7 +31,9 @@ inline constexpr std::uint32_t staged_results = 2;
 inline constexpr std::uint32_t alignment_of_swizzle = 1024;
 
 /// One warp's stores. It acquires the maps of C after the main loop, when the stores of the
-/// previous tile have long read their staging tiles.
+/// previous tile have long read their staging tiles. If `Scatters`, an index names the rows of C.
+/// Then there are no results of 8 bits and no gradients of gates.
+template <bool Scatters>
 class result_store {
  public:
   /// `filler` is any map that is a parameter.
@@ -41,12 +45,17 @@ class result_store {
   __device__ void write(float (&sums)[Count], const gemm_shape& shape, const gemm_group& record, result_place place) {
     const std::uint32_t row = place.row + threadIdx.x / 32 % 4 * strip_rows;
     if (row >= record.m) return;
-    if (acquired_ != place.group) {
-      acquired_ = place.group;
-      if (device::ptx::elect_one()) map_ = device::acquire(shape.scratch.c + acquired_);
-    }
-    if (only_rounds_ || finish<Type, HasEpilogue>(sums, row, shape, record, place)) {
-      store_rounded<Type>(sums, row, record, place);
+    if constexpr (Scatters) {
+      finish<Type, HasEpilogue>(sums, row, shape, record, place);
+      if (place.column == 0) report_targets(shape.c_rows, record, row);
+    } else {
+      if (acquired_ != place.group) {
+        acquired_ = place.group;
+        if (device::ptx::elect_one()) map_ = device::acquire(shape.scratch.c + acquired_);
+      }
+      if (only_rounds_ || finish<Type, HasEpilogue>(sums, row, shape, record, place)) {
+        store_rounded<Type>(sums, row, record, place);
+      }
     }
   }
 
@@ -116,13 +125,15 @@ class result_store {
                          result_place& place) {
     const result_work& work = shape.results;
     const gemm::gate& gate = work.with.gate;
-    using thread_sums = thread_results<Type>;
+    using thread_sums = thread_results<Type, Scatters>;
     if constexpr (HasEpilogue) thread_sums(shape, record, place).apply_terms(sums, place);
     result_order order = result_order::pairs;
     if (HasEpilogue && gate.function != gemm::gate_function::none) {
-      if (gate.backward) {
-        store_gradients(thread_sums(shape, record, place), sums, row, shape, place);
-        return false;
+      if constexpr (!Scatters) {
+        if (gate.backward) {
+          store_gradients(thread_sums(shape, record, place), sums, row, shape, place);
+          return false;
+        }
       }
       if (has_second_results(gate)) store_kept(thread_sums(shape, record, place), sums, row, shape, record, place);
       // The results take half of the sums.
@@ -131,26 +142,55 @@ class result_store {
       if (gate.columns == gemm::gate_columns::interleaved) order = result_order::singles;
     }
     const thread_sums results(shape, record, place);
-    if (HasEpilogue && work.type == gemm::result_type::f8_e4m3) {
-      store_e4m3(results, sums, row, place, order);
-      return false;
+    if constexpr (!Scatters) {
+      if (HasEpilogue && work.type == gemm::result_type::f8_e4m3) {
+        store_e4m3(results, sums, row, place, order);
+        return false;
+      }
     }
     if (work.type == gemm::result_type::f32) {
-      store_f32(sums, row, work.accumulates, place, order);
+      store_f32(sums, row, shape, record, place, order);
       return false;
     }
     if (order == result_order::singles) {
-      store_singles(results, sums, row, work.accumulates, place);
+      store_singles(results, sums, row, shape, record, place);
       return false;
     }
     if (work.accumulates) results.add_old(sums, place);
-    return true;
+    if constexpr (Scatters) store_pairs<Type>(sums, row, shape, record, place);
+    return !Scatters;
+  }
+
+  /// Stages a piece of 64 columns of sums, rounded to 16 bits.
+  template <gemm::operand_type Type, std::uint32_t Count>
+  static __device__ void stage_piece(unsigned char* tile, const float (&sums)[Count], std::uint32_t piece) {
+#pragma unroll 1
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      float quarter[quarter_sums];
+      take(quarter, sums, piece * 2 + half);
+      stage_pairs<Type>(tile, half * 4, quarter);
+    }
+  }
+
+  /// Stores results of 16 bits in the rows that an index names.
+  template <gemm::operand_type Type, std::uint32_t Count>
+  __device__ void store_pairs(const float (&sums)[Count], std::uint32_t row, const gemm_shape& shape,
+                              const gemm_group& record, const result_place& place) {
+#pragma unroll 1
+    for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
+      const std::uint32_t column = place.column + piece * piece_lines;
+      if (column >= place.columns) break;
+      unsigned char* const tile = take_tile();
+      stage_piece<Type>(tile, sums, piece);
+      store_indexed(tile, {column, place.columns, sizeof(std::uint16_t)}, row, shape, record);
+    }
   }
 
   /// Stores the sums before the gate, by pieces of 64 columns of B.
   template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void store_kept(const thread_results<Type>& results, const float (&sums)[Count], std::uint32_t row,
-                             const gemm_shape& shape, const gemm_group& record, const result_place& place) {
+  __device__ void store_kept(const thread_results<Type, Scatters>& results, const float (&sums)[Count],
+                             std::uint32_t row, const gemm_shape& shape, const gemm_group& record,
+                             const result_place& place) {
     const device::acquired_map second = acquire_second(shape, place.group);
 #pragma unroll 1
     for (std::uint32_t piece = 0; piece < Count / piece_sums; ++piece) {
@@ -158,20 +198,16 @@ class result_store {
       const bool is_gate = shape.values != 0 && piece < Count / piece_sums / 2;
       if (column >= (is_gate ? shape.values : record.n)) continue;
       unsigned char* const tile = take_tile();
-#pragma unroll 1
-      for (std::uint32_t half = 0; half < 2; ++half) {
-        float quarter[quarter_sums];
-        take(quarter, sums, piece * 2 + half);
-        stage_pairs<Type>(tile, half * 4, quarter);
-      }
+      stage_piece<Type>(tile, sums, piece);
       store_tile(second, tile, column, row);
     }
   }
 
   /// A staged tile has 32 columns.
   template <std::uint32_t Count>
-  __device__ void store_f32(const float (&sums)[Count], std::uint32_t row, bool accumulates, const result_place& place,
-                            result_order order) {
+  __device__ void store_f32(const float (&sums)[Count], std::uint32_t row, const gemm_shape& shape,
+                            const gemm_group& record, const result_place& place, result_order order) {
+    const bool accumulates = shape.results.accumulates;
 #pragma unroll 1
     for (std::uint32_t i = 0; i < Count / quarter_sums; ++i) {
       const std::uint32_t column = place.column + i * quarter_columns;
@@ -180,7 +216,9 @@ class result_store {
       take(quarter, sums, i);
       unsigned char* const tile = take_tile();
       stage_f32(tile, quarter, order);
-      if (accumulates) {
+      if constexpr (Scatters) {
+        store_indexed(tile, {column, place.columns, sizeof(float)}, row, shape, record);
+      } else if (accumulates) {
         add_tile(tile, column, row);
       } else {
         store_tile(map_, tile, column, row);
@@ -190,8 +228,10 @@ class result_store {
 
   /// Stores results of interleaved gates. A staged tile has 64 columns.
   template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void store_singles(const thread_results<Type>& results, const float (&sums)[Count], std::uint32_t row,
-                                bool accumulates, const result_place& place) {
+  __device__ void store_singles(const thread_results<Type, Scatters>& results, const float (&sums)[Count],
+                                std::uint32_t row, const gemm_shape& shape, const gemm_group& record,
+                                const result_place& place) {
+    const bool accumulates = shape.results.accumulates;
     unsigned char* tile = nullptr;
 #pragma unroll 1
     for (std::uint32_t i = 0; i < Count / quarter_sums; ++i) {
@@ -204,14 +244,19 @@ class result_store {
       if (is_first) tile = take_tile();
       stage_singles<Type>(tile, is_first ? 0 : swizzle_bytes / 2, quarter);
       if (is_first && column + quarter_columns < place.columns) continue;
-      store_tile(map_, tile, column - (is_first ? 0 : quarter_columns), row);
+      const std::uint32_t first = column - (is_first ? 0 : quarter_columns);
+      if constexpr (Scatters) {
+        store_indexed(tile, {first, place.columns, sizeof(std::uint16_t)}, row, shape, record);
+      } else {
+        store_tile(map_, tile, first, row);
+      }
     }
   }
 
   /// A staged tile has the 128 columns that share a scale.
   template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void store_e4m3(const thread_results<Type>& results, const float (&sums)[Count], std::uint32_t row,
-                             const result_place& place, result_order order) {
+  __device__ void store_e4m3(const thread_results<Type, Scatters>& results, const float (&sums)[Count],
+                             std::uint32_t row, const result_place& place, result_order order) {
     constexpr std::uint32_t tile_quarters = gemm::scaled_results / quarter_columns;
 #pragma unroll 1
     for (std::uint32_t first = 0; first < Count / quarter_sums; first += tile_quarters) {
@@ -244,8 +289,8 @@ class result_store {
   /// Stores the gradients of gates and values. Interleaved, those of 32 results fill a tile. Else
   /// those of 64 results fill both tiles.
   template <gemm::operand_type Type, std::uint32_t Count>
-  __device__ void store_gradients(const thread_results<Type>& results, const float (&sums)[Count], std::uint32_t row,
-                                  const gemm_shape& shape, const result_place& place) {
+  __device__ void store_gradients(const thread_results<Type, Scatters>& results, const float (&sums)[Count],
+                                  std::uint32_t row, const gemm_shape& shape, const result_place& place) {
     const bool is_interleaved = shape.results.with.gate.columns == gemm::gate_columns::interleaved;
     const device::acquired_map second = is_interleaved ? map_ : acquire_second(shape, place.group);
     uint2 next[8];
@@ -322,6 +367,15 @@ class result_store {
     if (!device::ptx::elect_one()) return;
     device::store_tile(map, {static_cast<std::int32_t>(column), static_cast<std::int32_t>(row)}, tile);
     device::commit_stores();
+  }
+
+  /// Stores a tile in the rows that an index names. f32 is added to them if C's old content counts,
+  /// which 16 bits already have.
+  static __device__ void store_indexed(const unsigned char* tile, const staged_columns& columns, std::uint32_t row,
+                                       const gemm_shape& shape, const gemm_group& record) {
+    const bool adds = shape.results.accumulates && columns.bytes == sizeof(float);
+    store_rows(shape.c_rows, record, tile, row, columns, adds);
+    commit_empty();
   }
 
   /// Adds a tile of f32 to C in memory.

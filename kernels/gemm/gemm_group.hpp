@@ -20,7 +20,7 @@ namespace tmap::kernels {
 /// other groups before its own, and end with its own. So `first_*` are coordinates in these maps,
 /// and nothing after the group is loaded. Its maps of results cover exactly its elements.
 struct alignas(16) gemm_group {
-  std::uint64_t c;  ///< the address of its first element of C
+  std::uint64_t c;  ///< the address of its first element of C; of C, if an index names its rows
   std::uint64_t c_pitch;
   std::uint32_t m;
   std::uint32_t n;  ///< columns of B
@@ -90,19 +90,19 @@ struct result_work {
   bool accumulates;
 };
 
-/// Stands for a row of zeros.
+/// Stands for a row of zeros that is read, or for a row that is not stored.
 inline constexpr std::uint32_t no_row = ~0u;
 
-/// Names the rows of A that a product reads, if A's rows do not follow each other.
+/// Names the rows of a matrix that the rows of a product read, or are stored in, if these do not
+/// follow each other.
 struct row_index {
-  const std::int32_t* rows;  ///< null: A's rows follow each other
-  std::uint32_t count;       ///< of A's rows
-  std::uint64_t a;           ///< the address of A
-  std::uint64_t a_pitch;
+  const std::int32_t* rows;  ///< null: the matrix's rows follow each other
+  std::uint32_t count;       ///< of the matrix's rows
+  gemm::matrix of;
   fault_sink faults;
 
   TMAP_HOST_DEVICE constexpr bool has(std::int32_t row) const { return static_cast<std::uint32_t>(row) < count; }
-  /// Returns the row of A that row `row` of the product reads, or `no_row`.
+  /// Returns the row of the matrix that belongs to row `row` of the product, or `no_row`.
   TMAP_HOST_DEVICE constexpr std::uint32_t source(std::uint32_t row) const {
     if (rows == nullptr) return row;
     return has(rows[row]) ? static_cast<std::uint32_t>(rows[row]) : no_row;
@@ -129,6 +129,7 @@ struct gemm_shape {
   std::uint32_t per_result;  ///< columns of B that make a result: 2 with gates, else 1
   std::uint32_t values;      ///< the column of B at which values begin; 0: not after all gates
   row_index a_rows;
+  row_index c_rows;
 };
 
 /// Returns whether results are made of gates and values, so that there are half as many as columns

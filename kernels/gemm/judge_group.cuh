@@ -173,7 +173,8 @@ __device__ inline void place_group(const gemm::row_problem& problem, const group
   group.k = static_cast<std::uint32_t>(problem.k);
   group.first_row = begin;
   group.c_pitch = problem.c.pitch_bytes;
-  group.c = problem.c_addresses != nullptr ? problem.c_addresses[g] : problem.c.address + begin * group.c_pitch;
+  const std::uint64_t first = stores_by_index(problem) ? 0 : begin;
+  group.c = problem.c_addresses != nullptr ? problem.c_addresses[g] : problem.c.address + first * group.c_pitch;
 }
 
 __device__ inline void place_group(const gemm::column_problem& problem, const group_range& range, std::uint32_t g,

@@ -48,14 +48,12 @@ promotion promotion_of(const Problem&) {
   return promotion::plain;
 }
 
-row_index a_rows_of(const gemm::row_problem& problem, const gemm_call& call) {
-  return {problem.a_rows, static_cast<std::uint32_t>(problem.a_row_count), problem.a.address, problem.a.pitch_bytes,
-          call.faults};
+void place_rows(const gemm::row_problem& problem, const fault_sink& faults, gemm_shape& shape) {
+  shape.a_rows = {problem.a_rows, static_cast<std::uint32_t>(problem.a_row_count), problem.a, faults};
+  shape.c_rows = {problem.c_rows, static_cast<std::uint32_t>(problem.c_row_count), problem.c, faults};
 }
 template <class Problem>
-row_index a_rows_of(const Problem&, const gemm_call&) {
-  return {};
-}
+void place_rows(const Problem&, const fault_sink&, gemm_shape&) {}
 
 template <class Problem>
 void place_scales(const Problem& problem, gemm_shape& shape) {
@@ -100,7 +98,7 @@ product_arguments arguments_of(const Problem& problem, const gemm_call& call) {
   shape.b_pieces = call.plan.tile_n / call.maps.b.spec.box_dim[columns_axis];
   shape.per_result = has_gates(problem) ? 2 : 1;
   shape.values = first_value(problem);
-  shape.a_rows = a_rows_of(problem, call);
+  place_rows(problem, call.faults, shape);
   return arguments;
 }
 
@@ -112,6 +110,15 @@ cudaError_t launch_gathered(const Problem& problem, const product_arguments& arg
     case gemm::operand_type::f16: return launch_gathered_f16(b_is_across, arguments, call);
     case gemm::operand_type::f8_e4m3: return launch_gathered_e4m3(promotion_of(problem), arguments, call);
     default: return launch_gathered_e5m2(arguments, call);
+  }
+}
+
+template <class Problem>
+cudaError_t launch_scattered(const Problem& problem, const product_arguments& arguments, const gemm_call& call) {
+  switch (problem.type) {
+    case gemm::operand_type::bf16: return launch_scattered_bf16(arguments, call);
+    case gemm::operand_type::f16: return launch_scattered_f16(arguments, call);
+    default: return launch_scattered_e4m3(promotion_of(problem) == promotion::scaled, arguments, call);
   }
 }
 
@@ -127,6 +134,7 @@ template <class Problem>
 cudaError_t launch_gemm_tiles(const Problem& problem, const gemm_call& call) {
   const product_arguments arguments = arguments_of(problem, call);
   if (arguments.shape.a_rows.rows != nullptr) return launch_gathered(problem, arguments, call);
+  if (arguments.shape.c_rows.rows != nullptr) return launch_scattered(problem, arguments, call);
   if (gemm::has_8_bits(problem.type) && promotion_of(problem) == promotion::lines) {
     return launch_lines(problem.type, arguments, call);
   }

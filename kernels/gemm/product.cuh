@@ -13,7 +13,8 @@
 // empty when the consumers of both blocks have left it.
 //
 // Where A's rows are gathered by index, the two other warps of the loading warpgroup load them
-// (tile_gather.cuh), each block all that it needs, and maps load B alone.
+// (tile_gather.cuh), each block all that it needs, and maps load B alone. Where an index names C's
+// rows, the consumers store them without a map (results/indexed_rows.cuh).
 
 #include <tmap/device/acquire.cuh>
 #include <tmap/device/cluster_queue.cuh>
@@ -51,7 +52,8 @@ struct product_traits {
   bool a_is_across{};
   bool b_is_across{};
   promotion sums{};
-  bool gathers{};  ///< A's rows are named by an index
+  bool gathers{};   ///< A's rows are named by an index
+  bool scatters{};  ///< C's rows are named by an index
 };
 
 /// How a kernel cuts its products into tiles.
@@ -73,6 +75,7 @@ struct product_config {
   static constexpr bool has_line_scales = Product.sums == promotion::lines;
   static constexpr bool has_scales = has_block_scales || has_line_scales;
   static constexpr bool gathers = Product.gathers;
+  static constexpr bool scatters = Product.scatters;
   /// Only sums over rows have scales of lines, and they have no epilogue.
   static constexpr bool has_epilogue = !has_line_scales;
   static constexpr std::uint32_t tile_m = Tile.tile_m;
@@ -212,7 +215,7 @@ __device__ void load_tiles(const product_arguments& arguments, tile_notes& notes
 template <class Config>
 __device__ void make_half_tile(const tile_note& note, const gemm_shape& shape,
                                device::ring_barriers<Config::stages>& barriers, std::uint32_t ring,
-                               device::ring_position& at, result_store& store) {
+                               device::ring_position& at, result_store<Config::scatters>& store) {
   const std::uint32_t consumer = threadIdx.x / warpgroup_threads;
   const b_columns columns{Config::share_n, shape.per_result, shape.values};
   const std::uint32_t row = note.row + (Config::halves_rows ? consumer * piece_lines : 0);
@@ -245,7 +248,8 @@ __device__ void multiply_tiles(const product_arguments& arguments, tile_notes& n
                                device::ring_barriers<Config::stages>& barriers, unsigned char* ring) {
   const auto ring_address = static_cast<std::uint32_t>(__cvta_generic_to_shared(ring));
   unsigned char* const staging = ring + Config::stages * Config::stage_bytes;
-  result_store store(arguments.shape, arguments.b, staging + threadIdx.x / 32 * staged_results * strip_bytes);
+  unsigned char* const tiles = staging + threadIdx.x / 32 * staged_results * strip_bytes;
+  result_store<Config::scatters> store(arguments.shape, arguments.b, tiles);
   // A pointer in registers. The compiler would compute the address of known shared memory again at
   // each wait.
   device::ring_barriers<Config::stages>* kept = &barriers;

@@ -46,4 +46,9 @@ cudaError_t launch_gathered_e4m3(promotion sums, const product_arguments& argume
 cudaError_t launch_gathered_e4m3_scaled(const product_arguments& arguments, const gemm_call& call);
 cudaError_t launch_gathered_e5m2(const product_arguments& arguments, const gemm_call& call);
 
+/// Launch products whose rows of C are named by an index. Operands lie along K.
+cudaError_t launch_scattered_bf16(const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_scattered_f16(const product_arguments& arguments, const gemm_call& call);
+cudaError_t launch_scattered_e4m3(bool has_scales, const product_arguments& arguments, const gemm_call& call);
+
 }  // namespace tmap::kernels

@@ -38,6 +38,15 @@ TMAP_HOST_DEVICE constexpr bool has_own_a(const Problem&) {
   return true;
 }
 
+/// Returns whether an index names the rows of C. They are stored without a map.
+TMAP_HOST_DEVICE constexpr bool stores_by_index(const gemm::row_problem& problem) {
+  return problem.c_rows != nullptr;
+}
+template <class Problem>
+TMAP_HOST_DEVICE constexpr bool stores_by_index(const Problem&) {
+  return false;
+}
+
 /// Returns whether each group has a second map of results.
 TMAP_HOST_DEVICE constexpr bool has_second(const gemm::row_problem& problem) {
   return has_second_results(problem.epilogue.gate);

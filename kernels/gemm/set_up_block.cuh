@@ -100,14 +100,17 @@ __device__ map_patch patch_of_second(const Problem&, const gemm_group&) {
   return {};
 }
 
-/// Returns the patch of one operand's map. For a group without work, or an operand with nothing to
-/// sum over, the patch makes the safe empty map.
+/// Returns the patch of one operand's map. For a group without work, an operand with nothing to sum
+/// over, or C whose rows an index names, the patch makes the safe empty map.
 template <class Problem>
 __device__ map_patch patch_of(const Problem& problem, const judged_group& judged, operand of) {
   const gemm_group& group = judged.group;
   const operand_places& at = judged.at;
   if (!judged.has_work) return {};
-  if (of == operand::c) return patch_of(group.c, first_columns(problem, group.n), group.m, group.c_pitch);
+  if (of == operand::c) {
+    if (stores_by_index(problem)) return {};
+    return patch_of(group.c, first_columns(problem, group.n), group.m, group.c_pitch);
+  }
   if (of == operand::second) return patch_of_second(problem, group);
   if (group.k == 0) return {};
   const std::uint64_t k = std::uint64_t{group.first_k} + group.k;

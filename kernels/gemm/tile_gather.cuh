@@ -74,7 +74,7 @@ class row_share {
 #pragma unroll
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint32_t row = rows[row_ + i * step_rows];
-      from_[i] = index_.a + byte_ + (row == no_row ? 0 : row * index_.a_pitch);
+      from_[i] = index_.of.address + byte_ + (row == no_row ? 0 : row * index_.of.pitch_bytes);
       has_ |= (row == no_row ? 0u : 1u) << i;
     }
   }

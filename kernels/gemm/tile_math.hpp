@@ -160,6 +160,16 @@ TMAP_HOST_DEVICE constexpr std::uint32_t staged_unit(std::uint32_t lane, std::ui
   return first_unit + lane / 16;
 }
 
+/// A warp reads this many rows of a staging tile at once, 16 bytes a lane. Return the row and unit
+/// that a lane reads.
+inline constexpr std::uint32_t stored_rows = 4;
+TMAP_HOST_DEVICE constexpr std::uint32_t stored_row(std::uint32_t lane) {
+  return lane / 8;
+}
+TMAP_HOST_DEVICE constexpr std::uint32_t stored_unit(std::uint32_t lane) {
+  return lane % 8;
+}
+
 /// Returns a descriptor of the operand with 128-byte swizzle at address `shared` (PTX ISA
 /// 9.7.15.5.1.2). Along K, groups of eight rows follow each other. Across K, eight lines of K
 /// follow each other, and the next 64 columns follow a piece later.

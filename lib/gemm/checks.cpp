@@ -137,7 +137,8 @@ void check_b(arguments& given, const row_problem& problem) {
 }
 
 void check_matrices(arguments& given, const row_problem& problem) {
-  const row_shape of_c{problem.rows, kernels::c_columns(problem, problem.n) * result_bytes(problem.c_type)};
+  const std::uint64_t c_rows = problem.c_rows != nullptr ? problem.c_row_count : problem.rows;
+  const row_shape of_c{c_rows, kernels::c_columns(problem, problem.n) * result_bytes(problem.c_type)};
   check_matrix(given, problem.a,
                stored_shape(problem.type, problem.a_layout == a_layout::k_by_m, a_row_count(problem), problem.k),
                problem_name.member("a"));
@@ -225,6 +226,7 @@ void check_problem(arguments& given, const row_problem& problem) {
   check_offsets(given, problem.offsets, problem_name.member("offsets"), offset_format::labels);
   check_epilogue(given, problem);
   check_index(given, problem);
+  check_targets(given, problem);
   check_block_scales(given, problem);
   check_matrices(given, problem);
 }

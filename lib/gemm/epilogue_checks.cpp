@@ -73,6 +73,31 @@ void check_results(arguments& given, const pointer_problem& problem) {
   check_type(given, problem.c_type, problem.accumulate, result_type::f32);
 }
 
+void check_targets(arguments& given, const row_problem& problem) {
+  const argument count_name = problem_name.member("c_row_count");
+  if (problem.c_rows == nullptr) {
+    return given.equal(problem.c_row_count, 0, count_name, "is {found}; without c_rows it must be {allowed}");
+  }
+  given.pointer(problem.c_rows, problem_name.member("c_rows"));
+  given.range(problem.c_row_count, 1, max_extent, count_name);
+  const auto exclude = [&](bool is_set, const argument& name, const char* reason) {
+    if (is_set) given.refuse(name, reason);
+  };
+  exclude(problem.type == operand_type::f8_e5m2, problem_name.member("type"),
+          "is f8_e5m2; with c_rows it must be another");
+  exclude(problem.a_layout != a_layout::m_by_k, problem_name.member("a_layout"),
+          "is k_by_m; with c_rows it must be m_by_k");
+  exclude(problem.b_layout != b_layout::n_by_k, problem_name.member("b_layout"),
+          "is k_by_n; with c_rows it must be n_by_k");
+  exclude(problem.a_rows != nullptr, problem_name.member("a_rows"), "is not null; with c_rows it must be null");
+  exclude(problem.c_addresses != nullptr, problem_name.member("c_addresses"),
+          "is not null; with c_rows it must be null");
+  exclude(problem.c_type == result_type::f8_e4m3, problem_name.member("c_type"),
+          "is f8_e4m3; with c_rows it must be like_operands or f32");
+  exclude(problem.fast_accumulation, problem_name.member("fast_accumulation"), "is set; with c_rows it must not be");
+  exclude(kernels::is_backward(problem), gate_name.member("backward"), "is set; with c_rows it must not be");
+}
+
 void check_epilogue(arguments& given, const row_problem& problem) {
   const epilogue& with = problem.epilogue;
   given.optional_pointer(with.row_scales, epilogue_name.member("row_scales"));

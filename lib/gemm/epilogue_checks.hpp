@@ -22,6 +22,10 @@ void check_gate(support::arguments& given, const gate& with, const support::argu
 /// do halves of rows of B.
 inline constexpr std::uint64_t gated_columns = 32;
 
+/// Checks the rows of C that an index names, and what they exclude, because they are stored by
+/// kernels of their own.
+void check_targets(support::arguments& given, const row_problem& problem);
+
 /// Checks the memory that an epilogue names.
 void check_epilogue(support::arguments& given, const row_problem& problem);
 

@@ -83,6 +83,8 @@ gemm::row_problem library_of(const tmap_row_problem& from) {
           .b_layout = static_cast<gemm::b_layout>(from.b_layout),
           .c = library_of(from.c),
           .c_addresses = from.c_addresses,
+          .c_rows = from.c_rows,
+          .c_row_count = from.c_row_count,
           .c_type = static_cast<gemm::result_type>(from.c_type),
           .accumulate = from.accumulate != 0,
           .c_scales = scales_of(from.c_scales),

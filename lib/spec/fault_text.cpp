@@ -65,6 +65,7 @@ constexpr fault_words group_faults[] = {
     words_of(gemm::fault::alignment, "alignment",
              "it begins at no multiple of 16 bytes of an operand whose lines run along the ragged dim"),
     words_of(gemm::fault::a_row, "a_row", "A has no row of the number that names its row of A"),
+    words_of(gemm::fault::c_row, "c_row", "C has no row of the number that names its row of C"),
 };
 
 constexpr bool rows_stand_at_their_bit(const fault_words* begin, const fault_words* end) {
@@ -121,8 +122,9 @@ std::string words_of(item_kind kind, std::uint64_t bits) {
 
 /// Returns whether a call of groups met a row that is bad by itself. Its index is that of the row.
 bool is_row_of_groups(const bad_item& item) {
-  constexpr auto of_row =
-      static_cast<std::uint64_t>(gemm::fault::label) | static_cast<std::uint64_t>(gemm::fault::a_row);
+  constexpr auto of_row = static_cast<std::uint64_t>(gemm::fault::label) |
+                          static_cast<std::uint64_t>(gemm::fault::a_row) |
+                          static_cast<std::uint64_t>(gemm::fault::c_row);
   return items_of(item.call) == item_kind::group && (item.bits & of_row) != 0;
 }
 

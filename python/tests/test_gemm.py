@@ -106,6 +106,28 @@ class Preparing(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "out has the shape"):
                 pitch_of(half(shape, strides))
 
+    def test_an_output_whose_rows_are_named_has_any_number(self):
+        def half(shape, strides):
+            return _libraries.Form(shape, strides, "bf16", 2)
+
+        left, right = half((ROWS, K), (2 * K, 2)), half((GROUPS, K, N), (2 * K * N, 2, 2 * K))
+        ends = _libraries.Form((GROUPS,), (4,), "i32", 4)
+
+        def prepared(targets, shape=(7, N), **others):
+            out = half(shape, (2 * shape[-1] + 16, 2))
+            return _gemm._judged(left, right, ends, out, "ends", None, False, False, targets=targets, **others).problem
+
+        for rows in (7, ROWS + 9):
+            made = prepared((ROWS,), (rows, N))
+            self.assertEqual((made.c_row_count, made.rows, made.c.pitch_bytes), (rows, ROWS, 2 * N + 16))
+        with self.assertRaisesRegex(ValueError, "out has the shape"):
+            prepared((ROWS,), (7, N // 2))
+        for targets in ((ROWS - 1,), (2, ROWS // 2)):
+            with self.assertRaisesRegex(ValueError, "with out_rows"):
+                prepared(targets)
+        with self.assertRaisesRegex(ValueError, "with one out"):
+            prepared((ROWS,), out_count=GROUPS)
+
     def test_offsets_and_groups_agree(self):
         for groups in (GROUPS - 1, GROUPS + 1):
             with self.assertRaisesRegex(ValueError, f"offs cuts {groups} groups"):

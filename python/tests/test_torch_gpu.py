@@ -167,6 +167,36 @@ class GroupedProducts(GroupedProductCases, unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "a_scales"):
             tmap.grouped_mm(a, b, ends, out=out, a_rows=rows, a_scales=a_scales[at], b_scales=b_scales)
 
+    def test_the_function_stores_rows_by_index(self):
+        a, b = self.cases()["rows, [n, k]"]
+        product, expected = (torch.full((self.rows, 96), 7, device="cuda", dtype=self.dtype)
+                             for _ in range(2))
+        tmap.grouped_mm(a, b, self.ends, out=product)
+        rows = torch.randperm(self.rows, device="cuda").to(torch.int32)
+        is_stored = torch.arange(self.rows, device="cuda") < self.ends[-1]
+        is_stored[5] = False
+        expected[rows[is_stored].long()] = product[is_stored]
+        rows[5] = -1
+        out = torch.full_like(expected, 7)
+        tmap.grouped_mm(a, b, self.ends, out=out, out_rows=rows)
+        self.assertTrue(torch.equal(out, expected))
+        out = torch.full((self.rows + 9, 96), 7, device="cuda", dtype=self.dtype)
+        rows[rows >= 0] += 9
+        tmap.grouped_mm(a, b, self.ends, out=out, out_rows=rows)
+        self.assertTrue(torch.equal(out[9:], expected))
+        self.assertEqual(out[:9].unique().tolist(), [7])
+        twice = torch.zeros(self.rows, 96, device="cuda")
+        half = torch.arange(self.rows, device="cuda", dtype=torch.int32) // 2
+        tmap.grouped_mm(a, b, self.ends, out=twice, out_rows=half, accumulate=True)
+        apart = torch.zeros_like(twice)
+        tmap.grouped_mm(a, b, self.ends, out=apart)
+        sums = apart[:self.rows // 2 * 2].view(-1, 2, 96).sum(1)
+        self.assertTrue(torch.equal(twice[:len(sums)], sums))
+        with self.assertRaises(ValueError):
+            tmap.grouped_mm(a, b, self.ends, out=out, out_rows=rows[:-1])
+        with self.assertRaises(TypeError):
+            tmap.grouped_mm(a, b, self.ends, out=out, out_rows=rows.long())
+
     def test_the_function_makes_f32_and_adds_to_it(self):
         a, b = self.cases()["rows, [n, k]"]
         plain = reference.grouped_mm(a, b, SIZES)

@@ -17,8 +17,8 @@ from ._numbers import choice, sequence, status_bits
 class GroupFault(enum.IntFlag):
     """The bits of a status: why a group was bad. `EMPTY` is no fault. `EXTENT` and `PITCH` belong
     to products by pointers, `ADDRESS` to lists of addresses. No group has `LABEL`, the fault of a
-    row whose label names no group, or `A_ROW`, of one whose row of a does not exist: `tmap.faults`
-    counts them. `explain` puts them into words."""
+    row whose label names no group, or `A_ROW` or `C_ROW`, of one whose row of a or of out does not
+    exist: `tmap.faults` counts them. `explain` puts them into words."""
     ROWS = 1 << 0
     EXTENT = 1 << 1
     ADDRESS = 1 << 2
@@ -26,6 +26,7 @@ class GroupFault(enum.IntFlag):
     LABEL = 1 << 4
     ALIGNMENT = 1 << 5
     A_ROW = 1 << 6
+    C_ROW = 1 << 7
     EMPTY = 1 << 31
 
 
@@ -39,7 +40,7 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
                gate=None, kept=None, row_scales=None, column_scales=None, out_scales=None,
                a_scales=None, b_scales=None, powers_of_two: bool = False,
                fast_accumulation: bool = False, b_addresses=None, out_addresses=None, a_rows=None,
-               statuses=None, header=None, plan: int = None, check=None,
+               out_rows=None, statuses=None, header=None, plan: int = None, check=None,
                stream=None):
     """Computes many products in one call, of arrays of any library in device memory. The sizes may
     exist only there.
@@ -83,6 +84,14 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     theirs. With "slots" it is [groups, slot]. -1 reads zeros. So does a number that is no row of
     `a`, and `tmap.faults` counts it.
 
+    `out_rows`, int32 [rows], names the row of `out` that each row of the product is stored in:
+    `out` then has any number of rows, and those that no row names stay as they are. -1 stores
+    nothing. So does a number that is no row of `out`, and `tmap.faults` counts it. Rows of groups
+    name different rows. Only with `accumulate` to f32 may several name the same: two that are added
+    to zeros give the same bits in any order, more may not. It goes with weights stored [groups, n,
+    k], of bf16, f16 or f8_e4m3, and with an `out` of 16 bits or f32, but not with `a_rows`,
+    `out_addresses` or `fast_accumulation`.
+
     `a_scales`, f32 [rows of a, k / 128], and `b_scales`, f32 [groups, k / 128, n / 128], rounded
     up, are block scales of operands of 8 bits: each of 128 elements of k, of a row of a or of 128
     columns of b. Their strides may be any.
@@ -106,9 +115,9 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
         raise ValueError("grouped products are of arrays in device memory")
     left, right, cut = site.read(a, "a"), site.read(b, "b"), site.read(offs, "offs")
     target = site.write(out, "out")
-    lists = _Lists(site, b_addresses, out_addresses, a_rows)
+    lists = _Lists(site, b_addresses, out_addresses, a_rows, out_rows)
     ready = _judged(left.form, right.form, cut.form, target.form, format, gate_of(gate),
-                    bool(accumulate), bool(fast_accumulation), *lists.lengths, lists.index)
+                    bool(accumulate), bool(fast_accumulation), *lists.lengths, lists.index, lists.targets)
     pieces = _with_addresses(site, ready, left.dtype, counts, lists,
                              Terms(bias, kept, row_scales, column_scales, out_scales, a_scales, b_scales,
                                    powers_of_two))
@@ -134,9 +143,10 @@ def _split_offsets(offs, format):
 
 
 class _Lists:
-    """Addresses of matrices that lie apart, and the rows of a in the order of the product."""
+    """Addresses of matrices that lie apart, and the rows of a and of out in the order of the
+    product."""
 
-    def __init__(self, site, b, out, a_rows):
+    def __init__(self, site, b, out, a_rows, out_rows):
         views = [None if array is None else site.read(array, name, ("u64", "i64"), rank=1)
                  for array, name in ((b, "b_addresses"), (out, "out_addresses"))]
         for view in views:
@@ -144,10 +154,21 @@ class _Lists:
                 raise ValueError("lists of addresses have no gaps")
         self.b, self.out = (0 if view is None else view.address for view in views)
         self.lengths = [None if view is None else view.shape[0] for view in views]
-        index = None if a_rows is None else site.read(a_rows, "a_rows", ("i32",))
-        if index is not None and not index.is_packed:
-            raise ValueError("a_rows has no gaps")
-        self.a_rows, self.index = (0, None) if index is None else (index.address, index.shape)
+        self.a_rows, self.index = self._read_index(site, a_rows, "a_rows")
+        self.out_rows, self.targets = self._read_index(site, out_rows, "out_rows")
+
+    @staticmethod
+    def _read_index(site, array, name):
+        """Returns the address and the shape of an index, or 0 and None."""
+        if array is None:
+            return 0, None
+        view = site.read(array, name, ("i32",))
+        if not view.is_packed:
+            raise ValueError(f"{name} has no gaps")
+        return view.address, view.shape
+
+    def __bool__(self):
+        return any((self.b, self.out, self.a_rows, self.out_rows))
 
 
 def _group_count(cut, number, right, left, target, b_count):
@@ -164,7 +185,8 @@ def _group_count(cut, number, right, left, target, b_count):
 @lru_cache(maxsize=1024)
 def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, gate: Optional[Gate],
             accumulate: bool, fast_accumulation: bool, b_count: int = None,
-            out_count: int = None, index: Optional[Tuple[int, ...]] = None) -> Prepared:
+            out_count: int = None, index: Optional[Tuple[int, ...]] = None,
+            targets: Optional[Tuple[int, ...]] = None) -> Prepared:
     """Prepares all that follows from forms alone."""
     number = choice(format, FORMATS, "format")
     left.require("a", OPERANDS)
@@ -186,6 +208,8 @@ def _judged(left: Form, right: Form, cut: Form, target: Form, format: str, gate:
     if index is not None:
         _set_index(ready.problem, left.shape[0])
     _set_results(ready.problem, target.dtype, gate, accumulate)
+    if targets is not None:
+        _set_targets(ready.problem, target, targets, out_count)
     _set_output(ready, target, gate, out_count)
     if not ready.has_sums:
         raise ValueError("n, k and m are not 0")
@@ -212,6 +236,15 @@ def _set_index(problem, rows):
     problem.a_row_count = rows
 
 
+def _set_targets(problem, target, targets, out_count):
+    if not isinstance(problem, c.RowProblem) or out_count is not None:
+        raise ValueError("out_rows is for products whose rows are ragged, with one out")
+    if len(targets) != 1 or targets[0] != problem.rows or len(target.shape) != 2:
+        raise ValueError(f"with out_rows, out is [rows of out, n] and out_rows [{problem.rows}], not "
+                         f"{target.shape} and {targets}")
+    problem.c_row_count = target.shape[0]
+
+
 def _set_results(problem, dtype, gate, accumulate):
     if isinstance(problem, c.ColumnProblem):
         if gate is not None or accumulate or result_type(dtype) != 0:
@@ -231,6 +264,8 @@ def _set_output(ready, target, gate, out_count):
             raise ValueError("out_addresses has an address for each group, of rows or of sums over "
                              f"rows: {problem.groups}, not {out_count}")
         expected = (shape[0], expected[-1]) if isinstance(problem, c.RowProblem) else expected[1:]
+    if isinstance(problem, c.RowProblem) and problem.c_row_count:
+        expected = (problem.c_row_count, expected[-1])
     if shape != expected or strides[-1] != target.item_bytes:
         raise ValueError(f"out has the shape {shape} and strides {strides} in bytes; the product is "
                          f"{expected}, its rows without gaps")
@@ -250,7 +285,7 @@ def set_fast_accumulation(problem):
 def _with_addresses(site, ready, operand, counts, lists, terms):
     """Returns the pieces of a problem with more addresses than the prepared one has, or None."""
     made = with_terms(site, ready.problem, terms, operand)
-    if made is None and counts is None and not lists.b and not lists.out and not lists.a_rows:
+    if made is None and counts is None and not lists:
         return None
     if made is None:
         made = type(ready.problem).from_buffer_copy(ready.problem)
@@ -258,6 +293,8 @@ def _with_addresses(site, ready, operand, counts, lists, terms):
         made.offsets.counts = _counts_address(site, counts, made)
     if lists.a_rows:
         made.a_rows = lists.a_rows
+    if lists.out_rows:
+        made.c_rows = lists.out_rows
     if lists.b:
         made.b_addresses = lists.b
     if lists.out:

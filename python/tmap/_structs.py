@@ -209,6 +209,7 @@ class RowProblem(Sized):
                 ("row_scales", c_void_p), ("row_scale_stride", c_uint64),
                 ("column_scales", c_void_p), ("bias", c_void_p), ("gate", Gate),
                 ("a_rows", c_void_p), ("a_row_count", c_uint64),
+                ("c_rows", c_void_p), ("c_row_count", c_uint64),
                 ("a_scales", BlockScales), ("b_scales", BlockScales)]
 
 

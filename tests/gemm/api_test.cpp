@@ -237,6 +237,48 @@ TEST(grouped_row_arguments, scales_of_rows_by_index_are_those_of_a) {
   });
 }
 
+TEST(grouped_row_arguments, rows_of_c_by_index) {
+  const auto index_refuses = [](const std::string& name, const std::function<void(row_problem&)>& spoil) {
+    rows_refuse(name, [&](row_problem& p) {
+      p.c_rows = somewhere<std::int32_t>(4);
+      p.c_row_count = 7;
+      spoil(p);
+    });
+  };
+  rows_refuse("c_row_count", [](auto& p) { p.c_row_count = 7; });
+  index_refuses("c_rows", [](auto& p) { p.c_rows = somewhere<std::int32_t>(2); });
+  index_refuses("c_row_count", [](auto& p) { p.c_row_count = 0; });
+  index_refuses("c_row_count", [](auto& p) { p.c_row_count = max_extent + 1; });
+  index_refuses("type", [](auto& p) { p.type = operand_type::f8_e5m2; });
+  index_refuses("a_layout", [](auto& p) {
+    p.a_layout = a_layout::k_by_m;
+    p.a.pitch_bytes = 208;
+  });
+  index_refuses("b_layout", [](auto& p) { p.b_layout = b_layout::k_by_n; });
+  index_refuses("a_rows", [](auto& p) {
+    p.a_rows = somewhere<std::int32_t>(4);
+    p.a_row_count = 7;
+  });
+  index_refuses("c_addresses", [](auto& p) { p.c_addresses = somewhere<std::uint64_t>(8); });
+  index_refuses("c_type", [](auto& p) {
+    p.c_type = result_type::f8_e4m3;
+    p.c_scales.values = somewhere<float>(4);
+  });
+  index_refuses("fast_accumulation", [](auto& p) {
+    p.type = operand_type::f8_e4m3;
+    p.fast_accumulation = true;
+  });
+  index_refuses("epilogue.gate.backward", [](auto& p) {
+    p.epilogue.gate.function = gate_function::silu;
+    p.epilogue.gate.backward = true;
+    p.epilogue.gate.kept = {std::uint64_t{1} << 20, 4096};
+  });
+  index_refuses("c.address", [](auto& p) {
+    p.c_row_count = max_extent;
+    p.c = {std::uint64_t{1} << 56, std::uint64_t{1} << 39};
+  });
+}
+
 TEST(grouped_weight_arguments, all) {
   weights_refuse("type", [](auto& p) { p.type = static_cast<operand_type>(4); });
   weights_refuse("m", [](auto& p) { p.m = 0; });

@@ -102,6 +102,26 @@ tmap::gemm::row_problem of_tokens(tmap::gemm::row_problem problem, const std::in
 }
 // [by_index]
 
+// [to_tokens]
+/// Each token has one expert. Row i times its weight is stored in row `tokens[i]` of C, which has
+/// `count` rows.
+tmap::gemm::row_problem to_tokens(tmap::gemm::row_problem problem, const std::int32_t* tokens, const float* weights,
+                                  std::uint64_t count) {
+  problem.c_rows = tokens;
+  problem.c_row_count = count;
+  problem.epilogue.row_scales = weights;
+  return problem;
+}
+
+/// Each token has two experts. C is f32 and holds zeros before the product.
+tmap::gemm::row_problem adding_two(tmap::gemm::row_problem problem) {
+  problem.c_type = tmap::gemm::result_type::f32;
+  problem.c.pitch_bytes = problem.n * sizeof(float);
+  problem.accumulate = true;
+  return problem;
+}
+// [to_tokens]
+
 // [lists]
 /// The weights of each expert are a tensor [K, N] of its own.
 tmap::gemm::row_problem with_separate_weights(tmap::gemm::row_problem problem, const std::uint64_t* addresses) {
@@ -435,6 +455,43 @@ TEST_F(recipes, tokens_are_read_by_index) {
   expect_rows({0, 5, 5}, [&](std::uint32_t, std::uint64_t row, std::uint64_t) {
     return static_cast<float>(inputs) * static_cast<float>(of_rows[row] + 1);
   });
+}
+
+TEST_F(recipes, rows_are_stored_by_index) {
+  std::vector<std::int32_t> tokens(row_count, -1);
+  for (int i = 0; i < 25; ++i) tokens[static_cast<std::size_t>(i)] = 64 - i;
+  const device_array<std::int32_t> token_of_row(tokens);
+  const std::vector<float> of_rows = powers_of_two(row_count, 5);
+  const device_array<float> weights(of_rows);
+  multiply(to_tokens(ones(), token_of_row.data(), weights.data(), 65));
+  const std::vector<bf16> got = memory_->y.download();
+  for (std::uint64_t row = 0; row < row_count; ++row) {
+    const bf16 value = got[row * outputs + row];
+    if (row < 40 || row > 64) {
+      EXPECT_TRUE(is_poison(value)) << row;
+    } else {
+      EXPECT_EQ(__bfloat162float(value), of_rows[64 - row] * inputs) << row;
+    }
+  }
+}
+
+TEST_F(recipes, two_rows_are_added_by_index) {
+  std::vector<std::int32_t> tokens(row_count, -1);
+  for (int i = 0; i < 25; ++i) tokens[static_cast<std::size_t>(i)] = i / 2;
+  const device_array<std::int32_t> token_of_row(tokens);
+  const std::vector<float> of_rows = powers_of_two(row_count, 5);
+  const device_array<float> weights(of_rows);
+  const device_array<float> sums(std::vector<float>(14 * outputs, 0.0f));
+  gemm::row_problem problem = adding_two(to_tokens(ones(), token_of_row.data(), weights.data(), 14));
+  problem.c.address = sums.address();
+  multiply(problem);
+  const std::vector<float> got = sums.download();
+  for (std::uint64_t i = 0; i < got.size(); ++i) {
+    const std::uint64_t token = i / outputs;
+    float weight = token <= 12 ? of_rows[2 * token] : 0;
+    if (token < 12) weight += of_rows[2 * token + 1];
+    EXPECT_EQ(got[i], weight * inputs) << token;
+  }
 }
 
 TEST_F(recipes, rows_of_groups_are_quantized) {

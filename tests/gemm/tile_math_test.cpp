@@ -211,6 +211,28 @@ void expect_no_conflict(std::uint32_t first_lane, std::uint32_t lanes, std::uint
   }
 }
 
+/// If an index names the rows of C, a warp reads the tile back. Eight lanes read at once.
+TEST(staging, is_read_back_whole_without_bank_conflicts) {
+  std::set<std::uint32_t> read;
+  for (std::uint32_t first = 0; first < strip_rows; first += stored_rows) {
+    for (std::uint32_t lanes = 0; lanes < 32; lanes += 8) {
+      std::set<std::uint32_t> banks;
+      std::set<std::uint32_t> rows;
+      for (std::uint32_t lane = lanes; lane < lanes + 8; ++lane) {
+        const std::uint32_t row = first + stored_row(lane);
+        const std::uint32_t byte = swizzled_unit(row, stored_unit(lane));
+        EXPECT_EQ(byte, swizzled(row * swizzle_bytes + stored_unit(lane) * 16, swizzle::bytes_128));
+        read.insert(byte);
+        banks.insert(byte % 128);
+        rows.insert(row);
+      }
+      EXPECT_EQ(banks.size(), 8u);
+      EXPECT_EQ(rows.size(), 1u) << "eight lanes store 128 bytes of a row";
+    }
+  }
+  EXPECT_EQ(read.size(), strip_bytes / 16);
+}
+
 TEST(staging, of_wide_results_fills_rows_without_bank_conflicts) {
   std::set<std::uint32_t> written;
   for (std::uint32_t i = 0; i < 4; ++i) {

@@ -22,6 +22,8 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   tmap_row_problem from = c_rows();
   from.a_rows = unread<std::int32_t>(0xa0000);
   from.a_row_count = 90;
+  from.c_rows = unread<std::int32_t>(0x110000);
+  from.c_row_count = 80;
   from.a_scales = {unread<float>(0xc0000), 2, 3, 4, 5, 0};
   from.b_scales = {unread<float>(0xd0000), 6, 7, 8, 9, 0};
   const gemm::row_problem made = interop::library_of(from);
@@ -41,6 +43,8 @@ TEST(c_gemm, a_row_problem_is_converted_whole) {
   expect_matrix(made.a, 0x10000, 208);
   EXPECT_EQ(made.a_rows, unread<std::int32_t>(0xa0000));
   EXPECT_EQ(made.a_row_count, 90u);
+  EXPECT_EQ(made.c_rows, unread<std::int32_t>(0x110000));
+  EXPECT_EQ(made.c_row_count, 80u);
   expect_matrix(made.b, 0x20000, 128);
   EXPECT_EQ(made.b_group_pitch_bytes, 4096u);
   EXPECT_EQ(made.b_layout, gemm::b_layout::k_by_n);

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr std::uint32_t last_tensor_fault = static_cast<std::uint32_t>(moe::fault::capacity);
-constexpr std::uint32_t last_group_fault = static_cast<std::uint32_t>(gemm::fault::a_row);
+constexpr std::uint32_t last_group_fault = static_cast<std::uint32_t>(gemm::fault::c_row);
 
 TEST(fault_text, statuses_in_words) {
   EXPECT_EQ(to_string(map_status{}), "good");
@@ -47,7 +47,7 @@ TEST(fault_text, every_fault_has_words_of_its_own) {
     EXPECT_THAT(text, Not(HasSubstr("unknown")));
   }
   EXPECT_EQ(ragged::to_string(ragged::tensor_status{last_tensor_fault << 1}), "unknown bit 10");
-  EXPECT_EQ(gemm::to_string(gemm::group_status{last_group_fault << 1}), "unknown bit 7");
+  EXPECT_EQ(gemm::to_string(gemm::group_status{last_group_fault << 1}), "unknown bit 8");
   EXPECT_THAT(to_string(map_status{~std::uint64_t{0}}), HasSubstr("unknown bit 63"));
 }
 
@@ -94,6 +94,8 @@ TEST(fault_text, an_error_names_call_count_item_and_what_to_do) {
   EXPECT_THAT(to_string(e), HasSubstr("1 of 1000 groups is bad"));
   e.bad.bits = static_cast<std::uint64_t>(gemm::fault::a_row);
   EXPECT_THAT(to_string(e), HasSubstr("1 item is bad, among them row number 7: a_row (A has no row"));
+  e.bad.bits = static_cast<std::uint64_t>(gemm::fault::c_row);
+  EXPECT_THAT(to_string(e), HasSubstr("1 item is bad, among them row number 7: c_row (C has no row"));
 }
 
 TEST(fault_text, an_errors_detail_is_told) {

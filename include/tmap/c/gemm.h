@@ -81,6 +81,8 @@ typedef struct tmap_row_problem {
   tmap_gate gate;
   const int32_t* a_rows;  ///< null, or the row of A of each row
   uint64_t a_row_count;   ///< 0 without `a_rows`
+  const int32_t* c_rows;  ///< null, or the row of C of each row
+  uint64_t c_row_count;   ///< 0 without `c_rows`
   tmap_block_scales a_scales;
   tmap_block_scales b_scales;
 } tmap_row_problem;

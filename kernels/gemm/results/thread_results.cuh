@@ -112,13 +112,15 @@ __device__ void apply_gates(float (&sums)[Count], const gemm_shape& shape, const
 
 /// Knows the rows and columns of a thread's sums: rows `row` and `row` + 8, and two of each eight
 /// columns. For places past the end of C the thread reads a place within, so that no load of a
-/// piece waits for a branch. Their results are not stored.
-template <gemm::operand_type Type>
+/// piece waits for a branch. Their results are not stored. If `Scatters`, an index names the rows
+/// of C.
+template <gemm::operand_type Type, bool Scatters>
 class thread_results {
  public:
   __device__ thread_results(const gemm_shape& shape, const gemm_group& record, const result_place& place)
       : work_(shape.results),
         a_rows_(shape.a_rows),
+        c_rows_(shape.c_rows),
         record_(record),
         first_row_(record.first_row),
         first_of_group_(std::uint64_t{place.group} * record.n),
@@ -294,7 +296,13 @@ class thread_results {
   }
 
   __device__ std::uint64_t c_at(std::uint32_t half, std::uint64_t column) const {
-    return record_.c + row_[half] * record_.c_pitch + column * sizeof(std::uint16_t);
+    return record_.c + c_row(half) * record_.c_pitch + column * sizeof(std::uint16_t);
+  }
+  /// Returns a row of C. For one that is not stored it is another.
+  __device__ std::uint32_t c_row(std::uint32_t half) const {
+    if constexpr (!Scatters) return row_[half];
+    const std::uint32_t row = c_rows_.source(static_cast<std::uint32_t>(first_row_) + row_[half]);
+    return row == no_row ? 0 : row;
   }
 
   __device__ void add_old_piece(float* sums, std::uint32_t first, std::uint32_t columns) const {
@@ -313,6 +321,7 @@ class thread_results {
 
   const result_work& work_;
   const row_index& a_rows_;
+  const row_index& c_rows_;
   const gemm_group& record_;
   std::uint64_t first_row_;
   std::uint64_t first_of_group_;

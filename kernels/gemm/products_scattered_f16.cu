@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/gemm/product_launch.cuh"
+
+namespace tmap::kernels {
+
+cudaError_t launch_scattered_f16(const product_arguments& arguments, const gemm_call& call) {
+  return launch_plan<product_traits{.type = gemm::operand_type::f16, .scatters = true}>(arguments, call);
+}
+
+}  // namespace tmap::kernels
