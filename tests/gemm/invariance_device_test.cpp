@@ -33,19 +33,30 @@ std::vector<std::int64_t> parts_of(std::mt19937_64& random, const std::vector<st
   return first;
 }
 
-/// Returns the first row of `groups` whose bytes differ, or -1.
-std::int64_t first_difference(const host_matrix& got, const host_matrix& want,
-                              const std::vector<judged_group>& groups) {
-  for (const judged_group& group : groups) {
-    for (std::uint64_t row = group.begin; row < group.end; ++row) {
-      const auto at = static_cast<std::ptrdiff_t>(want.place_of(row, 0));
-      const auto bytes = static_cast<std::ptrdiff_t>(want.columns() * number_bytes(want.type()));
-      if (!std::equal(want.bytes().begin() + at, want.bytes().begin() + at + bytes, got.bytes().begin() + at)) {
+/// The rows and columns of C that a group has.
+struct part {
+  std::uint64_t first_row, end_row, first_column, end_column;
+};
+
+/// Returns the first row of `parts` whose bytes differ, or -1.
+std::int64_t first_difference(const host_matrix& got, const host_matrix& want, const std::vector<part>& parts) {
+  for (const part& of : parts) {
+    for (std::uint64_t row = of.first_row; row < of.end_row; ++row) {
+      const auto first = static_cast<std::ptrdiff_t>(want.place_of(row, of.first_column));
+      const auto end = static_cast<std::ptrdiff_t>(want.place_of(row, of.end_column));
+      if (!std::equal(want.bytes().begin() + first, want.bytes().begin() + end, got.bytes().begin() + first)) {
         return static_cast<std::int64_t>(row);
       }
     }
   }
   return -1;
+}
+
+/// Returns what groups of whole rows have of `c`.
+std::vector<part> rows_of(const host_matrix& c, const std::vector<judged_group>& groups) {
+  std::vector<part> parts;
+  for (const judged_group& group : groups) parts.push_back({group.begin, group.end, 0, c.columns()});
+  return parts;
 }
 
 /// The epilogues under test.
@@ -90,7 +101,7 @@ TEST_P(invariant_rows, a_row_has_the_same_bits_with_any_other_rows_in_any_plan) 
     device.set_offsets(made, parts_of(random, begins, with.sizes, with.a_layout == a_layout::m_by_k ? 1 : 8));
     const std::uint32_t plan = round % plan_count();
     TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
-    EXPECT_EQ(first_difference(device.output(), whole, made.judged()), -1)
+    EXPECT_EQ(first_difference(device.output(), whole, rows_of(whole, made.judged())), -1)
         << "round " << round << ", plan " << plan_name(plan);
     device.memory().expect(made.judged());
   }
@@ -138,7 +149,8 @@ TEST_P(invariant_weights, a_sum_has_the_same_bits_with_any_other_groups_in_any_p
       const std::uint64_t first = g * made.c_group_rows();
       if (values[with.groups() + g] != 0) kept.push_back({first, first + with.m, {}});
     }
-    EXPECT_EQ(first_difference(device.output(), whole, kept), -1) << "round " << round << ", plan " << plan_name(plan);
+    EXPECT_EQ(first_difference(device.output(), whole, rows_of(whole, kept)), -1)
+        << "round " << round << ", plan " << plan_name(plan);
   }
 }
 
@@ -149,6 +161,92 @@ INSTANTIATE_TEST_SUITE_P(layouts, invariant_weights,
 INSTANTIATE_TEST_SUITE_P(eight_bits, invariant_weights,
                          ::testing::Combine(::testing::Values(operand_type::f8_e4m3, operand_type::f8_e5m2),
                                             ::testing::Values(a_layout::m_by_k), ::testing::Values(b_layout::n_by_k)));
+
+class invariant_columns : public gemm_test,
+                          public ::testing::WithParamInterface<std::tuple<operand_type, a_layout, b_layout>> {};
+
+TEST_P(invariant_columns, a_column_has_the_same_bits_with_any_other_columns_in_any_plan) {
+  column_settings with;
+  std::tie(with.type, with.a_layout, with.b_layout) = GetParam();
+  const bool runs_along = with.b_layout == b_layout::k_by_n;
+  with.format = offset_format::begins_and_counts;
+  with.sizes = runs_along ? aligned_sizes(invariance_sizes) : invariance_sizes;
+  with.m = 392;
+  with.k = 784;
+  column_case made(with);
+  const columns_on_device device(made);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect(made, "all columns");
+  const host_matrix whole = device.output();
+  const std::vector<std::int64_t> begins(made.offsets().begin(), made.offsets().begin() + with.groups());
+  std::mt19937_64 random = tmap::testing::run_random(23);
+  for (std::uint32_t round = 0; round < 12; ++round) {
+    device.set_offsets(made, parts_of(random, begins, with.sizes, runs_along ? 8 : 1));
+    const std::uint32_t plan = round % plan_count();
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    std::vector<part> parts;
+    for (const judged_group& group : made.judged()) parts.push_back({0, with.m, group.begin, group.end});
+    EXPECT_EQ(first_difference(device.output(), whole, parts), -1) << "round " << round << ", plan " << plan_name(plan);
+    device.memory().expect(made.judged());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(layouts, invariant_columns,
+                         ::testing::Combine(::testing::Values(operand_type::bf16, operand_type::f16),
+                                            ::testing::Values(a_layout::m_by_k, a_layout::k_by_m),
+                                            ::testing::Values(b_layout::n_by_k, b_layout::k_by_n)));
+
+class invariant_pointers : public gemm_test,
+                           public ::testing::WithParamInterface<std::tuple<a_layout, b_layout, result_type>> {};
+
+/// Takes the first rows and the last columns from a product, or all its work. Returns what is left.
+part cut_product(std::mt19937_64& random, const pointer_settings& with, std::size_t g, const pointer_columns& all,
+                 pointer_columns& cut) {
+  const product_size size = with.sizes[g];
+  const auto skipped = static_cast<std::int64_t>(random() % size.m) / 8 * 8;
+  const auto columns = 8 * (1 + static_cast<std::int64_t>(random() % (size.n / 8)));
+  const bool is_out = random() % 4 == 0;
+  const std::int64_t a_step = with.a_layout == a_layout::m_by_k ? all.a_pitch[g] : 2;
+  cut.a[g] = all.a[g] + static_cast<std::uint64_t>(skipped * a_step);
+  cut.c[g] = all.c[g] + static_cast<std::uint64_t>(skipped * all.c_pitch[g]);
+  cut.m[g] = is_out ? 0 : size.m - skipped;
+  cut.n[g] = columns;
+  if (is_out) return {};
+  return {static_cast<std::uint64_t>(skipped), static_cast<std::uint64_t>(size.m), 0,
+          static_cast<std::uint64_t>(columns)};
+}
+
+TEST_P(invariant_pointers, a_result_has_the_same_bits_with_any_other_products_in_any_plan) {
+  pointer_settings with;
+  std::tie(with.a_layout, with.b_layout, with.c_type) = GetParam();
+  with.sizes = {{70, 264, 200}, {1, 1000, 784}, {129, 520, 72}, {400, 256, 328}, {64, 8, 1032}, {300, 776, 64}};
+  pointers_on_device device(with);
+  TMAP_ASSERT_OK(device.enqueue(nullptr));
+  device.expect_all();
+  const std::vector<host_matrix> whole = device.outputs();
+  const pointer_columns all = device.columns();
+  std::mt19937_64 random = tmap::testing::run_random(24);
+  for (std::uint32_t round = 0; round < 12; ++round) {
+    std::vector<part> left;
+    for (std::size_t g = 0; g < whole.size(); ++g) {
+      left.push_back(cut_product(random, with, g, all, device.columns()));
+    }
+    device.upload();
+    device.reset_outputs();
+    const std::uint32_t plan = round % plan_count();
+    TMAP_ASSERT_OK(device.enqueue(nullptr, plan));
+    const std::vector<host_matrix> got = device.outputs();
+    for (std::size_t g = 0; g < got.size(); ++g) {
+      EXPECT_EQ(first_difference(got[g], whole[g], {left[g]}), -1)
+          << "round " << round << ", product " << g << ", plan " << plan_name(plan);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(layouts, invariant_pointers,
+                         ::testing::Combine(::testing::Values(a_layout::m_by_k, a_layout::k_by_m),
+                                            ::testing::Values(b_layout::n_by_k, b_layout::k_by_n),
+                                            ::testing::Values(result_type::like_operands, result_type::f32)));
 
 }  // namespace
 }  // namespace tmap::gemm::testing

@@ -305,6 +305,15 @@ class pointers_on_device {
     return multiply(problem(), memory_.on(stream, plan));
   }
 
+  void reset_outputs() const {
+    for (const matrix_on_device& c : c_) c.reset();
+  }
+  std::vector<host_matrix> outputs() const {
+    std::vector<host_matrix> got;
+    for (const matrix_on_device& c : c_) got.push_back(c.download());
+    return got;
+  }
+
   /// Expects that groups with a bad status are unchanged and all others right.
   void expect(const std::vector<group_status>& statuses) const {
     std::vector<judged_group> judged;
