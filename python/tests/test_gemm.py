@@ -257,10 +257,29 @@ class Epilogues(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "out_scales has the shape"):
             self.made(narrow, out_scales=scales[1:])
         for ready, terms in ((narrow, {}), (self.judged(), {"out_scales": scales})):
-            with self.assertRaisesRegex(ValueError, "out_scales goes with"):
+            with self.assertRaisesRegex(ValueError, "out_scales or given_scales goes with"):
                 self.made(ready, **terms)
         with self.assertRaisesRegex(TypeError, "out has elements of bf16"):
             self.judged(dtype="bf16")
+
+    def test_scales_that_are_given_may_belong_to_a_row_or_to_all(self):
+        narrow = self.judged(dtype="f8_e4m3", item=1)
+        scales = self.np.ones((ROWS, 2), self.np.float32)
+        for given, strides in ((scales[:, :1], (2, 0)), (scales[:1, :1], (0, 0))):
+            with self.subTest(shape=given.shape):
+                place = self.made(narrow, given_scales=given).c_scales
+                self.assertEqual((place.values, place.row_stride, place.column_stride),
+                                 (scales.ctypes.data, *strides))
+                self.assertEqual((place.are_given, place.are_powers_of_two), (1, 0))
+        one = scales[:1, :1]
+        for terms, text in (({"given_scales": scales}, "given_scales has the shape"),
+                            ({"given_scales": scales[::-1, :1]}, "negative strides"),
+                            ({"given_scales": one, "out_scales": one}, "exclude each other"),
+                            ({"given_scales": one, "powers_of_two": True}, "powers_of_two is for out_scales")):
+            with self.subTest(text=text), self.assertRaisesRegex(ValueError, text):
+                self.made(narrow, **terms)
+        with self.assertRaisesRegex(ValueError, "goes with an output of f8_e4m3"):
+            self.made(self.judged(), given_scales=one)
 
 
 class FastAccumulation(unittest.TestCase):

@@ -82,6 +82,7 @@ class Terms(NamedTuple):
     row_scales: object = None
     column_scales: object = None
     out_scales: object = None
+    given_scales: object = None
     a_scales: object = None
     b_scales: object = None
     powers_of_two: bool = False
@@ -90,8 +91,13 @@ class Terms(NamedTuple):
 def with_terms(site, problem, terms: Terms, operand: str):
     """Returns the problem with the addresses of the arrays, or None if there are none."""
     has_scaled_results = getattr(problem, "c_type", 0) == RESULTS.index("f8_e4m3")
-    if has_scaled_results != (terms.out_scales is not None):
-        raise ValueError("out_scales goes with an output of f8_e4m3")
+    made_scales, given_scales = terms.out_scales is not None, terms.given_scales is not None
+    if made_scales and given_scales:
+        raise ValueError("out_scales and given_scales exclude each other")
+    if has_scaled_results != (made_scales or given_scales):
+        raise ValueError("out_scales or given_scales goes with an output of f8_e4m3")
+    if given_scales and terms.powers_of_two:
+        raise ValueError("powers_of_two is for out_scales: given_scales are read")
     if isinstance(problem, c.WeightProblem) and operand.startswith("f8"):
         return _with_line_scales(site, problem, terms)
     if all(term is None for term in terms[:-1]):
@@ -111,7 +117,7 @@ def with_terms(site, problem, terms: Terms, operand: str):
         made.gate.kept = _kept(site, terms.kept, problem, half)
     elif problem.gate.backward:
         raise ValueError("a backward gate reads kept")
-    if terms.out_scales is not None:
+    if has_scaled_results:
         made.c_scales = _scales(site, terms, problem)
     if (terms.a_scales is None) != (terms.b_scales is None):
         raise ValueError("a_scales and b_scales go together")
@@ -133,8 +139,6 @@ def _block_scales(site, terms, problem):
     for name, view, shape in zip(("a_scales", "b_scales"), (of_a, of_b), shapes):
         if view.shape != shape:
             raise ValueError(f"{name} has the shape {view.shape}; it must be {shape}")
-        if min(view.strides) < 0:
-            raise ValueError(f"{name} has a negative stride")
     lines, k = (stride // 4 for stride in of_a.strides)
     group, b_k, columns = (stride // 4 for stride in of_b.strides)
     return (c.BlockScales(values=of_a.address, line_stride=lines, k_stride=k, lines=1),
@@ -160,8 +164,6 @@ def _with_line_scales(site, problem, terms):
                                       ("b_scales", of_b, (blocks, problem.n), 0)):
         if view.shape != shape:
             raise ValueError(f"{name} has the shape {view.shape}; it must be {shape}")
-        if min(view.strides) < 0:
-            raise ValueError(f"{name} has a negative stride")
         k_stride = view.strides[k_axis] // 4
         setattr(made, name, c.BlockScales(values=view.address, line_stride=view.strides[1 - k_axis] // 4, lines=1,
                                           k_stride=k_stride, group_stride=0 if blocks == joined else k_stride))
@@ -192,12 +194,22 @@ def _kept(site, array, problem, dtypes):
 
 
 def _scales(site, terms, problem):
-    view = site.write(terms.out_scales, "out_scales", ("f32",), rank=2)
-    shape, strides = view.shape, view.strides
     columns = problem.n // 2 if problem.gate.function else problem.n
     expected = (problem.rows, -(-columns // SCALED_RESULTS))
-    if shape != expected:
-        raise ValueError(f"out_scales has the shape {shape}; it must be {expected}")
-    return c.ResultScales(values=view.address, row_stride=strides[0] // 4,
-                          column_stride=strides[1] // 4,
+    if terms.given_scales is not None:
+        return _given_scales(site, terms.given_scales, expected)
+    view = site.write(terms.out_scales, "out_scales", ("f32",), rank=2)
+    if view.shape != expected:
+        raise ValueError(f"out_scales has the shape {view.shape}; it must be {expected}")
+    row, column = (stride // 4 for stride in view.strides)
+    return c.ResultScales(values=view.address, row_stride=row, column_stride=column,
                           are_powers_of_two=int(terms.powers_of_two))
+
+
+def _given_scales(site, array, expected):
+    view = site.read(array, "given_scales", ("f32",), rank=2)
+    if any(extent not in (1, whole) for extent, whole in zip(view.shape, expected)):
+        raise ValueError(f"given_scales has the shape {view.shape}; it must be {expected}, or have 1 in place of "
+                         "either")
+    row, column = (0 if extent == 1 else stride // 4 for extent, stride in zip(view.shape, view.strides))
+    return c.ResultScales(values=view.address, row_stride=row, column_stride=column, are_given=1)

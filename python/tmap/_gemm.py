@@ -38,7 +38,7 @@ def group_faults_of(status) -> GroupFault:
 
 def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = False, bias=None,
                gate=None, kept=None, row_scales=None, column_scales=None, out_scales=None,
-               a_scales=None, b_scales=None, powers_of_two: bool = False,
+               given_scales=None, a_scales=None, b_scales=None, powers_of_two: bool = False,
                fast_accumulation: bool = False, b_addresses=None, out_addresses=None, a_rows=None,
                out_rows=None, statuses=None, header=None, plan: int = None, check=None,
                stream=None):
@@ -77,7 +77,8 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     added; `gate`, a `tmap.Gate` or the name of its function, makes n / 2 columns of n, after `kept`
     [rows, n] has got the sums; `accumulate` adds to the content of out, of f32 or 16 bits.
     `out_scales`, f32 [rows, n / 128 rounded up] with any strides, gets the scales of an out of
-    f8_e4m3, rounded up to powers of two if `powers_of_two`.
+    f8_e4m3, rounded up to powers of two if `powers_of_two`. `given_scales` in its place is read:
+    f32 of the same shape, [rows, 1] or [1, 1].
 
     `a_rows`, int32 [rows], names the row of `a` that each row of the product reads, so that no
     sorted copy is needed: `a` then has any number of rows, and `row_scales` and `a_scales` have
@@ -119,8 +120,8 @@ def grouped_mm(a, b, offs, *, out, format: str = "ends", accumulate: bool = Fals
     ready = _judged(left.form, right.form, cut.form, target.form, format, gate_of(gate),
                     bool(accumulate), bool(fast_accumulation), *lists.lengths, lists.index, lists.targets)
     pieces = _with_addresses(site, ready, left.dtype, counts, lists,
-                             Terms(bias, kept, row_scales, column_scales, out_scales, a_scales, b_scales,
-                                   powers_of_two))
+                             Terms(bias, kept, row_scales, column_scales, out_scales, given_scales,
+                                   a_scales, b_scales, powers_of_two))
     reports = reports_of(site, ready.problem.groups, statuses, header, check=check, plan=plan)
     if ready.workspace_bytes == 0:
         return out
