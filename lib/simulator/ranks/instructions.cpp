@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// The instructions of the machine. Each names the section of the PTX ISA 9.0 that it follows.
+#include <utility>
+
+#include "lib/simulator/ranks/machine.hpp"
+
+namespace tmap::ranks {
+
+/// ld.weak (8.4): reads any write that causality does not rule out.
+std::uint32_t machine::load(std::uint32_t me, place from) {
+  scheduler_.step(me);
+  const location at = memory_.at(from);
+  const std::uint32_t value = read(at, oldest_generic(threads_[me], at));
+  scheduler_.remember(me, value);
+  note(me, "load", from, value);
+  return value;
+}
+
+/// st.weak (8.4): precedes the thread's later accesses of the word in program order (8.9.5).
+void machine::store(std::uint32_t me, place to, std::uint32_t value) {
+  scheduler_.step(me);
+  const location at = memory_.at(to);
+  thread_state& self = threads_[me];
+  self.generic.raise(at, write_after(at, oldest_generic(self, at), value));
+  note(me, "store", to, value);
+}
+
+/// cp.async.bulk to global memory (9.7.9.25.4.1): a weak operation of the async proxy. It reads its
+/// source as the async proxy sees it, and nobody knows of its writes, not even the thread, until the
+/// group has completed. No order among bulk copies, nor of the words of one.
+void machine::bulk_store(std::uint32_t me, place to, place from, std::uint32_t words) {
+  scheduler_.step(me);
+  for (std::uint32_t i = 0; i < words; ++i) {
+    const location source = memory_.at({from.space, from.word + i});
+    const location target = memory_.at({to.space, to.word + i});
+    const std::uint32_t value = read(source, threads_[me].async[source]);
+    const position at = write_after(target, threads_[me].async[target], value);
+    threads_[me].stores.push_back({source, target, at, false});
+    note(me, "bulk store to", {to.space, to.word + i}, value);
+  }
+}
+
+/// cp.async.bulk.wait_group.read 0 (9.7.9.25.4): the sources have been read, and that is all.
+void machine::wait_group_read(std::uint32_t me) {
+  scheduler_.step(me);
+  for (stored_word& word : threads_[me].stores) word.is_source_read = true;
+  note(me, "wait_group.read");
+}
+
+/// cp.async.bulk.wait_group 0 (9.7.9.25.4): all stores have completed. The implicit proxy fence of
+/// 9.7.9.25.2 makes them visible to the thread that observed it. Whether a later release carries
+/// them to others is not said, so only fence_acq_rel makes them part of what the thread announces.
+void machine::wait_group(std::uint32_t me) {
+  scheduler_.step(me);
+  thread_state& self = threads_[me];
+  for (const stored_word& word : self.stores) self.completed.raise(word.to, word.at);
+  self.stores.clear();
+  note(me, "wait_group");
+}
+
+/// cp.async.bulk to shared memory (9.7.9.25.4.1): reads as the async proxy sees the source now, or
+/// later.
+void machine::bulk_load(std::uint32_t me, place to, place from, std::uint32_t words) {
+  scheduler_.step(me);
+  for (std::uint32_t i = 0; i < words; ++i) {
+    const location source = memory_.at({from.space, from.word + i});
+    threads_[me].loads.push_back({source, memory_.at({to.space, to.word + i}), threads_[me].async[source]});
+  }
+  note(me, "bulk load from", from, words);
+}
+
+/// A wait for the mbarrier of the bulk loads (9.7.9.25.2): they have completed, and both proxies of
+/// the block see the result. Performed here, a load may return all that it could have at any time
+/// since its issue.
+void machine::wait_mbarrier(std::uint32_t me) {
+  scheduler_.step(me);
+  thread_state& self = threads_[me];
+  const std::vector<loaded_word> loads = std::exchange(self.loads, {});
+  for (const loaded_word& word : loads) {
+    const std::uint32_t value = read(word.from, word.oldest);
+    const position at = write_after(word.to, self.async[word.to], value);
+    self.generic.raise(word.to, at);
+    self.async.raise(word.to, at);
+    note(me, "bulk load brings", memory_.where(word.from), value);
+  }
+}
+
+/// red.sys.add (8.10.3): atomic, so it follows the newest write directly. Another place in coherence
+/// order is what another schedule gives. A release carries the thread's view (8.8), and all
+/// releases that it follows through reductions (8.9.2, observation order).
+void machine::reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_release) {
+  scheduler_.step(me);
+  const location at = memory_.at(signal);
+  thread_state& self = threads_[me];
+  const position end = memory_.count(at);
+  self.generic.raise(at, end);
+  write next = memory_.writes(at).back();
+  next.value += by;
+  next.is_read = true;
+  next.is_release |= is_release;
+  if (is_release) next.released.join(self.generic);
+  note(me, is_release ? "red.release" : "red.relaxed", signal, next.value);
+  insert(at, end, std::move(next));
+}
+
+/// Polls by ld.relaxed.sys until the counter has come to `value`, then reads it by ld.acquire.sys
+/// (8.8). The oldest write that ends the polling teaches least, so no newer one need be tried. Strong
+/// reads of a word have an order (8.10.5), so the view of the signal itself moves.
+bool machine::poll(std::uint32_t me, place signal, std::uint32_t value, std::uint64_t deadline, bool is_acquire) {
+  const location at = memory_.at(signal);
+  const auto find = [this, me, at, value] {
+    position found = threads_[me].generic[at];
+    while (found < memory_.count(at) && !has_come(memory_.writes(at)[found].value, value)) ++found;
+    return found;
+  };
+  const bool is_known = find() == threads_[me].generic[at];  // then no read can miss it
+  const auto is_there = [&] { return find() < memory_.count(at); };
+  const bool has_seen = scheduler_.step(
+      me, [&is_there] { return is_there(); }, is_known ? never : deadline);
+  note(me, has_seen ? "waited for" : "waited in vain for", signal, value);
+  if (!has_seen) return false;
+  const position found = find();
+  threads_[me].generic.raise(at, found);
+  if (is_acquire) {
+    const view released = memory_.writes(at)[found].released;
+    threads_[me].generic.join(released);
+  }
+  return true;
+}
+
+/// fence.acq_rel.sys (9.7.13.4, 8.8): what the thread has seen complete becomes part of what its next
+/// release carries. It concerns the thread alone, so it is no step of its own.
+void machine::fence_acq_rel(std::uint32_t me) {
+  threads_[me].generic.join(threads_[me].completed);
+  note(me, "fence.acq_rel");
+}
+
+/// fence.proxy.async (9.7.13.4, 9.7.9.25.2): bulk copies of this thread see what ordinary accesses of
+/// it see. 8.9.5 has no rule for where along a path of causality the fence may stand. The model
+/// takes the strictest reading: in the block of the bulk copy.
+void machine::fence_proxy_async(std::uint32_t me) {
+  threads_[me].async.join(threads_[me].generic);
+  note(me, "fence.proxy.async");
+}
+
+/// bar.sync (8.9.4): all threads of the block learn what each knows. Views of the async proxy belong
+/// to the block ("same proxy, and by the same thread block", 8.9.5).
+void machine::barrier(std::uint32_t me) {
+  scheduler_.step(me);
+  note(me, "arrives at the barrier");
+  block_state& here = blocks_[threads_[me].block];
+  const std::uint32_t generation = here.generation;
+  if (++here.arrived < here.members) {
+    scheduler_.step(me, [&here, generation] { return here.generation != generation; });
+    return;
+  }
+  view generic, async;
+  for (const thread_state& each : threads_) {
+    if (each.block != threads_[me].block) continue;
+    generic.join(each.generic);
+    async.join(each.async);
+  }
+  for (thread_state& each : threads_) {
+    if (each.block != threads_[me].block) continue;
+    each.generic = generic;
+    each.async = async;
+  }
+  here.arrived = 0;
+  ++here.generation;
+}
+
+}  // namespace tmap::ranks

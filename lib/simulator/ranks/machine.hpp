@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Models the memory of several GPUs as PTX describes it, for programs of loads, stores, bulk copies,
+// reductions and fences. It may do all that PTX allows such programs, except load buffering (below).
+//
+// Memory. Each word has a list of writes in coherence order (PTX ISA 8.9.6). A thread has a *view*:
+// the oldest write of each word that it may still read. A read takes any write that is not older
+// (8.10.6), by choice. A write goes anywhere after the view of its thread (8.10.1), by choice: also
+// before writes that others made earlier, if nothing ordered the two. So a store that is late needs
+// no queue.
+//
+// Two proxies. `generic` is the view of ordinary accesses, `async` that of bulk copies (9.7.9.25.2).
+// Only a proxy fence of the thread, or of its block before a barrier, brings the one to the other.
+//
+// Left out: a read never returns a value that is written after it (load buffering). PTX allows that
+// for relaxed accesses. It matters only to programs that announce by relaxed writes, and the link
+// has none.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "lib/simulator/ranks/memory.hpp"
+#include "lib/simulator/ranks/scheduler.hpp"
+#include "lib/simulator/ranks/view.hpp"
+
+namespace tmap::ranks {
+
+/// Returns whether a counter has come to a value; both may have wrapped around.
+constexpr bool has_come(std::uint32_t counter, std::uint32_t value) {
+  return static_cast<std::int32_t>(counter - value) >= 0;
+}
+
+/// Each function of the lower part is an instruction of one thread, the first argument.
+class machine {
+ public:
+  machine(std::uint32_t ranks, std::uint32_t blocks);
+
+  std::uint32_t add(std::uint32_t rank, std::uint32_t block, std::function<void()> body);
+  ending run(choices& by, std::unordered_set<std::uint64_t>* seen);
+  scheduler& schedule() { return scheduler_; }
+  std::uint32_t ranks() const { return ranks_; }
+  place shared(std::uint32_t me, std::uint32_t word) const { return {ranks_ + threads_[me].block, word}; }
+
+  /// Writes each step to a list from now on.
+  void trace(std::vector<std::string>* to) { trace_ = to; }
+
+  std::uint32_t load(std::uint32_t me, place from);
+  void store(std::uint32_t me, place to, std::uint32_t value);
+
+  void bulk_store(std::uint32_t me, place to, place from, std::uint32_t words);
+  void wait_group_read(std::uint32_t me);
+  void wait_group(std::uint32_t me);
+  void bulk_load(std::uint32_t me, place to, place from, std::uint32_t words);
+  void wait_mbarrier(std::uint32_t me);
+
+  void reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_release);
+  bool poll(std::uint32_t me, place signal, std::uint32_t value, std::uint64_t deadline, bool is_acquire);
+
+  void fence_acq_rel(std::uint32_t me);
+  void fence_proxy_async(std::uint32_t me);
+  void barrier(std::uint32_t me);
+
+ private:
+  /// A word of a bulk store whose source may not have been read yet, or that has not completed.
+  struct stored_word {
+    location from;
+    location to;
+    position at;
+    bool is_source_read;
+  };
+  struct loaded_word {
+    location from;
+    location to;
+    position oldest;  ///< the async view at the issue
+  };
+  struct thread_state {
+    std::uint32_t rank;
+    std::uint32_t block;
+    view generic;
+    view async;
+    view completed;  ///< own bulk stores that a wait_group has seen, and no fence yet
+    std::vector<stored_word> stores;
+    std::vector<loaded_word> loads;
+  };
+  struct block_state {
+    std::uint32_t members{0};
+    std::uint32_t arrived{0};
+    std::uint32_t generation{0};
+  };
+
+  position oldest_generic(const thread_state& me, location at) const;
+  std::uint32_t read(location at, position oldest);
+  position write_after(location at, position oldest, std::uint32_t value);
+  void insert(location at, position before, write what);
+  void offer_to_late_reads(location at, std::uint32_t value);
+  void note(std::uint32_t me, const char* what, place where, std::uint32_t value);
+  void note(std::uint32_t me, const char* what);
+  void clear();
+  std::uint64_t hash() const;
+
+  std::uint32_t ranks_;
+  memory memory_;
+  scheduler scheduler_;
+  std::vector<thread_state> threads_;
+  std::vector<block_state> blocks_;
+  std::vector<std::string>* trace_{nullptr};
+  std::function<std::uint64_t()> hash_{[this] { return hash(); }};
+};
+
+}  // namespace tmap::ranks

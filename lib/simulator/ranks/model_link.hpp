@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "lib/simulator/ranks/machine.hpp"
+
+namespace tmap::ranks {
+
+/// Gives one thread of a rank the calls that protocols are written in (kernels/peer), made of the
+/// instructions that a GPU uses for them. Offsets are bytes of windows, as are those of shared
+/// memory. Tests derive links with faults from it.
+class model_link {
+ public:
+  model_link(machine& on, std::uint32_t rank, std::uint32_t thread) : machine_(&on), rank_(rank), thread_(thread) {}
+
+  std::uint32_t rank() const { return rank_; }
+  std::uint32_t ranks() const { return machine_->ranks(); }
+
+  std::uint32_t load(std::uint32_t rank, std::uint64_t offset) { return machine_->load(thread_, at(rank, offset)); }
+  void store(std::uint32_t rank, std::uint64_t offset, std::uint32_t value) {
+    machine_->store(thread_, at(rank, offset), value);
+  }
+  void put(std::uint32_t rank, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) {
+    machine_->bulk_store(thread_, at(rank, offset), shared(from_shared), bytes / 4);
+  }
+  void get(std::uint32_t to_shared, std::uint32_t rank, std::uint64_t offset, std::uint32_t bytes) {
+    machine_->bulk_load(thread_, shared(to_shared), at(rank, offset), bytes / 4);
+  }
+  void wait_gets() { machine_->wait_mbarrier(thread_); }
+  void flush() { machine_->wait_group_read(thread_); }
+  void quiet() {
+    machine_->wait_group(thread_);
+    machine_->fence_acq_rel(thread_);
+  }
+  void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
+    machine_->reduce(thread_, at(rank, signal), by, true);
+  }
+  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline) {
+    return machine_->poll(thread_, at(rank_, signal), value, deadline, true);
+  }
+  void proxy_fence() { machine_->fence_proxy_async(thread_); }
+  void sync() { machine_->barrier(thread_); }
+  std::uint64_t now() const { return machine_->schedule().now(); }
+
+  // Calls of test programs that protocols do without.
+  std::uint32_t load_shared(std::uint32_t offset) { return machine_->load(thread_, shared(offset)); }
+  void store_shared(std::uint32_t offset, std::uint32_t value) { machine_->store(thread_, shared(offset), value); }
+  /// Ends the execution as failed unless `holds`.
+  void expect(bool holds, const char* what) {
+    if (!holds) machine_->schedule().fail("rank " + std::to_string(rank_) + ": not so: " + what);
+  }
+
+ protected:
+  place at(std::uint32_t rank, std::uint64_t offset) const { return {rank, static_cast<std::uint32_t>(offset / 4)}; }
+  place shared(std::uint32_t offset) const { return machine_->shared(thread_, offset / 4); }
+
+  machine* machine_;
+  std::uint32_t rank_;
+  std::uint32_t thread_;
+};
+
+}  // namespace tmap::ranks
