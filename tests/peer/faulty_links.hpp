@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/peer/protocol_announce.hpp"
 #include "lib/simulator/ranks/model_link.hpp"
 
 // Links with one fault each. A program that runs over one of them must fail in the model.
@@ -61,6 +62,73 @@ struct wait_relaxed : faulty_link {
   using faulty_link::faulty_link;
   [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline) {
     return machine_->poll(thread_, at(rank_, signal), value, deadline, false);
+  }
+};
+
+// The faults below are those of a protocol: each changes what it does with one part of the header.
+
+using kernels::peer::window_header;
+using kernels::peer::word_at;
+
+/// Returns whether `offset` is a word of an array of the header with one word for each rank.
+constexpr bool is_word_of(std::uint64_t offset, std::uint64_t array) {
+  return offset >= array && offset < word_at(array, kernels::peer::most_ranks);
+}
+
+/// Does not wait for signals of one array.
+template <std::uint64_t array>
+struct without_waiting_for : faulty_link {
+  using faulty_link::faulty_link;
+  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline) {
+    return is_word_of(signal, array) || faulty_link::wait(signal, value, deadline);
+  }
+};
+using counts_before_the_wait = without_waiting_for<offsetof(window_header, announced)>;
+using without_credit = without_waiting_for<offsetof(window_header, credited)>;
+using without_return = without_waiting_for<offsetof(window_header, put_returned)>;
+
+/// Does not wait for the last rank in a barrier.
+struct barrier_of_the_others : faulty_link {
+  using faulty_link::faulty_link;
+  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline) {
+    return signal == word_at(offsetof(window_header, barrier_raised), ranks() - 1) ||
+           faulty_link::wait(signal, value, deadline);
+  }
+};
+
+/// Forgets an epoch, so that the next call takes the signals of the last one for its own.
+template <std::uint64_t epoch>
+struct epoch_not_raised : faulty_link {
+  using faulty_link::faulty_link;
+  void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
+    if (offset != epoch) faulty_link::store(to, offset, value);
+  }
+};
+
+/// Pulls from the neighbour of the rank that it should pull from.
+struct swapped_ranks : faulty_link {
+  using faulty_link::faulty_link;
+  void get(std::uint32_t to_shared, std::uint32_t from, std::uint64_t offset, std::uint32_t bytes) {
+    faulty_link::get(to_shared, (from + 1) % ranks(), offset, bytes);
+  }
+};
+
+struct off_by_one_row : faulty_link {
+  using faulty_link::faulty_link;
+  void get(std::uint32_t to_shared, std::uint32_t from, std::uint64_t offset, std::uint32_t bytes) {
+    faulty_link::get(to_shared, from, offset + 16, bytes);
+  }
+};
+
+/// Announces a capacity that nothing exceeds.
+struct unchecked_capacity : faulty_link {
+  using faulty_link::faulty_link;
+  void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
+    constexpr std::uint64_t slots = offsetof(window_header, announcements);
+    const std::uint64_t slot_bytes = 4 * kernels::peer::slot_words(ranks(), 1);
+    const bool is_capacity = offset >= slots && offset < kernels::peer::window_header_bytes &&
+                             (offset - slots) % slot_bytes == 4 * kernels::peer::slot::capacity;
+    faulty_link::store(to, offset, is_capacity ? ~0u : value);
   }
 };
 

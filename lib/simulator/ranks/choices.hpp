@@ -18,6 +18,10 @@ class choices {
 
   /// Returns one of 0 .. count - 1.
   virtual std::uint32_t pick(std::uint32_t count) = 0;
+  /// The same for the thread that goes on: returns an index of `threads`.
+  virtual std::uint32_t pick_thread(const std::vector<std::uint32_t>& threads) {
+    return pick(static_cast<std::uint32_t>(threads.size()));
+  }
   /// Returns whether no earlier execution has come to this point by the same choices.
   virtual bool is_new() const { return false; }
 };
@@ -52,14 +56,33 @@ class every_choice : public choices {
   std::size_t at_{0};
 };
 
+/// Draws choices. Some threads are slow for a while, since the worst faults need a thread that
+/// comes very late.
 class random_choices : public choices {
  public:
   explicit random_choices(std::uint64_t seed) : random_(seed) {}
   std::uint32_t pick(std::uint32_t count) override {
     return count <= 1 ? 0 : static_cast<std::uint32_t>(random_() % count);
   }
+  std::uint32_t pick_thread(const std::vector<std::uint32_t>& threads) override {
+    if (random_() % turns_between_changes == 0) change_pace(threads[random_() % threads.size()]);
+    for (;;) {
+      const std::uint32_t drawn = pick(static_cast<std::uint32_t>(threads.size()));
+      const std::uint32_t thread = threads[drawn];
+      const std::uint32_t slowness = thread < slowness_.size() ? slowness_[thread] : 0;
+      if (threads.size() == 1 || random_() % (1u << slowness) == 0) return drawn;
+    }
+  }
 
  private:
+  static constexpr std::uint32_t turns_between_changes = 32;
+
+  void change_pace(std::uint32_t thread) {
+    if (thread >= slowness_.size()) slowness_.resize(thread + std::size_t{1});
+    slowness_[thread] = static_cast<std::uint32_t>(random_() % 3 * 4);
+  }
+
+  std::vector<std::uint32_t> slowness_;  ///< of each thread: it takes one of 2^n of its turns
   std::mt19937_64 random_;
 };
 

@@ -14,6 +14,9 @@ class loaded_program {
   explicit loaded_program(const program& given) : program_(given), machine_(given.ranks, blocks_of(given)) {
     machine_.schedule().dies = given.dies;
     machine_.schedule().early_timeouts = given.early_timeouts;
+    for (const program::word& each : given.initial) {
+      machine_.begin_with({each.rank, static_cast<std::uint32_t>(each.offset / 4)}, each.value);
+    }
     for (std::uint32_t i = 0; i < given.threads.size(); ++i) {
       const program::thread& each = given.threads[i];
       machine_.add(each.rank, each.block, [this, &each, i] {

@@ -19,8 +19,14 @@ struct program {
     std::uint32_t block;  ///< numbered over all ranks
     std::function<void(model_link&)> body;
   };
+  struct word {
+    std::uint32_t rank;
+    std::uint64_t offset;
+    std::uint32_t value;
+  };
   std::uint32_t ranks{2};
   std::vector<thread> threads;
+  std::vector<word> initial;           ///< words of windows that do not begin as zeros
   std::function<void()> begin;         ///< before each execution
   std::function<std::string()> check;  ///< after each: what is wrong, or nothing
   std::optional<death> dies;

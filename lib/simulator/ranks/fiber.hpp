@@ -9,7 +9,7 @@
 
 namespace tmap::ranks {
 
-/// Runs a function on a stack of its own and hands control over only where it says so. A fiber that
+/// Runs a function on a stack of its own and hands control over only by its own calls. A fiber that
 /// was never started stands for the stack of the caller.
 class fiber {
  public:

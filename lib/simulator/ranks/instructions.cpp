@@ -26,8 +26,8 @@ void machine::store(std::uint32_t me, place to, std::uint32_t value) {
 }
 
 /// cp.async.bulk to global memory (9.7.9.25.4.1): a weak operation of the async proxy. It reads its
-/// source as the async proxy sees it, and nobody knows of its writes, not even the thread, until the
-/// group has completed. No order among bulk copies, nor of the words of one.
+/// source as the async proxy sees it, and nobody knows of its writes, not even the thread, until
+/// the group has completed. No order among bulk copies, nor of the words of one.
 void machine::bulk_store(std::uint32_t me, place to, place from, std::uint32_t words) {
   scheduler_.step(me);
   for (std::uint32_t i = 0; i < words; ++i) {
@@ -48,8 +48,8 @@ void machine::wait_group_read(std::uint32_t me) {
 }
 
 /// cp.async.bulk.wait_group 0 (9.7.9.25.4): all stores have completed. The implicit proxy fence of
-/// 9.7.9.25.2 makes them visible to the thread that observed it. Whether a later release carries
-/// them to others is not said, so only fence_acq_rel makes them part of what the thread announces.
+/// 9.7.9.25.2 makes them visible to the thread that observed it. PTX does not state whether a
+/// later release carries them to others, so only fence_acq_rel makes them part of its announcement.
 void machine::wait_group(std::uint32_t me) {
   scheduler_.step(me);
   thread_state& self = threads_[me];
@@ -85,15 +85,14 @@ void machine::wait_mbarrier(std::uint32_t me) {
   }
 }
 
-/// red.sys.add (8.10.3): atomic, so it follows the newest write directly. Another place in coherence
-/// order is what another schedule gives. A release carries the thread's view (8.8), and all
-/// releases that it follows through reductions (8.9.2, observation order).
+/// red.sys.add (8.10.3): atomic, so it follows the newest write directly. Another place in
+/// coherence order is what another schedule gives. A release carries the thread's view (8.8), and
+/// all releases that it follows through reductions (8.9.2, observation order).
 void machine::reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_release) {
   scheduler_.step(me);
   const location at = memory_.at(signal);
   thread_state& self = threads_[me];
   const position end = memory_.count(at);
-  self.generic.raise(at, end);
   write next = memory_.writes(at).back();
   next.value += by;
   next.is_read = true;
@@ -101,11 +100,12 @@ void machine::reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_r
   if (is_release) next.released.join(self.generic);
   note(me, is_release ? "red.release" : "red.relaxed", signal, next.value);
   insert(at, end, std::move(next));
+  self.generic.raise(at, end);
 }
 
 /// Polls by ld.relaxed.sys until the counter has come to `value`, then reads it by ld.acquire.sys
-/// (8.8). The oldest write that ends the polling teaches least, so no newer one need be tried. Strong
-/// reads of a word have an order (8.10.5), so the view of the signal itself moves.
+/// (8.8). The oldest write that ends the polling teaches least, so no newer one need be tried.
+/// Strong reads of a word have an order (8.10.5), so the view of the signal itself moves.
 bool machine::poll(std::uint32_t me, place signal, std::uint32_t value, std::uint64_t deadline, bool is_acquire) {
   const location at = memory_.at(signal);
   const auto find = [this, me, at, value] {
@@ -128,45 +128,54 @@ bool machine::poll(std::uint32_t me, place signal, std::uint32_t value, std::uin
   return true;
 }
 
-/// fence.acq_rel.sys (9.7.13.4, 8.8): what the thread has seen complete becomes part of what its next
-/// release carries. It concerns the thread alone, so it is no step of its own.
+/// fence.acq_rel.sys (9.7.13.4, 8.8): what the thread has seen complete becomes part of what its
+/// next release carries. It concerns the thread alone, so it is no step of its own.
 void machine::fence_acq_rel(std::uint32_t me) {
   threads_[me].generic.join(threads_[me].completed);
   note(me, "fence.acq_rel");
 }
 
-/// fence.proxy.async (9.7.13.4, 9.7.9.25.2): bulk copies of this thread see what ordinary accesses of
-/// it see. 8.9.5 has no rule for where along a path of causality the fence may stand. The model
+/// fence.proxy.async (9.7.13.4, 9.7.9.25.2): bulk copies of this thread see what ordinary accesses
+/// of it see. 8.9.5 has no rule for where along a path of causality the fence may stand. The model
 /// takes the strictest reading: in the block of the bulk copy.
 void machine::fence_proxy_async(std::uint32_t me) {
   threads_[me].async.join(threads_[me].generic);
   note(me, "fence.proxy.async");
 }
 
-/// bar.sync (8.9.4): all threads of the block learn what each knows. Views of the async proxy belong
-/// to the block ("same proxy, and by the same thread block", 8.9.5).
+/// bar.sync (8.9.4): all threads of the block learn what each knows. Views of the async proxy
+/// belong to the block ("same proxy, and by the same thread block", 8.9.5).
 void machine::barrier(std::uint32_t me) {
+  meet(me, of_blocks_[threads_[me].block], false);
+}
+
+/// The end of a kernel and the start of the next one of the rank: CUDA's own order, which is one of
+/// all proxies but that of tensor maps (8.9.4).
+void machine::kernel_boundary(std::uint32_t me) {
+  meet(me, of_ranks_[threads_[me].rank], true);
+}
+
+void machine::meet(std::uint32_t me, meeting& with, bool joins_proxies) {
   scheduler_.step(me);
-  note(me, "arrives at the barrier");
-  block_state& here = blocks_[threads_[me].block];
-  const std::uint32_t generation = here.generation;
-  if (++here.arrived < here.members) {
-    scheduler_.step(me, [&here, generation] { return here.generation != generation; });
+  note(me, joins_proxies ? "ends a kernel" : "arrives at the barrier");
+  const std::uint32_t generation = with.generation;
+  if (++with.arrived < with.members.size()) {
+    scheduler_.step(me, [&with, generation] { return with.generation != generation; });
     return;
   }
   view generic, async;
-  for (const thread_state& each : threads_) {
-    if (each.block != threads_[me].block) continue;
-    generic.join(each.generic);
-    async.join(each.async);
+  for (const std::uint32_t each : with.members) {
+    generic.join(threads_[each].generic);
+    async.join(threads_[each].async);
+    if (joins_proxies) generic.join(threads_[each].completed);
   }
-  for (thread_state& each : threads_) {
-    if (each.block != threads_[me].block) continue;
-    each.generic = generic;
-    each.async = async;
+  if (joins_proxies) async.join(generic);
+  for (const std::uint32_t each : with.members) {
+    threads_[each].generic = generic;
+    threads_[each].async = async;
   }
-  here.arrived = 0;
-  ++here.generation;
+  with.arrived = 0;
+  ++with.generation;
 }
 
 }  // namespace tmap::ranks

@@ -7,14 +7,17 @@
 
 namespace tmap::ranks {
 
-machine::machine(std::uint32_t ranks, std::uint32_t blocks) : ranks_(ranks), scheduler_(ranks), blocks_(blocks) {}
+machine::machine(std::uint32_t ranks, std::uint32_t blocks)
+    : ranks_(ranks), scheduler_(ranks), of_blocks_(blocks), of_ranks_(ranks) {}
 
 std::uint32_t machine::add(std::uint32_t rank, std::uint32_t block, std::function<void()> body) {
   threads_.push_back({});
   threads_.back().rank = rank;
   threads_.back().block = block;
-  ++blocks_[block].members;
-  return scheduler_.add(rank, std::move(body));
+  const std::uint32_t number = scheduler_.add(rank, std::move(body));
+  of_blocks_[block].members.push_back(number);
+  of_ranks_[rank].members.push_back(number);
+  return number;
 }
 
 ending machine::run(choices& by, std::unordered_set<std::uint64_t>* seen) {
@@ -31,7 +34,9 @@ void machine::clear() {
     each.stores.clear();
     each.loads.clear();
   }
-  for (block_state& each : blocks_) each.arrived = each.generation = 0;
+  for (auto* const meetings : {&of_blocks_, &of_ranks_}) {
+    for (meeting& each : *meetings) each.arrived = each.generation = 0;
+  }
 }
 
 std::uint64_t machine::hash() const {
@@ -46,7 +51,9 @@ std::uint64_t machine::hash() const {
       hash = mix(mix(hash, word.from), std::uint64_t{word.to} << 16 | word.oldest);
     }
   }
-  for (const block_state& each : blocks_) hash = mix(hash, std::uint64_t{each.generation} << 32 | each.arrived);
+  for (const auto* const meetings : {&of_blocks_, &of_ranks_}) {
+    for (const meeting& each : *meetings) hash = mix(hash, std::uint64_t{each.generation} << 32 | each.arrived);
+  }
   return hash;
 }
 
@@ -56,9 +63,9 @@ position machine::oldest_generic(const thread_state& me, location at) const {
   return std::max(me.generic[at], me.completed[at]);
 }
 
-/// Reads a word by a weak operation: any write that is not older than `oldest` (PTX ISA 8.10.6). The
-/// thread's view does not change, since weak reads of one word have no order (8.10.5 orders morally
-/// strong ones only).
+/// Reads a word by a weak operation: any write that is not older than `oldest` (PTX ISA 8.10.6).
+/// The thread's view does not change, since weak reads of one word have no order (8.10.5 orders
+/// morally strong ones only).
 std::uint32_t machine::read(location at, position oldest) {
   const position newest = static_cast<position>(memory_.count(at) - 1);
   const std::uint32_t back = scheduler_.pick(static_cast<std::uint32_t>(newest - oldest + 1));

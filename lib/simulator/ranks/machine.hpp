@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Models the memory of several GPUs as PTX describes it, for programs of loads, stores, bulk copies,
-// reductions and fences. It may do all that PTX allows such programs, except load buffering (below).
+// Models the memory of several GPUs as PTX describes it, for programs of loads, stores, bulk
+// copies, reductions and fences. It may do all that PTX allows such programs, except load buffering
+// (below).
 //
 // Memory. Each word has a list of writes in coherence order (PTX ISA 8.9.6). A thread has a *view*:
 // the oldest write of each word that it may still read. A read takes any write that is not older
@@ -10,8 +11,9 @@
 // before writes that others made earlier, if nothing ordered the two. So a store that is late needs
 // no queue.
 //
-// Two proxies. `generic` is the view of ordinary accesses, `async` that of bulk copies (9.7.9.25.2).
-// Only a proxy fence of the thread, or of its block before a barrier, brings the one to the other.
+// Two proxies. `generic` is the view of ordinary accesses, `async` that of bulk copies
+// (9.7.9.25.2). Only a proxy fence of the thread, or of its block before a barrier, brings the one
+// to the other.
 //
 // Left out: a read never returns a value that is written after it (load buffering). PTX allows that
 // for relaxed accesses. It matters only to programs that announce by relaxed writes, and the link
@@ -45,6 +47,8 @@ class machine {
   std::uint32_t ranks() const { return ranks_; }
   place shared(std::uint32_t me, std::uint32_t word) const { return {ranks_ + threads_[me].block, word}; }
 
+  /// Sets the initial value of a word, which is zero otherwise.
+  void begin_with(place where, std::uint32_t value) { memory_.writes(memory_.at(where)).front().value = value; }
   /// Writes each step to a list from now on.
   void trace(std::vector<std::string>* to) { trace_ = to; }
 
@@ -63,6 +67,7 @@ class machine {
   void fence_acq_rel(std::uint32_t me);
   void fence_proxy_async(std::uint32_t me);
   void barrier(std::uint32_t me);
+  void kernel_boundary(std::uint32_t me);
 
  private:
   /// A word of a bulk store whose source may not have been read yet, or that has not completed.
@@ -86,8 +91,9 @@ class machine {
     std::vector<stored_word> stores;
     std::vector<loaded_word> loads;
   };
-  struct block_state {
-    std::uint32_t members{0};
+  /// Threads that wait for each other.
+  struct meeting {
+    std::vector<std::uint32_t> members;
     std::uint32_t arrived{0};
     std::uint32_t generation{0};
   };
@@ -99,6 +105,7 @@ class machine {
   void offer_to_late_reads(location at, std::uint32_t value);
   void note(std::uint32_t me, const char* what, place where, std::uint32_t value);
   void note(std::uint32_t me, const char* what);
+  void meet(std::uint32_t me, meeting& with, bool joins_proxies);
   void clear();
   std::uint64_t hash() const;
 
@@ -106,7 +113,8 @@ class machine {
   memory memory_;
   scheduler scheduler_;
   std::vector<thread_state> threads_;
-  std::vector<block_state> blocks_;
+  std::vector<meeting> of_blocks_;
+  std::vector<meeting> of_ranks_;
   std::vector<std::string>* trace_{nullptr};
   std::function<std::uint64_t()> hash_{[this] { return hash(); }};
 };

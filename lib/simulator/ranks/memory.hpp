@@ -24,7 +24,7 @@ struct write {
   view released;  ///< what an acquire of it learns
 };
 
-/// Holds the writes of every word in coherence order (PTX ISA 8.9.6). All words begin as zeros. A
+/// Holds the writes of every word in coherence order (PTX ISA 8.9.6). A
 /// location keeps its number over all executions, so that hashes of states compare.
 class memory {
  public:
@@ -39,7 +39,7 @@ class memory {
   /// Puts a write into coherence order before the write that has place `before` now.
   void insert(location at, position before, write what);
 
-  /// Forgets all writes.
+  /// Forgets all writes but the initial ones.
   void clear();
   std::uint64_t hash() const;
 

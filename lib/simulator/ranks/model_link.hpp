@@ -47,6 +47,8 @@ class model_link {
   // Calls of test programs that protocols do without.
   std::uint32_t load_shared(std::uint32_t offset) { return machine_->load(thread_, shared(offset)); }
   void store_shared(std::uint32_t offset, std::uint32_t value) { machine_->store(thread_, shared(offset), value); }
+  /// Ends a kernel of this rank and begins its next one.
+  void end_kernel() { machine_->kernel_boundary(thread_); }
   /// Ends the execution as failed unless `holds`.
   void expect(bool holds, const char* what) {
     if (!holds) machine_->schedule().fail("rank " + std::to_string(rank_) + ": not so: " + what);

@@ -16,9 +16,10 @@ constexpr std::uint32_t most_steps = 1'000'000;
 
 std::uint32_t scheduler::add(std::uint32_t rank, std::function<void()> body) {
   threads_.push_back(std::make_unique<runner>());
+  threads_.back()->number = static_cast<std::uint32_t>(threads_.size() - 1);
   threads_.back()->rank = rank;
   threads_.back()->body = std::move(body);
-  return static_cast<std::uint32_t>(threads_.size() - 1);
+  return threads_.back()->number;
 }
 
 ending scheduler::run(choices& by, const std::function<std::uint64_t()>& memory_hash,
@@ -87,7 +88,7 @@ scheduler::runner* scheduler::choose() {
       if (ends()) return nullptr;
       continue;
     }
-    const option chosen = options_[pick(static_cast<std::uint32_t>(options_.size()))];
+    const option chosen = draw();
     if (kills(*chosen.next)) continue;
     if (steps_[chosen.next->rank] > most_steps) failure_ = "the rank runs in circles";
     if (!failure_.empty()) return nullptr;
@@ -103,6 +104,12 @@ void scheduler::list_options() {
     if (!each->ready || each->ready()) options_.push_back({each.get(), false});
     if (each->deadline <= now_ || (early_left_ > 0 && each->deadline != never)) options_.push_back({each.get(), true});
   }
+}
+
+scheduler::option scheduler::draw() {
+  numbers_.clear();
+  for (const option& each : options_) numbers_.push_back(each.next->number);
+  return options_[choices_->pick_thread(numbers_)];
 }
 
 void scheduler::take(option chosen) {

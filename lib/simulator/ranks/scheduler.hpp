@@ -44,16 +44,16 @@ class scheduler {
   std::optional<death> dies;
   std::uint32_t early_timeouts{0};
 
-  /// Runs one execution. `memory_hash` hashes what threads share. A new state that is in `seen` cuts
-  /// the execution, because all that can follow has been explored.
+  /// Runs one execution. `memory_hash` hashes what threads share. A new state that is in `seen`
+  /// cuts the execution, because all that can follow has been explored.
   ending run(choices& by, const std::function<std::uint64_t()>& memory_hash, std::unordered_set<std::uint64_t>* seen);
 
   /// Ends the current step of thread `me`, and returns when the next one has been chosen. With a
   /// condition, that is once it holds: true. Or the deadline has come: false.
   bool step(std::uint32_t me, std::function<bool()> ready = {}, std::uint64_t deadline = never);
 
-  /// Adds a number that thread `me` has seen to its history. A thread's local state is determined by
-  /// what it has seen.
+  /// Adds a number that thread `me` has seen to its history. A thread's local state is determined
+  /// by what it has seen.
   void remember(std::uint32_t me, std::uint64_t number);
   std::uint32_t pick(std::uint32_t count) { return choices_->pick(count); }
   [[noreturn]] void fail(std::string why);
@@ -65,6 +65,7 @@ class scheduler {
 
  private:
   struct runner {
+    std::uint32_t number;
     std::uint32_t rank;
     std::function<void()> body;
     fiber stack;
@@ -83,6 +84,7 @@ class scheduler {
   void start(runner& each);
   runner* choose();
   void list_options();
+  option draw();
   void take(option chosen);
   bool kills(const runner& next);
   bool advance_clock();
@@ -95,7 +97,8 @@ class scheduler {
   const std::function<std::uint64_t()>* memory_hash_{nullptr};
   std::unordered_set<std::uint64_t>* seen_{nullptr};
   std::vector<option> options_;
-  std::vector<std::uint32_t> steps_;  ///< of each rank
+  std::vector<std::uint32_t> numbers_;  ///< of the options' threads
+  std::vector<std::uint32_t> steps_;    ///< of each rank
   std::uint64_t now_{0};
   std::uint32_t early_left_{0};
   std::string failure_;

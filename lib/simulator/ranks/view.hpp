@@ -36,7 +36,8 @@ class view {
     for (std::size_t at = 0; at < other.oldest_.size(); ++at) oldest_[at] = std::max(oldest_[at], other.oldest_[at]);
   }
 
-  /// Follows the insertion of a write into coherence order: it gets place `at`, and later ones move.
+  /// Follows the insertion of a write into coherence order: it gets place `at`, and later ones
+  /// move.
   void make_room(location where, position at) {
     if (where < oldest_.size() && oldest_[where] >= at) ++oldest_[where];
   }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Announces what each rank will send: the first step of an exchange. Every rank writes a slot in
+// the header of every rank. A slot names the rows for each rank and this rank's capacity, so that
+// all ranks come to the same verdict without asking again.
+
+#include "kernels/peer/protocol_status.hpp"
+
+namespace tmap::kernels::peer {
+
+enum class placement : std::uint32_t { rank_major, group_major };
+
+/// Describes one rank's part of an exchange. Rows lie in the order of the ranks they are for, then
+/// of their groups. Offsets are bytes of the own window and multiples of 16.
+struct exchange_request {
+  std::uint64_t rows;        ///< what this rank sends
+  std::uint64_t splits;      ///< how many rows for each (rank, group), as words
+  std::uint64_t out;         ///< where the rows it receives go
+  std::uint64_t out_splits;  ///< gets how many came from each (rank, group)
+  std::uint32_t groups;      ///< of each rank
+  std::uint32_t row_bytes;   ///< a multiple of 16
+  std::uint32_t sent_rows;   ///< that `rows` has
+  std::uint32_t capacity;    ///< rows that `out` has
+  placement placed;
+  std::uint32_t staging_bytes;  ///< of shared memory, for each of the `stages`
+  std::uint32_t stages;
+  std::uint32_t block;  ///< of `blocks`, which share the work
+  std::uint32_t blocks;
+};
+
+/// Names the words of a slot. Counts of the receiver's groups follow the totals of all ranks.
+namespace slot {
+inline constexpr std::uint32_t call = 0, shape = 1, capacity = 2, has_bad_counts = 3, rows_low = 4, rows_high = 5,
+                               totals = 6;
+}  // namespace slot
+
+TMAP_HOST_DEVICE constexpr std::uint64_t slot_words(std::uint32_t ranks, std::uint32_t groups) {
+  return (slot::totals + std::uint64_t{ranks} + groups + 3) / 4 * 4;
+}
+
+/// Returns whether the header has room for the announcements of an exchange.
+TMAP_HOST_DEVICE constexpr bool fits_header(std::uint32_t ranks, std::uint32_t groups) {
+  return ranks <= most_ranks && ranks * slot_words(ranks, groups) <= sizeof(window_header::announcements) / word_bytes;
+}
+
+/// Returns the offset of a word of the slot of `source`.
+template <class Link>
+TMAP_HOST_DEVICE std::uint64_t slot_word(const Link& link, const exchange_request& request, std::uint32_t source,
+                                         std::uint32_t word) {
+  const std::uint64_t before = source * slot_words(link.ranks(), request.groups);
+  return word_at(offsetof(window_header, announcements), before + word);
+}
+
+/// Returns a number in which calls differ that do not belong together.
+TMAP_HOST_DEVICE constexpr std::uint32_t shape_of(const exchange_request& request) {
+  return (request.groups * 0x9E3779B1u ^ request.row_bytes) * 0x85EBCA77u;
+}
+
+/// Waits until all ranks have pulled what this rank sent in earlier exchanges. Its rows may be
+/// overwritten only if the verdict is ok: in a broken group, slower ranks may still be pulling
+/// them.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_credits(Link& link, std::uint64_t deadline) {
+  if (is_broken(link)) return {peer_status::broken};
+  const std::uint32_t past = link.load(link.rank(), offsetof(window_header, exchanges));
+  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
+    const std::uint32_t peer = rank_in_turn(link, i);
+    if (!link.wait(word_at(offsetof(window_header, credited), peer), past, deadline)) {
+      return give_up(link, {peer_status::timeout, peer, protocol_step::credit});
+    }
+  }
+  return {};
+}
+
+/// Writes the part of the slot that all ranks get, into this rank's own.
+template <class Link>
+TMAP_HOST_DEVICE void write_own_slot(Link& link, const exchange_request& request, std::uint32_t call) {
+  const std::uint32_t me = link.rank();
+  const auto write = [&](std::uint32_t word, std::uint32_t value) {
+    link.store(me, slot_word(link, request, me, word), value);
+  };
+  std::uint64_t all = 0;
+  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
+    std::uint64_t total = 0;
+    for (std::uint32_t group = 0; group < request.groups; ++group) {
+      total += link.load(me, word_at(request.splits, std::uint64_t{rank} * request.groups + group));
+    }
+    write(slot::totals + rank, static_cast<std::uint32_t>(total));
+    all += total;
+  }
+  write(slot::call, call);
+  write(slot::shape, shape_of(request));
+  write(slot::capacity, request.capacity);
+  write(slot::has_bad_counts, all > request.sent_rows ? 1 : 0);
+  write(slot::rows_low, static_cast<std::uint32_t>(request.rows));
+  write(slot::rows_high, static_cast<std::uint32_t>(request.rows >> 32));
+}
+
+/// Writes a slot into every rank and raises its signal there.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict announce(Link& link, const exchange_request& request, std::uint32_t call,
+                                                     std::uint64_t deadline) {
+  if (const peer_verdict free = await_credits(link, deadline); free.status != peer_status::ok) return free;
+  const std::uint32_t me = link.rank();
+  const std::uint32_t common = slot::totals + link.ranks();
+  write_own_slot(link, request, call);
+  for (std::uint32_t i = 0; i < link.ranks(); ++i) {
+    const std::uint32_t to = rank_in_turn(link, i);
+    for (std::uint32_t word = 0; to != me && word < common; ++word) {
+      link.store(to, slot_word(link, request, me, word), link.load(me, slot_word(link, request, me, word)));
+    }
+    for (std::uint32_t group = 0; group < request.groups; ++group) {
+      const std::uint32_t rows = link.load(me, word_at(request.splits, std::uint64_t{to} * request.groups + group));
+      link.store(to, slot_word(link, request, me, common + group), rows);
+    }
+    link.raise(to, word_at(offsetof(window_header, announced), me), 1);
+  }
+  return {};
+}
+
+}  // namespace tmap::kernels::peer

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "kernels/peer/protocol_status.hpp"
+
+namespace tmap::kernels::peer {
+
+/// Waits until all ranks have come here. What this thread wrote and put before, all ranks may read
+/// after it, by loads and by bulk copies.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict barrier(Link& link, std::uint64_t deadline) {
+  if (is_broken(link)) return {peer_status::broken};
+  const std::uint32_t me = link.rank();
+  const std::uint32_t epoch = link.load(me, offsetof(window_header, barriers)) + 1;
+  link.store(me, offsetof(window_header, barriers), epoch);
+  link.quiet();
+  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
+    link.raise(rank_in_turn(link, i), word_at(offsetof(window_header, barrier_raised), me), 1);
+  }
+  for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
+    const std::uint32_t peer = rank_in_turn(link, i);
+    if (!link.wait(word_at(offsetof(window_header, barrier_raised), peer), epoch, deadline)) {
+      return give_up(link, {peer_status::timeout, peer, protocol_step::barrier});
+    }
+  }
+  link.proxy_fence();
+  return {};
+}
+
+}  // namespace tmap::kernels::peer

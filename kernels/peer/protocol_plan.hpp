@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Reads the announcements: judges them, and finds the place of each row. Every block of every rank
+// judges for itself and comes to the same verdict, since all slots have the same words.
+
+#include "kernels/peer/protocol_announce.hpp"
+
+namespace tmap::kernels::peer {
+
+/// Reads words of slots. They may be read once `await_announcements` has returned ok.
+template <class Link>
+class announcements {
+ public:
+  TMAP_HOST_DEVICE announcements(Link& link, const exchange_request& request) : link_(link), request_(request) {}
+
+  TMAP_HOST_DEVICE std::uint32_t word(std::uint32_t source, std::uint32_t number) const {
+    return link_.load(link_.rank(), slot_word(link_, request_, source, number));
+  }
+  /// Returns how many rows `source` sends to `rank`.
+  TMAP_HOST_DEVICE std::uint32_t total(std::uint32_t source, std::uint32_t rank) const {
+    return word(source, slot::totals + rank);
+  }
+  /// Returns how many rows of `group` come to this rank from `source`.
+  TMAP_HOST_DEVICE std::uint32_t count(std::uint32_t source, std::uint32_t group) const {
+    return word(source, slot::totals + link_.ranks() + group);
+  }
+  /// Returns where the rows for this rank begin in the window of `source`.
+  TMAP_HOST_DEVICE std::uint64_t begin_at(std::uint32_t source) const {
+    std::uint64_t before = 0;
+    for (std::uint32_t rank = 0; rank < link_.rank(); ++rank) before += total(source, rank);
+    const std::uint64_t high = word(source, slot::rows_high);
+    return (high << 32 | word(source, slot::rows_low)) + before * request_.row_bytes;
+  }
+  /// Returns the first row of `out` for (source, group).
+  TMAP_HOST_DEVICE std::uint64_t first_row(std::uint32_t source, std::uint32_t group) const {
+    std::uint64_t first = 0;
+    if (request_.placed == placement::rank_major) {
+      for (std::uint32_t from = 0; from < source; ++from) first += total(from, link_.rank());
+      for (std::uint32_t each = 0; each < group; ++each) first += count(source, each);
+      return first;
+    }
+    for (std::uint32_t each = 0; each < group; ++each) first += rows_of(each, link_.ranks());
+    return first + rows_of(group, source);
+  }
+
+ private:
+  /// Returns how many rows of a group come from ranks before `end`.
+  TMAP_HOST_DEVICE std::uint64_t rows_of(std::uint32_t group, std::uint32_t end) const {
+    std::uint64_t rows = 0;
+    for (std::uint32_t from = 0; from < end; ++from) rows += count(from, group);
+    return rows;
+  }
+
+  Link& link_;
+  const exchange_request& request_;
+};
+
+/// Waits for the announcements of all ranks to call number `call`.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict await_announcements(Link& link, const exchange_request& request,
+                                                                std::uint32_t call, std::uint64_t deadline) {
+  const announcements<Link> told(link, request);
+  for (std::uint32_t i = 0; i < link.ranks(); ++i) {
+    const std::uint32_t source = rank_in_turn(link, i);
+    if (!link.wait(word_at(offsetof(window_header, announced), source), call, deadline)) {
+      return give_up(link, {peer_status::timeout, source, protocol_step::announcement});
+    }
+    if (told.word(source, slot::call) != call || told.word(source, slot::shape) != shape_of(request)) {
+      return give_up(link, {peer_status::mismatch, source, protocol_step::announcement});
+    }
+  }
+  return {};
+}
+
+/// Judges counts and capacities of all ranks. Nothing moves unless the verdict is ok.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict judge(Link& link, const exchange_request& request) {
+  const announcements<Link> told(link, request);
+  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
+    if (told.word(source, slot::has_bad_counts) != 0)
+      return {peer_status::bad_counts, source, protocol_step::announcement};
+  }
+  for (std::uint32_t rank = 0; rank < link.ranks(); ++rank) {
+    std::uint64_t rows = 0;
+    for (std::uint32_t source = 0; source < link.ranks(); ++source) rows += told.total(source, rank);
+    if (rows > told.word(rank, slot::capacity)) return {peer_status::overflow, rank, protocol_step::announcement};
+  }
+  return {};
+}
+
+/// Writes how many rows came from each (rank, group).
+template <class Link>
+TMAP_HOST_DEVICE void write_out_splits(Link& link, const exchange_request& request) {
+  const announcements<Link> told(link, request);
+  for (std::uint32_t source = 0; source < link.ranks(); ++source) {
+    for (std::uint32_t group = 0; group < request.groups; ++group) {
+      const std::uint64_t at = word_at(request.out_splits, std::uint64_t{source} * request.groups + group);
+      link.store(link.rank(), at, told.count(source, group));
+    }
+  }
+}
+
+}  // namespace tmap::kernels::peer

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Pulls the rows that were announced: the blocks of a rank deal the pieces among them.
+
+#include "kernels/peer/protocol_plan.hpp"
+
+namespace tmap::kernels::peer {
+
+inline constexpr std::uint32_t most_stages = 8;
+
+/// Moves pieces from peers to the own window through shared memory, several at a time.
+template <class Link>
+class piece_mover {
+ public:
+  TMAP_HOST_DEVICE piece_mover(Link& link, std::uint32_t staging_bytes, std::uint32_t stages)
+      : link_(link), staging_bytes_(staging_bytes), stages_(stages) {}
+
+  TMAP_HOST_DEVICE void move(std::uint32_t source, std::uint64_t from, std::uint64_t to, std::uint32_t bytes) {
+    link_.get(filled_ * staging_bytes_, source, from, bytes);
+    to_[filled_] = to;
+    bytes_[filled_] = bytes;
+    if (++filled_ == stages_) store();
+  }
+
+  /// Returns when all pieces are in the window and may be announced. Sources are free then, too.
+  TMAP_HOST_DEVICE void finish() {
+    store();
+    link_.quiet();
+  }
+
+ private:
+  TMAP_HOST_DEVICE void store() {
+    if (filled_ == 0) return;
+    link_.wait_gets();
+    for (std::uint32_t i = 0; i < filled_; ++i) link_.put(link_.rank(), to_[i], i * staging_bytes_, bytes_[i]);
+    link_.flush();  // the next pieces take the same memory
+    filled_ = 0;
+  }
+
+  Link& link_;
+  std::uint32_t staging_bytes_;
+  std::uint32_t stages_;
+  std::uint32_t filled_{0};
+  std::uint64_t to_[most_stages];
+  std::uint32_t bytes_[most_stages];
+};
+
+/// Pulls this block's share of the rows of all ranks.
+template <class Link>
+TMAP_HOST_DEVICE void pull(Link& link, const exchange_request& request) {
+  const announcements<Link> told(link, request);
+  piece_mover<Link> mover(link, request.staging_bytes, request.stages);
+  std::uint32_t next = 0;
+  for (std::uint32_t i = 0; i < link.ranks(); ++i) {
+    const std::uint32_t source = rank_in_turn(link, i);
+    std::uint64_t from = told.begin_at(source);
+    for (std::uint32_t group = 0; group < request.groups; ++group) {
+      const std::uint64_t bytes = std::uint64_t{told.count(source, group)} * request.row_bytes;
+      const std::uint64_t to = request.out + told.first_row(source, group) * request.row_bytes;
+      for (std::uint64_t at = 0; at < bytes; at += request.staging_bytes) {
+        const std::uint64_t left = bytes - at;
+        const std::uint32_t piece =
+            left < request.staging_bytes ? static_cast<std::uint32_t>(left) : request.staging_bytes;
+        if (next++ % request.blocks == request.block) mover.move(source, from + at, to + at, piece);
+      }
+      from += bytes;
+    }
+  }
+  mover.finish();
+}
+
+}  // namespace tmap::kernels::peer

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Lays out the header of a window: the 64 KiB before the user's bytes. It is the only place that
+// knows where signals, epochs and announcements lie.
+
+#include <tmap/config.hpp>
+#include <tmap/detail/standard.hpp>
+
+namespace tmap::kernels::peer {
+
+inline constexpr std::uint32_t most_ranks = 32;
+inline constexpr std::uint32_t window_header_bytes = 64 * 1024;
+
+/// Is all zeros when the group is made. Counters run for ever and are compared with wrap-around.
+struct window_header {
+  // Signals. Rank s alone raises word s, so that a time-out names the rank that did not come.
+  std::uint32_t barrier_raised[most_ranks];
+  std::uint32_t put_raised[most_ranks];    ///< puts of s that are here
+  std::uint32_t put_returned[most_ranks];  ///< puts into s that s has used
+  std::uint32_t announced[most_ranks];     ///< exchanges that s has announced here
+  std::uint32_t credited[most_ranks];      ///< exchanges for which s has pulled its rows from here
+  std::uint32_t broken;                    ///< raised by any rank that gives up
+  std::uint32_t workers_raised;            ///< by the own rank's blocks
+
+  // Epochs: how far this rank has come. Only the rank itself reads and writes them. They lie in
+  // memory, so that a replayed graph goes on where the last replay ended.
+  std::uint32_t barriers;
+  std::uint32_t exchanges;
+  std::uint32_t workers_expected;
+  std::uint32_t puts_sent[most_ranks];
+  std::uint32_t puts_taken[most_ranks];
+
+  // Holds how the last call of this rank ended (protocol_status.hpp).
+  std::uint32_t status;
+  std::uint32_t status_peer;
+  std::uint32_t status_step;
+
+  // One slot for each source, written by that source (protocol_announce.hpp).
+  std::uint32_t announcements[16152];
+};
+static_assert(sizeof(window_header) == window_header_bytes);
+static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);
+static_assert(offsetof(window_header, announcements) % 16 == 0, "slots may be copied by 16 bytes");
+
+inline constexpr std::uint64_t word_bytes = sizeof(std::uint32_t);
+
+/// Returns the offset of word `i` of an array of words.
+TMAP_HOST_DEVICE constexpr std::uint64_t word_at(std::uint64_t array, std::uint64_t i) {
+  return array + i * word_bytes;
+}
+
+}  // namespace tmap::kernels::peer

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/peer/protocol_exchange.hpp"
+#include "lib/simulator/ranks/explore.hpp"
+
+// Exchanges over the model, whose every row is checked against the definition.
+
+namespace tmap::testing {
+
+using kernels::peer::exchange_request;
+using kernels::peer::peer_status;
+using kernels::peer::peer_verdict;
+using kernels::peer::placement;
+
+/// Returns how many rows rank `from` sends to `group` of rank `to` in call `call`.
+using row_counts =
+    std::function<std::uint32_t(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group)>;
+
+struct exchange_case {
+  std::uint32_t ranks{2};
+  std::uint32_t groups{1};
+  std::uint32_t blocks{1};
+  std::uint32_t calls{1};
+  row_counts rows;
+  placement placed{placement::rank_major};
+  std::uint32_t sent_rows{16};
+  std::uint32_t capacity{16};
+  std::uint32_t stages{2};
+  std::uint32_t row_bytes{16};
+  std::optional<std::uint32_t> odd_rank{};  ///< a rank whose request has other rows
+};
+
+/// The verdicts of each rank's calls.
+using verdict_lists = std::vector<std::vector<peer_verdict>>;
+
+inline constexpr std::uint64_t exchange_deadline = 100;
+
+/// Writes, exchanges and checks the rows of one block of one rank.
+template <class Link>
+class exchange_body {
+ public:
+  exchange_body(const exchange_case& given, std::uint32_t block, verdict_lists& verdicts)
+      : case_(given), block_(block), verdicts_(verdicts) {}
+
+  void operator()(ranks::model_link& sound) const {
+    Link link(sound);
+    for (std::uint32_t call = 0; call < case_.calls; ++call) {
+      const peer_verdict verdict = run_call(link, call);
+      link.end_kernel();
+      link.expect(link.now() <= exchange_deadline, "the call ends by its deadline");
+      if (block_ == 0) verdicts_[link.rank()].push_back(verdict);
+      if (block_ == 0 && verdict.status == peer_status::ok) check_rows(link, call);
+    }
+  }
+
+ private:
+  // Offsets in the window. The canary follows the last row of `out`.
+  static constexpr std::uint64_t splits = kernels::peer::window_header_bytes, out_splits = splits + 256;
+  static constexpr std::uint64_t rows = out_splits + 256, out = rows + 4096;
+
+  peer_verdict run_call(Link& link, std::uint32_t call) const {
+    if (block_ == 0) {
+      const peer_verdict free = kernels::peer::await_credits(link, exchange_deadline);
+      if (free.status == peer_status::ok) write_rows(link, call);
+    }
+    link.end_kernel();
+    return kernels::peer::exchange(link, request(link.rank()), exchange_deadline);
+  }
+
+  exchange_request request(std::uint32_t rank) const {
+    const std::uint32_t row_bytes = case_.row_bytes * (case_.odd_rank == rank ? 2 : 1);
+    return {rows,           splits,       out,       out_splits,   case_.groups, row_bytes,   case_.sent_rows,
+            case_.capacity, case_.placed, row_bytes, case_.stages, block_,       case_.blocks};
+  }
+
+  std::uint32_t value(std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group,
+                      std::uint32_t row) const {
+    return ((((call + 1) * 16 + from) * 16 + to) * 16 + group) * 16 + row;
+  }
+
+  /// Writes the first word of each row, and how many there are.
+  void write_rows(Link& link, std::uint32_t call) const {
+    const std::uint32_t me = link.rank();
+    std::uint64_t at = rows;
+    for (std::uint32_t to = 0; to < case_.ranks; ++to) {
+      for (std::uint32_t group = 0; group < case_.groups; ++group) {
+        const std::uint32_t count = case_.rows(call, me, to, group);
+        link.store(me, splits + 4 * (to * case_.groups + group), count);
+        for (std::uint32_t row = 0; row < count && at < out; ++row, at += case_.row_bytes) {
+          link.store(me, at, value(call, me, to, group, row));
+        }
+      }
+    }
+  }
+
+  /// Expects the rows of one (rank, group) from offset `at` on; returns where they end.
+  std::uint64_t check_block(Link& link, std::uint32_t call, std::uint32_t from, std::uint32_t group,
+                            std::uint64_t at) const {
+    const std::uint32_t me = link.rank(), count = case_.rows(call, from, me, group);
+    link.expect(link.load(me, out_splits + 4 * (from * case_.groups + group)) == count, "the count is right");
+    for (std::uint32_t row = 0; row < count; ++row, at += case_.row_bytes) {
+      link.expect(link.load(me, at) == value(call, from, me, group, row), "the row is right");
+    }
+    return at;
+  }
+
+  void check_rows(Link& link, std::uint32_t call) const {
+    std::uint64_t at = out;
+    if (case_.placed == placement::rank_major) {
+      for (std::uint32_t from = 0; from < case_.ranks; ++from) {
+        for (std::uint32_t group = 0; group < case_.groups; ++group) at = check_block(link, call, from, group, at);
+      }
+    } else {
+      for (std::uint32_t group = 0; group < case_.groups; ++group) {
+        for (std::uint32_t from = 0; from < case_.ranks; ++from) at = check_block(link, call, from, group, at);
+      }
+    }
+    link.expect(at <= out + std::uint64_t{case_.capacity} * case_.row_bytes, "no row lies beyond the capacity");
+    link.expect(link.load(link.rank(), out + std::uint64_t{case_.capacity} * case_.row_bytes) == 0,
+                "nothing lies beyond the capacity");
+  }
+
+  const exchange_case case_;
+  std::uint32_t block_;
+  verdict_lists& verdicts_;
+};
+
+/// Returns the fault in the verdicts of an execution, or nothing.
+using verdict_check = std::function<std::string(const verdict_lists&)>;
+
+inline verdict_check all_calls_ok(std::uint32_t calls) {
+  return [calls](const verdict_lists& verdicts) -> std::string {
+    for (const auto& of_rank : verdicts) {
+      if (of_rank.size() != calls) return "a rank ended early";
+      for (const peer_verdict& each : of_rank) {
+        if (each.status != peer_status::ok)
+          return "a call ended with status " + std::to_string(static_cast<int>(each.status));
+      }
+    }
+    return {};
+  };
+}
+
+/// Makes a program of an exchange. Rows are checked after each call that returns ok.
+template <class Link = ranks::model_link>
+ranks::program exchange_program(const exchange_case& given, const verdict_check& check) {
+  const auto verdicts = std::make_shared<verdict_lists>();
+  ranks::program made;
+  made.ranks = given.ranks;
+  for (std::uint32_t rank = 0; rank < given.ranks; ++rank) {
+    for (std::uint32_t block = 0; block < given.blocks; ++block) {
+      made.threads.push_back({rank, rank * given.blocks + block, exchange_body<Link>(given, block, *verdicts)});
+    }
+  }
+  made.begin = [verdicts, given] { verdicts->assign(given.ranks, {}); };
+  made.check = [verdicts, check] { return check(*verdicts); };
+  return made;
+}
+
+template <class Link = ranks::model_link>
+ranks::program exchange_program(const exchange_case& given) {
+  return exchange_program<Link>(given, all_calls_ok(given.calls));
+}
+
+}  // namespace tmap::testing

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends a rank before each of its steps in turn. All others must end with a status by their
+// deadline, and rows that a call reports as moved must be right.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "peer/exchange_case.hpp"
+#include "peer/explored.hpp"
+
+namespace tmap::testing {
+namespace {
+
+using ranks::findings;
+using ranks::program;
+
+constexpr std::uint32_t the_dying = 1, no_rank = ~0u;
+
+exchange_case dying_case(std::uint32_t blocks) {
+  return {.ranks = 3,
+          .blocks = blocks,
+          .calls = 2,
+          .rows = [](std::uint32_t call, std::uint32_t, std::uint32_t, std::uint32_t) { return 1 + call; }};
+}
+
+/// Expects of each living rank that all its calls ended, and after a fatal one with `broken` alone.
+verdict_check living_ranks_end(std::uint32_t calls, std::uint32_t dead) {
+  return [calls, dead](const verdict_lists& verdicts) -> std::string {
+    for (std::uint32_t rank = 0; rank < verdicts.size(); ++rank) {
+      if (rank == dead) continue;
+      if (verdicts[rank].size() != calls) return "a rank ended early";
+      bool is_over = false;
+      for (const peer_verdict& each : verdicts[rank]) {
+        if (is_over && each.status != peer_status::broken) return "a call after the end went on";
+        if (each.status != peer_status::ok && !kernels::peer::is_fatal(each.status)) return "a status is wrong";
+        is_over = kernels::peer::is_fatal(each.status);
+      }
+    }
+    return {};
+  };
+}
+
+/// Runs a program with the death at each step, until the rank no longer has so many. Returns how
+/// many it has.
+std::uint32_t die_at_each_step(program dying, std::uint64_t executions) {
+  std::uint64_t all = 0;
+  for (std::uint32_t step = 0;; ++step) {
+    dying.dies = ranks::death{the_dying, step};
+    const findings found = ranks::explore_random(dying, run_random(step)(), executions);
+    all += found.executions;
+    EXPECT_EQ(found.failure, "") << "dies before step " << step;
+    if (!found.has_died || !found.failure.empty()) {
+      std::printf("%llu executions, %u steps\n", static_cast<unsigned long long>(all), step);
+      return step;
+    }
+  }
+}
+
+TEST(protocol_death, others_end_by_their_deadline) {
+  EXPECT_GT(die_at_each_step(exchange_program(dying_case(1), living_ranks_end(2, the_dying)), 10), 100u);
+}
+TEST(protocol_death, others_end_by_their_deadline_with_several_blocks) {
+  EXPECT_GT(die_at_each_step(exchange_program(dying_case(2), living_ranks_end(2, the_dying)), 4), 100u);
+}
+
+/// A rank that gave up must leave its rows alone, since others may still pull them.
+TEST(protocol_death, deadlines_that_come_early_break_the_group_and_no_row) {
+  program hasty = exchange_program(dying_case(1), living_ranks_end(2, no_rank));
+  hasty.early_timeouts = 1;
+  expect_at_random(hasty, 1000);
+  hasty = exchange_program(dying_case(2), living_ranks_end(2, no_rank));
+  hasty.early_timeouts = 1;
+  expect_at_random(hasty, 1000);
+}
+
+}  // namespace
+}  // namespace tmap::testing
