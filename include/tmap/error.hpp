@@ -43,7 +43,18 @@ enum class status : std::uint8_t {
   /// a captured call was given an array in pageable memory: `argument` names its side, `found` is
   /// its address
   pageable_memory_in_capture,
-  bad_items,  ///< a checked call (`fault_check`) met bad items, `found` of `allowed`; `bad` is one of them
+  bad_items,          ///< a checked call (`fault_check`) met bad items, `found` of `allowed`; `bad` is one of them
+  no_peer_access,     ///< a GPU of a group cannot reach the memory of another one
+  nccl_missing,       ///< libnccl.so.2 cannot be loaded
+  nccl_version,       ///< NCCL has the version `found`, and a group needs `allowed`
+  nccl_failure,       ///< a call of NCCL failed: `found` is its ncclResult_t
+  multicast_not_off,  ///< the environment does not set NCCL_NVLS_ENABLE to 0
+  windows_differ,     ///< two ranks asked for windows of different sizes
+  peer_timeout,       ///< a rank of the group did not come before the deadline
+  group_broken,       ///< an earlier call of the group failed, on this rank or on another one
+  peer_lost,          ///< the process of a peer ended, or its GPU failed
+  peer_mismatch,      ///< the ranks of a group made different calls
+  peer_overflow,      ///< peers send more rows than there is room for: `found` of `allowed`
 };
 
 /// The name of an argument as its caller wrote it, with members after dots: "count",

@@ -39,6 +39,14 @@ static_assert(mirrors(TMAP_WRONG_CONTEXT, status::wrong_context));
 static_assert(mirrors(TMAP_SELF_TEST_FAILED, status::self_test_failed));
 static_assert(mirrors(TMAP_PAGEABLE_MEMORY_IN_CAPTURE, status::pageable_memory_in_capture));
 static_assert(mirrors(TMAP_BAD_ITEMS, status::bad_items));
+static_assert(mirrors(TMAP_NO_PEER_ACCESS, status::no_peer_access));
+static_assert(mirrors(TMAP_NCCL_MISSING, status::nccl_missing) && mirrors(TMAP_NCCL_VERSION, status::nccl_version));
+static_assert(mirrors(TMAP_NCCL_FAILURE, status::nccl_failure));
+static_assert(mirrors(TMAP_MULTICAST_NOT_OFF, status::multicast_not_off));
+static_assert(mirrors(TMAP_WINDOWS_DIFFER, status::windows_differ));
+static_assert(mirrors(TMAP_PEER_TIMEOUT, status::peer_timeout) && mirrors(TMAP_GROUP_BROKEN, status::group_broken));
+static_assert(mirrors(TMAP_PEER_LOST, status::peer_lost) && mirrors(TMAP_PEER_MISMATCH, status::peer_mismatch));
+static_assert(mirrors(TMAP_PEER_OVERFLOW, status::peer_overflow));
 static_assert(TMAP_ARGUMENT_CAPACITY == argument_name::capacity + 1);
 
 struct noted_failure {

@@ -172,6 +172,20 @@ status_text text_of(status code) {
               "an array lies in pageable host memory, which a graph would read again at each replay: use pinned memory "
               "that outlives the graph, or device memory"};
     case status::bad_items: return {"bad_items", "a checked call met bad items"};
+    case status::no_peer_access: return {"no_peer_access", "a GPU of the group cannot reach the memory of another one"};
+    case status::nccl_missing:
+      return {"nccl_missing", "libnccl.so.2 cannot be loaded: install NCCL, or add its folder to LD_LIBRARY_PATH"};
+    case status::nccl_version: return {"nccl_version", "this version of NCCL lacks a function that a group needs"};
+    case status::nccl_failure: return {"nccl_failure", "a call of NCCL failed"};
+    case status::multicast_not_off:
+      return {"multicast_not_off", "NCCL may use NVLink multicast: set NCCL_NVLS_ENABLE=0 before the program starts"};
+    case status::windows_differ:
+      return {"windows_differ", "the ranks of the group asked for windows of different sizes"};
+    case status::peer_timeout: return {"peer_timeout", "a rank of the group did not come before the deadline"};
+    case status::group_broken: return {"group_broken", "an earlier call of the group failed: make a new group"};
+    case status::peer_lost: return {"peer_lost", "the process of a peer ended, or its GPU failed: make a new group"};
+    case status::peer_mismatch: return {"peer_mismatch", "the ranks of the group made different calls"};
+    case status::peer_overflow: return {"peer_overflow", "peers send more rows than there is room for"};
   }
   return {"unknown", "an unknown status"};
 }

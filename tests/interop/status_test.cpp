@@ -36,8 +36,8 @@ TEST(c_status, has_the_names_of_every_status) {
 
 /// A status that C does not know yet would have a name.
 TEST(c_status, knows_the_last_status) {
-  EXPECT_STREQ(tmap_status_name(TMAP_BAD_ITEMS), "bad_items");
-  EXPECT_STREQ(tmap_status_name(TMAP_BAD_ITEMS + 1), "unknown");
+  EXPECT_STREQ(tmap_status_name(TMAP_PEER_OVERFLOW), "peer_overflow");
+  EXPECT_STREQ(tmap_status_name(TMAP_PEER_OVERFLOW + 1), "unknown");
 }
 
 TEST(c_status, the_version_is_the_projects) {

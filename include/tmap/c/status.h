@@ -54,6 +54,17 @@ enum {
   TMAP_SELF_TEST_FAILED = 23,
   TMAP_PAGEABLE_MEMORY_IN_CAPTURE = 24,
   TMAP_BAD_ITEMS = 25,
+  TMAP_NO_PEER_ACCESS = 26,
+  TMAP_NCCL_MISSING = 27,
+  TMAP_NCCL_VERSION = 28,
+  TMAP_NCCL_FAILURE = 29,
+  TMAP_MULTICAST_NOT_OFF = 30,
+  TMAP_WINDOWS_DIFFER = 31,
+  TMAP_PEER_TIMEOUT = 32,
+  TMAP_GROUP_BROKEN = 33,
+  TMAP_PEER_LOST = 34,
+  TMAP_PEER_MISMATCH = 35,
+  TMAP_PEER_OVERFLOW = 36,
   TMAP_INVALID_HANDLE = 256,    ///< a handle that names nothing: never made, of another kind, or destroyed
   TMAP_BUFFER_TOO_SMALL = 257,  ///< for a text, which is cut; `length` gets its whole length
   TMAP_BATCH_BUSY = 258,        ///< another thread is in a call with the same batch
