@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <tmap/encode.hpp>
 
-#include <pthread.h>
-
-#include <atomic>
-#include <cstdlib>
 #include <cstring>
-
-#include <unistd.h>
 
 #include "lib/driver/context_id.hpp"
 #include "lib/driver/map_driver.hpp"
@@ -16,30 +10,10 @@
 #include "lib/encode/update_batch.hpp"
 #include "lib/service/service_calls.hpp"
 #include "lib/support/check.hpp"
+#include "lib/support/process.hpp"
 
 namespace tmap::service {
 namespace {
-
-std::atomic<bool> exiting{false};
-std::atomic<int> this_process{0};
-
-/// Exit handlers run in reverse order of registration. This one runs before the destructors of
-/// static objects that existed at the first call, including those of the CUDA runtime if it was
-/// loaded.
-bool is_exiting() {
-  static const int registered = std::atexit([] { exiting.store(true, std::memory_order_release); });
-  return registered != 0 || exiting.load(std::memory_order_acquire);
-}
-
-/// Keeps the id and updates it in a forked child, because a system call costs as much as a small
-/// encode.
-int process_id() {
-  static const int watched = [] {
-    this_process = getpid();
-    return pthread_atfork(nullptr, nullptr, [] { this_process = getpid(); });
-  }();
-  return watched == 0 ? this_process.load(std::memory_order_relaxed) : getpid();
-}
 
 driver::entry_points& functions() {
   return driver::process_driver().functions();
@@ -102,8 +76,8 @@ result<void> encode_maps(const map_template& base, const tensor_source& source, 
 service_calls make_calls() {
   return {
       .pool = &pool::real_pool_calls(),
-      .is_exiting = is_exiting,
-      .process_id = process_id,
+      .is_exiting = support::is_exiting,
+      .process_id = support::process_id,
       .check_machine = check_machine,
       .current_context = driver::current_context,
       .primary_context = primary_context,
