@@ -10,6 +10,7 @@
 #include <tmap/map_batch_ref.hpp>
 #include <tmap/map_status.hpp>
 #include <tmap/map_template.hpp>
+#include <tmap/peer_memory_ref.hpp>
 #include <tmap/publish.hpp>
 #include <tmap/slot_record.hpp>
 #include <tmap/tensor_map.hpp>
@@ -62,7 +63,7 @@ encode_plan plan_encode(std::uint64_t count, std::uint32_t multiprocessors);
 /// and sources.
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const tensor_source& source,
                           const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
-                          const encode_terms& terms, const fault_sink& faults);
+                          const encode_terms& terms, const fault_sink& faults, const map_owners& owners = {});
 
 /// Names the maps of a batch that are encoded again, and their slots. Change j is of map
 /// `changes[j]`. It goes into slot j, whose index goes to `table[changes[j]]`; without a table it

@@ -4,6 +4,7 @@
 #include "kernels/has_kernels.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/moe_launch.hpp"
+#include "kernels/peer_launch.hpp"
 #include "kernels/ragged_launch.hpp"
 
 namespace tmap::kernels {
@@ -26,7 +27,8 @@ encode_plan plan_encode(std::uint64_t, std::uint32_t) {
 }
 
 cudaError_t launch_encode(const encode_plan&, const map_template&, const tensor_source&, const std::int64_t*,
-                          tensor_map*, std::uint64_t, cudaStream_t, const encode_terms&, const fault_sink&) {
+                          tensor_map*, std::uint64_t, cudaStream_t, const encode_terms&, const fault_sink&,
+                          const map_owners&) {
   return left_out;
 }
 
@@ -167,6 +169,14 @@ cudaError_t launch_combine(const combine_call&) {
 }
 
 cudaError_t launch_combine_backward(const combine_backward_call&) {
+  return left_out;
+}
+
+int ask_window_version() {
+  return 0;
+}
+
+cudaError_t launch_ask_window(const void*, std::uint32_t, std::uint64_t*, cudaStream_t) {
   return left_out;
 }
 

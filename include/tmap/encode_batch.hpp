@@ -6,6 +6,7 @@
 #include <tmap/error.hpp>
 #include <tmap/make_template.hpp>
 #include <tmap/map_status.hpp>
+#include <tmap/peer_memory_ref.hpp>
 #include <tmap/publish.hpp>
 #include <tmap/tensor_map.hpp>
 #include <tmap/tensor_source.hpp>
@@ -24,6 +25,11 @@ struct encode_choices {
   /// finds nothing.
   bool trusted{};
   publish published_by{publish::stores};
+  /// Makes maps of tensors on other ranks of a group (peer_group.hpp). A map whose own address, or
+  /// whose owner, is not in the group's window breaks T05. One that leaves the window of its owner
+  /// breaks T38. `base` must let the address change. `windows` must be empty, `trusted` false and
+  /// `published_by` `publish::stores`. `map_service::update` takes no owners.
+  map_owners owners{};
 };
 
 /// How a batch of maps is encoded. A map that lies in none of the `windows` breaks T38. Only a

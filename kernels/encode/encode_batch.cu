@@ -20,6 +20,20 @@ constexpr std::uint32_t block_threads = block_warps * device::warp_lanes;
 // it.
 __device__ device::guard_page library_page;
 
+template <class Source>
+__device__ const encode_terms& terms_for(const encode_terms& terms, const Source&) {
+  return terms;
+}
+
+/// Maps of peers are judged by the windows of the peers, which are parameters of the kernel.
+template <class Reader>
+__device__ encode_terms terms_for(const encode_terms& terms, const device::peer_reader<Reader>& source) {
+  encode_terms judged = terms;
+  judged.windows = source.windows();
+  judged.window_count = source.window_count();
+  return judged;
+}
+
 template <class Shape, publish How, class Source>
 __global__ void __launch_bounds__(block_threads)
     encode_kernel(const __grid_constant__ map_template base, const __grid_constant__ Source source,
@@ -40,7 +54,7 @@ __global__ void __launch_bounds__(block_threads)
   // kernel writes.
   cudaGridDependencySynchronize();
   const auto read = [&](std::uint64_t i) { return source.read(i, Shape::fields(base)); };
-  encoder.compose(read, first, maps, counting_guard(library_page, terms.statuses, terms, faults));
+  encoder.compose(read, first, maps, counting_guard(library_page, terms.statuses, terms_for(terms, source), faults));
   encoder.publish_in(slots + first, maps, How);
 }
 
@@ -53,6 +67,7 @@ struct encode_job {
   std::uint64_t count;
   cudaStream_t stream;
   const fault_sink& faults;
+  const map_owners& owners;
 };
 
 template <class Shape, publish How = publish::stores, class Source>
@@ -93,15 +108,23 @@ cudaError_t launch_any(const encode_job& job, const Source& source) {
                                                   : launch_shape<device::any_shape, publish::copy_fence>(job, source);
 }
 
+/// Maps of peers have one kernel for all shapes.
+template <class Reader>
+cudaError_t launch_peers(const encode_job& job, const Reader& reader) {
+  return launch_shape<device::any_shape>(job, device::peer_reader<Reader>(reader, job.owners));
+}
+
 /// For sources that cannot change boxes.
 template <class Source>
 cudaError_t launch_columns(const encode_job& job, const Source& source) {
+  if (job.owners.ranks != nullptr) return launch_peers(job, source);
   const bool is_plain = !needs_any_shape(job) && job.base.fields == patch_extents(job.base.spec.rank);
   return is_plain ? launch_fixed<extents_shape>(job, source) : launch_any(job, source);
 }
 
 template <class Source>
 cudaError_t launch_rows(const encode_job& job, const Source& source) {
+  if (job.owners.ranks != nullptr) return launch_peers(job, source);
   return needs_any_shape(job) ? launch_any(job, source) : launch_fixed<rows_shape>(job, source);
 }
 
@@ -113,7 +136,8 @@ struct source_launch {
   cudaError_t operator()(const patch_array& source) const {
     const device::patch_array_reader reader(source, job.base.fields);
     const bool has_every_field = job.base.fields == patch_everything(job.base.spec.rank);
-    if (!needs_any_shape(job) && has_every_field) return launch_fixed<every_field_shape>(job, reader);
+    const bool has_owners = job.owners.ranks != nullptr;
+    if (!needs_any_shape(job) && has_every_field && !has_owners) return launch_fixed<every_field_shape>(job, reader);
     return launch_columns(job, reader);
   }
   cudaError_t operator()(const patch_columns& source) const {
@@ -150,7 +174,8 @@ cudaError_t load_fixed() {
 
 template <class Source>
 cudaError_t load_any() {
-  const cudaError_t code = load(encode_kernel<device::any_shape, publish::stores, Source>);
+  cudaError_t code = load(encode_kernel<device::any_shape, publish::stores, Source>);
+  if (code == cudaSuccess) code = load(encode_kernel<device::any_shape, publish::stores, device::peer_reader<Source>>);
   return code == cudaSuccess ? load(encode_kernel<device::any_shape, publish::copy_fence, Source>) : code;
 }
 
@@ -185,8 +210,8 @@ cudaError_t launch_header_reset(batch_header* header, cudaStream_t stream) {
 
 cudaError_t launch_encode(const encode_plan& plan, const map_template& base, const tensor_source& source,
                           const std::int64_t* begins, tensor_map* slots, std::uint64_t count, cudaStream_t stream,
-                          const encode_terms& terms, const fault_sink& faults) {
-  const encode_job job{plan, base, terms, slots, count, stream, faults};
+                          const encode_terms& terms, const fault_sink& faults, const map_owners& owners) {
+  const encode_job job{plan, base, terms, slots, count, stream, faults, owners};
   return std::visit(source_launch{job, begins}, source);
 }
 

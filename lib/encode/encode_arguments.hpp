@@ -91,4 +91,27 @@ inline void check_encode_run(support::arguments& given, const encode_run& run) {
   given.enumerator(run.choices.published_by, publish::copy_fence, choices.member("published_by"));
 }
 
+/// Checks the owners of maps of peers, if there are some.
+inline void check_owners(support::arguments& given, const map_template& base, const encode_run& run) {
+  const map_owners& owners = run.choices.owners;
+  if (owners.ranks == nullptr) return;
+  const support::argument choices{"choices"};
+  const support::argument name = choices.member("owners");
+  const support::argument memory = name.member("memory");
+  given.pointer(owners.ranks, name.member("ranks"));
+  given.range(owners.memory.ranks, 1, max_group_ranks, memory.member("ranks"));
+  if (given) given.at_most(owners.memory.rank, owners.memory.ranks - 1, memory.member("rank"));
+  if (!has_any(base.fields, patch_address)) {
+    given.refuse(support::argument{"base"}.member("fields"),
+                 "is {found:#x}; maps with owners need the address, {allowed:#x}", bits_of(base.fields),
+                 bits_of(patch_address));
+  }
+  if (!run.windows.empty()) given.refuse("windows", "has {found}; it must be empty with owners", run.windows.size(), 0);
+  if (run.choices.trusted) given.refuse(choices.member("trusted"), "is true; it must be false with owners", 1, 0);
+  if (run.choices.published_by != publish::stores) {
+    given.refuse(choices.member("published_by"), "is {found}; it must be {allowed}, `publish::stores`, with owners",
+                 static_cast<std::uint64_t>(run.choices.published_by), static_cast<std::uint64_t>(publish::stores));
+  }
+}
+
 }  // namespace tmap

@@ -46,6 +46,7 @@ result<void> check_encode(const map_template& base, const tensor_source& source,
   if (given) check_source(given, base, source);
   check_scratch(given, source, count, run);
   check_encode_run(given, run);
+  check_owners(given, base, run);
   return given.outcome();
 }
 
@@ -66,7 +67,7 @@ result<void> encode_batch(batch_call which, const map_template& base, const tens
     const result<const std::int64_t*> begins = enqueue_begins(source, count, run.where);
     if (!begins) return failure(begins.error());
     TMAP_TRY_CUDA(kernels::launch_encode(plan_of(run, count, *multiprocessors), base, source, *begins, slots, count,
-                                         stream, terms_of(run, totals), faults));
+                                         stream, terms_of(run, totals), faults, run.choices.owners));
     return {};
   });
 }

@@ -17,6 +17,7 @@ inline void check_arguments(support::arguments& given, const map_template& base,
     given.refuse("statuses", "is given; it must be null, because the batch's `ref()` has the statuses");
   }
   check_encode_run(given, run);
+  check_owners(given, base, run);
 }
 
 }  // namespace tmap::service

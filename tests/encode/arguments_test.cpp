@@ -113,6 +113,27 @@ TEST(encode_arguments, run) {
   trusted_beside([](encode_run& r) { r.windows = {at<const address_window>(0x30000), 1}; });
 }
 
+TEST(encode_arguments, owners) {
+  const auto with = [](const auto& change) {
+    encode_run run{default_stream};
+    run.choices.owners.ranks = at<const std::uint32_t>(0x50000);
+    run.choices.owners.memory.ranks = 2;
+    change(run);
+    return run;
+  };
+  const auto refused = [&](const std::string& member, const auto& change) {
+    expect_refused(encode_one(rank_2(patch_address), patches, with(change)), member);
+  };
+  refused("choices.owners.ranks", [](encode_run& r) { r.choices.owners.ranks = at<const std::uint32_t>(0x50002); });
+  refused("choices.owners.memory.ranks", [](encode_run& r) { r.choices.owners.memory.ranks = 0; });
+  refused("choices.owners.memory.ranks", [](encode_run& r) { r.choices.owners.memory.ranks = max_group_ranks + 1; });
+  refused("choices.owners.memory.rank", [](encode_run& r) { r.choices.owners.memory.rank = 2; });
+  refused("windows", [](encode_run& r) { r.windows = {at<const address_window>(0x30000), 1}; });
+  refused("choices.trusted", [](encode_run& r) { r.choices.trusted = true; });
+  refused("choices.published_by", [](encode_run& r) { r.choices.published_by = publish::copy_fence; });
+  expect_refused(encode_one(rank_2(patch_dim(1)), patches, with([](encode_run&) {})), "base.fields");
+}
+
 TEST(encode_arguments, ragged_rows) {
   const map_template base = rank_2(patch_address | patch_dim(1));
   ragged_rows source{0x1000, 16, {at<const std::int32_t>(0x20000), offset_format::ends}};

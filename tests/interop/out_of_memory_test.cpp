@@ -29,7 +29,8 @@ namespace {
 
 std::vector<public_call> all_calls() {
   std::vector<public_call> all;
-  for (const auto list : {&plain_calls, &ragged_calls, &service_calls_of_cpp, &plain_calls_of_c, &service_calls_of_c}) {
+  for (const auto list : {&plain_calls, &ragged_calls, &service_calls_of_cpp, &peer_calls_of_cpp, &plain_calls_of_c,
+                          &service_calls_of_c}) {
     for (public_call& each : list()) all.push_back(std::move(each));
   }
   return all;
@@ -52,6 +53,10 @@ TEST(out_of_memory, ragged_calls) {
 
 TEST(out_of_memory, service_calls) {
   check(service_calls_of_cpp());
+}
+
+TEST(out_of_memory, peer_calls) {
+  check(peer_calls_of_cpp());
 }
 
 TEST(out_of_memory, plain_calls_of_c) {

@@ -8,8 +8,10 @@
 
 #include <tmap/detail/row_offsets.hpp>
 #include <tmap/detail/standard.hpp>
+#include <tmap/item_status.hpp>
 #include <tmap/map_patch.hpp>
 #include <tmap/map_template.hpp>
+#include <tmap/peer_memory_ref.hpp>
 
 namespace tmap::device {
 
@@ -163,6 +165,35 @@ class ragged_rows_reader {
  private:
   typed_rows<Offset> source_;
   const std::int64_t* begins_;
+};
+
+/// Reads patches of any reader, and moves each address from this rank's window to that of the map's
+/// owner (`map_owners`). Has the windows that the maps must not leave.
+template <class Reader>
+class peer_reader {
+ public:
+  __host__ __device__ peer_reader(const Reader& reader, const map_owners& owners) : reader_(reader), owners_(owners) {
+    for (std::uint32_t i = 0; i < owners.memory.ranks; ++i) {
+      windows_[i] = {owners.memory.address(i), owners.memory.address(i, owners.memory.bytes)};
+    }
+  }
+
+  __device__ map_patch operator()(std::uint64_t i) const { return moved(i, reader_(i)); }
+
+  __device__ map_patch read(std::uint64_t i, patch_fields fields) const { return moved(i, reader_.read(i, fields)); }
+
+  __device__ const address_window* windows() const { return windows_; }
+  __device__ std::uint32_t window_count() const { return owners_.memory.ranks; }
+
+ private:
+  __device__ map_patch moved(std::uint64_t i, map_patch patch) const {
+    patch.global_address = owners_.memory.at_owner(owners_.ranks[i], patch.global_address);
+    return patch;
+  }
+
+  Reader reader_;
+  map_owners owners_;
+  address_window windows_[max_group_ranks]{};
 };
 
 }  // namespace tmap::device

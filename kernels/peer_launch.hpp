@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+// The kernels of groups of GPUs as plain functions.
+
+namespace tmap::kernels {
+
+/// Returns the version of the NCCL headers that `launch_ask_window` was built with: 22809 for
+/// 2.28.9, and 0 if there were none. NCCL before 2.31 promises nothing for other versions.
+int ask_window_version();
+
+/// Writes where a window of NCCL (ncclWindow_t) lies on each rank, as this GPU sees it, to device
+/// memory. If the ranks do not all reach each other, a rank finds zeros, but not every rank does.
+/// One thread.
+cudaError_t launch_ask_window(const void* window, std::uint32_t ranks, std::uint64_t* addresses, cudaStream_t stream);
+
+}  // namespace tmap::kernels

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests groups and windows over a machine and an NCCL made of functions.
+#include <tmap/peer_group.hpp>
+
+#include <optional>
+#include <utility>
+
+#include "interop/out_of_memory.hpp"
+#include "lib/peer/make_group.hpp"
+#include "peer/fake_peers.hpp"
+
+namespace tmap::testing {
+namespace {
+
+// Arguments that the caller allocates, before anything fails.
+const std::vector<device_address> window_addresses{4096, 1 << 30};
+const std::vector<int> two_gpus{0, 1};
+
+// Addresses differ from run to run, so texts have none. Texts are so short that they need no
+// memory.
+
+std::string words_of(const peer_memory& memory) {
+  const peer_memory_ref& ref = memory.ref();
+  return std::to_string(ref.rank) + " of " + std::to_string(ref.ranks) + ", " + std::to_string(ref.bytes);
+}
+std::string words_of(const peer_group& group) {
+  return std::to_string(group.rank()) + " of " + std::to_string(group.ranks());
+}
+std::string words_of(const peer_id& id) {
+  return std::to_string(id.bytes[0]);
+}
+template <class T>
+std::string words_of_result(const result<T>& answer) {
+  return answer ? words_of(*answer) : to_string(answer.error());
+}
+
+/// Returns the same failure, or the result as a text, which the tests can compare.
+template <class T>
+result<std::string> as_text(const result<T>& answer) {
+  if (!answer) return failure{answer.error()};
+  return words_of(*answer);
+}
+result<std::string> as_text(const result<std::vector<peer_group>>& answer) {
+  if (!answer) return failure{answer.error()};
+  std::string text;
+  for (const peer_group& each : *answer) text += words_of(each);
+  return text;
+}
+
+/// Holds a machine without a group.
+struct peer_machine {
+  static constexpr bool may_do_a_part = false;
+  std::string state() const { return machine.is_clean() ? "clean" : "something is left"; }
+  std::string work() {
+    result<peer_group> made =
+        peer::group_from_nccl(machine.program_communicator(0, 2, 1), std::chrono::seconds{1}, fake_peers::calls());
+    return made ? words_of_result(made->allocate(100)) : to_string(made.error());
+  }
+  static peer_start start() { return {.rank = 0, .ranks = 2, .id_file = {}}; }
+
+  fake_peers machine;
+};
+
+/// Holds groups of each kind, and a window.
+struct peer_scene : peer_machine {
+  peer_scene()
+      : given{peer_group::from_addresses(0, window_addresses, 1 << 20)},
+        gpus{peer::group_of_process(two_gpus, fake_peers::calls())},
+        over_nccl{
+            peer::group_from_nccl(machine.program_communicator(0, 2, 1), std::chrono::seconds{1}, fake_peers::calls())},
+        window{over_nccl->allocate(100).value()} {}
+
+  std::string state() const {
+    return std::to_string(machine.memory.size()) + ' ' + std::to_string(machine.nccl_memory.size()) + ' ' +
+           std::to_string(machine.windows.size()) + ' ' + words_of(window);
+  }
+  std::string work() {
+    std::string text = words_of_result(given->allocate(100)) + words_of_result((*gpus)[1].allocate(100));
+    window = peer_memory{};
+    return text + (over_nccl ? words_of_result(over_nccl->allocate(100)) : "none");
+  }
+
+  result<peer_group> given;
+  result<std::vector<peer_group>> gpus;
+  result<peer_group> over_nccl;
+  peer_memory window;
+};
+
+void check_allocate() {
+  in<peer_scene>("addresses", [](peer_scene& s) { return as_text(s.given->allocate(100)); }).check();
+  in<peer_scene>("a process", [](peer_scene& s) { return as_text((*s.gpus)[0].allocate(100)); }).check();
+  in<peer_scene>("NCCL", [](peer_scene& s) { return as_text(s.over_nccl->allocate(100)); }).check();
+}
+
+template <class End>
+public_call ending_of_peers(const char* name, const End& end, int overloads = 1) {
+  return in<peer_scene>(
+      name,
+      [end](peer_scene& s) {
+        end(s);
+        return done{};
+      },
+      overloads);
+}
+
+template <class Call, class Real>
+public_call making(const char* name, const Call& call, const Real& real) {
+  return {name, [call, real] {
+            in<peer_machine>("over the fake machine", [call](peer_machine& m) { return as_text(call(m)); }).check();
+            in<empty_scene>("over what is there", [real](empty_scene&) { return as_text(real()); }).check();
+          }};
+}
+
+std::vector<public_call> calls_that_make_groups() {
+  return {
+      making(
+          "tmap::peer_group::from_addresses",
+          [](peer_machine&) { return peer_group::from_addresses(0, window_addresses, 1 << 20); },
+          [] { return peer_group::from_addresses(1, window_addresses, 1 << 20); }),
+      making(
+          "tmap::peer_group::of_process",
+          [](peer_machine&) { return peer::group_of_process(two_gpus, fake_peers::calls()); },
+          [] { return peer_group::of_process(two_gpus); }),
+      making(
+          "tmap::peer_group::from_nccl",
+          [](peer_machine& m) {
+            return peer::group_from_nccl(m.machine.program_communicator(0, 2, 1), std::chrono::seconds{1},
+                                         fake_peers::calls());
+          },
+          [] { return peer_group::from_nccl(nullptr); }),
+      making(
+          "tmap::peer_group::new_id", [](peer_machine&) { return peer::new_id(fake_peers::calls()); },
+          [] { return peer_group::new_id(); }),
+      making(
+          "tmap::peer_group::create",
+          [](peer_machine&) { return peer::create_group(peer_machine::start(), fake_peers::calls()); },
+          [] { return peer_group::create(peer_start{}); }),
+  };
+}
+
+}  // namespace
+
+std::vector<public_call> peer_calls_of_cpp() {
+  std::vector<public_call> all = calls_that_make_groups();
+  const std::vector<public_call> others{
+      {"tmap::peer_group::allocate", &check_allocate},
+      in<peer_scene>("tmap::peer_group::check", [](peer_scene& s) { return s.over_nccl->check(); }),
+      ending_of_peers(
+          "tmap::peer_group::peer_group",
+          [](peer_scene& s) {
+            peer_group moved{std::move(*s.given)};
+            s.given = std::move(moved);
+          },
+          2),  // the other overload is the library's own
+      ending_of_peers("tmap::peer_group::operator=", [](peer_scene& s) { *s.over_nccl = std::move((*s.gpus)[0]); }),
+      ending_of_peers("tmap::peer_group::~peer_group", [](peer_scene& s) { s.over_nccl = failure{error{}}; }),
+      ending_of_peers("tmap::peer_memory::peer_memory", [](peer_scene& s) { peer_memory moved{std::move(s.window)}; }),
+      ending_of_peers("tmap::peer_memory::operator=", [](peer_scene& s) { s.window = peer_memory{}; }),
+      ending_of_peers("tmap::peer_memory::~peer_memory",
+                      [](peer_scene& s) { std::optional<peer_memory>{std::move(s.window)}.reset(); }),
+  };
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+}  // namespace tmap::testing

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Builds the code of docs/peers.md, and runs what needs no GPU.
+#include <tmap/encode_batch.hpp>
+#include <tmap/peer_group.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace tmap::testing {
+namespace {
+
+// [group_of_addresses]
+tmap::result<tmap::peer_memory> window_at(std::uint32_t rank, const std::vector<tmap::device_address>& buffers,
+                                          std::uint64_t buffer_bytes) {
+  // buffers[r]: the zeroed buffer of rank r as this GPU sees it, such as PyTorch's `buffer_ptrs`.
+  auto group = tmap::peer_group::from_addresses(rank, buffers, buffer_bytes);
+  if (!group) return tmap::failure{group.error()};
+  return group->allocate(buffer_bytes - tmap::peer_header_bytes);
+}
+// [group_of_addresses]
+
+// [group_of_process]
+tmap::result<std::vector<tmap::peer_memory>> windows_on_two_gpus(std::uint64_t bytes) {
+  auto groups = tmap::peer_group::of_process({0, 1});
+  if (!groups) return tmap::failure{groups.error()};
+  std::vector<tmap::peer_memory> windows;
+  for (tmap::peer_group& rank : *groups) {
+    auto window = rank.allocate(bytes);
+    if (!window) return tmap::failure{window.error()};
+    windows.push_back(std::move(*window));
+  }
+  return windows;
+}
+// [group_of_process]
+
+// [group_over_nccl]
+tmap::result<tmap::peer_memory> window_of_a_job(std::uint32_t rank, std::uint32_t ranks, std::uint64_t job,
+                                                std::uint64_t bytes) {
+  auto group = tmap::peer_group::create(
+      {.rank = rank, .ranks = ranks, .id_file = "/shared/run/peers", .run = job, .patience = std::chrono::seconds{60}});
+  if (!group) return tmap::failure{group.error()};
+  return group->allocate(bytes);
+}
+// [group_over_nccl]
+
+// [map_owners]
+tmap::result<void> encode_for_owners(const tmap::peer_memory& window, const std::uint32_t* owners,
+                                     const tmap::map_template& base, const tmap::patch_columns& tensors,
+                                     tmap::tensor_map* slots, std::uint64_t count, cuda::stream_ref stream) {
+  tmap::encode_run run{stream};
+  run.choices.owners = {owners, window.ref()};  // owners[i]: the rank of tensor i, in device memory
+  return tmap::encode_batch(base, tensors, slots, count, run);
+}
+// [map_owners]
+
+TEST(group_samples, owners_are_checked_on_the_host) {
+  const auto window = window_at(1, {1 << 20, 1 << 21}, 1 << 20);
+  map_template base{};
+  base.spec.rank = 2;
+  base.fields = patch_dim(1);
+  const std::uint64_t rows = 0;
+  const std::uint32_t owner = 0;
+  alignas(128) tensor_map slot{};
+  const auto encoded = encode_for_owners(*window, &owner, base, {nullptr, {nullptr, &rows}, {}}, &slot, 1,
+                                         cuda::stream_ref{cudaStream_t{}});
+  EXPECT_EQ(encoded.error().argument.view(), "base.fields") << "maps of peers need the address";
+}
+
+TEST(group_samples, a_window_at_addresses) {
+  const auto window = window_at(1, {1 << 20, 1 << 21}, 1 << 20);
+  ASSERT_TRUE(window.has_value());
+  EXPECT_EQ(window->ref().address(0), (1u << 20) + peer_header_bytes);
+}
+
+TEST(group_samples, two_gpus_are_there_or_the_reason_why_not) {
+  const auto windows = windows_on_two_gpus(4096);
+  if (windows) {
+    EXPECT_EQ(windows->size(), 2u);
+    return;
+  }
+  const status code = windows.error().code;
+  EXPECT_TRUE(code == status::no_driver || code == status::no_device || code == status::invalid_argument ||
+              code == status::no_peer_access)
+      << to_string(windows.error());
+}
+
+TEST(group_samples, multicast_must_be_off_in_this_process_too) {
+  ASSERT_EQ(unsetenv("NCCL_NVLS_ENABLE"), 0);
+  EXPECT_EQ(window_of_a_job(1, 2, 7, 4096).error().code, status::multicast_not_off);
+}
+
+}  // namespace
+}  // namespace tmap::testing
