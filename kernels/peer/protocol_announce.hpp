@@ -41,7 +41,8 @@ TMAP_HOST_DEVICE constexpr std::uint64_t slot_words(std::uint32_t ranks, std::ui
 
 /// Returns whether the header has room for the announcements of an exchange.
 TMAP_HOST_DEVICE constexpr bool fits_header(std::uint32_t ranks, std::uint32_t groups) {
-  return ranks <= most_ranks && ranks * slot_words(ranks, groups) <= sizeof(window_header::announcements) / word_bytes;
+  return ranks <= max_group_ranks &&
+         ranks * slot_words(ranks, groups) <= sizeof(window_header::announcements) / word_bytes;
 }
 
 /// Returns the offset of a word of the slot of `source`.

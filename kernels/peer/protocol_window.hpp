@@ -1,35 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Lays out the header of a window: the 64 KiB before the user's bytes. It is the only place that
-// knows where signals, epochs and announcements lie.
+// Lays out the header of a window: the first `peer_header_bytes`, before the user's bytes. It is
+// the only place that knows where signals, epochs and announcements lie.
 
-#include <tmap/config.hpp>
-#include <tmap/detail/standard.hpp>
+#include <tmap/peer_memory_ref.hpp>
 
 namespace tmap::kernels::peer {
-
-inline constexpr std::uint32_t most_ranks = 32;
-inline constexpr std::uint32_t window_header_bytes = 64 * 1024;
 
 /// Is all zeros when the group is made. Counters run for ever and are compared with wrap-around.
 struct window_header {
   // Signals. Rank s alone raises word s, so that a time-out names the rank that did not come.
-  std::uint32_t barrier_raised[most_ranks];
-  std::uint32_t put_raised[most_ranks];    ///< puts of s that are here
-  std::uint32_t put_returned[most_ranks];  ///< puts into s that s has used
-  std::uint32_t announced[most_ranks];     ///< exchanges that s has announced here
-  std::uint32_t credited[most_ranks];      ///< exchanges for which s has pulled its rows from here
-  std::uint32_t broken;                    ///< raised by any rank that gives up
-  std::uint32_t workers_raised;            ///< by the own rank's blocks
+  std::uint32_t barrier_raised[max_group_ranks];
+  std::uint32_t put_raised[max_group_ranks];    ///< puts of s that are here
+  std::uint32_t put_returned[max_group_ranks];  ///< puts into s that s has used
+  std::uint32_t announced[max_group_ranks];     ///< exchanges that s has announced here
+  std::uint32_t credited[max_group_ranks];      ///< exchanges for which s has pulled its rows from here
+  std::uint32_t broken;                         ///< raised by any rank that gives up
+  std::uint32_t workers_raised;                 ///< by the own rank's blocks
 
   // Epochs: how far this rank has come. Only the rank itself reads and writes them. They lie in
   // memory, so that a replayed graph goes on where the last replay ended.
   std::uint32_t barriers;
   std::uint32_t exchanges;
   std::uint32_t workers_expected;
-  std::uint32_t puts_sent[most_ranks];
-  std::uint32_t puts_taken[most_ranks];
+  std::uint32_t puts_sent[max_group_ranks];
+  std::uint32_t puts_taken[max_group_ranks];
 
   // Holds how the last call of this rank ended (protocol_status.hpp).
   std::uint32_t status;
@@ -39,7 +35,7 @@ struct window_header {
   // One slot for each source, written by that source (protocol_announce.hpp).
   std::uint32_t announcements[16152];
 };
-static_assert(sizeof(window_header) == window_header_bytes);
+static_assert(sizeof(window_header) == peer_header_bytes);
 static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);
 static_assert(offsetof(window_header, announcements) % 16 == 0, "slots may be copied by 16 bytes");
 

@@ -63,7 +63,7 @@ class exchange_body {
 
  private:
   // Offsets in the window. The canary follows the last row of `out`.
-  static constexpr std::uint64_t splits = kernels::peer::window_header_bytes, out_splits = splits + 256;
+  static constexpr std::uint64_t splits = peer_header_bytes, out_splits = splits + 256;
   static constexpr std::uint64_t rows = out_splits + 256, out = rows + 4096;
 
   peer_verdict run_call(Link& link, std::uint32_t call) const {

@@ -72,7 +72,7 @@ using kernels::peer::word_at;
 
 /// Returns whether `offset` is a word of an array of the header with one word for each rank.
 constexpr bool is_word_of(std::uint64_t offset, std::uint64_t array) {
-  return offset >= array && offset < word_at(array, kernels::peer::most_ranks);
+  return offset >= array && offset < word_at(array, max_group_ranks);
 }
 
 /// Does not wait for signals of one array.
@@ -126,7 +126,7 @@ struct unchecked_capacity : faulty_link {
   void store(std::uint32_t to, std::uint64_t offset, std::uint32_t value) {
     constexpr std::uint64_t slots = offsetof(window_header, announcements);
     const std::uint64_t slot_bytes = 4 * kernels::peer::slot_words(ranks(), 1);
-    const bool is_capacity = offset >= slots && offset < kernels::peer::window_header_bytes &&
+    const bool is_capacity = offset >= slots && offset < peer_header_bytes &&
                              (offset - slots) % slot_bytes == 4 * kernels::peer::slot::capacity;
     faulty_link::store(to, offset, is_capacity ? ~0u : value);
   }

@@ -17,7 +17,7 @@ using kernels::peer::peer_verdict;
 using ranks::model_link;
 using ranks::program;
 
-constexpr std::uint64_t inbox = kernels::peer::window_header_bytes;
+constexpr std::uint64_t inbox = peer_header_bytes;
 constexpr std::uint64_t put_deadline = 100;
 
 /// Returns a program in which each rank runs a body over a link of the type.
