@@ -67,8 +67,8 @@ template <class Link>
   const std::uint32_t past = link.load(link.rank(), offsetof(window_header, exchanges));
   for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
     const std::uint32_t peer = rank_in_turn(link, i);
-    if (!link.wait(word_at(offsetof(window_header, credited), peer), past, deadline)) {
-      return give_up(link, {peer_status::timeout, peer, protocol_step::credit});
+    if (!await(link, word_at(offsetof(window_header, credited), peer), past, deadline)) {
+      return give_up_waiting(link, peer, protocol_step::credit);
     }
   }
   return {};

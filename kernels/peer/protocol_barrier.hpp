@@ -9,7 +9,7 @@ namespace tmap::kernels::peer {
 /// after it, by loads and by bulk copies.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict barrier(Link& link, std::uint64_t deadline) {
-  if (is_broken(link)) return {peer_status::broken};
+  if (is_broken(link)) return report(link, {peer_status::broken});
   const std::uint32_t me = link.rank();
   const std::uint32_t epoch = link.load(me, offsetof(window_header, barriers)) + 1;
   link.store(me, offsetof(window_header, barriers), epoch);
@@ -19,8 +19,8 @@ template <class Link>
   }
   for (std::uint32_t i = 0; i + 1 < link.ranks(); ++i) {
     const std::uint32_t peer = rank_in_turn(link, i);
-    if (!link.wait(word_at(offsetof(window_header, barrier_raised), peer), epoch, deadline)) {
-      return give_up(link, {peer_status::timeout, peer, protocol_step::barrier});
+    if (!await(link, word_at(offsetof(window_header, barrier_raised), peer), epoch, deadline)) {
+      return report(link, give_up_waiting(link, peer, protocol_step::barrier));
     }
   }
   link.proxy_fence();

@@ -33,8 +33,8 @@ template <class Link>
   const std::uint32_t me = link.rank();
   const std::uint64_t expected_at = offsetof(window_header, workers_expected);
   const std::uint32_t expected = link.load(me, expected_at) + request.blocks - 1;
-  if (!link.wait(offsetof(window_header, workers_raised), expected, deadline)) {
-    return give_up(link, {peer_status::timeout, me, protocol_step::workers});
+  if (!await(link, offsetof(window_header, workers_raised), expected, deadline)) {
+    return give_up_waiting(link, me, protocol_step::workers);
   }
   if (is_broken(link)) return {peer_status::broken};
   link.store(me, expected_at, expected);
@@ -45,25 +45,33 @@ template <class Link>
   return {};
 }
 
+/// Runs the first block's part of an exchange.
+template <class Link>
+[[nodiscard]] TMAP_HOST_DEVICE peer_verdict lead_exchange(Link& link, const exchange_request& request,
+                                                          std::uint32_t call, std::uint64_t deadline) {
+  const peer_verdict moved = announce_and_pull(link, request, call, deadline);
+  if (is_fatal(moved.status)) return moved;
+  if (moved.status == peer_status::ok) write_out_splits(link, request);
+  const peer_verdict ended = finish_exchange(link, request, call, deadline);
+  return ended.status == peer_status::ok ? moved : ended;
+}
+
 /// Runs one rank's part of an exchange. The verdict of block 0 is the rank's; that is also in its
 /// window. If it is ok, all rows are in `out`, and later kernels of this rank may read them. The
 /// rows sent may be overwritten after `await_credits`.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict exchange(Link& link, const exchange_request& request,
                                                      std::uint64_t deadline) {
-  if (!fits_header(link.ranks(), request.groups)) return {peer_status::refused};
-  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
-  const peer_verdict moved = announce_and_pull(link, request, call, deadline);
-  if (request.block != 0) {
-    link.raise(link.rank(), offsetof(window_header, workers_raised), 1);
-    return moved;
+  const bool leads = request.block == 0;
+  if (!fits_header(link.ranks(), request.groups)) {
+    const peer_verdict refused{peer_status::refused};
+    return leads ? report(link, refused) : refused;
   }
-  if (is_fatal(moved.status)) return moved;
-  if (moved.status == peer_status::ok) write_out_splits(link, request);
-  const peer_verdict ended = finish_exchange(link, request, call, deadline);
-  const peer_verdict verdict = ended.status == peer_status::ok ? moved : ended;
-  report(link, verdict);
-  return verdict;
+  const std::uint32_t call = link.load(link.rank(), offsetof(window_header, exchanges)) + 1;
+  if (leads) return report(link, lead_exchange(link, request, call, deadline));
+  const peer_verdict moved = announce_and_pull(link, request, call, deadline);
+  link.raise(link.rank(), offsetof(window_header, workers_raised), 1);
+  return moved;
 }
 
 }  // namespace tmap::kernels::peer

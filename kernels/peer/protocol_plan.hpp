@@ -63,8 +63,8 @@ template <class Link>
   const announcements<Link> told(link, request);
   for (std::uint32_t i = 0; i < link.ranks(); ++i) {
     const std::uint32_t source = rank_in_turn(link, i);
-    if (!link.wait(word_at(offsetof(window_header, announced), source), call, deadline)) {
-      return give_up(link, {peer_status::timeout, source, protocol_step::announcement});
+    if (!await(link, word_at(offsetof(window_header, announced), source), call, deadline)) {
+      return give_up_waiting(link, source, protocol_step::announcement);
     }
     if (told.word(source, slot::call) != call || told.word(source, slot::shape) != shape_of(request)) {
       return give_up(link, {peer_status::mismatch, source, protocol_step::announcement});

@@ -14,12 +14,12 @@ template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict put_and_raise(Link& link, std::uint32_t peer, std::uint64_t offset,
                                                           std::uint32_t from_shared, std::uint32_t bytes,
                                                           std::uint64_t deadline) {
-  if (is_broken(link)) return {peer_status::broken};
+  if (is_broken(link)) return report(link, {peer_status::broken});
   const std::uint32_t me = link.rank();
   const std::uint64_t sent_at = word_at(offsetof(window_header, puts_sent), peer);
   const std::uint32_t sent = link.load(me, sent_at);
-  if (!link.wait(word_at(offsetof(window_header, put_returned), peer), sent, deadline)) {
-    return give_up(link, {peer_status::timeout, peer, protocol_step::put});
+  if (!await(link, word_at(offsetof(window_header, put_returned), peer), sent, deadline)) {
+    return report(link, give_up_waiting(link, peer, protocol_step::put));
   }
   link.put(peer, offset, from_shared, bytes);
   link.quiet();
@@ -31,11 +31,11 @@ template <class Link>
 /// Waits for the next piece of `source`. Then loads and bulk copies of this thread read it.
 template <class Link>
 [[nodiscard]] TMAP_HOST_DEVICE peer_verdict take_put(Link& link, std::uint32_t source, std::uint64_t deadline) {
-  if (is_broken(link)) return {peer_status::broken};
+  if (is_broken(link)) return report(link, {peer_status::broken});
   const std::uint64_t taken_at = word_at(offsetof(window_header, puts_taken), source);
   const std::uint32_t next = link.load(link.rank(), taken_at) + 1;
-  if (!link.wait(word_at(offsetof(window_header, put_raised), source), next, deadline)) {
-    return give_up(link, {peer_status::timeout, source, protocol_step::take_put});
+  if (!await(link, word_at(offsetof(window_header, put_raised), source), next, deadline)) {
+    return report(link, give_up_waiting(link, source, protocol_step::take_put));
   }
   link.store(link.rank(), taken_at, next);
   link.proxy_fence();

@@ -27,17 +27,15 @@ struct window_header {
   std::uint32_t puts_sent[max_group_ranks];
   std::uint32_t puts_taken[max_group_ranks];
 
-  // Holds how the last call of this rank ended (protocol_status.hpp).
-  std::uint32_t status;
-  std::uint32_t status_peer;
-  std::uint32_t status_step;
+  // Words of verdicts (protocol_status.hpp).
+  std::uint32_t verdict;  ///< how the last exchange of this rank ended, or a later call in vain
+  std::uint32_t fault;    ///< why this rank broke the group; 0 if it did not
 
   // One slot for each source, written by that source (protocol_announce.hpp).
-  std::uint32_t announcements[16152];
+  alignas(16) std::uint32_t announcements[16152];
 };
 static_assert(sizeof(window_header) == peer_header_bytes);
 static_assert(std::is_trivial_v<window_header> && std::is_standard_layout_v<window_header>);
-static_assert(offsetof(window_header, announcements) % 16 == 0, "slots may be copied by 16 bytes");
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint32_t);
 

@@ -57,6 +57,7 @@ class exchange_body {
       link.end_kernel();
       link.expect(link.now() <= exchange_deadline, "the call ends by its deadline");
       if (block_ == 0) verdicts_[link.rank()].push_back(verdict);
+      if (block_ == 0) expect_in_window(link, verdict);
       if (block_ == 0 && verdict.status == peer_status::ok) check_rows(link, call);
     }
   }
@@ -73,6 +74,11 @@ class exchange_body {
     }
     link.end_kernel();
     return kernels::peer::exchange(link, request(link.rank()), exchange_deadline);
+  }
+
+  static void expect_in_window(Link& link, const peer_verdict& verdict) {
+    const std::uint32_t word = link.load(link.rank(), offsetof(kernels::peer::window_header, verdict));
+    link.expect(kernels::peer::verdict_of(word).status == verdict.status, "the window has the verdict");
   }
 
   exchange_request request(std::uint32_t rank) const {

@@ -60,8 +60,9 @@ struct raise_relaxed : faulty_link {
 
 struct wait_relaxed : faulty_link {
   using faulty_link::faulty_link;
-  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline) {
-    return machine_->poll(thread_, at(rank_, signal), value, deadline, false);
+  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
+                          std::uint64_t unless = no_word) {
+    return poll(signal, value, deadline, unless, false);
   }
 };
 
@@ -79,8 +80,9 @@ constexpr bool is_word_of(std::uint64_t offset, std::uint64_t array) {
 template <std::uint64_t array>
 struct without_waiting_for : faulty_link {
   using faulty_link::faulty_link;
-  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline) {
-    return is_word_of(signal, array) || faulty_link::wait(signal, value, deadline);
+  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
+                          std::uint64_t unless = no_word) {
+    return is_word_of(signal, array) || faulty_link::wait(signal, value, deadline, unless);
   }
 };
 using counts_before_the_wait = without_waiting_for<offsetof(window_header, announced)>;
@@ -90,9 +92,10 @@ using without_return = without_waiting_for<offsetof(window_header, put_returned)
 /// Does not wait for the last rank in a barrier.
 struct barrier_of_the_others : faulty_link {
   using faulty_link::faulty_link;
-  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline) {
+  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
+                          std::uint64_t unless = no_word) {
     return signal == word_at(offsetof(window_header, barrier_raised), ranks() - 1) ||
-           faulty_link::wait(signal, value, deadline);
+           faulty_link::wait(signal, value, deadline, unless);
   }
 };
 

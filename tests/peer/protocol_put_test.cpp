@@ -82,6 +82,35 @@ TEST(protocol_barrier, a_rank_that_gives_up_breaks_the_group_at_all_ranks) {
   }));
 }
 
+/// Rank 1 never comes. Rank 0 finds out, and rank 2, which has no deadline, must learn it.
+TEST(protocol_barrier, a_wait_ends_when_another_rank_gives_up) {
+  expect_always(on_all_ranks<model_link>(3, [](model_link& link) {
+    if (link.rank() == 1) return;
+    const bool finds_out = link.rank() == 0;
+    const peer_verdict ended = kernels::peer::barrier(link, finds_out ? put_deadline : ranks::never);
+    link.expect(ended.status == (finds_out ? peer_status::timeout : peer_status::broken), "the barrier ends");
+  }));
+}
+
+/// Returns the verdict that rank `link.rank()` has in a word of its window.
+peer_verdict own_verdict(model_link& link, std::uint64_t word) {
+  return kernels::peer::verdict_of(link.load(link.rank(), word));
+}
+
+TEST(protocol_barrier, the_window_names_the_late_rank_also_after_later_calls) {
+  expect_always(on_all_ranks<model_link>(2, [](model_link& link) {
+    if (link.rank() == 1) return;
+    for (const peer_status status : {peer_status::timeout, peer_status::broken}) {
+      link.expect(kernels::peer::barrier(link, put_deadline).status == status, "the barrier ends");
+      link.expect(own_verdict(link, offsetof(window_header, verdict)).status == status, "the window has the verdict");
+      const peer_verdict fault = own_verdict(link, offsetof(window_header, fault));
+      link.expect(fault.status == peer_status::timeout && fault.peer == 1 &&
+                      fault.step == kernels::peer::protocol_step::barrier,
+                  "the window names the late rank");
+    }
+  }));
+}
+
 TEST(protocol_barrier_faults, a_relaxed_wait_is_seen) {
   expect_failure(barriers<wait_relaxed>(2, 1), "store is there");
 }

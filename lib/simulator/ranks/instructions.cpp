@@ -103,23 +103,35 @@ void machine::reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_r
   self.generic.raise(at, end);
 }
 
-/// Polls by ld.relaxed.sys until the counter has come to `value`, then reads it by ld.acquire.sys
+/// Returns the oldest write that ends a thread's polling; `count` if there is none yet.
+position machine::find(std::uint32_t me, location at, std::uint32_t value) const {
+  position found = threads_[me].generic[at];
+  while (found < memory_.count(at) && !has_come(memory_.writes(at)[found].value, value)) ++found;
+  return found;
+}
+
+/// Polls by ld.relaxed.sys until the counter has come to the value, then reads it by ld.acquire.sys
 /// (8.8). The oldest write that ends the polling teaches least, so no newer one need be tried.
 /// Strong reads of a word have an order (8.10.5), so the view of the signal itself moves.
-bool machine::poll(std::uint32_t me, place signal, std::uint32_t value, std::uint64_t deadline, bool is_acquire) {
-  const location at = memory_.at(signal);
-  const auto find = [this, me, at, value] {
-    position found = threads_[me].generic[at];
-    while (found < memory_.count(at) && !has_come(memory_.writes(at)[found].value, value)) ++found;
-    return found;
-  };
-  const bool is_known = find() == threads_[me].generic[at];  // then no read can miss it
-  const auto is_there = [&] { return find() < memory_.count(at); };
-  const bool has_seen = scheduler_.step(
-      me, [&is_there] { return is_there(); }, is_known ? never : deadline);
-  note(me, has_seen ? "waited for" : "waited in vain for", signal, value);
-  if (!has_seen) return false;
-  const position found = find();
+///
+/// Each round reads the signal first, and then the word that ends the polling. If both have come, a
+/// thread that was not sure to see the signal may find either.
+bool machine::poll(std::uint32_t me, const awaited& given, bool is_acquire) {
+  const location at = memory_.at(given.signal);
+  const location off = memory_.at(given.unless.value_or(given.signal));
+  const bool is_known = find(me, at, given.value) == threads_[me].generic[at];  // then no read can miss it
+  const auto has_signal = [&] { return find(me, at, given.value) < memory_.count(at); };
+  const auto is_off = [&] { return given.unless && !is_known && find(me, off, 1) < memory_.count(off); };
+  const bool is_late = !scheduler_.step(
+      me, [&] { return has_signal() || is_off(); }, is_known ? never : given.deadline);
+  const bool ends_early = !is_late && is_off() && (!has_signal() || scheduler_.pick(2) == 1);
+  note(me, is_late || ends_early ? "waited in vain for" : "waited for", given.signal, given.value);
+  if (ends_early) {
+    scheduler_.remember(me, 2);
+    threads_[me].generic.raise(off, find(me, off, 1));
+  }
+  if (is_late || ends_early) return false;
+  const position found = find(me, at, given.value);
   threads_[me].generic.raise(at, found);
   if (is_acquire) {
     const view released = memory_.writes(at)[found].released;

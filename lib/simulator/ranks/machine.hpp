@@ -21,6 +21,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -35,6 +36,14 @@ namespace tmap::ranks {
 constexpr bool has_come(std::uint32_t counter, std::uint32_t value) {
   return static_cast<std::int32_t>(counter - value) >= 0;
 }
+
+/// Names what a thread polls for.
+struct awaited {
+  place signal;
+  std::uint32_t value;
+  std::uint64_t deadline;
+  std::optional<place> unless;  ///< a counter that ends the polling once it is raised
+};
 
 /// Each function of the lower part is an instruction of one thread, the first argument.
 class machine {
@@ -62,7 +71,7 @@ class machine {
   void wait_mbarrier(std::uint32_t me);
 
   void reduce(std::uint32_t me, place signal, std::uint32_t by, bool is_release);
-  bool poll(std::uint32_t me, place signal, std::uint32_t value, std::uint64_t deadline, bool is_acquire);
+  bool poll(std::uint32_t me, const awaited& given, bool is_acquire);
 
   void fence_acq_rel(std::uint32_t me);
   void fence_proxy_async(std::uint32_t me);
@@ -98,6 +107,7 @@ class machine {
     std::uint32_t generation{0};
   };
 
+  position find(std::uint32_t me, location at, std::uint32_t value) const;
   position oldest_generic(const thread_state& me, location at) const;
   std::uint32_t read(location at, position oldest);
   position write_after(location at, position oldest, std::uint32_t value);

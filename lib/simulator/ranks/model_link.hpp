@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "lib/simulator/ranks/machine.hpp"
@@ -13,6 +14,9 @@ namespace tmap::ranks {
 /// memory. Tests derive links with faults from it.
 class model_link {
  public:
+  /// Stands for no offset.
+  static constexpr std::uint64_t no_word = ~std::uint64_t{0};
+
   model_link(machine& on, std::uint32_t rank, std::uint32_t thread) : machine_(&on), rank_(rank), thread_(thread) {}
 
   std::uint32_t rank() const { return rank_; }
@@ -37,8 +41,9 @@ class model_link {
   void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) {
     machine_->reduce(thread_, at(rank, signal), by, true);
   }
-  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline) {
-    return machine_->poll(thread_, at(rank_, signal), value, deadline, true);
+  [[nodiscard]] bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
+                          std::uint64_t unless = no_word) {
+    return poll(signal, value, deadline, unless, true);
   }
   void proxy_fence() { machine_->fence_proxy_async(thread_); }
   void sync() { machine_->barrier(thread_); }
@@ -55,6 +60,10 @@ class model_link {
   }
 
  protected:
+  bool poll(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline, std::uint64_t unless, bool is_acquire) {
+    const auto watched = unless == no_word ? std::nullopt : std::optional{at(rank_, unless)};
+    return machine_->poll(thread_, {at(rank_, signal), value, deadline, watched}, is_acquire);
+  }
   place at(std::uint32_t rank, std::uint64_t offset) const { return {rank, static_cast<std::uint32_t>(offset / 4)}; }
   place shared(std::uint32_t offset) const { return machine_->shared(thread_, offset / 4); }
 
