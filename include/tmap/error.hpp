@@ -53,8 +53,8 @@ enum class status : std::uint8_t {
   peer_timeout,       ///< a rank of the group did not come before the deadline
   group_broken,       ///< an earlier call of the group failed, on this rank or on another one
   peer_lost,          ///< the process of a peer ended, or its GPU failed
-  peer_mismatch,      ///< the ranks of a group made different calls
-  peer_overflow,      ///< peers send more rows than there is room for: `found` of `allowed`
+  peer_mismatch,      ///< the ranks of a group made different calls: `found` is the rank
+  peer_overflow,      ///< more rows would come to rank `found` than it has room for
 };
 
 /// The name of an argument as its caller wrote it, with members after dots: "count",

@@ -185,7 +185,8 @@ status_text text_of(status code) {
     case status::group_broken: return {"group_broken", "an earlier call of the group failed: make a new group"};
     case status::peer_lost: return {"peer_lost", "the process of a peer ended, or its GPU failed: make a new group"};
     case status::peer_mismatch: return {"peer_mismatch", "the ranks of the group made different calls"};
-    case status::peer_overflow: return {"peer_overflow", "peers send more rows than there is room for"};
+    case status::peer_overflow:
+      return {"peer_overflow", "more rows would come to a rank of the group than it has room for"};
   }
   return {"unknown", "an unknown status"};
 }
