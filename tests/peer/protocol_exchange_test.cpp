@@ -81,20 +81,26 @@ verdict_check all_calls(peer_status status, std::uint32_t peer) {
   };
 }
 
+/// Fails if a row moves.
+struct moves_nothing : faulty_link {
+  using faulty_link::faulty_link;
+  void get(std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t) { expect(false, "no row moves"); }
+};
+
 TEST(protocol_exchange, a_rank_that_would_get_too_many_rows_is_named_to_all) {
   exchange_case full = three_ranks();
   full.capacity = 2;
   full.rows = [](std::uint32_t, std::uint32_t, std::uint32_t to, std::uint32_t group) {
     return to == 1 && group == 0 ? 1u : 0u;
   };
-  expect_at_random(exchange_program(full, all_calls(peer_status::overflow, 1)), 200);
+  expect_at_random(exchange_program<moves_nothing>(full, all_calls(peer_status::overflow, 1)), 200);
 }
 
 TEST(protocol_exchange, a_rank_that_would_send_rows_it_lacks_is_named_to_all) {
   exchange_case lacking = three_ranks();
   lacking.sent_rows = 5;
   lacking.rows = [](std::uint32_t, std::uint32_t from, std::uint32_t, std::uint32_t) { return from == 1 ? 1u : 0u; };
-  expect_at_random(exchange_program(lacking, all_calls(peer_status::bad_counts, 1)), 200);
+  expect_at_random(exchange_program<moves_nothing>(lacking, all_calls(peer_status::bad_counts, 1)), 200);
 }
 
 TEST(protocol_exchange, sums_of_counts_do_not_wrap_around) {
@@ -105,11 +111,11 @@ TEST(protocol_exchange, sums_of_counts_do_not_wrap_around) {
   full.rows = [](std::uint32_t, std::uint32_t from, std::uint32_t to, std::uint32_t) {
     return from != 1 && to == 1 ? half : 0;
   };
-  expect_at_random(exchange_program(full, all_calls(peer_status::overflow, 1)), 20);
+  expect_at_random(exchange_program<moves_nothing>(full, all_calls(peer_status::overflow, 1)), 20);
   full.rows = [](std::uint32_t, std::uint32_t from, std::uint32_t to, std::uint32_t) {
     return from == 2 && to != 2 ? half : 0;
   };
-  expect_at_random(exchange_program(full, all_calls(peer_status::bad_counts, 2)), 20);
+  expect_at_random(exchange_program<moves_nothing>(full, all_calls(peer_status::bad_counts, 2)), 20);
 }
 
 TEST(protocol_exchange, ranks_that_make_other_calls_break_the_group) {
