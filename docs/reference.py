@@ -35,7 +35,7 @@ PAGES = {
     "reference/ragged.md": ("Ragged operations", "route tensor_batch ragged"),
     "reference/gemm.md": ("Grouped products", "grouped_gemm"),
     "reference/moe.md": ("Experts", "moe moe_layer"),
-    "reference/peers.md": ("Groups of GPUs", "peer_group peer_memory peer_memory_ref"),
+    "reference/peers.md": ("Groups of GPUs", "peer_group peer_memory peer_memory_ref peer_verdict row_placement"),
     "reference/tools.md": ("Simulator, environment, log", "simulator reduction environment log config"),
     "reference/device_maps.md": (
         "Maps in kernels",
@@ -47,6 +47,7 @@ PAGES = {
         "device/tile device/tile_copy device/bulk_copy "
         "device/reduce_copy device/async_copy device/remote_store device/cache_hint",
     ),
+    "reference/device_peers.md": ("Groups of GPUs in kernels", "device/peer device/peer_order device/peer_link"),
     "reference/device_work.md": (
         "Stages and tiles in kernels",
         "device/warp device/stage_ring "

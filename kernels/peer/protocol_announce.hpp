@@ -5,11 +5,12 @@
 // the header of every rank. A slot names the rows for each rank and this rank's capacity, so that
 // all ranks come to the same verdict without asking again.
 
-#include "kernels/peer/protocol_status.hpp"
+#include <tmap/detail/peer_status.hpp>
+#include <tmap/row_placement.hpp>
 
 namespace tmap::kernels::peer {
 
-enum class placement : std::uint32_t { rank_major, group_major };
+using namespace tmap::detail::peer;  // what all protocols have in common
 
 /// Describes one rank's part of an exchange. Rows lie in the order of the ranks they are for, then
 /// of their groups. Offsets are bytes of the own window and multiples of 16.
@@ -22,7 +23,7 @@ struct exchange_request {
   std::uint32_t row_bytes;   ///< a multiple of 16
   std::uint32_t sent_rows;   ///< that `rows` has
   std::uint32_t capacity;    ///< rows that `out` has
-  placement placed;
+  row_placement placed;
   std::uint32_t staging_bytes;  ///< of shared memory, for each of the `stages`
   std::uint32_t stages;
   std::uint32_t block;  ///< of `blocks`, which share the work
@@ -44,6 +45,14 @@ TMAP_HOST_DEVICE constexpr bool fits_header(std::uint32_t ranks, std::uint32_t g
   return ranks <= max_group_ranks &&
          ranks * slot_words(ranks, groups) <= sizeof(window_header::announcements) / word_bytes;
 }
+
+/// Returns the most groups of each rank whose announcements fit the header.
+TMAP_HOST_DEVICE constexpr std::uint32_t most_groups(std::uint32_t ranks) {
+  const std::uint64_t words = sizeof(window_header::announcements) / word_bytes / ranks / 4 * 4;
+  return static_cast<std::uint32_t>(words - slot::totals - ranks);
+}
+static_assert(fits_header(2, most_groups(2)) && !fits_header(2, most_groups(2) + 1));
+static_assert(fits_header(max_group_ranks, most_groups(max_group_ranks)));
 
 /// Returns the offset of a word of the slot of `source`.
 template <class Link>

@@ -35,7 +35,7 @@ class announcements {
   /// Returns the first row of `out` for (source, group).
   TMAP_HOST_DEVICE std::uint64_t first_row(std::uint32_t source, std::uint32_t group) const {
     std::uint64_t first = 0;
-    if (request_.placed == placement::rank_major) {
+    if (request_.placed == row_placement::rank_major) {
       for (std::uint32_t from = 0; from < source; ++from) first += total(from, link_.rank());
       for (std::uint32_t each = 0; each < group; ++each) first += count(source, each);
       return first;

@@ -4,10 +4,6 @@
 namespace tmap::peer {
 namespace {
 
-using kernels::peer::peer_status;
-using kernels::peer::peer_verdict;
-using kernels::peer::protocol_step;
-
 const char* reason_of_timeout(protocol_step step) {
   switch (step) {
     case protocol_step::barrier: return "rank {found} did not come to the barrier before the deadline";
@@ -47,8 +43,8 @@ result<void> outcome_of(const peer_verdict& verdict) {
 }  // namespace
 
 result<void> outcome_of(std::uint32_t verdict, std::uint32_t fault) {
-  const peer_verdict last = kernels::peer::verdict_of(verdict);
-  return outcome_of(last.status == peer_status::broken && fault != 0 ? kernels::peer::verdict_of(fault) : last);
+  const peer_verdict last = detail::peer::verdict_of(verdict);
+  return outcome_of(last.status == peer_status::broken && fault != 0 ? detail::peer::verdict_of(fault) : last);
 }
 
 }  // namespace tmap::peer

@@ -3,7 +3,7 @@
 
 #include <tmap/error.hpp>
 
-#include "kernels/peer/protocol_status.hpp"
+#include <tmap/detail/peer_status.hpp>
 
 namespace tmap::peer {
 

@@ -1,32 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reproduces triton-lang/triton #7293: the compiler removed an instruction that the fence needs.
-// The test therefore reads the emitted PTX and machine code, not the source. TMAP_FENCE_PTX and
-// TMAP_FENCE_CUBIN are fence_probe.cu, compiled.
+// The test therefore reads the emitted PTX and machine code, not the source. TMAP_CODE_PTX and
+// TMAP_CODE_CUBIN are fence_probe.cu, compiled.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "defects/machine_code.hpp"
+#include "support/machine_code.hpp"
 
 namespace tmap::testing {
 namespace {
 
-/// Returns the PTX of one kernel.
 std::string ptx_of(const std::string& kernel) {
-  const std::string all = read_file(TMAP_FENCE_PTX);
-  const std::size_t begin = all.find(".entry " + kernel + "(");
-  if (begin == std::string::npos) throw std::runtime_error("no kernel " + kernel);
-  return all.substr(begin, all.find(".entry ", begin + 1) - begin);
-}
-
-bool has_in_order(const std::string& text, const std::vector<std::string>& parts) {
-  std::size_t at = 0;
-  for (const std::string& each : parts) {
-    at = text.find(each, at);
-    if (at == std::string::npos) return false;
-    at += each.size();
-  }
-  return true;
+  return testing::ptx_of(read_file(TMAP_CODE_PTX), kernel);
 }
 
 std::vector<std::string> acquire_and_load(const std::string& scope) {
@@ -56,7 +42,7 @@ bool releases(const std::string& ptx) {
 }
 
 std::vector<instruction> code_of(const std::string& kernel) {
-  return instructions_of(read_file(TMAP_FENCE_CUBIN), kernel);
+  return instructions_of(read_file(TMAP_CODE_CUBIN), kernel);
 }
 
 TEST(emitted_fences, triton_7293_acquire_in_ptx) {

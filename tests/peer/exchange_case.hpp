@@ -16,9 +16,6 @@
 namespace tmap::testing {
 
 using kernels::peer::exchange_request;
-using kernels::peer::peer_status;
-using kernels::peer::peer_verdict;
-using kernels::peer::placement;
 
 /// Returns how many rows rank `from` sends to `group` of rank `to` in call `call`.
 using row_counts =
@@ -30,7 +27,7 @@ struct exchange_case {
   std::uint32_t blocks{1};
   std::uint32_t calls{1};
   row_counts rows;
-  placement placed{placement::rank_major};
+  row_placement placed{row_placement::rank_major};
   std::uint32_t sent_rows{16};
   std::uint32_t capacity{16};
   std::uint32_t stages{2};
@@ -77,8 +74,8 @@ class exchange_body {
   }
 
   static void expect_in_window(Link& link, const peer_verdict& verdict) {
-    const std::uint32_t word = link.load(link.rank(), offsetof(kernels::peer::window_header, verdict));
-    link.expect(kernels::peer::verdict_of(word).status == verdict.status, "the window has the verdict");
+    const std::uint32_t word = link.load(link.rank(), offsetof(detail::peer::window_header, verdict));
+    link.expect(detail::peer::verdict_of(word).status == verdict.status, "the window has the verdict");
   }
 
   exchange_request request(std::uint32_t rank) const {
@@ -120,7 +117,7 @@ class exchange_body {
 
   void check_rows(Link& link, std::uint32_t call) const {
     std::uint64_t at = out;
-    if (case_.placed == placement::rank_major) {
+    if (case_.placed == row_placement::rank_major) {
       for (std::uint32_t from = 0; from < case_.ranks; ++from) {
         for (std::uint32_t group = 0; group < case_.groups; ++group) at = check_block(link, call, from, group, at);
       }

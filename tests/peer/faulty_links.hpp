@@ -68,8 +68,8 @@ struct wait_relaxed : faulty_link {
 
 // The faults below are those of a protocol: each changes what it does with one part of the header.
 
-using kernels::peer::window_header;
-using kernels::peer::word_at;
+using detail::peer::window_header;
+using detail::peer::word_at;
 
 /// Returns whether `offset` is a word of an array of the header with one word for each rank.
 constexpr bool is_word_of(std::uint64_t offset, std::uint64_t array) {

@@ -11,14 +11,10 @@
 namespace tmap::testing {
 namespace {
 
-using kernels::peer::peer_status;
-using kernels::peer::peer_verdict;
-using kernels::peer::protocol_step;
-
 constexpr std::uint32_t late_rank = 31;
 
 result<void> outcome(peer_status ended, protocol_step step = protocol_step::none) {
-  return peer::outcome_of(word_of(peer_verdict{ended, late_rank, step}), 0);
+  return peer::outcome_of(detail::peer::word_of(peer_verdict{ended, late_rank, step}), 0);
 }
 
 TEST(group_verdict, a_call_that_ended_well_succeeds) {
@@ -64,12 +60,13 @@ TEST(group_verdict, a_time_out_names_its_step) {
 }
 
 TEST(group_verdict, a_broken_group_names_what_broke_it_if_this_rank_did) {
-  const std::uint32_t fault = word_of(peer_verdict{peer_status::timeout, 2, protocol_step::credit});
-  const result<void> found = peer::outcome_of(word_of(peer_verdict{peer_status::broken}), fault);
+  const std::uint32_t fault = detail::peer::word_of(peer_verdict{peer_status::timeout, 2, protocol_step::credit});
+  const result<void> found = peer::outcome_of(detail::peer::word_of(peer_verdict{peer_status::broken}), fault);
   ASSERT_FALSE(found.has_value());
   EXPECT_EQ(found.error().code, status::peer_timeout);
   EXPECT_EQ(found.error().found, 2u);
-  EXPECT_TRUE(peer::outcome_of(word_of(peer_verdict{}), fault).has_value()) << "only broken groups have a fault";
+  EXPECT_TRUE(peer::outcome_of(detail::peer::word_of(peer_verdict{}), fault).has_value())
+      << "only broken groups have a fault";
 }
 
 TEST(group_verdict, a_word_that_no_protocol_writes_is_refused) {

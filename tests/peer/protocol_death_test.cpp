@@ -34,8 +34,8 @@ verdict_check living_ranks_end(std::uint32_t calls, std::uint32_t dead) {
       bool is_over = false;
       for (const peer_verdict& each : verdicts[rank]) {
         if (is_over && each.status != peer_status::broken) return "a call after the end went on";
-        if (each.status != peer_status::ok && !kernels::peer::is_fatal(each.status)) return "a status is wrong";
-        is_over = kernels::peer::is_fatal(each.status);
+        if (each.status != peer_status::ok && !detail::peer::is_fatal(each.status)) return "a status is wrong";
+        is_over = detail::peer::is_fatal(each.status);
       }
     }
     return {};

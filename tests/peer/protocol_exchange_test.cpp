@@ -39,7 +39,7 @@ TEST(protocol_exchange, the_smallest_exchange_holds_in_every_execution) {
 TEST(protocol_exchange, replays_with_other_sizes_hold) {
   expect_at_random(exchange_program(three_ranks()), 300);
   exchange_case by_group = three_ranks();
-  by_group.placed = placement::group_major;
+  by_group.placed = row_placement::group_major;
   expect_at_random(exchange_program(by_group), 300);
 }
 
@@ -60,7 +60,7 @@ TEST(protocol_exchange, random_sizes_hold) {
     drawn.blocks = 1 + static_cast<std::uint32_t>(random() % 2);
     drawn.calls = 2;
     drawn.stages = 1 + static_cast<std::uint32_t>(random() % 3);
-    drawn.placed = random() % 2 == 0 ? placement::rank_major : placement::group_major;
+    drawn.placed = random() % 2 == 0 ? row_placement::rank_major : row_placement::group_major;
     drawn.sent_rows = drawn.capacity = 64;
     drawn.rows = [salt](std::uint32_t call, std::uint32_t from, std::uint32_t to, std::uint32_t group) {
       return static_cast<std::uint32_t>(ranks::mix(ranks::mix(salt, call * 64 + from), to * 64 + group) >> 40) % 4;
@@ -125,7 +125,7 @@ TEST(protocol_exchange, ranks_that_make_other_calls_break_the_group) {
   const auto all_fatal = [](const verdict_lists& verdicts) -> std::string {
     std::uint32_t mismatches = 0;
     for (const auto& of_rank : verdicts) {
-      if (!kernels::peer::is_fatal(of_rank.at(0).status)) return "a rank went on";
+      if (!detail::peer::is_fatal(of_rank.at(0).status)) return "a rank went on";
       if (of_rank.at(1).status != peer_status::broken) return "a call after the end went on";
       mismatches += of_rank.at(0).status == peer_status::mismatch;
     }

@@ -4,16 +4,14 @@
 
 #include <cstdint>
 
-#include "kernels/peer/protocol_barrier.hpp"
-#include "kernels/peer/protocol_put.hpp"
+#include <tmap/detail/peer_barrier.hpp>
+#include <tmap/detail/peer_put.hpp>
 #include "peer/explored.hpp"
 #include "peer/faulty_links.hpp"
 
 namespace tmap::testing {
 namespace {
 
-using kernels::peer::peer_status;
-using kernels::peer::peer_verdict;
 using ranks::model_link;
 using ranks::program;
 
@@ -41,10 +39,10 @@ program barriers(std::uint32_t rank_count, std::uint32_t rounds) {
   return on_all_ranks<Link>(rank_count, [rounds](Link& link) {
     for (std::uint32_t round = 1; round <= rounds; ++round) {
       link.store((link.rank() + 1) % link.ranks(), inbox, round);
-      link.expect(kernels::peer::barrier(link, put_deadline).status == peer_status::ok, "the barrier ends");
+      link.expect(detail::peer::barrier(link, put_deadline).status == peer_status::ok, "the barrier ends");
       link.expect(link.load(link.rank(), inbox) == round, "the neighbour's store is there");
       if (round == rounds) return;
-      link.expect(kernels::peer::barrier(link, put_deadline).status == peer_status::ok, "the barrier ends");
+      link.expect(detail::peer::barrier(link, put_deadline).status == peer_status::ok, "the barrier ends");
     }
   });
 }
@@ -73,11 +71,11 @@ TEST(protocol_barrier, counters_wrap_around) {
 TEST(protocol_barrier, a_rank_that_gives_up_breaks_the_group_at_all_ranks) {
   expect_always(on_all_ranks<model_link>(2, [](model_link& link) {
     if (link.rank() == 0) {
-      const peer_verdict late = kernels::peer::barrier(link, put_deadline);
+      const peer_verdict late = detail::peer::barrier(link, put_deadline);
       link.expect(late.status == peer_status::timeout && late.peer == 1, "the late rank is named");
     } else {
       link.expect(link.wait(offsetof(window_header, broken), 1, ranks::never), "the group is broken");
-      link.expect(kernels::peer::barrier(link, put_deadline).status == peer_status::broken, "the next call ends");
+      link.expect(detail::peer::barrier(link, put_deadline).status == peer_status::broken, "the next call ends");
     }
   }));
 }
@@ -87,25 +85,24 @@ TEST(protocol_barrier, a_wait_ends_when_another_rank_gives_up) {
   expect_always(on_all_ranks<model_link>(3, [](model_link& link) {
     if (link.rank() == 1) return;
     const bool finds_out = link.rank() == 0;
-    const peer_verdict ended = kernels::peer::barrier(link, finds_out ? put_deadline : ranks::never);
+    const peer_verdict ended = detail::peer::barrier(link, finds_out ? put_deadline : ranks::never);
     link.expect(ended.status == (finds_out ? peer_status::timeout : peer_status::broken), "the barrier ends");
   }));
 }
 
 /// Returns the verdict that rank `link.rank()` has in a word of its window.
 peer_verdict own_verdict(model_link& link, std::uint64_t word) {
-  return kernels::peer::verdict_of(link.load(link.rank(), word));
+  return detail::peer::verdict_of(link.load(link.rank(), word));
 }
 
 TEST(protocol_barrier, the_window_names_the_late_rank_also_after_later_calls) {
   expect_always(on_all_ranks<model_link>(2, [](model_link& link) {
     if (link.rank() == 1) return;
     for (const peer_status status : {peer_status::timeout, peer_status::broken}) {
-      link.expect(kernels::peer::barrier(link, put_deadline).status == status, "the barrier ends");
+      link.expect(detail::peer::barrier(link, put_deadline).status == status, "the barrier ends");
       link.expect(own_verdict(link, offsetof(window_header, verdict)).status == status, "the window has the verdict");
       const peer_verdict fault = own_verdict(link, offsetof(window_header, fault));
-      link.expect(fault.status == peer_status::timeout && fault.peer == 1 &&
-                      fault.step == kernels::peer::protocol_step::barrier,
+      link.expect(fault.status == peer_status::timeout && fault.peer == 1 && fault.step == protocol_step::barrier,
                   "the window names the late rank");
     }
   }));
@@ -132,17 +129,17 @@ program puts(std::uint32_t pieces, bool reads_by_get) {
       if (link.rank() == 0) {
         link.store_shared(0, number);
         link.proxy_fence();
-        link.expect(kernels::peer::put_and_raise(link, 1, inbox, 0, 4, put_deadline).status == peer_status::ok,
+        link.expect(detail::peer::put_and_raise(link, 1, inbox, 0, 4, put_deadline).status == peer_status::ok,
                     "the put ends");
         continue;
       }
-      link.expect(kernels::peer::take_put(link, 0, put_deadline).status == peer_status::ok, "the put comes");
+      link.expect(detail::peer::take_put(link, 0, put_deadline).status == peer_status::ok, "the put comes");
       if (reads_by_get) {
         link.get(0, 1, inbox, 4);
         link.wait_gets();
       }
       link.expect((reads_by_get ? link.load_shared(0) : link.load(1, inbox)) == number, "the piece is the next");
-      kernels::peer::return_put(link, 0);
+      detail::peer::return_put(link, 0);
     }
   });
 }

@@ -6,7 +6,7 @@
 
 #include <tmap/peer_memory_ref.hpp>
 
-namespace tmap::kernels::peer {
+namespace tmap::detail::peer {
 
 /// Is all zeros when the group is made. Counters run for ever and are compared with wrap-around.
 struct window_header {
@@ -44,4 +44,4 @@ TMAP_HOST_DEVICE constexpr std::uint64_t word_at(std::uint64_t array, std::uint6
   return array + i * word_bytes;
 }
 
-}  // namespace tmap::kernels::peer
+}  // namespace tmap::detail::peer

@@ -4,28 +4,10 @@
 // Ends calls that cannot go on: with a status in the own window, and word to all ranks that the
 // group is broken.
 
-#include "kernels/peer/protocol_window.hpp"
+#include <tmap/detail/peer_window.hpp>
+#include <tmap/peer_verdict.hpp>
 
-namespace tmap::kernels::peer {
-
-enum class peer_status : std::uint32_t {
-  ok,
-  timeout,     ///< a rank did not come by the deadline; the group is broken
-  broken,      ///< another rank gave up before
-  mismatch,    ///< ranks made different calls; the group is broken
-  overflow,    ///< a rank would get more rows than its capacity; nothing was moved
-  bad_counts,  ///< a rank would send more rows than it has; nothing was moved
-  refused,     ///< the request does not fit the window's header; nothing was announced
-};
-
-enum class protocol_step : std::uint32_t { none, barrier, put, take_put, credit, announcement, workers };
-
-/// Reports how a call ended, and by which rank's fault.
-struct peer_verdict {
-  peer_status status{peer_status::ok};
-  std::uint32_t peer{0};
-  protocol_step step{protocol_step::none};
-};
+namespace tmap::detail::peer {
 
 /// Returns whether ranks may make further calls after it.
 TMAP_HOST_DEVICE constexpr bool is_fatal(peer_status status) {
@@ -93,4 +75,4 @@ TMAP_HOST_DEVICE std::uint32_t rank_in_turn(const Link& link, std::uint32_t i) {
   return (link.rank() + 1 + i) % link.ranks();
 }
 
-}  // namespace tmap::kernels::peer
+}  // namespace tmap::detail::peer

@@ -4,9 +4,9 @@
 // Sends pieces to a peer: put and raise on one side, take and return on the other. A piece that was
 // not returned is never overwritten.
 
-#include "kernels/peer/protocol_status.hpp"
+#include <tmap/detail/peer_status.hpp>
 
-namespace tmap::kernels::peer {
+namespace tmap::detail::peer {
 
 /// Puts `bytes` of shared memory into `peer` and announces them, once the peer has returned the
 /// piece before.
@@ -48,4 +48,4 @@ TMAP_HOST_DEVICE void return_put(Link& link, std::uint32_t source) {
   link.raise(source, word_at(offsetof(window_header, put_returned), link.rank()), 1);
 }
 
-}  // namespace tmap::kernels::peer
+}  // namespace tmap::detail::peer

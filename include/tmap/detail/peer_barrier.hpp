@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/peer/protocol_status.hpp"
+#include <tmap/detail/peer_status.hpp>
 
-namespace tmap::kernels::peer {
+namespace tmap::detail::peer {
 
 /// Waits until all ranks have come here. What this thread wrote and put before, all ranks may read
 /// after it, by loads and by bulk copies.
@@ -27,4 +27,4 @@ template <class Link>
   return {};
 }
 
-}  // namespace tmap::kernels::peer
+}  // namespace tmap::detail::peer

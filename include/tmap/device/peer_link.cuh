@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// @file
+/// What protocols between GPUs are written in, as instructions (docs/peers.md, "The link"). The
+/// model that checks the protocols has a link with the same calls.
+
+#include <tmap/detail/standard.hpp>
+#include <tmap/device/bulk_copy.cuh>
+#include <tmap/device/peer_order.cuh>
+#include <tmap/peer_memory_ref.hpp>
+
+#include <cuda/ptx>
+
+namespace tmap::device {
+
+/// The calls of one thread of a block. Offsets are bytes of a window from the beginning of its
+/// header, and bytes of the shared memory that the link was given. The window must outlive the link
+/// and should be a kernel parameter: the link does not copy it.
+class peer_link {
+ public:
+  /// Stands for no offset.
+  static constexpr std::uint64_t no_word = ~std::uint64_t{0};
+
+  /// Puts need shared memory, a multiple of 16. Gets also need a barrier that `init(1)` has made
+  /// ready and whose first phase has not passed. No other thread uses the barrier.
+  explicit __device__ peer_link(const peer_memory_ref& window, const void* shared = nullptr,
+                                tile_barrier* gets = nullptr)
+      : window_(window), shared_(static_cast<const unsigned char*>(shared)), gets_(gets) {}
+
+  __device__ std::uint32_t rank() const { return window_.rank; }
+  __device__ std::uint32_t ranks() const { return window_.ranks; }
+
+  __device__ std::uint32_t load(std::uint32_t rank, std::uint64_t offset) const { return *word(rank, offset); }
+  __device__ void store(std::uint32_t rank, std::uint64_t offset, std::uint32_t value) const {
+    *word(rank, offset) = value;
+  }
+
+  /// Starts a copy of shared memory to a window, in this thread's open group of stores.
+  __device__ void put(std::uint32_t rank, std::uint64_t offset, std::uint32_t from_shared, std::uint32_t bytes) const {
+    store_bytes(at(rank, offset), shared_ + from_shared, bytes);
+  }
+  /// Starts a copy of a window to shared memory. `wait_gets` waits for all of them; they are less
+  /// than 1 MiB together.
+  __device__ void get(std::uint32_t to_shared, std::uint32_t rank, std::uint64_t offset, std::uint32_t bytes) const {
+    namespace ptx = cuda::ptx;  // it announces the bytes; `wait_gets` arrives
+    ptx::mbarrier_expect_tx(ptx::sem_relaxed, ptx::scope_cta, ptx::space_shared, gets_->word(), bytes);
+    load_bytes(const_cast<unsigned char*>(shared_) + to_shared, at(rank, offset), bytes, *gets_);
+  }
+  __device__ void wait_gets() {
+    gets_->arrive();
+    gets_->wait(parity_);
+    parity_ ^= 1;
+  }
+
+  __device__ void flush() const { device::flush(); }
+  __device__ void quiet() const { device::quiet(); }
+  __device__ void raise(std::uint32_t rank, std::uint64_t signal, std::uint32_t by) const {
+    device::raise(word(rank, signal), by);
+  }
+  /// Waits for a signal of the own window, or until the word `unless` of it is not zero.
+  [[nodiscard]] __device__ bool wait(std::uint64_t signal, std::uint32_t value, std::uint64_t deadline,
+                                     std::uint64_t unless = no_word) const {
+    return wait_until(word(rank(), signal), value, deadline, unless == no_word ? nullptr : word(rank(), unless));
+  }
+  __device__ void proxy_fence() const { fence_global_accesses(); }
+  __device__ void sync() const { __syncthreads(); }
+  __device__ std::uint64_t now() const { return clock_now(); }
+
+ private:
+  __device__ unsigned char* at(std::uint32_t rank, std::uint64_t offset) const {
+    return reinterpret_cast<unsigned char*>(window_.windows[rank] + offset);
+  }
+  __device__ std::uint32_t* word(std::uint32_t rank, std::uint64_t offset) const {
+    return reinterpret_cast<std::uint32_t*>(at(rank, offset));
+  }
+
+  const peer_memory_ref& window_;
+  const unsigned char* shared_;
+  tile_barrier* gets_;
+  std::uint32_t parity_{};
+};
+
+}  // namespace tmap::device

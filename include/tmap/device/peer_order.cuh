@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// @file
+/// The order of accesses of several GPUs (docs/peers.md, "Order, and how it is tested"). Bulk
+/// copies have no order, not even those of one thread. A rank that put data calls `quiet`, and then
+/// `raise` in the same thread. A rank that needs the data calls `wait_until` in one thread. Then that
+/// thread may load the data, and other threads of its block after a block barrier. Bulk copies may
+/// read it after `fence_global_accesses` in the thread that issues them. A signal is a word of
+/// global memory of this or another GPU that is only ever raised.
+
+#include <tmap/detail/standard.hpp>
+#include <tmap/device/ptx_peer.cuh>
+#include <tmap/device/tile_copy.cuh>
+
+#include <cuda/ptx>
+
+namespace tmap::device {
+
+/// Returns this GPU's clock in nanoseconds. Deadlines are times of this clock. It advances in steps
+/// of up to a microsecond.
+__device__ inline std::uint64_t clock_now() {
+  return cuda::ptx::get_sreg_globaltimer();
+}
+
+/// Waits until the sources of all this thread's stores may be overwritten. It proves nothing about
+/// their arrival. Closes the open group of stores.
+__device__ inline void flush() {
+  commit_stores();
+  wait_stores_read<0>();
+}
+
+/// Waits until everything that this thread stored may be announced, by `raise` in this thread.
+/// Closes the open group of stores.
+__device__ inline void quiet() {
+  commit_stores();
+  wait_stores_written();
+  cuda::ptx::fence(cuda::ptx::sem_acq_rel, cuda::ptx::scope_sys);
+}
+
+/// Adds to a signal. A thread that waits for it sees what this thread wrote and saw before, and
+/// what it stored by bulk copies before its last `quiet`.
+__device__ inline void raise(std::uint32_t* signal, std::uint32_t by = 1) {
+  ptx::red_add_release_sys(signal, by);
+}
+
+/// Returns whether a counter has come to `value`. Counters run for ever and wrap around: two values
+/// that are compared differ by less than 2^31.
+TMAP_HOST_DEVICE constexpr bool has_come(std::uint32_t counter, std::uint32_t value) {
+  return counter - value < 1u << 31;
+}
+
+/// Waits until a signal has come to `value`, and returns true. Returns false at the deadline
+/// (`clock_now`), or once the word `ended` is not zero, if there is one. With deadline 0 it looks
+/// once. It never traps. Polls by relaxed loads, because each acquire empties this
+/// multiprocessor's L1 cache.
+[[nodiscard]] __device__ inline bool wait_until(const std::uint32_t* signal, std::uint32_t value,
+                                                std::uint64_t deadline, const std::uint32_t* ended = nullptr) {
+  while (!has_come(ptx::ld_relaxed_sys(signal), value)) {
+    if (ended != nullptr && ptx::ld_relaxed_sys(ended) != 0) return false;
+    if (clock_now() >= deadline) return false;
+  }
+  // The value is used, although it can only be larger: ptxas 13.0 leaves out an acquiring load whose
+  // value nobody uses, and keeps only the emptying of L1.
+  return has_come(ptx::ld_acquire_sys(signal), value);
+}
+
+/// Orders what this thread knows of global memory by ordinary accesses before its later bulk
+/// copies. Call it between `wait_until` and copies that read what was announced.
+__device__ inline void fence_global_accesses() {
+  cuda::ptx::fence_proxy_async(cuda::ptx::space_global);
+}
+
+}  // namespace tmap::device

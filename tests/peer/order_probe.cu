@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// The build compiles this file to PTX and machine code, but no program runs it. Each kernel is a row
+// of the table of order in docs/peers.md. emitted_order_test.cpp reads the compiled code.
+#include <tmap/device/peer.cuh>
+
+namespace {
+
+using namespace tmap;
+
+constexpr std::uint32_t bytes = 128;
+constexpr std::uint64_t signal = 0, data = 4096;
+
+struct place {
+  alignas(128) std::uint32_t tile[bytes / 4];
+  device::tile_barrier barrier;
+};
+
+__device__ void get_and_wait(place& shared, const peer_memory_ref& window) {
+  shared.barrier.arrive_expect(bytes);
+  device::get_bytes(shared.tile, window, 1, data, bytes, shared.barrier);
+  shared.barrier.wait(0);
+}
+
+__device__ const std::uint32_t& word_of(const peer_memory_ref& window, std::uint64_t offset) {
+  return *reinterpret_cast<const std::uint32_t*>(window.address(window.rank, offset));
+}
+
+}  // namespace
+
+#define WINDOW const __grid_constant__ peer_memory_ref window
+
+extern "C" {
+
+__global__ void write_then_put(WINDOW, std::uint32_t value) {
+  __shared__ place shared;
+  shared.tile[threadIdx.x] = value;
+  device::fence_shared_writes();
+  __syncthreads();
+  device::put_bytes(window, 1, data, shared.tile, bytes);
+  device::quiet();
+}
+
+__global__ void put_then_raise(WINDOW) {
+  __shared__ place shared;
+  device::put_bytes(window, 1, data, shared.tile, bytes);
+  device::quiet();
+  device::raise(window, 1, signal);
+}
+
+__global__ void add_then_raise(WINDOW) {
+  __shared__ place shared;
+  device::add_bytes(window, 1, data, shared.tile, bytes);
+  device::quiet();
+  device::raise(window, 1, signal);
+}
+
+__global__ void put_tile_then_raise(WINDOW, const __grid_constant__ tensor_map map) {
+  __shared__ place shared;
+  const std::int32_t at[] = {0};
+  device::store_tile<1>(device::parameter_map(map), at, shared.tile);
+  device::quiet();
+  device::raise(window, 1, signal);
+}
+
+__global__ void put_then_flush(WINDOW) {
+  __shared__ place shared;
+  device::put_bytes(window, 1, data, shared.tile, bytes);
+  device::flush();
+  shared.tile[threadIdx.x] = 0;
+}
+
+__global__ void wait_then_load(WINDOW, std::uint32_t* seen, std::uint64_t deadline) {
+  if (device::wait_until(window, signal, 1, deadline)) *seen = word_of(window, data);
+}
+
+__global__ void wait_then_sync(WINDOW, std::uint32_t* seen, std::uint64_t deadline) {
+  __shared__ bool came;
+  if (threadIdx.x == 0) came = device::wait_until(window, signal, 1, deadline);
+  __syncthreads();
+  if (came) seen[threadIdx.x] = word_of(window, data + 4 * threadIdx.x);
+}
+
+__global__ void wait_then_get(WINDOW, std::uint32_t* seen, std::uint64_t deadline) {
+  __shared__ place shared;
+  shared.barrier.init(1);
+  device::fence_barrier_init();
+  if (!device::wait_until(window, signal, 1, deadline)) return;
+  device::fence_global_accesses();
+  get_and_wait(shared, window);
+  *seen = shared.tile[0];
+}
+
+__global__ void get_then_credit(WINDOW) {
+  __shared__ place shared;
+  shared.barrier.init(1);
+  device::fence_barrier_init();
+  get_and_wait(shared, window);
+  device::raise(window, 1, signal);
+}
+
+// A get through a link announces its bytes before the copy.
+__global__ void get_by_link(WINDOW, std::uint32_t* seen) {
+  __shared__ place shared;
+  shared.barrier.init(1);
+  device::fence_barrier_init();
+  device::peer_link link(window, shared.tile, &shared.barrier);
+  link.get(0, 1, data, bytes);
+  link.wait_gets();
+  *seen = shared.tile[0];
+}
+
+__global__ void group_barrier(WINDOW, std::uint32_t* seen, std::uint64_t deadline) {
+  *seen = static_cast<std::uint32_t>(device::barrier(window, deadline).status);
+}
+
+// Seeded faults.
+__global__ void no_quiet(WINDOW) {
+  __shared__ place shared;
+  device::put_bytes(window, 1, data, shared.tile, bytes);
+  device::commit_stores();
+  device::raise(window, 1, signal);
+}
+
+__global__ void flush_for_quiet(WINDOW) {
+  __shared__ place shared;
+  device::put_bytes(window, 1, data, shared.tile, bytes);
+  device::flush();
+  device::raise(window, 1, signal);
+}
+
+__global__ void relaxed_raise(WINDOW) {
+  __shared__ place shared;
+  device::put_bytes(window, 1, data, shared.tile, bytes);
+  device::commit_stores();
+  device::wait_stores_written();
+  atomicAdd_system(reinterpret_cast<std::uint32_t*>(window.address(1, signal)), 1u);
+}
+
+__global__ void relaxed_wait(WINDOW, std::uint32_t* seen) {
+  while (device::ptx::ld_relaxed_sys(&word_of(window, signal)) == 0) {
+  }
+  *seen = word_of(window, data);
+}
+
+__global__ void no_proxy_fence(WINDOW, std::uint32_t* seen, std::uint64_t deadline) {
+  __shared__ place shared;
+  shared.barrier.init(1);
+  device::fence_barrier_init();
+  if (!device::wait_until(window, signal, 1, deadline)) return;
+  get_and_wait(shared, window);
+  *seen = shared.tile[0];
+}
+
+}  // extern "C"
