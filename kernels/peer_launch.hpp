@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <tmap/peer_memory_ref.hpp>
+
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+
+#include "kernels/peer/protocol_announce.hpp"
 
 // The kernels of groups of GPUs as plain functions.
 
@@ -17,5 +21,18 @@ int ask_window_version();
 /// memory. If the ranks do not all reach each other, a rank finds zeros, but not every rank does.
 /// One thread.
 cudaError_t launch_ask_window(const void* window, std::uint32_t ranks, std::uint64_t* addresses, cudaStream_t stream);
+
+// `patience` is the nanoseconds after which a kernel gives up. Each writes its verdict into the
+// window of this rank, and none traps.
+
+/// Exchanges rows by `request.blocks` blocks. The launch sets `request.block`.
+cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
+                            std::uint64_t patience, cudaStream_t stream);
+
+/// Waits until all ranks have pulled what this rank sent.
+cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);
+
+/// Waits until all ranks have come here.
+cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream);
 
 }  // namespace tmap::kernels

@@ -32,28 +32,50 @@ class announcements {
     const std::uint64_t high = word(source, slot::rows_high);
     return (high << 32 | word(source, slot::rows_low)) + before * request_.row_bytes;
   }
-  /// Returns the first row of `out` for (source, group).
-  TMAP_HOST_DEVICE std::uint64_t first_row(std::uint32_t source, std::uint32_t group) const {
-    std::uint64_t first = 0;
-    if (request_.placed == row_placement::rank_major) {
-      for (std::uint32_t from = 0; from < source; ++from) first += total(from, link_.rank());
-      for (std::uint32_t each = 0; each < group; ++each) first += count(source, each);
-      return first;
-    }
-    for (std::uint32_t each = 0; each < group; ++each) first += rows_of(each, link_.ranks());
-    return first + rows_of(group, source);
-  }
-
- private:
-  /// Returns how many rows of a group come from ranks before `end`.
+  /// Returns how many rows of `group` come to this rank from the ranks before `end`.
   TMAP_HOST_DEVICE std::uint64_t rows_of(std::uint32_t group, std::uint32_t end) const {
     std::uint64_t rows = 0;
     for (std::uint32_t from = 0; from < end; ++from) rows += count(from, group);
     return rows;
   }
+  /// Returns how many rows come to this rank from the ranks before `end`.
+  TMAP_HOST_DEVICE std::uint64_t rows_of_ranks(std::uint32_t end) const {
+    std::uint64_t rows = 0;
+    for (std::uint32_t from = 0; from < end; ++from) rows += total(from, link_.rank());
+    return rows;
+  }
 
+ private:
   Link& link_;
   const exchange_request& request_;
+};
+
+/// Finds the first row of `out` for each group of one source, in the order of groups. It adds up as
+/// it goes: a sum from the beginning for each group would read all counts as many times as there
+/// are groups.
+template <class Link>
+class places {
+ public:
+  TMAP_HOST_DEVICE places(const announcements<Link>& told, row_placement placed, std::uint32_t source,
+                          std::uint32_t ranks)
+      : told_(told), placed_(placed), source_(source), ranks_(ranks) {
+    if (placed == row_placement::rank_major) before_ = told.rows_of_ranks(source);
+  }
+
+  /// Returns the place of the next group, which has `rows` rows of this source.
+  TMAP_HOST_DEVICE std::uint64_t next(std::uint32_t group, std::uint32_t rows) {
+    const bool by_rank = placed_ == row_placement::rank_major;
+    const std::uint64_t first = by_rank ? before_ : before_ + told_.rows_of(group, source_);
+    before_ += by_rank ? rows : told_.rows_of(group, ranks_);
+    return first;
+  }
+
+ private:
+  const announcements<Link>& told_;
+  row_placement placed_;
+  std::uint32_t source_;
+  std::uint32_t ranks_;
+  std::uint64_t before_{0};
 };
 
 /// Waits for the announcements of all ranks to call number `call`.

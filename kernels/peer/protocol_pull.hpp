@@ -55,9 +55,11 @@ TMAP_HOST_DEVICE void pull(Link& link, const exchange_request& request) {
   for (std::uint32_t i = 0; i < link.ranks(); ++i) {
     const std::uint32_t source = rank_in_turn(link, i);
     std::uint64_t from = told.begin_at(source);
+    places<Link> place(told, request.placed, source, link.ranks());
     for (std::uint32_t group = 0; group < request.groups; ++group) {
-      const std::uint64_t bytes = std::uint64_t{told.count(source, group)} * request.row_bytes;
-      const std::uint64_t to = request.out + told.first_row(source, group) * request.row_bytes;
+      const std::uint32_t rows = told.count(source, group);
+      const std::uint64_t bytes = std::uint64_t{rows} * request.row_bytes;
+      const std::uint64_t to = request.out + place.next(group, rows) * request.row_bytes;
       for (std::uint64_t at = 0; at < bytes; at += request.staging_bytes) {
         const std::uint64_t left = bytes - at;
         const std::uint32_t piece =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Builds the code of docs/peers.md, and runs what needs no GPU.
 #include <tmap/encode_batch.hpp>
+#include <tmap/peer_exchange.hpp>
 #include <tmap/peer_group.hpp>
 
 #include <gtest/gtest.h>
@@ -54,6 +55,23 @@ tmap::result<void> encode_for_owners(const tmap::peer_memory& window, const std:
 }
 // [map_owners]
 
+// [exchange_rows]
+tmap::result<void> exchange_tokens(const tmap::peer_memory& window, std::uint64_t most_rows, std::uint32_t row_bytes,
+                                   cuda::stream_ref stream) {
+  const auto at = [&](std::uint64_t offset) { return static_cast<unsigned char*>(window.data()) + offset; };
+  tmap::exchange_problem problem;
+  problem.groups = 8;  // experts of each rank
+  problem.row_bytes = row_bytes;
+  problem.splits = reinterpret_cast<const std::uint32_t*>(at(0));      // [ranks, experts], made by a kernel
+  problem.out_splits = reinterpret_cast<std::uint32_t*>(at(1 << 12));  // how many rows came
+  problem.rows = at(1 << 13);
+  problem.out = at((1 << 13) + most_rows * row_bytes);
+  problem.sent_rows = problem.capacity = most_rows;
+  problem.placed = tmap::row_placement::group_major;  // by expert
+  return tmap::exchange_rows_async(window, problem, {stream});
+}
+// [exchange_rows]
+
 TEST(group_samples, owners_are_checked_on_the_host) {
   const auto window = window_at(1, {1 << 20, 1 << 21}, 1 << 20);
   map_template base{};
@@ -65,6 +83,13 @@ TEST(group_samples, owners_are_checked_on_the_host) {
   const auto encoded = encode_for_owners(*window, &owner, base, {nullptr, {nullptr, &rows}, {}}, &slot, 1,
                                          cuda::stream_ref{cudaStream_t{}});
   EXPECT_EQ(encoded.error().argument.view(), "base.fields") << "maps of peers need the address";
+}
+
+TEST(group_samples, an_exchange_refuses_a_window_that_is_too_small) {
+  const auto window = window_at(0, {1 << 20, 1 << 21}, 1 << 20);
+  ASSERT_TRUE(window.has_value());
+  const auto refused = exchange_tokens(*window, 8192, 0, cuda::stream_ref{cudaStream_t{}});
+  EXPECT_EQ(refused.error().argument.view(), "problem.row_bytes");
 }
 
 TEST(group_samples, a_window_at_addresses) {

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <tmap/config.hpp>
+#include <tmap/error.hpp>
+#include <tmap/peer_memory.hpp>
+#include <tmap/row_placement.hpp>
+
+#include <cuda/stream_ref>
+
+#include <chrono>
+#include <cstdint>
+
+/// @file
+/// Calls that all ranks of a group make together, each on a stream of its own GPU. They enqueue a
+/// kernel, return at once, and may be captured: counters lie in the window, so a graph may be
+/// replayed if all ranks replay it as often. All ranks must make the same calls with the same
+/// window in the same order. Calls with one window must not run at the same time on one rank.
+///
+/// The current device must be the GPU of this rank. No kernel waits longer than its patience, and
+/// none traps. How it ended stands in the window: `last_outcome` returns it.
+
+namespace tmap {
+
+/// How long a kernel waits for other ranks.
+inline constexpr std::chrono::milliseconds default_peer_patience{5000};
+
+/// What one rank sends and gets in an exchange of rows. All pointers lie in the user's bytes of this
+/// rank's window. The counts are in device memory: the host does not know them.
+struct exchange_problem {
+  /// The rows that this rank sends, a multiple of 16. They lie in the order of the ranks they are
+  /// for, then of their groups.
+  const void* rows{};
+  std::uint64_t sent_rows{};      ///< that `rows` has room for; `splits` may name fewer
+  const std::uint32_t* splits{};  ///< [ranks, groups]: how many rows this rank sends to each
+  void* out{};                    ///< gets the rows, a multiple of 16
+  std::uint64_t capacity{};       ///< the rows that `out` has room for
+  std::uint32_t* out_splits{};    ///< [ranks, groups]: gets how many rows came from each rank for each group
+  std::uint32_t groups{1};        ///< of each rank, such as its experts; the same on all ranks
+  std::uint32_t row_bytes{};      ///< a multiple of 16; the same on all ranks
+  row_placement placed{row_placement::rank_major};
+};
+
+struct exchange_run {
+  cuda::stream_ref stream;
+  std::uint32_t blocks{16};  ///< of the kernel, at most 64; each takes a whole multiprocessor
+  std::chrono::milliseconds patience{default_peer_patience};
+};
+
+/// Exchanges rows among all ranks. Each rank pulls what is for it. Only whole exchanges happen: if
+/// some rank would get more rows than its capacity, or would send more than it has, no row moves,
+/// and all ranks learn it in the same call.
+///
+/// Later kernels of this stream find the rows in `out`. `rows` and `splits` must stay as they are
+/// until `await_pulls_async`.
+/// @fails `invalid_argument`, `no_kernel_image`, `no_driver`, `no_device`, `cuda_failure`.
+[[nodiscard]] TMAP_API result<void> exchange_rows_async(const peer_memory& window, const exchange_problem& problem,
+                                                        const exchange_run& run);
+
+/// Waits, on the stream, until all ranks have pulled what this rank sent in earlier exchanges. Later
+/// kernels may overwrite it if the outcome is a success (`device::last_verdict`). In a broken group
+/// slower ranks may still be pulling.
+/// @fails as `exchange_rows_async`.
+[[nodiscard]] TMAP_API result<void> await_pulls_async(const peer_memory& window, cuda::stream_ref stream,
+                                                      std::chrono::milliseconds patience = default_peer_patience);
+
+/// Waits, on the stream, until all ranks have come here. What earlier kernels of the stream wrote
+/// into any window, later kernels of all ranks may read.
+/// @fails as `exchange_rows_async`.
+[[nodiscard]] TMAP_API result<void> barrier_async(const peer_memory& window, cuda::stream_ref stream,
+                                                  std::chrono::milliseconds patience = default_peer_patience);
+
+/// Waits for the stream, and returns how the last exchange with this window ended, or a later call
+/// that waited in vain. Do not call it while the stream is captured.
+/// @fails `peer_timeout`, `peer_mismatch`, `group_broken`, `peer_overflow`, `invalid_argument` for
+/// counts of some rank, `cuda_failure`.
+[[nodiscard]] TMAP_API result<void> last_outcome(const peer_memory& window, cuda::stream_ref stream);
+
+}  // namespace tmap

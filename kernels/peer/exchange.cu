@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/detail/peer_barrier.hpp>
+#include <tmap/device/peer_link.cuh>
+
+#include "kernels/launch_behind.hpp"
+#include "kernels/peer/protocol_exchange.hpp"
+#include "kernels/peer_launch.hpp"
+
+namespace tmap::kernels {
+namespace {
+
+using device::peer_link;
+using device::tile_barrier;
+
+// One thread of a block runs a protocol, because it alone issues copies. The model explores the same
+// functions.
+
+/// Runs in each of the blocks that share an exchange. They must all run at the same time.
+__global__ void __launch_bounds__(1)
+    exchange_kernel(const __grid_constant__ peer_memory_ref window,
+                    const __grid_constant__ peer::exchange_request given, std::uint64_t patience) {
+  extern __shared__ __align__(128) unsigned char staging[];
+  __shared__ tile_barrier gets;
+  gets.init(1);
+  device::fence_barrier_init();
+  peer::exchange_request request = given;
+  request.block = blockIdx.x;
+  request.blocks = gridDim.x;
+  peer_link link(window, staging, &gets);
+  static_cast<void>(peer::exchange(link, request, link.now() + patience));
+}
+
+__global__ void __launch_bounds__(1)
+    await_credits_kernel(const __grid_constant__ peer_memory_ref window, std::uint64_t patience) {
+  peer_link link(window);
+  static_cast<void>(peer::report(link, peer::await_credits(link, link.now() + patience)));
+}
+
+__global__ void __launch_bounds__(1)
+    barrier_kernel(const __grid_constant__ peer_memory_ref window, std::uint64_t patience) {
+  peer_link link(window);
+  static_cast<void>(tmap::detail::peer::barrier(link, link.now() + patience));
+}
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), const launch_size& size, cudaStream_t stream,
+                   const Arguments&... arguments) {
+  if (const cudaError_t allowed = allow_size(kernel, size); allowed != cudaSuccess) return allowed;
+  cudaLaunchConfig_t config{};
+  config.gridDim = size.blocks;
+  config.blockDim = size.threads;
+  config.dynamicSmemBytes = size.shared_bytes;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+}  // namespace
+
+cudaError_t launch_exchange(const peer_memory_ref& window, const peer::exchange_request& request,
+                            std::uint64_t patience, cudaStream_t stream) {
+  const launch_size size{request.blocks, 1, request.stages * request.staging_bytes};
+  return launch(exchange_kernel, size, stream, window, request, patience);
+}
+
+cudaError_t launch_await_credits(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
+  return launch(await_credits_kernel, {1, 1}, stream, window, patience);
+}
+
+cudaError_t launch_peer_barrier(const peer_memory_ref& window, std::uint64_t patience, cudaStream_t stream) {
+  return launch(barrier_kernel, {1, 1}, stream, window, patience);
+}
+
+}  // namespace tmap::kernels

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <tmap/peer_exchange.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/peer_launch.hpp"
+#include "lib/encode/device.hpp"
+#include "lib/peer/verdict.hpp"
+#include "lib/support/arguments.hpp"
+#include "lib/support/check.hpp"
+#include "lib/support/trace.hpp"
+
+namespace tmap {
+
+namespace peer {
+namespace {
+
+using kernels::peer::exchange_request;
+using support::argument;
+using support::arguments;
+
+constexpr std::uint32_t most_blocks = 64;
+constexpr std::int64_t most_patience_ms = 24 * 60 * 60 * 1000;
+// Six pieces of 32 KiB fill most of a multiprocessor's shared memory.
+constexpr std::uint32_t staging_bytes = 32768;
+constexpr std::uint32_t stages = 6;
+
+std::uint64_t nanoseconds(std::chrono::milliseconds patience) {
+  return static_cast<std::uint64_t>(std::chrono::nanoseconds{patience}.count());
+}
+
+void check_window(arguments& given, const peer_memory& window) {
+  if (!window) given.refuse("window", "is empty; call `peer_group::allocate`");
+}
+
+void check_patience(arguments& given, std::chrono::milliseconds patience, const argument& name) {
+  given.range(static_cast<std::uint64_t>(patience.count()), 1, most_patience_ms, name);
+}
+
+/// Bytes of this rank's window.
+struct extent {
+  std::uint64_t begin;
+  std::uint64_t bytes;
+};
+
+bool overlap(const extent& a, const extent& b) {
+  return a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
+}
+
+/// Checks that an array is aligned and lies in the user's bytes of the own window.
+template <class T>
+extent check_array(arguments& given, const peer_memory_ref& ref, const T* data, std::uint64_t bytes,
+                   std::uint64_t alignment, const argument& name) {
+  given.pointer(static_cast<const void*>(data), alignment, name);
+  const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(data) - ref.address(ref.rank);
+  if (given && (offset > ref.bytes || bytes > ref.bytes - offset)) {
+    given.refuse(name,
+                 "does not lie in the window of this rank: it ends {found} bytes after the beginning, of {allowed}",
+                 offset + bytes, ref.bytes);
+  }
+  return {offset, bytes};
+}
+
+void check_sizes(arguments& given, const exchange_problem& problem, std::uint32_t ranks) {
+  constexpr argument name{"problem"};
+  constexpr std::uint64_t most_rows = ~std::uint32_t{0};
+  given.range(problem.row_bytes, 16, 1u << 30, name.member("row_bytes"));
+  given.multiple(problem.row_bytes, 16, name.member("row_bytes"));
+  given.at_most(problem.sent_rows, most_rows, name.member("sent_rows"));
+  given.at_most(problem.capacity, most_rows, name.member("capacity"));
+  given.enumerator(problem.placed, row_placement::group_major, name.member("placed"));
+  given.range(problem.groups, 1, kernels::peer::most_groups(ranks), name.member("groups"));
+}
+
+void check_arrays(arguments& given, const exchange_problem& problem, const peer_memory_ref& ref) {
+  constexpr argument name{"problem"};
+  const std::uint64_t counts = std::uint64_t{ref.ranks} * problem.groups * sizeof(std::uint32_t);
+  const extent rows =
+      check_array(given, ref, problem.rows, problem.sent_rows * problem.row_bytes, 16, name.member("rows"));
+  const extent splits = check_array(given, ref, problem.splits, counts, 4, name.member("splits"));
+  const extent out = check_array(given, ref, problem.out, problem.capacity * problem.row_bytes, 16, name.member("out"));
+  const extent out_splits = check_array(given, ref, problem.out_splits, counts, 4, name.member("out_splits"));
+  if (!given) return;
+  if (overlap(out, rows) || overlap(out, splits)) given.refuse(name.member("out"), "overlaps what this rank sends");
+  if (overlap(out_splits, rows) || overlap(out_splits, splits) || overlap(out_splits, out)) {
+    given.refuse(name.member("out_splits"), "overlaps another array of the problem");
+  }
+}
+
+exchange_request request_of(const peer_memory_ref& ref, const exchange_problem& problem, std::uint32_t blocks) {
+  const auto offset = [&](const void* data) { return reinterpret_cast<std::uintptr_t>(data) - ref.windows[ref.rank]; };
+  exchange_request request{};
+  request.rows = offset(problem.rows);
+  request.splits = offset(problem.splits);
+  request.out = offset(problem.out);
+  request.out_splits = offset(problem.out_splits);
+  request.groups = problem.groups;
+  request.row_bytes = problem.row_bytes;
+  request.sent_rows = static_cast<std::uint32_t>(problem.sent_rows);
+  request.capacity = static_cast<std::uint32_t>(problem.capacity);
+  request.placed = problem.placed;
+  request.staging_bytes = staging_bytes;
+  request.stages = stages;
+  request.blocks = blocks;
+  return request;
+}
+
+/// Checks a call without arguments of its own, and launches its kernel.
+template <class Launch>
+result<void> run_waiting(const peer_memory& window, std::chrono::milliseconds patience, cuda::stream_ref stream,
+                         const Launch& launch) {
+  arguments given;
+  check_window(given, window);
+  check_patience(given, patience, "patience");
+  if (!given) return given.outcome();
+  if (const result<void> able = require_kernels(); !able) return able;
+  TMAP_TRY_CUDA(launch(window.ref(), nanoseconds(patience), stream.get()));
+  return {};
+}
+
+}  // namespace
+}  // namespace peer
+
+result<void> exchange_rows_async(const peer_memory& window, const exchange_problem& problem, const exchange_run& run) {
+  const support::trace_range range{"tmap exchange_rows"};
+  constexpr support::argument with{"run"};
+  support::arguments given;
+  peer::check_window(given, window);
+  if (given) peer::check_sizes(given, problem, window.ref().ranks);
+  if (given) peer::check_arrays(given, problem, window.ref());
+  given.range(run.blocks, 1, peer::most_blocks, with.member("blocks"));
+  peer::check_patience(given, run.patience, with.member("patience"));
+  if (!given) return given.outcome();
+  if (const result<void> able = require_kernels(); !able) return able;
+  const kernels::peer::exchange_request request = peer::request_of(window.ref(), problem, run.blocks);
+  TMAP_TRY_CUDA(kernels::launch_exchange(window.ref(), request, peer::nanoseconds(run.patience), run.stream.get()));
+  return {};
+}
+
+result<void> await_pulls_async(const peer_memory& window, cuda::stream_ref stream, std::chrono::milliseconds patience) {
+  const support::trace_range range{"tmap await_pulls"};
+  return peer::run_waiting(window, patience, stream, kernels::launch_await_credits);
+}
+
+result<void> barrier_async(const peer_memory& window, cuda::stream_ref stream, std::chrono::milliseconds patience) {
+  const support::trace_range range{"tmap barrier"};
+  return peer::run_waiting(window, patience, stream, kernels::launch_peer_barrier);
+}
+
+result<void> last_outcome(const peer_memory& window, cuda::stream_ref stream) {
+  using header = detail::peer::window_header;
+  static_assert(offsetof(header, fault) == offsetof(header, verdict) + sizeof(std::uint32_t));
+  support::arguments given;
+  peer::check_window(given, window);
+  if (!given) return given.outcome();
+  const std::uint64_t at = window.ref().windows[window.ref().rank] + offsetof(header, verdict);
+  std::uint32_t words[2]{};
+  TMAP_TRY_CUDA(
+      cudaMemcpyAsync(words, reinterpret_cast<const void*>(at), sizeof(words), cudaMemcpyDeviceToHost, stream.get()));
+  TMAP_TRY_CUDA(cudaStreamSynchronize(stream.get()));
+  return peer::outcome_of(words[0], words[1]);
+}
+
+}  // namespace tmap
